@@ -1,0 +1,87 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Strict everywhere: a warning is an error, and every unsafe construct is named where it stands.
+let strict: [SwiftSetting] = [
+  .strictMemorySafety(),
+  .treatAllWarnings(as: .error),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+/// What enters pam_sallyport.so is built a second time as Embedded Swift (`--traits Module`):
+/// no Swift runtime, no signal handlers and no environment look-ups inside sshd and sudo.
+let embeddable = strict + [.enableExperimentalFeature("Embedded", .when(traits: ["Module"]))]
+
+let inC: [CSetting] = [.define("_GNU_SOURCE")]
+
+/// The link of the module itself. lld, because it honours the version script to the letter.
+let moduleLink: [LinkerSetting] = [
+  .unsafeFlags(
+    [
+      "-use-ld=lld", "-Xlinker", "--version-script=pam/pam_sallyport.map",
+      "-Xlinker", "-soname=pam_sallyport.so", "-Xlinker", "-znodelete", "-Xlinker", "-zdefs",
+      "-Xlinker", "-zrelro", "-Xlinker", "-znow", "-Xlinker", "--as-needed",
+      "-Xlinker", "--gc-sections", "-Xlinker", "--no-undefined-version",
+    ], .when(traits: ["Module"])),
+  .linkedLibrary("swiftUnicodeDataTables", .when(traits: ["Module"])),
+]
+
+let package = Package(
+  name: "sallyport",
+  products: [
+    .library(name: "pam_sallyport", type: .dynamic, targets: ["pam_sallyport"]),
+    .executable(name: "sallyport", targets: ["sallyport"]),
+  ],
+  traits: [.trait(name: "Module", description: "Embedded Swift for pam_sallyport.so")],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0")
+  ],
+  targets: [
+    .target(name: "CLibcrypto", cSettings: inC, linkerSettings: [.linkedLibrary("crypto")]),
+    .target(name: "CLinuxPAM", cSettings: inC),
+    .target(name: "CQREncode", cSettings: inC),
+    .target(name: "CSystem", cSettings: inC),
+
+    .target(name: "OneTimePassword", dependencies: ["CLibcrypto"], swiftSettings: embeddable),
+    .target(name: "SallyportCore", dependencies: ["OneTimePassword"], swiftSettings: embeddable),
+    .target(
+      name: "SallyportSystem",
+      dependencies: ["OneTimePassword", "SallyportCore", "CSystem", "CQREncode"],
+      swiftSettings: embeddable),
+    .target(
+      name: "PAMSallyport",
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CLinuxPAM"],
+      swiftSettings: embeddable, linkerSettings: [.linkedLibrary("pam")]),
+    .target(
+      name: "pam_sallyport", dependencies: ["PAMSallyport", "CLinuxPAM"],
+      swiftSettings: embeddable, linkerSettings: moduleLink),
+
+    .target(
+      name: "SallyportCLI",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], swiftSettings: strict),
+    .executableTarget(name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict),
+
+    .testTarget(
+      name: "OneTimePasswordTests", dependencies: ["OneTimePassword"], swiftSettings: strict),
+    .testTarget(
+      name: "SallyportCoreTests", dependencies: ["OneTimePassword", "SallyportCore"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "SallyportSystemTests",
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PAMSallyportTests",
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "PAMSallyport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "SallyportCLITests",
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportCLI"],
+      swiftSettings: strict),
+  ]
+)

@@ -1,0 +1,3 @@
+#pragma once
+#include <security/pam_modules.h>
+#include <security/pam_ext.h>

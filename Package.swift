@@ -67,7 +67,8 @@ let package = Package(
     .executableTarget(name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict),
 
     .testTarget(
-      name: "OneTimePasswordTests", dependencies: ["OneTimePassword"], swiftSettings: strict),
+      name: "OneTimePasswordTests", dependencies: ["OneTimePassword", "CLibcrypto"],
+      swiftSettings: strict),
     .testTarget(
       name: "SallyportCoreTests", dependencies: ["OneTimePassword", "SallyportCore"],
       swiftSettings: strict),

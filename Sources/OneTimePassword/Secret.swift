@@ -1,0 +1,90 @@
+import CLibcrypto
+
+/// Bytes that are wiped (OPENSSL_cleanse) when the last reference goes. Never grows, so that no
+/// copy of its content is left behind by moving it.
+///
+/// A class, because arrays hold it; Sendable, because its content does not change once it is
+/// shared: `withMutableBytes` is for whoever has just made it, `wipe` for whoever is done with it.
+@safe package final class Secret: @unchecked Sendable {
+  private let base: UnsafeMutableRawPointer
+
+  /// The number of bytes; stays the same for life.
+  package let count: Int
+
+  /// `count` zero bytes; nil if `count` is negative or memory is short.
+  package init?(count: Int) {
+    // SAFETY: the memory is `count` bytes (one for an empty secret) and owned by this object.
+    guard count >= 0, let base = unsafe otp_allocate(count) else { return nil }
+    unsafe self.base = base
+    self.count = count
+  }
+
+  /// A copy of `bytes`; nil if memory is short.
+  package convenience init?(_ bytes: some Collection<UInt8>) {
+    self.init(count: bytes.count)
+    var index = 0
+    for byte in bytes {
+      set(index, to: byte)
+      index += 1
+    }
+  }
+
+  deinit {
+    // SAFETY: `base` came from otp_allocate(count) and nobody else can hold it any more.
+    unsafe otp_release(base, count)
+  }
+
+  /// The byte at `index`; 0 when out of range. Never traps.
+  package subscript(_ index: Int) -> UInt8 {
+    guard index >= 0, index < count else { return 0 }
+    // SAFETY: checked above.
+    return unsafe base.load(fromByteOffset: index, as: UInt8.self)
+  }
+
+  /// Lends the bytes for the length of the call. The pointer must not leave `body`.
+  package func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+    // SAFETY: `count` bytes belong to this object, which outlives the call.
+    withExtendedLifetime(self) {
+      unsafe body(UnsafeRawBufferPointer(start: base, count: count))
+    }
+  }
+
+  /// Lends the bytes for writing, for the length of the call. Only before the secret is shared
+  /// with another thread. The pointer must not leave `body`.
+  package func withMutableBytes<R>(_ body: (UnsafeMutableRawBufferPointer) -> R) -> R {
+    // SAFETY: `count` bytes belong to this object, which outlives the call.
+    withExtendedLifetime(self) {
+      unsafe body(UnsafeMutableRawBufferPointer(start: base, count: count))
+    }
+  }
+
+  /// A copy of the bytes in `range`; nil if the range is not inside, or memory is short.
+  package func slice(_ range: Range<Int>) -> Secret? {
+    guard range.lowerBound >= 0, range.upperBound <= count else { return nil }
+    guard let copy = Secret(count: range.count) else { return nil }
+    for offset in 0..<range.count {
+      copy.set(offset, to: self[range.lowerBound + offset])
+    }
+    return copy
+  }
+
+  /// Makes every byte zero now; the count stays.
+  package func wipe() {
+    // SAFETY: `count` bytes belong to this object.
+    unsafe OPENSSL_cleanse(base, count)
+  }
+
+  /// Fills a secret that is being built; does nothing when out of range.
+  func set(_ index: Int, to byte: UInt8) {
+    guard index >= 0, index < count else { return }
+    // SAFETY: checked above.
+    unsafe base.storeBytes(of: byte, toByteOffset: index, as: UInt8.self)
+  }
+
+  /// `count` zero bytes where the caller's result cannot be absent: exhausted memory ends the
+  /// process here, as it does in every allocation that Swift itself makes.
+  static func orExit(count: Int) -> Secret {
+    guard let secret = Secret(count: count) else { fatalError() }
+    return secret
+  }
+}

@@ -1,7 +1,7 @@
 /// The codes of one secret (RFC 4226 §5.3; RFC 6238 §4.2 with time steps for counters). The secret
 /// is keyed into libcrypto once, which keeps its own copy and wipes it when this value goes.
 /// Not for two threads at once: each makes its own.
-package struct CodeGenerator: ~Copyable {
+package final class CodeGenerator {
   private let context: HMACContext
   private let modulus: UInt32
 

@@ -1,0 +1,26 @@
+package import OneTimePassword
+
+/// One TOTP or HOTP secret with a name (NIST SP 800-63B §5.1.4 "OTP device").
+package struct Authenticator: Sendable {
+  /// Random, never 0; joins the enrollment's entry with its values in the login state.
+  package let id: UInt64
+  package var name: Label
+  package let parameters: CodeParameters
+  package let secret: Secret
+  /// The time step or counter that counts as accepted from the start, so that the code typed while
+  /// enrolling cannot be used again; nil where none was (HOTP at counter 0).
+  package let initialLastAccepted: UInt64?
+  package let created: UnixTime
+
+  package init(
+    id: UInt64, name: Label, parameters: CodeParameters, secret: Secret,
+    initialLastAccepted: UInt64?, created: UnixTime
+  ) {
+    self.id = id
+    self.name = name
+    self.parameters = parameters
+    self.secret = secret
+    self.initialLastAccepted = initialLastAccepted
+    self.created = created
+  }
+}

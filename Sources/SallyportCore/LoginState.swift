@@ -1,0 +1,141 @@
+/// What logins change: read, decided on and written under the user's lock.
+package struct LoginState: Equatable, Sendable {
+  /// Origins that count as known after a login from there.
+  package static let maximumOrigins = 10
+
+  /// The `id` of the enrollment this state belongs to.
+  package let enrollmentID: UInt64
+  package var authenticators: [AuthenticatorState]
+  package var backupCodes: BackupCodeState?
+  package var known: Bucket
+  package var other: Bucket
+  /// The latest first.
+  package var origins: [KnownOrigin]
+
+  package init(
+    enrollmentID: UInt64, authenticators: [AuthenticatorState] = [],
+    backupCodes: BackupCodeState? = nil, known: Bucket = .full, other: Bucket = .full,
+    origins: [KnownOrigin] = []
+  ) {
+    self.enrollmentID = enrollmentID
+    self.authenticators = authenticators
+    self.backupCodes = backupCodes
+    self.known = known
+    self.other = other
+    self.origins = origins
+  }
+
+  /// The state of a user who has just enrolled.
+  package init(initialFor enrollment: Enrollment) {
+    self.init(enrollmentID: enrollment.id)
+    reconcile(with: enrollment)
+  }
+
+  /// Brings the list of ids in line with the enrollment: one that is missing here has its initial
+  /// values, one that the enrollment does not know is dropped. So the two files need no common
+  /// rename; the enrollment is written first.
+  package mutating func reconcile(with enrollment: Enrollment) {
+    let stored = authenticators
+    authenticators = enrollment.authenticators.map { authenticator in
+      stored.first { $0.id == authenticator.id }
+        ?? AuthenticatorState(
+          id: authenticator.id, lastAccepted: authenticator.initialLastAccepted)
+    }
+    if let set = enrollment.backupCodes {
+      if backupCodes?.setID != set.id { backupCodes = BackupCodeState(setID: set.id, used: 0) }
+    } else {
+      backupCodes = nil
+    }
+  }
+
+  /// Stored times in the future are never believed: a known origin with one is forgotten, a bucket
+  /// is dated back to now and so gets no credit.
+  package mutating func distrustFuture(_ now: UnixTime) {
+    origins.removeAll { $0.lastSeen > now }
+    known.distrustFuture(now)
+    other.distrustFuture(now)
+  }
+}
+
+/// The values of one authenticator that logins change.
+package struct AuthenticatorState: Equatable, Sendable {
+  package let id: UInt64
+  /// The last accepted time step (TOTP, RFC 6238 §5.2) or counter (HOTP); only greater ones are
+  /// accepted. nil: none yet.
+  package var lastAccepted: UInt64?
+  /// The offset of the authenticator's clock at its last success, in time steps; its clock is
+  /// behind where this is negative. 0 for HOTP.
+  package var drift: Int32
+  package var lastUse: Use?
+
+  package init(id: UInt64, lastAccepted: UInt64?, drift: Int32 = 0, lastUse: Use? = nil) {
+    self.id = id
+    self.lastAccepted = lastAccepted
+    self.drift = drift
+    self.lastUse = lastUse
+  }
+}
+
+/// When, where and through which PAM service something was last accepted; for people only.
+package struct Use: Equatable, Sendable {
+  package let time: UnixTime
+  package let origin: Origin
+  /// nil where the service's name is no `Label`.
+  package let service: Label?
+
+  package init(time: UnixTime, origin: Origin, service: Label?) {
+    self.time = time
+    self.origin = origin
+    self.service = service
+  }
+}
+
+/// Which codes of the set are used up.
+package struct BackupCodeState: Equatable, Sendable {
+  package let setID: UInt64
+  /// Bit n: the n-th code of the set is used.
+  package var used: UInt64
+  package var lastUse: Use?
+
+  package init(setID: UInt64, used: UInt64, lastUse: Use? = nil) {
+    self.setID = setID
+    self.used = used
+    self.lastUse = lastUse
+  }
+}
+
+/// An origin that has logged in.
+package struct KnownOrigin: Equatable, Sendable {
+  package let origin: NetworkAddress
+  package let lastSeen: UnixTime
+
+  package init(origin: NetworkAddress, lastSeen: UnixTime) {
+    self.origin = origin
+    self.lastSeen = lastSeen
+  }
+}
+
+extension LoginState {
+  /// Whether wrong codes from there spend the bucket of known places.
+  package func isKnown(_ origin: Origin) -> Bool {
+    switch origin {
+    case .address(let address): origins.contains { $0.origin == address }
+    case .local(let own): own
+    case .unknown: false
+    }
+  }
+
+  /// The bucket of known places, or of all others.
+  package subscript(known isKnown: Bool) -> Bucket {
+    get { isKnown ? known : other }
+    set { if isKnown { known = newValue } else { other = newValue } }
+  }
+
+  /// Notes a successful login's address as a known origin, in front of the others.
+  mutating func remember(_ use: Use) {
+    guard case .address(let address) = use.origin else { return }
+    origins.removeAll { $0.origin == address }
+    origins.insert(KnownOrigin(origin: address, lastSeen: use.time), at: 0)
+    if origins.count > LoginState.maximumOrigins { origins.removeLast() }
+  }
+}

@@ -1,0 +1,97 @@
+import OneTimePassword
+
+/// What one authenticator says of a typed code.
+struct Match {
+  /// Index into the enrollment's authenticators, and the state's.
+  let index: Int
+  /// The greatest matching time step or counter above the last accepted one.
+  var accepted: UInt64?
+  /// The typed code is one at or below the last accepted one.
+  var isReplay = false
+  /// See `AuthenticatorState.drift`; for `accepted`.
+  var drift: Int32 = 0
+  /// Where every code of now counts as used because the last accepted step is ahead of the clock:
+  /// when that ends.
+  var aheadOfClock: UnixTime?
+}
+
+/// Compares a code with every accepted time step or counter of every authenticator that has so
+/// many digits (digits are enforced), without an early exit.
+func findMatches(
+  _ code: UInt32, _ digits: Digits, _ authenticators: [Authenticator], _ state: LoginState,
+  _ throttle: Throttle, _ now: UnixTime
+) throws(CryptoError) -> [Match] {
+  var matches: [Match] = []
+  for (index, authenticator) in authenticators.enumerated() {
+    guard authenticator.parameters.digits == digits, index < state.authenticators.count else {
+      continue
+    }
+    let last = state.authenticators[index].lastAccepted
+    switch authenticator.parameters.type {
+    case .totp(let period):
+      let clock = StepClock(now: now, period: period, adjacent: throttle.adjacentIntervals)
+      var match = try compare(code, authenticator, clock.window, last, index)
+      match.drift = clock.drift(of: match.accepted)
+      match.aheadOfClock = clock.end(ofWaitingFor: last)
+      matches.append(match)
+    case .hotp:
+      let window = counters(after: last, lookAhead: throttle.lookAhead)
+      matches.append(try compare(code, authenticator, window, last, index))
+    }
+  }
+  return matches
+}
+
+private func compare(
+  _ code: UInt32, _ authenticator: Authenticator, _ window: ClosedRange<UInt64>,
+  _ last: UInt64?, _ index: Int
+) throws(CryptoError) -> Match {
+  let generator = try CodeGenerator(
+    secret: authenticator.secret, algorithm: authenticator.parameters.algorithm,
+    digits: authenticator.parameters.digits)
+  var match = Match(index: index)
+  for position in window {
+    let equal = constantTimeEquals(try generator.code(at: position), code)
+    let isNew = last.map { position > $0 } ?? true
+    match.accepted = equal && isNew ? position : match.accepted
+    match.isReplay = match.isReplay || (equal && !isNew)
+  }
+  return match
+}
+
+/// The last accepted counter, so that its code is recognised as used, and those that count:
+/// counter … counter + look-ahead (RFC 4226 §7.4).
+private func counters(after last: UInt64?, lookAhead: UInt8) -> ClosedRange<UInt64> {
+  guard let last else { return 0...UInt64(lookAhead) }
+  let (end, overflow) = last.addingReportingOverflow(UInt64(lookAhead) + 1)
+  return last...(overflow ? UInt64.max : end)
+}
+
+/// The accepted time steps of one authenticator at one moment (RFC 6238 §5.2).
+private struct StepClock {
+  let step: UInt64
+  let period: UInt32
+  let adjacent: UInt64
+
+  init(now: UnixTime, period: UInt32, adjacent: UInt8) {
+    step = timeStep(at: now.seconds, period: period)
+    self.period = period
+    self.adjacent = UInt64(adjacent)
+  }
+
+  /// Steps are at most 2⁶³/15: no overflow.
+  var window: ClosedRange<UInt64> { (step > adjacent ? step - adjacent : 0)...(step + adjacent) }
+
+  func drift(of accepted: UInt64?) -> Int32 {
+    guard let accepted else { return 0 }
+    return Int32(truncatingIfNeeded: Int64(bitPattern: accepted &- step))
+  }
+
+  /// Where even the latest accepted step is not above `last`: the moment from which one is.
+  func end(ofWaitingFor last: UInt64?) -> UnixTime? {
+    guard let last, last >= step + adjacent else { return nil }
+    let (seconds, overflow) = (last - adjacent).addingReportingOverflow(1)
+    let (time, tooLate) = seconds.multipliedReportingOverflow(by: UInt64(period))
+    return UnixTime(overflow || tooLate || time > Int64.max ? Int64.max : Int64(time))
+  }
+}

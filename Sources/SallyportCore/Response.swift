@@ -1,0 +1,127 @@
+package import OneTimePassword
+
+/// What was typed, classified.
+package enum Response: Sendable {
+  /// Digits of a length that some authenticator of the user has.
+  case code(UInt32, Digits)
+  /// A backup code, as its digest under the salt of the user's set: computed before the lock.
+  case backupCode(digest: [UInt8])
+  case malformed(Malformation)
+}
+
+/// Why a response is neither a code nor a backup code. It costs nothing: it cannot be right.
+package enum Malformation: Equatable, Sendable {
+  case empty
+  case tooLong
+  /// Digits, but of a length that no authenticator of the user has.
+  case length
+  case characters
+  /// What sshd sends in place of the response where it forbids the user (root) to log in.
+  case sshdDummy
+  /// The password once more: sshd's method `password` answers every prompt with it.
+  case password
+}
+
+extension Response {
+  /// Longer than any code or password that libpam takes (PAM_MAX_RESP_SIZE).
+  package static let maximumLength = 512
+
+  /// Classifies what was typed. Blanks and hyphens do not count.
+  ///
+  /// The enrollment tells which lengths are codes and the salt of backup codes; without a set the
+  /// same work is done under another salt.
+  package static func classify(_ typed: Secret, for enrollment: Enrollment)
+    throws(CryptoError) -> Response
+  {
+    if typed.count == 0 { return .malformed(.empty) }
+    if typed.count > maximumLength { return .malformed(.tooLong) }
+    if isSSHDDummy(typed) { return .malformed(.sshdDummy) }
+    guard let bare = withoutBlanksAndHyphens(typed) else { throw .outOfMemory }
+    if bare.count == 0 { return .malformed(.empty) }
+    if let value = number(bare) {
+      guard let digits = Digits(rawValue: UInt8(truncatingIfNeeded: bare.count)),
+        enrollment.authenticators.contains(where: { $0.parameters.digits == digits })
+      else { return .malformed(.length) }
+      return .code(value, digits)
+    }
+    guard let code = normalizedBackupCode(bare) else { return .malformed(.characters) }
+    let salt = enrollment.backupCodes?.salt ?? [UInt8](repeating: 0, count: BackupCodeSet.saltLength)
+    return .backupCode(digest: try BackupCode.digest(code, salt: salt))
+  }
+
+  /// Parts a password and a code typed into one field: the code is a backup code written with its
+  /// hyphens, or the longest tail of digits that some authenticator has. nil where there is none.
+  package static func split(_ typed: Secret, lengths: [Digits]) -> (password: Secret, code: Secret)? {
+    let end = trimmedEnd(typed)
+    var tails = isGroupedBackupCode(typed, end: end) ? [groupedLength] : []
+    tails += [Digits.eight, .seven, .six].filter { lengths.contains($0) }.map { Int($0.rawValue) }
+    for tail in tails where end >= tail {
+      let start = end - tail
+      let digits = (start..<end).allSatisfy { isDigit(typed[$0]) }
+      guard tail == groupedLength || digits else { continue }
+      guard let password = typed.slice(0..<start), let code = typed.slice(start..<end) else {
+        return nil
+      }
+      return (password, code)
+    }
+    return nil
+  }
+
+  private static let groupedLength = BackupCode.length + 3
+
+  private static func trimmedEnd(_ typed: Secret) -> Int {
+    var end = typed.count
+    while end > 0, isBlank(typed[end - 1]) { end -= 1 }
+    return end
+  }
+
+  private static func isGroupedBackupCode(_ typed: Secret, end: Int) -> Bool {
+    guard end >= groupedLength else { return false }
+    let start = end - groupedLength
+    return (0..<groupedLength).allSatisfy { offset in
+      let byte = typed[start + offset]
+      return offset % 5 == 4 ? byte == hyphen : BackupCode.normalized(byte) != nil
+    }
+  }
+
+  private static let hyphen = UInt8(ascii: "-")
+
+  private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+  /// sshd fills the length of the real response with this text, over and over.
+  private static func isSSHDDummy(_ typed: Secret) -> Bool {
+    let dummy: StaticString = "\u{8}\n\r\u{7f}INCORRECT"
+    return (0..<typed.count).allSatisfy { index in
+      // SAFETY: the remainder is below the length of the text.
+      unsafe typed[index] == dummy.utf8Start[index % dummy.utf8CodeUnitCount]
+    }
+  }
+
+  private static func withoutBlanksAndHyphens(_ typed: Secret) -> Secret? {
+    let kept = (0..<typed.count).filter { !isBlank(typed[$0]) && typed[$0] != hyphen }
+    guard let bare = Secret(count: kept.count) else { return nil }
+    // SAFETY: `bare` has a byte for each index of `kept`.
+    unsafe bare.withMutableBytes { bytes in
+      for (position, index) in kept.enumerated() { unsafe bytes[position] = typed[index] }
+    }
+    return bare
+  }
+
+  /// The number that digits spell, up to nine of them; 0 for a longer run, whose length no
+  /// authenticator has; nil for anything but digits.
+  private static func number(_ bare: Secret) -> UInt32? {
+    guard (0..<bare.count).allSatisfy({ isDigit(bare[$0]) }) else { return nil }
+    guard bare.count <= 9 else { return 0 }
+    return (0..<bare.count).reduce(0) { $0 * 10 + UInt32(bare[$1] - UInt8(ascii: "0")) }
+  }
+
+  private static func normalizedBackupCode(_ bare: Secret) -> Secret? {
+    guard bare.count == BackupCode.length, let code = Secret(count: bare.count) else { return nil }
+    for position in 0..<bare.count {
+      guard let character = BackupCode.normalized(bare[position]) else { return nil }
+      // SAFETY: `code` is as long as `bare`.
+      unsafe code.withMutableBytes { unsafe $0[position] = character }
+    }
+    return code
+  }
+}

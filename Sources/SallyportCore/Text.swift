@@ -1,0 +1,93 @@
+// Small text on bytes. `String` and `Character` bring Unicode tables into the module.
+
+/// `bytes` for a log or a terminal: what is outside 0x20–0x7e as %XX, and `…` as three dots after
+/// `limit` bytes of input.
+package func printable(_ bytes: some Collection<UInt8>, limit: Int = 64) -> String {
+  var text: [UInt8] = []
+  for byte in bytes.prefix(limit) {
+    if (0x20...0x7e).contains(byte) { text.append(byte) } else { text += percentEncoded(byte) }
+  }
+  if bytes.count > limit { text += [0x2e, 0x2e, 0x2e] }
+  return String(decoding: text, as: UTF8.self)
+}
+
+private func hexadecimalDigit(_ value: UInt8, ten: UInt8) -> UInt8 {
+  let digit = value & 15
+  return digit < 10 ? UInt8(ascii: "0") + digit : ten + (digit - 10)
+}
+
+package func percentEncoded(_ byte: UInt8) -> [UInt8] {
+  let ten = UInt8(ascii: "A")
+  return [
+    UInt8(ascii: "%"), hexadecimalDigit(byte >> 4, ten: ten), hexadecimalDigit(byte, ten: ten),
+  ]
+}
+
+/// Lower-case hexadecimal.
+package func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
+  var text: [UInt8] = []
+  text.reserveCapacity(bytes.count * 2)
+  for byte in bytes {
+    text.append(hexadecimalDigit(byte >> 4, ten: UInt8(ascii: "a")))
+    text.append(hexadecimalDigit(byte, ten: UInt8(ascii: "a")))
+  }
+  return text
+}
+
+/// Sixteen lower-case hexadecimal digits.
+package func hexadecimal(_ value: UInt64) -> [UInt8] {
+  hexadecimal((0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * UInt64($0))) })
+}
+
+/// The bytes that an even number of hexadecimal digits spell; nil for anything else.
+package func bytes(fromHexadecimal text: [UInt8]) -> [UInt8]? {
+  guard text.count.isMultiple(of: 2) else { return nil }
+  var bytes: [UInt8] = []
+  bytes.reserveCapacity(text.count / 2)
+  var high: UInt8?
+  for character in text {
+    guard let digit = hexadecimalValue(character) else { return nil }
+    if let first = high {
+      bytes.append(first << 4 | digit)
+      high = nil
+    } else {
+      high = digit
+    }
+  }
+  return bytes
+}
+
+private func hexadecimalValue(_ character: UInt8) -> UInt8? {
+  switch character {
+  case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+  case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
+  case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
+  case _: nil
+  }
+}
+
+/// A whole decimal number without sign, blanks or overflow; nil for anything else.
+package func decimal(_ text: some Collection<UInt8>) -> UInt64? {
+  guard !text.isEmpty else { return nil }
+  var value: UInt64 = 0
+  for character in text {
+    guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character) else { return nil }
+    let (shifted, tooBig) = value.multipliedReportingOverflow(by: 10)
+    let (sum, overflow) = shifted.addingReportingOverflow(UInt64(character - UInt8(ascii: "0")))
+    if tooBig || overflow { return nil }
+    value = sum
+  }
+  return value
+}
+
+/// Decimal digits of `value`.
+package func decimalText(_ value: UInt64) -> [UInt8] {
+  if value == 0 { return [UInt8(ascii: "0")] }
+  var digits: [UInt8] = []
+  var rest = value
+  while rest > 0 {
+    digits.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+    rest /= 10
+  }
+  return digits.reversed()
+}

@@ -1,0 +1,155 @@
+package import OneTimePassword
+
+/// A chance of being right by luck, in units of 10⁻¹².
+package struct Luck: Equatable, Comparable, Sendable {
+  package let units: UInt64
+
+  package init(units: UInt64) { self.units = units }
+
+  package static let none = Luck(units: 0)
+  package static let percent = Luck(units: 10_000_000_000)
+  /// Bounds of a year's budget: 0.01 % and 10 %.
+  package static let budgets = Luck(units: 100_000_000)...Luck(units: 100_000_000_000)
+
+  /// The chance of hitting one given code of so many digits.
+  package init(ofOneCodeWith digits: Digits) {
+    units = 1_000_000_000_000 / UInt64(digits.modulus)
+  }
+
+  package static func < (a: Luck, b: Luck) -> Bool { a.units < b.units }
+}
+
+/// What wrong codes have used up of the allowance of one kind of origin.
+package struct Bucket: Equatable, Sendable {
+  package private(set) var spent: Luck
+  /// When `spent` was true; refilled evenly from then on.
+  package private(set) var since: UnixTime
+
+  package init(spent: Luck, since: UnixTime) {
+    self.spent = spent
+    self.since = since
+  }
+
+  package static let full = Bucket(spent: .none, since: UnixTime(0))
+
+  package mutating func distrustFuture(_ now: UnixTime) { since = min(since, now) }
+}
+
+/// The budget of luck of one enrollment under one policy (RFC 4226 §7.3).
+///
+/// Each judged wrong response costs the chance that it would have been right by luck. Two buckets
+/// (known origins, others) hold a first filling and refill evenly, so that both together, first
+/// filling included, spend the policy's budget in a year. Nothing refunds: a refund for each
+/// success would give malware beside a busy owner many times the budget.
+package struct Throttle: Equatable, Sendable {
+  /// A bucket holds this many wrong responses, if a quarter of the budget allows …
+  package static let responsesHeld: UInt64 = 20
+  /// … and never fewer than these.
+  package static let fewestResponses: UInt64 = 5
+  package static let secondsPerYear: UInt64 = 31_557_600
+
+  /// What one bucket holds.
+  package let capacity: Luck
+  /// What one bucket gets back in a year.
+  package let refillPerYear: Luck
+  /// The policy's accepted intervals and look-ahead, narrowed until five responses fit into a
+  /// quarter of the budget.
+  package let adjacentIntervals: UInt8
+  package let lookAhead: UInt8
+  private let accepted: AcceptedCodes
+
+  package init(for authenticators: [Authenticator], under policy: Policy) {
+    let budget = min(max(policy.guessBudget, Luck.budgets.lowerBound), Luck.budgets.upperBound)
+    let quarter = budget.units / 4
+    var (adjacent, ahead) = (min(policy.adjacentIntervals, 10), min(policy.lookAhead, 100))
+    var codes = AcceptedCodes(authenticators, adjacent, ahead)
+    while codes.dearest.units * Throttle.fewestResponses > quarter, adjacent > 0 || ahead > 0 {
+      if ahead > adjacent { ahead -= 1 } else { adjacent -= 1 }
+      codes = AcceptedCodes(authenticators, adjacent, ahead)
+    }
+    (adjacentIntervals, lookAhead, accepted) = (adjacent, ahead, codes)
+    let wanted = min(codes.dearest.units * Throttle.responsesHeld, quarter)
+    let held = max(wanted, codes.dearest.units * Throttle.fewestResponses)
+    capacity = Luck(units: min(held, budget.units / 2))
+    refillPerYear = Luck(units: budget.units / 2 - capacity.units)
+  }
+
+  /// What one wrong response of so many digits costs.
+  package func cost(of digits: Digits) -> Luck { accepted.luck(of: digits) }
+
+  /// What is left in `bucket` at `now`.
+  package func available(in bucket: Bucket, at now: UnixTime) -> Luck {
+    Luck(units: capacity.units - spent(of: bucket, at: now))
+  }
+
+  /// How many wrong responses of the dearest kind `bucket` still has room for.
+  package func responsesLeft(in bucket: Bucket, at now: UnixTime) -> UInt64 {
+    let price = accepted.dearest.units
+    return price == 0 ? 0 : available(in: bucket, at: now).units / price
+  }
+
+  /// Whether a response of so many digits from that bucket is not judged any more.
+  package func isThrottled(_ bucket: Bucket, digits: Digits, at now: UnixTime) -> Bool {
+    available(in: bucket, at: now) < cost(of: digits)
+  }
+
+  /// `bucket` after a judged wrong response.
+  package func charge(_ bucket: Bucket, digits: Digits, at now: UnixTime) -> Bucket {
+    let total = spent(of: bucket, at: now) + cost(of: digits).units
+    return Bucket(spent: Luck(units: min(total, capacity.units)), since: now)
+  }
+
+  /// Seconds from `now` until a response of so many digits is judged again; 0 if it is already,
+  /// nil if never (a policy too small for these authenticators).
+  package func wait(for bucket: Bucket, digits: Digits, at now: UnixTime) -> UInt64? {
+    let (price, left) = (cost(of: digits).units, available(in: bucket, at: now).units)
+    if left >= price { return 0 }
+    guard refillPerYear.units > 0 else { return nil }
+    let (product, overflow) = (price - left).multipliedReportingOverflow(by: Throttle.secondsPerYear)
+    return overflow ? nil : product / refillPerYear.units + 1
+  }
+
+  private func spent(of bucket: Bucket, at now: UnixTime) -> UInt64 {
+    let elapsed = min(now.elapsed(since: bucket.since), 2 * Throttle.secondsPerYear)
+    // At most 6.4·10⁷ s · 5·10¹⁰: no overflow.
+    let credit = elapsed * refillPerYear.units / Throttle.secondsPerYear
+    let spent = min(bucket.spent.units, capacity.units)
+    return spent > credit ? spent - credit : 0
+  }
+}
+
+/// The chance of hitting any accepted code, for each number of digits.
+private struct AcceptedCodes: Equatable, Sendable {
+  private var six = Luck.none
+  private var seven = Luck.none
+  private var eight = Luck.none
+
+  init(_ authenticators: [Authenticator], _ adjacent: UInt8, _ ahead: UInt8) {
+    six = AcceptedCodes.sum(authenticators, .six, adjacent, ahead)
+    seven = AcceptedCodes.sum(authenticators, .seven, adjacent, ahead)
+    eight = AcceptedCodes.sum(authenticators, .eight, adjacent, ahead)
+  }
+
+  var dearest: Luck { max(six, max(seven, eight)) }
+
+  func luck(of digits: Digits) -> Luck {
+    switch digits {
+    case .six: six
+    case .seven: seven
+    case .eight: eight
+    }
+  }
+
+  private static func sum(
+    _ authenticators: [Authenticator], _ digits: Digits, _ adjacent: UInt8, _ ahead: UInt8
+  ) -> Luck {
+    var codes: UInt64 = 0
+    for authenticator in authenticators where authenticator.parameters.digits == digits {
+      switch authenticator.parameters.type {
+      case .totp: codes += 2 * UInt64(adjacent) + 1
+      case .hotp: codes += UInt64(ahead) + 1
+      }
+    }
+    return Luck(units: codes * Luck(ofOneCodeWith: digits).units)
+  }
+}

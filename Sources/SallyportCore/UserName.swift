@@ -1,0 +1,48 @@
+/// A login name as the account database spells it (`pw_name`): the key of an enrollment.
+///
+/// 1 to 255 bytes, no `/`, NUL or control character, not starting with `.` or `-`: nothing that
+/// could leave a folder, hide in it or be taken for an option.
+package struct UserName: Equatable, Sendable {
+  package let bytes: [UInt8]
+
+  /// nil where the bytes break one of the rules above.
+  package init?(_ bytes: some Collection<UInt8>) {
+    guard (1...255).contains(bytes.count) else { return nil }
+    guard bytes.first != UInt8(ascii: "."), bytes.first != UInt8(ascii: "-") else { return nil }
+    guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7f && $0 != UInt8(ascii: "/") }) else {
+      return nil
+    }
+    self.bytes = [UInt8](bytes)
+  }
+
+  /// The name as printable ASCII, for people and logs.
+  package var text: String { printable(bytes, limit: 255) }
+
+  /// The name as a file name, where it fits: bytes outside A–Z a–z 0–9 `_ . @ -` as %XX.
+  ///
+  /// nil where that is longer than 200 bytes; the store then uses a hash (see `hashedFileName`).
+  package var fileName: [UInt8]? {
+    var name: [UInt8] = []
+    name.reserveCapacity(bytes.count)
+    for byte in bytes {
+      if UserName.isPlain(byte) { name.append(byte) } else { name += percentEncoded(byte) }
+    }
+    return name.count <= 200 ? name : nil
+  }
+
+  /// The file name of a long user name: `%%` and the SHA-256 of the name in hex.
+  package static func hashedFileName(sha256: [UInt8]) -> [UInt8] {
+    [UInt8(ascii: "%"), UInt8(ascii: "%")] + hexadecimal(sha256)
+  }
+
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "."),
+      UInt8(ascii: "@"), UInt8(ascii: "-"):
+      return true
+    case _:
+      return false
+    }
+  }
+}

@@ -24,6 +24,8 @@ package struct Policy: Equatable, Sendable {
     "sudo", "sudo-i", "su", "su-l", "login", "runuser", "runuser-l", "doas", "polkit-1",
     "gdm-password", "lightdm", "sddm", "kde", "xdm", "greetd", "chsh", "chfn", "passwd",
   ].map { (name: StaticString) in name.withUTF8Buffer { unsafe [UInt8]($0) } }
+
+  package func isLocal(service: [UInt8]) -> Bool { localServices.contains(service) }
 }
 
 /// What happens to users without an enrollment.

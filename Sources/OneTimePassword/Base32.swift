@@ -2,6 +2,7 @@
 package enum Base32 {
   /// Where a text stopped being Base32, without any of its bytes: they may be a secret's.
   package struct Error: Swift.Error, Equatable {
+    /// What is wrong there.
     package enum Kind: Sendable, Equatable {
       /// A byte that is no letter of the alphabet, blank, hyphen or '='.
       case character
@@ -11,12 +12,15 @@ package enum Base32 {
       case length
       /// The last letter carries bits that belong to no byte: mistyped, or something is missing.
       case trailingBits
+      /// No room for the bytes; the text may be right.
       case outOfMemory
     }
+    /// What is wrong.
     package let kind: Kind
-    /// Bytes of the text before the place, from 0 to its length.
+    /// Where: the bytes of the text before the place, from 0 to its length.
     package let offset: Int
 
+    /// For this reader, and for those who compare with it.
     package init(_ kind: Kind, at offset: Int) {
       self.kind = kind
       self.offset = offset

@@ -1,4 +1,4 @@
-/// The codes of one secret (RFC 4226 §5.3; RFC 6238 §4.2 with time steps for counters). The secret
+/// The codes of one secret (RFC 4226 §5.3; RFC 6238 §4.2, with time steps for counters). The secret
 /// is keyed into libcrypto once, which keeps its own copy and wipes it when this value goes.
 /// Not for two threads at once: each makes its own.
 package final class CodeGenerator {
@@ -19,18 +19,16 @@ package final class CodeGenerator {
   /// The code at any counter or time step, below the modulus of the digits. Throws `failed`.
   package func code(at counter: UInt64) throws(CryptoError) -> UInt32 {
     // SAFETY: the eight bytes of the counter, most significant first, live for the call.
-    let truncated = unsafe withUnsafeBytes(of: counter.bigEndian) {
-      unsafe context.result(of: $0, { unsafe truncate($0) })
-    }
-    return try truncated.get() % modulus
+    let done = unsafe withUnsafeBytes(of: counter.bigEndian) { unsafe context.authenticate($0) }
+    defer { context.code.wipe() }
+    guard done else { throw .failed }
+    return truncate(context.code) % modulus
   }
 }
 
 /// Dynamic truncation (RFC 4226 §5.3): 31 bits from where the last four bits point to.
-func truncate(_ mac: UnsafeRawBufferPointer) -> UInt32 {
-  // SAFETY: the offset is at most 15, and the guard makes 19 bytes sure.
-  guard mac.count >= 20, let last = unsafe mac.last else { return 0 }
-  let offset = Int(last & 0x0f)
-  let word = unsafe mac.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
-  return UInt32(bigEndian: word) & 0x7fff_ffff
+func truncate(_ mac: Secret) -> UInt32 {
+  let offset = Int(mac[mac.count - 1] & 0x0f)
+  let word = (0..<4).reduce(UInt32(0)) { word, index in word << 8 | UInt32(mac[offset + index]) }
+  return word & 0x7fff_ffff
 }

@@ -15,7 +15,9 @@ package enum HashAlgorithm: UInt8, Sendable, CaseIterable {
 
   /// Reads a name in any case, with or without its hyphen ("sha256", "SHA-256").
   package init?(name: some Collection<UInt8>) {
-    for algorithm in HashAlgorithm.allCases where algorithm.isSpelled(by: name) {
+    var letters = name.map(lowercased)
+    if letters.count > 3, letters[3] == UInt8(ascii: "-") { letters.remove(at: 3) }
+    for algorithm in HashAlgorithm.allCases where algorithm.name.utf8.map(lowercased) == letters {
       self = algorithm
       return
     }
@@ -30,14 +32,6 @@ package enum HashAlgorithm: UInt8, Sendable, CaseIterable {
     case .sha256: 32
     case .sha512: 64
     }
-  }
-
-  private func isSpelled(by text: some Collection<UInt8>) -> Bool {
-    let digitsStart = text.dropFirst(3)
-    let plain = Array(name.utf8)
-    let start = digitsStart.first == UInt8(ascii: "-") ? digitsStart.dropFirst() : digitsStart
-    return text.prefix(3).map(lowercased).elementsEqual(plain.prefix(3).map(lowercased))
-      && start.elementsEqual(plain.dropFirst(3))
   }
 }
 
@@ -59,15 +53,19 @@ package enum Digits: UInt8, Sendable, CaseIterable {
 
 /// What moves a code on: time (RFC 6238) or use (RFC 4226).
 package enum AuthenticatorType: Equatable, Sendable {
-  /// `period` in seconds, 15 to 300.
+  /// Time steps of `period` seconds, 15 to 300.
   case totp(period: UInt32)
+  /// A counter that each accepted code moves on.
   case hotp
 }
 
 /// Everything but the secret that an authenticator and its checker must agree on.
 package struct CodeParameters: Equatable, Sendable {
+  /// With its period checked.
   package let type: AuthenticatorType
+  /// SHA1 is what authenticator apps understand without exception.
   package let algorithm: HashAlgorithm
+  /// Six is what authenticator apps understand without exception.
   package let digits: Digits
 
   /// The periods in seconds that are accepted; RFC 6238 §5.2 recommends 30.

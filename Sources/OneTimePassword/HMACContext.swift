@@ -3,18 +3,24 @@ import CLibcrypto
 /// One EVP_MAC context, keyed once, for any number of messages. Not for two threads at once.
 @safe struct HMACContext: ~Copyable {
   private let context: OpaquePointer
-  private let length: Int
+
+  /// The code of the last message; whoever has used it wipes it. Its own memory rather than the
+  /// stack's, where copies would stay.
+  let code: Secret
 
   /// The key lengths that are taken. An empty key would give codes that everybody can compute.
   static let keyLengths = 1...1024
 
-  /// Throws `failed` for a key out of range and for what libcrypto refuses.
+  /// Throws `unavailable` without an HMAC, `outOfMemory`, and `failed` for a key out of range or
+  /// for what libcrypto refuses.
   @unsafe init(
     _ hmac: OpaquePointer?, key: Secret, algorithm: HashAlgorithm
   ) throws(CryptoError) {
     guard let hmac = unsafe hmac else { throw .unavailable }
     guard Self.keyLengths.contains(key.count) else { throw .failed }
-    guard let context = unsafe otp_hmac_new(hmac) else { throw .outOfMemory }
+    guard let code = Secret(count: algorithm.secretLength),
+      let context = unsafe otp_hmac_new(hmac)
+    else { throw .outOfMemory }
     // SAFETY: libcrypto copies the key; the context is freed here or in deinit, never twice.
     let keyed = unsafe key.withBytes { key in
       guard let bytes = key.baseAddress else { return false }
@@ -25,7 +31,7 @@ import CLibcrypto
       throw .failed
     }
     unsafe self.context = context
-    length = algorithm.secretLength
+    self.code = code
   }
 
   deinit {
@@ -33,24 +39,15 @@ import CLibcrypto
     unsafe otp_hmac_free(context)
   }
 
-  /// Lends the code of `message` to `body` and wipes it afterwards. A Result, because the closures
-  /// of the standard library do not carry typed throws.
-  @unsafe func result<R>(
-    of message: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> R
-  ) -> Result<R, CryptoError> {
-    // SAFETY: the shim writes at most 64 bytes, the longest output of the three hashes.
-    unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { code in
-      guard let output = code.baseAddress else { return .failure(.outOfMemory) }
-      defer { unsafe OPENSSL_cleanse(output, 64) }
-      let written = unsafe otp_hmac_code(context, message.baseAddress, message.count, output, 64)
-      guard written == length else { return .failure(.failed) }
-      return .success(unsafe body(UnsafeRawBufferPointer(start: output, count: length)))
+  /// Puts the code of `message` into `code`. False if libcrypto refused, or wrote another length
+  /// than that of the hash.
+  @unsafe func authenticate(_ message: UnsafeRawBufferPointer) -> Bool {
+    // SAFETY: the shim writes at most code.count bytes, to memory that outlives the call.
+    let written = unsafe code.withMutableBytes { code in
+      guard let output = code.baseAddress else { return 0 }
+      return unsafe otp_hmac_code(
+        context, message.baseAddress, message.count, output, code.count)
     }
-  }
-
-  /// The code of `message`, not wiped: for what is no secret.
-  func code(of message: [UInt8]) throws(CryptoError) -> [UInt8] {
-    // SAFETY: the buffers live for the calls.
-    try unsafe message.withUnsafeBytes { unsafe result(of: $0) { unsafe Array($0) } }.get()
+    return written == code.count
   }
 }

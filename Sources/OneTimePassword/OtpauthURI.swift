@@ -7,7 +7,9 @@ package struct OtpauthURI {
   package let issuer: [UInt8]
   /// Whose account; any bytes, but not beginning with a blank, which the format skips.
   package let account: [UInt8]
+  /// As bytes, not Base32; 1 to 1024 of them if it was read.
   package let secret: Secret
+  /// Type, algorithm, digits and period.
   package let parameters: CodeParameters
   /// The next counter of an HOTP; 0 for a TOTP.
   package let counter: UInt64
@@ -49,6 +51,7 @@ package struct OtpauthURI {
     case type
     /// A `%` without two hexadecimal digits, this many bytes into the text.
     case percentEncoding(offset: Int)
+    /// Given twice: which one was meant?
     case duplicate(Parameter)
     /// `secret`, or `counter` of an HOTP.
     case missing(Parameter)
@@ -62,6 +65,7 @@ package struct OtpauthURI {
     case secret(Base32.Error)
     /// The secret has not 1 to 1024 bytes.
     case secretLength(Int)
+    /// No room for a copy; the text may be right.
     case outOfMemory
   }
 }

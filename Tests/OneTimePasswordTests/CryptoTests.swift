@@ -28,7 +28,8 @@ import Testing
       "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
     ),
     (
-      [UInt8](repeating: 0xaa, count: 131), "Test Using Larger Than Block-Size Key - Hash Key First",
+      [UInt8](repeating: 0xaa, count: 131),
+      "Test Using Larger Than Block-Size Key - Hash Key First",
       "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
     ),
     (
@@ -146,10 +147,11 @@ import Testing
     #expect(lent == [1, 9, 3])
   }
 
-  @Test(arguments: [
-    (0..<3, [1, 2, 3]), (1..<2, [2]), (3..<3, []), (0..<0, []), (0..<4, nil), (-1..<2, nil),
-    (4..<4, nil), (.min..<(.max), nil),
-  ] as [(Range<Int>, [UInt8]?)])
+  @Test(
+    arguments: [
+      (0..<3, [1, 2, 3]), (1..<2, [2]), (3..<3, []), (0..<0, []), (0..<4, nil), (-1..<2, nil),
+      (4..<4, nil), (.min..<(.max), nil),
+    ] as [(Range<Int>, [UInt8]?)])
   func `gives slices of itself and no more`(range: Range<Int>, wanted: [UInt8]?) throws {
     #expect(try secret([1, 2, 3]).slice(range).map(bytes) == wanted)
   }

@@ -37,20 +37,23 @@ private func names(_ uri: OtpauthURI) -> [String] {
     #expect(written == "otpauth://totp/\(label)?secret=MZXW6YTBOI" + tail)
   }
 
-  @Test(arguments: [
-    (.totp(period: 30), .sha1, .six, "algorithm=SHA1&digits=6&period=30", ""),
-    (.totp(period: 60), .sha1, .six, "algorithm=SHA1&digits=6&period=60", "&period=60"),
-    (.totp(period: 30), .sha256, .six, "algorithm=SHA256&digits=6&period=30", "&algorithm=SHA256"),
-    (.totp(period: 30), .sha1, .eight, "algorithm=SHA1&digits=8&period=30", "&digits=8"),
-    (
-      .totp(period: 300), .sha512, .seven, "algorithm=SHA512&digits=7&period=300",
-      "&algorithm=SHA512&digits=7&period=300"
-    ),
-    (
-      .hotp, .sha1, .six, "algorithm=SHA1&digits=6&counter=18446744073709551615",
-      "&counter=18446744073709551615"
-    ),
-  ] as [(AuthenticatorType, HashAlgorithm, Digits, String, String)])
+  @Test(
+    arguments: [
+      (.totp(period: 30), .sha1, .six, "algorithm=SHA1&digits=6&period=30", ""),
+      (.totp(period: 60), .sha1, .six, "algorithm=SHA1&digits=6&period=60", "&period=60"),
+      (
+        .totp(period: 30), .sha256, .six, "algorithm=SHA256&digits=6&period=30", "&algorithm=SHA256"
+      ),
+      (.totp(period: 30), .sha1, .eight, "algorithm=SHA1&digits=8&period=30", "&digits=8"),
+      (
+        .totp(period: 300), .sha512, .seven, "algorithm=SHA512&digits=7&period=300",
+        "&algorithm=SHA512&digits=7&period=300"
+      ),
+      (
+        .hotp, .sha1, .six, "algorithm=SHA1&digits=6&counter=18446744073709551615",
+        "&counter=18446744073709551615"
+      ),
+    ] as [(AuthenticatorType, HashAlgorithm, Digits, String, String)])
   func `carries all parameters, or those that readers would not assume`(
     type: AuthenticatorType, algorithm: HashAlgorithm, digits: Digits, full: String, short: String
   ) throws {
@@ -70,7 +73,8 @@ private func names(_ uri: OtpauthURI) -> [String] {
           : (0..<Int.random(in: 0...6, using: &random)).map { _ in random.pick(likely) }
       }
       let type = random.pick([
-        AuthenticatorType.hotp, .totp(period: 30), .totp(period: .random(in: 15...300, using: &random)),
+        AuthenticatorType.hotp, .totp(period: 30),
+        .totp(period: .random(in: 15...300, using: &random)),
       ])
       let uri = OtpauthURI(
         issuer: name(&random), account: name(&random), secret: try secret(random.bytes(1...40)),
@@ -115,22 +119,27 @@ private func names(_ uri: OtpauthURI) -> [String] {
     #expect(names(read) == [issuer, account])
   }
 
-  @Test(arguments: [
-    ("totp/a?secret=MZXW6YTBOI", .totp(period: 30), .sha1, .six, 0),
-    ("TOTP/a?secret=MZXW6YTBOI", .totp(period: 30), .sha1, .six, 0),
-    ("totp?secret=MZXW6YTBOI", .totp(period: 30), .sha1, .six, 0),
-    ("totp/a?secret=mzxw%206ytb-oi%3D%3d====", .totp(period: 30), .sha1, .six, 0),
-    ("totp/a?secret=mzxw 6ytb oi======", .totp(period: 30), .sha1, .six, 0),
-    ("totp/a?period=45&digits=8&algorithm=sha-256&secret=MZXW6YTBOI", .totp(period: 45), .sha256,
-     .eight, 0),
-    ("totp/a?SECRET=MZXW6YTBOI&Digits=7&PERIOD=015", .totp(period: 15), .sha1, .seven, 0),
-    ("totp/a?&&secret=MZXW6YTBOI&", .totp(period: 30), .sha1, .six, 0),
-    ("totp/a?image=x&image=y&&secret=MZXW6YTBOI&lock=1&secrets=2&=3", .totp(period: 30), .sha1,
-     .six, 0),
-    ("totp/a?secret=MZXW6YTBOI&digits=%36&counter=no", .totp(period: 30), .sha1, .six, 0),
-    ("hotp/a?secret=MZXW6YTBOI&counter=0", .hotp, .sha1, .six, 0),
-    ("HoTp/a?counter=18446744073709551615&secret=MZXW6YTBOI&period=7", .hotp, .sha1, .six, .max),
-  ] as [(String, AuthenticatorType, HashAlgorithm, Digits, UInt64)])
+  @Test(
+    arguments: [
+      ("totp/a?secret=MZXW6YTBOI", .totp(period: 30), .sha1, .six, 0),
+      ("TOTP/a?secret=MZXW6YTBOI", .totp(period: 30), .sha1, .six, 0),
+      ("totp?secret=MZXW6YTBOI", .totp(period: 30), .sha1, .six, 0),
+      ("totp/a?secret=mzxw%206ytb-oi%3D%3d====", .totp(period: 30), .sha1, .six, 0),
+      ("totp/a?secret=mzxw 6ytb oi======", .totp(period: 30), .sha1, .six, 0),
+      (
+        "totp/a?period=45&digits=8&algorithm=sha-256&secret=MZXW6YTBOI", .totp(period: 45), .sha256,
+        .eight, 0
+      ),
+      ("totp/a?SECRET=MZXW6YTBOI&Digits=7&PERIOD=015", .totp(period: 15), .sha1, .seven, 0),
+      ("totp/a?&&secret=MZXW6YTBOI&", .totp(period: 30), .sha1, .six, 0),
+      (
+        "totp/a?image=x&image=y&&secret=MZXW6YTBOI&lock=1&secrets=2&=3", .totp(period: 30), .sha1,
+        .six, 0
+      ),
+      ("totp/a?secret=MZXW6YTBOI&digits=%36&counter=no", .totp(period: 30), .sha1, .six, 0),
+      ("hotp/a?secret=MZXW6YTBOI&counter=0", .hotp, .sha1, .six, 0),
+      ("HoTp/a?counter=18446744073709551615&secret=MZXW6YTBOI&period=7", .hotp, .sha1, .six, .max),
+    ] as [(String, AuthenticatorType, HashAlgorithm, Digits, UInt64)])
   func `is read forgivingly`(
     rest: String, type: AuthenticatorType, algorithm: HashAlgorithm, digits: Digits,
     counter: UInt64
@@ -143,57 +152,59 @@ private func names(_ uri: OtpauthURI) -> [String] {
     }
   }
 
-  @Test(arguments: [
-    ("", .scheme), ("otpauth:/", .scheme), ("otpauth:totp/a?secret=MY", .scheme),
-    ("https://totp/a?secret=MY", .scheme), (" otpauth://totp/a?secret=MY", .scheme),
-    ("otpauth://", .type), ("otpauth:///a?secret=MY", .type), ("otpauth://motp/a?secret=MY", .type),
-    ("otpauth://totp%2Fa?secret=MY", .type), ("otpauth://totpx/a?secret=MY", .type),
-    ("otpauth://totp", .missing(.secret)), ("otpauth://totp/", .missing(.secret)),
-    ("otpauth://totp/a?", .missing(.secret)), ("otpauth://totp/a?secre=MY", .missing(.secret)),
-    ("otpauth://totp/a&secret=MY", .missing(.secret)),
-    ("otpauth://totp/a?%73ecret=MY", .missing(.secret)),
-    ("otpauth://totp/a?secret", .secretLength(0)), ("otpauth://totp/a?secret=", .secretLength(0)),
-    ("otpauth://totp/a?secret=%20", .secretLength(0)),
-    ("otpauth://totp/a?secret=MY1", .secret(Base32.Error(.character, at: 2))),
-    ("otpauth://totp/a?secret=M+Y", .secret(Base32.Error(.character, at: 1))),
-    ("otpauth://totp/a?secret=MY#b", .secret(Base32.Error(.character, at: 2))),
-    ("otpauth://totp/a?secret=%4D%5A", .secret(Base32.Error(.trailingBits, at: 1))),
-    ("otpauth://totp/a?secret=MZX", .secret(Base32.Error(.length, at: 3))),
-    ("otpauth://totp/a?secret=MY=", .secret(Base32.Error(.padding, at: 3))),
-    ("otpauth://totp/%?secret=MY", .percentEncoding(offset: 15)),
-    ("otpauth://totp/a%4?secret=MY", .percentEncoding(offset: 16)),
-    ("otpauth://totp/a%4g?secret=MY", .percentEncoding(offset: 16)),
-    ("otpauth://totp/a%-1?secret=MY", .percentEncoding(offset: 16)),
-    ("otpauth://totp/a?secret=MY&issuer=100%", .percentEncoding(offset: 37)),
-    ("otpauth://totp/a?secret=M%", .percentEncoding(offset: 25)),
-    ("otpauth://totp/a?secret=MY&secret=MY", .duplicate(.secret)),
-    ("otpauth://totp/a?secret=MY&SECRET=MY", .duplicate(.secret)),
-    ("otpauth://totp/a?secret=MY&issuer=a&issuer=a", .duplicate(.issuer)),
-    ("otpauth://totp/a?secret=MY&counter=1&counter", .duplicate(.counter)),
-    ("otpauth://totp/a?secret=MY&digits=6&digits=8", .duplicate(.digits)),
-    ("otpauth://hotp/a?secret=MY&counter=1&period=30&period=30", .duplicate(.period)),
-    ("otpauth://totp/a?secret=MY&algorithm=SHA1&algorithm=MD5", .duplicate(.algorithm)),
-    ("otpauth://totp/a?secret=MY&algorithm=MD5", .algorithm),
-    ("otpauth://totp/a?secret=MY&algorithm=", .algorithm),
-    ("otpauth://totp/a?secret=MY&digits=5", .range(.digits, found: 5)),
-    ("otpauth://totp/a?secret=MY&digits=9", .range(.digits, found: 9)),
-    ("otpauth://totp/a?secret=MY&digits=262", .range(.digits, found: 262)),
-    ("otpauth://totp/a?secret=MY&digits=", .number(.digits)),
-    ("otpauth://totp/a?secret=MY&digits=+6", .number(.digits)),
-    ("otpauth://totp/a?secret=MY&digits=6.0", .number(.digits)),
-    ("otpauth://totp/a?secret=MY&digits=%D9%A6", .number(.digits)),
-    ("otpauth://totp/a?secret=MY&period=0", .range(.period, found: 0)),
-    ("otpauth://totp/a?secret=MY&period=14", .range(.period, found: 14)),
-    ("otpauth://totp/a?secret=MY&period=301", .range(.period, found: 301)),
-    ("otpauth://totp/a?secret=MY&period=4294967326", .range(.period, found: 4_294_967_326)),
-    ("otpauth://totp/a?secret=MY&period=18446744073709551646", .number(.period)),
-    ("otpauth://totp/a?secret=MY&period=-30", .number(.period)),
-    ("otpauth://totp/a?secret=MY&period=30\n", .number(.period)),
-    ("otpauth://hotp/a?secret=MY", .missing(.counter)),
-    ("otpauth://hotp/a?secret=MY&counter=", .number(.counter)),
-    ("otpauth://hotp/a?secret=MY&counter=18446744073709551616", .number(.counter)),
-    ("otpauth://hotp/a?secret=MY&counter=1 ", .number(.counter)),
-  ] as [(String, Failure)])
+  @Test(
+    arguments: [
+      ("", .scheme), ("otpauth:/", .scheme), ("otpauth:totp/a?secret=MY", .scheme),
+      ("https://totp/a?secret=MY", .scheme), (" otpauth://totp/a?secret=MY", .scheme),
+      ("otpauth://", .type), ("otpauth:///a?secret=MY", .type),
+      ("otpauth://motp/a?secret=MY", .type),
+      ("otpauth://totp%2Fa?secret=MY", .type), ("otpauth://totpx/a?secret=MY", .type),
+      ("otpauth://totp", .missing(.secret)), ("otpauth://totp/", .missing(.secret)),
+      ("otpauth://totp/a?", .missing(.secret)), ("otpauth://totp/a?secre=MY", .missing(.secret)),
+      ("otpauth://totp/a&secret=MY", .missing(.secret)),
+      ("otpauth://totp/a?%73ecret=MY", .missing(.secret)),
+      ("otpauth://totp/a?secret", .secretLength(0)), ("otpauth://totp/a?secret=", .secretLength(0)),
+      ("otpauth://totp/a?secret=%20", .secretLength(0)),
+      ("otpauth://totp/a?secret=MY1", .secret(Base32.Error(.character, at: 2))),
+      ("otpauth://totp/a?secret=M+Y", .secret(Base32.Error(.character, at: 1))),
+      ("otpauth://totp/a?secret=MY#b", .secret(Base32.Error(.character, at: 2))),
+      ("otpauth://totp/a?secret=%4D%5A", .secret(Base32.Error(.trailingBits, at: 1))),
+      ("otpauth://totp/a?secret=MZX", .secret(Base32.Error(.length, at: 3))),
+      ("otpauth://totp/a?secret=MY=", .secret(Base32.Error(.padding, at: 3))),
+      ("otpauth://totp/%?secret=MY", .percentEncoding(offset: 15)),
+      ("otpauth://totp/a%4?secret=MY", .percentEncoding(offset: 16)),
+      ("otpauth://totp/a%4g?secret=MY", .percentEncoding(offset: 16)),
+      ("otpauth://totp/a%-1?secret=MY", .percentEncoding(offset: 16)),
+      ("otpauth://totp/a?secret=MY&issuer=100%", .percentEncoding(offset: 37)),
+      ("otpauth://totp/a?secret=M%", .percentEncoding(offset: 25)),
+      ("otpauth://totp/a?secret=MY&secret=MY", .duplicate(.secret)),
+      ("otpauth://totp/a?secret=MY&SECRET=MY", .duplicate(.secret)),
+      ("otpauth://totp/a?secret=MY&issuer=a&issuer=a", .duplicate(.issuer)),
+      ("otpauth://totp/a?secret=MY&counter=1&counter", .duplicate(.counter)),
+      ("otpauth://totp/a?secret=MY&digits=6&digits=8", .duplicate(.digits)),
+      ("otpauth://hotp/a?secret=MY&counter=1&period=30&period=30", .duplicate(.period)),
+      ("otpauth://totp/a?secret=MY&algorithm=SHA1&algorithm=MD5", .duplicate(.algorithm)),
+      ("otpauth://totp/a?secret=MY&algorithm=MD5", .algorithm),
+      ("otpauth://totp/a?secret=MY&algorithm=", .algorithm),
+      ("otpauth://totp/a?secret=MY&digits=5", .range(.digits, found: 5)),
+      ("otpauth://totp/a?secret=MY&digits=9", .range(.digits, found: 9)),
+      ("otpauth://totp/a?secret=MY&digits=262", .range(.digits, found: 262)),
+      ("otpauth://totp/a?secret=MY&digits=", .number(.digits)),
+      ("otpauth://totp/a?secret=MY&digits=+6", .number(.digits)),
+      ("otpauth://totp/a?secret=MY&digits=6.0", .number(.digits)),
+      ("otpauth://totp/a?secret=MY&digits=%D9%A6", .number(.digits)),
+      ("otpauth://totp/a?secret=MY&period=0", .range(.period, found: 0)),
+      ("otpauth://totp/a?secret=MY&period=14", .range(.period, found: 14)),
+      ("otpauth://totp/a?secret=MY&period=301", .range(.period, found: 301)),
+      ("otpauth://totp/a?secret=MY&period=4294967326", .range(.period, found: 4_294_967_326)),
+      ("otpauth://totp/a?secret=MY&period=18446744073709551646", .number(.period)),
+      ("otpauth://totp/a?secret=MY&period=-30", .number(.period)),
+      ("otpauth://totp/a?secret=MY&period=30\n", .number(.period)),
+      ("otpauth://hotp/a?secret=MY", .missing(.counter)),
+      ("otpauth://hotp/a?secret=MY&counter=", .number(.counter)),
+      ("otpauth://hotp/a?secret=MY&counter=18446744073709551616", .number(.counter)),
+      ("otpauth://hotp/a?secret=MY&counter=1 ", .number(.counter)),
+    ] as [(String, Failure)])
   func `is refused with the fact that is wrong`(text: String, wanted: OtpauthURI.Error) throws {
     #expect(throws: wanted) { _ = try OtpauthURI(secret(text)) }
     #expect(throws: wanted) { _ = try OtpauthURI(Array(text.utf8)) }
@@ -213,7 +224,8 @@ private func names(_ uri: OtpauthURI) -> [String] {
   /// Mutations of good URIs, and every prefix of one: an answer each time, never a trap.
   @Test func `of any bytes is read or refused`() throws {
     var random = Seeded(4)
-    let good = Array("otpauth://hotp/A%3AB:c?secret=MZXW6YTBOI&issuer=A%3AB&counter=7&digits=8".utf8)
+    let good = Array(
+      "otpauth://hotp/A%3AB:c?secret=MZXW6YTBOI&issuer=A%3AB&counter=7&digits=8".utf8)
     for end in 0...good.count { _ = try? OtpauthURI(Array(good[..<end])) }
     var taken = 0
     for _ in 0..<20_000 {

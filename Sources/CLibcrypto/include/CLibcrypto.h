@@ -95,14 +95,11 @@ static inline void otp_hmac_free(EVP_MAC_CTX *context) {
 /* 1, or 0. `output` holds 32 bytes. */
 static inline int otp_sha256(const EVP_MD *digest, const void *_Nullable bytes, size_t count,
                              void *output) {
-  unsigned char whole[EVP_MAX_MD_SIZE];
-  unsigned int written = 0;
+  if (EVP_MD_get_size(digest) != 32) return 0;
   ERR_set_mark();
-  int done = EVP_Digest(bytes, count, whole, &written, digest, NULL) == 1 && written == 32;
+  int done = EVP_Digest(bytes, count, output, NULL, digest, NULL);
   ERR_pop_to_mark();
-  if (done) __builtin_memcpy(output, whole, 32);
-  OPENSSL_cleanse(whole, sizeof whole);
-  return done;
+  return done == 1;
 }
 
 #pragma clang assume_nonnull end

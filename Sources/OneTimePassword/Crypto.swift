@@ -32,8 +32,8 @@ package func prepareCrypto() throws(CryptoError) {
     work = unsafe sha256 != nil && Self.passesSelfTest(hmac)
   }
 
-  /// One known answer (RFC 4231 §4.2) twice from one context: the second shows that this libcrypto
-  /// starts anew with the key kept, which is documented and has not always been so.
+  /// One known answer (RFC 4231 §4.2) twice from one context: the second shows that the provider
+  /// of this host starts anew with the key kept, on which every code after the first depends.
   private static func passesSelfTest(_ hmac: OpaquePointer?) -> Bool {
     guard let key = Secret([UInt8](repeating: 0x0b, count: 20)),
       let message = Secret("Hi There".utf8)

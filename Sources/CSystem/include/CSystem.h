@@ -1,1 +1,376 @@
+/* What SallyportSystem needs of the kernel and the C library, in a form that Swift can call:
+   variadic calls, errno and macros end here. Every function that can fail gives a negative errno.
+   No shim decides anything. Nothing here needs _GNU_SOURCE, which Swift's importer does not set. */
 #pragma once
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/fs.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#pragma clang assume_nonnull begin
+
+/* ---- names of numbers ---- */
+
+static const int32_t sys_EPERM = EPERM, sys_ENOENT = ENOENT, sys_EINTR = EINTR, sys_EIO = EIO,
+                     sys_EAGAIN = EAGAIN, sys_EACCES = EACCES, sys_EEXIST = EEXIST,
+                     sys_ENOTDIR = ENOTDIR, sys_EISDIR = EISDIR, sys_EINVAL = EINVAL,
+                     sys_EFBIG = EFBIG, sys_ENOSPC = ENOSPC, sys_EROFS = EROFS,
+                     sys_ERANGE = ERANGE, sys_ENOSYS = ENOSYS, sys_ENOTEMPTY = ENOTEMPTY,
+                     sys_ELOOP = ELOOP, sys_ENXIO = ENXIO;
+
+/* Start of a relative path: the working directory. With an absolute path it does not matter. */
+static const int32_t sys_here = AT_FDCWD;
+
+/* How to open. None follows a link at the end of the path, blocks, or outlives an exec. */
+static const int32_t sys_for_reading = O_RDONLY;
+static const int32_t sys_for_updating = O_RDWR;
+static const int32_t sys_as_folder = O_RDONLY | O_DIRECTORY;
+static const int32_t sys_as_new_file = O_RDWR | O_CREAT | O_EXCL;
+
+/* ---- files ---- */
+
+enum sys_kind { sys_regular, sys_folder, sys_link, sys_other_kind };
+
+/* What stat(2) says, as far as somebody asks. */
+typedef struct {
+  uint64_t device, inode, links, size;
+  uint32_t owner;
+  uint32_t mode; /* the twelve permission bits */
+  enum sys_kind kind;
+  int64_t modified, changed;                         /* seconds */
+  uint32_t modified_nanoseconds, changed_nanoseconds;
+} sys_facts;
+
+static inline int sys_result(int64_t result) { return result < 0 ? -errno : (int)result; }
+
+static inline int sys_open(int folder, const char *path, int how) {
+  int descriptor;
+  do {
+    descriptor = openat(folder, path, how | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0600);
+  } while (descriptor < 0 && errno == EINTR);
+  return sys_result(descriptor);
+}
+
+/* Linux frees the descriptor whatever close says: never to be repeated. */
+static inline void sys_close(int descriptor) { (void)close(descriptor); }
+
+static inline void sys_take_facts(const struct stat *from, sys_facts *facts) {
+  *facts = (sys_facts){
+    .device = from->st_dev,
+    .inode = from->st_ino,
+    .links = from->st_nlink,
+    .size = from->st_size < 0 ? 0 : (uint64_t)from->st_size,
+    .owner = from->st_uid,
+    .mode = from->st_mode & 07777,
+    .kind = S_ISREG(from->st_mode) ? sys_regular
+          : S_ISDIR(from->st_mode) ? sys_folder
+          : S_ISLNK(from->st_mode) ? sys_link : sys_other_kind,
+    .modified = from->st_mtim.tv_sec,
+    .changed = from->st_ctim.tv_sec,
+    .modified_nanoseconds = (uint32_t)from->st_mtim.tv_nsec,
+    .changed_nanoseconds = (uint32_t)from->st_ctim.tv_nsec,
+  };
+}
+
+static inline int sys_facts_of(int descriptor, sys_facts *facts) {
+  struct stat found;
+  if (fstat(descriptor, &found) < 0) return -errno;
+  sys_take_facts(&found, facts);
+  return 0;
+}
+
+/* Of the name itself, where it is a link. */
+static inline int sys_facts_at(int folder, const char *path, sys_facts *facts) {
+  struct stat found;
+  if (fstatat(folder, path, &found, AT_SYMLINK_NOFOLLOW) < 0) return -errno;
+  sys_take_facts(&found, facts);
+  return 0;
+}
+
+/* One pread: the number of bytes, which may be fewer. */
+static inline int64_t sys_read(int descriptor, void *bytes, size_t count, uint64_t offset) {
+  ssize_t done;
+  do done = pread(descriptor, bytes, count, (off_t)offset);
+  while (done < 0 && errno == EINTR);
+  return done < 0 ? -errno : done;
+}
+
+/* One pwrite: the number of bytes, which may be fewer. */
+static inline int64_t sys_write(int descriptor, const void *bytes, size_t count,
+                                uint64_t offset) {
+  ssize_t done;
+  do done = pwrite(descriptor, bytes, count, (off_t)offset);
+  while (done < 0 && errno == EINTR);
+  return done < 0 ? -errno : done;
+}
+
+static inline int sys_sync(int descriptor) {
+  int done;
+  do done = fsync(descriptor);
+  while (done < 0 && errno == EINTR);
+  return sys_result(done);
+}
+
+/* Of the content alone: the size and place of a file that is written in place do not change. */
+static inline int sys_sync_data(int descriptor) {
+  int done;
+  do done = fdatasync(descriptor);
+  while (done < 0 && errno == EINTR);
+  return sys_result(done);
+}
+
+static inline int sys_set_mode(int descriptor, uint32_t mode) {
+  return sys_result(fchmod(descriptor, mode));
+}
+
+static inline int sys_make_folder(int folder, const char *name) {
+  return sys_result(mkdirat(folder, name, 0700));
+}
+
+static inline int sys_remove_file(int folder, const char *name) {
+  return sys_result(unlinkat(folder, name, 0));
+}
+
+static inline int sys_remove_folder(int folder, const char *name) {
+  return sys_result(unlinkat(folder, name, AT_REMOVEDIR));
+}
+
+static inline int sys_rename(int from_folder, const char *from, int to_folder, const char *to) {
+  return sys_result(renameat(from_folder, from, to_folder, to));
+}
+
+/* -EEXIST where `to` is there; -EINVAL or -ENOSYS where the file system cannot. */
+static inline int sys_rename_new(int folder, const char *from, const char *to) {
+  return sys_result(syscall(SYS_renameat2, folder, from, folder, to, RENAME_NOREPLACE));
+}
+
+static inline int sys_exchange(int folder, const char *a, const char *b) {
+  return sys_result(syscall(SYS_renameat2, folder, a, folder, b, RENAME_EXCHANGE));
+}
+
+/* On btrfs: a write to this still empty file will go to the same blocks each time, and so needs no
+   free ones. 0 elsewhere. */
+static inline int sys_no_copy_on_write(int descriptor) {
+  struct statfs system;
+  if (fstatfs(descriptor, &system) < 0) return -errno;
+  if ((uint32_t)system.f_type != 0x9123683eu) return 0;
+  int flags = 0;
+  if (ioctl(descriptor, FS_IOC_GETFLAGS, &flags) < 0) return -errno;
+  flags |= FS_NOCOW_FL;
+  return sys_result(ioctl(descriptor, FS_IOC_SETFLAGS, &flags));
+}
+
+/* ---- names in a folder ---- */
+
+/* A reader of the names in a folder, or NULL with *error set. Closed by sys_names_close. */
+static inline void *_Nullable sys_names_open(int folder, int *error) {
+  int descriptor = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *names = descriptor < 0 ? NULL : fdopendir(descriptor);
+  *error = names == NULL ? -errno : 0;
+  if (names == NULL && descriptor >= 0) close(descriptor);
+  return names;
+}
+
+/* 1 and a name with its NUL, 0 at the end, or a negative errno. */
+static inline int sys_names_next(void *names, char *name, size_t capacity) {
+  errno = 0;
+  const struct dirent *entry = readdir((DIR *)names);
+  if (entry == NULL) return errno == 0 ? 0 : -errno;
+  size_t length = strnlen(entry->d_name, sizeof entry->d_name);
+  if (length >= capacity) return -ENAMETOOLONG;
+  memcpy(name, entry->d_name, length);
+  name[length] = 0;
+  return 1;
+}
+
+static inline void sys_names_close(void *names) { (void)closedir((DIR *)names); }
+
+/* ---- locks ---- */
+
+#ifndef F_OFD_SETLK
+#define F_OFD_SETLK 37
+#endif
+
+/* A lock of the whole file that belongs to the open file description: -EAGAIN if another has it. */
+static inline int sys_lock(int descriptor) {
+  struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+  int done = sys_result(fcntl(descriptor, F_OFD_SETLK, &whole));
+  return done == -EACCES ? -EAGAIN : done;
+}
+
+/* Said aloud, because a child forked by another thread would keep the lock past our close. */
+static inline void sys_unlock(int descriptor) {
+  struct flock whole = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+  (void)fcntl(descriptor, F_OFD_SETLK, &whole);
+}
+
+/* flock(2), which folders can have too: -EAGAIN if another has it. */
+static inline int sys_lock_folder(int descriptor) {
+  return sys_result(flock(descriptor, LOCK_EX | LOCK_NB));
+}
+
+static inline void sys_unlock_folder(int descriptor) { (void)flock(descriptor, LOCK_UN); }
+
+/* ---- time ---- */
+
+/* Seconds since 1970. */
+static inline int sys_now(int64_t *seconds) {
+  struct timespec now;
+  if (clock_gettime(CLOCK_REALTIME, &now) < 0) return -errno;
+  *seconds = now.tv_sec;
+  return 0;
+}
+
+/* Nanoseconds that only grow. */
+static inline uint64_t sys_monotonic(void) {
+  struct timespec now = { 0, 0 };
+  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* At most a second; a signal ends it early. */
+static inline void sys_sleep(uint32_t nanoseconds) {
+  struct timespec time = { 0, nanoseconds < 1000000000u ? nanoseconds : 999999999u };
+  (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+}
+
+/* ---- this process and this thread ---- */
+
+static inline int32_t sys_process(void) { return getpid(); }
+static inline uint32_t sys_effective_user(void) { return geteuid(); }
+
+/* The signals that a guard blocks: they would stop us while others wait for our lock, or kill us
+   over a write. What kills outright is let through: a save is one write, so dying is harmless. */
+static const int sys_guarded[] = { SIGTSTP, SIGTTIN, SIGTTOU, SIGXFSZ };
+enum { sys_guarded_count = sizeof sys_guarded / sizeof sys_guarded[0] };
+
+/* Blocks them for this thread. *blocked: bit n for each that was not blocked already;
+   *pending: whether a SIGXFSZ was waiting before us. */
+static inline int sys_block_signals(uint32_t *blocked, int *pending) {
+  sigset_t ours, before, waiting;
+  sigemptyset(&ours);
+  for (int n = 0; n < sys_guarded_count; n++) sigaddset(&ours, sys_guarded[n]);
+  *blocked = 0;
+  *pending = 0;
+  int error = pthread_sigmask(SIG_BLOCK, &ours, &before);
+  if (error != 0) return -error;
+  for (int n = 0; n < sys_guarded_count; n++)
+    if (sigismember(&before, sys_guarded[n]) == 0) *blocked |= 1u << n;
+  *pending = sigpending(&waiting) == 0 && sigismember(&waiting, SIGXFSZ) == 1;
+  return 0;
+}
+
+/* Takes a waiting SIGXFSZ, so that it does not kill when the mask is put back. */
+static inline void sys_take_file_size_signal(void) {
+  sigset_t only;
+  struct timespec none = { 0, 0 };
+  sigemptyset(&only);
+  sigaddset(&only, SIGXFSZ);
+  while (sigtimedwait(&only, NULL, &none) < 0 && errno == EINTR) { }
+}
+
+static inline int sys_file_size_signal_waits(void) {
+  sigset_t waiting;
+  return sigpending(&waiting) == 0 && sigismember(&waiting, SIGXFSZ) == 1;
+}
+
+/* Unblocks what sys_block_signals blocked. */
+static inline void sys_unblock_signals(uint32_t blocked) {
+  sigset_t ours;
+  sigemptyset(&ours);
+  for (int n = 0; n < sys_guarded_count; n++)
+    if (blocked >> n & 1u) sigaddset(&ours, sys_guarded[n]);
+  (void)pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
+}
+
+typedef struct { uint32_t real, effective, saved; } sys_users;
+
+static inline int sys_get_users(sys_users *users) {
+  uid_t real, effective, saved;
+#ifdef SYS_getresuid32
+  if (syscall(SYS_getresuid32, &real, &effective, &saved) < 0) return -errno;
+#else
+  if (syscall(SYS_getresuid, &real, &effective, &saved) < 0) return -errno;
+#endif
+  *users = (sys_users){ real, effective, saved };
+  return 0;
+}
+
+/* Real and saved uid of this thread alone: the C library's function would signal all threads of
+   the host. The effective uid stays. */
+static inline int sys_set_real_and_saved_user(uint32_t real, uint32_t saved) {
+#ifdef SYS_setresuid32
+  return sys_result(syscall(SYS_setresuid32, real, (uid_t)-1, saved));
+#else
+  return sys_result(syscall(SYS_setresuid, real, (uid_t)-1, saved));
+#endif
+}
+
+/* Whether this thread may take any uid (and so could put one back). */
+static inline int sys_may_change_users(void) {
+  struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+  struct __user_cap_data_struct sets[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
+  if (syscall(SYS_capget, &header, sets) < 0) return 0;
+  return (sets[0].effective >> CAP_SETUID & 1u) != 0;
+}
+
+/* Ends the process at once, with nothing run or flushed. */
+static inline void sys_die(void) __attribute__((noreturn));
+static inline void sys_die(void) {
+  (void)kill(getpid(), SIGKILL);
+  for (;;) _exit(127);
+}
+
+/* ---- accounts, random bytes, addresses ---- */
+
+/* getpwnam_r: 1 with the account's own spelling (in `buffer`) and its uid, 0 for a clean "there is
+   none", or a negative errno (-ERANGE: the buffer is too small). */
+static inline int sys_account(const char *name, char *buffer, size_t size,
+                              const char *_Nullable *_Nonnull spelling, uint32_t *uid) {
+  struct passwd entry, *found = NULL;
+  int error = getpwnam_r(name, &entry, buffer, size, &found);
+  if (error != 0) return error > 0 ? -error : -EIO;
+  if (found == NULL) return 0;
+  *spelling = found->pw_name;
+  *uid = found->pw_uid;
+  return 1;
+}
+
+/* One getrandom: the number of bytes, which may be fewer. */
+static inline int64_t sys_random(void *bytes, size_t count) {
+  ssize_t done = getrandom(bytes, count, 0);
+  return done < 0 ? -errno : done;
+}
+
+/* The number of bytes of the address (4 or 16), or 0. `bytes` holds 16. */
+static inline int sys_parse_address(const char *text, void *bytes) {
+  if (inet_pton(AF_INET, text, bytes) == 1) return 4;
+  return inet_pton(AF_INET6, text, bytes) == 1 ? 16 : 0;
+}
+
+enum { sys_address_text_size = INET6_ADDRSTRLEN };
+
+/* `text` holds sys_address_text_size bytes. 1 or 0. */
+static inline int sys_address_text(const void *bytes, int count, char *text) {
+  int family = count == 4 ? AF_INET : AF_INET6;
+  return inet_ntop(family, bytes, text, sys_address_text_size) != NULL;
+}
+
+#pragma clang assume_nonnull end

@@ -1,0 +1,64 @@
+internal import CSystem
+package import SallyportCore
+
+/// Whose login it is, as the account database spells it.
+package struct Account: Equatable, Sendable {
+  /// `pw_name`; the name as typed where there is no such account.
+  package let name: UserName
+  /// nil where there is no such account.
+  package let uid: UInt32?
+
+  package init(name: UserName, uid: UInt32?) {
+    self.name = name
+    self.uid = uid
+  }
+}
+
+package enum Accounts {
+  /// Looks `name` up (getpwnam_r). Where the name service folds spellings, the account's own
+  /// spelling counts: under the name as typed, `Alice` would walk around alice's second factor.
+  ///
+  /// No such account is only what the C library tells as a clean "not found" (0 and no entry). It
+  /// gives ENOENT and other numbers for sources that are missing or silent: those throw.
+  package static func find(_ name: UserName) throws(StoreTrouble) -> Account {
+    var size = 1024
+    var result = -sys_ERANGE
+    while result == -sys_ERANGE || result == -sys_EINTR, size <= largestEntry {
+      var account: Account?
+      result = look(up: name, bufferSize: size, &account)
+      if let account { return account }
+      if result == -sys_ERANGE { size *= 4 }
+    }
+    if result == 0 { return Account(name: name, uid: nil) }
+    throw .system("getpwnam", path: name.text, errno: result < 0 ? 0 - result : sys_EINVAL)
+  }
+
+  private static let largestEntry = 1 << 20
+
+  /// The result of the shim; 1 without an account where the database's spelling is no login name.
+  private static func look(up name: UserName, bufferSize: Int, _ account: inout Account?) -> Int32 {
+    var uid: UInt32 = 0
+    var buffer = [CChar](repeating: 0, count: bufferSize)
+    let typed = name.bytes.map { CChar(bitPattern: $0) } + [0]
+    var found: UserName?
+    // SAFETY: all buffers live for the call; the spelling is a C string inside `buffer`.
+    let result = unsafe buffer.withUnsafeMutableBufferPointer { buffer -> Int32 in
+      guard let base = buffer.baseAddress else { return -sys_EINVAL }
+      var spelling: UnsafePointer<CChar>?
+      let result = unsafe sys_account(typed, base, buffer.count, &spelling, &uid)
+      if result == 1, let spelling = unsafe spelling { found = unsafe userName(spelling) }
+      return result
+    }
+    account = found.map { Account(name: $0, uid: uid) }
+    return result
+  }
+
+  @unsafe private static func userName(_ text: UnsafePointer<CChar>) -> UserName? {
+    var bytes: [UInt8] = []
+    // SAFETY: ends at the NUL of the C string, or one byte after the longest name.
+    while bytes.count <= 255, unsafe text[bytes.count] != 0 {
+      bytes.append(UInt8(bitPattern: unsafe text[bytes.count]))
+    }
+    return UserName(bytes)
+  }
+}

@@ -1,0 +1,46 @@
+internal import CSystem
+package import SallyportCore
+
+/// Numeric addresses as text, as PAM_RHOST brings them and people read them.
+package enum Addresses {
+  /// An IPv4 address in dotted quads, or an IPv6 address, whose `%zone` is cut; nil for anything
+  /// else (host names, ports, brackets, blanks).
+  package static func parse(_ text: [UInt8]) -> NetworkAddress? {
+    let isIPv6 = text.contains(UInt8(ascii: ":"))
+    let end = isIPv6 ? text.firstIndex(of: UInt8(ascii: "%")) ?? text.count : text.count
+    guard (1..<sys_address_text_size).contains(end), !text.contains(0) else { return nil }
+    let cString = text[..<end].map { CChar(bitPattern: $0) } + [0]
+    var bytes = [UInt8](repeating: 0, count: 16)
+    // SAFETY: the text ends with NUL; the shim writes at most 16 bytes.
+    let count = unsafe bytes.withUnsafeMutableBytes { bytes -> Int32 in
+      guard let base = bytes.baseAddress else { return 0 }
+      return unsafe sys_parse_address(cString, base)
+    }
+    return NetworkAddress([UInt8](bytes.prefix(Int(count))))
+  }
+
+  /// `192.0.2.7`, or for IPv6 the network that counts: `2001:db8::/64`.
+  package static func text(_ address: NetworkAddress) -> String {
+    if let ipv4 = address.ipv4 {
+      return text((0..<4).map { UInt8(truncatingIfNeeded: ipv4 >> (24 - 8 * UInt32($0))) })
+    }
+    let numbers = [address.high, address.low]
+    return text(
+      (0..<16).map { UInt8(truncatingIfNeeded: numbers[$0 / 8] >> (56 - 8 * UInt64($0 % 8))) })
+      + "/64"
+  }
+
+  private static func text(_ bytes: [UInt8]) -> String {
+    var text = [CChar](repeating: 0, count: sys_address_text_size)
+    // SAFETY: both buffers live for the call and have the sizes that the shim wants.
+    let done = unsafe text.withUnsafeMutableBufferPointer { text -> Int32 in
+      guard let base = text.baseAddress else { return 0 }
+      return unsafe bytes.withUnsafeBytes { bytes in
+        guard let address = bytes.baseAddress else { return 0 }
+        return unsafe sys_address_text(address, Int32(bytes.count), base)
+      }
+    }
+    guard done == 1 else { return "" }
+    return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}

@@ -1,0 +1,87 @@
+internal import CSystem
+
+/// The rules on who owns what in a store, and on who may write there.
+struct Checks: Sendable {
+  /// Bytes that a file of the store may have.
+  static let longestFile: UInt64 = 65536
+
+  private let owner: Store.Owner
+
+  init(_ owner: Store.Owner) { self.owner = owner }
+
+  /// Walks from `/` to the folder `path`: each a real folder, of the right owner, where no other
+  /// user can put anything in another's place.
+  ///
+  /// From the top down, because then only the right owner can change what has passed.
+  /// Throws `noStore` where one is missing.
+  func walk(to path: String) throws(StoreTrouble) {
+    let bytes = [UInt8](path.utf8)
+    guard bytes.first == UInt8(ascii: "/"), !Checks.climbs(bytes) else {
+      throw .system("lstat", path: path, errno: sys_EINVAL)
+    }
+    try ancestor("/", of: path)
+    for end in bytes.indices.dropFirst() {
+      let isEnd = end + 1 == bytes.count || bytes[end + 1] == UInt8(ascii: "/")
+      guard isEnd, bytes[end] != UInt8(ascii: "/") else { continue }
+      try ancestor(String(decoding: bytes[...end], as: UTF8.self), of: path)
+    }
+  }
+
+  private func ancestor(_ folder: String, of path: String) throws(StoreTrouble) {
+    let found: sys_facts
+    do throws(Errno) {
+      found = try facts(at: folder)
+    } catch {
+      throw error.code == sys_ENOENT ? .noStore(path: path) : error.trouble("lstat", folder)
+    }
+    if let flaw = flaw(ofAncestor: found) { throw .unsafe(path: folder, flaw) }
+  }
+
+  /// Whether a path has a `..`, which would lead out of what has been checked.
+  private static func climbs(_ path: [UInt8]) -> Bool {
+    path.split(separator: UInt8(ascii: "/")).contains { $0.elementsEqual([0x2e, 0x2e]) }
+  }
+
+  /// A folder on the way to the store: others may write into it only if it is sticky, so that they
+  /// cannot rename what is not theirs.
+  func flaw(ofAncestor folder: sys_facts) -> StoreTrouble.Flaw? {
+    let isSticky = folder.mode & 0o1000 != 0
+    return flaw(ofFolder: folder, forbidden: isSticky ? 0 : 0o022)
+  }
+
+  /// The folder of all users: nobody else may write into it, sticky or not.
+  func flaw(ofShelf folder: sys_facts) -> StoreTrouble.Flaw? {
+    flaw(ofFolder: folder, forbidden: 0o022)
+  }
+
+  /// One user's folder: nobody else may even look into it.
+  func flaw(ofUserFolder folder: sys_facts) -> StoreTrouble.Flaw? {
+    flaw(ofFolder: folder, forbidden: 0o077)
+  }
+
+  /// An enrollment or state file.
+  func flaw(ofFile file: sys_facts) -> StoreTrouble.Flaw? {
+    if file.kind == sys_link { return .symbolicLink }
+    if file.kind != sys_regular { return .notRegular }
+    if let flaw = flaw(ofOwner: file.owner) { return flaw }
+    if file.mode & 0o077 != 0 { return .mode(file.mode) }
+    if file.links != 1 { return .links(file.links) }
+    return file.size > Checks.longestFile ? .tooLong : nil
+  }
+
+  private func flaw(ofFolder folder: sys_facts, forbidden: UInt32) -> StoreTrouble.Flaw? {
+    if folder.kind == sys_link { return .symbolicLink }
+    if folder.kind != sys_folder { return .notAFolder }
+    if let flaw = flaw(ofOwner: folder.owner) { return flaw }
+    return folder.mode & forbidden != 0 ? .mode(folder.mode) : nil
+  }
+
+  private func flaw(ofOwner found: UInt32) -> StoreTrouble.Flaw? {
+    switch owner {
+    case .root: return found == 0 ? nil : .owner(found, wanted: 0)
+    case .effectiveUser:
+      let wanted = sys_effective_user()
+      return found == 0 || found == wanted ? nil : .owner(found, wanted: wanted)
+    }
+  }
+}

@@ -1,0 +1,12 @@
+internal import CSystem
+package import SallyportCore
+
+package enum Clock {
+  /// The system's idea of the time; may be wrong and may go back.
+  package static func now() throws(StoreTrouble) -> UnixTime {
+    var seconds: Int64 = 0
+    // SAFETY: filled within the call.
+    try check(unsafe sys_now(&seconds), "clock_gettime", "")
+    return UnixTime(seconds)
+  }
+}

@@ -1,0 +1,79 @@
+internal import CSystem
+
+/// An open file or folder; closed when the value goes.
+struct Descriptor: ~Copyable {
+  let number: Int32
+  /// What kind of file it was when it was opened, whose, and which.
+  let facts: sys_facts
+
+  /// Opens `path`, in `folder` where it is relative; never follows a link at its end, never blocks.
+  init(_ path: String, _ how: Int32, in folder: Int32 = sys_here) throws(Errno) {
+    var facts = sys_facts()
+    // SAFETY: the C string lives for the call.
+    let number = try Errno.check(unsafe sys_open(folder, path, how))
+    // SAFETY: filled within the call.
+    let result = unsafe sys_facts_of(number, &facts)
+    if result < 0 { sys_close(number) }
+    try Errno.check(result)
+    (self.number, self.facts) = (number, facts)
+  }
+
+  deinit { sys_close(number) }
+}
+
+/// The reason of a failed system call.
+struct Errno: Error, Equatable {
+  let code: Int32
+
+  /// The result of a shim, which is a negative errno on failure.
+  @discardableResult
+  static func check<Count: BinaryInteger>(_ result: Count) throws(Errno) -> Count {
+    if result < 0 { throw Errno(code: Int32(clamping: 0 - result)) }
+    return result
+  }
+
+  func trouble(_ call: StaticString, _ path: String) -> StoreTrouble {
+    .system(call, path: path, errno: code)
+  }
+}
+
+/// The result of a shim, with its failure told as trouble with `path`.
+@discardableResult
+func check<Count: BinaryInteger>(
+  _ result: Count, _ call: StaticString, _ path: @autoclosure () -> String
+) throws(StoreTrouble) -> Count {
+  if result < 0 { throw .system(call, path: path(), errno: Int32(clamping: 0 - result)) }
+  return result
+}
+
+/// What `path` itself is, in `folder` where it is relative; a link is not followed.
+func facts(at path: String, in folder: Int32 = sys_here) throws(Errno) -> sys_facts {
+  var facts = sys_facts()
+  // SAFETY: the C string lives for the call, in which the facts are filled.
+  try Errno.check(unsafe sys_facts_at(folder, path, &facts))
+  return facts
+}
+
+/// Which file or folder something is, however it is called.
+struct Identity: Equatable, Sendable {
+  let device: UInt64
+  let inode: UInt64
+
+  init(_ facts: sys_facts) { (device, inode) = (facts.device, facts.inode) }
+}
+
+/// Which content a file has. Our own changes always make a new inode; the times tell of others'.
+struct Version: Equatable, Sendable {
+  let identity: Identity
+  let size: UInt64
+  let modified: Int64
+  let changed: Int64
+  let nanoseconds: UInt64
+
+  init(_ facts: sys_facts) {
+    identity = Identity(facts)
+    size = facts.size
+    (modified, changed) = (facts.modified, facts.changed)
+    nanoseconds = UInt64(facts.modified_nanoseconds) << 32 | UInt64(facts.changed_nanoseconds)
+  }
+}

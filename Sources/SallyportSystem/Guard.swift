@@ -1,0 +1,66 @@
+internal import CSystem
+
+/// This thread while others may be waiting for a lock that it holds.
+///
+/// Stop signals and SIGXFSZ are blocked, and in a set-uid host (su, sudo) the real uid is root's:
+/// else whoever started it could stop it, and everybody else's login with it. What kills is let
+/// through: a save is one write. All of it is of this thread alone, and is put back.
+enum Guard {
+  static func during<R>(_ body: () throws(StoreTrouble) -> R) throws(StoreTrouble) -> R {
+    let signals = try BlockedSignals()
+    defer { signals.putBack() }
+    let users = try RaisedUser()
+    defer { users.putBack() }
+    return try body()
+  }
+}
+
+private struct BlockedSignals {
+  private var ours: UInt32 = 0
+  private var wasPending: Int32 = 0
+
+  init() throws(StoreTrouble) {
+    // SAFETY: both are filled within the call.
+    let result = unsafe sys_block_signals(&ours, &wasPending)
+    try check(result, "pthread_sigmask", "")
+  }
+
+  /// A SIGXFSZ of our own write would kill the host once it is unblocked: it is taken first.
+  func putBack() {
+    if wasPending == 0, sys_file_size_signal_waits() == 1 { sys_take_file_size_signal() }
+    if ours != 0 { sys_unblock_signals(ours) }
+  }
+}
+
+private struct RaisedUser {
+  private var before = sys_users()
+  private let isRaised: Bool
+
+  /// Nothing to do for a real root, nothing that could be undone without CAP_SETUID.
+  init() throws(StoreTrouble) {
+    // SAFETY: filled within the call.
+    try check(unsafe sys_get_users(&before), "getresuid", "")
+    let isSetUID = before.effective == 0 && (before.real != 0 || before.saved != 0)
+    isRaised = isSetUID && sys_may_change_users() == 1
+    if isRaised { try check(sys_set_real_and_saved_user(0, 0), "setresuid", "") }
+  }
+
+  /// A host that went on as root where it was a user's could let him do anything, so one that
+  /// cannot be put back (the kernel may be short of memory for a second) is ended: in no case does
+  /// the login go on.
+  func putBack() {
+    guard isRaised else { return }
+    for _ in 0..<100 {
+      if sys_set_real_and_saved_user(before.real, before.saved) == 0, isPutBack { return }
+      sys_sleep(10_000_000)
+    }
+    sys_die()
+  }
+
+  private var isPutBack: Bool {
+    var now = sys_users()
+    // SAFETY: filled within the call.
+    return unsafe sys_get_users(&now) == 0 && now.real == before.real
+      && now.effective == before.effective && now.saved == before.saved
+  }
+}

@@ -1,0 +1,82 @@
+internal import CSystem
+internal import OneTimePassword
+package import SallyportCore
+
+/// The enrollments and login states of one machine (docs/enrollment-format.md):
+/// `users/NAME/enrollment`, `users/NAME/state`, and the same two files for nobody in `decoy`.
+package struct Store: Sendable {
+  package static let usualRoot = "/var/lib/sallyport"
+
+  /// Whom the files and all folders above them must belong to.
+  package enum Owner: Sendable {
+    case root
+    /// Root or the effective user: only where somebody named another store than the usual one.
+    case effectiveUser
+  }
+
+  let root: String
+  let checks: Checks
+  let patience: Patience
+  /// Whether two folders are exchanged at once, where the file system can.
+  let exchanges: Bool
+
+  /// `root` is an absolute path without `..`; nothing is looked at before it is used.
+  package init(root: String = usualRoot, owner: Owner = .root) {
+    self.init(root: root, owner: owner, patience: .usual, exchanges: true)
+  }
+
+  init(root: String, owner: Owner, patience: Patience, exchanges: Bool) {
+    self.root = Store.withoutTrailingSlashes(root)
+    checks = Checks(owner)
+    self.patience = patience
+    self.exchanges = exchanges
+  }
+
+  private static func withoutTrailingSlashes(_ path: String) -> String {
+    var bytes = [UInt8](path.utf8)
+    while bytes.count > 1, bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// How often files that are exchanged under us are looked at.
+  static let attempts = 3
+
+  var users: String { root + "/users" }
+  var decoy: Place { Place(shelf: root, name: "decoy", isDecoy: true) }
+
+  /// Where `name`'s folder is. Throws `crypto` for a long name that cannot be hashed.
+  func place(of name: UserName) throws(StoreTrouble) -> Place {
+    let file: [UInt8]
+    if let plain = name.fileName { file = plain } else { file = try Store.hashedName(name) }
+    return Place(shelf: users, name: String(decoding: file, as: UTF8.self), isDecoy: false)
+  }
+
+  private static func hashedName(_ name: UserName) throws(StoreTrouble) -> [UInt8] {
+    do throws(CryptoError) {
+      return UserName.hashedFileName(sha256: try SHA256.digest(name.bytes))
+    } catch {
+      throw .crypto(error)
+    }
+  }
+}
+
+/// An enrollment with its login state as they were when they were read, and which files they
+/// were read from.
+package struct Record: Sendable {
+  package let enrollment: Enrollment
+  package let state: LoginState
+  /// The user's folder.
+  package let path: String
+  package let isDecoy: Bool
+
+  let place: Place
+  let folder: Identity
+  let version: Version
+}
+
+/// What came of an attempt to change a record.
+package enum Transaction<Verdict> {
+  case committed(Verdict)
+  /// The enrollment is not the one that was loaded any more; nothing was written. Load it anew.
+  case changed
+}

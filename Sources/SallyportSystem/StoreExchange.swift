@@ -1,0 +1,91 @@
+internal import CSystem
+
+extension Store {
+  /// Puts what was made in the place of what is there. Where they can be exchanged at once, the
+  /// old one then has the name of what was made, and is the caller's to wipe once this is synced.
+  func exchange(_ made: Unfinished, with place: Place, on shelf: borrowing Descriptor)
+    throws(StoreTrouble)
+  {
+    // SAFETY: the C strings live for the call.
+    let result =
+      exchanges ? unsafe sys_exchange(shelf.number, made.name, place.name) : -sys_EINVAL
+    if result == -sys_EINVAL || result == -sys_ENOSYS {
+      return try moveIn(made, place, on: shelf)
+    }
+    try check(result, "rename", place.path)
+  }
+
+  /// For file systems that cannot exchange: file by file, under a name that tells of it.
+  ///
+  /// A login in between finds the new enrollment with the state of the old one, which is trouble;
+  /// at no moment is the user not enrolled. `completeMoves` ends what a crash left half-way.
+  private func moveIn(_ made: Unfinished, _ place: Place, on shelf: borrowing Descriptor)
+    throws(StoreTrouble)
+  {
+    let marker = Leftover.moving(place.name)
+    guard let folder = try UserFolder.open(place, on: shelf, checks) else {
+      throw .unsettled(path: place.path)
+    }
+    // SAFETY: the C strings live for the call.
+    try check(
+      unsafe sys_rename(shelf.number, made.name, shelf.number, marker), "rename", place.path)
+    let source = try openFolder(marker, in: shelf, place.shelf + "/" + marker)
+    do throws(StoreTrouble) {
+      try move(StoredFile.enrollment, from: source, to: folder)
+    } catch {
+      wipe(marker, in: shelf)
+      throw error
+    }
+    try move(StoredFile.state, from: source, to: folder)
+    wipe(marker, in: shelf)
+  }
+
+  /// Ends the moves that a crash left half-way: one that has begun is completed, one that has not
+  /// is forgotten. Only under the lock of the users folder.
+  func completeMoves(_ names: [[UInt8]], on shelf: borrowing Descriptor) throws(StoreTrouble) {
+    let prefix = [UInt8](Leftover.movingPrefix.utf8)
+    for name in names where name.starts(with: prefix) {
+      let marker = String(decoding: name, as: UTF8.self)
+      let user = String(decoding: name.dropFirst(prefix.count), as: UTF8.self)
+      let place = Place(shelf: users, name: user, isDecoy: false)
+      try completeMove(marker, place, on: shelf)
+      wipe(marker, in: shelf)
+    }
+  }
+
+  private func completeMove(_ marker: String, _ place: Place, on shelf: borrowing Descriptor)
+    throws(StoreTrouble)
+  {
+    let source = try openFolder(marker, in: shelf, place.shelf + "/" + marker)
+    let left = try entries(of: source.number, place.shelf + "/" + marker)
+    let hasBegun = !left.contains([UInt8](StoredFile.enrollment.utf8))
+    guard hasBegun, left.contains([UInt8](StoredFile.state.utf8)) else { return }
+    guard let folder = try UserFolder.open(place, on: shelf, checks) else { return }
+    try move(StoredFile.state, from: source, to: folder)
+  }
+
+  /// Puts a synced file in the place of the user's, which is wiped.
+  func move(_ file: String, from source: borrowing Descriptor, to folder: borrowing UserFolder)
+    throws(StoreTrouble)
+  {
+    let target = folder.descriptor.number
+    let old = try oldFile(file, in: folder)
+    // SAFETY: the C strings live for the call.
+    try check(unsafe sys_rename(source.number, file, target, file), "rename", folder.path)
+    try check(sys_sync(target), "fsync", folder.path)
+    if let old { zero(old) }
+  }
+
+  /// nil where there is none that could be wiped.
+  private func oldFile(_ name: String, in folder: borrowing UserFolder)
+    throws(StoreTrouble) -> Descriptor?
+  {
+    do throws(Errno) {
+      let file = try Descriptor(name, sys_for_updating, in: folder.descriptor.number)
+      guard file.facts.kind == sys_regular, file.facts.links == 1 else { return nil }
+      return consume file
+    } catch {
+      return nil
+    }
+  }
+}

@@ -1,0 +1,131 @@
+internal import CSystem
+internal import OneTimePassword
+internal import SallyportCore
+
+// Making and wiping files: what enrolling and managing need, and no login.
+
+/// A folder of the store under a name that is nobody's, with what is being made in it.
+struct Unfinished {
+  let name: String
+
+  init() throws(StoreTrouble) {
+    let number = hexadecimal(try Random.identifier())
+    name = Leftover.unfinished + String(decoding: number, as: UTF8.self)
+  }
+
+  /// Makes the folder with the files in it, all synced. Where that fails, nothing stays.
+  func make(
+    in shelf: borrowing Descriptor, _ path: String, enrollment: Secret, state: [UInt8]?
+  ) throws(StoreTrouble) {
+    let path = path + "/" + name
+    // SAFETY: the C string lives for the call.
+    try check(unsafe sys_make_folder(shelf.number, name), "mkdir", path)
+    do throws(StoreTrouble) {
+      let folder = try openFolder(name, in: shelf, path)
+      try check(sys_set_mode(folder.number, 0o700), "fchmod", path)
+      try write(enrollment, as: StoredFile.enrollment, in: folder, path)
+      if let state { try write(state, as: StoredFile.state, in: folder, path) }
+      try check(sys_sync(folder.number), "fsync", path)
+    } catch {
+      wipe(name, in: shelf)
+      throw error
+    }
+  }
+}
+
+/// A folder of the store in which files are made or taken apart.
+func openFolder(_ name: String, in shelf: borrowing Descriptor, _ path: String)
+  throws(StoreTrouble) -> Descriptor
+{
+  do throws(Errno) {
+    return try Descriptor(name, sys_as_folder, in: shelf.number)
+  } catch {
+    throw folderTrouble(error, name, in: shelf.number, path)
+  }
+}
+
+private func write(
+  _ content: Secret, as name: String, in folder: borrowing Descriptor, _ path: String
+) throws(StoreTrouble) {
+  let file = try newFile(name, in: folder, path + "/" + name)
+  // SAFETY: the buffer lives for the call.
+  let result = unsafe content.withBytes { unsafe put($0, into: file.number) }
+  try check(result, "write", path + "/" + name)
+}
+
+private func write(
+  _ content: [UInt8], as name: String, in folder: borrowing Descriptor, _ path: String
+) throws(StoreTrouble) {
+  let file = try newFile(name, in: folder, path + "/" + name)
+  // SAFETY: the buffer lives for the call.
+  let result = unsafe content.withUnsafeBytes { unsafe put($0, into: file.number) }
+  try check(result, "write", path + "/" + name)
+}
+
+/// An empty file that nobody else may open, whatever the umask; on btrfs one that will need no
+/// free block when it is changed in place (best effort: without it the login works all the same).
+private func newFile(_ name: String, in folder: borrowing Descriptor, _ path: String)
+  throws(StoreTrouble) -> Descriptor
+{
+  let file: Descriptor
+  do throws(Errno) {
+    file = try Descriptor(name, sys_as_new_file, in: folder.number)
+  } catch {
+    throw error.trouble("open", path)
+  }
+  try check(sys_set_mode(file.number, 0o600), "fchmod", path)
+  _ = sys_no_copy_on_write(file.number)
+  return file
+}
+
+/// Writes all bytes to the start of a file and syncs it: 0, or a negative errno.
+@unsafe private func put(_ buffer: UnsafeRawBufferPointer, into file: Int32) -> Int64 {
+  guard let base = buffer.baseAddress else { return 0 }
+  var count = 0
+  while count < buffer.count {
+    // SAFETY: count < buffer.count, and no more than what is left of it is written.
+    let done = unsafe sys_write(file, base + count, buffer.count - count, UInt64(count))
+    if done < 0 { return done }
+    if done == 0 { return -Int64(sys_EIO) }
+    count += Int(done)
+  }
+  return Int64(sys_sync(file))
+}
+
+/// Overwrites what is in the folder `name` with zeros, in place as far as the file system does so,
+/// and removes it. Best effort: what stays is a leftover for the next one.
+func wipe(_ name: String, in shelf: borrowing Descriptor) {
+  do throws(StoreTrouble) {
+    let folder = try openFolder(name, in: shelf, name)
+    for bytes in try entries(of: folder.number, name) {
+      let file = String(decoding: bytes, as: UTF8.self)
+      zero(file, in: folder)
+      // SAFETY: the C string lives for the call.
+      _ = unsafe sys_remove_file(folder.number, file)
+    }
+    // SAFETY: as above.
+    _ = unsafe sys_remove_folder(shelf.number, name)
+  } catch {
+    // No folder: a file or a link that somebody put there.
+    // SAFETY: as above.
+    _ = unsafe sys_remove_file(shelf.number, name)
+  }
+}
+
+/// A file with another name elsewhere is somebody else's, too, and stays as it is.
+private func zero(_ name: String, in folder: borrowing Descriptor) {
+  do throws(Errno) {
+    let file = try Descriptor(name, sys_for_updating, in: folder.number)
+    if file.facts.kind == sys_regular, file.facts.links == 1 { zero(file) }
+  } catch {
+    // What cannot be opened for writing is only removed.
+  }
+}
+
+/// Overwrites an open file with zeros, also one that has lost its name.
+func zero(_ file: borrowing Descriptor) {
+  let size = Int(min(file.facts.size, Checks.longestFile))
+  let zeros = [UInt8](repeating: 0, count: size)
+  // SAFETY: the buffer lives for the call.
+  _ = unsafe zeros.withUnsafeBytes { unsafe put($0, into: file.number) }
+}

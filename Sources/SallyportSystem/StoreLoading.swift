@@ -1,0 +1,139 @@
+internal import CSystem
+internal import OneTimePassword
+internal import SallyportCore
+
+extension Store {
+  /// What is enrolled for the account; nil only where an existing, checked store has no folder of
+  /// that name. Everything else throws, also a caller without the right to read.
+  package func load(_ account: Account) throws(StoreTrouble) -> Record? {
+    guard let record = try read(place(of: account.name)) else { return nil }
+    let path = record.path + "/" + StoredFile.enrollment
+    guard record.enrollment.user == account.name else {
+      throw .otherUser(path: path, found: record.enrollment.user)
+    }
+    if let recorded = record.enrollment.uid, recorded != account.uid {
+      throw .otherUID(path: path, recorded: recorded, found: account.uid)
+    }
+    return record
+  }
+
+  /// The enrollment of nobody, worked on for the unknown and the unenrolled. Throws `noStore`
+  /// where it is missing.
+  package func loadDecoy() throws(StoreTrouble) -> Record {
+    guard let record = try read(decoy) else { throw .noStore(path: decoy.path) }
+    return record
+  }
+
+  /// Reads both files of a place.
+  ///
+  /// Without a lock: a login may be saving and a command may be exchanging, so what does not fit
+  /// together is looked at again before it counts.
+  func read(_ place: Place) throws(StoreTrouble) -> Record? {
+    try checks.walk(to: root)
+    let shelf = try openShelf(place.shelf)
+    var attempt = 1
+    while true {
+      do throws(StoreTrouble) {
+        guard let folder = try UserFolder.open(place, on: shelf, checks) else { return nil }
+        return try record(in: folder, place)
+      } catch {
+        guard error.mayPass else { throw error }
+        if attempt == Store.attempts { throw settled(error, place, on: shelf) }
+      }
+      attempt += 1
+    }
+  }
+
+  /// The folder of all users or the store itself, open and checked; what is above it must have
+  /// been walked.
+  func openShelf(_ path: String) throws(StoreTrouble) -> Descriptor {
+    let shelf: Descriptor
+    do throws(Errno) {
+      shelf = try Descriptor(path, sys_as_folder)
+    } catch {
+      if error.code == sys_ENOENT { throw .noStore(path: path) }
+      throw folderTrouble(error, path, in: sys_here, path)
+    }
+    if let flaw = checks.flaw(ofShelf: shelf.facts) { throw .unsafe(path: path, flaw) }
+    return shelf
+  }
+
+  private func record(in folder: borrowing UserFolder, _ place: Place)
+    throws(StoreTrouble) -> Record
+  {
+    let reading = sys_for_reading
+    guard
+      let file = try StoredFile.open(StoredFile.enrollment, reading, in: folder, checks),
+      let stateFile = try StoredFile.open(StoredFile.state, reading, in: folder, checks)
+    else { throw .incomplete(path: folder.path) }
+    let enrollment = try enrollment(in: file)
+    let current = try current(in: stateFile, of: enrollment, place)
+    return Record(
+      enrollment: enrollment, state: current.state, path: folder.path, isDecoy: place.isDecoy,
+      place: place, folder: folder.identity, version: Version(file.facts))
+  }
+
+  private func enrollment(in file: borrowing StoredFile) throws(StoreTrouble) -> Enrollment {
+    guard let text = try file.secret() else { throw .unsettled(path: file.path) }
+    do throws(SettingsError) {
+      return try Enrollment.read(text)
+    } catch {
+      throw .malformed(path: file.path, error)
+    }
+  }
+
+  /// The state that counts. The decoy's is written without a lock: where its pages were torn by
+  /// that, it starts afresh, because nothing hangs on it.
+  func current(in file: borrowing StoredFile, of enrollment: Enrollment, _ place: Place)
+    throws(StoreTrouble) -> CurrentState
+  {
+    guard file.facts.size == UInt64(StateRecord.fileSize) else {
+      throw .state(path: file.path, .size)
+    }
+    let bytes = try file.bytes(StateRecord.fileSize)
+    let current: StateRecord.Current
+    do throws(StateRecord.Problem) {
+      current = try StateRecord.read(bytes)
+    } catch {
+      if place.isDecoy, error == .bothSlotsBroken {
+        return CurrentState(state: LoginState(initialFor: enrollment), record: nil)
+      }
+      throw .state(path: file.path, error)
+    }
+    guard current.state.enrollmentID == enrollment.id else {
+      throw .foreignState(path: file.path)
+    }
+    return CurrentState(state: current.state, record: current)
+  }
+
+  /// The trouble that stays after the last look: a state of another enrollment is a half-way
+  /// exchange where its marker stands.
+  private func settled(_ trouble: StoreTrouble, _ place: Place, on shelf: borrowing Descriptor)
+    -> StoreTrouble
+  {
+    guard case .foreignState = trouble else { return trouble }
+    do throws(Errno) {
+      _ = try facts(at: Leftover.moving(place.name), in: shelf.number)
+      return .unsettled(path: place.path)
+    } catch {
+      return trouble
+    }
+  }
+}
+
+/// A state as it was read, with what a save needs to know of it (nil: start afresh).
+struct CurrentState {
+  let state: LoginState
+  let record: StateRecord.Current?
+}
+
+extension StoreTrouble {
+  /// Whether a command that is exchanging or removing the files could look like this for a moment.
+  fileprivate var mayPass: Bool {
+    switch self {
+    case .incomplete, .malformed, .state, .foreignState, .unsettled: true
+    case .system, .noStore, .unsafe, .otherUser, .otherUID, .busy, .exists, .crypto, .outOfMemory:
+      false
+    }
+  }
+}

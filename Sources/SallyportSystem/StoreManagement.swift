@@ -1,0 +1,192 @@
+internal import CSystem
+internal import OneTimePassword
+package import SallyportCore
+
+// What changes enrollments: for the command, not for a login. Order of locks, always: the users
+// folder's, then the user's state.
+
+extension Store {
+  /// Enrolls a user who is not enrolled: the folder appears whole, or not at all. Throws `exists`.
+  package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
+    try changing { shelf throws(StoreTrouble) in
+      let place = try place(of: enrollment.user)
+      if try isThere(place, on: shelf) { throw .exists(path: place.path) }
+      let made = try make(enrollment, state, on: shelf)
+      try finishing(made, on: shelf) { () throws(StoreTrouble) in
+        try appear(made, as: place, on: shelf)
+      }
+    }
+  }
+
+  /// Enrolls a user whatever is enrolled for him, also what cannot be read any more. At no moment
+  /// is he not enrolled. The old secret is wiped.
+  package func replace(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
+    try changing { shelf throws(StoreTrouble) in
+      let place = try place(of: enrollment.user)
+      let made = try make(enrollment, state, on: shelf)
+      try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
+        try finishing(made, on: shelf) { () throws(StoreTrouble) in
+          if try isThere(place, on: shelf) {
+            try exchange(made, with: place, on: shelf)
+          } else {
+            try appear(made, as: place, on: shelf)
+          }
+        }
+        // First the new one for good, then the old one's end.
+        try check(sys_sync(shelf.number), "fsync", users)
+        wipe(made.name, in: shelf)
+      }
+    }
+  }
+
+  /// Puts another enrollment (of the same id) in the place of the loaded one, then saves the state
+  /// that `change` makes of the present one. `changed` where it is not the loaded one any more.
+  ///
+  /// Where saving the state fails after the enrollment was written, the new enrollment stands: a
+  /// state is brought in line with its enrollment whenever it is read.
+  package func rewrite(
+    _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
+  ) throws(StoreTrouble) -> Transaction<Void> {
+    try changing { shelf throws(StoreTrouble) in
+      try locked(record, on: shelf) { folder, file, current throws(StoreTrouble) in
+        let made = try Unfinished()
+        try made.make(in: shelf, users, enrollment: try text(enrollment), state: nil)
+        try finishing(made, on: shelf) { () throws(StoreTrouble) in
+          let source = try openFolder(made.name, in: shelf, users + "/" + made.name)
+          try move(StoredFile.enrollment, from: source, to: folder)
+        }
+        wipe(made.name, in: shelf)
+        try save(change(current.state), after: current, in: file, of: record)
+      }
+    }
+  }
+
+  /// Takes an enrollment away and wipes it. `changed` where it is not the loaded one any more.
+  package func remove(_ record: Record) throws(StoreTrouble) -> Transaction<Void> {
+    try changing { shelf throws(StoreTrouble) in
+      try locked(record, on: shelf) { _, _, _ throws(StoreTrouble) in
+        try takeAway(record.place, on: shelf)
+      }
+    }
+  }
+
+  /// Takes away what cannot be read any more. False where there is nothing of that name.
+  package func remove(stored name: StoredName) throws(StoreTrouble) -> Bool {
+    try changing { shelf throws(StoreTrouble) in
+      let place = Place(shelf: users, name: name.folder, isDecoy: false)
+      guard try isThere(place, on: shelf) else { return false }
+      try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
+        try takeAway(place, on: shelf)
+      }
+      return true
+    }
+  }
+}
+
+// MARK: steps
+
+extension Store {
+  /// Calls `body` with the users folder, open and locked against other commands.
+  func changing<Value>(_ body: (borrowing Descriptor) throws(StoreTrouble) -> Value)
+    throws(StoreTrouble) -> Value
+  {
+    try checks.walk(to: root)
+    return try Guard.during { () throws(StoreTrouble) -> Value in
+      let shelf = try openShelf(users)
+      let number = shelf.number
+      try patience.acquire("flock", users) { sys_lock_folder(number) }
+      defer { sys_unlock_folder(number) }
+      return try body(shelf)
+    }
+  }
+
+  /// Calls `body` while no login of that user can save; where there is no state that could be
+  /// locked, no login can.
+  private func holdingState(
+    of place: Place, on shelf: borrowing Descriptor, _ body: () throws(StoreTrouble) -> Void
+  ) throws(StoreTrouble) {
+    let file: Descriptor
+    do throws(Errno) {
+      let folder = try Descriptor(place.name, sys_as_folder, in: shelf.number)
+      file = try Descriptor(StoredFile.state, sys_for_updating, in: folder.number)
+    } catch {
+      return try body()
+    }
+    guard file.facts.kind == sys_regular else { return try body() }
+    let number = file.number
+    try patience.acquire("fcntl", place.path + "/" + StoredFile.state) { sys_lock(number) }
+    defer { sys_unlock(number) }
+    try body()
+  }
+
+  func isThere(_ place: Place, on shelf: borrowing Descriptor) throws(StoreTrouble) -> Bool {
+    do throws(Errno) {
+      _ = try facts(at: place.name, in: shelf.number)
+      return true
+    } catch {
+      if error.code == sys_ENOENT { return false }
+      throw error.trouble("lstat", place.path)
+    }
+  }
+
+  func make(_ enrollment: Enrollment, _ state: LoginState, on shelf: borrowing Descriptor)
+    throws(StoreTrouble) -> Unfinished
+  {
+    let made = try Unfinished()
+    try made.make(
+      in: shelf, users, enrollment: try text(enrollment), state: try pages(state))
+    return made
+  }
+
+  func text(_ enrollment: Enrollment) throws(StoreTrouble) -> Secret {
+    guard let text = enrollment.written() else { throw .outOfMemory }
+    return text
+  }
+
+  func pages(_ state: LoginState) throws(StoreTrouble) -> [UInt8] {
+    do throws(StateRecord.Problem) {
+      return try StateRecord.fresh(state)
+    } catch {
+      throw .state(path: users, error)
+    }
+  }
+
+  /// Calls the last step with what was made; where it fails, that is wiped again.
+  private func finishing(
+    _ made: Unfinished, on shelf: borrowing Descriptor, _ step: () throws(StoreTrouble) -> Void
+  ) throws(StoreTrouble) {
+    do throws(StoreTrouble) {
+      try step()
+    } catch {
+      wipe(made.name, in: shelf)
+      throw error
+    }
+  }
+
+  /// Gives what was made its name, unless somebody has it.
+  func appear(_ made: Unfinished, as place: Place, on shelf: borrowing Descriptor)
+    throws(StoreTrouble)
+  {
+    // SAFETY: the C strings live for the calls.
+    var result = unsafe sys_rename_new(shelf.number, made.name, place.name)
+    if result == -sys_EINVAL || result == -sys_ENOSYS {
+      // Not known here: nobody else gives names while we have the lock, and a folder with files in
+      // it is never replaced by a rename.
+      result = unsafe sys_rename(shelf.number, made.name, shelf.number, place.name)
+    }
+    if result == -sys_EEXIST || result == -sys_ENOTEMPTY { throw .exists(path: place.path) }
+    try check(result, "rename", place.path)
+    try check(sys_sync(shelf.number), "fsync", place.shelf)
+  }
+
+  /// Gives it a name that is nobody's, for good, and wipes it.
+  func takeAway(_ place: Place, on shelf: borrowing Descriptor) throws(StoreTrouble) {
+    let number = hexadecimal(try Random.identifier())
+    let gone = Leftover.removed + String(decoding: number, as: UTF8.self)
+    // SAFETY: the C strings live for the call.
+    try check(
+      unsafe sys_rename(shelf.number, place.name, shelf.number, gone), "rename", place.path)
+    try check(sys_sync(shelf.number), "fsync", place.shelf)
+    wipe(gone, in: shelf)
+  }
+}

@@ -1,0 +1,98 @@
+internal import CSystem
+internal import OneTimePassword
+internal import SallyportCore
+
+extension Store {
+  /// Makes what is missing of the store: its folders (0700) and the decoy, each appearing whole;
+  /// ends what a crash left half-way and wipes what it left over. Every verb that changes calls
+  /// this first. The folder above the store must exist.
+  package func prepare() throws(StoreTrouble) {
+    try makeFolder(root)
+    try makeFolder(users)
+    try changing { shelf throws(StoreTrouble) in
+      let store = try openShelf(root)
+      try completeMoves(try entries(of: shelf.number, users), on: shelf)
+      try wipeLeftovers(in: shelf, users)
+      try wipeLeftovers(in: store, root)
+      try prepareDecoy(on: store)
+    }
+  }
+
+  private func makeFolder(_ path: String) throws(StoreTrouble) {
+    let bytes = [UInt8](path.utf8)
+    let end = bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0
+    let above = end == 0 ? "/" : String(decoding: bytes[..<end], as: UTF8.self)
+    try checks.walk(to: above)
+    // SAFETY: the C string lives for the call.
+    let result = unsafe sys_make_folder(sys_here, path)
+    if result == -sys_EEXIST { return }
+    try check(result, "mkdir", path)
+    do throws(Errno) {
+      let folder = try Descriptor(path, sys_as_folder)
+      try Errno.check(sys_set_mode(folder.number, 0o700))
+      let parent = try Descriptor(above, sys_as_folder)
+      try Errno.check(sys_sync(parent.number))
+    } catch {
+      throw error.trouble("mkdir", path)
+    }
+  }
+
+  private func wipeLeftovers(in shelf: borrowing Descriptor, _ path: String)
+    throws(StoreTrouble)
+  {
+    for name in try entries(of: shelf.number, path) {
+      let isLeftover =
+        name.starts(with: Leftover.unfinished.utf8) || name.starts(with: Leftover.removed.utf8)
+      if isLeftover { wipe(String(decoding: name, as: UTF8.self), in: shelf) }
+    }
+  }
+
+  /// A decoy that cannot be read is made anew: nothing hangs on it.
+  private func prepareDecoy(on store: borrowing Descriptor) throws(StoreTrouble) {
+    do throws(StoreTrouble) {
+      _ = try loadDecoy()
+      return
+    } catch {
+      switch error {
+      case .noStore: break
+      case .incomplete, .malformed, .state, .foreignState, .unsettled: try takeAway(decoy, on: store)
+      case .system, .unsafe, .otherUser, .otherUID, .busy, .exists, .crypto, .outOfMemory:
+        throw error
+      }
+    }
+    let enrollment = try makeDecoy()
+    let made = try Unfinished()
+    try made.make(
+      in: store, root, enrollment: try text(enrollment),
+      state: try pages(LoginState(initialFor: enrollment)))
+    try appear(made, as: decoy, on: store)
+  }
+
+  /// An authenticator and backup codes like everybody's, whose secrets nobody has seen.
+  private func makeDecoy() throws(StoreTrouble) -> Enrollment {
+    let name = [UInt8]("decoy".utf8)
+    guard let user = UserName(name), let label = Label(name) else { throw .outOfMemory }
+    let now = try Clock.now()
+    let parameters = CodeParameters.standard
+    let authenticator = Authenticator(
+      id: try Random.identifier(), name: label, parameters: parameters,
+      secret: try Random.secret(count: parameters.algorithm.secretLength),
+      initialLastAccepted: nil, created: now)
+    return Enrollment(
+      id: try Random.identifier(), user: user, uid: nil, created: now,
+      authenticators: [authenticator], backupCodes: try makeDecoyCodes())
+  }
+
+  private func makeDecoyCodes() throws(StoreTrouble) -> BackupCodeSet {
+    var digests: [[UInt8]] = []
+    for _ in 0..<BackupCodeSet.usualCodes { digests.append(try randomBytes(32)) }
+    return BackupCodeSet(
+      id: try Random.identifier(), salt: try randomBytes(BackupCodeSet.saltLength),
+      digests: digests)
+  }
+
+  private func randomBytes(_ count: Int) throws(StoreTrouble) -> [UInt8] {
+    let secret = try Random.secret(count: count)
+    return (0..<count).map { secret[$0] }
+  }
+}

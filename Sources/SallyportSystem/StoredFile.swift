@@ -1,0 +1,104 @@
+internal import CSystem
+internal import OneTimePassword
+
+/// One checked file of a user's folder, open.
+struct StoredFile: ~Copyable {
+  static let enrollment = "enrollment"
+  static let state = "state"
+
+  let descriptor: Descriptor
+  let path: String
+
+  var facts: sys_facts { descriptor.facts }
+
+  /// nil where the folder has no such file, or it has just been removed.
+  static func open(
+    _ name: String, _ how: Int32, in folder: borrowing UserFolder, _ checks: Checks
+  ) throws(StoreTrouble) -> StoredFile? {
+    let path = folder.path + "/" + name
+    let descriptor: Descriptor
+    do throws(Errno) {
+      descriptor = try Descriptor(name, how, in: folder.descriptor.number)
+    } catch {
+      if error.code == sys_ENOENT { return nil }
+      throw openingTrouble(error, name, in: folder.descriptor.number, path)
+    }
+    if descriptor.facts.links == 0 { return nil }
+    if let flaw = checks.flaw(ofFile: descriptor.facts) { throw .unsafe(path: path, flaw) }
+    return StoredFile(descriptor: descriptor, path: path)
+  }
+
+  /// What cannot be opened is often no file at all: that says more than the system's error.
+  private static func openingTrouble(
+    _ error: Errno, _ name: String, in folder: Int32, _ path: String
+  ) -> StoreTrouble {
+    do throws(Errno) {
+      let found = try SallyportSystem.facts(at: name, in: folder)
+      if found.kind == sys_link { return .unsafe(path: path, .symbolicLink) }
+      if found.kind != sys_regular { return .unsafe(path: path, .notRegular) }
+      return error.trouble("open", path)
+    } catch {
+      return error.trouble("open", path)
+    }
+  }
+
+  /// The whole content; nil where its length changes under us.
+  func secret() throws(StoreTrouble) -> Secret? {
+    guard let secret = Secret(count: Int(facts.size)) else { throw .outOfMemory }
+    // SAFETY: the buffer lives for the call.
+    let done = unsafe secret.withMutableBytes { unsafe StoredFile.read(descriptor.number, $0, at: 0) }
+    guard try check(done, "read", path) == secret.count else { return nil }
+    return try isAtEnd(facts.size) ? secret : nil
+  }
+
+  /// The first `count` bytes; fewer where the file is shorter.
+  func bytes(_ count: Int) throws(StoreTrouble) -> [UInt8] {
+    let descriptor = descriptor.number
+    var result = 0
+    // SAFETY: as many bytes are initialized as were read.
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+      result = unsafe StoredFile.read(descriptor, UnsafeMutableRawBufferPointer(buffer), at: 0)
+      initialized = max(result, 0)
+    }
+    try check(result, "read", path)
+    return bytes
+  }
+
+  private func isAtEnd(_ offset: UInt64) throws(StoreTrouble) -> Bool {
+    var byte: UInt8 = 0
+    // SAFETY: one byte, which lives for the call.
+    let done = unsafe sys_read(descriptor.number, &byte, 1, offset)
+    return try check(done, "read", path) == 0
+  }
+
+  /// Reads until the buffer is full or the file ends: the number of bytes, or a negative errno.
+  @unsafe private static func read(
+    _ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64
+  ) -> Int {
+    guard let base = buffer.baseAddress else { return 0 }
+    var count = 0
+    while count < buffer.count {
+      // SAFETY: count < buffer.count, and no more than what is left of it is read.
+      let done = unsafe sys_read(
+        descriptor, base + count, buffer.count - count, offset + UInt64(count))
+      if done < 0 { return Int(done) }
+      if done == 0 { break }
+      count += Int(done)
+    }
+    return count
+  }
+
+  /// One pwrite and one fdatasync, so that a crash leaves the old record or the new one.
+  func save(_ page: [UInt8], at offset: Int) throws(StoreTrouble) {
+    // SAFETY: the buffer lives for the call.
+    let done = unsafe page.withUnsafeBytes { buffer -> Int64 in
+      guard let base = buffer.baseAddress else { return 0 }
+      return unsafe sys_write(descriptor.number, base, buffer.count, UInt64(offset))
+    }
+    // A short write has no errno of its own; the reason (a full disk, a limit) shows at the next.
+    guard try check(done, "pwrite", path) == Int64(page.count) else {
+      throw .system("pwrite", path: path, errno: sys_EIO)
+    }
+    try check(sys_sync_data(descriptor.number), "fdatasync", path)
+  }
+}

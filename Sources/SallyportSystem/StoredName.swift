@@ -1,0 +1,72 @@
+internal import CSystem
+package import SallyportCore
+
+/// The name of a user's folder.
+package struct StoredName: Sendable {
+  /// Its file name, printable ASCII for what the store has made itself.
+  package let folder: String
+  /// The login name that it spells; nil for a long one, which is hashed, and for what is not ours.
+  package let user: UserName?
+
+  init(folder bytes: [UInt8]) {
+    folder = String(decoding: bytes, as: UTF8.self)
+    user = StoredName.user(bytes)
+  }
+
+  /// Only the one spelling that the store itself would use.
+  private static func user(_ folder: [UInt8]) -> UserName? {
+    var name: [UInt8] = []
+    var rest = folder[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "%") else {
+        name.append(byte)
+        continue
+      }
+      guard let value = bytes(fromHexadecimal: [UInt8](rest.prefix(2)))?.first else { return nil }
+      name.append(value)
+      rest = rest.dropFirst(2)
+    }
+    guard let user = UserName(name), user.fileName == folder else { return nil }
+    return user
+  }
+}
+
+extension Store {
+  /// The folders of all users, in the order of their bytes.
+  package func enrolledNames() throws(StoreTrouble) -> [StoredName] {
+    try checks.walk(to: root)
+    let shelf = try openShelf(users)
+    return try entries(of: shelf.number, users).filter { $0.first != UInt8(ascii: ".") }
+      .sorted { $0.lexicographicallyPrecedes($1) }.map { StoredName(folder: $0) }
+  }
+
+  /// What is enrolled under a folder's name, without a look at the account; nil where it is gone.
+  /// Throws `otherUser` where the name inside belongs to another folder.
+  package func load(stored name: StoredName) throws(StoreTrouble) -> Record? {
+    let place = Place(shelf: users, name: name.folder, isDecoy: false)
+    guard let record = try read(place) else { return nil }
+    let own = try self.place(of: record.enrollment.user).name
+    guard own.utf8.elementsEqual(name.folder.utf8) else {
+      let path = record.path + "/" + StoredFile.enrollment
+      throw .otherUser(path: path, found: record.enrollment.user)
+    }
+    return record
+  }
+}
+
+/// All names in an open folder but `.` and `..`.
+func entries(of folder: Int32, _ path: String) throws(StoreTrouble) -> [[UInt8]] {
+  var error: Int32 = 0
+  // SAFETY: the reader is closed below and used by nobody else; the buffer has its size.
+  guard let reader = unsafe sys_names_open(folder, &error) else {
+    throw .system("open", path: path, errno: 0 - error)
+  }
+  defer { unsafe sys_names_close(reader) }
+  var names: [[UInt8]] = []
+  var buffer = [CChar](repeating: 0, count: 256)
+  while try check(unsafe sys_names_next(reader, &buffer, buffer.count), "readdir", path) == 1 {
+    let name = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+    if name != [0x2e], name != [0x2e, 0x2e] { names.append(name) }
+  }
+  return names
+}

@@ -1,33 +1,55 @@
-import CLinuxPAM
-import PAMSallyport
+internal import CLinuxPAM
+internal import PAMSallyport
 
-@c(pam_sm_authenticate)
+// What libpam looks up. Everything behind these six is in PAMSallyport.
+
+// SAFETY (all): libpam passes a valid handle and `count` C strings that outlive the call.
+
+@c(pam_sm_authenticate) @unsafe
 public func authenticate(
-  _ handle: OpaquePointer?, _ flags: Int32, _ argc: Int32,
-  _ argv: UnsafeMutablePointer<UnsafePointer<CChar>?>?
-) -> Int32 { PAM_AUTH_ERR }
-@c(pam_sm_setcred)
-public func setcred(
-  _ handle: OpaquePointer?, _ flags: Int32, _ argc: Int32,
-  _ argv: UnsafeMutablePointer<UnsafePointer<CChar>?>?
-) -> Int32 { PAM_AUTH_ERR }
-@c(pam_sm_acct_mgmt)
-public func a(
-  _ handle: OpaquePointer?, _ flags: Int32, _ argc: Int32,
-  _ argv: UnsafeMutablePointer<UnsafePointer<CChar>?>?
-) -> Int32 { PAM_AUTH_ERR }
-@c(pam_sm_open_session)
-public func b(
-  _ handle: OpaquePointer?, _ flags: Int32, _ argc: Int32,
-  _ argv: UnsafeMutablePointer<UnsafePointer<CChar>?>?
-) -> Int32 { PAM_AUTH_ERR }
-@c(pam_sm_close_session)
-public func c(
-  _ handle: OpaquePointer?, _ flags: Int32, _ argc: Int32,
-  _ argv: UnsafeMutablePointer<UnsafePointer<CChar>?>?
-) -> Int32 { PAM_AUTH_ERR }
-@c(pam_sm_chauthtok)
-public func d(
-  _ handle: OpaquePointer?, _ flags: Int32, _ argc: Int32,
-  _ argv: UnsafeMutablePointer<UnsafePointer<CChar>?>?
-) -> Int32 { PAM_AUTH_ERR }
+  _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
+  _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+) -> Int32 {
+  unsafe answerAuthenticate(handle, count, words)
+}
+
+/// Always a success: there are no credentials, and libpam judges the stack by the first phase.
+@c(pam_sm_setcred) @unsafe
+public func setCredentials(
+  _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
+  _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+) -> Int32 {
+  answerSetCredentials()
+}
+
+@c(pam_sm_acct_mgmt) @unsafe
+public func manageAccount(
+  _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
+  _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+) -> Int32 {
+  unsafe answerNothing("account", handle, count, words)
+}
+
+@c(pam_sm_open_session) @unsafe
+public func openSession(
+  _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
+  _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+) -> Int32 {
+  unsafe answerNothing("session", handle, count, words)
+}
+
+@c(pam_sm_close_session) @unsafe
+public func closeSession(
+  _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
+  _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+) -> Int32 {
+  unsafe answerNothing("session", handle, count, words)
+}
+
+@c(pam_sm_chauthtok) @unsafe
+public func changeToken(
+  _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
+  _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+) -> Int32 {
+  unsafe answerNothing("password", handle, count, words)
+}

@@ -1,3 +1,48 @@
+// The edge to Linux-PAM: what is variadic, a macro or a bare `const void **`, as plain functions.
+// No decisions here.
 #pragma once
-#include <security/pam_modules.h>
+
+#include <security/pam_appl.h>
 #include <security/pam_ext.h>
+#include <security/pam_modules.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+/// A string item; NULL where it is not set or cannot be read.
+static inline const char *_Nullable sp_pam_item(pam_handle_t *_Nonnull handle, int item) {
+  const void *value = NULL;
+  return pam_get_item(handle, item, &value) == PAM_SUCCESS ? value : NULL;
+}
+
+/// The user's name, asked for by the application's own prompt where it is not set.
+static inline int sp_pam_user(pam_handle_t *_Nonnull handle,
+                              const char *_Nullable *_Nonnull name) {
+  *name = NULL;
+  return pam_get_user(handle, name, NULL);
+}
+
+/// One prompt. The answer is the caller's to wipe and free, also after a failure.
+static inline int sp_pam_ask(pam_handle_t *_Nonnull handle, int style, const char *_Nonnull text,
+                             char *_Nullable *_Nonnull answer) {
+  *answer = NULL;
+  return pam_prompt(handle, style, answer, "%s", text);
+}
+
+static inline void sp_wipe_and_free(char *_Nullable text) {
+  if (text == NULL) return;
+  explicit_bzero(text, strlen(text));
+  free(text);
+}
+
+static inline void sp_pam_log(pam_handle_t *_Nonnull handle, int level,
+                              const char *_Nonnull line) {
+  pam_syslog(handle, level, "%s", line);
+}
+
+/// "ENOSPC"; NULL for a number without a name.
+const char *_Nullable sp_errno_name(int number);
+
+/// "No space left on device", in English whatever the host's locale is.
+const char *_Nullable sp_errno_text(int number);

@@ -1,0 +1,28 @@
+# Sallyport. Each target is one step; what it does stands in the script it calls.
+PREFIX  ?= /usr
+PAMDIR  ?= $(shell pam/pamdir)
+DESTDIR ?=
+export PREFIX PAMDIR DESTDIR
+
+.PHONY: build demo test check install uninstall clean
+
+build:          ## the module and the command, into .build/stage
+	pam/build
+
+demo:           ## a throwaway user enrolls and logs in, under your eyes
+	Tests/demo
+
+test:           ## the four rings, one summary
+	Tests/run
+
+check:          ## the shape of the module, the walls, format, manuals
+	Tests/check
+
+install:        ## what `make build` made; root, or DESTDIR
+	pam/install
+
+uninstall:
+	pam/install --remove
+
+clean:
+	rm -rf .build

@@ -1,0 +1,42 @@
+internal import CLinuxPAM
+internal import SallyportCore
+
+// From libpam's C arguments to the flow and back.
+
+/// The auth phase.
+@unsafe package func answerAuthenticate(
+  _ handle: OpaquePointer?, _ count: Int32, _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+) -> Int32 {
+  guard let handle = unsafe handle else { return PAM_SYSTEM_ERR }
+  let arguments = unsafe ModuleArguments(copied(count, words))
+  // SAFETY: the handle is libpam's, valid for this call.
+  let host = unsafe PAMHandle(handle)
+  return authenticate(host, arguments, store: arguments.store).code
+}
+
+/// The credentials phase: there is nothing to set.
+package func answerSetCredentials() -> Int32 { ReturnCode.success.code }
+
+/// A phase in which the module has nothing to say.
+@unsafe package func answerNothing(
+  _ phase: String, _ handle: OpaquePointer?, _ count: Int32,
+  _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+) -> Int32 {
+  guard let handle = unsafe handle else { return PAM_SYSTEM_ERR }
+  if unsafe ModuleArguments(copied(count, words)).debug {
+    // SAFETY: as above.
+    unsafe PAMHandle(handle).log(.debug, "nothing to do in the " + phase + " phase")
+  }
+  return ReturnCode.ignore.code
+}
+
+@unsafe private func copied(
+  _ count: Int32, _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+) -> [[UInt8]] {
+  guard let words = unsafe words, count > 0 else { return [] }
+  // SAFETY: libpam passes `count` strings.
+  return (0..<Int(count)).map { index in
+    guard let word = unsafe words[index] else { return [] }
+    return unsafe [UInt8](UnsafeRawBufferPointer(start: word, count: strlen(word)))
+  }
+}

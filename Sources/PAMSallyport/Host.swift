@@ -1,0 +1,40 @@
+package import OneTimePassword
+import SallyportCore
+
+/// The application that asks for a login, as the flow sees it: libpam's handle, or a script.
+package protocol Host: AnyObject {
+  /// PAM_USER as typed.
+  func user() throws(HostFailure) -> [UInt8]
+  func service() -> [UInt8]
+  /// PAM_RHOST; nil where it is not set or empty.
+  func remoteHost() -> [UInt8]?
+  /// PAM_AUTHTOK: what an earlier module asked for.
+  func password() -> Secret?
+  func setPassword(_ password: Secret) throws(HostFailure)
+  /// Whether PAM's own environment (not the process's) has SSH_AUTH_INFO_0, also if empty.
+  func hasSSHAuthenticationInfo() -> Bool
+  /// The real uid of the process: who called su or sudo.
+  func realUserID() -> UInt32
+  /// One prompt; the answer without its NUL. A missing answer is a failed conversation.
+  func ask(_ prompt: [UInt8], echo: Bool) throws(HostFailure) -> Secret
+  /// Asks libpam to wait before a failure is told; microseconds.
+  func delayFailure(_ microseconds: UInt32)
+  func log(_ level: LogLevel, _ line: String)
+}
+
+/// A call of the application or of libpam that failed.
+package enum HostFailure: Error, Equatable {
+  case conversation
+  case memory
+}
+
+/// syslog's priorities that the module uses, as Linux-PAM's guide for module writers has them.
+package enum LogLevel: Equatable, Sendable {
+  /// Own files are damaged or unsafe.
+  case alert
+  case error
+  /// A refusal.
+  case notice
+  case info
+  case debug
+}

@@ -1,0 +1,162 @@
+package import OneTimePassword
+package import SallyportCore
+package import SallyportSystem
+
+/// What the login needs of accounts, clock and store.
+package protocol LoginStore {
+  func account(named name: UserName) throws(StoreTrouble) -> Account
+  func now() throws(StoreTrouble) -> UnixTime
+  /// nil: not enrolled, for certain.
+  func load(_ account: Account) throws(StoreTrouble) -> Record?
+  func loadDecoy() throws(StoreTrouble) -> Record
+  /// Locks, reads again, and writes what `body` returns before `committed` is; `changed`: the
+  /// enrollment is another than the record's, and nothing was written.
+  func transact<Verdict>(
+    _ record: Record,
+    _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
+  ) throws(StoreTrouble) -> Transaction<Verdict>
+}
+
+extension Store: LoginStore {
+  package func account(named name: UserName) throws(StoreTrouble) -> Account {
+    try Accounts.find(name)
+  }
+
+  package func now() throws(StoreTrouble) -> UnixTime { try Clock.now() }
+}
+
+/// What a user is to the store.
+package enum Standing: Equatable, Sendable { case enrolled, notEnrolled, unknownUser }
+
+/// A login before the response: whose it is, and the record that the response will be judged by.
+package struct Prepared: Sendable {
+  package let standing: Standing
+  /// The account's name, or the name as typed.
+  package let name: [UInt8]
+  package let account: Account?
+  /// The user's, or the decoy's: the same prompt, the same work and the same write for everybody.
+  package let record: Record
+}
+
+/// What a login attempt came to; the state that says so is on disk.
+package enum Outcome: Equatable, Sendable {
+  case accepted(Proof)
+  case refused(Reason)
+
+  package enum Reason: Equatable, Sendable {
+    case response(Refusal, left: BudgetLeft)
+    case notEnrolled
+    case unknownUser
+  }
+}
+
+/// Wrong codes that will still be judged.
+package struct BudgetLeft: Equatable, Sendable {
+  package let known: UInt64
+  package let other: UInt64
+}
+
+/// Where a login comes from and how it is to be judged.
+package struct Visit: Sendable {
+  package let origin: Origin
+  package let service: Label?
+  package let policy: Policy
+}
+
+/// The two verbs of a login, answered by the store of this machine.
+package struct Verifier<Keeper: LoginStore> {
+  package let store: Keeper
+
+  package init(store: Keeper) { self.store = store }
+
+  /// Finds who logs in. The key of everything is the account's own name: where the account
+  /// database folds spellings, a name as typed would walk around the second factor.
+  package func prepare(_ typed: [UInt8]) throws(StoreTrouble) -> Prepared {
+    guard let name = UserName(typed) else {
+      return try decoy(.unknownUser, name: typed, account: nil)
+    }
+    let account = try store.account(named: name)
+    if let record = try store.load(account) {
+      return Prepared(
+        standing: .enrolled, name: account.name.bytes, account: account, record: record)
+    }
+    let standing: Standing = account.uid == nil ? .unknownUser : .notEnrolled
+    return try decoy(standing, name: account.name.bytes, account: account)
+  }
+
+  /// Judges a response and saves the new state; throws where it was not judged or not saved.
+  ///
+  /// `malformation`: what the response is already known to be, whatever it looks like.
+  package func attempt(
+    _ typed: Secret, knownAs malformation: Malformation?, by prepared: Prepared, _ visit: Visit
+  ) throws(StoreTrouble) -> Outcome {
+    var prepared = prepared
+    for _ in 0..<3 {
+      let response = try classify(typed, malformation, prepared.record.enrollment)
+      let now = try store.now()
+      let transaction = try store.transact(prepared.record) {
+        (enrollment, state) throws(StoreTrouble) -> (Outcome, LoginState) in
+        try judge(response, enrollment, state, prepared.standing, visit, now)
+      }
+      switch transaction {
+      case .committed(let outcome): return outcome
+      case .changed: prepared = try prepare(prepared.name)
+      }
+    }
+    throw .unsettled(path: prepared.record.path)
+  }
+
+  private func decoy(_ standing: Standing, name: [UInt8], account: Account?)
+    throws(StoreTrouble) -> Prepared
+  {
+    Prepared(standing: standing, name: name, account: account, record: try store.loadDecoy())
+  }
+}
+
+private func classify(_ typed: Secret, _ known: Malformation?, _ enrollment: Enrollment)
+  throws(StoreTrouble) -> Response
+{
+  do throws(CryptoError) {
+    // Before the lock: the first fetch of an algorithm takes a millisecond or two.
+    try prepareCrypto()
+    let response = try Response.classify(typed, for: enrollment)
+    return known.map { .malformed($0) } ?? response
+  } catch {
+    throw .crypto(error)
+  }
+}
+
+/// Decides, and turns the decision on a decoy into a refusal whatever it was.
+private func judge(
+  _ response: Response, _ enrollment: Enrollment, _ state: LoginState, _ standing: Standing,
+  _ visit: Visit, _ now: UnixTime
+) throws(StoreTrouble) -> (Outcome, LoginState) {
+  let decision: Decision
+  do throws(CryptoError) {
+    decision = try decide(
+      on: response, enrollment: enrollment, state: state, from: visit.origin,
+      through: visit.service, at: now, under: visit.policy)
+  } catch {
+    throw .crypto(error)
+  }
+  switch (standing, decision) {
+  case (.enrolled, .accept(let proof, let next)):
+    return (.accepted(proof), next)
+  case (.enrolled, .refuse(let refusal, let next)):
+    let left = budgetLeft(enrollment, next, visit.policy, now)
+    return (.refused(.response(refusal, left: left)), next)
+  case (.notEnrolled, .accept(_, let next)), (.notEnrolled, .refuse(_, let next)):
+    return (.refused(.notEnrolled), next)
+  case (.unknownUser, .accept(_, let next)), (.unknownUser, .refuse(_, let next)):
+    return (.refused(.unknownUser), next)
+  }
+}
+
+private func budgetLeft(
+  _ enrollment: Enrollment, _ state: LoginState, _ policy: Policy, _ now: UnixTime
+) -> BudgetLeft {
+  let throttle = Throttle(for: enrollment.authenticators, under: policy)
+  return BudgetLeft(
+    known: throttle.responsesLeft(in: state.known, at: now),
+    other: throttle.responsesLeft(in: state.other, at: now))
+}

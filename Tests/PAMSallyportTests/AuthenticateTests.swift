@@ -1,0 +1,175 @@
+import OneTimePassword
+import PAMSallyport
+import SallyportCore
+import SallyportSystem
+import Testing
+
+/// RFC 6238 appendix B: at 1111111111 s the eight digits are 14050471; the six are their tail.
+private let right = "050471"
+private let wrong = "050472"
+
+@Suite struct TheLogin {
+  let host = ScriptedHost()
+  let store: TestStore
+
+  init() throws {
+    store = try TestStore()
+    try store.enrollAlice()
+  }
+
+  func answer(_ words: String...) -> ReturnCode {
+    let arguments = ModuleArguments(words.map { Array($0.utf8) })
+    let answer = authenticate(host, arguments, store: store)
+    #expect(host.isUsedUp)
+    return answer
+  }
+
+  @Test func aRightCodeIsAcceptedAndSaved() throws {
+    host.expect(answer: right)
+    #expect(answer() == .success)
+    #expect(host.log.map(\.line) == [
+      "code accepted: user=alice authenticator=\"phone\" origin=192.0.2.7"
+    ])
+    host.expect(answer: right)
+    #expect(answer() == .refused)
+    #expect(host.log.last?.line == "refused: reason=replayed user=alice origin=192.0.2.7")
+  }
+
+  @Test func aWrongCodeIsRefusedAndTheLogTellsTheBudget() {
+    host.expect(answer: wrong)
+    #expect(answer() == .refused)
+    let line = "refused: reason=wrong-code user=alice origin=192.0.2.7 budget=known:20,other:19"
+    #expect(host.log.map(\.line) == [line])
+    #expect(host.log.map(\.level) == [.notice])
+  }
+
+  @Test func aBackupCodeIsAcceptedOnce() {
+    host.expect(answer: "7kmf-2x9q-d4tw-ohza")
+    #expect(answer() == .success)
+    #expect(host.log.last?.line == "backup code accepted: user=alice left=0 origin=192.0.2.7")
+    host.expect(answer: "7KMF-2X9Q-D4TW-0HZA")
+    #expect(answer() == .refused)
+  }
+
+  @Test(arguments: ["bob", "nobody-here", "../alice", "", "-x", ".hidden", "a\nb"])
+  func whoeverIsNotEnrolledIsAskedAndRefusedAlike(_ name: String) {
+    host.userName = .success(Array(name.utf8))
+    host.expect(answer: right)
+    #expect(answer() == .refused)
+    host.expect(answer: "7KMF-2X9Q-D4TW-0HZA")
+    #expect(answer() == .refused)
+    #expect(host.log.allSatisfy { $0.level == .notice && !$0.line.contains("\n") })
+  }
+
+  @Test(arguments: ["bob", "nobody-here"])
+  func underNullokTheUnenrolledAreNotAsked(_ name: String) {
+    host.userName = .success(Array(name.utf8))
+    #expect(answer("nullok") == .ignore)
+  }
+
+  @Test func underNullokTheEnrolledAreAsked() {
+    host.expect(answer: wrong)
+    #expect(answer("nullok") == .refused)
+  }
+
+  @Test func anUnknownWordIsLoggedAndTheStrictPolicyHolds() {
+    host.userName = .success(Array("bob".utf8))
+    host.expect(answer: right)
+    #expect(answer("nullok", "nullokk") == .refused)
+    #expect(host.log.first?.level == .error)
+    #expect(host.log.first?.line.contains("\"nullokk\"") == true)
+  }
+
+  @Test func theStrictPolicyAcceptsOneAdjacentInterval() {
+    store.time = UnixTime(1_111_111_111 + 60)
+    host.expect(answer: right)
+    #expect(answer("bogus") == .refused)
+    store.time = UnixTime(1_111_111_111 + 30)
+    host.expect(answer: right)
+    #expect(answer("bogus") == .success)
+  }
+
+  @Test(arguments: [TestStore.Call.account, .now, .load, .transact])
+  func anyTroubleWithTheStoreIsNeverASuccess(_ call: TestStore.Call) {
+    store.failing = call
+    if call == .now || call == .transact { host.expect(answer: right) }
+    #expect(answer("nullok") == .unavailable)
+    #expect(host.log.last?.level == .alert)
+    #expect(
+      host.log.last?.line == "trouble: test: No space left on device (ENOSPC): /nowhere")
+  }
+
+  @Test(arguments: [TestStore.Call.account, .now, .load, .loadDecoy, .transact])
+  func anyTroubleWithTheDecoyIsNeitherASuccessNorIgnored(_ call: TestStore.Call) {
+    host.userName = .success(Array("bob".utf8))
+    store.failing = call
+    if call == .now || call == .transact { host.expect(answer: right) }
+    #expect(answer() == .unavailable)
+  }
+
+  @Test func anEnrollmentThatChangesMeanwhileIsReadAgain() {
+    store.changes = 2
+    host.expect(answer: right)
+    #expect(answer() == .success)
+  }
+
+  @Test func anEnrollmentThatKeepsChangingIsTrouble() {
+    store.changes = 3
+    host.expect(answer: right)
+    #expect(answer() == .unavailable)
+  }
+
+  @Test(arguments: [(HostFailure.conversation, ReturnCode.conversation), (.memory, .memory)])
+  func aBrokenConversationIsToldAsSuch(_ failure: HostFailure, _ expected: ReturnCode) {
+    host.expect(.failure(failure))
+    #expect(answer() == expected)
+    host.userName = .failure(failure)
+    #expect(answer() == expected)
+  }
+
+  @Test func aFailureIsDelayedUnlessTheLineSaysOtherwise() {
+    host.expect(answer: wrong)
+    _ = answer("nodelay")
+    #expect(host.delay == nil)
+    host.expect(answer: wrong)
+    _ = answer()
+    #expect(host.delay == 2_000_000)
+  }
+
+  @Test func thePromptAndItsEchoAreTheLines() {
+    host.expect("Your code: ", echo: true, answer: right)
+    #expect(answer("prompt=Your code: ", "echo") == .success)
+  }
+
+  @Test func sshdsPasswordMethodIsRecognisedAndCostsNothing() {
+    (host.sshInfo, host.token) = (false, "123456")
+    host.expect(answer: "123456")
+    #expect(answer() == .refused)
+    #expect(host.log.last?.line.contains("PasswordAuthentication") == true)
+    #expect(host.log.last?.level == .info)
+  }
+
+  @Test(arguments: [
+    ("sudo", nil, UInt32(1000), "known:19,other:20"), ("sudo", nil, 0, "known:19,other:20"),
+    ("su", nil, 1001, "known:20,other:19"), ("sshd", nil, 0, "known:20,other:19"),
+    ("sudo", "evil.example", 1000, "known:20,other:19"),
+  ])
+  func theOriginTellsWhichBudgetIsSpent(
+    _ service: String, _ remote: String?, _ caller: UInt32, _ budget: String
+  ) {
+    (host.serviceName, host.remote, host.uid) = (service, remote, caller)
+    host.expect(answer: wrong)
+    #expect(answer() == .refused)
+    #expect(host.log.last?.line.hasSuffix(budget) == true)
+  }
+
+  @Test func whatUsersControlIsEscapedInTheLog() {
+    host.userName = .success(Array("eve\nAccepted password for root".utf8))
+    host.remote = "a\nb"
+    host.expect(answer: wrong)
+    #expect(answer() == .refused)
+    #expect(
+      host.log.last?.line == "refused: reason=unknown-user user=eve%0AAccepted password for root "
+        + "origin=unknown(a%0Ab)")
+  }
+}

@@ -1,0 +1,81 @@
+import OneTimePassword
+import PAMSallyport
+import SallyportCore
+import SallyportSystem
+import Testing
+
+/// The real store in a folder of its own, with an account list and a clock that the test sets, and
+/// with any call failing on demand.
+final class TestStore: LoginStore {
+  enum Call: CaseIterable { case account, now, load, loadDecoy, transact }
+
+  static let secret = Array("12345678901234567890".utf8)
+  static let backup = "7KMF2X9QD4TW0HZA"
+
+  let folder: TemporaryFolder
+  let store: Store
+  var accounts: [[UInt8]: UInt32] = [Array("alice".utf8): 1000, Array("bob".utf8): 1001]
+  var time = UnixTime(1_111_111_111)
+  var failing: Call?
+  var changes = 0
+  private(set) var calls: [Call] = []
+
+  init() throws {
+    folder = try TemporaryFolder()
+    store = Store(root: folder.path + "/store", owner: .effectiveUser)
+    try store.prepare()
+  }
+
+  func account(named name: UserName) throws(StoreTrouble) -> Account {
+    try meet(.account)
+    return Account(name: name, uid: accounts[name.bytes])
+  }
+
+  func now() throws(StoreTrouble) -> UnixTime {
+    try meet(.now)
+    return time
+  }
+
+  func load(_ account: Account) throws(StoreTrouble) -> Record? {
+    try meet(.load)
+    return try store.load(account)
+  }
+
+  func loadDecoy() throws(StoreTrouble) -> Record {
+    try meet(.loadDecoy)
+    return try store.loadDecoy()
+  }
+
+  func transact<Verdict>(
+    _ record: Record,
+    _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
+  ) throws(StoreTrouble) -> Transaction<Verdict> {
+    try meet(.transact)
+    if changes > 0 {
+      changes -= 1
+      return .changed
+    }
+    return try store.transact(record, body)
+  }
+
+  private func meet(_ call: Call) throws(StoreTrouble) {
+    calls.append(call)
+    if failing == call { throw .system("test", path: "/nowhere", errno: 28) }
+  }
+
+  /// Enrolls alice with the secret of RFC 6238 (SHA-1), digits as wanted, and one backup code.
+  func enrollAlice(digits: Digits = .six) throws {
+    let parameters = try #require(
+      CodeParameters(type: .totp(period: 30), algorithm: .sha1, digits: digits))
+    let authenticator = Authenticator(
+      id: 7, name: try #require(Label("phone".utf8)), parameters: parameters,
+      secret: try #require(Secret(Self.secret)), initialLastAccepted: nil, created: UnixTime(0))
+    let salt = [UInt8](repeating: 3, count: BackupCodeSet.saltLength)
+    let code = try #require(Secret(Self.backup.utf8))
+    let codes = BackupCodeSet(id: 9, salt: salt, digests: [try BackupCode.digest(code, salt: salt)])
+    let enrollment = Enrollment(
+      id: 5, user: try #require(UserName("alice".utf8)), uid: 1000, created: UnixTime(0),
+      authenticators: [authenticator], backupCodes: codes)
+    try store.create(enrollment, LoginState(initialFor: enrollment))
+  }
+}

@@ -121,7 +121,7 @@ private let wrong = "050472"
 
   @Test(arguments: [(HostFailure.conversation, ReturnCode.conversation), (.memory, .memory)])
   func aBrokenConversationIsToldAsSuch(_ failure: HostFailure, _ expected: ReturnCode) {
-    host.expect(.failure(failure))
+    host.expect(reply: .failure(failure))
     #expect(answer() == expected)
     host.userName = .failure(failure)
     #expect(answer() == expected)

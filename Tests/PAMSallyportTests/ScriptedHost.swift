@@ -22,12 +22,12 @@ final class ScriptedHost: Host {
   private(set) var log: [(level: LogLevel, line: String)] = []
   private(set) var delay: UInt32?
 
-  func expect(_ prompt: String = "Verification code: ", echo: Bool = false, _ reply: Reply) {
+  func expect(_ prompt: String = "Verification code: ", echo: Bool = false, reply: Reply) {
     script.append((prompt, echo, reply))
   }
 
   func expect(_ prompt: String = "Verification code: ", echo: Bool = false, answer: String) {
-    expect(prompt, echo: echo, .text(Array(answer.utf8)))
+    expect(prompt, echo: echo, reply: .text(Array(answer.utf8)))
   }
 
   /// The script was played to its end.

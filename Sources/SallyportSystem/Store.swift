@@ -38,8 +38,10 @@ package struct Store: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// How often files that are exchanged under us are looked at.
+  /// How often a login begins anew whose files were exchanged while it waited for their lock.
   static let attempts = 3
+  /// How often files are read that are being exchanged meanwhile: each time is a few microseconds.
+  static let readings = 20
 
   var users: String { root + "/users" }
   var decoy: Place { Place(shelf: root, name: "decoy", isDecoy: true) }

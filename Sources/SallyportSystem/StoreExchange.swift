@@ -29,6 +29,7 @@ extension Store {
     // SAFETY: the C strings live for the call.
     try check(
       unsafe sys_rename(shelf.number, made.name, shelf.number, marker), "rename", place.path)
+    try check(sys_sync(shelf.number), "fsync", place.shelf)
     let source = try openFolder(marker, in: shelf, place.shelf + "/" + marker)
     do throws(StoreTrouble) {
       try move(StoredFile.enrollment, from: source, to: folder)

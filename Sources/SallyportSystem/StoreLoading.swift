@@ -26,22 +26,24 @@ extension Store {
 
   /// Reads both files of a place.
   ///
-  /// Without a lock: a login may be saving and a command may be exchanging, so what does not fit
-  /// together is looked at again before it counts.
+  /// Without a lock: a login may be saving, and a command may be exchanging and wiping. So trouble
+  /// counts only if the files were the same ones before and after it was met.
   func read(_ place: Place) throws(StoreTrouble) -> Record? {
     try checks.walk(to: root)
     let shelf = try openShelf(place.shelf)
-    var attempt = 1
-    while true {
+    var before: Glimpse?
+    for _ in 0..<Store.readings {
       do throws(StoreTrouble) {
         guard let folder = try UserFolder.open(place, on: shelf, checks) else { return nil }
         return try record(in: folder, place)
       } catch {
         guard error.mayPass else { throw error }
-        if attempt == Store.attempts { throw settled(error, place, on: shelf) }
+        let now = Glimpse(of: place, on: shelf)
+        if before == now { throw settled(error, place, on: shelf) }
+        before = now
       }
-      attempt += 1
     }
+    throw .unsettled(path: place.path)
   }
 
   /// The folder of all users or the store itself, open and checked; what is above it must have
@@ -117,6 +119,28 @@ extension Store {
       return .unsettled(path: place.path)
     } catch {
       return trouble
+    }
+  }
+}
+
+/// Which files a place has at one moment.
+private struct Glimpse: Equatable {
+  private let folder: Version?
+  private let enrollment: Version?
+  private let state: Identity?
+
+  init(of place: Place, on shelf: borrowing Descriptor) {
+    let shelf = shelf.number
+    folder = Glimpse.facts(place.name, in: shelf).map { Version($0) }
+    enrollment = Glimpse.facts(place.name + "/" + StoredFile.enrollment, in: shelf).map { Version($0) }
+    state = Glimpse.facts(place.name + "/" + StoredFile.state, in: shelf).map { Identity($0) }
+  }
+
+  private static func facts(_ path: String, in folder: Int32) -> sys_facts? {
+    do throws(Errno) {
+      return try SallyportSystem.facts(at: path, in: folder)
+    } catch {
+      return nil
     }
   }
 }

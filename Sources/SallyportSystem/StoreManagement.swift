@@ -24,18 +24,18 @@ extension Store {
     try changing { shelf throws(StoreTrouble) in
       let place = try place(of: enrollment.user)
       let made = try make(enrollment, state, on: shelf)
-      try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
-        try finishing(made, on: shelf) { () throws(StoreTrouble) in
+      try finishing(made, on: shelf) { () throws(StoreTrouble) in
+        try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
           if try isThere(place, on: shelf) {
             try exchange(made, with: place, on: shelf)
           } else {
             try appear(made, as: place, on: shelf)
           }
         }
-        // First the new one for good, then the old one's end.
-        try check(sys_sync(shelf.number), "fsync", users)
-        wipe(made.name, in: shelf)
       }
+      // First the new one for good, then the old one's end.
+      try check(sys_sync(shelf.number), "fsync", users)
+      wipe(made.name, in: shelf)
     }
   }
 

@@ -41,7 +41,7 @@ package enum Accounts {
   private static func look(up name: UserName, bufferSize: Int, _ account: inout Account?) -> Int32 {
     var uid: UInt32 = 0
     var buffer = [CChar](repeating: 0, count: bufferSize)
-    let typed = name.bytes.map { CChar(bitPattern: $0) } + [0]
+    let typed = Path(name.bytes).cString
     var found: UserName?
     // SAFETY: all buffers live for the call; the spelling is a C string inside `buffer`.
     let result = unsafe buffer.withUnsafeMutableBufferPointer { buffer -> Int32 in

@@ -107,11 +107,11 @@ private let damages: [Damage] = [
     expected: { .incomplete(path: $0 + user) }),
   Damage(
     testDescription: "no users folder",
-    inflict: { try FileManager.default.removeItem(atPath: $0.store.users) },
+    inflict: { try FileManager.default.removeItem(atPath: $0.users) },
     expected: { .noStore(path: $0 + "/store/users") }),
   Damage(
     testDescription: "no store",
-    inflict: { try FileManager.default.removeItem(atPath: $0.store.root) },
+    inflict: { try FileManager.default.removeItem(atPath: $0.root) },
     expected: { .noStore(path: $0 + "/store") }),
   content(
     enrollment, "64 KiB and a byte", [UInt8](repeating: 0x23, count: 65537),
@@ -137,7 +137,7 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     try #require(owner != .root || isRoot, "needs root")
     let scratch = try Scratch()
     let enrollment = try scratch.enroll("alice")
-    let store = Store(root: scratch.store.root, owner: owner)
+    let store = Store(root: scratch.root, owner: owner)
     let record = try #require(try store.load(account("alice")))
     #expect(record.enrollment.id == enrollment.id)
     #expect(record.path == scratch.folder("alice"))

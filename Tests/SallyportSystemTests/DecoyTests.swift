@@ -6,7 +6,7 @@ import Testing
 @testable import SallyportSystem
 
 @Suite("The decoy") struct DecoyTests {
-  private func file(_ scratch: Scratch) -> String { scratch.store.root + "/decoy/state" }
+  private func file(_ scratch: Scratch) -> String { scratch.root + "/decoy/state" }
 
   @Test("It is like everybody's enrollment and saves like it, without a lock")
   func saves() throws {
@@ -57,8 +57,8 @@ import Testing
   @Test("Without one, that is told")
   func missing() throws {
     let scratch = try Scratch()
-    try FileManager.default.removeItem(atPath: scratch.store.root + "/decoy")
-    #expect(throws: StoreTrouble.noStore(path: scratch.store.root + "/decoy")) {
+    try FileManager.default.removeItem(atPath: scratch.root + "/decoy")
+    #expect(throws: StoreTrouble.noStore(path: scratch.root + "/decoy")) {
       try scratch.store.loadDecoy()
     }
     try scratch.store.prepare()

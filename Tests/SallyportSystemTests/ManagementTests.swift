@@ -7,7 +7,7 @@ import Testing
 @testable import SallyportSystem
 
 private func modes(_ paths: [String]) throws -> [UInt32] {
-  try paths.map { try facts(at: $0).mode }
+  try paths.map { try facts(at: Path($0)).mode }
 }
 
 @Suite("Preparing a store") struct PreparationTests {
@@ -18,7 +18,7 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
         umask(mask)
         let scratch = try Scratch()
         try scratch.enroll("alice")
-        let (root, users) = (scratch.store.root, scratch.store.users)
+        let (root, users) = (scratch.root, scratch.users)
         let folders = [root, users, users + "/alice", root + "/decoy"]
         #expect(try SallyportSystemTests.modes(folders) == [0o700, 0o700, 0o700, 0o700])
         let files = ["/enrollment", "/state"].flatMap { [folders[2] + $0, folders[3] + $0] }
@@ -63,7 +63,7 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     try FileManager.default.createSymbolicLink(
       atPath: scratch.folder(".tmp-78"), withDestinationPath: scratch.folder("alice"))
     // An open file still shows what becomes of the bytes.
-    let secret = try Descriptor(old + "/enrollment", sys_for_reading)
+    let secret = try Descriptor(Path(old + "/enrollment"), sys_for_reading)
     try scratch.store.prepare()
     #expect(try scratch.names() == ["alice"])
     let isWiped = isZeroed(secret.number)
@@ -77,7 +77,7 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     let store = Store(root: scratch.path + "/second", owner: .effectiveUser)
     setMode(scratch.path, 0o770)
     #expect(throws: StoreTrouble.unsafe(path: scratch.path, .mode(0o770))) { try store.prepare() }
-    #expect(!FileManager.default.fileExists(atPath: store.root))
+    #expect(!FileManager.default.fileExists(atPath: store.root.text))
   }
 }
 
@@ -118,7 +118,7 @@ func isZeroed(_ file: Int32) -> Bool {
     let scratch = try Scratch(exchanges: exchanges)
     try scratch.enroll("alice")
     _ = try accept(step: 50, try scratch.loaded("alice"), in: scratch.store)
-    let old = try Descriptor(scratch.file("alice", "enrollment"), sys_for_reading)
+    let old = try Descriptor(Path(scratch.file("alice", "enrollment")), sys_for_reading)
     let new = try sample("alice")
     try scratch.store.replace(new, LoginState(initialFor: new))
     let record = try scratch.loaded("alice")
@@ -200,7 +200,7 @@ func isZeroed(_ file: Int32) -> Bool {
       try scratch.store.make(new, LoginState(initialFor: new), on: shelf)
     }
     let marker = scratch.folder(".moving-alice")
-    rename(scratch.folder(made.name), to: marker)
+    rename(scratch.folder(made.name.text), to: marker)
     #expect(try scratch.store.load(account("alice")) != nil)
     rename(marker + "/enrollment", to: scratch.file("alice", "enrollment"))
     #expect(throws: StoreTrouble.unsettled(path: scratch.folder("alice"))) {
@@ -228,7 +228,7 @@ func isZeroed(_ file: Int32) -> Bool {
     try scratch.enroll("alice")
     _ = try accept(step: 50, try scratch.loaded("alice"), in: scratch.store)
     let record = try scratch.loaded("alice")
-    let old = try Descriptor(scratch.file("alice", "enrollment"), sys_for_reading)
+    let old = try Descriptor(Path(scratch.file("alice", "enrollment")), sys_for_reading)
     var enrollment = record.enrollment
     enrollment.backupCodes = BackupCodeSet(
       id: 9, salt: [UInt8](repeating: 1, count: 16), digests: [[UInt8](repeating: 2, count: 32)])
@@ -254,7 +254,7 @@ func isZeroed(_ file: Int32) -> Bool {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
-    let old = try Descriptor(scratch.file("alice", "enrollment"), sys_for_reading)
+    let old = try Descriptor(Path(scratch.file("alice", "enrollment")), sys_for_reading)
     #expect(!isChanged(try scratch.store.remove(record)))
     let isWiped = isZeroed(old.number)
     #expect(isWiped)
@@ -278,9 +278,9 @@ func isZeroed(_ file: Int32) -> Bool {
   @Test("Commands wait for each other no longer than the bound")
   func busy() throws {
     let scratch = try Scratch(patience: Patience(nanoseconds: 10_000_000))
-    let users = try Descriptor(scratch.store.users, sys_as_folder)
+    let users = try Descriptor(Path(scratch.users), sys_as_folder)
     try #require(sys_lock_folder(users.number) == 0)
-    #expect(throws: StoreTrouble.busy(path: scratch.store.users)) { try scratch.enroll("alice") }
+    #expect(throws: StoreTrouble.busy(path: scratch.users)) { try scratch.enroll("alice") }
     sys_unlock_folder(users.number)
     try scratch.enroll("alice")
   }
@@ -290,7 +290,7 @@ func isZeroed(_ file: Int32) -> Bool {
     let scratch = try Scratch(patience: Patience(nanoseconds: 10_000_000))
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
-    let state = try Descriptor(scratch.file("alice", "state"), sys_for_updating)
+    let state = try Descriptor(Path(scratch.file("alice", "state")), sys_for_updating)
     try #require(sys_lock(state.number) == 0)
     let busy = StoreTrouble.busy(path: scratch.file("alice", "state"))
     let new = try sample("alice")

@@ -25,10 +25,14 @@ final class Scratch {
 
   /// The same store with other settings.
   func store(patience: Patience = .usual, exchanges: Bool = true) -> Store {
-    Store(root: store.root, owner: .effectiveUser, patience: patience, exchanges: exchanges)
+    Store(root: root, owner: .effectiveUser, patience: patience, exchanges: exchanges)
   }
 
-  func folder(_ user: String) -> String { store.users + "/" + user }
+  /// The store's paths as text.
+  var root: String { store.root.text }
+  var users: String { store.users.text }
+
+  func folder(_ user: String) -> String { users + "/" + user }
 
   func file(_ user: String, _ name: String) -> String { folder(user) + "/" + name }
 
@@ -45,7 +49,7 @@ final class Scratch {
 
   /// Names in the users folder, hidden ones too.
   func names() throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: store.users).sorted()
+    try FileManager.default.contentsOfDirectory(atPath: users).sorted()
   }
 }
 

@@ -130,7 +130,7 @@ import Testing
       let scratch = try Scratch()
       try scratch.enroll("alice")
       setMode(scratch.path, 0o711)
-      let store = Store(root: scratch.store.root, owner: .root)
+      let store = Store(root: scratch.root, owner: .root)
       try #require(seteuid(65534) == 0)
       for user in ["alice", "nobody-here"] {
         let path = scratch.path + "/store/users"

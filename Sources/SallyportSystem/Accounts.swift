@@ -22,24 +22,26 @@ package enum Accounts {
   /// gives ENOENT and other numbers for sources that are missing or silent: those throw.
   package static func find(_ name: UserName) throws(StoreTrouble) -> Account {
     var size = 1024
-    var result = -sys_ERANGE
-    while result == -sys_ERANGE || result == -sys_EINTR, size <= largestEntry {
+    var result: Int32 = 0
+    for _ in 0..<attempts {
       var account: Account?
       result = look(up: name, bufferSize: size, &account)
       if let account { return account }
+      if result == 0 { return Account(name: name, uid: nil) }
+      guard result == -sys_ERANGE || result == -sys_EINTR else { break }
       if result == -sys_ERANGE { size *= 4 }
     }
-    if result == 0 { return Account(name: name, uid: nil) }
     throw .system("getpwnam", path: name.text, errno: result < 0 ? 0 - result : sys_EINVAL)
   }
 
-  private static let largestEntry = 1 << 20
+  /// With a buffer of a megabyte at last, or after as many interruptions.
+  private static let attempts = 6
 
   /// The result of the shim; 1 without an account where the database's spelling is no login name.
   private static func look(up name: UserName, bufferSize: Int, _ account: inout Account?) -> Int32 {
     var uid: UInt32 = 0
     var buffer = [CChar](repeating: 0, count: bufferSize)
-    let typed = name.bytes.map { CChar(bitPattern: $0) } + [0]
+    let typed = Path(name.bytes).cString
     var found: UserName?
     // SAFETY: all buffers live for the call; the spelling is a C string inside `buffer`.
     let result = unsafe buffer.withUnsafeMutableBufferPointer { buffer -> Int32 in

@@ -9,7 +9,7 @@ package enum Addresses {
     let isIPv6 = text.contains(UInt8(ascii: ":"))
     let end = isIPv6 ? text.firstIndex(of: UInt8(ascii: "%")) ?? text.count : text.count
     guard (1..<sys_address_text_size).contains(end), !text.contains(0) else { return nil }
-    let cString = text[..<end].map { CChar(bitPattern: $0) } + [0]
+    let cString = [UInt8](text[..<end]) + [0]
     var bytes = [UInt8](repeating: 0, count: 16)
     // SAFETY: the text ends with NUL; the shim writes at most 16 bytes.
     let count = unsafe bytes.withUnsafeMutableBytes { bytes -> Int32 in

@@ -14,32 +14,31 @@ struct Checks: Sendable {
   ///
   /// From the top down, because then only the right owner can change what has passed.
   /// Throws `noStore` where one is missing.
-  func walk(to path: String) throws(StoreTrouble) {
-    let bytes = [UInt8](path.utf8)
-    guard bytes.first == UInt8(ascii: "/"), !Checks.climbs(bytes) else {
-      throw .system("lstat", path: path, errno: sys_EINVAL)
-    }
+  func walk(to path: Path) throws(StoreTrouble) {
+    let bytes = path.bytes
+    guard bytes.first == UInt8(ascii: "/") else { throw path.trouble("lstat", sys_EINVAL) }
     try ancestor("/", of: path)
-    for end in bytes.indices.dropFirst() {
-      let isEnd = end + 1 == bytes.count || bytes[end + 1] == UInt8(ascii: "/")
-      guard isEnd, bytes[end] != UInt8(ascii: "/") else { continue }
-      try ancestor(String(decoding: bytes[...end], as: UTF8.self), of: path)
+    var start = 1
+    for end in 1..<max(bytes.count + 1, 2) {
+      guard end == bytes.count || bytes[end] == UInt8(ascii: "/") else { continue }
+      let component = bytes[min(start, end)..<end]
+      start = end + 1
+      if component.isEmpty { continue }
+      // A `..` would lead out of what has been checked.
+      if component == [0x2e, 0x2e] { throw path.trouble("lstat", sys_EINVAL) }
+      try ancestor(Path([UInt8](bytes[..<end])), of: path)
     }
   }
 
-  private func ancestor(_ folder: String, of path: String) throws(StoreTrouble) {
+  private func ancestor(_ folder: Path, of path: Path) throws(StoreTrouble) {
     let found: sys_facts
     do throws(Errno) {
       found = try facts(at: folder)
     } catch {
-      throw error.code == sys_ENOENT ? .noStore(path: path) : error.trouble("lstat", folder)
+      if error.code == sys_ENOENT { throw .noStore(path: path.text) }
+      throw folder.trouble("lstat", error.code)
     }
-    if let flaw = flaw(ofAncestor: found) { throw .unsafe(path: folder, flaw) }
-  }
-
-  /// Whether a path has a `..`, which would lead out of what has been checked.
-  private static func climbs(_ path: [UInt8]) -> Bool {
-    path.split(separator: UInt8(ascii: "/")).contains { $0.elementsEqual([0x2e, 0x2e]) }
+    if let flaw = flaw(ofAncestor: found) { throw .unsafe(path: folder.text, flaw) }
   }
 
   /// A folder on the way to the store: others may write into it only if it is sticky, so that they

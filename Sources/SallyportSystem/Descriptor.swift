@@ -7,10 +7,10 @@ struct Descriptor: ~Copyable {
   let facts: sys_facts
 
   /// Opens `path`, in `folder` where it is relative; never follows a link at its end, never blocks.
-  init(_ path: String, _ how: Int32, in folder: Int32 = sys_here) throws(Errno) {
+  init(_ path: Path, _ how: Int32, in folder: Int32 = sys_here) throws(Errno) {
     var facts = sys_facts()
     // SAFETY: the C string lives for the call.
-    let number = try Errno.check(unsafe sys_open(folder, path, how))
+    let number = try Errno.check(unsafe sys_open(folder, path.cString, how))
     // SAFETY: filled within the call.
     let result = unsafe sys_facts_of(number, &facts)
     if result < 0 { sys_close(number) }
@@ -27,30 +27,31 @@ struct Errno: Error, Equatable {
 
   /// The result of a shim, which is a negative errno on failure.
   @discardableResult
-  static func check<Count: BinaryInteger>(_ result: Count) throws(Errno) -> Count {
-    if result < 0 { throw Errno(code: Int32(clamping: 0 - result)) }
+  static func check(_ result: Int32) throws(Errno) -> Int32 {
+    if result < 0 { throw Errno(code: 0 - result) }
     return result
-  }
-
-  func trouble(_ call: StaticString, _ path: String) -> StoreTrouble {
-    .system(call, path: path, errno: code)
   }
 }
 
 /// The result of a shim, with its failure told as trouble with `path`.
-@discardableResult
-func check<Count: BinaryInteger>(
-  _ result: Count, _ call: StaticString, _ path: @autoclosure () -> String
-) throws(StoreTrouble) -> Count {
-  if result < 0 { throw .system(call, path: path(), errno: Int32(clamping: 0 - result)) }
+@discardableResult @inline(never)
+func check(_ result: Int64, _ call: StaticString, _ path: Path) throws(StoreTrouble) -> Int64 {
+  if result < 0 { throw path.trouble(call, Int32(clamping: 0 - result)) }
+  return result
+}
+
+/// As above.
+@discardableResult @inline(never)
+func check(_ result: Int32, _ call: StaticString, _ path: Path) throws(StoreTrouble) -> Int32 {
+  if result < 0 { throw path.trouble(call, 0 - result) }
   return result
 }
 
 /// What `path` itself is, in `folder` where it is relative; a link is not followed.
-func facts(at path: String, in folder: Int32 = sys_here) throws(Errno) -> sys_facts {
+func facts(at path: Path, in folder: Int32 = sys_here) throws(Errno) -> sys_facts {
   var facts = sys_facts()
   // SAFETY: the C string lives for the call, in which the facts are filled.
-  try Errno.check(unsafe sys_facts_at(folder, path, &facts))
+  try Errno.check(unsafe sys_facts_at(folder, path.cString, &facts))
   return facts
 }
 

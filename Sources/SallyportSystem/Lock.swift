@@ -28,11 +28,11 @@ struct Patience: Sendable {
   }
 
   /// `poll`, with its failure told as trouble with `path`.
-  func acquire(_ call: StaticString, _ path: String, _ attempt: () -> Int32)
+  func acquire(_ call: StaticString, _ path: Path, _ attempt: () -> Int32)
     throws(StoreTrouble)
   {
     let result = poll(attempt)
-    if result == -sys_EAGAIN || result == -sys_EINTR { throw .busy(path: path) }
+    if result == -sys_EAGAIN || result == -sys_EINTR { throw .busy(path: path.text) }
     try check(result, call, path)
   }
 }

@@ -14,7 +14,7 @@ package struct Store: Sendable {
     case effectiveUser
   }
 
-  let root: String
+  let root: Path
   let checks: Checks
   let patience: Patience
   /// Whether two folders are exchanged at once, where the file system can.
@@ -26,29 +26,31 @@ package struct Store: Sendable {
   }
 
   init(root: String, owner: Owner, patience: Patience, exchanges: Bool) {
-    self.root = Store.withoutTrailingSlashes(root)
+    self.root = Store.withoutTrailingSlashes([UInt8](root.utf8))
     checks = Checks(owner)
     self.patience = patience
     self.exchanges = exchanges
   }
 
-  private static func withoutTrailingSlashes(_ path: String) -> String {
-    var bytes = [UInt8](path.utf8)
+  private static func withoutTrailingSlashes(_ path: [UInt8]) -> Path {
+    var bytes = path
     while bytes.count > 1, bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
-    return String(decoding: bytes, as: UTF8.self)
+    return Path(bytes)
   }
 
-  /// How often files that are exchanged under us are looked at.
+  /// How often a login begins anew whose files were exchanged while it waited for their lock.
   static let attempts = 3
+  /// How often files are read that are being exchanged meanwhile: each time is a few microseconds.
+  static let readings = 20
 
-  var users: String { root + "/users" }
+  var users: Path { root / "users" }
   var decoy: Place { Place(shelf: root, name: "decoy", isDecoy: true) }
 
   /// Where `name`'s folder is. Throws `crypto` for a long name that cannot be hashed.
   func place(of name: UserName) throws(StoreTrouble) -> Place {
     let file: [UInt8]
     if let plain = name.fileName { file = plain } else { file = try Store.hashedName(name) }
-    return Place(shelf: users, name: String(decoding: file, as: UTF8.self), isDecoy: false)
+    return Place(shelf: users, name: Path(file), isDecoy: false)
   }
 
   private static func hashedName(_ name: UserName) throws(StoreTrouble) -> [UInt8] {
@@ -66,8 +68,8 @@ package struct Record: Sendable {
   package let enrollment: Enrollment
   package let state: LoginState
   /// The user's folder.
-  package let path: String
-  package let isDecoy: Bool
+  package var path: String { place.path.text }
+  package var isDecoy: Bool { place.isDecoy }
 
   let place: Place
   let folder: Identity

@@ -8,7 +8,8 @@ extension Store {
   {
     // SAFETY: the C strings live for the call.
     let result =
-      exchanges ? unsafe sys_exchange(shelf.number, made.name, place.name) : -sys_EINVAL
+      exchanges
+      ? unsafe sys_exchange(shelf.number, made.name.cString, place.name.cString) : -sys_EINVAL
     if result == -sys_EINVAL || result == -sys_ENOSYS {
       return try moveIn(made, place, on: shelf)
     }
@@ -24,12 +25,14 @@ extension Store {
   {
     let marker = Leftover.moving(place.name)
     guard let folder = try UserFolder.open(place, on: shelf, checks) else {
-      throw .unsettled(path: place.path)
+      throw .unsettled(path: place.path.text)
     }
     // SAFETY: the C strings live for the call.
-    try check(
-      unsafe sys_rename(shelf.number, made.name, shelf.number, marker), "rename", place.path)
-    let source = try openFolder(marker, in: shelf, place.shelf + "/" + marker)
+    let result = unsafe sys_rename(
+      shelf.number, made.name.cString, shelf.number, marker.cString)
+    try check(result, "rename", place.path)
+    try check(sys_sync(shelf.number), "fsync", place.shelf)
+    let source = try openFolder(marker, in: shelf, place.shelf / marker)
     do throws(StoreTrouble) {
       try move(StoredFile.enrollment, from: source, to: folder)
     } catch {
@@ -43,41 +46,40 @@ extension Store {
   /// Ends the moves that a crash left half-way: one that has begun is completed, one that has not
   /// is forgotten. Only under the lock of the users folder.
   func completeMoves(_ names: [[UInt8]], on shelf: borrowing Descriptor) throws(StoreTrouble) {
-    let prefix = [UInt8](Leftover.movingPrefix.utf8)
-    for name in names where name.starts(with: prefix) {
-      let marker = String(decoding: name, as: UTF8.self)
-      let user = String(decoding: name.dropFirst(prefix.count), as: UTF8.self)
-      let place = Place(shelf: users, name: user, isDecoy: false)
-      try completeMove(marker, place, on: shelf)
-      wipe(marker, in: shelf)
+    for name in names {
+      guard let user = Leftover.rest(of: name, after: Leftover.moving) else { continue }
+      let place = Place(shelf: users, name: Path(user), isDecoy: false)
+      try completeMove(Path(name), place, on: shelf)
+      wipe(Path(name), in: shelf)
     }
   }
 
-  private func completeMove(_ marker: String, _ place: Place, on shelf: borrowing Descriptor)
+  private func completeMove(_ marker: Path, _ place: Place, on shelf: borrowing Descriptor)
     throws(StoreTrouble)
   {
-    let source = try openFolder(marker, in: shelf, place.shelf + "/" + marker)
-    let left = try entries(of: source.number, place.shelf + "/" + marker)
-    let hasBegun = !left.contains([UInt8](StoredFile.enrollment.utf8))
-    guard hasBegun, left.contains([UInt8](StoredFile.state.utf8)) else { return }
+    let source = try openFolder(marker, in: shelf, place.shelf / marker)
+    let left = try entries(of: source.number, place.shelf / marker)
+    let hasBegun = !left.contains([UInt8](StoredFile.enrollment.bytes))
+    guard hasBegun, left.contains([UInt8](StoredFile.state.bytes)) else { return }
     guard let folder = try UserFolder.open(place, on: shelf, checks) else { return }
     try move(StoredFile.state, from: source, to: folder)
   }
 
   /// Puts a synced file in the place of the user's, which is wiped.
-  func move(_ file: String, from source: borrowing Descriptor, to folder: borrowing UserFolder)
+  func move(_ file: Path, from source: borrowing Descriptor, to folder: borrowing UserFolder)
     throws(StoreTrouble)
   {
     let target = folder.descriptor.number
     let old = try oldFile(file, in: folder)
     // SAFETY: the C strings live for the call.
-    try check(unsafe sys_rename(source.number, file, target, file), "rename", folder.path)
-    try check(sys_sync(target), "fsync", folder.path)
+    let result = unsafe sys_rename(source.number, file.cString, target, file.cString)
+    try check(result, "rename", folder.place.path)
+    try check(sys_sync(target), "fsync", folder.place.path)
     if let old { zero(old) }
   }
 
   /// nil where there is none that could be wiped.
-  private func oldFile(_ name: String, in folder: borrowing UserFolder)
+  private func oldFile(_ name: Path, in folder: borrowing UserFolder)
     throws(StoreTrouble) -> Descriptor?
   {
     do throws(Errno) {

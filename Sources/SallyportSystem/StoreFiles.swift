@@ -6,20 +6,19 @@ internal import SallyportCore
 
 /// A folder of the store under a name that is nobody's, with what is being made in it.
 struct Unfinished {
-  let name: String
+  let name: Path
 
   init() throws(StoreTrouble) {
-    let number = hexadecimal(try Random.identifier())
-    name = Leftover.unfinished + String(decoding: number, as: UTF8.self)
+    name = Leftover.named(Leftover.unfinished, hexadecimal(try Random.identifier()))
   }
 
   /// Makes the folder with the files in it, all synced. Where that fails, nothing stays.
   func make(
-    in shelf: borrowing Descriptor, _ path: String, enrollment: Secret, state: [UInt8]?
+    in shelf: borrowing Descriptor, _ path: Path, enrollment: Secret, state: [UInt8]?
   ) throws(StoreTrouble) {
-    let path = path + "/" + name
+    let path = path / name
     // SAFETY: the C string lives for the call.
-    try check(unsafe sys_make_folder(shelf.number, name), "mkdir", path)
+    try check(unsafe sys_make_folder(shelf.number, name.cString), "mkdir", path)
     do throws(StoreTrouble) {
       let folder = try openFolder(name, in: shelf, path)
       try check(sys_set_mode(folder.number, 0o700), "fchmod", path)
@@ -34,7 +33,7 @@ struct Unfinished {
 }
 
 /// A folder of the store in which files are made or taken apart.
-func openFolder(_ name: String, in shelf: borrowing Descriptor, _ path: String)
+func openFolder(_ name: Path, in shelf: borrowing Descriptor, _ path: Path)
   throws(StoreTrouble) -> Descriptor
 {
   do throws(Errno) {
@@ -45,33 +44,33 @@ func openFolder(_ name: String, in shelf: borrowing Descriptor, _ path: String)
 }
 
 private func write(
-  _ content: Secret, as name: String, in folder: borrowing Descriptor, _ path: String
+  _ content: Secret, as name: Path, in folder: borrowing Descriptor, _ path: Path
 ) throws(StoreTrouble) {
-  let file = try newFile(name, in: folder, path + "/" + name)
+  let file = try newFile(name, in: folder, path / name)
   // SAFETY: the buffer lives for the call.
   let result = unsafe content.withBytes { unsafe put($0, into: file.number) }
-  try check(result, "write", path + "/" + name)
+  try check(result, "write", path / name)
 }
 
 private func write(
-  _ content: [UInt8], as name: String, in folder: borrowing Descriptor, _ path: String
+  _ content: [UInt8], as name: Path, in folder: borrowing Descriptor, _ path: Path
 ) throws(StoreTrouble) {
-  let file = try newFile(name, in: folder, path + "/" + name)
+  let file = try newFile(name, in: folder, path / name)
   // SAFETY: the buffer lives for the call.
   let result = unsafe content.withUnsafeBytes { unsafe put($0, into: file.number) }
-  try check(result, "write", path + "/" + name)
+  try check(result, "write", path / name)
 }
 
 /// An empty file that nobody else may open, whatever the umask; on btrfs one that will need no
 /// free block when it is changed in place (best effort: without it the login works all the same).
-private func newFile(_ name: String, in folder: borrowing Descriptor, _ path: String)
+private func newFile(_ name: Path, in folder: borrowing Descriptor, _ path: Path)
   throws(StoreTrouble) -> Descriptor
 {
   let file: Descriptor
   do throws(Errno) {
     file = try Descriptor(name, sys_as_new_file, in: folder.number)
   } catch {
-    throw error.trouble("open", path)
+    throw path.trouble("open", error.code)
   }
   try check(sys_set_mode(file.number, 0o600), "fchmod", path)
   _ = sys_no_copy_on_write(file.number)
@@ -94,26 +93,26 @@ private func newFile(_ name: String, in folder: borrowing Descriptor, _ path: St
 
 /// Overwrites what is in the folder `name` with zeros, in place as far as the file system does so,
 /// and removes it. Best effort: what stays is a leftover for the next one.
-func wipe(_ name: String, in shelf: borrowing Descriptor) {
+func wipe(_ name: Path, in shelf: borrowing Descriptor) {
   do throws(StoreTrouble) {
     let folder = try openFolder(name, in: shelf, name)
     for bytes in try entries(of: folder.number, name) {
-      let file = String(decoding: bytes, as: UTF8.self)
+      let file = Path(bytes)
       zero(file, in: folder)
       // SAFETY: the C string lives for the call.
-      _ = unsafe sys_remove_file(folder.number, file)
+      _ = unsafe sys_remove_file(folder.number, file.cString)
     }
     // SAFETY: as above.
-    _ = unsafe sys_remove_folder(shelf.number, name)
+    _ = unsafe sys_remove_folder(shelf.number, name.cString)
   } catch {
     // No folder: a file or a link that somebody put there.
     // SAFETY: as above.
-    _ = unsafe sys_remove_file(shelf.number, name)
+    _ = unsafe sys_remove_file(shelf.number, name.cString)
   }
 }
 
 /// A file with another name elsewhere is somebody else's, too, and stays as it is.
-private func zero(_ name: String, in folder: borrowing Descriptor) {
+private func zero(_ name: Path, in folder: borrowing Descriptor) {
   do throws(Errno) {
     let file = try Descriptor(name, sys_for_updating, in: folder.number)
     if file.facts.kind == sys_regular, file.facts.links == 1 { zero(file) }

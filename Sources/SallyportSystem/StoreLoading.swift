@@ -7,7 +7,7 @@ extension Store {
   /// that name. Everything else throws, also a caller without the right to read.
   package func load(_ account: Account) throws(StoreTrouble) -> Record? {
     guard let record = try read(place(of: account.name)) else { return nil }
-    let path = record.path + "/" + StoredFile.enrollment
+    let path = (record.place.path / StoredFile.enrollment).text
     guard record.enrollment.user == account.name else {
       throw .otherUser(path: path, found: record.enrollment.user)
     }
@@ -20,88 +20,89 @@ extension Store {
   /// The enrollment of nobody, worked on for the unknown and the unenrolled. Throws `noStore`
   /// where it is missing.
   package func loadDecoy() throws(StoreTrouble) -> Record {
-    guard let record = try read(decoy) else { throw .noStore(path: decoy.path) }
+    guard let record = try read(decoy) else { throw .noStore(path: decoy.path.text) }
     return record
   }
 
   /// Reads both files of a place.
   ///
-  /// Without a lock: a login may be saving and a command may be exchanging, so what does not fit
-  /// together is looked at again before it counts.
+  /// Without a lock: a login may be saving, and a command may be exchanging and wiping. So trouble
+  /// counts only if the files were the same ones before and after it was met.
   func read(_ place: Place) throws(StoreTrouble) -> Record? {
     try checks.walk(to: root)
     let shelf = try openShelf(place.shelf)
-    var attempt = 1
-    while true {
+    var before: Glimpse?
+    for _ in 0..<Store.readings {
       do throws(StoreTrouble) {
         guard let folder = try UserFolder.open(place, on: shelf, checks) else { return nil }
-        return try record(in: folder, place)
+        return try record(in: folder)
       } catch {
         guard error.mayPass else { throw error }
-        if attempt == Store.attempts { throw settled(error, place, on: shelf) }
+        let now = Glimpse(of: place, on: shelf)
+        if before == now { throw settled(error, place, on: shelf) }
+        before = now
       }
-      attempt += 1
     }
+    throw .unsettled(path: place.path.text)
   }
 
   /// The folder of all users or the store itself, open and checked; what is above it must have
   /// been walked.
-  func openShelf(_ path: String) throws(StoreTrouble) -> Descriptor {
+  @inline(never)
+  func openShelf(_ path: Path) throws(StoreTrouble) -> Descriptor {
     let shelf: Descriptor
     do throws(Errno) {
       shelf = try Descriptor(path, sys_as_folder)
     } catch {
-      if error.code == sys_ENOENT { throw .noStore(path: path) }
+      if error.code == sys_ENOENT { throw .noStore(path: path.text) }
       throw folderTrouble(error, path, in: sys_here, path)
     }
-    if let flaw = checks.flaw(ofShelf: shelf.facts) { throw .unsafe(path: path, flaw) }
+    if let flaw = checks.flaw(ofShelf: shelf.facts) { throw .unsafe(path: path.text, flaw) }
     return shelf
   }
 
-  private func record(in folder: borrowing UserFolder, _ place: Place)
-    throws(StoreTrouble) -> Record
-  {
+  private func record(in folder: borrowing UserFolder) throws(StoreTrouble) -> Record {
     let reading = sys_for_reading
     guard
       let file = try StoredFile.open(StoredFile.enrollment, reading, in: folder, checks),
       let stateFile = try StoredFile.open(StoredFile.state, reading, in: folder, checks)
-    else { throw .incomplete(path: folder.path) }
+    else { throw .incomplete(path: folder.place.path.text) }
     let enrollment = try enrollment(in: file)
-    let current = try current(in: stateFile, of: enrollment, place)
+    let current = try current(in: stateFile, of: enrollment)
     return Record(
-      enrollment: enrollment, state: current.state, path: folder.path, isDecoy: place.isDecoy,
-      place: place, folder: folder.identity, version: Version(file.facts))
+      enrollment: enrollment, state: current.state, place: folder.place, folder: folder.identity,
+      version: Version(file.facts))
   }
 
   private func enrollment(in file: borrowing StoredFile) throws(StoreTrouble) -> Enrollment {
-    guard let text = try file.secret() else { throw .unsettled(path: file.path) }
+    guard let text = try file.secret() else { throw .unsettled(path: file.path.text) }
     do throws(SettingsError) {
       return try Enrollment.read(text)
     } catch {
-      throw .malformed(path: file.path, error)
+      throw .malformed(path: file.path.text, error)
     }
   }
 
   /// The state that counts. The decoy's is written without a lock: where its pages were torn by
   /// that, it starts afresh, because nothing hangs on it.
-  func current(in file: borrowing StoredFile, of enrollment: Enrollment, _ place: Place)
+  func current(in file: borrowing StoredFile, of enrollment: Enrollment)
     throws(StoreTrouble) -> CurrentState
   {
     guard file.facts.size == UInt64(StateRecord.fileSize) else {
-      throw .state(path: file.path, .size)
+      throw .state(path: file.path.text, .size)
     }
     let bytes = try file.bytes(StateRecord.fileSize)
     let current: StateRecord.Current
     do throws(StateRecord.Problem) {
       current = try StateRecord.read(bytes)
     } catch {
-      if place.isDecoy, error == .bothSlotsBroken {
+      if file.place.isDecoy, error == .bothSlotsBroken {
         return CurrentState(state: LoginState(initialFor: enrollment), record: nil)
       }
-      throw .state(path: file.path, error)
+      throw .state(path: file.path.text, error)
     }
     guard current.state.enrollmentID == enrollment.id else {
-      throw .foreignState(path: file.path)
+      throw .foreignState(path: file.path.text)
     }
     return CurrentState(state: current.state, record: current)
   }
@@ -114,9 +115,31 @@ extension Store {
     guard case .foreignState = trouble else { return trouble }
     do throws(Errno) {
       _ = try facts(at: Leftover.moving(place.name), in: shelf.number)
-      return .unsettled(path: place.path)
+      return .unsettled(path: place.path.text)
     } catch {
       return trouble
+    }
+  }
+}
+
+/// Which files a place has at one moment.
+private struct Glimpse: Equatable {
+  private let folder: Version?
+  private let enrollment: Version?
+  private let state: Identity?
+
+  init(of place: Place, on shelf: borrowing Descriptor) {
+    let shelf = shelf.number
+    folder = Glimpse.facts(place.name, in: shelf).map { Version($0) }
+    enrollment = Glimpse.facts(place.name / StoredFile.enrollment, in: shelf).map { Version($0) }
+    state = Glimpse.facts(place.name / StoredFile.state, in: shelf).map { Identity($0) }
+  }
+
+  private static func facts(_ path: Path, in folder: Int32) -> sys_facts? {
+    do throws(Errno) {
+      return try SallyportSystem.facts(at: path, in: folder)
+    } catch {
+      return nil
     }
   }
 }

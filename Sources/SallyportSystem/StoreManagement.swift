@@ -10,7 +10,7 @@ extension Store {
   package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
     try changing { shelf throws(StoreTrouble) in
       let place = try place(of: enrollment.user)
-      if try isThere(place, on: shelf) { throw .exists(path: place.path) }
+      if try isThere(place, on: shelf) { throw .exists(path: place.path.text) }
       let made = try make(enrollment, state, on: shelf)
       try finishing(made, on: shelf) { () throws(StoreTrouble) in
         try appear(made, as: place, on: shelf)
@@ -24,18 +24,18 @@ extension Store {
     try changing { shelf throws(StoreTrouble) in
       let place = try place(of: enrollment.user)
       let made = try make(enrollment, state, on: shelf)
-      try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
-        try finishing(made, on: shelf) { () throws(StoreTrouble) in
+      try finishing(made, on: shelf) { () throws(StoreTrouble) in
+        try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
           if try isThere(place, on: shelf) {
             try exchange(made, with: place, on: shelf)
           } else {
             try appear(made, as: place, on: shelf)
           }
         }
-        // First the new one for good, then the old one's end.
-        try check(sys_sync(shelf.number), "fsync", users)
-        wipe(made.name, in: shelf)
       }
+      // First the new one for good, then the old one's end.
+      try check(sys_sync(shelf.number), "fsync", users)
+      wipe(made.name, in: shelf)
     }
   }
 
@@ -52,7 +52,7 @@ extension Store {
         let made = try Unfinished()
         try made.make(in: shelf, users, enrollment: try text(enrollment), state: nil)
         try finishing(made, on: shelf) { () throws(StoreTrouble) in
-          let source = try openFolder(made.name, in: shelf, users + "/" + made.name)
+          let source = try openFolder(made.name, in: shelf, users / made.name)
           try move(StoredFile.enrollment, from: source, to: folder)
         }
         wipe(made.name, in: shelf)
@@ -73,7 +73,7 @@ extension Store {
   /// Takes away what cannot be read any more. False where there is nothing of that name.
   package func remove(stored name: StoredName) throws(StoreTrouble) -> Bool {
     try changing { shelf throws(StoreTrouble) in
-      let place = Place(shelf: users, name: name.folder, isDecoy: false)
+      let place = Place(shelf: users, name: Path(name.folder), isDecoy: false)
       guard try isThere(place, on: shelf) else { return false }
       try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
         try takeAway(place, on: shelf)
@@ -114,7 +114,7 @@ extension Store {
     }
     guard file.facts.kind == sys_regular else { return try body() }
     let number = file.number
-    try patience.acquire("fcntl", place.path + "/" + StoredFile.state) { sys_lock(number) }
+    try patience.acquire("fcntl", place.path / StoredFile.state) { sys_lock(number) }
     defer { sys_unlock(number) }
     try body()
   }
@@ -125,7 +125,7 @@ extension Store {
       return true
     } catch {
       if error.code == sys_ENOENT { return false }
-      throw error.trouble("lstat", place.path)
+      throw place.path.trouble("lstat", error.code)
     }
   }
 
@@ -147,7 +147,7 @@ extension Store {
     do throws(StateRecord.Problem) {
       return try StateRecord.fresh(state)
     } catch {
-      throw .state(path: users, error)
+      throw .state(path: users.text, error)
     }
   }
 
@@ -168,24 +168,25 @@ extension Store {
     throws(StoreTrouble)
   {
     // SAFETY: the C strings live for the calls.
-    var result = unsafe sys_rename_new(shelf.number, made.name, place.name)
+    var result = unsafe sys_rename_new(shelf.number, made.name.cString, place.name.cString)
     if result == -sys_EINVAL || result == -sys_ENOSYS {
       // Not known here: nobody else gives names while we have the lock, and a folder with files in
       // it is never replaced by a rename.
-      result = unsafe sys_rename(shelf.number, made.name, shelf.number, place.name)
+      result = unsafe sys_rename(
+        shelf.number, made.name.cString, shelf.number, place.name.cString)
     }
-    if result == -sys_EEXIST || result == -sys_ENOTEMPTY { throw .exists(path: place.path) }
+    if result == -sys_EEXIST || result == -sys_ENOTEMPTY { throw .exists(path: place.path.text) }
     try check(result, "rename", place.path)
     try check(sys_sync(shelf.number), "fsync", place.shelf)
   }
 
   /// Gives it a name that is nobody's, for good, and wipes it.
   func takeAway(_ place: Place, on shelf: borrowing Descriptor) throws(StoreTrouble) {
-    let number = hexadecimal(try Random.identifier())
-    let gone = Leftover.removed + String(decoding: number, as: UTF8.self)
+    let gone = Leftover.named(Leftover.removed, hexadecimal(try Random.identifier()))
     // SAFETY: the C strings live for the call.
-    try check(
-      unsafe sys_rename(shelf.number, place.name, shelf.number, gone), "rename", place.path)
+    let result = unsafe sys_rename(
+      shelf.number, place.name.cString, shelf.number, gone.cString)
+    try check(result, "rename", place.path)
     try check(sys_sync(shelf.number), "fsync", place.shelf)
     wipe(gone, in: shelf)
   }

@@ -18,13 +18,12 @@ extension Store {
     }
   }
 
-  private func makeFolder(_ path: String) throws(StoreTrouble) {
-    let bytes = [UInt8](path.utf8)
-    let end = bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0
-    let above = end == 0 ? "/" : String(decoding: bytes[..<end], as: UTF8.self)
+  private func makeFolder(_ path: Path) throws(StoreTrouble) {
+    let end = path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0
+    let above = end == 0 ? "/" : Path([UInt8](path.bytes[..<end]))
     try checks.walk(to: above)
     // SAFETY: the C string lives for the call.
-    let result = unsafe sys_make_folder(sys_here, path)
+    let result = unsafe sys_make_folder(sys_here, path.cString)
     if result == -sys_EEXIST { return }
     try check(result, "mkdir", path)
     do throws(Errno) {
@@ -33,17 +32,18 @@ extension Store {
       let parent = try Descriptor(above, sys_as_folder)
       try Errno.check(sys_sync(parent.number))
     } catch {
-      throw error.trouble("mkdir", path)
+      throw path.trouble("mkdir", error.code)
     }
   }
 
-  private func wipeLeftovers(in shelf: borrowing Descriptor, _ path: String)
+  private func wipeLeftovers(in shelf: borrowing Descriptor, _ path: Path)
     throws(StoreTrouble)
   {
     for name in try entries(of: shelf.number, path) {
       let isLeftover =
-        name.starts(with: Leftover.unfinished.utf8) || name.starts(with: Leftover.removed.utf8)
-      if isLeftover { wipe(String(decoding: name, as: UTF8.self), in: shelf) }
+        Leftover.rest(of: name, after: Leftover.unfinished) != nil
+        || Leftover.rest(of: name, after: Leftover.removed) != nil
+      if isLeftover { wipe(Path(name), in: shelf) }
     }
   }
 

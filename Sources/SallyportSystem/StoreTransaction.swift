@@ -44,21 +44,21 @@ extension Store {
   ) throws(StoreTrouble) -> Transaction<Value>? {
     let updating = sys_for_updating
     guard let file = try StoredFile.open(StoredFile.state, updating, in: folder, checks) else {
-      if try folder.isStill(record.place, on: shelf) { throw .incomplete(path: record.path) }
+      if try folder.isStill(on: shelf) { throw .incomplete(path: record.path) }
       return nil
     }
-    try lock(file, of: record.place)
+    try lock(file)
     defer { if !record.isDecoy { sys_unlock(file.descriptor.number) } }
-    guard try folder.isStill(record.place, on: shelf), try folder.holds(file, as: StoredFile.state)
+    guard try folder.isStill(on: shelf), try folder.holds(file)
     else { return nil }
     guard try folder.enrollmentVersion() == record.version else { return .changed }
-    let current = try current(in: file, of: record.enrollment, record.place)
+    let current = try current(in: file, of: record.enrollment)
     return .committed(try body(folder, file, current))
   }
 
   /// The decoy has no lock: strangers could make each other wait for it.
-  private func lock(_ file: borrowing StoredFile, of place: Place) throws(StoreTrouble) {
-    if place.isDecoy { return }
+  private func lock(_ file: borrowing StoredFile) throws(StoreTrouble) {
+    if file.place.isDecoy { return }
     let descriptor = file.descriptor.number
     try patience.acquire("fcntl", file.path) { sys_lock(descriptor) }
   }
@@ -77,7 +77,7 @@ extension Store {
         page = [UInt8](try StateRecord.fresh(state).prefix(StateRecord.slotSize))
       }
     } catch {
-      throw .state(path: file.path, error)
+      throw .state(path: file.path.text, error)
     }
     let own = Int(sys_process() & 1) * StateRecord.slotSize
     try file.save(page, at: record.isDecoy ? own : current.record?.nextOffset ?? 0)

@@ -2,7 +2,7 @@ package import OneTimePassword
 package import SallyportCore
 
 /// Everything that can go wrong with the machine or the store: facts, no sentences, no secrets.
-package enum StoreTrouble: Error {
+package indirect enum StoreTrouble: Error {
   /// A system call failed. `path` is what it was about: a file, or a login name for `getpwnam`.
   case system(StaticString, path: String, errno: Int32)
   /// The store's folder, or `users` or `decoy` in it, does not exist.

@@ -3,43 +3,33 @@ internal import OneTimePassword
 
 /// One checked file of a user's folder, open.
 struct StoredFile: ~Copyable {
-  static let enrollment = "enrollment"
-  static let state = "state"
+  static var enrollment: Path { "enrollment" }
+  static var state: Path { "state" }
 
   let descriptor: Descriptor
-  let path: String
+  let name: Path
+  let place: Place
 
   var facts: sys_facts { descriptor.facts }
+  @inline(never) var path: Path { place.path / name }
 
   /// nil where the folder has no such file, or it has just been removed.
+  @inline(never)
   static func open(
-    _ name: String, _ how: Int32, in folder: borrowing UserFolder, _ checks: Checks
+    _ name: Path, _ how: Int32, in folder: borrowing UserFolder, _ checks: Checks
   ) throws(StoreTrouble) -> StoredFile? {
-    let path = folder.path + "/" + name
     let descriptor: Descriptor
     do throws(Errno) {
       descriptor = try Descriptor(name, how, in: folder.descriptor.number)
     } catch {
       if error.code == sys_ENOENT { return nil }
-      throw openingTrouble(error, name, in: folder.descriptor.number, path)
+      throw fileTrouble(error, name, in: folder.descriptor.number, folder.place.path / name)
     }
     if descriptor.facts.links == 0 { return nil }
-    if let flaw = checks.flaw(ofFile: descriptor.facts) { throw .unsafe(path: path, flaw) }
-    return StoredFile(descriptor: descriptor, path: path)
-  }
-
-  /// What cannot be opened is often no file at all: that says more than the system's error.
-  private static func openingTrouble(
-    _ error: Errno, _ name: String, in folder: Int32, _ path: String
-  ) -> StoreTrouble {
-    do throws(Errno) {
-      let found = try SallyportSystem.facts(at: name, in: folder)
-      if found.kind == sys_link { return .unsafe(path: path, .symbolicLink) }
-      if found.kind != sys_regular { return .unsafe(path: path, .notRegular) }
-      return error.trouble("open", path)
-    } catch {
-      return error.trouble("open", path)
+    if let flaw = checks.flaw(ofFile: descriptor.facts) {
+      throw .unsafe(path: (folder.place.path / name).text, flaw)
     }
+    return StoredFile(descriptor: descriptor, name: name, place: folder.place)
   }
 
   /// The whole content; nil where its length changes under us.
@@ -47,7 +37,7 @@ struct StoredFile: ~Copyable {
     guard let secret = Secret(count: Int(facts.size)) else { throw .outOfMemory }
     // SAFETY: the buffer lives for the call.
     let done = unsafe secret.withMutableBytes { unsafe StoredFile.read(descriptor.number, $0, at: 0) }
-    guard try check(done, "read", path) == secret.count else { return nil }
+    guard try check(Int64(done), "read", path) == secret.count else { return nil }
     return try isAtEnd(facts.size) ? secret : nil
   }
 
@@ -60,7 +50,7 @@ struct StoredFile: ~Copyable {
       result = unsafe StoredFile.read(descriptor, UnsafeMutableRawBufferPointer(buffer), at: 0)
       initialized = max(result, 0)
     }
-    try check(result, "read", path)
+    try check(Int64(result), "read", path)
     return bytes
   }
 
@@ -97,7 +87,7 @@ struct StoredFile: ~Copyable {
     }
     // A short write has no errno of its own; the reason (a full disk, a limit) shows at the next.
     guard try check(done, "pwrite", path) == Int64(page.count) else {
-      throw .system("pwrite", path: path, errno: sys_EIO)
+      throw path.trouble("pwrite", sys_EIO)
     }
     try check(sys_sync_data(descriptor.number), "fdatasync", path)
   }

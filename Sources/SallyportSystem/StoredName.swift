@@ -43,11 +43,11 @@ extension Store {
   /// What is enrolled under a folder's name, without a look at the account; nil where it is gone.
   /// Throws `otherUser` where the name inside belongs to another folder.
   package func load(stored name: StoredName) throws(StoreTrouble) -> Record? {
-    let place = Place(shelf: users, name: name.folder, isDecoy: false)
+    let place = Place(shelf: users, name: Path(name.folder), isDecoy: false)
     guard let record = try read(place) else { return nil }
     let own = try self.place(of: record.enrollment.user).name
-    guard own.utf8.elementsEqual(name.folder.utf8) else {
-      let path = record.path + "/" + StoredFile.enrollment
+    guard own.bytes == place.name.bytes else {
+      let path = (place.path / StoredFile.enrollment).text
       throw .otherUser(path: path, found: record.enrollment.user)
     }
     return record
@@ -55,11 +55,11 @@ extension Store {
 }
 
 /// All names in an open folder but `.` and `..`.
-func entries(of folder: Int32, _ path: String) throws(StoreTrouble) -> [[UInt8]] {
+func entries(of folder: Int32, _ path: Path) throws(StoreTrouble) -> [[UInt8]] {
   var error: Int32 = 0
   // SAFETY: the reader is closed below and used by nobody else; the buffer has its size.
   guard let reader = unsafe sys_names_open(folder, &error) else {
-    throw .system("open", path: path, errno: 0 - error)
+    throw path.trouble("open", 0 - error)
   }
   defer { unsafe sys_names_close(reader) }
   var names: [[UInt8]] = []

@@ -3,22 +3,23 @@ internal import CSystem
 /// Where an enrollment's folder is: a name in a folder.
 struct Place: Sendable {
   /// The path of the folder that holds this one and others.
-  let shelf: String
-  let name: String
+  let shelf: Path
+  let name: Path
   let isDecoy: Bool
 
-  var path: String { shelf + "/" + name }
+  @inline(never) var path: Path { shelf / name }
 }
 
 /// The folder of one enrollment, open. Both files are opened in it, so that they belong to each
 /// other also while `enroll --force` exchanges folders.
 struct UserFolder: ~Copyable {
   let descriptor: Descriptor
-  let path: String
+  let place: Place
 
   var identity: Identity { Identity(descriptor.facts) }
 
   /// nil where the shelf has nothing of that name.
+  @inline(never)
   static func open(_ place: Place, on shelf: borrowing Descriptor, _ checks: Checks)
     throws(StoreTrouble) -> UserFolder?
   {
@@ -29,18 +30,18 @@ struct UserFolder: ~Copyable {
       if error.code == sys_ENOENT { return nil }
       throw folderTrouble(error, place.name, in: shelf.number, place.path)
     }
-    if let flaw = checks.flaw(ofUserFolder: descriptor.facts) { throw .unsafe(path: place.path, flaw) }
-    return UserFolder(descriptor: descriptor, path: place.path)
+    if let flaw = checks.flaw(ofUserFolder: descriptor.facts) { throw .unsafe(path: place.path.text, flaw) }
+    return UserFolder(descriptor: descriptor, place: place)
   }
 
   /// Whether the name still leads to this folder.
-  func isStill(_ place: Place, on shelf: borrowing Descriptor) throws(StoreTrouble) -> Bool {
+  func isStill(on shelf: borrowing Descriptor) throws(StoreTrouble) -> Bool {
     try identity(of: place.name, in: shelf.number) == identity
   }
 
   /// Whether the name still leads to this file.
-  func holds(_ file: borrowing StoredFile, as name: String) throws(StoreTrouble) -> Bool {
-    try identity(of: name, in: descriptor.number) == Identity(file.facts)
+  func holds(_ file: borrowing StoredFile) throws(StoreTrouble) -> Bool {
+    try identity(of: file.name, in: descriptor.number) == Identity(file.facts)
   }
 
   /// The version of the enrollment now; nil where there is none.
@@ -48,30 +49,40 @@ struct UserFolder: ~Copyable {
     try found(StoredFile.enrollment, in: descriptor.number).map { Version($0) }
   }
 
-  private func identity(of name: String, in folder: Int32) throws(StoreTrouble) -> Identity? {
+  private func identity(of name: Path, in folder: Int32) throws(StoreTrouble) -> Identity? {
     try found(name, in: folder).map { Identity($0) }
   }
 
-  private func found(_ name: String, in folder: Int32) throws(StoreTrouble) -> sys_facts? {
+  private func found(_ name: Path, in folder: Int32) throws(StoreTrouble) -> sys_facts? {
     do throws(Errno) {
       return try facts(at: name, in: folder)
     } catch {
       if error.code == sys_ENOENT { return nil }
-      throw error.trouble("lstat", path)
+      throw place.path.trouble("lstat", error.code)
     }
   }
 }
 
 /// Why a folder cannot be opened: what is no folder at all says more than the system's error.
-func folderTrouble(_ error: Errno, _ name: String, in folder: Int32, _ path: String)
-  -> StoreTrouble
-{
+func folderTrouble(_ error: Errno, _ name: Path, in folder: Int32, _ path: Path) -> StoreTrouble {
+  openingTrouble(error, name, in: folder, path, wanted: sys_folder, else: .notAFolder)
+}
+
+/// Why a file cannot be opened, likewise.
+func fileTrouble(_ error: Errno, _ name: Path, in folder: Int32, _ path: Path) -> StoreTrouble {
+  openingTrouble(error, name, in: folder, path, wanted: sys_regular, else: .notRegular)
+}
+
+@inline(never) private func openingTrouble(
+  _ error: Errno, _ name: Path, in folder: Int32, _ path: Path, wanted: sys_kind,
+  else flaw: StoreTrouble.Flaw
+) -> StoreTrouble {
   do throws(Errno) {
     let found = try facts(at: name, in: folder)
-    if found.kind == sys_link { return .unsafe(path: path, .symbolicLink) }
-    if found.kind != sys_folder { return .unsafe(path: path, .notAFolder) }
-    return error.trouble("open", path)
+    if found.kind == sys_link { return .unsafe(path: path.text, .symbolicLink) }
+    if found.kind != wanted { return .unsafe(path: path.text, flaw) }
   } catch {
-    return error.trouble("open", path)
+    // Gone by now: the first error counts.
   }
+  return path.trouble("open", error.code)
 }

@@ -1,6 +1,7 @@
 /* What SallyportSystem needs of the kernel and the C library, in a form that Swift can call:
    variadic calls, errno and macros end here. Every function that can fail gives a negative errno.
-   No shim decides anything. Nothing here needs _GNU_SOURCE, which Swift's importer does not set. */
+   No shim decides anything. Paths and names are C strings; void, because Swift has them as bytes.
+   Nothing here needs _GNU_SOURCE, which Swift's importer does not set. */
 #pragma once
 
 #include <arpa/inet.h>
@@ -60,7 +61,7 @@ typedef struct {
 
 static inline int sys_result(int64_t result) { return result < 0 ? -errno : (int)result; }
 
-static inline int sys_open(int folder, const char *path, int how) {
+static inline int sys_open(int folder, const void *path, int how) {
   int descriptor;
   do {
     descriptor = openat(folder, path, how | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0600);
@@ -97,7 +98,7 @@ static inline int sys_facts_of(int descriptor, sys_facts *facts) {
 }
 
 /* Of the name itself, where it is a link. */
-static inline int sys_facts_at(int folder, const char *path, sys_facts *facts) {
+static inline int sys_facts_at(int folder, const void *path, sys_facts *facts) {
   struct stat found;
   if (fstatat(folder, path, &found, AT_SYMLINK_NOFOLLOW) < 0) return -errno;
   sys_take_facts(&found, facts);
@@ -140,28 +141,28 @@ static inline int sys_set_mode(int descriptor, uint32_t mode) {
   return sys_result(fchmod(descriptor, mode));
 }
 
-static inline int sys_make_folder(int folder, const char *name) {
+static inline int sys_make_folder(int folder, const void *name) {
   return sys_result(mkdirat(folder, name, 0700));
 }
 
-static inline int sys_remove_file(int folder, const char *name) {
+static inline int sys_remove_file(int folder, const void *name) {
   return sys_result(unlinkat(folder, name, 0));
 }
 
-static inline int sys_remove_folder(int folder, const char *name) {
+static inline int sys_remove_folder(int folder, const void *name) {
   return sys_result(unlinkat(folder, name, AT_REMOVEDIR));
 }
 
-static inline int sys_rename(int from_folder, const char *from, int to_folder, const char *to) {
+static inline int sys_rename(int from_folder, const void *from, int to_folder, const void *to) {
   return sys_result(renameat(from_folder, from, to_folder, to));
 }
 
 /* -EEXIST where `to` is there; -EINVAL or -ENOSYS where the file system cannot. */
-static inline int sys_rename_new(int folder, const char *from, const char *to) {
+static inline int sys_rename_new(int folder, const void *from, const void *to) {
   return sys_result(syscall(SYS_renameat2, folder, from, folder, to, RENAME_NOREPLACE));
 }
 
-static inline int sys_exchange(int folder, const char *a, const char *b) {
+static inline int sys_exchange(int folder, const void *a, const void *b) {
   return sys_result(syscall(SYS_renameat2, folder, a, folder, b, RENAME_EXCHANGE));
 }
 
@@ -342,7 +343,7 @@ static inline void sys_die(void) {
 
 /* getpwnam_r: 1 with the account's own spelling (in `buffer`) and its uid, 0 for a clean "there is
    none", or a negative errno (-ERANGE: the buffer is too small). */
-static inline int sys_account(const char *name, char *buffer, size_t size,
+static inline int sys_account(const void *name, char *buffer, size_t size,
                               const char *_Nullable *_Nonnull spelling, uint32_t *uid) {
   struct passwd entry, *found = NULL;
   int error = getpwnam_r(name, &entry, buffer, size, &found);
@@ -360,7 +361,7 @@ static inline int64_t sys_random(void *bytes, size_t count) {
 }
 
 /* The number of bytes of the address (4 or 16), or 0. `bytes` holds 16. */
-static inline int sys_parse_address(const char *text, void *bytes) {
+static inline int sys_parse_address(const void *text, void *bytes) {
   if (inet_pton(AF_INET, text, bytes) == 1) return 4;
   return inet_pton(AF_INET6, text, bytes) == 1 ? 16 : 0;
 }

@@ -1,0 +1,383 @@
+import CSystem
+import Foundation
+import OneTimePassword
+import SallyportCore
+import Testing
+
+@testable import SallyportSystem
+
+private func modes(_ paths: [String]) throws -> [UInt32] {
+  try paths.map { try facts(at: Path($0)).mode }
+}
+
+@Suite("Preparing a store") struct PreparationTests {
+  @Test("Everything that is made is the owner's alone, whatever the umask says")
+  func modes() async {
+    await #expect(processExitsWith: .success) {
+      for mask in [mode_t(0), 0o777] {
+        umask(mask)
+        let scratch = try Scratch()
+        try scratch.enroll("alice")
+        let (root, users) = (scratch.root, scratch.users)
+        let folders = [root, users, users + "/alice", root + "/decoy"]
+        #expect(try SallyportSystemTests.modes(folders) == [0o700, 0o700, 0o700, 0o700])
+        let files = ["/enrollment", "/state"].flatMap { [folders[2] + $0, folders[3] + $0] }
+        #expect(try SallyportSystemTests.modes(files) == [0o600, 0o600, 0o600, 0o600])
+        #expect(umask(mask) == mask)
+      }
+    }
+  }
+
+  @Test("All blocks of a state are written when it is made")
+  func noHoles() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let path = scratch.file("alice", "state")
+    let attributes = try URL(fileURLWithPath: path).resourceValues(forKeys: [
+      .fileSizeKey, .fileAllocatedSizeKey,
+    ])
+    #expect(attributes.fileSize == 8192)
+    #expect(try #require(attributes.fileAllocatedSize) >= 8192)
+  }
+
+  @Test("Twice is as good as once")
+  func twice() throws {
+    let scratch = try Scratch()
+    let enrollment = try scratch.enroll("alice")
+    try scratch.store.prepare()
+    #expect(try scratch.loaded("alice").enrollment.id == enrollment.id)
+    #expect(try scratch.names() == ["alice"])
+  }
+
+  @Test("What a crash left over is wiped and removed, also where it is no folder of ours")
+  func leftovers() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    try scratch.enroll("bob")
+    let old = scratch.folder(".gone-12")
+    rename(scratch.folder("bob"), to: old)
+    try FileManager.default.createDirectory(
+      atPath: scratch.folder(".tmp-34"), withIntermediateDirectories: false)
+    makeEmpty(scratch.folder(".tmp-56"))
+    makePipe(scratch.folder(".tmp-34") + "/enrollment")
+    try FileManager.default.createSymbolicLink(
+      atPath: scratch.folder(".tmp-78"), withDestinationPath: scratch.folder("alice"))
+    // An open file still shows what becomes of the bytes.
+    let secret = try Descriptor(Path(old + "/enrollment"), sys_for_reading)
+    try scratch.store.prepare()
+    #expect(try scratch.names() == ["alice"])
+    let isWiped = isZeroed(secret.number)
+    #expect(isWiped)
+    #expect(try scratch.store.load(account("alice")) != nil)
+  }
+
+  @Test("A folder where others may write is never made a store")
+  func unsafeFolder() throws {
+    let scratch = try Scratch()
+    let store = Store(root: scratch.path + "/second", owner: .effectiveUser)
+    setMode(scratch.path, 0o770)
+    #expect(throws: StoreTrouble.unsafe(path: scratch.path, .mode(0o770))) { try store.prepare() }
+    #expect(!FileManager.default.fileExists(atPath: store.root.text))
+  }
+}
+
+func isZeroed(_ file: Int32) -> Bool {
+  var bytes = [UInt8](repeating: 1, count: 65536)
+  // SAFETY: the buffer has its size.
+  let count = unsafe sys_read(file, &bytes, bytes.count, 0)
+  return count > 100 && bytes.prefix(Int(count)).allSatisfy { $0 == 0 }
+}
+
+@Suite("Enrolling and managing") struct ManagementTests {
+  @Test("Who is enrolled is not enrolled again, and nothing is left over")
+  func exists() throws {
+    let scratch = try Scratch()
+    let first = try scratch.enroll("alice")
+    let trouble = StoreTrouble.exists(path: scratch.folder("alice"))
+    #expect(throws: trouble) { try scratch.enroll("alice") }
+    #expect(try scratch.loaded("alice").enrollment.id == first.id)
+    #expect(try scratch.names() == ["alice"])
+  }
+
+  @Test("Of many at once one enrolls a user")
+  func race() throws {
+    let scratch = try Scratch()
+    let store = scratch.store
+    let enrollment = try sample("alice")
+    let wins = Counter()
+    atOnce(8) { _ in
+      let done: Void? = try? store.create(enrollment, LoginState(initialFor: enrollment))
+      if done != nil { wins.increment() }
+    }
+    #expect(wins.value == 1)
+    #expect(try scratch.names() == ["alice"])
+  }
+
+  @Test("Replacing exchanges both files and wipes the old ones", arguments: [true, false])
+  func replace(exchanges: Bool) throws {
+    let scratch = try Scratch(exchanges: exchanges)
+    try scratch.enroll("alice")
+    _ = try accept(step: 50, try scratch.loaded("alice"), in: scratch.store)
+    let old = try Descriptor(Path(scratch.file("alice", "enrollment")), sys_for_reading)
+    let new = try sample("alice")
+    try scratch.store.replace(new, LoginState(initialFor: new))
+    let record = try scratch.loaded("alice")
+    #expect(record.enrollment.id == new.id)
+    #expect(record.state.authenticators[0].lastAccepted == 41)
+    let isWiped = isZeroed(old.number)
+    #expect(isWiped)
+    #expect(try scratch.names() == ["alice"])
+    #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
+  }
+
+  @Test("Replacing enrolls who is not enrolled", arguments: [true, false])
+  func replaceNobody(exchanges: Bool) throws {
+    let scratch = try Scratch(exchanges: exchanges)
+    let new = try sample("alice")
+    try scratch.store.replace(new, LoginState(initialFor: new))
+    #expect(try scratch.loaded("alice").enrollment.id == new.id)
+  }
+
+  @Test("Replacing mends what cannot be read")
+  func replaceBroken() throws {
+    let breaks: [(Scratch) throws -> Void] = [
+      { removeName($0.file("alice", "state")) },
+      { try overwrite($0.file("alice", "enrollment"), with: [0], at: 0) },
+      {
+        rename($0.folder("alice"), to: $0.path + "/aside")
+        makeEmpty($0.folder("alice"))
+      },
+      { setMode($0.folder("alice"), 0o777) },
+    ]
+    for damage in breaks {
+      let scratch = try Scratch()
+      try scratch.enroll("alice")
+      try damage(scratch)
+      let new = try sample("alice")
+      try scratch.store.replace(new, LoginState(initialFor: new))
+      #expect(try scratch.loaded("alice").enrollment.id == new.id)
+      #expect(try scratch.names() == ["alice"])
+    }
+  }
+
+  @Test("While it is replaced, a user is never without an enrollment", arguments: [true, false])
+  func neverAbsent(exchanges: Bool) throws {
+    let scratch = try Scratch(exchanges: exchanges)
+    try scratch.enroll("alice")
+    let (store, owner) = (scratch.store, try account("alice"))
+    let isDone = Outcome()
+    let absences = Counter()
+    atOnce(3) { index in
+      if index == 0 {
+        for _ in 0..<60 {
+          guard let new = try? sample("alice") else { continue }
+          try? store.replace(new, LoginState(initialFor: new))
+        }
+        isDone.set(true)
+      }
+      while isDone.value == nil {
+        do {
+          guard let record = try store.load(owner) else {
+            absences.increment()
+            continue
+          }
+          if index == 2 { _ = try accept(step: 50, record, in: store) }
+        } catch {
+          // Only where folders cannot be exchanged is there a moment of trouble.
+          if exchanges { Issue.record(error) }
+        }
+      }
+    }
+    #expect(absences.value == 0)
+  }
+
+  @Test("An exchange that stopped half-way is trouble until the next command ends it")
+  func halfWay() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let new = try sample("alice")
+    let made = try scratch.store.changing { shelf throws(StoreTrouble) in
+      try scratch.store.make(new, LoginState(initialFor: new), on: shelf)
+    }
+    let marker = scratch.folder(".moving-alice")
+    rename(scratch.folder(made.name.text), to: marker)
+    #expect(try scratch.store.load(account("alice")) != nil)
+    rename(marker + "/enrollment", to: scratch.file("alice", "enrollment"))
+    #expect(throws: StoreTrouble.unsettled(path: scratch.folder("alice"))) {
+      try scratch.loaded("alice")
+    }
+    try scratch.store.prepare()
+    #expect(try scratch.loaded("alice").enrollment.id == new.id)
+    #expect(try scratch.names() == ["alice"])
+  }
+
+  @Test("An exchange that stopped before it began is forgotten")
+  func notBegun() throws {
+    let scratch = try Scratch()
+    let old = try scratch.enroll("alice")
+    try scratch.enroll("bob")
+    rename(scratch.folder("bob"), to: scratch.folder(".moving-alice"))
+    try scratch.store.prepare()
+    #expect(try scratch.loaded("alice").enrollment.id == old.id)
+    #expect(try scratch.names() == ["alice"])
+  }
+
+  @Test("Rewriting keeps what the state knows and changes what it is told to")
+  func rewrite() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    _ = try accept(step: 50, try scratch.loaded("alice"), in: scratch.store)
+    let record = try scratch.loaded("alice")
+    let old = try Descriptor(Path(scratch.file("alice", "enrollment")), sys_for_reading)
+    var enrollment = record.enrollment
+    enrollment.backupCodes = BackupCodeSet(
+      id: 9, salt: [UInt8](repeating: 1, count: 16), digests: [[UInt8](repeating: 2, count: 32)])
+    let outcome = try scratch.store.rewrite(record, enrollment) { state in
+      var state = state
+      state.reconcile(with: enrollment)
+      return state
+    }
+    #expect(!isChanged(outcome))
+    let now = try scratch.loaded("alice")
+    #expect(now.enrollment.backupCodes?.id == 9)
+    #expect(now.state.backupCodes?.setID == 9)
+    #expect(now.state.authenticators[0].lastAccepted == 50)
+    let isWiped = isZeroed(old.number)
+    #expect(isWiped)
+    #expect(try scratch.names() == ["alice"])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.folder("alice")).count == 2)
+    #expect(isChanged(try scratch.store.rewrite(record, enrollment) { $0 }))
+  }
+
+  @Test("Removing wipes, and a login that has loaded is told")
+  func remove() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let record = try scratch.loaded("alice")
+    let old = try Descriptor(Path(scratch.file("alice", "enrollment")), sys_for_reading)
+    #expect(!isChanged(try scratch.store.remove(record)))
+    let isWiped = isZeroed(old.number)
+    #expect(isWiped)
+    #expect(try scratch.names() == [])
+    #expect(try scratch.store.load(account("alice")) == nil)
+    #expect(isChanged(try accept(step: 50, record, in: scratch.store)))
+    #expect(isChanged(try scratch.store.remove(record)))
+  }
+
+  @Test("What cannot be read can be removed all the same")
+  func removeBroken() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    removeName(scratch.file("alice", "state"))
+    let name = try #require(try scratch.store.enrolledNames().first)
+    #expect(try scratch.store.remove(stored: name))
+    #expect(try scratch.names() == [])
+    #expect(try !scratch.store.remove(stored: name))
+  }
+
+  @Test("Commands wait for each other no longer than the bound")
+  func busy() throws {
+    let scratch = try Scratch(patience: Patience(nanoseconds: 10_000_000))
+    let users = try Descriptor(Path(scratch.users), sys_as_folder)
+    try #require(sys_lock_folder(users.number) == 0)
+    #expect(throws: StoreTrouble.busy(path: scratch.users)) { try scratch.enroll("alice") }
+    sys_unlock_folder(users.number)
+    try scratch.enroll("alice")
+  }
+
+  @Test("A change waits for a login that is saving")
+  func loginFirst() throws {
+    let scratch = try Scratch(patience: Patience(nanoseconds: 10_000_000))
+    try scratch.enroll("alice")
+    let record = try scratch.loaded("alice")
+    let state = try Descriptor(Path(scratch.file("alice", "state")), sys_for_updating)
+    try #require(sys_lock(state.number) == 0)
+    let busy = StoreTrouble.busy(path: scratch.file("alice", "state"))
+    let new = try sample("alice")
+    #expect(throws: busy) { try scratch.store.replace(new, LoginState(initialFor: new)) }
+    #expect(throws: busy) { _ = try scratch.store.remove(record) }
+    #expect(throws: busy) { _ = try scratch.store.rewrite(record, record.enrollment) { $0 } }
+    #expect(try scratch.names() == ["alice"])
+    #expect(try scratch.loaded("alice").enrollment.id == record.enrollment.id)
+  }
+
+  @Test("Where nothing can be written, the old enrollment stays whole and nothing is left over")
+  func noRoom() async {
+    await #expect(processExitsWith: .success) {
+      let scratch = try Scratch()
+      let old = try scratch.enroll("alice")
+      let record = try scratch.loaded("alice")
+      let new = try sample("alice")
+      let other = try sample("bob")
+      limitFileSize(100)
+      let store = scratch.store
+      expectTooBig { try store.replace(new, LoginState(initialFor: new)) }
+      expectTooBig { try store.create(other, LoginState(initialFor: other)) }
+      expectTooBig { _ = try store.rewrite(record, new) { $0 } }
+      #expect(try scratch.loaded("alice").enrollment.id == old.id)
+      #expect(try scratch.names() == ["alice"])
+    }
+  }
+}
+
+private func expectTooBig(_ body: () throws -> Void) {
+  do {
+    try body()
+    Issue.record("it was written")
+  } catch {
+    guard case .system("write", _, sys_EFBIG)? = error as? StoreTrouble else {
+      Issue.record(error)
+      return
+    }
+  }
+}
+
+private func ~= (pattern: StaticString, value: StaticString) -> Bool {
+  "\(pattern)" == "\(value)"
+}
+
+final class Counter: @unchecked Sendable {
+  private let lock = NSLock()
+  private var count = 0
+
+  var value: Int { lock.withLock { count } }
+  func increment() { lock.withLock { count += 1 } }
+}
+
+@Suite("The names of users' folders") struct StoredNameTests {
+  @Test("All names come back, and only as the store spells them")
+  func names() throws {
+    let scratch = try Scratch()
+    let long = String(repeating: "%", count: 80)
+    let users = ["alice", "alice@corp.example", "Domain User", "naïve", "50%", "a.b-c_d", long]
+    for user in users { try scratch.enroll(user) }
+    let stored = try scratch.store.enrolledNames()
+    #expect(stored.count == users.count)
+    let plain = try users.dropLast().map { try userName($0) }
+    #expect(plain.allSatisfy { name in stored.contains { $0.user == name } })
+    let hashed = try #require(stored.first { $0.user == nil })
+    #expect(hashed.folder.hasPrefix("%%") && hashed.folder.count == 66)
+    let record = try #require(try scratch.store.load(stored: hashed))
+    #expect(record.enrollment.user == (try userName(long)))
+    #expect(try scratch.store.load(account(long)) != nil)
+  }
+
+  @Test(
+    "A folder name that the store would not have made spells no user",
+    arguments: ["%61lice", "%", "%4", "%zz", "a b", "%2e", "%2Fetc", "%41", "-x", "%c3%af"])
+  func foreign(name: String) {
+    #expect(StoredName(folder: [UInt8](name.utf8)).user == nil)
+  }
+
+  @Test("An enrollment in another's folder is told")
+  func misplaced() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("bob")
+    rename(scratch.folder("bob"), to: scratch.folder("alice"))
+    let name = try #require(try scratch.store.enrolledNames().first)
+    let path = scratch.file("alice", "enrollment")
+    #expect(throws: StoreTrouble.otherUser(path: path, found: try userName("bob"))) {
+      try scratch.store.load(stored: name)
+    }
+  }
+}

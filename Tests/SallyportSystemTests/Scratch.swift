@@ -1,0 +1,138 @@
+import CSystem
+import Foundation
+import OneTimePassword
+import SallyportCore
+import Testing
+
+@testable import SallyportSystem
+
+/// A folder of its own for one test, removed with the value.
+final class Scratch {
+  let path: String
+  let store: Store
+
+  init(patience: Patience = .usual, exchanges: Bool = true, owner: Store.Owner = .effectiveUser)
+    throws
+  {
+    path = "/tmp/sallyport-test-\(try Random.identifier())"
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    store = Store(root: path + "/store", owner: owner, patience: patience, exchanges: exchanges)
+    try store.prepare()
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  /// The same store with other settings.
+  func store(patience: Patience = .usual, exchanges: Bool = true) -> Store {
+    Store(root: root, owner: .effectiveUser, patience: patience, exchanges: exchanges)
+  }
+
+  /// The store's paths as text.
+  var root: String { store.root.text }
+  var users: String { store.users.text }
+
+  func folder(_ user: String) -> String { users + "/" + user }
+
+  func file(_ user: String, _ name: String) -> String { folder(user) + "/" + name }
+
+  @discardableResult
+  func enroll(_ user: String, uid: UInt32? = nil) throws -> Enrollment {
+    let enrollment = try sample(user, uid: uid)
+    try store.create(enrollment, LoginState(initialFor: enrollment))
+    return enrollment
+  }
+
+  func loaded(_ user: String) throws -> Record {
+    try #require(try store.load(account(user)))
+  }
+
+  /// Names in the users folder, hidden ones too.
+  func names() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: users).sorted()
+  }
+}
+
+func userName(_ text: String) throws -> UserName { try #require(UserName([UInt8](text.utf8))) }
+
+func account(_ user: String, uid: UInt32? = nil) throws -> Account {
+  Account(name: try userName(user), uid: uid)
+}
+
+func sample(_ user: String, uid: UInt32? = nil, id: UInt64? = nil) throws -> Enrollment {
+  let authenticator = Authenticator(
+    id: 7, name: try #require(Label("phone".utf8)), parameters: .standard,
+    secret: try Random.secret(count: 20), initialLastAccepted: 41, created: UnixTime(1_000_000))
+  return Enrollment(
+    id: try id ?? Random.identifier(), user: try userName(user), uid: uid,
+    created: UnixTime(1_000_000), authenticators: [authenticator], backupCodes: nil)
+}
+
+func contents(_ path: String) throws -> [UInt8] {
+  [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+}
+
+/// Overwrites in place: the same inode.
+func overwrite(_ path: String, with bytes: [UInt8], at offset: UInt64) throws {
+  let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+  try handle.seek(toOffset: offset)
+  try handle.write(contentsOf: Data(bytes))
+  try handle.close()
+}
+
+/// A login's save that raises the last accepted step to `step`.
+func accept(step: UInt64, _ record: Record, in store: Store) throws -> Transaction<UInt64> {
+  try store.transact(record) { _, state throws(StoreTrouble) in
+    var state = state
+    let before = state.authenticators.first?.lastAccepted ?? 0
+    for index in state.authenticators.indices { state.authenticators[index].lastAccepted = step }
+    return (before, state)
+  }
+}
+
+func isChanged<Verdict>(_ transaction: Transaction<Verdict>) -> Bool {
+  switch transaction {
+  case .changed: true
+  case .committed: false
+  }
+}
+
+func verdict<Verdict>(_ transaction: Transaction<Verdict>) -> Verdict? {
+  switch transaction {
+  case .changed: nil
+  case .committed(let verdict): verdict
+  }
+}
+
+let isRoot = geteuid() == 0
+
+/// Runs `body` as often as said, all at once, each on a thread of its own.
+func atOnce(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+  let done = DispatchGroup()
+  for index in 0..<count {
+    done.enter()
+    Thread.detachNewThread {
+      body(index)
+      done.leave()
+    }
+  }
+  done.wait()
+}
+
+// SAFETY, all of these: the C strings live for the calls.
+
+func setMode(_ path: String, _ mode: mode_t) { _ = unsafe chmod(path, mode) }
+
+func setOwner(_ path: String, _ user: uid_t) { _ = unsafe chown(path, user, gid_t.max) }
+
+func makePipe(_ path: String) { _ = unsafe mkfifo(path, 0o600) }
+
+func makeDevice(_ path: String) { _ = unsafe mknod(path, S_IFCHR | 0o600, 0x0400) }
+
+func makeEmpty(_ path: String) { close(unsafe creat(path, 0o600)) }
+
+func addName(_ path: String, to file: String) { _ = unsafe link(file, path) }
+
+func removeName(_ path: String) { _ = unsafe unlink(path) }
+
+func rename(_ path: String, to other: String) { _ = unsafe Foundation.rename(path, other) }

@@ -1,0 +1,286 @@
+import CSystem
+import Foundation
+import OneTimePassword
+import SallyportCore
+import Testing
+
+@testable import SallyportSystem
+
+@Suite("A login's save") struct TransactionTests {
+  @Test("What is saved is there at the next login, and the one before stays in the other slot")
+  func happyPath() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let fresh = try contents(scratch.file("alice", "state"))
+    #expect(verdict(try accept(step: 50, try scratch.loaded("alice"), in: scratch.store)) == 41)
+    let once = try contents(scratch.file("alice", "state"))
+    #expect(verdict(try accept(step: 51, try scratch.loaded("alice"), in: scratch.store)) == 50)
+    let twice = try contents(scratch.file("alice", "state"))
+    #expect(try scratch.loaded("alice").state.authenticators[0].lastAccepted == 51)
+    #expect(once.prefix(4096) == fresh.prefix(4096) && once.suffix(4096) != fresh.suffix(4096))
+    #expect(twice.suffix(4096) == once.suffix(4096) && twice.prefix(4096) != once.prefix(4096))
+  }
+
+  @Test("The state under the lock counts, not the one that was loaded")
+  func stale() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let early = try scratch.loaded("alice")
+    _ = try accept(step: 60, try scratch.loaded("alice"), in: scratch.store)
+    #expect(verdict(try accept(step: 61, early, in: scratch.store)) == 60)
+  }
+
+  @Test("What the body throws is thrown, and nothing is written")
+  func bodyThrows() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let record = try scratch.loaded("alice")
+    let before = try contents(scratch.file("alice", "state"))
+    #expect(throws: StoreTrouble.crypto(.failed)) {
+      _ = try scratch.store.transact(record) { _, _ throws(StoreTrouble) -> (Int, LoginState) in
+        throw .crypto(.failed)
+      }
+    }
+    #expect(try contents(scratch.file("alice", "state")) == before)
+    #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41, "the lock is free again")
+  }
+
+  @Test("A torn slot is the older one", arguments: [UInt64(0), 4096], [1, 60, 4000])
+  func torn(slot: UInt64, at offset: UInt64) throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    for step in UInt64(50)...51 {
+      _ = try accept(step: step, try scratch.loaded("alice"), in: scratch.store)
+    }
+    let path = scratch.file("alice", "state")
+    let byte = try contents(path)[Int(slot + offset)]
+    try overwrite(path, with: [~byte], at: slot + offset)
+    // The last save went to the first slot. A byte that no checksum covers tears nothing.
+    let isCovered = offset != 4000
+    let left: UInt64 = slot == 0 && isCovered ? 50 : 51
+    #expect(verdict(try accept(step: 70, try scratch.loaded("alice"), in: scratch.store)) == left)
+    #expect(try scratch.loaded("alice").state.authenticators[0].lastAccepted == 70)
+  }
+
+  @Test("Both slots broken are trouble for a login that has loaded, too")
+  func bothBroken() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let record = try scratch.loaded("alice")
+    let path = scratch.file("alice", "state")
+    for slot in [UInt64(0), 4096] { try overwrite(path, with: [0xff], at: slot + 4095) }
+    #expect(throws: StoreTrouble.state(path: path, .bothSlotsBroken)) {
+      try accept(step: 50, record, in: scratch.store)
+    }
+  }
+
+  @Test("The state of another enrollment is not taken for this one's")
+  func foreign() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    try scratch.enroll("bob")
+    let record = try scratch.loaded("alice")
+    let path = scratch.file("alice", "state")
+    removeName(path)
+    rename(scratch.file("bob", "state"), to: path)
+    #expect(throws: StoreTrouble.foreignState(path: path)) { try scratch.loaded("alice") }
+    #expect(throws: StoreTrouble.foreignState(path: path)) {
+      try accept(step: 50, record, in: scratch.store)
+    }
+  }
+
+  @Test("The folder of another user is not taken for this one's")
+  func otherUser() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("bob")
+    rename(scratch.folder("bob"), to: scratch.folder("alice"))
+    let path = scratch.file("alice", "enrollment")
+    #expect(throws: StoreTrouble.otherUser(path: path, found: try userName("bob"))) {
+      try scratch.loaded("alice")
+    }
+  }
+
+  @Test(
+    "A uid that is not the recorded one is trouble",
+    arguments: [(1000, 1000, true), (1000, 1001, false), (1000, nil, false), (nil, 1000, true)]
+      as [(UInt32?, UInt32?, Bool)])
+  func uid(recorded: UInt32?, found: UInt32?, isGood: Bool) throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice", uid: recorded)
+    if isGood {
+      #expect(try scratch.store.load(account("alice", uid: found)) != nil)
+    } else {
+      let path = scratch.file("alice", "enrollment")
+      let trouble = StoreTrouble.otherUID(path: path, recorded: recorded ?? 0, found: found)
+      #expect(throws: trouble) { try scratch.store.load(account("alice", uid: found)) }
+    }
+  }
+
+  @Test("Not enrolled is only a missing folder in a good store")
+  func notEnrolled() throws {
+    let scratch = try Scratch()
+    #expect(try scratch.store.load(account("alice")) == nil)
+  }
+
+  @Test(
+    "A caller without the right to read is told so, never that nobody is enrolled",
+    .enabled(if: isRoot, "needs root"))
+  func unreadable() async {
+    await #expect(processExitsWith: .success) {
+      let scratch = try Scratch()
+      try scratch.enroll("alice")
+      setMode(scratch.path, 0o711)
+      let store = Store(root: scratch.root, owner: .root)
+      try #require(seteuid(65534) == 0)
+      for user in ["alice", "nobody-here"] {
+        let path = scratch.path + "/store/users"
+        #expect(throws: StoreTrouble.system("open", path: path, errno: sys_EACCES)) {
+          try store.load(account(user))
+        }
+      }
+      try #require(seteuid(0) == 0)
+    }
+  }
+
+  @Test("An enrollment changed since it was loaded is told, and nothing is written")
+  func changed() throws {
+    let changes: [(Scratch, Enrollment) throws -> Void] = [
+      { try $0.store.replace($1, LoginState(initialFor: $1)) },
+      { scratch, _ in
+        let record = try scratch.loaded("alice")
+        _ = try scratch.store.rewrite(record, record.enrollment) { $0 }
+      },
+      { scratch, _ in try overwrite(scratch.file("alice", "enrollment"), with: [0x23], at: 0) },
+      { scratch, _ in _ = try scratch.store.remove(try scratch.loaded("alice")) },
+    ]
+    for change in changes {
+      let scratch = try Scratch()
+      try scratch.enroll("alice")
+      let record = try scratch.loaded("alice")
+      try change(scratch, try sample("alice"))
+      let before = try? contents(scratch.file("alice", "state"))
+      #expect(isChanged(try accept(step: 50, record, in: scratch.store)))
+      #expect((try? contents(scratch.file("alice", "state"))) == before)
+    }
+  }
+}
+
+@Suite("The lock") struct LockTests {
+  /// The state file of a user, open, as another process would have it.
+  private func held(_ scratch: Scratch) throws -> Int32 {
+    // SAFETY: the C string lives for the call.
+    let file = unsafe sys_open(sys_here, scratch.file("alice", "state"), sys_for_updating)
+    try #require(file >= 0 && sys_lock(file) == 0)
+    return file
+  }
+
+  @Test("A lock that another holds is waited for no longer than the bound")
+  func busy() throws {
+    let scratch = try Scratch(patience: Patience(nanoseconds: 20_000_000))
+    try scratch.enroll("alice")
+    let record = try scratch.loaded("alice")
+    let file = try held(scratch)
+    #expect(throws: StoreTrouble.busy(path: scratch.file("alice", "state"))) {
+      try accept(step: 50, record, in: scratch.store)
+    }
+    sys_close(file)
+    #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
+  }
+
+  @Test("Whoever waits while the folders are exchanged saves nothing into the old one")
+  func exchangedWhileWaiting() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    try scratch.enroll("carol")
+    let record = try scratch.loaded("alice")
+    let file = try held(scratch)
+    let store = scratch.store
+    let outcome = Outcome()
+    let waiter = DispatchGroup()
+    waiter.enter()
+    Thread.detachNewThread {
+      outcome.set(try? isChanged(accept(step: 50, record, in: store)))
+      waiter.leave()
+    }
+    // Whether it is waiting by now or comes later: it must find the other folder.
+    rename(scratch.folder("alice"), to: scratch.folder(".gone-1"))
+    rename(scratch.folder("carol"), to: scratch.folder("alice"))
+    let old = try contents(scratch.folder(".gone-1") + "/state")
+    sys_close(file)
+    waiter.wait()
+    #expect(outcome.value == true)
+    #expect(try contents(scratch.folder(".gone-1") + "/state") == old)
+  }
+
+  @Test("Whoever waits while the state is put back from a copy saves into the new file")
+  func restoredWhileWaiting() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let record = try scratch.loaded("alice")
+    let path = scratch.file("alice", "state")
+    let file = try held(scratch)
+    let store = scratch.store
+    let outcome = Outcome()
+    let waiter = DispatchGroup()
+    waiter.enter()
+    Thread.detachNewThread {
+      outcome.set(try? verdict(accept(step: 50, record, in: store)) == 41)
+      waiter.leave()
+    }
+    try FileManager.default.copyItem(atPath: path, toPath: path + ".copy")
+    setMode(path + ".copy", 0o600)
+    rename(path + ".copy", to: path)
+    sys_close(file)
+    waiter.wait()
+    #expect(outcome.value == true)
+    #expect(try scratch.loaded("alice").state.authenticators[0].lastAccepted == 50)
+  }
+
+  @Test("128 at once all get in, each sees what the one before saved")
+  func crowd() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let record = try scratch.loaded("alice")
+    let store = scratch.store
+    let failures = Outcome()
+    let start = sys_monotonic()
+    atOnce(128) { _ in
+      do {
+        let outcome = try store.transact(record) { _, state throws(StoreTrouble) in
+          var state = state
+          state.authenticators[0].lastAccepted = (state.authenticators[0].lastAccepted ?? 0) + 1
+          return (true, state)
+        }
+        if isChanged(outcome) { failures.set(false) }
+      } catch {
+        failures.set(false)
+      }
+    }
+    let seconds = Double(sys_monotonic() - start) / 1e9
+    #expect(failures.value == nil)
+    #expect(try scratch.loaded("alice").state.authenticators[0].lastAccepted == 41 + 128)
+    #expect(seconds < 4)
+  }
+
+  @Test("8 users at once do not wait for each other")
+  func eightUsers() throws {
+    let scratch = try Scratch(patience: Patience(nanoseconds: 0))
+    for user in 0..<8 { try scratch.enroll("user\(user)") }
+    let records = try (0..<8).map { try scratch.loaded("user\($0)") }
+    let store = scratch.store
+    let failures = Outcome()
+    atOnce(8) { index in
+      if (try? verdict(accept(step: 50, records[index], in: store))) != 41 { failures.set(false) }
+    }
+    #expect(failures.value == nil)
+  }
+}
+
+/// One value from another thread.
+final class Outcome: @unchecked Sendable {
+  private let lock = NSLock()
+  private var stored: Bool?
+
+  var value: Bool? { lock.withLock { stored } }
+  func set(_ value: Bool?) { lock.withLock { stored = value } }
+}

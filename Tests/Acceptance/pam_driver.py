@@ -53,12 +53,13 @@ NULL, NO_ARRAY, FAIL = Reply("null"), Reply("none"), Reply("fail")
 
 
 class Driver:
-    def __init__(self, services, barrier=None, prefix=(), preexec=None):
+    def __init__(self, services, barrier=None, prefix=(), preexec=None, env=None):
         command = [*prefix, f"{BUILT}/driver", str(services.folder)]
         if barrier is not None:
             command.append(str(barrier.reader))
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=preexec,
+            env=os.environ | (env or {}),
             pass_fds=[] if barrier is None else [barrier.reader])
 
     def send(self, service, user, *answers, phases=("auth",), **more):

@@ -126,3 +126,15 @@ class Services:
 def our_line(store, *words, control="required"):
     place = [] if store is None else [f"store={store.folder}"]
     return " ".join(["auth", control, MODULE, *place, *words])
+
+
+def aligned_now(ahead=3600):
+    """A time on the edge of a 300-second step, `ahead` of the real clock: nothing is in the future."""
+    return (int(time.time()) // 300 + 1) * 300 + ahead
+
+
+def reason(lines):
+    """The reason in the one refusal among `lines`, or None."""
+    words = [word for line in lines for word in line.text.split() if word.startswith("reason=")]
+    assert len(words) <= 1, lines
+    return words[0].removeprefix("reason=") if words else None

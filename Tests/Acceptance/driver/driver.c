@@ -15,6 +15,7 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <poll.h>
 #include <pthread.h>
 #include <security/pam_appl.h>
 #include <stdatomic.h>
@@ -82,8 +83,10 @@ static char *reply_from(const char *hex) {
 
 static void wait_at_barrier(void) {
   char byte;
+  struct pollfd all = {.fd = barrier, .events = POLLIN}; /* poll wakes all who wait, read one by one */
   printf("{\"event\":\"prompt\"}\n");
   fflush(stdout);
+  while (poll(&all, 1, -1) != 1) {}
   if (read(barrier, &byte, 1) != 1) exit(3);
 }
 

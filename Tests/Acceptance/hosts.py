@@ -99,7 +99,8 @@ class Sshd:
         self.folder = SCRATCH / f"sshd-{methods}"
         self.folder.mkdir()
         for key in ("host", "alice"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key], check=True)
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key],
+                           check=True)
         authorized = self.folder / "authorized_keys"
         authorized.write_text((self.folder / "alice.pub").read_text())
         authorized.chmod(0o644)

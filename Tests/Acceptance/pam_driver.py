@@ -52,6 +52,14 @@ class Reply:
 NULL, NO_ARRAY, FAIL = Reply("null"), Reply("none"), Reply("fail")
 
 
+class HostDied(Exception):
+    """The driver ended by itself; the argument is its exit status, or the signal as -n."""
+
+
+class NotStarted(Exception):
+    """pam_start failed; the argument is the return code."""
+
+
 class Driver:
     def __init__(self, services, barrier=None, prefix=(), preexec=None, env=None):
         command = [*prefix, f"{BUILT}/driver", str(services.folder)]
@@ -75,7 +83,7 @@ class Driver:
     def read(self):
         line = self.process.stdout.readline()
         if not line:
-            raise AssertionError(f"the host process died: {self.process.wait()}")
+            raise HostDied(self.process.wait())
         return json.loads(line)
 
     def wait_for_prompt(self):
@@ -84,7 +92,8 @@ class Driver:
 
     def verdict(self):
         raw = self.read()
-        assert "start" not in raw, f"pam_start: {NAMES[raw['start']]}"
+        if "start" in raw:
+            raise NotStarted(NAMES[raw["start"]])
         return Login(
             [NAMES[code] for code in raw["rcs"]], raw["prompts"], raw["ns"] / 1e9,
             dict(entry.split("=", 1) for entry in raw["env"]), raw["unused"], raw["unexpected"],

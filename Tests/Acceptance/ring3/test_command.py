@@ -39,7 +39,8 @@ def test_enroll_prints_one_stable_object(store):
                for code in said["backupCodes"])
 
 
-@pytest.mark.parametrize("spelling", ["jbswy3dpehpk3pxpjbswy3dpehpk3pxp", "JBSW Y3DP EHPK 3PXP JBSW-Y3DP-EHPK-3PXP"])
+@pytest.mark.parametrize("spelling", [
+    "jbswy3dpehpk3pxpjbswy3dpehpk3pxp", "JBSW Y3DP EHPK 3PXP JBSW-Y3DP-EHPK-3PXP"])
 def test_a_secret_is_read_in_any_spelling(store, spelling):
     assert store.enroll(secret=spelling).secret == SECRET
 
@@ -55,20 +56,17 @@ def test_the_stores_files_are_as_documented(store):
         assert folder.stat().st_mode & 0o7777 == 0o700
 
 
-BAD = {
+ENROLL = ["enroll", "--user", "alice", "--allow-missing", "--no-confirm", "--json"]
+BAD = {  # exit status, arguments, standard input
     "an unknown user": (67, ["enroll", "--user", "no-such-person", "--name", "x", "--no-confirm"], None),
     "no user": (64, ["enroll", "--name", "x"], None),
     "an unknown verb": (64, ["enrol"], None),
     "an unknown option": (64, ["status", "--usr", "alice"], None),
-    "nine digits": (64, ["enroll", "--user", "alice", "--allow-missing", "--digits", "9", "--no-confirm"], None),
-    "a period of a second": (64, ["enroll", "--user", "alice", "--allow-missing", "--period", "1",
-                                  "--no-confirm"], None),
-    "a secret that is no base32": (65, ["enroll", "--user", "alice", "--allow-missing", "--secret-from", "-",
-                                        "--no-confirm", "--json"], "not base 32!\n"),
-    "an empty secret": (65, ["enroll", "--user", "alice", "--allow-missing", "--secret-from", "-",
-                             "--no-confirm", "--json"], "\n"),
-    "a secret file that is not there": (66, ["enroll", "--user", "alice", "--allow-missing", "--secret-from",
-                                             "/nonexistent", "--no-confirm", "--json"], None),
+    "nine digits": (64, [*ENROLL, "--digits", "9"], None),
+    "a period of a second": (64, [*ENROLL, "--period", "1"], None),
+    "a secret that is no base32": (65, [*ENROLL, "--secret-from", "-"], "not base 32!\n"),
+    "an empty secret": (65, [*ENROLL, "--secret-from", "-"], "\n"),
+    "a secret file that is not there": (66, [*ENROLL, "--secret-from", "/nonexistent"], None),
     "status of the unenrolled": (66, ["status", "--user", "alice"], None),
     "unlock of the unenrolled": (66, ["unlock", "--user", "alice"], None),
     "backup codes of the unenrolled": (66, ["backup-codes", "--user", "alice", "--regenerate"], None),
@@ -122,7 +120,8 @@ def test_status_and_list_tell_what_was_used(store, driver):
     status = store.status()
     assert status["user"] == "alice" and status["backupCodes"]["left"] == 9
     done = run(store, "list", "--json")
-    assert done.returncode == 0 and {"alice", "bob"} == {user["user"] for user in json.loads(done.stdout)["users"]}
+    assert done.returncode == 0
+    assert {user["user"] for user in json.loads(done.stdout)["users"]} == {"alice", "bob"}
     for verb in (["status", "--user", "alice"], ["list"]):
         done = run(store, *verb)
         assert done.returncode == 0 and "alice" in done.stdout

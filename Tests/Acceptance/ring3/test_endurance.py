@@ -2,7 +2,7 @@
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, Driver
+from pam_driver import AUTH_ERR, NULL, SUCCESS, Driver
 from sallyport import aligned_now
 
 
@@ -12,7 +12,8 @@ def test_ten_thousand_logins_leave_the_memory_flat(driver, store, figure, user):
     verdicts, kilobytes = driver.summary("login", user, enrollment.wrong(), repeat=10_000)
     assert verdicts == {AUTH_ERR: 10_000}
     assert kilobytes[-1] - kilobytes[0] <= 64, kilobytes
-    figure(f"10,000 cycles as {user}: resident {kilobytes[0]} kB after 1,000, {kilobytes[-1]} kB at the end")
+    figure(f"10,000 cycles as {user}: resident {kilobytes[0]} kB after 1,000, "
+           f"{kilobytes[-1]} kB at the end")
 
 
 def test_eight_threads_at_once(driver, store):
@@ -38,8 +39,8 @@ def test_eight_threads_start_cold_at_once(store, services, sink):
 def test_valgrind_finds_nothing_in_a_hundred_logins(store, services, sink, tmp_path, figure):
     enrollment, now = store.enroll(), aligned_now()
     report = tmp_path / "valgrind"
-    prefix = ["valgrind", "--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
-              "--track-fds=no", "--error-exitcode=99", f"--log-file={report}"]
+    prefix = ["valgrind", "--quiet", "--leak-check=full",
+              "--errors-for-leak-kinds=definite,indirect,possible", "--error-exitcode=99", f"--log-file={report}"]
     with Driver(services, prefix=prefix) as driver:
         verdicts, _ = driver.summary("login", "alice", enrollment.wrong(now), repeat=70, at=now)
         assert verdicts == {AUTH_ERR: 70}
@@ -48,7 +49,7 @@ def test_valgrind_finds_nothing_in_a_hundred_logins(store, services, sink, tmp_p
             driver.summary("login", "alice", enrollment.code(at), repeat=1, at=at)
             driver.summary("login", "alice", enrollment.backup_codes[attempt], repeat=1, at=at)
         driver.summary("login", "alice", "1" * 65536, repeat=2, at=now)
-        driver.summary("login", "alice", "null", repeat=2, at=now)
+        driver.summary("login", "alice", NULL, repeat=2, at=now)
         driver.summary("login", "nobody-here", "123456", repeat=6, at=now)
         status = driver.close()
     assert (status, report.read_text()) == (0, "")

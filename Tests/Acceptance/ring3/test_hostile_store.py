@@ -79,14 +79,14 @@ def assert_trouble(driver, sink, path, answer, **more):
     assert told and "trouble: " in told[0].text and told[0].level == "ALERT", lines
 
 
-@pytest.mark.parametrize("damage", ["a symbolic link", "readable by all", "another's", "gone"])
+@pytest.mark.parametrize("damage", ["a symbolic link", "writable by all", "another's", "gone"])
 @pytest.mark.parametrize("folder", ["users", "users/alice"])
 def test_a_damaged_folder_is_trouble(driver, store, sink, folder, damage):
     if (folder, damage) == ("users/alice", "gone"):
         pytest.skip("that is what not enrolled means")
     enrollment = store.enroll()
     path = store.folder / folder
-    if damage == "readable by all":
+    if damage == "writable by all":
         path.chmod(0o777)
     elif damage == "gone":
         path.rename(path.with_name(".gone"))
@@ -194,7 +194,8 @@ def mutated_record(content, dice):
 def test_random_damage_never_lets_a_wrong_code_in(driver, store, sink, name, mutate, count, figure):
     enrollment, now = store.enroll(digits=8), aligned_now()
     wrong, dice = enrollment.wrong(now), random.Random(f"{name} {mutate.__name__}")
-    path, kept = store.of() / name, {file: (store.of() / file).read_bytes() for file in ("enrollment", "state")}
+    path = store.of() / name
+    kept = {file: (store.of() / file).read_bytes() for file in ("enrollment", "state")}
     seen, slowest = {}, 0
     for _ in range(count):
         for file, content in kept.items():

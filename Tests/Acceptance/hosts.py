@@ -112,10 +112,11 @@ class Sshd:
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\n"
             f"UsePAM yes\nKbdInteractiveAuthentication yes\n"
             f"PasswordAuthentication {'yes' if methods == 'password' else 'no'}\n"
-            f"AuthenticationMethods {methods}\nAuthorizedKeysFile {authorized}\nPermitRootLogin no\n"
-            f"StrictModes no\nPrintMotd no\nUseDNS no\nMaxStartups 100\nLogLevel VERBOSE\n")
+            f"AuthenticationMethods {methods}\nAuthorizedKeysFile {authorized}\n"
+            f"PermitRootLogin no\nStrictModes no\nPrintMotd no\nUseDNS no\nMaxStartups 100\nLogLevel VERBOSE\n")
         self.log = open(self.folder / "log", "w")
-        self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", config], stderr=self.log)
+        command = ["/usr/sbin/sshd", "-D", "-e", "-f", config]
+        self.process = subprocess.Popen(command, stderr=self.log)
         self._wait()
 
     def _wait(self):
@@ -129,9 +130,9 @@ class Sshd:
 
     def command(self, user, *more):
         return ["ssh", "-F", "none", "-p", str(self.port), "-i", str(self.folder / "alice"), *more,
-                "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR",
-                "-o", f"UserKnownHostsFile={self.folder}/known", "-o", "NumberOfPasswordPrompts=1",
-                f"{user}@127.0.0.1", "echo IN-$((6*7))"]
+                "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=no",
+                "-o", "LogLevel=ERROR", "-o", f"UserKnownHostsFile={self.folder}/known",
+                "-o", "NumberOfPasswordPrompts=1", f"{user}@127.0.0.1", "echo IN-$((6*7))"]
 
     def enter(self, user, code, password=PASSWORD, **more):
         return converse(self.command(user), code, password, **more)[0]

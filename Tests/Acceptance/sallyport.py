@@ -38,7 +38,8 @@ class Enrollment:
         command = ["oathtool", "--base32", f"--digits={self.digits}", f"--window={count - 1}"]
         if self.type == "totp":
             now = int(time.time()) if at is None else int(at)
-            command += [f"--totp={self.algorithm}", f"--time-step-size={self.period}s", f"--now=@{now}"]
+            command += [f"--totp={self.algorithm}", f"--time-step-size={self.period}s",
+                        f"--now=@{now}"]
         else:
             command += [f"--counter={self.counter if counter is None else counter}"]
         done = subprocess.run([*command, self.secret], capture_output=True, text=True, check=True)
@@ -82,7 +83,8 @@ class Store:
 
     def regenerate(self, user="alice"):
         """Fresh backup codes."""
-        done = sallyport("backup-codes", "--regenerate", "--user", user, "--json", "--store", self.folder)
+        done = sallyport("backup-codes", "--regenerate", "--user", user, "--json",
+                         "--store", self.folder)
         assert done.returncode == 0, done.stderr
         codes = json.loads(done.stdout)["backupCodes"]
         handed_out.extend(codes)
@@ -129,7 +131,7 @@ def our_line(store, *words, control="required"):
 
 
 def aligned_now(ahead=3600):
-    """A time on the edge of a 300-second step, `ahead` of the real clock: nothing is in the future."""
+    """A time at the edge of a 300-second step, `ahead` of the real clock and all that is stored."""
     return (int(time.time()) // 300 + 1) * 300 + ahead
 
 

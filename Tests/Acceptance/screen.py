@@ -32,10 +32,10 @@ class Terminal:
         self.child.sendline(line)
 
     def finish(self):
-        """The exit status."""
+        """The exit status; None if a signal ended it."""
         self.expect(pexpect.EOF)
         self.child.close()
-        return self.child.exitstatus if self.child.signalstatus is None else -self.child.signalstatus
+        return self.child.exitstatus
 
     def rows(self):
         """Everything visible now, as rows of text."""
@@ -67,5 +67,6 @@ def read_qr_code(rows, path, wide=False, inverted=False, scale=6):
         lines += [bits] * scale
     width, height = len(picture[0]) * scale, len(picture) * scale
     path.write_text(f"P1\n{width} {height}\n" + "\n".join(lines) + "\n")
-    done = subprocess.run(["zbarimg", "--quiet", "--raw", str(path)], capture_output=True, text=True)
+    done = subprocess.run(
+        ["zbarimg", "--quiet", "--raw", str(path)], capture_output=True, text=True)
     return done.stdout.rstrip("\n") or None

@@ -4,14 +4,15 @@
  *
  * A line is words of key=value; what may hold any byte is written in hex:
  *   service=NAME user=HEX rhost=HEX tty=HEX ruser=HEX silent=1
- *   answers=A,A,...   what each prompt is given: HEX | null (no string) | none (no array) | fail (PAM_CONV_ERR);
- *                     a leading @ waits at the barrier first: {"event":"prompt"} is printed, then one byte
- *                     is read from BARRIER-FD, which all drivers of a test share
- *   phases=P,P,...    auth (the default), setcred, acct, open, close, chauthtok, user:HEX (sets PAM_USER)
+ *   answers=A,A,...   what each prompt is given: HEX | null (no string) | none (no array) |
+ *                     fail (PAM_CONV_ERR); a leading @ waits at the barrier first: prints
+ *                     {"event":"prompt"}, then reads a byte from BARRIER-FD, which all share
+ *   phases=P,P,...    auth (the default), setcred, acct, open, close, chauthtok,
+ *                     user:HEX (sets PAM_USER)
  *   at=SECONDS        the wall clock of this attempt (0: the real one); see clock_gettime below
  *   repeat=N          N times, one summary line with the memory held after each 1000
  *   threads=N         the same in each of N threads at once, one summary line
- *   mark=1            the system calls access("/mark/begin") and ("/mark/end") around pam_authenticate
+ *   mark=1            the system calls access("/mark/begin") and ("/mark/end") around each phase
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -83,7 +84,7 @@ static char *reply_from(const char *hex) {
 
 static void wait_at_barrier(void) {
   char byte;
-  struct pollfd all = {.fd = barrier, .events = POLLIN}; /* poll wakes all who wait, read one by one */
+  struct pollfd all = {.fd = barrier, .events = POLLIN}; /* poll wakes all, read one by one */
   printf("{\"event\":\"prompt\"}\n");
   fflush(stdout);
   while (poll(&all, 1, -1) != 1) {}
@@ -131,7 +132,7 @@ broken:
   return PAM_CONV_ERR;
 }
 
-/* What a module must leave as it found it: descriptors, ids, umask, signals, folder, environment. */
+/* What a module must leave as it found it: descriptors, ids, umask, signals, environment. */
 static void host_state(char *out, size_t size) {
   extern char **environ;
   char line[256];
@@ -139,8 +140,9 @@ static void host_state(char *out, size_t size) {
   int descriptors = 0;
   FILE *status = fopen("/proc/self/status", "re");
   while (status != NULL && fgets(line, sizeof line, status) != NULL)
-    if (strncmp(line, "Umask", 5) == 0 || strncmp(line, "Uid", 3) == 0 || strncmp(line, "Gid", 3) == 0 ||
-        (strncmp(line, "Sig", 3) == 0 && line[3] != 'Q') || strncmp(line, "Cap", 3) == 0)
+    if (strncmp(line, "Umask", 5) == 0 || strncmp(line, "Uid", 3) == 0 ||
+        strncmp(line, "Gid", 3) == 0 || strncmp(line, "Cap", 3) == 0 ||
+        (strncmp(line, "Sig", 3) == 0 && line[3] != 'Q')) /* SigQ counts all processes' signals */
       used += (size_t)snprintf(out + used, size - used, "%s", line);
   if (status != NULL) fclose(status);
   DIR *open_files = opendir("/proc/self/fd");
@@ -148,7 +150,8 @@ static void host_state(char *out, size_t size) {
   if (open_files != NULL) closedir(open_files);
   while (environ[variables] != NULL) variables++;
   if (getcwd(line, sizeof line) == NULL) *line = 0;
-  snprintf(out + used, size - used, "descriptors %d variables %zu in %s\n", descriptors, variables, line);
+  snprintf(out + used, size - used, "descriptors %d variables %zu in %s\n", descriptors,
+           variables, line);
 }
 
 static int play(pam_handle_t *pamh, const char *phase, int flags) {
@@ -237,7 +240,8 @@ static void play_one(const struct attempt *attempt) {
   host_state(after, sizeof after);
   printf("{\"rcs\":[");
   for (int i = 0; i < attempt->phase_count; i++) printf("%s%d", i == 0 ? "" : ",", results[i]);
-  long long ns = (verdict.tv_sec - talk.answered.tv_sec) * 1000000000LL + verdict.tv_nsec - talk.answered.tv_nsec;
+  long long ns = (verdict.tv_sec - talk.answered.tv_sec) * 1000000000LL;
+  ns += verdict.tv_nsec - talk.answered.tv_nsec;
   printf("],\"ns\":%lld,", ns);
   print_talk(&talk);
   print_environment(pamh);
@@ -284,7 +288,8 @@ static void play_summary(struct attempt *attempt) {
 /* Cuts `text` at its commas. */
 static int list(char *text, char **items, int most) {
   int count = 0;
-  for (char *rest = text, *item; count < most && (item = strsep(&rest, ",")) != NULL;) items[count++] = item;
+  for (char *rest = text, *item; count < most && (item = strsep(&rest, ",")) != NULL;)
+    items[count++] = item;
   return count;
 }
 
@@ -294,8 +299,10 @@ static void set(struct attempt *attempt, const char *key, char *value) {
   else if (strcmp(key, "rhost") == 0) attempt->rhost = unhex(value);
   else if (strcmp(key, "tty") == 0) attempt->tty = unhex(value);
   else if (strcmp(key, "ruser") == 0) attempt->ruser = unhex(value);
-  else if (strcmp(key, "answers") == 0) attempt->answer_count = list(value, attempt->answers, MAX_ANSWERS);
-  else if (strcmp(key, "phases") == 0) attempt->phase_count = list(value, attempt->phases, MAX_PHASES);
+  else if (strcmp(key, "answers") == 0)
+    attempt->answer_count = list(value, attempt->answers, MAX_ANSWERS);
+  else if (strcmp(key, "phases") == 0)
+    attempt->phase_count = list(value, attempt->phases, MAX_PHASES);
   else if (strcmp(key, "at") == 0) atomic_store(&wall_clock, atoll(value));
   else if (strcmp(key, "silent") == 0) attempt->silent = atoi(value);
   else if (strcmp(key, "mark") == 0) attempt->mark = atoi(value);
@@ -310,7 +317,7 @@ int main(int argc, char **argv) {
   if (argc < 2) return 2;
   confdir = argv[1];
   if (argc > 2) barrier = atoi(argv[2]);
-  openlog("driver", LOG_NDELAY, LOG_AUTHPRIV); /* so that libc's own socket is no find of host_state */
+  openlog("driver", LOG_NDELAY, LOG_AUTHPRIV); /* or libc's own socket would look left behind */
   while (getline(&line, &room, stdin) > 0) {
     struct attempt attempt = {.phases = {"auth"}, .phase_count = 1};
     line[strcspn(line, "\n")] = 0;

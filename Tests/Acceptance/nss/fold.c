@@ -18,8 +18,8 @@ static int fold(const char *name, char *out, size_t size) {
   return 1;
 }
 
-enum nss_status _nss_fold_getpwnam_r(const char *name, struct passwd *entry, char *buffer, size_t size,
-                                     int *error) {
+enum nss_status _nss_fold_getpwnam_r(const char *name, struct passwd *entry, char *buffer,
+                                     size_t size, int *error) {
   char folded[256];
   struct passwd *found = NULL;
   FILE *file = fold(name, folded, sizeof folded) ? fopen("/etc/passwd", "re") : NULL;
@@ -30,8 +30,8 @@ enum nss_status _nss_fold_getpwnam_r(const char *name, struct passwd *entry, cha
   return file != NULL && *error == 0 ? NSS_STATUS_SUCCESS : NSS_STATUS_NOTFOUND;
 }
 
-enum nss_status _nss_fold_getspnam_r(const char *name, struct spwd *entry, char *buffer, size_t size,
-                                     int *error) {
+enum nss_status _nss_fold_getspnam_r(const char *name, struct spwd *entry, char *buffer,
+                                     size_t size, int *error) {
   char folded[256];
   struct spwd *found = NULL;
   FILE *file = fold(name, folded, sizeof folded) ? fopen("/etc/shadow", "re") : NULL;

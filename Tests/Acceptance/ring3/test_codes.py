@@ -99,9 +99,9 @@ def test_another_users_code_is_no_good(driver, store):
 
 
 def test_the_other_phases_leave_the_stack_alone(driver, store, services):
-    line = our_line(store, "nodelay").removeprefix("auth")
-    services.write("all", *(f"{kind} {line}" for kind in ("auth", "account", "session", "password")),
-                   *(f"{kind} required pam_permit.so" for kind in ("account", "session", "password")))
+    line, others = our_line(store, "nodelay").removeprefix("auth"), ("account", "session", "password")
+    services.write("all", *(f"{kind} {line}" for kind in ("auth", *others)),
+                   *(f"{kind} required pam_permit.so" for kind in others))
     phases = ("auth", "setcred", "acct", "open", "close", "chauthtok")
     login = driver.login("all", "alice", store.enroll().code(), phases=phases)
     assert login.results == [SUCCESS] * len(phases)
@@ -124,7 +124,8 @@ def test_nullok_lets_only_the_unenrolled_pass(driver, store, services):
 
 
 def test_an_unknown_word_is_logged_and_opens_nothing(driver, store, services, sink):
-    services.write("typo", our_line(store, "nodelay", "nullok", "nulok"), "auth required pam_permit.so")
+    line = our_line(store, "nodelay", "nullok", "nulok")
+    services.write("typo", line, "auth required pam_permit.so")
     store.enroll("alice")
     with sink.watch() as lines:
         assert driver.login("typo", "daemon", "123456").result == AUTH_ERR
@@ -152,8 +153,8 @@ def pamtester(services, service, answer):
     """An independent application; libpam finds the service by pam_wrapper."""
     start = os.times().elapsed
     done = subprocess.run(
-        ["pamtester", service, "alice", "authenticate", "acct_mgmt"], input=answer + "\n", text=True,
-        capture_output=True, timeout=30, env=os.environ | {
+        ["pamtester", service, "alice", "authenticate", "acct_mgmt"], input=answer + "\n",
+        text=True, capture_output=True, timeout=30, env=os.environ | {
             "LD_PRELOAD": "libpam_wrapper.so", "PAM_WRAPPER": "1",
             "PAM_WRAPPER_SERVICE_DIR": str(services.folder)})
     done.seconds = os.times().elapsed - start

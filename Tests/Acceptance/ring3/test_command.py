@@ -58,7 +58,7 @@ def test_the_stores_files_are_as_documented(store):
 
 ENROLL = ["enroll", "--user", "alice", "--allow-missing", "--no-confirm", "--json"]
 BAD = {  # exit status, arguments, standard input
-    "an unknown user": (67, ["enroll", "--user", "no-such-person", "--name", "x", "--no-confirm"], None),
+    "an unknown user": (67, ["enroll", "--user", "no-such-person", "--no-confirm"], None),
     "no user": (64, ["enroll", "--name", "x"], None),
     "an unknown verb": (64, ["enrol"], None),
     "an unknown option": (64, ["status", "--usr", "alice"], None),
@@ -69,7 +69,7 @@ BAD = {  # exit status, arguments, standard input
     "a secret file that is not there": (66, [*ENROLL, "--secret-from", "/nonexistent"], None),
     "status of the unenrolled": (66, ["status", "--user", "alice"], None),
     "unlock of the unenrolled": (66, ["unlock", "--user", "alice"], None),
-    "backup codes of the unenrolled": (66, ["backup-codes", "--user", "alice", "--regenerate"], None),
+    "codes for the unenrolled": (66, ["backup-codes", "--user", "alice", "--regenerate"], None),
     "unenroll of the unenrolled": (66, ["unenroll", "--user", "alice", "--force"], None),
 }
 
@@ -89,7 +89,7 @@ def test_bad_input_is_one_line_with_a_hint(store, case):
 def test_an_existing_enrollment_is_replaced_only_by_force(store):
     before = store.enroll()
     content = store.enrollment().read_bytes()
-    done = run(store, "enroll", "--user", "alice", "--name", "x", "--no-confirm", "--json", "--allow-missing")
+    done = run(store, *ENROLL)
     assert_error(done, 73, "alice", "--force")
     assert store.enrollment().read_bytes() == content
     assert store.enroll().secret != before.secret

@@ -20,13 +20,14 @@ def calls_of_a_login(store, services, tmp_path, enrollment, at):
             continue
         counts[name[1]] = counts.get(name[1], 0) + 1
         inside = "/mark/begin" in line or inside and "/mark/end" not in line
-        if inside and str(store.folder) in line or inside and name[1] in ("fcntl", "pwrite64", "fdatasync"):
+        if inside and (str(store.folder) in line or name[1] in ("fcntl", "pwrite64", "fdatasync")):
             calls.append((name[1], counts[name[1]]))
     return calls
 
 
 @pytest.mark.parametrize("kind", ["code", "backup code"])
-def test_killed_at_any_system_call_a_login_spoils_nothing(store, services, sink, tmp_path, figure, kind):
+def test_killed_at_any_system_call_a_login_spoils_nothing(
+        store, services, sink, tmp_path, figure, kind):
     enrollment, now = store.enroll(), aligned_now()
     calls = calls_of_a_login(store, services, tmp_path, enrollment, now)
     assert ("pwrite64" in dict(calls)) and ("fdatasync" in dict(calls))

@@ -18,7 +18,8 @@ def test_ten_thousand_logins_leave_the_memory_flat(driver, store, figure, user):
 
 def test_eight_threads_at_once(driver, store):
     enrollment, now = store.enroll(), aligned_now()
-    verdicts, _ = driver.summary("login", "alice", enrollment.code(now), repeat=50, threads=8, at=now)
+    code = enrollment.code(now)
+    verdicts, _ = driver.summary("login", "alice", code, repeat=50, threads=8, at=now)
     assert verdicts == {SUCCESS: 1, AUTH_ERR: 399}
     code = enrollment.backup_codes[0]
     verdicts, _ = driver.summary("login", "alice", code, repeat=50, threads=8, at=now)
@@ -40,7 +41,8 @@ def test_valgrind_finds_nothing_in_a_hundred_logins(store, services, sink, tmp_p
     enrollment, now = store.enroll(), aligned_now()
     report = tmp_path / "valgrind"
     prefix = ["valgrind", "--quiet", "--leak-check=full",
-              "--errors-for-leak-kinds=definite,indirect,possible", "--error-exitcode=99", f"--log-file={report}"]
+              "--errors-for-leak-kinds=definite,indirect,possible", "--error-exitcode=99",
+              f"--log-file={report}"]
     with Driver(services, prefix=prefix) as driver:
         verdicts, _ = driver.summary("login", "alice", enrollment.wrong(now), repeat=70, at=now)
         assert verdicts == {AUTH_ERR: 70}

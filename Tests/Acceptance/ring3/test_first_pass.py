@@ -1,4 +1,4 @@
-"""use_first_pass, try_first_pass and forward_pass beside the real pam_unix and pam_wrapper's probes."""
+"""The first_pass words beside the real pam_unix and pam_wrapper's probes."""
 
 import pytest
 
@@ -27,16 +27,19 @@ def stacks(services, store):
     for word in ("use_first_pass", "try_first_pass"):
         services.write(word, unix, our_line(store, "nodelay", word), probe)
         services.write(f"{word}-alone", our_line(store, "nodelay", word), probe)
-    services.write("forward", our_line(store, "nodelay", "forward_pass"), f"{unix} use_first_pass", probe)
-    services.write("forward-first", our_line(store, "nodelay", "forward_pass"), probe)
+    ours = our_line(store, "nodelay", "forward_pass")
+    services.write("forward", ours, f"{unix} use_first_pass", probe)
+    services.write("forward-first", ours, probe)
 
 
 @pytest.mark.parametrize("word", ["use_first_pass", "try_first_pass"])
 @pytest.mark.parametrize("password", ["", PASSWORD])
-def test_the_code_is_taken_from_the_field_of_an_earlier_module(store, stacks, services, word, password):
+def test_the_code_is_taken_from_the_field_of_an_earlier_module(
+        store, stacks, services, word, password):
     """pam_set_items stands for a module that asked for password and code in one field."""
     enrollment = store.enroll()
-    services.write("given", f"auth required {ITEMS}/pam_set_items.so", our_line(store, "nodelay", word))
+    earlier = f"auth required {ITEMS}/pam_set_items.so"
+    services.write("given", earlier, our_line(store, "nodelay", word))
     code = enrollment.code()
     with Driver(services, env={"PAM_AUTHTOK": password + code}) as driver:
         login = driver.login("given", "alice")

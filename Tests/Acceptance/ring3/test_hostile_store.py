@@ -211,4 +211,5 @@ def test_random_damage_never_lets_a_wrong_code_in(driver, store, sink, name, mut
         else:
             assert result == AUTH_ERR and reason(lines) in ("wrong-code", "malformed")
     assert slowest < LOCK_BOUND
-    figure(f"{count} random mutations of {name} ({mutate.__name__}): {seen}, slowest {slowest:.3f} s")
+    figure(f"{count} random mutations of {name} ({mutate.__name__}): {seen}, "
+           f"slowest {slowest:.3f} s")

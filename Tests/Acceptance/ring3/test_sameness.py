@@ -8,6 +8,7 @@ import pytest
 from pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS
 from sallyport import aligned_now, reason
 
+PROMPT = [[ECHO_OFF, "Verification code: "]]
 CASES = {
     "wrong code": "wrong-code", "unknown user": "unknown-user",
     "not enrolled": "not-enrolled", "throttled": "throttled",
@@ -33,7 +34,7 @@ def test_prompts_and_return_code_are_identical(driver, cases, sink):
     for case, (user, answer) in attempts.items():
         with sink.watch() as lines:
             login = driver.login("sshd", user, answer, rhost="192.0.2.1", at=now)
-        assert (login.result, login.prompts) == (AUTH_ERR, [[ECHO_OFF, "Verification code: "]]), case
+        assert (login.result, login.prompts) == (AUTH_ERR, PROMPT), case
         assert (reason(lines), len(lines), lines[0].level) == (CASES[case], 1, "NOTICE")
 
 
@@ -41,7 +42,7 @@ def test_malformed_responses_are_answered_alike_too(driver, cases):
     now, attempts = cases
     for user, _ in attempts.values():
         login = driver.login("sshd", user, "letters", rhost="192.0.2.1", at=now)
-        assert (login.result, login.prompts) == (AUTH_ERR, [[ECHO_OFF, "Verification code: "]])
+        assert (login.result, login.prompts) == (AUTH_ERR, PROMPT)
 
 
 def test_the_time_to_the_verdict_is_the_same(driver, store, cases, figure):
@@ -63,7 +64,8 @@ def test_the_time_to_the_verdict_is_the_same(driver, store, cases, figure):
     medians = {run: statistics.median(values) for run, values in times.items()}
     for run, median in medians.items():
         figure(f"time to the verdict, {run}: median {median * 1e6:.0f} µs of {len(times[run])}")
-    noise = max(abs(medians[case] - medians[f"{case} again"]) for case in ("wrong code", "unknown user"))
+    noise = max(abs(medians[case] - medians[f"{case} again"])
+                for case in ("wrong code", "unknown user"))
     reference = medians["wrong code"]
     for case in CASES:
         assert abs(medians[case] - reference) <= max(0.05 * reference, noise), (case, medians)

@@ -79,7 +79,8 @@ def test_a_hostile_user_name_gets_a_refusal_and_a_clean_log_line(driver, store, 
 def test_the_remote_hosts_name_cannot_forge_a_log_line(driver, store, sink):
     enrollment = store.enroll()
     with sink.watch() as lines:
-        driver.login("sshd", "alice", enrollment.wrong(), rhost="h\nreason=x user=root \x1b[2J" * 40)
+        driver.login("sshd", "alice", enrollment.wrong(),
+                     rhost="h\nreason=x user=root \x1b[2J" * 40)
     assert len(lines) == 1 and lines[0].text.isprintable() and len(lines[0].text) < 2048
 
 
@@ -99,7 +100,7 @@ def test_no_copy_of_the_response_stays_in_memory(store, services):
     with Driver(services) as driver:
         assert driver.login("login", "alice", backup).result == SUCCESS
         found = find_in_memory(driver.process.pid, [
-            enrollment.secret.encode(), base64.b32decode(enrollment.secret),  # 32 letters: no padding
+            enrollment.secret.encode(), base64.b32decode(enrollment.secret),
             backup.encode(), backup.replace("-", "").encode()])
     assert found == []
 

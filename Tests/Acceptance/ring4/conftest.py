@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hosts import SCRATCH, UIDS, Sshd, Su, Sudo, add_account, edit, remove_account, service, two_factors
+from hosts import (
+    SCRATCH, UIDS, Sshd, Su, Sudo, add_account, edit, remove_account, service, two_factors)
 from pam_driver import BUILT
 from sallyport import DEFAULT_STORE, REAL_ROOT, Services, Store
 
@@ -24,7 +25,8 @@ def machine(sink):
     for name, uid in UIDS.items():
         add_account(name, uid)
     sudoers = Path("/etc/sudoers")
-    edit(sudoers, lambda text: text + "Defaults lecture=never, timestamp_timeout=0, passwd_tries=1\n"
+    edit(sudoers, lambda text: text +
+         "Defaults lecture=never, timestamp_timeout=0, passwd_tries=1\n"
          "alice ALL=(ALL) ALL\n")
     libraries = SCRATCH / "lib"
     libraries.mkdir()
@@ -70,7 +72,8 @@ def stacks(machine):
         service(name, *two_factors())
 
 
-@pytest.fixture(params=["sshd keyboard-interactive", "sshd publickey,keyboard-interactive", "sudo", "su"])
+@pytest.fixture(
+    params=["sshd keyboard-interactive", "sshd publickey,keyboard-interactive", "sudo", "su"])
 def host(request, daemons):
     kind, _, methods = request.param.partition(" ")
     return daemons[methods] if kind == "sshd" else {"sudo": Sudo, "su": Su}[kind]()

@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pexpect
 import pytest
@@ -54,7 +55,8 @@ def test_sudo_without_the_right_to_write_is_no_oracle(store, sink, action):
 
 
 @pytest.mark.parametrize("host", [Su, Sudo])
-def test_at_the_edge_of_open_files_a_right_code_is_no_more_than_a_wrong_one(store, sink, figure, host):
+def test_at_the_edge_of_open_files_a_right_code_is_no_more_than_a_wrong_one(
+        store, sink, figure, host):
     enrollment = store.enroll(allow_missing=False)
     for limit in range(3, 40):
         bound = limits(NOFILE=limit)
@@ -79,13 +81,16 @@ class SlowedSu:
 
     def __init__(self, store, answer, seconds):
         service("su", f"required {MODULE} nodelay")
-        command = as_user("bob", "su", "alice", "-c", "echo IN-42")
+        # Under a shell with job control, or the kernel would not stop an orphaned group at Ctrl-Z.
+        command = as_user("bob", "sh", "-mc", "su alice -c 'echo IN-42'; read wait")
         self.child = pexpect.spawn(command[0], command[1:], timeout=20, encoding="utf-8")
         self.child.expect("Verification code: ?$")
-        self.pid = self.child.pid
+        shell = self.child.pid
+        self.pid = int(Path(f"/proc/{shell}/task/{shell}/children").read_text())
         self.strace = subprocess.Popen(
             ["strace", "-p", str(self.pid), "-e", "trace=fdatasync", "-o", "/dev/null",
-             "-e", f"inject=fdatasync:delay_enter={int(seconds * 1e6)}"], stderr=subprocess.PIPE, text=True)
+             "-e", f"inject=fdatasync:delay_enter={int(seconds * 1e6)}"],
+            stderr=subprocess.PIPE, text=True)
         assert "attached" in self.strace.stderr.readline()
         self.child.waitnoecho(5)
         self.child.sendline(answer)
@@ -97,15 +102,15 @@ class SlowedSu:
 
     def by_bob(self, name):
         """Sends a signal as bob; True if the kernel let him."""
-        done = subprocess.run(as_user("bob", "kill", f"-{name}", str(self.pid)), capture_output=True)
-        return done.returncode == 0
+        command = as_user("bob", "kill", f"-{name}", str(self.pid))
+        return subprocess.run(command, capture_output=True).returncode == 0
 
     def close(self):
-        self.child.close(force=True)
         if self.strace.poll() is None:
             self.strace.terminate()
         self.strace.wait()
         self.strace.stderr.close()
+        self.child.close(force=True)
 
 
 @pytest.fixture
@@ -130,7 +135,6 @@ def test_the_caller_cannot_signal_su_while_the_lock_is_held(store, services, sin
         start = time.monotonic()
         assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
         assert time.monotonic() - start < 5
-    assert open(f"/proc/{su.pid}/status").read().split("Uid:")[1].split()[0] == str(UIDS["bob"])
 
 
 def test_the_terminal_cannot_stop_su_while_the_lock_is_held(store, services, sink, slowed):
@@ -140,6 +144,16 @@ def test_the_terminal_cannot_stop_su_while_the_lock_is_held(store, services, sin
     su.child.sendcontrol("z")
     with Driver(services) as driver:
         assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
+
+
+def test_the_real_uid_and_the_signals_are_put_back(store, services, sink):
+    """The driver as su is: bob's real uid, root's effective one. It compares them by itself."""
+    enrollment = store.enroll(allow_missing=False)
+    with Driver(services, preexec=lambda: os.setresuid(UIDS["bob"], 0, 0)) as driver:
+        assert driver.login("login", "alice", enrollment.wrong()).result == AUTH_ERR
+        assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
+        assert driver.login("login", "alice", "letters").result == AUTH_ERR
+        assert driver.login("login", "nobody-here", "123456").result == AUTH_ERR
 
 
 @pytest.mark.parametrize("name", ["STOP", "KILL"])

@@ -85,7 +85,7 @@ def test_enrolling_on_a_full_disk_keeps_the_old_enrollment_whole(disk, here, sin
     enrollment = store.enroll()
     before = store.enrollment().read_bytes()
     fill(disk)
-    done = sallyport("enroll", "--user", "alice", "--name", "new", "--no-confirm", "--json", "--force",
+    done = sallyport("enroll", "--user", "alice", "--no-confirm", "--json", "--force",
                      "--allow-missing", "--store", store.folder)
     assert done.returncode == 74 and "No space left" in done.stderr
     assert store.enrollment().read_bytes() == before

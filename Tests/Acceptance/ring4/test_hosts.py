@@ -52,12 +52,13 @@ def test_the_log_tells_where_a_login_comes_from(daemons, store, sink):
 def test_a_key_alone_opens_nothing(daemons, store, sink):
     store.enroll(allow_missing=False)
     daemon = daemons["publickey,keyboard-interactive"]
-    entered, written = converse(daemon.command("alice", "-o", "PreferredAuthentications=publickey"), "")
+    command = daemon.command("alice", "-o", "PreferredAuthentications=publickey")
+    entered, written = converse(command, "")
     assert not entered and "denied" in written
 
 
 def test_method_password_never_takes_the_password_for_a_code(machine, store, sink):
-    """sshd answers every prompt with the password there: refused, not counted, and the log says why."""
+    """sshd answers every prompt with the password there: refused, and the log says why."""
     store.enroll(allow_missing=False)
     daemon = Sshd("password")
     try:

@@ -12,7 +12,8 @@ from screen import Terminal, read_qr_code
 
 def enrolling(*more, columns=80, rows=24, user="alice", env=None):
     """The command on a terminal, at the question for the first code."""
-    terminal = Terminal([COMMAND, "enroll", "--user", user, "--name", "phone", *more], columns, rows, env)
+    command = [COMMAND, "enroll", "--user", user, "--name", "phone", *more]
+    terminal = Terminal(command, columns, rows, env)
     terminal.expect("Code shown by the app: ?")
     return terminal
 
@@ -36,9 +37,11 @@ def history(terminal):
 def meaning(uri):
     """Label and parameters; those the drawn URI may leave out have their default."""
     parts = urllib.parse.urlsplit(uri)
-    query = {"algorithm": "SHA1", "digits": "6", "period": "30"} | dict(urllib.parse.parse_qsl(parts.query))
-    return parts.scheme, parts.netloc, urllib.parse.unquote(parts.path).split(":")[-1], query["secret"], \
-        query["algorithm"], query["digits"], query["period"]
+    query = {"algorithm": "SHA1", "digits": "6", "period": "30"}
+    query |= urllib.parse.parse_qsl(parts.query)
+    account = urllib.parse.unquote(parts.path).split(":")[-1]
+    return parts.scheme, parts.netloc, account, *map(
+        query.get, ("secret", "algorithm", "digits", "period"))
 
 
 @pytest.mark.parametrize("mode, rows", [("utf8", 24), ("utf8", 50), ("ascii", 60), ("auto", 50)])

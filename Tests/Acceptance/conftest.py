@@ -45,6 +45,7 @@ def _log_tells_no_secret(sink):
     text = "\n".join(line.text for line in sink.lines[start:] if line.ours)
     for secret in handed_out:
         assert secret not in text and secret.replace("-", "") not in text
+    print("\n".join(f"{line.level} {line.text}" for line in sink.lines[start:][-20:]))
     without_paths = re.sub(r"/\S+|\[\d+\]", "", text)
     assert not re.search(r"(?<![\w.:-])\d{6,8}(?![\w.:-])", without_paths)
 

@@ -33,13 +33,14 @@ def stacks(services, store):
 
 
 @pytest.mark.parametrize("word", ["use_first_pass", "try_first_pass"])
-@pytest.mark.parametrize("password", ["", PASSWORD])
+@pytest.mark.parametrize("password, forward", [("", []), (PASSWORD, ["forward_pass"])],
+                         ids=["code alone", "with a password before it"])
 def test_the_code_is_taken_from_the_field_of_an_earlier_module(
-        store, stacks, services, word, password):
-    """pam_set_items stands for a module that asked for password and code in one field."""
+        store, stacks, services, word, password, forward):
+    """pam_set_items stands for a module that asked first."""
     enrollment = store.enroll()
     earlier = f"auth required {ITEMS}/pam_set_items.so"
-    services.write("given", earlier, our_line(store, "nodelay", word))
+    services.write("given", earlier, our_line(store, "nodelay", word, *forward))
     code = enrollment.code()
     with Driver(services, env={"PAM_AUTHTOK": password + code}) as driver:
         login = driver.login("given", "alice")

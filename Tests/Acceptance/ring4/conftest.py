@@ -1,5 +1,6 @@
 """The private machine's accounts and hosts."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -33,8 +34,7 @@ def machine(sink):
     shutil.copy(f"{BUILT}/libnss_fold.so.2", libraries)
     Path("/etc/ld.so.conf.d/fold.conf").write_text(f"{libraries}\n")
     subprocess.run(["ldconfig", "-X"], check=True)
-    edit("/etc/nsswitch.conf", lambda text: text.replace("passwd:", "passwd: files fold #")
-         .replace("shadow:", "shadow: files fold #", 1))
+    edit("/etc/nsswitch.conf", lambda text: re.sub("(?m)^(passwd|shadow): files", r"\g<0> fold", text))
     yield
     for name in UIDS:
         remove_account(name)

@@ -22,13 +22,14 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def machine(sink):
-    """Accounts alice and bob, sudo's right for alice, and a name service that folds spellings."""
+    """Accounts alice and bob, sudo's right for alice, and a name service that folds spellings; no pauses."""
     for name, uid in UIDS.items():
         add_account(name, uid)
     sudoers = Path("/etc/sudoers")
     edit(sudoers, lambda text: text +
          "Defaults lecture=never, timestamp_timeout=0, passwd_tries=1\n"
          "alice ALL=(ALL) ALL\n")
+    edit("/etc/login.defs", lambda text: re.sub("(?m)^FAIL_DELAY.*", "", text) + "FAIL_DELAY 0\n")
     libraries = SCRATCH / "lib"
     libraries.mkdir()
     shutil.copy(f"{BUILT}/libnss_fold.so.2", libraries)

@@ -57,9 +57,9 @@ def test_sudo_without_the_right_to_write_is_no_oracle(store, sink, action):
 @pytest.mark.parametrize("host", [Su, Sudo])
 def test_at_the_edge_of_open_files_a_right_code_is_no_more_than_a_wrong_one(
         store, sink, figure, host):
-    enrollment = store.enroll(allow_missing=False)
+    """Every limit until a login succeeds: each judges both or neither, and writes whole or not."""
     for limit in range(3, 40):
-        bound = limits(NOFILE=limit)
+        enrollment, bound = store.enroll(allow_missing=False), limits(NOFILE=limit)
         state = store.state().read_bytes()
         with sink.watch() as wrong:
             assert not host().enter("alice", enrollment.wrong(), preexec_fn=bound)
@@ -67,11 +67,10 @@ def test_at_the_edge_of_open_files_a_right_code_is_no_more_than_a_wrong_one(
         assert judged or store.state().read_bytes() == state
         with sink.watch() as right:
             entered = host().enter("alice", enrollment.code(), preexec_fn=bound)
+        assert any("code accepted" in line.text for line in right) == judged, limit
+        assert store.status()["user"] == "alice"
         if entered:
-            assert judged, limit
             break
-        assert not any("accepted" in line.text for line in right)
-        store.unlock()
     assert entered
     figure(f"{host.__name__.lower()}: RLIMIT_NOFILE {limit} is enough for a login")
 

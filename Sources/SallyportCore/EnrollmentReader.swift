@@ -50,23 +50,25 @@ private struct EnrollmentReader {
   }
 
   mutating func take(_ key: [UInt8], _ value: Range<Int>, _ line: Int) throws(SettingsError) {
-    guard let known = knownKeys.first(where: { same($0, key) }) else {
-      throw SettingsError(line: line, .unknownKey)
-    }
-    if !same("code", known), fields.contains(where: { $0.key == key }) {
+    guard isKnown(key) else { throw SettingsError(line: line, .unknownKey) }
+    if !same("code", key), fields.contains(where: { $0.key == key }) {
       throw SettingsError(line: line, .duplicateKey)
     }
     fields.append(Field(key: key, value: value, line: line))
   }
 
-  private var knownKeys: [StaticString] {
+  // Comparisons, not one array for each section: Embedded Swift 6.3 numbers the constant arrays of
+  // a function anew in every module that repeats it, and the linker then mixes them up.
+  private func isKnown(_ key: [UInt8]) -> Bool {
     switch section {
-    case .head: ["version", "user", "uid", "id", "created"]
+    case .head:
+      same("version", key) || same("user", key) || same("uid", key) || same("id", key)
+        || same("created", key)
     case .authenticator:
-      [
-        "id", "name", "type", "algorithm", "digits", "period", "last_accepted", "secret", "created",
-      ]
-    case .backupCodes: ["id", "salt", "code"]
+      same("id", key) || same("name", key) || same("type", key) || same("algorithm", key)
+        || same("digits", key) || same("period", key) || same("last_accepted", key)
+        || same("secret", key) || same("created", key)
+    case .backupCodes: same("id", key) || same("salt", key) || same("code", key)
     }
   }
 

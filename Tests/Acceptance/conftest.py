@@ -1,0 +1,70 @@
+"""Fixtures of rings 3 and 4."""
+
+import os
+import re
+
+import pytest
+
+from logsink import LogSink
+from pam_driver import Driver
+from sallyport import COMMAND, MODULE, REAL_ROOT, Services, Store, handed_out
+
+figures = []
+
+
+def pytest_report_header():
+    root = "root" if REAL_ROOT else "no root: a user namespace"
+    return [f"module: {MODULE} ({os.path.getsize(MODULE)} bytes)", f"command: {COMMAND}", root]
+
+
+def pytest_terminal_summary(terminalreporter):
+    if figures:
+        terminalreporter.section("figures")
+        for line in figures:
+            terminalreporter.line(line)
+
+
+@pytest.fixture(scope="session")
+def figure():
+    """Notes a measured figure for the end of the run."""
+    return figures.append
+
+
+@pytest.fixture(scope="session")
+def sink():
+    return LogSink()
+
+
+@pytest.fixture(autouse=True)
+def _log_tells_no_secret(sink):
+    """After every test: no secret, backup code or code stands in what the module logged."""
+    handed_out.clear()
+    start = len(sink.lines)
+    yield
+    sink.flush()
+    text = "\n".join(line.text for line in sink.lines[start:] if line.ours)
+    for secret in handed_out:
+        assert secret not in text and secret.replace("-", "") not in text
+    print("\n".join(f"{line.level} {line.text}" for line in sink.lines[start:][-20:]))
+    without_paths = re.sub(r"/\S+|\[\d+\]", "", text)
+    assert not re.search(r"(?<![\w.:-])\d{6,8}(?![\w.:-])", without_paths)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def services(tmp_path, store):
+    """`login` (local) and `sshd` (remote) with our line alone, without delay."""
+    services = Services(tmp_path / "pam.d")
+    for name in ("login", "sshd"):
+        services.code(name, store, "nodelay")
+    return services
+
+
+@pytest.fixture
+def driver(sink, services):
+    with Driver(services) as driver:
+        yield driver

@@ -1,0 +1,143 @@
+"""Real hosts on the private machine: accounts, sshd with the ssh client, sudo, su."""
+
+import os
+import re
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pexpect
+
+from sallyport import MODULE, REAL_ROOT
+
+SCRATCH = Path(os.environ["SALLYPORT_SCRATCH"])
+PASSWORD = "correct horse"
+UIDS = {"alice": 3001, "bob": 3002}
+PROMPTS = ["[Pp]assword.*: ?$", "Verification code: ?$", "IN-42", pexpect.EOF]
+
+
+def edit(path, change):
+    """Rewrites a file of the private /etc in one go, owner and mode kept."""
+    path = Path(path)
+    path.write_text(change(path.read_text()))
+
+
+def add_account(name, uid, password=PASSWORD):
+    hashed = subprocess.run(["openssl", "passwd", "-6", "-salt", "x", "-stdin"], input=password,
+                            text=True, capture_output=True, check=True).stdout.strip()
+    edit("/etc/passwd", lambda text: f"{text}{name}:x:{uid}:{uid}:{name}:/home/{name}:/bin/sh\n")
+    edit("/etc/group", lambda text: f"{text}{name}:x:{uid}:\n")
+    edit("/etc/shadow", lambda text: f"{text}{name}:{hashed}:19000:0:99999:7:::\n")
+    home = Path("/home", name)
+    home.mkdir(exist_ok=True)
+    if REAL_ROOT:
+        os.chown(home, uid, uid)
+
+
+def remove_account(name):
+    for path in ("/etc/passwd", "/etc/group", "/etc/shadow"):
+        edit(path, lambda text: re.sub(rf"^{name}:.*\n", "", text, flags=re.MULTILINE))
+
+
+def service(name, *auth):
+    """The stack of a host in the private /etc/pam.d; the account has to be in order too."""
+    lines = [f"auth {line}" for line in auth]
+    lines += ["account required pam_unix.so", "session required pam_permit.so"]
+    Path("/etc/pam.d", name).write_text("\n".join(lines) + "\n")
+
+
+def two_factors(*words):
+    return ["required pam_unix.so nodelay", " ".join(["required", MODULE, "nodelay", *words])]
+
+
+def as_user(name, *command):
+    uid = str(UIDS[name])
+    return ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups", "--reset-env", *command]
+
+
+def converse(command, code, password=PASSWORD, **more):
+    """Answers the prompts of a host; True if it let us in, and what it wrote."""
+    child = pexpect.spawn(command[0], command[1:], timeout=20, encoding="utf-8", **more)
+    try:
+        written = ""
+        while True:
+            seen = child.expect(PROMPTS)
+            written += child.before + (child.after if isinstance(child.after, str) else "")
+            if seen == 3:
+                child.wait()
+                return "IN-42" in written, written
+            if seen < 2:
+                child.waitnoecho(5)
+                child.sendline(password if seen == 0 else code)
+    finally:
+        child.close(force=True)
+
+
+class Su:
+    """su to `user`, started by bob."""
+
+    caller, prefix = "bob", ()
+
+    def enter(self, user, code, password=PASSWORD, **more):
+        command = as_user(self.caller, *self.prefix, "su", user, "-c", "echo IN-$((6*7))")
+        return converse(command, code, password, **more)[0]
+
+
+class Sudo(Su):
+    """sudo by `user`: his own code is asked for."""
+
+    def enter(self, user, code, password=PASSWORD, **more):
+        command = as_user(user, *self.prefix, "sudo", "-k", "/bin/sh", "-c", "echo IN-$((6*7))")
+        return converse(command, code, password, **more)[0]
+
+
+class Sshd:
+    """An sshd of our own on a free port of 127.0.0.1, and the real client on a pseudo-terminal."""
+
+    def __init__(self, methods):
+        self.folder = SCRATCH / f"sshd-{methods}"
+        self.folder.mkdir()
+        for key in ("host", "alice"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key],
+                           check=True)
+        authorized = self.folder / "authorized_keys"
+        authorized.write_text((self.folder / "alice.pub").read_text())
+        authorized.chmod(0o644)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        config = self.folder / "config"
+        config.write_text(
+            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\n"
+            f"UsePAM yes\nKbdInteractiveAuthentication yes\n"
+            f"PasswordAuthentication {'yes' if methods == 'password' else 'no'}\n"
+            f"AuthenticationMethods {methods}\nAuthorizedKeysFile {authorized}\n"
+            f"PermitRootLogin no\nStrictModes no\nPrintMotd no\nUseDNS no\nMaxStartups 100\nLogLevel VERBOSE\n")
+        self.log = open(self.folder / "log", "w")
+        command = ["/usr/sbin/sshd", "-D", "-e", "-f", config]
+        self.process = subprocess.Popen(command, stderr=self.log)
+        self._wait()
+
+    def _wait(self):
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.02)
+        raise AssertionError((self.folder / "log").read_text())
+
+    def command(self, user, *more):
+        return ["ssh", "-F", "none", "-p", str(self.port), "-i", str(self.folder / "alice"), *more,
+                "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=no",
+                "-o", "LogLevel=ERROR", "-o", f"UserKnownHostsFile={self.folder}/known",
+                "-o", "NumberOfPasswordPrompts=1", f"{user}@127.0.0.1", "echo IN-$((6*7))"]
+
+    def enter(self, user, code, password=PASSWORD, **more):
+        return converse(self.command(user), code, password, **more)[0]
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+        self.log.close()

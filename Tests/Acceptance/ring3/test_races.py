@@ -1,0 +1,104 @@
+"""Many processes at once: a code is good once, and nobody waits out the lock."""
+
+import pytest
+
+from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Crowd
+from sallyport import aligned_now
+
+ROUNDS, PROCESSES = 200, 32
+
+
+def tally(logins):
+    counts = {}
+    for login in logins:
+        counts[login.result] = counts.get(login.result, 0) + 1
+    return counts
+
+
+def test_one_of_32_processes_gets_in_with_the_same_code(store, services, sink, figure):
+    enrollment, now = store.enroll(), aligned_now()
+    codes = enrollment.codes(ROUNDS, now)
+    slowest = 0
+    with Crowd(services, PROCESSES) as crowd:
+        for turn, code in enumerate(codes):
+            attempt = (("login", "alice", code), {"at": now + 30 * turn})
+            logins = crowd.race([attempt] * PROCESSES)
+            assert tally(logins) == {SUCCESS: 1, AUTH_ERR: PROCESSES - 1}, f"round {turn}"
+            slowest = max([slowest] + [login.seconds for login in logins])
+    figure(f"same code, {PROCESSES} processes, {ROUNDS} rounds: one success in each, "
+           f"slowest {slowest:.3f} s")
+
+
+def test_one_of_32_processes_gets_in_with_the_same_hotp_code(store, services, sink):
+    enrollment = store.enroll(type="hotp")
+    codes = enrollment.codes(10, counter=enrollment.counter)
+    with Crowd(services, PROCESSES) as crowd:
+        for code in codes:
+            logins = crowd.race([(("login", "alice", code), {})] * PROCESSES)
+            assert tally(logins) == {SUCCESS: 1, AUTH_ERR: PROCESSES - 1}
+            store.unlock()  # a HOTP code that was used is a wrong one, and is counted
+
+
+def test_one_of_32_processes_gets_in_with_the_same_backup_code(store, services, sink, figure):
+    codes, slowest = store.enroll().backup_codes, 0
+    with Crowd(services, PROCESSES) as crowd:
+        for turn in range(ROUNDS):
+            if not codes:
+                codes = store.regenerate()
+            logins = crowd.race([(("login", "alice", codes.pop()), {})] * PROCESSES)
+            assert tally(logins) == {SUCCESS: 1, AUTH_ERR: PROCESSES - 1}, f"round {turn}"
+            slowest = max([slowest] + [login.seconds for login in logins])
+    figure(f"same backup code, {PROCESSES} processes, {ROUNDS} rounds: one success in each, "
+           f"slowest {slowest:.3f} s")
+
+
+def test_different_codes_of_one_user_at_once_spend_one_step_each(store, services, sink):
+    """Every backup code is good, whatever else is judged in the same instant."""
+    codes = store.enroll().backup_codes
+    with Crowd(services, len(codes)) as crowd:
+        logins = crowd.race([(("login", "alice", code), {}) for code in codes])
+    assert tally(logins) == {SUCCESS: len(codes)}
+    assert store.status()["backupCodes"]["left"] == 0
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_the_owner_gets_in_while_127_strangers_guess(store, services, sink, figure, turn):
+    enrollment, now = store.enroll(), aligned_now()
+    wrong = enrollment.wrong(now)
+    code = {"known": enrollment.code(now), "backup": enrollment.backup_codes[0]}
+    strangers = [(("sshd", "alice", wrong if i % 2 else f"ABCD-EFGH-JKMN-{i:04}"),
+                  {"rhost": f"198.51.100.{i}", "at": now}) for i in range(126)]
+    owner = [(("login", "alice", code["known"]), {"at": now}),
+             (("sshd", "alice", code["backup"]), {"rhost": "198.51.100.200", "at": now})]
+    with Crowd(services, 128) as crowd:
+        logins = crowd.race(strangers[:63] + owner + strangers[63:])
+    assert [login.result for login in logins[63:65]] == [SUCCESS, SUCCESS]
+    assert tally(logins) == {SUCCESS: 2, AUTH_ERR: 126}
+    assert TROUBLE not in tally(logins)
+    figure(f"128 at once: slowest verdict {max(login.seconds for login in logins):.3f} s")
+
+
+def test_eight_users_at_once_all_get_in(store, services, sink):
+    now = aligned_now()
+    users = [store.enroll(f"user{i}") for i in range(8)]
+    with Crowd(services, 8) as crowd:
+        for turn in range(50):
+            at = now + 30 * turn
+            attempts = [(("login", user.user, user.code(at)), {"at": at}) for user in users]
+            logins = crowd.race(attempts)
+            assert tally(logins) == {SUCCESS: 8}
+
+
+def test_enrolling_anew_during_logins_never_lets_a_login_see_half(store, services, sink):
+    """`enroll --force` exchanges the folder at once: each login is judged by the old or the new."""
+    now = aligned_now()
+    old = store.enroll()
+    with Crowd(services, 4) as crowd:
+        for turn in range(20):
+            at = now + 30 * turn
+            for driver in crowd.drivers:
+                driver.send("login", "alice", old.code(at), at=at)
+            new = store.enroll()
+            results = [driver.verdict().result for driver in crowd.drivers]
+            assert set(results) <= {SUCCESS, AUTH_ERR} and results.count(SUCCESS) <= 1
+            old = new

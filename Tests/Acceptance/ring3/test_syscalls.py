@@ -1,0 +1,97 @@
+"""What a login does to the system, by strace: one write, one flush, nothing created."""
+
+import re
+
+import pytest
+
+from pam_driver import AUTH_ERR, SUCCESS, Driver
+from sallyport import MODULE
+
+CHANGES = set("""
+    creat rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat mkdir mkdirat
+    rmdir mknod mknodat chmod fchmod fchmodat chown fchown fchownat lchown truncate ftruncate fallocate
+    utimensat setxattr fsetxattr""".split())
+# What libc and libcrypto open on their own behalf.
+LIBRARY_FILES = re.compile(
+    r"^(/etc/(ld\.so\.cache|passwd|nsswitch\.conf|localtime|group)|/usr/share/zoneinfo/.*"
+    r"|.*/ssl/openssl\.cnf"
+    r"|.*/(libnss_\w+|libcrypto|libpam|libc|libaudit|libcap-ng)[\w.-]*\.so[.\d]*"
+    r"|/run/systemd/userdb/?.*|/proc/sys/crypto/fips_enabled)$")
+
+
+def traced(store, services, tmp_path, *attempts):
+    """The system calls within pam_authenticate of the last attempt: [(name, rest of the line)]."""
+    report = tmp_path / "strace"
+    with Driver(services, prefix=["strace", "-f", "-y", "-s", "64", "-o", str(report)]) as driver:
+        for service, user, answer, expected in attempts:
+            assert driver.login(service, user, answer, mark=1).result == expected
+    text = report.read_text()
+    text = text[text.rindex('access("/mark/begin"'):text.rindex('access("/mark/end"')]
+    return re.findall(r"^\d+ +(\w+)\((.*)$", text, re.MULTILINE)
+
+
+def opened(calls):
+    return {match[1] for name, rest in calls if name in ("open", "openat", "openat2")
+            and " = -1 " not in rest and (match := re.search(r"= \d+<([^>]*)>", rest))}
+
+
+@pytest.fixture(params=["right", "wrong", "backup", "unknown"])
+def login(request, store, services, sink):
+    enrollment = store.enroll()
+    return {
+        "right": ("login", "alice", enrollment.code(), SUCCESS),
+        "wrong": ("login", "alice", enrollment.wrong(), AUTH_ERR),
+        "backup": ("login", "alice", enrollment.backup_codes[0], SUCCESS),
+        "unknown": ("login", "nobody-here", enrollment.wrong(), AUTH_ERR),
+    }[request.param]
+
+
+def test_a_login_is_one_write_and_one_flush(store, services, tmp_path, login):
+    calls = traced(store, services, tmp_path, login)
+    inside = [(name, rest) for name, rest in calls if f"<{store.folder}" in rest]
+    writes = [(name, rest) for name, rest in inside if re.match(r"p?writev?(64|2)?$", name)]
+    assert [name for name, _ in writes] == ["pwrite64"]
+    assert re.search(r", 4096, (0|4096)\) += 4096", writes[0][1])
+    assert [name for name, _ in inside if "sync" in name] == ["fdatasync"]
+    names = [name for name, _ in inside]
+    assert names.index("pwrite64") < names.index("fdatasync")
+    assert not CHANGES & {name for name, _ in calls}
+    assert not any("O_CREAT" in rest or "O_TRUNC" in rest for _, rest in calls)
+
+
+def test_a_login_opens_its_own_files_and_no_others(store, services, tmp_path, login):
+    files = opened(traced(store, services, tmp_path, login))
+    folders = {str(folder) for folder in [store.folder, *store.folder.parents]}
+    allowed = {MODULE} | folders
+    ours = {file for file in files if file.startswith(str(store.folder))}
+    others = {file for file in files - ours - allowed if not LIBRARY_FILES.match(file)}
+    assert others == set()
+    user = "decoy" if login[1] == "nobody-here" else "users/alice"
+    assert {str(store.folder / user / name) for name in ("enrollment", "state")} <= ours
+
+
+def test_a_warm_login_reads_no_configuration_of_libcrypto(store, services, tmp_path, sink):
+    enrollment = store.enroll()
+    calls = traced(store, services, tmp_path, ("login", "alice", enrollment.wrong(), AUTH_ERR),
+                   ("login", "alice", enrollment.code(), SUCCESS))
+    assert not any("openssl" in file or "libcrypto" in file for file in opened(calls))
+
+
+def test_the_stores_files_are_opened_close_on_exec_and_never_through_links(
+        store, services, tmp_path, login):
+    calls = traced(store, services, tmp_path, login)
+    ours = [rest for name, rest in calls
+            if name == "openat" and f"<{store.folder}" in rest.split(" = ")[-1]]
+    assert ours and all("O_CLOEXEC" in rest and "O_NOFOLLOW" in rest for rest in ours)
+
+
+def test_no_lock_is_held_while_the_prompt_waits(store, services, tmp_path, sink):
+    """From the first lock to its release nothing is read but the store, and nobody is asked."""
+    enrollment = store.enroll()
+    calls = traced(store, services, tmp_path, ("login", "alice", enrollment.code(), SUCCESS))
+    locks = [i for i, (name, rest) in enumerate(calls) if name == "fcntl" and "F_OFD_SETLK" in rest]
+    assert locks, "no open-file-description lock seen"
+    held = calls[locks[0]:locks[-1] + 1]
+    assert not any(name in ("sendto", "connect", "nanosleep", "getrandom") for name, _ in held)
+    saving = ("pwrite64", "fdatasync")
+    assert tuple(name for name, _ in held if name in saving) == saving

@@ -1,0 +1,73 @@
+"""Names and uids: one person is one enrollment, and another person is not."""
+
+import pytest
+
+from hosts import UIDS, add_account, remove_account
+from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
+from sallyport import reason
+
+SPELLINGS = ["ALICE", "Alice", "alice@corp", "aLiCe@CORP.example"]
+
+
+def test_every_spelling_of_the_name_is_the_same_enrollment(daemons, store, services, sink):
+    enrollment = store.enroll(allow_missing=False)
+    code = enrollment.code()
+    assert daemons["keyboard-interactive"].enter("ALICE", code)
+    with Driver(services) as driver:
+        for spelling in ["alice", *SPELLINGS]:
+            with sink.watch() as lines:
+                assert driver.login("login", spelling, code).result == AUTH_ERR
+            assert reason(lines) == "replayed"
+        backup = enrollment.backup_codes[0]
+        assert driver.login("login", "Alice", backup).result == SUCCESS
+        assert driver.login("login", "alice", backup).result == AUTH_ERR
+
+
+def test_every_spelling_of_the_name_is_the_same_throttle(store, services, sink):
+    enrollment = store.enroll(allow_missing=False)
+    wrong, judged = enrollment.wrong(), 0
+    with Driver(services) as driver:
+        for turn in range(24):
+            with sink.watch() as lines:
+                driver.login("sshd", SPELLINGS[turn % 4], wrong, rhost="198.51.100.9")
+            judged += reason(lines) == "wrong-code"
+        assert judged == 20
+        with sink.watch() as lines:
+            driver.login("sshd", "alice", enrollment.code(), rhost="198.51.100.9")
+        assert reason(lines) == "throttled"
+
+
+def test_another_spelling_finds_no_way_around_with_nullok(store, services, sink):
+    enrollment = store.enroll(allow_missing=False)
+    services.code("optional", None, "nodelay", "nullok")
+    with Driver(services) as driver:
+        for spelling in SPELLINGS:
+            assert driver.login("optional", spelling, enrollment.wrong()).result == AUTH_ERR
+
+
+@pytest.fixture
+def made_anew():
+    remove_account("alice")
+    add_account("alice", UIDS["alice"] + 100)
+    yield
+    remove_account("alice")
+    add_account("alice", UIDS["alice"])
+
+
+def test_an_account_made_anew_with_another_uid_is_trouble(store, services, sink, request):
+    enrollment = store.enroll(allow_missing=False)
+    code = enrollment.code()
+    request.getfixturevalue("made_anew")
+    with Driver(services) as driver:
+        for answer in (code, enrollment.wrong(), enrollment.backup_codes[0]):
+            with sink.watch() as lines:
+                assert driver.login("login", "alice", answer).result == TROUBLE
+            assert lines[0].level == "ALERT" and str(store.enrollment()) in lines[0].text
+            assert str(UIDS["alice"]) in lines[0].text
+
+
+def test_an_account_made_anew_is_refused_by_sshd(daemons, store, sink, request):
+    enrollment = store.enroll(allow_missing=False)
+    code = enrollment.code()
+    request.getfixturevalue("made_anew")
+    assert not daemons["keyboard-interactive"].enter("alice", code)

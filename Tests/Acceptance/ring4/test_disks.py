@@ -1,0 +1,94 @@
+"""Full and read-only disks: full locks nobody out and lets no code in twice."""
+
+import subprocess
+
+import pytest
+
+from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
+from sallyport import Services, Store, reason, sallyport
+
+
+def mount(*arguments):
+    return subprocess.run(["mount", *map(str, arguments)], capture_output=True, text=True)
+
+
+@pytest.fixture(params=["ext4", "tmpfs"])
+def disk(request, tmp_path):
+    """A small file system of its own."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    if request.param == "tmpfs":
+        assert mount("-t", "tmpfs", "-o", "size=256k,mode=755", "small", place).returncode == 0
+    else:
+        image = tmp_path / "image"
+        image.write_bytes(b"")
+        image.open("r+b").truncate(16 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
+        done = mount("-o", "loop", image, place)
+        if done.returncode != 0:
+            pytest.skip(f"no loop device: {done.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def fill(place):
+    """Not a byte is left, nor an inode's worth."""
+    for size in (1 << 16, 4096, 1):
+        with open(place / f"filler{size}", "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError as error:
+                assert error.errno == 28
+    with pytest.raises(OSError):
+        (place / "one-more").write_bytes(b"x" * 5000)
+
+
+@pytest.fixture
+def here(disk, tmp_path):
+    """A store on the small disk, and the driver's services for it."""
+    store = Store(disk / "store")
+    services = Services(tmp_path / "services")
+    services.code("login", store, "nodelay")
+    return store, services
+
+
+def test_a_full_disk_lets_the_owner_in_once_per_code(disk, here, sink):
+    store, services = here
+    enrollment = store.enroll()
+    fill(disk)
+    with Driver(services) as driver:
+        code, backup = enrollment.code(), enrollment.backup_codes[0]
+        assert driver.login("login", "alice", code).result == SUCCESS
+        with sink.watch() as lines:
+            assert driver.login("login", "alice", code).result == AUTH_ERR
+        assert reason(lines) == "replayed"
+        assert driver.login("login", "alice", backup).result == SUCCESS
+        assert driver.login("login", "alice", backup).result == AUTH_ERR
+        assert driver.login("login", "alice", enrollment.wrong()).result == AUTH_ERR
+
+
+def test_a_read_only_disk_refuses_and_says_so(disk, here, sink):
+    store, services = here
+    enrollment = store.enroll()
+    assert mount("-o", "remount,ro", disk).returncode == 0
+    with Driver(services) as driver:
+        for answer in (enrollment.code(), enrollment.wrong(), enrollment.backup_codes[0]):
+            with sink.watch() as lines:
+                assert driver.login("login", "alice", answer).result == TROUBLE
+            assert lines[0].level == "ALERT" and str(store.state()) in lines[0].text
+            assert "Read-only file system (EROFS)" in lines[0].text
+
+
+def test_enrolling_on_a_full_disk_keeps_the_old_enrollment_whole(disk, here, sink):
+    store, services = here
+    enrollment = store.enroll()
+    before = store.enrollment().read_bytes()
+    fill(disk)
+    done = sallyport("enroll", "--user", "alice", "--no-confirm", "--json", "--force",
+                     "--allow-missing", "--store", store.folder)
+    assert done.returncode == 74 and "No space left" in done.stderr
+    assert store.enrollment().read_bytes() == before
+    assert sorted(path.name for path in (store.folder / "users").iterdir()) == ["alice"]
+    with Driver(services) as driver:
+        assert driver.login("login", "alice", enrollment.code()).result == SUCCESS

@@ -1,0 +1,81 @@
+"""sshd (two ways), sudo and su, as a person meets them."""
+
+from hosts import Sshd, converse
+from pam_driver import Driver
+from sallyport import reason
+
+
+def test_the_right_code_gets_in_and_is_good_once(host, store, sink):
+    enrollment = store.enroll(allow_missing=False)
+    code = enrollment.code()
+    with sink.watch() as first:
+        assert host.enter("alice", code)
+    with sink.watch() as second:
+        assert not host.enter("alice", code)
+    assert len(first) == 1 and "code accepted: user=alice" in first[0].text
+    assert reason(second) == "replayed"
+
+
+def test_a_wrong_code_is_refused(host, store, sink):
+    enrollment = store.enroll(allow_missing=False)
+    with sink.watch() as lines:
+        assert not host.enter("alice", enrollment.wrong())
+    assert reason(lines) == "wrong-code"
+    assert host.enter("alice", enrollment.code())
+
+
+def test_a_backup_code_gets_in_once(host, store, sink):
+    code = store.enroll(allow_missing=False).backup_codes[0]
+    assert host.enter("alice", code)
+    assert not host.enter("alice", code)
+
+
+def test_a_right_code_behind_a_wrong_password_is_refused(host, store, sink):
+    enrollment = store.enroll(allow_missing=False)
+    assert not host.enter("alice", enrollment.code(), password="guessed")
+
+
+def test_who_is_not_enrolled_is_asked_and_refused(host, store, sink):
+    store.enroll("bob", allow_missing=False)
+    with sink.watch() as lines:
+        assert not host.enter("alice", "123456")
+    assert reason(lines) == "not-enrolled"
+
+
+def test_the_log_tells_where_a_login_comes_from(daemons, store, sink):
+    enrollment = store.enroll(allow_missing=False)
+    with sink.watch() as lines:
+        assert daemons["keyboard-interactive"].enter("alice", enrollment.code())
+    assert "origin=127.0.0.1" in lines[0].text
+
+
+def test_a_key_alone_opens_nothing(daemons, store, sink):
+    store.enroll(allow_missing=False)
+    daemon = daemons["publickey,keyboard-interactive"]
+    command = daemon.command("alice", "-o", "PreferredAuthentications=publickey")
+    entered, written = converse(command, "")
+    assert not entered and "denied" in written
+
+
+def test_method_password_never_takes_the_password_for_a_code(machine, store, sink):
+    """sshd answers every prompt with the password there: refused, and the log says why."""
+    store.enroll(allow_missing=False)
+    daemon = Sshd("password")
+    try:
+        with sink.watch() as lines:
+            assert not daemon.enter("alice", "")
+    finally:
+        daemon.stop()
+    assert reason(lines) == "malformed" and "PasswordAuthentication" in lines[0].text
+
+
+def test_twenty_strangers_at_the_door_leave_the_owners_console_open(daemons, store, services, sink):
+    enrollment = store.enroll(allow_missing=False)
+    wrong = enrollment.wrong()
+    with Driver(services) as driver:
+        for _ in range(30):
+            driver.login("sshd", "alice", wrong, rhost="198.51.100.9")
+        with sink.watch() as lines:
+            assert not daemons["keyboard-interactive"].enter("alice", wrong)
+        assert reason(lines) == "throttled"
+        assert driver.login("login", "alice", enrollment.code()).result == "PAM_SUCCESS"

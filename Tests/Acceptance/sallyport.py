@@ -1,0 +1,142 @@
+"""The command, its stores, and codes from an independent peer (oathtool)."""
+
+import json
+import os
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+COMMAND = os.environ["SALLYPORT_COMMAND"]
+MODULE = os.environ["SALLYPORT_MODULE"]
+REAL_ROOT = os.environ["SALLYPORT_REAL_ROOT"] == "0"
+DEFAULT_STORE = Path("/var/lib/sallyport")
+handed_out = []  # every secret and backup code of the running test
+
+
+def sallyport(*arguments, typed=None, **more):
+    """Runs the command; never raises for its exit status."""
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)], input=typed, capture_output=True, text=True, timeout=60,
+        stdin=subprocess.DEVNULL if typed is None else None, **more)
+
+
+@dataclass
+class Enrollment:
+    user: str
+    secret: str
+    type: str
+    algorithm: str
+    digits: int
+    period: int
+    counter: int
+    uri: str
+    backup_codes: list = field(default_factory=list)
+
+    def codes(self, count, at=None, counter=None):
+        """`count` codes of successive steps (or counters), by oathtool."""
+        command = ["oathtool", "--base32", f"--digits={self.digits}", f"--window={count - 1}"]
+        if self.type == "totp":
+            now = int(time.time()) if at is None else int(at)
+            command += [f"--totp={self.algorithm}", f"--time-step-size={self.period}s",
+                        f"--now=@{now}"]
+        else:
+            command += [f"--counter={self.counter if counter is None else counter}"]
+        done = subprocess.run([*command, self.secret], capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    def code(self, at=None, counter=None):
+        return self.codes(1, at, counter)[0]
+
+    def wrong(self, at=None):
+        """A well-formed code that no accepted step has."""
+        now = time.time() if at is None else at
+        good = set(self.codes(41, now - 20 * (self.period or 30)) if self.type == "totp"
+                   else self.codes(200, counter=0))
+        return next(text for n in range(1000, 2000)
+                    if (text := f"{n * 7919 % 10 ** self.digits:0{self.digits}}") not in good)
+
+
+class Store:
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def enroll(self, user="alice", secret=None, **options):
+        """Enrolls with --no-confirm; option names as the command's, `_` for `-`."""
+        arguments = ["enroll", "--user", user, "--no-confirm", "--json", "--store", self.folder]
+        options = {"name": "phone", "allow_missing": True, "force": True} | options
+        for key, value in options.items():
+            if value is not False:
+                arguments.append("--" + key.replace("_", "-"))
+                if value is not True:
+                    arguments.append(value)
+        if secret is not None:
+            arguments += ["--secret-from", "-"]
+        done = sallyport(*arguments, typed=secret)
+        assert done.returncode == 0, f"enroll: {done.returncode}: {done.stderr}"
+        said = json.loads(done.stdout)
+        handed_out.extend([said["secret"], *said["backupCodes"]])
+        facts = said["authenticator"]
+        return Enrollment(
+            said["user"], said["secret"], facts["type"], facts["algorithm"], facts["digits"],
+            facts.get("period"), facts.get("counter"), said["uri"], said["backupCodes"])
+
+    def regenerate(self, user="alice"):
+        """Fresh backup codes."""
+        done = sallyport("backup-codes", "--regenerate", "--user", user, "--json",
+                         "--store", self.folder)
+        assert done.returncode == 0, done.stderr
+        codes = json.loads(done.stdout)["backupCodes"]
+        handed_out.extend(codes)
+        return codes
+
+    def unlock(self, user="alice"):
+        done = sallyport("unlock", "--user", user, "--store", self.folder)
+        assert done.returncode == 0, done.stderr
+
+    def status(self, user="alice"):
+        done = sallyport("status", "--user", user, "--json", "--store", self.folder)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def of(self, user="alice"):
+        return self.folder / "users" / user
+
+    def enrollment(self, user="alice"):
+        return self.of(user) / "enrollment"
+
+    def state(self, user="alice"):
+        return self.of(user) / "state"
+
+
+class Services:
+    """A folder of PAM services for pam_start_confdir and pam_wrapper."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.write("other", "auth required pam_deny.so", "account required pam_deny.so")
+
+    def write(self, name, *lines):
+        (self.folder / name).write_text("\n".join(lines) + "\n")
+
+    def code(self, name, store, *words):
+        """A service with nothing but our line (and an account phase that says yes)."""
+        self.write(name, our_line(store, *words), "account required pam_permit.so")
+
+
+def our_line(store, *words, control="required"):
+    place = [] if store is None else [f"store={store.folder}"]
+    return " ".join(["auth", control, MODULE, *place, *words])
+
+
+def aligned_now(ahead=3600):
+    """A time at the edge of a 300-second step, `ahead` of the real clock and all that is stored."""
+    return (int(time.time()) // 300 + 1) * 300 + ahead
+
+
+def reason(lines):
+    """The reason in the one refusal among `lines`, or None."""
+    words = [word for line in lines for word in line.text.split() if word.startswith("reason=")]
+    assert len(words) <= 1, lines
+    return words[0].removeprefix("reason=") if words else None

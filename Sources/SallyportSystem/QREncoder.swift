@@ -1,0 +1,23 @@
+import CQREncode
+package import OneTimePassword
+package import SallyportCore
+
+/// QR codes by libqrencode.so.4.
+package enum QREncoder {
+  /// The smallest QR code of `text` at error correction level L; nil where the library is absent,
+  /// the text is longer than 2,953 bytes or memory is short: people have the text then.
+  package static func encode(_ text: Secret) -> QRMatrix? {
+    guard let cells = Secret(count: Int(QR_LARGEST_SIDE * QR_LARGEST_SIDE)) else { return nil }
+    var size: Int32 = 0
+    // SAFETY: both buffers outlive the call; `cells` has the size that qr_encode asks for.
+    unsafe text.withBytes { text in
+      unsafe cells.withMutableBytes { cells in
+        guard let base = text.baseAddress,
+          let target = unsafe cells.bindMemory(to: UInt8.self).baseAddress
+        else { return }
+        size = unsafe qr_encode(base, text.count, target)
+      }
+    }
+    return QRMatrix(size: Int(size), cells: cells)
+  }
+}

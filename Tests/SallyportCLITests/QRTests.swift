@@ -1,0 +1,134 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import SallyportCLI
+
+@Suite struct `QR codes` {
+  /// A code that is no QR code, of an odd or even size: its modules follow no pattern that could
+  /// hide a mistake.
+  private func matrix(_ size: Int) throws -> QRMatrix {
+    let cells = try #require(Secret((0..<(size * size)).map { UInt8(($0 * $0 / 3 + $0) % 2) }))
+    return try #require(QRMatrix(size: size, cells: cells))
+  }
+
+  private func isInk(_ scalar: Unicode.Scalar, lower: Bool) throws -> Bool {
+    switch scalar {
+    case "\u{2588}": return true
+    case "\u{2580}": return !lower
+    case "\u{2584}": return lower
+    case " ": return false
+    case _:
+      Issue.record("unexpected character \(scalar)")
+      return false
+    }
+  }
+
+  @Test(arguments: [21, 22, 25, 37], [0, 2, 4])
+  func `Half blocks read back give the modules, with light ones inked`(size: Int, zone: Int) throws
+  {
+    let matrix = try matrix(size)
+    let text = String(decoding: matrix.text(style: .halfBlocks, quietZone: zone), as: UTF8.self)
+    let lines = text.split(separator: "\n").map { Array($0.unicodeScalars) }
+    let extent = matrix.extent(style: .halfBlocks, quietZone: zone)
+    #expect(lines.count == extent.lines)
+    #expect(lines.allSatisfy { $0.count == extent.columns })
+    for row in -zone..<(size + zone) {
+      for column in -zone..<(size + zone) {
+        let scalar = lines[(row + zone) / 2][column + zone]
+        let ink = try isInk(scalar, lower: (row + zone) % 2 == 1)
+        #expect(ink == !matrix[row, column], "\(row), \(column)")
+      }
+    }
+  }
+
+  @Test(arguments: [21, 22], [0, 2])
+  func `ASCII read back gives the modules`(size: Int, zone: Int) throws {
+    let matrix = try matrix(size)
+    let text = String(decoding: matrix.text(style: .ascii, quietZone: zone), as: UTF8.self)
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+      .map { Array($0.utf8) }
+    #expect(lines.count == size + 2 * zone)
+    for (row, line) in lines.enumerated() {
+      #expect(line.count == 2 * (size + 2 * zone))
+      for column in 0..<(size + 2 * zone) {
+        let pair = Array(line[(2 * column)..<(2 * column + 2)])
+        let dark = matrix[row - zone, column - zone]
+        #expect(pair == Array((dark ? "  " : "##").utf8), "\(row), \(column)")
+      }
+    }
+  }
+
+  @Test func `Outside the square everything is light`() throws {
+    let matrix = try matrix(21)
+    for place in [-1, 21, .min, .max] {
+      #expect(!matrix[place, 0])
+      #expect(!matrix[0, place])
+    }
+  }
+
+  @Test func `A matrix wants all its modules`() throws {
+    let cells = try #require(Secret(count: 21 * 21 - 1))
+    for size in [21, 0, -1, 178, Int.max] { #expect(QRMatrix(size: size, cells: cells) == nil) }
+  }
+
+  @Test(arguments: [(14, 21), (83, 37), (117, 41)])
+  func `The encoder gives the smallest code, with its three finders`(bytes: Int, size: Int) throws {
+    let text = try #require(Secret(Array(repeating: UInt8(ascii: "a"), count: bytes)))
+    let matrix = try #require(QREncoder.encode(text), "libqrencode.so.4 is not installed")
+    #expect(matrix.size == size)
+    for (top, left) in [(0, 0), (0, size - 7), (size - 7, 0)] {
+      for row in 0..<7 {
+        for column in 0..<7 {
+          let ring = max(abs(row - 3), abs(column - 3))
+          #expect(matrix[top + row, left + column] == (ring != 2))
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [0, 2954, 40000]) func `What no code can hold gives none`(bytes: Int) throws {
+    #expect(QREncoder.encode(try #require(Secret(count: bytes))) == nil)
+  }
+
+  private static let choices: [(QRChoice, Screen?, Drawn)] = [
+    (.auto, Screen(columns: 80, lines: 24, isUTF8: true), .halfBlocks),
+    (.auto, Screen(columns: 80, lines: 22, isUTF8: true), .halfBlocks),
+    (.auto, Screen(columns: 80, lines: 21, isUTF8: true), .tooSmall(41, 22)),
+    (.auto, Screen(columns: 41, lines: 22, isUTF8: true), .halfBlocks),
+    (.auto, Screen(columns: 40, lines: 50, isUTF8: true), .tooSmall(41, 22)),
+    (.auto, Screen(columns: 82, lines: 42, isUTF8: false), .ascii),
+    (.auto, Screen(columns: 82, lines: 41, isUTF8: false), .tooSmall(82, 42)),
+    (.auto, Screen(columns: 80, lines: 24, isUTF8: false), .tooSmall(82, 42)),
+    (.auto, nil, .nothing), (.none, Screen(columns: 80, lines: 24, isUTF8: true), .nothing),
+    (.utf8, nil, .halfBlocks), (.ascii, nil, .ascii),
+    (.utf8, Screen(columns: 20, lines: 5, isUTF8: false), .halfBlocks),
+  ]
+
+  @Test(arguments: choices) func `The screen decides how it is drawn`(
+    choice: QRChoice, screen: Screen?, wanted: Drawn
+  ) throws {
+    let matrix = try matrix(37)
+    #expect(Drawn(QRDrawing(choice, on: screen) { matrix }) == wanted)
+  }
+
+  @Test func `Without the library people are told`() {
+    #expect(QRDrawing(.utf8, on: nil) { nil } == .noLibrary)
+    #expect(QRDrawing(.none, on: nil) { nil } == .nothing)
+  }
+
+  enum Drawn: Equatable {
+    case halfBlocks, ascii, nothing, noLibrary
+    case tooSmall(Int, Int)
+
+    init(_ drawing: QRDrawing) {
+      switch drawing {
+      case .code(let text): self = text.contains(UInt8(ascii: "#")) ? .ascii : .halfBlocks
+      case .nothing: self = .nothing
+      case .noLibrary: self = .noLibrary
+      case .tooSmall(let columns, let lines): self = .tooSmall(columns, lines)
+      }
+    }
+  }
+}

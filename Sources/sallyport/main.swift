@@ -1,1 +1,4 @@
+import Glibc
 import SallyportCLI
+
+exit(Command.start())

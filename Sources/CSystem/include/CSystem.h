@@ -25,6 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "Terminal.h"
+
 #pragma clang assume_nonnull begin
 
 /* ---- names of numbers ---- */

@@ -1,0 +1,189 @@
+/* The command's side of the system: terminal, signals, dates, locale and files named by people.
+   The module uses nothing of it. */
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#pragma clang assume_nonnull begin
+
+/* Neither a core file nor another process of the user may hold what this one has in memory.
+   0 or errno. */
+static inline int process_harden(void) {
+  struct rlimit none = {0, 0};
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return errno;
+  return setrlimit(RLIMIT_CORE, &none) == 0 ? 0 : errno;
+}
+
+static inline uint32_t process_effective_user(void) { return geteuid(); }
+
+/* -- Signals: taken from a descriptor while the command waits, and at no other moment, so that no
+   handler is needed and nothing is ever left half done. */
+
+/* Blocks the signals that end a command from outside, and gives a descriptor to take them from;
+   -1 if there is none (they are not blocked then). */
+static inline int signals_open(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGQUIT);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGHUP);
+  int descriptor = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (descriptor >= 0 && sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
+    close(descriptor);
+    return -1;
+  }
+  return descriptor;
+}
+
+/* The number of a signal that has arrived, or 0. */
+static inline int signals_take(int descriptor) {
+  struct signalfd_siginfo info;
+  if (descriptor < 0) return 0;
+  return read(descriptor, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+}
+
+/* Waits until `input` can be read or has ended, or a signal has arrived. 0 or errno. */
+static inline int signals_wait(int descriptor, int input) {
+  struct pollfd both[2] = {{input, POLLIN, 0}, {descriptor, POLLIN, 0}};
+  while (poll(both, 2, -1) < 0) {
+    if (errno != EINTR && errno != EAGAIN) return errno;
+  }
+  return 0;
+}
+
+/* -- Terminal */
+
+static inline bool terminal_is(int descriptor) { return isatty(descriptor) == 1; }
+
+/* Columns and lines; false where that is unknown. */
+static inline bool terminal_size(int descriptor, int *columns, int *lines) {
+  struct winsize size;
+  if (ioctl(descriptor, TIOCGWINSZ, &size) != 0) return false;
+  *columns = size.ws_col;
+  *lines = size.ws_row;
+  return size.ws_col > 0 && size.ws_row > 0;
+}
+
+/* Whether typed characters are shown; does nothing where `descriptor` is no terminal. */
+static inline void terminal_echo(int descriptor, bool on) {
+  struct termios mode;
+  if (tcgetattr(descriptor, &mode) != 0) return;
+  mode.c_lflag = on ? mode.c_lflag | ECHO : mode.c_lflag & ~(tcflag_t)ECHO;
+  tcsetattr(descriptor, TCSADRAIN, &mode);
+}
+
+/* Whether the reader's locale writes UTF-8. */
+static inline bool locale_is_utf8(void) {
+  if (setlocale(LC_CTYPE, "") == NULL) return false;
+  return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+/* -- Reading and writing */
+
+/* One byte; 1, 0 at the end, or minus errno. */
+static inline int input_byte(int descriptor, unsigned char *byte) {
+  ssize_t count;
+  do count = read(descriptor, byte, 1);
+  while (count < 0 && errno == EINTR);
+  return count < 0 ? -errno : (int)count;
+}
+
+/* All of it. 0 or errno. */
+static inline int output_all(int descriptor, const void *bytes, size_t count) {
+  const char *next = (const char *)bytes;
+  while (count > 0) {
+    ssize_t written = write(descriptor, next, count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    next += written;
+    count -= (size_t)written;
+  }
+  return 0;
+}
+
+enum { FILE_IS_NOT_REGULAR = -1, FILE_IS_TOO_LONG = -2 };
+
+/* Reads a regular file of at most `capacity` bytes, whose last name is not a link. 0, errno, or one
+   of the two above; `*count` bytes are there then. */
+static inline int file_read(const char *path, void *bytes, size_t capacity, size_t *count) {
+  *count = 0;
+  int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  if (descriptor < 0) return errno;
+  struct stat facts;
+  int problem = 0;
+  if (fstat(descriptor, &facts) != 0) problem = errno;
+  else if (!S_ISREG(facts.st_mode)) problem = FILE_IS_NOT_REGULAR;
+  else if (facts.st_size > (off_t)capacity) problem = FILE_IS_TOO_LONG;
+  while (problem == 0 && *count < capacity) {
+    ssize_t got = read(descriptor, (char *)bytes + *count, capacity - *count);
+    if (got == 0) break;
+    if (got > 0) *count += (size_t)got;
+    else if (errno != EINTR) problem = errno;
+  }
+  close(descriptor);
+  return problem;
+}
+
+/* -- Dates */
+
+struct date {
+  int year, month, day, hour, minute, second;
+};
+
+/* A moment in the reader's time zone, or in UTC; false where the year does not fit. */
+static inline bool date_of(int64_t seconds, bool utc, struct date *date) {
+  struct tm fields;
+  time_t time = (time_t)seconds;
+  if ((utc ? gmtime_r(&time, &fields) : localtime_r(&time, &fields)) == NULL) return false;
+  *date = (struct date){fields.tm_year + 1900, fields.tm_mon + 1, fields.tm_mday,
+                        fields.tm_hour,        fields.tm_min,     fields.tm_sec};
+  return true;
+}
+
+/* -- Facts */
+
+/* glibc declares these two for _GNU_SOURCE alone, which Swift does not define. */
+extern const char *_Nullable strerrordesc_np(int number);
+extern const char *_Nullable strerrorname_np(int number);
+
+/* The text of an error number in English, and its name; "" where there is none. */
+static inline const char *errno_text(int number) {
+  const char *text = strerrordesc_np(number);
+  return text != NULL ? text : "";
+}
+
+static inline const char *errno_name(int number) {
+  const char *name = strerrorname_np(number);
+  return name != NULL ? name : "";
+}
+
+/* The machine's name, NUL-terminated; false where there is none. `capacity` is at least 1. */
+static inline bool host_name(char *name, size_t capacity) {
+  if (gethostname(name, capacity) != 0) return false;
+  name[capacity - 1] = 0;
+  return name[0] != 0;
+}
+
+/* The working folder's path, NUL-terminated; false where it has none. */
+static inline bool working_folder(char *path, size_t capacity) {
+  return getcwd(path, capacity) != NULL && path[0] == '/';
+}
+
+#pragma clang assume_nonnull end

@@ -1,0 +1,92 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportCore
+
+/// What kind of authenticator, and its names.
+struct AuthenticatorOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("Name of the authenticator.", valueName: "text"))
+  var name = Label.phone
+
+  @Option(help: "By time or by counter.")
+  var type = TypeOption.totp
+
+  @Option(help: "The hash of the codes.")
+  var algorithm = AlgorithmOption.sha1
+
+  @Option(help: "Digits of a code.")
+  var digits = Digits.six
+
+  @Option(
+    help: ArgumentHelp(
+      "Seconds for which a totp shows a code, 15 to 300. (default: 30)", valueName: "s"))
+  var period: UInt32?
+
+  @Option(
+    help: ArgumentHelp(
+      "Who runs the machine, for the app. (default: the host's name)", valueName: "text"))
+  var issuer: Label?
+
+  @Option(
+    help: ArgumentHelp(
+      "Whose account it is, for the app. (default: the user's name)", valueName: "text"))
+  var account: Label?
+
+  @Option(
+    help: ArgumentHelp(
+      "Take the secret, in base32, from a file, or from standard input (-).", valueName: "file"))
+  var secretFrom: String?
+
+  func validate() throws {
+    guard let period else { return }
+    if type == .hotp { throw ValidationError("--period is for totp only") }
+    if !CodeParameters.periods.contains(period) {
+      throw ValidationError("--period takes 15 to 300 seconds")
+    }
+  }
+
+  /// What `validate` has let through.
+  var parameters: CodeParameters {
+    let kind: AuthenticatorType
+    switch type {
+    case .totp: kind = .totp(period: period ?? 30)
+    case .hotp: kind = .hotp
+    }
+    return CodeParameters(type: kind, algorithm: algorithm.algorithm, digits: digits) ?? .standard
+  }
+
+  /// `confirming`: codes are typed after the secret.
+  func source(confirming: Bool) -> SecretSource {
+    switch secretFrom {
+    case nil: .fresh
+    case "-": .standardInput(onlyFirstLine: confirming)
+    case .some(let path): .file(path)
+    }
+  }
+
+  /// Who runs the machine: as given, or the host's name, where it can be one.
+  func issuer(on host: String?) -> Label {
+    issuer ?? host.flatMap { Label(Array($0.utf8)) } ?? .linux
+  }
+
+  /// Whose account it is: as given, or the user's name, cut where it is too long.
+  func account(of user: UserName) -> Label {
+    account ?? Label(user.bytes) ?? Label(Array(user.text.utf8.prefix(Label.maximumLength)))
+      ?? .user
+  }
+}
+
+extension Label {
+  // Constants that keep the rules of a label.
+  static let phone = Label(Array("phone".utf8))!
+  static let linux = Label(Array("Linux".utf8))!
+  static let user = Label(Array("user".utf8))!
+  /// What logins through the command are noted as.
+  static let sallyport = Label(Array("sallyport".utf8))!
+}
+
+extension Label: ExpressibleByArgument {
+  package init?(argument: String) { self.init(Array(argument.utf8)) }
+  package var defaultValueDescription: String { text }
+}
+
+extension Digits: ExpressibleByArgument {}

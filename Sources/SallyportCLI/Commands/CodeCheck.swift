@@ -1,0 +1,71 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// One code, checked as a login on this machine's own terminal would, and used up.
+struct CodeCheck {
+  let store: Store
+  /// Where the store is, for messages.
+  let path: String
+  let context: Context
+
+  /// What a right code proves. Throws `code` for any other.
+  func run(_ typed: Secret, for user: String, _ options: UserOptions) throws(Complaint) -> Proof {
+    let decision = try context.settled(at: path) { () throws(Complaint) in
+      let record = try context.record(user, options, in: store)
+      return try attempt(typed, record)
+    }
+    switch decision {
+    case .success(let proof): return proof
+    case .failure(let rejection): throw .code(rejection)
+    }
+  }
+
+  private enum Verdict {
+    case success(Proof)
+    case failure(Rejection)
+  }
+
+  private func attempt(_ typed: Secret, _ record: Record) throws(Complaint) -> Transaction<Verdict>
+  {
+    let response = try computing { () throws(CryptoError) in
+      try Response.classify(typed, for: record.enrollment)
+    }
+    let time = try context.time()
+    return try complaining { () throws(StoreTrouble) in
+      try store.transact(record) { (enrollment, state) throws(StoreTrouble) in
+        try CodeCheck.judge(response, enrollment, state, at: time)
+      }
+    }
+  }
+
+  private static func judge(
+    _ response: Response, _ enrollment: Enrollment, _ state: LoginState, at time: UnixTime
+  ) throws(StoreTrouble) -> (Verdict, LoginState) {
+    let decision: Decision
+    do throws(CryptoError) {
+      decision = try decide(
+        on: response, enrollment: enrollment, state: state, from: .local(own: true),
+        through: .sallyport, at: time, under: Policy())
+    } catch {
+      throw .crypto(error)
+    }
+    switch decision {
+    case .accept(let proof, let state): return (.success(proof), state)
+    case .refuse(let refusal, let state):
+      let wait = wait(response, enrollment, state, at: time)
+      return (.failure(Rejection(refusal: refusal, wait: wait)), state)
+    }
+  }
+
+  private static func wait(
+    _ response: Response, _ enrollment: Enrollment, _ state: LoginState, at time: UnixTime
+  ) -> UInt64? {
+    switch response {
+    case .code(_, let digits):
+      Throttle(for: enrollment.authenticators, under: Policy())
+        .wait(for: state.known, digits: digits, at: time)
+    case .backupCode, .malformed: 0
+    }
+  }
+}

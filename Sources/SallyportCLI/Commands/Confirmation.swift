@@ -1,0 +1,67 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// The first code of a new authenticator: proof that the app has the right secret and clock.
+struct Confirmation: Equatable {
+  static let tries = 5
+
+  /// The step or counter of the code, which counts as used.
+  let lastAccepted: UInt64
+  /// In time steps; see `AuthenticatorState.drift`.
+  let drift: Int32
+
+  /// Asks until a code is right, in the window that logins accept.
+  static func ask(for draft: Draft, _ voice: Voice, _ context: Context)
+    throws(Complaint) -> Confirmation
+  {
+    for left in (0..<tries).reversed() {
+      let typed = try voice.ask("Code shown by the app: ", echo: true, or: .notEnrolled)
+      let time = try context.time()
+      let verdict = try computing { () throws(CryptoError) in try judge(typed, draft, at: time) }
+      switch verdict {
+      case .right(let confirmation): return confirmation
+      case .wrong(let reason):
+        if left > 0 { voice.say("\(reason) \(left == 1 ? "1 try" : "\(left) tries") left.") }
+      }
+    }
+    throw .noRightCode(tries: tries)
+  }
+
+  private enum Verdict {
+    case right(Confirmation)
+    /// A sentence for the person who typed.
+    case wrong(String)
+  }
+
+  /// As a login would, with a state that is as new each time: nothing is throttled, nothing kept.
+  private static func judge(_ typed: Secret, _ draft: Draft, at time: UnixTime)
+    throws(CryptoError) -> Verdict
+  {
+    let enrollment = draft.enrollment(lastAccepted: nil)
+    let decision = try decide(
+      on: try Response.classify(typed, for: enrollment), enrollment: enrollment,
+      state: LoginState(initialFor: enrollment), from: .local(own: true), through: nil, at: time,
+      under: Policy())
+    switch decision {
+    case .accept(.authenticator, let state):
+      guard let first = state.authenticators.first, let accepted = first.lastAccepted else {
+        return .wrong("")
+      }
+      return .right(Confirmation(lastAccepted: accepted, drift: first.drift))
+    case .accept(.backupCode, _):
+      return .wrong("A backup code does not show that the app works.")
+    case .refuse(.malformed, _):
+      return .wrong("A code has \(draft.parameters.digits.rawValue) digits.")
+    case .refuse(.wrongCode, _), .refuse(.replayed, _), .refuse(.throttled, _), .refuse(.clock, _):
+      return .wrong(wrongCode(draft.parameters.type))
+    }
+  }
+
+  private static func wrongCode(_ type: AuthenticatorType) -> String {
+    switch type {
+    case .totp: "Not the right code. Is the phone's clock set automatically?"
+    case .hotp: "Not the right code."
+    }
+  }
+}

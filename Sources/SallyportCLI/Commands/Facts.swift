@@ -1,0 +1,48 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// An authenticator for programs. `counter`: the next one of an HOTP.
+func facts(of parameters: CodeParameters, name: Label, counter: UInt64) -> [(String, JSON)] {
+  let algorithm = AlgorithmOption(parameters.algorithm).rawValue
+  var members: [(String, JSON)] = [("name", .text(name.text))]
+  switch parameters.type {
+  case .totp: members.append(("type", .text(TypeOption.totp.rawValue)))
+  case .hotp: members.append(("type", .text(TypeOption.hotp.rawValue)))
+  }
+  members.append(("algorithm", .text(algorithm)))
+  members.append(("digits", .number(Int64(parameters.digits.rawValue))))
+  switch parameters.type {
+  case .totp(let period): members.append(("period", .number(Int64(period))))
+  case .hotp: members.append(("counter", .counter(counter)))
+  }
+  return members
+}
+
+/// A moment for programs, in UTC.
+func fact(_ time: UnixTime) -> JSON { .maybe(CalendarDate(time, inUTC: true)?.internetText) }
+
+/// A use for programs.
+func fact(_ use: Use?) -> JSON {
+  guard let use else { return .null }
+  return .object([
+    ("time", fact(use.time)), ("service", .maybe(use.service?.text)),
+    ("origin", .maybe(originText(use.origin))),
+  ])
+}
+
+/// `192.0.2.7`, `this machine`; nil where it is unknown.
+func originText(_ origin: Origin) -> String? {
+  switch origin {
+  case .address(let address): Addresses.text(address)
+  case .local: "this machine"
+  case .unknown: nil
+  }
+}
+
+/// The latest of all uses of an enrollment.
+func lastUse(_ state: LoginState) -> Use? {
+  let uses =
+    state.authenticators.compactMap(\.lastUse) + [state.backupCodes?.lastUse].compactMap { $0 }
+  return uses.max { $0.time < $1.time }
+}

@@ -1,0 +1,72 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// `sallyport list`
+struct List: Verb {
+  static let configuration = CommandConfiguration(abstract: "List everybody who is enrolled.")
+
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { nil }
+
+  func run(in context: Context) throws(Complaint) {
+    let place = try context.store(store)
+    let names = try complaining { () throws(StoreTrouble) in try place.enrolledNames() }
+    var rows: [ListRow] = []
+    var worst: Sysexit?
+    for name in names {
+      do throws(StoreTrouble) {
+        if let record = try place.load(stored: name) { rows.append(ListRow(record)) }
+      } catch {
+        let user = name.user.map { String(decoding: $0.bytes, as: UTF8.self) }
+        let message = Message(error, at: Place(verb: "list", user: user, store: store.store))
+        context.terminal.write(Array(message.written.utf8), to: .aside)
+        worst = worst ?? message.status
+      }
+    }
+    rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
+    tell(rows, broken: names.count - rows.count, at: try context.time(), context.voice(store))
+    if let worst { throw .listIncomplete(worst) }
+  }
+
+  private func tell(_ rows: [ListRow], broken: Int, at now: UnixTime, _ voice: Voice) {
+    let head = ["USER", "AUTHENTICATORS", "BACKUP CODES", "LAST LOGIN"]
+    let lines = rows.isEmpty ? [] : table([head] + rows.map { $0.text(at: now) })
+    let unread = broken > 0 ? ", \(broken) cannot be read" : ""
+    voice.answer(
+      .object([
+        ("users", .list(rows.map(\.json))), ("unreadable", .number(Int64(broken))),
+      ]), (lines + ["\(rows.count) enrolled\(unread)"]).joined(separator: "\n"))
+  }
+}
+
+/// One enrollment in the list.
+struct ListRow {
+  let user: UserName
+  private let authenticators: [String]
+  private let backupCodes: Int
+  private let last: Use?
+
+  init(_ record: Record) {
+    user = record.enrollment.user
+    authenticators = record.enrollment.authenticators.map(\.name.text)
+    backupCodes = backupCodeCount(record).left
+    last = lastUse(record.state)
+  }
+
+  func text(at now: UnixTime) -> [String] {
+    [
+      user.text, authenticators.joined(separator: ", "), "\(backupCodes)",
+      last.map { whenText($0.time, seenFrom: now) } ?? "never",
+    ]
+  }
+
+  var json: JSON {
+    .object([
+      ("user", .text(user.text)), ("authenticators", .list(authenticators.map { .text($0) })),
+      ("backupCodesLeft", .number(Int64(backupCodes))), ("lastLogin", fact(last)),
+    ])
+  }
+}

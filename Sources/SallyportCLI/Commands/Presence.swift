@@ -1,0 +1,54 @@
+import SallyportCore
+import SallyportSystem
+
+/// What stands in the way of a new enrollment.
+enum Presence {
+  case none
+  case enrolled(authenticators: Int)
+  /// Something that cannot be read; only `--force` gets that far.
+  case broken
+
+  /// Throws what there is, unless it may be replaced.
+  init(of account: Account, in store: Store, force: Bool) throws(Complaint) {
+    do throws(StoreTrouble) {
+      guard let record = try store.load(account) else {
+        self = .none
+        return
+      }
+      self = .enrolled(authenticators: record.enrollment.authenticators.count)
+    } catch {
+      self = try Presence(trouble: error, force: force)
+    }
+    if case .enrolled(let count) = self, !force { throw .enrolledAlready(authenticators: count) }
+  }
+
+  private init(trouble: StoreTrouble, force: Bool) throws(Complaint) {
+    if case .noStore = trouble {
+      self = .none
+      return
+    }
+    guard force, trouble.isBrokenEnrollment else { throw .store(trouble) }
+    self = .broken
+  }
+
+  /// What is asked before it is replaced.
+  func question(_ user: String) -> String? {
+    let user = printable(user.utf8, limit: 255)
+    switch self {
+    case .none: return nil
+    case .enrolled(let count):
+      return "Replace the enrollment of \(user) (\(counted(count, "authenticator")))?"
+    case .broken: return "Replace the broken enrollment of \(user)?"
+    }
+  }
+}
+
+extension StoreTrouble {
+  /// Whether it lies in what is stored for the user, so that replacing or removing that mends it.
+  var isBrokenEnrollment: Bool {
+    switch self {
+    case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID: true
+    case .system, .noStore, .unsafe, .busy, .unsettled, .exists, .crypto, .outOfMemory: false
+    }
+  }
+}

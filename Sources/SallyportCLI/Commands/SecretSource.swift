@@ -1,0 +1,71 @@
+import CSystem
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// Where the secret of a new authenticator comes from.
+enum SecretSource: Equatable {
+  case fresh
+  case file(String)
+  /// The first line of it where codes are typed after it, else all.
+  case standardInput(onlyFirstLine: Bool)
+
+  func secret(for algorithm: HashAlgorithm, _ voice: Voice) throws(Complaint) -> Secret {
+    switch self {
+    case .fresh:
+      return try complaining { () throws(StoreTrouble) in
+        try Random.secret(count: algorithm.secretLength)
+      }
+    case .file(let path): return try SecretSource.decoded(try SecretSource.content(of: path))
+    case .standardInput(let onlyFirstLine):
+      return try SecretSource.decoded(try SecretSource.typed(onlyFirstLine, voice))
+    }
+  }
+
+  private static func content(of path: String) throws(Complaint) -> Secret {
+    guard let buffer = Secret(count: Limits.file) else { throw .store(.outOfMemory) }
+    var count = 0
+    // SAFETY: the buffer has as many bytes as are said; all pointers live for the call.
+    let problem = unsafe buffer.withMutableBytes { bytes in
+      guard let base = bytes.baseAddress else { return ENOMEM }
+      return unsafe path.withCString { unsafe file_read($0, base, bytes.count, &count) }
+    }
+    switch problem {
+    case 0: break
+    case Int32(FILE_IS_NOT_REGULAR): throw .secret(.notRegular(path: path))
+    case Int32(FILE_IS_TOO_LONG): throw .secret(.tooLong)
+    case let number: throw .secret(.cannotRead(path: path, errno: number))
+    }
+    guard let content = buffer.slice(0..<count) else { throw .store(.outOfMemory) }
+    return content
+  }
+
+  private static func typed(_ onlyFirstLine: Bool, _ voice: Voice) throws(Complaint) -> Secret {
+    do throws(Interruption) {
+      if onlyFirstLine || voice.terminal.isInteractive {
+        return try voice.ask("Secret in base32: ", echo: false)
+      }
+      if let all = try voice.terminal.rest(limit: Limits.file) { return all }
+    } catch {
+      throw .stopped(error, .notEnrolled)
+    }
+    throw .secret(.tooLong)
+  }
+
+  /// Line ends count as the blanks that base32 forgives.
+  private static func decoded(_ text: Secret) throws(Complaint) -> Secret {
+    for index in 0..<text.count where text[index] == 0x0a || text[index] == 0x0d {
+      text.put(0x20, at: index)
+    }
+    let secret: Secret
+    do throws(Base32.Error) {
+      secret = try Base32.decode(text)
+    } catch {
+      throw .secret(.base32(error))
+    }
+    guard (Secret.shortestKey...Secret.longestKey).contains(secret.count) else {
+      throw .secret(.length(secret.count))
+    }
+    return secret
+  }
+}

@@ -1,0 +1,34 @@
+import ArgumentParser
+import SallyportCore
+import SallyportSystem
+
+/// `sallyport unlock`
+struct Unlock: Verb {
+  static let configuration = CommandConfiguration(
+    abstract: "Forget wrong codes, so that the next one is judged at once.")
+
+  @Option(help: ArgumentHelp("Whose wrong codes.", valueName: "name"))
+  var user: String
+
+  @OptionGroup var users: UserOptions
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { user }
+
+  func run(in context: Context) throws(Complaint) {
+    let place = try context.store(store)
+    let name = try context.settled(at: store.path) { () throws(Complaint) in
+      let record = try context.record(user, users, in: place)
+      return try complaining { () throws(StoreTrouble) in
+        try place.transact(record) { (enrollment, state) throws(StoreTrouble) in
+          var state = state
+          (state.known, state.other) = (.full, .full)
+          return (enrollment.user.text, state)
+        }
+      }
+    }
+    context.voice(store).answer(
+      .object([("user", .text(name)), ("unlocked", .flag(true))]),
+      "The wrong codes of \(name) are forgotten.")
+  }
+}

@@ -1,0 +1,77 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportCore
+
+/// `sallyport verify`
+struct Verify: Verb {
+  static let configuration = CommandConfiguration(
+    abstract: "Check a code as a login would, and use it up.",
+    discussion: """
+      The code is asked for on a terminal, or read from standard input. Exit status 0: it is \
+      right; 1: it is not.
+      """)
+
+  @Option(help: ArgumentHelp("Whose code it is.", valueName: "name"))
+  var user: String
+
+  @OptionGroup var users: UserOptions
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { user }
+
+  func run(in context: Context) throws(Complaint) {
+    let check = CodeCheck(
+      store: try context.store(store), path: store.path, context: context)
+    _ = try context.record(user, users, in: check.store)
+    let voice = context.voice(store)
+    context.terminal.watchForInterruption()
+    let typed = try voice.ask("Verification code: ", echo: false, or: .nothingChanged)
+    let proof: Proof
+    do throws(Complaint) {
+      proof = try check.run(typed, for: user, users)
+    } catch {
+      if case .code(let rejection) = error, store.json { voice.answer(Verify.json(rejection), "") }
+      throw error
+    }
+    voice.answer(Verify.json(proof), Verify.text(proof))
+  }
+
+  private static func text(_ proof: Proof) -> String {
+    switch proof {
+    case .authenticator(let name, let drift):
+      let clock = driftText(drift).map { "; its clock is \($0)" } ?? ""
+      return "Right: a code of \"\(name.text)\"\(clock). It is used up now."
+    case .backupCode(let left):
+      return "Right: a backup code. It is used up now, \(counted(left, "backup code")) left."
+    }
+  }
+
+  private static func json(_ proof: Proof) -> JSON {
+    switch proof {
+    case .authenticator(let name, let drift):
+      .object([
+        ("accepted", .flag(true)), ("authenticator", .text(name.text)),
+        ("drift", .number(Int64(drift))),
+      ])
+    case .backupCode(let left):
+      .object([("accepted", .flag(true)), ("backupCodesLeft", .number(Int64(left)))])
+    }
+  }
+
+  private static func json(_ rejection: Rejection) -> JSON {
+    .object([("accepted", .flag(false)), ("reason", .text(rejection.refusal.word))])
+  }
+}
+
+extension Refusal {
+  /// The reason as the module logs it.
+  fileprivate var word: String {
+    switch self {
+    case .malformed: "malformed"
+    case .wrongCode: "wrong-code"
+    case .replayed: "replayed"
+    case .throttled: "throttled"
+    case .clock: "clock"
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// Everything that keeps a verb from doing its work: facts only. The sentences are in Messages.
+enum Complaint: Error {
+  case store(StoreTrouble)
+  /// Nobody but root may use this store.
+  case notRoot
+  /// A verb that reads was not told whom, and sudo names nobody.
+  case nobodyNamed
+  case notAUserName
+  case noSuchUser
+  case notEnrolled
+  case enrolledAlready(authenticators: Int)
+  case secret(SecretProblem)
+  /// The code was judged and is not accepted.
+  case code(Rejection)
+  /// None of the codes typed while enrolling was right.
+  case noRightCode(tries: Int)
+  /// Somebody answered no.
+  case declined(Consequence)
+  case stopped(Interruption, Consequence)
+  /// Standard output cannot be written.
+  case output(errno: Int32)
+  /// The same, after the new backup codes were stored.
+  case backupCodesUnseen(errno: Int32)
+  /// Some enrollments of a list cannot be read; they have been named.
+  case listIncomplete(Sysexit)
+}
+
+/// What has not happened.
+enum Consequence: Equatable {
+  case notEnrolled
+  case nothingChanged
+}
+
+/// Why a secret given by `--secret-from` is not taken. Never a byte of it.
+enum SecretProblem: Equatable {
+  case base32(Base32.Error)
+  /// In bytes; wanted are `Secret.shortestKey` to `Secret.longestKey`.
+  case length(Int)
+  case notRegular(path: String)
+  case tooLong
+  case cannotRead(path: String, errno: Int32)
+}
+
+/// A refusal as `decide` gave it, with what can be said about the next try.
+struct Rejection: Equatable {
+  let refusal: Refusal
+  /// Where it was refused for the budget: seconds until the next one is judged; nil: never.
+  let wait: UInt64?
+}
+
+/// Runs a step of the store or the core as one of the command.
+func complaining<Value>(
+  _ step: () throws(StoreTrouble) -> Value
+) throws(Complaint) -> Value {
+  do throws(StoreTrouble) {
+    return try step()
+  } catch {
+    throw .store(error)
+  }
+}
+
+/// As `complaining`, for what only libcrypto can refuse.
+func computing<Value>(_ step: () throws(CryptoError) -> Value) throws(Complaint) -> Value {
+  do throws(CryptoError) {
+    return try step()
+  } catch {
+    throw .store(.crypto(error))
+  }
+}

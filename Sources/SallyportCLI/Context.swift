@@ -1,0 +1,85 @@
+import CSystem
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// What a verb finds around it: everything that a test replaces.
+struct Context {
+  let terminal: any Terminal
+  let effectiveUser: UInt32
+  /// SUDO_USER, where root has it.
+  let sudoUser: String?
+  /// Who runs the machine, in an authenticator app.
+  let hostName: String?
+  let now: () throws(StoreTrouble) -> UnixTime
+
+  /// The store to work on. The usual one is root's; `--store` may name one of the caller's own.
+  func store(_ options: StoreOptions) throws(Complaint) -> Store {
+    if options.store != nil { return Store(root: options.path, owner: .effectiveUser) }
+    guard effectiveUser == 0 else { throw .notRoot }
+    return Store()
+  }
+
+  func voice(_ options: StoreOptions) -> Voice { Voice(terminal: terminal, isJSON: options.json) }
+
+  /// The account of that name; its `uid` is nil where there is none.
+  func account(_ name: String) throws(Complaint) -> Account {
+    guard let name = UserName(Array(name.utf8)) else { throw .notAUserName }
+    return try complaining { () throws(StoreTrouble) in try Accounts.find(name) }
+  }
+
+  /// The enrollment of a user, who must have one.
+  func record(_ user: String, _ options: UserOptions, in store: Store) throws(Complaint) -> Record {
+    let account = try account(user)
+    let record = try complaining { () throws(StoreTrouble) in try store.load(account) }
+    guard let record else {
+      throw account.uid == nil && !options.allowMissing ? .noSuchUser : .notEnrolled
+    }
+    return record
+  }
+
+  /// `body` again while others change the enrollment in between, three times at most.
+  func settled<Value>(
+    at path: String, _ body: () throws(Complaint) -> Transaction<Value>
+  ) throws(Complaint) -> Value {
+    for _ in 0..<3 {
+      switch try body() {
+      case .committed(let value): return value
+      case .changed: continue
+      }
+    }
+    throw .store(.unsettled(path: path))
+  }
+
+  func time() throws(Complaint) -> UnixTime {
+    try complaining { () throws(StoreTrouble) in try now() }
+  }
+
+  /// The last chance to turn back before something is changed.
+  func stopIfInterrupted(_ consequence: Consequence) throws(Complaint) {
+    if let interruption = terminal.interruption() { throw .stopped(interruption, consequence) }
+    if let number = terminal.failure { throw .output(errno: number) }
+  }
+}
+
+extension Voice {
+  /// As `ask`, where no answer ends the command.
+  func ask(_ prompt: String, echo: Bool, or consequence: Consequence) throws(Complaint) -> Secret {
+    do throws(Interruption) {
+      return try ask(prompt, echo: echo)
+    } catch {
+      throw .stopped(error, consequence)
+    }
+  }
+
+  /// As `agrees`, where no answer, or no, ends the command.
+  func insist(_ question: String, or consequence: Consequence) throws(Complaint) {
+    let agreed: Bool
+    do throws(Interruption) {
+      agreed = try agrees(question)
+    } catch {
+      throw .stopped(error, consequence)
+    }
+    guard agreed else { throw .declined(consequence) }
+  }
+}

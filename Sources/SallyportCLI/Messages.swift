@@ -1,0 +1,200 @@
+import CSystem
+import OneTimePassword
+import SallyportCore
+
+/// A complaint in words: what happened, what to do next, and the exit status.
+struct Message: Equatable {
+  let text: String
+  /// Commands to type, each with an optional remark.
+  var hints: [String] = []
+  let status: Sysexit
+
+  init(_ text: String, _ status: Sysexit, hints: [String] = []) {
+    (self.text, self.status, self.hints) = (text, status, hints)
+  }
+
+  /// As it is printed on standard error.
+  var written: String {
+    "sallyport: \(text)\n" + hints.map { "hint: \($0)\n" }.joined()
+  }
+}
+
+/// What was asked of the command: enough to say which command comes next.
+struct Place: Equatable {
+  let verb: String
+  /// As it was typed, or as sudo named it.
+  var user: String?
+  /// `--store`.
+  var store: String?
+
+  /// The user for a message.
+  var who: String { user.map { printable($0.utf8, limit: 255) } ?? "nobody" }
+
+  /// A command that can be copied: the verb for the same user and store.
+  func command(_ verb: String, _ options: String = "", remark: String = "") -> String {
+    var words = ["sallyport", verb]
+    if let user { words += ["--user", shellQuoted(user)] }
+    if let store { words += ["--store", shellQuoted(store)] }
+    if !options.isEmpty { words.append(options) }
+    let command = words.joined(separator: " ")
+    return remark.isEmpty ? command : "\(command)      \(remark)"
+  }
+}
+
+/// A word as a POSIX shell takes it for itself.
+func shellQuoted(_ word: String) -> String {
+  let plain = word.utf8.allSatisfy { byte in
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"),
+      UInt8(ascii: "."), UInt8(ascii: "/"), UInt8(ascii: "@"), UInt8(ascii: "+"):
+      return true
+    case _: return false
+    }
+  }
+  if plain, !word.isEmpty { return word }
+  let inner = word.unicodeScalars.map { $0 == "'" ? "'\\''" : String(Character($0)) }.joined()
+  return "'\(inner)'"
+}
+
+/// `No space left on device (ENOSPC)`
+func errnoText(_ number: Int32) -> String {
+  // SAFETY: both functions return a constant, NUL-terminated string.
+  let (text, name) = unsafe (
+    String(cString: errno_text(number)), String(cString: errno_name(number))
+  )
+  return name.isEmpty ? "error \(number)" : "\(text) (\(name))"
+}
+
+extension Message {
+  init(_ complaint: Complaint, at place: Place) {
+    switch complaint {
+    case .store(let trouble): self.init(trouble, at: place)
+    case .notRoot:
+      self.init(
+        "the store is root's", .notPermitted, hints: ["sudo \(place.command(place.verb))"])
+    case .nobodyNamed:
+      let example = Place(verb: place.verb, user: "NAME", store: place.store)
+      self.init("whose enrollment is not said", .usage, hints: [example.command(place.verb)])
+    case .notAUserName:
+      self.init("\"\(place.who)\" cannot be a user name", .noUser, hints: ["getent passwd"])
+    case .noSuchUser:
+      self.init("there is no user \(place.who)", .noUser, hints: ["getent passwd"])
+    case .notEnrolled:
+      self.init("\(place.who) is not enrolled", .noInput, hints: [place.command("enroll")])
+    case .enrolledAlready(let count):
+      self.init(
+        "\(place.who) is enrolled already (\(counted(count, "authenticator")))", .exists,
+        hints: [
+          place.command("status", remark: "shows it"),
+          place.command("enroll", "--force", remark: "replaces everything"),
+        ])
+    case .secret(let problem): self.init(problem, at: place)
+    case .code(let rejection): self.init(rejection, at: place)
+    case .noRightCode(let tries):
+      self.init(
+        "no right code in \(tries) tries: not enrolled, nothing was changed", .refused,
+        hints: [place.command("enroll", remark: "starts again, with a new secret"), "date"])
+    case .declined(let consequence): self.init(consequence.text, .refused)
+    case .stopped(let interruption, let consequence): self.init(interruption, consequence)
+    case .output(let number):
+      self.init("standard output: \(errnoText(number))", .inputOutput)
+    case .backupCodesUnseen(let number):
+      self.init(
+        "standard output: \(errnoText(number)); the new backup codes are stored and were not shown",
+        .inputOutput, hints: [place.command("backup-codes", "--regenerate")])
+    case .listIncomplete(let status):
+      self.init("the list is not complete", status)
+    }
+  }
+
+  private init(_ interruption: Interruption, _ consequence: Consequence) {
+    switch interruption {
+    case .endOfInput, .signal: self.init(consequence.text, .refused)
+    case .failure(let number):
+      self.init("standard input: \(errnoText(number)): \(consequence.text)", .inputOutput)
+    }
+  }
+
+  private init(_ problem: SecretProblem, at place: Place) {
+    let hints = [place.command("enroll", remark: "makes a fresh secret")]
+    switch problem {
+    case .base32(let error):
+      self.init("the secret is not base32: \(error.text)", .badData, hints: hints)
+    case .length(let count):
+      let wanted = "wanted are \(Secret.shortestKey) to \(Secret.longestKey)"
+      self.init("the secret is \(counted(count, "byte")) long, \(wanted)", .badData, hints: hints)
+    case .notRegular(let path):
+      let file = printable(path.utf8, limit: 255)
+      self.init("\(file) is not a regular file", .badData, hints: ["ls -ld \(shellQuoted(path))"])
+    case .tooLong:
+      self.init("the secret is longer than \(Limits.file / 1024) KiB", .badData, hints: hints)
+    case .cannotRead(let path, let number):
+      let status: Sysexit =
+        switch number {
+        case ENOENT, ENOTDIR: .noInput
+        case EACCES, EPERM: .notPermitted
+        case _: .inputOutput
+        }
+      let file = printable(path.utf8, limit: 255)
+      self.init(
+        number == ELOOP ? "\(file) is a symbolic link" : "\(file): \(errnoText(number))",
+        number == ELOOP ? .badData : status, hints: ["ls -ld \(shellQuoted(path))"])
+    }
+  }
+
+  private init(_ rejection: Rejection, at place: Place) {
+    switch rejection.refusal {
+    case .malformed(let malformation):
+      self.init(malformation.text, .refused)
+    case .wrongCode:
+      self.init("wrong code", .refused)
+    case .replayed:
+      self.init("that code has been used already", .refused)
+    case .throttled:
+      let next = rejection.wait.map { "the next one is judged in \(durationText($0))" }
+      self.init(
+        "too many wrong codes; \(next ?? "no more are judged")", .refused,
+        hints: [place.command("unlock", remark: "lets the next one be judged now")])
+    case .clock(let until):
+      let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
+      self.init(
+        "the clock ran ahead once: codes are refused until \(time), backup codes work", .refused,
+        hints: ["date"])
+    }
+  }
+}
+
+extension Consequence {
+  fileprivate var text: String {
+    switch self {
+    case .notEnrolled: "not enrolled, nothing was changed"
+    case .nothingChanged: "nothing was changed"
+    }
+  }
+}
+
+extension Base32.Error {
+  /// The place counts from 1.
+  fileprivate var text: String {
+    switch kind {
+    case .character: "character \(offset + 1) is not a letter or one of 2 to 7"
+    case .padding: "the padding at character \(offset + 1) is not right"
+    case .length: "characters are missing"
+    case .trailingBits: "its last character cannot be the last"
+    case .outOfMemory: "memory is short"
+    }
+  }
+}
+
+extension Malformation {
+  /// For the person who typed.
+  var text: String {
+    switch self {
+    case .empty: "no code was given"
+    case .tooLong: "that is too long for a code"
+    case .length: "the number of digits is not that of a code"
+    case .characters, .sshdDummy, .password: "that is neither a code nor a backup code"
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import ArgumentParser
+import CSystem
+import SallyportCore
+import SallyportSystem
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The command `sallyport`.
+struct Sallyport: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Make and look after second factors for Linux logins.",
+    version: "0.1.0",
+    subcommands: [
+      Enroll.self, Status.self, List.self, Verify.self, BackupCodes.self, Unlock.self,
+      Unenroll.self, Prepare.self,
+    ])
+}
+
+/// The way from the arguments to the exit status.
+package enum Command {
+  /// Runs the command with this process's arguments and environment. The result is the exit status.
+  package static func start() -> Int32 {
+    let problem = process_harden()
+    let terminal = SystemTerminal()
+    guard problem == 0 else {
+      let message = Message("cannot shield this process: \(errnoText(problem))", .inputOutput)
+      terminal.write(Array(message.written.utf8), to: .aside)
+      return message.status.rawValue
+    }
+    let user = process_effective_user()
+    let context = Context(
+      terminal: terminal, effectiveUser: user, sudoUser: user == 0 ? sudoUser() : nil,
+      hostName: hostName(), now: { () throws(StoreTrouble) in try Clock.now() })
+    return run(Array(CommandLine.arguments.dropFirst()), in: context)
+  }
+
+  /// The names of all verbs.
+  static var verbs: [String] { Sallyport.configuration.subcommands.map { $0._commandName } }
+
+  /// Runs the command with these arguments, the name of the command not among them.
+  static func run(_ arguments: [String], in context: Context) -> Int32 {
+    do {
+      var command = try Sallyport.parseAsRoot(arguments)
+      guard let verb = command as? any Verb else {
+        try command.run()
+        return Sysexit.done.rawValue
+      }
+      return run(verb, in: context)
+    } catch {
+      return tell(error, arguments, context.terminal)
+    }
+  }
+
+  private static func run(_ verb: some Verb, in context: Context) -> Int32 {
+    do throws(Complaint) {
+      try verb.run(in: context)
+      if let number = context.terminal.failure { throw .output(errno: number) }
+      return Sysexit.done.rawValue
+    } catch {
+      let message = Message(error, at: verb.place(in: context))
+      context.terminal.write(Array(message.written.utf8), to: .aside)
+      // As a shell says it of a command that a signal ended.
+      if case .stopped(.signal(let number), _) = error { return 128 + number }
+      return message.status.rawValue
+    }
+  }
+
+  /// Help and version on standard output; else what is wrong with the arguments.
+  private static func tell(_ error: any Error, _ arguments: [String], _ terminal: any Terminal)
+    -> Int32
+  {
+    if Sallyport.exitCode(for: error).isSuccess {
+      terminal.write(Array((Sallyport.fullMessage(for: error) + "\n").utf8), to: .answer)
+      return terminal.failure == nil ? 0 : Sysexit.inputOutput.rawValue
+    }
+    let verb = arguments.first.flatMap { verbs.contains($0) ? "\($0) " : nil } ?? ""
+    let message = Message(
+      sentence(Sallyport.message(for: error)), .usage, hints: ["sallyport \(verb)--help"])
+    terminal.write(Array(message.written.utf8), to: .aside)
+    return message.status.rawValue
+  }
+
+  /// The parser's message in our form: one line, lower case, no full stop, no control characters.
+  private static func sentence(_ message: String) -> String {
+    let line = message.split(separator: "\n").joined(separator: " ")
+    let stopped = line.hasSuffix(".") ? String(line.dropLast()) : line
+    let text = stopped.prefix(1).lowercased() + stopped.dropFirst()
+    return printable(text.utf8, limit: 300)
+  }
+
+  private static func sudoUser() -> String? {
+    // SAFETY: the environment is not changed by anybody while it is read; the text is copied.
+    unsafe getenv("SUDO_USER").map { unsafe String(cString: $0) }
+  }
+
+  private static func hostName() -> String? {
+    // SAFETY: the buffer has as many bytes as are said, and ends in NUL where there is a name.
+    unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { name in
+      guard let base = name.baseAddress, unsafe host_name(base, name.count) else { return nil }
+      return unsafe String(cString: base)
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import OneTimePassword
+import SallyportCore
+
+/// A secret in base32, in groups of four, for people who type it: up to 12 groups behind `heading`,
+/// more of them on lines of their own.
+func grouped(_ base32: Secret, after heading: String) -> [String] {
+  let groups = stride(from: 0, to: base32.count, by: 4).map { start in
+    String(decoding: (start..<min(start + 4, base32.count)).map { base32[$0] }, as: UTF8.self)
+  }
+  if groups.count <= 12 { return ["\(heading) \(groups.joined(separator: " "))"] }
+  let lines = stride(from: 0, to: groups.count, by: 12).map { start in
+    "    " + groups[start..<min(start + 12, groups.count)].joined(separator: " ")
+  }
+  return [heading] + lines
+}
+
+/// A secret's bytes as text. Only for what a person or a program is meant to see.
+func plainText(_ secret: Secret) -> String {
+  // SAFETY: the bytes are copied while the secret lives.
+  unsafe secret.withBytes { unsafe String(decoding: $0, as: UTF8.self) }
+}
+
+/// Backup codes in two columns.
+func columns(ofBackupCodes codes: [String]) -> [String] {
+  stride(from: 0, to: codes.count, by: 2).map { index in
+    "    " + codes[index..<min(index + 2, codes.count)].joined(separator: "    ")
+  }
+}
+
+/// `text` filled up with blanks to `width` columns.
+func padded(_ text: String, _ width: Int) -> String {
+  text + String(repeating: " ", count: max(0, width - text.unicodeScalars.count))
+}
+
+/// Rows in columns that line up, three blanks apart. The last cell of a row is not filled up and
+/// makes no column wider.
+func table(_ rows: [[String]]) -> [String] {
+  let count = rows.map(\.count).max() ?? 0
+  let widths = (0..<count).map { column in
+    rows.map { column < $0.count - 1 ? $0[column].unicodeScalars.count : 0 }.max() ?? 0
+  }
+  return rows.map { row in
+    row.enumerated().map { column, text in
+      column == row.count - 1 ? text : padded(text, widths[column] + 3)
+    }.joined()
+  }
+}
+
+/// Parts with commas between them, in lines of at most `width` columns where the parts allow it.
+func wrapped(_ parts: [String], width: Int) -> [String] {
+  parts.reduce(into: []) { lines, part in
+    guard let last = lines.last, last.unicodeScalars.count + part.unicodeScalars.count + 3 <= width
+    else {
+      if let last = lines.popLast() { lines.append(last + ",") }
+      lines.append(part)
+      return
+    }
+    lines[lines.count - 1] = "\(last), \(part)"
+  }
+}
+
+/// `TOTP, 6 digits, 30 s`; the hash where it is not the usual SHA-1.
+func description(of parameters: CodeParameters, every: String = "") -> String {
+  let hash: String
+  switch parameters.algorithm {
+  case .sha1: hash = ""
+  case .sha256: hash = " with SHA-256"
+  case .sha512: hash = " with SHA-512"
+  }
+  let digits = "\(parameters.digits.rawValue) digits"
+  switch parameters.type {
+  case .totp(let period): return "TOTP\(hash), \(digits), \(every)\(period) s"
+  case .hotp: return "HOTP\(hash), \(digits)"
+  }
+}
+
+/// `one step behind`, `3 steps ahead`; nil where the clock is right. `drift` in time steps.
+func driftText(_ drift: Int32) -> String? {
+  guard drift != 0 else { return nil }
+  let steps = drift.magnitude == 1 ? "one step" : "\(drift.magnitude) steps"
+  return "\(steps) \(drift < 0 ? "behind" : "ahead")"
+}
+
+/// `one backup code`, `7 backup codes`: a number with its noun.
+func counted(_ number: Int, _ noun: String) -> String {
+  "\(number) \(noun)\(number == 1 ? "" : "s")"
+}

@@ -1,0 +1,99 @@
+import CSystem
+import OneTimePassword
+
+/// Standard input, output and error of this process.
+final class SystemTerminal: Terminal {
+  private var signals: Int32 = -1
+  private(set) var failure: Int32?
+
+  var isInteractive: Bool { terminal_is(0) }
+
+  func screen(of stream: Stream) -> Screen? {
+    var (columns, lines): (Int32, Int32) = (0, 0)
+    // SAFETY: both pointers live for the call.
+    guard unsafe terminal_size(descriptor(stream), &columns, &lines) else { return nil }
+    return Screen(columns: Int(columns), lines: Int(lines), isUTF8: locale_is_utf8())
+  }
+
+  func watchForInterruption() {
+    if signals < 0 { signals = signals_open() }
+  }
+
+  func interruption() -> Interruption? {
+    let number = signals_take(signals)
+    return number > 0 ? .signal(number) : nil
+  }
+
+  func write(_ bytes: [UInt8], to stream: Stream) {
+    guard stream == .aside || failure == nil else { return }
+    // SAFETY: the buffer lives for the call.
+    let problem = unsafe bytes.withUnsafeBytes { bytes in
+      guard let base = bytes.baseAddress else { return Int32(0) }
+      return unsafe output_all(descriptor(stream), base, bytes.count)
+    }
+    if problem != 0, stream == .answer { failure = problem }
+  }
+
+  func line(prompt: String, on stream: Stream, echo: Bool) throws(Interruption) -> Secret {
+    let isPerson = isInteractive
+    if isPerson { write(Array(prompt.utf8), to: stream) }
+    if isPerson, !echo { terminal_echo(0, false) }
+    defer {
+      if isPerson, !echo {
+        terminal_echo(0, true)
+        write([UInt8(ascii: "\n")], to: stream)
+      }
+    }
+    return try read(limit: Limits.line, until: UInt8(ascii: "\n")).bytes
+  }
+
+  func rest(limit: Int) throws(Interruption) -> Secret? {
+    let (bytes, isWhole) = try read(limit: limit, until: nil)
+    return isWhole ? bytes : nil
+  }
+
+  private func descriptor(_ stream: Stream) -> Int32 {
+    switch stream {
+    case .answer: 1
+    case .aside: 2
+    }
+  }
+
+  /// Byte by byte, so that nothing is taken from whoever reads after the newline.
+  private func read(limit: Int, until last: UInt8?) throws(Interruption)
+    -> (bytes: Secret, isWhole: Bool)
+  {
+    guard let buffer = Secret(count: limit) else { throw .failure(ENOMEM) }
+    var count = 0
+    while let byte = try nextByte(), byte != last {
+      if count < limit { buffer.put(byte, at: count) }
+      count += 1
+    }
+    if count == 0, isAtEnd, last != nil { throw .endOfInput }
+    guard let bytes = buffer.slice(0..<min(count, limit)) else { throw .failure(ENOMEM) }
+    return (bytes, count <= limit)
+  }
+
+  private var isAtEnd = false
+
+  private func nextByte() throws(Interruption) -> UInt8? {
+    let problem = signals_wait(signals, 0)
+    if problem != 0 { throw .failure(problem) }
+    if let interruption = interruption() { throw interruption }
+    var byte: UInt8 = 0
+    // SAFETY: the pointer lives for the call.
+    let count = unsafe input_byte(0, &byte)
+    if count < 0 { throw .failure(-count) }
+    isAtEnd = count == 0
+    return count == 1 ? byte : nil
+  }
+}
+
+extension Secret {
+  /// Sets one byte of a secret that is being built; does nothing when out of range.
+  func put(_ byte: UInt8, at index: Int) {
+    guard (0..<count).contains(index) else { return }
+    // SAFETY: checked above.
+    unsafe withMutableBytes { unsafe $0[index] = byte }
+  }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import SallyportCLI
+
+/// A store of its own, a clock that stands still, and the command on them.
+final class Bench {
+  let folder = FileManager.default.temporaryDirectory
+    .appendingPathComponent("sallyport-\(UUID().uuidString)").path
+  /// In the middle of a 30 s step.
+  var now = UnixTime(1_772_530_000)
+
+  deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+  struct Outcome {
+    let status: Int32
+    let terminal: FakeTerminal
+    var answer: String { terminal.answer }
+    var aside: String { terminal.aside }
+
+    /// The one object on standard output.
+    func json<Value: Decodable>(_ type: Value.Type) throws -> Value {
+      try JSONDecoder().decode(type, from: Data(answer.utf8))
+    }
+  }
+
+  /// Runs the command on this store and checks that the script was used up.
+  @discardableResult
+  func run(
+    _ arguments: String..., on terminal: FakeTerminal = FakeTerminal(), sudoUser: String? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) -> Outcome {
+    let context = Context(
+      terminal: terminal, effectiveUser: geteuid(), sudoUser: sudoUser,
+      hostName: "web1.example.org",
+      now: { () throws(StoreTrouble) in self.now })
+    let status = Command.run(arguments + ["--store", folder], in: context)
+    #expect(terminal.isUsedUp, "the script goes on", sourceLocation: sourceLocation)
+    return Outcome(status: status, terminal: terminal)
+  }
+
+  /// Enrolls `user` without a question.
+  func enroll(_ user: String = "alice", _ more: String..., secret: String? = nil) throws -> Enrolled
+  {
+    let script = secret.map { [Act.types($0)] } ?? []
+    let terminal = FakeTerminal(script, isInteractive: false)
+    let context = Context(
+      terminal: terminal, effectiveUser: geteuid(), sudoUser: nil, hostName: "web1.example.org",
+      now: { () throws(StoreTrouble) in self.now })
+    var arguments = ["enroll", "--user", user, "--allow-missing", "--no-confirm", "--json"]
+    arguments += ["--store", folder] + more
+    if secret != nil { arguments += ["--secret-from", "-"] }
+    let status = Command.run(arguments, in: context)
+    try #require(status == 0, "\(terminal.aside)")
+    return try JSONDecoder().decode(Enrolled.self, from: Data(terminal.answer.utf8))
+  }
+
+  /// Every file under the store with its content.
+  func content() throws -> [String: Data] {
+    guard FileManager.default.fileExists(atPath: folder) else { return [:] }
+    var files: [String: Data] = [:]
+    for path in try FileManager.default.subpathsOfDirectory(atPath: folder) {
+      files[path] = FileManager.default.contents(atPath: "\(folder)/\(path)") ?? Data()
+    }
+    return files
+  }
+}
+
+/// `sallyport enroll --json`
+struct Enrolled: Decodable, Equatable {
+  struct Authenticator: Decodable, Equatable {
+    let name, type, algorithm: String
+    let digits: Int
+    let period, counter: Int?
+  }
+  let user, secret, uri: String
+  let authenticator: Authenticator
+  let backupCodes: [String]
+
+  /// The code at a moment, or `steps` later.
+  func code(at time: UnixTime, steps: Int = 0) throws -> String {
+    try uriCode(uri, at: time, steps: steps)
+  }
+}
+
+/// The code of an otpauth URI at a moment, or `steps` later; of an HOTP that of counter `steps`.
+func uriCode(_ uri: String, at time: UnixTime, steps: Int = 0) throws -> String {
+  let uri = try OtpauthURI(Array(uri.utf8))
+  let first: UInt64
+  switch uri.parameters.type {
+  case .totp(let period): first = timeStep(at: time.seconds, period: period)
+  case .hotp: first = uri.counter
+  }
+  let generator = try CodeGenerator(
+    secret: uri.secret, algorithm: uri.parameters.algorithm, digits: uri.parameters.digits)
+  let code = String(try generator.code(at: UInt64(Int64(first) + Int64(steps))))
+  return String(repeating: "0", count: Int(uri.parameters.digits.rawValue) - code.count) + code
+}
+
+extension FakeTerminal {
+  /// The URI that was shown.
+  func uri() throws -> String {
+    let lines = (answer + aside).split(separator: "\n")
+    return String(try #require(lines.first { $0.hasPrefix("otpauth://") }))
+  }
+}
+
+/// The code for the URI on the screen, `steps` away from `time`.
+func shownCode(at time: UnixTime, steps: Int = 0) -> Act {
+  .answers { try uriCode(try $0.uri(), at: time, steps: steps) }
+}
+
+/// Six digits that are not accepted around `time`.
+func wrongCode(at time: UnixTime) -> Act {
+  .answers { terminal in
+    let uri = try terminal.uri()
+    let good = try (-10...10).map { try uriCode(uri, at: time, steps: $0) }
+    return try #require((0..<30).map { "\(100_000 + $0 * 7919)" }.first { !good.contains($0) })
+  }
+}

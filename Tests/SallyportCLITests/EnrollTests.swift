@@ -1,0 +1,262 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import Testing
+
+@testable import SallyportCLI
+
+@Suite struct `Enrolling` {
+  private let bench = Bench()
+  private let screen = Screen(columns: 80, lines: 24, isUTF8: true)
+
+  @Test func `A right code enrolls, and backup codes are shown`() throws {
+    let terminal = FakeTerminal([shownCode(at: bench.now)], screen: screen)
+    let done = bench.run("enroll", "--user", "alice", "--allow-missing", on: terminal)
+    #expect(done.status == 0, "\(done.aside)")
+    #expect(terminal.prompts == ["Code shown by the app: "])
+    #expect(done.answer.contains("Second factor for alice on web1.example.org\n"))
+    #expect(done.answer.contains("Enrolled as \"phone\" (TOTP, 6 digits, every 30 s).\n"))
+    #expect(done.answer.contains("\u{2580}"), "no QR code")
+    #expect(backupCodes(in: done.answer).count == 10)
+    #expect(done.aside == "")
+  }
+
+  @Test func `The printed URI carries every parameter`() throws {
+    let terminal = FakeTerminal([shownCode(at: bench.now)])
+    bench.run("enroll", "--user", "alice", "--allow-missing", on: terminal)
+    let uri = try terminal.uri()
+    #expect(uri.hasPrefix("otpauth://totp/web1.example.org:alice?secret="))
+    #expect(uri.hasSuffix("&issuer=web1.example.org&algorithm=SHA1&digits=6&period=30"))
+  }
+
+  @Test(arguments: [(-1, "one step behind"), (5, "5 steps ahead"), (-5, "5 steps behind")])
+  func `A code of a neighbouring step enrolls and tells how far the clock is off`(
+    steps: Int, told: String
+  ) throws {
+    let terminal = FakeTerminal([shownCode(at: bench.now, steps: steps)])
+    let done = bench.run("enroll", "--user", "alice", "--allow-missing", on: terminal)
+    #expect(done.status == 0)
+    #expect(done.answer.contains("every 30 s; its clock is \(told))."))
+  }
+
+  @Test(arguments: [-6, 6]) func `A code beyond the accepted steps does not enroll`(steps: Int)
+    throws
+  {
+    let terminal = FakeTerminal([shownCode(at: bench.now, steps: steps), .ends])
+    let done = bench.run("enroll", "--user", "alice", "--allow-missing", on: terminal)
+    #expect(done.status == 1)
+    #expect(done.answer.contains("Not the right code."))
+  }
+
+  @Test func `The confirming code counts as used, the next one does not`() throws {
+    let terminal = FakeTerminal([shownCode(at: bench.now)])
+    bench.run("enroll", "--user", "alice", "--allow-missing", on: terminal)
+    let uri = try terminal.uri()
+    for (steps, status) in [(0, 1), (1, 0)] {
+      let typed = try uriCode(uri, at: bench.now, steps: steps)
+      let check = bench.run("verify", "--user", "alice", on: FakeTerminal([.types(typed)]))
+      #expect(check.status == Int32(status))
+    }
+  }
+
+  @Test func `An HOTP is confirmed by counter 0, which is used then`() throws {
+    let terminal = FakeTerminal([shownCode(at: bench.now)])
+    let done = bench.run(
+      "enroll", "--user", "alice", "--allow-missing", "--type", "hotp", "--digits", "8", "--json",
+      on: terminal)
+    let enrolled = try done.json(Enrolled.self)
+    #expect(enrolled.authenticator.counter == 1)
+    #expect(enrolled.authenticator.period == nil)
+    for (counter, status) in [(0, 1), (1, 0), (3, 0), (2, 1)] {
+      let typed = try enrolled.code(at: bench.now, steps: counter)
+      let check = bench.run("verify", "--user", "alice", on: FakeTerminal([.types(typed)]))
+      #expect(check.status == Int32(status), "counter \(counter)")
+    }
+  }
+
+  @Test func `Five wrong codes end it, count down, and change nothing`() throws {
+    let wrong = wrongCode(at: bench.now)
+    let terminal = FakeTerminal([wrong, .types("12"), wrong, .types(""), wrong])
+    let done = bench.run("enroll", "--user", "alice", "--allow-missing", on: terminal)
+    #expect(done.status == 1)
+    #expect(done.answer.contains("Is the phone's clock set automatically? 4 tries left.\n"))
+    #expect(done.answer.contains("A code has 6 digits. 3 tries left.\n"))
+    #expect(done.answer.contains("1 try left.\n"))
+    #expect(done.aside.hasPrefix("sallyport: no right code in 5 tries: not enrolled, nothing was"))
+    #expect(try bench.content().isEmpty)
+    let right = try uriCode(try terminal.uri(), at: bench.now)
+    #expect(!done.answer.contains(right), "the right code was printed")
+  }
+
+  @Test(arguments: [
+    (Act.ends, Int32(1)), (.signals(2), 130), (.signals(15), 143), (.signals(1), 129),
+  ])
+  func `Leaving at the prompt changes nothing`(act: Act, status: Int32) throws {
+    let done = bench.run("enroll", "--user", "alice", "--allow-missing", on: FakeTerminal([act]))
+    #expect(done.status == status)
+    #expect(done.aside == "sallyport: not enrolled, nothing was changed\n")
+    #expect(try bench.content().isEmpty)
+  }
+
+  @Test func `A signal after the right code still changes nothing`() throws {
+    let terminal = FakeTerminal([shownCode(at: bench.now)])
+    terminal.lateSignal = 2
+    let done = bench.run("enroll", "--user", "alice", "--allow-missing", on: terminal)
+    #expect(done.status == 130)
+    #expect(try bench.content().isEmpty)
+  }
+
+  @Test func `Whoever is enrolled already is told what to do`() throws {
+    _ = try bench.enroll()
+    let before = try bench.content()
+    let done = bench.run("enroll", "--user", "alice", "--allow-missing")
+    #expect(done.status == 73)
+    #expect(done.aside.hasPrefix("sallyport: alice is enrolled already (1 authenticator)\nhint: "))
+    #expect(done.aside.contains("--user alice --store \(bench.folder) --force      replaces"))
+    #expect(try bench.content() == before)
+  }
+
+  @Test func `Replacing is asked for, and no means no`() throws {
+    let first = try bench.enroll()
+    let before = try bench.content()
+    for answer in ["n", "", "maybe", "yess"] {
+      let done = bench.run(
+        "enroll", "--user", "alice", "--allow-missing", "--force",
+        on: FakeTerminal([.types(answer)]))
+      #expect(done.status == 1)
+      #expect(done.aside == "sallyport: not enrolled, nothing was changed\n")
+    }
+    #expect(try bench.content() == before)
+    let terminal = FakeTerminal([.types("yes"), shownCode(at: bench.now)])
+    #expect(
+      bench.run("enroll", "--user", "alice", "--allow-missing", "--force", on: terminal).status == 0
+    )
+    #expect(terminal.prompts.first == "Replace the enrollment of alice (1 authenticator)? [y/N]: ")
+    let old = bench.run(
+      "verify", "--user", "alice", on: FakeTerminal([.types(first.backupCodes[0])]))
+    #expect(old.status == 1, "an old backup code still works")
+  }
+
+  @Test func `Scripts replace without a question`() throws {
+    let first = try bench.enroll()
+    let second = try bench.enroll("alice", "--force")
+    #expect(first.secret != second.secret)
+  }
+
+  @Test func `The JSON object has the promised shape`() throws {
+    let secret = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+    let enrolled = try bench.enroll(
+      "alice", "--name", "tablet", "--algorithm", "sha256", "--digits", "8", "--period", "60",
+      "--backup-codes", "3", secret: "jbsw y3dp-ehpk3pxp\njbswy3dpehpk3pxp\n")
+    #expect(enrolled.user == "alice")
+    #expect(
+      enrolled.authenticator
+        == Enrolled.Authenticator(
+          name: "tablet", type: "totp", algorithm: "sha256", digits: 8, period: 60, counter: nil))
+    #expect(enrolled.secret == secret)
+    #expect(
+      enrolled.uri == "otpauth://totp/web1.example.org:alice?secret=\(secret)"
+        + "&issuer=web1.example.org&algorithm=SHA256&digits=8&period=60")
+    #expect(enrolled.backupCodes.count == 3)
+    #expect(Set(enrolled.backupCodes).count == 3)
+    #expect(
+      enrolled.backupCodes.allSatisfy { $0.wholeMatch(of: /([0-9A-Z]{4}-){3}[0-9A-Z]{4}/) != nil })
+  }
+
+  @Test func `With --json and a question only the object is on standard output`() throws {
+    let terminal = FakeTerminal([shownCode(at: bench.now)])
+    let done = bench.run("enroll", "--user", "alice", "--allow-missing", "--json", on: terminal)
+    #expect(try done.json(Enrolled.self).user == "alice")
+    #expect(done.answer.hasPrefix("{\n"))
+    #expect(done.aside.contains("Key to type by hand: "))
+  }
+
+  @Test(arguments: [
+    (["sha1"], 32), (["sha256"], 52), (["sha512"], 103),
+  ]) func `A fresh secret is as long as its hash`(algorithm: [String], letters: Int) throws {
+    #expect(try bench.enroll("alice", "--algorithm", algorithm[0]).secret.count == letters)
+  }
+
+  @Test(arguments: [
+    ("JBSWY3DP1HPK3PXP", "character 9 is not a letter or one of 2 to 7"),
+    ("JBSWY3DPEHPK3PX", "its last character cannot be the last"),
+    ("JBSWY3DPEHPK3P", "characters are missing"),
+    ("JBSWY3DP", "the secret is 5 bytes long, wanted are 10 to 128"),
+    ("", "the secret is 0 bytes long"),
+    (String(repeating: "A", count: 208), "the secret is 130 bytes long"),
+    (String(repeating: "A", count: 65537), "the secret is longer than 64 KiB"),
+  ]) func `A bad secret is bad data, and is not repeated`(secret: String, told: String) throws {
+    let done = bench.run(
+      "enroll", "--user", "alice", "--allow-missing", "--no-confirm", "--secret-from", "-",
+      on: FakeTerminal([.types(secret)], isInteractive: false))
+    #expect(done.status == 65)
+    #expect(done.aside.contains(told), "\(done.aside)")
+    #expect(secret.isEmpty || !done.aside.contains(secret))
+    #expect(done.answer == "")
+    #expect(try bench.content().isEmpty)
+  }
+
+  @Test func `A secret may come from a regular file and nothing else`() throws {
+    let plain = "\(bench.folder).secret"
+    let link = "\(bench.folder).link"
+    let files = FileManager.default
+    defer { for path in [plain, link] { try? files.removeItem(atPath: path) } }
+    try Data("JBSWY3DPEHPK3PXP\n".utf8).write(to: URL(fileURLWithPath: plain))
+    try files.createSymbolicLink(atPath: link, withDestinationPath: plain)
+    for (path, status, told) in [
+      (link, Int32(65), "is a symbolic link"), ("/dev/null", 65, "is not a regular file"),
+      ("/", 65, "is not a regular file"), ("\(plain).missing", 66, "(ENOENT)"), (plain, 0, ""),
+    ] {
+      let done = bench.run(
+        "enroll", "--user", "alice", "--allow-missing", "--no-confirm", "--secret-from", path)
+      #expect(done.status == status, "\(path): \(done.aside)")
+      #expect(told.isEmpty || done.aside.contains(told), "\(done.aside)")
+    }
+  }
+
+  @Test func `With codes to come only the first line is the secret`() throws {
+    let terminal = FakeTerminal(
+      [.types("JBSWY3DPEHPK3PXP"), shownCode(at: bench.now)], isInteractive: false)
+    let done = bench.run(
+      "enroll", "--user", "alice", "--allow-missing", "--secret-from", "-", on: terminal)
+    #expect(done.status == 0, "\(done.aside)")
+    #expect(terminal.prompts.first == "Secret in base32: (hidden)")
+  }
+
+  @Test(arguments: ["no-such-user-here", ".hidden", "a/b", "-x y"])
+  func `A user without an account is refused`(name: String) {
+    let done = bench.run("enroll", "--user=\(name)", "--no-confirm")
+    #expect(done.status == 67)
+    #expect(done.aside.contains("hint: getent passwd"))
+  }
+
+  @Test func `An account is enrolled with its uid`() throws {
+    let done = bench.run("enroll", "--user", "root", "--no-confirm")
+    #expect(done.status == 0, "\(done.aside)")
+    let text = try bench.content().first { $0.key.hasSuffix("root/enrollment") }?.value
+    #expect(String(decoding: try #require(text), as: UTF8.self).contains("\nuid = 0\n"))
+  }
+
+  @Test func `If the secret cannot be shown nothing is enrolled`() throws {
+    let terminal = FakeTerminal()
+    terminal.breaksAt = ("otpauth", 28)
+    let done = bench.run(
+      "enroll", "--user", "alice", "--allow-missing", "--no-confirm", on: terminal)
+    #expect(done.status == 74)
+    #expect(try bench.content().isEmpty)
+  }
+
+  @Test func `If the backup codes cannot be shown that is said`() throws {
+    let terminal = FakeTerminal()
+    terminal.breaksAt = ("Backup codes", 28)
+    let done = bench.run(
+      "enroll", "--user", "alice", "--allow-missing", "--no-confirm", on: terminal)
+    #expect(done.status == 74)
+    #expect(done.aside.contains("hint: sallyport backup-codes --user alice --store"))
+    #expect(done.aside.contains(" --regenerate\n"))
+  }
+
+  private func backupCodes(in text: String) -> Set<String> {
+    Set(text.matches(of: /([0-9A-Z]{4}-){3}[0-9A-Z]{4}/).map { String($0.output.0) })
+  }
+}

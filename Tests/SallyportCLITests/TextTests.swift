@@ -1,0 +1,276 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import SallyportCLI
+
+@Suite struct `Texts for people` {
+  @Test(arguments: [("ABCD", "ABCD"), ("ABCDE", "ABCD E"), ("ABCDEFGH", "ABCD EFGH")])
+  func `A key stands in groups of four`(key: String, shown: String) throws {
+    #expect(grouped(try #require(Secret(Array(key.utf8))), after: "Key:") == ["Key: \(shown)"])
+  }
+
+  @Test(arguments: [32, 52, 103]) func `No line of a key is wider than a screen`(letters: Int)
+    throws
+  {
+    let key = String((0..<letters).map { Character(Unicode.Scalar(UInt8(65 + $0 % 26))) })
+    let lines = grouped(try #require(Secret(Array(key.utf8))), after: "Key to type by hand:")
+    #expect(lines.allSatisfy { $0.count <= 80 })
+    #expect(lines.joined().replacing("Key to type by hand:", with: "").filter { $0 != " " } == key)
+  }
+
+  @Test func `Backup codes stand in two columns`() {
+    #expect(columns(ofBackupCodes: ["a", "b", "c"]) == ["    a    b", "    c"])
+    #expect(columns(ofBackupCodes: []) == [])
+  }
+
+  @Test func `Columns line up and nothing trails`() {
+    #expect(
+      table([["a", "bb", "c"], ["aaa", "b", "é"], ["x"], ["y", "as wide as it likes"]]) == [
+        "a     bb   c", "aaa   b    é", "x", "y     as wide as it likes",
+      ])
+  }
+
+  @Test func `A long line goes on below`() {
+    let parts = ["used today 09:12", "sshd", "192.0.2.7", "clock one step behind"]
+    #expect(wrapped(parts, width: 80) == [parts.joined(separator: ", ")])
+    #expect(wrapped(parts, width: 36) == ["used today 09:12, sshd, 192.0.2.7,", parts[3]])
+    #expect(wrapped(parts, width: 5) == ["used today 09:12,", "sshd,", "192.0.2.7,", parts[3]])
+    #expect(wrapped([], width: 5) == [])
+  }
+
+  @Test(arguments: [
+    (Int32(0), nil), (-1, "one step behind"), (1, "one step ahead"), (-3, "3 steps behind"),
+    (Int32.min, "2147483648 steps behind"),
+  ]) func `Drift in words`(drift: Int32, text: String?) { #expect(driftText(drift) == text) }
+
+  @Test(arguments: [
+    (UInt64(0), "0 s"), (99, "99 s"), (100, "2 min"), (5999, "100 min"), (6000, "2 h"),
+    (72000, "20 h"), (172_799, "48 h"), (172_800, "3 days"), (UInt64.max, "213503982334602 days"),
+  ]) func `Durations are rounded up`(seconds: UInt64, text: String) {
+    #expect(durationText(seconds) == text)
+  }
+
+  @Test(arguments: [
+    ((2026, 3, 3), "today 09:05"), ((2026, 3, 4), "yesterday 09:05"),
+    ((2026, 3, 5), "3 March 09:05"),
+    ((2026, 12, 31), "3 March 09:05"), ((2027, 1, 1), "3 March 2026"),
+    ((2026, 3, 2), "3 March 09:05"),
+  ]) func `Days are named as they are seen from today`(today: (Int, Int, Int), text: String) {
+    let then = CalendarDate(year: 2026, month: 3, day: 3, hour: 9, minute: 5)
+    let now = CalendarDate(year: today.0, month: today.1, day: today.2, hour: 0, minute: 1)
+    #expect(then.text(seenFrom: now) == text)
+  }
+
+  @Test(arguments: [
+    ((2027, 1, 1), (2026, 12, 31)), ((2028, 3, 1), (2028, 2, 29)), ((2026, 3, 1), (2026, 2, 28)),
+  ])
+  func `Yesterday may be in another month or year`(
+    today: (Int, Int, Int), yesterday: (Int, Int, Int)
+  ) {
+    let now = CalendarDate(year: today.0, month: today.1, day: today.2)
+    let then = CalendarDate(year: yesterday.0, month: yesterday.1, day: yesterday.2)
+    #expect(then.text(seenFrom: now) == "yesterday 00:00")
+  }
+
+  @Test func `Programs get times in UTC`() throws {
+    #expect(CalendarDate(UnixTime(0), inUTC: true)?.internetText == "1970-01-01T00:00:00Z")
+    #expect(
+      CalendarDate(UnixTime(1_772_530_000), inUTC: true)?.internetText == "2026-03-03T09:26:40Z")
+    #expect(CalendarDate(UnixTime(.max), inUTC: true) == nil)
+  }
+
+  @Test func `A shell takes a quoted word for itself`() throws {
+    for word in ["", "plain", "two words", "it's", "$(id)", "a\nb", "-x", "é", "`id`;\"\\"] {
+      let shell = Process()
+      shell.executableURL = URL(fileURLWithPath: "/bin/sh")
+      shell.arguments = ["-c", "printf %s \(shellQuoted(word))"]
+      let pipe = Pipe()
+      shell.standardOutput = pipe
+      try shell.run()
+      let printed = pipe.fileHandleForReading.readDataToEndOfFile()
+      shell.waitUntilExit()
+      #expect(String(decoding: printed, as: UTF8.self) == word)
+    }
+  }
+}
+
+@Suite struct `JSON is written so that others can read it` {
+  @Test(arguments: [
+    "", "plain", "\"\\/", "\n\r\t\u{0}\u{1f}\u{7f}", "é \u{1f600} e\u{301}\r\n", "\u{2028}",
+  ])
+  func `Texts`(text: String) throws {
+    let written = JSON.list([.text(text)]).written()
+    let read = try JSONDecoder().decode([String].self, from: Data(written.utf8))
+    #expect(read.first?.utf8.elementsEqual(text.utf8) == true, "\(written)")
+  }
+
+  @Test func `Everything else`() {
+    let value = JSON.object([
+      ("none", .null), ("yes", .flag(true)), ("least", .number(.min)), ("most", .counter(.max)),
+      ("list", .list([.number(1), .list([]), .object([])])), ("maybe", .maybe(nil)),
+    ])
+    #expect(
+      value.written() == """
+        {
+          "none": null,
+          "yes": true,
+          "least": -9223372036854775808,
+          "most": 18446744073709551615,
+          "list": [
+            1,
+            [],
+            {}
+          ],
+          "maybe": null
+        }
+        """)
+  }
+}
+
+@Suite struct `Messages` {
+  private static let user = UserName(Array("bob".utf8))!
+
+  static let troubles: [(StoreTrouble, Sysexit)] = [
+    (.system("open", path: "/s/x", errno: 13), .notPermitted),
+    (.system("open", path: "/s/x", errno: 1), .notPermitted),
+    (.system("pwrite", path: "/s/x", errno: 28), .inputOutput),
+    (.system("pwrite", path: "/s/x", errno: 122), .inputOutput),
+    (.system("pwrite", path: "/s/x", errno: 30), .inputOutput),
+    (.system("getrandom", path: "", errno: 5), .inputOutput),
+    (.noStore(path: "/s"), .noInput),
+    (.unsafe(path: "/s", .symbolicLink), .configuration),
+    (.unsafe(path: "/s", .notAFolder), .configuration),
+    (.unsafe(path: "/s", .notRegular), .configuration),
+    (.unsafe(path: "/s", .owner(1000, wanted: 0)), .configuration),
+    (.unsafe(path: "/s", .owner(0, wanted: 1000)), .notPermitted),
+    (.unsafe(path: "/s", .mode(0o644)), .configuration),
+    (.unsafe(path: "/s", .links(2)), .configuration),
+    (.unsafe(path: "/s", .tooLong), .badData),
+    (.incomplete(path: "/s/users/a"), .badData),
+    (.malformed(path: "/s/e", SettingsError(line: 3, .unknownKey)), .badData),
+    (.state(path: "/s/e", .bothSlotsBroken), .badData),
+    (.state(path: "/s/e", .crypto(.failed)), .badData),
+    (.foreignState(path: "/s/e"), .badData),
+    (.otherUser(path: "/s/e", found: user), .badData),
+    (.otherUID(path: "/s/e", recorded: 1000, found: nil), .badData),
+    (.otherUID(path: "/s/e", recorded: 1000, found: 1001), .badData),
+    (.busy(path: "/s/e"), .busy), (.unsettled(path: "/s/e"), .busy),
+    (.exists(path: "/s/e"), .exists),
+    (.crypto(.unavailable), .inputOutput), (.outOfMemory, .busy),
+  ]
+
+  static let others: [(Complaint, Sysexit)] = [
+    (.notRoot, .notPermitted), (.nobodyNamed, .usage), (.notAUserName, .noUser),
+    (.noSuchUser, .noUser), (.notEnrolled, .noInput),
+    (.enrolledAlready(authenticators: 2), .exists), (.secret(.tooLong), .badData),
+    (.secret(.base32(Base32.Error(.character, at: 0))), .badData), (.secret(.length(5)), .badData),
+    (.secret(.notRegular(path: "/p")), .badData),
+    (.secret(.cannotRead(path: "/p", errno: 2)), .noInput),
+    (.secret(.cannotRead(path: "/p", errno: 13)), .notPermitted),
+    (.secret(.cannotRead(path: "/p", errno: 40)), .badData),
+    (.secret(.cannotRead(path: "/p", errno: 5)), .inputOutput),
+    (.code(Rejection(refusal: .wrongCode, wait: 0)), .refused),
+    (.code(Rejection(refusal: .replayed, wait: 0)), .refused),
+    (.code(Rejection(refusal: .throttled, wait: 4000)), .refused),
+    (.code(Rejection(refusal: .throttled, wait: nil)), .refused),
+    (.code(Rejection(refusal: .clock(until: UnixTime(0)), wait: 0)), .refused),
+    (.code(Rejection(refusal: .malformed(.empty), wait: 0)), .refused),
+    (.noRightCode(tries: 5), .refused), (.declined(.nothingChanged), .refused),
+    (.stopped(.endOfInput, .notEnrolled), .refused),
+    (.stopped(.failure(5), .notEnrolled), .inputOutput), (.output(errno: 28), .inputOutput),
+    (.backupCodesUnseen(errno: 28), .inputOutput), (.listIncomplete(.badData), .badData),
+  ]
+
+  private let place = Place(verb: "status", user: "al ice", store: "/tmp/a store")
+
+  @Test func `Every trouble has its exit status, a sentence and commands that exist`() {
+    let all = Messages.troubles.map { (Complaint.store($0), $1) } + Messages.others
+    for (complaint, status) in all {
+      let message = Message(complaint, at: place)
+      #expect(message.status == status, "\(complaint)")
+      check(message.text)
+      for hint in message.hints { check(hint: hint) }
+    }
+  }
+
+  private func check(_ text: String) {
+    #expect(!text.isEmpty)
+    #expect(!text.contains("\n"))
+    #expect(!text.hasSuffix("."), "\(text)")
+    #expect(text.first?.isUppercase == false, "\(text)")
+  }
+
+  private func check(hint: String) {
+    let tools = [
+      "sudo", "getent", "ls", "chown", "chmod", "find", "df", "findmnt", "lslocks", "date",
+      "sallyport",
+    ]
+    let words = hint.split(separator: " ").map(String.init)
+    #expect(tools.contains(words.first ?? ""), "\(hint)")
+    guard let name = words.firstIndex(of: "sallyport") else { return }
+    #expect(Command.verbs.contains(words[name + 1]), "\(hint)")
+    #expect(hint.contains("--store '/tmp/a store'"), "\(hint)")
+  }
+
+  @Test func `What to do next can be copied`() {
+    #expect(
+      Message(.enrolledAlready(authenticators: 2), at: Place(verb: "enroll", user: "alice")).written
+        == """
+        sallyport: alice is enrolled already (2 authenticators)
+        hint: sallyport status --user alice      shows it
+        hint: sallyport enroll --user alice --force      replaces everything
+
+        """)
+  }
+
+  @Test func `A name cannot play tricks on the terminal`() {
+    let place = Place(verb: "status", user: "a\u{1b}[2Jb", store: nil)
+    #expect(Message(.noSuchUser, at: place).text == "there is no user a%1B[2Jb")
+  }
+
+  @Test func `Exit statuses are those of sysexits`() {
+    #expect(Sysexit.allCases.map(\.rawValue) == [0, 1, 64, 65, 66, 67, 73, 74, 75, 77, 78])
+  }
+}
+
+@Suite struct `Arguments` {
+  private let bench = Bench()
+
+  @Test(arguments: [
+    ["frobnicate"], ["enroll"], ["verify"], ["unlock"], ["unenroll"], ["status", "--frob"],
+    ["enroll", "--user", "a", "--digits", "9"], ["enroll", "--user", "a", "--period", "14"],
+    ["enroll", "--user", "a", "--period", "301"], ["enroll", "--user", "a", "--type", "motp"],
+    ["enroll", "--user", "a", "--type", "hotp", "--period", "30"],
+    ["enroll", "--user", "a", "--algorithm", "md5"], ["enroll", "--user", "a", "--name", ""],
+    ["enroll", "--user", "a", "--issuer", "a\nb"],
+    ["enroll", "--user", "a", "--backup-codes", "33"],
+    ["enroll", "--user", "a", "--backup-codes", "-1"], ["enroll", "--user", "a", "--qr", "svg"],
+    ["enroll", "--user", "a", "--account", String(repeating: "x", count: 65)],
+  ]) func `Wrong ones are a usage error of two lines`(arguments: [String]) throws {
+    let terminal = FakeTerminal()
+    let context = Context(
+      terminal: terminal, effectiveUser: 0, sudoUser: nil, hostName: nil, now: { UnixTime(0) })
+    #expect(Command.run(arguments + ["--store", bench.folder], in: context) == 64)
+    let lines = terminal.aside.split(separator: "\n")
+    try #require(lines.count == 2, "\(terminal.aside)")
+    #expect(lines[0].hasPrefix("sallyport: "))
+    #expect(lines[0].dropFirst(11).first?.isUppercase == false)
+    #expect(lines[1].hasSuffix(" --help"))
+    #expect(terminal.answer == "")
+    #expect(try bench.content().isEmpty)
+  }
+
+  @Test func `Help and version are answers`() {
+    for arguments in [["--help"], ["enroll", "--help"], ["help", "verify"], ["--version"], []] {
+      let terminal = FakeTerminal()
+      let context = Context(
+        terminal: terminal, effectiveUser: 1000, sudoUser: nil, hostName: nil, now: { UnixTime(0) })
+      #expect(Command.run(arguments, in: context) == 0)
+      #expect(!terminal.answer.isEmpty, "\(arguments)")
+      #expect(terminal.aside == "")
+    }
+  }
+}

@@ -39,7 +39,7 @@ extension Response {
     guard let bare = withoutBlanksAndHyphens(typed) else { throw .outOfMemory }
     if bare.count == 0 { return .malformed(.empty) }
     if let value = number(bare) {
-      guard let digits = Digits(rawValue: UInt8(truncatingIfNeeded: bare.count)),
+      guard let digits = UInt8(exactly: bare.count).flatMap(Digits.init(rawValue:)),
         enrollment.authenticators.contains(where: { $0.parameters.digits == digits })
       else { return .malformed(.length) }
       return .code(value, digits)

@@ -1,0 +1,103 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import Testing
+
+/// The lines of a file in Tests/Vectors without its comments.
+func vectorLines(_ name: String) throws -> [String] {
+  let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().appendingPathComponent("Vectors/" + name)
+  return try String(contentsOf: file, encoding: .utf8)
+    .split(separator: "\n").map(String.init).filter { !$0.hasPrefix("#") }
+}
+
+func secret(_ bytes: some Collection<UInt8>) throws -> Secret { try #require(Secret(bytes)) }
+func secret(_ text: String) throws -> Secret { try secret(Array(text.utf8)) }
+func bytes(_ secret: Secret) -> [UInt8] { (0..<secret.count).map { secret[$0] } }
+func text(_ secret: Secret) -> String { String(decoding: bytes(secret), as: UTF8.self) }
+func label(_ text: String) throws -> Label { try #require(Label(Array(text.utf8))) }
+
+/// The secret of the RFCs' examples, as long as the output of the hash.
+func example(_ algorithm: HashAlgorithm = .sha1) throws -> Secret {
+  try secret((0..<algorithm.secretLength).map { UInt8(ascii: "0") + UInt8(($0 + 1) % 10) })
+}
+
+func parameters(
+  _ type: AuthenticatorType = .totp(period: 30), _ algorithm: HashAlgorithm = .sha1,
+  _ digits: Digits = .six
+) throws -> CodeParameters {
+  try #require(CodeParameters(type: type, algorithm: algorithm, digits: digits))
+}
+
+func authenticator(
+  _ id: UInt64 = 1, _ name: String = "phone", _ parameters: CodeParameters = .standard,
+  secret: Secret? = nil, last: UInt64? = nil
+) throws -> Authenticator {
+  Authenticator(
+    id: id, name: try label(name), parameters: parameters,
+    secret: try secret ?? example(parameters.algorithm), initialLastAccepted: last,
+    created: UnixTime(1_700_000_000))
+}
+
+func enrollment(_ authenticators: [Authenticator], backupCodes: BackupCodeSet? = nil) throws
+  -> Enrollment
+{
+  Enrollment(
+    id: 0xe0e0, user: try #require(UserName(Array("alice".utf8))), uid: 1000,
+    created: UnixTime(1_700_000_000), authenticators: authenticators, backupCodes: backupCodes)
+}
+
+/// A set of backup codes from the codes as they are kept: upper case, no hyphens.
+func backupCodes(_ codes: [String], id: UInt64 = 0xb0b0) throws -> BackupCodeSet {
+  let salt = [UInt8](0..<16)
+  return BackupCodeSet(
+    id: id, salt: salt,
+    digests: try codes.map { try hmacSHA256(key: salt, message: secret($0)) })
+}
+
+extension Decision {
+  var state: LoginState {
+    switch self {
+    case .accept(_, let state), .refuse(_, let state): state
+    }
+  }
+  var refusal: Refusal? {
+    switch self {
+    case .accept: nil
+    case .refuse(let refusal, _): refusal
+    }
+  }
+  var proof: Proof? {
+    switch self {
+    case .accept(let proof, _): proof
+    case .refuse: nil
+    }
+  }
+}
+
+/// SplitMix64: the same numbers in every run.
+struct Seeded: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(_ seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+  }
+
+  mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
+  mutating func byte() -> UInt8 { UInt8.random(in: 0...255, using: &self) }
+  mutating func flip() -> Bool { Bool.random(using: &self) }
+  mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in byte() } }
+  mutating func pick<T>(_ values: [T]) -> T { values[number(0...values.count - 1)] }
+  /// Never 0.
+  mutating func id() -> UInt64 { UInt64.random(in: 1...UInt64.max, using: &self) }
+  /// Small, huge and edge values alike.
+  mutating func number64() -> UInt64 {
+    pick([0, 1, UInt64(number(0...1_000_000)), next(), UInt64.max - 1, UInt64.max])
+  }
+}

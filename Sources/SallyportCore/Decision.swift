@@ -23,7 +23,8 @@ package enum Refusal: Equatable, Sendable {
   /// The budget for wrong codes from this kind of origin is used up; the response was not judged.
   case throttled
   /// A code for now, but the last accepted one is of a time to come: the clock ran ahead once.
-  /// Codes are refused until then; backup codes and `sallyport resync` work.
+  /// Codes of an authenticator whose clock is right are refused until then; backup codes and
+  /// `sallyport resync` work.
   case clock(until: UnixTime)
 }
 

@@ -87,11 +87,12 @@ private struct StepClock {
     return Int32(truncatingIfNeeded: Int64(bitPattern: accepted &- step))
   }
 
-  /// Where even the latest accepted step is not above `last`: the moment from which one is.
+  /// Where `last` lies beyond every accepted step, which no clock that only goes forward brings
+  /// about: the moment from which the code of then is accepted again.
   func end(ofWaitingFor last: UInt64?) -> UnixTime? {
-    guard let last, last >= step + adjacent else { return nil }
-    let (seconds, overflow) = (last - adjacent).addingReportingOverflow(1)
-    let (time, tooLate) = seconds.multipliedReportingOverflow(by: UInt64(period))
+    guard let last, last > step + adjacent else { return nil }
+    let (next, overflow) = last.addingReportingOverflow(1)
+    let (time, tooLate) = next.multipliedReportingOverflow(by: UInt64(period))
     return UnixTime(overflow || tooLate || time > Int64.max ? Int64.max : Int64(time))
   }
 }

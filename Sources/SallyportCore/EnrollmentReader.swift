@@ -25,7 +25,7 @@ private struct EnrollmentReader {
   private var authenticators: [Authenticator] = []
   private var backupCodes: BackupCodeSet?
 
-  private enum Section { case head, authenticator, backupCodes }
+  private enum Section { case head, authenticator, backupCodes, end }
 
   private struct Field {
     let key: [UInt8]
@@ -38,11 +38,14 @@ private struct EnrollmentReader {
   // MARK: lines
 
   mutating func open(_ name: [UInt8], _ line: Int) throws(SettingsError) {
+    guard section != .end else { throw SettingsError(line: line, .unknownSection) }
     try close()
     if same("authenticator", name) {
       section = .authenticator
     } else if same("backup_codes", name) {
       section = .backupCodes
+    } else if same("end", name) {
+      section = .end
     } else {
       throw SettingsError(line: line, .unknownSection)
     }
@@ -69,6 +72,7 @@ private struct EnrollmentReader {
         || same("digits", key) || same("period", key) || same("last_accepted", key)
         || same("secret", key) || same("created", key)
     case .backupCodes: same("id", key) || same("salt", key) || same("code", key)
+    case .end: false
     }
   }
 
@@ -80,6 +84,7 @@ private struct EnrollmentReader {
       head = fields
     case .authenticator: try closeAuthenticator()
     case .backupCodes: try closeBackupCodes()
+    case .end: break
     }
     fields = []
   }
@@ -116,8 +121,10 @@ private struct EnrollmentReader {
     backupCodes = BackupCodeSet(id: try identifier(), salt: salt, digests: digests)
   }
 
+  /// Without its `[end]` a text has lost its tail: it could be a whole enrollment with fewer
+  /// authenticators or backup codes, whose state would then be forgotten.
   mutating func finish() throws(SettingsError) -> Enrollment {
-    try close()
+    guard section == .end else { throw SettingsError(line: sectionLine, .missing("[end]")) }
     guard !authenticators.isEmpty else { throw SettingsError(line: 1, .missing("authenticator")) }
     (fields, sectionLine) = (head, 1)
     let name = try field("user")

@@ -12,6 +12,7 @@ extension Enrollment {
     text.add("created", decimalText(UInt64(max(created.seconds, 0))))
     for authenticator in authenticators { authenticator.write(to: &text) }
     if let backupCodes { backupCodes.write(to: &text) }
+    text.add("\n[end]\n")
     return text.finish()
   }
 }

@@ -118,7 +118,7 @@ private let damages: [Damage] = [
     .unsafe(path: enrollment, .tooLong)),
   content(
     enrollment, "nothing", [],
-    .malformed(path: enrollment, SettingsError(line: 1, .missing("version")))),
+    .malformed(path: enrollment, SettingsError(line: 1, .missing("[end]")))),
   content(
     enrollment, "NUL bytes", [0, 0, 0],
     .malformed(path: enrollment, SettingsError(line: 1, .notASetting))),

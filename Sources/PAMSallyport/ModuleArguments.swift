@@ -56,10 +56,15 @@ package struct ModuleArguments: Sendable {
     if word.starts(with: "store=/".utf8) {
       let folder = String(decoding: word.dropFirst(6), as: UTF8.self)
       store = Store(root: folder, owner: .effectiveUser)
-    } else if word.starts(with: "prompt=".utf8), let text = Label(word.dropFirst(7)) {
-      prompt = text.bytes
+    } else if word.starts(with: "prompt=".utf8), isPrompt(word.dropFirst(7)) {
+      prompt = [UInt8](word.dropFirst(7))
     } else {
       unknown.append(word)
     }
+  }
+
+  /// As a label, but it may end with a space.
+  private func isPrompt(_ text: ArraySlice<UInt8>) -> Bool {
+    (1...Label.maximumLength).contains(text.count) && Label.isPresentable(text)
   }
 }

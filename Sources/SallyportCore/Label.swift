@@ -1,7 +1,7 @@
 /// A name that people give and read: of an authenticator, an issuer, an account or a service.
 ///
 /// 1 to 64 bytes of well-formed UTF-8 without control, format, bidirectional or line-separating
-/// characters, so that it can be shown on a terminal and in a log as it is. Compared as bytes:
+/// characters, and without a space at either end, so that it can be shown on a terminal and in a log as it is. Compared as bytes:
 /// `String` would take canonically equivalent spellings for equal.
 package struct Label: Equatable, Sendable {
   package static let maximumLength = 64
@@ -13,6 +13,7 @@ package struct Label: Equatable, Sendable {
     guard (1...Label.maximumLength).contains(bytes.count) else { return nil }
     guard Label.isPresentable(bytes) else { return nil }
     self.bytes = [UInt8](bytes)
+    if hasOuterSpace(self.bytes) { return nil }
   }
 
   /// The name as text, for people.

@@ -11,6 +11,25 @@ package func printable(_ bytes: some Collection<UInt8>, limit: Int = 64) -> Stri
   return String(decoding: text, as: UTF8.self)
 }
 
+/// `bytes` as one field of a log line: as `printable`, and a space, `%`, `"` and `=` as %XX
+/// too, so that a name cannot look like a further field (a log watcher would believe it).
+package func logField(_ bytes: some Collection<UInt8>, limit: Int = 64) -> String {
+  var text: [UInt8] = []
+  for byte in bytes.prefix(limit) {
+    switch byte {
+    case 0x20, UInt8(ascii: "%"), UInt8(ascii: "\""), UInt8(ascii: "="):
+      text += percentEncoded(byte)
+    case 0x21...0x7e: text.append(byte)
+    case _: text += percentEncoded(byte)
+    }
+  }
+  if bytes.count > limit { text += [0x2e, 0x2e, 0x2e] }
+  return String(decoding: text, as: UTF8.self)
+}
+
+/// Whether a text begins or ends with a space: a settings file would not keep it.
+func hasOuterSpace(_ text: [UInt8]) -> Bool { text.first == 0x20 || text.last == 0x20 }
+
 private func hexadecimalDigit(_ value: UInt8, ten: UInt8) -> UInt8 {
   let digit = value & 15
   return digit < 10 ? UInt8(ascii: "0") + digit : ten + (digit - 10)

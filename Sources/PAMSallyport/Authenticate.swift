@@ -142,7 +142,7 @@ private struct Login<Application: Host, Keeper: LoginStore> {
   }
 
   private func debug(_ text: String, _ prepared: Prepared) {
-    if arguments.debug { host.log(.debug, text + "user=" + printable(prepared.name)) }
+    if arguments.debug { host.log(.debug, text + "user=" + logField(prepared.name)) }
   }
 }
 

@@ -20,7 +20,7 @@ package enum LogLine {
   package static func outcome(
     _ outcome: Outcome, user: [UInt8], from host: [UInt8]?, _ origin: Origin
   ) -> String {
-    let who = " user=" + printable(user)
+    let who = " user=" + logField(user)
     let whence = " origin=" + text(of: origin, host)
     switch outcome {
     case .accepted(.authenticator(let name, let drift)):
@@ -35,9 +35,9 @@ package enum LogLine {
 
   private static func text(of origin: Origin, _ host: [UInt8]?) -> String {
     switch origin {
-    case .address: printable(host ?? [])
+    case .address: logField(host ?? [])
     case .local(let own): own ? "local" : "local(another user)"
-    case .unknown: host.map { "unknown(" + printable($0) + ")" } ?? "unknown"
+    case .unknown: host.map { "unknown(" + logField($0) + ")" } ?? "unknown"
     }
   }
 

@@ -164,12 +164,13 @@ private let wrong = "050472"
   }
 
   @Test func whatUsersControlIsEscapedInTheLog() {
-    host.userName = .success(Array("eve\nAccepted password for root".utf8))
-    host.remote = "a\nb"
+    host.userName = .success(Array("eve\nAccepted password for root origin=::1".utf8))
+    host.remote = "a\nb) origin=::1"
     host.expect(answer: wrong)
     #expect(answer() == .refused)
     #expect(
-      host.log.last?.line == "refused: reason=unknown-user user=eve%0AAccepted password for root "
-        + "origin=unknown(a%0Ab)")
+      host.log.last?.line == "refused: reason=unknown-user "
+        + "user=eve%0AAccepted%20password%20for%20root%20origin%3D::1 "
+        + "origin=unknown(a%0Ab)%20origin%3D::1)")
   }
 }

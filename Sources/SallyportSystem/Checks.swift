@@ -76,11 +76,12 @@ struct Checks: Sendable {
   }
 
   private func flaw(ofOwner found: UInt32) -> StoreTrouble.Flaw? {
+    if found == 0 { return nil }
     switch owner {
-    case .root: return found == 0 ? nil : .owner(found, wanted: 0)
+    case .root: return .owner(found, wanted: 0)
     case .effectiveUser:
       let wanted = sys_effective_user()
-      return found == 0 || found == wanted ? nil : .owner(found, wanted: wanted)
+      return found == wanted ? nil : .owner(found, wanted: wanted)
     }
   }
 }

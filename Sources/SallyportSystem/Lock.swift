@@ -15,10 +15,11 @@ struct Patience: Sendable {
   /// the host. The pauses differ between processes, so that a crowd does not march in step.
   func poll(_ attempt: () -> Int32) -> Int32 {
     var result = attempt()
+    if !Patience.mayPass(result) { return result }
     let start = sys_monotonic()
     var pause = Patience.pauses.lowerBound
     var variation = UInt32(bitPattern: sys_process()) &+ UInt32(truncatingIfNeeded: start)
-    while result == -sys_EAGAIN || result == -sys_EINTR, sys_monotonic() &- start < nanoseconds {
+    while Patience.mayPass(result), sys_monotonic() &- start < nanoseconds {
       variation = variation &* 1_664_525 &+ 1_013_904_223
       sys_sleep(pause / 2 + (variation >> 8) % (pause / 2))
       pause = min(pause + pause / 2, Patience.pauses.upperBound)
@@ -27,12 +28,16 @@ struct Patience: Sendable {
     return result
   }
 
+  private static func mayPass(_ result: Int32) -> Bool {
+    result == -sys_EAGAIN || result == -sys_EINTR
+  }
+
   /// `poll`, with its failure told as trouble with `path`.
   func acquire(_ call: StaticString, _ path: Path, _ attempt: () -> Int32)
     throws(StoreTrouble)
   {
     let result = poll(attempt)
-    if result == -sys_EAGAIN || result == -sys_EINTR { throw .busy(path: path.text) }
+    if Patience.mayPass(result) { throw .busy(path: path.text) }
     try check(result, call, path)
   }
 }

@@ -55,7 +55,8 @@ extension Store {
     } catch {
       switch error {
       case .noStore: break
-      case .incomplete, .malformed, .state, .foreignState, .unsettled: try takeAway(decoy, on: store)
+      case .incomplete, .malformed, .state, .foreignState, .unsettled:
+        try takeAway(decoy, on: store)
       case .system, .unsafe, .otherUser, .otherUID, .busy, .exists, .crypto, .outOfMemory:
         throw error
       }

@@ -79,7 +79,8 @@ extension Store {
     } catch {
       throw .state(path: file.path.text, error)
     }
-    let own = Int(sys_process() & 1) * StateRecord.slotSize
-    try file.save(page, at: record.isDecoy ? own : current.record?.nextOffset ?? 0)
+    let next = current.record?.nextOffset ?? 0
+    let own = record.isDecoy ? Int(sys_process() & 1) * StateRecord.slotSize : next
+    try file.save(page, at: own)
   }
 }

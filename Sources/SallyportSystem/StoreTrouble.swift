@@ -93,7 +93,9 @@ extension StoreTrouble: Equatable {
     if case .otherUser(_, let found) = self, case .otherUser(_, let found2) = other {
       return found == found2
     }
-    if case .otherUID(_, let uid, let found) = self, case .otherUID(_, let uid2, let found2) = other {
+    if case .otherUID(_, let uid, let found) = self,
+      case .otherUID(_, let uid2, let found2) = other
+    {
       return uid == uid2 && found == found2
     }
     if case .crypto(let error) = self, case .crypto(let error2) = other { return error == error2 }

@@ -36,7 +36,9 @@ struct StoredFile: ~Copyable {
   func secret() throws(StoreTrouble) -> Secret? {
     guard let secret = Secret(count: Int(facts.size)) else { throw .outOfMemory }
     // SAFETY: the buffer lives for the call.
-    let done = unsafe secret.withMutableBytes { unsafe StoredFile.read(descriptor.number, $0, at: 0) }
+    let done = unsafe secret.withMutableBytes { buffer in
+      unsafe StoredFile.read(descriptor.number, buffer)
+    }
     guard try check(Int64(done), "read", path) == secret.count else { return nil }
     return try isAtEnd(facts.size) ? secret : nil
   }
@@ -47,7 +49,7 @@ struct StoredFile: ~Copyable {
     var result = 0
     // SAFETY: as many bytes are initialized as were read.
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-      result = unsafe StoredFile.read(descriptor, UnsafeMutableRawBufferPointer(buffer), at: 0)
+      result = unsafe StoredFile.read(descriptor, UnsafeMutableRawBufferPointer(buffer))
       initialized = max(result, 0)
     }
     try check(Int64(result), "read", path)
@@ -63,14 +65,14 @@ struct StoredFile: ~Copyable {
 
   /// Reads until the buffer is full or the file ends: the number of bytes, or a negative errno.
   @unsafe private static func read(
-    _ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64
+    _ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer
   ) -> Int {
     guard let base = buffer.baseAddress else { return 0 }
     var count = 0
     while count < buffer.count {
       // SAFETY: count < buffer.count, and no more than what is left of it is read.
       let done = unsafe sys_read(
-        descriptor, base + count, buffer.count - count, offset + UInt64(count))
+        descriptor, base + count, buffer.count - count, UInt64(count))
       if done < 0 { return Int(done) }
       if done == 0 { break }
       count += Int(done)

@@ -66,7 +66,8 @@ func entries(of folder: Int32, _ path: Path) throws(StoreTrouble) -> [[UInt8]] {
   var buffer = [CChar](repeating: 0, count: 256)
   while try check(unsafe sys_names_next(reader, &buffer, buffer.count), "readdir", path) == 1 {
     let name = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-    if name != [0x2e], name != [0x2e, 0x2e] { names.append(name) }
+    let isItself = name.count <= 2 && name.allSatisfy { $0 == UInt8(ascii: ".") }
+    if !isItself { names.append(name) }
   }
   return names
 }

@@ -30,7 +30,9 @@ struct UserFolder: ~Copyable {
       if error.code == sys_ENOENT { return nil }
       throw folderTrouble(error, place.name, in: shelf.number, place.path)
     }
-    if let flaw = checks.flaw(ofUserFolder: descriptor.facts) { throw .unsafe(path: place.path.text, flaw) }
+    if let flaw = checks.flaw(ofUserFolder: descriptor.facts) {
+      throw .unsafe(path: place.path.text, flaw)
+    }
     return UserFolder(descriptor: descriptor, place: place)
   }
 

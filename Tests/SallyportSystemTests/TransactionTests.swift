@@ -42,7 +42,8 @@ import Testing
       }
     }
     #expect(try contents(scratch.file("alice", "state")) == before)
-    #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41, "the lock is free again")
+    // The lock is free again.
+    #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
   }
 
   @Test("A torn slot is the older one", arguments: [UInt64(0), 4096], [1, 60, 4000])

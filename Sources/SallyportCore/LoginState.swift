@@ -36,10 +36,12 @@ package struct LoginState: Equatable, Sendable {
   /// rename; the enrollment is written first.
   package mutating func reconcile(with enrollment: Enrollment) {
     let stored = authenticators
-    authenticators = enrollment.authenticators.map { authenticator in
-      stored.first { $0.id == authenticator.id }
-        ?? AuthenticatorState(
-          id: authenticator.id, lastAccepted: authenticator.initialLastAccepted)
+    authenticators = []
+    for authenticator in enrollment.authenticators {
+      var state = AuthenticatorState(
+        id: authenticator.id, lastAccepted: authenticator.initialLastAccepted)
+      for known in stored where known.id == authenticator.id { state = known }
+      authenticators.append(state)
     }
     if let set = enrollment.backupCodes {
       if backupCodes?.setID != set.id { backupCodes = BackupCodeState(setID: set.id, used: 0) }
@@ -73,6 +75,13 @@ package struct AuthenticatorState: Equatable, Sendable {
     self.lastAccepted = lastAccepted
     self.drift = drift
     self.lastUse = lastUse
+  }
+
+  /// Notes an accepted code: none at or below `position` is accepted again.
+  mutating func accept(_ position: UInt64, drift: Int32, _ use: Use) {
+    lastAccepted = position
+    self.drift = drift
+    lastUse = use
   }
 }
 

@@ -3,12 +3,18 @@
 /// `bytes` for a log or a terminal: what is outside 0x20–0x7e as %XX, and `…` as three dots after
 /// `limit` bytes of input.
 package func printable(_ bytes: some Collection<UInt8>, limit: Int = 64) -> String {
+  String(decoding: escaped([UInt8](bytes), limit: limit), as: UTF8.self)
+}
+
+/// As `printable`, as bytes.
+package func escaped(_ bytes: [UInt8], limit: Int = 64) -> [UInt8] {
   var text: [UInt8] = []
-  for byte in bytes.prefix(limit) {
+  for index in 0..<min(bytes.count, limit) {
+    let byte = bytes[index]
     if (0x20...0x7e).contains(byte) { text.append(byte) } else { text += percentEncoded(byte) }
   }
   if bytes.count > limit { text += [0x2e, 0x2e, 0x2e] }
-  return String(decoding: text, as: UTF8.self)
+  return text
 }
 
 /// `bytes` as one field of a log line: as `printable`, and a space, `%`, `"` and `=` as %XX
@@ -86,7 +92,7 @@ private func hexadecimalValue(_ character: UInt8) -> UInt8? {
 }
 
 /// A whole decimal number without sign, blanks or overflow; nil for anything else.
-package func decimal(_ text: some Collection<UInt8>) -> UInt64? {
+package func decimal(_ text: [UInt8]) -> UInt64? {
   guard !text.isEmpty else { return nil }
   var value: UInt64 = 0
   for character in text {

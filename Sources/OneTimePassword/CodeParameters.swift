@@ -107,13 +107,3 @@ package func timeStep(at seconds: Int64, period: UInt32) -> UInt64 {
 func lowercased(_ byte: UInt8) -> UInt8 {
   byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
 }
-
-/// Whether a text has those bytes.
-@inline(never) package func same(_ text: StaticString, _ bytes: [UInt8]) -> Bool {
-  guard bytes.count == text.utf8CodeUnitCount else { return false }
-  for index in 0..<bytes.count {
-    // SAFETY: the index is below the length of the text.
-    if unsafe bytes[index] != text.utf8Start[index] { return false }
-  }
-  return true
-}

@@ -114,6 +114,14 @@ package func constantTimeEquals(_ a: UInt32, _ b: UInt32) -> Bool {
 }
 
 /// Compares in a time that depends on the lengths alone; false when they differ.
+package func constantTimeEquals(_ a: Secret, _ b: Secret) -> Bool {
+  guard a.count == b.count else { return false }
+  var difference: UInt8 = 0
+  for index in 0..<a.count { difference |= a[index] ^ b[index] }
+  return difference == 0
+}
+
+/// Compares in a time that depends on the lengths alone; false when they differ.
 package func constantTimeEquals(_ a: [UInt8], _ b: [UInt8]) -> Bool {
   guard a.count == b.count else { return false }
   guard !a.isEmpty else { return true }

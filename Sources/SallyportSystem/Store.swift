@@ -25,8 +25,17 @@ package struct Store: Sendable {
     self.init(root: root, owner: owner, patience: .usual, exchanges: true)
   }
 
+  /// As above, with a path as the kernel takes it.
+  package init(root: [UInt8], owner: Owner) {
+    self.init(root: root, owner: owner, patience: .usual, exchanges: true)
+  }
+
   init(root: String, owner: Owner, patience: Patience, exchanges: Bool) {
-    self.root = Store.withoutTrailingSlashes([UInt8](root.utf8))
+    self.init(root: bytes(of: root), owner: owner, patience: patience, exchanges: exchanges)
+  }
+
+  private init(root: [UInt8], owner: Owner, patience: Patience, exchanges: Bool) {
+    self.root = Store.withoutTrailingSlashes(root)
     checks = Checks(owner)
     self.patience = patience
     self.exchanges = exchanges

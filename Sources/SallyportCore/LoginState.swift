@@ -86,7 +86,7 @@ package struct AuthenticatorState: Equatable, Sendable {
 }
 
 /// When, where and through which PAM service something was last accepted; for people only.
-package struct Use: Equatable, Sendable {
+package final class Use: Equatable, Sendable {
   package let time: UnixTime
   package let origin: Origin
   /// nil where the service's name is no `Label`.
@@ -96,6 +96,10 @@ package struct Use: Equatable, Sendable {
     self.time = time
     self.origin = origin
     self.service = service
+  }
+
+  package static func == (a: Use, b: Use) -> Bool {
+    a.time == b.time && a.origin == b.origin && a.service == b.service
   }
 }
 

@@ -22,11 +22,17 @@ package enum StateRecord {
   }
 
   /// The record that counts, and where the next one goes.
-  package struct Current: Sendable {
+  package final class Current: Sendable {
     package let state: LoginState
     package let sequence: UInt64
     /// Bytes from the start of the file.
     package let nextOffset: Int
+
+    init(state: LoginState, sequence: UInt64, nextOffset: Int) {
+      self.state = state
+      self.sequence = sequence
+      self.nextOffset = nextOffset
+    }
   }
 
   /// Picks the whole record with the greater sequence number.
@@ -39,10 +45,11 @@ package enum StateRecord {
     return first
   }
 
-  /// The slot to write over the one that does not count.
-  package static func next(_ state: LoginState, after current: Current)
+  /// The slot to write over the one that does not count; nil: none counts.
+  package static func next(_ state: LoginState, after current: Current?)
     throws(Problem) -> [UInt8]
   {
+    guard let current else { return try encode(state, sequence: 2) }
     guard current.sequence < UInt64.max else { throw .exhausted }
     return try encode(state, sequence: current.sequence + 1)
   }

@@ -73,7 +73,7 @@ package struct Store: Sendable {
 
 /// An enrollment with its login state as they were when they were read, and which files they
 /// were read from.
-package struct Record: Sendable {
+package final class Record: Sendable {
   package let enrollment: Enrollment
   package let state: LoginState
   /// The user's folder.
@@ -83,6 +83,16 @@ package struct Record: Sendable {
   let place: Place
   let folder: Identity
   let version: Version
+
+  init(
+    enrollment: Enrollment, state: LoginState, place: Place, folder: Identity, version: Version
+  ) {
+    self.enrollment = enrollment
+    self.state = state
+    self.place = place
+    self.folder = folder
+    self.version = version
+  }
 }
 
 /// What came of an attempt to change a record.

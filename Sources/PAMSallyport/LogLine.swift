@@ -1,4 +1,4 @@
-package import SallyportCore
+import SallyportCore
 
 /// One line of the log as it grows. Bytes, because the `String` operations that would put it
 /// together are a fifth of the module.

@@ -1,4 +1,5 @@
 internal import OneTimePassword
+internal import SallyportCore
 
 /// A path or a name in a folder, as the kernel takes it. No `String`: its way into C would bring
 /// some ten kilobytes into the module.
@@ -18,10 +19,17 @@ struct Path: Sendable, ExpressibleByStringLiteral {
   }
 
   /// Without the NUL.
-  var bytes: ArraySlice<UInt8> { cString.dropLast() }
+  var bytes: [UInt8] {
+    var bytes = cString
+    bytes.removeLast()
+    return bytes
+  }
 
-  /// For people.
-  @inline(never) var text: String { String(decoding: bytes, as: UTF8.self) }
+  /// For people; what is no UTF-8 is escaped. (`String` itself would mend it, with nine kilobytes.)
+  @inline(never) var text: String {
+    String(validating: bytes, as: UTF8.self)
+      ?? String(validating: escaped(bytes, limit: bytes.count), as: UTF8.self) ?? ""
+  }
 
   /// The path of `name` in this folder.
   @inline(never) static func / (folder: Path, name: Path) -> Path {
@@ -31,8 +39,6 @@ struct Path: Sendable, ExpressibleByStringLiteral {
     path.cString += name.cString
     return path
   }
-
-  private init(_ bytes: ArraySlice<UInt8>) { self.init([UInt8](bytes)) }
 
   @inline(never) func trouble(_ call: StaticString, _ errno: Int32) -> StoreTrouble {
     .system(call, path: text, errno: errno)

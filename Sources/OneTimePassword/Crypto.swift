@@ -36,7 +36,7 @@ package func prepareCrypto() throws(CryptoError) {
   /// of this host starts anew with the key kept, on which every code after the first depends.
   private static func passesSelfTest(_ hmac: OpaquePointer?) -> Bool {
     guard let key = Secret([UInt8](repeating: 0x0b, count: 20)),
-      let message = Secret("Hi There")
+      let message = Secret(bytes(of: "Hi There"))
     else { return false }
     let answer = knownAnswer
     do throws(CryptoError) {

@@ -30,22 +30,10 @@ import CLibcrypto
   }
 
   /// A copy of what the buffer holds; nil if memory is short.
-  package convenience init?(_ bytes: UnsafeRawBufferPointer) {
+  package convenience init?(copying bytes: UnsafeRawBufferPointer) {
     self.init(count: bytes.count)
     // SAFETY: both have bytes.count bytes, and this one is fresh: they do not overlap.
     unsafe UnsafeMutableRawBufferPointer(start: base, count: count).copyMemory(from: bytes)
-  }
-
-  /// A copy of `bytes`; nil if memory is short.
-  package convenience init?(_ bytes: [UInt8]) {
-    self.init(count: bytes.count)
-    for index in 0..<bytes.count { set(index, to: bytes[index]) }
-  }
-
-  /// The bytes of `text`; nil if memory is short.
-  package convenience init?(_ text: StaticString) {
-    // SAFETY: the pointer and the count are those of one static string.
-    unsafe self.init(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
   deinit {

@@ -76,7 +76,7 @@ import SallyportCore
   }
 
   @unsafe private func secret(_ text: UnsafePointer<CChar>) -> Secret? {
-    unsafe Secret(UnsafeRawBufferPointer(start: text, count: strlen(text)))
+    unsafe Secret(copying: UnsafeRawBufferPointer(start: text, count: strlen(text)))
   }
 }
 

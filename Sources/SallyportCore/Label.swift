@@ -10,15 +10,14 @@ package struct Label: Equatable, Sendable {
   package let bytes: [UInt8]
 
   /// nil where the bytes break one of the rules above.
-  package init?(_ bytes: [UInt8]) {
+  package init?(_ bytes: some Collection<UInt8>) { self.init(checking: [UInt8](bytes)) }
+
+  private init?(checking bytes: [UInt8]) {
     guard (1...Label.maximumLength).contains(bytes.count) else { return nil }
     guard Label.isPresentable(bytes) else { return nil }
     if hasOuterSpace(bytes) { return nil }
     self.bytes = bytes
   }
-
-  /// nil where the bytes break one of the rules above.
-  package init?(_ bytes: some Collection<UInt8>) { self.init([UInt8](bytes)) }
 
   /// The name as text, for people.
   package var text: String { String(decoding: bytes, as: UTF8.self) }

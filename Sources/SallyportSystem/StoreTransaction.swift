@@ -48,7 +48,7 @@ struct LockedState: ~Copyable {
   let file: StoredFile
 
   /// nil where there is none, or no more.
-  init?(in folder: borrowing UserFolder, _ store: Store) throws(StoreTrouble) {
+  @inline(never) init?(in folder: borrowing UserFolder, _ store: Store) throws(StoreTrouble) {
     let updating = sys_for_updating
     guard let file = try StoredFile.open(StoredFile.state, updating, in: folder, store.checks)
     else { return nil }
@@ -60,7 +60,7 @@ struct LockedState: ~Copyable {
     self.file = file
   }
 
-  deinit {
+  @inline(never) deinit {
     if !file.place.isDecoy { sys_unlock(file.descriptor.number) }
   }
 }

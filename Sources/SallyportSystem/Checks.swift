@@ -33,7 +33,7 @@ struct Checks: Sendable {
     }
   }
 
-  private func ancestor(_ folder: Path, of path: Path) throws(StoreTrouble) {
+  @inline(never) private func ancestor(_ folder: Path, of path: Path) throws(StoreTrouble) {
     let found: sys_facts
     do throws(Errno) {
       found = try facts(at: folder)
@@ -71,7 +71,7 @@ struct Checks: Sendable {
     return file.size > Checks.longestFile ? .tooLong : nil
   }
 
-  private func flaw(ofFolder folder: sys_facts, forbidden: UInt32) -> StoreTrouble.Flaw? {
+  @inline(never) private func flaw(ofFolder folder: sys_facts, forbidden: UInt32) -> StoreTrouble.Flaw? {
     if folder.kind == sys_link { return .symbolicLink }
     if folder.kind != sys_folder { return .notAFolder }
     if let flaw = flaw(ofOwner: folder.owner) { return flaw }

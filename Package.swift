@@ -23,7 +23,7 @@ let moduleLink: [LinkerSetting] = [
       "-use-ld=lld", "-Xlinker", "--version-script=pam/pam_sallyport.map",
       "-Xlinker", "-soname=pam_sallyport.so", "-Xlinker", "-znodelete", "-Xlinker", "-zdefs",
       "-Xlinker", "-zrelro", "-Xlinker", "-znow", "-Xlinker", "--as-needed",
-      "-Xlinker", "--gc-sections", "-Xlinker", "--no-undefined-version",
+      "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all", "-Xlinker", "--no-undefined-version",
     ], .when(traits: ["Module"])),
   .linkedLibrary("swiftUnicodeDataTables", .when(traits: ["Module"])),
 ]

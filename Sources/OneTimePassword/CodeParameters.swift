@@ -15,13 +15,21 @@ package enum HashAlgorithm: UInt8, Sendable, CaseIterable {
 
   /// Reads a name in any case, with or without its hyphen ("sha256", "SHA-256").
   package init?(name: some Collection<UInt8>) {
-    var letters = name.map(lowercased)
-    if letters.count > 3, letters[3] == UInt8(ascii: "-") { letters.remove(at: 3) }
-    for algorithm in HashAlgorithm.allCases where algorithm.name.utf8.map(lowercased) == letters {
-      self = algorithm
-      return
+    let letters = name.map(lowercased)
+    self.init(lowercase: letters)
+  }
+
+  /// As above, for names in lower case.
+  private init?(lowercase name: [UInt8]) {
+    if same("sha1", name) || same("sha-1", name) {
+      self = .sha1
+    } else if same("sha256", name) || same("sha-256", name) {
+      self = .sha256
+    } else if same("sha512", name) || same("sha-512", name) {
+      self = .sha512
+    } else {
+      return nil
     }
-    return nil
   }
 
   /// Bytes of a fresh secret, and of the code before truncation: the output of the hash

@@ -36,7 +36,7 @@ package func prepareCrypto() throws(CryptoError) {
   /// of this host starts anew with the key kept, on which every code after the first depends.
   private static func passesSelfTest(_ hmac: OpaquePointer?) -> Bool {
     guard let key = Secret([UInt8](repeating: 0x0b, count: 20)),
-      let message = Secret("Hi There".utf8)
+      let message = Secret(bytes(of: "Hi There"))
     else { return false }
     let answer = knownAnswer
     do throws(CryptoError) {
@@ -100,7 +100,7 @@ package func hmacSHA256(key: [UInt8], message: Secret) throws(CryptoError) -> [U
   // SAFETY: the buffer lives for the call.
   let done = unsafe message.withBytes { unsafe context.authenticate($0) }
   guard done else { throw .failed }
-  return (0..<context.code.count).map { context.code[$0] }
+  return context.code.bytes(in: 0..<context.code.count)
 }
 
 /// Compares in a time that does not depend on the values.
@@ -111,6 +111,14 @@ package func constantTimeEquals(_ a: UInt32, _ b: UInt32) -> Bool {
       unsafe CRYPTO_memcmp(a.baseAddress, b.baseAddress, 4) == 0
     }
   }
+}
+
+/// Compares in a time that depends on the lengths alone; false when they differ.
+package func constantTimeEquals(_ a: Secret, _ b: Secret) -> Bool {
+  guard a.count == b.count else { return false }
+  var difference: UInt8 = 0
+  for index in 0..<a.count { difference |= a[index] ^ b[index] }
+  return difference == 0
 }
 
 /// Compares in a time that depends on the lengths alone; false when they differ.

@@ -29,6 +29,13 @@ import CLibcrypto
     }
   }
 
+  /// A copy of what the buffer holds; nil if memory is short.
+  package convenience init?(copying bytes: UnsafeRawBufferPointer) {
+    self.init(count: bytes.count)
+    // SAFETY: both have bytes.count bytes, and this one is fresh: they do not overlap.
+    unsafe UnsafeMutableRawBufferPointer(start: base, count: count).copyMemory(from: bytes)
+  }
+
   deinit {
     // SAFETY: `base` came from otp_allocate(count) and nobody else can hold it any more.
     unsafe otp_release(base, count)
@@ -56,6 +63,23 @@ import CLibcrypto
     withExtendedLifetime(self) {
       unsafe body(UnsafeMutableRawBufferPointer(start: base, count: count))
     }
+  }
+
+  /// The bytes in `range`, for what is no secret; zeros for those that are not inside.
+  @inline(never) package func bytes(in range: Range<Int>) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: range.count)
+    for offset in 0..<bytes.count { bytes[offset] = self[range.lowerBound &+ offset] }
+    return bytes
+  }
+
+  /// Whether the bytes in `range` are those of `text`, for what is no secret.
+  @inline(never) package func holds(_ text: StaticString, in range: Range<Int>) -> Bool {
+    guard range.count == text.utf8CodeUnitCount else { return false }
+    for offset in 0..<range.count {
+      // SAFETY: the offset is below the length of the text.
+      if unsafe self[range.lowerBound &+ offset] != text.utf8Start[offset] { return false }
+    }
+    return true
   }
 
   /// A copy of the bytes in `range`; nil if the range is not inside, or memory is short.

@@ -18,25 +18,27 @@ internal import SallyportCore
 package func answerSetCredentials() -> Int32 { ReturnCode.success.code }
 
 /// A phase in which the module has nothing to say.
-@unsafe package func answerNothing(
-  _ phase: String, _ handle: OpaquePointer?, _ count: Int32,
+@inline(never) @unsafe package func answerNothing(
+  _ phase: StaticString, _ handle: OpaquePointer?, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
   guard let handle = unsafe handle else { return PAM_SYSTEM_ERR }
   if unsafe ModuleArguments(copied(count, words)).debug {
     // SAFETY: as above.
-    unsafe PAMHandle(handle).log(.debug, "nothing to do in the " + phase + " phase")
+    unsafe PAMHandle(handle).log(.debug, .nothingToDo(in: phase))
   }
   return ReturnCode.ignore.code
 }
 
-@unsafe private func copied(
+@inline(never) @unsafe private func copied(
   _ count: Int32, _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> [[UInt8]] {
   guard let words = unsafe words, count > 0 else { return [] }
-  // SAFETY: libpam passes `count` strings.
-  return (0..<Int(count)).map { index in
-    guard let word = unsafe words[index] else { return [] }
-    return unsafe [UInt8](UnsafeRawBufferPointer(start: word, count: strlen(word)))
+  var copies: [[UInt8]] = []
+  for index in 0..<Int(count) {
+    // SAFETY: libpam passes `count` strings.
+    guard let word = unsafe words[index] else { continue }
+    copies.append(unsafe [UInt8](UnsafeRawBufferPointer(start: word, count: strlen(word))))
   }
+  return copies
 }

@@ -10,12 +10,12 @@ package func authenticate(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore
 ) -> ReturnCode {
   if !arguments.noDelay { host.delayFailure(2_000_000) }
-  for word in arguments.unknown { host.log(.error, LogLine.unknownWord(word)) }
+  for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
   do throws(HostFailure) {
     let user = try host.user()
     return try Login(host: host, arguments: arguments, verifier: Verifier(store: store)).run(user)
   } catch {
-    host.log(.error, LogLine.hostFailed(error))
+    host.log(.error, .hostFailed(error))
     return ReturnCode(error)
   }
 }
@@ -36,7 +36,7 @@ private struct Login<Application: Host, Keeper: LoginStore> {
     let policy = arguments.policy
     switch (prepared.standing, policy.enrollment) {
     case (.notEnrolled, .voluntary), (.unknownUser, .voluntary):
-      debug("not asked: no enrollment, and none is required: ", prepared)
+      if arguments.debug { host.log(.debug, .notAsked(prepared.name)) }
       return .ignore
     case (.enrolled, .voluntary), (.enrolled, .refuse), (.notEnrolled, .refuse),
       (.unknownUser, .refuse):
@@ -95,17 +95,18 @@ private struct Login<Application: Host, Keeper: LoginStore> {
   }
 
   private var prompt: [UInt8] {
-    let usual = arguments.forwardPass ? "Password & verification code: " : "Verification code: "
-    return arguments.prompt ?? [UInt8](usual.utf8)
+    let usual: StaticString =
+      arguments.forwardPass ? "Password & verification code: " : "Verification code: "
+    return arguments.prompt ?? bytes(of: usual)
   }
 
   /// sshd's method `password` answers every prompt with the password; in the other methods it
   /// tells the module what has been authenticated already.
   private func isPasswordOnceMore(_ typed: Secret) -> Bool {
-    guard host.service().elementsEqual("sshd".utf8), !host.hasSSHAuthenticationInfo(),
-      let password = host.password(), password.count == typed.count
+    guard same("sshd", host.service()), !host.hasSSHAuthenticationInfo(),
+      let password = host.password()
     else { return false }
-    return (0..<typed.count).reduce(UInt8(0)) { $0 | (typed[$1] ^ password[$1]) } == 0
+    return constantTimeEquals(typed, password)
   }
 
   // MARK: the verdict
@@ -137,12 +138,8 @@ private struct Login<Application: Host, Keeper: LoginStore> {
   }
 
   private func report(_ trouble: StoreTrouble) -> ReturnCode {
-    host.log(.alert, LogLine.trouble(trouble))
+    host.log(.alert, .trouble(trouble))
     return .unavailable
-  }
-
-  private func debug(_ text: String, _ prepared: Prepared) {
-    if arguments.debug { host.log(.debug, text + "user=" + logField(prepared.name)) }
   }
 }
 

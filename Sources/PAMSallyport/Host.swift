@@ -19,7 +19,7 @@ package protocol Host: AnyObject {
   func ask(_ prompt: [UInt8], echo: Bool) throws(HostFailure) -> Secret
   /// Asks libpam to wait before a failure is told; microseconds.
   func delayFailure(_ microseconds: UInt32)
-  func log(_ level: LogLevel, _ line: String)
+  func log(_ level: LogLevel, _ line: LogLine)
 }
 
 /// A call of the application or of libpam that failed.

@@ -1,86 +1,163 @@
-internal import CLinuxPAM
-package import SallyportCore
-import SallyportSystem
+import SallyportCore
 
-/// The sentences of the log, one line each. Never a code, a secret or a backup code; what users
-/// control is escaped and cut.
-package enum LogLine {
-  package static func unknownWord(_ word: [UInt8]) -> String {
-    "unknown argument \"" + printable(word) + "\": the strict policy holds (one adjacent interval, "
-      + "the unenrolled refused)"
+/// One line of the log as it grows. Bytes, because the `String` operations that would put it
+/// together are a fifth of the module.
+package struct LogLine: Sendable {
+  /// UTF-8, without a line end.
+  package private(set) var bytes: [UInt8] = []
+
+  init(_ text: StaticString) { add(text) }
+
+  @inline(never) mutating func add(_ text: StaticString) {
+    // SAFETY: the pointer and the count are those of one static string.
+    for index in 0..<text.utf8CodeUnitCount { bytes.append(unsafe text.utf8Start[index]) }
   }
 
-  package static func hostFailed(_ failure: HostFailure) -> String {
+  /// A text that is fit for a log as it is.
+  @inline(never) mutating func add(_ text: [UInt8]) { bytes += text }
+
+  /// A value that users control: escaped and cut, and never like a further field.
+  mutating func add(field text: [UInt8]) { add(escaped(text, asField: true)) }
+
+  @inline(never) mutating func add(_ number: UInt64) {
+    if number > 9 { add(number / 10) }
+    bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10))
+  }
+
+  mutating func add(_ number: Int) {
+    if number < 0 { add("-") }
+    add(UInt64(number.magnitude))
+  }
+
+  mutating func add(_ text: StaticString, _ number: Int) {
+    add(text)
+    add(number)
+  }
+}
+
+// The sentences of the log, one line each. Never a code, a secret or a backup code.
+extension LogLine {
+  static func unknownWord(_ word: [UInt8]) -> LogLine {
+    var line = LogLine("unknown argument \"")
+    line.add(escaped(word))
+    line.add("\": the strict policy holds (one adjacent interval, the unenrolled refused)")
+    return line
+  }
+
+  static func hostFailed(_ failure: HostFailure) -> LogLine {
     switch failure {
-    case .conversation: "the application could not ask for a code (conversation failed)"
-    case .memory: "out of memory in libpam"
+    case .conversation: LogLine("the application could not ask for a code (conversation failed)")
+    case .memory: LogLine("out of memory in libpam")
     }
   }
 
-  package static func outcome(
+  static func notAsked(_ user: [UInt8]) -> LogLine {
+    var line = LogLine("not asked: no enrollment, and none is required:")
+    line.add(user: user)
+    return line
+  }
+
+  static func nothingToDo(in phase: StaticString) -> LogLine {
+    var line = LogLine("nothing to do in the ")
+    line.add(phase)
+    line.add(" phase")
+    return line
+  }
+
+  static func outcome(
     _ outcome: Outcome, user: [UInt8], from host: [UInt8]?, _ origin: Origin
-  ) -> String {
-    let who = " user=" + logField(user)
-    let whence = " origin=" + text(of: origin, host)
+  ) -> LogLine {
+    var line: LogLine
     switch outcome {
     case .accepted(.authenticator(let name, let drift)):
-      let clock = drift == 0 ? "" : " drift=\(drift)"
-      return "code accepted:" + who + " authenticator=\"" + name.text + "\"" + clock + whence
+      line = LogLine("code accepted:")
+      line.add(user: user)
+      line.add(" authenticator=\"")
+      line.add(name.bytes)
+      line.add("\"")
+      if drift != 0 { line.add(" drift=", Int(drift)) }
+      line.add(origin, host)
     case .accepted(.backupCode(let left)):
-      return "backup code accepted:" + who + " left=\(left)" + whence
+      line = LogLine("backup code accepted:")
+      line.add(user: user)
+      line.add(" left=", left)
+      line.add(origin, host)
     case .refused(let reason):
-      return "refused: reason=" + text(of: reason) + who + whence + detail(of: reason)
+      line = LogLine("refused: reason=")
+      line.add(reason.name)
+      line.add(user: user)
+      line.add(origin, host)
+      line.add(detailOf: reason)
     }
+    return line
   }
 
-  private static func text(of origin: Origin, _ host: [UInt8]?) -> String {
+  private mutating func add(user: [UInt8]) {
+    add(" user=")
+    add(field: user)
+  }
+
+  private mutating func add(_ origin: Origin, _ host: [UInt8]?) {
+    add(" origin=")
     switch origin {
-    case .address: logField(host ?? [])
-    case .local(let own): own ? "local" : "local(another user)"
-    case .unknown: host.map { "unknown(" + logField($0) + ")" } ?? "unknown"
+    case .address: add(field: host ?? [])
+    case .local(let own): add(own ? "local" : "local(another user)")
+    case .unknown:
+      add("unknown")
+      guard let host else { return }
+      add("(")
+      add(field: host)
+      add(")")
     }
   }
 
-  private static func text(of reason: Outcome.Reason) -> String {
-    switch reason {
+  private mutating func add(detailOf reason: Outcome.Reason) {
+    guard case .response(let refusal, let left) = reason else { return }
+    switch refusal {
+    case .malformed(let malformation):
+      add(": ")
+      add(malformation.text)
+    case .wrongCode, .throttled:
+      add(" budget=known:")
+      add(left.known)
+      add(",other:")
+      add(left.other)
+    case .replayed: break
+    case .clock(let end):
+      add(": the last accepted code is of a time ahead of the clock; codes are refused until unix ")
+      add("time ", Int(end.seconds))
+      add(", backup codes work")
+    }
+  }
+}
+
+extension Outcome.Reason {
+  fileprivate var name: StaticString {
+    switch self {
     case .notEnrolled: "not-enrolled"
     case .unknownUser: "unknown-user"
-    case .response(let refusal, _):
-      switch refusal {
-      case .malformed: "malformed"
-      case .wrongCode: "wrong-code"
-      case .replayed: "replayed"
-      case .throttled: "throttled"
-      case .clock: "clock"
-      }
+    case .response(.malformed, _): "malformed"
+    case .response(.wrongCode, _): "wrong-code"
+    case .response(.replayed, _): "replayed"
+    case .response(.throttled, _): "throttled"
+    case .response(.clock, _): "clock"
     }
   }
+}
 
-  private static func detail(of reason: Outcome.Reason) -> String {
-    switch reason {
-    case .notEnrolled, .unknownUser: ""
-    case .response(let refusal, let left):
-      switch refusal {
-      case .malformed(let malformation): text(of: malformation)
-      case .wrongCode, .throttled: " budget=known:\(left.known),other:\(left.other)"
-      case .replayed: ""
-      case .clock(let end):
-        ": the last accepted code is of a time ahead of the clock; codes are refused until unix "
-          + "time \(end.seconds), backup codes work"
-      }
-    }
-  }
-
-  private static func text(of malformation: Malformation) -> String {
-    switch malformation {
-    case .empty: ": empty"
-    case .tooLong: ": too long"
-    case .length: ": digits, but not as many as a code has"
-    case .characters: ": neither a code nor a backup code"
-    case .sshdDummy: ": sshd forbids this user to log in (PermitRootLogin, AllowUsers)"
+extension Malformation {
+  fileprivate var text: StaticString {
+    switch self {
+    case .empty: "empty"
+    case .tooLong: "too long"
+    case .length: "digits, but not as many as a code has"
+    case .characters: "neither a code nor a backup code"
+    case .sshdDummy: "sshd forbids this user to log in (PermitRootLogin, AllowUsers)"
     case .password:
-      ": the password once more; sshd's PasswordAuthentication answers every prompt with it, "
-        + "codes need KbdInteractiveAuthentication"
+      """
+      the password once more; sshd's PasswordAuthentication answers every prompt with it, codes \
+      need KbdInteractiveAuthentication
+      """
     }
   }
 }

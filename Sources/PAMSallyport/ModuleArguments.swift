@@ -1,3 +1,4 @@
+import OneTimePassword
 package import SallyportCore
 package import SallyportSystem
 
@@ -33,19 +34,19 @@ package struct ModuleArguments: Sendable {
   }
 
   private mutating func take(_ word: [UInt8]) {
-    if word.elementsEqual("nullok".utf8) {
+    if same("nullok", word) {
       nullOK = true
-    } else if word.elementsEqual("use_first_pass".utf8) {
+    } else if same("use_first_pass", word) {
       firstPass = .use
-    } else if word.elementsEqual("try_first_pass".utf8) {
+    } else if same("try_first_pass", word) {
       firstPass = .tryThenAsk
-    } else if word.elementsEqual("forward_pass".utf8) {
+    } else if same("forward_pass", word) {
       forwardPass = true
-    } else if word.elementsEqual("echo".utf8) {
+    } else if same("echo", word) {
       echo = true
-    } else if word.elementsEqual("nodelay".utf8) {
+    } else if same("nodelay", word) {
       noDelay = true
-    } else if word.elementsEqual("debug".utf8) {
+    } else if same("debug", word) {
       debug = true
     } else {
       takeSetting(word)
@@ -53,18 +54,17 @@ package struct ModuleArguments: Sendable {
   }
 
   private mutating func takeSetting(_ word: [UInt8]) {
-    if word.starts(with: "store=/".utf8) {
-      let folder = String(decoding: word.dropFirst(6), as: UTF8.self)
+    if let folder = rest(of: word, after: "store="), folder.first == UInt8(ascii: "/") {
       store = Store(root: folder, owner: .effectiveUser)
-    } else if word.starts(with: "prompt=".utf8), isPrompt(word.dropFirst(7)) {
-      prompt = [UInt8](word.dropFirst(7))
+    } else if let text = rest(of: word, after: "prompt="), isPrompt(text) {
+      prompt = text
     } else {
       unknown.append(word)
     }
   }
 
   /// As a label, but it may end with a space.
-  private func isPrompt(_ text: ArraySlice<UInt8>) -> Bool {
+  private func isPrompt(_ text: [UInt8]) -> Bool {
     (1...Label.maximumLength).contains(text.count) && Label.isPresentable(text)
   }
 }

@@ -49,8 +49,7 @@ import SallyportCore
     var answer: UnsafeMutablePointer<CChar>?
     defer { unsafe sp_wipe_and_free(answer) }
     let style = echo ? PAM_PROMPT_ECHO_ON : PAM_PROMPT_ECHO_OFF
-    let text = prompt.map { CChar(bitPattern: $0) } + [0]
-    let result = unsafe sp_pam_ask(handle, style, text, &answer)
+    let result = unsafe sp_pam_ask(handle, style, prompt + [0], &answer)
     guard result == PAM_SUCCESS else { throw HostFailure(result) }
     // su without a terminal "succeeds" with no answer.
     guard let given = unsafe answer else { throw .conversation }
@@ -63,8 +62,9 @@ import SallyportCore
     _ = unsafe pam_fail_delay(handle, microseconds)
   }
 
-  package func log(_ level: LogLevel, _ line: String) {
-    unsafe line.withCString { unsafe sp_pam_log(handle, level.priority, $0) }
+  package func log(_ level: LogLevel, _ line: LogLine) {
+    // SAFETY: the text ends with NUL and lives for the call.
+    unsafe sp_pam_log(handle, level.priority, line.bytes + [0])
   }
 
   private func item(_ item: Int32) -> [UInt8]? { unsafe copied(sp_pam_item(handle, item)) }
@@ -76,7 +76,7 @@ import SallyportCore
   }
 
   @unsafe private func secret(_ text: UnsafePointer<CChar>) -> Secret? {
-    unsafe Secret(UnsafeRawBufferPointer(start: text, count: strlen(text)))
+    unsafe Secret(copying: UnsafeRawBufferPointer(start: text, count: strlen(text)))
   }
 }
 

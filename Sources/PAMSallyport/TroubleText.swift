@@ -1,95 +1,139 @@
 internal import CLinuxPAM
 import OneTimePassword
 import SallyportCore
-package import SallyportSystem
+import SallyportSystem
 
 extension LogLine {
   /// What went wrong with the machine or the store: the fact, its path, and the mend where one
   /// command mends it.
-  package static func trouble(_ trouble: StoreTrouble) -> String { "trouble: " + text(of: trouble) }
+  static func trouble(_ trouble: StoreTrouble) -> LogLine {
+    var line = LogLine("trouble: ")
+    let path = trouble.pathBytes
+    if case .malformed(_, let error) = trouble {
+      line.add(path)
+      line.add(":", error.line)
+      line.add(": ")
+      line.add(error.problem)
+      return line
+    }
+    line.add(factOf: trouble)
+    if !path.isEmpty {
+      line.add(": ")
+      line.add(path)
+    }
+    if case .noStore = trouble { line.add(" (sallyport enroll makes it)") }
+    return line
+  }
 
-  private static func text(of trouble: StoreTrouble) -> String {
+  private mutating func add(factOf trouble: StoreTrouble) {
     switch trouble {
-    case .system(let call, let path, let number):
-      text(call) + ": " + errorText(number) + ": " + path
-    case .noStore(let path): "there is no store: " + path + " (sallyport enroll makes it)"
-    case .unsafe(let path, let flaw): text(of: flaw) + ": " + path
-    case .incomplete(let path): "the enrollment is not whole, a file is missing: " + path
-    case .malformed(let path, let error): path + ":\(error.line): " + text(of: error.problem)
-    case .state(let path, let problem): text(of: problem) + ": " + path
-    case .foreignState(let path): "the state belongs to another enrollment: " + path
-    case .otherUser(let path, let found): "the enrollment is that of " + found.text + ": " + path
-    case .otherUID(let path, let recorded, let found):
-      "the enrollment is that of uid \(recorded), the account has "
-        + (found.map { "uid \($0)" } ?? "gone") + ": " + path
-    case .busy(let path): "the lock was not to be had in time, another process holds it: " + path
-    case .unsettled(let path): "the enrollment kept changing: " + path
-    case .exists(let path): "exists already: " + path
-    case .crypto(let error): "libcrypto: " + text(of: error)
-    case .outOfMemory: "out of memory"
+    case .system(let call, _, let number):
+      add(call)
+      add(": ")
+      add(error: number)
+    case .noStore: add("there is no store")
+    case .unsafe(_, let flaw): add(flaw)
+    case .incomplete: add("the enrollment is not whole, a file is missing")
+    case .malformed(_, let error): add(error.problem)
+    case .state(_, .crypto(let error)), .crypto(let error):
+      add("libcrypto: ")
+      add(error.text)
+    case .state(_, let problem): add(problem.text)
+    case .foreignState: add("the state belongs to another enrollment")
+    case .otherUser(_, let found):
+      add("the enrollment is that of ")
+      add(escaped(found.bytes, limit: 255))
+    case .otherUID(_, let recorded, let found):
+      add("the enrollment is that of uid ", Int(recorded))
+      if let found { add(", the account has uid ", Int(found)) } else { add(", the account is gone") }
+    case .busy: add("the lock was not to be had in time, another process holds it")
+    case .unsettled: add("the enrollment kept changing")
+    case .exists: add("exists already")
+    case .outOfMemory: add("out of memory")
     }
   }
 
-  private static func text(of flaw: StoreTrouble.Flaw) -> String {
+  private mutating func add(_ flaw: StoreTrouble.Flaw) {
     switch flaw {
-    case .symbolicLink: "is a symbolic link"
-    case .notAFolder: "is not a folder"
-    case .notRegular: "is not a regular file"
-    case .owner(let found, let wanted): "belongs to uid \(found), must be uid \(wanted)'s"
-    case .mode(let mode): "mode " + octal(mode) + " lets others in"
-    case .links(let count): "has \(count) hard links, must have one"
-    case .tooLong: "is longer than 64 KiB"
+    case .symbolicLink: add("is a symbolic link")
+    case .notAFolder: add("is not a folder")
+    case .notRegular: add("is not a regular file")
+    case .owner(let found, let wanted):
+      add("belongs to uid ", Int(found))
+      add(", must be uid ", Int(wanted))
+      add("'s")
+    case .mode(let mode):
+      add("mode ")
+      add(octal: mode)
+      add(" lets others in")
+    case .links(let count):
+      add("has ")
+      add(count)
+      add(" hard links, must have one")
+    case .tooLong: add("is longer than 64 KiB")
     }
   }
 
-  private static func text(of problem: SettingsError.Problem) -> String {
+  private mutating func add(_ problem: SettingsError.Problem) {
     switch problem {
-    case .textTooLong: "longer than 64 KiB"
-    case .notASetting: "neither a setting, a section nor a comment"
-    case .unknownSection: "unknown section"
-    case .unknownKey: "unknown key"
-    case .duplicateKey: "this key stands twice"
-    case .missing(let key): text(key) + " is missing"
-    case .value(let key, let wanted): text(key) + ": wanted " + text(wanted)
-    case .tooMany(let what): "too many of " + text(what)
-    case .notUnique(let what): "two have the same " + text(what)
-    case .outOfMemory: "out of memory"
+    case .textTooLong: add("longer than 64 KiB")
+    case .notASetting: add("neither a setting, a section nor a comment")
+    case .unknownSection: add("unknown section")
+    case .unknownKey: add("unknown key")
+    case .duplicateKey: add("this key stands twice")
+    case .missing(let key):
+      add(key)
+      add(" is missing")
+    case .value(let key, let wanted):
+      add(key)
+      add(": wanted ")
+      add(wanted)
+    case .tooMany(let what):
+      add("too many of ")
+      add(what)
+    case .notUnique(let what):
+      add("two have the same ")
+      add(what)
+    case .outOfMemory: add("out of memory")
     }
   }
 
-  private static func text(of problem: StateRecord.Problem) -> String {
-    switch problem {
+  /// "No space left on device (ENOSPC)"
+  private mutating func add(error number: Int32) {
+    // SAFETY: both calls return static strings or NULL.
+    if let text = unsafe sp_errno_text(number) { unsafe add(cString: text) } else { add("error") }
+    add(" (")
+    if let name = unsafe sp_errno_name(number) { unsafe add(cString: name) } else { add(Int(number)) }
+    add(")")
+  }
+
+  @unsafe private mutating func add(cString text: UnsafePointer<CChar>) {
+    // SAFETY: a C string.
+    add(unsafe [UInt8](UnsafeRawBufferPointer(start: text, count: strlen(text))))
+  }
+
+  private mutating func add(octal mode: UInt32) {
+    for place in 0..<4 { add(Int(mode >> (9 - 3 * UInt32(place)) & 7)) }
+  }
+}
+
+extension StateRecord.Problem {
+  fileprivate var text: StaticString {
+    switch self {
     case .size: "the state has a wrong size"
     case .bothSlotsBroken: "both records of the state are damaged"
     case .exhausted: "the state's sequence number is at its end"
-    case .crypto(let error): "libcrypto: " + text(of: error)
+    case .crypto(let error): error.text
     }
   }
+}
 
-  private static func text(of error: CryptoError) -> String {
-    switch error {
+extension CryptoError {
+  fileprivate var text: StaticString {
+    switch self {
     case .unavailable: "HMAC or SHA-256 is not available"
     case .failed: "HMAC or SHA-256 failed"
     case .outOfMemory: "out of memory"
     }
-  }
-
-  private static func errorText(_ number: Int32) -> String {
-    // SAFETY: both calls return static strings or NULL.
-    let name = unsafe sp_errno_name(number).map { unsafe String(cString: $0) }
-    let text = unsafe sp_errno_text(number).map { unsafe String(cString: $0) }
-    return (text ?? "error \(number)") + " (" + (name ?? "\(number)") + ")"
-  }
-
-  private static func text(_ text: StaticString) -> String {
-    text.withUTF8Buffer { unsafe String(decoding: $0, as: UTF8.self) }
-  }
-
-  private static func octal(_ mode: UInt32) -> String {
-    var digits: [UInt8] = []
-    for shift in [9, 6, 3, 0] as [UInt32] {
-      digits.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: mode >> shift & 7))
-    }
-    return String(decoding: digits, as: UTF8.self)
   }
 }

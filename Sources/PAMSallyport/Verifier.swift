@@ -29,13 +29,20 @@ extension Store: LoginStore {
 package enum Standing: Equatable, Sendable { case enrolled, notEnrolled, unknownUser }
 
 /// A login before the response: whose it is, and the record that the response will be judged by.
-package struct Prepared: Sendable {
+package final class Prepared: Sendable {
   package let standing: Standing
   /// The account's name, or the name as typed.
   package let name: [UInt8]
   package let account: Account?
   /// The user's, or the decoy's: the same prompt, the same work and the same write for everybody.
   package let record: Record
+
+  init(standing: Standing, name: [UInt8], account: Account?, record: Record) {
+    self.standing = standing
+    self.name = name
+    self.account = account
+    self.record = record
+  }
 }
 
 /// What a login attempt came to; the state that says so is on disk.

@@ -1,7 +1,7 @@
 package import OneTimePassword
 
 /// The outcome of one login attempt, with the state that must be saved before it is told.
-package enum Decision {
+package indirect enum Decision {
   case accept(Proof, LoginState)
   case refuse(Refusal, LoginState)
 }
@@ -49,54 +49,59 @@ package func decide(
     return judge(backupCode: digest, of: enrollment.backupCodes, state, use)
   case .code(let code, let digits):
     let throttle = Throttle(for: enrollment.authenticators, under: policy)
-    let matches = try findMatches(code, digits, enrollment.authenticators, state, throttle, now)
-    return judge(matches, digits, enrollment.authenticators, state, throttle, use)
+    return try judge(code, digits, of: enrollment.authenticators, state, throttle, use)
   }
 }
 
-private func judge(
+@inline(never) private func judge(
   backupCode digest: [UInt8], of set: BackupCodeSet?, _ state: LoginState, _ use: Use
 ) -> Decision {
-  var state = state
+  guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode, state) }
   var found: UInt64 = 0
-  for (index, kept) in (set?.digests ?? []).enumerated() {
-    found |= constantTimeEquals(kept, digest) ? 1 << UInt64(index) : 0
+  for index in set.digests.indices {
+    found |= constantTimeEquals(set.digests[index], digest) ? 1 << UInt64(index) : 0
   }
-  guard let set, var codes = state.backupCodes, found != 0 else {
-    return .refuse(.wrongCode, state)
-  }
+  if found == 0 { return .refuse(.wrongCode, state) }
   guard found & codes.used == 0 else { return .refuse(.replayed, state) }
   codes.used |= found
   codes.lastUse = use
+  var state = state
   state.backupCodes = codes
   state.remember(use)
   return .accept(.backupCode(left: set.left(codes)), state)
 }
 
-private func judge(
-  _ matches: [Match], _ digits: Digits, _ authenticators: [Authenticator], _ state: LoginState,
+/// Digits are enforced: authenticators with another number of them are not compared.
+@inline(never) private func judge(
+  _ code: UInt32, _ digits: Digits, of authenticators: [Authenticator], _ state: LoginState,
   _ throttle: Throttle, _ use: Use
-) -> Decision {
-  var state = state
+) throws(CryptoError) -> Decision {
+  var next = state
+  var proof: Proof?
+  var replay: Refusal?
+  // `reconcile` has made the two lists run side by side.
+  for (index, authenticator) in authenticators.enumerated() {
+    guard authenticator.parameters.digits == digits, index < next.authenticators.count else {
+      continue
+    }
+    let match = try authenticator.match(
+      code, after: next.authenticators[index].lastAccepted, throttle, at: use.time)
+    if let position = match.accepted {
+      next.authenticators[index].accept(position, drift: match.drift, use)
+      proof = proof ?? .authenticator(name: authenticator.name, drift: match.drift)
+    } else if match.isReplay {
+      replay = replay ?? match.aheadOfClock.map { .clock(until: $0) } ?? .replayed
+    }
+  }
   let isKnown = state.isKnown(use.origin)
   if throttle.isThrottled(state[known: isKnown], digits: digits, at: use.time) {
     return .refuse(.throttled, state)
   }
-  var proof: Proof?
-  for match in matches {
-    guard let position = match.accepted else { continue }
-    state.authenticators[match.index].lastAccepted = position
-    state.authenticators[match.index].drift = match.drift
-    state.authenticators[match.index].lastUse = use
-    proof = proof ?? .authenticator(name: authenticators[match.index].name, drift: match.drift)
-  }
   if let proof {
-    state.remember(use)
-    return .accept(proof, state)
+    next.remember(use)
+    return .accept(proof, next)
   }
-  if let replay = matches.first(where: { $0.isReplay }) {
-    return .refuse(replay.aheadOfClock.map { .clock(until: $0) } ?? .replayed, state)
-  }
-  state[known: isKnown] = throttle.charge(state[known: isKnown], digits: digits, at: use.time)
-  return .refuse(.wrongCode, state)
+  if let replay { return .refuse(replay, state) }
+  next[known: isKnown] = throttle.charge(state[known: isKnown], digits: digits, at: use.time)
+  return .refuse(.wrongCode, next)
 }

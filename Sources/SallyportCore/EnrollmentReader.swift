@@ -6,10 +6,11 @@ extension Enrollment {
   /// does not know them would decide without them.
   package static func read(_ text: Secret) throws(SettingsError) -> Enrollment {
     var reader = EnrollmentReader(text: text)
-    for line in try settingsLines(of: text) {
+    var lines = try SettingsScanner(text)
+    while let line = try lines.next() {
       switch line {
-      case .section(let name, let number): try reader.open(name, number)
-      case .setting(let key, let value, let number): try reader.take(key, value, number)
+      case .section(let name): try reader.open(name, lines.number)
+      case .setting(let key, let value): try reader.take(key, value, lines.number)
       }
     }
     return try reader.finish()
@@ -25,10 +26,8 @@ private struct EnrollmentReader {
   private var authenticators: [Authenticator] = []
   private var backupCodes: BackupCodeSet?
 
-  private enum Section { case head, authenticator, backupCodes, end }
-
   private struct Field {
-    let key: [UInt8]
+    let key: Key
     let value: Range<Int>
     let line: Int
   }
@@ -37,14 +36,14 @@ private struct EnrollmentReader {
 
   // MARK: lines
 
-  mutating func open(_ name: [UInt8], _ line: Int) throws(SettingsError) {
+  mutating func open(_ name: Range<Int>, _ line: Int) throws(SettingsError) {
     guard section != .end else { throw SettingsError(line: line, .unknownSection) }
     try close()
-    if same("authenticator", name) {
+    if text.holds("authenticator", in: name) {
       section = .authenticator
-    } else if same("backup_codes", name) {
+    } else if text.holds("backup_codes", in: name) {
       section = .backupCodes
-    } else if same("end", name) {
+    } else if text.holds("end", in: name) {
       section = .end
     } else {
       throw SettingsError(line: line, .unknownSection)
@@ -52,41 +51,24 @@ private struct EnrollmentReader {
     sectionLine = line
   }
 
-  mutating func take(_ key: [UInt8], _ value: Range<Int>, _ line: Int) throws(SettingsError) {
-    guard isKnown(key) else { throw SettingsError(line: line, .unknownKey) }
-    if !same("code", key), fields.contains(where: { $0.key == key }) {
-      throw SettingsError(line: line, .duplicateKey)
+  mutating func take(_ name: Range<Int>, _ value: Range<Int>, _ line: Int) throws(SettingsError) {
+    guard let key = Key(spelledIn: text, at: name), key.belongs(to: section) else {
+      throw SettingsError(line: line, .unknownKey)
     }
+    if key != .code, given(key) != nil { throw SettingsError(line: line, .duplicateKey) }
     fields.append(Field(key: key, value: value, line: line))
-  }
-
-  // Comparisons, not one array for each section: Embedded Swift 6.3 numbers the constant arrays of
-  // a function anew in every module that repeats it, and the linker then mixes them up.
-  private func isKnown(_ key: [UInt8]) -> Bool {
-    switch section {
-    case .head:
-      same("version", key) || same("user", key) || same("uid", key) || same("id", key)
-        || same("created", key)
-    case .authenticator:
-      same("id", key) || same("name", key) || same("type", key) || same("algorithm", key)
-        || same("digits", key) || same("period", key) || same("last_accepted", key)
-        || same("secret", key) || same("created", key)
-    case .backupCodes: same("id", key) || same("salt", key) || same("code", key)
-    case .end: false
-    }
   }
 
   private mutating func close() throws(SettingsError) {
     switch section {
     case .head:
-      let version = try number("version", in: 1...1)
-      _ = version
+      _ = try number(.version, in: 1...1)
       head = fields
     case .authenticator: try closeAuthenticator()
     case .backupCodes: try closeBackupCodes()
     case .end: break
     }
-    fields = []
+    fields.removeAll()
   }
 
   // MARK: sections
@@ -96,13 +78,13 @@ private struct EnrollmentReader {
       throw SettingsError(line: sectionLine, .tooMany("authenticator"))
     }
     let authenticator = Authenticator(
-      id: try identifier(), name: try label("name"), parameters: try parameters(),
+      id: try identifier(), name: try label(.name), parameters: try parameters(),
       secret: try secret(), initialLastAccepted: try lastAccepted(), created: try time())
-    if authenticators.contains(where: { $0.id == authenticator.id }) {
-      throw SettingsError(line: sectionLine, .notUnique("id"))
-    }
-    if authenticators.contains(where: { $0.name == authenticator.name }) {
-      throw SettingsError(line: sectionLine, .notUnique("name"))
+    for other in authenticators {
+      if other.id == authenticator.id { throw SettingsError(line: sectionLine, .notUnique("id")) }
+      if other.name == authenticator.name {
+        throw SettingsError(line: sectionLine, .notUnique("name"))
+      }
     }
     authenticators.append(authenticator)
   }
@@ -110,14 +92,14 @@ private struct EnrollmentReader {
   private mutating func closeBackupCodes() throws(SettingsError) {
     guard backupCodes == nil else { throw SettingsError(line: sectionLine, .tooMany("backup_codes")) }
     var digests: [[UInt8]] = []
-    for field in fields where same("code", field.key) {
-      digests.append(try octets(field, "code", count: 32, wanted: "64 hexadecimal digits"))
+    for field in fields where field.key == .code {
+      digests.append(try octets(field, count: 32, wanted: "64 hexadecimal digits"))
     }
     guard digests.count <= BackupCodeSet.maximumCodes else {
       throw SettingsError(line: sectionLine, .tooMany("code"))
     }
     let salt = try octets(
-      try field("salt"), "salt", count: BackupCodeSet.saltLength, wanted: "32 hexadecimal digits")
+      try field(.salt), count: BackupCodeSet.saltLength, wanted: "32 hexadecimal digits")
     backupCodes = BackupCodeSet(id: try identifier(), salt: salt, digests: digests)
   }
 
@@ -127,9 +109,9 @@ private struct EnrollmentReader {
     guard section == .end else { throw SettingsError(line: sectionLine, .missing("[end]")) }
     guard !authenticators.isEmpty else { throw SettingsError(line: 1, .missing("authenticator")) }
     (fields, sectionLine) = (head, 1)
-    let name = try field("user")
-    guard let user = UserName(name.value.map { text[$0] }) else {
-      throw SettingsError(line: name.line, .value("user", wanted: "a login name"))
+    let name = try field(.user)
+    guard let user = UserName(text.bytes(in: name.value)) else {
+      throw wrong(name, "a login name")
     }
     return Enrollment(
       id: try identifier(), user: user, uid: try uid(), created: try time(),
@@ -138,74 +120,80 @@ private struct EnrollmentReader {
 
   // MARK: values
 
-  private func field(_ key: StaticString) throws(SettingsError) -> Field {
-    guard let field = fields.first(where: { same(key, $0.key) }) else {
-      throw SettingsError(line: sectionLine, .missing(key))
-    }
+  private func given(_ key: Key) -> Field? {
+    for field in fields where field.key == key { return field }
+    return nil
+  }
+
+  @inline(never) private func field(_ key: Key) throws(SettingsError) -> Field {
+    guard let field = given(key) else { throw SettingsError(line: sectionLine, .missing(key.name)) }
     return field
   }
 
-  private func number(_ key: StaticString, in range: ClosedRange<UInt64>)
+  @inline(never) private func wrong(_ field: Field, _ wanted: StaticString) -> SettingsError {
+    SettingsError(line: field.line, .value(field.key.name, wanted: wanted))
+  }
+
+  @inline(never) private func number(_ key: Key, in range: ClosedRange<UInt64>)
     throws(SettingsError) -> UInt64
   {
     let field = try field(key)
-    guard let value = decimal(field.value.map { text[$0] }), range.contains(value) else {
-      throw SettingsError(line: field.line, .value(key, wanted: "a whole number in its range"))
+    guard let value = decimal(text.bytes(in: field.value)), range.contains(value) else {
+      throw wrong(field, "a whole number in its range")
     }
     return value
   }
 
-  private func octets(_ field: Field, _ key: StaticString, count: Int, wanted: StaticString)
+  /// nil for the word `none`.
+  private func numberOrNone(_ key: Key, upTo most: UInt64) throws(SettingsError) -> UInt64? {
+    if text.holds("none", in: try field(key).value) { return nil }
+    return try number(key, in: 0...most)
+  }
+
+  private func octets(_ field: Field, count: Int, wanted: StaticString)
     throws(SettingsError) -> [UInt8]
   {
-    guard let octets = bytes(fromHexadecimal: field.value.map { text[$0] }), octets.count == count
-    else { throw SettingsError(line: field.line, .value(key, wanted: wanted)) }
+    guard let octets = bytes(fromHexadecimal: text.bytes(in: field.value)), octets.count == count
+    else { throw wrong(field, wanted) }
     return octets
   }
 
-  private func identifier() throws(SettingsError) -> UInt64 {
-    let field = try field("id")
-    let octets = try octets(field, "id", count: 8, wanted: "16 hexadecimal digits, not all 0")
-    let id = octets.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-    guard id != 0 else {
-      throw SettingsError(
-        line: field.line, .value("id", wanted: "16 hexadecimal digits, not all 0"))
-    }
+  @inline(never) private func identifier() throws(SettingsError) -> UInt64 {
+    let field = try field(.id)
+    let wanted: StaticString = "16 hexadecimal digits, not all 0"
+    var id: UInt64 = 0
+    for byte in try octets(field, count: 8, wanted: wanted) { id = id << 8 | UInt64(byte) }
+    if id == 0 { throw wrong(field, wanted) }
     return id
   }
 
-  private func label(_ key: StaticString) throws(SettingsError) -> Label {
+  private func label(_ key: Key) throws(SettingsError) -> Label {
     let field = try field(key)
-    guard let label = Label(field.value.map { text[$0] }) else {
-      throw SettingsError(line: field.line, .value(key, wanted: "1 to 64 bytes of printable UTF-8"))
+    guard let label = Label(text.bytes(in: field.value)) else {
+      throw wrong(field, "1 to 64 bytes of printable UTF-8")
     }
     return label
   }
 
   private func time() throws(SettingsError) -> UnixTime {
-    UnixTime(Int64(try number("created", in: 0...UInt64(Int64.max))))
+    UnixTime(Int64(bitPattern: try number(.created, in: 0...UInt64(Int64.max))))
   }
 
   private func uid() throws(SettingsError) -> UInt32? {
-    let field = try field("uid")
-    if same("none", field.value.map { text[$0] }) { return nil }
-    return UInt32(try number("uid", in: 0...UInt64(UInt32.max - 1)))
+    try numberOrNone(.uid, upTo: UInt64(UInt32.max - 1)).map { UInt32(truncatingIfNeeded: $0) }
   }
 
   private func lastAccepted() throws(SettingsError) -> UInt64? {
-    let field = try field("last_accepted")
-    if same("none", field.value.map { text[$0] }) { return nil }
-    return try number("last_accepted", in: 0...UInt64.max)
+    try numberOrNone(.lastAccepted, upTo: UInt64.max)
   }
 
   private func parameters() throws(SettingsError) -> CodeParameters {
-    let (algorithm, type) = (try field("algorithm"), try field("type"))
-    guard let hash = HashAlgorithm(name: algorithm.value.map({ text[$0] })) else {
-      throw SettingsError(
-        line: algorithm.line, .value("algorithm", wanted: "SHA1, SHA256 or SHA512"))
+    let (algorithm, type) = (try field(.algorithm), try field(.type))
+    guard let hash = HashAlgorithm(name: text.bytes(in: algorithm.value)) else {
+      throw wrong(algorithm, "SHA1, SHA256 or SHA512")
     }
-    let count = try number("digits", in: 6...8)
-    guard let digits = Digits(rawValue: UInt8(count)),
+    let count = try number(.digits, in: 6...8)
+    guard let digits = Digits(rawValue: UInt8(truncatingIfNeeded: count)),
       let parameters = CodeParameters(
         type: try authenticatorType(type), algorithm: hash, digits: digits)
     else { throw SettingsError(line: type.line, .value("period", wanted: "15 to 300 seconds")) }
@@ -213,19 +201,16 @@ private struct EnrollmentReader {
   }
 
   private func authenticatorType(_ type: Field) throws(SettingsError) -> AuthenticatorType {
-    let name = type.value.map { text[$0] }
-    if same("totp", name) { return .totp(period: UInt32(try number("period", in: 15...300))) }
-    guard same("hotp", name) else {
-      throw SettingsError(line: type.line, .value("type", wanted: "totp or hotp"))
+    if text.holds("totp", in: type.value) {
+      return .totp(period: UInt32(truncatingIfNeeded: try number(.period, in: 15...300)))
     }
-    if let period = fields.first(where: { same("period", $0.key) }) {
-      throw SettingsError(line: period.line, .value("period", wanted: "totp"))
-    }
+    guard text.holds("hotp", in: type.value) else { throw wrong(type, "totp or hotp") }
+    if let period = given(.period) { throw wrong(period, "totp") }
     return .hotp
   }
 
   private func secret() throws(SettingsError) -> Secret {
-    let field = try field("secret")
+    let field = try field(.secret)
     guard let base32 = text.slice(field.value) else {
       throw SettingsError(line: field.line, .outOfMemory)
     }
@@ -233,12 +218,61 @@ private struct EnrollmentReader {
     do throws(Base32.Error) {
       secret = try Base32.decode(base32)
     } catch {
-      throw SettingsError(line: field.line, .value("secret", wanted: "base32 (RFC 4648)"))
+      throw wrong(field, "base32 (RFC 4648)")
     }
     guard (Secret.shortestKey...Secret.longestKey).contains(secret.count) else {
-      throw SettingsError(line: field.line, .value("secret", wanted: "10 to 128 bytes in base32"))
+      throw wrong(field, "10 to 128 bytes in base32")
     }
     return secret
+  }
+}
+
+private enum Section { case head, authenticator, backupCodes, end }
+
+private enum Key: UInt8 {
+  case version, user, uid, id, created, name, type, algorithm, digits, period, lastAccepted
+  case secret, salt, code
+
+  init?(spelledIn text: Secret, at range: Range<Int>) {
+    var number: UInt8 = 0
+    while let key = Key(rawValue: number) {
+      if text.holds(key.name, in: range) {
+        self = key
+        return
+      }
+      number += 1
+    }
+    return nil
+  }
+
+  var name: StaticString {
+    switch self {
+    case .version: "version"
+    case .user: "user"
+    case .uid: "uid"
+    case .id: "id"
+    case .created: "created"
+    case .name: "name"
+    case .type: "type"
+    case .algorithm: "algorithm"
+    case .digits: "digits"
+    case .period: "period"
+    case .lastAccepted: "last_accepted"
+    case .secret: "secret"
+    case .salt: "salt"
+    case .code: "code"
+    }
+  }
+
+  func belongs(to section: Section) -> Bool {
+    switch self {
+    case .version, .user, .uid: section == .head
+    case .id: section != .end
+    case .created: section == .head || section == .authenticator
+    case .name, .type, .algorithm, .digits, .period, .lastAccepted, .secret:
+      section == .authenticator
+    case .salt, .code: section == .backupCodes
+    }
   }
 }
 

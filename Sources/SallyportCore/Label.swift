@@ -1,7 +1,8 @@
 /// A name that people give and read: of an authenticator, an issuer, an account or a service.
 ///
 /// 1 to 64 bytes of well-formed UTF-8 without control, format, bidirectional or line-separating
-/// characters, and without a space at either end, so that it can be shown on a terminal and in a log as it is. Compared as bytes:
+/// characters, and without a space at either end, so that it can be shown on a terminal and in a
+/// log as it is. Compared as bytes:
 /// `String` would take canonically equivalent spellings for equal.
 package struct Label: Equatable, Sendable {
   package static let maximumLength = 64
@@ -9,11 +10,13 @@ package struct Label: Equatable, Sendable {
   package let bytes: [UInt8]
 
   /// nil where the bytes break one of the rules above.
-  package init?(_ bytes: some Collection<UInt8>) {
+  package init?(_ bytes: some Collection<UInt8>) { self.init(checking: [UInt8](bytes)) }
+
+  private init?(checking bytes: [UInt8]) {
     guard (1...Label.maximumLength).contains(bytes.count) else { return nil }
     guard Label.isPresentable(bytes) else { return nil }
-    self.bytes = [UInt8](bytes)
-    if hasOuterSpace(self.bytes) { return nil }
+    if hasOuterSpace(bytes) { return nil }
+    self.bytes = bytes
   }
 
   /// The name as text, for people.

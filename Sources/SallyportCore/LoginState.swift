@@ -36,10 +36,12 @@ package struct LoginState: Equatable, Sendable {
   /// rename; the enrollment is written first.
   package mutating func reconcile(with enrollment: Enrollment) {
     let stored = authenticators
-    authenticators = enrollment.authenticators.map { authenticator in
-      stored.first { $0.id == authenticator.id }
-        ?? AuthenticatorState(
-          id: authenticator.id, lastAccepted: authenticator.initialLastAccepted)
+    authenticators = []
+    for authenticator in enrollment.authenticators {
+      var state = AuthenticatorState(
+        id: authenticator.id, lastAccepted: authenticator.initialLastAccepted)
+      for known in stored where known.id == authenticator.id { state = known }
+      authenticators.append(state)
     }
     if let set = enrollment.backupCodes {
       if backupCodes?.setID != set.id { backupCodes = BackupCodeState(setID: set.id, used: 0) }
@@ -74,10 +76,17 @@ package struct AuthenticatorState: Equatable, Sendable {
     self.drift = drift
     self.lastUse = lastUse
   }
+
+  /// Notes an accepted code: none at or below `position` is accepted again.
+  mutating func accept(_ position: UInt64, drift: Int32, _ use: Use) {
+    lastAccepted = position
+    self.drift = drift
+    lastUse = use
+  }
 }
 
 /// When, where and through which PAM service something was last accepted; for people only.
-package struct Use: Equatable, Sendable {
+package final class Use: Equatable, Sendable {
   package let time: UnixTime
   package let origin: Origin
   /// nil where the service's name is no `Label`.
@@ -87,6 +96,10 @@ package struct Use: Equatable, Sendable {
     self.time = time
     self.origin = origin
     self.service = service
+  }
+
+  package static func == (a: Use, b: Use) -> Bool {
+    a.time == b.time && a.origin == b.origin && a.service == b.service
   }
 }
 

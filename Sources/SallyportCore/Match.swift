@@ -2,8 +2,6 @@ import OneTimePassword
 
 /// What one authenticator says of a typed code.
 struct Match {
-  /// Index into the enrollment's authenticators, and the state's.
-  let index: Int
   /// The greatest matching time step or counter above the last accepted one.
   var accepted: UInt64?
   /// The typed code is one at or below the last accepted one.
@@ -15,48 +13,38 @@ struct Match {
   var aheadOfClock: UnixTime?
 }
 
-/// Compares a code with every accepted time step or counter of every authenticator that has so
-/// many digits (digits are enforced), without an early exit.
-func findMatches(
-  _ code: UInt32, _ digits: Digits, _ authenticators: [Authenticator], _ state: LoginState,
-  _ throttle: Throttle, _ now: UnixTime
-) throws(CryptoError) -> [Match] {
-  var matches: [Match] = []
-  for (index, authenticator) in authenticators.enumerated() {
-    guard authenticator.parameters.digits == digits, index < state.authenticators.count else {
-      continue
-    }
-    let last = state.authenticators[index].lastAccepted
-    switch authenticator.parameters.type {
+extension Authenticator {
+  /// Compares a code with every accepted time step or counter, without an early exit.
+  func match(_ code: UInt32, after last: UInt64?, _ throttle: Throttle, at now: UnixTime)
+    throws(CryptoError) -> Match
+  {
+    switch parameters.type {
     case .totp(let period):
       let clock = StepClock(now: now, period: period, adjacent: throttle.adjacentIntervals)
-      var match = try compare(code, authenticator, clock.window, last, index)
+      var match = try compare(code, clock.window, last)
       match.drift = clock.drift(of: match.accepted)
       match.aheadOfClock = clock.end(ofWaitingFor: last)
-      matches.append(match)
+      return match
     case .hotp:
-      let window = counters(after: last, lookAhead: throttle.lookAhead)
-      matches.append(try compare(code, authenticator, window, last, index))
+      return try compare(code, counters(after: last, lookAhead: throttle.lookAhead), last)
     }
   }
-  return matches
-}
 
-private func compare(
-  _ code: UInt32, _ authenticator: Authenticator, _ window: ClosedRange<UInt64>,
-  _ last: UInt64?, _ index: Int
-) throws(CryptoError) -> Match {
-  let generator = try CodeGenerator(
-    secret: authenticator.secret, algorithm: authenticator.parameters.algorithm,
-    digits: authenticator.parameters.digits)
-  var match = Match(index: index)
-  for position in window {
-    let equal = constantTimeEquals(try generator.code(at: position), code)
-    let isNew = last.map { position > $0 } ?? true
-    match.accepted = equal && isNew ? position : match.accepted
-    match.isReplay = match.isReplay || (equal && !isNew)
+  @inline(never)
+  private func compare(_ code: UInt32, _ window: ClosedRange<UInt64>, _ last: UInt64?)
+    throws(CryptoError) -> Match
+  {
+    let generator = try CodeGenerator(
+      secret: secret, algorithm: parameters.algorithm, digits: parameters.digits)
+    var match = Match()
+    for position in window {
+      let equal = constantTimeEquals(try generator.code(at: position), code)
+      let isNew = last.map { position > $0 } ?? true
+      match.accepted = equal && isNew ? position : match.accepted
+      match.isReplay = match.isReplay || (equal && !isNew)
+    }
+    return match
   }
-  return match
 }
 
 /// The last accepted counter, so that its code is recognised as used, and those that count:

@@ -53,18 +53,28 @@ extension Response {
   /// hyphens, or the longest tail of digits that some authenticator has. nil where there is none.
   package static func split(_ typed: Secret, lengths: [Digits]) -> (password: Secret, code: Secret)? {
     let end = trimmedEnd(typed)
-    var tails = isGroupedBackupCode(typed, end: end) ? [groupedLength] : []
-    tails += [Digits.eight, .seven, .six].filter { lengths.contains($0) }.map { Int($0.rawValue) }
-    for tail in tails where end >= tail {
-      let start = end - tail
-      let digits = (start..<end).allSatisfy { isDigit(typed[$0]) }
-      guard tail == groupedLength || digits else { continue }
-      guard let password = typed.slice(0..<start), let code = typed.slice(start..<end) else {
-        return nil
+    if isGroupedBackupCode(typed, end: end) { return cut(typed, groupedLength, end) }
+    var length = Int(Digits.eight.rawValue)
+    while let digits = Digits(rawValue: UInt8(truncatingIfNeeded: length)) {
+      if lengths.contains(digits), end >= length, areDigits(typed, end - length..<end) {
+        return cut(typed, length, end)
       }
-      return (password, code)
+      length -= 1
     }
     return nil
+  }
+
+  private static func cut(_ typed: Secret, _ length: Int, _ end: Int) -> (
+    password: Secret, code: Secret
+  )? {
+    guard let password = typed.slice(0..<end - length), let code = typed.slice(end - length..<end)
+    else { return nil }
+    return (password, code)
+  }
+
+  @inline(never) private static func areDigits(_ typed: Secret, _ range: Range<Int>) -> Bool {
+    for index in range where !isDigit(typed[index]) { return false }
+    return true
   }
 
   private static let groupedLength = BackupCode.length + 3
@@ -86,8 +96,6 @@ extension Response {
 
   private static let hyphen = UInt8(ascii: "-")
 
-  private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-
   /// sshd fills the length of the real response with this text, over and over.
   private static func isSSHDDummy(_ typed: Secret) -> Bool {
     let dummy: StaticString = "\u{8}\n\r\u{7f}INCORRECT"
@@ -98,21 +106,30 @@ extension Response {
   }
 
   private static func withoutBlanksAndHyphens(_ typed: Secret) -> Secret? {
-    let kept = (0..<typed.count).filter { !isBlank(typed[$0]) && typed[$0] != hyphen }
-    guard let bare = Secret(count: kept.count) else { return nil }
-    // SAFETY: `bare` has a byte for each index of `kept`.
+    var kept = 0
+    for index in 0..<typed.count where counts(typed[index]) { kept += 1 }
+    guard let bare = Secret(count: kept) else { return nil }
     unsafe bare.withMutableBytes { bytes in
-      for (position, index) in kept.enumerated() { unsafe bytes[position] = typed[index] }
+      var position = 0
+      for index in 0..<typed.count where counts(typed[index]) {
+        // SAFETY: `bare` has a byte for each that counts.
+        unsafe bytes[position] = typed[index]
+        position += 1
+      }
     }
     return bare
   }
 
+  private static func counts(_ byte: UInt8) -> Bool { !isBlank(byte) && byte != hyphen }
+
   /// The number that digits spell, up to nine of them; 0 for a longer run, whose length no
   /// authenticator has; nil for anything but digits.
   private static func number(_ bare: Secret) -> UInt32? {
-    guard (0..<bare.count).allSatisfy({ isDigit(bare[$0]) }) else { return nil }
+    guard areDigits(bare, 0..<bare.count) else { return nil }
     guard bare.count <= 9 else { return 0 }
-    return (0..<bare.count).reduce(0) { $0 * 10 + UInt32(bare[$1] - UInt8(ascii: "0")) }
+    var number: UInt32 = 0
+    for index in 0..<bare.count { number = number * 10 + UInt32(bare[index] & 15) }
+    return number
   }
 
   private static func normalizedBackupCode(_ bare: Secret) -> Secret? {

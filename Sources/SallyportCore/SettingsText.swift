@@ -1,10 +1,10 @@
 package import OneTimePassword
 
-/// One meaningful line of a `key = value` text with `[sections]` and `#` comments.
+/// One meaningful line of a `key = value` text with `[sections]` and `#` comments: where its parts
+/// stand among the text's bytes. They are not copied, because a value may be a secret.
 package enum SettingsLine {
-  case section([UInt8], number: Int)
-  /// The value stays where it is: it may be a secret. `value` is a range of the text's bytes.
-  case setting(key: [UInt8], value: Range<Int>, number: Int)
+  case section(Range<Int>)
+  case setting(key: Range<Int>, value: Range<Int>)
 }
 
 /// Why a settings text cannot be used; with the line's number, from 1.
@@ -17,7 +17,7 @@ package struct SettingsError: Error, Equatable {
     self.problem = problem
   }
 
-  package enum Problem: Equatable, Sendable {
+  package indirect enum Problem: Equatable, Sendable {
     /// The text is longer than 64 KiB.
     case textTooLong
     /// The line is neither `key = value`, `[section]`, comment nor blank.
@@ -53,53 +53,62 @@ package struct SettingsError: Error, Equatable {
   }
 }
 
-func same(_ a: StaticString, _ b: StaticString) -> Bool {
+private func same(_ a: StaticString, _ b: StaticString) -> Bool {
   a.withUTF8Buffer { a in b.withUTF8Buffer { b in unsafe a.elementsEqual(b) } }
 }
 
-func same(_ a: StaticString, _ b: [UInt8]) -> Bool {
-  a.withUTF8Buffer { a in unsafe a.elementsEqual(b) }
-}
-
 /// Splits a text into its meaningful lines; total for any bytes.
-package func settingsLines(of text: Secret) throws(SettingsError) -> [SettingsLine] {
-  guard text.count <= 65536 else { throw SettingsError(line: 1, .textTooLong) }
-  var lines: [SettingsLine] = []
-  var (start, number) = (0, 1)
-  while start < text.count {
-    var end = start
-    while end < text.count, text[end] != UInt8(ascii: "\n") { end += 1 }
-    if let line = try settingsLine(text, trimmed(text, start..<end), number) { lines.append(line) }
-    start = end + 1
-    number += 1
-  }
-  return lines
-}
+package struct SettingsScanner {
+  /// Bytes of the longest text that is taken.
+  package static let longestText = 65536
 
-private func settingsLine(_ text: Secret, _ range: Range<Int>, _ number: Int)
-  throws(SettingsError) -> SettingsLine?
-{
-  guard let first = range.first.map({ text[$0] }), first != UInt8(ascii: "#") else { return nil }
-  if first == UInt8(ascii: "[") {
-    guard range.count > 2, text[range.upperBound - 1] == UInt8(ascii: "]") else {
-      throw SettingsError(line: number, .notASetting)
+  /// The number of the line that `next` gave last, from 1.
+  package private(set) var number = 0
+
+  private let text: Secret
+  private var start = 0
+
+  package init(_ text: Secret) throws(SettingsError) {
+    guard text.count <= Self.longestText else { throw SettingsError(line: 1, .textTooLong) }
+    self.text = text
+  }
+
+  /// The next line that is neither blank nor a comment; nil at the end.
+  package mutating func next() throws(SettingsError) -> SettingsLine? {
+    while start < text.count {
+      let end = first(UInt8(ascii: "\n"), in: start..<text.count) ?? text.count
+      let line = trimmed(start..<end)
+      start = end + 1
+      number += 1
+      if !line.isEmpty, text[line.lowerBound] != UInt8(ascii: "#") { return try parts(of: line) }
     }
-    let name = trimmed(text, range.lowerBound + 1..<range.upperBound - 1)
-    return .section(name.map { text[$0] }, number: number)
+    return nil
   }
-  guard let equals = range.first(where: { text[$0] == UInt8(ascii: "=") }) else {
-    throw SettingsError(line: number, .notASetting)
+
+  private func parts(of line: Range<Int>) throws(SettingsError) -> SettingsLine {
+    if text[line.lowerBound] == UInt8(ascii: "["), line.count > 2,
+      text[line.upperBound - 1] == UInt8(ascii: "]")
+    {
+      return .section(trimmed(line.lowerBound + 1..<line.upperBound - 1))
+    }
+    guard text[line.lowerBound] != UInt8(ascii: "["), let equals = first(UInt8(ascii: "="), in: line)
+    else { throw SettingsError(line: number, .notASetting) }
+    let key = trimmed(line.lowerBound..<equals)
+    guard (1...64).contains(key.count) else { throw SettingsError(line: number, .notASetting) }
+    return .setting(key: key, value: trimmed(equals + 1..<line.upperBound))
   }
-  let key = trimmed(text, range.lowerBound..<equals)
-  guard (1...64).contains(key.count) else { throw SettingsError(line: number, .notASetting) }
-  return .setting(
-    key: key.map { text[$0] }, value: trimmed(text, equals + 1..<range.upperBound), number: number)
+
+  @inline(never) private func first(_ byte: UInt8, in range: Range<Int>) -> Int? {
+    for index in range where text[index] == byte { return index }
+    return nil
+  }
+
+  @inline(never) private func trimmed(_ range: Range<Int>) -> Range<Int> {
+    var (start, end) = (range.lowerBound, range.upperBound)
+    while start < end, isBlank(text[start]) { start += 1 }
+    while end > start, isBlank(text[end - 1]) { end -= 1 }
+    return start..<end
+  }
 }
 
-private func trimmed(_ text: Secret, _ range: Range<Int>) -> Range<Int> {
-  func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-  var (start, end) = (range.lowerBound, range.upperBound)
-  while start < end, isBlank(text[start]) { start += 1 }
-  while end > start, isBlank(text[end - 1]) { end -= 1 }
-  return start..<end
-}
+func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

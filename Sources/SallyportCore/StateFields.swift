@@ -4,70 +4,96 @@ struct ByteWriter {
   private(set) var bytes: [UInt8] = []
 
   mutating func put(_ more: [UInt8]) { bytes += more }
-  mutating func put(_ value: UInt8) { bytes.append(value) }
-  mutating func put(_ value: UInt32) {
-    for shift in 0..<4 { bytes.append(UInt8(truncatingIfNeeded: value >> (8 * UInt32(shift)))) }
+
+  mutating func put(_ value: UInt64) { put(value, bytes: 8) }
+
+  /// The lowest bytes of a number, the lowest first.
+  @inline(never) mutating func put(_ value: UInt64, bytes count: Int) {
+    for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(8 * index))) }
   }
-  mutating func put(_ value: UInt64) {
-    for shift in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: value >> (8 * UInt64(shift)))) }
-  }
+
+  mutating func put(count: Int) { put(UInt64(truncatingIfNeeded: count), bytes: 1) }
   mutating func put(_ time: UnixTime) { put(UInt64(bitPattern: time.seconds)) }
+
+  /// Whether a value follows.
+  mutating func put(isThere: Bool) { put(count: isThere ? 1 : 0) }
 }
 
-/// Reads fields one after the other; nil once the bytes do not hold what is asked for.
+/// Reads fields one after the other. From the first on that the bytes do not hold, or whose value
+/// cannot be, it gives zeros, and `isWhole` is false for good.
 struct ByteReader {
-  private var rest: ArraySlice<UInt8>
+  private let bytes: [UInt8]
+  private let end: Int
+  private var position: Int
+  private(set) var isWhole = true
 
-  init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
-
-  var isAtEnd: Bool { rest.isEmpty }
-
-  mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
-    guard count >= 0, rest.count >= count else { return nil }
-    defer { rest = rest.dropFirst(count) }
-    return rest.prefix(count)
+  /// `range` is cut to the bytes that are there.
+  init(_ bytes: [UInt8], _ range: Range<Int>) {
+    let range = range.clamped(to: 0..<bytes.count)
+    self.bytes = bytes
+    (position, end) = (range.lowerBound, range.upperBound)
   }
-  mutating func number8() -> UInt8? { take(1)?.first }
-  mutating func number32() -> UInt32? {
-    take(4)?.reversed().reduce(0) { $0 << 8 | UInt32($1) }
-  }
-  mutating func number64() -> UInt64? {
-    take(8)?.reversed().reduce(0) { $0 << 8 | UInt64($1) }
-  }
-  mutating func time() -> UnixTime? { number64().map { UnixTime(Int64(bitPattern: $0)) } }
 
-  /// Between 0 and `most` elements, counted by a byte.
-  mutating func list<Element>(
-    atMost most: Int, _ element: (inout ByteReader) -> Element?
-  ) -> [Element]? {
-    guard let count = number8(), Int(count) <= most else { return nil }
-    var elements: [Element] = []
-    for _ in 0..<count {
-      guard let next = element(&self) else { return nil }
-      elements.append(next)
+  var isAtEnd: Bool { position == end }
+
+  private mutating func fail() {
+    isWhole = false
+    position = end
+  }
+
+  @inline(never) mutating func take(_ count: Int) -> [UInt8] {
+    guard count <= end - position else {
+      fail()
+      return []
     }
-    return elements
+    defer { position += count }
+    return [UInt8](bytes[position..<position + count])
   }
 
-  /// A flag byte, then the value if it is 1. The outer nil: malformed.
-  mutating func maybe<Value>(_ value: (inout ByteReader) -> Value?) -> Value?? {
-    switch number8() {
-    case 0: return .some(nil)
-    case 1: return value(&self).map { .some($0) }
-    case _: return nil
+  /// A number of up to eight bytes, the lowest first.
+  @inline(never) mutating func number(bytes count: Int) -> UInt64 {
+    guard count <= end - position else {
+      fail()
+      return 0
     }
+    var value: UInt64 = 0
+    for index in 0..<count { value |= UInt64(bytes[position + index]) << UInt64(8 * index) }
+    position += count
+    return value
+  }
+
+  mutating func number64() -> UInt64 { number(bytes: 8) }
+  mutating func time() -> UnixTime { UnixTime(Int64(bitPattern: number64())) }
+
+  /// A byte that counts what follows, or tells which of several things does.
+  mutating func count(atMost most: Int) -> Int {
+    let count = Int(truncatingIfNeeded: number(bytes: 1))
+    if count > most { fail() }
+    return isWhole ? count : 0
+  }
+
+  /// Whether a value follows.
+  mutating func isThere() -> Bool { count(atMost: 1) == 1 }
+
+  /// A name of that many bytes; nil for none.
+  mutating func label() -> Label? {
+    let name = take(count(atMost: Label.maximumLength))
+    let label = Label(name)
+    if label == nil, !name.isEmpty { fail() }
+    return label
   }
 }
 
 extension ByteWriter {
   mutating func put(_ state: LoginState) {
     put(state.enrollmentID)
-    put(UInt8(truncatingIfNeeded: state.authenticators.count))
+    put(count: state.authenticators.count)
     for authenticator in state.authenticators { put(authenticator) }
-    maybe(state.backupCodes) { $0.put($1) }
+    put(isThere: state.backupCodes != nil)
+    if let codes = state.backupCodes { put(codes) }
     put(state.known)
     put(state.other)
-    put(UInt8(truncatingIfNeeded: state.origins.count))
+    put(count: state.origins.count)
     for origin in state.origins {
       put(origin.origin)
       put(origin.lastSeen)
@@ -76,15 +102,16 @@ extension ByteWriter {
 
   private mutating func put(_ authenticator: AuthenticatorState) {
     put(authenticator.id)
-    maybe(authenticator.lastAccepted) { $0.put($1) }
-    put(UInt32(bitPattern: authenticator.drift))
-    maybe(authenticator.lastUse) { $0.put($1) }
+    put(isThere: authenticator.lastAccepted != nil)
+    if let last = authenticator.lastAccepted { put(last) }
+    put(UInt64(UInt32(bitPattern: authenticator.drift)), bytes: 4)
+    put(authenticator.lastUse)
   }
 
   private mutating func put(_ codes: BackupCodeState) {
     put(codes.setID)
     put(codes.used)
-    maybe(codes.lastUse) { $0.put($1) }
+    put(codes.lastUse)
   }
 
   private mutating func put(_ bucket: Bucket) {
@@ -97,86 +124,67 @@ extension ByteWriter {
     put(address.low)
   }
 
-  private mutating func put(_ use: Use) {
+  @inline(never) private mutating func put(_ use: Use?) {
+    put(isThere: use != nil)
+    guard let use else { return }
     put(use.time)
     switch use.origin {
-    case .unknown: put(UInt8(0))
-    case .local(let own): put(UInt8(own ? 1 : 2))
+    case .unknown: put(count: 0)
+    case .local(let own): put(count: own ? 1 : 2)
     case .address(let address):
-      put(UInt8(3))
+      put(count: 3)
       put(address)
     }
     let service = use.service?.bytes ?? []
-    put(UInt8(truncatingIfNeeded: service.count))
+    put(count: service.count)
     put(service)
-  }
-
-  private mutating func maybe<Value>(_ value: Value?, _ put: (inout ByteWriter, Value) -> Void) {
-    self.put(UInt8(value == nil ? 0 : 1))
-    if let value { put(&self, value) }
   }
 }
 
 extension ByteReader {
-  mutating func loginState() -> LoginState? {
-    guard let id = number64(),
-      let authenticators = list(
-        atMost: Enrollment.maximumAuthenticators, { $0.authenticatorState() }),
-      let backupCodes = maybe({ $0.backupCodeState() }),
-      let known = bucket(), let other = bucket(),
-      let origins = list(atMost: LoginState.maximumOrigins, { $0.knownOrigin() })
-    else { return nil }
-    return LoginState(
-      enrollmentID: id, authenticators: authenticators, backupCodes: backupCodes, known: known,
-      other: other, origins: origins)
-  }
-
-  private mutating func authenticatorState() -> AuthenticatorState? {
-    guard let id = number64(), let lastAccepted = maybe({ $0.number64() }),
-      let drift = number32(), let lastUse = maybe({ $0.use() })
-    else { return nil }
-    return AuthenticatorState(
-      id: id, lastAccepted: lastAccepted, drift: Int32(bitPattern: drift), lastUse: lastUse)
-  }
-
-  private mutating func backupCodeState() -> BackupCodeState? {
-    guard let set = number64(), let used = number64(), let lastUse = maybe({ $0.use() }) else {
-      return nil
+  /// Counts only where the reader is whole and at its end afterwards.
+  mutating func loginState() -> LoginState {
+    var state = LoginState(enrollmentID: number64())
+    for _ in 0..<count(atMost: Enrollment.maximumAuthenticators) {
+      state.authenticators.append(authenticatorState())
     }
-    return BackupCodeState(setID: set, used: used, lastUse: lastUse)
+    if isThere() { state.backupCodes = backupCodeState() }
+    state.known = bucket()
+    state.other = bucket()
+    for _ in 0..<count(atMost: LoginState.maximumOrigins) {
+      state.origins.append(KnownOrigin(origin: address(), lastSeen: time()))
+    }
+    return state
   }
 
-  private mutating func bucket() -> Bucket? {
-    guard let spent = number64(), let since = time() else { return nil }
-    return Bucket(spent: Luck(units: spent), since: since)
+  private mutating func authenticatorState() -> AuthenticatorState {
+    AuthenticatorState(
+      id: number64(), lastAccepted: isThere() ? number64() : nil,
+      drift: Int32(truncatingIfNeeded: number(bytes: 4)), lastUse: use())
   }
 
-  private mutating func knownOrigin() -> KnownOrigin? {
-    guard let address = address(), let lastSeen = time() else { return nil }
-    return KnownOrigin(origin: address, lastSeen: lastSeen)
+  private mutating func backupCodeState() -> BackupCodeState {
+    BackupCodeState(setID: number64(), used: number64(), lastUse: use())
   }
 
-  private mutating func address() -> NetworkAddress? {
-    guard let high = number64(), let low = number64() else { return nil }
-    return NetworkAddress(high: high, low: low)
+  private mutating func bucket() -> Bucket {
+    Bucket(spent: Luck(units: number64()), since: time())
   }
 
-  private mutating func use() -> Use? {
-    guard let time = time(), let origin = origin(), let count = number8(),
-      let service = take(Int(count))
-    else { return nil }
-    if service.isEmpty { return Use(time: time, origin: origin, service: nil) }
-    guard let label = Label(service) else { return nil }
-    return Use(time: time, origin: origin, service: label)
+  private mutating func address() -> NetworkAddress {
+    NetworkAddress(high: number64(), low: number64())
   }
 
-  private mutating func origin() -> Origin? {
-    switch number8() {
-    case 0: return .unknown
-    case 1: return .local(own: true)
-    case 2: return .local(own: false)
-    case 3: return address().map { .address($0) }
-    case _: return nil
+  @inline(never) private mutating func use() -> Use? {
+    isThere() ? Use(time: time(), origin: origin(), service: label()) : nil
+  }
+
+  private mutating func origin() -> Origin {
+    switch count(atMost: 3) {
+    case 1: .local(own: true)
+    case 2: .local(own: false)
+    case 3: .address(address())
+    case _: .unknown
     }
   }
 }

@@ -22,29 +22,34 @@ package enum StateRecord {
   }
 
   /// The record that counts, and where the next one goes.
-  package struct Current: Sendable {
+  package final class Current: Sendable {
     package let state: LoginState
     package let sequence: UInt64
     /// Bytes from the start of the file.
     package let nextOffset: Int
+
+    init(state: LoginState, sequence: UInt64, nextOffset: Int) {
+      self.state = state
+      self.sequence = sequence
+      self.nextOffset = nextOffset
+    }
   }
 
   /// Picks the whole record with the greater sequence number.
   package static func read(_ file: [UInt8]) throws(Problem) -> Current {
     guard file.count == fileSize else { throw .size }
-    let first = try decode(file[..<slotSize])
-    let second = try decode(file[slotSize...])
-    if let second, second.sequence > (first?.sequence ?? 0) {
-      return Current(state: second.state, sequence: second.sequence, nextOffset: 0)
-    }
+    let first = try decode(file, slotAt: 0)
+    let second = try decode(file, slotAt: slotSize)
+    if let second, second.sequence > (first?.sequence ?? 0) { return second }
     guard let first else { throw .bothSlotsBroken }
-    return Current(state: first.state, sequence: first.sequence, nextOffset: slotSize)
+    return first
   }
 
-  /// The slot to write over the one that does not count.
-  package static func next(_ state: LoginState, after current: Current)
+  /// The slot to write over the one that does not count; nil: none counts.
+  package static func next(_ state: LoginState, after current: Current?)
     throws(Problem) -> [UInt8]
   {
+    guard let current else { return try encode(state, sequence: 2) }
     guard current.sequence < UInt64.max else { throw .exhausted }
     return try encode(state, sequence: current.sequence + 1)
   }
@@ -54,45 +59,49 @@ package enum StateRecord {
     try encode(state, sequence: 2) + encode(state, sequence: 1)
   }
 
-  private static let magic = [UInt8]("SPSTATE1".utf8)
+  /// "SPSTATE1", as a number.
+  private static let magic: UInt64 = 0x3145_5441_5453_5053
   private static let headerSize = 20
   private static let digestOffset = slotSize - 32
 
-  private static func encode(_ state: LoginState, sequence: UInt64) throws(Problem) -> [UInt8] {
+  @inline(never) private static func encode(_ state: LoginState, sequence: UInt64)
+    throws(Problem) -> [UInt8]
+  {
+    var body = ByteWriter()
+    body.put(state)
     var record = ByteWriter()
     record.put(magic)
     record.put(sequence)
-    record.put(UInt32(0))
-    record.put(state)
-    var bytes = record.bytes
-    guard bytes.count <= digestOffset else { throw .size }
-    for index in 0..<4 {
-      bytes[16 + index] = UInt8(truncatingIfNeeded: bytes.count >> (8 * index))
-    }
-    let digest = try sha256(bytes[...])
-    bytes += [UInt8](repeating: 0, count: digestOffset - bytes.count)
-    return bytes + digest
+    record.put(UInt64(headerSize + body.bytes.count), bytes: 4)
+    record.put(body.bytes)
+    guard record.bytes.count <= digestOffset else { throw .size }
+    let digest = try sha256(record.bytes)
+    record.put([UInt8](repeating: 0, count: digestOffset - record.bytes.count))
+    record.put(digest)
+    return record.bytes
   }
 
   /// nil where the slot holds no whole record.
-  private static func decode(_ slot: ArraySlice<UInt8>) throws(Problem)
-    -> (sequence: UInt64, state: LoginState)?
+  @inline(never) private static func decode(_ file: [UInt8], slotAt start: Int)
+    throws(Problem) -> Current?
   {
-    var header = ByteReader(slot)
-    guard header.take(8) == magic[...], let sequence = header.number64(),
-      let length = header.number32(), (headerSize...digestOffset).contains(Int(length))
-    else { return nil }
-    let covered = slot.prefix(Int(length))
-    let digest = try sha256(covered)
-    guard slot.dropFirst(digestOffset) == digest[...] else { return nil }
-    var body = ByteReader(covered.dropFirst(headerSize))
-    guard let state = body.loginState(), body.isAtEnd else { return nil }
-    return (sequence, state)
+    var header = ByteReader(file, start..<start + headerSize)
+    guard header.number64() == magic else { return nil }
+    let sequence = header.number64()
+    let length = Int(truncatingIfNeeded: header.number(bytes: 4))
+    guard (headerSize...digestOffset).contains(length) else { return nil }
+    var covered = ByteReader(file, start..<start + length)
+    var end = ByteReader(file, start + digestOffset..<start + slotSize)
+    guard try sha256(covered.take(length)) == end.take(32) else { return nil }
+    var body = ByteReader(file, start + headerSize..<start + length)
+    let state = body.loginState()
+    guard body.isWhole, body.isAtEnd else { return nil }
+    return Current(state: state, sequence: sequence, nextOffset: start == 0 ? slotSize : 0)
   }
 
-  private static func sha256(_ bytes: ArraySlice<UInt8>) throws(Problem) -> [UInt8] {
+  private static func sha256(_ bytes: [UInt8]) throws(Problem) -> [UInt8] {
     do throws(CryptoError) {
-      return try SHA256.digest([UInt8](bytes))
+      return try SHA256.digest(bytes)
     } catch {
       throw .crypto(error)
     }

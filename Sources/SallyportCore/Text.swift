@@ -3,28 +3,29 @@
 /// `bytes` for a log or a terminal: what is outside 0x20–0x7e as %XX, and `…` as three dots after
 /// `limit` bytes of input.
 package func printable(_ bytes: some Collection<UInt8>, limit: Int = 64) -> String {
-  var text: [UInt8] = []
-  for byte in bytes.prefix(limit) {
-    if (0x20...0x7e).contains(byte) { text.append(byte) } else { text += percentEncoded(byte) }
-  }
-  if bytes.count > limit { text += [0x2e, 0x2e, 0x2e] }
-  return String(decoding: text, as: UTF8.self)
+  String(decoding: escaped([UInt8](bytes), limit: limit), as: UTF8.self)
 }
 
 /// `bytes` as one field of a log line: as `printable`, and a space, `%`, `"` and `=` as %XX
 /// too, so that a name cannot look like a further field (a log watcher would believe it).
 package func logField(_ bytes: some Collection<UInt8>, limit: Int = 64) -> String {
+  String(decoding: escaped([UInt8](bytes), limit: limit, asField: true), as: UTF8.self)
+}
+
+/// The text of `printable`, or of `logField`, as bytes.
+@inline(never)
+package func escaped(_ bytes: [UInt8], limit: Int = 64, asField: Bool = false) -> [UInt8] {
   var text: [UInt8] = []
-  for byte in bytes.prefix(limit) {
-    switch byte {
+  for index in 0..<min(bytes.count, limit) {
+    switch bytes[index] {
     case 0x20, UInt8(ascii: "%"), UInt8(ascii: "\""), UInt8(ascii: "="):
-      text += percentEncoded(byte)
-    case 0x21...0x7e: text.append(byte)
-    case _: text += percentEncoded(byte)
+      if asField { text += percentEncoded(bytes[index]) } else { text.append(bytes[index]) }
+    case 0x21...0x7e: text.append(bytes[index])
+    case _: text += percentEncoded(bytes[index])
     }
   }
   if bytes.count > limit { text += [0x2e, 0x2e, 0x2e] }
-  return String(decoding: text, as: UTF8.self)
+  return text
 }
 
 /// Whether a text begins or ends with a space: a settings file would not keep it.
@@ -86,7 +87,7 @@ private func hexadecimalValue(_ character: UInt8) -> UInt8? {
 }
 
 /// A whole decimal number without sign, blanks or overflow; nil for anything else.
-package func decimal(_ text: some Collection<UInt8>) -> UInt64? {
+package func decimal(_ text: [UInt8]) -> UInt64? {
   guard !text.isEmpty else { return nil }
   var value: UInt64 = 0
   for character in text {

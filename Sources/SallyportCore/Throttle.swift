@@ -109,7 +109,7 @@ package struct Throttle: Equatable, Sendable {
     return overflow ? nil : product / refillPerYear.units + 1
   }
 
-  private func spent(of bucket: Bucket, at now: UnixTime) -> UInt64 {
+  @inline(never) private func spent(of bucket: Bucket, at now: UnixTime) -> UInt64 {
     let elapsed = min(now.elapsed(since: bucket.since), 2 * Throttle.secondsPerYear)
     // At most 6.4·10⁷ s · 5·10¹⁰: no overflow.
     let credit = elapsed * refillPerYear.units / Throttle.secondsPerYear
@@ -140,7 +140,7 @@ private struct AcceptedCodes: Equatable, Sendable {
     }
   }
 
-  private static func sum(
+  @inline(never) private static func sum(
     _ authenticators: [Authenticator], _ digits: Digits, _ adjacent: UInt8, _ ahead: UInt8
   ) -> Luck {
     var codes: UInt64 = 0

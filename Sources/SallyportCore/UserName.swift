@@ -7,14 +7,16 @@ package struct UserName: Equatable, Sendable {
   package let bytes: [UInt8]
 
   /// nil where the bytes break one of the rules above.
-  package init?(_ bytes: some Collection<UInt8>) {
+  package init?(_ bytes: some Collection<UInt8>) { self.init(checking: [UInt8](bytes)) }
+
+  private init?(checking bytes: [UInt8]) {
     guard (1...255).contains(bytes.count) else { return nil }
     guard bytes.first != UInt8(ascii: "."), bytes.first != UInt8(ascii: "-") else { return nil }
     guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7f && $0 != UInt8(ascii: "/") }) else {
       return nil
     }
-    self.bytes = [UInt8](bytes)
-    if hasOuterSpace(self.bytes) { return nil }
+    if hasOuterSpace(bytes) { return nil }
+    self.bytes = bytes
   }
 
   /// The name as printable ASCII, for people and logs.

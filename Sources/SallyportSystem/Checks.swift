@@ -1,4 +1,5 @@
 internal import CSystem
+internal import OneTimePassword
 
 /// The rules on who owns what in a store, and on who may write there.
 struct Checks: Sendable {
@@ -18,19 +19,21 @@ struct Checks: Sendable {
     let bytes = path.bytes
     guard bytes.first == UInt8(ascii: "/") else { throw path.trouble("lstat", sys_EINVAL) }
     try ancestor("/", of: path)
-    var start = 1
-    for end in 1..<max(bytes.count + 1, 2) {
-      guard end == bytes.count || bytes[end] == UInt8(ascii: "/") else { continue }
-      let component = bytes[min(start, end)..<end]
-      start = end + 1
-      if component.isEmpty { continue }
-      // A `..` would lead out of what has been checked.
-      if component == [0x2e, 0x2e] { throw path.trouble("lstat", sys_EINVAL) }
-      try ancestor(Path([UInt8](bytes[..<end])), of: path)
+    var (above, component): ([UInt8], [UInt8]) = ([], [])
+    for byte in bytes + [UInt8(ascii: "/")] {
+      if byte == UInt8(ascii: "/") {
+        // A `..` would lead out of what has been checked.
+        if same("..", component) { throw path.trouble("lstat", sys_EINVAL) }
+        if !component.isEmpty { try ancestor(Path(above), of: path) }
+        component = []
+      } else {
+        component.append(byte)
+      }
+      above.append(byte)
     }
   }
 
-  private func ancestor(_ folder: Path, of path: Path) throws(StoreTrouble) {
+  @inline(never) private func ancestor(_ folder: Path, of path: Path) throws(StoreTrouble) {
     let found: sys_facts
     do throws(Errno) {
       found = try facts(at: folder)
@@ -68,7 +71,7 @@ struct Checks: Sendable {
     return file.size > Checks.longestFile ? .tooLong : nil
   }
 
-  private func flaw(ofFolder folder: sys_facts, forbidden: UInt32) -> StoreTrouble.Flaw? {
+  @inline(never) private func flaw(ofFolder folder: sys_facts, forbidden: UInt32) -> StoreTrouble.Flaw? {
     if folder.kind == sys_link { return .symbolicLink }
     if folder.kind != sys_folder { return .notAFolder }
     if let flaw = flaw(ofOwner: folder.owner) { return flaw }

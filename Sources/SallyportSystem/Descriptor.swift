@@ -18,7 +18,7 @@ struct Descriptor: ~Copyable {
     (self.number, self.facts) = (number, facts)
   }
 
-  deinit { sys_close(number) }
+  @inline(never) deinit { sys_close(number) }
 }
 
 /// The reason of a failed system call.

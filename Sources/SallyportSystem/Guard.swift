@@ -5,12 +5,29 @@ internal import CSystem
 /// Stop signals and SIGXFSZ are blocked, and in a set-uid host (su, sudo) the real uid is root's:
 /// else whoever started it could stop it, and everybody else's login with it. What kills is let
 /// through: a save is one write. All of it is of this thread alone, and is put back.
-enum Guard {
+struct Guard {
+  private let signals: BlockedSignals
+  private let users: RaisedUser
+
+  /// Whoever has made one puts it back.
+  @inline(never) init() throws(StoreTrouble) {
+    signals = try BlockedSignals()
+    do throws(StoreTrouble) {
+      users = try RaisedUser()
+    } catch {
+      signals.putBack()
+      throw error
+    }
+  }
+
+  @inline(never) func putBack() {
+    users.putBack()
+    signals.putBack()
+  }
+
   static func during<R>(_ body: () throws(StoreTrouble) -> R) throws(StoreTrouble) -> R {
-    let signals = try BlockedSignals()
-    defer { signals.putBack() }
-    let users = try RaisedUser()
-    defer { users.putBack() }
+    let guarded = try Guard()
+    defer { guarded.putBack() }
     return try body()
   }
 }

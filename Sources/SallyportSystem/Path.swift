@@ -1,3 +1,6 @@
+internal import OneTimePassword
+internal import SallyportCore
+
 /// A path or a name in a folder, as the kernel takes it. No `String`: its way into C would bring
 /// some ten kilobytes into the module.
 struct Path: Sendable, ExpressibleByStringLiteral {
@@ -9,26 +12,42 @@ struct Path: Sendable, ExpressibleByStringLiteral {
     cString.append(0)
   }
 
-  init(_ text: String) { self.init([UInt8](text.utf8)) }
+  init(_ text: String) { self.init(SallyportSystem.bytes(of: text)) }
 
   init(stringLiteral text: StaticString) {
-    self.init(text.withUTF8Buffer { unsafe [UInt8]($0) })
+    self.init(OneTimePassword.bytes(of: text))
   }
 
   /// Without the NUL.
-  var bytes: ArraySlice<UInt8> { cString.dropLast() }
+  var bytes: [UInt8] {
+    var bytes = cString
+    bytes.removeLast()
+    return bytes
+  }
 
-  /// For people.
-  @inline(never) var text: String { String(decoding: bytes, as: UTF8.self) }
+  /// For people; what is no UTF-8 is escaped. (`String` itself would mend it, with nine kilobytes.)
+  @inline(never) var text: String {
+    String(validating: bytes, as: UTF8.self)
+      ?? String(validating: escaped(bytes, limit: bytes.count), as: UTF8.self) ?? ""
+  }
 
   /// The path of `name` in this folder.
   @inline(never) static func / (folder: Path, name: Path) -> Path {
-    Path(folder.bytes + [UInt8(ascii: "/")] + name.bytes)
+    var path = folder
+    path.cString.removeLast()
+    path.cString.append(UInt8(ascii: "/"))
+    path.cString += name.cString
+    return path
   }
-
-  private init(_ bytes: ArraySlice<UInt8>) { self.init([UInt8](bytes)) }
 
   @inline(never) func trouble(_ call: StaticString, _ errno: Int32) -> StoreTrouble {
     .system(call, path: text, errno: errno)
   }
+}
+
+/// The bytes of a text. On Linux every `String` is stored as UTF-8; the general way to its bytes
+/// would bring ten kilobytes for those that are not.
+@inline(never) func bytes(of text: String) -> [UInt8] {
+  // SAFETY: the buffer is copied within the call.
+  unsafe text.utf8.withContiguousStorageIfAvailable { unsafe [UInt8]($0) } ?? []
 }

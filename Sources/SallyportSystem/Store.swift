@@ -25,8 +25,17 @@ package struct Store: Sendable {
     self.init(root: root, owner: owner, patience: .usual, exchanges: true)
   }
 
+  /// As above, with a path as the kernel takes it.
+  package init(root: [UInt8], owner: Owner) {
+    self.init(root: root, owner: owner, patience: .usual, exchanges: true)
+  }
+
   init(root: String, owner: Owner, patience: Patience, exchanges: Bool) {
-    self.root = Store.withoutTrailingSlashes([UInt8](root.utf8))
+    self.init(root: bytes(of: root), owner: owner, patience: patience, exchanges: exchanges)
+  }
+
+  private init(root: [UInt8], owner: Owner, patience: Patience, exchanges: Bool) {
+    self.root = Store.withoutTrailingSlashes(root)
     checks = Checks(owner)
     self.patience = patience
     self.exchanges = exchanges
@@ -64,7 +73,7 @@ package struct Store: Sendable {
 
 /// An enrollment with its login state as they were when they were read, and which files they
 /// were read from.
-package struct Record: Sendable {
+package final class Record: Sendable {
   package let enrollment: Enrollment
   package let state: LoginState
   /// The user's folder.
@@ -74,6 +83,16 @@ package struct Record: Sendable {
   let place: Place
   let folder: Identity
   let version: Version
+
+  init(
+    enrollment: Enrollment, state: LoginState, place: Place, folder: Identity, version: Version
+  ) {
+    self.enrollment = enrollment
+    self.state = state
+    self.place = place
+    self.folder = folder
+    self.version = version
+  }
 }
 
 /// What came of an attempt to change a record.

@@ -1,4 +1,5 @@
 internal import CSystem
+internal import OneTimePassword
 
 extension Store {
   /// Puts what was made in the place of what is there. Where they can be exchanged at once, the
@@ -47,7 +48,7 @@ extension Store {
   /// is forgotten. Only under the lock of the users folder.
   func completeMoves(_ names: [[UInt8]], on shelf: borrowing Descriptor) throws(StoreTrouble) {
     for name in names {
-      guard let user = Leftover.rest(of: name, after: Leftover.moving) else { continue }
+      guard let user = rest(of: name, after: Leftover.moving) else { continue }
       let place = Place(shelf: users, name: Path(user), isDecoy: false)
       try completeMove(Path(name), place, on: shelf)
       wipe(Path(name), in: shelf)
@@ -59,8 +60,8 @@ extension Store {
   {
     let source = try openFolder(marker, in: shelf, place.shelf / marker)
     let left = try entries(of: source.number, place.shelf / marker)
-    let hasBegun = !left.contains([UInt8](StoredFile.enrollment.bytes))
-    guard hasBegun, left.contains([UInt8](StoredFile.state.bytes)) else { return }
+    let hasBegun = !left.contains(StoredFile.enrollment.bytes)
+    guard hasBegun, left.contains(StoredFile.state.bytes) else { return }
     guard let folder = try UserFolder.open(place, on: shelf, checks) else { return }
     try move(StoredFile.state, from: source, to: folder)
   }

@@ -48,25 +48,25 @@ extension Store {
     _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
   ) throws(StoreTrouble) -> Transaction<Void> {
     try changing { shelf throws(StoreTrouble) in
-      try locked(record, on: shelf) { folder, file, current throws(StoreTrouble) in
-        let made = try Unfinished()
-        try made.make(in: shelf, users, enrollment: try text(enrollment), state: nil)
-        try finishing(made, on: shelf) { () throws(StoreTrouble) in
-          let source = try openFolder(made.name, in: shelf, users / made.name)
-          try move(StoredFile.enrollment, from: source, to: folder)
-        }
-        wipe(made.name, in: shelf)
-        try save(change(current.state), after: current, in: file, of: record)
+      guard let locked = try lock(record, on: shelf) else { return .changed }
+      let made = try Unfinished()
+      try made.make(in: shelf, users, enrollment: try text(enrollment), state: nil)
+      try finishing(made, on: shelf) { () throws(StoreTrouble) in
+        let source = try openFolder(made.name, in: shelf, users / made.name)
+        try move(StoredFile.enrollment, from: source, to: locked.folder)
       }
+      wipe(made.name, in: shelf)
+      try locked.save(change(locked.current.state))
+      return .committed(())
     }
   }
 
   /// Takes an enrollment away and wipes it. `changed` where it is not the loaded one any more.
   package func remove(_ record: Record) throws(StoreTrouble) -> Transaction<Void> {
     try changing { shelf throws(StoreTrouble) in
-      try locked(record, on: shelf) { _, _, _ throws(StoreTrouble) in
-        try takeAway(record.place, on: shelf)
-      }
+      guard let locked = try lock(record, on: shelf) else { return .changed }
+      try takeAway(locked.folder.place, on: shelf)
+      return .committed(())
     }
   }
 

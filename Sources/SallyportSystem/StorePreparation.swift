@@ -41,8 +41,8 @@ extension Store {
   {
     for name in try entries(of: shelf.number, path) {
       let isLeftover =
-        Leftover.rest(of: name, after: Leftover.unfinished) != nil
-        || Leftover.rest(of: name, after: Leftover.removed) != nil
+        rest(of: name, after: Leftover.unfinished) != nil
+        || rest(of: name, after: Leftover.removed) != nil
       if isLeftover { wipe(Path(name), in: shelf) }
     }
   }

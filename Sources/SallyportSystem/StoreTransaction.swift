@@ -13,74 +13,77 @@ extension Store {
     _ record: Record,
     _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
   ) throws(StoreTrouble) -> Transaction<Verdict> {
-    try Guard.during { () throws(StoreTrouble) -> Transaction<Verdict> in
-      let shelf = try openShelf(record.place.shelf)
-      return try locked(record, on: shelf) { folder, file, current throws(StoreTrouble) in
-        let (verdict, state) = try body(record.enrollment, current.state)
-        try save(state, after: current, in: file, of: record)
-        return verdict
-      }
-    }
+    let guarded = try Guard()
+    defer { guarded.putBack() }
+    let shelf = try openShelf(record.place.shelf)
+    guard let locked = try lock(record, on: shelf) else { return .changed }
+    let (verdict, state) = try body(record.enrollment, locked.current.state)
+    try locked.save(state)
+    return .committed(verdict)
   }
 
-  /// Calls `body` with the record's folder, its locked state file and the state in it.
-  func locked<Value>(
-    _ record: Record, on shelf: borrowing Descriptor,
-    _ body: (borrowing UserFolder, borrowing StoredFile, CurrentState) throws(StoreTrouble) -> Value
-  ) throws(StoreTrouble) -> Transaction<Value> {
+  /// The record's files, its state locked; nil where they are not the loaded ones any more.
+  @inline(never)
+  func lock(_ record: Record, on shelf: borrowing Descriptor) throws(StoreTrouble) -> LockedRecord?
+  {
     for _ in 0..<Store.attempts {
       guard let folder = try UserFolder.open(record.place, on: shelf, checks),
         folder.identity == record.folder
-      else { return .changed }
-      if let done = try lockedOnce(record, on: shelf, folder, body) { return done }
+      else { return nil }
+      guard let state = try LockedState(in: folder, self) else {
+        if try folder.isStill(on: shelf) { throw .incomplete(path: record.path) }
+        continue
+      }
+      guard try folder.isStill(on: shelf), try folder.holds(state.file) else { continue }
+      guard try folder.enrollmentVersion() == record.version else { return nil }
+      let current = try current(in: state.file, of: record.enrollment)
+      return LockedRecord(folder: folder, state: state, current: current)
     }
     throw .unsettled(path: record.path)
   }
+}
 
-  /// nil where the files were exchanged meanwhile.
-  private func lockedOnce<Value>(
-    _ record: Record, on shelf: borrowing Descriptor, _ folder: borrowing UserFolder,
-    _ body: (borrowing UserFolder, borrowing StoredFile, CurrentState) throws(StoreTrouble) -> Value
-  ) throws(StoreTrouble) -> Transaction<Value>? {
+/// A user's state file while no other login or command can change it.
+struct LockedState: ~Copyable {
+  let file: StoredFile
+
+  /// nil where there is none, or no more.
+  @inline(never) init?(in folder: borrowing UserFolder, _ store: Store) throws(StoreTrouble) {
     let updating = sys_for_updating
-    guard let file = try StoredFile.open(StoredFile.state, updating, in: folder, checks) else {
-      if try folder.isStill(on: shelf) { throw .incomplete(path: record.path) }
-      return nil
-    }
-    try lock(file)
-    defer { if !record.isDecoy { sys_unlock(file.descriptor.number) } }
-    guard try folder.isStill(on: shelf), try folder.holds(file)
+    guard let file = try StoredFile.open(StoredFile.state, updating, in: folder, store.checks)
     else { return nil }
-    guard try folder.enrollmentVersion() == record.version else { return .changed }
-    let current = try current(in: file, of: record.enrollment)
-    return .committed(try body(folder, file, current))
+    // The decoy has no lock: strangers could make each other wait for it.
+    if !file.place.isDecoy {
+      let number = file.descriptor.number
+      try store.patience.acquire("fcntl", file.path) { sys_lock(number) }
+    }
+    self.file = file
   }
 
-  /// The decoy has no lock: strangers could make each other wait for it.
-  private func lock(_ file: borrowing StoredFile) throws(StoreTrouble) {
-    if file.place.isDecoy { return }
-    let descriptor = file.descriptor.number
-    try patience.acquire("fcntl", file.path) { sys_lock(descriptor) }
+  @inline(never) deinit {
+    if !file.place.isDecoy { sys_unlock(file.descriptor.number) }
   }
+}
+
+/// The folder of a record, its locked state file and the state in it.
+struct LockedRecord: ~Copyable {
+  let folder: UserFolder
+  let state: LockedState
+  let current: CurrentState
 
   /// Writes the slot that does not count; of the decoy, which has no lock, the page that falls to
   /// this process.
-  func save(
-    _ state: LoginState, after current: CurrentState, in file: borrowing StoredFile,
-    of record: Record
-  ) throws(StoreTrouble) {
+  @inline(never)
+  func save(_ next: LoginState) throws(StoreTrouble) {
     let page: [UInt8]
     do throws(StateRecord.Problem) {
-      if let record = current.record {
-        page = try StateRecord.next(state, after: record)
-      } else {
-        page = [UInt8](try StateRecord.fresh(state).prefix(StateRecord.slotSize))
-      }
+      page = try StateRecord.next(next, after: current.record)
     } catch {
-      throw .state(path: file.path.text, error)
+      throw .state(path: state.file.path.text, error)
     }
-    let next = current.record?.nextOffset ?? 0
-    let own = record.isDecoy ? Int(sys_process() & 1) * StateRecord.slotSize : next
-    try file.save(page, at: own)
+    let following = current.record?.nextOffset ?? 0
+    let isDecoy = folder.place.isDecoy
+    let offset = isDecoy ? Int(sys_process() & 1) * StateRecord.slotSize : following
+    try state.file.save(page, at: offset)
   }
 }

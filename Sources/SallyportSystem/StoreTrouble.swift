@@ -59,6 +59,9 @@ extension StoreTrouble: Equatable {
     }
   }
 
+  /// As `path`.
+  package var pathBytes: [UInt8] { bytes(of: path) }
+
   private var kind: Int {
     switch self {
     case .system: 0

@@ -1,13 +1,19 @@
 internal import CSystem
 
 /// Where an enrollment's folder is: a name in a folder.
-struct Place: Sendable {
+final class Place: Sendable {
   /// The path of the folder that holds this one and others.
   let shelf: Path
   let name: Path
   let isDecoy: Bool
 
   @inline(never) var path: Path { shelf / name }
+
+  init(shelf: Path, name: Path, isDecoy: Bool) {
+    self.shelf = shelf
+    self.name = name
+    self.isDecoy = isDecoy
+  }
 }
 
 /// The folder of one enrollment, open. Both files are opened in it, so that they belong to each

@@ -44,7 +44,9 @@ final class ScriptedHost: Host {
   func hasSSHAuthenticationInfo() -> Bool { sshInfo }
   func realUserID() -> UInt32 { uid }
   func delayFailure(_ microseconds: UInt32) { delay = microseconds }
-  func log(_ level: LogLevel, _ line: String) { log.append((level, line)) }
+  func log(_ level: LogLevel, _ line: LogLine) {
+    log.append((level, String(decoding: line.bytes, as: UTF8.self)))
+  }
 
   func ask(_ prompt: [UInt8], echo: Bool) throws(HostFailure) -> Secret {
     guard !script.isEmpty else {

@@ -23,11 +23,11 @@ static inline int sp_pam_user(pam_handle_t *_Nonnull handle,
   return pam_get_user(handle, name, NULL);
 }
 
-/// One prompt. The answer is the caller's to wipe and free, also after a failure.
-static inline int sp_pam_ask(pam_handle_t *_Nonnull handle, int style, const char *_Nonnull text,
+/// One prompt. `text` is a C string; void, because Swift has it as bytes. The answer is the caller's to wipe and free, also after a failure.
+static inline int sp_pam_ask(pam_handle_t *_Nonnull handle, int style, const void *_Nonnull text,
                              char *_Nullable *_Nonnull answer) {
   *answer = NULL;
-  return pam_prompt(handle, style, answer, "%s", text);
+  return pam_prompt(handle, style, answer, "%s", (const char *)text);
 }
 
 static inline void sp_wipe_and_free(char *_Nullable text) {
@@ -36,9 +36,10 @@ static inline void sp_wipe_and_free(char *_Nullable text) {
   free(text);
 }
 
+/// `line` as `text` above.
 static inline void sp_pam_log(pam_handle_t *_Nonnull handle, int level,
-                              const char *_Nonnull line) {
-  pam_syslog(handle, level, "%s", line);
+                              const void *_Nonnull line) {
+  pam_syslog(handle, level, "%s", (const char *)line);
 }
 
 /// "ENOSPC"; NULL for a number without a name.

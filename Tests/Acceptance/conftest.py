@@ -14,7 +14,7 @@ figures = []
 
 def pytest_report_header():
     root = "root" if REAL_ROOT else "no root: a user namespace"
-    return [f"module: {MODULE} ({os.path.getsize(MODULE)} bytes)", f"command: {COMMAND}", root]
+    return [f"module: {os.path.getsize(MODULE)} bytes, command: {os.path.getsize(COMMAND)}", root]
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import tempfile
 
 import pytest
 
@@ -51,8 +52,12 @@ def _log_tells_no_secret(sink):
 
 
 @pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
+def store(request, tmp_path):
+    if request.node.get_closest_marker("in_memory") is None:
+        yield Store(tmp_path / "store")
+    else:
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            yield Store(f"{folder}/store")
 
 
 @pytest.fixture

@@ -139,6 +139,7 @@ def test_one_destroyed_slot_is_survived_and_both_are_trouble(driver, store, sink
     assert_trouble(driver, sink, state, enrollment.code(now + 3000), at=now + 3000)
 
 
+@pytest.mark.in_memory
 def test_an_enrollment_cut_at_any_byte_is_trouble(driver, store, sink):
     """Its last line says that it is whole; the line feed after that carries nothing."""
     enrollment, now = store.enroll(digits=8), aligned_now()
@@ -162,6 +163,7 @@ def assert_refused_or_trouble(driver, sink, store, wrong, now):
     return login.result
 
 
+@pytest.mark.in_memory
 def test_a_state_cut_at_any_byte_is_trouble(driver, store, sink):
     enrollment, now = store.enroll(digits=8), aligned_now()
     path = store.state()
@@ -201,6 +203,7 @@ def mutated_record(content, dice):
     return bytes(bytes_)
 
 
+@pytest.mark.in_memory
 @pytest.mark.parametrize("name, mutate, count", [
     ("enrollment", mutated, 2500), ("state", mutated, 500), ("state", mutated_record, 2000)])
 def test_random_damage_never_lets_a_wrong_code_in(driver, store, sink, name, mutate, count, figure):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import tempfile
 
 import pytest
@@ -10,7 +11,18 @@ from logsink import LogSink
 from pam_driver import Driver
 from sallyport import COMMAND, MODULE, REAL_ROOT, Services, Store, handed_out
 
+LONGEST_TEST = 180  # seconds; a host that hangs is a failure, not a wait
 figures = []
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call():
+    def stop(*_):
+        raise TimeoutError(f"not done after {LONGEST_TEST} s")
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(LONGEST_TEST)
+    yield
+    signal.alarm(0)
 
 
 def pytest_report_header():

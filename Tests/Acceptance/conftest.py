@@ -2,6 +2,8 @@
 
 import os
 import re
+import signal
+import tempfile
 
 import pytest
 
@@ -9,12 +11,23 @@ from logsink import LogSink
 from pam_driver import Driver
 from sallyport import COMMAND, MODULE, REAL_ROOT, Services, Store, handed_out
 
+LONGEST_TEST = 180  # seconds; a host that hangs is a failure, not a wait
 figures = []
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call():
+    def stop(*_):
+        raise TimeoutError(f"not done after {LONGEST_TEST} s")
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(LONGEST_TEST)
+    yield
+    signal.alarm(0)
 
 
 def pytest_report_header():
     root = "root" if REAL_ROOT else "no root: a user namespace"
-    return [f"module: {MODULE} ({os.path.getsize(MODULE)} bytes)", f"command: {COMMAND}", root]
+    return [f"module: {os.path.getsize(MODULE)} bytes, command: {os.path.getsize(COMMAND)}", root]
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -51,8 +64,12 @@ def _log_tells_no_secret(sink):
 
 
 @pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
+def store(request, tmp_path):
+    if request.node.get_closest_marker("in_memory") is None:
+        yield Store(tmp_path / "store")
+    else:
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            yield Store(f"{folder}/store")
 
 
 @pytest.fixture

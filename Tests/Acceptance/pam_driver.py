@@ -113,9 +113,14 @@ class Driver:
         return {NAMES[int(code)]: count for code, count in raw["verdicts"].items()}, raw["rss"]
 
     def close(self):
+        """Ends the host; its exit status."""
         self.process.stdin.close()
         self.process.stdout.close()
-        return self.process.wait()
+        try:
+            return self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
 
     def __enter__(self):
         return self

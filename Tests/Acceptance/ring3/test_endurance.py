@@ -5,13 +5,15 @@ import pytest
 from pam_driver import AUTH_ERR, NULL, SUCCESS, Driver
 from sallyport import aligned_now
 
+pytestmark = pytest.mark.in_memory
+
 
 @pytest.mark.parametrize("user", ["alice", "nobody-here"])
 def test_ten_thousand_logins_leave_the_memory_flat(driver, store, figure, user):
     enrollment = store.enroll()
     verdicts, kilobytes = driver.summary("login", user, enrollment.wrong(), repeat=10_000)
     assert verdicts == {AUTH_ERR: 10_000}
-    assert kilobytes[-1] - kilobytes[0] <= 64, kilobytes
+    assert kilobytes[-1] - kilobytes[0] < 128, kilobytes  # a leak of 15 bytes would show
     figure(f"10,000 cycles as {user}: resident {kilobytes[0]} kB after 1,000, "
            f"{kilobytes[-1]} kB at the end")
 

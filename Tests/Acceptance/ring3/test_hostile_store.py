@@ -1,13 +1,15 @@
 """Stores that were damaged or planted: trouble and a log line, never an entry, never a wait."""
 
+import fcntl
 import os
 import random
 import shutil
+import struct
 import time
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, TROUBLE
+from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Crowd
 from sallyport import REAL_ROOT, aligned_now, reason
 
 LOCK_BOUND = 6  # seconds: the lock's five and room for a slow machine
@@ -115,6 +117,30 @@ def test_a_store_that_is_not_there_is_trouble_even_with_nullok(driver, store, se
     assert str(store.folder) in lines[0].text
 
 
+@pytest.mark.parametrize("name", ["enrollment", "state"])
+def test_a_damaged_decoy_keeps_nobody_out_who_is_enrolled(driver, store, sink, name):
+    enrollment = store.enroll()
+    (store.folder / "decoy" / name).chmod(0o644)
+    with sink.watch() as lines:
+        assert driver.login("login", "nobody-here", "123456").result == TROUBLE
+    assert lines[0].level == "ALERT" and "/decoy/" in lines[0].text
+    assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
+
+
+def test_a_lock_that_is_never_given_back_is_trouble_for_right_and_wrong_alike(
+        store, services, sink):
+    enrollment = store.enroll()
+    whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    with open(store.state(), "r+b") as held, sink.watch() as lines:
+        fcntl.fcntl(held, fcntl.F_OFD_SETLK, whole)
+        with Crowd(services, 2) as crowd:
+            logins = crowd.race([(("login", "alice", answer), {}) for answer in
+                                 (enrollment.code(), enrollment.wrong())])
+    assert [login.result for login in logins] == [TROUBLE, TROUBLE]
+    assert all(4.5 < login.seconds < LOCK_BOUND for login in logins)
+    assert all("lock" in line.text and str(store.state()) in line.text for line in lines)
+
+
 def test_the_state_of_another_user_is_trouble_or_worth_nothing(driver, store, sink):
     alice, bob = store.enroll("alice"), store.enroll("bob")
     code = alice.code()
@@ -139,6 +165,7 @@ def test_one_destroyed_slot_is_survived_and_both_are_trouble(driver, store, sink
     assert_trouble(driver, sink, state, enrollment.code(now + 3000), at=now + 3000)
 
 
+@pytest.mark.in_memory
 def test_an_enrollment_cut_at_any_byte_is_trouble(driver, store, sink):
     """Its last line says that it is whole; the line feed after that carries nothing."""
     enrollment, now = store.enroll(digits=8), aligned_now()
@@ -162,6 +189,7 @@ def assert_refused_or_trouble(driver, sink, store, wrong, now):
     return login.result
 
 
+@pytest.mark.in_memory
 def test_a_state_cut_at_any_byte_is_trouble(driver, store, sink):
     enrollment, now = store.enroll(digits=8), aligned_now()
     path = store.state()
@@ -201,6 +229,7 @@ def mutated_record(content, dice):
     return bytes(bytes_)
 
 
+@pytest.mark.in_memory
 @pytest.mark.parametrize("name, mutate, count", [
     ("enrollment", mutated, 2500), ("state", mutated, 500), ("state", mutated_record, 2000)])
 def test_random_damage_never_lets_a_wrong_code_in(driver, store, sink, name, mutate, count, figure):

@@ -5,6 +5,7 @@ import pytest
 from pam_driver import AUTH_ERR, SUCCESS
 from sallyport import aligned_now, reason
 
+pytestmark = pytest.mark.in_memory
 HOUR, DAY, YEAR = 3600, 86400, 365 * 86400
 STRANGER = {"rhost": "198.51.100.9"}
 

@@ -11,8 +11,8 @@ import pexpect
 import pytest
 
 from hosts import UIDS, Su, Sudo, as_user, service, two_factors
-from pam_driver import AUTH_ERR, SUCCESS, Driver
-from sallyport import MODULE, reason
+from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
+from sallyport import MODULE, Services, reason
 
 
 def limits(action=signal.SIG_IGN, **bounds):
@@ -153,6 +153,19 @@ def test_the_real_uid_and_the_signals_are_put_back(store, services, sink):
         assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
         assert driver.login("login", "alice", "letters").result == AUTH_ERR
         assert driver.login("login", "nobody-here", "123456").result == AUTH_ERR
+
+
+def test_a_host_that_may_not_read_the_store_is_trouble(store, sink):
+    """A screen locker that runs as the user: no code is judged, and none is asked for in vain."""
+    enrollment, bob = store.enroll(allow_missing=False), UIDS["bob"]
+    services = Services("/run/services-of-bob")
+    services.code("login", None, "nodelay")
+    with Driver(services, preexec=lambda: (os.setgroups([]), os.setresgid(bob, bob, bob),
+                                           os.setresuid(bob, bob, bob))) as driver:
+        for user in ("alice", "bob", "nobody-here"):
+            with sink.watch() as lines:
+                assert driver.login("login", user, enrollment.code()).result == TROUBLE
+            assert "Permission denied (EACCES)" in lines[0].text
 
 
 @pytest.mark.parametrize("name", ["STOP", "KILL"])

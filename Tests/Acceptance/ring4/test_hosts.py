@@ -69,6 +69,15 @@ def test_method_password_never_takes_the_password_for_a_code(machine, store, sin
     assert reason(lines) == "malformed" and "PasswordAuthentication" in lines[0].text
 
 
+def test_root_forbidden_by_sshd_is_refused_at_no_cost(daemons, store, sink):
+    """sshd hands on a password of its own making there, whatever was typed."""
+    enrollment = store.enroll("root", allow_missing=False)
+    for _ in range(2):
+        with sink.watch() as lines:
+            assert not daemons["keyboard-interactive"].enter("root", enrollment.code())
+        assert reason(lines) == "malformed" and "PermitRootLogin" in lines[0].text
+
+
 def test_twenty_strangers_at_the_door_leave_the_owners_console_open(daemons, store, services, sink):
     enrollment = store.enroll(allow_missing=False)
     wrong = enrollment.wrong()

@@ -108,7 +108,9 @@ private struct EnrollmentReader {
   }
 
   private mutating func closeBackupCodes() throws(SettingsError) {
-    guard backupCodes == nil else { throw SettingsError(line: sectionLine, .tooMany("backup_codes")) }
+    guard backupCodes == nil else {
+      throw SettingsError(line: sectionLine, .tooMany("backup_codes"))
+    }
     var digests: [[UInt8]] = []
     for field in fields where same("code", field.key) {
       digests.append(try octets(field, "code", count: 32, wanted: "64 hexadecimal digits"))

@@ -12,7 +12,7 @@ package enum StateRecord {
 
   /// Why a state file cannot be used.
   package enum Problem: Error, Equatable {
-    /// Not `fileSize` bytes.
+    /// Not `fileSize` bytes; or a state that no record holds.
     case size
     /// Neither slot holds a whole record.
     case bothSlotsBroken
@@ -67,6 +67,10 @@ package enum StateRecord {
   @inline(never) private static func encode(_ state: LoginState, sequence: UInt64)
     throws(Problem) -> [UInt8]
   {
+    // What could not be read again must not be written: it would lock the user out.
+    guard state.authenticators.count <= Enrollment.maximumAuthenticators,
+      state.origins.count <= LoginState.maximumOrigins
+    else { throw .size }
     var body = ByteWriter()
     body.put(state)
     var record = ByteWriter()

@@ -44,7 +44,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
     case "backup":
       if words.count > 1 { usedBackupCodes |= 1 << UInt64(backupCodes.count) }
       backupCodes.append(words[0].filter { $0 != "-" })
-    case "policy": try words.forEach { try set($0) }
+    case "policy": for word in words { try set(word) }
     case "known":
       let address = try #require(NetworkAddress(text: words[0]))
       origins.append(KnownOrigin(origin: address, lastSeen: UnixTime(try value(words[1]))))

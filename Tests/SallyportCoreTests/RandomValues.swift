@@ -4,7 +4,9 @@ import Testing
 
 extension Seeded {
   mutating func label() -> Label {
-    let scalars: [Unicode.Scalar] = ["a", "Z", "0", " ", "=", "#", "[", "\"", "%", "é", "ü", "電", "😀"]
+    let scalars: [Unicode.Scalar] = [
+      "a", "Z", "0", " ", "=", "#", "[", "\"", "%", "é", "ü", "電", "😀",
+    ]
     while true {
       let text = (0..<number(1...12)).map { _ in pick(scalars) }
       if let label = Label(Array(String(String.UnicodeScalarView(text)).utf8)) { return label }

@@ -19,7 +19,8 @@ import Testing
     ("123456", UInt32(123_456)), ("000000", 0), ("999999", 999_999), ("123 456", 123_456),
     ("123-456", 123_456), ("123456 ", 123_456), ("123456   \t ", 123_456), (" 123456", 123_456),
     ("1-2-3-4-5-6", 123_456), ("- 1 - 23456--", 123_456), ("\t123\t456", 123_456),
-  ]) func `of six digits is a code, blanks and hyphens aside`(typed: String, wanted: UInt32) throws {
+  ]) func `of six digits is a code, blanks and hyphens aside`(typed: String, wanted: UInt32) throws
+  {
     guard case .code(let value, .six) = try classify(Array(typed.utf8)) else {
       Issue.record("\(typed) is no code")
       return
@@ -28,10 +29,12 @@ import Testing
   }
 
   @Test(arguments: [
-    ("1234567", [Digits.seven], Optional<UInt32>(1_234_567)), ("99999999", [.eight], 99_999_999),
+    ("1234567", [Digits.seven], UInt32?(1_234_567)), ("99999999", [.eight], 99_999_999),
     ("01234567", [.six, .eight], 1_234_567), ("012345", [.six, .eight], 12_345),
     ("123456", [.eight], nil), ("1234567", [.six, .eight], nil), ("12345678", [.six, .seven], nil),
-  ]) func `has a length that some authenticator has`(typed: String, digits: [Digits], wanted: UInt32?)
+  ]) func `has a length that some authenticator has`(
+    typed: String, digits: [Digits], wanted: UInt32?
+  )
     throws
   {
     let response = try classify(Array(typed.utf8), digits: digits)
@@ -49,7 +52,8 @@ import Testing
     ("1", .length), ("12345", .length), ("1234567", .length), ("12345678", .length),
     ("123456789", .length), ("1234567890", .length), ("1234567890123456", .length),
     ("1234-5678-9012-3456", .length), ("4294967296", .length), ("99999999999999999999", .length),
-    ("12345a", .characters), ("12345\0", .characters), ("\0", .characters), ("123456\0", .characters),
+    ("12345a", .characters), ("12345\0", .characters), ("\0", .characters),
+    ("123456\0", .characters),
     ("123456\n", .characters), ("123456\r\n", .characters), ("+12345", .characters),
     ("-123456.", .characters), ("0x1234", .characters), ("12345\u{7f}", .characters),
     ("１２３４５６", .characters), ("١٢٣٤٥٦", .characters), ("123\u{a0}456", .characters),
@@ -117,7 +121,9 @@ import Testing
 
 @Suite struct `A password and a code in one field` {
   private func split(_ typed: [UInt8], _ lengths: [Digits]) throws -> [[UInt8]]? {
-    try Response.split(secret(typed), lengths: lengths).map { [bytes($0.password), bytes($0.code)] }
+    try Response.split(secret(typed), lengths: lengths).map {
+      [bytes($0.password), bytes($0.code)]
+    }
   }
 
   @Test(arguments: [
@@ -168,7 +174,8 @@ import Testing
 @Suite struct `A backup code` {
   /// Wanted: base32 of the 80 bits in Crockford's alphabet, by another program (Python).
   @Test(arguments: [
-    ([UInt8](0..<10), "000G40R40M30E209"), ([UInt8](repeating: 0xff, count: 10), "ZZZZZZZZZZZZZZZZ"),
+    ([UInt8](0..<10), "000G40R40M30E209"),
+    ([UInt8](repeating: 0xff, count: 10), "ZZZZZZZZZZZZZZZZ"),
     ([0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0x1f], "G00000000000000Z"),
   ]) func `spells ten random bytes`(random: [UInt8], wanted: String) throws {
     let code = try #require(BackupCode.make(from: secret(random)))

@@ -126,7 +126,8 @@ import Testing
 
   /// Zeros between the state and the checksum are not read: damage there loses nothing, and falling
   /// back to the older slot would make the last code good again.
-  @Test func `with any one byte changed does not count, unless it is one that is not read`() throws {
+  @Test func `with any one byte changed does not count, unless it is one that is not read`() throws
+  {
     let (one, two, _) = states(24)
     let whole = try file(one, two)
     let length = Int(whole[Self.slot + 16]) | Int(whole[Self.slot + 17]) << 8
@@ -185,7 +186,8 @@ import Testing
   @Test(arguments: [0, 1, 4095, 4096, 8191, 8193, 12288, 1 << 20])
   func `file of another size is refused`(size: Int) throws {
     let whole = try file(states(27).0, states(27).1)
-    let text = Array((whole + [UInt8](repeating: 0, count: max(size - whole.count, 0))).prefix(size))
+    let text = Array(
+      (whole + [UInt8](repeating: 0, count: max(size - whole.count, 0))).prefix(size))
     #expect(problem(text) == .size)
   }
 
@@ -224,8 +226,40 @@ import Testing
   @Test(arguments: [UInt32(0), 8, 19, 4065, 4096, 0x7fff_ffff, 0xffff_ffff])
   func `with a length that no record has does not count`(length: UInt32) throws {
     var file = try file(states(30).0, states(30).1)
-    for index in 0..<4 { file[Self.slot + 16 + index] = UInt8(truncatingIfNeeded: length >> (8 * index)) }
+    for index in 0..<4 {
+      file[Self.slot + 16 + index] = UInt8(truncatingIfNeeded: length >> (8 * index))
+    }
     #expect(try StateRecord.read(file).state == states(30).0)
+  }
+
+  @Test func `with a state that does not fill its length does not count`() throws {
+    let fresh = try StateRecord.fresh(LoginState(enrollmentID: 1))
+    let body = Array(fresh[20..<Int(fresh[16])])
+    let zeros = [UInt8](repeating: 0, count: Self.slot)
+    #expect(problem(try Self.record(body, sequence: 9) + zeros) == nil)
+    for other in [body + [0], body + [1], Array(body.dropLast()), []] {
+      #expect(problem(try Self.record(other, sequence: 9) + zeros) == .bothSlotsBroken)
+    }
+  }
+
+  @Test func `of more authenticators or origins than there may be is neither read nor written`()
+    throws
+  {
+    let eight = (1...8).map { AuthenticatorState(id: $0, lastAccepted: nil) }
+    let fresh = try StateRecord.fresh(LoginState(enrollmentID: 1, authenticators: eight))
+    var body = Array(fresh[20..<Int(fresh[16])])
+    let zeros = [UInt8](repeating: 0, count: Self.slot)
+    #expect(problem(try Self.record(body, sequence: 9) + zeros) == nil)
+    // Once more the 14 bytes of an authenticator that was never used, and their number.
+    body.insert(contentsOf: body[9..<23], at: 9)
+    body[8] = 9
+    #expect(problem(try Self.record(body, sequence: 9) + zeros) == .bothSlotsBroken)
+    let nine = LoginState(enrollmentID: 1, authenticators: eight + eight[..<1])
+    #expect(throws: StateRecord.Problem.size) { try StateRecord.fresh(nine) }
+    let place = KnownOrigin(origin: NetworkAddress(high: 1, low: 0), lastSeen: UnixTime(0))
+    let eleven = LoginState(
+      enrollmentID: 1, origins: [KnownOrigin](repeating: place, count: 11))
+    #expect(throws: StateRecord.Problem.size) { try StateRecord.fresh(eleven) }
   }
 
   @Test func `at the last sequence number has no next`() throws {
@@ -240,7 +274,8 @@ import Testing
 
   @Test func `of the largest state fits`() throws {
     let long = try label(String(repeating: "x", count: 64))
-    let use = Use(time: UnixTime(.max), origin: .address(NetworkAddress(high: 1, low: 0)), service: long)
+    let use = Use(
+      time: UnixTime(.max), origin: .address(NetworkAddress(high: 1, low: 0)), service: long)
     let state = LoginState(
       enrollmentID: .max,
       authenticators: (1...8).map {

@@ -90,7 +90,9 @@ private struct EnrollmentReader {
   }
 
   private mutating func closeBackupCodes() throws(SettingsError) {
-    guard backupCodes == nil else { throw SettingsError(line: sectionLine, .tooMany("backup_codes")) }
+    guard backupCodes == nil else {
+      throw SettingsError(line: sectionLine, .tooMany("backup_codes"))
+    }
     var digests: [[UInt8]] = []
     for field in fields where field.key == .code {
       digests.append(try octets(field, count: 32, wanted: "64 hexadecimal digits"))

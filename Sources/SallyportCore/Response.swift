@@ -45,13 +45,15 @@ extension Response {
       return .code(value, digits)
     }
     guard let code = normalizedBackupCode(bare) else { return .malformed(.characters) }
-    let salt = enrollment.backupCodes?.salt ?? [UInt8](repeating: 0, count: BackupCodeSet.saltLength)
+    let salt =
+      enrollment.backupCodes?.salt ?? [UInt8](repeating: 0, count: BackupCodeSet.saltLength)
     return .backupCode(digest: try BackupCode.digest(code, salt: salt))
   }
 
   /// Parts a password and a code typed into one field: the code is a backup code written with its
   /// hyphens, or the longest tail of digits that some authenticator has. nil where there is none.
-  package static func split(_ typed: Secret, lengths: [Digits]) -> (password: Secret, code: Secret)? {
+  package static func split(_ typed: Secret, lengths: [Digits]) -> (password: Secret, code: Secret)?
+  {
     let end = trimmedEnd(typed)
     if isGroupedBackupCode(typed, end: end) { return cut(typed, groupedLength, end) }
     var length = Int(Digits.eight.rawValue)

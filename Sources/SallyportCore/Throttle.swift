@@ -105,7 +105,8 @@ package struct Throttle: Equatable, Sendable {
     let (price, left) = (cost(of: digits).units, available(in: bucket, at: now).units)
     if left >= price { return 0 }
     guard refillPerYear.units > 0 else { return nil }
-    let (product, overflow) = (price - left).multipliedReportingOverflow(by: Throttle.secondsPerYear)
+    let (product, overflow) = (price - left).multipliedReportingOverflow(
+      by: Throttle.secondsPerYear)
     return overflow ? nil : product / refillPerYear.units + 1
   }
 

@@ -45,7 +45,11 @@ extension LogLine {
       add(escaped(found.bytes, limit: 255))
     case .otherUID(_, let recorded, let found):
       add("the enrollment is that of uid ", Int(recorded))
-      if let found { add(", the account has uid ", Int(found)) } else { add(", the account is gone") }
+      if let found {
+        add(", the account has uid ", Int(found))
+      } else {
+        add(", the account is gone")
+      }
     case .busy: add("the lock was not to be had in time, another process holds it")
     case .unsettled: add("the enrollment kept changing")
     case .exists: add("exists already")
@@ -103,7 +107,11 @@ extension LogLine {
     // SAFETY: both calls return static strings or NULL.
     if let text = unsafe sp_errno_text(number) { unsafe add(cString: text) } else { add("error") }
     add(" (")
-    if let name = unsafe sp_errno_name(number) { unsafe add(cString: name) } else { add(Int(number)) }
+    if let name = unsafe sp_errno_name(number) {
+      unsafe add(cString: name)
+    } else {
+      add(Int(number))
+    }
     add(")")
   }
 

@@ -91,7 +91,8 @@ package struct SettingsScanner {
     {
       return .section(trimmed(line.lowerBound + 1..<line.upperBound - 1))
     }
-    guard text[line.lowerBound] != UInt8(ascii: "["), let equals = first(UInt8(ascii: "="), in: line)
+    guard text[line.lowerBound] != UInt8(ascii: "["),
+      let equals = first(UInt8(ascii: "="), in: line)
     else { throw SettingsError(line: number, .notASetting) }
     let key = trimmed(line.lowerBound..<equals)
     guard (1...64).contains(key.count) else { throw SettingsError(line: number, .notASetting) }

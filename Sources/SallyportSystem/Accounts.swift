@@ -31,7 +31,9 @@ package enum Accounts {
       guard result == -sys_ERANGE || result == -sys_EINTR else { break }
       if result == -sys_ERANGE { size *= 4 }
     }
-    throw .system("getpwnam", path: Path(escaped(name.bytes, limit: 255)).text, errno: result < 0 ? 0 - result : sys_EINVAL)
+    throw .system(
+      "getpwnam", path: Path(escaped(name.bytes, limit: 255)).text,
+      errno: result < 0 ? 0 - result : sys_EINVAL)
   }
 
   /// With a buffer of a megabyte at last, or after as many interruptions.

@@ -71,7 +71,9 @@ struct Checks: Sendable {
     return file.size > Checks.longestFile ? .tooLong : nil
   }
 
-  @inline(never) private func flaw(ofFolder folder: sys_facts, forbidden: UInt32) -> StoreTrouble.Flaw? {
+  @inline(never) private func flaw(ofFolder folder: sys_facts, forbidden: UInt32) -> StoreTrouble
+    .Flaw?
+  {
     if folder.kind == sys_link { return .symbolicLink }
     if folder.kind != sys_folder { return .notAFolder }
     if let flaw = flaw(ofOwner: folder.owner) { return flaw }

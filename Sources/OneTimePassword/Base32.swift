@@ -38,9 +38,10 @@ package enum Base32 {
     return bytes
   }
 
-  /// Upper case, no padding.
-  package static func encode(_ bytes: Secret) -> Secret {
-    let text = Secret.orExit(count: bytes.count / 5 * 8 + (bytes.count % 5 * 8 + 4) / 5)
+  /// Upper case, no padding; nil if memory is short.
+  package static func encode(_ bytes: Secret) -> Secret? {
+    let count = bytes.count / 5 * 8 + (bytes.count % 5 * 8 + 4) / 5
+    guard let text = Secret(count: count) else { return nil }
     for index in 0..<text.count {
       // Five bits from bit 5 * index on; past the end the secret reads as zeros.
       let (byte, bit) = (index / 8 * 5 + index % 8 * 5 / 8, index % 8 * 5 % 8)

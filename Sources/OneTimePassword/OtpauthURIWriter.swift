@@ -1,11 +1,12 @@
 extension OtpauthURI {
   /// The URI. `omittingDefaults` leaves out SHA1, 6 digits and 30 s, which readers assume: a
-  /// smaller QR code to draw. The complete form is the one to print and keep.
-  package func text(omittingDefaults: Bool = false) -> Secret {
-    let key = Base32.encode(secret)
+  /// smaller QR code to draw. The complete form is the one to print and keep. nil if memory is
+  /// short.
+  package func text(omittingDefaults: Bool = false) -> Secret? {
+    guard let key = Base32.encode(secret) else { return nil }
     var measure = OtpauthURIWriter(target: nil)
     measure.put(self, key: key, omittingDefaults: omittingDefaults)
-    let text = Secret.orExit(count: measure.count)
+    guard let text = Secret(count: measure.count) else { return nil }
     var writer = OtpauthURIWriter(target: text)
     writer.put(self, key: key, omittingDefaults: omittingDefaults)
     return text

@@ -104,11 +104,4 @@ import CLibcrypto
     // SAFETY: checked above.
     unsafe base.storeBytes(of: byte, toByteOffset: index, as: UInt8.self)
   }
-
-  /// `count` zero bytes where the caller's result cannot be absent: exhausted memory ends the
-  /// process here, as it does in every allocation that Swift itself makes.
-  static func orExit(count: Int) -> Secret {
-    guard let secret = Secret(count: count) else { fatalError() }
-    return secret
-  }
 }

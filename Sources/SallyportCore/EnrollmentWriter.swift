@@ -67,7 +67,11 @@ private struct SecretText {
     add("\n")
   }
 
-  mutating func add(_ key: StaticString, _ value: Secret) {
+  mutating func add(_ key: StaticString, _ value: Secret?) {
+    guard let value else {
+      isWhole = false
+      return
+    }
     add(key)
     add(" = ")
     for index in 0..<value.count { put(value[index]) }

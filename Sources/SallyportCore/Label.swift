@@ -2,8 +2,7 @@
 ///
 /// 1 to 64 bytes of well-formed UTF-8 without control, format, bidirectional or line-separating
 /// characters, and without a space at either end, so that it can be shown on a terminal and in a
-/// log as it is. Compared as bytes:
-/// `String` would take canonically equivalent spellings for equal.
+/// log as it is. Compared as bytes: `String` would take canonically equivalent spellings for equal.
 package struct Label: Equatable, Sendable {
   package static let maximumLength = 64
 
@@ -11,6 +10,12 @@ package struct Label: Equatable, Sendable {
 
   /// nil where the bytes break one of the rules above.
   package init?(_ bytes: some Collection<UInt8>) { self.init(checking: [UInt8](bytes)) }
+
+  /// A name in the source, which keeps the rules.
+  package init(_ literal: StaticString) {
+    // SAFETY: the buffer is that of the static string.
+    bytes = literal.withUTF8Buffer { unsafe [UInt8]($0) }
+  }
 
   private init?(checking bytes: [UInt8]) {
     guard (1...Label.maximumLength).contains(bytes.count) else { return nil }

@@ -27,9 +27,10 @@ private let wrong = "050472"
   @Test func aRightCodeIsAcceptedAndSaved() throws {
     host.expect(answer: right)
     #expect(answer() == .success)
-    #expect(host.log.map(\.line) == [
-      "code accepted: user=alice authenticator=\"phone\" origin=192.0.2.7"
-    ])
+    #expect(
+      host.log.map(\.line) == [
+        "code accepted: user=alice authenticator=\"phone\" origin=192.0.2.7"
+      ])
     host.expect(answer: right)
     #expect(answer() == .refused)
     #expect(host.log.last?.line == "refused: reason=replayed user=alice origin=192.0.2.7")

@@ -19,33 +19,45 @@ private let both = "Password & verification code: "
   }
 
   static let cases: [Case] = [
-    Case(words: [], token: right, prompt: "Verification code: ", typed: right, answer: .success,
+    Case(
+      words: [], token: right, prompt: "Verification code: ", typed: right, answer: .success,
       tokenAfter: right),
     Case(words: ["use_first_pass"], token: right, answer: .success, tokenAfter: right),
     Case(words: ["use_first_pass"], token: "hunter2", answer: .refused, tokenAfter: "hunter2"),
     Case(words: ["use_first_pass"], token: nil, answer: .refused, tokenAfter: nil),
     Case(words: ["try_first_pass"], token: right, answer: .success, tokenAfter: right),
-    Case(words: ["try_first_pass"], token: "hunter2", prompt: "Verification code: ", typed: right,
+    Case(
+      words: ["try_first_pass"], token: "hunter2", prompt: "Verification code: ", typed: right,
       answer: .success, tokenAfter: "hunter2"),
-    Case(words: ["try_first_pass"], token: nil, prompt: "Verification code: ", typed: right,
+    Case(
+      words: ["try_first_pass"], token: nil, prompt: "Verification code: ", typed: right,
       answer: .success, tokenAfter: nil),
-    Case(words: ["forward_pass"], token: nil, prompt: both, typed: "hunter2" + right,
+    Case(
+      words: ["forward_pass"], token: nil, prompt: both, typed: "hunter2" + right,
       answer: .success, tokenAfter: "hunter2"),
-    Case(words: ["forward_pass"], token: nil, prompt: both, typed: "hunter2050472",
+    Case(
+      words: ["forward_pass"], token: nil, prompt: both, typed: "hunter2050472",
       answer: .refused, tokenAfter: "hunter2"),
-    Case(words: ["forward_pass"], token: nil, prompt: both, typed: "hunter two",
+    Case(
+      words: ["forward_pass"], token: nil, prompt: both, typed: "hunter two",
       answer: .refused, tokenAfter: "hunter two"),
-    Case(words: ["forward_pass"], token: nil, prompt: both, typed: "hunter2 7KMF-2X9Q-D4TW-0HZA",
+    Case(
+      words: ["forward_pass"], token: nil, prompt: both, typed: "hunter2 7KMF-2X9Q-D4TW-0HZA",
       answer: .success, tokenAfter: "hunter2 "),
-    Case(words: ["forward_pass"], token: nil, prompt: both, typed: right, answer: .success,
+    Case(
+      words: ["forward_pass"], token: nil, prompt: both, typed: right, answer: .success,
       tokenAfter: ""),
-    Case(words: ["use_first_pass", "forward_pass"], token: "hunter2" + right, answer: .success,
+    Case(
+      words: ["use_first_pass", "forward_pass"], token: "hunter2" + right, answer: .success,
       tokenAfter: "hunter2"),
-    Case(words: ["use_first_pass", "forward_pass"], token: "hunter2", answer: .refused,
+    Case(
+      words: ["use_first_pass", "forward_pass"], token: "hunter2", answer: .refused,
       tokenAfter: "hunter2"),
-    Case(words: ["try_first_pass", "forward_pass"], token: "hunter2" + right, answer: .success,
+    Case(
+      words: ["try_first_pass", "forward_pass"], token: "hunter2" + right, answer: .success,
       tokenAfter: "hunter2"),
-    Case(words: ["try_first_pass", "forward_pass"], token: "hunter2", prompt: both,
+    Case(
+      words: ["try_first_pass", "forward_pass"], token: "hunter2", prompt: both,
       typed: "hunter3" + right, answer: .success, tokenAfter: "hunter3"),
   ]
 

@@ -131,7 +131,10 @@ import Testing
 }
 
 @Suite struct `Messages` {
-  private static let user = UserName(Array("bob".utf8))!
+  private static var user: UserName {
+    guard let bob = UserName(Array("bob".utf8)) else { fatalError("bob is a user name") }
+    return bob
+  }
 
   static let troubles: [(StoreTrouble, Sysexit)] = [
     (.system("open", path: "/s/x", errno: 13), .notPermitted),

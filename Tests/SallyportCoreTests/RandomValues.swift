@@ -82,7 +82,8 @@ extension Seeded {
       })
   }
 
-  /// A hostile copy of `text`: bytes changed, put in, left out, lines doubled, moved or lost, cut off.
+  /// A hostile copy of `text`: bytes changed, put in, left out, lines doubled, moved or lost, cut
+  /// off.
   mutating func mutated(_ text: [UInt8]) -> [UInt8] {
     var text = text
     for _ in 0..<number(1...4) { mutate(&text) }

@@ -150,6 +150,8 @@ private func dropSetUID() {
   }
 }
 @_silgen_name("capget") private func syscall125(
-  _ header: UnsafeMutableRawPointer?, _ sets: UnsafeMutableRawPointer?) -> Int32
+  _ header: UnsafeMutableRawPointer?, _ sets: UnsafeMutableRawPointer?
+) -> Int32
 @_silgen_name("capset") private func syscall126(
-  _ header: UnsafeMutableRawPointer?, _ sets: UnsafeMutableRawPointer?) -> Int32
+  _ header: UnsafeMutableRawPointer?, _ sets: UnsafeMutableRawPointer?
+) -> Int32

@@ -76,12 +76,11 @@ struct AuthenticatorOptions: ParsableArguments {
 }
 
 extension Label {
-  // Constants that keep the rules of a label.
-  static let phone = Label(Array("phone".utf8))!
-  static let linux = Label(Array("Linux".utf8))!
-  static let user = Label(Array("user".utf8))!
+  static let phone = Label("phone" as StaticString)
+  static let linux = Label("Linux" as StaticString)
+  static let user = Label("user" as StaticString)
   /// What logins through the command are noted as.
-  static let sallyport = Label(Array("sallyport".utf8))!
+  static let sallyport = Label("sallyport" as StaticString)
 }
 
 extension Label: ExpressibleByArgument {

@@ -96,14 +96,14 @@ struct Enroll: Verb {
 extension Enroll {
   private func show(_ draft: Draft, _ voice: Voice, _ context: Context) {
     voice.say("Second factor for \(draft.account.name.text) on \(draft.issuer.text)\n")
-    voice.say(plainText(draft.uri.text()))
-    for line in grouped(Base32.encode(draft.secret), after: "Key to type by hand:") {
+    voice.say(plainText(inMemory(draft.uri.text())))
+    for line in grouped(inMemory(Base32.encode(draft.secret)), after: "Key to type by hand:") {
       voice.say(line)
     }
     voice.say("")
     let screen = context.terminal.screen(of: voice.stream)
     let drawing = QRDrawing(qr, on: screen) {
-      QREncoder.encode(draft.uri.text(omittingDefaults: true))
+      QREncoder.encode(inMemory(draft.uri.text(omittingDefaults: true)))
     }
     switch drawing {
     case .nothing: break
@@ -132,8 +132,8 @@ extension Enroll {
     return .object([
       ("user", .text(draft.account.name.text)),
       ("authenticator", .object(facts(of: draft.parameters, name: draft.name, counter: next))),
-      ("secret", .text(plainText(Base32.encode(draft.secret)))),
-      ("uri", .text(plainText(draft.uri.text()))),
+      ("secret", .text(plainText(inMemory(Base32.encode(draft.secret))))),
+      ("uri", .text(plainText(inMemory(draft.uri.text())))),
       ("backupCodes", draft.backupCodes.json),
     ])
   }

@@ -20,6 +20,13 @@ func plainText(_ secret: Secret) -> String {
   unsafe secret.withBytes { unsafe String(decoding: $0, as: UTF8.self) }
 }
 
+/// What is never absent but where memory is short: the command ends then, before it has changed
+/// anything.
+func inMemory(_ secret: Secret?) -> Secret {
+  guard let secret else { fatalError("out of memory") }
+  return secret
+}
+
 /// Backup codes in two columns.
 func columns(ofBackupCodes codes: [String]) -> [String] {
   stride(from: 0, to: codes.count, by: 2).map { index in

@@ -5,9 +5,8 @@ import pytest
 from pam_driver import AUTH_ERR, NULL, SUCCESS, Driver
 from sallyport import aligned_now
 
-pytestmark = pytest.mark.in_memory
 
-
+@pytest.mark.in_memory
 @pytest.mark.parametrize("user", ["alice", "nobody-here"])
 def test_ten_thousand_logins_leave_the_memory_flat(driver, store, figure, user):
     enrollment = store.enroll()

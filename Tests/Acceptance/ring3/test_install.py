@@ -1,0 +1,89 @@
+"""make install and uninstall, into a folder of their own."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[3]
+MODULES = "usr/lib/security"
+FILES = {
+    f"{MODULES}/pam_sallyport.so": 0o644,
+    "usr/bin/sallyport": 0o755,
+    "usr/share/man/man1/sallyport.1": 0o644,
+    "usr/share/man/man8/pam_sallyport.8": 0o644,
+    "usr/share/pam-configs/sallyport": 0o644,
+    "usr/share/bash-completion/completions/sallyport": 0o644,
+    "usr/share/zsh/site-functions/_sallyport": 0o644,
+    "usr/share/fish/vendor_completions.d/sallyport.fish": 0o644,
+    "etc/security/sallyport.conf": 0o644,
+}
+STORE = "var/lib/sallyport"
+
+
+@pytest.fixture
+def make(tmp_path):
+    """make("install") into tmp_path."""
+    # The store's own checks walk from the root: no folder on the way may be open to others.
+    tmp_path.chmod(0o700)
+
+    def run(target):
+        return subprocess.run(
+            ["make", "--no-print-directory", "-C", REPOSITORY, target, f"DESTDIR={tmp_path}",
+             f"PAMDIR=/{MODULES}", "PREFIX=/usr"], capture_output=True, text=True, check=False)
+    return run
+
+
+def laid_down(folder):
+    return {str(path.relative_to(folder)): path.stat().st_mode & 0o777
+            for path in folder.rglob("*") if path.is_file()}
+
+
+def test_install_lays_down_the_files_and_a_store(make, tmp_path):
+    done = make("install")
+    assert done.returncode == 0, done.stderr
+    store = {path: mode for path, mode in laid_down(tmp_path).items() if path.startswith(STORE)}
+    assert store == {f"{STORE}/decoy/enrollment": 0o600, f"{STORE}/decoy/state": 0o600}
+    assert laid_down(tmp_path).keys() - store.keys() == FILES.keys()
+    assert {path: mode for path, mode in laid_down(tmp_path).items() if path in FILES} == FILES
+    assert (tmp_path / STORE).stat().st_mode & 0o777 == 0o700
+    assert not (tmp_path / "etc/pam.d").exists()
+
+
+def test_installing_again_keeps_configuration_and_store(make, tmp_path):
+    make("install")
+    configuration = tmp_path / "etc/security/sallyport.conf"
+    configuration.write_text("# ours\n")
+    decoy = (tmp_path / STORE / "decoy/enrollment").read_bytes()
+    assert make("install").returncode == 0
+    assert configuration.read_text() == "# ours\n"
+    assert (tmp_path / STORE / "decoy/enrollment").read_bytes() == decoy
+
+
+def test_uninstall_refuses_while_a_stack_names_the_module(make, tmp_path):
+    make("install")
+    stack = tmp_path / "etc/pam.d/sshd"
+    stack.parent.mkdir()
+    stack.write_text("auth required pam_sallyport.so\n")
+    before = laid_down(tmp_path)
+    done = make("uninstall")
+    assert done.returncode != 0 and str(stack) in done.stderr and "hint: " in done.stderr
+    assert laid_down(tmp_path) == before
+    stack.write_text("# auth required pam_sallyport.so\n")
+    assert make("uninstall").returncode == 0
+    left = laid_down(tmp_path).keys()
+    assert left == {"etc/pam.d/sshd", "etc/security/sallyport.conf",
+                    f"{STORE}/decoy/enrollment", f"{STORE}/decoy/state"}
+
+
+def test_nothing_is_installed_before_it_was_built(tmp_path):
+    script = tmp_path / "pam" / "install"
+    script.parent.mkdir()
+    script.write_bytes((REPOSITORY / "pam" / "install").read_bytes())
+    done = subprocess.run(
+        ["sh", script], capture_output=True, text=True, check=False,
+        env={"PATH": os.environ["PATH"], "DESTDIR": str(tmp_path / "d"), "PREFIX": "/usr",
+             "PAMDIR": f"/{MODULES}"})
+    assert done.returncode == 66 and "hint: make build" in done.stderr
+    assert not (tmp_path / "d").exists()

@@ -11,7 +11,7 @@ from sallyport import aligned_now
 def calls_of_a_login(store, services, tmp_path, enrollment, at):
     """[(name, how many-th of that name in the process)] between prompt and verdict."""
     report = tmp_path / "strace"
-    with Driver(services, prefix=["strace", "-o", str(report)]) as driver:
+    with Driver(services, prefix=["strace", "-y", "-o", str(report)]) as driver:
         driver.login("login", "alice", enrollment.code(at), at=at, mark=1)
     counts, calls, inside = {}, [], False
     for line in report.read_text().splitlines():

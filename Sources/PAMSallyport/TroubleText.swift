@@ -33,7 +33,7 @@ extension LogLine {
       add(error: number)
     case .noStore: add("there is no store")
     case .unsafe(_, let flaw): add(flaw)
-    case .incomplete: add("the enrollment is not whole, a file is missing")
+    case .incomplete: add("the enrollment is not whole, this file is missing")
     case .malformed(_, let error): add(error.problem)
     case .state(_, .crypto(let error)), .crypto(let error):
       add("libcrypto: ")

@@ -13,7 +13,7 @@ extension Message {
         "there is no store \(path)", .noInput, hints: [place.command("enroll", remark: "makes it")])
     case .unsafe(let path, let flaw): self.init(flaw, path, at: place)
     case .incomplete(let path):
-      self.init("\(path) is not complete", .badData, hints: place.mending)
+      self.init("\(path) is missing, the enrollment is not whole", .badData, hints: place.mending)
     case .malformed(let path, let error):
       self.init("\(path):\(error.line): \(error.problem.text)", .badData, hints: place.mending)
     case .state(let path, let problem):

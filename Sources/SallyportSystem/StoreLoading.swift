@@ -63,10 +63,12 @@ extension Store {
 
   private func record(in folder: borrowing UserFolder) throws(StoreTrouble) -> Record {
     let reading = sys_for_reading
-    guard
-      let file = try StoredFile.open(StoredFile.enrollment, reading, in: folder, checks),
-      let stateFile = try StoredFile.open(StoredFile.state, reading, in: folder, checks)
-    else { throw .incomplete(path: folder.place.path.text) }
+    guard let file = try StoredFile.open(StoredFile.enrollment, reading, in: folder, checks) else {
+      throw .incomplete(path: (folder.place.path / StoredFile.enrollment).text)
+    }
+    guard let stateFile = try StoredFile.open(StoredFile.state, reading, in: folder, checks) else {
+      throw .incomplete(path: (folder.place.path / StoredFile.state).text)
+    }
     let enrollment = try enrollment(in: file)
     let current = try current(in: stateFile, of: enrollment)
     return Record(

@@ -31,7 +31,7 @@ extension Store {
         folder.identity == record.folder
       else { return nil }
       guard let state = try LockedState(in: folder, self) else {
-        if try folder.isStill(on: shelf) { throw .incomplete(path: record.path) }
+        if try folder.isStill(on: shelf) { throw .incomplete(path: (record.place.path / StoredFile.state).text) }
         continue
       }
       guard try folder.isStill(on: shelf), try folder.holds(state.file) else { continue }

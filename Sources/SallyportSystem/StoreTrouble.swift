@@ -9,7 +9,7 @@ package indirect enum StoreTrouble: Error {
   case noStore(path: String)
   /// A file or folder that somebody else could have made, could change, or that is no such thing.
   case unsafe(path: String, Flaw)
-  /// A user's folder without its enrollment or state.
+  /// This file, the enrollment or the state, is missing in a user's folder.
   case incomplete(path: String)
   case malformed(path: String, SettingsError)
   case state(path: String, StateRecord.Problem)

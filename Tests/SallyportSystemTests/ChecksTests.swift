@@ -101,10 +101,10 @@ private let damages: [Damage] = [
     expected: { .unsafe(path: $0 + state, .links(2)) }),
   Damage(
     testDescription: "no enrollment", inflict: { removeName($0.path + enrollment) },
-    expected: { .incomplete(path: $0 + user) }),
+    expected: { .incomplete(path: $0 + enrollment) }),
   Damage(
     testDescription: "no state", inflict: { removeName($0.path + state) },
-    expected: { .incomplete(path: $0 + user) }),
+    expected: { .incomplete(path: $0 + state) }),
   Damage(
     testDescription: "no users folder",
     inflict: { try FileManager.default.removeItem(atPath: $0.users) },

@@ -38,8 +38,8 @@ private struct Login<Application: Host, Keeper: LoginStore> {
     case (.notEnrolled, .voluntary), (.unknownUser, .voluntary):
       if arguments.debug { host.log(.debug, .notAsked(prepared.name)) }
       return .ignore
-    case (.enrolled, .voluntary), (.enrolled, .refuse), (.notEnrolled, .refuse),
-      (.unknownUser, .refuse):
+    case (.enrolled, .voluntary), (.noName, .voluntary), (.enrolled, .refuse),
+      (.notEnrolled, .refuse), (.unknownUser, .refuse), (.noName, .refuse):
       return try askAndJudge(prepared, policy)
     }
   }

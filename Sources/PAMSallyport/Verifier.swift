@@ -26,7 +26,14 @@ extension Store: LoginStore {
 }
 
 /// What a user is to the store.
-package enum Standing: Equatable, Sendable { case enrolled, notEnrolled, unknownUser }
+package enum Standing: Equatable, Sendable {
+  case enrolled
+  case notEnrolled
+  case unknownUser
+  /// The name breaks the rules of `UserName`, so nobody can be enrolled under it. Not looked up:
+  /// whom a name service would take "alice " for is not known, so no policy lets it pass.
+  case noName
+}
 
 /// A login before the response: whose it is, and the record that the response will be judged by.
 package final class Prepared: Sendable {
@@ -80,7 +87,7 @@ package struct Verifier<Keeper: LoginStore> {
   /// database folds spellings, a name as typed would walk around the second factor.
   package func prepare(_ typed: [UInt8]) throws(StoreTrouble) -> Prepared {
     guard let name = UserName(typed) else {
-      return try decoy(.unknownUser, name: typed, account: nil)
+      return try decoy(.noName, name: typed, account: nil)
     }
     let account = try store.account(named: name)
     if let record = try store.load(account) {
@@ -154,7 +161,8 @@ private func judge(
     return (.refused(.response(refusal, left: left)), next)
   case (.notEnrolled, .accept(_, let next)), (.notEnrolled, .refuse(_, let next)):
     return (.refused(.notEnrolled), next)
-  case (.unknownUser, .accept(_, let next)), (.unknownUser, .refuse(_, let next)):
+  case (.unknownUser, .accept(_, let next)), (.unknownUser, .refuse(_, let next)),
+    (.noName, .accept(_, let next)), (.noName, .refuse(_, let next)):
     return (.refused(.unknownUser), next)
   }
 }

@@ -68,6 +68,14 @@ private let wrong = "050472"
     #expect(answer("nullok") == .ignore)
   }
 
+  /// A name service may take "alice " for alice: passed on without a code, it would be her login.
+  @Test(arguments: ["alice ", " alice", "../alice", "-x", ".alice", "a/b", ""])
+  func underNullokANameThatNobodyCanHaveIsRefused(_ name: String) {
+    host.userName = .success(Array(name.utf8))
+    host.expect(answer: right)
+    #expect(answer("nullok") == .refused)
+  }
+
   @Test func underNullokTheEnrolledAreAsked() {
     host.expect(answer: wrong)
     #expect(answer("nullok") == .refused)

@@ -76,6 +76,16 @@ private let wrong = "050472"
     #expect(answer("nullok") == .refused)
   }
 
+  /// A clock read before it would be as old as the wait: whoever stops his su there would bring
+  /// back an old time, which earns the buckets credit and makes known origins forgotten.
+  @Test func theClockIsReadUnderTheLock() throws {
+    host.expect(answer: right)
+    #expect(answer() == .success)
+    let lock = try #require(store.calls.firstIndex(of: .transact))
+    let clock = try #require(store.calls.firstIndex(of: .now))
+    #expect(lock < clock)
+  }
+
   @Test func underNullokTheEnrolledAreAsked() {
     host.expect(answer: wrong)
     #expect(answer("nullok") == .refused)

@@ -8,7 +8,7 @@ package protocol LoginStore {
   func now() throws(StoreTrouble) -> UnixTime
   /// nil: not enrolled, for certain.
   func load(_ account: Account) throws(StoreTrouble) -> Record?
-  func loadDecoy() throws(StoreTrouble) -> Record
+  func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record
   /// Locks, reads again, and writes what `body` returns before `committed` is; `changed`: the
   /// enrollment is another than the record's, and nothing was written.
   func transact<Verdict>(
@@ -107,10 +107,12 @@ package struct Verifier<Keeper: LoginStore> {
     var prepared = prepared
     for _ in 0..<3 {
       let response = try classify(typed, malformation, prepared.record.enrollment)
-      let now = try store.now()
       let transaction = try store.transact(prepared.record) {
         (enrollment, state) throws(StoreTrouble) -> (Outcome, LoginState) in
-        try judge(response, enrollment, state, prepared.standing, visit, now)
+        // The time of the lock, not of before it: a login that was stopped in between would bring
+        // back an old time, and have all the time since then credited to the budget once more.
+        let now = try store.now()
+        return try judge(response, enrollment, state, prepared.standing, visit, now)
       }
       switch transaction {
       case .committed(let outcome): return outcome
@@ -123,7 +125,8 @@ package struct Verifier<Keeper: LoginStore> {
   private func decoy(_ standing: Standing, name: [UInt8], account: Account?)
     throws(StoreTrouble) -> Prepared
   {
-    Prepared(standing: standing, name: name, account: account, record: try store.loadDecoy())
+    Prepared(
+      standing: standing, name: name, account: account, record: try store.loadDecoy(for: name))
   }
 }
 

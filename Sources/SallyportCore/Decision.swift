@@ -76,6 +76,10 @@ package func decide(
   _ code: UInt32, _ digits: Digits, of authenticators: [Authenticator], _ state: LoginState,
   _ throttle: Throttle, _ use: Use
 ) throws(CryptoError) -> Decision {
+  let isKnown = state.isKnown(use.origin)
+  let isThrottled = throttle.isThrottled(state[known: isKnown], digits: digits, at: use.time)
+  // The same work, but nothing that hangs on the code: no code is as great as this number.
+  let code = isThrottled ? UInt32.max : code
   var next = state
   var proof: Proof?
   var replay: Refusal?
@@ -93,10 +97,7 @@ package func decide(
       replay = replay ?? match.aheadOfClock.map { .clock(until: $0) } ?? .replayed
     }
   }
-  let isKnown = state.isKnown(use.origin)
-  if throttle.isThrottled(state[known: isKnown], digits: digits, at: use.time) {
-    return .refuse(.throttled, state)
-  }
+  if isThrottled { return .refuse(.throttled, state) }
   if let proof {
     next.remember(use)
     return .accept(proof, next)

@@ -50,10 +50,10 @@ package struct LoginState: Equatable, Sendable {
     }
   }
 
-  /// Stored times in the future are never believed: a known origin with one is forgotten, a bucket
-  /// is dated back to now and so gets no credit.
+  /// Stored times in the future are never believed: a bucket with one is dated back to now and so
+  /// gets no credit. Known origins stay: their times decide nothing, and a clock that is set back
+  /// a second must not put the owner among the strangers.
   package mutating func distrustFuture(_ now: UnixTime) {
-    origins.removeAll { $0.lastSeen > now }
     known.distrustFuture(now)
     other.distrustFuture(now)
   }

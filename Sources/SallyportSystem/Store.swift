@@ -53,13 +53,20 @@ package struct Store: Sendable {
   static let readings = 20
 
   var users: Path { root / "users" }
-  var decoy: Place { Place(shelf: root, name: "decoy", isDecoy: true) }
+  var decoy: Place { decoy(for: []) }
+
+  func decoy(for name: [UInt8]) -> Place {
+    var mixed: UInt32 = 0
+    for byte in name { mixed = mixed &* 31 &+ UInt32(byte) }
+    let byte = Int64(mixed % UInt32(StateRecord.fileSize))
+    return Place(shelf: root, name: "decoy", decoyByte: byte)
+  }
 
   /// Where `name`'s folder is. Throws `crypto` for a long name that cannot be hashed.
   func place(of name: UserName) throws(StoreTrouble) -> Place {
     let file: [UInt8]
     if let plain = name.fileName { file = plain } else { file = try Store.hashedName(name) }
-    return Place(shelf: users, name: Path(file), isDecoy: false)
+    return Place(shelf: users, name: Path(file))
   }
 
   private static func hashedName(_ name: UserName) throws(StoreTrouble) -> [UInt8] {

@@ -49,7 +49,7 @@ extension Store {
   func completeMoves(_ names: [[UInt8]], on shelf: borrowing Descriptor) throws(StoreTrouble) {
     for name in names {
       guard let user = rest(of: name, after: Leftover.moving) else { continue }
-      let place = Place(shelf: users, name: Path(user), isDecoy: false)
+      let place = Place(shelf: users, name: Path(user))
       try completeMove(Path(name), place, on: shelf)
       wipe(Path(name), in: shelf)
     }

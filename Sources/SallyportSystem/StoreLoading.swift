@@ -17,10 +17,11 @@ extension Store {
     return record
   }
 
-  /// The enrollment of nobody, worked on for the unknown and the unenrolled. Throws `noStore`
-  /// where it is missing.
-  package func loadDecoy() throws(StoreTrouble) -> Record {
-    guard let record = try read(decoy) else { throw .noStore(path: decoy.path.text) }
+  /// The enrollment of nobody, worked on for `name`, who is unknown or not enrolled. Throws
+  /// `noStore` where it is missing.
+  package func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
+    let place = decoy(for: name)
+    guard let record = try read(place) else { throw .noStore(path: place.path.text) }
     return record
   }
 
@@ -85,7 +86,7 @@ extension Store {
     }
   }
 
-  /// The state that counts. The decoy's is written without a lock: where its pages were torn by
+  /// The state that counts. The decoy's is written by several at once: where its pages were torn by
   /// that, it starts afresh, because nothing hangs on it.
   func current(in file: borrowing StoredFile, of enrollment: Enrollment)
     throws(StoreTrouble) -> CurrentState

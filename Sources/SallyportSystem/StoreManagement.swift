@@ -73,7 +73,7 @@ extension Store {
   /// Takes away what cannot be read any more. False where there is nothing of that name.
   package func remove(stored name: StoredName) throws(StoreTrouble) -> Bool {
     try changing { shelf throws(StoreTrouble) in
-      let place = Place(shelf: users, name: Path(name.folder), isDecoy: false)
+      let place = Place(shelf: users, name: Path(name.folder))
       guard try isThere(place, on: shelf) else { return false }
       try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
         try takeAway(place, on: shelf)

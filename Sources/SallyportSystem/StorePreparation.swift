@@ -50,7 +50,7 @@ extension Store {
   /// A decoy that cannot be read is made anew: nothing hangs on it.
   private func prepareDecoy(on store: borrowing Descriptor) throws(StoreTrouble) {
     do throws(StoreTrouble) {
-      _ = try loadDecoy()
+      _ = try loadDecoy(for: [])
       return
     } catch {
       switch error {

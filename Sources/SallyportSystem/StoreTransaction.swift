@@ -31,7 +31,8 @@ extension Store {
         folder.identity == record.folder
       else { return nil }
       guard let state = try LockedState(in: folder, self) else {
-        if try folder.isStill(on: shelf) { throw .incomplete(path: (record.place.path / StoredFile.state).text) }
+        let missing = record.place.path / StoredFile.state
+        if try folder.isStill(on: shelf) { throw .incomplete(path: missing.text) }
         continue
       }
       guard try folder.isStill(on: shelf), try folder.holds(state.file) else { continue }
@@ -52,17 +53,15 @@ struct LockedState: ~Copyable {
     let updating = sys_for_updating
     guard let file = try StoredFile.open(StoredFile.state, updating, in: folder, store.checks)
     else { return nil }
-    // The decoy has no lock: strangers could make each other wait for it.
-    if !file.place.isDecoy {
-      let number = file.descriptor.number
-      try store.patience.acquire("fcntl", file.path) { sys_lock(number) }
+    // Of the decoy one byte: else all strangers would make each other wait for it.
+    let (number, byte) = (file.descriptor.number, file.place.decoyByte)
+    try store.patience.acquire("fcntl", file.path) {
+      sys_lock_range(number, byte ?? 0, byte == nil ? 0 : 1)
     }
     self.file = file
   }
 
-  @inline(never) deinit {
-    if !file.place.isDecoy { sys_unlock(file.descriptor.number) }
-  }
+  @inline(never) deinit { sys_unlock(file.descriptor.number) }
 }
 
 /// The folder of a record, its locked state file and the state in it.
@@ -71,8 +70,8 @@ struct LockedRecord: ~Copyable {
   let state: LockedState
   let current: CurrentState
 
-  /// Writes the slot that does not count; of the decoy, which has no lock, the page that falls to
-  /// this process.
+  /// Writes the slot that does not count; of the decoy, which others write too, the page that falls
+  /// to this process.
   @inline(never)
   func save(_ next: LoginState) throws(StoreTrouble) {
     let page: [UInt8]

@@ -43,7 +43,7 @@ extension Store {
   /// What is enrolled under a folder's name, without a look at the account; nil where it is gone.
   /// Throws `otherUser` where the name inside belongs to another folder.
   package func load(stored name: StoredName) throws(StoreTrouble) -> Record? {
-    let place = Place(shelf: users, name: Path(name.folder), isDecoy: false)
+    let place = Place(shelf: users, name: Path(name.folder))
     guard let record = try read(place) else { return nil }
     let own = try self.place(of: record.enrollment.user).name
     guard own.bytes == place.name.bytes else {

@@ -5,14 +5,18 @@ final class Place: Sendable {
   /// The path of the folder that holds this one and others.
   let shelf: Path
   let name: Path
-  let isDecoy: Bool
+  /// The decoy: which byte of its state is locked instead of the whole, so that one name waits
+  /// for itself as an enrolled one does, and for few others.
+  let decoyByte: Int64?
+
+  var isDecoy: Bool { decoyByte != nil }
 
   @inline(never) var path: Path { shelf / name }
 
-  init(shelf: Path, name: Path, isDecoy: Bool) {
+  init(shelf: Path, name: Path, decoyByte: Int64? = nil) {
     self.shelf = shelf
     self.name = name
-    self.isDecoy = isDecoy
+    self.decoyByte = decoyByte
   }
 }
 

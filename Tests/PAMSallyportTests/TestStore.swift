@@ -41,9 +41,9 @@ final class TestStore: LoginStore {
     return try store.load(account)
   }
 
-  func loadDecoy() throws(StoreTrouble) -> Record {
+  func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
     try meet(.loadDecoy)
-    return try store.loadDecoy()
+    return try store.loadDecoy(for: name)
   }
 
   func transact<Verdict>(

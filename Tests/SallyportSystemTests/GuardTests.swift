@@ -15,6 +15,9 @@ private func blockedSignals() -> [Int32] {
   }
 }
 
+/// SCHED_IDLE of sched(7), which Glibc does not show to Swift.
+private let schedIdle: Int32 = 5
+
 private func setMask(_ how: Int32, _ signal: Int32) {
   var set = sigset_t()
   // SAFETY: filled and read within the calls.
@@ -89,6 +92,23 @@ func limitFileSize(_ bytes: UInt) {
       try Guard.during { () throws(StoreTrouble) in throw .outOfMemory }
     }
     #expect(users() == [65534, 0, 65533])
+  }
+
+  @Test(
+    "A schedule that starves it is put aside inside, and put back",
+    .enabled(if: isRoot, "needs root"))
+  func schedule() async {
+    await #expect(processExitsWith: .success) {
+      try #require(sys_set_real_and_saved_user(65534, 0) == 0)
+      var parameters = sched_param()
+      // SAFETY: read within the call.
+      try #require(unsafe sched_setscheduler(0, schedIdle, &parameters) == 0)
+      let policies = { (sched_getscheduler(0) & ~0x4000_0000, sched_getscheduler(0) >> 30) }
+      let inside = try Guard.during { () throws(StoreTrouble) in policies() }
+      // Real-time, and not for children.
+      #expect(inside == (SCHED_FIFO, 1))
+      #expect(policies() == (schedIdle, 0))
+    }
   }
 
   @Test(

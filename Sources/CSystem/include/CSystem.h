@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "Schedule.h"
 #include "Terminal.h"
 
 #pragma clang assume_nonnull begin
@@ -211,12 +212,15 @@ static inline void sys_names_close(void *names) { (void)closedir((DIR *)names); 
 #define F_OFD_SETLK 37
 #endif
 
-/* A lock of the whole file that belongs to the open file description: -EAGAIN if another has it. */
-static inline int sys_lock(int descriptor) {
-  struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-  int done = sys_result(fcntl(descriptor, F_OFD_SETLK, &whole));
+/* A lock that belongs to the open file description: -EAGAIN if another has it. */
+static inline int sys_lock_range(int descriptor, int64_t start, int64_t length) {
+  struct flock range = {
+    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length };
+  int done = sys_result(fcntl(descriptor, F_OFD_SETLK, &range));
   return done == -EACCES ? -EAGAIN : done;
 }
+
+static inline int sys_lock(int descriptor) { return sys_lock_range(descriptor, 0, 0); }
 
 /* Said aloud, because a child forked by another thread would keep the lock past our close. */
 static inline void sys_unlock(int descriptor) {
@@ -303,7 +307,8 @@ static inline void sys_unblock_signals(uint32_t blocked) {
   (void)pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
 }
 
-typedef struct { uint32_t real, effective, saved; } sys_users;
+/* `files`: the one that counts for files, usually the effective one. */
+typedef struct { uint32_t real, effective, saved, files; } sys_users;
 
 static inline int sys_get_users(sys_users *users) {
   uid_t real, effective, saved;
@@ -312,9 +317,13 @@ static inline int sys_get_users(sys_users *users) {
 #else
   if (syscall(SYS_getresuid, &real, &effective, &saved) < 0) return -errno;
 #endif
-  *users = (sys_users){ real, effective, saved };
+  // Sets nothing: no process has this one, and the old one is returned.
+  *users = (sys_users){ real, effective, saved, (uint32_t)syscall(SYS_setfsuid, (uid_t)-1) };
   return 0;
 }
+
+/* setresuid makes the uid for files the effective one. */
+static inline void sys_set_file_user(uint32_t files) { (void)syscall(SYS_setfsuid, files); }
 
 /* Real and saved uid of this thread alone: the C library's function would signal all threads of
    the host. The effective uid stays. */

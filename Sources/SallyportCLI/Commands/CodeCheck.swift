@@ -31,10 +31,10 @@ struct CodeCheck {
     let response = try computing { () throws(CryptoError) in
       try Response.classify(typed, for: record.enrollment)
     }
-    let time = try context.time()
+    let now = context.now
     return try complaining { () throws(StoreTrouble) in
       try store.transact(record) { (enrollment, state) throws(StoreTrouble) in
-        try CodeCheck.judge(response, enrollment, state, at: time)
+        try CodeCheck.judge(response, enrollment, state, at: try now())
       }
     }
   }

@@ -13,11 +13,20 @@ enum Complaint: Error {
   case noSuchUser
   case notEnrolled
   case enrolledAlready(authenticators: Int)
+  /// The user has no authenticator of that name.
+  case noSuchAuthenticator(String)
+  /// The user has one of that name already.
+  case nameTaken(String)
+  case tooManyAuthenticators
+  /// Without it the user would not be enrolled.
+  case lastAuthenticator
   case secret(SecretProblem)
   /// The code was judged and is not accepted.
   case code(Rejection)
-  /// None of the codes typed while enrolling was right.
-  case noRightCode(tries: Int)
+  /// Two codes do not bring an authenticator in step.
+  case resync(ResyncRefusal)
+  /// None of the codes typed for a new authenticator was right.
+  case noRightCode(tries: Int, Consequence)
   /// Somebody answered no.
   case declined(Consequence)
   case stopped(Interruption, Consequence)

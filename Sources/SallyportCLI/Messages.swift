@@ -87,14 +87,35 @@ extension Message {
         "\(place.who) is enrolled already (\(counted(count, "authenticator")))", .exists,
         hints: [
           place.command("status", remark: "shows it"),
+          place.command("add", remark: "adds another one"),
           place.command("enroll", "--force", remark: "replaces everything"),
+        ])
+    case .noSuchAuthenticator(let name):
+      self.init(
+        "\(place.who) has no authenticator \"\(name)\"", .noInput,
+        hints: [place.command("status", remark: "shows their names")])
+    case .nameTaken(let name):
+      self.init(
+        "\(place.who) has an authenticator \"\(name)\" already", .exists,
+        hints: [place.command("status", remark: "shows all names")])
+    case .tooManyAuthenticators:
+      self.init(
+        "\(place.who) has \(Enrollment.maximumAuthenticators) authenticators, as many as can be",
+        .exists, hints: [place.command("status", remark: "shows which one to remove")])
+    case .lastAuthenticator:
+      self.init(
+        "that is the last authenticator of \(place.who)", .refused,
+        hints: [
+          place.command("add", remark: "adds another one first"),
+          place.command("unenroll", remark: "removes all, backup codes too"),
         ])
     case .secret(let problem): self.init(problem, at: place)
     case .code(let rejection): self.init(rejection, at: place)
-    case .noRightCode(let tries):
+    case .resync(let refusal): self.init(refusal, at: place)
+    case .noRightCode(let tries, let consequence):
       self.init(
-        "no right code in \(tries) tries: not enrolled, nothing was changed", .refused,
-        hints: [place.command("enroll", remark: "starts again, with a new secret"), "date"])
+        "no right code in \(tries) tries: \(consequence.text)", .refused,
+        hints: [place.command(place.verb, remark: "starts again, with a new secret"), "date"])
     case .declined(let consequence): self.init(consequence.text, .refused)
     case .stopped(let interruption, let consequence): self.init(interruption, consequence)
     case .output(let number):
@@ -117,7 +138,7 @@ extension Message {
   }
 
   private init(_ problem: SecretProblem, at place: Place) {
-    let hints = [place.command("enroll", remark: "makes a fresh secret")]
+    let hints = [place.command(place.verb, remark: "makes a fresh secret")]
     switch problem {
     case .base32(let error):
       self.init("the secret is not base32: \(error.text)", .badData, hints: hints)
@@ -160,7 +181,27 @@ extension Message {
       let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
       self.init(
         "the clock ran ahead once: codes are refused until \(time), backup codes work", .refused,
-        hints: ["date"])
+        hints: ["date", place.command("resync", remark: "if the clock is right now")])
+    }
+  }
+
+  private init(_ refusal: ResyncRefusal, at place: Place) {
+    switch refusal {
+    case .clockOff(let name, let drift, let period, let accepted):
+      let off = durationText(UInt64(drift.magnitude) * UInt64(period))
+      let most = durationText(UInt64(accepted) * UInt64(period))
+      self.init(
+        "the clock of \"\(name.text)\" is \(off) \(drift < 0 ? "behind" : "ahead"), "
+          + "and no more than \(most) is accepted: set it, then its codes are right",
+        .refused, hints: ["date"])
+    case .replayed(let name):
+      self.init(
+        "those codes of \"\(name.text)\" have been used already", .refused,
+        hints: [place.command(place.verb, remark: "with the next two codes")])
+    case .notFound:
+      self.init(
+        "those are not two codes in a row, within a day or 1,000 counters", .refused,
+        hints: [place.command("status", remark: "shows the authenticators")])
     }
   }
 }

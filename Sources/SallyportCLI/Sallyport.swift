@@ -13,8 +13,8 @@ struct Sallyport: ParsableCommand {
     abstract: "Make and look after second factors for Linux logins.",
     version: "0.1.0",
     subcommands: [
-      Enroll.self, Status.self, List.self, Verify.self, BackupCodes.self, Unlock.self,
-      Unenroll.self, Prepare.self,
+      Enroll.self, Add.self, Remove.self, Rename.self, Status.self, List.self, Verify.self,
+      BackupCodes.self, Resynchronize.self, Unlock.self, Unenroll.self, Prepare.self,
     ])
 }
 

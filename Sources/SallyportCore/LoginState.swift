@@ -65,8 +65,8 @@ package struct AuthenticatorState: Equatable, Sendable {
   /// The last accepted time step (TOTP, RFC 6238 §5.2) or counter (HOTP); only greater ones are
   /// accepted. nil: none yet.
   package var lastAccepted: UInt64?
-  /// The offset of the authenticator's clock at its last success, in time steps; its clock is
-  /// behind where this is negative. 0 for HOTP.
+  /// The offset of the authenticator's clock at its last success or resync, in time steps; its
+  /// clock is behind where this is negative. 0 for HOTP.
   package var drift: Int32
   package var lastUse: Use?
 

@@ -33,6 +33,14 @@ final class Bench {
     _ arguments: String..., on terminal: FakeTerminal = FakeTerminal(), sudoUser: String? = nil,
     sourceLocation: SourceLocation = #_sourceLocation
   ) -> Outcome {
+    run(arguments: arguments, on: terminal, sudoUser: sudoUser, sourceLocation: sourceLocation)
+  }
+
+  /// As above.
+  func run(
+    arguments: [String], on terminal: FakeTerminal = FakeTerminal(), sudoUser: String? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) -> Outcome {
     let context = Context(
       terminal: terminal, effectiveUser: geteuid(), sudoUser: sudoUser,
       hostName: "web1.example.org",

@@ -181,9 +181,16 @@ import Testing
     (.code(Rejection(refusal: .throttled, wait: nil)), .refused),
     (.code(Rejection(refusal: .clock(until: UnixTime(0)), wait: 0)), .refused),
     (.code(Rejection(refusal: .malformed(.empty), wait: 0)), .refused),
-    (.noRightCode(tries: 5), .refused), (.declined(.nothingChanged), .refused),
+    (.noRightCode(tries: 5, .notEnrolled), .refused), (.declined(.nothingChanged), .refused),
     (.stopped(.endOfInput, .notEnrolled), .refused),
     (.stopped(.failure(5), .notEnrolled), .inputOutput), (.output(errno: 28), .inputOutput),
+    (.noRightCode(tries: 5, .nothingChanged), .refused),
+    (.noSuchAuthenticator("tablet"), .noInput), (.nameTaken("tablet"), .exists),
+    (.tooManyAuthenticators, .exists), (.lastAuthenticator, .refused),
+    (
+      .resync(.clockOff(name: .phone, drift: -120, period: 30, accepted: 5)), .refused
+    ),
+    (.resync(.replayed(name: .phone)), .refused), (.resync(.notFound), .refused),
     (.backupCodesUnseen(errno: 28), .inputOutput), (.listIncomplete(.badData), .badData),
   ]
 
@@ -224,6 +231,7 @@ import Testing
         == """
         sallyport: alice is enrolled already (2 authenticators)
         hint: sallyport status --user alice      shows it
+        hint: sallyport add --user alice      adds another one
         hint: sallyport enroll --user alice --force      replaces everything
 
         """)
@@ -251,6 +259,8 @@ import Testing
     ["enroll", "--user", "a", "--issuer", "a\nb"],
     ["enroll", "--user", "a", "--backup-codes", "33"],
     ["enroll", "--user", "a", "--backup-codes", "-1"], ["enroll", "--user", "a", "--qr", "svg"],
+    ["add"], ["remove", "--user", "a"], ["remove", "--name", "b"], ["resync"],
+    ["rename", "--user", "a", "--name", "b"], ["add", "--user", "a", "--backup-codes", "3"],
     ["enroll", "--user", "a", "--account", String(repeating: "x", count: 65)],
   ]) func `Wrong ones are a usage error of two lines`(arguments: [String]) throws {
     let terminal = FakeTerminal()

@@ -157,7 +157,7 @@ import Testing
     #expect(bench.run("status", sudoUser: "alice").status == 0)
     #expect(bench.run("backup-codes", sudoUser: "alice").answer == "10 of 10 backup codes left\n")
     #expect(bench.run("status").status == 64)
-    for verb in ["enroll", "verify", "unlock", "unenroll"] {
+    for verb in ["enroll", "add", "remove", "rename", "verify", "resync", "unlock", "unenroll"] {
       #expect(bench.run(verb, sudoUser: "alice").status == 64, "\(verb)")
     }
     #expect(bench.run("backup-codes", "--regenerate", sudoUser: "alice").status == 64)
@@ -291,7 +291,8 @@ import Testing
   @Test(arguments: [
     ["enroll", "--user", "root"], ["status", "--user", "root"], ["list"], ["prepare"],
     ["verify", "--user", "root"], ["backup-codes", "--user", "root"], ["unlock", "--user", "root"],
-    ["unenroll", "--user", "root", "--force"],
+    ["unenroll", "--user", "root", "--force"], ["add", "--user", "root"],
+    ["resync", "--user", "root"],
   ]) func `The usual store is root's alone`(arguments: [String]) {
     let terminal = FakeTerminal()
     let context = Context(

@@ -4,8 +4,8 @@ import SallyportCore
 
 /// What kind of authenticator, and its names.
 struct AuthenticatorOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Name of the authenticator.", valueName: "text"))
-  var name = Label.phone
+  @Option(help: ArgumentHelp("Name of the authenticator. (default: phone)", valueName: "text"))
+  var name: Label?
 
   @Option(help: "By time or by counter.")
   var type = TypeOption.totp
@@ -35,6 +35,9 @@ struct AuthenticatorOptions: ParsableArguments {
     help: ArgumentHelp(
       "Take the secret, in base32, from a file, or from standard input (-).", valueName: "file"))
   var secretFrom: String?
+
+  @Option(help: "How to draw the QR code.")
+  var qr = QRChoice.auto
 
   func validate() throws {
     guard let period else { return }

@@ -47,13 +47,8 @@ struct BackupCodes: Verb {
     let first = try context.record(user, users, in: place)
     let count = first.enrollment.backupCodes?.digests.count ?? 0
     let fresh = try FreshBackupCodes(count: count > 0 ? count : BackupCodeSet.usualCodes)
-    try context.settled(at: store.path) { () throws(Complaint) in
-      let record = try context.record(user, users, in: place)
-      var enrollment = record.enrollment
-      enrollment.backupCodes = fresh.set
-      return try complaining { () throws(StoreTrouble) in
-        try place.rewrite(record, enrollment) { $0 }
-      }
+    _ = try Amendment(user: user, users: users, store: place, path: store.path).run(in: context) {
+      $0.backupCodes = fresh.set
     }
     let voice = context.voice(store)
     let name = first.enrollment.user.text

@@ -9,6 +9,17 @@ struct CodeCheck {
   let path: String
   let context: Context
 
+  /// Asks for a code, or a backup code, before something that only the user may want. Throws `code`
+  /// for a wrong one.
+  func ask(_ prompt: String, for user: String, _ options: UserOptions, _ voice: Voice)
+    throws(Complaint)
+  {
+    context.terminal.watchForInterruption()
+    let typed = try voice.ask(prompt, echo: false, or: .nothingChanged)
+    _ = try run(typed, for: user, options)
+    try context.stopIfInterrupted(.nothingChanged)
+  }
+
   /// What a right code proves. Throws `code` for any other.
   func run(_ typed: Secret, for user: String, _ options: UserOptions) throws(Complaint) -> Proof {
     let decision = try context.settled(at: path) { () throws(Complaint) in

@@ -20,9 +20,6 @@ struct Enroll: Verb {
   @Option(help: ArgumentHelp("How many backup codes, 0 to 32.", valueName: "n"))
   var backupCodes = BackupCodeSet.usualCodes
 
-  @Option(help: "How to draw the QR code.")
-  var qr = QRChoice.auto
-
   @Flag(help: "Ask nothing: neither for a first code nor before replacing.")
   var noConfirm = false
 
@@ -50,37 +47,35 @@ struct Enroll: Verb {
     if let question = presence.question(user), !noConfirm {
       try voice.insist(question, or: .notEnrolled)
     }
-    let draft = try draft(for: account, voice, context)
-    if !(store.json && noConfirm) { show(draft, voice, context) }
+    let draft = try authenticator.draft(
+      named: authenticator.name ?? .phone, for: account, confirming: !noConfirm, voice, context,
+      or: .notEnrolled)
+    let codes = try FreshBackupCodes(count: backupCodes)
+    if !(store.json && noConfirm) {
+      let heading = "Second factor for \(account.name.text) on \(draft.issuer.text)"
+      draft.show(heading, authenticator.qr, voice, context)
+    }
     let confirmation =
-      noConfirm ? nil : try Confirmation.ask(for: draft, voice, context)
+      noConfirm ? nil : try Confirmation.ask(for: draft, voice, context, or: .notEnrolled)
     try context.stopIfInterrupted(.notEnrolled)
-    try save(draft, confirmation, over: presence, in: place)
-    voice.answer(json(draft, confirmation), text(draft, confirmation))
+    try save(draft, codes, confirmation, over: presence, in: place)
+    voice.answer(
+      .object(draft.json(confirmation) + [("backupCodes", codes.json)]),
+      text(draft, codes, confirmation))
     if let number = context.terminal.failure { throw .backupCodesUnseen(errno: number) }
   }
 
-  private func draft(for account: Account, _ voice: Voice, _ context: Context)
-    throws(Complaint) -> Draft
-  {
-    let parameters = authenticator.parameters
-    return try Draft(
-      account: account, parameters: parameters,
-      secret: try authenticator.source(confirming: !noConfirm)
-        .secret(for: parameters.algorithm, voice),
-      name: authenticator.name, issuer: authenticator.issuer(on: context.hostName),
-      label: authenticator.account(of: account.name), backupCodes: backupCodes,
-      created: try context.time())
-  }
-
   private func save(
-    _ draft: Draft, _ confirmation: Confirmation?, over presence: Presence, in place: Store
+    _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: Confirmation?,
+    over presence: Presence, in place: Store
   ) throws(Complaint) {
-    let enrollment = draft.enrollment(lastAccepted: confirmation?.lastAccepted)
+    let enrollment = Enrollment(
+      id: try freshIdentifier(), user: draft.account.name, uid: draft.account.uid,
+      created: draft.created,
+      authenticators: [draft.authenticator(lastAccepted: confirmation?.lastAccepted)],
+      backupCodes: codes.set)
     var state = LoginState(initialFor: enrollment)
-    if let confirmation, !state.authenticators.isEmpty {
-      state.authenticators[0].drift = confirmation.drift
-    }
+    state.note(confirmation, of: draft.id)
     try complaining { () throws(StoreTrouble) in
       try place.prepare()
       switch presence {
@@ -89,52 +84,13 @@ struct Enroll: Verb {
       }
     }
   }
-}
 
-// MARK: what people and programs see
-
-extension Enroll {
-  private func show(_ draft: Draft, _ voice: Voice, _ context: Context) {
-    voice.say("Second factor for \(draft.account.name.text) on \(draft.issuer.text)\n")
-    voice.say(plainText(inMemory(draft.uri.text())))
-    for line in grouped(inMemory(Base32.encode(draft.secret)), after: "Key to type by hand:") {
-      voice.say(line)
-    }
-    voice.say("")
-    let screen = context.terminal.screen(of: voice.stream)
-    let drawing = QRDrawing(qr, on: screen) {
-      QREncoder.encode(inMemory(draft.uri.text(omittingDefaults: true)))
-    }
-    switch drawing {
-    case .nothing: break
-    case .code(let text):
-      voice.say("Scan this with an authenticator app:\n")
-      voice.write(text)
-    case .noLibrary:
-      voice.say("No QR code: libqrencode.so.4 is not there. Type the key, or use the URI.")
-    case .tooSmall(let columns, let lines):
-      voice.say("No QR code: it needs \(columns) columns and \(lines) lines. Type the key, or")
-      voice.say("start again in a larger window.")
-    }
-  }
-
-  private func text(_ draft: Draft, _ confirmation: Confirmation?) -> String {
-    let clock = confirmation.flatMap { driftText($0.drift) }.map { "; its clock is \($0)" } ?? ""
-    let parameters = description(of: draft.parameters, every: "every ")
-    var lines = ["Enrolled as \"\(draft.name.text)\" (\(parameters)\(clock)).", ""]
-    if !draft.backupCodes.shown.isEmpty { lines.append(draft.backupCodes.text) }
+  private func text(_ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: Confirmation?)
+    -> String
+  {
+    var lines = ["Enrolled as \(draft.text(confirmation)).", ""]
+    if !codes.shown.isEmpty { lines.append(codes.text) }
     lines.append("Next: keep this shell open and log in from another terminal.")
     return lines.joined(separator: "\n")
-  }
-
-  private func json(_ draft: Draft, _ confirmation: Confirmation?) -> JSON {
-    let next = confirmation.map { $0.lastAccepted &+ 1 } ?? 0
-    return .object([
-      ("user", .text(draft.account.name.text)),
-      ("authenticator", .object(facts(of: draft.parameters, name: draft.name, counter: next))),
-      ("secret", .text(plainText(inMemory(Base32.encode(draft.secret))))),
-      ("uri", .text(plainText(inMemory(draft.uri.text())))),
-      ("backupCodes", draft.backupCodes.json),
-    ])
   }
 }

@@ -33,7 +33,7 @@ struct List: Verb {
 
   private func tell(_ rows: [ListRow], broken: Int, at now: UnixTime, _ voice: Voice) {
     let head = ["USER", "AUTHENTICATORS", "BACKUP CODES", "LAST LOGIN"]
-    let lines = rows.isEmpty ? [] : table([head] + rows.map { $0.text(at: now) })
+    let lines = rows.isEmpty ? [] : table([head] + rows.flatMap { $0.text(at: now) })
     let unread = broken > 0 ? ", \(broken) cannot be read" : ""
     voice.answer(
       .object([
@@ -56,11 +56,12 @@ struct ListRow {
     last = lastUse(record.state)
   }
 
-  func text(at now: UnixTime) -> [String] {
-    [
-      user.text, authenticators.joined(separator: ", "), "\(backupCodes)",
-      last.map { whenText($0.time, seenFrom: now) } ?? "never",
-    ]
+  /// More than one row where the names would make it too wide.
+  func text(at now: UnixTime) -> [[String]] {
+    let names = wrapped(authenticators, width: 28)
+    let when = last.map { whenText($0.time, seenFrom: now) } ?? "never"
+    let first = [user.text, names.first ?? "", "\(backupCodes)", when]
+    return [first] + names.dropFirst().map { ["", $0] }
   }
 
   var json: JSON {

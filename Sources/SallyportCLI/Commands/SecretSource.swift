@@ -10,7 +10,9 @@ enum SecretSource: Equatable {
   /// The first line of it where codes are typed after it, else all.
   case standardInput(onlyFirstLine: Bool)
 
-  func secret(for algorithm: HashAlgorithm, _ voice: Voice) throws(Complaint) -> Secret {
+  func secret(for algorithm: HashAlgorithm, _ voice: Voice, or consequence: Consequence)
+    throws(Complaint) -> Secret
+  {
     switch self {
     case .fresh:
       return try complaining { () throws(StoreTrouble) in
@@ -18,7 +20,7 @@ enum SecretSource: Equatable {
       }
     case .file(let path): return try SecretSource.decoded(try SecretSource.content(of: path))
     case .standardInput(let onlyFirstLine):
-      return try SecretSource.decoded(try SecretSource.typed(onlyFirstLine, voice))
+      return try SecretSource.decoded(try SecretSource.typed(onlyFirstLine, voice, consequence))
     }
   }
 
@@ -40,14 +42,16 @@ enum SecretSource: Equatable {
     return content
   }
 
-  private static func typed(_ onlyFirstLine: Bool, _ voice: Voice) throws(Complaint) -> Secret {
+  private static func typed(_ onlyFirstLine: Bool, _ voice: Voice, _ consequence: Consequence)
+    throws(Complaint) -> Secret
+  {
     do throws(Interruption) {
       if onlyFirstLine || voice.terminal.isInteractive {
         return try voice.ask("Secret in base32: ", echo: false)
       }
       if let all = try voice.terminal.rest(limit: Limits.file) { return all }
     } catch {
-      throw .stopped(error, .notEnrolled)
+      throw .stopped(error, consequence)
     }
     throw .secret(.tooLong)
   }

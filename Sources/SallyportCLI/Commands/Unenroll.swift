@@ -56,11 +56,7 @@ struct Unenroll: Verb {
 
   private func prove(in place: Store, _ context: Context) throws(Complaint) {
     _ = try context.record(user, users, in: place)
-    context.terminal.watchForInterruption()
-    let typed = try context.voice(store).ask(
-      "Verification code: ", echo: false, or: .nothingChanged)
-    _ = try CodeCheck(store: place, path: store.path, context: context)
-      .run(typed, for: user, users)
-    try context.stopIfInterrupted(.nothingChanged)
+    try CodeCheck(store: place, path: store.path, context: context)
+      .ask("Verification code: ", for: user, users, context.voice(store))
   }
 }

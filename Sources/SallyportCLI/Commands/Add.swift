@@ -1,0 +1,127 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// `sallyport add`
+struct Add: Verb {
+  static let configuration = CommandConfiguration(
+    abstract: "Give a user one more authenticator, after a fresh code.",
+    discussion: """
+      Asks for a code of an authenticator that the user has, or a backup code; then shows the new \
+      secret as enroll does and asks for a code that the new one shows. Addresses that logged in \
+      before are forgotten.
+      """)
+
+  @Option(help: ArgumentHelp("Whose authenticator it will be.", valueName: "name"))
+  var user: String
+
+  @OptionGroup var authenticator: AuthenticatorOptions
+
+  @Flag(help: "Do not ask for a first code of the new authenticator.")
+  var noConfirm = false
+
+  @Flag(help: "Add it without a code of the others.")
+  var force = false
+
+  @OptionGroup var users: UserOptions
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { user }
+
+  func run(in context: Context) throws(Complaint) {
+    let place = try context.store(store)
+    let record = try context.record(user, users, in: place)
+    let name = try newName(in: record.enrollment)
+    let voice = context.voice(store)
+    context.terminal.watchForInterruption()
+    if !force {
+      let check = CodeCheck(store: place, path: store.path, context: context)
+      try check.ask("Code of an authenticator in use, or backup code: ", for: user, users, voice)
+    }
+    let draft = try authenticator.draft(
+      named: name, for: try context.account(user), confirming: !noConfirm, voice, context,
+      or: .nothingChanged)
+    if !(store.json && noConfirm) {
+      let user = record.enrollment.user.text
+      draft.show(
+        "Another authenticator for \(user) on \(draft.issuer.text)", authenticator.qr, voice,
+        context)
+    }
+    let confirmation =
+      noConfirm ? nil : try Confirmation.ask(for: draft, voice, context, or: .nothingChanged)
+    try context.stopIfInterrupted(.nothingChanged)
+    let enrollment = try save(draft, confirmation, to: record, in: place, context)
+    tell(draft, confirmation, enrollment, voice)
+  }
+
+  private func save(
+    _ draft: Draft, _ confirmation: Confirmation?, to record: Record, in place: Store,
+    _ context: Context
+  ) throws(Complaint) -> Enrollment {
+    let change = Amendment(user: user, users: users, store: place, path: store.path)
+    return try change.run(
+      in: context, of: record.enrollment.id,
+      { enrollment throws(Complaint) in
+        try Add.check(draft.name, in: enrollment)
+        enrollment.authenticators.append(
+          draft.authenticator(lastAccepted: confirmation?.lastAccepted))
+      },
+      then: { state in
+        state.note(confirmation, of: draft.id)
+        state.origins = []
+      })
+  }
+
+  /// The name that was given, or the first of `phone`, `phone-2` … that is free.
+  private func newName(in enrollment: Enrollment) throws(Complaint) -> Label {
+    if let name = authenticator.name {
+      try Add.check(name, in: enrollment)
+      return name
+    }
+    let taken = enrollment.authenticators.map(\.name)
+    let more = (2...Enrollment.maximumAuthenticators).compactMap {
+      Label(Array("phone-\($0)".utf8))
+    }
+    guard let name = ([.phone] + more).first(where: { !taken.contains($0) }) else {
+      throw .tooManyAuthenticators
+    }
+    try Add.check(name, in: enrollment)
+    return name
+  }
+
+  private static func check(_ name: Label, in enrollment: Enrollment) throws(Complaint) {
+    if enrollment.index(of: name) != nil { throw .nameTaken(name.text) }
+    if enrollment.authenticators.count >= Enrollment.maximumAuthenticators {
+      throw .tooManyAuthenticators
+    }
+  }
+
+  private func tell(
+    _ draft: Draft, _ confirmation: Confirmation?, _ enrollment: Enrollment, _ voice: Voice
+  ) {
+    let throttle = Throttle(for: enrollment.authenticators, under: Policy())
+    let lines = ["Added \(draft.text(confirmation))."] + narrowing(throttle, under: Policy())
+    voice.answer(
+      .object(
+        draft.json(confirmation) + [
+          ("adjacentIntervals", .number(Int64(throttle.adjacentIntervals))),
+          ("lookAhead", .number(Int64(throttle.lookAhead))),
+        ]), lines.joined(separator: "\n"))
+  }
+}
+
+/// What to say where so many authenticators leave less than the policy's intervals or look-ahead.
+func narrowing(_ throttle: Throttle, under policy: Policy) -> [String] {
+  var lines: [String] = []
+  let (adjacent, ahead) = (throttle.adjacentIntervals, throttle.lookAhead)
+  if adjacent < policy.adjacentIntervals {
+    lines.append(
+      "Accepted are \(adjacent) time steps on either side now, not \(policy.adjacentIntervals).")
+  }
+  if ahead < policy.lookAhead {
+    lines.append("Accepted are \(ahead) counters ahead now, not \(policy.lookAhead).")
+  }
+  if !lines.isEmpty { lines.append("With more, so many authenticators were too easily guessed.") }
+  return lines
+}

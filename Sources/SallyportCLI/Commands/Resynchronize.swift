@@ -1,0 +1,128 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// `sallyport resync`
+struct Resynchronize: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "resync", abstract: "Bring an authenticator in step, by two codes in a row.",
+    discussion: """
+      For a counter that ran away, and for a machine whose clock ran ahead once. Of an app whose \
+      clock is off by more than logins accept it tells how far: its clock must be set.
+      """)
+
+  @Option(help: ArgumentHelp("Whose authenticator.", valueName: "name"))
+  var user: String
+
+  @Option(
+    help: ArgumentHelp(
+      "The authenticator. (default: whichever showed the codes)", valueName: "text"))
+  var name: Label?
+
+  @OptionGroup var users: UserOptions
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { user }
+
+  func run(in context: Context) throws(Complaint) {
+    let place = try context.store(store)
+    let record = try context.record(user, users, in: place)
+    if let name, record.enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
+    let voice = context.voice(store)
+    context.terminal.watchForInterruption()
+    let first = try voice.ask("Code shown by the app: ", echo: false, or: .nothingChanged)
+    let second = try voice.ask("The code after it: ", echo: false, or: .nothingChanged)
+    try context.stopIfInterrupted(.nothingChanged)
+    let result = try context.settled(at: store.path) { () throws(Complaint) in
+      let record = try context.record(user, users, in: place)
+      let codes = try pair(first, second, record.enrollment)
+      return try judge(codes, record, in: place, context)
+    }
+    switch result {
+    case .done(let name, let drift, let reopened):
+      voice.answer(json(name, drift, reopened), text(name, drift, reopened, context))
+    case .refused(let refusal):
+      if store.json { voice.answer(Resynchronize.json(refusal), "") }
+      throw .resync(refusal)
+    }
+  }
+
+  /// Throws `code` for what is no code, `resync` for two that are not of a kind.
+  private func pair(_ first: Secret, _ second: Secret, _ enrollment: Enrollment)
+    throws(Complaint) -> CodePair
+  {
+    var responses: [Response] = []
+    for typed in [first, second] {
+      let response = try computing { () throws(CryptoError) in
+        try Response.classify(typed, for: enrollment)
+      }
+      if case .malformed(let malformation) = response {
+        throw .code(Rejection(refusal: .malformed(malformation), wait: 0))
+      }
+      responses.append(response)
+    }
+    guard let codes = CodePair(responses[0], responses[1]) else { throw .resync(.notFound) }
+    return codes
+  }
+
+  private func judge(_ codes: CodePair, _ record: Record, in place: Store, _ context: Context)
+    throws(Complaint) -> Transaction<Resync>
+  {
+    let now = context.now
+    return try complaining { () throws(StoreTrouble) in
+      try place.transact(record) { (enrollment, state) throws(StoreTrouble) in
+        let time = try now()
+        do throws(CryptoError) {
+          return try resync(
+            by: codes, named: name, enrollment: enrollment, state: state, at: time,
+            under: Policy())
+        } catch {
+          throw .crypto(error)
+        }
+      }
+    }
+  }
+}
+
+// MARK: what people and programs see
+
+extension Resynchronize {
+  private func text(_ name: Label, _ drift: Int32, _ reopened: UnixTime?, _ context: Context)
+    -> String
+  {
+    let clock = driftText(drift).map { "; its clock is \($0)" } ?? ""
+    let line = "\"\(name.text)\" is in step\(clock). The codes after these log in."
+    guard let reopened else { return line }
+    let time = CalendarDate(reopened, inUTC: true)?.internetText ?? "\(reopened.seconds)"
+    return """
+      \(line)
+      Codes accepted while the clock was ahead will be good once more at their time, up to
+      \(time). A new secret prevents that:
+      \(place(in: context).command("enroll", "--force"))
+      """
+  }
+
+  private func json(_ name: Label, _ drift: Int32, _ reopened: UnixTime?) -> JSON {
+    .object([
+      ("accepted", .flag(true)), ("authenticator", .text(name.text)),
+      ("drift", .number(Int64(drift))), ("reopenedUntil", reopened.map { fact($0) } ?? .null),
+    ])
+  }
+
+  private static func json(_ refusal: ResyncRefusal) -> JSON {
+    var members: [(String, JSON)] = [("accepted", .flag(false))]
+    switch refusal {
+    case .clockOff(let name, let drift, let period, let accepted):
+      members += [
+        ("reason", .text("clock-off")), ("authenticator", .text(name.text)),
+        ("drift", .number(Int64(drift))), ("seconds", .number(Int64(drift) * Int64(period))),
+        ("adjacentIntervals", .number(Int64(accepted))),
+      ]
+    case .replayed(let name):
+      members += [("reason", .text("replayed")), ("authenticator", .text(name.text))]
+    case .notFound: members.append(("reason", .text("not-found")))
+    }
+    return .object(members)
+  }
+}

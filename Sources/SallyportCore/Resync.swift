@@ -1,0 +1,161 @@
+package import OneTimePassword
+
+/// Two codes that an authenticator showed one after the other.
+package struct CodePair: Equatable, Sendable {
+  package let first: UInt32
+  package let second: UInt32
+  package let digits: Digits
+
+  /// nil where one is no code, or they have not the same number of digits.
+  package init?(_ first: Response, _ second: Response) {
+    guard case .code(let one, let digits) = first, case .code(let two, let others) = second,
+      digits == others
+    else { return nil }
+    (self.first, self.second, self.digits) = (one, two, digits)
+  }
+}
+
+/// What came of resynchronizing (RFC 4226 §7.4, RFC 6238 §6).
+package enum Resync: Equatable, Sendable {
+  /// In step with that authenticator: codes after the second one are accepted. `drift` as in
+  /// `AuthenticatorState`. `reopened`: the clock ran ahead once; codes that were accepted then, for
+  /// steps that end by that moment, are good again when their time comes.
+  case done(name: Label, drift: Int32, reopened: UnixTime?)
+  case refused(ResyncRefusal)
+}
+
+/// Why two codes change nothing but the stored drift.
+package enum ResyncRefusal: Equatable, Sendable {
+  /// The authenticator's clock is `drift` steps of `period` seconds off, and logins accept no more
+  /// than `accepted` of them: its clock must be set.
+  case clockOff(name: Label, drift: Int32, period: UInt32, accepted: UInt8)
+  /// Codes for about now, at or below the last accepted one.
+  case replayed(name: Label)
+  /// Not two consecutive codes of any of the authenticators, as far as they are searched.
+  case notFound
+}
+
+/// How far codes are searched. By luck a pair is hit less than once in 10⁷ tries, so the budget
+/// for wrong codes is left alone: this is for root, who could write the state.
+private enum Reach {
+  /// Seconds on either side of now.
+  static let time: UInt64 = 86_400
+  /// Counters beyond the next one.
+  static let counters: UInt64 = 1_000
+}
+
+/// Brings an authenticator and its stored place in step, by two consecutive codes of it; `name`: of
+/// that one alone. Reads nothing but its arguments; the state in the result must be written before
+/// the answer is given. Not for logins: the search ends early and takes as long as it needs.
+package func resync(
+  by codes: CodePair, named name: Label?, enrollment: Enrollment, state: LoginState,
+  at now: UnixTime, under policy: Policy
+) throws(CryptoError) -> (Resync, LoginState) {
+  var state = state
+  state.reconcile(with: enrollment)
+  let throttle = Throttle(for: enrollment.authenticators, under: policy)
+  // `reconcile` has made the two lists run side by side.
+  for (index, authenticator) in enrollment.authenticators.enumerated() {
+    guard authenticator.parameters.digits == codes.digits, index < state.authenticators.count,
+      name == nil || name == authenticator.name
+    else { continue }
+    let result = try authenticator.resync(
+      by: codes, &state.authenticators[index], throttle, at: now)
+    if result != .refused(.notFound) { return (result, state) }
+  }
+  return (.refused(.notFound), state)
+}
+
+extension Authenticator {
+  fileprivate func resync(
+    by codes: CodePair, _ state: inout AuthenticatorState, _ throttle: Throttle, at now: UnixTime
+  ) throws(CryptoError) -> Resync {
+    switch parameters.type {
+    case .totp(let period):
+      let step = timeStep(at: now.seconds, period: period)
+      guard let second = try find(codes, around: step, reach: Reach.time / UInt64(max(period, 1)))
+      else { return .refused(.notFound) }
+      return mend(&state, second, at: step, period, adjacent: throttle.adjacentIntervals)
+    case .hotp:
+      guard let second = try find(codes, after: state.lastAccepted) else {
+        return .refused(.notFound)
+      }
+      (state.lastAccepted, state.drift) = (second, 0)
+      return .done(name: name, drift: 0, reopened: nil)
+    }
+  }
+
+  /// What the step of the second code changes.
+  ///
+  /// A clock that is off by more than logins accept is only noted: with its step as the last
+  /// accepted one, an app that is ahead would be shut out for that long once its clock is right.
+  ///
+  /// The last accepted step is lowered in one case: where it lies beyond every step that a right
+  /// clock accepts, because the machine's clock ran ahead once. It then goes no lower than the
+  /// second code and no lower than now, so that neither these codes nor one accepted for a moment
+  /// up to now is good again. Between now and the old value lie the codes accepted while the clock
+  /// was ahead, and nothing tells which: they are good once more when their time comes, for whoever
+  /// saw them. That is the price, and `reopened` tells it; the other way out is a new secret.
+  private func mend(
+    _ state: inout AuthenticatorState, _ second: UInt64, at step: UInt64, _ period: UInt32,
+    adjacent: UInt8
+  ) -> Resync {
+    let drift = Int32(truncatingIfNeeded: Int64(bitPattern: second &- step))
+    let tolerance = UInt64(adjacent)
+    guard drift.magnitude <= UInt32(adjacent) else {
+      state.drift = drift
+      return .refused(
+        .clockOff(name: name, drift: drift, period: period, accepted: adjacent))
+    }
+    guard let last = state.lastAccepted, last >= second else {
+      (state.lastAccepted, state.drift) = (second, drift)
+      return .done(name: name, drift: drift, reopened: nil)
+    }
+    guard last > step + tolerance else { return .refused(.replayed(name: name)) }
+    (state.lastAccepted, state.drift) = (max(second, step), drift)
+    return .done(name: name, drift: drift, reopened: endOfCodes(upTo: last, period, adjacent))
+  }
+
+  /// When the code of step `last` is accepted no more. At the end of time where that overflows.
+  private func endOfCodes(upTo last: UInt64, _ period: UInt32, _ adjacent: UInt8) -> UnixTime {
+    let (end, overflow) = last.addingReportingOverflow(UInt64(adjacent) + 1)
+    let (time, tooLate) = end.multipliedReportingOverflow(by: UInt64(period))
+    return UnixTime(overflow || tooLate || time > Int64.max ? Int64.max : Int64(time))
+  }
+
+  /// The step of the second code nearest to `step`. Steps are at most 2⁶³/15: no overflow.
+  private func find(_ codes: CodePair, around step: UInt64, reach: UInt64)
+    throws(CryptoError) -> UInt64?
+  {
+    let positions = (step > reach ? step - reach : 0)...(step + reach)
+    return try find(codes, in: positions, nearest: step)
+  }
+
+  /// The first counter of a second code whose first one has not been used.
+  private func find(_ codes: CodePair, after last: UInt64?) throws(CryptoError) -> UInt64? {
+    let (next, isOver) = last?.addingReportingOverflow(1) ?? (0, false)
+    if isOver { return nil }
+    let (end, overflow) = next.addingReportingOverflow(Reach.counters + 1)
+    return try find(codes, in: next...(overflow ? UInt64.max : end), nearest: next)
+  }
+
+  private func find(
+    _ codes: CodePair, in positions: ClosedRange<UInt64>, nearest wanted: UInt64
+  ) throws(CryptoError) -> UInt64? {
+    let generator = try CodeGenerator(
+      secret: secret, algorithm: parameters.algorithm, digits: parameters.digits)
+    var found: UInt64?
+    var isSecond = false
+    for position in positions {
+      let code = try generator.code(at: position)
+      if isSecond, code == codes.second {
+        if let found, distance(found, wanted) < distance(position, wanted) { return found }
+        found = position
+      }
+      isSecond = code == codes.first
+    }
+    return found
+  }
+}
+
+private func distance(_ a: UInt64, _ b: UInt64) -> UInt64 { a > b ? a - b : b - a }

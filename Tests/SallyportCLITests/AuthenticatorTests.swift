@@ -1,0 +1,382 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import SallyportCLI
+
+/// `sallyport add --json`
+private struct Added: Decodable {
+  let user, secret, uri: String
+  let authenticator: Enrolled.Authenticator
+  let adjacentIntervals: Int
+}
+
+extension Bench {
+  /// The names that `status` shows.
+  func names() throws -> [String] {
+    try run("status", "--user", "alice", "--json").json(Looking.Report.self).authenticators.map(
+      \.name)
+  }
+
+  func verify(_ code: String) -> Bench.Outcome {
+    run("verify", "--user", "alice", on: FakeTerminal([.types(code)]))
+  }
+
+  /// Adds one without a question, and returns its URI.
+  func add(_ name: String, _ type: String = "totp") throws -> String {
+    let done = run(
+      "add", "--user", "alice", "--name", name, "--type", type, "--no-confirm", "--force", "--json")
+    try #require(done.status == 0, "\(done.aside)")
+    return try done.json(Added.self).uri
+  }
+
+  /// Has alice's account log in from an address once.
+  func loginFromAfar() throws {
+    let store = Store(root: folder, owner: .effectiveUser)
+    let name = try #require(UserName(Array("alice".utf8)))
+    let record = try #require(try store.load(try Accounts.find(name)))
+    let address = try #require(NetworkAddress([192, 0, 2, 7]))
+    _ = try store.transact(record) { (_, state) throws(StoreTrouble) in
+      var state = state
+      state.origins = [KnownOrigin(origin: address, lastSeen: now)]
+      return ((), state)
+    }
+  }
+
+  func origins() throws -> Int {
+    let store = Store(root: folder, owner: .effectiveUser)
+    let name = try #require(UserName(Array("alice".utf8)))
+    return try #require(try store.load(try Accounts.find(name))).state.origins.count
+  }
+}
+
+@Suite struct `Adding` {
+  private let bench = Bench()
+
+  @Test func `A code of the old one, then one of the new one, and both log in`() throws {
+    let old = try bench.enroll()
+    let proof = try old.code(at: bench.now)
+    let terminal = FakeTerminal(
+      [.types(proof), shownCode(at: bench.now, steps: 1)],
+      screen: Screen(columns: 80, lines: 30, isUTF8: true))
+    let done = bench.run("add", "--user", "alice", "--name", "tablet", on: terminal)
+    #expect(done.status == 0, "\(done.aside)")
+    #expect(
+      terminal.prompts == [
+        "Code of an authenticator in use, or backup code: (hidden)", "Code shown by the app: ",
+      ])
+    #expect(done.answer.contains("Another authenticator for alice on web1.example.org\n"))
+    #expect(done.answer.contains("\u{2580}"), "no QR code")
+    #expect(
+      done.answer.hasSuffix(
+        "Added \"tablet\" (TOTP, 6 digits, every 30 s; its clock is one step ahead).\n"))
+    #expect(try bench.names() == ["phone", "tablet"])
+    let uri = try terminal.uri()
+    #expect(bench.verify(proof).aside.contains("used already"))
+    #expect(bench.verify(try uriCode(uri, at: bench.now, steps: 1)).aside.contains("used already"))
+    #expect(
+      bench.verify(try uriCode(uri, at: bench.now, steps: 2)).answer.contains("of \"tablet\""))
+    #expect(
+      bench.verify(try old.code(at: bench.now, steps: 1)).answer.contains("of \"phone\""))
+  }
+
+  @Test func `A backup code will do, and is used up`() throws {
+    let old = try bench.enroll()
+    let terminal = FakeTerminal([.types(old.backupCodes[0]), shownCode(at: bench.now)])
+    #expect(bench.run("add", "--user", "alice", on: terminal).status == 0)
+    #expect(bench.verify(old.backupCodes[0]).status == 1)
+    #expect(bench.verify(old.backupCodes[1]).status == 0)
+  }
+
+  @Test func `A wrong code adds nothing, shows no secret, and is charged`() throws {
+    _ = try bench.enroll(secret: "JBSWY3DPEHPK3PXP")
+    let done = bench.run("add", "--user", "alice", on: FakeTerminal([.types("000000")]))
+    #expect((done.status, done.answer, done.aside) == (1, "", "sallyport: wrong code\n"))
+    #expect(try bench.names() == ["phone"])
+    let report = try bench.run("status", "--user", "alice", "--json").json(Looking.Report.self)
+    #expect(report.wrongCodes.known.left == 19)
+  }
+
+  @Test func `Without a code of the new one nothing is added`() throws {
+    let old = try bench.enroll()
+    let proof = try old.code(at: bench.now)
+    let left = bench.run("add", "--user", "alice", on: FakeTerminal([.types(proof), .ends]))
+    #expect((left.status, left.aside) == (1, "sallyport: nothing was changed\n"))
+    let wrong = wrongCode(at: bench.now)
+    let done = bench.run(
+      "add", "--user", "alice", "--force",
+      on: FakeTerminal([wrong, wrong, .types(old.backupCodes[0]), wrong, wrong]))
+    #expect(done.status == 1)
+    #expect(done.answer.contains("A backup code does not show that the app works."))
+    #expect(
+      done.aside.contains("no right code in 5 tries: nothing was changed\nhint: sallyport add"))
+    #expect(try bench.names() == ["phone"])
+  }
+
+  @Test func `A code of the old one does not confirm the new one`() throws {
+    let old = try bench.enroll()
+    let code = try old.code(at: bench.now, steps: 2)
+    let terminal = FakeTerminal([.types(code), shownCode(at: bench.now)])
+    #expect(bench.run("add", "--user", "alice", "--force", on: terminal).status == 0)
+    #expect(terminal.prompts.count == 2)
+    #expect(bench.verify(code).status == 0)
+  }
+
+  @Test func `Names are given in order, are not given twice, and eight are enough`() throws {
+    _ = try bench.enroll()
+    for _ in 2...8 {
+      #expect(bench.run("add", "--user", "alice", "--no-confirm", "--force").status == 0)
+    }
+    #expect(try bench.names() == ["phone"] + (2...8).map { "phone-\($0)" })
+    let before = try bench.content()
+    for name in [[], ["--name", "ninth"]] {
+      let done = bench.run(arguments: ["add", "--user", "alice", "--force"] + name)
+      #expect(done.status == 73)
+      #expect(done.aside.hasPrefix("sallyport: alice has 8 authenticators, as many as can be\n"))
+    }
+    let taken = bench.run("add", "--user", "alice", "--name", "phone-3")
+    #expect(taken.aside.hasPrefix("sallyport: alice has an authenticator \"phone-3\" already\n"))
+    #expect(taken.status == 73)
+    #expect(try bench.content() == before)
+    let list = bench.run("list").answer.split(separator: "\n").map(String.init)
+    #expect(list.count == 5)
+    #expect(list[1] == "alice   phone, phone-2, phone-3,   10             never")
+    #expect(list[2] == "        phone-4, phone-5, phone-6,")
+    #expect(list[3] == "        phone-7, phone-8")
+  }
+
+  @Test func `Addresses that logged in before are forgotten`() throws {
+    _ = try bench.enroll()
+    try bench.loginFromAfar()
+    #expect(try bench.origins() == 1)
+    _ = try bench.add("tablet")
+    #expect(try bench.origins() == 0)
+  }
+
+  @Test func `A secret comes from standard input, after the code`() throws {
+    let old = try bench.enroll()
+    let script: [Act] = [.types(old.backupCodes[0]), .types("JBSWY3DPEHPK3PXP")]
+    let done = bench.run(
+      "add", "--user", "alice", "--name", "fob", "--type", "hotp", "--secret-from", "-",
+      "--no-confirm", "--json", on: FakeTerminal(script, isInteractive: false))
+    let added = try done.json(Added.self)
+    #expect((added.secret, added.authenticator.counter) == ("JBSWY3DPEHPK3PXP", 0))
+    #expect((added.user, added.adjacentIntervals) == ("alice", 5))
+    #expect(bench.verify(try uriCode(added.uri, at: bench.now)).answer.contains("\"fob\""))
+  }
+
+  @Test func `Whoever is not enrolled is told so`() throws {
+    bench.run("prepare")
+    #expect(bench.run("add", "--user", "root").status == 66)
+    #expect(bench.run("add", "--user", "no-such-user-here").status == 67)
+  }
+
+  @Test func `It is said when intervals or counters get fewer`() throws {
+    let phone = try #require(Secret(Array("01234567890123456789".utf8)))
+    let all = (1...8).map { id in
+      Authenticator(
+        id: id, name: .phone, parameters: .standard, secret: phone, initialLastAccepted: nil,
+        created: bench.now)
+    }
+    var policy = Policy()
+    #expect(narrowing(Throttle(for: all, under: policy), under: policy) == [])
+    policy.guessBudget = Luck.budgets.lowerBound
+    let lines = narrowing(Throttle(for: all, under: policy), under: policy)
+    #expect(lines.contains("Accepted are 0 time steps on either side now, not 5."))
+    #expect(lines.last == "With more, so many authenticators were too easily guessed.")
+  }
+}
+
+@Suite struct `Removing and renaming` {
+  private let bench = Bench()
+
+  @Test func `A fresh code of any of them removes one, whose codes end`() throws {
+    let phone = try bench.enroll()
+    let tablet = try bench.add("tablet")
+    try bench.loginFromAfar()
+    let code = try uriCode(tablet, at: bench.now)
+    let no = bench.run(
+      "remove", "--user", "alice", "--name", "tablet", on: FakeTerminal([.types("12")]))
+    #expect(no.status == 1)
+    #expect(try bench.names() == ["phone", "tablet"])
+    let proof = try phone.code(at: bench.now)
+    let done = bench.run(
+      "remove", "--user", "alice", "--name", "tablet", on: FakeTerminal([.types(proof)]))
+    #expect((done.status, done.answer) == (0, "Removed \"tablet\". alice has phone.\n"))
+    #expect(done.terminal.prompts == ["Verification code: (hidden)"])
+    #expect(try bench.origins() == 0)
+    #expect(bench.verify(code).aside == "sallyport: wrong code\n")
+    #expect(bench.verify(proof).aside.contains("used already"))
+    #expect(bench.verify(try phone.code(at: bench.now, steps: 1)).status == 0)
+  }
+
+  @Test func `The last one stays`() throws {
+    _ = try bench.enroll()
+    let done = bench.run("remove", "--user", "alice", "--name", "phone", "--force")
+    #expect(done.status == 1)
+    #expect(done.aside.hasPrefix("sallyport: that is the last authenticator of alice\nhint: "))
+    #expect(done.aside.contains("hint: sallyport unenroll --user alice"))
+    #expect(try bench.names() == ["phone"])
+  }
+
+  @Test func `Who is left counts on, and backup codes stay`() throws {
+    let phone = try bench.enroll()
+    _ = try bench.add("fob", "hotp")
+    #expect(bench.verify(try phone.code(at: bench.now)).status == 0)
+    #expect(bench.verify(phone.backupCodes[0]).status == 0)
+    let done = bench.run("remove", "--user", "alice", "--name", "fob", "--force", "--json")
+    struct Removed: Decodable, Equatable {
+      let user, removed: String
+      let authenticators: [String]
+    }
+    #expect(
+      try done.json(Removed.self)
+        == Removed(user: "alice", removed: "fob", authenticators: ["phone"]))
+    #expect(bench.verify(try phone.code(at: bench.now)).aside.contains("used already"))
+    #expect(bench.verify(phone.backupCodes[0]).aside.contains("used already"))
+  }
+
+  @Test func `Another name changes nothing else`() throws {
+    let phone = try bench.enroll()
+    _ = try bench.add("tablet")
+    try bench.loginFromAfar()
+    let code = try phone.code(at: bench.now)
+    #expect(bench.verify(code).status == 0)
+    let done = bench.run("rename", "--user", "alice", "--name", "phone", "--to", "old phone")
+    #expect((done.status, done.answer) == (0, "\"phone\" of alice is \"old phone\" now.\n"))
+    #expect(try bench.names() == ["old phone", "tablet"])
+    #expect(try bench.origins() == 1)
+    #expect(bench.verify(code).aside.contains("used already"))
+    #expect(
+      bench.verify(try phone.code(at: bench.now, steps: 1)).answer.contains("\"old phone\""))
+    let same = bench.run("rename", "--user", "alice", "--name", "tablet", "--to", "tablet")
+    #expect(same.status == 0)
+  }
+
+  @Test func `A name must be there, and the new one free`() throws {
+    _ = try bench.enroll()
+    _ = try bench.add("tablet")
+    let before = try bench.content()
+    let cases: [([String], Int32)] = [
+      (["rename", "--name", "watch", "--to", "x"], 66),
+      (["rename", "--name", "phone", "--to", "tablet"], 73),
+      (["remove", "--name", "watch", "--force"], 66), (["resync", "--name", "watch"], 66),
+      (["remove", "--name", "watch"], 66), (["rename", "--name", "phone", "--to", ""], 64),
+      (["remove"], 64), (["rename", "--name", "phone"], 64),
+    ]
+    for (arguments, status) in cases {
+      #expect(bench.run(arguments: arguments + ["--user", "alice"]).status == status)
+    }
+    #expect(try bench.content() == before)
+  }
+}
+
+@Suite struct `Resynchronizing` {
+  private let bench = Bench()
+
+  private struct Verdict: Decodable, Equatable {
+    let accepted: Bool
+    var authenticator, reason, reopenedUntil: String?
+    var drift, seconds, adjacentIntervals: Int?
+  }
+
+  private func resync(_ uri: String, _ steps: Int, _ more: String...) throws -> Bench.Outcome {
+    let codes = try (steps - 1...steps).map { try uriCode(uri, at: bench.now, steps: $0) }
+    return bench.run(
+      arguments: ["resync", "--user", "alice"] + more,
+      on: FakeTerminal(codes.map { .types($0) }))
+  }
+
+  @Test func `An HOTP that ran away is found again`() throws {
+    let fob = try bench.enroll("alice", "--type", "hotp", "--name", "fob")
+    #expect(bench.verify(try fob.code(at: bench.now, steps: 500)).status == 1)
+    let done = try resync(fob.uri, 501)
+    #expect(done.status == 0, "\(done.aside)")
+    #expect(done.answer == "\"fob\" is in step. The codes after these log in.\n")
+    #expect(done.terminal.prompts.allSatisfy { $0.hasSuffix("(hidden)") })
+    for (counter, status) in [(500, 1), (501, 1), (502, 0)] {
+      #expect(bench.verify(try fob.code(at: bench.now, steps: counter)).status == Int32(status))
+    }
+    #expect(try resync(fob.uri, 501).status == 1)
+  }
+
+  @Test func `A machine whose clock ran ahead takes codes again, and what that means is said`()
+    throws
+  {
+    let phone = try bench.enroll()
+    let right = bench.now
+    bench.now = UnixTime(right.seconds + 86_400)
+    let ahead = try phone.code(at: bench.now)
+    #expect(bench.verify(ahead).status == 0)
+    let later = bench.now
+    bench.now = right
+    let refused = bench.verify(try phone.code(at: bench.now))
+    #expect(refused.aside.contains("the clock ran ahead once"))
+    #expect(refused.aside.contains("hint: sallyport resync --user alice"))
+    let done = try resync(phone.uri, 1)
+    #expect(done.status == 0, "\(done.aside)")
+    #expect(done.answer.contains("will be good once more at their time, up to\n2026-03-04T09:"))
+    #expect(done.answer.contains("sallyport enroll --user alice --store \(bench.folder) --force"))
+    for (steps, status) in [(-1, 1), (0, 1), (1, 1), (2, 0)] {
+      #expect(bench.verify(try phone.code(at: right, steps: steps)).status == Int32(status))
+    }
+    // The price, as it is said: nothing tells any more that this one was used.
+    bench.now = later
+    #expect(bench.verify(ahead).status == 0)
+  }
+
+  @Test(arguments: [(120, "60 min ahead"), (-120, "60 min behind"), (6, "3 min ahead")])
+  func `A phone whose clock is off is told by how much`(steps: Int, told: String) throws {
+    let phone = try bench.enroll()
+    let done = try resync(phone.uri, steps)
+    #expect(done.status == 1)
+    #expect(done.aside.contains("the clock of \"phone\" is \(told), and no more than 3 min is"))
+    let report = try bench.run("status", "--user", "alice", "--json").json(Looking.Report.self)
+    #expect(report.authenticators.first?.drift == steps)
+    #expect(bench.verify(try phone.code(at: bench.now)).status == 0)
+  }
+
+  @Test func `Programs get an object`() throws {
+    let phone = try bench.enroll()
+    #expect(
+      try resync(phone.uri, -2, "--json").json(Verdict.self)
+        == Verdict(accepted: true, authenticator: "phone", drift: -2))
+    #expect(
+      try resync(phone.uri, -2, "--json").json(Verdict.self)
+        == Verdict(accepted: false, authenticator: "phone", reason: "replayed"))
+    #expect(
+      try resync(phone.uri, 20, "--json").json(Verdict.self)
+        == Verdict(
+          accepted: false, authenticator: "phone", reason: "clock-off", drift: 20, seconds: 600,
+          adjacentIntervals: 5))
+    #expect(
+      try resync(phone.uri, 9000, "--json").json(Verdict.self)
+        == Verdict(accepted: false, reason: "not-found"))
+  }
+
+  @Test(arguments: [
+    (["000000", "000000"], "not two codes in a row"), (["12", "345678"], "number of digits"),
+    (["abc", "def"], "neither a code"), (["123456", ""], "no code was given"),
+    (["7KMF-2X9Q-D4TW-0HZA", "123456"], "not two codes in a row"),
+  ]) func `Anything else changes nothing and costs nothing`(typed: [String], told: String) throws {
+    _ = try bench.enroll(secret: "JBSWY3DPEHPK3PXP")
+    let done = bench.run(
+      "resync", "--user", "alice", on: FakeTerminal(typed.map { .types($0) }))
+    #expect(done.status == 1)
+    #expect(done.aside.contains(told), "\(done.aside)")
+    let report = try bench.run("status", "--user", "alice", "--json").json(Looking.Report.self)
+    #expect(report.wrongCodes.known.left == 20)
+  }
+
+  @Test func `Leaving at the second prompt changes nothing`() throws {
+    let phone = try bench.enroll()
+    let before = try bench.content()
+    let code = try phone.code(at: bench.now)
+    let done = bench.run(
+      "resync", "--user", "alice", on: FakeTerminal([.types(code), .signals(2)]))
+    #expect((done.status, done.aside) == (130, "sallyport: nothing was changed\n"))
+    #expect(try bench.content() == before)
+  }
+}

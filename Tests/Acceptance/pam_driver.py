@@ -153,10 +153,18 @@ class Crowd:
 
     def race(self, attempts):
         """Plays attempts[i] = (arguments, options) of Driver.send in process i, all at once."""
+        self.wait_at_prompts(attempts)
+        return self.answer()
+
+    def wait_at_prompts(self, attempts):
+        """As `race`, up to the moment before the answers."""
         for driver, (arguments, options) in zip(self.drivers, attempts, strict=True):
             driver.send(*arguments[:-1], Reply.at_barrier(arguments[-1]), **options)
         for driver in self.drivers:
             driver.wait_for_prompt()
+
+    def answer(self):
+        """Lets all answer at once; their logins."""
         self._barrier.release(len(self.drivers))
         return [driver.verdict() for driver in self.drivers]
 

@@ -63,8 +63,15 @@ class Store:
 
     def enroll(self, user="alice", secret=None, **options):
         """Enrolls with --no-confirm; option names as the command's, `_` for `-`."""
-        arguments = ["enroll", "--user", user, "--no-confirm", "--json", "--store", self.folder]
         options = {"name": "phone", "allow_missing": True, "force": True} | options
+        return self._make("enroll", user, secret, options)
+
+    def add(self, name, user="alice", secret=None, **options):
+        """A further authenticator; as `enroll`, without backup codes."""
+        return self._make("add", user, secret, {"name": name, "force": True} | options)
+
+    def _make(self, verb, user, secret, options):
+        arguments = [verb, "--user", user, "--no-confirm", "--json", "--store", self.folder]
         for key, value in options.items():
             if value is not False:
                 arguments.append("--" + key.replace("_", "-"))
@@ -73,13 +80,18 @@ class Store:
         if secret is not None:
             arguments += ["--secret-from", "-"]
         done = sallyport(*arguments, typed=secret)
-        assert done.returncode == 0, f"enroll: {done.returncode}: {done.stderr}"
+        assert done.returncode == 0, f"{verb}: {done.returncode}: {done.stderr}"
         said = json.loads(done.stdout)
-        handed_out.extend([said["secret"], *said["backupCodes"]])
+        backup_codes = said.get("backupCodes", [])
+        handed_out.extend([said["secret"], *backup_codes])
         facts = said["authenticator"]
         return Enrollment(
             said["user"], said["secret"], facts["type"], facts["algorithm"], facts["digits"],
-            facts.get("period"), facts.get("counter"), said["uri"], said["backupCodes"])
+            facts.get("period"), facts.get("counter"), said["uri"], backup_codes)
+
+    def remove(self, name, user="alice"):
+        done = sallyport("remove", "--user", user, "--name", name, "--force", "--store", self.folder)
+        assert done.returncode == 0, done.stderr
 
     def regenerate(self, user="alice"):
         """Fresh backup codes."""

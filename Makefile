@@ -4,7 +4,7 @@ PAMDIR  ?= $(shell pam/pamdir)
 DESTDIR ?=
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: build demo test check install uninstall clean
+.PHONY: build demo test bench check install uninstall clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -14,6 +14,9 @@ demo:           ## a throwaway user enrolls and logs in, under your eyes
 
 test:           ## the four rings, one summary
 	Tests/run
+
+bench:          ## what a login costs, beside Debian's modules; root; SHORT=1 for two minutes
+	Tests/Bench/run
 
 check:          ## the shape of the module, the walls, format, manuals
 	Tests/check

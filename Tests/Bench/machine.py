@@ -26,6 +26,8 @@ class Disk:
         self.device = subprocess.run(["losetup", "--show", "-f", image], check=True, text=True,
                                      capture_output=True).stdout.strip()
         subprocess.run(["mount", "-o", "noatime", self.device, self.place], check=True)
+        # Gone with the mount, and so with this machine, however it ends.
+        subprocess.run(["losetup", "-d", self.device], check=True)
         self._statistics = Path("/sys/block", Path(self.device).name, "stat")
 
     def written(self):
@@ -38,7 +40,6 @@ class Disk:
 
     def close(self):
         subprocess.run(["umount", self.place], check=True)
-        subprocess.run(["losetup", "-d", self.device], check=True)
 
 
 def services(folder, modules):

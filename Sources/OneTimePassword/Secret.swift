@@ -68,7 +68,13 @@ import CLibcrypto
   /// The bytes in `range`, for what is no secret; zeros for those that are not inside.
   @inline(never) package func bytes(in range: Range<Int>) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: range.count)
-    for offset in 0..<bytes.count { bytes[offset] = self[range.lowerBound &+ offset] }
+    let inside = range.clamped(to: 0..<count)
+    if inside.isEmpty { return bytes }
+    // SAFETY: both ranges were cut to what is there; the array begins at the lower bound.
+    unsafe bytes.withUnsafeMutableBytes { target in
+      let source = unsafe UnsafeRawBufferPointer(start: base, count: count)[inside]
+      unsafe target[(inside.lowerBound - range.lowerBound)...].copyBytes(from: source)
+    }
     return bytes
   }
 

@@ -3,6 +3,9 @@
 struct ByteWriter {
   private(set) var bytes: [UInt8] = []
 
+  /// Room for so many bytes: an array that grows is copied each time.
+  init(capacity: Int) { bytes.reserveCapacity(capacity) }
+
   mutating func put(_ more: [UInt8]) { bytes += more }
 
   mutating func put(_ value: UInt64) { put(value, bytes: 8) }

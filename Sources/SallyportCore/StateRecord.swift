@@ -38,11 +38,18 @@ package enum StateRecord {
   /// Picks the whole record with the greater sequence number.
   package static func read(_ file: [UInt8]) throws(Problem) -> Current {
     guard file.count == fileSize else { throw .size }
-    let first = try decode(file, slotAt: 0)
-    let second = try decode(file, slotAt: slotSize)
-    if let second, second.sequence > (first?.sequence ?? 0) { return second }
-    guard let first else { throw .bothSlotsBroken }
-    return first
+    // The other one is looked at only if this one is broken: whatever number it carries then.
+    let isSecondNewer = sequence(file, slotAt: slotSize) > sequence(file, slotAt: 0)
+    let newer = isSecondNewer ? slotSize : 0
+    if let current = try decode(file, slotAt: newer) { return current }
+    if let current = try decode(file, slotAt: slotSize - newer) { return current }
+    throw .bothSlotsBroken
+  }
+
+  /// What stands where a slot has its sequence number.
+  private static func sequence(_ file: [UInt8], slotAt start: Int) -> UInt64 {
+    var number = ByteReader(file, start + 8..<start + 16)
+    return number.number64()
   }
 
   /// The slot to write over the one that does not count; nil: none counts.
@@ -71,18 +78,25 @@ package enum StateRecord {
     guard state.authenticators.count <= Enrollment.maximumAuthenticators,
       state.origins.count <= LoginState.maximumOrigins
     else { throw .size }
-    var body = ByteWriter()
+    var body = ByteWriter(capacity: 512)
     body.put(state)
-    var record = ByteWriter()
+    var record = ByteWriter(capacity: 512)
     record.put(magic)
     record.put(sequence)
     record.put(UInt64(headerSize + body.bytes.count), bytes: 4)
     record.put(body.bytes)
     guard record.bytes.count <= digestOffset else { throw .size }
-    let digest = try sha256(record.bytes)
-    record.put([UInt8](repeating: 0, count: digestOffset - record.bytes.count))
-    record.put(digest)
-    return record.bytes
+    return page(record.bytes, digest: try sha256(record.bytes))
+  }
+
+  /// A slot: the record, zeros, the digest. Both fit, as `encode` has made sure.
+  private static func page(_ record: [UInt8], digest: [UInt8]) -> [UInt8] {
+    var page = [UInt8](repeating: 0, count: slotSize)
+    for index in record.indices where index < digestOffset { page[index] = record[index] }
+    for index in digest.indices where index < slotSize - digestOffset {
+      page[digestOffset + index] = digest[index]
+    }
+    return page
   }
 
   /// nil where the slot holds no whole record.

@@ -62,17 +62,10 @@ package func hexadecimal(_ value: UInt64) -> [UInt8] {
 /// The bytes that an even number of hexadecimal digits spell; nil for anything else.
 package func bytes(fromHexadecimal text: [UInt8]) -> [UInt8]? {
   guard text.count.isMultiple(of: 2) else { return nil }
-  var bytes: [UInt8] = []
-  bytes.reserveCapacity(text.count / 2)
-  var high: UInt8?
-  for character in text {
-    guard let digit = hexadecimalValue(character) else { return nil }
-    if let first = high {
-      bytes.append(first << 4 | digit)
-      high = nil
-    } else {
-      high = digit
-    }
+  var bytes = [UInt8](repeating: 0, count: text.count / 2)
+  for index in text.indices {
+    guard let digit = hexadecimalValue(text[index]) else { return nil }
+    bytes[index / 2] = bytes[index / 2] << 4 | digit
   }
   return bytes
 }

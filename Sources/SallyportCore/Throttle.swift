@@ -94,9 +94,13 @@ package struct Throttle: Equatable, Sendable {
   }
 
   /// `bucket` after a judged wrong response.
+  ///
+  /// What was spent above this policy's capacity, through a line with another policy, stays spent:
+  /// else a guess through the one would give back guesses through the other.
   package func charge(_ bucket: Bucket, digits: Digits, at now: UnixTime) -> Bucket {
-    let total = spent(of: bucket, at: now) + cost(of: digits).units
-    return Bucket(spent: Luck(units: min(total, capacity.units)), since: now)
+    let most = Luck.budgets.upperBound.units
+    let total = spent(min(bucket.spent.units, most), bucket, at: now) + cost(of: digits).units
+    return Bucket(spent: Luck(units: min(total, most)), since: now)
   }
 
   /// Seconds from `now` until a response of so many digits is judged again; 0 if it is already,
@@ -110,11 +114,14 @@ package struct Throttle: Equatable, Sendable {
     return overflow ? nil : product / refillPerYear.units + 1
   }
 
-  @inline(never) private func spent(of bucket: Bucket, at now: UnixTime) -> UInt64 {
+  private func spent(of bucket: Bucket, at now: UnixTime) -> UInt64 {
+    spent(min(bucket.spent.units, capacity.units), bucket, at: now)
+  }
+
+  @inline(never) private func spent(_ spent: UInt64, _ bucket: Bucket, at now: UnixTime) -> UInt64 {
     let elapsed = min(now.elapsed(since: bucket.since), 2 * Throttle.secondsPerYear)
     // At most 6.4·10⁷ s · 5·10¹⁰: no overflow.
     let credit = elapsed * refillPerYear.units / Throttle.secondsPerYear
-    let spent = min(bucket.spent.units, capacity.units)
     return spent > credit ? spent - credit : 0
   }
 }

@@ -91,6 +91,21 @@ private let wrong = "050472"
     #expect(answer("nullok") == .refused)
   }
 
+  /// The strict policy's budget is the smaller one: what was spent above it stays spent.
+  @Test func aGuessThroughALineWithAnotherPolicyGivesNoneBack() {
+    for _ in 0..<20 {
+      host.expect(answer: wrong)
+      #expect(answer() == .refused)
+    }
+    store.time = UnixTime(store.time.seconds + 6 * 3600)
+    host.expect(answer: wrong)
+    #expect(answer("bogus") == .refused)
+    #expect(host.log.last?.line.contains("reason=wrong-code") == true)
+    host.expect(answer: wrong)
+    #expect(answer() == .refused)
+    #expect(host.log.last?.line.contains("reason=throttled") == true)
+  }
+
   @Test func anUnknownWordIsLoggedAndTheStrictPolicyHolds() {
     host.userName = .success(Array("bob".utf8))
     host.expect(answer: right)

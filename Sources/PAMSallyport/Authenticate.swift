@@ -27,21 +27,16 @@ private struct Login<Application: Host, Keeper: LoginStore> {
   let verifier: Verifier<Keeper>
 
   func run(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
-    let prepared: Prepared
+    let policy = arguments.policy
+    let prepared: Prepared?
     do throws(StoreTrouble) {
-      prepared = try verifier.prepare(user)
+      prepared = try verifier.prepare(user, under: policy.enrollment)
     } catch {
       return report(error)
     }
-    let policy = arguments.policy
-    switch (prepared.standing, policy.enrollment) {
-    case (.notEnrolled, .voluntary), (.unknownUser, .voluntary):
-      if arguments.debug { host.log(.debug, .notAsked(prepared.name)) }
-      return .ignore
-    case (.enrolled, .voluntary), (.noName, .voluntary), (.enrolled, .refuse),
-      (.notEnrolled, .refuse), (.unknownUser, .refuse), (.noName, .refuse):
-      return try askAndJudge(prepared, policy)
-    }
+    if let prepared { return try askAndJudge(prepared, policy) }
+    if arguments.debug { host.log(.debug, .notAsked(user)) }
+    return .ignore
   }
 
   private func askAndJudge(_ prepared: Prepared, _ policy: Policy)

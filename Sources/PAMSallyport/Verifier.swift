@@ -83,9 +83,12 @@ package struct Verifier<Keeper: LoginStore> {
 
   package init(store: Keeper) { self.store = store }
 
-  /// Finds who logs in. The key of everything is the account's own name: where the account
-  /// database folds spellings, a name as typed would walk around the second factor.
-  package func prepare(_ typed: [UInt8]) throws(StoreTrouble) -> Prepared {
+  /// Finds who logs in; nil where `level` lets him pass unasked, because he is not enrolled. The key
+  /// of everything is the account's own name: where the account database folds spellings, a name as
+  /// typed would walk around the second factor.
+  package func prepare(_ typed: [UInt8], under level: EnrollmentLevel)
+    throws(StoreTrouble) -> Prepared?
+  {
     guard let name = UserName(typed) else {
       return try decoy(.noName, name: typed, account: nil)
     }
@@ -94,8 +97,12 @@ package struct Verifier<Keeper: LoginStore> {
       return Prepared(
         standing: .enrolled, name: account.name.bytes, account: account, record: record)
     }
-    let standing: Standing = account.uid == nil ? .unknownUser : .notEnrolled
-    return try decoy(standing, name: account.name.bytes, account: account)
+    switch level {
+    case .voluntary: return nil
+    case .refuse:
+      let standing: Standing = account.uid == nil ? .unknownUser : .notEnrolled
+      return try decoy(standing, name: account.name.bytes, account: account)
+    }
   }
 
   /// Judges a response and saves the new state; throws where it was not judged or not saved.
@@ -116,7 +123,8 @@ package struct Verifier<Keeper: LoginStore> {
       }
       switch transaction {
       case .committed(let outcome): return outcome
-      case .changed: prepared = try prepare(prepared.name)
+      // Asked is asked: whoever has been unenrolled meanwhile is judged by the decoy.
+      case .changed: prepared = try prepare(prepared.name, under: .refuse) ?? prepared
       }
     }
     throw .unsettled(path: prepared.record.path)

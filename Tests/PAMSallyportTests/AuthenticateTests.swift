@@ -86,6 +86,12 @@ private let wrong = "050472"
     #expect(lock < clock)
   }
 
+  @Test func underNullokABrokenDecoyLocksNobodyOut() {
+    host.userName = .success(Array("bob".utf8))
+    store.failing = .loadDecoy
+    #expect(answer("nullok") == .ignore)
+  }
+
   @Test func underNullokTheEnrolledAreAsked() {
     host.expect(answer: wrong)
     #expect(answer("nullok") == .refused)

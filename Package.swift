@@ -22,6 +22,7 @@ let moduleLink: [LinkerSetting] = [
     [
       "-use-ld=lld", "-Xlinker", "--version-script=pam/pam_sallyport.map",
       "-Xlinker", "-soname=pam_sallyport.so", "-Xlinker", "-znodelete", "-Xlinker", "-zdefs",
+      "-Xlinker", "-zpack-relative-relocs",
       "-Xlinker", "-zrelro", "-Xlinker", "-znow", "-Xlinker", "--as-needed",
       "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all", "-Xlinker", "--no-undefined-version",
     ], .when(traits: ["Module"])),

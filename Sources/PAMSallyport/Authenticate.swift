@@ -2,7 +2,7 @@ import OneTimePassword
 import SallyportCore
 import SallyportSystem
 
-/// pam_sm_authenticate: who -> load -> ask -> lock, decide, SAVE -> answer.
+/// pam_sm_authenticate: policy, who -> load -> ask -> lock, decide, SAVE -> answer.
 ///
 /// Nothing that depends on right or wrong is said to the user here: on many stacks this runs after
 /// a wrong password too.
@@ -28,12 +28,18 @@ private struct Login<Application: Host, Keeper: LoginStore> {
 
   func run(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
     let prepared: Prepared
+    let policy: Policy
     do throws(StoreTrouble) {
-      prepared = try verifier.prepare(user)
+      let account = try verifier.account(user)
+      policy = self.policy(for: account)
+      if !policy.isEnabled {
+        if arguments.debug { host.log(.debug, .disabled) }
+        return .ignore
+      }
+      prepared = try verifier.prepare(user, account)
     } catch {
       return report(error)
     }
-    let policy = arguments.policy
     switch (prepared.standing, policy.enrollment) {
     case (.notEnrolled, .voluntary), (.unknownUser, .voluntary):
       if arguments.debug { host.log(.debug, .notAsked(prepared.name)) }
@@ -42,6 +48,26 @@ private struct Login<Application: Host, Keeper: LoginStore> {
       (.notEnrolled, .refuse), (.unknownUser, .refuse), (.noName, .refuse):
       return try askAndJudge(prepared, policy)
     }
+  }
+
+  /// A typing error, on the line or in the file, never opens anything.
+  private func policy(for account: Account?) -> Policy {
+    guard arguments.unknown.isEmpty else { return .strict }
+    let remote = host.remoteHost()
+    let login = Circumstances(
+      service: host.service(), user: account?.name.bytes, isRemote: remote != nil,
+      address: remote.flatMap { Addresses.withoutZone($0) }, parse: Addresses.numeric,
+      membership: { group in
+        account.map { verifier.store.isMember($0, of: group) } ?? .unknown
+      })
+    let reading = verifier.store.policy(
+      at: arguments.policyFile, base: arguments.base, login)
+    if let trouble = reading.trouble {
+      host.log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
+    }
+    guard var policy = reading.policy else { return .strict }
+    policy.localServices = reading.isLocal ? [login.service] : []
+    return policy
   }
 
   private func askAndJudge(_ prepared: Prepared, _ policy: Policy)

@@ -5,6 +5,9 @@ package import SallyportSystem
 /// What the login needs of accounts, clock and store.
 package protocol LoginStore {
   func account(named name: UserName) throws(StoreTrouble) -> Account
+  /// The policy file that holds; nil: the usual one, which need not exist.
+  func policy(at path: [UInt8]?, base: Policy, _ login: Circumstances) -> PolicyReading
+  func isMember(_ account: Account, of group: [UInt8]) -> Truth
   func now() throws(StoreTrouble) -> UnixTime
   /// nil: not enrolled, for certain.
   func load(_ account: Account) throws(StoreTrouble) -> Record?
@@ -20,6 +23,10 @@ package protocol LoginStore {
 extension Store: LoginStore {
   package func account(named name: UserName) throws(StoreTrouble) -> Account {
     try Accounts.find(name)
+  }
+
+  package func isMember(_ account: Account, of group: [UInt8]) -> Truth {
+    Accounts.isMember(account, of: group)
   }
 
   package func now() throws(StoreTrouble) -> UnixTime { try Clock.now() }
@@ -83,13 +90,18 @@ package struct Verifier<Keeper: LoginStore> {
 
   package init(store: Keeper) { self.store = store }
 
-  /// Finds who logs in. The key of everything is the account's own name: where the account
-  /// database folds spellings, a name as typed would walk around the second factor.
-  package func prepare(_ typed: [UInt8]) throws(StoreTrouble) -> Prepared {
-    guard let name = UserName(typed) else {
-      return try decoy(.noName, name: typed, account: nil)
-    }
-    let account = try store.account(named: name)
+  /// Finds who logs in; nil for a name that nobody can have. The key of everything is the account's
+  /// own name: where the account database folds spellings, a name as typed would walk around the
+  /// second factor.
+  @inline(never)
+  package func account(_ typed: [UInt8]) throws(StoreTrouble) -> Account? {
+    guard let name = UserName(typed) else { return nil }
+    return try store.account(named: name)
+  }
+
+  /// Reads what is enrolled for `account`, that of the name `typed`.
+  package func prepare(_ typed: [UInt8], _ account: Account?) throws(StoreTrouble) -> Prepared {
+    guard let account else { return try decoy(.noName, name: typed, account: nil) }
     if let record = try store.load(account) {
       return Prepared(
         standing: .enrolled, name: account.name.bytes, account: account, record: record)
@@ -116,7 +128,7 @@ package struct Verifier<Keeper: LoginStore> {
       }
       switch transaction {
       case .committed(let outcome): return outcome
-      case .changed: prepared = try prepare(prepared.name)
+      case .changed: prepared = try prepare(prepared.name, try account(prepared.name))
       }
     }
     throw .unsettled(path: prepared.record.path)

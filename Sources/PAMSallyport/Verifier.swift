@@ -83,9 +83,9 @@ package struct Verifier<Keeper: LoginStore> {
 
   package init(store: Keeper) { self.store = store }
 
-  /// Finds who logs in; nil where `level` lets him pass unasked, because he is not enrolled. The key
-  /// of everything is the account's own name: where the account database folds spellings, a name as
-  /// typed would walk around the second factor.
+  /// Finds who logs in; nil where `level` lets him pass unasked, because he is not enrolled. The
+  /// key of everything is the account's own name: where the account database folds spellings, a
+  /// name as typed would walk around the second factor.
   package func prepare(_ typed: [UInt8], under level: EnrollmentLevel)
     throws(StoreTrouble) -> Prepared?
   {

@@ -6,13 +6,8 @@ package func printable(_ bytes: some Collection<UInt8>, limit: Int = 64) -> Stri
   String(decoding: escaped([UInt8](bytes), limit: limit), as: UTF8.self)
 }
 
-/// `bytes` as one field of a log line: as `printable`, and a space, `%`, `"` and `=` as %XX
-/// too, so that a name cannot look like a further field (a log watcher would believe it).
-package func logField(_ bytes: some Collection<UInt8>, limit: Int = 64) -> String {
-  String(decoding: escaped([UInt8](bytes), limit: limit, asField: true), as: UTF8.self)
-}
-
-/// The text of `printable`, or of `logField`, as bytes.
+/// The text of `printable` as bytes. `asField`: a space, `%`, `"` and `=` as %XX too, so that a
+/// name cannot look like a further field of a log line (a log watcher would believe it).
 @inline(never)
 package func escaped(_ bytes: [UInt8], limit: Int = 64, asField: Bool = false) -> [UInt8] {
   var text: [UInt8] = []

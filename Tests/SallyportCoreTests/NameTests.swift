@@ -106,6 +106,11 @@ import Testing
   }
 }
 
+/// One field of a log line.
+private func logField(_ bytes: [UInt8], limit: Int = 64) -> String {
+  String(decoding: escaped(bytes, limit: limit, asField: true), as: UTF8.self)
+}
+
 @Suite struct `Small text` {
   @Test func `is printable for any bytes, and no longer than its limit`() {
     for byte in UInt8.min...UInt8.max {

@@ -1,12 +1,15 @@
 """The policy file, read by the real module: what its keys do, and what holds when it is broken."""
 
+import json
 import os
+from pathlib import Path
 
 import pytest
 
 from pam_driver import AUTH_ERR, SUCCESS, Driver
-from sallyport import aligned_now, reason
+from sallyport import aligned_now, reason, sallyport
 
+REPOSITORY = Path(__file__).parents[3]
 IGNORED = "PAM_PERM_DENIED"  # libpam's answer of a stack in which nobody said yes
 
 
@@ -177,3 +180,47 @@ def test_a_policy_that_is_missing_is_an_error_only_where_the_line_names_it(
     with Driver(services) as driver, sink.watch() as lines:
         assert asked(driver, "bob", "123456") == (AUTH_ERR, 1)
     assert lines[0].level == "ERR" and "ENOENT" in lines[0].text
+
+
+def test_the_command_names_every_error(tmp_path):
+    broken = tmp_path / "broken.conf"
+    broken.write_text("[default]\nadjacent_intervals = 11\nhints = yes\n")
+    done = sallyport("config", "check", broken)
+    assert done.returncode == 78 and done.stdout == ""
+    assert done.stderr.splitlines() == [
+        f"{broken}:2: adjacent_intervals: wanted is a whole number from 0 to 10, found \"11\"",
+        f"{broken}:3: unknown key, found \"hints\"",
+        f"sallyport: {broken} cannot be used: 2 errors"]
+    target = tmp_path / "sallyport.conf"
+    assert sallyport("config", "install", broken, "--conf", target).returncode == 78
+    assert not target.exists()
+
+
+def test_the_command_installs_and_shows_what_holds(tmp_path):
+    new, target = tmp_path / "new.conf", tmp_path / "sallyport.conf"
+    new.write_text("[default]\nadjacent_intervals = 2\n"
+                   "[rule o]\nmatch_origin = 192.0.2.0/24\nenrollment = voluntary\n")
+    assert sallyport("config", "install", new, "--conf", target).returncode == 0
+    assert target.read_bytes() == new.read_bytes() and target.stat().st_mode & 0o777 == 0o644
+    for origin, level in (("192.0.2.9", "voluntary"), ("example.org", "refuse")):
+        done = sallyport("config", "show", "--conf", target, "--origin", origin, "--json")
+        shown = json.loads(done.stdout)
+        assert shown["enrollment"]["value"] == level
+        assert shown["adjacent_intervals"] == {"value": "2", "file": str(target), "line": 2}
+        assert shown["look_ahead"]["line"] is None
+    done = sallyport("config", "check", "--conf", target, "--user", "root")
+    assert "then 2.73 a day" in done.stdout
+
+
+def test_the_sample_is_valid_and_changes_nothing(tmp_path):
+    sample = REPOSITORY / "pam/sallyport.conf"
+    shown = [sallyport("config", "show", "--json", "--user", "root", "--conf", path).stdout
+             for path in (sample, tmp_path / "none")]
+    assert shown[0] == shown[1] != ""
+    everything = tmp_path / "all.conf"
+    everything.write_text("".join(
+        line[1:] if line[:1] == "#" and " = " in line else line
+        for line in sample.read_text().splitlines(keepends=True) if "match_" not in line
+        and "voluntary\n" not in line))
+    done = sallyport("config", "check", everything, "--user", "root")
+    assert done.returncode == 0, done.stderr

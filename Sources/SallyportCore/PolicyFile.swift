@@ -205,7 +205,7 @@ package final class PolicyFile {
     return number
   }
 
-  /// Digits, perhaps a point and one or two more, and `%`, perhaps after a blank: in units of `Luck`.
+  /// Digits, perhaps a point and one or two more, perhaps a blank, and `%`: in units of `Luck`.
   private func percentage(_ value: Range<Int>) -> UInt64? {
     var digits = text.bytes(in: value)
     guard digits.count < 9, digits.popLast() == UInt8(ascii: "%") else { return nil }

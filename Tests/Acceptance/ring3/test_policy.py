@@ -209,7 +209,7 @@ def test_the_command_installs_and_shows_what_holds(tmp_path):
         assert shown["adjacent_intervals"] == {"value": "2", "file": str(target), "line": 2}
         assert shown["look_ahead"]["line"] is None
     done = sallyport("config", "check", "--conf", target, "--user", "root")
-    assert "then 2.73 a day" in done.stdout
+    assert "then 2.68 a day" in done.stdout
 
 
 def test_the_sample_is_valid_and_changes_nothing(tmp_path):

@@ -12,6 +12,10 @@ struct Context {
   /// Who runs the machine, in an authenticator app.
   let hostName: String?
   let now: () throws(StoreTrouble) -> UnixTime
+  /// The terminal shows plain text only.
+  var isPlain = false
+  /// What doctor looks at.
+  var machine = Machine()
 
   /// The store to work on. The usual one is root's; `--store` may name one of the caller's own.
   func store(_ options: StoreOptions) throws(Complaint) -> Store {

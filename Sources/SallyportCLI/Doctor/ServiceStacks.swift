@@ -1,0 +1,49 @@
+// The way from the stacks as libpam reads them to what doctor knows of a service.
+
+extension StackFiles {
+  /// Where the machine's libpam looks.
+  init(of machine: Machine) {
+    let read = { (path: String) in machine.bytes(path).value }
+    let isDebian = machine.file("/etc/debian_version").value != nil
+    self = isDebian ? .debian(read) : .upstream(read)
+  }
+}
+
+extension ServiceStack {
+  /// The stacks of one service.
+  init(of machine: Machine, _ service: String) {
+    self = StackParser.parse(service: service, StackFiles(of: machine))
+  }
+
+  /// Those of all services whose stacks name our module; of files that others include only those.
+  static func ours(of machine: Machine) -> [ServiceStack] {
+    let folders = ["/etc/pam.d", "/usr/lib/pam.d", "/usr/etc/pam.d"]
+    let paths: [String] = folders.flatMap { machine.paths("\($0)/*") }
+    let names = Set(paths.compactMap { $0.split(separator: "/").last.map(String.init) })
+    let stacks = names.sorted().map { ServiceStack(of: machine, $0) }
+    let included = Set(stacks.flatMap { stack in stack.files.filter { $0 != stack.file } })
+    return stacks.filter { stack in
+      guard let file = stack.file, !included.contains(file) else { return false }
+      return !ModuleLines(of: stack).lines.isEmpty
+    }
+  }
+}
+
+extension ModuleLines {
+  /// Our lines among those that run.
+  init(of stack: ServiceStack) {
+    lines = PAMPhase.allCases.flatMap { phase in
+      stack[phase].filter { $0.kind == .module && $0.moduleName == "pam_sallyport" }.map { entry in
+        Line(
+          phase: phase, path: entry.module, words: entry.arguments,
+          place: FilePlace(file: entry.place.file, line: entry.place.line))
+      }
+    }
+  }
+}
+
+extension ServiceFacts {
+  init(_ stack: ServiceStack, isNamed: Bool) {
+    self.init(name: stack.service, isNamed: isNamed, lines: ModuleLines(of: stack))
+  }
+}

@@ -1,7 +1,7 @@
 /// A file of pam.d as libpam 1.5.2 cuts it into lines (`_pam_assemble_line`): with `\` at its end a
 /// line goes on, `#` ends it, and what is longer than the buffer is cut as fgets(3) cuts it.
 ///
-/// Newer versions take lines of any length. So `isOverlong` is told: such a line may mean two things.
+/// Newer versions take lines of any length: what `isOverlong` tells of may mean two things.
 struct StackText {
   /// What libpam reads a line into, with the NUL.
   private static let buffer = 1024

@@ -2,7 +2,7 @@ import SallyportCore
 
 /// All findings that follow from the facts, in the order of the report. Pure.
 struct Diagnosis {
-  let findings: [Finding]
+  var findings: [Finding]
 
   /// `option`: `--store`, for the commands that mend.
   init(_ facts: Facts, option: String? = nil, version: String) {
@@ -27,8 +27,8 @@ struct Diagnosis {
   }
 
   private static func findings(of service: ServiceFacts, _ facts: Facts) -> [Finding] {
-    var found = service.stack
-    guard !service.lines.lines.isEmpty else { return found + [unasked(service)] }
+    var found = StackFindings(service, ssh: facts.ssh?.settings.value).all
+    if service.lines.lines.isEmpty { return found }
     let enrolled = facts.store.enrolled
     if service.name == "sshd", let ssh = facts.ssh {
       found += SSHFindings(ssh, service.lines, enrolled: enrolled).all
@@ -37,14 +37,6 @@ struct Diagnosis {
       found += SudoFindings(sudoers, service.lines, enrolled: enrolled).all
     }
     return found + PolicyFindings(service).people
-  }
-
-  private static func unasked(_ service: ServiceFacts) -> Finding {
-    Finding(
-      id: "service-unasked", area: .service(service.name), severity: .error,
-      text: "no line names \(ModuleFacts.name): nobody is asked for a code",
-      mends: [.command("sallyport pam enable \(shellQuoted(service.name))")],
-      effect: .letsIn("whoever has the password, in \(service.name)"))
   }
 
   private static let nobody = Finding(

@@ -88,14 +88,16 @@ struct FilePlace: Equatable, Comparable {
 enum Mend: Equatable {
   /// To be typed by root.
   case command(String)
-  /// To be written in place of the line that the finding names; where it names none, into the file.
+  /// To be written in place of the line that the finding names.
   case line(String)
+  /// To be written as a new first line of the file that the finding names.
+  case add(String)
   /// What only a person can do.
   case advice(String)
 
   var text: String {
     switch self {
-    case .command(let text), .line(let text), .advice(let text): text
+    case .command(let text), .line(let text), .add(let text), .advice(let text): text
     }
   }
 
@@ -104,6 +106,7 @@ enum Mend: Equatable {
     switch self {
     case .command: "command"
     case .line: "line"
+    case .add: "add"
     case .advice: "advice"
     }
   }

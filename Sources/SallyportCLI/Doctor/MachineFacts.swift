@@ -26,8 +26,10 @@ struct ServiceFacts: Equatable {
   var isNamed = false
   var lines = ModuleLines()
   var policy = PolicyFacts()
+  /// Its own file; nil where `other` stands in for it.
+  var file: String?
   /// What the walk through its stacks says.
-  var stack: [Finding] = []
+  var stack: [StackFinding] = []
 }
 
 extension Facts {
@@ -38,7 +40,7 @@ extension Facts {
     let accounts = AccountFacts(of: machine)
     let stacks =
       named.isEmpty ? ServiceStack.ours(of: machine) : named.map { ServiceStack(of: machine, $0) }
-    services = stacks.map { ServiceFacts($0, isNamed: !named.isEmpty) }
+    services = stacks.map { ServiceFacts($0, of: machine, isNamed: !named.isEmpty) }
     let names = stacks.map(\.service)
     if names.contains("sshd") { ssh = SSHFacts(of: machine, accounts) }
     if names.contains("sudo") || names.contains("sudo-i") { sudoers = Sudoers(of: machine) }

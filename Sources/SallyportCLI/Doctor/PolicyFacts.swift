@@ -18,6 +18,8 @@ struct PolicyFacts: Equatable {
   var unenrolled: [Person] = []
   /// The module has nothing to say to somebody who is unknown to all rules.
   var isDisabled = false
+  /// The file refuses the unenrolled though the line says nullok.
+  var overrulesLine = false
 
   struct Person: Equatable {
     let name: String
@@ -49,7 +51,9 @@ extension PolicyFacts {
     let policy = { (user: UserName?) in
       text.map { PolicyFacts.policy($0, base, service, user) } ?? base
     }
-    isDisabled = !policy(UserName(Array("nobody".utf8))).isEnabled
+    let nobody = policy(UserName(Array("nobody".utf8)))
+    isDisabled = !nobody.isEnabled
+    overrulesLine = lines.isVoluntary && nobody.enrollment == .refuse
     unenrolled = people.map { person in
       let policy = policy(UserName(Array(person.name.utf8)))
       return Person(

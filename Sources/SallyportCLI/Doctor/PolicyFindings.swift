@@ -43,7 +43,7 @@ struct PolicyFindings {
           effect: .letsIn("whoever has the password, in \(service.name)"))
       ]
     }
-    return [refused, passing].compactMap { $0 }
+    return [refused, passing, overruled].compactMap { $0 }
   }
 
   private var refused: Finding? {
@@ -66,6 +66,17 @@ struct PolicyFindings {
       text: "not asked for a code, as the policy or nullok says: \(list)",
       mends: [.command("sallyport enroll --user \(shellQuoted(first))")],
       effect: .letsIn("\(list) in \(service.name)"))
+  }
+
+  private var overruled: Finding? {
+    guard policy.overrulesLine,
+      let line = service.lines.of(.auth).first(where: { $0.has("nullok") })
+    else { return nil }
+    let words = ["auth", "required", line.path] + line.words.filter { $0 != "nullok" }
+    return Finding(
+      id: "policy-nullok", area: area, severity: .warning,
+      text: "nullok has no effect: \(policy.path) refuses the unenrolled", place: line.place,
+      mends: [.line(words.joined(separator: " "))])
   }
 
   private func listed(_ names: [String]) -> String {

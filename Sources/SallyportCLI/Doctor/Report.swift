@@ -54,6 +54,7 @@ struct Report {
         switch mend {
         case .command(let text): "      # \(text)"
         case .line(let text): "      line: \(text)"
+        case .add(let text): "      add: \(text)"
         case .advice(let text): "      see: \(text)"
         }
       }

@@ -55,7 +55,8 @@ struct SSHFindings {
     return Finding(
       id: "ssh-use-dns", area: area, severity: .warning,
       text: "with UseDNS an origin can be a name, which no place is known by",
-      place: ssh.configuration.place(of: "UseDNS"), mends: [.line("UseDNS no")])
+      place: ssh.configuration.place(of: "UseDNS"), mends: [.line("UseDNS no")]
+    ).added(to: ssh.configuration.file)
   }
 
   /// sshd refuses prompts for root unless PermitRootLogin is `yes`; that shows as a wrong code.
@@ -69,7 +70,8 @@ struct SSHFindings {
       text: "root is enrolled and cannot log in over ssh: PermitRootLogin \(permission) "
         + "forbids prompts",
       place: ssh.configuration.place(of: "PermitRootLogin"),
-      mends: [.line("PermitRootLogin no"), .line("PermitRootLogin yes")])
+      mends: [.line("PermitRootLogin no"), .line("PermitRootLogin yes")]
+    ).added(to: ssh.configuration.file)
   }
 
   // MARK: Match blocks

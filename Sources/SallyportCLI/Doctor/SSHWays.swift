@@ -115,6 +115,24 @@ struct SSHWays {
     let place = configuration.place(of: keyword, in: block)
     return Finding(
       id: id, area: area, severity: severity, text: text, place: place, mends: mends,
-      effect: effect)
+      effect: effect
+    ).added(to: configuration.file, isWhole: block == nil)
+  }
+}
+
+extension Finding {
+  /// Where no line has the setting: as a new one of the file, since sshd's first one wins.
+  /// In a Match block it is the person who writes it there.
+  func added(to file: String, isWhole: Bool = true) -> Finding {
+    guard place == nil else { return self }
+    var found = self
+    if isWhole { found.place = FilePlace(file: file) }
+    found.mends = mends.map { mend in
+      switch mend {
+      case .line(let text): isWhole ? .add(text) : .advice("\(text), inside this block")
+      case .command, .add, .advice: mend
+      }
+    }
+    return found
   }
 }

@@ -1,26 +1,15 @@
 // The way from the stacks as libpam reads them to what doctor knows of a service.
 
-extension StackFiles {
-  /// Where the machine's libpam looks.
-  init(of machine: Machine) {
-    let read = { (path: String) in machine.bytes(path).value }
-    let isDebian = machine.file("/etc/debian_version").value != nil
-    self = isDebian ? .debian(read) : .upstream(read)
-  }
-}
-
 extension ServiceStack {
   /// The stacks of one service.
   init(of machine: Machine, _ service: String) {
-    self = StackParser.parse(service: service, StackFiles(of: machine))
+    self = StackParser.parse(service: service, StackFolder(root: machine.root).files)
   }
 
   /// Those of all services whose stacks name our module; of files that others include only those.
   static func ours(of machine: Machine) -> [ServiceStack] {
-    let folders = ["/etc/pam.d", "/usr/lib/pam.d", "/usr/etc/pam.d"]
-    let paths: [String] = folders.flatMap { machine.paths("\($0)/*") }
-    let names = Set(paths.compactMap { $0.split(separator: "/").last.map(String.init) })
-    let stacks = names.sorted().map { ServiceStack(of: machine, $0) }
+    let names = StackFolder(root: machine.root).services()
+    let stacks = names.map { ServiceStack(of: machine, $0) }
     let included = Set(stacks.flatMap { stack in stack.files.filter { $0 != stack.file } })
     return stacks.filter { stack in
       guard let file = stack.file, !included.contains(file) else { return false }
@@ -43,7 +32,10 @@ extension ModuleLines {
 }
 
 extension ServiceFacts {
-  init(_ stack: ServiceStack, isNamed: Bool) {
+  init(_ stack: ServiceStack, of machine: Machine, isNamed: Bool) {
     self.init(name: stack.service, isNamed: isNamed, lines: ModuleLines(of: stack))
+    file = stack.file
+    let folder = StackFolder(root: machine.root)
+    self.stack = StackAnalysis(stack, isMissing: folder.isMissing).findings
   }
 }

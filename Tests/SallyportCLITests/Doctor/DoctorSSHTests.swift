@@ -100,7 +100,7 @@ struct SSHCase: CustomTestStringConvertible {
     ).all
     #expect(found.wrong == item.wrong)
     let wrong = found.filter { $0.severity != .ok }
-    if let mend = item.mend { #expect(wrong.first?.mends.first == .line(mend)) }
+    if let mend = item.mend { #expect(wrong.first?.mends.first == .add(mend)) }
     #expect(
       wrong.compactMap(\.effect)
         == [item.locksOut.map { .locksOut($0) }, item.letsIn.map { .letsIn($0) }].compactMap { $0 })

@@ -59,8 +59,6 @@ struct SSHFacts: Equatable {
   var settings: Look<SSHSettings>
   var variants: [SSHVariant] = []
   var configuration = SSHConfiguration()
-  /// The program itself is there.
-  var isInstalled = true
 }
 
 /// The settings behind one Match block.
@@ -77,8 +75,9 @@ extension SSHFacts {
     self.init(settings: SSHFacts.settings(of: machine, []))
     configuration = SSHConfiguration(of: machine)
     switch settings {
-    case .absent: isInstalled = false
-    case .unseen: return
+    case .unseen(let reason) where reason.contains("cannot be satisfied"):
+      settings = unsatisfied(of: machine)
+    case .absent, .unseen: return
     case .seen:
       variants = configuration.blocks.indices.map { variant($0, of: machine, accounts) }
     }
@@ -91,6 +90,18 @@ extension SSHFacts {
     case .seen(let done):
       return done.status == 0 ? .seen(SSHSettings(done.output)) : .unseen(done.complaint)
     }
+  }
+
+  /// sshd does not start, and says no settings, where no list of methods can be completed: then all
+  /// but the lists is asked for.
+  private func unsatisfied(of machine: Machine) -> Look<SSHSettings> {
+    let line = configuration.lines.first {
+      $0.keyword == "authenticationmethods" && $0.block == nil
+    }
+    let answer = machine.run(["sshd", "-T", "-o", "AuthenticationMethods=any"]).value
+    guard let line, let answer, answer.status == 0 else { return settings }
+    let methods = "authenticationmethods \(line.arguments.joined(separator: " "))"
+    return .seen(SSHSettings("\(methods)\n\(answer.output)"))
   }
 
   private func variant(_ index: Int, of machine: Machine, _ accounts: AccountFacts) -> SSHVariant {

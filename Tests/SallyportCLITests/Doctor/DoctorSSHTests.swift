@@ -195,6 +195,21 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(found?.effect == .letsIn("backup over ssh"))
   }
 
+  @Test func `Lists that sshd itself calls impossible are looked at all the same`() throws {
+    try fake.write(
+      "/etc/ssh/sshd_config",
+      "KbdInteractiveAuthentication no\nAuthenticationMethods publickey,keyboard-interactive\n")
+    fake.answers["sshd -T"] = CommandOutput(
+      status: 255,
+      errors: "AuthenticationMethods cannot be satisfied by enabled authentication methods\n")
+    let found = SSHFindings(facts(), Healthy.lines(), enrolled: []).all
+    #expect(found.wrong == ["ssh-settings unseen"])
+    answer("sshd -T -o AuthenticationMethods=any", "kbdinteractiveauthentication no")
+    let looked = SSHFindings(facts(), Healthy.lines(), enrolled: []).all
+    #expect(looked.wrong == ["ssh-prompts error"])
+    #expect(looked[0].place?.line == 1 && looked[0].effect == .locksOut("everybody over ssh"))
+  }
+
   @Test func `What holds for all is not told again for each Match block`() throws {
     try fake.write("/etc/ssh/sshd_config", "Match Address 192.0.2.0/24\n  X11Forwarding no\n")
     answer("sshd -T", "authenticationmethods any")

@@ -33,7 +33,7 @@ package enum Command {
     let user = process_effective_user()
     let context = Context(
       terminal: terminal, effectiveUser: user, sudoUser: user == 0 ? sudoUser() : nil,
-      hostName: hostName(), now: { () throws(StoreTrouble) in try Clock.now() })
+      hostName: Machine.name.text, now: { () throws(StoreTrouble) in try Clock.now() })
     return run(Array(CommandLine.arguments.dropFirst()), in: context)
   }
 
@@ -94,13 +94,5 @@ package enum Command {
   private static func sudoUser() -> String? {
     // SAFETY: the environment is not changed by anybody while it is read; the text is copied.
     unsafe getenv("SUDO_USER").map { unsafe String(cString: $0) }
-  }
-
-  private static func hostName() -> String? {
-    // SAFETY: the buffer has as many bytes as are said, and ends in NUL where there is a name.
-    unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { name in
-      guard let base = name.baseAddress, unsafe host_name(base, name.count) else { return nil }
-      return unsafe String(cString: base)
-    }
   }
 }

@@ -103,7 +103,9 @@ extension Login {
       return .denied
     }
     switch verdict {
-    case .accepted(let proof): return try finish(account, policy, proof, mayEnroll: false)
+    case .accepted(let proof):
+      _ = try finish(account, policy, proof, mayEnroll: false)
+      return .success
     case .refused: return .denied
     case .unavailable: return .unavailable
     }

@@ -12,6 +12,10 @@ enum Complaint: Error {
   case notAUserName
   case noSuchUser
   case notEnrolled
+  /// What is kept of the user apart from an enrollment cannot be read.
+  case note(StoreTrouble)
+  /// There is nothing that `--undo` could take back.
+  case noLevel
   case enrolledAlready(authenticators: Int)
   /// The user has no authenticator of that name.
   case noSuchAuthenticator(String)

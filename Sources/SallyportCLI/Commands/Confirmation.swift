@@ -13,12 +13,15 @@ struct Confirmation: Equatable {
 
   /// Asks until a code is right, in the window that logins accept.
   static func ask(
-    for draft: Draft, _ voice: Voice, _ context: Context, or consequence: Consequence
+    for draft: Draft, under policy: Policy, _ voice: Voice, _ context: Context,
+    or consequence: Consequence
   ) throws(Complaint) -> Confirmation {
     for left in (0..<tries).reversed() {
       let typed = try voice.ask("Code shown by the app: ", echo: true, or: consequence)
       let time = try context.time()
-      let verdict = try computing { () throws(CryptoError) in try judge(typed, draft, at: time) }
+      let verdict = try computing { () throws(CryptoError) in
+        try judge(typed, draft, at: time, under: policy)
+      }
       switch verdict {
       case .right(let confirmation): return confirmation
       case .wrong(let reason):
@@ -36,9 +39,9 @@ struct Confirmation: Equatable {
 
   /// As a login would for a user who has nothing else, with a state that is as new each time:
   /// nothing is throttled, nothing kept.
-  private static func judge(_ typed: Secret, _ draft: Draft, at time: UnixTime)
-    throws(CryptoError) -> Verdict
-  {
+  private static func judge(
+    _ typed: Secret, _ draft: Draft, at time: UnixTime, under policy: Policy
+  ) throws(CryptoError) -> Verdict {
     let enrollment = Enrollment(
       id: draft.id, user: draft.account.name, uid: draft.account.uid, created: draft.created,
       authenticators: [draft.authenticator(lastAccepted: nil)], backupCodes: nil)
@@ -48,7 +51,7 @@ struct Confirmation: Equatable {
     }
     let decision = try decide(
       on: response, enrollment: enrollment, state: LoginState(initialFor: enrollment),
-      from: .local(own: true), through: nil, at: time, under: Policy())
+      from: .local(own: true), through: nil, at: time, under: policy)
     switch decision {
     case .accept(.authenticator, let state):
       guard let first = state.authenticators.first, let accepted = first.lastAccepted else {

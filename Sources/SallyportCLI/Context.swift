@@ -13,6 +13,8 @@ struct Context {
   let hostName: String?
   /// The policy file where none is named; nil: the usual one, which need not exist.
   var policyFile: String?
+  /// Lets a person edit a file: the exit status of the editor.
+  var edit: (_ path: String) -> EditorStatus = Editor.run
   let now: () throws(StoreTrouble) -> UnixTime
 
   /// The store to work on. The usual one is root's; `--store` may name one of the caller's own.

@@ -126,6 +126,10 @@ extension Message {
       self.init(
         "\(printable(path.utf8, limit: 255)) cannot be used: \(counted(count, "error"))",
         .configuration)
+    case .editedElsewhere(let path):
+      self.init("\(printable(path.utf8, limit: 255)) is being edited by somebody else", .busy)
+    case .editor(let status):
+      self.init("the editor ended with status \(status): nothing was changed", .refused)
     case .code(let rejection): self.init(rejection, at: place)
     case .resync(let refusal): self.init(refusal, at: place)
     case .noRightCode(let tries, let consequence):

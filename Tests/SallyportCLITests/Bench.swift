@@ -12,6 +12,8 @@ final class Bench {
     .appendingPathComponent("sallyport-\(UUID().uuidString)").path
   /// In the middle of a 30 s step.
   var now = UnixTime(1_772_530_000)
+  /// What is done to a file in an editor.
+  var editing: (_ path: String) -> EditorStatus = { _ in .done }
   /// The policy file, which is empty at first.
   var policyFile: String { folder + ".conf" }
 
@@ -28,7 +30,7 @@ final class Bench {
   private func context(_ terminal: FakeTerminal, sudoUser: String? = nil) -> Context {
     Context(
       terminal: terminal, effectiveUser: geteuid(), sudoUser: sudoUser,
-      hostName: "web1.example.org", policyFile: policyFile,
+      hostName: "web1.example.org", policyFile: policyFile, edit: { self.editing($0) },
       now: { () throws(StoreTrouble) in self.now })
   }
 

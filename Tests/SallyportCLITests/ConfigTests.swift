@@ -3,6 +3,145 @@ import Testing
 
 @testable import SallyportCLI
 
+@Suite struct `Editing the policy file` {
+  private let bench = Bench()
+  private let good = "[default]\nlook_ahead = 7\n"
+  private let bad = "[default]\nlook_ahead = 700\n"
+
+  /// Each call of the editor leaves the next text; nil: it leaves the file as it is.
+  private func editor(_ texts: String?..., status: EditorStatus = .done) {
+    var texts = texts
+    bench.editing = { path in
+      let mode = try? FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
+      #expect(mode as? Int == 0o600)
+      #expect(path.hasPrefix(self.bench.policyFile))
+      guard !texts.isEmpty else {
+        Issue.record("edited once more than expected")
+        return .failed(9)
+      }
+      if let text = texts.removeFirst() { try? Data(text.utf8).write(to: URL(filePath: path)) }
+      return status
+    }
+  }
+
+  private func edit(_ script: Act...) -> Bench.Outcome {
+    bench.run("config", "edit", "--conf", bench.policyFile, on: FakeTerminal(script))
+  }
+
+  private func content() throws -> String {
+    try String(contentsOfFile: bench.policyFile, encoding: .utf8)
+  }
+
+  /// What stands beside the policy file under a name that begins with its own.
+  private func leftovers() throws -> [String] {
+    let file = URL(filePath: bench.policyFile)
+    return try FileManager.default
+      .contentsOfDirectory(atPath: file.deletingLastPathComponent().path)
+      .filter { $0.hasPrefix(file.lastPathComponent) && $0 != file.lastPathComponent }
+  }
+
+  @Test func `A good one takes its place, with its mode, and nothing is left over`() throws {
+    try bench.policy("[default]\n")
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o640], ofItemAtPath: bench.policyFile)
+    editor(good)
+    let done = edit()
+    #expect(done.answer == "Installed as \(bench.policyFile).\n")
+    #expect(try content() == good)
+    let facts = try FileManager.default.attributesOfItem(atPath: bench.policyFile)
+    #expect(facts[.posixPermissions] as? Int == 0o640)
+    #expect(try leftovers() == [])
+  }
+
+  @Test func `Nobody else may write to what is installed`() throws {
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o666], ofItemAtPath: bench.policyFile)
+    editor(good)
+    #expect(edit().status == 0)
+    let facts = try FileManager.default.attributesOfItem(atPath: bench.policyFile)
+    #expect(facts[.posixPermissions] as? Int == 0o644)
+  }
+
+  @Test func `Errors are named by the file's own name, and it can be edited again`() throws {
+    editor(bad, good)
+    let done = edit(.types("x"), .types("e"))
+    #expect(done.status == 0)
+    #expect(
+      done.aside == """
+        \(bench.policyFile):2: look_ahead: wanted is a whole number from 0 to 100, found "700"
+
+        """)
+    #expect(
+      done.terminal.prompts.last == "1 error. Edit again, or drop the changes? [e/d]: ")
+    #expect(try content() == good)
+    #expect(try leftovers() == [])
+  }
+
+  @Test(arguments: [Act.types("d"), .ends, .signals(2)])
+  func `Errors that are dropped change nothing`(_ act: Act) throws {
+    try bench.policy(good)
+    editor(bad)
+    let done = edit(act)
+    #expect(done.status == 1 || done.status == 130)
+    #expect(done.aside.hasSuffix("sallyport: nothing was changed\n"))
+    #expect(try content() == good)
+    #expect(try leftovers() == [])
+  }
+
+  @Test func `An editor that fails changes nothing`() throws {
+    try bench.policy(good)
+    editor("[default]\nlook_ahead = 8\n", status: .failed(3))
+    let done = edit()
+    #expect(done.status == 1)
+    #expect(done.aside == "sallyport: the editor ended with status 3: nothing was changed\n")
+    #expect(try content() == good)
+    #expect(try leftovers() == [])
+  }
+
+  @Test func `A file that stays as it was is not put in place anew`() throws {
+    try bench.policy(good)
+    let inode = try FileManager.default.attributesOfItem(atPath: bench.policyFile)
+    editor(nil)
+    #expect(edit().answer == "Nothing was changed.\n")
+    let after = try FileManager.default.attributesOfItem(atPath: bench.policyFile)
+    #expect(inode[.systemFileNumber] as? Int == after[.systemFileNumber] as? Int)
+  }
+
+  @Test func `A missing file begins with its default section`() throws {
+    try FileManager.default.removeItem(atPath: bench.policyFile)
+    bench.editing = { path in
+      let text = try? String(contentsOfFile: path, encoding: .utf8)
+      #expect(text?.hasSuffix("\n[default]\n") == true)
+      return .done
+    }
+    #expect(edit().answer.hasPrefix("Installed as "))
+    let facts = try FileManager.default.attributesOfItem(atPath: bench.policyFile)
+    #expect(facts[.posixPermissions] as? Int == 0o644)
+  }
+
+  @Test func `Two at once do not edit it`() throws {
+    bench.editing = { _ in
+      let second = bench.run("config", "edit", "--conf", bench.policyFile)
+      #expect(second.status == 75)
+      #expect(second.aside.hasSuffix("is being edited by somebody else\n"))
+      return .done
+    }
+    #expect(edit().status == 0)
+    #expect(try leftovers() == [])
+  }
+
+  @Test func `Programs are told whether it changed`() throws {
+    struct Told: Decodable {
+      let file: String
+      let changed: Bool
+    }
+    editor(good)
+    let done = try bench.run("config", "edit", "--conf", bench.policyFile, "--json")
+      .json(Told.self)
+    #expect((done.file, done.changed) == (bench.policyFile, true))
+  }
+}
+
 @Suite struct `The command` {
   private let bench = Bench()
 

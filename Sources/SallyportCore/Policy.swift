@@ -45,6 +45,7 @@ package struct Policy: Equatable, Sendable {
   package static let usualLocalServices: [[UInt8]] = [
     "sudo", "sudo-i", "su", "su-l", "login", "runuser", "runuser-l", "doas", "polkit-1",
     "gdm-password", "lightdm", "sddm", "kde", "xdm", "greetd", "chsh", "chfn", "passwd",
+    "sallyport",
   ].map { (name: StaticString) in name.withUTF8Buffer { unsafe [UInt8]($0) } }
 
   package func accepts(_ type: AuthenticatorType) -> Bool { use(of: type.factor) != .off }

@@ -25,19 +25,22 @@ extension Store {
     return note
   }
 
-  /// Puts another note in the place of the present one, for good; an empty one removes the file.
-  package func write(_ note: UserNote, of name: UserName) throws(StoreTrouble) {
-    try changing { shelf throws(StoreTrouble) in try put(note, of: name, on: shelf) }
+  /// Puts what `change` makes of a user's note in its place, for good; an empty one removes the
+  /// file. The new note.
+  package func changeNote(of name: UserName, _ change: (inout UserNote) -> Void)
+    throws(StoreTrouble) -> UserNote
+  {
+    try changing { shelf throws(StoreTrouble) in
+      var note = try note(of: name)
+      change(&note)
+      try put(note, of: name, on: shelf)
+      return note
+    }
   }
 
   /// Counts a login of somebody who is not enrolled; the new count.
   package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
-    try changing { shelf throws(StoreTrouble) in
-      var note = try note(of: name)
-      note.countLogin()
-      try put(note, of: name, on: shelf)
-      return note.logins
-    }
+    try changeNote(of: name) { $0.countLogin() }.logins
   }
 
   /// nil where there is none. A file that is replaced while it is opened has no name any more: then

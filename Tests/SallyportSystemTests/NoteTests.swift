@@ -160,3 +160,9 @@ import Testing
     #expect(try scratch.store.countLogin(of: userName("alice")) == 1)
   }
 }
+
+extension Store {
+  fileprivate func write(_ note: UserNote, of name: UserName) throws {
+    #expect(try changeNote(of: name) { $0 = note } == note)
+  }
+}

@@ -13,12 +13,15 @@ struct Confirmation: Equatable {
 
   /// Asks until a code is right, in the window that logins accept.
   static func ask(
-    for draft: Draft, _ voice: Voice, _ context: Context, or consequence: Consequence
+    for draft: Draft, under policy: Policy, _ voice: Voice, _ context: Context,
+    or consequence: Consequence
   ) throws(Complaint) -> Confirmation {
     for left in (0..<tries).reversed() {
       let typed = try voice.ask("Code shown by the app: ", echo: true, or: consequence)
       let time = try context.time()
-      let verdict = try computing { () throws(CryptoError) in try judge(typed, draft, at: time) }
+      let verdict = try computing { () throws(CryptoError) in
+        try judge(typed, draft, at: time, under: policy)
+      }
       switch verdict {
       case .right(let confirmation): return confirmation
       case .wrong(let reason):
@@ -34,12 +37,12 @@ struct Confirmation: Equatable {
     case wrong(String)
   }
 
-  private static func judge(_ typed: Secret, _ draft: Draft, at time: UnixTime)
-    throws(CryptoError) -> Verdict
-  {
+  private static func judge(
+    _ typed: Secret, _ draft: Draft, at time: UnixTime, under policy: Policy
+  ) throws(CryptoError) -> Verdict {
     let authenticator = draft.authenticator(lastAccepted: nil)
     let first = try SallyportCore.judge(
-      firstCode: typed, of: authenticator, for: draft.account.name, at: time, under: Policy())
+      firstCode: typed, of: authenticator, for: draft.account.name, at: time, under: policy)
     switch first {
     case .right(let state):
       guard let accepted = state.lastAccepted else { return .wrong("") }

@@ -69,7 +69,7 @@ def test_two_builds_in_different_folders_are_the_same_files(packages, tmp_path):
     other = tmp_path / "some other place" / "sallyport"
     names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                            cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    for name in names.rstrip("\0").split("\0") + ["Package.resolved"]:
+    for name in names.rstrip("\0").split("\0"):
         (other / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REPOSITORY / name, other / name, follow_symlinks=False)
     built = subprocess.run([other / "pam/deb"], capture_output=True, text=True, check=False)

@@ -39,9 +39,11 @@ struct FreshBackupCodes {
     throw .store(.outOfMemory)
   }
 
+  static let heading = "Backup codes: each works once, when the phone is not at hand."
+
   /// The lines for people.
   var text: String {
-    let heading = "Backup codes: each works once, when the phone is not at hand. Not shown again."
+    let heading = "\(FreshBackupCodes.heading) Not shown again."
     return ([heading, ""] + columns(ofBackupCodes: shown) + [""]).joined(separator: "\n")
   }
 

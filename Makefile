@@ -4,7 +4,7 @@ PAMDIR  ?= $(shell pam/pamdir)
 DESTDIR ?=
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: build demo test bench check install uninstall clean
+.PHONY: build demo test bench check install uninstall deb clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -26,6 +26,9 @@ install:        ## what `make build` made; root, or DESTDIR
 
 uninstall:
 	pam/install --remove
+
+deb:            ## Debian packages, into .build/deb
+	pam/deb
 
 clean:
 	rm -rf .build

@@ -13,9 +13,11 @@ struct FreshBackupCodes {
     (shown, set) = (fresh.codes.map(BackupCode.grouped), fresh.set)
   }
 
+  static let heading = "Backup codes: each works once, when the phone is not at hand."
+
   /// The lines for people.
   var text: String {
-    let heading = "Backup codes: each works once, when the phone is not at hand. Not shown again."
+    let heading = "\(FreshBackupCodes.heading) Not shown again."
     return ([heading, ""] + columns(ofBackupCodes: shown) + [""]).joined(separator: "\n")
   }
 

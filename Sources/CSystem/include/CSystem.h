@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "Inspection.h"
 #include "Schedule.h"
 #include "Accounts.h"
 #include "Terminal.h"

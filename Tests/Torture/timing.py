@@ -1,0 +1,2 @@
+def run(section, setting):
+    section.skip('not written')

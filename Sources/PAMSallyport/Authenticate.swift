@@ -2,7 +2,7 @@ import OneTimePassword
 import SallyportCore
 import SallyportSystem
 
-/// pam_sm_authenticate: who -> load -> ask -> lock, decide, SAVE -> answer.
+/// pam_sm_authenticate: policy, who -> load -> ask -> lock, decide, SAVE -> answer.
 ///
 /// Nothing that depends on right or wrong is said to the user here: on many stacks this runs after
 /// a wrong password too.
@@ -27,16 +27,42 @@ private struct Login<Application: Host, Keeper: LoginStore> {
   let verifier: Verifier<Keeper>
 
   func run(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
-    let policy = arguments.policy
     let prepared: Prepared?
+    let policy: Policy
     do throws(StoreTrouble) {
-      prepared = try verifier.prepare(user, under: policy.enrollment)
+      let account = try verifier.account(user)
+      policy = self.policy(for: account)
+      if !policy.isEnabled {
+        if arguments.debug { host.log(.debug, .disabled) }
+        return .ignore
+      }
+      prepared = try verifier.prepare(user, account, under: policy.enrollment)
     } catch {
       return report(error)
     }
     if let prepared { return try askAndJudge(prepared, policy) }
     if arguments.debug { host.log(.debug, .notAsked(user)) }
     return .ignore
+  }
+
+  /// A typing error, on the line or in the file, never opens anything.
+  private func policy(for account: Account?) -> Policy {
+    guard arguments.unknown.isEmpty else { return .strict }
+    let remote = host.remoteHost()
+    let login = Circumstances(
+      service: host.service(), user: account?.name.bytes, isRemote: remote != nil,
+      address: remote.flatMap { Addresses.withoutZone($0) }, parse: Addresses.numeric,
+      membership: { group in
+        account.map { verifier.store.isMember($0, of: group) } ?? .unknown
+      })
+    let reading = verifier.store.policy(
+      at: arguments.policyFile, base: arguments.base, login)
+    if let trouble = reading.trouble {
+      host.log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
+    }
+    guard var policy = reading.policy else { return .strict }
+    policy.localServices = reading.isLocal ? [login.service] : []
+    return policy
   }
 
   private func askAndJudge(_ prepared: Prepared, _ policy: Policy)

@@ -44,6 +44,8 @@ extension LogLine {
     return line
   }
 
+  static var disabled: LogLine { LogLine("not asked: the policy has state = disabled here") }
+
   static func hostFailed(_ failure: HostFailure) -> LogLine {
     switch failure {
     case .conversation: LogLine("the application could not ask for a code (conversation failed)")

@@ -9,6 +9,8 @@ package struct ModuleArguments: Sendable {
 
   /// `store=`: the folder, and that the effective user may own it.
   package private(set) var store = Store()
+  /// `conf=`: a policy file that must be there, in place of the usual one.
+  package private(set) var policyFile: [UInt8]?
   package private(set) var firstPass = FirstPass.ask
   /// `forward_pass`: a password and a code stand in one field; the password is handed on.
   package private(set) var forwardPass = false
@@ -25,9 +27,8 @@ package struct ModuleArguments: Sendable {
     for word in words { take(word) }
   }
 
-  /// The policy of this line: a typing error never opens anything.
-  package var policy: Policy {
-    guard unknown.isEmpty else { return .strict }
+  /// What holds where the policy file sets nothing.
+  package var base: Policy {
     var policy = Policy()
     if nullOK { policy.enrollment = .voluntary }
     return policy
@@ -56,6 +57,8 @@ package struct ModuleArguments: Sendable {
   private mutating func takeSetting(_ word: [UInt8]) {
     if let folder = rest(of: word, after: "store="), folder.first == UInt8(ascii: "/") {
       store = Store(root: folder, owner: .effectiveUser)
+    } else if let file = rest(of: word, after: "conf="), file.first == UInt8(ascii: "/") {
+      policyFile = file
     } else if let text = rest(of: word, after: "prompt="), isPrompt(text) {
       prompt = text
     } else {

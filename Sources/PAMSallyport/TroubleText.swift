@@ -8,21 +8,41 @@ extension LogLine {
   /// command mends it.
   static func trouble(_ trouble: StoreTrouble) -> LogLine {
     var line = LogLine("trouble: ")
-    let path = trouble.pathBytes
-    if case .malformed(_, let error) = trouble {
-      line.add(path)
-      line.add(":", error.line)
-      line.add(": ")
-      line.add(error.problem)
-      return line
-    }
-    line.add(factOf: trouble)
-    if !path.isEmpty {
-      line.add(": ")
-      line.add(path)
-    }
+    line.add(trouble)
     if case .noStore = trouble { line.add(" (sallyport enroll makes it)") }
     return line
+  }
+
+  /// Why a policy file cannot be used, and what holds in its place.
+  static func brokenPolicy(_ trouble: StoreTrouble, hasLastGood: Bool) -> LogLine {
+    var line = LogLine("policy: ")
+    line.add(trouble)
+    line.add(
+      hasLastGood
+        ? "; the last good file holds"
+        : "; the strict policy holds (one adjacent interval, the unenrolled refused)")
+    return line
+  }
+
+  @inline(never) private mutating func add(_ trouble: StoreTrouble) {
+    let path = trouble.pathBytes
+    if case .malformed(_, let error) = trouble {
+      add(path)
+      add(":", error.line)
+      add(": ")
+      add(error.problem)
+      if !error.found.isEmpty {
+        add(", found \"")
+        add(escaped(error.found))
+        add("\"")
+      }
+      return
+    }
+    add(factOf: trouble)
+    if !path.isEmpty {
+      add(": ")
+      add(path)
+    }
   }
 
   private mutating func add(factOf trouble: StoreTrouble) {

@@ -5,6 +5,9 @@ package import SallyportSystem
 /// What the login needs of accounts, clock and store.
 package protocol LoginStore {
   func account(named name: UserName) throws(StoreTrouble) -> Account
+  /// The policy file that holds; nil: the usual one, which need not exist.
+  func policy(at path: [UInt8]?, base: Policy, _ login: Circumstances) -> PolicyReading
+  func isMember(_ account: Account, of group: [UInt8]) -> Truth
   func now() throws(StoreTrouble) -> UnixTime
   /// nil: not enrolled, for certain.
   func load(_ account: Account) throws(StoreTrouble) -> Record?
@@ -20,6 +23,10 @@ package protocol LoginStore {
 extension Store: LoginStore {
   package func account(named name: UserName) throws(StoreTrouble) -> Account {
     try Accounts.find(name)
+  }
+
+  package func isMember(_ account: Account, of group: [UInt8]) -> Truth {
+    Accounts.isMember(account, of: group)
   }
 
   package func now() throws(StoreTrouble) -> UnixTime { try Clock.now() }
@@ -83,16 +90,20 @@ package struct Verifier<Keeper: LoginStore> {
 
   package init(store: Keeper) { self.store = store }
 
-  /// Finds who logs in; nil where `level` lets him pass unasked, because he is not enrolled. The
-  /// key of everything is the account's own name: where the account database folds spellings, a
-  /// name as typed would walk around the second factor.
-  package func prepare(_ typed: [UInt8], under level: EnrollmentLevel)
+  /// nil for a name that nobody can have. The key of everything is the account's own name: where
+  /// the account database folds spellings, a name as typed would walk around the second factor.
+  @inline(never)
+  package func account(_ typed: [UInt8]) throws(StoreTrouble) -> Account? {
+    guard let name = UserName(typed) else { return nil }
+    return try store.account(named: name)
+  }
+
+  /// Reads what is enrolled for `account`, that of the name `typed`; nil where `level` lets it pass
+  /// unasked, because it is not enrolled.
+  package func prepare(_ typed: [UInt8], _ account: Account?, under level: EnrollmentLevel)
     throws(StoreTrouble) -> Prepared?
   {
-    guard let name = UserName(typed) else {
-      return try decoy(.noName, name: typed, account: nil)
-    }
-    let account = try store.account(named: name)
+    guard let account else { return try decoy(.noName, name: typed, account: nil) }
     if let record = try store.load(account) {
       return Prepared(
         standing: .enrolled, name: account.name.bytes, account: account, record: record)
@@ -124,7 +135,9 @@ package struct Verifier<Keeper: LoginStore> {
       switch transaction {
       case .committed(let outcome): return outcome
       // Asked is asked: whoever has been unenrolled meanwhile is judged by the decoy.
-      case .changed: prepared = try prepare(prepared.name, under: .refuse) ?? prepared
+      case .changed:
+        let account = try account(prepared.name)
+        prepared = try prepare(prepared.name, account, under: .refuse) ?? prepared
       }
     }
     throw .unsettled(path: prepared.record.path)

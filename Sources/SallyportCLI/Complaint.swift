@@ -21,6 +21,10 @@ enum Complaint: Error {
   /// Without it the user would not be enrolled.
   case lastAuthenticator
   case secret(SecretProblem)
+  /// A policy file cannot be read or put in its place; the errno, or one of `file_read`'s own.
+  case policyFile(path: String, errno: Int32)
+  /// Its problems have been named.
+  case policyBroken(path: String, problems: Int)
   /// The code was judged and is not accepted.
   case code(Rejection)
   /// Two codes do not bring an authenticator in step.

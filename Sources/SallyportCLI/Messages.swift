@@ -110,6 +110,11 @@ extension Message {
           place.command("unenroll", remark: "removes all, backup codes too"),
         ])
     case .secret(let problem): self.init(problem, at: place)
+    case .policyFile(let path, let number): self.init(policyFile: path, number)
+    case .policyBroken(let path, let count):
+      self.init(
+        "\(printable(path.utf8, limit: 255)) cannot be used: \(counted(count, "error"))",
+        .configuration)
     case .code(let rejection): self.init(rejection, at: place)
     case .resync(let refusal): self.init(refusal, at: place)
     case .noRightCode(let tries, let consequence):
@@ -161,6 +166,18 @@ extension Message {
       self.init(
         number == ELOOP ? "\(file) is a symbolic link" : "\(file): \(errnoText(number))",
         number == ELOOP ? .badData : status, hints: ["ls -ld \(shellQuoted(path))"])
+    }
+  }
+
+  private init(policyFile path: String, _ number: Int32) {
+    let file = printable(path.utf8, limit: 255)
+    switch number {
+    case Int32(FILE_IS_NOT_REGULAR), ELOOP:
+      self.init("\(file) is not a regular file", .configuration)
+    case Int32(FILE_IS_TOO_LONG): self.init("\(file) is longer than 64 KiB", .configuration)
+    case ENOENT, ENOTDIR: self.init("\(file): \(errnoText(number))", .noInput)
+    case EACCES, EPERM: self.init("\(file): \(errnoText(number))", .notPermitted)
+    case _: self.init("\(file): \(errnoText(number))", .inputOutput)
     }
   }
 

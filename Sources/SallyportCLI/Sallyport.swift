@@ -14,7 +14,8 @@ struct Sallyport: ParsableCommand {
     version: "0.1.0",
     subcommands: [
       Enroll.self, Add.self, Remove.self, Rename.self, Status.self, List.self, Verify.self,
-      BackupCodes.self, Resynchronize.self, Unlock.self, Unenroll.self, Prepare.self,
+      BackupCodes.self, Resynchronize.self, Unlock.self, Unenroll.self, Config.self,
+      Prepare.self,
     ])
 }
 

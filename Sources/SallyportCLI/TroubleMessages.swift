@@ -94,7 +94,7 @@ extension Place {
 }
 
 extension SettingsError.Problem {
-  fileprivate var text: String {
+  var text: String {
     switch self {
     case .textTooLong: "the file is longer than 64 KiB"
     case .notASetting: "neither `key = value` nor a section"

@@ -46,22 +46,23 @@ package func decide(
   case .malformed(let malformation):
     return .refuse(.malformed(malformation), state)
   case .backupCode(let digest):
-    return judge(backupCode: digest, of: enrollment.backupCodes, state, use)
+    return judge(backupCode: digest, of: enrollment.backupCodes, state, use, policy)
   case .code(let code, let digits):
     let throttle = Throttle(for: enrollment.authenticators, under: policy)
-    return try judge(code, digits, of: enrollment.authenticators, state, throttle, use)
+    return try judge(code, digits, of: enrollment.authenticators, state, throttle, use, policy)
   }
 }
 
 @inline(never) private func judge(
-  backupCode digest: [UInt8], of set: BackupCodeSet?, _ state: LoginState, _ use: Use
+  backupCode digest: [UInt8], of set: BackupCodeSet?, _ state: LoginState, _ use: Use,
+  _ policy: Policy
 ) -> Decision {
   guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode, state) }
   var found: UInt64 = 0
   for index in set.digests.indices {
     found |= constantTimeEquals(set.digests[index], digest) ? 1 << UInt64(index) : 0
   }
-  if found == 0 { return .refuse(.wrongCode, state) }
+  if found == 0 || !policy.acceptsBackupCodes { return .refuse(.wrongCode, state) }
   guard found & codes.used == 0 else { return .refuse(.replayed, state) }
   codes.used |= found
   codes.lastUse = use
@@ -74,7 +75,7 @@ package func decide(
 /// Digits are enforced: authenticators with another number of them are not compared.
 @inline(never) private func judge(
   _ code: UInt32, _ digits: Digits, of authenticators: [Authenticator], _ state: LoginState,
-  _ throttle: Throttle, _ use: Use
+  _ throttle: Throttle, _ use: Use, _ policy: Policy
 ) throws(CryptoError) -> Decision {
   let isKnown = state.isKnown(use.origin)
   let isThrottled = throttle.isThrottled(state[known: isKnown], digits: digits, at: use.time)
@@ -90,6 +91,8 @@ package func decide(
     }
     let match = try authenticator.match(
       code, after: next.authenticators[index].lastAccepted, throttle, at: use.time)
+    // One that is switched off has had its work, and says nothing.
+    guard policy.accepts(authenticator.parameters.type) else { continue }
     if let position = match.accepted {
       next.authenticators[index].accept(position, drift: match.drift, use)
       proof = proof ?? .authenticator(name: authenticator.name, drift: match.drift)

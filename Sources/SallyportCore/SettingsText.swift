@@ -11,10 +11,13 @@ package enum SettingsLine {
 package struct SettingsError: Error, Equatable {
   package let line: Int
   package let problem: Problem
+  /// What stands there; empty where it may be a secret.
+  package let found: [UInt8]
 
-  package init(line: Int, _ problem: Problem) {
+  package init(line: Int, _ problem: Problem, found: [UInt8] = []) {
     self.line = line
     self.problem = problem
+    self.found = found
   }
 
   package indirect enum Problem: Equatable, Sendable {

@@ -62,10 +62,10 @@ package struct Throttle: Equatable, Sendable {
     let budget = min(max(policy.guessBudget, Luck.budgets.lowerBound), Luck.budgets.upperBound)
     let quarter = budget.units / 4
     var (adjacent, ahead) = (min(policy.adjacentIntervals, 10), min(policy.lookAhead, 100))
-    var codes = AcceptedCodes(authenticators, adjacent, ahead)
+    var codes = AcceptedCodes(authenticators, adjacent, ahead, policy)
     while codes.dearest.units * Throttle.fewestResponses > quarter, adjacent > 0 || ahead > 0 {
       if ahead > adjacent { ahead -= 1 } else { adjacent -= 1 }
-      codes = AcceptedCodes(authenticators, adjacent, ahead)
+      codes = AcceptedCodes(authenticators, adjacent, ahead, policy)
     }
     (adjacentIntervals, lookAhead, accepted) = (adjacent, ahead, codes)
     let wanted = min(codes.dearest.units * Throttle.responsesHeld, quarter)
@@ -132,10 +132,12 @@ private struct AcceptedCodes: Equatable, Sendable {
   private var seven = Luck.none
   private var eight = Luck.none
 
-  init(_ authenticators: [Authenticator], _ adjacent: UInt8, _ ahead: UInt8) {
-    six = AcceptedCodes.sum(authenticators, .six, adjacent, ahead)
-    seven = AcceptedCodes.sum(authenticators, .seven, adjacent, ahead)
-    eight = AcceptedCodes.sum(authenticators, .eight, adjacent, ahead)
+  init(_ all: [Authenticator], _ adjacent: UInt8, _ ahead: UInt8, _ policy: Policy) {
+    let totp = policy.acceptsTOTP ? 2 * UInt64(adjacent) + 1 : 0
+    let hotp = policy.acceptsHOTP ? UInt64(ahead) + 1 : 0
+    six = AcceptedCodes.sum(all, .six, totp, hotp)
+    seven = AcceptedCodes.sum(all, .seven, totp, hotp)
+    eight = AcceptedCodes.sum(all, .eight, totp, hotp)
   }
 
   var dearest: Luck { max(six, max(seven, eight)) }
@@ -149,13 +151,13 @@ private struct AcceptedCodes: Equatable, Sendable {
   }
 
   @inline(never) private static func sum(
-    _ authenticators: [Authenticator], _ digits: Digits, _ adjacent: UInt8, _ ahead: UInt8
+    _ authenticators: [Authenticator], _ digits: Digits, _ totp: UInt64, _ hotp: UInt64
   ) -> Luck {
     var codes: UInt64 = 0
     for authenticator in authenticators where authenticator.parameters.digits == digits {
       switch authenticator.parameters.type {
-      case .totp: codes += 2 * UInt64(adjacent) + 1
-      case .hotp: codes += UInt64(ahead) + 1
+      case .totp: codes += totp
+      case .hotp: codes += hotp
       }
     }
     return Luck(units: codes * Luck(ofOneCodeWith: digits).units)

@@ -7,10 +7,13 @@ package struct Account: Equatable, Sendable {
   package let name: UserName
   /// nil where there is no such account.
   package let uid: UInt32?
+  /// The number of its primary group; nil where there is no such account.
+  package let group: UInt32?
 
-  package init(name: UserName, uid: UInt32?) {
+  package init(name: UserName, uid: UInt32?, group: UInt32? = nil) {
     self.name = name
     self.uid = uid
+    self.group = group
   }
 }
 
@@ -36,12 +39,21 @@ package enum Accounts {
       errno: result < 0 ? 0 - result : sys_EINVAL)
   }
 
+  /// Whether the account is in the group, as its primary one or as one of the group's members. A
+  /// list of all groups of the account would not show that a source failed.
+  package static func isMember(_ account: Account, of group: [UInt8]) -> Truth {
+    // SAFETY: both are C strings that live for the call.
+    let result = unsafe sys_is_member(
+      Path(group).cString, Path(account.name.bytes).cString, account.group ?? UInt32.max)
+    return result < 0 ? .unknown : result == 0 ? .no : .yes
+  }
+
   /// With a buffer of a megabyte at last, or after as many interruptions.
   private static let attempts = 6
 
   /// The result of the shim; 1 without an account where the database's spelling is no login name.
   private static func look(up name: UserName, bufferSize: Int, _ account: inout Account?) -> Int32 {
-    var uid: UInt32 = 0
+    var (uid, group): (UInt32, UInt32) = (0, 0)
     var buffer = [CChar](repeating: 0, count: bufferSize)
     let typed = Path(name.bytes).cString
     var found: UserName?
@@ -49,11 +61,11 @@ package enum Accounts {
     let result = unsafe buffer.withUnsafeMutableBufferPointer { buffer -> Int32 in
       guard let base = buffer.baseAddress else { return -sys_EINVAL }
       var spelling: UnsafePointer<CChar>?
-      let result = unsafe sys_account(typed, base, buffer.count, &spelling, &uid)
+      let result = unsafe sys_account(typed, base, buffer.count, &spelling, &uid, &group)
       if result == 1, let spelling = unsafe spelling { found = unsafe userName(spelling) }
       return result
     }
-    account = found.map { Account(name: $0, uid: uid) }
+    account = found.map { Account(name: $0, uid: uid, group: group) }
     return result
   }
 

@@ -6,17 +6,29 @@ package enum Addresses {
   /// An IPv4 address in dotted quads, or an IPv6 address, whose `%zone` is cut; nil for anything
   /// else (host names, ports, brackets, blanks).
   package static func parse(_ text: [UInt8]) -> NetworkAddress? {
+    withoutZone(text).flatMap { NetworkAddress($0.bytes) }
+  }
+
+  /// The same, in full.
+  package static func withoutZone(_ text: [UInt8]) -> NumericAddress? {
     let isIPv6 = text.contains(UInt8(ascii: ":"))
     let end = isIPv6 ? text.firstIndex(of: UInt8(ascii: "%")) ?? text.count : text.count
-    guard (1..<sys_address_text_size).contains(end), !text.contains(0) else { return nil }
-    let cString = [UInt8](text[..<end]) + [0]
+    return numeric([UInt8](text[..<end]))
+  }
+
+  /// The same, where a zone is wrong.
+  @inline(never) package static func numeric(_ text: [UInt8]) -> NumericAddress? {
+    guard (1..<Int(sys_address_text_size)).contains(text.count), !text.contains(0) else {
+      return nil
+    }
+    let cString = text + [0]
     var bytes = [UInt8](repeating: 0, count: 16)
     // SAFETY: the text ends with NUL; the shim writes at most 16 bytes.
     let count = unsafe bytes.withUnsafeMutableBytes { bytes -> Int32 in
       guard let base = bytes.baseAddress else { return 0 }
       return unsafe sys_parse_address(cString, base)
     }
-    return NetworkAddress([UInt8](bytes.prefix(Int(count))))
+    return NumericAddress([UInt8](bytes.prefix(Int(count))))
   }
 
   /// `192.0.2.7`, or for IPv6 the network that counts: `2001:db8::/64`.

@@ -71,6 +71,14 @@ struct Checks: Sendable {
     return file.size > Checks.longestFile ? .tooLong : nil
   }
 
+  /// A policy file: it may be read by all, and have other names.
+  func flaw(ofPolicy file: sys_facts) -> StoreTrouble.Flaw? {
+    if file.kind != sys_regular { return .notRegular }
+    if let flaw = flaw(ofOwner: file.owner) { return flaw }
+    if file.mode & 0o022 != 0 { return .mode(file.mode) }
+    return file.size > Checks.longestFile ? .tooLong : nil
+  }
+
   @inline(never) private func flaw(ofFolder folder: sys_facts, forbidden: UInt32) -> StoreTrouble
     .Flaw?
   {

@@ -65,13 +65,17 @@ package struct Store: Sendable {
   /// Where `name`'s folder is. Throws `crypto` for a long name that cannot be hashed.
   func place(of name: UserName) throws(StoreTrouble) -> Place {
     let file: [UInt8]
-    if let plain = name.fileName { file = plain } else { file = try Store.hashedName(name) }
+    if let plain = name.fileName {
+      file = plain
+    } else {
+      file = UserName.hashedFileName(sha256: try Store.digest(of: name.bytes))
+    }
     return Place(shelf: users, name: Path(file))
   }
 
-  private static func hashedName(_ name: UserName) throws(StoreTrouble) -> [UInt8] {
+  static func digest(of name: [UInt8]) throws(StoreTrouble) -> [UInt8] {
     do throws(CryptoError) {
-      return UserName.hashedFileName(sha256: try SHA256.digest(name.bytes))
+      return try SHA256.digest(name)
     } catch {
       throw .crypto(error)
     }

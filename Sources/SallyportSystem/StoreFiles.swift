@@ -43,7 +43,7 @@ func openFolder(_ name: Path, in shelf: borrowing Descriptor, _ path: Path)
   }
 }
 
-private func write(
+func write(
   _ content: Secret, as name: Path, in folder: borrowing Descriptor, _ path: Path
 ) throws(StoreTrouble) {
   let file = try newFile(name, in: folder, path / name)

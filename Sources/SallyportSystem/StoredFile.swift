@@ -64,7 +64,7 @@ struct StoredFile: ~Copyable {
   }
 
   /// Reads until the buffer is full or the file ends: the number of bytes, or a negative errno.
-  @unsafe private static func read(
+  @unsafe static func read(
     _ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer
   ) -> Int {
     guard let base = buffer.baseAddress else { return 0 }

@@ -15,6 +15,7 @@ final class TestStore: LoginStore {
   let folder: TemporaryFolder
   let store: Store
   var accounts: [[UInt8]: UInt32] = [Array("alice".utf8): 1000, Array("bob".utf8): 1001]
+  var groups: [String: (Account) -> Truth] = [:]
   var time = UnixTime(1_111_111_111)
   var failing: Call?
   var changes = 0
@@ -29,6 +30,17 @@ final class TestStore: LoginStore {
   func account(named name: UserName) throws(StoreTrouble) -> Account {
     try meet(.account)
     return Account(name: name, uid: accounts[name.bytes])
+  }
+
+  /// Never the policy of the machine that runs the tests.
+  func policy(at path: [UInt8]?, base: Policy, _ login: Circumstances) -> PolicyReading {
+    if let path { return store.policy(at: path, base: base, login) }
+    let isLocal = !login.isRemote && base.isLocal(service: login.service)
+    return PolicyReading(policy: base, isLocal: isLocal, trouble: nil)
+  }
+
+  func isMember(_ account: Account, of group: [UInt8]) -> Truth {
+    groups[String(decoding: group, as: UTF8.self)].map { $0(account) } ?? .no
   }
 
   func now() throws(StoreTrouble) -> UnixTime {

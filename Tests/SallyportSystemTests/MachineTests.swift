@@ -9,7 +9,7 @@ import Testing
   @Test("An account has its own spelling and uid")
   func account() throws {
     let name = try userName("root")
-    #expect(try Accounts.find(name) == Account(name: name, uid: 0))
+    #expect(try Accounts.find(name) == Account(name: name, uid: 0, group: 0))
   }
 
   @Test("No such account is the name as typed, without a uid", arguments: ["no-such-user", "a b"])

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/fs.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +25,7 @@
 #include <unistd.h>
 
 #include "Schedule.h"
+#include "Accounts.h"
 #include "Terminal.h"
 
 #pragma clang assume_nonnull begin
@@ -350,20 +350,7 @@ static inline void sys_die(void) {
   for (;;) _exit(127);
 }
 
-/* ---- accounts, random bytes, addresses ---- */
-
-/* getpwnam_r: 1 with the account's own spelling (in `buffer`) and its uid, 0 for a clean "there is
-   none", or a negative errno (-ERANGE: the buffer is too small). */
-static inline int sys_account(const void *name, char *buffer, size_t size,
-                              const char *_Nullable *_Nonnull spelling, uint32_t *uid) {
-  struct passwd entry, *found = NULL;
-  int error = getpwnam_r(name, &entry, buffer, size, &found);
-  if (error != 0) return error > 0 ? -error : -EIO;
-  if (found == NULL) return 0;
-  *spelling = found->pw_name;
-  *uid = found->pw_uid;
-  return 1;
-}
+/* ---- random bytes, addresses ---- */
 
 /* One getrandom: the number of bytes, which may be fewer. */
 static inline int64_t sys_random(void *bytes, size_t count) {

@@ -12,6 +12,7 @@ FILES = {
     f"{MODULES}/pam_sallyport.so": 0o644,
     "usr/bin/sallyport": 0o755,
     "usr/share/man/man1/sallyport.1": 0o644,
+    "usr/share/man/man5/sallyport.conf.5": 0o644,
     "usr/share/man/man8/pam_sallyport.8": 0o644,
     "usr/share/pam-configs/sallyport": 0o644,
     "usr/share/bash-completion/completions/sallyport": 0o644,

@@ -1,0 +1,245 @@
+package import OneTimePassword
+
+/// What a policy file (sallyport.conf(5)) says of one login.
+///
+/// Key by key: the base, then `[default]`, then the first rule that matches and sets the key. Where
+/// it is not known whether a rule matches, the stricter of both. One pass over the text, and
+/// nothing of it is kept: a login looks at it once.
+package final class PolicyFile {
+  /// The first reason why the file cannot be used; nothing in it holds where there is one.
+  package private(set) var problem: SettingsError?
+  /// Whether the login comes from this machine itself.
+  package private(set) var isLocal: Bool
+  /// By number of a scalar key.
+  private var values = Values(repeating: PolicyFile.unset)
+
+  private let login: Circumstances
+  private let text: Secret
+  private let ignored: Int
+  /// The smallest values of rules that may match.
+  private var bounds = Values(repeating: PolicyFile.unset)
+  /// Keys that a matching rule has set, as bits.
+  private var settled: UInt32 = 0
+  private var section = Section()
+
+  /// A number and the line that it stands in: number · 2²⁰ + line, so that the smaller one is the
+  /// stricter one. Numbers are at most 10¹¹, lines 65,536.
+  private typealias Value = UInt64
+  private typealias Values = InlineArray<8, Value>
+  private static var unset: UInt64 { UInt64.max }
+
+  private struct Section {
+    enum Kind { case none, preset, rule }
+    var kind = Kind.none
+    var line = 0
+    /// Keys that stand in it, as bits.
+    var keys: UInt32 = 0
+    var match = Truth.yes
+    var values = Values(repeating: PolicyFile.unset)
+  }
+
+  /// Total: any bytes give values that keep all rules, or a problem. Problems up to the line
+  /// `ignored` are passed over, so that whoever wants them all gets the next.
+  package init(_ text: Secret, base: Policy, _ login: Circumstances, ignoringUpTo ignored: Int = 0)
+  {
+    (self.text, self.login, self.ignored) = (text, login, ignored)
+    isLocal = !login.isRemote && base.isLocal(service: login.service)
+    for index in 0..<PolicyKey.scalars {
+      guard let key = PolicyKey(rawValue: UInt8(truncatingIfNeeded: index)) else { continue }
+      values[index] = base[key] << 20
+    }
+    do throws(SettingsError) {
+      var lines = try SettingsScanner(text)
+      while problem == nil, take(&lines) {}
+    } catch {
+      problem = error
+    }
+    close()
+    for index in 0..<PolicyKey.scalars { values[index] = min(values[index], bounds[index]) }
+  }
+
+  /// The policy that the values make of `base`.
+  package func policy(_ base: Policy) -> Policy {
+    var policy = base
+    for index in 0..<PolicyKey.scalars {
+      guard let key = PolicyKey(rawValue: UInt8(truncatingIfNeeded: index)) else { continue }
+      policy[key] = values[index] >> 20
+    }
+    return policy
+  }
+
+  /// Where the value of a scalar key stands; 0: nowhere, it is the base's.
+  package func line(of key: PolicyKey) -> Int {
+    Int(key.isScalar ? values[Int(key.rawValue)] & 0xfffff : 0)
+  }
+
+  // MARK: lines
+
+  private func take(_ lines: inout SettingsScanner) -> Bool {
+    do throws(SettingsError) {
+      guard let line = try lines.next() else { return false }
+      switch line {
+      case .section(let name): open(name, lines.number)
+      case .setting(let key, let value): take(key, value, lines.number)
+      }
+    } catch {
+      if error.line > ignored { problem = error }
+    }
+    return true
+  }
+
+  @inline(never)
+  private func complain(
+    _ line: Int, _ problem: SettingsError.Problem, _ found: Range<Int>
+  ) {
+    guard line > ignored, self.problem == nil else { return }
+    self.problem = SettingsError(line: line, problem, found: text.bytes(in: found))
+  }
+
+  private func open(_ name: Range<Int>, _ line: Int) {
+    close()
+    let before = section.kind
+    section = Section(kind: .rule, line: line)
+    if text.holds("default", in: name) {
+      section.kind = .preset
+      if before != .none { complain(line, .missing("[default] above all rules"), name) }
+    } else if !isRule(name) {
+      complain(line, .unknownSection, name)
+    }
+  }
+
+  private func isRule(_ name: Range<Int>) -> Bool {
+    let start = min(name.lowerBound + 5, name.upperBound)
+    return text.holds("rule ", in: name.lowerBound..<start)
+      && Label(text.bytes(in: start..<name.upperBound)) != nil
+  }
+
+  @inline(never) private func close() {
+    guard section.kind == .rule else { return }
+    if section.keys >> UInt32(PolicyKey.matchService.rawValue) == 0 {
+      complain(section.line, .missing("match_service, _user, _group or _origin"), 0..<0)
+    }
+    for index in 0..<PolicyKey.scalars {
+      let (bit, value) = (UInt32(1) << UInt32(index), section.values[index])
+      guard section.keys & bit != 0, settled & bit == 0 else { continue }
+      if section.match == .yes {
+        values[index] = value
+        settled |= bit
+      } else if section.match == .unknown, index < PolicyKey.tightened {
+        bounds[index] = min(bounds[index], value)
+      }
+    }
+  }
+
+  private func take(_ name: Range<Int>, _ range: Range<Int>, _ line: Int) {
+    guard let key = PolicyKey(spelledIn: text, at: name) else {
+      return complain(line, .unknownKey, name)
+    }
+    let bit = UInt32(1) << UInt32(key.rawValue)
+    if section.kind == .none || (section.kind == .rule && key == .localServices) {
+      return complain(line, .missing("[default] above this key"), name)
+    }
+    if section.kind == .preset, key.isMatch {
+      return complain(line, .missing("[rule NAME] above this key"), name)
+    }
+    if section.keys & bit != 0 { return complain(line, .duplicateKey, name) }
+    section.keys |= bit
+    guard let number = number(key, range) else {
+      return complain(line, .value(key.name, wanted: key.wanted), range)
+    }
+    if key.isScalar {
+      let value = number << 20 | UInt64(line)
+      if section.kind == .preset {
+        values[Int(key.rawValue)] = value
+      } else {
+        section.values[Int(key.rawValue)] = value
+      }
+    } else {
+      look(key, range)
+    }
+  }
+
+  private func look(_ key: PolicyKey, _ range: Range<Int>) {
+    var words = Words(text, range)
+    if key == .localServices {
+      isLocal = !login.isRemote && login.meets(.matchService, &words, isLocal: false) == .yes
+    } else if section.match != .no {
+      let truth = login.meets(key, &words, isLocal: isLocal)
+      if truth.rawValue < section.match.rawValue { section.match = truth }
+    }
+  }
+
+  // MARK: values
+
+  /// nil where the value is none of this key.
+  @inline(never) private func number(_ key: PolicyKey, _ value: Range<Int>) -> UInt64? {
+    switch key {
+    case .state: return choice("enabled", "disabled", value)
+    case .enrollment: return choice("refuse", "voluntary", value)
+    case .factorTOTP, .factorHOTP, .factorBackupCode: return choice("on", "off", value)
+    case .adjacentIntervals: return whole(value, upTo: 10)
+    case .lookAhead: return whole(value, upTo: 100)
+    case .guessBudget: return percentage(value)
+    case .localServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
+      var words = Words(text, value)
+      var found: UInt64?
+      while let word = words.next() {
+        found = 0
+        if key == .matchOrigin, !same("local", word), !same("network", word),
+          AddressRange(word, login.parse) == nil
+        {
+          return nil
+        }
+      }
+      return found
+    }
+  }
+
+  @inline(never)
+  private func choice(_ a: StaticString, _ b: StaticString, _ value: Range<Int>) -> UInt64? {
+    text.holds(a, in: value) ? 0 : text.holds(b, in: value) ? 1 : nil
+  }
+
+  private func whole(_ value: Range<Int>, upTo most: UInt64) -> UInt64? {
+    guard let number = decimal(text.bytes(in: value)), number <= most else { return nil }
+    return number
+  }
+
+  /// Digits, perhaps a point and one or two more, perhaps a blank, and `%`: in units of `Luck`.
+  private func percentage(_ value: Range<Int>) -> UInt64? {
+    var digits = text.bytes(in: value)
+    guard digits.count < 9, digits.popLast() == UInt8(ascii: "%") else { return nil }
+    if digits.last == 0x20 { digits.removeLast() }
+    var unit = Luck.percent.units
+    if digits.count > 2, digits[digits.count - 2] == UInt8(ascii: ".") {
+      digits.remove(at: digits.count - 2)
+      unit /= 10
+    } else if digits.count > 3, digits[digits.count - 3] == UInt8(ascii: ".") {
+      digits.remove(at: digits.count - 3)
+      unit /= 100
+    }
+    // At most seven digits: no overflow.
+    guard let number = decimal(digits) else { return nil }
+    let units = number * unit
+    return Luck.budgets.contains(Luck(units: units)) ? units : nil
+  }
+}
+
+extension PolicyKey {
+  /// How many keys have one value, and of how many the smaller value is the stricter one, which
+  /// counts in doubt. The factors are not among these: each may be the stricter one.
+  static let scalars = 8
+  static let tightened = 5
+
+  fileprivate init?(spelledIn text: Secret, at range: Range<Int>) {
+    var number: UInt8 = 0
+    while let key = PolicyKey(rawValue: number) {
+      if text.holds(key.name, in: range) {
+        self = key
+        return
+      }
+      number += 1
+    }
+    return nil
+  }
+}

@@ -1,0 +1,81 @@
+import OneTimePassword
+
+/// Something that may have been impossible to find out.
+package enum Truth: UInt8, Equatable, Sendable { case no, unknown, yes }
+
+/// What a policy file's rules look at, of one login.
+package final class Circumstances {
+  /// PAM's name of the service.
+  package let service: [UInt8]
+  /// The account's name; nil where it is not known whose login it is, so that each rule on users
+  /// and groups may match or not.
+  package let user: [UInt8]?
+  /// Whether PAM_RHOST is set.
+  package let isRemote: Bool
+  /// PAM_RHOST, where that is an address.
+  package let address: NumericAddress?
+  /// Takes the text of an address, without zone.
+  package let parse: (_ text: [UInt8]) -> NumericAddress?
+  /// Whether the user is in that group; asked only where a rule names one.
+  package let membership: (_ group: [UInt8]) -> Truth
+
+  package init(
+    service: [UInt8], user: [UInt8]?, isRemote: Bool, address: NumericAddress?,
+    parse: @escaping (_ text: [UInt8]) -> NumericAddress?,
+    membership: @escaping (_ group: [UInt8]) -> Truth
+  ) {
+    self.service = service
+    self.user = user
+    self.isRemote = isRemote
+    self.address = address
+    (self.parse, self.membership) = (parse, membership)
+  }
+
+  /// Whether one of the words of a rule's condition is true; `isLocal`: the login comes from this
+  /// machine itself.
+  @inline(never)
+  func meets(_ key: PolicyKey, _ words: inout Words, isLocal: Bool) -> Truth {
+    var truth = Truth.no
+    while truth != .yes, let word = words.next() {
+      let found = meets(key, word, isLocal)
+      if found.rawValue > truth.rawValue { truth = found }
+    }
+    return truth
+  }
+
+  private func meets(_ key: PolicyKey, _ word: [UInt8], _ isLocal: Bool) -> Truth {
+    if key == .matchService { return word == service ? .yes : .no }
+    if key == .matchOrigin { return comes(from: word, isLocal) ? .yes : .no }
+    guard let user else { return .unknown }
+    if key == .matchGroup { return membership(word) }
+    return word == user ? .yes : .no
+  }
+
+  private func comes(from word: [UInt8], _ isLocal: Bool) -> Bool {
+    if same("local", word) { return isLocal }
+    if same("network", word) { return !isLocal }
+    guard let address, let range = AddressRange(word, parse) else { return false }
+    return range.holds(address)
+  }
+}
+
+/// The words of a value, which blanks and commas part.
+struct Words {
+  let text: Secret
+  private var rest: Range<Int>
+
+  init(_ text: Secret, _ value: Range<Int>) { (self.text, rest) = (text, value) }
+
+  @inline(never) mutating func next() -> [UInt8]? {
+    var start = rest.lowerBound
+    while start < rest.upperBound, isSeparator(start) { start += 1 }
+    var end = start
+    while end < rest.upperBound, !isSeparator(end) { end += 1 }
+    rest = end..<rest.upperBound
+    return start < end ? text.bytes(in: start..<end) : nil
+  }
+
+  private func isSeparator(_ index: Int) -> Bool {
+    isBlank(text[index]) || text[index] == UInt8(ascii: ",")
+  }
+}

@@ -1,0 +1,119 @@
+internal import CSystem
+package import OneTimePassword
+package import SallyportCore
+
+/// What came of the look at a policy file.
+package struct PolicyReading: Sendable {
+  /// nil: the strict policy holds.
+  package let policy: Policy?
+  /// Whether the login comes from this machine itself.
+  package let isLocal: Bool
+  /// Why it is not what the file says now.
+  package let trouble: StoreTrouble?
+
+  package init(policy: Policy?, isLocal: Bool, trouble: StoreTrouble?) {
+    (self.policy, self.isLocal, self.trouble) = (policy, isLocal, trouble)
+  }
+}
+
+extension Store {
+  package static let usualPolicy: StaticString = "/etc/security/sallyport.conf"
+
+  /// The policy that holds now for a login: that of the file `path`, or of the usual one, which
+  /// need not exist. A good file is kept for the day when it is broken.
+  package func policy(at path: [UInt8]?, base: Policy, _ login: Circumstances) -> PolicyReading {
+    let file = Path(path ?? bytes(of: Store.usualPolicy))
+    var trouble: StoreTrouble?
+    do throws(StoreTrouble) {
+      guard let text = try read(policy: file, optional: path == nil) else {
+        let isLocal = !login.isRemote && base.isLocal(service: login.service)
+        return PolicyReading(policy: base, isLocal: isLocal, trouble: nil)
+      }
+      let policy = PolicyFile(text, base: base, login)
+      if let problem = policy.problem { throw .malformed(path: file.text, problem) }
+      keep(text, of: file)
+      return PolicyReading(policy: policy.policy(base), isLocal: policy.isLocal, trouble: nil)
+    } catch {
+      trouble = error
+    }
+    if let text = lastGood(of: file) {
+      let policy = PolicyFile(text, base: base, login)
+      if policy.problem == nil {
+        return PolicyReading(
+          policy: policy.policy(base), isLocal: policy.isLocal, trouble: trouble)
+      }
+    }
+    return PolicyReading(policy: nil, isLocal: false, trouble: trouble)
+  }
+
+  /// The text of a policy file that only the right owner can change; nil for an optional one that
+  /// is missing.
+  package func policyText(at path: [UInt8], optional: Bool) throws(StoreTrouble) -> Secret? {
+    try read(policy: Path(path), optional: optional)
+  }
+
+  @inline(never)
+  private func read(policy path: Path, optional: Bool) throws(StoreTrouble) -> Secret? {
+    let file: Descriptor
+    do throws(Errno) {
+      file = try Descriptor(path, sys_for_reading)
+    } catch {
+      if optional, error.code == sys_ENOENT { return nil }
+      throw fileTrouble(error, path, in: sys_here, path)
+    }
+    if let flaw = checks.flaw(ofPolicy: file.facts) { throw .unsafe(path: path.text, flaw) }
+    guard let text = Secret(count: Int(file.facts.size)) else { throw .outOfMemory }
+    let number = file.number
+    // SAFETY: the buffer lives for the call.
+    let done = unsafe text.withMutableBytes { unsafe StoredFile.read(number, $0) }
+    guard try check(Int64(done), "read", path) == Int64(text.count) else {
+      throw .unsettled(path: path.text)
+    }
+    return text
+  }
+
+  // MARK: the last good one
+
+  private var goodOnes: Path { root / "policy.good" }
+
+  private func nameOfGoodOne(_ path: Path) throws(StoreTrouble) -> Path {
+    Path(hexadecimal(try Store.digest(of: path.bytes)))
+  }
+
+  private func lastGood(of path: Path) -> Secret? {
+    do throws(StoreTrouble) {
+      try checks.walk(to: goodOnes)
+      return try read(policy: goodOnes / (try nameOfGoodOne(path)), optional: true)
+    } catch {
+      return nil
+    }
+  }
+
+  /// Best effort: no login fails for it, and while the file stays the same nothing is written.
+  @inline(never) private func keep(_ text: Secret, of path: Path) {
+    do throws(StoreTrouble) {
+      let name = try nameOfGoodOne(path)
+      if let kept = try read(policy: goodOnes / name, optional: true),
+        constantTimeEquals(kept, text)
+      {
+        return
+      }
+      try checks.walk(to: root)
+      let guarded = try Guard()
+      defer { guarded.putBack() }
+      // SAFETY: the C string lives for the call.
+      _ = unsafe sys_make_folder(sys_here, goodOnes.cString)
+      let folder = try openShelf(goodOnes)
+      let store = try openShelf(root)
+      // In the store itself, where the next command wipes what a crash leaves.
+      let made = Leftover.named(Leftover.unfinished, decimalText(UInt64(sys_process())))
+      // SAFETY: as above; nothing is left of that name where all went well.
+      defer { _ = unsafe sys_remove_file(store.number, made.cString) }
+      try write(text, as: made, in: store, root)
+      // SAFETY: as above.
+      _ = unsafe sys_rename(store.number, made.cString, folder.number, name.cString)
+    } catch {
+      // The day when it is needed, an older one or the strict policy holds.
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import Foundation
+import PAMSallyport
+import SallyportCore
+import SallyportSystem
+import Testing
+
+private let right = "050471"
+private let wrong = "050472"
+
+/// A login under a policy file that `conf=` names.
+@Suite struct TheLoginUnderAPolicy {
+  let host = ScriptedHost()
+  let store: TestStore
+  var path: String { store.folder.path + "/policy.conf" }
+
+  init() throws {
+    store = try TestStore()
+    try store.enrollAlice()
+  }
+
+  func write(_ text: String) throws {
+    try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+  }
+
+  func answer(_ user: String = "alice", _ words: String...) -> ReturnCode {
+    host.userName = .success(Array(user.utf8))
+    let arguments = ModuleArguments((["conf=" + path] + words).map { Array($0.utf8) })
+    let answer = authenticate(host, arguments, store: store)
+    #expect(host.isUsedUp)
+    return answer
+  }
+
+  @Test func whereItIsDisabledNothingIsReadOrAsked() throws {
+    try write("[default]\nstate = disabled\n")
+    #expect(answer() == .ignore)
+    #expect(answer("alice ") == .ignore)
+    #expect(store.calls == [.account])
+  }
+
+  @Test func disablingByNameDoesNotPassANameThatNobodyCanHave() throws {
+    try write("[rule a]\nmatch_user = alice\nstate = disabled\n")
+    #expect(answer() == .ignore)
+    host.expect(answer: right)
+    #expect(answer("alice ") == .refused)
+  }
+
+  @Test func theIntervalsAreThoseOfTheFile() throws {
+    try write("[default]\nadjacent_intervals = 0\n")
+    store.time = UnixTime(1_111_111_111 + 30)
+    host.expect(answer: right)
+    #expect(answer() == .refused)
+    try write("[default]\nadjacent_intervals = 1\n")
+    host.expect(answer: right)
+    #expect(answer() == .success)
+  }
+
+  @Test(arguments: [("factor_totp", right), ("factor_backup_code", "7KMF-2X9Q-D4TW-0HZA")])
+  func aFactorThatIsOffIsAskedForAndNotAcceptedAndKept(_ key: String, _ code: String) throws {
+    try write("[default]\n\(key) = off\n")
+    host.expect(answer: code)
+    #expect(answer() == .refused)
+    #expect(host.log.last?.line.contains("reason=wrong-code") == true)
+    try write("[default]\n\(key) = on\n")
+    host.expect(answer: code)
+    #expect(answer() == .success)
+  }
+
+  @Test func voluntaryIsTheFilesWordAndNullokOnlyWhereItHasNone() throws {
+    try write("[rule b]\nmatch_user = bob\nenrollment = voluntary\n")
+    #expect(answer("bob") == .ignore)
+    host.expect(answer: right)
+    #expect(answer("nobody") == .refused)
+    #expect(answer("nobody", "nullok") == .ignore)
+    try write("[default]\nenrollment = refuse\n")
+    host.expect(answer: right)
+    #expect(answer("nobody", "nullok") == .refused)
+  }
+
+  @Test(arguments: [(Truth.yes, ReturnCode.ignore), (.no, .refused), (.unknown, .refused)])
+  func groupsAreAskedAndInDoubtTheUnenrolledAreRefused(_ truth: Truth, _ expected: ReturnCode)
+    throws
+  {
+    try write("[rule b]\nmatch_group = guests\nenrollment = voluntary\n")
+    store.groups["guests"] = { _ in truth }
+    if expected == .refused { host.expect(answer: right) }
+    #expect(answer("bob") == expected)
+  }
+
+  @Test func aBrokenFileIsLoggedAndTheStrictPolicyHoldsWhereThereWasNoGoodOne() throws {
+    try write("[default]\nenrollment = voluntary\nadjacent_interval = 1\n")
+    host.expect(answer: right)
+    #expect(answer("bob", "nullok") == .refused)
+    #expect(host.log.first?.level == .error)
+    #expect(
+      host.log.first?.line == "policy: \(path):3: unknown key, found \"adjacent_interval\"; "
+        + "the strict policy holds (one adjacent interval, the unenrolled refused)")
+    host.expect(answer: right)
+    #expect(answer() == .success)
+  }
+
+  @Test func theLastGoodFileHoldsWhileItIsBroken() throws {
+    try write("[default]\nenrollment = voluntary\n")
+    #expect(answer("bob") == .ignore)
+    for broken in ["[default]\nenrollment = volontary\n", String(repeating: "#", count: 65537)] {
+      try write(broken)
+      #expect(answer("bob") == .ignore)
+      #expect(host.log.last?.line.hasSuffix("; the last good file holds") == true)
+    }
+    try FileManager.default.removeItem(atPath: path)
+    #expect(answer("bob") == .ignore)
+    try write("[default]\nenrollment = refuse\n")
+    host.expect(answer: right)
+    #expect(answer("bob") == .refused)
+    try write("bogus")
+    host.expect(answer: right)
+    #expect(answer("bob") == .refused)
+  }
+
+  @Test func aWordThatMeansNothingIsStrictWhateverTheFileSays() throws {
+    try write("[default]\nenrollment = voluntary\nstate = disabled\n")
+    host.expect(answer: right)
+    #expect(answer("bob", "bogus") == .refused)
+  }
+
+  @Test func theLocalServicesTellWhoseBudgetIsSpent() throws {
+    try write("[default]\nlocal_services = kiosk\n")
+    (host.serviceName, host.remote) = ("kiosk", nil)
+    host.expect(answer: wrong)
+    #expect(answer() == .refused)
+    #expect(host.log.last?.line.hasSuffix("origin=local budget=known:19,other:20") == true)
+    host.serviceName = "sudo"
+    host.expect(answer: wrong)
+    #expect(answer() == .refused)
+    #expect(host.log.last?.line.contains("origin=unknown budget=known:19,other:19") == true)
+  }
+
+  @Test func aNarrowPolicyGivesBackNoneOfAWideOnesGuesses() throws {
+    host.remote = "198.51.100.9"
+    try write("[default]\nadjacent_intervals = 5\n")
+    for _ in 0..<20 {
+      host.expect(answer: wrong)
+      #expect(answer() == .refused)
+    }
+    try write("[default]\nadjacent_intervals = 0\n")
+    store.time = UnixTime(store.time.seconds + 86400)
+    host.expect(answer: wrong)
+    #expect(answer() == .refused)
+    try write("[default]\nadjacent_intervals = 5\n")
+    host.expect(answer: wrong)
+    #expect(answer() == .refused)
+    host.expect(answer: wrong)
+    #expect(answer() == .refused)
+    #expect(host.log.last?.line.contains("reason=throttled") == true)
+  }
+}

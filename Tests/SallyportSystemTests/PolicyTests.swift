@@ -1,0 +1,314 @@
+import OneTimePassword
+import SallyportCore
+import Testing
+
+@testable import SallyportSystem
+
+/// What a text says of one login.
+private func read(
+  _ text: [UInt8], base: Policy = Policy(), service: String = "sshd", user: String? = "alice",
+  from host: String? = "192.0.2.7", groups: [String: Truth] = [:]
+) throws -> PolicyFile {
+  let login = Circumstances(
+    service: Array(service.utf8), user: user.map { Array($0.utf8) }, isRemote: host != nil,
+    address: host.flatMap { Addresses.withoutZone(Array($0.utf8)) }, parse: Addresses.numeric,
+    membership: { groups[String(decoding: $0, as: UTF8.self)] ?? .no })
+  return PolicyFile(try #require(Secret(text)), base: base, login)
+}
+
+private func policy(
+  _ text: String, service: String = "sshd", user: String? = "alice",
+  from host: String? = "192.0.2.7", groups: [String: Truth] = [:]
+) throws -> Policy {
+  let file = try read(
+    Array(text.utf8), service: service, user: user, from: host, groups: groups)
+  #expect(file.problem == nil)
+  return file.policy(Policy())
+}
+
+@Suite struct `The keys of a policy file` {
+  struct Good: Sendable {
+    let line: String
+    let check: @Sendable (Policy) -> Bool
+    init(_ line: String, _ check: @escaping @Sendable (Policy) -> Bool) {
+      (self.line, self.check) = (line, check)
+    }
+  }
+
+  static let good = [
+    Good("state = enabled") { $0.isEnabled }, Good("state = disabled") { !$0.isEnabled },
+    Good("adjacent_intervals = 0") { $0.adjacentIntervals == 0 },
+    Good("adjacent_intervals=10") { $0.adjacentIntervals == 10 },
+    Good("look_ahead = 0") { $0.lookAhead == 0 }, Good("look_ahead = 100") { $0.lookAhead == 100 },
+    Good("guess_budget = 0.01 %") { $0.guessBudget == Luck.budgets.lowerBound },
+    Good("guess_budget = 10 %") { $0.guessBudget == Luck.budgets.upperBound },
+    Good("guess_budget = 1%") { $0.guessBudget == .percent },
+    Good("guess_budget = 0.5 %") { $0.guessBudget.units == 5_000_000_000 },
+    Good("guess_budget = 2.25%") { $0.guessBudget.units == 22_500_000_000 },
+    Good("enrollment = refuse") { $0.enrollment == .refuse },
+    Good("enrollment = voluntary") { $0.enrollment == .voluntary },
+    Good("factor_totp = off") { !$0.acceptsTOTP && $0.acceptsHOTP && $0.acceptsBackupCodes },
+    Good("factor_hotp = off") { $0.acceptsTOTP && !$0.acceptsHOTP },
+    Good("factor_backup_code = off") { $0.acceptsTOTP && !$0.acceptsBackupCodes },
+    Good("factor_totp = on") { $0.acceptsTOTP },
+  ]
+
+  @Test(arguments: good) func `Each value does what it says`(_ the: Good) throws {
+    #expect(the.check(try policy("# a comment\n[default]\n\(the.line)\n")))
+    #expect(the.check(try policy("[default]\n[rule r]\nmatch_user = alice\n\(the.line)")))
+  }
+
+  @Test(arguments: [
+    "state = on", "state =", "adjacent_intervals = 11", "adjacent_intervals = -1",
+    "adjacent_intervals = 5.0", "look_ahead = 101", "look_ahead = 99999999999999999999",
+    "guess_budget = 1", "guess_budget = 0 %", "guess_budget = 10.01 %", "guess_budget = 0.009 %",
+    "guess_budget = .5 %", "guess_budget = 1.%", "guess_budget = %", "guess_budget = 1  %",
+    "guess_budget = 1e1 %", "guess_budget = 1.2.3 %", "enrollment = required",
+    "enrollment = Refuse", "factor_totp = mandatory", "factor_hotp = 1",
+    "factor_backup_code = yes", "local_services =", "local_services = ,",
+  ]) func `A bad value is told with its line, what was found and what was wanted`(_ line: String)
+    throws
+  {
+    let problem = try read(Array("\n[default]\n\(line)\nstate = enabled".utf8)).problem
+    #expect(problem?.line == 3)
+    guard case .value(let key, _) = problem?.problem else {
+      Issue.record("\(String(describing: problem))")
+      return
+    }
+    #expect(line.hasPrefix("\(key) ="))
+    let value = line.drop { $0 != "=" }.dropFirst().drop { $0 == " " }
+    #expect(problem?.found == Array(value.utf8))
+  }
+
+  @Test(arguments: [
+    ("state = enabled", 1), ("[default]\nmatch_user = a", 2), ("[default]\n[default]", 2),
+    ("[rule a]\nmatch_user = b\n[default]\n", 3), ("[rule a]\nstate = enabled\n", 1),
+    ("[rule]\nmatch_user = a", 1), ("[rule ]\nmatch_user = a", 1), ("[users]\n", 1),
+    ("[default]\nstate = enabled\nstate = enabled", 3), ("[default]\nhints = yes", 2),
+    ("[default]\nremember = 0", 2), ("[default]\nnonsense", 2), ("[default", 1),
+    ("[rule a]\nmatch_user = a\nlocal_services = sudo", 3),
+    ("[rule a]\nmatch_origin = example.org", 2), ("[rule a]\nmatch_origin = 192.0.2.0/33", 2),
+    ("[rule a]\nmatch_origin = 192.0.2", 2), ("[rule a]\nmatch_origin = 2001:db8::/129", 2),
+    ("[rule a]\nmatch_origin = fe80::1%eth0", 2), ("[rule a]\nmatch_origin = 10.0.0.0/", 2),
+    ("[rule a]\nmatch_group =", 2), ("[rule a]\nmatch_user = a\nmatch_user = b", 3),
+  ]) func `What the file cannot say is told with its line`(_ text: String, _ line: Int) throws {
+    #expect(try read(Array(text.utf8)).problem?.line == line)
+  }
+
+  @Test func `All problems are found, one after the other`() throws {
+    let text = try #require(Secret("[default]\nx = 1\nstate = on\n[y]\nz\n".utf8))
+    let login = Circumstances(
+      service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
+      membership: { _ in .no })
+    var lines = [0]
+    while let last = lines.last,
+      let next = PolicyFile(text, base: Policy(), login, ignoringUpTo: last).problem
+    {
+      lines.append(next.line)
+    }
+    #expect(lines == [0, 2, 3, 4, 5])
+  }
+
+  @Test func `A text of 64 KiB is taken, a longer one is not`() throws {
+    let rule = "[rule r]\nmatch_user = bob\nadjacent_intervals = 0\n"
+    var text = Array(String(repeating: rule, count: 65536 / rule.utf8.count).utf8)
+    text += [UInt8](repeating: UInt8(ascii: "#"), count: 65536 - text.count)
+    #expect(try read(text).problem == nil)
+    #expect(try read(text, user: "bob").policy(Policy()).adjacentIntervals == 0)
+    #expect(try read(text + [0x23]).problem?.problem == .textTooLong)
+  }
+}
+
+@Suite struct `The rules of a policy file` {
+  private static let table = """
+    [default]
+    adjacent_intervals = 4
+    look_ahead = 20
+    [rule one]
+    match_service = sshd, sudo
+    match_user = alice
+    adjacent_intervals = 3
+    [rule two]
+    match_user = alice bob
+    adjacent_intervals = 2
+    guess_budget = 0.5 %
+    """
+
+  @Test(arguments: [
+    ("sshd", "alice", 3, 5_000_000_000), ("su", "alice", 2, 5_000_000_000),
+    ("sshd", "bob", 2, 5_000_000_000), ("sshd", "eve", 4, 10_000_000_000),
+  ]) func `Each key has the value of the first rule that matches and sets it`(
+    _ service: String, _ user: String, _ intervals: UInt8, _ budget: UInt64
+  ) throws {
+    let policy = try policy(Self.table, service: service, user: user)
+    #expect((policy.adjacentIntervals, policy.guessBudget.units) == (intervals, budget))
+    #expect(policy.lookAhead == 20 && policy.enrollment == .refuse)
+  }
+
+  @Test(arguments: [
+    ("192.0.2.7", "192.0.2.7", true), ("192.0.2.7", "192.0.2.8", false),
+    ("192.0.2.0/24", "192.0.2.255", true), ("192.0.2.0/24", "192.0.3.0", false),
+    ("192.0.2.128/25", "192.0.2.127", false), ("0.0.0.0/0", "198.51.100.1", true),
+    ("0.0.0.0/0", "2001:db8::1", false), ("::/0", "198.51.100.1", false),
+    ("::/0", "2001:db8::1", true), ("192.0.2.0/24", "::ffff:192.0.2.9", true),
+    ("::ffff:192.0.2.0/120", "192.0.2.9", true), ("2001:db8::/32", "2001:db8:9::1", true),
+    ("2001:db8::5", "2001:db8::5", true), ("2001:db8::5", "2001:db8::6", false),
+    ("2001:db8::4/127", "2001:db8::5", true), ("fe80::/10", "fe80::1%eth0", true),
+    ("10.0.0.0/8 192.0.2.7", "192.0.2.7", true), ("0.0.0.0/0,::/0", "example.org", false),
+    ("network", "example.org", true), ("network", "192.0.2.7", true), ("local", "192.0.2.7", false),
+  ]) func `Origins match by their whole address`(_ range: String, _ host: String, _ yes: Bool)
+    throws
+  {
+    let text = "[rule r]\nmatch_origin = \(range)\nenrollment = voluntary"
+    #expect(try policy(text, from: host).enrollment == (yes ? .voluntary : .refuse))
+  }
+
+  @Test(
+    arguments: [
+      ("sudo", nil, "local", true), ("sudo", nil, "network", false), ("sshd", nil, "local", false),
+      ("sshd", nil, "network", true), ("sudo", "192.0.2.7", "local", false),
+      ("sshd", nil, "0.0.0.0/0", false),
+    ] as [(String, String?, String, Bool)])
+  func `This machine is a login without an address in a local service`(
+    _ service: String, _ host: String?, _ word: String, _ yes: Bool
+  ) throws {
+    let text = "[rule r]\nmatch_origin = \(word)\nenrollment = voluntary"
+    #expect(
+      try policy(text, service: service, from: host).enrollment == (yes ? .voluntary : .refuse))
+  }
+
+  @Test func `The local services are those of the file`() throws {
+    let text = Array("[default]\nlocal_services = kiosk, sudo\n".utf8)
+    #expect(try read(text, service: "kiosk", from: nil).isLocal)
+    #expect(try !read(text, service: "su", from: nil).isLocal)
+    #expect(try !read(text, service: "kiosk", from: "192.0.2.7").isLocal)
+    #expect(try read([], service: "su", from: nil).isLocal)
+  }
+
+  @Test(arguments: [
+    ("voluntary", Truth.yes, EnrollmentLevel.voluntary), ("voluntary", .no, .refuse),
+    ("voluntary", .unknown, .refuse),
+  ]) func `In doubt a loosening rule does not hold`(
+    _ level: String, _ truth: Truth, _ expected: EnrollmentLevel
+  ) throws {
+    let text = "[rule r]\nmatch_group = staff\nenrollment = \(level)\nstate = disabled"
+    let policy = try policy(text, groups: ["staff": truth])
+    #expect(policy.enrollment == expected)
+    #expect(policy.isEnabled == (truth != .yes))
+  }
+
+  @Test func `In doubt a tightening rule holds, and a factor stays as it is`() throws {
+    let text = """
+      [default]
+      enrollment = voluntary
+      state = disabled
+      [rule r]
+      match_group = staff
+      adjacent_intervals = 1
+      look_ahead = 2
+      guess_budget = 0.1 %
+      enrollment = refuse
+      state = enabled
+      factor_totp = off
+      [rule s]
+      match_service = sshd
+      adjacent_intervals = 9
+      look_ahead = 1
+      """
+    let policy = try policy(text, groups: ["staff": .unknown])
+    #expect((policy.adjacentIntervals, policy.lookAhead) == (1, 1))
+    #expect(policy.guessBudget.units == 1_000_000_000)
+    #expect(policy.enrollment == .refuse && policy.isEnabled && policy.acceptsTOTP)
+  }
+
+  @Test func `A condition that is false spares the question after the group`() throws {
+    let text = "[rule r]\nmatch_user = bob\nmatch_group = staff\nenrollment = voluntary"
+    let login = Circumstances(
+      service: [], user: Array("alice".utf8), isRemote: false, address: nil,
+      parse: Addresses.numeric,
+      membership: { _ in
+        Issue.record("asked")
+        return .yes
+      })
+    let file = PolicyFile(try #require(Secret(text.utf8)), base: Policy(), login)
+    #expect(file.policy(Policy()).enrollment == .refuse)
+  }
+
+  @Test func `A name that nobody can have may be anybody's`() throws {
+    let text = """
+      [default]
+      state = disabled
+      [rule r]
+      match_user = alice
+      state = enabled
+      """
+    #expect(try !policy(text, user: "bob").isEnabled)
+    #expect(try policy(text, user: nil).isEnabled)
+  }
+}
+
+@Suite struct `A damaged policy file` {
+  private static let sample = Array(
+    """
+    # sample
+    [default]
+    state = enabled
+    adjacent_intervals = 5
+    guess_budget = 1 %
+    enrollment = refuse
+    local_services = sudo, su
+    [rule office]
+    match_origin = 192.0.2.0/24, 2001:db8::/32
+    match_group = staff
+    adjacent_intervals = 2
+    factor_hotp = off
+    """.utf8)
+
+  @Test func `Never crashes, and never lets the unenrolled pass`() throws {
+    var random = Seeded(2)
+    let pieces = ["[", "]", "=", "\n", "#", "%", "rule ", "enrollment", "voluntary", "state", "\0"]
+    var broken = 0
+    for _ in 0..<20_000 {
+      var text = Self.sample
+      for _ in 0..<random.number(1...4) {
+        let place = random.number(0...text.count - 1)
+        switch random.number(0...4) {
+        case 0: text[place] = random.byte()
+        case 1: text.remove(at: place)
+        case 2: text.insert(contentsOf: random.pick(pieces).utf8, at: place)
+        case 3: text.removeSubrange(place...)
+        case _: text.swapAt(place, random.number(0...text.count - 1))
+        }
+        if text.isEmpty { text = [0x0a] }
+      }
+      let file = try read(text, from: random.pick(["192.0.2.7", "evil", ""]))
+      let policy = file.problem == nil ? file.policy(Policy()) : .strict
+      broken += file.problem == nil ? 0 : 1
+      let spelled = String(decoding: text, as: UTF8.self)
+      #expect(policy.enrollment == .refuse || spelled.contains("voluntary"), "\(spelled)")
+      #expect(policy.isEnabled || spelled.contains("disabled"), "\(spelled)")
+      #expect(policy.adjacentIntervals <= 10 && policy.lookAhead <= 100)
+      #expect(Luck.budgets.contains(policy.guessBudget))
+    }
+    #expect(broken > 5_000)
+  }
+}
+
+/// SplitMix64: the same numbers in every run.
+private struct Seeded: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(_ seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+  }
+
+  mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
+  mutating func byte() -> UInt8 { UInt8.random(in: 0...255, using: &self) }
+  mutating func pick<T>(_ values: [T]) -> T { values[number(0...values.count - 1)] }
+}

@@ -1,11 +1,13 @@
 """A fault at every system call of a login; afterwards nothing is lost and no code is good twice."""
 
+import errno
+import os
 import time
 from collections import Counter
 
 from calls import FAULT, faults_of, listed
 from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver, HostDied
-from subjects import SERVICE, USER, Answers
+from subjects import SERVICE, USER, Answers, result_of
 
 DIED = "died"
 AUDIT = "PAM_SYSTEM_ERR"  # libpam's answer, after the module's, where its audit record fails
@@ -49,7 +51,7 @@ class Faulty:
 
     def again(self, answer, at):
         begun = time.monotonic()
-        result = self.healthy.login(SERVICE, USER, answer, at=at).result
+        result = result_of(self.healthy, USER, answer, at)
         return result, time.monotonic() - begun
 
     def examine(self, section, call, fault, outcomes):
@@ -60,12 +62,13 @@ class Faulty:
         at, answer = self.answers.next()
         later, _ = self.again(answer, at)
         outcomes[result] += 1
+        damage = self.subject.mended(self.answers, later == SUCCESS)
         section.case(
             f"{self.kind}, {call}, {fault}",
             twice(result, second, third), shut_out(second, later),
-            refused_in_silence(result, second, call, fault, lines),
+            refused_in_silence(self.subject, result, second, call, fault, lines),
             ("hung", "more than 300,000 calls") if result == "hung" else None,
-            host_changed(call, changed),
+            host_changed(call, changed), ("damage", damage) if damage else None,
             ("stale lock", f"{slowest:.1f} s") if slowest > SLOW else None)
 
     def finish(self, section):
@@ -100,18 +103,20 @@ def host_changed(call, changed):
     return "changed the host", "; ".join(f"{a} became {b}" for a, b in differing if a != b)
 
 
-def refused_in_silence(result, second, call, fault, lines):
+def refused_in_silence(subject, result, second, call, fault, lines):
     """A right code that was refused is refused as trouble, and the log names it."""
     if result in (SUCCESS, DIED, "hung", AUDIT) or fault.kills:
         return None
     text = " / ".join(line.text for line in lines)
-    if result == AUTH_ERR and second == SUCCESS:
-        return "a right code called wrong", text or "nothing in the log"
+    if fault.error and (fault.error in text or os.strerror(getattr(errno, fault.error)) in text):
+        return None
+    if result == AUTH_ERR and second == SUCCESS and subject.calls_it_wrong(text):
+        return "a right code called wrong", text or "and nothing in the log"
     if call.name in ("sendto", "socket", "connect") and not lines:
         return None  # the log itself is what is broken
     if not lines:
-        return "refused in silence", f"{result}, and no line in the log"
-    if fault.error and "/store/" in call.path and fault.error not in text:
+        return "refused in silence", f"{result}, and nothing in the log"
+    if fault.error and str(subject.root) in call.path:
         return "the log does not name it", f"{result}: {text}"
     return None
 

@@ -97,7 +97,10 @@ class Guests:
 
 
 def changed_by(text):
-    return ("changed the host", text) if text and "the host" not in text else None
+    if not text or "the host" in text:
+        return None
+    only = "errno" in text and ";" not in text
+    return "changed errno" if only else "changed the host", text
 
 
 def died(result):

@@ -13,7 +13,7 @@ from pam_driver import AUTH_ERR, SUCCESS, Driver, HostDied, NotStarted
 from subjects import SERVICE, USER
 
 NOMEM = f"{os.environ['SALLYPORT_BUILT']}/nomem.so"
-STEP = 64 << 10  # bytes of address space between two limits
+STEP = 32 << 10  # bytes of address space between two limits
 
 
 class Starved(Faulty):
@@ -42,8 +42,9 @@ class Starved(Faulty):
         third, _ = self.again(answer, at)
         at, answer = self.answers.next()
         later, _ = self.again(answer, at)
-        called_wrong = first == AUTH_ERR and second == SUCCESS
-        section.case(f"{self.kind}, {what}: {first}", twice(first, second, third),
+        called_wrong = self.setting.ours and first == AUTH_ERR and second == SUCCESS
+        damage = self.subject.mended(self.answers, later == SUCCESS)
+        section.case(f"{self.kind}, {what}: {first}", ("damage", damage) if damage else None, twice(first, second, third),
                      shut_out(second, later),
                      ("a right code called wrong", "") if called_wrong else None)
         return first
@@ -69,12 +70,13 @@ def each_limit(section, setting, starved):
     seen, limit = Counter(), 2 << 20
     while limit < 64 << 20:
         def bound(limit=limit):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the loader's complaints
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         result = starved.examine(section, f"RLIMIT_AS {limit >> 10} kB", preexec=bound)
         seen[result] += 1
         if result == SUCCESS:
             break
-        limit += STEP * (4 if setting.short else 1)
+        limit += STEP * (8 if setting.short else 1)
     assert SUCCESS in seen, "no limit was enough"
     section.note(f"{starved.kind}: RLIMIT_AS up to {limit >> 10} kB: {dict(seen)}")
 

@@ -1,6 +1,7 @@
 """The modules under test: ours, and Debian's with the settings that their own manuals advise."""
 
 import hmac
+import shutil
 import struct
 from pathlib import Path
 
@@ -19,17 +20,23 @@ def counter_code(counter, secret=SECRET):
     return f"{(struct.unpack_from('>I', digest, start)[0] & 0x7fffffff) % 10 ** 6:06}"
 
 
+def result_of(driver, user, answer, at):
+    """One login; what the module does to the host is a case of its own."""
+    driver.send(SERVICE, user, answer, at=at)
+    return driver.verdict().result
+
+
 class Answers:
     """Right answers of one user, each to be used once: (time of the login, what is typed)."""
 
     def __init__(self, subject, kind, now):
         self.subject, self.kind = subject, kind
-        self.at, self.counter, self.codes = now, 0, []
+        self.at, self.counter, self.codes = now, subject.first_counter, []
         self.enroll()
 
     def enroll(self):
         self.codes = self.subject.enroll(USER, self.kind, self.at)
-        self.counter = 0
+        self.counter = self.subject.first_counter
         self.turns = 0
 
     def next(self):
@@ -52,6 +59,7 @@ class Subject:
     """One module, its files in a folder of their own."""
 
     kinds = ("totp", "hotp")
+    first_counter = 0
 
     def __init__(self, disk):
         self.disk = Path(disk)
@@ -64,6 +72,18 @@ class Subject:
 
     def forgive(self, user):
         pass
+
+    def mended(self, answers, is_well):
+        """What a fault has done to the files; they are made anew where nobody gets in any more."""
+        damage = self.damage()
+        if damage is not None or not is_well:
+            shutil.rmtree(self.root)
+            answers.enroll()
+        return damage
+
+    def calls_it_wrong(self, log):
+        """Whether a refusal with this in the log says that the code was wrong."""
+        return True
 
     def litter(self):
         """Names below the folder that no login should have left."""
@@ -100,6 +120,9 @@ class Ours(Subject):
                                            (self.root / "users").glob("[!.]*")]}
         return files
 
+    def mended(self, answers, is_well):
+        return None  # the next right code, which is tried each time, tells
+
     def damage(self):
         """What is wrong with the files, or None."""
         done = self.store.status()
@@ -111,6 +134,7 @@ class GoogleAuthenticator(Subject):
 
     name, kinds = "google-authenticator", ("totp", "hotp", "backup")
     log = "pam_google_authenticator"
+    first_counter = 1
 
     def __init__(self, disk):
         super().__init__(disk)
@@ -134,8 +158,12 @@ class GoogleAuthenticator(Subject):
     def expected(self):
         return {Path(USER)}
 
+    def calls_it_wrong(self, log):
+        return log == "" or "Invalid verification code" in log
+
     def damage(self):
-        text = (self.root / USER).read_text()
+        path = self.root / USER
+        text = path.read_text() if path.exists() else ""
         return None if text.startswith(BASE32 + "\n") else f"its file is now {text[:40]!r}"
 
 
@@ -164,7 +192,8 @@ class Oath(Subject):
         return {Path("users.oath"), Path("users.oath.lock")}  # its lock file holds nothing
 
     def damage(self):
-        text = (self.root / "users.oath").read_text()
+        path = self.root / "users.oath"
+        text = path.read_text() if path.exists() else ""
         whole = text.count("\n") == 2 and text.count(SECRET.hex()) == 2
         return None if whole else f"its users file is now {text[:40]!r} of {len(text)} bytes"
 

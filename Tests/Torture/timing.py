@@ -1,2 +1,33 @@
+"""The time to a refusal is the same for every state a user can be in; equal runs are the control.
+
+The measuring is that of ring 3 (Tests/Acceptance/sameness.py), longer, and repeated where another
+program disturbed it: a real difference is there every time.
+"""
+
+import sameness
+from pam_driver import Driver
+from sallyport import Services, Store
+
+TRIES = 4
+
+
 def run(section, setting):
-    section.skip('not written')
+    if not setting.ours:
+        return section.skip("the others ask strangers and the enrolled differently by their setting")
+    place = setting.place("timing")
+    store, services = Store(place / "store"), Services(place / "pam.d")
+    services.code("sshd", store, "nodelay")
+    rounds = 300 if setting.short else 2000
+    with Driver(services) as driver:
+        now, states = sameness.furnish(driver, store)
+        for attempt in range(1, TRIES + 1):
+            found = sameness.medians(driver, store, now, states, rounds,
+                                     setting.dice("timing", str(attempt)).random())
+            difference, noise = sameness.spread(found)
+            section.note(f"medians of {rounds} in µs, two equal runs each: {sameness.told(found)}")
+            section.note(f"states differ by {difference:.1%}, equal runs by {noise:.1%}")
+            if sameness.is_the_same(difference, noise):
+                break
+    for state in states:
+        section.case(state, ("tells the state", f"{difference:.1%}, equal runs {noise:.1%}")
+                     if not sameness.is_the_same(difference, noise) else None)

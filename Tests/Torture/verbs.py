@@ -26,6 +26,8 @@ VERBS = {
     "regenerate": (["backup-codes", "--regenerate", "--user", USER, "--json"], "", "codes"),
     "unenroll": (["unenroll", "--user", USER, "--force"], "", "none"),
 }
+# Where "from there on" is another fault than "once": the calls that are made again and again.
+LASTING = {"fsync", "pwrite64", "openat", "renameat2", "flock", "fcntl"}
 BEGIN = ["-b", str(NUMBERS["prctl"])]  # the command's first step: not dumpable
 
 
@@ -138,12 +140,13 @@ def silent(said, fault, call):
 
 
 def chosen(setting, verb, calls):
-    everything = [(call, fault) for call in calls
-                  for fault in faults_of(call, call is calls[-1], repeats=False)]
-    # From there on is the same as once for all calls that happen once; these happen many times.
-    everything += [(call, fault) for call in calls
-                   if call.name in ("fsync", "pwrite64", "openat", "renameat2", "flock", "fcntl")
-                   for fault in faults_of(call) if "from there on" in fault.label]
+    """Every (call, fault): all of them at the store's files, the usual ones at what libraries do."""
+    everything = []
+    for call in calls:
+        ours = "/verbs-" in call.path or call.name == "getrandom"
+        everything += [
+            (call, fault) for fault in faults_of(call, call is calls[-1], repeats=call.name in LASTING)
+            if ours or fault.kills or fault.label in ("EIO once", "EMFILE once", "ENOMEM once")]
     if not setting.short:
         return everything
     return setting.dice("verbs", verb).sample(everything, min(130, len(everything)))

@@ -45,17 +45,22 @@ time_t time(time_t *out) {
   return now.tv_sec;
 }
 
-/* The first differing line of each, for the report. */
+static int same_name(const char *a, const char *b) {
+  size_t length = strcspn(a, ":");
+  return length == strcspn(b, ":") && memcmp(a, b, length) == 0;
+}
+
+/* Adds the differing lines to the report, as long as they speak of the same. */
 static void compare(const char *where, const char *before, const char *after) {
-  while (*before != 0 && *after != 0) {
-    size_t a = strcspn(before, "\n"), b = strcspn(after, "\n");
-    if (a != b || memcmp(before, after, a) != 0) break;
+  while (*before != 0 || *after != 0) {
+    size_t a = strcspn(before, "\n"), b = strcspn(after, "\n"), used = strlen(difference);
+    if (a != b || memcmp(before, after, a) != 0)
+      snprintf(difference + used, sizeof difference - used, "%s%s: %.*s became %.*s",
+               used == 0 ? "" : "; ", where, (int)a, before, (int)b, after);
+    if (!same_name(before, after)) return;
     before += a + (before[a] != 0);
     after += b + (after[b] != 0);
   }
-  if ((*before == 0 && *after == 0) || *difference != 0) return;
-  snprintf(difference, sizeof difference, "%s: %.*s became %.*s", where,
-           (int)strcspn(before, "\n"), before, (int)strcspn(after, "\n"), after);
 }
 
 /* Called by frame.so on both sides of the module. */

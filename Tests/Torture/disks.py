@@ -19,10 +19,14 @@ KINDS = {
 }
 
 
+class MountFailed(Exception):
+    pass
+
+
 def mount(*arguments):
     done = subprocess.run(["mount", *map(str, arguments)], capture_output=True, text=True)
     if done.returncode != 0:
-        raise OSError(done.stderr.strip())
+        raise MountFailed(done.stderr.strip())
 
 
 def unmount(place):
@@ -46,7 +50,8 @@ class RecordedDisk:
         self._copy(self.image, self.first)
         self.server = subprocess.Popen([DISK, self.image, self.log, self.show],
                                        stdout=subprocess.PIPE, text=True)
-        assert self.server.stdout.readline() == "ready\n", "no FUSE here"
+        if self.server.stdout.readline() != "ready\n":
+            raise MountFailed("no FUSE here")
         mount("-t", self.type, "-o", f"loop,{self.options}", self.show / "disk", self.place)
 
     @staticmethod

@@ -7,6 +7,7 @@ from collections import Counter
 
 from calls import FAULT, faults_of, listed
 from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver, HostDied
+from record import when
 from subjects import SERVICE, USER, Answers, result_of
 
 DIED = "died"
@@ -46,8 +47,9 @@ class Faulty:
                 if death.args == (-24,):
                     result = "hung"
         self.sink.flush()
-        return result, changed, [line for line in self.sink.lines[start:]
-                                 if line.pid == driver.process.pid and self.subject.log in line.text]
+        lines = [line for line in self.sink.lines[start:]
+                 if line.pid == driver.process.pid and self.subject.log in line.text]
+        return result, changed, lines
 
     def again(self, answer, at):
         begun = time.monotonic()
@@ -67,15 +69,15 @@ class Faulty:
             f"{self.kind}, {call}, {fault}",
             twice(result, second, third), shut_out(second, later),
             refused_in_silence(self.subject, result, second, call, fault, lines),
-            ("hung", "more than 300,000 calls") if result == "hung" else None,
-            host_changed(call, changed), ("damage", damage) if damage else None,
-            ("stale lock", f"{slowest:.1f} s") if slowest > SLOW else None)
+            host_changed(call, changed), when(damage, "damage", damage),
+            when(result == "hung", "hung", "more than 300,000 calls"),
+            when(slowest > SLOW, "stale lock", f"{slowest:.1f} s"))
 
     def finish(self, section):
         litter, damage = self.subject.litter(), self.subject.damage()
         section.case(f"{self.kind}, the files after all of it",
-                     ("litter", ", ".join(litter[:3]) + f" ({len(litter)})") if litter else None,
-                     ("damage", damage) if damage else None)
+                     when(litter, "litter", ", ".join(litter[:3]) + f" ({len(litter)})"),
+                     when(damage, "damage", damage))
         self.healthy.close()
 
 
@@ -126,7 +128,7 @@ def chosen(setting, kind, calls):
     everything = [(call, fault) for call in calls for fault in faults_of(call, call is calls[-1])]
     if not setting.short:
         return everything
-    part = 220 if kind == "totp" else 110
+    part = 440 if kind == "totp" else 220
     return setting.dice("faults", kind).sample(everything, min(part, len(everything)))
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 
 from modules import code
 from pam_driver import AUTH_ERR, NAMES, SUCCESS, TROUBLE
+from record import when
 from sallyport import Services
 from subjects import SERVICE, USER
 
@@ -77,7 +78,8 @@ class Guests:
                 "state destroyed": (lambda: state.write_bytes(bytes(8192)), USER, right, TROUBLE),
                 "enrollment torn": (lambda: enrollment.write_bytes(enrollment.read_bytes()[:200]),
                                     USER, right, TROUBLE),
-                "state is a folder": (lambda: (state.unlink(), state.mkdir()), USER, right, TROUBLE),
+                "state is a folder": (lambda: (state.unlink(), state.mkdir()), USER, right,
+                                      TROUBLE),
                 "state is a FIFO": (lambda: (state.unlink(), os.mkfifo(state, 0o600)), USER, right,
                                     TROUBLE),
             }
@@ -104,11 +106,11 @@ def changed_by(text):
 
 
 def died(result):
-    return ("ended the host", result) if result not in NAMES.values() else None
+    return when(result not in NAMES.values(), "ended the host", result)
 
 
 def other(result, expected, condition):
-    """No condition makes a wrong code right; those that starve the module make a right one trouble."""
+    """No condition makes a wrong code right; what starves the module makes a right one trouble."""
     allowed = {expected}
     if condition in STARVED:
         allowed |= {TROUBLE}

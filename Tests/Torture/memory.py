@@ -10,6 +10,7 @@ from collections import Counter
 
 from faults import DIED, Faulty, shut_out, twice
 from pam_driver import AUTH_ERR, SUCCESS, Driver, HostDied, NotStarted
+from record import when
 from subjects import SERVICE, USER
 
 NOMEM = f"{os.environ['SALLYPORT_BUILT']}/nomem.so"
@@ -44,9 +45,9 @@ class Starved(Faulty):
         later, _ = self.again(answer, at)
         called_wrong = self.setting.ours and first == AUTH_ERR and second == SUCCESS
         damage = self.subject.mended(self.answers, later == SUCCESS)
-        section.case(f"{self.kind}, {what}: {first}", ("damage", damage) if damage else None, twice(first, second, third),
-                     shut_out(second, later),
-                     ("a right code called wrong", "") if called_wrong else None)
+        section.case(f"{self.kind}, {what}: {first}", twice(first, second, third),
+                     shut_out(second, later), when(damage, "damage", damage),
+                     when(called_wrong, "a right code called wrong", "the log was not asked"))
         return first
 
 

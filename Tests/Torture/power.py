@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from typing import NamedTuple
 
-from disks import KINDS, Cutter, RecordedDisk
+from disks import KINDS, Cutter, MountFailed, RecordedDisk
 from modules import BASE32, code
 from pam_driver import AUTH_ERR, SUCCESS, Driver
 from sallyport import sallyport
@@ -72,9 +72,9 @@ class Cuts:
             user = f"user{turn}"
             for secret, more in ((BASE32, []), (OTHER, ["--force"])):
                 begun = self.disk.written
-                done = sallyport("enroll", "--user", user, "--allow-missing", "--no-confirm", "--json",
-                                 "--secret-from", "-", *more, "--store", self.subject.root,
-                                 typed=secret)
+                done = sallyport(
+                    "enroll", "--user", user, "--allow-missing", "--no-confirm", "--json",
+                    "--secret-from", "-", *more, "--store", self.subject.root, typed=secret)
                 assert done.returncode == 0, done.stderr
                 self.changes.append(Changing(user, begun, self.disk.written))
 
@@ -92,7 +92,7 @@ class Cuts:
         label = f"{self.kind}, cut at {moment}, {variant}"
         try:
             cutter.mounted(moment, variant, self.dice)
-        except OSError as error:
+        except MountFailed as error:
             return section.case(label, ("the file system is broken", str(error)))
         try:
             subject = self.setting.kind(cutter.place)
@@ -108,7 +108,7 @@ class Cuts:
         for one in before[-KEPT:]:
             result = result_of(driver, USER, one.answer, one.at)
             if result == SUCCESS:
-                yield "accepted twice", f"{one.answer}, {len(before)} were accepted before"
+                yield "accepted twice", f"{one.answer}, accepted {one.moment} bytes into the record"
             elif result != AUTH_ERR:
                 yield "locked out", f"{result} for a used code"
 
@@ -134,13 +134,13 @@ class Cuts:
 
 
 def run(section, setting):
-    logins, most = (30, 6) if setting.short else (200, 30)
+    logins, most = (40, 10) if setting.short else (200, 30)
     seen = Counter()
     for kind in KINDS:
         start = time.monotonic()
         try:
             cuts = Cuts(setting, kind, logins)
-        except OSError as error:
+        except MountFailed as error:
             section.skip(f"{kind}: {error}")
             continue
         cuts.disk.close()  # no file system is mounted twice

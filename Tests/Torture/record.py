@@ -8,6 +8,11 @@ from collections import Counter
 SHOWN = 3  # failures of one kind that are told in full
 
 
+def when(wrong, kind, detail):
+    """A problem of a case, or None."""
+    return (kind, detail) if wrong else None
+
+
 class Section:
     """One line of the table. A case is one thing done to a module and everything asked after it."""
 
@@ -61,7 +66,8 @@ class Record:
             print(f"  FAILED {kind}: {count}")
             for text in [text for one, text in section.failures if one == kind][:SHOWN]:
                 print(f"    {text}")
-        print(f"  {section.cases} cases, {section.failed} failed, {section.seconds:.0f} s", flush=True)
+        print(f"  {section.cases} cases, {section.failed} failed, {section.seconds:.0f} s",
+              flush=True)
 
     def table(self):
         print(f"\n== {self.subject}, seed {self.seed}{', short' if self.short else ''}")

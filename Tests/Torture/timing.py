@@ -6,6 +6,7 @@ program disturbed it: a real difference is there every time.
 
 import sameness
 from pam_driver import Driver
+from record import when
 from sallyport import Services, Store
 
 TRIES = 4
@@ -13,7 +14,7 @@ TRIES = 4
 
 def run(section, setting):
     if not setting.ours:
-        return section.skip("the others ask strangers and the enrolled differently by their setting")
+        return section.skip("the others treat strangers as their setting says")
     place = setting.place("timing")
     store, services = Store(place / "store"), Services(place / "pam.d")
     services.code("sshd", store, "nodelay")
@@ -28,6 +29,7 @@ def run(section, setting):
             section.note(f"states differ by {difference:.1%}, equal runs by {noise:.1%}")
             if sameness.is_the_same(difference, noise):
                 break
+    tells = when(not sameness.is_the_same(difference, noise), "tells the state",
+                 f"the states differ by {difference:.1%}, equal runs by {noise:.1%}")
     for state in states:
-        section.case(state, ("tells the state", f"{difference:.1%}, equal runs {noise:.1%}")
-                     if not sameness.is_the_same(difference, noise) else None)
+        section.case(state, tells)

@@ -9,7 +9,8 @@ import time
 from collections import Counter
 
 from modules import code
-from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
+from pam_driver import SUCCESS, TROUBLE, Driver
+from record import when
 from subjects import USER, Ours, result_of
 
 PAGE, SECTOR = 4096, 512
@@ -49,9 +50,9 @@ class Torn:
         accepted = [self.enters(self.at), self.enters(self.at)].count(SUCCESS)
         later = self.enters(self.at + 600)
         section.case(what,
-                     ("accepted twice", f"an earlier code: {earlier}") if earlier == SUCCESS else None,
-                     ("accepted twice", f"{accepted} times") if accepted > most else None,
-                     ("locked out", f"the next code: {later}") if later != SUCCESS else None)
+                     when(earlier == SUCCESS, "accepted twice", "an earlier code"),
+                     when(accepted > most, "accepted twice", f"{accepted} times"),
+                     when(later != SUCCESS, "locked out", f"the next code: {later}"))
         return accepted
 
 
@@ -86,9 +87,10 @@ def sectors(section, torn):
                 _, after, newest = torn.two_logins(at // PAGE)
                 damaged = after[:at] + content + after[at + size:]
                 counts = newest <= at < newest + PAGE and damaged != after
-                label = f"{kind} in bytes {at} to {at + size}, {'the newer' if counts else 'no'} record"
-                again += torn.after_damage(section, label, damaged, int(counts))
-    section.note(f"the slot that counts destroyed: the last code was good once more in {again} cases")
+                whose = "the newer" if counts else "no"
+                again += torn.after_damage(section, f"{kind} in bytes {at} to {at + size}, {whose} "
+                                           "record", damaged, int(counts))
+    section.note(f"the slot that counts destroyed: the last code was good once more {again} times")
 
 
 def both(section, torn):
@@ -97,30 +99,34 @@ def both(section, torn):
         torn.two_logins(0)
         torn.state.write_bytes(content)
         results = {torn.enters(at) for at in (torn.at, torn.at + 600)}
-        section.case(f"{kind} in both", None if results == {TROUBLE} else ("begun afresh", str(results)),
-                     None if torn.state.read_bytes() == content else ("damage", "it was written"))
+        section.case(f"{kind} in both",
+                     when(results != {TROUBLE}, "begun afresh", str(results)),
+                     when(torn.state.read_bytes() != content, "damage", "it was written"))
         torn.subject.enroll(USER, "totp", torn.at)
 
 
 def enrollments(section, torn):
     """A login never writes it. Cut off or overwritten: never a success with another code."""
     whole = torn.enrollment.read_bytes()
-    places = range(len(whole)) if not torn.setting.short else torn.dice.sample(range(len(whole)), 80)
+    places = range(len(whole)) if not torn.setting.short else torn.dice.sample(
+        range(len(whole)), 80)
     seen = Counter()
     for place in places:
-        flipped = whole[:place] + bytes([whole[place] ^ 1 << torn.dice.randrange(8)]) + whole[place + 1:]
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << torn.dice.randrange(8)
         for what, content in (("cut off at", whole[:place]), ("one bit of", flipped)):
             torn.enrollment.write_bytes(content)
             torn.at += 600
-            result = torn.result_of(driver, USER, "000000", torn.at)
+            result = result_of(torn.driver, USER, "000000", torn.at)
             seen[result] += 1
             cut_off = what.startswith("cut") and result != TROUBLE
-            section.case(f"{what} byte {place}", ("accepted", "a wrong code") if result == SUCCESS
-                         else None, ("half an enrollment was judged", result) if cut_off else None)
+            section.case(f"{what} byte {place}",
+                         when(result == SUCCESS, "accepted", "a wrong code"),
+                         when(cut_off, "half an enrollment was judged", result))
     torn.enrollment.write_bytes(whole)
     torn.subject.forgive(USER)
-    section.case("whole again", None if torn.enters(torn.at) in (SUCCESS, AUTH_ERR) else
-                 ("locked out", "after all of it"))
+    torn.at += 600
+    section.case("whole again", when(torn.enters(torn.at) != SUCCESS, "locked out", "at the end"))
     section.note(f"the enrollment cut off and changed at {len(places)} places: {dict(seen)}")
 
 

@@ -1,4 +1,4 @@
-"""A fault at every system call of a command: the enrollment is the old one or the new one, whole."""
+"""A fault at every system call of a command: the enrollment is the old or the new one, whole."""
 
 import json
 import shutil
@@ -11,16 +11,18 @@ from queue import Empty, Queue
 from calls import FAULT, NUMBERS, faults_of, listed
 from modules import BASE32, code
 from pam_driver import AUTH_ERR, SUCCESS, Driver
+from record import when
 from sallyport import COMMAND, Store, sallyport
 from subjects import SERVICE, USER, Ours
 
 OTHER = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"  # the second secret of RFC 6238's appendix B
 OTHER_BYTES = b"12345678901234567890"
+USUAL = ["--user", USER, "--allow-missing", "--no-confirm", "--json", "--secret-from", "-"]
 FRESH = ["--no-confirm", "--json", "--secret-from", "-"]
 # verb: (its words, what is typed, what may stand afterwards beside what stood before)
 VERBS = {
-    "enroll": (["enroll", "--user", USER, "--allow-missing", *FRESH], OTHER, "new"),
-    "enroll --force": (["enroll", "--user", USER, "--allow-missing", "--force", *FRESH], OTHER, "new"),
+    "enroll": (["enroll", *USUAL], OTHER, "new"),
+    "enroll --force": (["enroll", "--force", *USUAL], OTHER, "new"),
     "add": (["add", "--user", USER, "--name", "tablet", "--force", *FRESH], OTHER, "both"),
     "remove": (["remove", "--user", USER, "--name", "spare", "--force"], "", "without"),
     "regenerate": (["backup-codes", "--regenerate", "--user", USER, "--json"], "", "codes"),
@@ -75,7 +77,7 @@ class Bed:
         status, said = self.play(fault.prefix(call, *BEGIN))
         stands, problems = self.standing(status, said)
         problems += self.next_verb(stands)
-        problems.append(("hung", "more than 300,000 calls") if status == "hung" else None)
+        problems.append(when(status == "hung", "hung", "more than 300,000 calls"))
         if status not in (0, None, "hung") and fault.error and not fault.kills:
             problems.append(silent(said, fault, call))
         section.case(f"{self.verb}, {call}, {fault}, exit {status}", *problems)
@@ -96,7 +98,7 @@ class Bed:
         seen = tuple(result == SUCCESS for result in (old, new, backup))
         stands = {change: name for name, change in self.shapes().items()}.get(seen)
         if stands is None:
-            problems.append(("half an enrollment", f"old, new, backup code: {old}, {new}, {backup}"))
+            problems.append(("half an enrollment", f"old, new, backup: {old}, {new}, {backup}"))
         if status == 0 and stands != "after":
             problems.append(("said done, was not", f"{stands} stands"))
         if status == 0 and self.verb == "regenerate":
@@ -116,8 +118,8 @@ class Bed:
     def next_verb(self, stands):
         """The next verb works at once, and then nothing is left of what the fault left."""
         problems = []
-        done = sallyport("enroll", "--user", "newcomer", "--allow-missing", "--no-confirm", "--json",
-                         "--store", self.store.folder)
+        done = sallyport("enroll", "--user", "newcomer", "--allow-missing", "--no-confirm",
+                         "--json", "--store", self.store.folder)
         if done.returncode != 0:
             problems.append(("the next verb fails", done.stderr.strip()))
         litter = self.subject.litter()
@@ -140,20 +142,20 @@ def silent(said, fault, call):
 
 
 def chosen(setting, verb, calls):
-    """Every (call, fault): all of them at the store's files, the usual ones at what libraries do."""
+    """Every (call, fault): all of them at the store's files, some at what libraries do."""
     everything = []
     for call in calls:
         ours = "/verbs-" in call.path or call.name == "getrandom"
+        faults = faults_of(call, call is calls[-1], repeats=call.name in LASTING)
         everything += [
-            (call, fault) for fault in faults_of(call, call is calls[-1], repeats=call.name in LASTING)
+            (call, fault) for fault in faults
             if ours or fault.kills or fault.label in ("EIO once", "EMFILE once", "ENOMEM once")]
     if not setting.short:
         return everything
-    return setting.dice("verbs", verb).sample(everything, min(130, len(everything)))
+    return setting.dice("verbs", verb).sample(everything, min(260, len(everything)))
 
 
-def work(section, setting, verb, number, queue, outcomes, lock):
-    bed = Bed(setting, verb, number)
+def work(bed, section, queue, outcomes, lock):
     while True:
         try:
             call, fault = queue.get_nowait()
@@ -174,11 +176,12 @@ def run(section, setting):
         assert status == 0, said
         calls = listed(trace)
         bed.healthy.close()
-        cases, queue, outcomes, lock = chosen(setting, verb, calls), Queue(), Counter(), threading.Lock()
+        cases, outcomes = chosen(setting, verb, calls), Counter()
+        queue, lock = Queue(), threading.Lock()
         for case in cases:
             queue.put(case)
-        workers = [threading.Thread(target=work, args=(section, setting, verb, n, queue, outcomes, lock))
-                   for n in range(2)]
+        workers = [threading.Thread(target=work, args=(Bed(setting, verb, number), section, queue,
+                                                       outcomes, lock)) for number in range(2)]
         for worker in workers:
             worker.start()
         for worker in workers:

@@ -1,5 +1,5 @@
 /* A disk whose every write and flush is written down: one file in a FUSE file system of its own, to
- * be mounted through a loop device. What reaches it is what the block device is given, in its order.
+ * be mounted through a loop device. What reaches it is what the block device is given, in order.
  *
  *   disk IMAGE LOG FOLDER
  *

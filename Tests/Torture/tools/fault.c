@@ -2,16 +2,16 @@
  *
  *   fault [-t FILE] [-b NUMBER] [-n N -a ACTION [-c COUNT]] command…
  *
- * Calls are counted from 1 behind the beginning: access("/mark/begin"), or with -b the first call of
- * that number; until access("/mark/end") or the end. -t writes "NUMBER RESULT PATH" for each, where
- * PATH is that of its first argument, a descriptor, or the name it was given.
+ * Calls are counted from 1 behind the beginning: access("/mark/begin"), or with -b the first call
+ * of that number; until access("/mark/end") or the end. -t writes "NUMBER PATH" for each: PATH
+ * is that of its first argument, a descriptor, or the name it was given.
  *   -a kill        SIGKILL in place of the call: before it, and after the one that was before
  *   -a killed      SIGKILL after the call, before the program sees its result
  *   -a fail=ERRNO  the call does not happen and fails so; a close happens and fails
  *   -a short=N     reads, writes and sendings of more than N bytes are of N bytes
  *   -c COUNT       how many calls of that number are broken, in a row (1; 0: all from there on)
- * The program is this process; the one that breaks it is a child, as with `strace -D`. A program that
- * makes more than 300,000 calls hangs, and is killed by SIGXCPU.
+ * The program is this process; the one that breaks it is a child, as with `strace -D`. A program
+ * that makes more than 300,000 calls hangs, and is killed by SIGXCPU.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -91,8 +91,8 @@ static void name_argument(pid_t id, const struct user_regs_struct *r, long numbe
 }
 
 static int has_count(long number) {
-  return number == SYS_getrandom || number == SYS_read || number == SYS_pread64 || number == SYS_write ||
-         number == SYS_pwrite64 || number == SYS_sendto;
+  return number == SYS_getrandom || number == SYS_read || number == SYS_pread64 ||
+         number == SYS_write || number == SYS_pwrite64 || number == SYS_sendto;
 }
 
 #define REGISTER(name) offsetof(struct user_regs_struct, name)

@@ -4,8 +4,8 @@
  *   guest CONFDIR
  *
  * Reads lines "CONDITION USER ANSWER AT TIMES", USER and ANSWER in hex (null: no string, fail:
- * PAM_CONV_ERR), and plays each in a child of its own, TIMES times over. For each it prints the last
- * return code or the signal (as -n), a tab, and what was changed: "" or the first lines that differ.
+ * PAM_CONV_ERR), and plays each in a child of its own, TIMES times over. For each it prints the
+ * last return code or the signal (as -n), a tab, and what was changed: "" or the lines that differ.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -118,7 +118,8 @@ static void play(void) {
 
 static void one(char *line) {
   char condition[64], name[600], typed[600];
-  if (sscanf(line, "%63s %599s %599s %ld %d", condition, name, typed, &wall_clock, &times) != 5) exit(64);
+  if (sscanf(line, "%63s %599s %599s %ld %d", condition, name, typed, &wall_clock, &times) != 5)
+    exit(64);
   user = unhex(name);
   answer = typed;
   fcntl(1, F_DUPFD_CLOEXEC, REPORT); /* the first free one from there on */

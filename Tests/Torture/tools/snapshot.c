@@ -71,7 +71,8 @@ static void users(void) {
   line("users: %u %u %u %d", u[0], u[1], u[2], setfsuid((uid_t)-1));
   line("groups: %u %u %u %d", g[0], g[1], g[2], setfsgid((gid_t)-1));
   int count = getgroups(64, groups);
-  line("further groups: %d, %lx", count, hash(groups, count < 0 ? 0 : (size_t)count * sizeof *groups));
+  size_t size = count < 0 ? 0 : (size_t)count * sizeof *groups;
+  line("further groups: %d, %lx", count, hash(groups, size));
   syscall(SYS_capget, &head, caps);
   line("capabilities: %lx", hash(caps, sizeof caps));
 }
@@ -107,7 +108,8 @@ static void process(void) {
   int type;
   line("umask: %o", mask);
   line("folder: %s", syscall(SYS_getcwd, text, sizeof text) > 0 ? text : "none");
-  line("dumpable: %d, no new privileges: %d", prctl(PR_GET_DUMPABLE), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+  line("dumpable: %d", prctl(PR_GET_DUMPABLE));
+  line("no new privileges: %d", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
   prctl(PR_GET_NAME, text);
   line("name: %.16s", text);
   line("schedule: %d, nice %d", sched_getscheduler(0), getpriority(PRIO_PROCESS, 0));
@@ -120,7 +122,8 @@ static void process(void) {
 static void library(void) {
   line("environment: %p", (void *)environ);
   for (int i = 0; environ != NULL && environ[i] != NULL; i++)
-    line("variable %d: %p %lx %.40s", i, (void *)environ[i], hash(environ[i], strlen(environ[i])), environ[i]);
+    line("variable %d: %p %lx %.40s", i, (void *)environ[i], hash(environ[i], strlen(environ[i])),
+         environ[i]);
   line("locale: %s, of the thread: %p", setlocale(LC_ALL, NULL), (void *)uselocale((locale_t)0));
   line("OpenSSL's errors: first %lx, last %lx", ERR_peek_error(), ERR_peek_last_error());
 }

@@ -4,7 +4,7 @@ PAMDIR  ?= $(shell pam/pamdir)
 DESTDIR ?=
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: build demo test bench check install uninstall deb clean
+.PHONY: build demo test torture timing bench check install uninstall deb clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -14,6 +14,12 @@ demo:           ## a throwaway user enrolls and logs in, under your eyes
 
 test:           ## the four rings, one summary
 	Tests/run
+
+torture:        ## faults, power cuts, races, hosts; root; under 20 minutes, SHORT=1 for a part
+	Tests/Torture/run
+
+timing:         ## does the time to a refusal tell who is enrolled? part of torture
+	Tests/Torture/run timing
 
 bench:          ## what a login costs, beside Debian's modules; root; SHORT=1 for two minutes
 	Tests/Bench/run

@@ -12,6 +12,8 @@ package enum Phase: Sendable { case auth, account, session }
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
   guard let handle = unsafe handle else { return PAM_SYSTEM_ERR }
+  let errno = sp_errno()
+  defer { sp_put_back_errno(errno) }
   let arguments = unsafe ModuleArguments(copied(count, words))
   // SAFETY: the handle is libpam's, valid for this call.
   let host = unsafe PAMHandle(handle, flags: flags)

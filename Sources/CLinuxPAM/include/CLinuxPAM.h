@@ -2,6 +2,7 @@
 // No decisions here.
 #pragma once
 
+#include <errno.h>
 #include <security/pam_appl.h>
 #include <security/pam_ext.h>
 #include <security/pam_modules.h>
@@ -61,6 +62,10 @@ static inline void sp_pam_log(pam_handle_t *_Nonnull handle, int level,
                               const void *_Nonnull line) {
   pam_syslog(handle, level, "%s", (const char *)line);
 }
+
+/// The host's errno: a module puts it back when it returns.
+static inline int sp_errno(void) { return errno; }
+static inline void sp_put_back_errno(int before) { errno = before; }
 
 /// "ENOSPC"; NULL for a number without a name.
 const char *_Nullable sp_errno_name(int number);

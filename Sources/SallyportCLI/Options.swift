@@ -46,6 +46,12 @@ struct UserOptions: ParsableArguments {
   var allowMissing = false
 }
 
+/// Options of the verbs that go by the policy.
+struct PolicyOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("Go by this policy file.", valueName: "file"))
+  var conf: String?
+}
+
 enum TypeOption: String, CaseIterable, ExpressibleByArgument {
   case totp, hotp
 }

@@ -11,6 +11,8 @@ struct Context {
   let sudoUser: String?
   /// Who runs the machine, in an authenticator app.
   let hostName: String?
+  /// The machine's files of PAM.
+  var stacks = StackFolder()
   let now: () throws(StoreTrouble) -> UnixTime
 
   /// The store to work on. The usual one is root's; `--store` may name one of the caller's own.

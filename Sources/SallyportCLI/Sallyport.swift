@@ -14,7 +14,7 @@ struct Sallyport: ParsableCommand {
     version: "0.1.0",
     subcommands: [
       Enroll.self, Add.self, Remove.self, Rename.self, Status.self, List.self, Verify.self,
-      BackupCodes.self, Resynchronize.self, Unlock.self, Unenroll.self, Config.self,
+      BackupCodes.self, Resynchronize.self, Unlock.self, Unenroll.self, Config.self, Pam.self,
       Prepare.self,
     ])
 }

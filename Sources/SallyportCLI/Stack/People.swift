@@ -43,7 +43,7 @@ struct People {
       service: Array(service.utf8), user: nil,
       isRemote: !base.isLocal(service: Array(service.utf8)),
       address: nil, parse: Addresses.numeric, membership: { _ in .unknown })
-    let path = context.stacks.root + "\(Store.usualPolicy)"
+    let path = context.policyFile ?? context.stacks.root + "\(Store.usualPolicy)"
     do throws(StoreTrouble) {
       guard let text = try store.policyText(at: Array(path.utf8), optional: true) else {
         return base.enrollment
@@ -55,8 +55,11 @@ struct People {
     }
   }
 
-  /// Nobody is enrolled, and who is not is refused.
-  var keepsEverybodyOut: Bool { enrolled.isEmpty && level == .refuse }
+  /// Nobody is enrolled, and who is not is refused, or could not enroll here.
+  var keepsEverybodyOut: Bool {
+    let enrolls = analysis.line(.auth)?.arguments.contains("enroll") == true
+    return enrolled.isEmpty && (level == .refuse || (level == .required && !enrolls))
+  }
 
   var text: String {
     let included =
@@ -77,12 +80,21 @@ struct People {
   }
 
   private var unenrolled: String {
+    "\(outcome) (enrollment = \(level.name))"
+  }
+
+  private var outcome: String {
+    let enrolls = analysis.line(.auth)?.arguments.contains("enroll") == true
     let isDenied = analysis.findings.contains { finding in
       if case .ignoreIsDenied(.auth, _) = finding { true } else { false }
     }
-    if level == .refuse { return "is refused (enrollment = refuse)" }
-    if isDenied { return "is refused: no other line says yes" }
-    return level == .voluntary
-      ? "is let in without a code (enrollment = voluntary)" : "is asked to enroll"
+    switch level {
+    case .refuse: return "is refused"
+    case .required: return enrolls ? "must enroll to get in" : "is refused, as nobody enrolls here"
+    case .offer, .remind, .voluntary:
+      if isDenied { return "is refused, as no other line says yes" }
+      return level != .voluntary && enrolls
+        ? "is let in, and asked to enroll" : "is let in without a code"
+    }
   }
 }

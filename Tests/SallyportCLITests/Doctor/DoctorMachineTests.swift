@@ -270,6 +270,16 @@ import Testing
     #expect(diagnosis.lockedOut == ["bob from login and 2 other services"])
   }
 
+  @Test func `sudo and sudo-i have one sudoers file, told once`() throws {
+    let fake = FakeMachine()
+    try fake.write("/etc/sudoers", "alice ALL=(ALL) NOPASSWD:ALL\n")
+    let diagnosis = Healthy.diagnosis { facts in
+      facts.services = ["sudo", "sudo-i"].map { ServiceFacts(name: $0, lines: Healthy.lines()) }
+      facts.sudoers = Sudoers(of: fake.machine)
+    }
+    #expect(diagnosis.wrong == ["sudo-nopasswd error"])
+  }
+
   @Test func `A shared line that asks where nobody answers is told`() {
     let diagnosis = Healthy.diagnosis { $0.services = ["cron", "swaylock"].map(shared) }
     #expect(diagnosis.wrong.last == "stack-shared warning")

@@ -123,7 +123,7 @@ struct PolicyText {
     if problem != 0 { throw .policyFile(path: file, errno: problem) }
   }
 
-  /// Names every problem on standard error; throws where there is one.
+  /// Names every problem on standard error, and what may be one; throws where there is one.
   func check(_ terminal: any Terminal) throws(Complaint) {
     let nobody = Circumstances(
       service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
@@ -137,6 +137,7 @@ struct PolicyText {
       (line, count) = (problem.line, count + 1)
     }
     if count > 0 { throw .policyBroken(path: path, problems: count) }
+    for line in warnings() { terminal.write(Array("\(line)\n".utf8), to: .aside) }
   }
 }
 
@@ -146,6 +147,7 @@ struct PolicyReport {
   private let policy: Policy
   private let path: String
   private let hasUser: Bool
+  private let hasOrigin: Bool
 
   init(_ text: PolicyText, _ login: LoginOptions, _ context: Context) throws(Complaint) {
     let account: Account? = if let user = login.user { try context.account(user) } else { nil }
@@ -158,6 +160,7 @@ struct PolicyReport {
     file = PolicyFile(text.content, base: Policy(), circumstances)
     policy = file.policy(Policy())
     (path, hasUser) = (printable(text.path.utf8, limit: 255), login.user != nil)
+    hasOrigin = file.isLocal || login.origin != nil
   }
 
   private var keys: [PolicyKey] { PolicyKey.allCases.filter(\.isScalar) }
@@ -167,8 +170,11 @@ struct PolicyReport {
       let line = file.line(of: key)
       return ["\(key.name)", value(key), line > 0 ? "\(path):\(line)" : "built in"]
     }
-    let doubt =
-      hasUser ? [] : ["no --user: rules on users and groups count where they are stricter"]
+    var doubt: [String] = []
+    if !hasUser {
+      doubt.append("no --user: rules on users and groups count where they are stricter")
+    }
+    if !hasOrigin { doubt.append("no --origin: rules on addresses count where they are stricter") }
     return (doubt + table(rows) + [pace]).joined(separator: "\n")
   }
 

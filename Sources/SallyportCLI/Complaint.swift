@@ -25,6 +25,8 @@ enum Complaint: Error {
   /// Without it the user would not be enrolled.
   case lastAuthenticator
   case secret(SecretProblem)
+  /// The sheet of `--handout` cannot be written; EEXIST: the file is there already.
+  case handout(path: String, errno: Int32)
   /// A policy file cannot be read or put in its place; the errno, or one of `file_read`'s own.
   case policyFile(path: String, errno: Int32)
   /// Its problems have been named.

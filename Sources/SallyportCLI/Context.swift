@@ -16,6 +16,10 @@ struct Context {
   /// Lets a person edit a file: the exit status of the editor.
   var edit: (_ path: String) -> EditorStatus = Editor.run
   let now: () throws(StoreTrouble) -> UnixTime
+  /// The terminal shows plain text only.
+  var isPlain = false
+  /// What doctor looks at.
+  var machine = Machine()
 
   /// The store to work on. The usual one is root's; `--store` may name one of the caller's own.
   func store(_ options: StoreOptions) throws(Complaint) -> Store {

@@ -121,6 +121,7 @@ extension Message {
           place.command("unenroll", remark: "removes all, backup codes too"),
         ])
     case .secret(let problem): self.init(problem, at: place)
+    case .handout(let path, let number): self.init(handout: path, number)
     case .policyFile(let path, let number): self.init(policyFile: path, number)
     case .policyBroken(let path, let count):
       self.init(
@@ -182,6 +183,20 @@ extension Message {
         number == ELOOP ? "\(file) is a symbolic link" : "\(file): \(errnoText(number))",
         number == ELOOP ? .badData : status, hints: ["ls -ld \(shellQuoted(path))"])
     }
+  }
+
+  private init(handout path: String, _ number: Int32) {
+    let status: Sysexit =
+      switch number {
+      case EEXIST: .exists
+      case ENOENT, ENOTDIR: .noInput
+      case EACCES, EPERM: .notPermitted
+      case _: .inputOutput
+      }
+    let file = printable(path.utf8, limit: 255)
+    self.init(
+      "\(file): \(errnoText(number)): not enrolled, nothing was changed", status,
+      hints: number == EEXIST ? ["ls -l \(shellQuoted(path))"] : [])
   }
 
   private init(policyFile path: String, _ number: Int32) {

@@ -7,12 +7,19 @@ import SallyportSystem
 /// bring their own.
 protocol Verb: ParsableCommand {
   func run(in context: Context) throws(Complaint)
+  /// As `run`, for a verb whose exit status says more than that it is done.
+  func status(in context: Context) throws(Complaint) -> Int32
   var store: StoreOptions { get }
   /// Whom it is about, where it is about one.
   func user(in context: Context) -> String?
 }
 
 extension Verb {
+  func status(in context: Context) throws(Complaint) -> Int32 {
+    try run(in: context)
+    return Sysexit.done.rawValue
+  }
+
   func place(in context: Context) -> Place {
     Place(verb: Self._commandName, user: user(in: context), store: store.store)
   }

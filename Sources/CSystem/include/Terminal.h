@@ -138,13 +138,6 @@ static inline const char *errno_name(int number) {
   return name != NULL ? name : "";
 }
 
-/* The machine's name, NUL-terminated; false where there is none. `capacity` is at least 1. */
-static inline bool host_name(char *name, size_t capacity) {
-  if (gethostname(name, capacity) != 0) return false;
-  name[capacity - 1] = 0;
-  return name[0] != 0;
-}
-
 /* The working folder's path, NUL-terminated; false where it has none. */
 static inline bool working_folder(char *path, size_t capacity) {
   return getcwd(path, capacity) != NULL && path[0] == '/';

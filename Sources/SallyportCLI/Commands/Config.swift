@@ -194,16 +194,22 @@ struct PolicyReport {
 
   private func value(_ key: PolicyKey) -> String {
     let number = policy[key]
+    if let word = key.word(number) { return "\(word)" }
     switch key {
-    case .state: return number == 0 ? "enabled" : "disabled"
-    case .enrollment: return number == 0 ? "refuse" : "voluntary"
-    case .factorTOTP, .factorHOTP, .factorBackupCode: return number == 0 ? "on" : "off"
     case .guessBudget:
       let hundredths = number / (Luck.percent.units / 100)
       let (whole, rest) = hundredths.quotientAndRemainder(dividingBy: 100)
       return rest == 0 ? "\(whole) %" : "\(whole).\(rest < 10 ? "0" : "")\(rest) %"
-    case .adjacentIntervals, .lookAhead, .localServices, .matchService, .matchUser, .matchGroup,
-      .matchOrigin:
+    case .requiredFrom:
+      guard number > 0 else { return "-" }
+      return CalendarDate(policy.requiredFrom, inUTC: true)?.day10 ?? "\(number)"
+    case .remember: return number == 0 ? "0" : exactDuration(number)
+    case .factorOrder:
+      let order = policy.factorOrder
+      return "\(order.first.name), \(order.second.name), \(order.third.name)"
+    case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
+      .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors, .localServices, .matchService,
+      .matchUser, .matchGroup, .matchOrigin:
       return "\(number)"
     }
   }

@@ -16,18 +16,29 @@ extension PolicyText {
     }
   }
 
-  /// The names, each with its line; none where the text is broken.
   private func groups() -> [(String, Int)] {
+    values(of: .matchGroup).flatMap { value, line in
+      value.split { $0 == " " || $0 == "," || $0 == "\t" }.map { (String($0), line) }
+    }
+  }
+
+  /// The local services as they stand in the text, and the line; 0: the built-in ones.
+  func localServices() -> (services: String, line: Int) {
+    if let (words, line) = values(of: .localServices).last { return (words, line) }
+    let usual = Policy.usualLocalServices.map { String(decoding: $0, as: UTF8.self) }
+    return (usual.joined(separator: ", "), 0)
+  }
+
+  /// All values of a key, each with its line; none where the text is broken.
+  private func values(of key: PolicyKey) -> [(String, Int)] {
     var found: [(String, Int)] = []
     do throws(SettingsError) {
       var lines = try SettingsScanner(content)
       while let line = try lines.next() {
-        guard case .setting(let key, let value) = line, content.holds("match_group", in: key) else {
+        guard case .setting(let name, let value) = line, content.holds(key.name, in: name) else {
           continue
         }
-        let words = String(decoding: content.bytes(in: value), as: UTF8.self)
-          .split { $0 == " " || $0 == "," || $0 == "\t" }
-        found += words.map { (String($0), lines.number) }
+        found.append((String(decoding: content.bytes(in: value), as: UTF8.self), lines.number))
       }
     } catch {
       return []

@@ -1,16 +1,13 @@
 """Levels of single users and remembered addresses: what the command says, the module does."""
 
 import json
-import os
-import signal
-import subprocess
 import time
 
 import pytest
 
 from hosts import add_account, remove_account
-from pam_driver import AUTH_ERR, SUCCESS, Driver
-from sallyport import COMMAND, MODULE, our_line, sallyport
+from pam_driver import AUTH_ERR, SUCCESS
+from sallyport import MODULE, our_line, sallyport
 
 IGNORED = "PAM_PERM_DENIED"  # libpam's answer of a stack in which nobody said yes
 PASSES, REFUSED = (IGNORED, 0), (AUTH_ERR, 1)
@@ -109,14 +106,14 @@ def test_a_note_that_cannot_be_read_lets_nobody_pass(policy, driver, carol, say,
     assert [line.level for line in lines if str(note) in line.text] == ["ALERT"]
 
 
-def test_status_of_the_unenrolled_tells_what_is_kept(policy, driver, carol, say):
+def test_status_and_config_show_tell_what_is_kept_of_the_unenrolled(policy, carol, say, store):
     say("require", "--by", "2030-01-31")
     told = say("status", status=66)
     assert told == {"user": "carol", "uid": 3003, "enrolled": None, "logins": 0,
                     "level": {"name": "required", "from": "2030-01-31T00:00:00Z"}}
-    shown = say("config", "show") if False else json.loads(sallyport(
-        "config", "show", "--json", "--user", "carol", "--conf", policy,
-        "--store", policy.parent / "store").stdout)
+    done = sallyport("config", "show", "--json", "--user", "carol", "--conf", policy,
+                     "--store", store.folder)
+    shown = json.loads(done.stdout)
     assert shown["level"] == {"value": "offer", "own": told["level"]}
 
 

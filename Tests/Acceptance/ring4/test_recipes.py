@@ -83,6 +83,7 @@ LINES = [
     'pam_sallyport(sudo:auth): code accepted: user=bob authenticator="phone" drift=-1 origin=local',
     'pam_sallyport(sshd:auth): backup code accepted: user=bob left=6 origin=198.51.100.99',
     'pam_sallyport(sshd:auth): trouble: mode 0644 lets others in: /var/lib/sallyport/users/a/state',
+    'pam_sallyport(sshd:account): denied: reason=not-enrolled user=carol',
     'pam_unix(sshd:auth): refused: user=alice origin=198.51.100.9',
 ]
 
@@ -95,7 +96,7 @@ def test_the_patterns_for_the_journal_find_what_they_say():
         done = subprocess.run(["grep", "-nP", pattern], input="\n".join(LINES), text=True,
                               capture_output=True, check=False)
         found.append([int(line.split(":")[0]) - 1 for line in done.stdout.splitlines()])
-    assert found == [[0], [0, 1], [0], [3], [2], [4]]
+    assert found == [[0, 5], [0, 1], [0], [3], [2], [4]]
 
 
 def test_the_lines_are_those_of_the_real_module(store, driver, sink):

@@ -82,7 +82,8 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "SallyportCLITests",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportCLI"],
-      swiftSettings: strict),
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportCLI", "CLinuxPAM",
+      ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
   ]
 )

@@ -12,6 +12,10 @@ enum Complaint: Error {
   case notAUserName
   case noSuchUser
   case notEnrolled
+  /// What is kept of the user apart from an enrollment cannot be read.
+  case note(StoreTrouble)
+  /// There is nothing that `--undo` could take back.
+  case noLevel
   case enrolledAlready(authenticators: Int)
   /// The user has no authenticator of that name.
   case noSuchAuthenticator(String)
@@ -27,6 +31,10 @@ enum Complaint: Error {
   case policyFile(path: String, errno: Int32)
   /// Its problems have been named.
   case policyBroken(path: String, problems: Int)
+  /// Somebody else has it in an editor.
+  case editedElsewhere(path: String)
+  /// The editor ended with this exit status, so what it left is not taken.
+  case editor(status: Int32)
   /// The code was judged and is not accepted.
   case code(Rejection)
   /// Two codes do not bring an authenticator in step.

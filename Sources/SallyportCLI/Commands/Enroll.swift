@@ -33,6 +33,7 @@ struct Enroll: Verb {
   var force = false
 
   @OptionGroup var users: UserOptions
+  @OptionGroup var policy: PolicyOptions
   @OptionGroup var store: StoreOptions
 
   func user(in context: Context) -> String? { user }
@@ -63,7 +64,11 @@ struct Enroll: Verb {
       draft.show(sheet.heading, authenticator.qr, voice, context)
     }
     let confirmation =
-      noConfirm ? nil : try Confirmation.ask(for: draft, voice, context, or: .notEnrolled)
+      noConfirm
+      ? nil
+      : try Confirmation.ask(
+        for: draft, under: context.policy(policy, for: account, in: place), voice, context,
+        or: .notEnrolled)
     try context.stopIfInterrupted(.notEnrolled)
     if let handout {
       try handout.write(sheet)

@@ -87,8 +87,11 @@ class Driver:
         return json.loads(line)
 
     def wait_for_prompt(self):
-        event = self.read()
-        assert event == {"event": "prompt"}, event
+        self.wait_for("prompt")
+
+    def wait_for(self, event):
+        read = self.read()
+        assert read == {"event": event}, read
 
     def verdict(self):
         raw = self.read()

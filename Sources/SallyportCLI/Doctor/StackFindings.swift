@@ -184,7 +184,7 @@ struct StackFindings {
     return found
   }
 
-  private var matters: Bool { lines.demands || lines.of(.auth).contains { $0.has("enroll") } }
+  private var matters: Bool { lines.demands || lines.enrolls }
 
   private func accountSkipped(_ place: StackPlace, _ after: StackPlace) -> Finding? {
     guard matters else { return nil }

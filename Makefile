@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: build demo test fuzz bench check install uninstall clean
+.PHONY: build demo test fuzz sanitize bench check install uninstall clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -18,6 +18,9 @@ test:           ## the four rings, one summary
 
 fuzz:           ## SECONDS for each of the fuzzers, coverage-guided
 	Tests/Fuzz/run --seconds $(SECONDS)
+
+sanitize:       ## rings 1 and 2 under the address and thread sanitizers, ring 3 under valgrind
+	Tests/sanitize
 
 bench:          ## what a login costs, beside Debian's modules; root; SHORT=1 for two minutes
 	Tests/Bench/run

@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: build demo test fuzz sanitize bench check install uninstall clean
+.PHONY: build demo test fuzz sanitize torture timing bench check install uninstall deb clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -15,6 +15,12 @@ demo:           ## a throwaway user enrolls and logs in, under your eyes
 
 test:           ## the four rings, one summary
 	Tests/run
+
+torture:        ## faults, power cuts, races, hosts; root; under 20 minutes, SHORT=1 for a part
+	Tests/Torture/run
+
+timing:         ## does the time to a refusal tell who is enrolled? part of torture
+	Tests/Torture/run timing
 
 fuzz:           ## SECONDS for each of the fuzzers, coverage-guided
 	Tests/Fuzz/run --seconds $(SECONDS)
@@ -33,6 +39,9 @@ install:        ## what `make build` made; root, or DESTDIR
 
 uninstall:
 	pam/install --remove
+
+deb:            ## Debian packages, into .build/deb
+	pam/deb
 
 clean:
 	rm -rf .build

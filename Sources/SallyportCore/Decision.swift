@@ -62,7 +62,7 @@ package func decide(
   for index in set.digests.indices {
     found |= constantTimeEquals(set.digests[index], digest) ? 1 << UInt64(index) : 0
   }
-  if found == 0 || !policy.acceptsBackupCodes { return .refuse(.wrongCode, state) }
+  if found == 0 || policy.backupCode == .off { return .refuse(.wrongCode, state) }
   guard found & codes.used == 0 else { return .refuse(.replayed, state) }
   codes.used |= found
   codes.lastUse = use

@@ -133,8 +133,8 @@ private struct AcceptedCodes: Equatable, Sendable {
   private var eight = Luck.none
 
   init(_ all: [Authenticator], _ adjacent: UInt8, _ ahead: UInt8, _ policy: Policy) {
-    let totp = policy.acceptsTOTP ? 2 * UInt64(adjacent) + 1 : 0
-    let hotp = policy.acceptsHOTP ? UInt64(ahead) + 1 : 0
+    let totp = policy.totp != .off ? 2 * UInt64(adjacent) + 1 : 0
+    let hotp = policy.hotp != .off ? UInt64(ahead) + 1 : 0
     six = AcceptedCodes.sum(all, .six, totp, hotp)
     seven = AcceptedCodes.sum(all, .seven, totp, hotp)
     eight = AcceptedCodes.sum(all, .eight, totp, hotp)

@@ -9,7 +9,7 @@ struct Fuzzer: Sendable {
 
   /// Each has a folder in `corpus` and a list of words in `words`.
   static let all =
-    [base32, codes, enrollment, otpauthURI, policy, response, state] + ofStacks + ofImports
+    [base32, codes, enrollment, note, otpauthURI, policy, response, stack, state] + ofImports
 }
 
 /// The one that the environment names.

@@ -48,6 +48,8 @@ enum Complaint: Error {
   case output(errno: Int32)
   /// The same, after the new backup codes were stored.
   case backupCodesUnseen(errno: Int32)
+  /// A service's stacks are not changed.
+  case stack(StackRefusal)
   /// Some enrollments of a list cannot be read; they have been named.
   case listIncomplete(Sysexit)
 }

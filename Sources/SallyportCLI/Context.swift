@@ -11,6 +11,8 @@ struct Context {
   let sudoUser: String?
   /// Who runs the machine, in an authenticator app.
   let hostName: String?
+  /// The machine's files of PAM.
+  var stacks = StackFolder()
   /// The policy file where none is named; nil: the usual one, which need not exist.
   var policyFile: String?
   /// Lets a person edit a file: the exit status of the editor.

@@ -145,6 +145,7 @@ extension Message {
       self.init(
         "standard output: \(errnoText(number)); the new backup codes are stored and were not shown",
         .inputOutput, hints: [place.command("backup-codes", "--regenerate")])
+    case .stack(let refusal): self.init(refusal)
     case .listIncomplete(let status):
       self.init("the list is not complete", status)
     }

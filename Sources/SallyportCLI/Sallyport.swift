@@ -15,7 +15,7 @@ struct Sallyport: ParsableCommand {
     subcommands: [
       Enroll.self, Add.self, Remove.self, Rename.self, Status.self, List.self, Verify.self,
       BackupCodes.self, Resynchronize.self, Unlock.self, Forget.self, Require.self, Exempt.self,
-      Unenroll.self, Config.self, Doctor.self, Prepare.self,
+      Unenroll.self, Config.self, Pam.self, Doctor.self, Prepare.self,
     ])
 }
 

@@ -27,6 +27,7 @@
 #include "Inspection.h"
 #include "Schedule.h"
 #include "Accounts.h"
+#include "Swap.h"
 #include "Terminal.h"
 
 #pragma clang assume_nonnull begin

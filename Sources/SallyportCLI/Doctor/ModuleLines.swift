@@ -17,6 +17,7 @@ struct ModuleLines: Equatable {
   var isInAuth: Bool { !of(.auth).isEmpty }
   /// Whoever was not asked in the auth phase is asked in the account phase, or refused.
   var demands: Bool { of(.account).contains { $0.has("demand") } }
+  var enrolls: Bool { of(.auth).contains { $0.has("enroll") } }
   /// The unenrolled pass where the policy file says nothing.
   var isVoluntary: Bool { of(.auth).contains { $0.has("nullok") } }
   /// A code behind the password in one field is taken.

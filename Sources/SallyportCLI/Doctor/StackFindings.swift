@@ -184,7 +184,7 @@ struct StackFindings {
     return found
   }
 
-  private var matters: Bool { lines.demands || lines.of(.auth).contains { $0.has("enroll") } }
+  private var matters: Bool { lines.demands || lines.enrolls }
 
   private func accountSkipped(_ place: StackPlace, _ after: StackPlace) -> Finding? {
     guard matters else { return nil }
@@ -250,23 +250,5 @@ struct StackFindings {
       "line-word", .warning,
       "\"\(unknown)\" means nothing here, so this line works under the strict policy", place,
       [self.line(at: place, without: unknown)])
-  }
-}
-
-extension StackProblem {
-  fileprivate var text: String {
-    switch self {
-    case .unknownType(let word): "\"\(word)\" is no type of line"
-    case .noType: "the line has no type"
-    case .noControl: "the line has no control"
-    case .noModule: "the line names no module"
-    case .badControl(let word): "\"\(word)\" is no control: libpam refuses here"
-    case .cannotInclude(let file): "\(file) cannot be read: libpam refuses here"
-    case .noFileNamed: "no file is named"
-    case .endless(let file): "\(file) includes itself: libpam never comes to an end"
-    case .unreadable: "libpam gives up reading this file"
-    case .overlong: "the line is too long: libpam takes its end for a line of its own"
-    case .noFile: "neither the service nor other has a file: every login is refused"
-    }
   }
 }

@@ -59,13 +59,16 @@ package struct StackAnalysis {
   /// Our lines of all phases, in their order.
   package let lines: [StackEntry]
   package private(set) var findings: [StackFinding] = []
-  private let isMissing: (StackEntry) -> Bool
+  /// Modules that cannot be loaded, as they are written.
+  private let missing: Set<String>
 
   package init(
     _ stack: ServiceStack, isMissing: @escaping (StackEntry) -> Bool = { _ in false }
   ) {
-    (self.stack, self.isMissing) = (stack, isMissing)
-    lines = PAMPhase.allCases.flatMap { stack[$0] }.filter(StackAnalysis.isOurs)
+    let entries = PAMPhase.allCases.flatMap { stack[$0] }
+    self.stack = stack
+    missing = Set(entries.filter { $0.kind == .module && isMissing($0) }.map(\.module))
+    lines = entries.filter(StackAnalysis.isOurs)
     findings = stack.faults.map { .fault($0) }
     if stack.isAborted {
       findings.append(.nobodyPasses(.auth))
@@ -92,6 +95,24 @@ package struct StackAnalysis {
     }
   }
 
+  /// Our line where a right code lets in whoever has no right password, fingerprint or the like: it
+  /// is the only factor then. Right in sshd, where a key may have been asked for.
+  package var codeAlone: StackPlace? {
+    guard let line = line(.auth) else { return nil }
+    let kinds = stack[.auth].filter { $0.kind == .module }.map { ModuleKind($0) }
+    // A first factor that is not known may say what it likes.
+    if kinds.contains(.unknown), !kinds.contains(.password), !kinds.contains(.factor) { return nil }
+    let assumption = Assumption(
+      ours: [.success], passwords: .wrong, factorsFail: true, missing: missing)
+    let wrong = StackPaths(stack[.auth], under: assumption)
+    let isAlone = wrong.contains { path in
+      // What is not known may have been a first factor.
+      path.verdict == .success && path.ours
+        && !path.steps.contains { ModuleKind($0.entry) == .unknown && $0.answer == .success }
+    }
+    return isAlone || wrong.areTooMany ? line.place : nil
+  }
+
   /// Our first line in a phase.
   package func line(_ phase: PAMPhase) -> StackEntry? { lines.first { $0.phase == phase } }
 
@@ -102,7 +123,7 @@ package struct StackAnalysis {
   private mutating func findMissing() {
     var seen: Set<StackFinding> = []
     for entry in PAMPhase.allCases.flatMap({ stack[$0] })
-    where entry.kind == .module && !entry.isSilent && isMissing(entry) {
+    where entry.kind == .module && !entry.isSilent && missing.contains(entry.module) {
       let finding = StackFinding.moduleMissing(entry.place, module: entry.module)
       if seen.insert(finding).inserted { findings.append(finding) }
     }
@@ -111,7 +132,7 @@ package struct StackAnalysis {
   /// nil, with a finding, where there are too many.
   private mutating func paths(_ phase: PAMPhase, _ assumption: Assumption) -> StackPaths? {
     var assumption = assumption
-    assumption.isMissing = isMissing
+    assumption.missing = missing
     let paths = StackPaths(stack[phase], under: assumption)
     if paths.areTooMany, !findings.contains(.tooComplex(phase)) {
       findings.append(.tooComplex(phase))
@@ -124,8 +145,11 @@ package struct StackAnalysis {
 
 extension StackAnalysis {
   private mutating func lookAtAuth() {
-    guard let right = paths(.auth, Assumption(ours: [.success])) else { return }
-    if !right.contains(where: { $0.verdict == .success }) { findings.append(.nobodyPasses(.auth)) }
+    let assumption = Assumption(ours: [.success], callerMayBeRoot: true)
+    guard let all = paths(.auth, assumption),
+      let right = paths(.auth, Assumption(ours: [.success]))
+    else { return }
+    if !all.contains(where: { $0.verdict == .success }) { findings.append(.nobodyPasses(.auth)) }
     guard let line = line(.auth) else { return findings.append(.notAsked) }
     lookForWaysAround(line, right)
     lookAtIgnore(line)

@@ -1,3 +1,5 @@
+import CSystem
+
 #if canImport(Glibc)
   import Glibc
 #endif
@@ -46,19 +48,22 @@ package struct StackFolder: Sendable {
 
   /// The names in the folders of services, without what editors and packages leave behind.
   package func services() -> [String] {
-    var names: Set<String> = []
-    for folder in files.folders {
-      // SAFETY: the stream is ours and open; a name is a C string that lives until the next one.
-      guard let stream = unsafe opendir(root + folder) else { continue }
-      while let entry = unsafe readdir(stream) {
-        let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-          unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-        }
-        if !name.contains("."), !name.hasSuffix("~") { names.insert(name) }
+    let names = Set(files.folders.flatMap(names))
+    return names.filter { !$0.contains(".") && !$0.hasSuffix("~") }.sorted()
+  }
+
+  /// What stands in a folder; nothing where it cannot be read.
+  func names(in path: String) -> [String] {
+    var names: [String] = []
+    // SAFETY: the stream is ours and open; a name is a C string that lives until the next one.
+    guard let stream = unsafe opendir(root + path) else { return [] }
+    while let entry = unsafe readdir(stream) {
+      unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        names.append(unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self))
       }
-      unsafe closedir(stream)
     }
-    return names.sorted()
+    unsafe closedir(stream)
+    return names.filter { $0 != "." && $0 != ".." }
   }
 
   func exists(_ path: String) -> Bool {

@@ -7,16 +7,19 @@ struct Assumption {
   var passwords = Passwords.right
   /// Fingerprints, smart cards and the like fail too.
   var factorsFail = false
-  /// A module that cannot be loaded answers PAM_MODULE_UNKNOWN.
-  var isMissing: (StackEntry) -> Bool = { _ in false }
+  /// pam_rootok may say yes.
+  var callerMayBeRoot = false
+  /// Modules that cannot be loaded, and answer PAM_MODULE_UNKNOWN.
+  var missing: Set<String> = []
 
   /// One answer of each sort that makes a difference to the walk.
   func answers(of entry: StackEntry) -> [PAMCode] {
     if entry.kind != .module { return [.permissionDenied] }
-    if isMissing(entry) { return [.moduleUnknown] }
+    if missing.contains(entry.module) { return [.moduleUnknown] }
     switch ModuleKind(entry) {
     case .ours: return ours
     case .permit: return [.success]
+    case .rootOnly where callerMayBeRoot: return any(of: entry)
     case .deny, .rootOnly: return [entry.phase == .session ? .sessionError : .authenticationError]
     case .password: return entry.phase == .auth ? passwordAnswers(entry) : any(of: entry)
     case .factor: return factorsFail ? failures(of: entry) : any(of: entry)

@@ -48,6 +48,9 @@ struct CalendarDate: Equatable {
     return "\(four)-\(two(month))-\(two(day))T\(two(hour)):\(two(minute)):\(two(second))Z"
   }
 
+  /// `2026-03-03`
+  var isoDay: String { String(internetText.prefix(10)) }
+
   private var dayAndMonth: String {
     let known = CalendarDate.months.indices.contains(month - 1)
     return "\(day) \(known ? CalendarDate.months[month - 1] : "\(month)")"

@@ -95,6 +95,11 @@ enum Stacks {
     session\t\toptional\tpam_keyinit.so force revoke
     session\t\tinclude\t\tsu
     """,
+    // Debian's also has account lines; without them `other` stands in.
+    "cups": """
+    @include common-auth
+    @include common-session
+    """,
     "runuser": """
     #%PAM-1.0
     auth\t\tsufficient\tpam_rootok.so

@@ -1,0 +1,251 @@
+import ArgumentParser
+import SallyportCore
+import SallyportSystem
+
+/// `sallyport pam`
+struct Pam: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show, turn on and turn off the second factor of services.",
+    subcommands: [PamStatus.self, PamEnable.self, PamDisable.self])
+}
+
+/// Options of the verbs that write.
+struct PamOptions: ParsableArguments {
+  @Argument(help: ArgumentHelp("The service: a name in /etc/pam.d.", valueName: "service"))
+  var service: String
+
+  @Flag(help: "Show what would be written, and write nothing.")
+  var dryRun = false
+
+  @Flag(help: "Ask nothing.")
+  var yes = false
+}
+
+/// Runs a step that works on stacks as one of the command.
+func stacking<Value>(_ step: () throws(StackRefusal) -> Value) throws(Complaint) -> Value {
+  do throws(StackRefusal) {
+    return try step()
+  } catch {
+    throw .stack(error)
+  }
+}
+
+extension Context {
+  /// Throws where the caller may not change what PAM reads.
+  func needRoot(_ verb: String) throws(Complaint) {
+    guard effectiveUser == 0 || !stacks.root.isEmpty else { throw .stack(.notRoot(verb: verb)) }
+  }
+
+  /// Replaces the file, and tells what became of the old one.
+  func write(_ change: StackChange) throws(Complaint) -> StackWriter.Written {
+    let day = CalendarDate(try time())?.isoDay ?? "0000-00-00"
+    return try stacking { () throws(StackRefusal) in
+      try StackWriter(folder: stacks, date: day).write(change)
+    }
+  }
+}
+
+// MARK: - Looking
+
+/// `sallyport pam status`
+struct PamStatus: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "status", abstract: "List the services that ask for a code, and how.")
+
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { nil }
+
+  func run(in context: Context) throws(Complaint) {
+    let folder = context.stacks
+    let all = folder.services().map { name in
+      StackAnalysis(
+        StackParser.parse(service: name, folder.files), isMissing: folder.isMissing)
+    }
+    let ours = all.filter { !$0.lines.isEmpty && !$0.stack.isOther(.auth) }
+    let others = all.filter { $0.lines.isEmpty && !$0.stack.isOther(.auth) }
+      .map { printable($0.stack.service.utf8) }
+    let json = JSON.object([
+      ("services", .list(ours.map(PamStatus.json))), ("others", .list(others.map { .text($0) })),
+    ])
+    context.voice(store).answer(json, PamStatus.text(ours, others))
+  }
+
+  private static func text(_ ours: [StackAnalysis], _ others: [String]) -> String {
+    let rows = ours.flatMap { analysis in
+      analysis.lines.enumerated().map { index, line in
+        [
+          index == 0 ? printable(analysis.stack.service.utf8) : "",
+          index == 0 ? asks(analysis) : "",
+          "\(line.phase)", "\(line.place.text)  \(line.arguments.joined(separator: " "))",
+        ]
+      }
+    }
+    let head = rows.isEmpty ? [] : table([["SERVICE", "ASKS", "PHASE", "LINE"]] + rows)
+    let warnings = ours.flatMap { analysis in
+      analysis.findings.map { "\(printable(analysis.stack.service.utf8)): \($0.text)" }
+    }
+    let rest =
+      others.isEmpty
+      ? [] : wrapped(["Without a second factor: \(others[0])"] + others.dropFirst(), width: 80)
+    return (head + warnings + rest).joined(separator: "\n")
+  }
+
+  private static func asks(_ analysis: StackAnalysis) -> String {
+    guard analysis.line(.auth) != nil else { return "nobody" }
+    return analysis.asksEverybody ? "everybody" : "not all"
+  }
+
+  private static func json(_ analysis: StackAnalysis) -> JSON {
+    .object([
+      ("service", .text(analysis.stack.service)), ("file", .maybe(analysis.stack.file)),
+      ("asks", .text(asks(analysis))), ("lines", .list(analysis.lines.map(json))),
+      ("findings", .list(analysis.findings.map { .text($0.text) })),
+    ])
+  }
+
+  static func json(_ line: StackEntry) -> JSON {
+    .object([
+      ("phase", .text("\(line.phase)")), ("file", .text(line.place.file)),
+      ("line", .number(Int64(line.place.line))),
+      ("words", .list(line.arguments.map { .text($0) })),
+    ])
+  }
+}
+
+// MARK: - Turning on and off
+
+/// `sallyport pam enable`
+struct PamEnable: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "enable", abstract: "Ask for a second factor in a service.",
+    discussion: """
+      Puts three lines into the service's file in /etc/pam.d, after a walk through the stacks that \
+      come of it: nothing is written where nobody could pass, or where a wrong password could \
+      enroll. pam_sallyport(8) tells what the words on the lines mean.
+      """)
+
+  @OptionGroup var options: PamOptions
+
+  @Flag(
+    inversion: .prefixedNo,
+    help: "Let the policy enroll users in the login. By default where the stack allows it.")
+  var enroll: Bool?
+
+  @Flag(help: "Ask also whom a key, a ticket or sudo's NOPASSWD let past the password.")
+  var demand = false
+
+  @Flag(help: "Let users in who are not enrolled, where the policy file sets nothing.")
+  var nullok = false
+
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { nil }
+
+  func run(in context: Context) throws(Complaint) {
+    let wishes = StackWishes(
+      enroll: enroll, demand: demand, nullok: nullok,
+      store: store.store == nil ? nil : store.path)
+    try context.needRoot("pam enable \(options.service)")
+    let change = try stacking { () throws(StackRefusal) in
+      try StackPlanner(options.service, in: context.stacks).enable(wishes)
+    }
+    let voice = context.voice(store)
+    if change.changesNothing {
+      let text = "\(options.service) asks for a code already. Nothing was changed."
+      return voice.answer(report(change, nil), text)
+    }
+    let people = try People(of: change, nullok: nullok, store, context)
+    if people.keepsEverybodyOut { throw .stack(.nobodyEnrolled(service: options.service)) }
+    voice.say(StackDiff(change).text)
+    voice.say(people.text)
+    if options.dryRun { return finish(voice, change, nil, "Nothing was written (--dry-run).") }
+    if !options.yes { try voice.insist("Write this? \(keeping(change))", or: .nothingChanged) }
+    let written = try context.write(change)
+    finish(voice, change, written, advice(written))
+  }
+
+  private func keeping(_ change: StackChange) -> String {
+    change.before == nil
+      ? "\(change.path) is new." : "The old file is kept beside it, with the date in its name."
+  }
+
+  private func finish(
+    _ voice: Voice, _ change: StackChange, _ written: StackWriter.Written?, _ text: String
+  ) {
+    voice.answer(report(change, written), text)
+  }
+
+  private func report(_ change: StackChange, _ written: StackWriter.Written?) -> JSON {
+    .object([
+      ("service", .text(change.service)), ("file", .text(change.path)),
+      ("changed", .flag(written != nil)), ("backup", .maybe(written?.backup)),
+      ("lines", .list(change.analysis.lines.map(PamStatus.json))),
+      ("findings", .list(change.analysis.findings.map { .text($0.text) })),
+    ])
+  }
+
+  private func advice(_ written: StackWriter.Written) -> String {
+    let service = options.service
+    let kept = written.backup.map { ["The old file: \($0)"] } ?? []
+    return
+      (kept + [
+        "Done. Keep this shell open, and try it from another terminal now:",
+        "      \(trial(service))",
+        "Undo: sallyport pam disable \(service)",
+      ]).joined(separator: "\n")
+  }
+
+  /// What to type to see whether it works.
+  private func trial(_ service: String) -> String {
+    switch service {
+    case "sshd": "ssh NAME@HOST      (sallyport doctor --service sshd checks sshd's own settings)"
+    case "sudo": "sudo -k true"
+    case "sudo-i": "sudo -k -i true"
+    case "su", "su-l": "su - NAME"
+    case "login": "a login on the console"
+    case _: "pamtester \(service) NAME authenticate acct_mgmt"
+    }
+  }
+}
+
+/// `sallyport pam disable`
+struct PamDisable: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "disable", abstract: "No longer ask for a second factor in a service.",
+    discussion: """
+      Takes our lines out of the service's file in /etc/pam.d and nothing else: what enable wrote \
+      is undone to the byte.
+      """)
+
+  @OptionGroup var options: PamOptions
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { nil }
+
+  func run(in context: Context) throws(Complaint) {
+    try context.needRoot("pam disable \(options.service)")
+    let change = try stacking { () throws(StackRefusal) in
+      try StackPlanner(options.service, in: context.stacks).disable()
+    }
+    let voice = context.voice(store)
+    voice.say(StackDiff(change).text)
+    if !options.dryRun, !options.yes { try voice.insist("Write this?", or: .nothingChanged) }
+    let written = options.dryRun ? nil : try context.write(change)
+    let json = JSON.object([
+      ("service", .text(change.service)), ("file", .text(change.path)),
+      ("changed", .flag(written != nil)),
+      ("removedBackups", .list((written?.removed ?? []).map { .text($0) })),
+      ("findings", .list(change.analysis.findings.map { .text($0.text) })),
+    ])
+    voice.answer(json, result(change, written))
+  }
+
+  private func result(_ change: StackChange, _ written: StackWriter.Written?) -> String {
+    guard let written else { return "Nothing was written (--dry-run)." }
+    let gone = change.after == nil ? "\(change.path) is gone, the vendor's file counts again. " : ""
+    let backups = written.removed.map { "\($0) says the same as the file again, and is gone." }
+    let text = "\(gone)\(options.service) no longer asks for a code."
+    return ([text] + backups).joined(separator: "\n")
+  }
+}

@@ -1,0 +1,100 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// What a changed stack means for the people of this machine.
+struct People {
+  private let analysis: StackAnalysis
+  private let enrolled: [String]
+  /// Who called sudo, and is not enrolled.
+  private let caller: String?
+  private let level: EnrollmentLevel
+  private let dependents: [String]
+
+  init(
+    of change: StackChange, nullok: Bool, _ options: StoreOptions, _ context: Context
+  ) throws(Complaint) {
+    (analysis, dependents) = (change.analysis, change.dependents)
+    let store = try context.store(options)
+    enrolled = try People.enrolled(in: store)
+    caller = context.sudoUser.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
+    level = People.level(change.service, nullok: nullok, store, context)
+  }
+
+  private static func enrolled(in store: Store) throws(Complaint) -> [String] {
+    do throws(StoreTrouble) {
+      return try store.enrolledNames().compactMap { name in
+        name.user.map { printable($0.bytes, limit: 64) }
+      }
+    } catch {
+      if case .noStore = error { return [] }
+      throw .store(error)
+    }
+  }
+
+  /// What the policy says of those who are not enrolled; of a policy that cannot be read, the
+  /// strict one.
+  private static func level(
+    _ service: String, nullok: Bool, _ store: Store, _ context: Context
+  ) -> EnrollmentLevel {
+    var base = Policy()
+    if nullok { base.enrollment = .voluntary }
+    let everybody = Circumstances(
+      service: Array(service.utf8), user: nil,
+      isRemote: !base.isLocal(service: Array(service.utf8)),
+      address: nil, parse: Addresses.numeric, membership: { _ in .unknown })
+    let path = context.policyFile ?? context.stacks.root + "\(Store.usualPolicy)"
+    do throws(StoreTrouble) {
+      guard let text = try store.policyText(at: Array(path.utf8), optional: true) else {
+        return base.enrollment
+      }
+      let file = PolicyFile(text, base: base, everybody)
+      return file.problem == nil ? file.policy(base).enrollment : Policy.strict.enrollment
+    } catch {
+      return Policy.strict.enrollment
+    }
+  }
+
+  /// Nobody is enrolled, and who is not is refused, or could not enroll here.
+  var keepsEverybodyOut: Bool {
+    let enrolls = analysis.line(.auth)?.arguments.contains("enroll") == true
+    return enrolled.isEmpty && (level == .refuse || (level == .required && !enrolls))
+  }
+
+  var text: String {
+    let included =
+      dependents.isEmpty
+      ? [] : wrapped(["The same in: \(dependents[0])"] + dependents.dropFirst(), width: 80)
+    return ([walked] + included + analysis.findings.map { "warning: \($0.text)" }).joined(
+      separator: "\n")
+  }
+
+  private var walked: String {
+    let others = caller.map { "\(printable($0.utf8)) (not enrolled)" } ?? "who is not enrolled"
+    let fate = "\(others) \(unenrolled)"
+    guard !enrolled.isEmpty else { return "Walked through: nobody is enrolled; \(fate)." }
+    let more = enrolled.count > 2 ? " and \(enrolled.count - 2) more" : ""
+    let names = enrolled.prefix(2).joined(separator: ", ") + more
+    let verb = enrolled.count == 1 ? "is" : "are"
+    return "Walked through: \(names) (enrolled) \(verb) asked for a code; \(fate)."
+  }
+
+  private var unenrolled: String {
+    "\(outcome) (enrollment = \(level.name))"
+  }
+
+  private var outcome: String {
+    let enrolls = analysis.line(.auth)?.arguments.contains("enroll") == true
+    let isDenied = analysis.findings.contains { finding in
+      if case .ignoreIsDenied(.auth, _) = finding { true } else { false }
+    }
+    switch level {
+    case .refuse: return "is refused"
+    case .required: return enrolls ? "must enroll to get in" : "is refused, as nobody enrolls here"
+    case .offer, .remind, .voluntary:
+      if isDenied { return "is refused, as no other line says yes" }
+      return level != .voluntary && enrolls
+        ? "is let in, and asked to enroll" : "is let in without a code"
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import CSystem
+import SallyportCore
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+extension Message {
+  init(_ refusal: StackRefusal) {
+    switch refusal {
+    case .notRoot(let verb):
+      self.init("the files of PAM are root's", .notPermitted, hints: ["sudo sallyport \(verb)"])
+    case .notAService(let name):
+      self.init("\"\(shown(name))\" cannot be a service", .usage, hints: ["ls /etc/pam.d"])
+    case .noSuchService(let name):
+      self.init(
+        "there is no service \(name): no file /etc/pam.d/\(name)", .noInput,
+        hints: ["ls /etc/pam.d"])
+    case .noAuthLines(let name):
+      self.init("\(name) has no auth lines of its own, where ours could go", .configuration)
+    case .onlyFactor(let name):
+      self.init(
+        "\(name) has no first factor that must be right: a code alone would let in", .configuration)
+    case .enabledAlready(let name, let place):
+      self.init(
+        "\(place.text) has our line already, with other words or in another place", .exists,
+        hints: ["sallyport pam disable \(name)      first, then enable it anew"])
+    case .enabledElsewhere(let name, let place):
+      let file = place.file.split(separator: "/").last.map(String.init) ?? ""
+      self.init(
+        "\(name) asks for a code already, by \(place.text)", .exists,
+        hints: [
+          "sallyport pam disable \(shellQuoted(file))      for every service that includes it"
+        ])
+    case .notEnabled(let name):
+      self.init(
+        "/etc/pam.d/\(name) has no line of ours", .noInput, hints: ["sallyport pam status"])
+    case .noModule(let path):
+      self.init("the module is not installed: \(path) is missing", .configuration)
+    case .unsafe(let name, let findings):
+      self.init(
+        Message.list("\(name) stays as it is; changed, it would have this", findings),
+        .configuration)
+    case .cannotEnroll(let name, let findings):
+      self.init(
+        Message.list("enroll cannot stand in \(name)", findings), .configuration,
+        hints: ["sallyport pam enable \(name) --no-enroll"])
+    case .cannotDemand(let name):
+      self.init(
+        "demand cannot stand in \(name): nobody can be asked in its account phase", .configuration,
+        hints: ["sallyport pam enable \(name)"])
+    case .jumpCountsUs(let place):
+      self.init(
+        "\(place.text): its jump counts our line, and would leave out another without it",
+        .configuration, hints: ["take the lines out by hand, and make the jump one shorter"])
+    case .nobodyEnrolled(let name):
+      self.init(
+        "nobody is enrolled: nobody could log in to \(name)", .configuration,
+        hints: ["sallyport enroll --user NAME"])
+    case .changedMeanwhile(let path):
+      self.init("\(path) was changed meanwhile, and is left as it is", .busy)
+    case .busy(let path):
+      self.init("\(path) is being changed by another command", .busy)
+    case .system(let path, let number):
+      let status: Sysexit = number == EACCES || number == EPERM ? .notPermitted : .inputOutput
+      self.init("\(path): \(errnoText(number))", status)
+    }
+  }
+
+  private static func list(_ heading: String, _ findings: [StackFinding]) -> String {
+    let reasons = findings.map(\.text)
+    return reasons.count == 1
+      ? "\(heading): \(reasons[0])"
+      : ([heading] + reasons.map { "  \($0)" }).joined(separator: "\n")
+  }
+}
+
+private func shown(_ name: String) -> String { printable(name.utf8, limit: 64) }

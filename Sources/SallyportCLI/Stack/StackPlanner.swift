@@ -1,0 +1,244 @@
+/// Works out where our lines go. Reads through `StackFolder`, writes nothing.
+struct StackPlanner {
+  let folder: StackFolder
+  let service: String
+  private let stack: ServiceStack
+  /// The file that libpam reads for the service now.
+  private let current: ServiceFile
+  private let currentPath: String
+
+  init(_ service: String, in folder: StackFolder) throws(StackRefusal) {
+    let usual = service.utf8.allSatisfy { byte in
+      byte > 0x20 && byte < 0x7f && byte != UInt8(ascii: "/")
+        && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+    }
+    guard usual, let first = service.first, first != ".", first != "-" else {
+      throw .notAService(service)
+    }
+    (self.folder, self.service) = (folder, service)
+    stack = StackParser.parse(service: service, folder.files)
+    guard let path = stack.file, let content = folder.content(of: path) else {
+      throw .noSuchService(service)
+    }
+    (currentPath, current) = (path, ServiceFile(content))
+  }
+
+  /// The administrator's file of the service.
+  var path: String { "/etc/pam.d/\(service)" }
+  private var isVendors: Bool { currentPath != path }
+
+  /// The stacks with `file` in the place of the service's own; `other`: of a service that includes
+  /// it.
+  private func analysis(with file: ServiceFile, of other: String? = nil) -> StackAnalysis {
+    let (path, bytes, usual) = (path, file.bytes, folder.files)
+    let files = StackFiles(
+      folders: usual.folders, includes: usual.includes, knowsAtInclude: usual.knowsAtInclude,
+      read: { $0 == path ? bytes : usual.read($0) })
+    return StackAnalysis(
+      StackParser.parse(service: other ?? service, files), isMissing: folder.isMissing)
+  }
+
+  /// Services whose own stacks take lines from this one's file.
+  private func dependents() -> [String] {
+    folder.services().filter { name in
+      let stack = StackParser.parse(service: name, folder.files)
+      // `other` stands in for services; it is none.
+      return name != "other" && stack.file != currentPath
+        && PAMPhase.allCases.contains { phase in
+          !stack.isOther(phase) && stack[phase].contains { $0.place.file == path }
+        }
+    }
+  }
+
+  private func change(to file: ServiceFile?, _ analysis: StackAnalysis) -> StackChange {
+    StackChange(
+      service: service, path: path, before: isVendors ? nil : current, after: file,
+      shown: current, analysis: analysis, dependents: dependents())
+  }
+
+  /// What a service that includes the file would come to.
+  private func checkDependents(_ file: ServiceFile) throws(StackRefusal) {
+    for name in dependents() {
+      let before = analysis(with: current, of: name).findings
+      let new = analysis(with: file, of: name).findings.filter { finding in
+        finding.harmsOthers && !before.contains(finding)
+      }
+      if !new.isEmpty { throw .unsafe(service: name, new) }
+    }
+  }
+}
+
+// MARK: - Turning on
+
+extension StackPlanner {
+  func enable(_ wishes: StackWishes) throws(StackRefusal) -> StackChange {
+    let bare = current.withoutOurs
+    let before = analysis(with: bare)
+    try check(before, wishes)
+    guard let (file, analysis) = try best(bare, before.stack, wishes) else {
+      throw .onlyFactor(service)
+    }
+    if bare != current, file != current, let line = self.analysis(with: current).lines.first {
+      throw .enabledAlready(service: service, line.place)
+    }
+    if analysis.codeAlone != nil, service != "sshd" { throw .onlyFactor(service) }
+    try checkDependents(file)
+    return change(to: file, analysis)
+  }
+
+  private func check(_ before: StackAnalysis, _ wishes: StackWishes) throws(StackRefusal) {
+    let fails = before.findings.filter(\.keepsEverybodyOut)
+    guard fails.isEmpty else { throw .unsafe(service: service, fails) }
+    guard !before.stack.isOther(.auth), !before.stack[.auth].isEmpty else {
+      throw .noAuthLines(service)
+    }
+    if let line = before.line(.auth) {
+      throw .enabledElsewhere(service: service, line.place)
+    }
+    if wishes.demand,
+      StackAnalysis.forbidsDemand(service) || before.stack.isOther(.account)
+    {
+      throw .cannotDemand(service: service)
+    }
+    if let modules = folder.modules, !folder.exists("\(modules)/pam_sallyport.so") {
+      throw .noModule("\(modules)/pam_sallyport.so")
+    }
+  }
+
+  private typealias Attempt = (file: ServiceFile, analysis: StackAnalysis)
+
+  /// The first place for the auth line where the walk finds nothing against it; else the first
+  /// where only a way around the line is found; nil where there is no first factor.
+  private func best(_ bare: ServiceFile, _ stack: ServiceStack, _ wishes: StackWishes)
+    throws(StackRefusal) -> Attempt?
+  {
+    let missing = missing(stack)
+    if wishes.enroll == true, !missing.isEmpty {
+      throw .cannotEnroll(service: service, missing)
+    }
+    let ways = wishes.enroll.map { [$0] } ?? (missing.isEmpty ? [true, false] : [false])
+    var second: Attempt?
+    var refused: StackAnalysis?
+    for (place, enroll) in places(bare, stack).flatMap({ place in ways.map { (place, $0) } }) {
+      let one = attempt(bare, stack, place, wishes, enroll: enroll)
+      if one.analysis.refusals(of: .all).isEmpty { return one }
+      if second == nil, one.analysis.refusals(of: .worst).isEmpty { second = one }
+      refused = refused ?? one.analysis
+    }
+    if let second { return second }
+    guard let findings = refused?.refusals(of: .all) else { return nil }
+    if wishes.enroll == true { throw .cannotEnroll(service: service, findings) }
+    throw .unsafe(service: service, findings)
+  }
+
+  /// `enroll` stands only where our account and session lines can stand beside.
+  private func missing(_ stack: ServiceStack) -> [StackFinding] {
+    let line = StackPlace(file: path, line: stack[.auth].first?.root.lowerBound ?? 1)
+    return [PAMPhase.account, .session].filter { stack.isOther($0) }
+      .map { .enrollWithoutLine(line, missing: $0) }
+  }
+
+  /// In front of which lines of the file the auth line may go, the best first: behind the first
+  /// factor, further behind, and in front of the first factor. Never in front of what comes before
+  /// that, which lets root pass.
+  private func places(_ bare: ServiceFile, _ stack: ServiceStack) -> [Int] {
+    if let end = bare.endOfProfiles { return [end + 1] }
+    var roots: [ClosedRange<Int>] = []
+    var factors: [Int] = []
+    for entry in stack[.auth] {
+      if roots.last != entry.root { roots.append(entry.root) }
+      let kind = ModuleKind(entry)
+      if entry.kind == .module, kind == .password || kind == .factor || kind == .unknown {
+        factors.append(roots.count - 1)
+      }
+    }
+    guard let first = factors.first, let last = factors.last else { return [] }
+    return roots[last...].map { $0.upperBound + 1 } + [roots[first].lowerBound]
+  }
+
+  private func attempt(
+    _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackWishes, enroll: Bool
+  ) -> Attempt {
+    var lines = [
+      (place, line("auth    ", [enroll ? "enroll" : nil, wishes.nullok ? "nullok" : nil], wishes))
+    ]
+    if !stack.isOther(.account), let first = stack[.account].first {
+      lines.append(
+        (first.root.lowerBound, line("account ", [wishes.demand ? "demand" : nil], wishes)))
+    }
+    if !stack.isOther(.session), let first = stack[.session].first {
+      // What pam_selinux clears first is cleared before anybody else runs.
+      let clears = first.moduleName == "pam_selinux" && first.arguments.contains("close")
+      let place = clears ? first.root.upperBound + 1 : first.root.lowerBound
+      lines.append((place, line("session ", [], wishes)))
+    }
+    var file = bare
+    // From the end, so that the numbers of the lines before stay as they are.
+    for (place, line) in lines.reversed().sorted(by: { $0.0 > $1.0 }) {
+      file.insert(line, before: place)
+    }
+    return (file, analysis(with: file))
+  }
+
+  private func line(_ phase: String, _ words: [String?], _ wishes: StackWishes) -> String {
+    let store = wishes.store.map { store in
+      store.contains(" ") || store.contains("]") ? "[store=\(store)]" : "store=\(store)"
+    }
+    let words = (words + [store]).compactMap { $0 }
+    return (["\(phase) required   pam_sallyport.so"] + words).joined(separator: " ")
+  }
+}
+
+// MARK: - Turning off
+
+extension StackPlanner {
+  func disable() throws(StackRefusal) -> StackChange {
+    let bare = current.withoutOurs
+    guard bare != current, !isVendors else {
+      if let line = analysis(with: current).line(.auth) {
+        throw .enabledElsewhere(service: service, line.place)
+      }
+      throw .notEnabled(service: service)
+    }
+    let (now, after) = (analysis(with: current), analysis(with: bare))
+    for phase in PAMPhase.allCases {
+      if let jump = StackPlanner.jumpOverOurs(now.stack[phase]) { throw .jumpCountsUs(jump.place) }
+    }
+    let fails = after.findings.filter { $0.keepsEverybodyOut }
+    // Where nobody got in before, taking our lines out makes nothing worse.
+    if !fails.isEmpty, !now.findings.contains(where: \.keepsEverybodyOut) {
+      throw .unsafe(service: service, fails)
+    }
+    try checkDependents(bare)
+    return change(to: isVendors(bare) ? nil : bare, after)
+  }
+
+  /// Whether the vendor's file says the same, so that the administrator's was made by `enable`.
+  private func isVendors(_ bare: ServiceFile) -> Bool {
+    for folder in folder.files.folders.dropFirst() {
+      if let content = self.folder.content(of: "\(folder)/\(service)") {
+        return ServiceFile(content) == bare
+      }
+    }
+    return false
+  }
+
+  private static func jumpOverOurs(_ stack: [StackEntry]) -> StackEntry? {
+    for (index, entry) in stack.enumerated() where entry.kind == .module {
+      let lengths = Set(PAMCode.all.compactMap { entry.controls[$0].length })
+      for length in lengths {
+        var (at, left) = (index, length)
+        while left > 0, at + 1 < stack.count, stack[at + 1].level >= entry.level {
+          repeat { at += 1 } while at + 1 < stack.count && stack[at + 1].level > entry.level
+          left -= 1
+          if StackAnalysis.isOurs(stack[at]) { return entry }
+        }
+      }
+    }
+    return nil
+  }
+}
+
+extension PAMAction {
+  fileprivate var length: Int32? { if case .jump(let count) = self { count } else { nil } }
+}

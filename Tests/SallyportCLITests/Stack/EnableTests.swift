@@ -1,0 +1,289 @@
+import Foundation
+import Testing
+
+@testable import SallyportCLI
+
+@Suite struct EnableTests {
+  @Test(arguments: ["sshd", "sudo", "su", "login", "common-auth", "cups"])
+  func `what enable writes, disable undoes to the byte`(service: String) throws {
+    for ending in ["\n", "", "\n\n# the end"] {
+      let machine = try PamBench()
+      let text = try #require(Stacks.debian[service]) + ending
+      try machine.write("/etc/pam.d/\(service)", text)
+      try FileManager.default.setAttributes(
+        [.posixPermissions: 0o640], ofItemAtPath: "\(machine.root)/etc/pam.d/\(service)")
+      let before = try machine.content()
+      #expect(machine.run("enable", service, "--yes").status == 0)
+      #expect(machine.ours(service).isEmpty == false)
+      let enabled = try machine.content()
+      #expect(enabled[service]?.hasPrefix("640 ") == true)
+      let backup = enabled.first { $0.key.hasPrefix("\(service).before-sallyport-2026-03-03") }
+      #expect(backup?.value == before[service])
+      #expect(machine.run("disable", service, "--yes").status == 0)
+      #expect(try machine.content() == before)
+    }
+  }
+
+  @Test(arguments: [
+    (
+      "sshd",
+      [
+        "@include common-auth | auth     required   pam_sallyport.so enroll",
+        "# Disallow non-root logins when /etc/nologin exists. | account  required   pam_sallyport.so",
+        "session [success=ok ignore=ignore module_unknown=ignore default=bad]        "
+          + "pam_selinux.so close | session  required   pam_sallyport.so",
+      ]
+    ),
+    (
+      "sudo",
+      [
+        "# Set up user limits from /etc/security/limits.conf. | session  required   pam_sallyport.so",
+        "@include common-auth | auth     required   pam_sallyport.so enroll",
+        "auth     required   pam_sallyport.so enroll | account  required   pam_sallyport.so",
+      ]
+    ),
+    (
+      "login",
+      [
+        "session [success=ok ignore=ignore module_unknown=ignore default=bad] pam_selinux.so close"
+          + " | session  required   pam_sallyport.so",
+        "@include common-auth | auth     required   pam_sallyport.so enroll",
+        "# Standard Un*x account and session | account  required   pam_sallyport.so",
+      ]
+    ),
+    (
+      // No account lines: nothing that could enroll.
+      "cups",
+      [
+        "@include common-auth | auth     required   pam_sallyport.so",
+        "auth     required   pam_sallyport.so | session  required   pam_sallyport.so",
+      ]
+    ),
+    (
+      "common-auth",
+      ["# end of pam-auth-update config | auth     required   pam_sallyport.so"]
+    ),
+  ])
+  func `the lines go where the walk allows them`(service: String, lines: [String]) throws {
+    let machine = try PamBench()
+    machine.run("enable", service, "--yes")
+    #expect(machine.ours(service) == lines)
+  }
+
+  @Test func `Fedora's sudo is asked in front of its include, its sshd behind the substack`() throws
+  {
+    let machine = try PamBench(Stacks.fedora, debian: false)
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
+    #expect(
+      machine.ours("sudo").first == "#%PAM-1.0 | auth     required   pam_sallyport.so")
+    #expect(machine.run("enable", "sshd", "--yes").status == 0)
+    #expect(
+      machine.ours("sshd").first
+        == "auth       substack     password-auth | auth     required   pam_sallyport.so enroll")
+  }
+
+  @Test func `enabling twice changes nothing, other words need disable first`() throws {
+    let machine = try PamBench()
+    machine.run("enable", "sshd", "--yes")
+    let once = try machine.content()
+    let again = machine.run("enable", "sshd")
+    #expect(again.status == 0)
+    #expect(again.answer == "sshd asks for a code already. Nothing was changed.\n")
+    let other = machine.run("enable", "sshd", "--nullok")
+    #expect(other.status == 73)
+    #expect(other.aside.contains("hint: sallyport pam disable sshd"))
+    #expect(try machine.content() == once)
+  }
+
+  @Test func `what was changed in between stays, only our lines go`() throws {
+    let machine = try PamBench()
+    machine.run("enable", "sshd", "--yes")
+    let enabled = try #require(machine.read("/etc/pam.d/sshd"))
+    try machine.write(
+      "/etc/pam.d/sshd",
+      enabled.replacing(" enroll", with: " \\\n   enroll debug")
+        + "# mine\nauth optional pam_echo.so\n")
+    #expect(machine.run("disable", "sshd", "--yes").status == 0)
+    let text = try #require(Stacks.debian["sshd"])
+    #expect(machine.read("/etc/pam.d/sshd") == text + "\n# mine\nauth optional pam_echo.so\n")
+    let left = try machine.content().keys.filter { $0.hasPrefix("sshd.") }
+    #expect(left == ["sshd.before-sallyport-2026-03-03"], "the old file is kept where it differs")
+  }
+
+  @Test func `an older backup is never written over`() throws {
+    let machine = try PamBench()
+    try machine.write("/etc/pam.d/sshd.before-sallyport-2026-03-03", "older\n")
+    machine.run("enable", "sshd", "--yes")
+    #expect(machine.read("/etc/pam.d/sshd.before-sallyport-2026-03-03") == "older\n")
+    let kept = machine.read("/etc/pam.d/sshd.before-sallyport-2026-03-03-2")
+    #expect(kept == Stacks.debian["sshd"].map { $0 + "\n" })
+  }
+
+  @Test func `a link stays a link, and what it leads to is changed`() throws {
+    let machine = try PamBench()
+    let path = "\(machine.root)/etc/pam.d/sudo"
+    try FileManager.default.moveItem(atPath: path, toPath: "\(machine.root)/etc/sudo.pam")
+    try FileManager.default.createSymbolicLink(
+      atPath: path, withDestinationPath: "../sudo.pam")
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: path) == "../sudo.pam")
+    #expect(machine.read("/etc/sudo.pam")?.contains("pam_sallyport.so") == true)
+    #expect(machine.run("disable", "sudo", "--yes").status == 0)
+    #expect(machine.read("/etc/sudo.pam") == Stacks.debian["sudo"].map { $0 + "\n" })
+  }
+
+  @Test func `a service that only the vendor has gets a file, and loses it again`() throws {
+    let machine = try PamBench()
+    let before = try machine.content()
+    let text = "@include common-auth\n@include common-account\n@include common-session\n"
+    try machine.write("/usr/lib/pam.d/polkit-1", text)
+    let enabled = machine.run("enable", "polkit-1", "--yes")
+    #expect(enabled.answer.contains("/etc/pam.d/polkit-1 (new, from the vendor's)"))
+    #expect(machine.ours("polkit-1").count == 3)
+    #expect(machine.read("/usr/lib/pam.d/polkit-1") == text)
+    #expect(machine.run("disable", "polkit-1", "--yes").status == 0)
+    #expect(try machine.content() == before)
+  }
+
+  @Test func `what is enabled by an included file is not enabled twice`() throws {
+    let machine = try PamBench()
+    let su = machine.run("enable", "su", "--yes")
+    #expect(su.answer.contains("The same in: su-l\n"))
+    let login = machine.run("enable", "su-l", "--yes")
+    #expect(login.status == 73)
+    #expect(login.aside.contains("su-l asks for a code already, by /etc/pam.d/su:"))
+    // common-auth serves su too, which would ask twice.
+    let all = machine.run("enable", "common-auth", "--yes")
+    #expect(all.status == 78)
+    #expect(all.aside.contains("asks a second time"))
+    machine.run("disable", "su", "--yes")
+    let common = machine.run("enable", "common-auth", "--yes")
+    #expect(common.status == 0)
+    let names = "The same in: cups, login, sshd, su, su-l, sudo\n"
+    #expect(common.answer.contains(names), "\(common.answer)")
+  }
+
+  @Test(arguments: [
+    (["enable", "nothing"], 66, "there is no service nothing"),
+    (["enable", "../shadow"], 64, "cannot be a service"),
+    (["enable", "su", "--demand"], 78, "demand cannot stand in su"),
+    (["enable", "cups", "--demand"], 78, "demand cannot stand in cups"),
+    (["enable", "cups", "--enroll"], 78, "enroll needs our line in the account stack"),
+    (["enable", "runuser"], 78, "a code alone would let in"),
+    (["enable", "closed"], 78, "nobody can pass the auth stack"),
+    (["enable", "broken"], 78, "libpam gives up reading here"),
+    (
+      ["enable", "anybody", "--enroll"], 78,
+      "a wrong password would enroll, since /etc/pam.d/anybody:"
+    ),
+    (["enable", "account-only"], 78, "has no auth lines of its own"),
+    (["disable", "sshd"], 66, "has no line of ours"),
+    (["disable", "jump"], 78, "its jump counts our line"),
+    (
+      ["disable", "last"], 78,
+      "last stays as it is; changed, it would have this: nobody can pass the auth stack"
+    ),
+  ])
+  func `what would lock out or let in is not written`(
+    arguments: [String], status: Int32, text: String
+  ) throws {
+    var files = Stacks.debian
+    files["closed"] = "auth required pam_deny.so\naccount required pam_permit.so"
+    files["broken"] = "@include common-auth\nauth required pam_permit.so \\"
+    files["anybody"] = """
+      auth optional pam_unix.so
+      auth required pam_permit.so
+      @include common-account
+      @include common-session
+      """
+    files["account-only"] = "@include common-account"
+    files["jump"] = """
+      auth [success=1 default=ignore] pam_succeed_if.so user ingroup robots
+      auth required pam_sallyport.so
+      @include common-auth
+      """
+    files["last"] = "auth required pam_sallyport.so\nauth optional pam_deny.so"
+    let machine = try PamBench(files)
+    let before = try machine.content()
+    let outcome = machine.run(
+      arguments[0], arguments[1], "--yes", arguments.count > 2 ? arguments[2] : "--yes")
+    #expect(outcome.status == status)
+    #expect(outcome.aside.contains(text), "\(outcome.aside)")
+    #expect(try machine.content() == before)
+  }
+
+  @Test func `where enroll may not stand, the line is written without it`() throws {
+    var files = Stacks.debian
+    files["anybody"] = """
+      auth required pam_exec.so expose_authtok /x
+      @include common-account
+      @include common-session
+      """
+    let machine = try PamBench(files)
+    let outcome = machine.run("enable", "anybody", "--yes")
+    #expect(outcome.status == 0, "\(outcome.aside)")
+    #expect(
+      machine.ours("anybody").contains { $0.hasSuffix("| auth     required   pam_sallyport.so") })
+  }
+
+  @Test func `demand stands on the account line`() throws {
+    let machine = try PamBench()
+    machine.run("enable", "sudo", "--demand", "--no-enroll", "--yes")
+    let lines = machine.ours("sudo").map { $0.components(separatedBy: " | ").last ?? "" }
+    #expect(
+      lines == [
+        "session  required   pam_sallyport.so", "auth     required   pam_sallyport.so",
+        "account  required   pam_sallyport.so demand",
+      ])
+  }
+
+  @Test func `nothing is written where nobody is enrolled, on a dry run, or on a no`() throws {
+    let machine = try PamBench(enrolled: false)
+    let before = try machine.content()
+    let nobody = machine.run("enable", "sshd", "--yes")
+    #expect(nobody.status == 78)
+    #expect(nobody.aside.hasPrefix("sallyport: nobody is enrolled: nobody could log in to sshd\n"))
+    #expect(machine.run("enable", "sshd", "--nullok", "--dry-run").status == 0)
+    _ = try machine.bench.enroll()
+    let dry = machine.run("enable", "sshd", "--dry-run")
+    #expect(dry.answer.hasSuffix("Nothing was written (--dry-run).\n"))
+    let no = machine.run("enable", "sshd", answers: "n")
+    #expect(no.status == 1)
+    #expect(no.aside == "sallyport: nothing was changed\n")
+    #expect(try machine.content() == before)
+    #expect(machine.run("enable", "sshd", answers: "y").status == 0)
+  }
+
+  @Test func `people are told what it means for them`() throws {
+    let machine = try PamBench()
+    let enabled = machine.run("enable", "sudo", "--dry-run", sudoUser: "bob")
+    #expect(
+      enabled.answer.contains(
+        "Walked through: alice (enrolled) is asked for a code; bob (not enrolled) is refused "
+          + "(enrollment = refuse).\n"))
+    let open = machine.run("enable", "sudo", "--dry-run", "--nullok", sudoUser: "alice")
+    #expect(
+      open.answer.contains("who is not enrolled is let in without a code (enrollment = voluntary)"))
+  }
+
+  @Test func `status lists the services that ask, and those that do not`() throws {
+    let machine = try PamBench()
+    machine.run("enable", "su", "--yes")
+    struct Answer: Decodable {
+      struct Service: Decodable {
+        struct Line: Decodable { let phase, file: String }
+        let service, asks: String
+        let lines: [Line]
+      }
+      let services: [Service]
+      let others: [String]
+    }
+    let answer = try machine.run("status", "--json").json(Answer.self)
+    #expect(answer.services.map(\.service) == ["su", "su-l"])
+    #expect(answer.services.map(\.asks) == ["everybody", "everybody"])
+    #expect(answer.services[1].lines.map(\.file).allSatisfy { $0 == "/etc/pam.d/su" })
+    #expect(answer.others.contains("sshd"))
+    let text = machine.run("status").answer
+    #expect(text.contains("SERVICE   ASKS        PHASE     LINE\n"))
+  }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import SallyportCLI
+
+/// A machine in a folder: its files of PAM, and a store with alice in it.
+final class PamBench {
+  let root = FileManager.default.temporaryDirectory
+    .appendingPathComponent("sallyport-pam-\(UUID().uuidString)").path
+  let bench = Bench()
+
+  init(_ files: [String: String] = Stacks.debian, debian: Bool = true, enrolled: Bool = true) throws
+  {
+    try FileManager.default.createDirectory(
+      atPath: "\(root)/etc/pam.d", withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(
+      atPath: "\(root)/usr/lib/pam.d", withIntermediateDirectories: true)
+    for (name, text) in files { try write("/etc/pam.d/\(name)", text + "\n") }
+    if debian { try write("/etc/debian_version", "12.5\n") }
+    if enrolled { _ = try bench.enroll() }
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: root) }
+
+  func write(_ path: String, _ text: String) throws {
+    try Data(text.utf8).write(to: URL(fileURLWithPath: root + path))
+  }
+
+  func read(_ path: String) -> String? {
+    FileManager.default.contents(atPath: root + path).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Everything in the folder of services with its mode.
+  func content() throws -> [String: String] {
+    let folder = "\(root)/etc/pam.d"
+    var content: [String: String] = [:]
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+      let facts = try FileManager.default.attributesOfItem(atPath: "\(folder)/\(name)")
+      let mode = (facts[.posixPermissions] as? Int).map { String($0, radix: 8) } ?? ""
+      content[name] = "\(mode) \(read("/etc/pam.d/\(name)") ?? "")"
+    }
+    return content
+  }
+
+  /// `sallyport pam …` on this machine.
+  @discardableResult
+  func run(_ arguments: String..., answers: String? = nil, sudoUser: String? = nil)
+    -> Bench.Outcome
+  {
+    let terminal = FakeTerminal(answers.map { [.types($0)] } ?? [])
+    let now = bench.now
+    let context = Context(
+      terminal: terminal, effectiveUser: 0, sudoUser: sudoUser, hostName: "web1.example.org",
+      stacks: StackFolder(root: root), now: { () throws(StoreTrouble) in now })
+    let status = Command.run(["pam"] + arguments + ["--store", bench.folder], in: context)
+    #expect(terminal.isUsedUp, "the script goes on")
+    return Bench.Outcome(status: status, terminal: terminal)
+  }
+
+  /// The lines of a file that name our module, with the line in front of each; without `store=`.
+  func ours(_ service: String) -> [String] {
+    let text = read("/etc/pam.d/\(service)") ?? ""
+    let lines = text.replacing(" store=\(bench.folder)", with: "").components(separatedBy: "\n")
+    return lines.indices.filter { lines[$0].contains("pam_sallyport.so") }.map { index in
+      let before = index > 0 ? lines[index - 1] : "(first)"
+      return "\(before) | \(lines[index])"
+    }
+  }
+}

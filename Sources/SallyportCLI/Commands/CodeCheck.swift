@@ -74,7 +74,7 @@ struct CodeCheck {
   ) -> UInt64? {
     switch response {
     case .code(_, let digits):
-      Throttle(for: enrollment.authenticators, under: Policy())
+      Throttle(for: enrollment, state, under: Policy())
         .wait(for: state.known, digits: digits, at: time)
     case .backupCode, .malformed: 0
     }

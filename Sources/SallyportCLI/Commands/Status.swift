@@ -39,7 +39,7 @@ struct StatusReport {
     state.reconcile(with: record.enrollment)
     self.state = state
     backupCodes = backupCodeCount(record)
-    throttle = Throttle(for: record.enrollment.authenticators, under: Policy())
+    throttle = Throttle(for: record.enrollment, state, under: Policy())
   }
 
   // MARK: for people

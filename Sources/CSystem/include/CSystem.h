@@ -26,6 +26,7 @@
 
 #include "Schedule.h"
 #include "Accounts.h"
+#include "Import.h"
 #include "Terminal.h"
 
 #pragma clang assume_nonnull begin

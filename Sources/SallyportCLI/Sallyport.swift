@@ -14,7 +14,7 @@ struct Sallyport: ParsableCommand {
     version: "0.1.0",
     subcommands: [
       Enroll.self, Add.self, Remove.self, Rename.self, Status.self, List.self, Verify.self,
-      BackupCodes.self, Resynchronize.self, Unlock.self, Unenroll.self, Config.self,
+      BackupCodes.self, Resynchronize.self, Unlock.self, Unenroll.self, Import.self, Config.self,
       Prepare.self,
     ])
 }
@@ -64,6 +64,7 @@ package enum Command {
       context.terminal.write(Array(message.written.utf8), to: .aside)
       // As a shell says it of a command that a signal ended.
       if case .stopped(.signal(let number), _) = error { return 128 + number }
+      if case .importStopped(.signal(let number), _, _) = error { return 128 + number }
       return message.status.rawValue
     }
   }

@@ -9,23 +9,31 @@ struct FreshBackupCodes {
   /// nil where no codes were wanted.
   let set: BackupCodeSet?
 
-  init(count: Int) throws(Complaint) {
+  /// `scratchCodes`: of another module, kept beside the new ones.
+  init(count: Int, scratchCodes: [Secret] = []) throws(Complaint) {
     var codes: [Secret] = []
     for _ in 0..<count { codes.append(try FreshBackupCodes.code()) }
     let salt = try complaining { () throws(StoreTrouble) in
       try Random.secret(count: BackupCodeSet.saltLength)
     }
     let salted = (0..<salt.count).map { salt[$0] }
+    shown = codes.map(BackupCode.grouped)
+    let id = try complaining { () throws(StoreTrouble) in try Random.identifier() }
+    set =
+      codes.isEmpty && scratchCodes.isEmpty
+      ? nil
+      : BackupCodeSet(
+        id: id, salt: salted, digests: try FreshBackupCodes.digests(of: codes, salted),
+        scratchDigests: try FreshBackupCodes.digests(of: scratchCodes, salted))
+  }
+
+  private static func digests(of codes: [Secret], _ salt: [UInt8]) throws(Complaint) -> [[UInt8]] {
     var digests: [[UInt8]] = []
     for code in codes {
       digests.append(
-        try computing { () throws(CryptoError) in
-          try BackupCode.digest(code, salt: salted)
-        })
+        try computing { () throws(CryptoError) in try BackupCode.digest(code, salt: salt) })
     }
-    shown = codes.map(BackupCode.grouped)
-    let id = try complaining { () throws(StoreTrouble) in try Random.identifier() }
-    set = count > 0 ? BackupCodeSet(id: id, salt: salted, digests: digests) : nil
+    return digests
   }
 
   /// One code. One in 10⁸ has to be made again; twenty in a row mean that memory is short.

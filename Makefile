@@ -2,9 +2,10 @@
 PREFIX  ?= /usr
 PAMDIR  ?= $(shell pam/pamdir)
 DESTDIR ?=
+SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: build demo test bench check install uninstall clean
+.PHONY: build demo test fuzz torture timing bench check install uninstall deb clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -14,6 +15,15 @@ demo:           ## a throwaway user enrolls and logs in, under your eyes
 
 test:           ## the four rings, one summary
 	Tests/run
+
+torture:        ## faults, power cuts, races, hosts; root; under 20 minutes, SHORT=1 for a part
+	Tests/Torture/run
+
+timing:         ## does the time to a refusal tell who is enrolled? part of torture
+	Tests/Torture/run timing
+
+fuzz:           ## SECONDS for each of the fuzzers, coverage-guided
+	Tests/Fuzz/run --seconds $(SECONDS)
 
 bench:          ## what a login costs, beside Debian's modules; root; SHORT=1 for two minutes
 	Tests/Bench/run
@@ -26,6 +36,9 @@ install:        ## what `make build` made; root, or DESTDIR
 
 uninstall:
 	pam/install --remove
+
+deb:            ## Debian packages, into .build/deb
+	pam/deb
 
 clean:
 	rm -rf .build

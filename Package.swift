@@ -36,7 +36,7 @@ let package = Package(
   ],
   traits: [.trait(name: "Module", description: "Embedded Swift for pam_sallyport.so")],
   dependencies: [
-    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0")
+    .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2")
   ],
   targets: [
     .target(name: "CLibcrypto", cSettings: inC, linkerSettings: [.linkedLibrary("crypto")]),
@@ -82,7 +82,8 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "SallyportCLITests",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportCLI"],
-      swiftSettings: strict),
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportCLI", "CLinuxPAM",
+      ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
   ]
 )

@@ -5,7 +5,7 @@ package enum HashAlgorithm: UInt8, Sendable, CaseIterable {
   case sha512 = 3
 
   /// As otpauth URIs spell it: "SHA1", "SHA256", "SHA512".
-  package var name: String {
+  package var name: StaticString {
     switch self {
     case .sha1: "SHA1"
     case .sha256: "SHA256"

@@ -31,7 +31,7 @@ package struct OtpauthURI {
     case secret, issuer, algorithm, digits, period, counter
 
     /// As written in the URI.
-    package var name: String {
+    package var name: StaticString {
       switch self {
       case .secret: "secret"
       case .issuer: "issuer"

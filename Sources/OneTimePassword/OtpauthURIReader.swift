@@ -159,14 +159,8 @@ private struct OtpauthURIReader {
 
 extension Secret {
   /// Whether the bytes in `range` are the lower-case `word`, in any case.
-  fileprivate func spells(_ word: String, in range: Range<Int>) -> Bool {
-    guard word.utf8.count == range.count else { return false }
-    var index = range.lowerBound
-    for byte in word.utf8 {
-      guard lowercased(self[index]) == byte else { return false }
-      index += 1
-    }
-    return true
+  fileprivate func spells(_ word: StaticString, in range: Range<Int>) -> Bool {
+    same(word, bytes(in: range).map(lowercased))
   }
 
   fileprivate func offset(of scalar: Unicode.Scalar, in range: Range<Int>) -> Int? {

@@ -31,7 +31,7 @@ private struct OtpauthURIWriter {
     let standard = CodeParameters.standard
     let (algorithm, digits) = (uri.parameters.algorithm, uri.parameters.digits)
     if !omittingDefaults || algorithm != standard.algorithm {
-      put(.algorithm, Array(algorithm.name.utf8))
+      put(.algorithm, bytes(of: algorithm.name))
     }
     if !omittingDefaults || digits != standard.digits { put(.digits, UInt64(digits.rawValue)) }
     switch uri.parameters.type {
@@ -50,7 +50,13 @@ private struct OtpauthURIWriter {
   }
 
   private mutating func put(_ parameter: OtpauthURI.Parameter, _ number: UInt64) {
-    put(parameter, Array(String(number).utf8))
+    var digits: [UInt8] = []
+    var rest = number
+    repeat {
+      digits.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+      rest /= 10
+    } while rest > 0
+    put(parameter, digits.reversed())
   }
 
   private mutating func put(_ parameter: OtpauthURI.Parameter, _ value: [UInt8]) {
@@ -73,8 +79,8 @@ private struct OtpauthURIWriter {
     }
   }
 
-  private mutating func put(_ text: String) {
-    for byte in text.utf8 { put(byte) }
+  private mutating func put(_ text: StaticString) {
+    for byte in bytes(of: text) { put(byte) }
   }
 
   private mutating func put(_ byte: UInt8) {

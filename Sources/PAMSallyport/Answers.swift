@@ -3,32 +3,32 @@ internal import SallyportCore
 
 // From libpam's C arguments to the flow and back.
 
-/// The auth phase.
-@unsafe package func answerAuthenticate(
-  _ handle: OpaquePointer?, _ count: Int32, _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+/// The phases in which the module has something to say.
+package enum Phase: Sendable { case auth, account, session }
+
+/// What libpam calls for; PAM_SYSTEM_ERR where it passes no handle.
+@unsafe package func answer(
+  _ phase: Phase, _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
+  _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
   guard let handle = unsafe handle else { return PAM_SYSTEM_ERR }
+  let errno = sp_errno()
+  defer { sp_put_back_errno(errno) }
   let arguments = unsafe ModuleArguments(copied(count, words))
   // SAFETY: the handle is libpam's, valid for this call.
-  let host = unsafe PAMHandle(handle)
-  return authenticate(host, arguments, store: arguments.store).code
+  let host = unsafe PAMHandle(handle, flags: flags)
+  switch phase {
+  case .auth: return authenticate(host, arguments, store: arguments.store).code
+  case .account: return manageAccount(host, arguments, store: arguments.store).code
+  case .session: return openSession(host).code
+  }
 }
 
 /// The credentials phase: there is nothing to set.
 package func answerSetCredentials() -> Int32 { ReturnCode.success.code }
 
 /// A phase in which the module has nothing to say.
-@inline(never) @unsafe package func answerNothing(
-  _ phase: StaticString, _ handle: OpaquePointer?, _ count: Int32,
-  _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
-) -> Int32 {
-  guard let handle = unsafe handle else { return PAM_SYSTEM_ERR }
-  if unsafe ModuleArguments(copied(count, words)).debug {
-    // SAFETY: as above.
-    unsafe PAMHandle(handle).log(.debug, .nothingToDo(in: phase))
-  }
-  return ReturnCode.ignore.code
-}
+package func answerNothing() -> Int32 { ReturnCode.ignore.code }
 
 @inline(never) @unsafe private func copied(
   _ count: Int32, _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?

@@ -12,6 +12,9 @@ package func authenticate(
   if !arguments.noDelay { host.delayFailure(2_000_000) }
   for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
   do throws(HostFailure) {
+    // Of an earlier try on this handle.
+    try host.setMark(nil)
+    try host.setEnvironmentMark(false)
     let user = try host.user()
     return try Login(host: host, arguments: arguments, verifier: Verifier(store: store)).run(user)
   } catch {
@@ -20,15 +23,11 @@ package func authenticate(
   }
 }
 
-/// One login through one line of a stack.
-private struct Login<Application: Host, Keeper: LoginStore> {
-  let host: Application
-  let arguments: ModuleArguments
-  let verifier: Verifier<Keeper>
-
-  func run(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
-    let prepared: Prepared?
+extension Login {
+  fileprivate func run(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
     let policy: Policy
+    let entrance: Entrance
+    let first = firstFactor
     do throws(StoreTrouble) {
       let account = try verifier.account(user)
       policy = self.policy(for: account)
@@ -36,34 +35,76 @@ private struct Login<Application: Host, Keeper: LoginStore> {
         if arguments.debug { host.log(.debug, .disabled) }
         return .ignore
       }
-      prepared = try verifier.prepare(user, account, under: policy.enrollment)
+      entrance = try verifier.prepare(
+        user, account, under: policy, mayEnroll: arguments.enroll, after: first)
     } catch {
       return report(error)
     }
-    if let prepared { return try askAndJudge(prepared, policy) }
-    if arguments.debug { host.log(.debug, .notAsked(user)) }
-    return .ignore
+    switch entrance {
+    case .ask(let prepared):
+      return try isRemembered(prepared, policy)
+        ? passRemembered(prepared, policy) : askAndJudge(prepared, policy)
+    case .pass:
+      if arguments.debug { host.log(.debug, .notAsked(user)) }
+      return .ignore
+    case .enroll(let level, let account):
+      return try mark(account.name.bytes, as: level, after: first)
+    }
   }
 
-  /// A typing error, on the line or in the file, never opens anything.
-  private func policy(for account: Account?) -> Policy {
-    guard arguments.unknown.isEmpty else { return .strict }
-    let remote = host.remoteHost()
-    let login = Circumstances(
-      service: host.service(), user: account?.name.bytes, isRemote: remote != nil,
-      address: remote.flatMap { Addresses.withoutZone($0) }, parse: Addresses.numeric,
-      membership: { group in
-        account.map { verifier.store.isMember($0, of: group) } ?? .unknown
-      })
-    let reading = verifier.store.policy(
-      at: arguments.policyFile, base: arguments.base, login)
-    if let trouble = reading.trouble {
-      host.log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
+  /// The yes to a password must come from the module that asked for it: a success of this one would
+  /// let a wrong password in where that module is `sufficient`.
+  private func mark(_ user: [UInt8], as level: EnrollmentLevel, after first: FirstFactor)
+    throws(HostFailure) -> ReturnCode
+  {
+    try host.setMark(Mark(user: user, .due(level)))
+    if level == .required, isSSHD { try host.setEnvironmentMark(true) }
+    host.log(.info, .due(user, level))
+    switch first {
+    case .password: return .ignore
+    case .key: return .success
+    case .none: return .refused
     }
-    guard var policy = reading.policy else { return .strict }
-    policy.localServices = reading.isLocal ? [login.service] : []
-    return policy
   }
+
+  /// What the application or an earlier module has asked for.
+  private var firstFactor: FirstFactor {
+    if host.password() != nil { return .password }
+    guard isSSHD, let methods = host.sshAuthenticationInfo() else { return .none }
+    let isKnown =
+      rest(of: methods, after: "publickey") != nil || rest(of: methods, after: "hostbased") != nil
+      || rest(of: methods, after: "gssapi-with-mic") != nil
+    return isKnown ? .key : .none
+  }
+
+  // MARK: remembered origins
+
+  private func isRemembered(_ prepared: Prepared, _ policy: Policy) -> Bool {
+    guard policy.remember > 0, prepared.standing == .enrolled else { return false }
+    do throws(StoreTrouble) {
+      let (now, state) = (try verifier.store.now(), prepared.record.state)
+      let throttle = Throttle(for: prepared.record.enrollment, state, under: policy)
+      // Whoever guesses from there is asked.
+      guard throttle.responsesLeft(in: state.known, at: now) > 0 else { return false }
+      return state.isRemembered(
+        origin(of: prepared.account, policy), service: Label(host.service()), for: policy.remember,
+        at: now)
+    } catch {
+      return false
+    }
+  }
+
+  private func passRemembered(_ prepared: Prepared, _ policy: Policy) throws(HostFailure)
+    -> ReturnCode
+  {
+    try host.setMark(Mark(user: prepared.name, .remembered))
+    host.log(
+      .info,
+      .remembered(prepared.name, from: host.remoteHost(), origin(of: prepared.account, policy)))
+    return .success
+  }
+
+  // MARK: asking
 
   private func askAndJudge(_ prepared: Prepared, _ policy: Policy)
     throws(HostFailure) -> ReturnCode
@@ -72,36 +113,26 @@ private struct Login<Application: Host, Keeper: LoginStore> {
     case .ask: break
     case .use:
       guard let empty = Secret(count: 0) else { throw .memory }
-      return try judge(try parts(of: host.password() ?? empty, prepared), nil, prepared, policy)
+      let parts = try parts(of: host.password() ?? empty, prepared)
+      return try answer(judge(parts, nil, prepared, policy), prepared)
     case .tryThenAsk:
       guard let given = host.password() else { break }
       let parts = try parts(of: given, prepared)
       guard hasCode(parts, prepared) else { break }
-      let answer = try judge(parts, nil, prepared, policy)
-      if answer != .refused { return answer }
+      let verdict = try judge(parts, nil, prepared, policy)
+      if verdict != .refused { return try answer(verdict, prepared) }
     }
-    let typed = try host.ask(prompt, echo: arguments.echo)
-    let known: Malformation? = isPasswordOnceMore(typed) ? .password : nil
-    return try judge(try parts(of: typed, prepared), known, prepared, policy)
+    return try answer(ask(prepared, policy), prepared)
   }
 
-  // MARK: the response
-
-  /// What one field held.
-  private struct Parts {
-    /// nil unless `forward_pass`.
-    let password: Secret?
-    let code: Secret
-  }
-
-  private func parts(of typed: Secret, _ prepared: Prepared) throws(HostFailure) -> Parts {
-    guard arguments.forwardPass else { return Parts(password: nil, code: typed) }
-    let lengths = prepared.record.enrollment.authenticators.map { $0.parameters.digits }
-    if let parts = Response.split(typed, lengths: lengths) {
-      return Parts(password: parts.password, code: parts.code)
+  private func answer(_ verdict: Verdict, _ prepared: Prepared) throws(HostFailure) -> ReturnCode {
+    switch verdict {
+    case .accepted(let proof):
+      try host.setMark(Mark(user: prepared.name, .accepted(proof, mayEnroll: arguments.enroll)))
+      return .success
+    case .refused: return .refused
+    case .unavailable: return .unavailable
     }
-    guard let empty = Secret(count: 0) else { throw .memory }
-    return Parts(password: typed, code: empty)
   }
 
   private func hasCode(_ parts: Parts, _ prepared: Prepared) -> Bool {
@@ -112,81 +143,6 @@ private struct Login<Application: Host, Keeper: LoginStore> {
       }
     } catch {
       return true  // judged next, where the trouble is reported
-    }
-  }
-
-  private var prompt: [UInt8] {
-    let usual: StaticString =
-      arguments.forwardPass ? "Password & verification code: " : "Verification code: "
-    return arguments.prompt ?? bytes(of: usual)
-  }
-
-  /// sshd's method `password` answers every prompt with the password; in the other methods it
-  /// tells the module what has been authenticated already.
-  private func isPasswordOnceMore(_ typed: Secret) -> Bool {
-    guard same("sshd", host.service()), !host.hasSSHAuthenticationInfo(),
-      let password = host.password()
-    else { return false }
-    return constantTimeEquals(typed, password)
-  }
-
-  // MARK: the verdict
-
-  private func judge(
-    _ parts: Parts, _ known: Malformation?, _ prepared: Prepared, _ policy: Policy
-  ) throws(HostFailure) -> ReturnCode {
-    // Before the verdict and whatever it will be: the password module after us fails alike.
-    if let password = parts.password { try host.setPassword(password) }
-    let origin = origin(of: prepared, policy)
-    let visit = Visit(origin: origin, service: Label(host.service()), policy: policy)
-    do throws(StoreTrouble) {
-      let outcome = try verifier.attempt(parts.code, knownAs: known, by: prepared, visit)
-      let line = LogLine.outcome(outcome, user: prepared.name, from: host.remoteHost(), origin)
-      host.log(outcome.logLevel, line)
-      return outcome.returnCode
-    } catch {
-      return report(error)
-    }
-  }
-
-  private func origin(of prepared: Prepared, _ policy: Policy) -> Origin {
-    guard let remote = host.remoteHost() else {
-      guard policy.isLocal(service: host.service()) else { return .unknown }
-      let caller = host.realUserID()
-      return .local(own: caller == 0 || caller == prepared.account?.uid)
-    }
-    return Addresses.parse(remote).map { .address($0) } ?? .unknown
-  }
-
-  private func report(_ trouble: StoreTrouble) -> ReturnCode {
-    host.log(.alert, .trouble(trouble))
-    return .unavailable
-  }
-}
-
-extension Outcome {
-  fileprivate var returnCode: ReturnCode {
-    switch self {
-    case .accepted: .success
-    case .refused: .refused
-    }
-  }
-
-  /// As Linux-PAM's guide for module writers has it.
-  fileprivate var logLevel: LogLevel {
-    switch self {
-    case .accepted: .info
-    case .refused(.response(.malformed, _)): .info
-    case .refused(.response), .refused(.notEnrolled), .refused(.unknownUser): .notice
-    }
-  }
-}
-
-extension ReturnCode {
-  fileprivate init(_ failure: HostFailure) {
-    switch failure {
-    case .conversation: self = .conversation
-    case .memory: self = .memory
     }
   }
 }

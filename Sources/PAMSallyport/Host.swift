@@ -11,12 +11,26 @@ package protocol Host: AnyObject {
   /// PAM_AUTHTOK: what an earlier module asked for.
   func password() -> Secret?
   func setPassword(_ password: Secret) throws(HostFailure)
-  /// Whether PAM's own environment (not the process's) has SSH_AUTH_INFO_0, also if empty.
-  func hasSSHAuthenticationInfo() -> Bool
+  /// SSH_AUTH_INFO_0 of PAM's own environment (not the process's): what sshd has accepted so far,
+  /// perhaps nothing; nil where sshd does not say.
+  func sshAuthenticationInfo() -> [UInt8]?
   /// The real uid of the process: who called su or sudo.
   func realUserID() -> UInt32
   /// One prompt; the answer without its NUL. A missing answer is a failed conversation.
   func ask(_ prompt: [UInt8], echo: Bool) throws(HostFailure) -> Secret
+  /// Shows a text, which may be a secret; a line end is added. Also where the application wants
+  /// silence.
+  func show(_ text: Secret) throws(HostFailure)
+  /// Whether the application wants no texts (PAM_SILENT).
+  var isSilent: Bool { get }
+  /// What the auth phase left on this handle.
+  func mark() -> Mark?
+  /// nil takes it away.
+  func setMark(_ mark: Mark?) throws(HostFailure)
+  /// Whether PAM's environment has SALLYPORT_MARK: of all that the auth phase leaves, only this
+  /// reaches sshd's session phase.
+  var hasEnvironmentMark: Bool { get }
+  func setEnvironmentMark(_ isThere: Bool) throws(HostFailure)
   /// Asks libpam to wait before a failure is told; microseconds.
   func delayFailure(_ microseconds: UInt32)
   func log(_ level: LogLevel, _ line: LogLine)

@@ -1,7 +1,7 @@
 import SallyportCore
 
-/// One line of the log as it grows. Bytes, because the `String` operations that would put it
-/// together are a fifth of the module.
+/// One line of the log, or of what people are told, as it grows. Bytes, because the `String`
+/// operations that would put it together are a fifth of the module.
 package struct LogLine: Sendable {
   /// UTF-8, without a line end.
   package private(set) var bytes: [UInt8] = []
@@ -59,10 +59,76 @@ extension LogLine {
     return line
   }
 
-  static func nothingToDo(in phase: StaticString) -> LogLine {
-    var line = LogLine("nothing to do in the ")
-    line.add(phase)
-    line.add(" phase")
+  static func due(_ user: [UInt8], _ level: EnrollmentLevel) -> LogLine {
+    var line = LogLine("not asked: the account phase asks to enroll:")
+    line.add(user: user)
+    line.add(" enrollment=")
+    line.add(level.name)
+    return line
+  }
+
+  static func remembered(_ user: [UInt8], from host: [UInt8]?, _ origin: Origin) -> LogLine {
+    var line = LogLine("not asked: this origin is remembered:")
+    line.add(user: user)
+    line.add(origin, host)
+    return line
+  }
+
+  static func putOff(_ user: [UInt8]) -> LogLine {
+    var line = LogLine("enrollment put off:")
+    line.add(user: user)
+    return line
+  }
+
+  /// Why the account phase lets nobody pass.
+  enum Denial {
+    /// Not enrolled, and must be.
+    case notEnrolled
+    /// Enrolled by somebody else since the auth phase.
+    case meanwhile
+    /// PAM_USER is not whom the auth phase let through.
+    case anotherUser
+    /// `demand`, and the application does not ask here.
+    case noPrompt
+  }
+
+  static func denied(_ user: [UInt8], _ reason: Denial) -> LogLine {
+    var line = LogLine("denied: reason=")
+    switch reason {
+    case .notEnrolled: line.add("not-enrolled")
+    case .meanwhile: line.add("enrolled-meanwhile")
+    case .anotherUser: line.add("another-user")
+    case .noPrompt: line.add("no-prompt")
+    }
+    line.add(user: user)
+    if reason == .noPrompt {
+      line.add(": demand needs a prompt, and this login has none (in sshd a key alone: set ")
+      line.add("AuthenticationMethods publickey,keyboard-interactive)")
+    }
+    return line
+  }
+
+  static func noAccountLine(_ user: [UInt8]?) -> LogLine {
+    var line = LogLine(
+      "denied: must enroll, and was not asked to: the stack has no line \"account ")
+    line.add("required pam_sallyport.so\", or an earlier line ends it")
+    if let user { line.add(user: user) }
+    return line
+  }
+
+  static func enrolled(
+    _ user: [UInt8], _ authenticators: [Authenticator], _ codes: BackupCodeSet?,
+    from host: [UInt8]?, _ origin: Origin
+  ) -> LogLine {
+    var line = LogLine("enrolled in the login:")
+    line.add(user: user)
+    for authenticator in authenticators {
+      line.add(" authenticator=\"")
+      line.add(authenticator.name.bytes)
+      line.add("\"")
+    }
+    line.add(" backup-codes=", codes?.digests.count ?? 0)
+    line.add(origin, host)
     return line
   }
 

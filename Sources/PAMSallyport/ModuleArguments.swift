@@ -19,12 +19,22 @@ package struct ModuleArguments: Sendable {
   package private(set) var echo = false
   package private(set) var noDelay = false
   package private(set) var debug = false
+  /// `enroll`: the administrator's word that the account and session lines are there, and that no
+  /// way through the stack forgives a wrong password.
+  package private(set) var enroll = false
+  /// `demand`: the account phase asks whoever the auth phase did not ask.
+  package private(set) var demand = false
   /// Words that mean nothing here: logged, and the strict policy holds.
   package private(set) var unknown: [[UInt8]] = []
   private var nullOK = false
 
   package init(_ words: [[UInt8]]) {
     for word in words { take(word) }
+    // The code would be looked for in the password that an enrollment is let through for.
+    if enroll, firstPass != .ask || forwardPass {
+      enroll = false
+      unknown.append(bytes(of: "enroll"))
+    }
   }
 
   /// What holds where the policy file sets nothing.
@@ -45,6 +55,10 @@ package struct ModuleArguments: Sendable {
       forwardPass = true
     } else if same("echo", word) {
       echo = true
+    } else if same("enroll", word) {
+      enroll = true
+    } else if same("demand", word) {
+      demand = true
     } else if same("nodelay", word) {
       noDelay = true
     } else if same("debug", word) {

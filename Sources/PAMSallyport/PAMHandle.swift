@@ -5,10 +5,14 @@ import SallyportCore
 /// The one owner of libpam's handle during a call.
 @safe package final class PAMHandle: Host {
   private let handle: OpaquePointer
+  package let isSilent: Bool
 
   // SAFETY (whole class): the handle is libpam's and outlives the call it was passed to; strings
   // that libpam returns are copied at once.
-  package init(_ handle: OpaquePointer) { unsafe self.handle = handle }
+  package init(_ handle: OpaquePointer, flags: Int32) {
+    unsafe self.handle = handle
+    isSilent = flags & sp_pam_silent != 0
+  }
 
   package func user() throws(HostFailure) -> [UInt8] {
     var name: UnsafePointer<CChar>?
@@ -30,17 +34,15 @@ import SallyportCore
   }
 
   package func setPassword(_ password: Secret) throws(HostFailure) {
-    // libpam copies up to the first NUL; so does this, into a buffer that is wiped.
-    guard let terminated = Secret(count: password.count + 1) else { throw .memory }
-    let result = unsafe terminated.withMutableBytes { bytes in
-      for index in 0..<password.count { unsafe bytes[index] = password[index] }
-      return unsafe pam_set_item(handle, PAM_AUTHTOK, bytes.baseAddress)
+    guard let terminated = password.terminated() else { throw .memory }
+    let result = unsafe terminated.withBytes {
+      unsafe pam_set_item(handle, PAM_AUTHTOK, $0.baseAddress)
     }
     guard result == PAM_SUCCESS else { throw HostFailure(result) }
   }
 
-  package func hasSSHAuthenticationInfo() -> Bool {
-    unsafe pam_getenv(handle, "SSH_AUTH_INFO_0") != nil
+  package func sshAuthenticationInfo() -> [UInt8]? {
+    unsafe copied(pam_getenv(handle, "SSH_AUTH_INFO_0"))
   }
 
   package func realUserID() -> UInt32 { getuid() }
@@ -55,6 +57,41 @@ import SallyportCore
     guard let given = unsafe answer else { throw .conversation }
     guard let secret = unsafe secret(given) else { throw .memory }
     return secret
+  }
+
+  package func show(_ text: Secret) throws(HostFailure) {
+    guard let terminated = text.terminated() else { throw .memory }
+    let result = unsafe terminated.withBytes { unsafe sp_pam_show(handle, $0.baseAddress) }
+    guard result == PAM_SUCCESS else { throw HostFailure(result) }
+  }
+
+  package func mark() -> Mark? {
+    guard let data = unsafe sp_pam_mark(handle) else { return nil }
+    // SAFETY: under this name there is nothing but what `setMark` retained.
+    return unsafe Unmanaged<Mark>.fromOpaque(data).takeUnretainedValue()
+  }
+
+  package func setMark(_ mark: Mark?) throws(HostFailure) {
+    let data = unsafe mark.map { unsafe Unmanaged.passRetained($0).toOpaque() }
+    let result = unsafe sp_pam_set_mark(handle, data) { _, data, _ in
+      guard let data = unsafe data else { return }
+      // SAFETY: libpam calls this once for each mark that it was given.
+      unsafe Unmanaged<Mark>.fromOpaque(data).release()
+    }
+    guard result == PAM_SUCCESS else {
+      // SAFETY: libpam took nothing.
+      if let data = unsafe data { unsafe Unmanaged<Mark>.fromOpaque(data).release() }
+      throw HostFailure(result)
+    }
+  }
+
+  package var hasEnvironmentMark: Bool { unsafe pam_getenv(handle, "SALLYPORT_MARK") != nil }
+
+  package func setEnvironmentMark(_ isThere: Bool) throws(HostFailure) {
+    // To take away what is not there is an error, and libpam logs it.
+    guard isThere || hasEnvironmentMark else { return }
+    let result = unsafe pam_putenv(handle, isThere ? "SALLYPORT_MARK=required" : "SALLYPORT_MARK")
+    guard result == PAM_SUCCESS else { throw HostFailure(result) }
   }
 
   package func delayFailure(_ microseconds: UInt32) {
@@ -77,6 +114,18 @@ import SallyportCore
 
   @unsafe private func secret(_ text: UnsafePointer<CChar>) -> Secret? {
     unsafe Secret(copying: UnsafeRawBufferPointer(start: text, count: strlen(text)))
+  }
+}
+
+extension Secret {
+  /// With a NUL at its end, for C; nil where memory is short.
+  fileprivate func terminated() -> Secret? {
+    guard let terminated = Secret(count: count + 1) else { return nil }
+    // SAFETY: the index is below both counts.
+    unsafe terminated.withMutableBytes { bytes in
+      for index in 0..<count { unsafe bytes[index] = self[index] }
+    }
+    return terminated
   }
 }
 

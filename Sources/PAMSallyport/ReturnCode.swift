@@ -8,6 +8,8 @@ package enum ReturnCode: Equatable, Sendable {
   case refused
   /// The policy does not ask this user for a code.
   case ignore
+  /// The account or session phase lets nobody pass.
+  case denied
   /// Store, lock, account lookup or save: what was typed was not judged.
   case unavailable
   /// The application could not ask.
@@ -20,6 +22,7 @@ package enum ReturnCode: Equatable, Sendable {
     case .success: PAM_SUCCESS
     case .refused: PAM_AUTH_ERR
     case .ignore: PAM_IGNORE
+    case .denied: PAM_PERM_DENIED
     case .unavailable: PAM_AUTHINFO_UNAVAIL
     case .conversation: PAM_CONV_ERR
     case .memory: PAM_BUF_ERR

@@ -12,6 +12,16 @@ package protocol LoginStore {
   /// nil: not enrolled, for certain.
   func load(_ account: Account) throws(StoreTrouble) -> Record?
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record
+  /// What is kept of a user apart from an enrollment.
+  func note(of name: UserName) throws(StoreTrouble) -> UserNote
+  /// Counts a login of one who is not enrolled; how many there were, with this one.
+  func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32
+  /// Enrolls; throws `exists` where somebody else did meanwhile.
+  func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble)
+  /// Puts another enrollment in the place of the record's.
+  func rewrite(
+    _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
+  ) throws(StoreTrouble) -> Transaction<Void>
   /// Locks, reads again, and writes what `body` returns before `committed` is; `changed`: the
   /// enrollment is another than the record's, and nothing was written.
   func transact<Verdict>(
@@ -59,6 +69,15 @@ package final class Prepared: Sendable {
   }
 }
 
+/// How the auth phase of a login goes on.
+package enum Entrance: Sendable {
+  case ask(Prepared)
+  /// Not enrolled, and need not be.
+  case pass
+  /// Not enrolled: the account phase asks to.
+  case enroll(EnrollmentLevel, Account)
+}
+
 /// What a login attempt came to; the state that says so is on disk.
 package enum Outcome: Equatable, Sendable {
   case accepted(Proof)
@@ -98,22 +117,35 @@ package struct Verifier<Keeper: LoginStore> {
     return try store.account(named: name)
   }
 
-  /// Reads what is enrolled for `account`, that of the name `typed`; nil where `level` lets it pass
-  /// unasked, because it is not enrolled.
-  package func prepare(_ typed: [UInt8], _ account: Account?, under level: EnrollmentLevel)
-    throws(StoreTrouble) -> Prepared?
+  /// Reads what is enrolled for `account`, that of the name `typed`, and says how its login goes
+  /// on. `mayEnroll`: the line has the word `enroll`.
+  package func prepare(
+    _ typed: [UInt8], _ account: Account?, under policy: Policy, mayEnroll: Bool,
+    after first: FirstFactor
+  ) throws(StoreTrouble) -> Entrance {
+    guard let account else { return .ask(try decoy(.noName, name: typed, account: nil)) }
+    if let prepared = try enrolled(account) { return .ask(prepared) }
+    let admission = try level(of: account, under: policy)
+      .admission(hasAccount: account.uid != nil, mayEnroll: mayEnroll, after: first)
+    switch admission {
+    case .refuse: return .ask(try decoy(for: account))
+    case .pass: return .pass
+    case .enroll(let level): return .enroll(level, account)
+    }
+  }
+
+  /// The level that holds now for one who is not enrolled.
+  package func level(of account: Account, under policy: Policy) throws(StoreTrouble)
+    -> EnrollmentLevel
   {
-    guard let account else { return try decoy(.noName, name: typed, account: nil) }
-    if let record = try store.load(account) {
-      return Prepared(
-        standing: .enrolled, name: account.name.bytes, account: account, record: record)
-    }
-    switch level {
-    case .voluntary: return nil
-    case .refuse:
-      let standing: Standing = account.uid == nil ? .unknownUser : .notEnrolled
-      return try decoy(standing, name: account.name.bytes, account: account)
-    }
+    policy.level(of: try store.note(of: account.name).level, at: try store.now())
+  }
+
+  /// nil: not enrolled, for certain.
+  package func enrolled(_ account: Account) throws(StoreTrouble) -> Prepared? {
+    guard let record = try store.load(account) else { return nil }
+    return Prepared(
+      standing: .enrolled, name: account.name.bytes, account: account, record: record)
   }
 
   /// Judges a response and saves the new state; throws where it was not judged or not saved.
@@ -136,11 +168,20 @@ package struct Verifier<Keeper: LoginStore> {
       case .committed(let outcome): return outcome
       // Asked is asked: whoever has been unenrolled meanwhile is judged by the decoy.
       case .changed:
-        let account = try account(prepared.name)
-        prepared = try prepare(prepared.name, account, under: .refuse) ?? prepared
+        guard let account = try account(prepared.name) else { continue }
+        if let another = try enrolled(account) {
+          prepared = another
+        } else {
+          prepared = try decoy(for: account)
+        }
       }
     }
     throw .unsettled(path: prepared.record.path)
+  }
+
+  private func decoy(for account: Account) throws(StoreTrouble) -> Prepared {
+    let standing: Standing = account.uid == nil ? .unknownUser : .notEnrolled
+    return try decoy(standing, name: account.name.bytes, account: account)
   }
 
   private func decoy(_ standing: Standing, name: [UInt8], account: Account?)

@@ -12,6 +12,10 @@ enum Complaint: Error {
   case notAUserName
   case noSuchUser
   case notEnrolled
+  /// What is kept of the user apart from an enrollment cannot be read.
+  case note(StoreTrouble)
+  /// There is nothing that `--undo` could take back.
+  case noLevel
   case enrolledAlready(authenticators: Int)
   /// The user has no authenticator of that name.
   case noSuchAuthenticator(String)
@@ -21,10 +25,16 @@ enum Complaint: Error {
   /// Without it the user would not be enrolled.
   case lastAuthenticator
   case secret(SecretProblem)
+  /// The sheet of `--handout` cannot be written; EEXIST: the file is there already.
+  case handout(path: String, errno: Int32)
   /// A policy file cannot be read or put in its place; the errno, or one of `file_read`'s own.
   case policyFile(path: String, errno: Int32)
   /// Its problems have been named.
   case policyBroken(path: String, problems: Int)
+  /// Somebody else has it in an editor.
+  case editedElsewhere(path: String)
+  /// The editor ended with this exit status, so what it left is not taken.
+  case editor(status: Int32)
   /// The code was judged and is not accepted.
   case code(Rejection)
   /// Two codes do not bring an authenticator in step.

@@ -11,7 +11,15 @@ struct Context {
   let sudoUser: String?
   /// Who runs the machine, in an authenticator app.
   let hostName: String?
+  /// The policy file where none is named; nil: the usual one, which need not exist.
+  var policyFile: String?
+  /// Lets a person edit a file: the exit status of the editor.
+  var edit: (_ path: String) -> EditorStatus = Editor.run
   let now: () throws(StoreTrouble) -> UnixTime
+  /// The terminal shows plain text only.
+  var isPlain = false
+  /// What doctor looks at.
+  var machine = Machine()
 
   /// The store to work on. The usual one is root's; `--store` may name one of the caller's own.
   func store(_ options: StoreOptions) throws(Complaint) -> Store {
@@ -36,6 +44,23 @@ struct Context {
       throw account.uid == nil && !options.allowMissing ? .noSuchUser : .notEnrolled
     }
     return record
+  }
+
+  /// The policy that holds for a user's login on this machine itself, in the service `sallyport`. A
+  /// file that cannot be used is told, and what holds then.
+  func policy(_ options: PolicyOptions, for account: Account, in store: Store) -> Policy {
+    let login = Circumstances(
+      service: Label.sallyport.bytes, user: account.name.bytes, isRemote: false, address: nil,
+      parse: Addresses.numeric, membership: { Accounts.isMember(account, of: $0) })
+    let path = (options.conf ?? policyFile).map { Array($0.utf8) }
+    let reading = store.policy(at: path, base: Policy(), login)
+    if let trouble = reading.trouble {
+      let holds = reading.policy == nil ? "the strict policy holds" : "the last good one holds"
+      let reason = Message(trouble, at: Place(verb: "config", store: nil)).text
+      let message = Message("\(reason); \(holds)", .configuration, hints: ["sallyport config edit"])
+      terminal.write(Array(message.written.utf8), to: .aside)
+    }
+    return reading.policy ?? .strict
   }
 
   /// `body` again while others change the enrollment in between, three times at most.

@@ -1,6 +1,7 @@
 import CSystem
 import OneTimePassword
 import SallyportCore
+import SallyportSystem
 
 /// A complaint in words: what happened, what to do next, and the exit status.
 struct Message: Equatable {
@@ -82,6 +83,16 @@ extension Message {
       self.init("there is no user \(place.who)", .noUser, hints: ["getent passwd"])
     case .notEnrolled:
       self.init("\(place.who) is not enrolled", .noInput, hints: [place.command("enroll")])
+    case .note(let trouble):
+      self.init(
+        Message(trouble, at: place).text, .badData,
+        hints: [
+          "rm \(shellQuoted(trouble.path))      then say require or exempt anew"
+        ])
+    case .noLevel:
+      self.init(
+        "nothing to take back: \(place.who) has no such level", .noInput,
+        hints: [place.command("status", remark: "shows it")])
     case .enrolledAlready(let count):
       self.init(
         "\(place.who) is enrolled already (\(counted(count, "authenticator")))", .exists,
@@ -110,11 +121,16 @@ extension Message {
           place.command("unenroll", remark: "removes all, backup codes too"),
         ])
     case .secret(let problem): self.init(problem, at: place)
+    case .handout(let path, let number): self.init(handout: path, number)
     case .policyFile(let path, let number): self.init(policyFile: path, number)
     case .policyBroken(let path, let count):
       self.init(
         "\(printable(path.utf8, limit: 255)) cannot be used: \(counted(count, "error"))",
         .configuration)
+    case .editedElsewhere(let path):
+      self.init("\(printable(path.utf8, limit: 255)) is being edited by somebody else", .busy)
+    case .editor(let status):
+      self.init("the editor ended with status \(status): nothing was changed", .refused)
     case .code(let rejection): self.init(rejection, at: place)
     case .resync(let refusal): self.init(refusal, at: place)
     case .noRightCode(let tries, let consequence):
@@ -174,6 +190,20 @@ extension Message {
         number == ELOOP ? "\(file) is a symbolic link" : "\(file): \(errnoText(number))",
         number == ELOOP ? .badData : status, hints: ["ls -ld \(shellQuoted(path))"])
     }
+  }
+
+  private init(handout path: String, _ number: Int32) {
+    let status: Sysexit =
+      switch number {
+      case EEXIST: .exists
+      case ENOENT, ENOTDIR: .noInput
+      case EACCES, EPERM: .notPermitted
+      case _: .inputOutput
+      }
+    let file = printable(path.utf8, limit: 255)
+    self.init(
+      "\(file): \(errnoText(number)): not enrolled, nothing was changed", status,
+      hints: number == EEXIST ? ["ls -l \(shellQuoted(path))"] : [])
   }
 
   private init(policyFile path: String, _ number: Int32) {

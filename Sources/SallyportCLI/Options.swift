@@ -7,12 +7,19 @@ import SallyportSystem
 /// bring their own.
 protocol Verb: ParsableCommand {
   func run(in context: Context) throws(Complaint)
+  /// As `run`, for a verb whose exit status says more than that it is done.
+  func status(in context: Context) throws(Complaint) -> Int32
   var store: StoreOptions { get }
   /// Whom it is about, where it is about one.
   func user(in context: Context) -> String?
 }
 
 extension Verb {
+  func status(in context: Context) throws(Complaint) -> Int32 {
+    try run(in: context)
+    return Sysexit.done.rawValue
+  }
+
   func place(in context: Context) -> Place {
     Place(verb: Self._commandName, user: user(in: context), store: store.store)
   }
@@ -37,6 +44,12 @@ struct StoreOptions: ParsableArguments {
 struct UserOptions: ParsableArguments {
   @Flag(help: "Go on where there is no account of that name.")
   var allowMissing = false
+}
+
+/// Options of the verbs that go by the policy.
+struct PolicyOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("Go by this policy file.", valueName: "file"))
+  var conf: String?
 }
 
 enum TypeOption: String, CaseIterable, ExpressibleByArgument {

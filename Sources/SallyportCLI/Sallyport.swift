@@ -14,8 +14,8 @@ struct Sallyport: ParsableCommand {
     version: "0.1.0",
     subcommands: [
       Enroll.self, Add.self, Remove.self, Rename.self, Status.self, List.self, Verify.self,
-      BackupCodes.self, Resynchronize.self, Unlock.self, Unenroll.self, Import.self, Config.self,
-      Prepare.self,
+      BackupCodes.self, Resynchronize.self, Unlock.self, Forget.self, Require.self, Exempt.self,
+      Unenroll.self, Import.self, Config.self, Doctor.self, Prepare.self,
     ])
 }
 
@@ -33,7 +33,8 @@ package enum Command {
     let user = process_effective_user()
     let context = Context(
       terminal: terminal, effectiveUser: user, sudoUser: user == 0 ? sudoUser() : nil,
-      hostName: hostName(), now: { () throws(StoreTrouble) in try Clock.now() })
+      hostName: Machine.name.text, now: { () throws(StoreTrouble) in try Clock.now() },
+      isPlain: isPlain())
     return run(Array(CommandLine.arguments.dropFirst()), in: context)
   }
 
@@ -56,9 +57,9 @@ package enum Command {
 
   private static func run(_ verb: some Verb, in context: Context) -> Int32 {
     do throws(Complaint) {
-      try verb.run(in: context)
+      let status = try verb.status(in: context)
       if let number = context.terminal.failure { throw .output(errno: number) }
-      return Sysexit.done.rawValue
+      return status
     } catch {
       let message = Message(error, at: verb.place(in: context))
       context.terminal.write(Array(message.written.utf8), to: .aside)
@@ -97,11 +98,10 @@ package enum Command {
     unsafe getenv("SUDO_USER").map { unsafe String(cString: $0) }
   }
 
-  private static func hostName() -> String? {
-    // SAFETY: the buffer has as many bytes as are said, and ends in NUL where there is a name.
-    unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { name in
-      guard let base = name.baseAddress, unsafe host_name(base, name.count) else { return nil }
-      return unsafe String(cString: base)
-    }
+  /// NO_COLOR, or a terminal that shows nothing but plain text.
+  private static func isPlain() -> Bool {
+    // SAFETY: as above.
+    let name = unsafe getenv("TERM").map { unsafe String(cString: $0) }
+    return unsafe getenv("NO_COLOR") != nil || name == nil || name == "dumb"
   }
 }

@@ -59,7 +59,7 @@ package func decide(
 ) -> Decision {
   guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode, state) }
   let found = set.backupCodes(digest)
-  if found == 0 || !policy.acceptsBackupCodes { return .refuse(.wrongCode, state) }
+  if found == 0 || policy.backupCode == .off { return .refuse(.wrongCode, state) }
   guard codes.use(found, use) else { return .refuse(.replayed, state) }
   var state = state
   state.backupCodes = codes
@@ -98,7 +98,7 @@ package func decide(
   }
   if digits == .eight, let set = enrollment.scratchCodes, var codes = next.backupCodes {
     let found = try set.scratchCodes(code)
-    if found != 0, policy.acceptsBackupCodes {
+    if found != 0, policy.backupCode != .off {
       if codes.use(found, use) {
         next.backupCodes = codes
         proof = proof ?? .backupCode(left: set.left(codes))

@@ -28,7 +28,7 @@ extension Authenticator {
       text.add("period", decimalText(UInt64(period)))
     case .hotp: text.add("type", "hotp")
     }
-    text.add("algorithm", parameters.algorithm.name.utf8)
+    text.add("algorithm", parameters.algorithm.name)
     text.add("digits", decimalText(UInt64(parameters.digits.rawValue)))
     text.add("last_accepted", initialLastAccepted.map(decimalText) ?? [UInt8]("none".utf8))
     text.add("secret", Base32.encode(secret))
@@ -43,57 +43,5 @@ extension BackupCodeSet {
     text.add("salt", hexadecimal(salt))
     for digest in digests { text.add("code", hexadecimal(digest)) }
     for digest in scratchDigests { text.add("scratch_code", hexadecimal(digest)) }
-  }
-}
-
-/// A text of bounded length in one wiped buffer: an array that grows leaves copies behind.
-private struct SecretText {
-  private let buffer: Secret?
-  private var length = 0
-  private var isWhole = true
-
-  init(capacity: Int) { buffer = Secret(count: capacity) }
-
-  mutating func add(_ key: StaticString, _ value: some Collection<UInt8>) {
-    add(key)
-    add(" = ")
-    for byte in value { put(byte) }
-    add("\n")
-  }
-
-  mutating func add(_ key: StaticString, _ value: StaticString) {
-    add(key)
-    add(" = ")
-    add(value)
-    add("\n")
-  }
-
-  mutating func add(_ key: StaticString, _ value: Secret?) {
-    guard let value else {
-      isWhole = false
-      return
-    }
-    add(key)
-    add(" = ")
-    for index in 0..<value.count { put(value[index]) }
-    add("\n")
-  }
-
-  mutating func add(_ text: StaticString) {
-    // SAFETY: the pointer and the count are those of one static string.
-    for index in 0..<text.utf8CodeUnitCount { put(unsafe text.utf8Start[index]) }
-  }
-
-  /// nil where memory was short or the text did not fit.
-  func finish() -> Secret? { isWhole ? buffer?.slice(0..<length) : nil }
-
-  private mutating func put(_ byte: UInt8) {
-    guard let buffer, length < buffer.count else {
-      isWhole = false
-      return
-    }
-    // SAFETY: the index was compared with the count.
-    unsafe buffer.withMutableBytes { unsafe $0[length] = byte }
-    length += 1
   }
 }

@@ -11,11 +11,13 @@ package struct LoginState: Equatable, Sendable {
   package var other: Bucket
   /// The latest first.
   package var origins: [KnownOrigin]
+  /// The newest first.
+  package var remembered: [RememberedOrigin]
 
   package init(
     enrollmentID: UInt64, authenticators: [AuthenticatorState] = [],
     backupCodes: BackupCodeState? = nil, known: Bucket = .full, other: Bucket = .full,
-    origins: [KnownOrigin] = []
+    origins: [KnownOrigin] = [], remembered: [RememberedOrigin] = []
   ) {
     self.enrollmentID = enrollmentID
     self.authenticators = authenticators
@@ -23,6 +25,7 @@ package struct LoginState: Equatable, Sendable {
     self.known = known
     self.other = other
     self.origins = origins
+    self.remembered = remembered
   }
 
   /// The state of a user who has just enrolled.
@@ -51,11 +54,13 @@ package struct LoginState: Equatable, Sendable {
   }
 
   /// Stored times in the future are never believed: a bucket with one is dated back to now and so
-  /// gets no credit. Known origins stay: their times decide nothing, and a clock that is set back
-  /// a second must not put the owner among the strangers.
+  /// gets no credit, a remembered origin with one is forgotten. Known origins stay: their times
+  /// decide nothing, and a clock that is set back a second must not put the owner among the
+  /// strangers.
   package mutating func distrustFuture(_ now: UnixTime) {
     known.distrustFuture(now)
     other.distrustFuture(now)
+    remembered.removeAll { $0.granted > now }
   }
 }
 

@@ -11,10 +11,23 @@ package struct Policy: Equatable, Sendable {
   /// The chance of guessing right that a year of trying may have, 0.01 % to 10 % (RFC 4226 §7.3).
   package var guessBudget = Luck.percent
   package var enrollment = EnrollmentLevel.refuse
-  /// Factors that are not accepted are kept, and worked on like the others.
-  package var acceptsTOTP = true
-  package var acceptsHOTP = true
-  package var acceptsBackupCodes = true
+  /// A rule, and not the defaults, refuses the unenrolled: nothing that is kept of the user himself
+  /// changes that.
+  package var isRefusedByRule = false
+  /// Enrollments are offered at each n-th login where the level is `remind`; 1 to 100.
+  package var remindEvery: UInt8 = 3
+  /// Before it `required` is `offer`.
+  package var requiredFrom = UnixTime(0)
+  package var totp = FactorUse.on
+  package var hotp = FactorUse.on
+  package var backupCode = FactorUse.on
+  package var factorOrder = FactorOrder.usual
+  /// Kinds of factors that a complete enrollment has, 1 to 3.
+  package var minimumFactors: UInt8 = 1
+  /// Seconds for which an origin is not asked again; 0: always asked.
+  package var remember: UInt64 = 0
+  /// Whether the prompt names the authenticators.
+  package var hints = false
   /// Services in which a login without PAM_RHOST comes from this machine.
   package var localServices = Policy.usualLocalServices
 
@@ -25,28 +38,41 @@ package struct Policy: Equatable, Sendable {
   package static var strict: Policy {
     var policy = Policy()
     policy.adjacentIntervals = 1
+    policy.isRefusedByRule = true
     return policy
   }
 
   package static let usualLocalServices: [[UInt8]] = [
     "sudo", "sudo-i", "su", "su-l", "login", "runuser", "runuser-l", "doas", "polkit-1",
     "gdm-password", "lightdm", "sddm", "kde", "xdm", "greetd", "chsh", "chfn", "passwd",
+    "sallyport",
   ].map { (name: StaticString) in name.withUTF8Buffer { unsafe [UInt8]($0) } }
 
-  package func accepts(_ type: AuthenticatorType) -> Bool {
-    switch type {
-    case .totp: acceptsTOTP
-    case .hotp: acceptsHOTP
-    }
-  }
+  package func accepts(_ type: AuthenticatorType) -> Bool { use(of: type.factor) != .off }
 
   package func isLocal(service: [UInt8]) -> Bool { localServices.contains(service) }
 }
 
-/// What happens to users without an enrollment.
-package enum EnrollmentLevel: Equatable, Sendable {
+/// What happens to users without an enrollment; the stricter the smaller.
+package enum EnrollmentLevel: UInt8, Sendable {
   /// They are refused, and nothing tells them from the enrolled.
   case refuse
+  /// No session before they enroll.
+  case required
+  /// Asked at every login, and may put it off.
+  case offer
+  /// Asked at every `remind_every`-th login.
+  case remind
   /// They pass without a code.
   case voluntary
+
+  package var name: StaticString {
+    switch self {
+    case .refuse: "refuse"
+    case .required: "required"
+    case .offer: "offer"
+    case .remind: "remind"
+    case .voluntary: "voluntary"
+    }
+  }
 }

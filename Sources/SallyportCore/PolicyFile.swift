@@ -13,19 +13,21 @@ package final class PolicyFile {
   /// By number of a scalar key.
   private var values = Values(repeating: PolicyFile.unset)
 
-  private let login: Circumstances
-  private let text: Secret
+  let login: Circumstances
+  let text: Secret
   private let ignored: Int
   /// The smallest values of rules that may match.
   private var bounds = Values(repeating: PolicyFile.unset)
   /// Keys that a matching rule has set, as bits.
   private var settled: UInt32 = 0
   private var section = Section()
+  /// The line of the first rule; all lines below are lines of rules.
+  private var rules = Int.max
 
   /// A number and the line that it stands in: number · 2²⁰ + line, so that the smaller one is the
   /// stricter one. Numbers are at most 10¹¹, lines 65,536.
   private typealias Value = UInt64
-  private typealias Values = InlineArray<8, Value>
+  private typealias Values = InlineArray<14, Value>
   private static var unset: UInt64 { UInt64.max }
 
   private struct Section {
@@ -65,6 +67,7 @@ package final class PolicyFile {
       guard let key = PolicyKey(rawValue: UInt8(truncatingIfNeeded: index)) else { continue }
       policy[key] = values[index] >> 20
     }
+    policy.isRefusedByRule = policy.enrollment == .refuse && line(of: .enrollment) > rules
     return policy
   }
 
@@ -100,8 +103,10 @@ package final class PolicyFile {
     close()
     let before = section.kind
     section = Section(kind: .rule, line: line)
+    rules = min(rules, line)
     if text.holds("default", in: name) {
       section.kind = .preset
+      rules = Int.max
       if before != .none { complain(line, .missing("[default] above all rules"), name) }
     } else if !isRule(name) {
       complain(line, .unknownSection, name)
@@ -167,79 +172,5 @@ package final class PolicyFile {
       let truth = login.meets(key, &words, isLocal: isLocal)
       if truth.rawValue < section.match.rawValue { section.match = truth }
     }
-  }
-
-  // MARK: values
-
-  /// nil where the value is none of this key.
-  @inline(never) private func number(_ key: PolicyKey, _ value: Range<Int>) -> UInt64? {
-    switch key {
-    case .state: return choice("enabled", "disabled", value)
-    case .enrollment: return choice("refuse", "voluntary", value)
-    case .factorTOTP, .factorHOTP, .factorBackupCode: return choice("on", "off", value)
-    case .adjacentIntervals: return whole(value, upTo: 10)
-    case .lookAhead: return whole(value, upTo: 100)
-    case .guessBudget: return percentage(value)
-    case .localServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
-      var words = Words(text, value)
-      var found: UInt64?
-      while let word = words.next() {
-        found = 0
-        if key == .matchOrigin, !same("local", word), !same("network", word),
-          AddressRange(word, login.parse) == nil
-        {
-          return nil
-        }
-      }
-      return found
-    }
-  }
-
-  @inline(never)
-  private func choice(_ a: StaticString, _ b: StaticString, _ value: Range<Int>) -> UInt64? {
-    text.holds(a, in: value) ? 0 : text.holds(b, in: value) ? 1 : nil
-  }
-
-  private func whole(_ value: Range<Int>, upTo most: UInt64) -> UInt64? {
-    guard let number = decimal(text.bytes(in: value)), number <= most else { return nil }
-    return number
-  }
-
-  /// Digits, perhaps a point and one or two more, perhaps a blank, and `%`: in units of `Luck`.
-  private func percentage(_ value: Range<Int>) -> UInt64? {
-    var digits = text.bytes(in: value)
-    guard digits.count < 9, digits.popLast() == UInt8(ascii: "%") else { return nil }
-    if digits.last == 0x20 { digits.removeLast() }
-    var unit = Luck.percent.units
-    if digits.count > 2, digits[digits.count - 2] == UInt8(ascii: ".") {
-      digits.remove(at: digits.count - 2)
-      unit /= 10
-    } else if digits.count > 3, digits[digits.count - 3] == UInt8(ascii: ".") {
-      digits.remove(at: digits.count - 3)
-      unit /= 100
-    }
-    // At most seven digits: no overflow.
-    guard let number = decimal(digits) else { return nil }
-    let units = number * unit
-    return Luck.budgets.contains(Luck(units: units)) ? units : nil
-  }
-}
-
-extension PolicyKey {
-  /// How many keys have one value, and of how many the smaller value is the stricter one, which
-  /// counts in doubt. The factors are not among these: each may be the stricter one.
-  static let scalars = 8
-  static let tightened = 5
-
-  fileprivate init?(spelledIn text: Secret, at range: Range<Int>) {
-    var number: UInt8 = 0
-    while let key = PolicyKey(rawValue: number) {
-      if text.holds(key.name, in: range) {
-        self = key
-        return
-      }
-      number += 1
-    }
-    return nil
   }
 }

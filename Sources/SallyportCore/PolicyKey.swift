@@ -1,7 +1,12 @@
-/// What can be set in a policy file. The scalar ones first, in the order of the manual.
+import OneTimePassword
+
+/// What can be set in a policy file. The scalar ones first, and of these the ones first of which
+/// the smaller value is the stricter one; otherwise in the order of the manual.
 package enum PolicyKey: UInt8, CaseIterable, Sendable {
-  case state, adjacentIntervals, lookAhead, guessBudget, enrollment
-  case factorTOTP, factorHOTP, factorBackupCode
+  case state, adjacentIntervals, lookAhead, guessBudget, enrollment, remember
+  case remindEvery, requiredFrom
+  case factorTOTP, factorHOTP, factorBackupCode, factorOrder, minimumFactors
+  case hints
   case localServices
   case matchService, matchUser, matchGroup, matchOrigin
 
@@ -12,9 +17,15 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .lookAhead: "look_ahead"
     case .guessBudget: "guess_budget"
     case .enrollment: "enrollment"
+    case .remember: "remember"
+    case .remindEvery: "remind_every"
+    case .requiredFrom: "required_from"
     case .factorTOTP: "factor_totp"
     case .factorHOTP: "factor_hotp"
     case .factorBackupCode: "factor_backup_code"
+    case .factorOrder: "factor_order"
+    case .minimumFactors: "minimum_factors"
+    case .hints: "hints"
     case .localServices: "local_services"
     case .matchService: "match_service"
     case .matchUser: "match_user"
@@ -27,23 +38,64 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     switch self {
     case .state: "enabled or disabled"
     case .adjacentIntervals: "a whole number from 0 to 10"
-    case .lookAhead: "a whole number from 0 to 100"
+    case .lookAhead, .remindEvery:
+      self == .lookAhead ? "a whole number from 0 to 100" : "a whole number from 1 to 100"
     case .guessBudget: "0.01 % to 10 %"
-    case .enrollment: "refuse or voluntary"
-    case .factorTOTP, .factorHOTP, .factorBackupCode: "on or off"
+    case .enrollment: "refuse, required, offer, remind or voluntary"
+    case .remember: "0, or up to 366 d, such as 12 h or 30 d"
+    case .requiredFrom: "a date such as 2027-01-31"
+    case .factorTOTP, .factorHOTP, .factorBackupCode: "on, off or mandatory"
+    case .factorOrder: "totp, hotp and backup_code, each once"
+    case .minimumFactors: "1, 2 or 3"
+    case .hints: "no or yes"
     case .localServices, .matchService, .matchUser, .matchGroup: "names"
     case .matchOrigin: "local, network, addresses, or ranges such as 192.0.2.0/24"
     }
   }
 
+  /// A value that is a word, by its number in `Policy`; nil where the key has no such value.
+  package func word(_ number: UInt64) -> StaticString? {
+    switch self {
+    case .state:
+      number == 0 ? "enabled" : number == 1 ? "disabled" : nil
+    case .enrollment:
+      UInt8(exactly: number).flatMap(EnrollmentLevel.init(rawValue:))?.name
+    case .factorTOTP, .factorHOTP, .factorBackupCode:
+      UInt8(exactly: number).flatMap(FactorUse.init(rawValue:))?.name
+    case .hints:
+      number == 0 ? "no" : number == 1 ? "yes" : nil
+    case .adjacentIntervals, .lookAhead, .guessBudget, .remember, .remindEvery, .requiredFrom,
+      .factorOrder, .minimumFactors, .localServices, .matchService, .matchUser, .matchGroup,
+      .matchOrigin:
+      nil
+    }
+  }
+
+  /// How many keys have one value, and of how many the smaller value is the stricter one, which
+  /// counts in doubt.
+  static let scalars = 14
+  static let tightened = 6
+
   package var isScalar: Bool { rawValue < PolicyKey.localServices.rawValue }
 
   /// Whether it says when a rule holds, and not what.
   package var isMatch: Bool { rawValue > PolicyKey.localServices.rawValue }
+
+  init?(spelledIn text: Secret, at range: Range<Int>) {
+    var number: UInt8 = 0
+    while let key = PolicyKey(rawValue: number) {
+      if text.holds(key.name, in: range) {
+        self = key
+        return
+      }
+      number += 1
+    }
+    return nil
+  }
 }
 
 extension Policy {
-  /// A scalar value as a number: of the words that `wanted` names the first is 0, the second 1.
+  /// A scalar value as a number; a word as its number in `PolicyKey.word`.
   package subscript(_ key: PolicyKey) -> UInt64 {
     get {
       switch key {
@@ -51,23 +103,36 @@ extension Policy {
       case .adjacentIntervals: UInt64(adjacentIntervals)
       case .lookAhead: UInt64(lookAhead)
       case .guessBudget: guessBudget.units
-      case .enrollment: enrollment == .refuse ? 0 : 1
-      case .factorTOTP: acceptsTOTP ? 0 : 1
-      case .factorHOTP: acceptsHOTP ? 0 : 1
-      case .factorBackupCode: acceptsBackupCodes ? 0 : 1
+      case .enrollment: UInt64(enrollment.rawValue)
+      case .remember: remember
+      case .remindEvery: UInt64(remindEvery)
+      case .requiredFrom: UInt64(max(requiredFrom.seconds, 0))
+      case .factorTOTP: UInt64(totp.rawValue)
+      case .factorHOTP: UInt64(hotp.rawValue)
+      case .factorBackupCode: UInt64(backupCode.rawValue)
+      case .factorOrder: UInt64(factorOrder.number)
+      case .minimumFactors: UInt64(minimumFactors)
+      case .hints: hints ? 1 : 0
       case .localServices, .matchService, .matchUser, .matchGroup, .matchOrigin: 0
       }
     }
     set {
+      let small = UInt8(truncatingIfNeeded: newValue)
       switch key {
       case .state: isEnabled = newValue == 0
-      case .adjacentIntervals: adjacentIntervals = UInt8(truncatingIfNeeded: newValue)
-      case .lookAhead: lookAhead = UInt8(truncatingIfNeeded: newValue)
+      case .adjacentIntervals: adjacentIntervals = small
+      case .lookAhead: lookAhead = small
       case .guessBudget: guessBudget = Luck(units: newValue)
-      case .enrollment: enrollment = newValue == 0 ? .refuse : .voluntary
-      case .factorTOTP: acceptsTOTP = newValue == 0
-      case .factorHOTP: acceptsHOTP = newValue == 0
-      case .factorBackupCode: acceptsBackupCodes = newValue == 0
+      case .enrollment: enrollment = EnrollmentLevel(rawValue: small) ?? .refuse
+      case .remember: remember = newValue
+      case .remindEvery: remindEvery = small
+      case .requiredFrom: requiredFrom = UnixTime(Int64(clamping: newValue))
+      case .factorTOTP: totp = FactorUse(rawValue: small) ?? .off
+      case .factorHOTP: hotp = FactorUse(rawValue: small) ?? .off
+      case .factorBackupCode: backupCode = FactorUse(rawValue: small) ?? .off
+      case .factorOrder: factorOrder = FactorOrder(number: small) ?? .usual
+      case .minimumFactors: minimumFactors = small
+      case .hints: hints = newValue == 1
       case .localServices, .matchService, .matchUser, .matchGroup, .matchOrigin: break
       }
     }

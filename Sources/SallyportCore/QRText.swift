@@ -47,24 +47,24 @@ extension QRMatrix {
   ///
   /// Light modules are the inked ones, because most terminals write light on dark; on the others
   /// the code is inverted, which readers take too. An odd last line is filled up with light.
-  package func text(style: QRStyle, quietZone: Int) -> [UInt8] {
+  /// nil where memory is short.
+  package func text(style: QRStyle, quietZone: Int) -> Secret? {
     let zone = max(quietZone, 0)
     let (columns, lines) = extent(style: style, quietZone: zone)
-    var text: [UInt8] = []
-    text.reserveCapacity(lines * (columns * 3 + 1))
+    var text = SecretText(capacity: lines * (columns * 3 + 1))
     for line in 0..<lines {
       for column in -zone..<(size + zone) {
         switch style {
         case .halfBlocks:
           let row = 2 * line - zone
-          put(halfBlock(upper: !self[row, column], lower: !self[row + 1, column]), to: &text)
+          text.add(halfBlock(upper: !self[row, column], lower: !self[row + 1, column]))
         case .ascii:
-          put(self[line - zone, column] ? "  " : "##", to: &text)
+          text.add(self[line - zone, column] ? "  " : "##")
         }
       }
-      text.append(UInt8(ascii: "\n"))
+      text.put(UInt8(ascii: "\n"))
     }
-    return text
+    return text.finish()
   }
 
   private func halfBlock(upper: Bool, lower: Bool) -> StaticString {
@@ -74,9 +74,5 @@ extension QRMatrix {
     case (false, true): "\u{2584}"
     case (false, false): " "
     }
-  }
-
-  private func put(_ characters: StaticString, to text: inout [UInt8]) {
-    characters.withUTF8Buffer { unsafe text += $0 }
   }
 }

@@ -101,6 +101,12 @@ extension ByteWriter {
       put(origin.origin)
       put(origin.lastSeen)
     }
+    put(count: state.remembered.count)
+    for remembered in state.remembered {
+      put(remembered.origin)
+      put(remembered.service)
+      put(remembered.granted)
+    }
   }
 
   private mutating func put(_ authenticator: AuthenticatorState) {
@@ -138,9 +144,13 @@ extension ByteWriter {
       put(count: 3)
       put(address)
     }
-    let service = use.service?.bytes ?? []
-    put(count: service.count)
-    put(service)
+    put(use.service)
+  }
+
+  @inline(never) private mutating func put(_ label: Label?) {
+    let name = label?.bytes ?? []
+    put(count: name.count)
+    put(name)
   }
 }
 
@@ -156,6 +166,17 @@ extension ByteReader {
     state.other = bucket()
     for _ in 0..<count(atMost: LoginState.maximumOrigins) {
       state.origins.append(KnownOrigin(origin: address(), lastSeen: time()))
+    }
+    // Records from before there was such a list end here.
+    if isAtEnd { return state }
+    for _ in 0..<count(atMost: LoginState.maximumRemembered) {
+      let origin = address()
+      if let service = label() {
+        state.remembered.append(
+          RememberedOrigin(origin: origin, service: service, granted: time()))
+      } else {
+        fail()
+      }
     }
     return state
   }

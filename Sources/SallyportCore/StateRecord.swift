@@ -76,7 +76,8 @@ package enum StateRecord {
   {
     // What could not be read again must not be written: it would lock the user out.
     guard state.authenticators.count <= Enrollment.maximumAuthenticators,
-      state.origins.count <= LoginState.maximumOrigins
+      state.origins.count <= LoginState.maximumOrigins,
+      state.remembered.count <= LoginState.maximumRemembered
     else { throw .size }
     var body = ByteWriter(capacity: 512)
     body.put(state)

@@ -73,7 +73,7 @@ package struct Throttle: Equatable, Sendable {
     let budget = min(max(policy.guessBudget, Luck.budgets.lowerBound), Luck.budgets.upperBound)
     let quarter = budget.units / 4
     var (adjacent, ahead) = (min(policy.adjacentIntervals, 10), min(policy.lookAhead, 100))
-    let scratch = policy.acceptsBackupCodes ? UInt64(scratchCodes.magnitude) : 0
+    let scratch = policy.backupCode != .off ? UInt64(scratchCodes.magnitude) : 0
     var codes = AcceptedCodes(authenticators, scratch, adjacent, ahead, policy)
     while codes.dearest.units * Throttle.fewestResponses > quarter, adjacent > 0 || ahead > 0 {
       if ahead > adjacent { ahead -= 1 } else { adjacent -= 1 }
@@ -148,8 +148,8 @@ private struct AcceptedCodes: Equatable, Sendable {
     _ all: [Authenticator], _ scratchCodes: UInt64, _ adjacent: UInt8, _ ahead: UInt8,
     _ policy: Policy
   ) {
-    let totp = policy.acceptsTOTP ? 2 * UInt64(adjacent) + 1 : 0
-    let hotp = policy.acceptsHOTP ? UInt64(ahead) + 1 : 0
+    let totp = policy.totp != .off ? 2 * UInt64(adjacent) + 1 : 0
+    let hotp = policy.hotp != .off ? UInt64(ahead) + 1 : 0
     six = AcceptedCodes.sum(all, .six, totp, hotp)
     seven = AcceptedCodes.sum(all, .seven, totp, hotp)
     let some = AcceptedCodes.sum(all, .eight, totp, hotp)

@@ -16,3 +16,25 @@ package struct UnixTime: Equatable, Comparable, Sendable {
     return difference > 0 ? UInt64(difference) : 0
   }
 }
+
+extension UnixTime {
+  /// The midnight, in UTC, with which a day begins; nil where the text is no date of the years 1970
+  /// to 2999 written as 2027-01-31 (RFC 3339 §5.6).
+  package init?(date text: [UInt8]) {
+    guard text.count == 10, text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"),
+      let year = decimal([UInt8](text[0..<4])).map({ Int64(clamping: $0) }),
+      let month = decimal([UInt8](text[5..<7])).map({ Int64(clamping: $0) }),
+      let day = decimal([UInt8](text[8..<10])).map({ Int64(clamping: $0) }),
+      (1970...2999).contains(year), (1...12).contains(month), day >= 1
+    else { return nil }
+    let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    let isShort = month == 4 || month == 6 || month == 9 || month == 11
+    let length: Int64 = month == 2 ? (isLeap ? 29 : 28) : isShort ? 30 : 31
+    guard day <= length else { return nil }
+    // Years that begin in March: the day that comes and goes is their last.
+    let (shifted, months) = month > 2 ? (year, month - 3) : (year - 1, month + 9)
+    let leaps = shifted / 4 - shifted / 100 + shifted / 400
+    let days = shifted * 365 + leaps + (months * 153 + 2) / 5 + day - 1 - 719_468
+    self.init(days * 86_400)
+  }
+}

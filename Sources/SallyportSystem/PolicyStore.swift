@@ -109,7 +109,7 @@ extension Store {
       let made = Leftover.named(Leftover.unfinished, decimalText(UInt64(sys_process())))
       // SAFETY: as above; nothing is left of that name where all went well.
       defer { _ = unsafe sys_remove_file(store.number, made.cString) }
-      try write(text, as: made, in: store, root)
+      try SallyportSystem.write(text, as: made, in: store, root)
       // SAFETY: as above.
       _ = unsafe sys_rename(store.number, made.cString, folder.number, name.cString)
     } catch {

@@ -18,7 +18,7 @@ extension Store {
     }
   }
 
-  private func makeFolder(_ path: Path) throws(StoreTrouble) {
+  func makeFolder(_ path: Path) throws(StoreTrouble) {
     let end = path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0
     let above = end == 0 ? "/" : Path([UInt8](path.bytes[..<end]))
     try checks.walk(to: above)

@@ -10,7 +10,7 @@ public func authenticate(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
-  unsafe answerAuthenticate(handle, count, words)
+  unsafe answer(.auth, handle, flags, count, words)
 }
 
 /// Always a success: there are no credentials, and libpam judges the stack by the first phase.
@@ -27,7 +27,7 @@ public func manageAccount(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
-  unsafe answerNothing("account", handle, count, words)
+  unsafe answer(.account, handle, flags, count, words)
 }
 
 @c(pam_sm_open_session) @unsafe
@@ -35,7 +35,7 @@ public func openSession(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
-  unsafe answerNothing("session", handle, count, words)
+  unsafe answer(.session, handle, flags, count, words)
 }
 
 @c(pam_sm_close_session) @unsafe
@@ -43,7 +43,7 @@ public func closeSession(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
-  unsafe answerNothing("session", handle, count, words)
+  answerNothing()
 }
 
 @c(pam_sm_chauthtok) @unsafe
@@ -51,5 +51,5 @@ public func changeToken(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
-  unsafe answerNothing("password", handle, count, words)
+  answerNothing()
 }

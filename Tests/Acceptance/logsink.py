@@ -3,6 +3,7 @@
 import os
 import re
 import socket
+import struct
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,18 +15,19 @@ LEVELS = ["EMERG", "ALERT", "CRIT", "ERR", "WARNING", "NOTICE", "INFO", "DEBUG"]
 class Line:
     level: str
     text: str  # from the program's name on, without priority and time
+    pid: int = 0  # of the process that sent it, by the kernel's word
 
     @property
     def ours(self):
         return "pam_sallyport(" in self.text
 
 
-def parse(datagram):
+def parse(datagram, pid=0):
     text = datagram.rstrip(b"\0\n").decode("latin-1")
     match = re.match(r"<(\d+)>(?:\w{3} [ \d]\d \d\d:\d\d:\d\d )?(.*)", text, re.DOTALL)
     if match is None:
-        return Line("?", text)
-    return Line(LEVELS[int(match[1]) & 7], match[2])
+        return Line("?", text, pid)
+    return Line(LEVELS[int(match[1]) & 7], match[2], pid)
 
 
 class LogSink:
@@ -36,19 +38,21 @@ class LogSink:
         self._seen = 0
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._socket.bind(path)
         os.chmod(path, 0o666)
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self):
         while True:
-            datagram = self._socket.recv(1 << 17)
+            datagram, ancillary, _, _ = self._socket.recvmsg(1 << 17, 64)
             if datagram.startswith(b"\0flush"):
                 with self._flushed:
                     self._seen = int(datagram[6:])
                     self._flushed.notify_all()
             else:
-                self.lines.append(parse(datagram))
+                pid = struct.unpack_from("i", ancillary[0][2])[0] if ancillary else 0
+                self.lines.append(parse(datagram, pid))
 
     def flush(self):
         """Waits until everything sent before this call stands in `lines`."""

@@ -87,8 +87,11 @@ class Driver:
         return json.loads(line)
 
     def wait_for_prompt(self):
-        event = self.read()
-        assert event == {"event": "prompt"}, event
+        self.wait_for("prompt")
+
+    def wait_for(self, event):
+        read = self.read()
+        assert read == {"event": event}, read
 
     def verdict(self):
         raw = self.read()
@@ -165,8 +168,11 @@ class Crowd:
 
     def answer(self):
         """Lets all answer at once; their logins."""
-        self._barrier.release(len(self.drivers))
+        self.release()
         return [driver.verdict() for driver in self.drivers]
+
+    def release(self):
+        self._barrier.release(len(self.drivers))
 
     def __enter__(self):
         return self

@@ -148,7 +148,7 @@ private func onThreads(_ threads: Int, _ body: @escaping @Sendable () -> Void) {
 
   @Test(arguments: HashAlgorithm.allCases)
   func `read every name they write`(algorithm: HashAlgorithm) {
-    #expect(HashAlgorithm(name: algorithm.name.utf8) == algorithm)
+    #expect(HashAlgorithm(name: bytes(of: algorithm.name)) == algorithm)
   }
 
   @Test(arguments: Digits.allCases) func `know how many codes there are`(digits: Digits) {

@@ -9,18 +9,29 @@ final class ScriptedHost: Host {
   enum Reply {
     case text([UInt8])
     case failure(HostFailure)
+    /// Made of what was shown so far.
+    case made(([String]) -> String)
   }
 
   var userName: Result<[UInt8], HostFailure> = .success(Array("alice".utf8))
   var serviceName = "sshd"
   var remote: String? = "192.0.2.7"
   var token: String?
-  var sshInfo = true
+  /// What sshd has accepted so far; nil where it does not say.
+  var sshInfo: String? = ""
+  var isSilent = false
   var uid: UInt32 = 0
   var tokenFails: HostFailure?
   private var script: [(prompt: String, echo: Bool, reply: Reply)] = []
   private(set) var log: [(level: LogLevel, line: String)] = []
   private(set) var delay: UInt32?
+  /// What the phases keep on the handle.
+  var kept: Mark?
+  var hasEnvironmentMark = false
+  var markFails: HostFailure?
+  /// What was shown, one text after the other.
+  private(set) var shown: [String] = []
+  var showFails: HostFailure?
 
   func expect(_ prompt: String = "Verification code: ", echo: Bool = false, reply: Reply) {
     script.append((prompt, echo, reply))
@@ -41,11 +52,22 @@ final class ScriptedHost: Host {
     if let tokenFails { throw tokenFails }
     token = String(decoding: (0..<password.count).map { password[$0] }, as: UTF8.self)
   }
-  func hasSSHAuthenticationInfo() -> Bool { sshInfo }
+  func sshAuthenticationInfo() -> [UInt8]? { sshInfo.map { Array($0.utf8) } }
+  func mark() -> Mark? { kept }
+  func setMark(_ mark: Mark?) throws(HostFailure) {
+    if let markFails { throw markFails }
+    kept = mark
+  }
+  func setEnvironmentMark(_ isThere: Bool) throws(HostFailure) { hasEnvironmentMark = isThere }
   func realUserID() -> UInt32 { uid }
   func delayFailure(_ microseconds: UInt32) { delay = microseconds }
   func log(_ level: LogLevel, _ line: LogLine) {
     log.append((level, String(decoding: line.bytes, as: UTF8.self)))
+  }
+
+  func show(_ text: Secret) throws(HostFailure) {
+    if let showFails { throw showFails }
+    shown.append(String(decoding: text.bytes(in: 0..<text.count), as: UTF8.self))
   }
 
   func ask(_ prompt: [UInt8], echo: Bool) throws(HostFailure) -> Secret {
@@ -58,6 +80,9 @@ final class ScriptedHost: Host {
     #expect(echo == next.echo)
     switch next.reply {
     case .failure(let failure): throw failure
+    case .made(let make):
+      guard let secret = Secret(make(shown).utf8) else { throw .memory }
+      return secret
     case .text(let bytes):
       guard let secret = Secret(bytes) else { throw .memory }
       return secret

@@ -7,7 +7,9 @@ import Testing
 /// The real store in a folder of its own, with an account list and a clock that the test sets, and
 /// with any call failing on demand.
 final class TestStore: LoginStore {
-  enum Call: CaseIterable { case account, now, load, loadDecoy, transact }
+  enum Call: CaseIterable {
+    case account, now, load, loadDecoy, note, count, transact, create, rewrite
+  }
 
   static let secret = Array("12345678901234567890".utf8)
   static let backup = "7KMF2X9QD4TW0HZA"
@@ -56,6 +58,28 @@ final class TestStore: LoginStore {
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
     try meet(.loadDecoy)
     return try store.loadDecoy(for: name)
+  }
+
+  func note(of name: UserName) throws(StoreTrouble) -> UserNote {
+    try meet(.note)
+    return try store.note(of: name)
+  }
+
+  func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
+    try meet(.count)
+    return try store.countLogin(of: name)
+  }
+
+  func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
+    try meet(.create)
+    try store.create(enrollment, state)
+  }
+
+  func rewrite(
+    _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
+  ) throws(StoreTrouble) -> Transaction<Void> {
+    try meet(.rewrite)
+    return try store.rewrite(record, enrollment, change)
   }
 
   func transact<Verdict>(

@@ -12,8 +12,27 @@ final class Bench {
     .appendingPathComponent("sallyport-\(UUID().uuidString)").path
   /// In the middle of a 30 s step.
   var now = UnixTime(1_772_530_000)
+  /// What is done to a file in an editor.
+  var editing: (_ path: String) -> EditorStatus = { _ in .done }
+  /// The policy file, which is empty at first.
+  var policyFile: String { folder + ".conf" }
 
-  deinit { try? FileManager.default.removeItem(atPath: folder) }
+  init() { try? Data().write(to: URL(fileURLWithPath: policyFile)) }
+
+  deinit {
+    for path in [folder, policyFile] { try? FileManager.default.removeItem(atPath: path) }
+  }
+
+  func policy(_ text: String) throws {
+    try Data(text.utf8).write(to: URL(fileURLWithPath: policyFile))
+  }
+
+  private func context(_ terminal: FakeTerminal, sudoUser: String? = nil) -> Context {
+    Context(
+      terminal: terminal, effectiveUser: geteuid(), sudoUser: sudoUser,
+      hostName: "web1.example.org", policyFile: policyFile, edit: { self.editing($0) },
+      now: { () throws(StoreTrouble) in self.now })
+  }
 
   struct Outcome {
     let status: Int32
@@ -41,11 +60,8 @@ final class Bench {
     arguments: [String], on terminal: FakeTerminal = FakeTerminal(), sudoUser: String? = nil,
     sourceLocation: SourceLocation = #_sourceLocation
   ) -> Outcome {
-    let context = Context(
-      terminal: terminal, effectiveUser: geteuid(), sudoUser: sudoUser,
-      hostName: "web1.example.org",
-      now: { () throws(StoreTrouble) in self.now })
-    let status = Command.run(arguments + ["--store", folder], in: context)
+    let status = Command.run(
+      arguments + ["--store", folder], in: context(terminal, sudoUser: sudoUser))
     #expect(terminal.isUsedUp, "the script goes on", sourceLocation: sourceLocation)
     return Outcome(status: status, terminal: terminal)
   }
@@ -55,22 +71,21 @@ final class Bench {
   {
     let script = secret.map { [Act.types($0)] } ?? []
     let terminal = FakeTerminal(script, isInteractive: false)
-    let context = Context(
-      terminal: terminal, effectiveUser: geteuid(), sudoUser: nil, hostName: "web1.example.org",
-      now: { () throws(StoreTrouble) in self.now })
     var arguments = ["enroll", "--user", user, "--allow-missing", "--no-confirm", "--json"]
     arguments += ["--store", folder] + more
     if secret != nil { arguments += ["--secret-from", "-"] }
-    let status = Command.run(arguments, in: context)
+    let status = Command.run(arguments, in: context(terminal))
     try #require(status == 0, "\(terminal.aside)")
     return try JSONDecoder().decode(Enrolled.self, from: Data(terminal.answer.utf8))
   }
 
-  /// Every file under the store with its content.
+  /// Every file under the store with its content, but for the last good policy, which whoever reads
+  /// the policy keeps.
   func content() throws -> [String: Data] {
     guard FileManager.default.fileExists(atPath: folder) else { return [:] }
     var files: [String: Data] = [:]
-    for path in try FileManager.default.subpathsOfDirectory(atPath: folder) {
+    for path in try FileManager.default.subpathsOfDirectory(atPath: folder)
+    where !path.hasPrefix("policy.good") {
       files[path] = FileManager.default.contents(atPath: "\(folder)/\(path)") ?? Data()
     }
     return files

@@ -29,7 +29,7 @@ import Testing
   func `Half blocks read back give the modules, with light ones inked`(size: Int, zone: Int) throws
   {
     let matrix = try matrix(size)
-    let text = String(decoding: matrix.text(style: .halfBlocks, quietZone: zone), as: UTF8.self)
+    let text = plainText(inMemory(matrix.text(style: .halfBlocks, quietZone: zone)))
     let lines = text.split(separator: "\n").map { Array($0.unicodeScalars) }
     let extent = matrix.extent(style: .halfBlocks, quietZone: zone)
     #expect(lines.count == extent.lines)
@@ -46,7 +46,7 @@ import Testing
   @Test(arguments: [21, 22], [0, 2])
   func `ASCII read back gives the modules`(size: Int, zone: Int) throws {
     let matrix = try matrix(size)
-    let text = String(decoding: matrix.text(style: .ascii, quietZone: zone), as: UTF8.self)
+    let text = plainText(inMemory(matrix.text(style: .ascii, quietZone: zone)))
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
       .map { Array($0.utf8) }
     #expect(lines.count == size + 2 * zone)

@@ -68,7 +68,11 @@ import Testing
       refused.aside.hasPrefix("sallyport: too many wrong codes; the next one is judged in 21 h"))
     #expect(refused.aside.contains("hint: sallyport unlock --user alice --store"))
     #expect(
-      bench.run("unlock", "--user", "alice").answer == "The wrong codes of alice are forgotten.\n")
+      bench.run("unlock", "--user", "alice").answer == """
+        The wrong codes of alice are forgotten. Before: next in 21 h from known places, \
+        20 more before a wait from elsewhere.
+
+        """)
     #expect(verify(right).status == 0)
   }
 

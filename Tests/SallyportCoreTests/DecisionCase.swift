@@ -84,7 +84,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
     let parts = word.split(separator: "=").map(String.init)
     switch parts[0] {
     case "adjacent": policy.adjacentIntervals = try value(parts[1])
-    case "backup": policy.acceptsBackupCodes = parts[1] != "off"
+    case "backup": policy.backupCode = parts[1] == "off" ? .off : .on
     case "ahead": policy.lookAhead = try value(parts[1])
     case "budget": policy.guessBudget = Luck(units: try value(parts[1]))
     case _: throw ParseError.line(word)

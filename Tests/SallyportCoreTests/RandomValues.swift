@@ -80,6 +80,9 @@ extension Seeded {
       other: Bucket(spent: Luck(units: number64()), since: anyTime()),
       origins: (0..<number(0...10)).map { _ in
         KnownOrigin(origin: address(), lastSeen: anyTime())
+      },
+      remembered: (0..<number(0...10)).map { _ in
+        RememberedOrigin(origin: address(), service: label(), granted: anyTime())
       })
   }
 

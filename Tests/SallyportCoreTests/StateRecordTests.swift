@@ -58,7 +58,10 @@ import Testing
             setID: 0x5ca1_ab1e_0ddb_a115, used: 1,
             lastUse: Use(time: sudo, origin: .local(own: true), service: label("sudo"))),
           other: Bucket(spent: Luck(units: 22_000_000), since: UnixTime(1_772_541_000)),
-          origins: [KnownOrigin(origin: address, lastSeen: time)]))
+          origins: [KnownOrigin(origin: address, lastSeen: time)],
+          remembered: [
+            RememberedOrigin(origin: address, service: label("sshd"), granted: time)
+          ]))
   }
 
   @Test func `is written as the documented example is`() throws {
@@ -67,7 +70,7 @@ import Testing
     // With its first slot broken, the second counts: the first was written after it.
     file[0] ^= 1
     let older = try StateRecord.read(file)
-    #expect(older.sequence == 3 && older.nextOffset == 0)
+    #expect(older.sequence == 3 && older.nextOffset == 0 && older.state.remembered.isEmpty)
     #expect(try StateRecord.next(state, after: older) == Array(example()[..<Self.slot]))
   }
 
@@ -168,6 +171,8 @@ import Testing
     let (one, two, three) = states(26)
     let before = try file(one, two)
     let next = try StateRecord.next(three, after: StateRecord.read(before))
+    let length = Int(next[16]) | Int(next[17]) << 8
+    let read = Array(0..<length) + Array(Self.slot - 32..<Self.slot)
     for written in 0..<256 {
       var torn = before
       for sector in 0..<8 where written >> sector & 1 == 1 {
@@ -175,11 +180,7 @@ import Testing
         torn.replaceSubrange(range, with: next[range])
       }
       let state = try StateRecord.read(torn).state
-      let lacksOnlyZeros = (0..<8).allSatisfy { sector in
-        let range = sector * 512..<(sector + 1) * 512
-        return torn[range] == next[range]
-      }
-      #expect(state == (lacksOnlyZeros ? three : two))
+      #expect(state == (read.allSatisfy { torn[$0] == next[$0] } ? three : two))
     }
   }
 
@@ -219,6 +220,7 @@ import Testing
       read += 1
       #expect(try StateRecord.read(StateRecord.fresh(current.state)).state == current.state)
       #expect(current.state.authenticators.count <= 8 && current.state.origins.count <= 10)
+      #expect(current.state.remembered.count <= 10)
     }
     #expect((500..<5000).contains(read), "\(read)")
   }
@@ -237,9 +239,34 @@ import Testing
     let body = Array(fresh[20..<Int(fresh[16])])
     let zeros = [UInt8](repeating: 0, count: Self.slot)
     #expect(problem(try Self.record(body, sequence: 9) + zeros) == nil)
-    for other in [body + [0], body + [1], Array(body.dropLast()), []] {
+    for other in [body + [0], body + [1], body.dropLast() + [1], Array(body.dropLast(2)), []] {
       #expect(problem(try Self.record(other, sequence: 9) + zeros) == .bothSlotsBroken)
     }
+  }
+
+  @Test func `from before origins were remembered has none`() throws {
+    var random = Seeded(31)
+    let zeros = [UInt8](repeating: 0, count: Self.slot)
+    for _ in 0..<100 {
+      var state = random.loginState()
+      state.forgetRemembered()
+      let fresh = try StateRecord.fresh(state)
+      let length = Int(fresh[16]) | Int(fresh[17]) << 8
+      let old = try Self.record(Array(fresh[20..<length - 1]), sequence: 9)
+      #expect(try StateRecord.read(old + zeros).state == state)
+    }
+  }
+
+  @Test func `of a remembered origin without a service does not count`() throws {
+    let fresh = try StateRecord.fresh(LoginState(enrollmentID: 1))
+    let body = Array(fresh[20..<Int(fresh[16]) - 1])
+    let zeros = [UInt8](repeating: 0, count: Self.slot)
+    let address = [UInt8](repeating: 7, count: 8) + [UInt8](repeating: 0, count: 8)
+    let time = [UInt8](repeating: 1, count: 8)
+    let one = try Self.record(body + [1] + address + [1, 0x78] + time, sequence: 9)
+    #expect(try StateRecord.read(one + zeros).state.remembered.count == 1)
+    let none = try Self.record(body + [1] + address + [0] + time, sequence: 9)
+    #expect(problem(none + zeros) == .bothSlotsBroken)
   }
 
   @Test func `of more authenticators or origins than there may be is neither read nor written`()
@@ -260,6 +287,11 @@ import Testing
     let eleven = LoginState(
       enrollmentID: 1, origins: [KnownOrigin](repeating: place, count: 11))
     #expect(throws: StateRecord.Problem.size) { try StateRecord.fresh(eleven) }
+    let pair = RememberedOrigin(
+      origin: place.origin, service: try label("sshd"), granted: UnixTime(0))
+    let pairs = LoginState(
+      enrollmentID: 1, remembered: [RememberedOrigin](repeating: pair, count: 11))
+    #expect(throws: StateRecord.Problem.size) { try StateRecord.fresh(pairs) }
   }
 
   @Test func `at the last sequence number has no next`() throws {
@@ -286,6 +318,10 @@ import Testing
       other: Bucket(spent: Luck(units: .max), since: UnixTime(.max)),
       origins: (1...10).map {
         KnownOrigin(origin: NetworkAddress(high: $0, low: 0), lastSeen: UnixTime(.min))
+      },
+      remembered: (1...10).map {
+        RememberedOrigin(
+          origin: NetworkAddress(high: $0, low: 0), service: long, granted: UnixTime(.max))
       })
     #expect(try StateRecord.read(StateRecord.fresh(state)).state == state)
   }

@@ -46,11 +46,33 @@ private func policy(
     Good("guess_budget = 0.5 %") { $0.guessBudget.units == 5_000_000_000 },
     Good("guess_budget = 2.25%") { $0.guessBudget.units == 22_500_000_000 },
     Good("enrollment = refuse") { $0.enrollment == .refuse },
+    Good("enrollment = required") { $0.enrollment == .required },
+    Good("enrollment = offer") { $0.enrollment == .offer },
+    Good("enrollment = remind") { $0.enrollment == .remind },
     Good("enrollment = voluntary") { $0.enrollment == .voluntary },
-    Good("factor_totp = off") { !$0.acceptsTOTP && $0.acceptsHOTP && $0.acceptsBackupCodes },
-    Good("factor_hotp = off") { $0.acceptsTOTP && !$0.acceptsHOTP },
-    Good("factor_backup_code = off") { $0.acceptsTOTP && !$0.acceptsBackupCodes },
-    Good("factor_totp = on") { $0.acceptsTOTP },
+    Good("remind_every = 1") { $0.remindEvery == 1 },
+    Good("remind_every = 100") { $0.remindEvery == 100 },
+    Good("required_from = 1970-01-01") { $0.requiredFrom == UnixTime(0) },
+    Good("required_from = 2026-11-21") { $0.requiredFrom == UnixTime(1_795_219_200) },
+    Good("required_from = 2028-02-29") { $0.requiredFrom == UnixTime(1_835_395_200) },
+    Good("required_from = 2999-12-31") { $0.requiredFrom == UnixTime(32_503_593_600) },
+    Good("remember = 0") { $0.remember == 0 }, Good("remember = 45 s") { $0.remember == 45 },
+    Good("remember = 90m") { $0.remember == 5400 },
+    Good("remember = 12 h") { $0.remember == 43_200 },
+    Good("remember = 366d") { $0.remember == 31_622_400 },
+    Good("hints = yes") { $0.hints }, Good("hints = no") { !$0.hints },
+    Good("factor_totp = mandatory") { $0.totp == .mandatory },
+    Good("factor_backup_code = mandatory") { $0.backupCode == .mandatory },
+    Good("factor_order = hotp, backup_code totp") {
+      $0.factorOrder.first == .hotp && $0.factorOrder.second == .backupCode
+        && $0.factorOrder.third == .totp
+    },
+    Good("minimum_factors = 1") { $0.minimumFactors == 1 },
+    Good("minimum_factors = 3") { $0.minimumFactors == 3 },
+    Good("factor_totp = off") { $0.totp == .off && $0.hotp == .on && $0.backupCode == .on },
+    Good("factor_hotp = off") { $0.totp == .on && $0.hotp == .off },
+    Good("factor_backup_code = off") { $0.totp == .on && $0.backupCode == .off },
+    Good("factor_totp = on") { $0.totp == .on },
   ]
 
   @Test(arguments: good) func `Each value does what it says`(_ the: Good) throws {
@@ -63,8 +85,15 @@ private func policy(
     "adjacent_intervals = 5.0", "look_ahead = 101", "look_ahead = 99999999999999999999",
     "guess_budget = 1", "guess_budget = 0 %", "guess_budget = 10.01 %", "guess_budget = 0.009 %",
     "guess_budget = .5 %", "guess_budget = 1.%", "guess_budget = %", "guess_budget = 1  %",
-    "guess_budget = 1e1 %", "guess_budget = 1.2.3 %", "enrollment = required",
-    "enrollment = Refuse", "factor_totp = mandatory", "factor_hotp = 1",
+    "guess_budget = 1e1 %", "guess_budget = 1.2.3 %", "enrollment = optional",
+    "enrollment = Refuse", "factor_totp = must", "factor_hotp = 1", "remind_every = 0",
+    "remind_every = 101", "required_from = 2026-02-29", "required_from = 2026-13-01",
+    "required_from = 2026-04-31", "required_from = 2026-1-1", "required_from = 3000-01-01",
+    "required_from = 1969-12-31", "required_from = tomorrow", "remember = 12", "remember = h",
+    "remember = 367 d", "remember = 99999999999d", "remember = -1 d", "remember = 1  h",
+    "hints = true", "factor_order = totp", "factor_order = hotp, backup_code",
+    "factor_order = totp, totp, hotp", "factor_order = totp, hotp, backup_code, totp",
+    "factor_order = totp, hotp, sms", "minimum_factors = 0", "minimum_factors = 4",
     "factor_backup_code = yes", "local_services =", "local_services = ,",
   ]) func `A bad value is told with its line, what was found and what was wanted`(_ line: String)
     throws
@@ -84,8 +113,8 @@ private func policy(
     ("state = enabled", 1), ("[default]\nmatch_user = a", 2), ("[default]\n[default]", 2),
     ("[rule a]\nmatch_user = b\n[default]\n", 3), ("[rule a]\nstate = enabled\n", 1),
     ("[rule]\nmatch_user = a", 1), ("[rule ]\nmatch_user = a", 1), ("[users]\n", 1),
-    ("[default]\nstate = enabled\nstate = enabled", 3), ("[default]\nhints = yes", 2),
-    ("[default]\nremember = 0", 2), ("[default]\nnonsense", 2), ("[default", 1),
+    ("[default]\nstate = enabled\nstate = enabled", 3), ("[default]\nhint = yes", 2),
+    ("[default]\nnonsense", 2), ("[default", 1),
     ("[rule a]\nmatch_user = a\nlocal_services = sudo", 3),
     ("[rule a]\nmatch_origin = example.org", 2), ("[rule a]\nmatch_origin = 192.0.2.0/33", 2),
     ("[rule a]\nmatch_origin = 192.0.2", 2), ("[rule a]\nmatch_origin = 2001:db8::/129", 2),
@@ -218,7 +247,7 @@ private func policy(
     let policy = try policy(text, groups: ["staff": .unknown])
     #expect((policy.adjacentIntervals, policy.lookAhead) == (1, 1))
     #expect(policy.guessBudget.units == 1_000_000_000)
-    #expect(policy.enrollment == .refuse && policy.isEnabled && policy.acceptsTOTP)
+    #expect(policy.enrollment == .refuse && policy.isEnabled && policy.totp == .on)
   }
 
   @Test func `A condition that is false spares the question after the group`() throws {

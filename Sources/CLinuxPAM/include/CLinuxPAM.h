@@ -2,6 +2,7 @@
 // No decisions here.
 #pragma once
 
+#include <errno.h>
 #include <security/pam_appl.h>
 #include <security/pam_ext.h>
 #include <security/pam_modules.h>
@@ -30,6 +31,26 @@ static inline int sp_pam_ask(pam_handle_t *_Nonnull handle, int style, const voi
   return pam_prompt(handle, style, answer, "%s", (const char *)text);
 }
 
+/// Shows a text, a C string as above; libpam adds a line end.
+static inline int sp_pam_show(pam_handle_t *_Nonnull handle, const void *_Nullable text) {
+  return pam_prompt(handle, PAM_TEXT_INFO, NULL, "%s", text == NULL ? "" : (const char *)text);
+}
+
+static const int sp_pam_silent = (int)PAM_SILENT;
+
+typedef void (*sp_pam_cleanup)(pam_handle_t *_Nonnull handle, void *_Nullable data, int status);
+
+/// What the module keeps on the handle from one phase to the next; NULL where there is nothing.
+static inline void *_Nullable sp_pam_mark(pam_handle_t *_Nonnull handle) {
+  const void *data = NULL;
+  return pam_get_data(handle, "pam_sallyport", &data) == PAM_SUCCESS ? (void *)data : NULL;
+}
+
+static inline int sp_pam_set_mark(pam_handle_t *_Nonnull handle, void *_Nullable data,
+                                  sp_pam_cleanup _Nonnull cleanup) {
+  return pam_set_data(handle, "pam_sallyport", data, cleanup);
+}
+
 static inline void sp_wipe_and_free(char *_Nullable text) {
   if (text == NULL) return;
   explicit_bzero(text, strlen(text));
@@ -41,6 +62,10 @@ static inline void sp_pam_log(pam_handle_t *_Nonnull handle, int level,
                               const void *_Nonnull line) {
   pam_syslog(handle, level, "%s", (const char *)line);
 }
+
+/// The host's errno: a module puts it back when it returns.
+static inline int sp_errno(void) { return errno; }
+static inline void sp_put_back_errno(int before) { errno = before; }
 
 /// "ENOSPC"; NULL for a number without a name.
 const char *_Nullable sp_errno_name(int number);

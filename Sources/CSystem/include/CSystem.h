@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "Inspection.h"
 #include "Schedule.h"
 #include "Accounts.h"
 #include "Import.h"
@@ -351,7 +352,14 @@ static inline void sys_die(void) {
   for (;;) _exit(127);
 }
 
-/* ---- random bytes, addresses ---- */
+/* ---- the machine's name, random bytes, addresses ---- */
+
+/* NUL-terminated, perhaps empty. `capacity` is at least 1. */
+static inline void sys_host_name(void *name, size_t capacity) {
+  char *text = name;
+  if (gethostname(text, capacity) != 0) text[0] = 0;
+  text[capacity - 1] = 0;
+}
 
 /* One getrandom: the number of bytes, which may be fewer. */
 static inline int64_t sys_random(void *bytes, size_t count) {

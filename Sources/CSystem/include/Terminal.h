@@ -1,25 +1,24 @@
-/* The command's side of the system: terminal, signals, dates, locale and files named by people.
+/* The command's side of the system: terminal, signals, dates and locale.
    The module uses nothing of it. */
 #pragma once
 
 #include <errno.h>
-#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "Files.h"
 
 #pragma clang assume_nonnull begin
 
@@ -96,7 +95,7 @@ static inline bool locale_is_utf8(void) {
   return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/* -- Reading and writing */
+/* -- Reading */
 
 /* What is there, up to so many bytes: their number, 0 at the end, or minus errno. */
 static inline int64_t input_some(int descriptor, void *bytes, size_t capacity) {
@@ -104,59 +103,6 @@ static inline int64_t input_some(int descriptor, void *bytes, size_t capacity) {
   do count = read(descriptor, bytes, capacity);
   while (count < 0 && errno == EINTR);
   return count < 0 ? -errno : count;
-}
-
-/* All of it. 0 or errno. */
-static inline int output_all(int descriptor, const void *bytes, size_t count) {
-  const char *next = (const char *)bytes;
-  while (count > 0) {
-    ssize_t written = write(descriptor, next, count);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    next += written;
-    count -= (size_t)written;
-  }
-  return 0;
-}
-
-enum { FILE_IS_NOT_REGULAR = -1, FILE_IS_TOO_LONG = -2 };
-
-/* Reads a regular file of at most `capacity` bytes, whose last name is not a link. 0, errno, or one
-   of the two above; `*count` bytes are there then. */
-static inline int file_read(const char *path, void *bytes, size_t capacity, size_t *count) {
-  *count = 0;
-  int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-  if (descriptor < 0) return errno;
-  struct stat facts;
-  int problem = 0;
-  if (fstat(descriptor, &facts) != 0) problem = errno;
-  else if (!S_ISREG(facts.st_mode)) problem = FILE_IS_NOT_REGULAR;
-  else if (facts.st_size > (off_t)capacity) problem = FILE_IS_TOO_LONG;
-  while (problem == 0 && *count < capacity) {
-    ssize_t got = read(descriptor, (char *)bytes + *count, capacity - *count);
-    if (got == 0) break;
-    if (got > 0) *count += (size_t)got;
-    else if (errno != EINTR) problem = errno;
-  }
-  close(descriptor);
-  return problem;
-}
-
-/* Puts a file of these bytes in the place of `path` in one step: root's alone to write, read by all.
-   0 or errno. */
-static inline int file_replace(const char *path, const void *bytes, size_t count) {
-  char made[4096];
-  int length = snprintf(made, sizeof made, "%s.new-%d", path, (int)getpid());
-  if (length < 0 || (size_t)length >= sizeof made) return ENAMETOOLONG;
-  int descriptor = open(made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (descriptor < 0) return errno;
-  int problem = output_all(descriptor, bytes, count);
-  if (problem == 0 && fchmod(descriptor, 0644) != 0) problem = errno;
-  if (problem == 0 && fsync(descriptor) != 0) problem = errno;
-  if (close(descriptor) != 0 && problem == 0) problem = errno;
-  if (problem == 0 && rename(made, path) != 0) problem = errno;
-  if (problem != 0) unlink(made);
-  return problem;
 }
 
 /* -- Dates */
@@ -190,13 +136,6 @@ static inline const char *errno_text(int number) {
 static inline const char *errno_name(int number) {
   const char *name = strerrorname_np(number);
   return name != NULL ? name : "";
-}
-
-/* The machine's name, NUL-terminated; false where there is none. `capacity` is at least 1. */
-static inline bool host_name(char *name, size_t capacity) {
-  if (gethostname(name, capacity) != 0) return false;
-  name[capacity - 1] = 0;
-  return name[0] != 0;
 }
 
 /* The working folder's path, NUL-terminated; false where it has none. */

@@ -25,6 +25,7 @@ struct Add: Verb {
   var force = false
 
   @OptionGroup var users: UserOptions
+  @OptionGroup var policy: PolicyOptions
   @OptionGroup var store: StoreOptions
 
   func user(in context: Context) -> String? { user }
@@ -33,14 +34,16 @@ struct Add: Verb {
     let place = try context.store(store)
     let record = try context.record(user, users, in: place)
     let name = try newName(in: record.enrollment)
+    let account = try context.account(user)
+    let policy = context.policy(policy, for: account, in: place)
     let voice = context.voice(store)
     context.terminal.watchForInterruption()
     if !force {
-      let check = CodeCheck(store: place, path: store.path, context: context)
+      let check = CodeCheck(store: place, path: store.path, context: context, policy: policy)
       try check.ask("Code of an authenticator in use, or backup code: ", for: user, users, voice)
     }
     let draft = try authenticator.draft(
-      named: name, for: try context.account(user), confirming: !noConfirm, voice, context,
+      named: name, for: account, confirming: !noConfirm, voice, context,
       or: .nothingChanged)
     if !(store.json && noConfirm) {
       let user = record.enrollment.user.text
@@ -49,10 +52,11 @@ struct Add: Verb {
         context)
     }
     let confirmation =
-      noConfirm ? nil : try Confirmation.ask(for: draft, voice, context, or: .nothingChanged)
+      noConfirm
+      ? nil : try Confirmation.ask(for: draft, under: policy, voice, context, or: .nothingChanged)
     try context.stopIfInterrupted(.nothingChanged)
     let enrollment = try save(draft, confirmation, to: record, in: place, context)
-    tell(draft, confirmation, enrollment, voice)
+    tell(draft, confirmation, enrollment, under: policy, voice)
   }
 
   private func save(
@@ -70,6 +74,7 @@ struct Add: Verb {
       then: { state in
         state.note(confirmation, of: draft.id)
         state.origins = []
+        state.forgetRemembered()
       })
   }
 
@@ -98,10 +103,11 @@ struct Add: Verb {
   }
 
   private func tell(
-    _ draft: Draft, _ confirmation: Confirmation?, _ enrollment: Enrollment, _ voice: Voice
+    _ draft: Draft, _ confirmation: Confirmation?, _ enrollment: Enrollment,
+    under policy: Policy, _ voice: Voice
   ) {
-    let throttle = Throttle(for: enrollment.authenticators, under: Policy())
-    let lines = ["Added \(draft.text(confirmation))."] + narrowing(throttle, under: Policy())
+    let throttle = Throttle(for: enrollment.authenticators, under: policy)
+    let lines = ["Added \(draft.text(confirmation))."] + narrowing(throttle, under: policy)
     voice.answer(
       .object(
         draft.json(confirmation) + [

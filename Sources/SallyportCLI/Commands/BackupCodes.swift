@@ -47,9 +47,9 @@ struct BackupCodes: Verb {
     let first = try context.record(user, users, in: place)
     let count = first.enrollment.backupCodes?.digests.count ?? 0
     let fresh = try FreshBackupCodes(count: count > 0 ? count : BackupCodeSet.usualCodes)
-    _ = try Amendment(user: user, users: users, store: place, path: store.path).run(in: context) {
-      $0.backupCodes = fresh.set
-    }
+    let change = Amendment(user: user, users: users, store: place, path: store.path)
+    _ = try change.run(
+      in: context, { $0.backupCodes = fresh.set }, then: { $0.forgetRemembered() })
     let voice = context.voice(store)
     let name = first.enrollment.user.text
     voice.answer(

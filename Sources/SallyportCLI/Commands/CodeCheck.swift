@@ -8,6 +8,7 @@ struct CodeCheck {
   /// Where the store is, for messages.
   let path: String
   let context: Context
+  let policy: Policy
 
   /// Asks for a code, or a backup code, before something that only the user may want. Throws `code`
   /// for a wrong one.
@@ -42,39 +43,41 @@ struct CodeCheck {
     let response = try computing { () throws(CryptoError) in
       try Response.classify(typed, for: record.enrollment)
     }
-    let now = context.now
+    let (now, policy) = (context.now, policy)
     return try complaining { () throws(StoreTrouble) in
       try store.transact(record) { (enrollment, state) throws(StoreTrouble) in
-        try CodeCheck.judge(response, enrollment, state, at: try now())
+        try CodeCheck.judge(response, enrollment, state, at: try now(), under: policy)
       }
     }
   }
 
   private static func judge(
-    _ response: Response, _ enrollment: Enrollment, _ state: LoginState, at time: UnixTime
+    _ response: Response, _ enrollment: Enrollment, _ state: LoginState, at time: UnixTime,
+    under policy: Policy
   ) throws(StoreTrouble) -> (Verdict, LoginState) {
     let decision: Decision
     do throws(CryptoError) {
       decision = try decide(
         on: response, enrollment: enrollment, state: state, from: .local(own: true),
-        through: .sallyport, at: time, under: Policy())
+        through: .sallyport, at: time, under: policy)
     } catch {
       throw .crypto(error)
     }
     switch decision {
     case .accept(let proof, let state): return (.success(proof), state)
     case .refuse(let refusal, let state):
-      let wait = wait(response, enrollment, state, at: time)
+      let wait = wait(response, enrollment, state, at: time, under: policy)
       return (.failure(Rejection(refusal: refusal, wait: wait)), state)
     }
   }
 
   private static func wait(
-    _ response: Response, _ enrollment: Enrollment, _ state: LoginState, at time: UnixTime
+    _ response: Response, _ enrollment: Enrollment, _ state: LoginState, at time: UnixTime,
+    under policy: Policy
   ) -> UInt64? {
     switch response {
     case .code(_, let digits):
-      Throttle(for: enrollment, state, under: Policy())
+      Throttle(for: enrollment, state, under: policy)
         .wait(for: state.known, digits: digits, at: time)
     case .backupCode, .malformed: 0
     }

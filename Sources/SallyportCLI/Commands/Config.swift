@@ -7,8 +7,8 @@ import SallyportSystem
 /// `sallyport config`
 struct Config: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Check, show and install the policy file.",
-    subcommands: [ConfigCheck.self, ConfigShow.self, ConfigInstall.self])
+    abstract: "Check, show, edit and install the policy file.",
+    subcommands: [ConfigCheck.self, ConfigShow.self, ConfigEdit.self, ConfigInstall.self])
 }
 
 /// Whose login the policy is looked at for.
@@ -84,13 +84,7 @@ struct ConfigInstall: Verb {
   func run(in context: Context) throws(Complaint) {
     let text = try PolicyText(file, isOptional: false)
     try text.check(context.terminal)
-    let number = unsafe conf.withCString { path in
-      unsafe text.content.withBytes { bytes in
-        guard let base = bytes.baseAddress else { return ENOMEM }
-        return unsafe file_replace(path, base, bytes.count)
-      }
-    }
-    guard number == 0 else { throw .policyFile(path: conf, errno: number) }
+    try text.install(as: conf)
     context.voice(store).answer(
       .object([("installed", .text(conf))]), "Installed as \(printable(conf.utf8, limit: 255)).")
   }
@@ -101,9 +95,9 @@ struct PolicyText {
   let path: String
   let content: Secret
 
-  /// An optional one that is missing is empty.
-  init(_ path: String, isOptional: Bool) throws(Complaint) {
-    self.path = path
+  /// An optional one that is missing is empty. `name`: what messages call it, where it is a copy.
+  init(_ path: String, isOptional: Bool, namedAs name: String? = nil) throws(Complaint) {
+    self.path = name ?? path
     guard let buffer = Secret(count: Limits.file) else { throw .store(.outOfMemory) }
     var count = 0
     // SAFETY: the buffer has as many bytes as are said; all pointers live for the call.
@@ -115,6 +109,18 @@ struct PolicyText {
       throw .policyFile(path: path, errno: problem)
     }
     content = inMemory(buffer.slice(0..<count))
+  }
+
+  /// Puts it in the place of `file`, in one step and for good.
+  func install(as file: String) throws(Complaint) {
+    // SAFETY: all pointers live for the call.
+    let problem = unsafe file.withCString { path in
+      unsafe content.withBytes { bytes in
+        guard let base = bytes.baseAddress else { return ENOMEM }
+        return unsafe file_replace(path, base, bytes.count)
+      }
+    }
+    if problem != 0 { throw .policyFile(path: file, errno: problem) }
   }
 
   /// Names every problem on standard error; throws where there is one.
@@ -182,16 +188,22 @@ struct PolicyReport {
 
   private func value(_ key: PolicyKey) -> String {
     let number = policy[key]
+    if let word = key.word(number) { return "\(word)" }
     switch key {
-    case .state: return number == 0 ? "enabled" : "disabled"
-    case .enrollment: return number == 0 ? "refuse" : "voluntary"
-    case .factorTOTP, .factorHOTP, .factorBackupCode: return number == 0 ? "on" : "off"
     case .guessBudget:
       let hundredths = number / (Luck.percent.units / 100)
       let (whole, rest) = hundredths.quotientAndRemainder(dividingBy: 100)
       return rest == 0 ? "\(whole) %" : "\(whole).\(rest < 10 ? "0" : "")\(rest) %"
-    case .adjacentIntervals, .lookAhead, .localServices, .matchService, .matchUser, .matchGroup,
-      .matchOrigin:
+    case .requiredFrom:
+      guard number > 0 else { return "-" }
+      return CalendarDate(policy.requiredFrom, inUTC: true)?.day10 ?? "\(number)"
+    case .remember: return number == 0 ? "0" : exactDuration(number)
+    case .factorOrder:
+      let order = policy.factorOrder
+      return "\(order.first.name), \(order.second.name), \(order.third.name)"
+    case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
+      .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors, .localServices, .matchService,
+      .matchUser, .matchGroup, .matchOrigin:
       return "\(number)"
     }
   }

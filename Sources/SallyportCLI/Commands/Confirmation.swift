@@ -13,12 +13,15 @@ struct Confirmation: Equatable {
 
   /// Asks until a code is right, in the window that logins accept.
   static func ask(
-    for draft: Draft, _ voice: Voice, _ context: Context, or consequence: Consequence
+    for draft: Draft, under policy: Policy, _ voice: Voice, _ context: Context,
+    or consequence: Consequence
   ) throws(Complaint) -> Confirmation {
     for left in (0..<tries).reversed() {
       let typed = try voice.ask("Code shown by the app: ", echo: true, or: consequence)
       let time = try context.time()
-      let verdict = try computing { () throws(CryptoError) in try judge(typed, draft, at: time) }
+      let verdict = try computing { () throws(CryptoError) in
+        try judge(typed, draft, at: time, under: policy)
+      }
       switch verdict {
       case .right(let confirmation): return confirmation
       case .wrong(let reason):
@@ -34,32 +37,19 @@ struct Confirmation: Equatable {
     case wrong(String)
   }
 
-  /// As a login would for a user who has nothing else, with a state that is as new each time:
-  /// nothing is throttled, nothing kept.
-  private static func judge(_ typed: Secret, _ draft: Draft, at time: UnixTime)
-    throws(CryptoError) -> Verdict
-  {
-    let enrollment = Enrollment(
-      id: draft.id, user: draft.account.name, uid: draft.account.uid, created: draft.created,
-      authenticators: [draft.authenticator(lastAccepted: nil)], backupCodes: nil)
-    let response = try Response.classify(typed, for: enrollment)
-    if case .backupCode = response {
-      return .wrong("A backup code does not show that the app works.")
-    }
-    let decision = try decide(
-      on: response, enrollment: enrollment, state: LoginState(initialFor: enrollment),
-      from: .local(own: true), through: nil, at: time, under: Policy())
-    switch decision {
-    case .accept(.authenticator, let state):
-      guard let first = state.authenticators.first, let accepted = first.lastAccepted else {
-        return .wrong("")
-      }
-      return .right(Confirmation(lastAccepted: accepted, drift: first.drift))
-    case .refuse(.malformed, _):
-      return .wrong("A code has \(draft.parameters.digits.rawValue) digits.")
-    case .accept(.backupCode, _), .refuse(.wrongCode, _), .refuse(.replayed, _),
-      .refuse(.throttled, _), .refuse(.clock, _):
-      return .wrong(wrongCode(draft.parameters.type))
+  private static func judge(
+    _ typed: Secret, _ draft: Draft, at time: UnixTime, under policy: Policy
+  ) throws(CryptoError) -> Verdict {
+    let authenticator = draft.authenticator(lastAccepted: nil)
+    let first = try SallyportCore.judge(
+      firstCode: typed, of: authenticator, for: draft.account.name, at: time, under: policy)
+    switch first {
+    case .right(let state):
+      guard let accepted = state.lastAccepted else { return .wrong("") }
+      return .right(Confirmation(lastAccepted: accepted, drift: state.drift))
+    case .malformed: return .wrong("A code has \(draft.parameters.digits.rawValue) digits.")
+    case .backupCode: return .wrong("A backup code does not show that the app works.")
+    case .wrong: return .wrong(wrongCode(draft.parameters.type))
     }
   }
 

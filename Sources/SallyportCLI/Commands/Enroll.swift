@@ -20,6 +20,12 @@ struct Enroll: Verb {
   @Option(help: ArgumentHelp("How many backup codes, 0 to 32.", valueName: "n"))
   var backupCodes = BackupCodeSet.usualCodes
 
+  @Option(
+    help: ArgumentHelp(
+      "Write a sheet with secret, QR code and backup codes to a new file. (.svg: to print)",
+      valueName: "file"))
+  var handout: String?
+
   @Flag(help: "Ask nothing: neither for a first code nor before replacing.")
   var noConfirm = false
 
@@ -27,6 +33,7 @@ struct Enroll: Verb {
   var force = false
 
   @OptionGroup var users: UserOptions
+  @OptionGroup var policy: PolicyOptions
   @OptionGroup var store: StoreOptions
 
   func user(in context: Context) -> String? { user }
@@ -42,6 +49,7 @@ struct Enroll: Verb {
     let account = try context.account(user)
     guard account.uid != nil || users.allowMissing else { throw .noSuchUser }
     let voice = context.voice(store)
+    let handout = try self.handout.map { path throws(Complaint) in try Handout(path) }
     let presence = try Presence(of: account, in: place, force: force)
     context.terminal.watchForInterruption()
     if let question = presence.question(user), !noConfirm {
@@ -51,18 +59,35 @@ struct Enroll: Verb {
       named: authenticator.name ?? .phone, for: account, confirming: !noConfirm, voice, context,
       or: .notEnrolled)
     let codes = try FreshBackupCodes(count: backupCodes)
-    if !(store.json && noConfirm) {
-      let heading = "Second factor for \(account.name.text) on \(draft.issuer.text)"
-      draft.show(heading, authenticator.qr, voice, context)
+    let sheet = Sheet(draft: draft, codes: codes, qr: authenticator.qr)
+    if !(noConfirm && (store.json || handout != nil)) {
+      draft.show(sheet.heading, authenticator.qr, voice, context)
     }
     let confirmation =
-      noConfirm ? nil : try Confirmation.ask(for: draft, voice, context, or: .notEnrolled)
+      noConfirm
+      ? nil
+      : try Confirmation.ask(
+        for: draft, under: context.policy(policy, for: account, in: place), voice, context,
+        or: .notEnrolled)
     try context.stopIfInterrupted(.notEnrolled)
-    try save(draft, codes, confirmation, over: presence, in: place)
+    if let handout {
+      try handout.write(sheet)
+      if let flaw = sheet.flaw { voice.say(flaw) }
+    }
+    do throws(Complaint) {
+      try save(draft, codes, confirmation, over: presence, in: place)
+    } catch {
+      handout?.remove()
+      throw error
+    }
     voice.answer(
-      .object(draft.json(confirmation) + [("backupCodes", codes.json)]),
-      text(draft, codes, confirmation))
-    if let number = context.terminal.failure { throw .backupCodesUnseen(errno: number) }
+      .object(
+        draft.json(confirmation) + [("backupCodes", codes.json)]
+          + (handout.map { [("handout", .text($0.path))] } ?? [])),
+      text(draft, codes, confirmation, handout))
+    if handout == nil, let number = context.terminal.failure {
+      throw .backupCodesUnseen(errno: number)
+    }
   }
 
   private func save(
@@ -85,11 +110,16 @@ struct Enroll: Verb {
     }
   }
 
-  private func text(_ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: Confirmation?)
-    -> String
-  {
+  private func text(
+    _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: Confirmation?, _ handout: Handout?
+  ) -> String {
     var lines = ["Enrolled as \(draft.text(confirmation)).", ""]
-    if !codes.shown.isEmpty { lines.append(codes.text) }
+    if let handout {
+      let file = printable(handout.path.utf8, limit: 255)
+      lines += ["Secret and \(counted(codes.shown.count, "backup code")) stand in \(file).", ""]
+    } else if !codes.shown.isEmpty {
+      lines.append(codes.text)
+    }
     lines.append("Next: keep this shell open and log in from another terminal.")
     return lines.joined(separator: "\n")
   }

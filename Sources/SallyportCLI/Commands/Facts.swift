@@ -31,6 +31,35 @@ func fact(_ use: Use?) -> JSON {
   ])
 }
 
+/// A remembered origin for programs.
+func fact(_ pair: RememberedOrigin) -> JSON {
+  .object([
+    ("origin", .text(Addresses.text(pair.origin))), ("service", .text(pair.service.text)),
+    ("granted", fact(pair.granted)),
+  ])
+}
+
+/// What root said of a user alone, for programs.
+func fact(_ level: UserNote.Level?) -> JSON {
+  switch level {
+  case nil: .null
+  case .exempt: .object([("name", .text("exempt"))])
+  case .required(let from):
+    .object([("name", .text("required")), ("from", from.map { fact($0) } ?? .null)])
+  }
+}
+
+/// `required from 2027-03-01 on`: days as `--by` takes them.
+func levelText(_ level: UserNote.Level) -> String {
+  switch level {
+  case .exempt: return "exempt"
+  case .required(nil): return "required"
+  case .required(let from?):
+    let day = CalendarDate(from, inUTC: true)?.day10 ?? "\(from.seconds)"
+    return "required from \(day) on"
+  }
+}
+
 /// `192.0.2.7`, `this machine`; nil where it is unknown.
 func originText(_ origin: Origin) -> String? {
   switch origin {

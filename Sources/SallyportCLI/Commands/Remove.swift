@@ -21,6 +21,7 @@ struct Remove: Verb {
   var force = false
 
   @OptionGroup var users: UserOptions
+  @OptionGroup var policy: PolicyOptions
   @OptionGroup var store: StoreOptions
 
   func user(in context: Context) -> String? { user }
@@ -31,7 +32,8 @@ struct Remove: Verb {
     _ = try index(in: record.enrollment)
     let voice = context.voice(store)
     if !force {
-      try CodeCheck(store: place, path: store.path, context: context)
+      let policy = context.policy(policy, for: try context.account(user), in: place)
+      try CodeCheck(store: place, path: store.path, context: context, policy: policy)
         .ask("Verification code: ", for: user, users, voice)
     }
     let change = Amendment(user: user, users: users, store: place, path: store.path)
@@ -40,7 +42,10 @@ struct Remove: Verb {
       { enrollment throws(Complaint) in
         enrollment.authenticators.remove(at: try index(in: enrollment))
       },
-      then: { $0.origins = [] })
+      then: { state in
+        state.origins = []
+        state.forgetRemembered()
+      })
     let (who, left) = (enrollment.user.text, enrollment.authenticators.map(\.name.text))
     voice.answer(
       .object([

@@ -21,6 +21,7 @@ struct Resynchronize: Verb {
   var name: Label?
 
   @OptionGroup var users: UserOptions
+  @OptionGroup var policy: PolicyOptions
   @OptionGroup var store: StoreOptions
 
   func user(in context: Context) -> String? { user }
@@ -34,10 +35,11 @@ struct Resynchronize: Verb {
     let first = try voice.ask("Code shown by the app: ", echo: false, or: .nothingChanged)
     let second = try voice.ask("The code after it: ", echo: false, or: .nothingChanged)
     try context.stopIfInterrupted(.nothingChanged)
+    let policy = context.policy(policy, for: try context.account(user), in: place)
     let result = try context.settled(at: store.path) { () throws(Complaint) in
       let record = try context.record(user, users, in: place)
       let codes = try pair(first, second, record.enrollment)
-      return try judge(codes, record, in: place, context)
+      return try judge(codes, record, in: place, under: policy, context)
     }
     switch result {
     case .done(let name, let drift, let reopened):
@@ -66,17 +68,18 @@ struct Resynchronize: Verb {
     return codes
   }
 
-  private func judge(_ codes: CodePair, _ record: Record, in place: Store, _ context: Context)
-    throws(Complaint) -> Transaction<Resync>
-  {
+  private func judge(
+    _ codes: CodePair, _ record: Record, in place: Store, under policy: Policy, _ context: Context
+  ) throws(Complaint) -> Transaction<Resync> {
     let now = context.now
     return try complaining { () throws(StoreTrouble) in
       try place.transact(record) { (enrollment, state) throws(StoreTrouble) in
         let time = try now()
         do throws(CryptoError) {
-          return try resync(
-            by: codes, named: name, enrollment: enrollment, state: state, at: time,
-            under: Policy())
+          var (result, next) = try resync(
+            by: codes, named: name, enrollment: enrollment, state: state, at: time, under: policy)
+          if case .done = result { next.forgetRemembered() }
+          return (result, next)
         } catch {
           throw .crypto(error)
         }

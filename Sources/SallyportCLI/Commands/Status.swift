@@ -12,6 +12,7 @@ struct Status: Verb {
   var user: String?
 
   @OptionGroup var users: UserOptions
+  @OptionGroup var policy: PolicyOptions
   @OptionGroup var store: StoreOptions
 
   func user(in context: Context) -> String? { user ?? context.sudoUser }
@@ -19,9 +20,20 @@ struct Status: Verb {
   func run(in context: Context) throws(Complaint) {
     let place = try context.store(store)
     guard let user = user(in: context) else { throw .nobodyNamed }
-    let record = try context.record(user, users, in: place)
-    let report = StatusReport(record, at: try context.time())
-    context.voice(store).answer(report.json, report.text)
+    let account = try context.account(user)
+    let note = try context.note(of: account, in: place)
+    do throws(Complaint) {
+      let record = try context.record(user, users, in: place)
+      let policy = context.policy(policy, for: account, in: place)
+      let report = StatusReport(record, note, under: policy, at: try context.time())
+      context.voice(store).answer(report.json, report.text)
+    } catch {
+      if case .notEnrolled = error {
+        let report = AbsenceReport(account, note)
+        context.voice(store).answer(report.json, report.text)
+      }
+      throw error
+    }
   }
 }
 
@@ -30,23 +42,28 @@ struct StatusReport {
   private let enrollment: Enrollment
   private let state: LoginState
   private let backupCodes: (left: Int, all: Int)
-  private let throttle: Throttle
+  private let note: UserNote
+  private let wrongCodes: Allowances
   private let now: UnixTime
 
-  init(_ record: Record, at now: UnixTime) {
+  init(_ record: Record, _ note: UserNote, under policy: Policy, at now: UnixTime) {
+    self.note = note
     (enrollment, self.now) = (record.enrollment, now)
     var state = record.state
     state.reconcile(with: record.enrollment)
     self.state = state
     backupCodes = backupCodeCount(record)
-    throttle = Throttle(for: record.enrollment, state, under: Policy())
+    wrongCodes = Allowances(record.enrollment, state, under: policy, at: now)
   }
 
   // MARK: for people
 
   var text: String {
-    let rows =
-      authenticatorRows + [["backup codes", backupCodeText], ["wrong codes", wrongCodeText]]
+    var rows = authenticatorRows
+    rows.append(["backup codes", backupCodeText])
+    rows.append(["wrong codes", wrongCodes.text])
+    rows += rememberedRows
+    if let level = note.level { rows.append(["level", levelText(level)]) }
     return ([heading, ""] + table(rows).map { "  \($0)" }).joined(separator: "\n")
   }
 
@@ -86,10 +103,12 @@ struct StatusReport {
     enrollment.backupCodes?.scratchCodesLeft(state.backupCodes) ?? 0
   }
 
-  private var wrongCodeText: String {
-    let (known, other) = (allowance(state.known), allowance(state.other))
-    let rest = known.left > 0 && other.left > 0 ? "\(other.left)" : other.text
-    return "\(known.text) from known places, \(rest) from elsewhere"
+  private var rememberedRows: [[String]] {
+    state.remembered.enumerated().map { index, pair in
+      let when = whenText(pair.granted, seenFrom: now)
+      let pair = "\(Addresses.text(pair.origin)) for \(pair.service.text)"
+      return [index == 0 ? "remembered" : "", "\(pair), since \(when)"]
+    }
   }
 
   // MARK: for programs
@@ -108,12 +127,8 @@ struct StatusReport {
           ("lastUse", fact(state.backupCodes?.lastUse)),
         ])
       ),
-      (
-        "wrongCodes",
-        .object([
-          ("known", allowance(state.known).json), ("other", allowance(state.other).json),
-        ])
-      ),
+      ("wrongCodes", wrongCodes.json), ("remembered", .list(state.remembered.map(fact))),
+      ("level", fact(note.level)),
       ("lastLogin", fact(lastUse(state))),
     ])
   }
@@ -125,40 +140,6 @@ struct StatusReport {
         ("created", fact(authenticator.created)), ("drift", .number(Int64(values.drift))),
         ("lastUse", fact(values.lastUse)),
       ])
-  }
-
-  // MARK: the throttle
-
-  /// For codes of the length that costs most.
-  private func allowance(_ bucket: Bucket) -> Allowance {
-    let digits =
-      enrollment.authenticators.map(\.parameters.digits)
-      .max { throttle.cost(of: $0) < throttle.cost(of: $1) } ?? .six
-    return Allowance(throttle, bucket, digits, at: now)
-  }
-}
-
-/// How many more wrong codes are judged.
-struct Allowance: Equatable {
-  let left: UInt64
-  /// Seconds until the next one is judged; nil: never.
-  let wait: UInt64?
-
-  init(_ throttle: Throttle, _ bucket: Bucket, _ digits: Digits, at now: UnixTime) {
-    let cost = throttle.cost(of: digits).units
-    left = cost > 0 ? throttle.available(in: bucket, at: now).units / cost : 0
-    wait = throttle.wait(for: bucket, digits: digits, at: now)
-  }
-
-  var text: String {
-    if left > 0 { return "\(left) more before a wait" }
-    return wait.map { "next in \(durationText($0))" } ?? "no more"
-  }
-
-  var json: JSON {
-    .object([
-      ("left", .counter(left)), ("wait", wait.map { .counter($0) } ?? .null),
-    ])
   }
 }
 

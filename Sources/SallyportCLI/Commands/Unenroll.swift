@@ -15,6 +15,7 @@ struct Unenroll: Verb {
   var force = false
 
   @OptionGroup var users: UserOptions
+  @OptionGroup var policy: PolicyOptions
   @OptionGroup var store: StoreOptions
 
   func user(in context: Context) -> String? { user }
@@ -56,7 +57,8 @@ struct Unenroll: Verb {
 
   private func prove(in place: Store, _ context: Context) throws(Complaint) {
     _ = try context.record(user, users, in: place)
-    try CodeCheck(store: place, path: store.path, context: context)
+    let policy = context.policy(policy, for: try context.account(user), in: place)
+    try CodeCheck(store: place, path: store.path, context: context, policy: policy)
       .ask("Verification code: ", for: user, users, context.voice(store))
   }
 }

@@ -11,24 +11,29 @@ struct Unlock: Verb {
   var user: String
 
   @OptionGroup var users: UserOptions
+  @OptionGroup var policy: PolicyOptions
   @OptionGroup var store: StoreOptions
 
   func user(in context: Context) -> String? { user }
 
   func run(in context: Context) throws(Complaint) {
     let place = try context.store(store)
-    let name = try context.settled(at: store.path) { () throws(Complaint) in
+    let now = try context.time()
+    let policy = context.policy(policy, for: try context.account(user), in: place)
+    let (name, before) = try context.settled(at: store.path) { () throws(Complaint) in
       let record = try context.record(user, users, in: place)
       return try complaining { () throws(StoreTrouble) in
         try place.transact(record) { (enrollment, state) throws(StoreTrouble) in
+          let before = Allowances(enrollment, state, under: policy, at: now)
           var state = state
           (state.known, state.other) = (.full, .full)
-          return (enrollment.user.text, state)
+          return ((enrollment.user.text, before), state)
         }
       }
     }
     context.voice(store).answer(
-      .object([("user", .text(name)), ("unlocked", .flag(true))]),
-      "The wrong codes of \(name) are forgotten.")
+      .object([
+        ("user", .text(name)), ("unlocked", .flag(true)), ("wrongCodesBefore", before.json),
+      ]), "The wrong codes of \(name) are forgotten. Before: \(before.text).")
   }
 }

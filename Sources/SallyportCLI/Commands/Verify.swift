@@ -15,14 +15,17 @@ struct Verify: Verb {
   var user: String
 
   @OptionGroup var users: UserOptions
+  @OptionGroup var policy: PolicyOptions
   @OptionGroup var store: StoreOptions
 
   func user(in context: Context) -> String? { user }
 
   func run(in context: Context) throws(Complaint) {
+    let place = try context.store(store)
+    _ = try context.record(user, users, in: place)
     let check = CodeCheck(
-      store: try context.store(store), path: store.path, context: context)
-    _ = try context.record(user, users, in: check.store)
+      store: place, path: store.path, context: context,
+      policy: context.policy(policy, for: try context.account(user), in: place))
     let voice = context.voice(store)
     context.terminal.watchForInterruption()
     let typed = try voice.ask("Verification code: ", echo: false, or: .nothingChanged)

@@ -25,6 +25,9 @@ package struct CalendarDate: Equatable, Sendable {
     "October", "November", "December",
   ]
 
+  /// `2026-03-03`
+  var day10: String { String(internetText.prefix(10)) }
+
   /// `3 March 2026`
   var dayText: String { "\(dayAndMonth) \(year)" }
 
@@ -57,6 +60,14 @@ package struct CalendarDate: Equatable, Sendable {
   }
 
   private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+}
+
+/// `45 s`, `90 m`, `12 h`, `30 d`: in the largest unit that says it exactly.
+func exactDuration(_ seconds: UInt64) -> String {
+  for (unit, length) in [("d", 86_400), ("h", 3600), ("m", 60)] as [(String, UInt64)] {
+    if seconds % length == 0 { return "\(seconds / length) \(unit)" }
+  }
+  return "\(seconds) s"
 }
 
 /// `40 s`, `12 min`, `4 h`, `3 days`: rounded up, so that nobody comes back too early.

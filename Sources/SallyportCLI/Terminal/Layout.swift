@@ -88,7 +88,7 @@ func driftText(_ drift: Int32) -> String? {
   return "\(steps) \(drift < 0 ? "behind" : "ahead")"
 }
 
-/// `one backup code`, `7 backup codes`: a number with its noun.
-func counted(_ number: Int, _ noun: String) -> String {
-  "\(number) \(noun)\(number == 1 ? "" : "s")"
+/// `1 backup code`, `7 backup codes`: a number with its noun.
+func counted(_ number: Int, _ noun: String, _ plural: String = "s") -> String {
+  "\(number) \(noun)\(number == 1 ? "" : plural)"
 }

@@ -28,8 +28,8 @@ enum QRDrawing: Equatable {
     }
     switch choice {
     case .none: self = .nothing
-    case .utf8: self = .code(matrix.text(style: .halfBlocks, quietZone: zone))
-    case .ascii: self = .code(matrix.text(style: .ascii, quietZone: zone))
+    case .utf8: self = .code(drawn(matrix, .halfBlocks))
+    case .ascii: self = .code(drawn(matrix, .ascii))
     case .auto: self = QRDrawing(fitting: matrix, on: screen)
     }
   }
@@ -43,7 +43,7 @@ enum QRDrawing: Equatable {
     for style in styles {
       let (columns, lines) = matrix.extent(style: style, quietZone: zone)
       if columns <= screen.columns, lines < screen.lines {
-        self = .code(matrix.text(style: style, quietZone: zone))
+        self = .code(drawn(matrix, style))
         return
       }
     }
@@ -54,3 +54,8 @@ enum QRDrawing: Equatable {
 }
 
 private let zone = QRMatrix.usualQuietZone
+
+private func drawn(_ matrix: QRMatrix, _ style: QRStyle) -> [UInt8] {
+  let text = inMemory(matrix.text(style: style, quietZone: zone))
+  return text.bytes(in: 0..<text.count)
+}

@@ -13,6 +13,7 @@
  *   repeat=N          N times, one summary line with the memory held after each 1000
  *   threads=N         the same in each of N threads at once, one summary line
  *   mark=1            the system calls access("/mark/begin") and ("/mark/end") around each phase
+ *   flush=1           each fdatasync prints {"event":"flush"} and waits at the barrier before
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -57,6 +58,15 @@ int clock_gettime(clockid_t id, struct timespec *now) {
   return result;
 }
 
+static _Atomic int waits_to_flush;
+static void wait_at_barrier(const char *event);
+
+/* As above: the moment between a login's write and its flush. */
+int fdatasync(int descriptor) {
+  if (atomic_load(&waits_to_flush)) wait_at_barrier("flush");
+  return (int)syscall(SYS_fdatasync, descriptor);
+}
+
 static int nibble(char c) { return c <= '9' ? c - '0' : (c | 32) - 'a' + 10; }
 
 /* Hex in place to bytes; a NUL is put behind them. */
@@ -82,10 +92,10 @@ static char *reply_from(const char *hex) {
   return copy == NULL ? NULL : unhex(copy);
 }
 
-static void wait_at_barrier(void) {
+static void wait_at_barrier(const char *event) {
   char byte;
   struct pollfd all = {.fd = barrier, .events = POLLIN}; /* poll wakes all, read one by one */
-  printf("{\"event\":\"prompt\"}\n");
+  printf("{\"event\":\"%s\"}\n", event);
   fflush(stdout);
   while (poll(&all, 1, -1) != 1) {}
   if (read(barrier, &byte, 1) != 1) exit(3);
@@ -113,7 +123,7 @@ static int converse(int count, const struct pam_message **messages, struct pam_r
     }
     const char *answer = talk->attempt->answers[talk->next++];
     if (*answer == '@') {
-      wait_at_barrier();
+      wait_at_barrier("prompt");
       answer++;
     }
     if (strcmp(answer, "fail") == 0) goto broken;
@@ -306,6 +316,7 @@ static void set(struct attempt *attempt, const char *key, char *value) {
   else if (strcmp(key, "at") == 0) atomic_store(&wall_clock, atoll(value));
   else if (strcmp(key, "silent") == 0) attempt->silent = atoi(value);
   else if (strcmp(key, "mark") == 0) attempt->mark = atoi(value);
+  else if (strcmp(key, "flush") == 0) atomic_store(&waits_to_flush, atoi(value));
   else if (strcmp(key, "repeat") == 0) attempt->repeat = atoi(value);
   else if (strcmp(key, "threads") == 0) attempt->threads = atoi(value) & 63;
   else exit(2);
@@ -322,6 +333,7 @@ int main(int argc, char **argv) {
     struct attempt attempt = {.phases = {"auth"}, .phase_count = 1};
     line[strcspn(line, "\n")] = 0;
     atomic_store(&wall_clock, 0);
+    atomic_store(&waits_to_flush, 0);
     for (char *rest = line, *word; (word = strsep(&rest, " ")) != NULL;) {
       char *value = strchr(word, '=');
       if (value == NULL) return 2;

@@ -8,6 +8,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[3]
 MODULES = "usr/lib/security"
+ZSH = "vendor-completions" if Path("/etc/debian_version").exists() else "site-functions"
 FILES = {
     f"{MODULES}/pam_sallyport.so": 0o644,
     "usr/bin/sallyport": 0o755,
@@ -16,7 +17,7 @@ FILES = {
     "usr/share/man/man8/pam_sallyport.8": 0o644,
     "usr/share/pam-configs/sallyport": 0o644,
     "usr/share/bash-completion/completions/sallyport": 0o644,
-    "usr/share/zsh/site-functions/_sallyport": 0o644,
+    f"usr/share/zsh/{ZSH}/_sallyport": 0o644,
     "usr/share/fish/vendor_completions.d/sallyport.fish": 0o644,
     "etc/security/sallyport.conf": 0o644,
 }

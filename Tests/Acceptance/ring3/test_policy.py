@@ -184,12 +184,12 @@ def test_a_policy_that_is_missing_is_an_error_only_where_the_line_names_it(
 
 def test_the_command_names_every_error(tmp_path):
     broken = tmp_path / "broken.conf"
-    broken.write_text("[default]\nadjacent_intervals = 11\nhints = yes\n")
+    broken.write_text("[default]\nadjacent_intervals = 11\nhint = yes\n")
     done = sallyport("config", "check", broken)
     assert done.returncode == 78 and done.stdout == ""
     assert done.stderr.splitlines() == [
         f"{broken}:2: adjacent_intervals: wanted is a whole number from 0 to 10, found \"11\"",
-        f"{broken}:3: unknown key, found \"hints\"",
+        f"{broken}:3: unknown key, found \"hint\"",
         f"sallyport: {broken} cannot be used: 2 errors"]
     target = tmp_path / "sallyport.conf"
     assert sallyport("config", "install", broken, "--conf", target).returncode == 78

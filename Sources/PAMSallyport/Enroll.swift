@@ -1,0 +1,219 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+// Enrolling inside the login: a question, the secret, a first code, the backup codes.
+
+extension Login {
+  /// For one whom the auth phase let through without an enrollment.
+  func enroll(_ account: Account, _ policy: Policy) throws(StoreTrouble) -> ReturnCode {
+    if try verifier.enrolled(account) != nil { return denyMeanwhile(account) }
+    let level = try verifier.level(of: account, under: policy)
+    switch level {
+    case .refuse:
+      host.log(.notice, .denied(account.name.bytes, .notEnrolled))
+      return .denied
+    case .voluntary: return .ignore
+    case .remind:
+      guard isReminded(account, policy) else { return .ignore }
+    case .required, .offer: break
+    }
+    let wanted = policy.missing(from: Factors())
+    return hold(Setup(self, account, policy, level, wanted, of: nil))
+  }
+
+  /// For one whose enrollment lacks what the policy wants.
+  func complete(_ prepared: Prepared, _ missing: Factors, _ policy: Policy)
+    throws(StoreTrouble) -> ReturnCode
+  {
+    guard let account = prepared.account else { return .ignore }
+    let level = try verifier.level(of: account, under: policy)
+    switch level {
+    case .refuse, .voluntary: return .ignore
+    case .remind:
+      guard isReminded(account, policy) else { return .ignore }
+    case .required, .offer: break
+    }
+    return hold(Setup(self, account, policy, level, missing, of: prepared.record))
+  }
+
+  /// Every n-th login; one that cannot be counted is not reminded.
+  private func isReminded(_ account: Account, _ policy: Policy) -> Bool {
+    do throws(StoreTrouble) {
+      let logins = try verifier.store.countLogin(of: account.name)
+      return logins % UInt32(max(policy.remindEvery, 1)) == 0
+    } catch {
+      _ = report(error)
+      return false
+    }
+  }
+
+  private func hold(_ setup: Setup<Application, Keeper>) -> ReturnCode {
+    let user = setup.account.name.bytes
+    switch setup.run() {
+    case .done: return .success
+    case .meanwhile: return denyMeanwhile(setup.account)
+    case .putOff:
+      let isDenied = setup.level == .required
+      host.log(isDenied ? .notice : .info, isDenied ? .denied(user, .notEnrolled) : .putOff(user))
+      return isDenied ? .denied : .ignore
+    }
+  }
+
+  private func denyMeanwhile(_ account: Account) -> ReturnCode {
+    host.log(.notice, .denied(account.name.bytes, .meanwhile))
+    do throws(HostFailure) {
+      try show(LogLine("A second factor was set up meanwhile. Log in again."))
+    } catch {}
+    return .denied
+  }
+}
+
+/// One conversation that sets up what an enrollment lacks.
+struct Setup<Application: Host, Keeper: LoginStore> {
+  enum End { case done, putOff, meanwhile }
+
+  let login: Login<Application, Keeper>
+  let account: Account
+  let policy: Policy
+  let level: EnrollmentLevel
+  let wanted: Factors
+  /// nil where there is no enrollment yet.
+  let record: Record?
+
+  var host: Application { login.host }
+
+  init(
+    _ login: Login<Application, Keeper>, _ account: Account, _ policy: Policy,
+    _ level: EnrollmentLevel, _ wanted: Factors, of record: Record?
+  ) {
+    (self.login, self.account, self.policy) = (login, account, policy)
+    (self.level, self.wanted, self.record) = (level, wanted, record)
+  }
+
+  /// A missing answer and a conversation that fails end it, like a no. Nothing is stored before the
+  /// first codes were right; what is stored stays.
+  func run() -> End {
+    do throws(HostFailure) {
+      guard wanted.hasAuthenticator || record != nil, try isWelcome() else { return .putOff }
+      var made: [Authenticator] = []
+      for kind in policy.factorOrder.kinds {
+        guard kind != .backupCode, wanted.contains(kind) else { continue }
+        guard let authenticator = try setUp(kind, beside: made) else { return .putOff }
+        made.append(authenticator)
+      }
+      return try finish(made)
+    } catch {
+      host.log(.info, .hostFailed(error))
+      return .putOff
+    }
+  }
+
+  // MARK: the question
+
+  /// No secret is shown where nobody answers, and an empty answer is no yes.
+  private func isWelcome() throws(HostFailure) -> Bool {
+    if level == .required {
+      var text = LogLine("")
+      text.add(Machine.name.bytes)
+      text.add(
+        record == nil
+          ? " asks for a second factor from now on."
+          : " asks for more than your second factor of today from now on.")
+      try login.show(text)
+    }
+    let question: StaticString =
+      level == .required
+      ? "Set it up now? [y/n]: " : "You can set up a second factor. Now? [y/n, Enter = later]: "
+    for _ in 0..<3 {
+      let answer = try host.ask(bytes(of: question), echo: true)
+      if isWord(answer, "y", "yes") { return true }
+      if answer.count == 0 || isWord(answer, "n", "no") { break }
+    }
+    if level == .required {
+      var text = LogLine("")
+      text.add(Machine.name.bytes)
+      text.add(" needs a second factor. Log in again when you have your phone at hand.")
+      try login.show(text)
+    }
+    return false
+  }
+
+  private func isWord(_ answer: Secret, _ letter: StaticString, _ word: StaticString) -> Bool {
+    let text = answer.bytes(in: 0..<min(answer.count, 4)).map { $0 | 0x20 }
+    return same(letter, text) || same(word, text)
+  }
+
+  // MARK: the end
+
+  private func finish(_ made: [Authenticator]) throws(HostFailure) -> End {
+    let isNew = record == nil
+    let hasCodes = policy.backupCode != .off && (isNew || wanted.contains(.backupCode))
+    do throws(StoreTrouble) {
+      let codes = try BackupCodeSet.fresh(count: hasCodes ? BackupCodeSet.usualCodes : 0)
+      guard try save(made, codes.set) else { return .meanwhile }
+      let origin = login.origin(of: account, policy)
+      host.log(
+        .info, .enrolled(account.name.bytes, made, codes.set, from: host.remoteHost(), origin))
+      showEnd(codes.codes)
+      return .done
+    } catch {
+      return try unavailable(error)
+    }
+  }
+
+  /// False where somebody else changed the enrollment meanwhile.
+  private func save(_ made: [Authenticator], _ codes: BackupCodeSet?) throws(StoreTrouble) -> Bool {
+    let store = login.verifier.store
+    if let record {
+      var enrollment = record.enrollment
+      enrollment.authenticators += made
+      enrollment.backupCodes = codes ?? enrollment.backupCodes
+      guard enrollment.authenticators.count <= Enrollment.maximumAuthenticators else {
+        throw .exists(path: record.path)
+      }
+      switch try store.rewrite(record, enrollment, { $0 }) {
+      case .committed: return true
+      case .changed: return false
+      }
+    }
+    let enrollment = Enrollment(
+      id: try Random.identifier(), user: account.name, uid: account.uid,
+      created: try store.now(), authenticators: made, backupCodes: codes)
+    do throws(StoreTrouble) {
+      try store.create(enrollment, LoginState(initialFor: enrollment))
+      return true
+    } catch {
+      if case .exists = error { return false }
+      throw error
+    }
+  }
+
+  /// Waits at the end: without a prompt the texts would never be seen under `ssh -T` and scp. Who
+  /// loses the connection here is enrolled, and makes new codes.
+  private func showEnd(_ codes: [Secret]) {
+    do throws(HostFailure) {
+      guard !codes.isEmpty else { return try login.show(LogLine("Enrolled.")) }
+      var text = SecretText(capacity: 1024)
+      text.add("Enrolled. Backup codes: each works once. Write them down.")
+      for (index, code) in codes.enumerated() {
+        text.add(index % 2 == 0 ? "\n    " : "    ")
+        for position in 0..<code.count {
+          if position > 0, position % 4 == 0 { text.put(UInt8(ascii: "-")) }
+          text.put(code[position])
+        }
+      }
+      guard let shown = text.finish() else { throw .memory }
+      try host.show(shown)
+      _ = try host.ask(bytes(of: "Press Enter when you have them: "), echo: true)
+    } catch {
+      host.log(.info, .hostFailed(error))
+    }
+  }
+
+  func unavailable(_ trouble: StoreTrouble) throws(HostFailure) -> End {
+    _ = login.report(trouble)
+    try login.show(LogLine("It cannot be set up now: the machine has trouble, its log says which."))
+    return .putOff
+  }
+}

@@ -1,0 +1,144 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// One login through one line of a stack: what its phases share.
+struct Login<Application: Host, Keeper: LoginStore> {
+  let host: Application
+  let arguments: ModuleArguments
+  let verifier: Verifier<Keeper>
+
+  /// What came of one response; what says so is on disk.
+  enum Verdict: Equatable {
+    case accepted(Proof)
+    case refused
+    /// It was not judged, or could not be saved; logged.
+    case unavailable
+  }
+
+  /// What one field held.
+  struct Parts {
+    /// nil unless `forward_pass`.
+    let password: Secret?
+    let code: Secret
+  }
+
+  var isSSHD: Bool { same("sshd", host.service()) }
+
+  /// A typing error, on the line or in the file, never opens anything.
+  func policy(for account: Account?) -> Policy {
+    guard arguments.unknown.isEmpty else { return .strict }
+    let remote = host.remoteHost()
+    let login = Circumstances(
+      service: host.service(), user: account?.name.bytes, isRemote: remote != nil,
+      address: remote.flatMap { Addresses.withoutZone($0) }, parse: Addresses.numeric,
+      membership: { group in
+        account.map { verifier.store.isMember($0, of: group) } ?? .unknown
+      })
+    let reading = verifier.store.policy(
+      at: arguments.policyFile, base: arguments.base, login)
+    if let trouble = reading.trouble {
+      host.log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
+    }
+    guard var policy = reading.policy else { return .strict }
+    policy.localServices = reading.isLocal ? [login.service] : []
+    return policy
+  }
+
+  func origin(of account: Account?, _ policy: Policy) -> Origin {
+    guard let remote = host.remoteHost() else {
+      guard policy.isLocal(service: host.service()) else { return .unknown }
+      let caller = host.realUserID()
+      return .local(own: caller == 0 || caller == account?.uid)
+    }
+    return Addresses.parse(remote).map { .address($0) } ?? .unknown
+  }
+
+  /// Prompts once, and judges what is typed.
+  func ask(_ prepared: Prepared, _ policy: Policy) throws(HostFailure) -> Verdict {
+    let typed = try host.ask(prompt(for: prepared, policy), echo: arguments.echo)
+    let known: Malformation? = isPasswordOnceMore(typed) ? .password : nil
+    return try judge(try parts(of: typed, prepared), known, prepared, policy)
+  }
+
+  func parts(of typed: Secret, _ prepared: Prepared) throws(HostFailure) -> Parts {
+    guard arguments.forwardPass else { return Parts(password: nil, code: typed) }
+    let lengths = prepared.record.enrollment.authenticators.map { $0.parameters.digits }
+    if let parts = Response.split(typed, lengths: lengths) {
+      return Parts(password: parts.password, code: parts.code)
+    }
+    guard let empty = Secret(count: 0) else { throw .memory }
+    return Parts(password: typed, code: empty)
+  }
+
+  func judge(
+    _ parts: Parts, _ known: Malformation?, _ prepared: Prepared, _ policy: Policy
+  ) throws(HostFailure) -> Verdict {
+    // Before the verdict and whatever it will be: the password module after us fails alike.
+    if let password = parts.password { try host.setPassword(password) }
+    let origin = origin(of: prepared.account, policy)
+    let visit = Visit(origin: origin, service: Label(host.service()), policy: policy)
+    do throws(StoreTrouble) {
+      let outcome = try verifier.attempt(parts.code, knownAs: known, by: prepared, visit)
+      let line = LogLine.outcome(outcome, user: prepared.name, from: host.remoteHost(), origin)
+      host.log(outcome.logLevel, line)
+      switch outcome {
+      case .accepted(let proof): return .accepted(proof)
+      case .refused: return .refused
+      }
+    } catch {
+      _ = report(error)
+      return .unavailable
+    }
+  }
+
+  func report(_ trouble: StoreTrouble) -> ReturnCode {
+    host.log(.alert, .trouble(trouble))
+    return .unavailable
+  }
+
+  /// With `hints` it names the authenticators, and so tells who is enrolled.
+  private func prompt(for prepared: Prepared, _ policy: Policy) -> [UInt8] {
+    if let prompt = arguments.prompt { return prompt }
+    var text = bytes(
+      of: arguments.forwardPass ? "Password & verification code" : "Verification code")
+    if policy.hints, prepared.standing == .enrolled {
+      var separator: StaticString = " ("
+      for authenticator in prepared.record.enrollment.authenticators {
+        text += bytes(of: separator) + authenticator.name.bytes
+        separator = ", "
+      }
+      text.append(UInt8(ascii: ")"))
+    }
+    return text + bytes(of: ": ")
+  }
+
+  /// sshd's method `password` answers every prompt with the password; in the other methods it
+  /// tells the module what has been authenticated already.
+  private func isPasswordOnceMore(_ typed: Secret) -> Bool {
+    guard isSSHD, host.sshAuthenticationInfo() == nil, let password = host.password() else {
+      return false
+    }
+    return constantTimeEquals(typed, password)
+  }
+}
+
+extension Outcome {
+  /// As Linux-PAM's guide for module writers has it.
+  fileprivate var logLevel: LogLevel {
+    switch self {
+    case .accepted: .info
+    case .refused(.response(.malformed, _)): .info
+    case .refused(.response), .refused(.notEnrolled), .refused(.unknownUser): .notice
+    }
+  }
+}
+
+extension ReturnCode {
+  init(_ failure: HostFailure) {
+    switch failure {
+    case .conversation: self = .conversation
+    case .memory: self = .memory
+    }
+  }
+}

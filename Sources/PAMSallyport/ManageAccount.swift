@@ -1,0 +1,166 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// pam_sm_acct_mgmt, which an application calls only after the whole auth stack said yes: enrolls
+/// whom the auth phase let through for that, and tells what it kept to itself. With the word
+/// `demand` it asks whoever the auth phase did not ask.
+package func manageAccount(
+  _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore
+) -> ReturnCode {
+  let mark = host.mark()
+  guard mark != nil || arguments.demand else { return .ignore }
+  for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
+  do throws(HostFailure) {
+    // Used up: nothing else is let through for it.
+    try host.setMark(nil)
+    let login = Login(host: host, arguments: arguments, verifier: Verifier(store: store))
+    let answer = try login.manageAccount(try host.user(), mark)
+    switch answer {
+    case .success, .ignore: try host.setEnvironmentMark(false)
+    // For the session phase, where a stack takes this phase's no for a yes.
+    case .denied, .refused, .unavailable, .conversation, .memory: try host.setMark(mark)
+    }
+    return answer
+  } catch {
+    host.log(.error, .hostFailed(error))
+    return .denied
+  }
+}
+
+/// pam_sm_open_session: a guard against a missing account line. Who is still marked as one who must
+/// enroll has not been asked to.
+package func openSession(_ host: some Host) -> ReturnCode {
+  do throws(HostFailure) {
+    let isMarked = host.hasEnvironmentMark
+    // The user's own environment is made of this one.
+    try host.setEnvironmentMark(false)
+    guard let mark = host.mark() else { return isMarked ? denySession(host, nil) : .ignore }
+    switch mark.finding {
+    case .due(.required), .due(.refuse): return denySession(host, mark.user)
+    case .due(.offer), .due(.remind), .due(.voluntary), .accepted, .remembered: return .ignore
+    }
+  } catch {
+    host.log(.error, .hostFailed(error))
+    return .denied
+  }
+}
+
+private func denySession(_ host: some Host, _ user: [UInt8]?) -> ReturnCode {
+  host.log(.alert, .noAccountLine(user))
+  return .denied
+}
+
+extension Login {
+  fileprivate func manageAccount(_ user: [UInt8], _ mark: Mark?) throws(HostFailure) -> ReturnCode {
+    do throws(StoreTrouble) {
+      let account = try verifier.account(user)
+      let policy = self.policy(for: account)
+      guard policy.isEnabled else { return .ignore }
+      guard let mark, let account, mark.user == account.name.bytes else {
+        return try answer(another: mark, account, policy)
+      }
+      switch mark.finding {
+      case .due: return try enroll(account, policy)
+      case .accepted(let proof, let mayEnroll):
+        return try finish(account, policy, proof, mayEnroll: mayEnroll)
+      case .remembered: return .ignore
+      }
+    } catch {
+      // A conversation that failed under `demand` and the like is told there.
+      return report(error)
+    }
+  }
+
+  /// The auth phase said nothing of this user: whoever it let through to enroll is another one.
+  private func answer(another mark: Mark?, _ account: Account?, _ policy: Policy)
+    throws(StoreTrouble) -> ReturnCode
+  {
+    if case .due(.required) = mark?.finding {
+      host.log(.notice, .denied(account?.name.bytes ?? [], .anotherUser))
+      return .denied
+    }
+    return arguments.demand ? try demand(account, policy) : .ignore
+  }
+
+  // MARK: demand
+
+  private func demand(_ account: Account?, _ policy: Policy) throws(StoreTrouble) -> ReturnCode {
+    guard let account else { return .denied }
+    guard let prepared = try verifier.enrolled(account) else {
+      switch try verifier.level(of: account, under: policy) {
+      case .refuse, .required:
+        host.log(.notice, .denied(account.name.bytes, .notEnrolled))
+        return .denied
+      case .offer, .remind, .voluntary: return .ignore
+      }
+    }
+    let verdict: Verdict
+    do throws(HostFailure) {
+      verdict = try ask(prepared, policy)
+    } catch {
+      host.log(.notice, .denied(account.name.bytes, .noPrompt))
+      return .denied
+    }
+    switch verdict {
+    case .accepted(let proof):
+      _ = try finish(account, policy, proof, mayEnroll: false)
+      return .success
+    case .refused: return .denied
+    case .unavailable: return .unavailable
+    }
+  }
+
+  // MARK: after our own yes
+
+  /// The texts of the login, its origin, and what its enrollment lacks.
+  private func finish(_ account: Account, _ policy: Policy, _ proof: Proof, mayEnroll: Bool)
+    throws(StoreTrouble) -> ReturnCode
+  {
+    guard let prepared = try verifier.enrolled(account) else { return .ignore }
+    tell(of: proof, prepared)
+    if policy.remember > 0 { grant(prepared, policy) }
+    let missing = policy.missing(from: prepared.record.enrollment.factors)
+    guard mayEnroll, !missing.isEmpty else { return .ignore }
+    return try complete(prepared, missing, policy)
+  }
+
+  private func tell(of proof: Proof, _ prepared: Prepared) {
+    guard !host.isSilent, let set = prepared.record.enrollment.backupCodes else { return }
+    let left = set.left(prepared.record.state.backupCodes)
+    switch proof {
+    case .backupCode: break
+    case .authenticator: if left > 2 { return }
+    }
+    var text = LogLine("")
+    text.add(UInt64(left))
+    text.add(left == 1 ? " backup code left" : " backup codes left")
+    text.add(". New ones: sudo sallyport backup-codes --user ")
+    text.add(escaped(prepared.name, limit: 255))
+    text.add(" --regenerate")
+    // It is no matter if nobody reads it.
+    do throws(HostFailure) { try show(text) } catch {}
+  }
+
+  /// Where it cannot be saved, the next login is asked again.
+  private func grant(_ prepared: Prepared, _ policy: Policy) {
+    let origin = origin(of: prepared.account, policy)
+    guard case .address = origin else { return }
+    let service = Label(host.service())
+    do throws(StoreTrouble) {
+      _ = try verifier.store.transact(prepared.record) {
+        (_, state) throws(StoreTrouble) -> (Bool, LoginState) in
+        var state = state
+        state.grant(origin, service: service, at: try verifier.store.now())
+        return (true, state)
+      }
+    } catch {
+      _ = report(error)
+    }
+  }
+
+  func show(_ text: LogLine) throws(HostFailure) {
+    guard let secret = Secret(text.bytes) else { throw .memory }
+    try host.show(secret)
+  }
+}

@@ -1,0 +1,49 @@
+import OneTimePassword
+import SallyportCore
+
+/// How many more wrong codes of a user are judged.
+struct Allowances: Equatable {
+  let known: Allowance
+  let other: Allowance
+
+  /// For codes of the length that costs most.
+  init(_ enrollment: Enrollment, _ state: LoginState, under policy: Policy, at now: UnixTime) {
+    let throttle = Throttle(for: enrollment, state, under: policy)
+    let digits =
+      enrollment.authenticators.map(\.parameters.digits)
+      .max { throttle.cost(of: $0) < throttle.cost(of: $1) } ?? .six
+    known = Allowance(throttle, state.known, digits, at: now)
+    other = Allowance(throttle, state.other, digits, at: now)
+  }
+
+  var text: String {
+    let rest = known.left > 0 && other.left > 0 ? "\(other.left)" : other.text
+    return "\(known.text) from known places, \(rest) from elsewhere"
+  }
+
+  var json: JSON { .object([("known", known.json), ("other", other.json)]) }
+}
+
+/// How many more wrong codes are judged.
+struct Allowance: Equatable {
+  let left: UInt64
+  /// Seconds until the next one is judged; nil: never.
+  let wait: UInt64?
+
+  init(_ throttle: Throttle, _ bucket: Bucket, _ digits: Digits, at now: UnixTime) {
+    let cost = throttle.cost(of: digits).units
+    left = cost > 0 ? throttle.available(in: bucket, at: now).units / cost : 0
+    wait = throttle.wait(for: bucket, digits: digits, at: now)
+  }
+
+  var text: String {
+    if left > 0 { return "\(left) more before a wait" }
+    return wait.map { "next in \(durationText($0))" } ?? "no more"
+  }
+
+  var json: JSON {
+    .object([
+      ("left", .counter(left)), ("wait", wait.map { .counter($0) } ?? .null),
+    ])
+  }
+}

@@ -1,0 +1,118 @@
+import ArgumentParser
+import CSystem
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// `sallyport config edit`
+struct ConfigEdit: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "edit", abstract: "Edit the policy file, and check it before it is put in place.",
+    discussion: """
+      Runs $VISUAL, $EDITOR, sensible-editor or vi on a copy. Where that has errors they are \
+      named, and it can be edited again or dropped.
+      """)
+
+  @Option(help: ArgumentHelp("The policy file.", valueName: "file"))
+  var conf = "\(Store.usualPolicy)"
+
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { nil }
+
+  func run(in context: Context) throws(Complaint) {
+    let lock = try EditLock(conf)
+    let before = try PolicyText(conf, isOptional: true).content
+    let copy = try PolicyCopy(of: before.count > 0 ? before : ConfigEdit.beginning, beside: conf)
+    let voice = context.voice(store)
+    let text = try edit(copy, voice, context)
+    let isChanged = !constantTimeEquals(text.content, before)
+    if isChanged { try text.install(as: conf) }
+    voice.answer(
+      .object([("file", .text(conf)), ("changed", .flag(isChanged))]),
+      isChanged
+        ? "Installed as \(printable(conf.utf8, limit: 255))." : "Nothing was changed.")
+    withExtendedLifetime((lock, copy)) {}
+  }
+
+  /// What a new file begins with.
+  private static var beginning: Secret {
+    inMemory(Secret(Array("# What each key means: man sallyport.conf\n\n[default]\n".utf8)))
+  }
+
+  /// Until it has no errors. Throws where the editor fails, or somebody drops it.
+  private func edit(_ copy: PolicyCopy, _ voice: Voice, _ context: Context) throws(Complaint)
+    -> PolicyText
+  {
+    while true {
+      switch context.edit(copy.path) {
+      case .done: break
+      case .failed(let status): throw .editor(status: status)
+      case .cannotRun(let number): throw .policyFile(path: "/bin/sh", errno: number)
+      }
+      do throws(Complaint) {
+        let text = try PolicyText(copy.path, isOptional: false, namedAs: conf)
+        try text.check(context.terminal)
+        return text
+      } catch {
+        guard case .policyBroken(_, let problems) = error else { throw error }
+        try askWhatNow(problems, voice)
+      }
+    }
+  }
+
+  /// Throws unless it is to be edited again: what nobody answers is dropped.
+  private func askWhatNow(_ problems: Int, _ voice: Voice) throws(Complaint) {
+    let question = "\(counted(problems, "error")). Edit again, or drop the changes? [e/d]: "
+    while true {
+      let typed = try voice.ask(question, echo: true, or: .nothingChanged)
+      switch String(decoding: typed.bytes(in: 0..<typed.count), as: UTF8.self) {
+      case "e", "E", "": return
+      case "d", "D": throw .declined(.nothingChanged)
+      case _: continue
+      }
+    }
+  }
+}
+
+/// Only one person edits a policy file at a time.
+private final class EditLock {
+  private let path: String
+  private let descriptor: Int32
+
+  init(_ conf: String) throws(Complaint) {
+    path = conf + ".lock"
+    // SAFETY: the C string lives for the call.
+    descriptor = unsafe path.withCString { unsafe edit_lock($0) }
+    if descriptor == -EAGAIN { throw .editedElsewhere(path: conf) }
+    if descriptor < 0 { throw .policyFile(path: path, errno: -descriptor) }
+  }
+
+  deinit {
+    // SAFETY: as above.
+    unsafe path.withCString { unsafe edit_unlock($0, descriptor) }
+  }
+}
+
+/// What is edited in the place of a policy file; gone with the value.
+private final class PolicyCopy {
+  let path: String
+
+  init(of text: Secret, beside conf: String) throws(Complaint) {
+    let number = try freshIdentifier()
+    path = "\(conf).edit-\(String(number, radix: 16))"
+    // SAFETY: all pointers live for the call.
+    let problem = unsafe path.withCString { path in
+      unsafe text.withBytes { bytes in
+        guard let base = bytes.baseAddress else { return ENOMEM }
+        return unsafe file_create(path, base, bytes.count)
+      }
+    }
+    if problem != 0 { throw .policyFile(path: path, errno: problem) }
+  }
+
+  deinit {
+    // SAFETY: the C string lives for the call.
+    unsafe path.withCString { unsafe file_remove($0) }
+  }
+}

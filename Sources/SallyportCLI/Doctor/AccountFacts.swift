@@ -1,0 +1,97 @@
+/// The accounts and groups in the machine's own files. What a directory knows is not in them.
+struct AccountFacts: Equatable {
+  struct Account: Equatable {
+    let name: String
+    let uid: UInt32
+    let group: UInt32
+    let shell: String
+    var home = "/"
+    /// Whether it has a password that can be right; nil where /etc/shadow cannot be read.
+    var hasPassword: Bool?
+    /// There is a list of keys in its home.
+    var hasKeys = false
+  }
+
+  struct Group: Equatable {
+    let name: String
+    let number: UInt32
+    let members: [String]
+  }
+
+  var accounts: [Account] = []
+  var groups: [Group] = []
+
+  /// Who is in a group, by its list or as the account's own group.
+  func members(of name: String) -> [String] {
+    guard let group = groups.first(where: { $0.name == name }) else { return [] }
+    let own = accounts.filter { $0.group == group.number }.map(\.name)
+    return group.members + own.filter { !group.members.contains($0) }
+  }
+
+  /// Those whom people log in as: root and the numbers of people, with a shell, and with a password
+  /// or keys.
+  var people: [Account] {
+    accounts.filter { account in
+      let isNumber = account.uid == 0 || (1000..<60_000).contains(account.uid)
+      let shell = account.shell.split(separator: "/").last ?? "sh"
+      let hasShell = !["nologin", "false", "true", "sync"].contains(shell)
+      return isNumber && hasShell && (account.hasPassword != false || account.hasKeys)
+    }
+  }
+
+  /// Of them, those whom a service would ask.
+  func people(of service: String, _ sudoers: Sudoers?, _ ssh: SSHFacts?) -> [Account] {
+    switch service {
+    case "sshd":
+      let isRootIn = ssh?.settings.value?["permitrootlogin"] == "yes"
+      return people.filter { $0.uid != 0 || isRootIn }
+    case "sudo", "sudo-i":
+      return people.filter { account in
+        account.uid != 0 && sudoers?.callers.contains { means($0, account) } != false
+      }
+    case _: return people.filter { $0.hasPassword != false }
+    }
+  }
+
+  /// Whether the first word of a sudoers rule means the account; of an alias it is not known.
+  private func means(_ caller: String, _ account: Account) -> Bool {
+    if caller.hasPrefix("%") {
+      return members(of: String(caller.dropFirst())).contains(account.name)
+    }
+    let isAlias = caller.allSatisfy { $0.isUppercase || $0.isNumber || $0 == "_" }
+    return isAlias || caller == account.name || caller == "#\(account.uid)"
+  }
+}
+
+extension AccountFacts {
+  init(of machine: Machine) {
+    let shadow = machine.text("/etc/shadow")
+    var locked: Set<String> = []
+    for fields in AccountFacts.rows(shadow.value) where fields.count > 1 {
+      if fields[1].isEmpty || fields[1].hasPrefix("!") || fields[1].hasPrefix("*") {
+        locked.insert(fields[0])
+      }
+    }
+    let knowsPasswords = shadow.value != nil
+    accounts = AccountFacts.rows(machine.text("/etc/passwd").value).compactMap { fields in
+      guard fields.count > 6, let uid = UInt32(fields[2]), let group = UInt32(fields[3]) else {
+        return nil
+      }
+      return Account(
+        name: fields[0], uid: uid, group: group, shell: fields[6], home: fields[5],
+        hasPassword: knowsPasswords ? !locked.contains(fields[0]) : nil,
+        hasKeys: machine.file("\(fields[5])/.ssh/authorized_keys").value?.size ?? 0 > 0)
+    }
+    groups = AccountFacts.rows(machine.text("/etc/group").value).compactMap { fields in
+      guard fields.count > 3, let number = UInt32(fields[2]) else { return nil }
+      let members = fields[3].split(separator: ",").map(String.init)
+      return Group(name: fields[0], number: number, members: members)
+    }
+  }
+
+  private static func rows(_ text: String?) -> [[String]] {
+    (text ?? "").split(separator: "\n").map { line in
+      line.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+    }
+  }
+}

@@ -1,0 +1,47 @@
+/// File systems on which a store has something to be told.
+enum FileSystemKind: String, CaseIterable {
+  case tmpfs, ramfs, zfs, bcachefs, nilfs2, f2fs, nfs, cifs, smb2, fuse
+  case ninep = "9p"
+
+  /// statfs(2)
+  var magic: UInt32 {
+    switch self {
+    case .tmpfs: 0x0102_1994
+    case .ramfs: 0x8584_58f6
+    case .zfs: 0x2fc1_2fc1
+    case .bcachefs: 0xca45_1a4e
+    case .nilfs2: 0x3434
+    case .f2fs: 0xf2f5_2010
+    case .nfs: 0x6969
+    case .cifs: 0xff53_4d42
+    case .smb2: 0xfe53_4d42
+    case .fuse: 0x6573_5546
+    case .ninep: 0x0102_1997
+    }
+  }
+
+  /// What it does to a store, and what helps.
+  var trouble: (reason: String, advice: String) {
+    switch self {
+    case .tmpfs, .ramfs:
+      ("all enrollments are gone at the next start", "put the store on a disk")
+    case .zfs, .bcachefs, .nilfs2, .f2fs:
+      (
+        "it writes to new blocks, so on a full disk nobody can log in",
+        "reserve space for it, such as a quota of its own"
+      )
+    case .nfs, .cifs, .smb2, .ninep, .fuse:
+      (
+        "a code could be used once on each machine, and nobody gets in while it does not answer",
+        "put the store on a disk of this machine"
+      )
+    }
+  }
+}
+
+extension DiskFacts {
+  /// Copies on write unless a file says otherwise, as those of the store do.
+  static let btrfs: UInt32 = 0x9123_683e
+
+  var kind: FileSystemKind? { FileSystemKind.allCases.first { $0.magic == type } }
+}

@@ -1,0 +1,96 @@
+import SallyportCore
+import SallyportSystem
+
+/// Everything that doctor has looked at. What follows from it are findings.
+struct Facts: Equatable {
+  var now: UnixTime
+  /// The services that were looked at.
+  var services: [ServiceFacts] = []
+  /// nil where no service was asked for whose way it is.
+  var ssh: SSHFacts?
+  var sudoers: Sudoers?
+  var store = StoreFacts()
+  var clock: ClockFacts
+  var modules: [ModuleFacts] = []
+  /// Why libqrencode cannot be loaded.
+  var qrRefusal: String?
+  var denials = DenialFacts()
+  /// Accounts of a directory are not in the machine's own files.
+  var hasDirectory = false
+}
+
+/// What doctor knows of one PAM service.
+struct ServiceFacts: Equatable {
+  let name: String
+  /// It was named with `--service`.
+  var isNamed = false
+  var lines = ModuleLines()
+  var policy = PolicyFacts()
+  /// Its own file; nil where `other` stands in for it.
+  var file: String?
+  /// What the walk through its stacks says.
+  var stack: [StackFinding] = []
+}
+
+extension Facts {
+  /// Looks at the machine. `named`: the services to look at; none: those that name our module.
+  /// `store`: nil where the caller may not use it.
+  init(of machine: Machine, named: [String], _ store: Store?, at path: String, _ now: UnixTime) {
+    self.init(now: now, clock: ClockFacts(of: machine, now))
+    let accounts = AccountFacts(of: machine)
+    let stacks =
+      named.isEmpty ? ServiceStack.ours(of: machine) : named.map { ServiceStack(of: machine, $0) }
+    services = stacks.map { ServiceFacts($0, of: machine, isNamed: !named.isEmpty) }
+    let names = stacks.map(\.service)
+    if names.contains("sshd") { ssh = SSHFacts(of: machine, accounts) }
+    if names.contains("sudo") || names.contains("sudo-i") { sudoers = Sudoers(of: machine) }
+    if let store {
+      self.store = StoreFacts(of: machine, store, at: path, now)
+    } else {
+      self.store.isClosed = true
+    }
+    for index in services.indices { look(at: index, of: machine, store, accounts) }
+    modules = Facts.modules(of: machine, services)
+    qrRefusal = machine.refusal(of: "libqrencode.so.4", "QRcode_encodeData")
+    denials = DenialFacts(of: machine, now)
+    hasDirectory = Facts.hasDirectory(machine)
+  }
+
+  /// The policy of one service, for those who are not enrolled.
+  private mutating func look(
+    at index: Int, of machine: Machine, _ store: Store?, _ accounts: AccountFacts
+  ) {
+    let service = services[index]
+    let folders = Set(self.store.users.compactMap(\.name))
+    let people = accounts.people(of: service.name, sudoers, ssh).filter {
+      !folders.contains($0.name)
+    }
+    services[index].policy = PolicyFacts(
+      of: machine, self.store.trouble == nil ? store : nil, service: service.name, service.lines,
+      people: people)
+  }
+
+  /// Each file that a line names, once.
+  private static func modules(of machine: Machine, _ services: [ServiceFacts]) -> [ModuleFacts] {
+    let folder = ModuleFacts.folder(of: machine)
+    var modules: [ModuleFacts] = []
+    for line in services.flatMap(\.lines.lines) {
+      let path = ModuleFacts.path(line.path, in: folder)
+      if !modules.contains(where: { $0.path == path }) {
+        modules.append(ModuleFacts(of: machine, path, at: line.place))
+      }
+    }
+    if services.isEmpty {
+      modules.append(
+        ModuleFacts(of: machine, ModuleFacts.path(ModuleFacts.name, in: folder), at: nil))
+    }
+    return modules
+  }
+
+  private static func hasDirectory(_ machine: Machine) -> Bool {
+    let lines = (machine.text("/etc/nsswitch.conf").value ?? "").split(separator: "\n")
+    let sources = lines.first { $0.hasPrefix("passwd:") }?.split(separator: " ").dropFirst() ?? []
+    let local = ["files", "compat", "systemd", "db", "mymachines"]
+    return sources.contains { !local.contains(String($0)) && !$0.hasPrefix("[") }
+  }
+}

@@ -1,0 +1,38 @@
+/// Our lines in the stacks of one service, in their order.
+struct ModuleLines: Equatable {
+  struct Line: Equatable {
+    let phase: PAMPhase
+    /// The module's path as it is written.
+    let path: String
+    let words: [String]
+    let place: FilePlace
+
+    func has(_ word: String) -> Bool { words.contains(word) }
+  }
+
+  var lines: [Line] = []
+
+  func of(_ phase: PAMPhase) -> [Line] { lines.filter { $0.phase == phase } }
+
+  var isInAuth: Bool { !of(.auth).isEmpty }
+  /// Whoever was not asked in the auth phase is asked in the account phase, or refused.
+  var demands: Bool { of(.account).contains { $0.has("demand") } }
+  /// The unenrolled pass where the policy file says nothing.
+  var isVoluntary: Bool { of(.auth).contains { $0.has("nullok") } }
+  /// A code behind the password in one field is taken.
+  var takesPassword: Bool {
+    of(.auth).contains {
+      $0.has("forward_pass") || $0.has("use_first_pass") || $0.has("try_first_pass")
+    }
+  }
+
+  /// The value of `key=` on the auth line, else on any.
+  func value(of key: String) -> String? {
+    for line in of(.auth) + lines {
+      if let word = line.words.first(where: { $0.hasPrefix("\(key)=") }) {
+        return String(word.dropFirst(key.count + 1))
+      }
+    }
+    return nil
+  }
+}

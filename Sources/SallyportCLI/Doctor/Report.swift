@@ -1,0 +1,148 @@
+/// A diagnosis in words, and as an object for programs.
+struct Report {
+  let diagnosis: Diagnosis
+  /// The screen shows ✓ and ✗.
+  let hasMarks: Bool
+  private static let width = 80
+
+  init(_ diagnosis: Diagnosis, hasMarks: Bool) {
+    (self.diagnosis, self.hasMarks) = (diagnosis, hasMarks)
+  }
+
+  // MARK: for people
+
+  var text: String {
+    let lines = areas.flatMap { area in [area.name] + section(area) }
+    return (lines + [count, verdict]).map(Report.clean).joined(separator: "\n")
+  }
+
+  private var areas: [Area] {
+    diagnosis.findings.map(\.area).reduce(into: []) { list, area in
+      if !list.contains(area) { list.append(area) }
+    }
+  }
+
+  /// What is wrong first; of what is right one line.
+  private func section(_ area: Area) -> [String] {
+    let all = diagnosis.findings.filter { $0.area == area }
+    let wrong = Severity.allCases.reversed().filter { $0 != .ok }.flatMap { severity in
+      all.filter { $0.severity == severity }
+    }
+    let right = all.filter { $0.severity == .ok }
+    let summary = right.count == 1 ? right[0].text : counted(right.count, "check")
+    return wrong.flatMap(lines) + (right.isEmpty ? [] : ["  \(mark(.ok)) \(summary)"])
+  }
+
+  private func lines(of finding: Finding) -> [String] {
+    let place = finding.place?.text ?? ""
+    let head = "  \(mark(finding.severity)) "
+    let margin = String(repeating: " ", count: head.unicodeScalars.count)
+    var lines = folded(finding.text, Report.width - margin.count)
+    lines = lines.enumerated().map { ($0 == 0 ? head : margin) + $1 }
+    let last = lines.last ?? ""
+    if !place.isEmpty {
+      let gap = Report.width - last.unicodeScalars.count - place.unicodeScalars.count
+      if gap >= 3 {
+        lines[lines.count - 1] = last + String(repeating: " ", count: gap) + place
+      } else {
+        let indent = max(6, Report.width - place.unicodeScalars.count)
+        lines.append(String(repeating: " ", count: indent) + place)
+      }
+    }
+    return lines
+      + finding.mends.map { mend in
+        switch mend {
+        case .command(let text): "      # \(text)"
+        case .line(let text): "      line: \(text)"
+        case .add(let text): "      add: \(text)"
+        case .advice(let text): "      see: \(text)"
+        }
+      }
+  }
+
+  private func mark(_ severity: Severity) -> String {
+    switch severity {
+    case .ok: hasMarks ? "✓" : "ok     "
+    case .unseen: hasMarks ? "?" : "unseen "
+    case .warning: hasMarks ? "!" : "warning"
+    case .error: hasMarks ? "✗" : "error  "
+    }
+  }
+
+  private func folded(_ text: String, _ width: Int) -> [String] {
+    text.split(separator: " ").reduce(into: [""]) { lines, word in
+      let last = lines[lines.count - 1]
+      if last.isEmpty {
+        lines[lines.count - 1] = String(word)
+      } else if last.unicodeScalars.count + word.unicodeScalars.count < width {
+        lines[lines.count - 1] = "\(last) \(word)"
+      } else {
+        lines.append(String(word))
+      }
+    }
+  }
+
+  private var count: String {
+    let unseen = diagnosis.count(.unseen)
+    let parts = [
+      counted(diagnosis.count(.error), "error"), counted(diagnosis.count(.warning), "warning"),
+    ]
+    let rest = unseen > 0 ? ", \(unseen) not looked at" : ""
+    return parts.joined(separator: ", ") + rest + "."
+  }
+
+  /// Both answers, always.
+  private var verdict: String {
+    let doubt = diagnosis.count(.unseen) > 0 ? "As far as could be seen: " : "As it stands: "
+    let out = diagnosis.lockedOut.isEmpty ? "nobody" : Report.list(diagnosis.lockedOut)
+    let into = diagnosis.letIn.isEmpty ? "nobody" : Report.list(diagnosis.letIn)
+    return "\(doubt)locked out: \(out); in without a code: \(into)."
+  }
+
+  private static func list(_ names: [String]) -> String {
+    let shown = names.prefix(3).joined(separator: ", ")
+    return names.count > 3 ? "\(shown) and \(names.count - 3) more" : shown
+  }
+
+  /// What files and programs say is others' text: no control characters.
+  private static func clean(_ line: String) -> String {
+    String(
+      String.UnicodeScalarView(
+        line.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 }))
+  }
+
+  // MARK: for programs
+
+  var json: JSON {
+    .object([
+      ("findings", .list(diagnosis.findings.map(json))),
+      ("errors", .number(Int64(diagnosis.count(.error)))),
+      ("warnings", .number(Int64(diagnosis.count(.warning)))),
+      ("unseen", .number(Int64(diagnosis.count(.unseen)))),
+      ("lockedOut", .list(diagnosis.lockedOut.map { .text($0) })),
+      ("inWithoutCode", .list(diagnosis.letIn.map { .text($0) })),
+    ])
+  }
+
+  private func json(_ finding: Finding) -> JSON {
+    .object([
+      ("id", .text(finding.id)), ("area", .text(finding.area.name)),
+      ("severity", .text(finding.severity.rawValue)), ("text", .text(finding.text)),
+      ("file", .maybe(finding.place?.file)),
+      ("line", finding.place?.line.map { .number(Int64($0)) } ?? .null),
+      ("mends", .list(finding.mends.map(json))), ("effect", json(finding.effect)),
+    ])
+  }
+
+  private func json(_ mend: Mend) -> JSON {
+    .object([("kind", .text(mend.kind)), ("text", .text(mend.text))])
+  }
+
+  private func json(_ effect: Effect?) -> JSON {
+    switch effect {
+    case nil: .null
+    case .locksOut(let who): .object([("kind", .text("locksOut")), ("who", .text(who))])
+    case .letsIn(let who): .object([("kind", .text("letsIn")), ("who", .text(who))])
+    }
+  }
+}

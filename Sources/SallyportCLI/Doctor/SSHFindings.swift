@@ -1,0 +1,121 @@
+/// What is wrong with sshd's settings, where its PAM service asks for a code. Pure.
+struct SSHFindings {
+  let ssh: SSHFacts
+  /// Our lines in sshd's stacks.
+  let lines: ModuleLines
+  /// Who has an enrollment.
+  let enrolled: Set<String>
+  private let area = Area.service("sshd")
+
+  init(_ ssh: SSHFacts, _ lines: ModuleLines, enrolled: Set<String>) {
+    (self.ssh, self.lines, self.enrolled) = (ssh, lines, enrolled)
+  }
+
+  var all: [Finding] {
+    switch ssh.settings {
+    case .absent: [.unseen("ssh-installed", area, "there is no sshd on this machine")]
+    case .unseen(let complaint): [unusable(complaint)]
+    case .seen(let settings): findings(of: settings)
+    }
+  }
+
+  private func findings(of settings: SSHSettings) -> [Finding] {
+    let base = SSHWays(settings, lines, ssh.configuration, block: nil).findings
+    let problems = Set(base.filter { $0.severity != .ok }.map(\.id))
+    let unread = ssh.configuration.unread.map { Finding.unseen("ssh-files", area, $0) }
+    return base + more(of: settings) + unread
+      + ssh.variants.flatMap { findings(of: $0, besides: problems) }
+  }
+
+  /// sshd does not say its settings.
+  private func unusable(_ complaint: String) -> Finding {
+    if let place = placeIn(complaint) {
+      return Finding(
+        id: "ssh-config", area: area, severity: .error,
+        text: "sshd does not take its configuration and will not start again: \(complaint)",
+        place: place, mends: [.advice("correct the line; sshd -t says what is left")],
+        effect: .locksOut("everybody over ssh once sshd is restarted"))
+    }
+    let mends: [Mend] =
+      complaint.contains("/run/sshd")
+      ? [.command("mkdir -p -m 0755 /run/sshd")] : [.command("sudo sallyport doctor")]
+    return .unseen("ssh-settings", area, "sshd -T: \(complaint)", mends)
+  }
+
+  // MARK: everybody
+
+  private func more(of settings: SSHSettings) -> [Finding] {
+    [names(settings), root(settings)].compactMap { $0 }
+  }
+
+  private func names(_ settings: SSHSettings) -> Finding? {
+    guard settings.isOn("usedns") else {
+      return .ok("ssh-use-dns", area, "sshd gives addresses, not names")
+    }
+    return Finding(
+      id: "ssh-use-dns", area: area, severity: .warning,
+      text: "with UseDNS an origin can be a name, which no place is known by",
+      place: ssh.configuration.place(of: "UseDNS"), mends: [.line("UseDNS no")]
+    ).added(to: ssh.configuration.file)
+  }
+
+  /// sshd refuses prompts for root unless PermitRootLogin is `yes`; that shows as a wrong code.
+  private func root(_ settings: SSHSettings) -> Finding? {
+    let permission = settings["permitrootlogin"]
+    let isHalfOpen = ["prohibit-password", "without-password"].contains(permission)
+    let isAsked = settings.ways.allSatisfy { $0.contains("keyboard-interactive") }
+    guard isHalfOpen, isAsked, enrolled.contains("root") else { return nil }
+    return Finding(
+      id: "ssh-root", area: area, severity: .warning,
+      text: "root is enrolled and cannot log in over ssh: PermitRootLogin \(permission) "
+        + "forbids prompts",
+      place: ssh.configuration.place(of: "PermitRootLogin"),
+      mends: [.line("PermitRootLogin no"), .line("PermitRootLogin yes")]
+    ).added(to: ssh.configuration.file)
+  }
+
+  // MARK: Match blocks
+
+  private func findings(of variant: SSHVariant, besides base: Set<String>) -> [Finding] {
+    let block = ssh.configuration.blocks[variant.block]
+    switch variant.settings {
+    case .absent: return []
+    case .unseen(let reason):
+      return [.unseen("ssh-match", area, "Match \(block.text): \(reason)")]
+    case .seen(let settings):
+      let ways = SSHWays(settings, lines, ssh.configuration, block: variant.block)
+      return ways.findings.filter { $0.severity != .ok && !base.contains($0.id) }.map { found in
+        narrowed(found, to: block, variant.users)
+      }
+    }
+  }
+
+  /// An exception for users without an enrollment was made on purpose: programs have no phone.
+  private func narrowed(_ found: Finding, to block: SSHConfiguration.Block, _ users: [String])
+    -> Finding
+  {
+    let isNamed = !users.isEmpty && users.allSatisfy { !$0.contains("*") && !$0.contains("?") }
+    let isOnPurpose = isNamed && !users.contains(where: enrolled.contains)
+    let who = isNamed ? users.joined(separator: ", ") : "whoever matches \(block.text)"
+    var effect = found.effect
+    switch found.effect {
+    case .locksOut: effect = .locksOut("\(who) over ssh")
+    case .letsIn: effect = .letsIn("\(who) over ssh")
+    case nil: break
+    }
+    return Finding(
+      id: found.id, area: area, severity: isOnPurpose ? .warning : found.severity,
+      text: "Match \(block.text): \(found.text)", place: found.place ?? block.place,
+      mends: found.mends, effect: effect)
+  }
+
+  /// `/etc/ssh/sshd_config: line 12: …`
+  private func placeIn(_ complaint: String) -> FilePlace? {
+    let words = complaint.split(separator: " ")
+    guard let index = words.firstIndex(of: "line"), index > 0, index + 1 < words.count else {
+      return nil
+    }
+    let file = words[index - 1].filter { $0 != ":" }
+    return Int(words[index + 1].filter(\.isNumber)).map { FilePlace(file: String(file), line: $0) }
+  }
+}

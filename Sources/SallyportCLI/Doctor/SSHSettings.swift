@@ -1,0 +1,164 @@
+/// What `sshd -T` says: the settings that hold for one kind of connection.
+struct SSHSettings: Equatable {
+  private let values: [String: String]
+
+  /// One setting a line; of repeated ones the first counts.
+  init(_ text: String) {
+    var values: [String: String] = [:]
+    for line in text.split(separator: "\n") {
+      let parts = line.split(separator: " ", maxSplits: 1)
+      guard let keyword = parts.first?.lowercased(), values[keyword] == nil else { continue }
+      values[keyword] = parts.count > 1 ? String(parts[1]) : ""
+    }
+    self.values = values
+  }
+
+  subscript(keyword: String) -> String { values[keyword]?.lowercased() ?? "" }
+
+  func isOn(_ keyword: String) -> Bool { self[keyword] == "yes" }
+
+  var usesPAM: Bool { isOn("usepam") }
+
+  /// ChallengeResponseAuthentication is its name before OpenSSH 8.7.
+  var takesPrompts: Bool {
+    isOn("kbdinteractiveauthentication") || isOn("challengeresponseauthentication")
+  }
+
+  /// The methods that a connection may use.
+  var methods: [String] {
+    let all = [
+      ("publickey", isOn("pubkeyauthentication")), ("keyboard-interactive", takesPrompts),
+      ("password", isOn("passwordauthentication")), ("hostbased", isOn("hostbasedauthentication")),
+      ("gssapi-with-mic", isOn("gssapiauthentication")),
+    ]
+    return all.filter(\.1).map(\.0)
+  }
+
+  /// Whether AuthenticationMethods names lists of methods.
+  var namesMethods: Bool { !["", "any"].contains(self["authenticationmethods"]) }
+
+  /// AuthenticationMethods as it is written; the enabled methods one by one where it names none.
+  var writtenWays: [[String]] {
+    guard namesMethods else { return methods.map { [$0] } }
+    return self["authenticationmethods"].split(separator: " ").map { list in
+      list.split(separator: ",").map { method in
+        String(method.split(separator: ":").first ?? "")
+      }
+    }
+  }
+
+  /// The ways that sshd keeps: those whose methods are all enabled.
+  var ways: [[String]] {
+    let enabled = methods
+    return writtenWays.filter { $0.allSatisfy(enabled.contains) }
+  }
+}
+
+/// What doctor knows of sshd.
+struct SSHFacts: Equatable {
+  var settings: Look<SSHSettings>
+  var variants: [SSHVariant] = []
+  var configuration = SSHConfiguration()
+}
+
+/// The settings behind one Match block.
+struct SSHVariant: Equatable {
+  /// The block's index in the configuration.
+  let block: Int
+  let settings: Look<SSHSettings>
+  /// Whom it is about, where it names users or groups.
+  var users: [String] = []
+}
+
+extension SSHFacts {
+  init(of machine: Machine, _ accounts: AccountFacts) {
+    self.init(settings: SSHFacts.settings(of: machine, []))
+    configuration = SSHConfiguration(of: machine)
+    switch settings {
+    case .unseen(let reason) where reason.contains("cannot be satisfied"):
+      settings = unsatisfied(of: machine)
+    case .absent, .unseen: return
+    case .seen:
+      variants = configuration.blocks.indices.map { variant($0, of: machine, accounts) }
+    }
+  }
+
+  private static func settings(of machine: Machine, _ more: [String]) -> Look<SSHSettings> {
+    switch machine.run(["sshd", "-T"] + more) {
+    case .absent: return .absent
+    case .unseen(let reason): return .unseen(reason)
+    case .seen(let done):
+      return done.status == 0 ? .seen(SSHSettings(done.output)) : .unseen(done.complaint)
+    }
+  }
+
+  /// sshd does not start, and says no settings, where no list of methods can be completed: then all
+  /// but the lists is asked for.
+  private func unsatisfied(of machine: Machine) -> Look<SSHSettings> {
+    let line = configuration.lines.first {
+      $0.keyword == "authenticationmethods" && $0.block == nil
+    }
+    let answer = machine.run(["sshd", "-T", "-o", "AuthenticationMethods=any"]).value
+    guard let line, let answer, answer.status == 0 else { return settings }
+    let methods = "authenticationmethods \(line.arguments.joined(separator: " "))"
+    return .seen(SSHSettings("\(methods)\n\(answer.output)"))
+  }
+
+  private func variant(_ index: Int, of machine: Machine, _ accounts: AccountFacts) -> SSHVariant {
+    let block = configuration.blocks[index]
+    guard let probe = SSHProbe(block, accounts) else {
+      return SSHVariant(block: index, settings: .absent)
+    }
+    let settings = SSHFacts.settings(of: machine, ["-C", probe.text])
+    return SSHVariant(block: index, settings: settings, users: probe.users)
+  }
+}
+
+/// A connection that a Match block is about.
+struct SSHProbe: Equatable {
+  /// For `sshd -C`.
+  let text: String
+  /// Whom the block names.
+  let users: [String]
+
+  /// nil where nobody here can be meant: a group without members.
+  init?(_ block: SSHConfiguration.Block, _ accounts: AccountFacts) {
+    var values = ["user": "nobody", "host": "localhost", "addr": "127.0.0.1"]
+    var named: [String] = []
+    for criterion in block.criteria {
+      let plain = SSHProbe.plain(criterion.patterns)
+      switch criterion.name {
+      case "user":
+        named = criterion.patterns.split(separator: ",").map(String.init)
+        values["user"] = plain ?? values["user"]
+      case "group":
+        guard let group = plain, let member = accounts.members(of: group).first else { return nil }
+        named = accounts.members(of: group)
+        values["user"] = member
+      case "host": values["host"] = plain ?? values["host"]
+      case "address": values["addr"] = SSHProbe.address(criterion.patterns)
+      case "localaddress": values["laddr"] = SSHProbe.address(criterion.patterns)
+      case "localport": values["lport"] = plain
+      case "rdomain": values["rdomain"] = plain
+      case _: break
+      }
+    }
+    text = values.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ",")
+    users = named
+  }
+
+  /// Something that the first pattern without `!` matches; nil where that is everything.
+  private static func plain(_ patterns: String) -> String? {
+    let first = patterns.split(separator: ",").first { !$0.hasPrefix("!") }
+    guard let first, first != "*" else { return nil }
+    return String(first.filter { $0 != "*" }.map { $0 == "?" ? "x" : $0 })
+  }
+
+  private static func address(_ patterns: String) -> String {
+    let first = patterns.split(separator: ",").first { !$0.hasPrefix("!") } ?? "127.0.0.1"
+    let address = first.split(separator: "/").first.map(String.init) ?? "127.0.0.1"
+    guard address.contains("*") else { return address }
+    let parts = address.split(separator: ".").map { $0.contains("*") ? "1" : String($0) }
+    return (parts + ["1", "1", "1"]).prefix(4).joined(separator: ".")
+  }
+}

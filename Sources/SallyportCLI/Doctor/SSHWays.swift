@@ -1,0 +1,138 @@
+/// The ways into sshd under one set of settings, and whether each asks for a code. Pure.
+struct SSHWays {
+  private let settings: SSHSettings
+  private let lines: ModuleLines
+  private let configuration: SSHConfiguration
+  private let block: Int?
+  private let area = Area.service("sshd")
+
+  init(
+    _ settings: SSHSettings, _ lines: ModuleLines, _ configuration: SSHConfiguration, block: Int?
+  ) {
+    (self.settings, self.lines) = (settings, lines)
+    (self.configuration, self.block) = (configuration, block)
+  }
+
+  /// What a way does.
+  private enum Kind { case asks, open, dead }
+
+  private func kind(of way: [String]) -> Kind {
+    // Method `password` answers every prompt with the password.
+    if way.contains("password"), lines.isInAuth, !lines.takesPassword { return .dead }
+    let asks = way.contains("keyboard-interactive") || way.contains("password")
+    if asks, lines.isInAuth { return .asks }
+    if way.contains("keyboard-interactive"), lines.demands { return .asks }
+    return lines.demands ? .dead : .open
+  }
+
+  private func ways(_ kind: Kind) -> [[String]] {
+    settings.ways.filter { self.kind(of: $0) == kind }
+  }
+
+  var findings: [Finding] {
+    guard settings.usesPAM else { return [noPAM] }
+    let found = [prompts, open, unfinished, password].compactMap { $0 }
+    if !found.isEmpty { return found }
+    let ways = ways(.asks).map { $0.joined(separator: ",") }.joined(separator: " ")
+    return [.ok("ssh-ways", area, "every way in asks for a code: \(ways)")]
+  }
+
+  private var noPAM: Finding {
+    finding(
+      "ssh-use-pam", .error, "UsePAM is not on: sshd never asks for a code", "UsePAM",
+      [.line("UsePAM yes")], .letsIn("whoever has a password or a key over ssh"))
+  }
+
+  /// Without keyboard-interactive a code cannot be asked for.
+  private var prompts: Finding? {
+    guard !settings.takesPrompts, ways(.asks).isEmpty else { return nil }
+    let who = ways(.open).isEmpty ? "everybody over ssh" : "who has no key over ssh"
+    return finding(
+      "ssh-prompts", .error, "prompts cannot reach the user: KbdInteractiveAuthentication is no",
+      "KbdInteractiveAuthentication", [.line("KbdInteractiveAuthentication yes")], .locksOut(who))
+  }
+
+  private var open: Finding? {
+    let open = ways(.open)
+    guard let first = open.first else { return nil }
+    let what: String
+    switch first {
+    case ["publickey"]: what = "a key alone logs in, no code is asked"
+    case ["hostbased"]: what = "a trusted host alone logs in, no code is asked"
+    case ["gssapi-with-mic"]: what = "a Kerberos ticket alone logs in, no code is asked"
+    case _: what = "\(first.joined(separator: ",")) logs in, no code is asked"
+    }
+    let factor =
+      first.contains("publickey") ? "publickey,keyboard-interactive" : "keyboard-interactive"
+    let demand = Mend.advice(
+      "or refuse them: account required pam_sallyport.so demand, first in /etc/pam.d/sshd")
+    return finding(
+      "ssh-no-code", .error, what, "AuthenticationMethods",
+      [.line("AuthenticationMethods \(factor)"), demand], .letsIn("\(holder(of: first)) over ssh"))
+  }
+
+  private func holder(of way: [String]) -> String {
+    switch way.first {
+    case "publickey": "who has a key"
+    case "hostbased": "who is on a trusted host"
+    case "gssapi-with-mic": "who has a ticket"
+    case _: "who passes \(way.joined(separator: ","))"
+    }
+  }
+
+  /// Lists that nobody can complete, and no other way.
+  private var unfinished: Finding? {
+    let works = !ways(.asks).isEmpty || !ways(.open).isEmpty
+    guard !works, settings.takesPrompts else { return nil }
+    let written = settings.writtenWays.map { $0.joined(separator: ",") }.joined(separator: " ")
+    let reason =
+      written.contains("password") ? "password cannot answer the code's prompt" : "none is enabled"
+    return finding(
+      "ssh-methods", .error, "nobody can complete AuthenticationMethods \(written): \(reason)",
+      "AuthenticationMethods", [.line("AuthenticationMethods keyboard-interactive")],
+      .locksOut("everybody over ssh"))
+  }
+
+  private var password: Finding? {
+    let isOffered = settings.ways.contains { $0.contains("password") && kind(of: $0) == .dead }
+    guard isOffered, !ways(.asks).isEmpty else { return nil }
+    let keyword = settings.namesMethods ? "AuthenticationMethods" : "PasswordAuthentication"
+    let mend =
+      settings.namesMethods
+      ? "AuthenticationMethods "
+        + ways(.asks).map { $0.joined(separator: ",") }.joined(separator: " ")
+      : "PasswordAuthentication no"
+    return finding(
+      "ssh-password", .warning,
+      "method password never succeeds: sshd answers the code's prompt with the password",
+      keyword, [.line(mend)], nil)
+  }
+
+  private func finding(
+    _ id: String, _ severity: Severity, _ text: String, _ keyword: String, _ mends: [Mend],
+    _ effect: Effect?
+  ) -> Finding {
+    let place = configuration.place(of: keyword, in: block)
+    return Finding(
+      id: id, area: area, severity: severity, text: text, place: place, mends: mends,
+      effect: effect
+    ).added(to: configuration.file, isWhole: block == nil)
+  }
+}
+
+extension Finding {
+  /// Where no line has the setting: as a new one of the file, since sshd's first one wins.
+  /// In a Match block it is the person who writes it there.
+  func added(to file: String, isWhole: Bool = true) -> Finding {
+    guard place == nil else { return self }
+    var found = self
+    if isWhole { found.place = FilePlace(file: file) }
+    found.mends = mends.map { mend in
+      switch mend {
+      case .line(let text): isWhole ? .add(text) : .advice("\(text), inside this block")
+      case .command, .add, .advice: mend
+      }
+    }
+    return found
+  }
+}

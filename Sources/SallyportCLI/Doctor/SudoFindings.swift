@@ -1,0 +1,67 @@
+/// What sudoers says about asking, where sudo's PAM service asks for a code. Pure.
+struct SudoFindings {
+  let sudoers: Sudoers
+  /// Our lines in sudo's stacks.
+  let lines: ModuleLines
+  let enrolled: Set<String>
+  private let area = Area.service("sudo")
+
+  init(_ sudoers: Sudoers, _ lines: ModuleLines, enrolled: Set<String>) {
+    (self.sudoers, self.lines, self.enrolled) = (sudoers, lines, enrolled)
+  }
+
+  var all: [Finding] {
+    let unread = sudoers.unread.map {
+      Finding.unseen("sudo-files", area, $0, [.command("sudo sallyport doctor")])
+    }
+    guard sudoers.isThere || !unread.isEmpty else { return [] }
+    let found = sudoers.entries.compactMap(finding)
+    let isFine = found.isEmpty && unread.isEmpty
+    return unread + found + (isFine ? [.ok("sudo-rules", area, "sudo asks everybody")] : [])
+  }
+
+  private func finding(_ entry: Sudoers.Entry) -> Finding? {
+    switch entry.exception {
+    case .noPassword(let who, let all):
+      if lines.demands { return nil }
+      return made(
+        "sudo-nopasswd", all ? .error : .warning,
+        all
+          ? "\(who) becomes root without a code: NOPASSWD"
+          : "\(who) runs some commands as root without a code: NOPASSWD",
+        entry, .letsIn("\(who) through sudo\(all ? "" : " for some commands")"))
+    case .noAuthentication(let who):
+      if lines.demands { return nil }
+      return made(
+        "sudo-authenticate", .error, "sudo asks nothing of \(who): !authenticate", entry,
+        .letsIn("\(who) through sudo"))
+    case .exemptGroup(let group):
+      if lines.demands { return nil }
+      return made(
+        "sudo-exempt-group", .error, "sudo asks nothing of the group \(group)", entry,
+        .letsIn("the group \(group) through sudo"))
+    case .noSession:
+      return made(
+        "sudo-session", .warning,
+        "without sudo's session phase no line guards against a "
+          + "missing account line", entry, nil)
+    case .endlessTicket:
+      return made("sudo-ticket", .warning, "sudo asks once and then never again", entry, nil)
+    case .otherAccount(let word):
+      let root = enrolled.contains("root")
+      return made(
+        "sudo-other-account", root || lines.isVoluntary ? .warning : .error,
+        "\(word): sudo asks for the code of the account that is entered"
+          + (root ? "" : ", and root is not enrolled"), entry,
+        root || lines.isVoluntary ? nil : .locksOut("everybody from root through sudo"))
+    }
+  }
+
+  private func made(
+    _ id: String, _ severity: Severity, _ text: String, _ entry: Sudoers.Entry, _ effect: Effect?
+  ) -> Finding {
+    Finding(
+      id: id, area: area, severity: severity, text: text, place: entry.place,
+      mends: [.line(entry.mended), .advice("visudo -f \(entry.place.file)")], effect: effect)
+  }
+}

@@ -1,0 +1,190 @@
+/// What sudoers files say about asking: read as text, because `sudo -l` tells of one user only.
+struct Sudoers: Equatable {
+  enum Exception: Equatable {
+    /// NOPASSWD for these commands.
+    case noPassword(who: String, all: Bool)
+    /// `!authenticate`
+    case noAuthentication(who: String)
+    /// `!pam_session`
+    case noSession
+    /// A group whose members are never asked.
+    case exemptGroup(String)
+    /// A ticket that never ends.
+    case endlessTicket
+    /// `rootpw`, `targetpw` or `runaspw`: the code of another account is asked for.
+    case otherAccount(String)
+  }
+
+  struct Entry: Equatable {
+    let exception: Exception
+    let place: FilePlace
+    /// The line without the exception.
+    let mended: String
+  }
+
+  private(set) var entries: [Entry] = []
+  /// The first words of all rules: users, `%group`, `ALL`, aliases.
+  private(set) var callers: [String] = []
+  /// Why a file could not be read.
+  private(set) var unread: [String] = []
+  /// /etc/sudoers is there.
+  private(set) var isThere = true
+  private var files: Set<String> = []
+
+  static let usualFile = "/etc/sudoers"
+
+  init() {}
+
+  init(of machine: Machine) {
+    read(Sudoers.usualFile, of: machine)
+    if case .absent = machine.text(Sudoers.usualFile) { isThere = false }
+  }
+
+  private mutating func read(_ file: String, of machine: Machine) {
+    guard files.insert(file).inserted else { return }
+    switch machine.text(file) {
+    case .absent: return
+    case .unseen(let reason): unread.append(reason)
+    case .seen(let text):
+      for (number, line) in Sudoers.joined(text) {
+        take(line, FilePlace(file: file, line: number), of: machine)
+      }
+    }
+  }
+
+  private mutating func take(_ line: String, _ place: FilePlace, of machine: Machine) {
+    let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
+    guard let first = words.first else { return }
+    switch first {
+    case "@include", "#include":
+      if words.count > 1 { read(Sudoers.path(words[1], place.file), of: machine) }
+    case "@includedir", "#includedir":
+      guard words.count > 1 else { return }
+      let folder = Sudoers.path(words[1], place.file)
+      for file in machine.paths("\(folder)/*") where Sudoers.counts(file) {
+        read(file, of: machine)
+      }
+    case _:
+      if first.hasPrefix("#"), !first.dropFirst().allSatisfy(\.isNumber) || first == "#" { return }
+      let line = SudoersLine(line)
+      entries += line.entries(at: place)
+      if let caller = line.caller { callers += caller.split(separator: ",").map(String.init) }
+    }
+  }
+
+  /// sudo passes over names with a dot or a tilde at the end.
+  private static func counts(_ file: String) -> Bool {
+    let name = file.split(separator: "/").last ?? ""
+    return !name.contains(".") && !name.hasSuffix("~")
+  }
+
+  private static func path(_ word: String, _ file: String) -> String {
+    let path = word.filter { $0 != "\"" }
+    guard !path.hasPrefix("/") else { return path }
+    return file.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" } + "/" + path
+  }
+
+  /// Lines with those that a backslash continues, and the number of the first.
+  private static func joined(_ text: String) -> [(Int, String)] {
+    var (lines, open): ([(Int, String)], String?) = ([], nil)
+    var start = 1
+    let all = text.split(separator: "\n", omittingEmptySubsequences: false)
+    for (index, line) in all.enumerated() {
+      if open == nil { start = index + 1 }
+      let whole = (open ?? "") + line
+      if line.hasSuffix("\\") {
+        open = whole.dropLast() + " "
+      } else {
+        lines.append((start, whole))
+        open = nil
+      }
+    }
+    return open.map { lines + [(start, $0)] } ?? lines
+  }
+}
+
+/// One line of a sudoers file.
+struct SudoersLine {
+  private let text: String
+  private let words: [String]
+
+  init(_ text: String) {
+    // A comment: `#` where no uid follows.
+    var end = text.startIndex
+    while end < text.endIndex {
+      let next = text.index(after: end)
+      let isUID = next < text.endIndex && text[next].isNumber
+      if text[end] == "#", !isUID { break }
+      end = next
+    }
+    self.text = String(text[..<end])
+    words = self.text.split(whereSeparator: \.isWhitespace).map(String.init)
+  }
+
+  func entries(at place: FilePlace) -> [Sudoers.Entry] {
+    guard let first = words.first, !first.hasSuffix("_Alias") else { return [] }
+    let found = first.hasPrefix("Defaults") ? defaults : rules
+    return found.map { Sudoers.Entry(exception: $0, place: place, mended: $1) }
+  }
+
+  // MARK: rules
+
+  /// Whom a rule is for; nil where the line is none.
+  var caller: String? {
+    guard let first = words.first, text.contains("=") else { return nil }
+    return first.hasSuffix("_Alias") || first.hasPrefix("Defaults") ? nil : first
+  }
+
+  private var rules: [(Sudoers.Exception, String)] {
+    let parts = text.split(separator: "NOPASSWD", omittingEmptySubsequences: false)
+    guard parts.count > 1, let who = words.first else { return [] }
+    let tails = parts.dropFirst().map { $0.drop { $0.isWhitespace } }
+    guard tails.allSatisfy({ $0.hasPrefix(":") }) else { return [] }
+    let commands = tails.flatMap { tail in
+      tail.dropFirst().split(separator: "PASSWD:").first?.split(separator: ",") ?? []
+    }
+    let all = commands.contains { SudoersLine.command($0) == "ALL" }
+    let mended =
+      parts[0] + tails.map { $0.dropFirst().drop { $0.isWhitespace } }.joined()
+    return [(.noPassword(who: who, all: all), trimmed(String(mended)))]
+  }
+
+  /// Without tags such as `SETENV:`.
+  private static func command(_ text: Substring) -> Substring {
+    let last = text.split(separator: ":").last ?? ""
+    return last.drop { $0.isWhitespace }.prefix { !$0.isWhitespace }
+  }
+
+  // MARK: defaults
+
+  private var defaults: [(Sudoers.Exception, String)] {
+    let head = words[0]
+    let who = head.count > 8 ? String(head.dropFirst(9)) : "everybody"
+    return words.dropFirst().joined(separator: " ").split(separator: ",").compactMap { item in
+      let option = trimmed(String(item))
+      let parts = option.split(separator: "=", maxSplits: 1).map { trimmed(String($0)) }
+      let value = parts.count > 1 ? parts[1].filter { $0 != "\"" } : ""
+      switch parts.first ?? "" {
+      case "!authenticate": return (.noAuthentication(who: who), replacing(option, "authenticate"))
+      case "!pam_session": return (.noSession, replacing(option, "pam_session"))
+      case "exempt_group": return (.exemptGroup(value), replacing(option, "!exempt_group"))
+      case "rootpw", "targetpw", "runaspw":
+        return (.otherAccount(parts[0]), replacing(option, "!\(parts[0])"))
+      case "timestamp_timeout" where value.hasPrefix("-"):
+        return (.endlessTicket, replacing(option, "timestamp_timeout=15"))
+      case _: return nil
+      }
+    }
+  }
+
+  private func replacing(_ option: String, _ other: String) -> String {
+    let parts = text.split(separator: option, maxSplits: 1, omittingEmptySubsequences: false)
+    return trimmed(parts.joined(separator: other))
+  }
+}
+
+/// Without blanks at both ends.
+private func trimmed(_ text: String) -> String {
+  let rest = text.drop { $0.isWhitespace }
+  return String(rest.reversed().drop { $0.isWhitespace }.reversed())
+}

@@ -1,0 +1,87 @@
+import CSystem
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// `--handout`: a sheet with everything that its reader needs to log in, in a new file that root
+/// hands over. Where there is one, the backup codes are shown nowhere else to people.
+struct Handout {
+  /// As it was given.
+  let path: String
+
+  /// Throws where the file is there already, so that nobody is asked for a code in vain.
+  init(_ path: String) throws(Complaint) {
+    self.path = path
+    // SAFETY: the path lives for the call.
+    let isTaken = unsafe path.withCString { unsafe file_is_there($0) }
+    if isTaken { throw .handout(path: path, errno: EEXIST) }
+  }
+
+  private var isPage: Bool { path.lowercased().hasSuffix(".svg") }
+
+  /// On disk before the enrollment is: a sheet without an enrollment is only paper, an enrollment
+  /// without its sheet has lost its backup codes.
+  func write(_ sheet: Sheet) throws(Complaint) {
+    let text = Array((isPage ? sheet.page() : sheet.text()).utf8)
+    // SAFETY: path and bytes live for the call.
+    let problem = unsafe text.withUnsafeBytes { bytes in
+      guard let base = bytes.baseAddress else { return Int32(0) }
+      return unsafe path.withCString { unsafe file_create($0, base, bytes.count) }
+    }
+    if problem != 0 { throw .handout(path: path, errno: problem) }
+  }
+
+  /// After a failure to enroll.
+  func remove() {
+    // SAFETY: the path lives for the call.
+    unsafe path.withCString { unsafe file_remove($0) }
+  }
+}
+
+/// What stands on it.
+struct Sheet {
+  let draft: Draft
+  let codes: FreshBackupCodes
+  let qr: QRChoice
+
+  var heading: String { "Second factor for \(draft.account.name.text) on \(draft.issuer.text)" }
+
+  /// The URI with all its parameters.
+  var uri: String { plainText(inMemory(draft.uri.text())) }
+
+  var key: [String] {
+    grouped(inMemory(Base32.encode(draft.secret)), after: "Key to type by hand:")
+  }
+
+  var day: String? { CalendarDate(draft.created).map { "Made \($0.dayText)." } }
+
+  /// nil where none is wanted or libqrencode is not there.
+  func matrix() -> QRMatrix? {
+    qr == .none ? nil : QREncoder.encode(inMemory(draft.uri.text(omittingDefaults: true)))
+  }
+
+  static let scan = "Scan this with an authenticator app:"
+  static let care = "Whoever sees this sheet can make the codes. Keep it locked away."
+
+  /// For whoever made the sheet.
+  var flaw: String? {
+    guard qr != .none, matrix() == nil else { return nil }
+    return "No QR code on the sheet: libqrencode.so.4 is not there."
+  }
+
+  /// As a terminal shows it.
+  func text() -> String {
+    var lines = [heading, ""]
+    if let matrix = matrix() {
+      let style: QRStyle = qr == .ascii ? .ascii : .halfBlocks
+      let code = matrix.text(style: style, quietZone: QRMatrix.usualQuietZone)
+      lines += [Sheet.scan, "", String(decoding: code, as: UTF8.self)]
+    }
+    lines += key + [uri, ""]
+    if !codes.shown.isEmpty {
+      lines += [FreshBackupCodes.heading, ""] + columns(ofBackupCodes: codes.shown) + [""]
+    }
+    lines += [[day, Sheet.care].compactMap { $0 }.joined(separator: " ")]
+    return lines.joined(separator: "\n") + "\n"
+  }
+}

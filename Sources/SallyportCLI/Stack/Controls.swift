@@ -1,0 +1,129 @@
+/// What libpam does with a module's answer (pam.d(5), the words right of `=`).
+package enum PAMAction: Hashable, Sendable {
+  case ignore, ok, done, bad, die, reset
+  /// Skips as many of the following modules of the same level.
+  case jump(Int32)
+  /// A number that libpam takes for no action: the stack fails.
+  case invalid
+
+  /// The words in libpam's order: 0, -1, -2, … are what it keeps.
+  fileprivate static let words: [(word: String, action: PAMAction)] = [
+    ("ignore", .ignore), ("ok", .ok), ("done", .done), ("bad", .bad), ("die", .die),
+    ("reset", .reset),
+  ]
+}
+
+/// The second word of a line: an action for each of the 32 answers.
+package struct PAMControls: Hashable, Sendable {
+  private var actions: [PAMAction]
+
+  package subscript(code: PAMCode) -> PAMAction { actions[Int(code.number)] }
+
+  /// All answers fail.
+  static let allBad = PAMControls(default: .bad)
+
+  private init(default action: PAMAction, _ others: [(PAMCode, PAMAction)] = []) {
+    actions = Array(repeating: action, count: PAMCode.all.count)
+    for (code, action) in others { actions[Int(code.number)] = action }
+  }
+
+  /// A keyword or the inside of `[value=action …]`. What is neither makes every answer fail, as in
+  /// libpam; `isBroken` tells.
+  init(word: [UInt8], isBroken: inout Bool) {
+    if equal(word, "required") {
+      self.init(default: .bad, PAMControls.usual(.ok) + [(.ignore, .ignore)])
+    } else if equal(word, "requisite") {
+      self.init(default: .die, PAMControls.usual(.ok) + [(.ignore, .ignore)])
+    } else if equal(word, "optional") {
+      self.init(default: .ignore, PAMControls.usual(.ok))
+    } else if equal(word, "sufficient") {
+      self.init(default: .ignore, PAMControls.usual(.done))
+    } else if let controls = PAMControls(pairs: word) {
+      self = controls
+    } else {
+      self = .allBad
+      isBroken = true
+    }
+  }
+
+  private static func usual(_ action: PAMAction) -> [(PAMCode, PAMAction)] {
+    [(.success, action), (.newPasswordRequired, action)]
+  }
+
+  /// `value=action` with or without blanks around and between; nil where libpam finds an error.
+  private init?(pairs: [UInt8]) {
+    var set = [PAMAction?](repeating: nil, count: PAMCode.all.count)
+    var text = ControlText(pairs)
+    while text.skipBlanks() {
+      guard let value = text.value(), text.equalsSign(), let action = text.action() else {
+        return nil
+      }
+      switch value {
+      case .one(let index): set[index] = action
+      case .others:
+        for index in set.indices where set[index] == nil { set[index] = action }
+      }
+    }
+    actions = set.map { $0 ?? .bad }
+  }
+}
+
+/// The text of `value=action` pairs, read from left to right.
+private struct ControlText {
+  enum Value {
+    case one(Int)
+    /// `default`: those that have no action yet.
+    case others
+  }
+
+  private let bytes: [UInt8]
+  private var place = 0
+
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  /// False at the end.
+  mutating func skipBlanks() -> Bool {
+    while place < bytes.count, isSpace(bytes[place]) { place += 1 }
+    return place < bytes.count
+  }
+
+  /// libpam wants no blank after the word: `okdefault=bad` are two pairs to it.
+  private mutating func takes(_ word: String) -> Bool {
+    guard bytes[place...].starts(with: word.utf8) else { return false }
+    place += word.utf8.count
+    return true
+  }
+
+  mutating func value() -> Value? {
+    for (index, name) in PAMCode.names.enumerated() where takes(name) { return .one(index) }
+    return takes("default") ? .others : nil
+  }
+
+  mutating func equalsSign() -> Bool {
+    guard skipBlanks(), bytes[place] == UInt8(ascii: "=") else { return false }
+    place += 1
+    return skipBlanks()
+  }
+
+  mutating func action() -> PAMAction? {
+    for (word, action) in PAMAction.words where takes(word) { return action }
+    return jump()
+  }
+
+  /// libpam adds up an `int` and does not look whether it is too small for the number: what comes
+  /// of it may be one of the words.
+  private mutating func jump() -> PAMAction? {
+    var number: Int32 = 0
+    let start = place
+    while place < bytes.count, (0x30...0x39).contains(bytes[place]) {
+      number = number &* 10 &+ Int32(bytes[place] - 0x30)
+      place += 1
+    }
+    if place == start || number == 0 { return nil }
+    if number > 0 { return .jump(number) }
+    let index = Int(number.magnitude)
+    return index < PAMAction.words.count ? PAMAction.words[index].action : .invalid
+  }
+
+  private func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0d).contains(byte) }
+}

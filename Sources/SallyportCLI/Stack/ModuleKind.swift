@@ -1,0 +1,63 @@
+/// What is known of a module by its name: what it may answer, and whether it may have asked for a
+/// password.
+enum ModuleKind: Equatable {
+  case ours
+  /// Asks for a password, or takes the one that was typed, and knows whether it is right.
+  case password
+  /// A fingerprint, a smart card, a security key, another one-time code.
+  case factor
+  /// Always says yes.
+  case permit
+  /// Always says no.
+  case deny
+  /// Says yes to callers that are root.
+  case rootOnly
+  /// Asks nobody for anything.
+  case quiet
+  /// May do anything, also ask for a password and not look at it.
+  case unknown
+
+  init(_ entry: StackEntry) {
+    switch entry.moduleName {
+    case "pam_sallyport": self = .ours
+    case "pam_permit": self = .permit
+    case "pam_deny": self = .deny
+    case "pam_rootok": self = .rootOnly
+    case let name where ModuleKind.passwords.contains(name): self = .password
+    case let name where ModuleKind.factors.contains(name): self = .factor
+    case let name where ModuleKind.quietOnes.contains(name): self = .quiet
+    case _: self = .unknown
+    }
+  }
+
+  /// PAM_AUTHTOK may be set after it, whether the password was right or not.
+  var mayAskForPassword: Bool {
+    switch self {
+    case .password, .unknown: true
+    case .ours, .factor, .permit, .deny, .rootOnly, .quiet: false
+    }
+  }
+
+  private static let passwords: Set = [
+    "pam_unix", "pam_unix2", "pam_unix_auth", "pam_tcb", "pam_extrausers", "pam_pwdb", "pam_userdb",
+    "pam_sss", "pam_ldap", "pam_ldapd", "pam_krb5", "pam_krb5_migrate", "pam_winbind",
+    "pam_systemd_home", "pam_radius_auth", "pam_radius", "pam_tacplus", "pam_mysql", "pam_pgsql",
+    "pam_lsass", "pam_centrifydc", "pam_vas3", "pam_aad", "pam_himmelblau", "pam_kanidm",
+  ]
+
+  private static let factors: Set = [
+    "pam_fprintd", "pam_fprint", "pam_howdy", "pam_u2f", "pam_pkcs11", "pam_p11", "pam_poldi",
+    "pam_google_authenticator", "pam_oath", "pam_yubico", "pam_duo", "pam_otpw", "pam_usb",
+    "pam_ssh_agent_auth", "pam_rssh", "pam_securid",
+  ]
+
+  private static let quietOnes: Set = [
+    "pam_access", "pam_cap", "pam_debug", "pam_echo", "pam_env", "pam_faildelay", "pam_faillock",
+    "pam_gnome_keyring", "pam_group", "pam_issue", "pam_keyinit", "pam_kwallet5", "pam_lastlog",
+    "pam_lastlog2", "pam_limits", "pam_listfile", "pam_localuser", "pam_loginuid", "pam_mail",
+    "pam_mkhomedir", "pam_motd", "pam_namespace", "pam_nologin", "pam_rhosts", "pam_securetty",
+    "pam_selinux", "pam_sepermit", "pam_shells", "pam_succeed_if", "pam_systemd", "pam_tally",
+    "pam_tally2", "pam_time", "pam_tty_audit", "pam_umask", "pam_usertype", "pam_warn", "pam_wheel",
+    "pam_xauth",
+  ]
+}

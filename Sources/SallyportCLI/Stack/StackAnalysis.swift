@@ -1,0 +1,271 @@
+/// What is wrong with, or worth knowing of, our lines in a service's stacks. Facts only; how grave
+/// each is depends on the host.
+package enum StackFinding: Hashable, Sendable {
+  /// Something of a file that libpam stumbles over; `isFatal` ones keep everybody out.
+  case fault(StackFault)
+  /// The module of this line cannot be loaded.
+  case moduleMissing(StackPlace, module: String)
+  /// No way through this phase ends well, whatever is typed.
+  case nobodyPasses(PAMPhase)
+  /// There are too many ways through this phase to walk them all: take it for unsafe.
+  case tooComplex(PAMPhase)
+  /// Nothing in the auth stack asks for a code.
+  case notAsked
+  /// No login that succeeds calls this line of ours in the auth stack.
+  case neverReached(StackPlace)
+  /// A login can succeed without calling our line, when the line `by` answers `answer`: it ends the
+  /// stack, or jumps over ours. Root's own (pam_rootok) are not counted.
+  case skipped(StackPlace, by: StackPlace, module: String, answer: PAMCode)
+  /// A login can succeed though our line refuses the code (optional, sufficient, …).
+  case notCounted(StackPlace)
+  /// More than one of our lines runs in one login; a code is good once.
+  case askedTwice(StackPlace, StackPlace)
+  /// Somebody whose password is wrong is asked for a code all the same, and can spend the budget.
+  case wrongPasswordReaches(StackPlace)
+  /// Where our line answers PAM_IGNORE, no way through this phase ends well.
+  case ignoreIsDenied(PAMPhase, StackPlace)
+  /// `enroll` without a line of ours in the account stack, or the session stack.
+  case enrollWithoutLine(StackPlace, missing: PAMPhase)
+  /// Our line does not stand first in its account stack. `isSkipped`: a login can succeed without
+  /// calling it.
+  case accountNotFirst(StackPlace, after: StackPlace, isSkipped: Bool)
+  /// Our session line can be left out.
+  case sessionSkipped(StackPlace)
+  /// `enroll`, and on no way to it anything asks for a password. Right only where sshd has asked
+  /// for a key.
+  case enrollWithoutFirstFactor(StackPlace)
+  /// `enroll`, and a login in which the password was wrong can succeed: a stranger would enroll a
+  /// phone of his own. `by` is what says yes.
+  case wrongPasswordEnrolls(StackPlace, by: StackPlace?)
+  /// `enroll` together with use_first_pass, try_first_pass or forward_pass.
+  case enrollWithFirstPass(StackPlace, word: String)
+  /// `demand` where nobody can be asked, or in what such services include.
+  case demandForbidden(StackPlace)
+}
+
+/// The stacks of one service, walked. This is what `sallyport doctor` and `sallyport pam` judge by.
+///
+///     let files = StackFolder().files           // this machine's, or `StackFolder(root:)`
+///     let stack = StackParser.parse(service: "sshd", files)
+///     let analysis = StackAnalysis(stack, isMissing: StackFolder().isMissing)
+///     for finding in analysis.findings { … }
+///
+/// Every way through a stack is walked, with the modules answering as they may: pam_permit yes,
+/// pam_deny and pam_rootok no (nobody here is root), password modules as the question wants it, a
+/// module that cannot be loaded PAM_MODULE_UNKNOWN, and all others anything. So "can" in a finding
+/// means: some answers of the other modules lead there.
+package struct StackAnalysis {
+  package let stack: ServiceStack
+  /// Our lines of all phases, in their order.
+  package let lines: [StackEntry]
+  package private(set) var findings: [StackFinding] = []
+  private let isMissing: (StackEntry) -> Bool
+
+  package init(
+    _ stack: ServiceStack, isMissing: @escaping (StackEntry) -> Bool = { _ in false }
+  ) {
+    (self.stack, self.isMissing) = (stack, isMissing)
+    lines = PAMPhase.allCases.flatMap { stack[$0] }.filter(StackAnalysis.isOurs)
+    findings = stack.faults.map { .fault($0) }
+    if stack.isAborted {
+      findings.append(.nobodyPasses(.auth))
+      return
+    }
+    findMissing()
+    lookAtAuth()
+    lookAtAccount()
+    lookAtSession()
+    lookAtWords()
+  }
+
+  /// Whether every login here that succeeds has been asked for a code by us, as far as the stack
+  /// decides it.
+  package var asksEverybody: Bool {
+    !findings.contains { finding in
+      switch finding {
+      case .notAsked, .neverReached, .skipped, .notCounted, .tooComplex: true
+      case .fault, .moduleMissing, .nobodyPasses, .askedTwice, .wrongPasswordReaches,
+        .ignoreIsDenied, .enrollWithoutLine, .accountNotFirst, .sessionSkipped,
+        .enrollWithoutFirstFactor, .wrongPasswordEnrolls, .enrollWithFirstPass, .demandForbidden:
+        false
+      }
+    }
+  }
+
+  /// Our first line in a phase.
+  package func line(_ phase: PAMPhase) -> StackEntry? { lines.first { $0.phase == phase } }
+
+  static func isOurs(_ entry: StackEntry) -> Bool {
+    entry.kind == .module && ModuleKind(entry) == .ours
+  }
+
+  private mutating func findMissing() {
+    var seen: Set<StackFinding> = []
+    for entry in PAMPhase.allCases.flatMap({ stack[$0] })
+    where entry.kind == .module && !entry.isSilent && isMissing(entry) {
+      let finding = StackFinding.moduleMissing(entry.place, module: entry.module)
+      if seen.insert(finding).inserted { findings.append(finding) }
+    }
+  }
+
+  /// nil, with a finding, where there are too many.
+  private mutating func paths(_ phase: PAMPhase, _ assumption: Assumption) -> StackPaths? {
+    var assumption = assumption
+    assumption.isMissing = isMissing
+    let paths = StackPaths(stack[phase], under: assumption)
+    if paths.areTooMany, !findings.contains(.tooComplex(phase)) {
+      findings.append(.tooComplex(phase))
+    }
+    return paths.areTooMany ? nil : paths
+  }
+}
+
+// MARK: - The auth stack
+
+extension StackAnalysis {
+  private mutating func lookAtAuth() {
+    guard let right = paths(.auth, Assumption(ours: [.success])) else { return }
+    if !right.contains(where: { $0.verdict == .success }) { findings.append(.nobodyPasses(.auth)) }
+    guard let line = line(.auth) else { return findings.append(.notAsked) }
+    lookForWaysAround(line, right)
+    lookAtIgnore(line)
+    lookAtWrongPasswords(line)
+    if line.arguments.contains("enroll") { lookAtEnroll(line) }
+  }
+
+  private mutating func lookForWaysAround(_ line: StackEntry, _ right: StackPaths) {
+    let passes = right.contains { $0.verdict == .success }
+    if passes, !right.contains(where: { $0.verdict == .success && $0.ours }) {
+      findings.append(.neverReached(line.place))
+    }
+    if let twice = right.first(where: { path in
+      path.verdict == .success && path.steps.count { StackAnalysis.isOurs($0.entry) } > 1
+    }) {
+      let places = twice.steps.map(\.entry).filter(StackAnalysis.isOurs).map(\.place)
+      findings.append(.askedTwice(places[0], places[1]))
+    }
+    for passwords in [Assumption.Passwords.right, .anything] {
+      let assumption = Assumption(ours: [.authenticationError], passwords: passwords)
+      guard let refused = paths(.auth, assumption) else { return }
+      let skipped = refused.first { $0.verdict == .success && !$0.ours }
+      // The last that ran before our line would have.
+      let place = stack[.auth].firstIndex(of: line) ?? 0
+      if let last = skipped?.steps.last(where: { $0.index < place }) {
+        findings.append(
+          .skipped(
+            line.place, by: last.entry.place, module: last.entry.module, answer: last.answer))
+      }
+      let counts = !refused.contains { $0.verdict == .success && $0.ours }
+      if !counts { findings.append(.notCounted(line.place)) }
+      if skipped != nil || !counts { return }
+    }
+  }
+
+  private mutating func lookAtIgnore(_ line: StackEntry) {
+    guard let ignored = paths(.auth, Assumption(ours: [.ignore])) else { return }
+    if !ignored.contains(where: { $0.verdict == .success }) {
+      findings.append(.ignoreIsDenied(.auth, line.place))
+    }
+  }
+
+  private mutating func lookAtWrongPasswords(_ line: StackEntry) {
+    let assumption = Assumption(
+      ours: [.success, .authenticationError, .ignore], passwords: .wrong, factorsFail: true)
+    guard let wrong = paths(.auth, assumption) else { return }
+    let isReached = wrong.contains { path in
+      let before = path.steps.prefix { !StackAnalysis.isOurs($0.entry) }
+      return path.ours && before.contains { ModuleKind($0.entry) == .password }
+    }
+    if isReached { findings.append(.wrongPasswordReaches(line.place)) }
+  }
+
+  private mutating func lookAtEnroll(_ line: StackEntry) {
+    let assumption = Assumption(ours: [.ignore], passwords: .anything)
+    guard let all = paths(.auth, assumption) else { return }
+    if !all.contains(where: { $0.ours && $0.asked }) {
+      findings.append(.enrollWithoutFirstFactor(line.place))
+    }
+    // An unenrolled user who is let through is answered PAM_IGNORE: the yes comes from another.
+    guard let wrong = paths(.auth, Assumption(ours: [.ignore], passwords: .wrong)) else { return }
+    let way = wrong.first { $0.verdict == .success && $0.ours && $0.asked }
+    if let way {
+      let by = way.steps.last { $0.answer == .success && !StackAnalysis.isOurs($0.entry) }
+      findings.append(.wrongPasswordEnrolls(line.place, by: by?.entry.place))
+    }
+  }
+}
+
+// MARK: - The account and session stacks, and the words
+
+extension StackAnalysis {
+  private mutating func lookAtAccount() {
+    let wantsEnroll = lines.first { $0.phase == .auth && $0.arguments.contains("enroll") }
+    guard let line = line(.account) else {
+      if let wantsEnroll {
+        findings.append(.enrollWithoutLine(wantsEnroll.place, missing: .account))
+      }
+      return lookWhetherAnybodyPasses(.account)
+    }
+    guard let ways = paths(.account, Assumption(ours: [.ignore])) else { return }
+    let ends: (StackPath) -> Bool = { $0.verdict == .success || $0.verdict == .newPasswordRequired }
+    if !ways.contains(where: ends) { findings.append(.ignoreIsDenied(.account, line.place)) }
+    if let first = stack[.account].first, first != line {
+      let isSkipped = ways.contains { ends($0) && !$0.ours }
+      findings.append(.accountNotFirst(line.place, after: first.place, isSkipped: isSkipped))
+    }
+  }
+
+  private mutating func lookAtSession() {
+    let wantsEnroll = lines.first { $0.phase == .auth && $0.arguments.contains("enroll") }
+    guard let line = line(.session) else {
+      if let wantsEnroll {
+        findings.append(.enrollWithoutLine(wantsEnroll.place, missing: .session))
+      }
+      return lookWhetherAnybodyPasses(.session)
+    }
+    guard let ways = paths(.session, Assumption(ours: [.ignore])) else { return }
+    if !ways.contains(where: { $0.verdict == .success }) {
+      findings.append(.ignoreIsDenied(.session, line.place))
+    }
+    if ways.contains(where: { $0.verdict == .success && !$0.ours }) {
+      findings.append(.sessionSkipped(line.place))
+    }
+  }
+
+  private mutating func lookWhetherAnybodyPasses(_ phase: PAMPhase) {
+    // Not every application calls these phases, and not every service has lines for them.
+    guard !stack[phase].isEmpty, let ways = paths(phase, Assumption(ours: [.ignore])) else {
+      return
+    }
+    if !ways.contains(where: { $0.verdict == .success || $0.verdict == .newPasswordRequired }) {
+      findings.append(.nobodyPasses(phase))
+    }
+  }
+
+  /// Services in which `demand` keeps out what runs without a person, and root's own ways in.
+  static let withoutDemand: Set = [
+    "atd", "cron", "crond", "runuser", "runuser-l", "su", "su-l", "systemd-user",
+  ]
+
+  /// Whether `demand` may not stand in this service, or in this file of another.
+  static func forbidsDemand(_ name: String) -> Bool {
+    name.hasPrefix("common-") || withoutDemand.contains(name)
+  }
+
+  private mutating func lookAtWords() {
+    for line in lines {
+      if line.phase == .account, line.arguments.contains("demand") {
+        let file = line.place.file.split(separator: "/").last.map(String.init) ?? ""
+        if StackAnalysis.forbidsDemand(stack.service) || StackAnalysis.forbidsDemand(file) {
+          findings.append(.demandForbidden(line.place))
+        }
+      }
+      let taking = ["use_first_pass", "try_first_pass", "forward_pass"]
+      if line.phase == .auth, line.arguments.contains("enroll"),
+        let word = line.arguments.first(where: { taking.contains($0) })
+      {
+        findings.append(.enrollWithFirstPass(line.place, word: word))
+      }
+    }
+  }
+}

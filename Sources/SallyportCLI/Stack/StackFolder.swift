@@ -1,0 +1,97 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The files of pam.d and the modules of a machine: the one place here that reads anything.
+package struct StackFolder: Sendable {
+  /// In front of every path; empty on this machine.
+  package let root: String
+
+  package init(root: String = "") { self.root = root }
+
+  /// A file of pam.d is never as long.
+  private static let longest = 1 << 20
+
+  /// With the rules of the machine's libpam: Debian's are not everybody's.
+  package var files: StackFiles {
+    let read: (String) -> [UInt8]? = { content(of: $0) }
+    return exists("/etc/debian_version") ? .debian(read) : .upstream(read)
+  }
+
+  /// Whether libpam would not find the module. False where its folder is not known.
+  package func isMissing(_ entry: StackEntry) -> Bool {
+    if entry.module.contains("$ISA") { return false }
+    if entry.module.hasPrefix("/") { return !exists(entry.module) }
+    guard let modules else { return false }
+    return !exists("\(modules)/\(entry.module)")
+  }
+
+  /// The folder from which libpam takes modules; nil where it is none of the usual ones.
+  package var modules: String? {
+    let triplet = "\(StackFolder.machine)-linux-gnu"
+    let usual = [
+      "/usr/lib/\(triplet)/security", "/lib/\(triplet)/security", "/usr/lib64/security",
+      "/lib64/security", "/usr/lib/security", "/lib/security",
+    ]
+    return usual.first { exists("\($0)/pam_unix.so") || exists("\($0)/pam_permit.so") }
+  }
+
+  #if arch(arm64)
+    private static let machine = "aarch64"
+  #elseif arch(riscv64)
+    private static let machine = "riscv64"
+  #else
+    private static let machine = "x86_64"
+  #endif
+
+  /// The names in the folders of services, without what editors and packages leave behind.
+  package func services() -> [String] {
+    var names: Set<String> = []
+    for folder in files.folders {
+      // SAFETY: the stream is ours and open; a name is a C string that lives until the next one.
+      guard let stream = unsafe opendir(root + folder) else { continue }
+      while let entry = unsafe readdir(stream) {
+        let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+          unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if !name.contains("."), !name.hasSuffix("~") { names.insert(name) }
+      }
+      unsafe closedir(stream)
+    }
+    return names.sorted()
+  }
+
+  func exists(_ path: String) -> Bool {
+    // SAFETY: the C string lives for the call.
+    unsafe access(root + path, F_OK) == 0
+  }
+
+  /// What fopen(3) and fgets(3) would find; links are followed. nil where it cannot be opened or is
+  /// longer than any; nothing of what is not a regular file.
+  func content(of path: String) -> [UInt8]? {
+    // SAFETY: the C string lives for the call.
+    let descriptor = unsafe open(root + path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var facts = stat()
+    // SAFETY: filled within the call.
+    guard unsafe fstat(descriptor, &facts) == 0 else { return nil }
+    guard facts.st_mode & S_IFMT == S_IFREG else { return [] }
+    guard facts.st_size <= StackFolder.longest else { return nil }
+    return all(of: descriptor)
+  }
+
+  private func all(of descriptor: Int32) -> [UInt8]? {
+    var content: [UInt8] = []
+    var part = [UInt8](repeating: 0, count: 1 << 16)
+    while content.count <= StackFolder.longest {
+      // SAFETY: the buffer has as many bytes as are said.
+      let count = unsafe part.withUnsafeMutableBytes { bytes in
+        unsafe read(descriptor, bytes.baseAddress, bytes.count)
+      }
+      if count == 0 { return content }
+      if count > 0 { content += part.prefix(count) } else if errno != EINTR { return nil }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,154 @@
+/// What the modules of a stack are taken to answer while every way through it is walked. What a
+/// module is not known for, it may answer: any code.
+struct Assumption {
+  enum Passwords { case right, wrong, anything }
+
+  var ours: [PAMCode]
+  var passwords = Passwords.right
+  /// Fingerprints, smart cards and the like fail too.
+  var factorsFail = false
+  /// A module that cannot be loaded answers PAM_MODULE_UNKNOWN.
+  var isMissing: (StackEntry) -> Bool = { _ in false }
+
+  /// One answer of each sort that makes a difference to the walk.
+  func answers(of entry: StackEntry) -> [PAMCode] {
+    if entry.kind != .module { return [.permissionDenied] }
+    if isMissing(entry) { return [.moduleUnknown] }
+    switch ModuleKind(entry) {
+    case .ours: return ours
+    case .permit: return [.success]
+    case .deny, .rootOnly: return [entry.phase == .session ? .sessionError : .authenticationError]
+    case .password: return entry.phase == .auth ? passwordAnswers(entry) : any(of: entry)
+    case .factor: return factorsFail ? failures(of: entry) : any(of: entry)
+    case .quiet, .unknown: return any(of: entry)
+    }
+  }
+
+  private func passwordAnswers(_ entry: StackEntry) -> [PAMCode] {
+    switch passwords {
+    case .right: [.success]
+    case .wrong: failures(of: entry)
+    case .anything: any(of: entry)
+    }
+  }
+
+  private func any(of entry: StackEntry) -> [PAMCode] { differing(PAMCode.all, entry) }
+
+  /// PAM_IGNORE only where the line asks for it (`ignore_unknown_user` and the like).
+  private func failures(of entry: StackEntry) -> [PAMCode] {
+    let mayIgnore = entry.arguments.contains { $0.hasPrefix("ignore_") }
+    let codes = PAMCode.all.filter { code in
+      code != .success && code != .newPasswordRequired && (mayIgnore || code != .ignore)
+    }
+    return differing(codes, entry)
+  }
+
+  private struct Sort: Hashable {
+    let action: PAMAction
+    let isSuccess: Bool
+    let isNewPassword: Bool
+  }
+
+  private func differing(_ codes: [PAMCode], _ entry: StackEntry) -> [PAMCode] {
+    var seen: Set<Sort> = []
+    return codes.filter { code in
+      code != .incomplete
+        && seen.insert(
+          Sort(
+            action: entry.controls[code], isSuccess: code == .success,
+            isNewPassword: code == .newPasswordRequired)
+        ).inserted
+    }
+  }
+}
+
+/// One way through a stack.
+struct StackPath {
+  /// What the module of an entry answered.
+  struct Step {
+    /// In the stack.
+    let index: Int
+    let entry: StackEntry
+    let answer: PAMCode
+  }
+
+  /// The modules that ran, in order.
+  let steps: [Step]
+  let verdict: PAMCode
+  /// Our line ran; `asked`: something that may have asked for a password ran before it.
+  let ours: Bool
+  let asked: Bool
+}
+
+/// Every way through a stack under an assumption, ways that end alike taken together.
+struct StackPaths {
+  private struct Node: Hashable {
+    var walk = StackWalk()
+    var ours = false
+    var asked = false
+  }
+
+  private let stack: [StackEntry]
+  private var came: [Node: (from: Node, answer: PAMCode)] = [:]
+  private var ends: [Node] = []
+  /// There are more than anybody would write down on purpose: nothing is known.
+  private(set) var areTooMany = false
+
+  private static let most = 50_000
+
+  init(_ stack: [StackEntry], under assumption: Assumption) {
+    self.stack = stack
+    guard !stack.isEmpty else { return }
+    var waiting = [Node()]
+    while let node = waiting.popLast() {
+      for next in steps(from: node, assumption) {
+        if next.walk.index >= stack.count { ends.append(next) } else { waiting.append(next) }
+      }
+      if came.count > StackPaths.most {
+        areTooMany = true
+        return
+      }
+    }
+  }
+
+  /// Those that no other way has led to.
+  private mutating func steps(from node: Node, _ assumption: Assumption) -> [Node] {
+    let entry = stack[node.walk.index]
+    let kind = entry.kind == .module ? ModuleKind(entry) : .quiet
+    return assumption.answers(of: entry).compactMap { answer in
+      var next = node
+      next.walk.step(stack, answer: answer)
+      next.walk.forgetWhichFailure()
+      if kind == .ours { next.ours = true }
+      if kind.mayAskForPassword, !next.ours { next.asked = true }
+      if came[next] != nil { return nil }
+      came[next] = (node, answer)
+      return next
+    }
+  }
+
+  /// A way that ends so, nil where there is none.
+  func first(where matches: (StackPath) -> Bool) -> StackPath? {
+    for end in ends {
+      let path = path(to: end)
+      if matches(path) { return path }
+    }
+    return nil
+  }
+
+  func contains(where matches: (StackPath) -> Bool) -> Bool { first(where: matches) != nil }
+
+  private func path(to end: Node) -> StackPath {
+    var steps: [StackPath.Step] = []
+    var node = end
+    while let (from, answer) = came[node] {
+      let index = from.walk.index
+      if stack[index].kind == .module {
+        steps.append(StackPath.Step(index: index, entry: stack[index], answer: answer))
+      }
+      node = from
+    }
+    return StackPath(
+      steps: steps.reversed(), verdict: end.walk.verdict, ours: end.ours, asked: end.asked)
+  }
+}

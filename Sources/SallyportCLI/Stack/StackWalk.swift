@@ -1,0 +1,116 @@
+/// How far a stack has been walked, as libpam's `_pam_dispatch_aux` keeps it.
+struct StackWalk: Hashable {
+  enum Impression: Hashable { case undefined, positive, negative }
+
+  struct Standing: Hashable {
+    var impression = Impression.undefined
+    var status = PAMCode.permissionDenied
+  }
+
+  private(set) var standing = Standing()
+  /// What `reset` brings back in each open level of substacks.
+  private var saved = [Standing()]
+  private var previousLevel = 0
+  /// The next entry; the number of entries at the end.
+  private(set) var index = 0
+
+  /// What the application gets, at the end.
+  var verdict: PAMCode {
+    // Success that nobody has said yes to.
+    standing.status == .success && standing.impression != .positive
+      ? .permissionDenied : standing.status
+  }
+
+  /// One entry further. `answer` is what the module there says.
+  mutating func step(_ stack: [StackEntry], answer: PAMCode) {
+    let entry = stack[index]
+    enter(entry.level)
+    defer {
+      previousLevel = entry.level
+      index += 1
+    }
+    if entry.kind == .substack { return }
+    let code = entry.kind == .mustFail ? PAMCode.permissionDenied : answer
+    switch entry.controls[code] {
+    case .ignore: break
+    case .reset: standing = saved[entry.level]
+    case .ok: agree(code)
+    case .done:
+      agree(code)
+      if standing.impression == .positive { leave(entry.level, stack) }
+    case .bad: object(code)
+    case .die:
+      object(code)
+      leave(entry.level, stack)
+    case .jump(let count): jump(count, entry.level, stack)
+    case .invalid: fail()
+    }
+  }
+
+  private mutating func enter(_ level: Int) {
+    saved = Array(saved.prefix(max(level, previousLevel) + 1))
+    while saved.count <= level { saved.append(standing) }
+    if previousLevel < level { saved[level] = standing }
+    // What lies deeper is written anew before it is read; dropped, equal walks are equal.
+    saved = Array(saved.prefix(level + 1))
+  }
+
+  private mutating func agree(_ code: PAMCode) {
+    switch standing.impression {
+    case .undefined: standing = Standing(impression: .positive, status: code)
+    case .positive: if standing.status == .success { standing.status = code }
+    case .negative: break
+    }
+  }
+
+  private mutating func object(_ code: PAMCode) {
+    if standing.impression == .negative { return }
+    standing = Standing(impression: .negative, status: code == .ignore ? .permissionDenied : code)
+  }
+
+  private mutating func fail() {
+    standing = Standing(impression: .negative, status: .permissionDenied)
+  }
+
+  /// To the end of this level, and of what is deeper in it.
+  private mutating func leave(_ level: Int, _ stack: [StackEntry]) {
+    while index + 1 < stack.count, stack[index + 1].level >= level { index += 1 }
+  }
+
+  /// A substack counts as one.
+  private mutating func jump(_ count: Int32, _ level: Int, _ stack: [StackEntry]) {
+    var left = count
+    while left > 0, index + 1 < stack.count, stack[index + 1].level >= level {
+      repeat { index += 1 } while index + 1 < stack.count && stack[index + 1].level > level
+      left -= 1
+    }
+    if left > 0 { fail() }
+  }
+
+  /// The same for every status that only fails, so that fewer walks differ.
+  mutating func forgetWhichFailure() {
+    standing.status = StackWalk.kind(standing.status)
+    for level in saved.indices { saved[level].status = StackWalk.kind(saved[level].status) }
+  }
+
+  private static func kind(_ code: PAMCode) -> PAMCode {
+    code == .success || code == .newPasswordRequired ? code : .permissionDenied
+  }
+}
+
+extension ServiceStack {
+  /// What libpam answers to the application when each module answers as `answer` says.
+  /// `answer` is asked for entries of kind `.module` only, in the order in which they run.
+  package func verdict(_ phase: PAMPhase, _ answer: (StackEntry) -> PAMCode) -> PAMCode {
+    if isAborted { return .abort }
+    let entries = self[phase]
+    var walk = StackWalk()
+    while walk.index < entries.count {
+      let entry = entries[walk.index]
+      let code = entry.kind == .module ? answer(entry) : .permissionDenied
+      if code == .incomplete, entry.kind == .module { return .incomplete }
+      walk.step(entries, answer: code)
+    }
+    return walk.verdict
+  }
+}

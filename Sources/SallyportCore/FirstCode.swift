@@ -1,0 +1,33 @@
+package import OneTimePassword
+
+/// What the first code of a new authenticator shows of the app's secret and clock.
+package enum FirstCode: Equatable, Sendable {
+  /// What is stored: the code counts as used.
+  case right(AuthenticatorState)
+  case wrong
+  /// No code of this authenticator's length.
+  case malformed
+  case backupCode
+}
+
+/// Judges a first code as a login would for a user who has nothing else, with a state that is as
+/// new each time: nothing is throttled, nothing kept.
+package func judge(
+  firstCode typed: Secret, of authenticator: Authenticator, for user: UserName, at now: UnixTime,
+  under policy: Policy
+) throws(CryptoError) -> FirstCode {
+  let enrollment = Enrollment(
+    id: authenticator.id, user: user, uid: nil, created: authenticator.created,
+    authenticators: [authenticator], backupCodes: nil)
+  let response = try Response.classify(typed, for: enrollment)
+  let decision = try decide(
+    on: response, enrollment: enrollment, state: LoginState(initialFor: enrollment),
+    from: .local(own: true), through: nil, at: now, under: policy)
+  switch decision {
+  case .accept(_, let state): return state.authenticators.first.map { .right($0) } ?? .wrong
+  case .refuse(.malformed, _): return .malformed
+  case .refuse(.wrongCode, _), .refuse(.replayed, _), .refuse(.throttled, _), .refuse(.clock, _):
+    if case .backupCode = response { return .backupCode }
+    return .wrong
+  }
+}

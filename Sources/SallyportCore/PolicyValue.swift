@@ -1,0 +1,106 @@
+import OneTimePassword
+
+// The values of a policy file as numbers.
+
+extension PolicyFile {
+  /// nil where the value is none of this key.
+  @inline(never) func number(_ key: PolicyKey, _ value: Range<Int>) -> UInt64? {
+    switch key {
+    case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints:
+      return choice(key, value)
+    case .adjacentIntervals: return whole(value, 0...10)
+    case .lookAhead: return whole(value, 0...100)
+    case .remindEvery: return whole(value, 1...100)
+    case .minimumFactors: return whole(value, 1...3)
+    case .guessBudget: return percentage(value)
+    case .remember: return duration(value)
+    case .requiredFrom:
+      return UnixTime(date: text.bytes(in: value)).map { UInt64(max($0.seconds, 0)) }
+    case .factorOrder: return order(value)
+    case .localServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
+      return names(key, value)
+    }
+  }
+
+  /// 0 where there are words, all of them fit for the key.
+  private func names(_ key: PolicyKey, _ value: Range<Int>) -> UInt64? {
+    var words = Words(text, value)
+    var found: UInt64?
+    while let word = words.next() {
+      found = 0
+      if key == .matchOrigin, !same("local", word), !same("network", word),
+        AddressRange(word, login.parse) == nil
+      {
+        return nil
+      }
+    }
+    return found
+  }
+
+  private func choice(_ key: PolicyKey, _ value: Range<Int>) -> UInt64? {
+    var number: UInt64 = 0
+    while let word = key.word(number) {
+      if text.holds(word, in: value) { return number }
+      number += 1
+    }
+    return nil
+  }
+
+  private func whole(_ value: Range<Int>, _ bounds: ClosedRange<UInt64>) -> UInt64? {
+    guard let number = decimal(text.bytes(in: value)), bounds.contains(number) else { return nil }
+    return number
+  }
+
+  /// All three kinds, in any order.
+  private func order(_ value: Range<Int>) -> UInt64? {
+    var words = Words(text, value)
+    var (number, count): (UInt8, Int) = (0, 0)
+    while let word = words.next() {
+      var digit: UInt8?
+      for kind in FactorKind.allCases where same(kind.name, word) { digit = kind.rawValue }
+      guard let digit, count < 3 else { return nil }
+      (number, count) = (number * 3 + digit, count + 1)
+    }
+    return count < 3 ? nil : FactorOrder(number: number).map { UInt64($0.number) }
+  }
+
+  /// 0, or digits, perhaps a blank, and a unit: seconds, a year at most.
+  private func duration(_ value: Range<Int>) -> UInt64? {
+    var digits = text.bytes(in: value)
+    if same("0", digits) { return 0 }
+    guard digits.count < 12, let unit = digits.popLast().flatMap(seconds) else { return nil }
+    if digits.last == 0x20 { digits.removeLast() }
+    // At most eleven digits: no overflow.
+    guard let number = decimal(digits), number * unit <= 366 * 86_400 else { return nil }
+    return number * unit
+  }
+
+  private func seconds(ofUnit letter: UInt8) -> UInt64? {
+    switch letter {
+    case UInt8(ascii: "s"): 1
+    case UInt8(ascii: "m"): 60
+    case UInt8(ascii: "h"): 3600
+    case UInt8(ascii: "d"): 86_400
+    case _: nil
+    }
+  }
+
+  /// Digits, perhaps a point and one or two more, perhaps a blank, and `%`: in units of `Luck`.
+  private func percentage(_ value: Range<Int>) -> UInt64? {
+    var digits = text.bytes(in: value)
+    guard digits.count < 9, digits.popLast() == UInt8(ascii: "%") else { return nil }
+    if digits.last == 0x20 { digits.removeLast() }
+    var unit = Luck.percent.units
+    if digits.count > 2, digits[digits.count - 2] == UInt8(ascii: ".") {
+      digits.remove(at: digits.count - 2)
+      unit /= 10
+    } else if digits.count > 3, digits[digits.count - 3] == UInt8(ascii: ".") {
+      digits.remove(at: digits.count - 3)
+      unit /= 100
+    }
+    // At most seven digits: no overflow.
+    guard let number = decimal(digits) else { return nil }
+    let units = number * unit
+    return Luck.budgets.contains(Luck(units: units)) ? units : nil
+  }
+}

@@ -1,0 +1,52 @@
+/// An address from which, for a while, no code is asked in one service: the policy's `remember`.
+package struct RememberedOrigin: Equatable, Sendable {
+  package let origin: NetworkAddress
+  package let service: Label
+  /// When the login that it was granted after was through.
+  package let granted: UnixTime
+
+  package init(origin: NetworkAddress, service: Label, granted: UnixTime) {
+    self.origin = origin
+    self.service = service
+    self.granted = granted
+  }
+
+  /// Whether it holds at `now`, where the policy remembers for so many seconds; one of a time to
+  /// come does not.
+  package func holds(for seconds: UInt64, at now: UnixTime) -> Bool {
+    granted <= now && now.elapsed(since: granted) < seconds
+  }
+}
+
+extension LoginState {
+  /// Pairs of address and service that are remembered.
+  package static let maximumRemembered = 10
+
+  /// Whether a login from there through that service needs no code, where the policy remembers for
+  /// so many seconds. Only addresses are remembered: a name is the attacker's data, and everybody
+  /// on this machine comes from the same place.
+  package func isRemembered(
+    _ origin: Origin, service: Label?, for seconds: UInt64, at now: UnixTime
+  ) -> Bool {
+    remembered.contains { $0.isOf(origin, service) && $0.holds(for: seconds, at: now) }
+  }
+
+  /// Remembers where a login came from, in front of the others and instead of the same pair.
+  /// Nothing for what is no address, or a service whose name is no `Label`.
+  package mutating func grant(_ origin: Origin, service: Label?, at now: UnixTime) {
+    guard case .address(let address) = origin, let service else { return }
+    remembered.removeAll { $0.isOf(origin, service) }
+    let new = RememberedOrigin(origin: address, service: service, granted: now)
+    remembered.insert(new, at: 0)
+    if remembered.count > LoginState.maximumRemembered { remembered.removeLast() }
+  }
+
+  package mutating func forgetRemembered() { remembered = [] }
+}
+
+extension RememberedOrigin {
+  fileprivate func isOf(_ origin: Origin, _ service: Label?) -> Bool {
+    guard case .address(let address) = origin else { return false }
+    return self.origin == address && self.service == service
+  }
+}

@@ -1,0 +1,140 @@
+package import OneTimePassword
+
+/// What is kept of a user apart from an enrollment (docs/enrollment-format.md).
+package struct UserNote: Equatable, Sendable {
+  /// What root said of this one user; it stands above the policy's level.
+  package enum Level: Equatable, Sendable {
+    /// `sallyport require`: no session without an enrollment; nil: from now on.
+    case required(from: UnixTime?)
+    /// `sallyport exempt`: may stay without one.
+    case exempt
+  }
+
+  /// Logins without an enrollment that were counted for `enrollment = remind`; stays at its
+  /// greatest value.
+  package var logins: UInt32
+  package var level: Level?
+
+  package init(logins: UInt32 = 0, level: Level? = nil) {
+    self.logins = logins
+    self.level = level
+  }
+
+  package mutating func countLogin() { logins += logins < UInt32.max ? 1 : 0 }
+}
+
+extension UserNote {
+  /// The text of a note's file. The level stands last, so that a file that lost its tail, at
+  /// whichever byte, has none: it is refused, and nobody passes for lack of a line.
+  package func written(for user: UserName) -> Secret? {
+    var text = bytes(of: "# Sallyport: change it with sallyport(1) only.\nversion = 1\nuser = ")
+    text += user.bytes + bytes(of: "\nlogins = ") + decimalText(UInt64(logins))
+    text += bytes(of: "\nfrom = ")
+    if case .required(let from?) = level {
+      text += decimalText(UInt64(max(from.seconds, 0)))
+    } else {
+      text += bytes(of: "none")
+    }
+    text += bytes(of: "\nlevel = ")
+    switch level {
+    case nil: text += bytes(of: "none\n")
+    case .required: text += bytes(of: "required\n")
+    case .exempt: text += bytes(of: "exempt\n")
+    }
+    return Secret(text)
+  }
+
+  /// Reads such a text. Total: any bytes give a note and whose it is, or an error with its line.
+  /// Unknown keys are refused, not skipped.
+  package static func read(_ text: Secret) throws(SettingsError) -> (UserName, UserNote) {
+    var reader = NoteReader(text: text)
+    var lines = try SettingsScanner(text)
+    while let line = try lines.next() {
+      switch line {
+      case .section: throw SettingsError(line: lines.number, .unknownSection)
+      case .setting(let key, let value): try reader.take(key, value, lines.number)
+      }
+    }
+    return try reader.finish()
+  }
+}
+
+private struct NoteReader {
+  let text: Secret
+  private var fields = InlineArray<5, Field?>(repeating: nil)
+
+  private struct Field {
+    let value: Range<Int>
+    let line: Int
+  }
+
+  private enum Key: Int {
+    case version, user, logins, from, level
+
+    var name: StaticString {
+      switch self {
+      case .version: "version"
+      case .user: "user"
+      case .logins: "logins"
+      case .from: "from"
+      case .level: "level"
+      }
+    }
+  }
+
+  init(text: Secret) { self.text = text }
+
+  mutating func take(_ name: Range<Int>, _ value: Range<Int>, _ line: Int) throws(SettingsError) {
+    for index in 0..<5 {
+      guard let key = Key(rawValue: index), text.holds(key.name, in: name) else { continue }
+      if fields[index] != nil { throw SettingsError(line: line, .duplicateKey) }
+      fields[index] = Field(value: value, line: line)
+      return
+    }
+    throw SettingsError(line: line, .unknownKey, found: text.bytes(in: name))
+  }
+
+  func finish() throws(SettingsError) -> (UserName, UserNote) {
+    guard try number(.version, upTo: 1, "1") == 1 else { throw try wrong(.version, "1") }
+    guard let user = UserName(text.bytes(in: try field(.user).value)) else {
+      throw try wrong(.user, "a login name")
+    }
+    let logins = try number(.logins, upTo: UInt64(UInt32.max), "a whole number in its range")
+    return (user, UserNote(logins: UInt32(truncatingIfNeeded: logins), level: try level()))
+  }
+
+  private func level() throws(SettingsError) -> UserNote.Level? {
+    let (level, from) = (try field(.level).value, try field(.from).value)
+    if text.holds("required", in: level) {
+      if text.holds("none", in: from) { return .required(from: nil) }
+      let seconds = try number(.from, upTo: UInt64(Int64.max), "seconds since 1970 or none")
+      return .required(from: UnixTime(Int64(bitPattern: seconds)))
+    }
+    let isExempt = text.holds("exempt", in: level)
+    guard isExempt || text.holds("none", in: level) else {
+      throw try wrong(.level, "required, exempt or none")
+    }
+    guard text.holds("none", in: from) else { throw try wrong(.from, "none") }
+    return isExempt ? .exempt : nil
+  }
+
+  private func field(_ key: Key) throws(SettingsError) -> Field {
+    guard let field = fields[key.rawValue] else { throw SettingsError(line: 1, .missing(key.name)) }
+    return field
+  }
+
+  private func number(_ key: Key, upTo most: UInt64, _ wanted: StaticString)
+    throws(SettingsError) -> UInt64
+  {
+    guard let number = decimal(text.bytes(in: try field(key).value)), number <= most else {
+      throw try wrong(key, wanted)
+    }
+    return number
+  }
+
+  private func wrong(_ key: Key, _ wanted: StaticString) throws(SettingsError) -> SettingsError {
+    let field = try field(key)
+    return SettingsError(
+      line: field.line, .value(key.name, wanted: wanted), found: text.bytes(in: field.value))
+  }
+}

@@ -1,0 +1,19 @@
+/* Preloaded into the command where a test needs a clock that is kept right, whatever the machine
+   says of its own, and one that runs ahead by AHEAD seconds. */
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/timex.h>
+#include <time.h>
+#include <unistd.h>
+
+int adjtimex(struct timex *clock) {
+  clock->status = 0;
+  return TIME_OK;
+}
+
+int clock_gettime(clockid_t id, struct timespec *time) {
+  const char *ahead = getenv("AHEAD");
+  int done = (int)syscall(SYS_clock_gettime, id, time);
+  if (done == 0 && id == CLOCK_REALTIME && ahead != NULL) time->tv_sec += atol(ahead);
+  return done;
+}

@@ -1,0 +1,112 @@
+"""docs/examples/fail2ban against lines of the real module, read by the real fail2ban-regex."""
+
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+FILTER = Path(__file__).parents[3] / "docs/examples/fail2ban/filter.conf"
+STRANGER, STRANGER6, OWNER = "198.51.100.9", "2001:db8::9", "192.0.2.7"
+VICTIM = "203.0.113.66"
+pytestmark = pytest.mark.skipif(
+    shutil.which("fail2ban-regex") is None, reason="fail2ban is not installed")
+
+
+@pytest.fixture
+def banned(tmp_path):
+    """The addresses that the filter finds in such lines, with how often."""
+    def read(lines):
+        log = tmp_path / "auth.log"
+        log.write_text("".join(f"Nov 21 12:00:00 web1 {line}\n" for line in lines))
+        done = subprocess.run(
+            ["fail2ban-regex", "--out", "ip", log, FILTER],
+            capture_output=True, text=True, check=False)
+        assert done.returncode == 0 or not done.stdout, done.stderr
+        return Counter(done.stdout.split())
+    return read
+
+
+@pytest.fixture
+def said(driver, sink):
+    """The module's lines of one login."""
+    def login(user, answer, rhost, service="sshd"):
+        with sink.watch() as lines:
+            driver.login(service, user, answer, rhost=rhost)
+        assert lines
+        return [line.text for line in lines]
+    return login
+
+
+def test_every_refusal_of_a_stranger_counts(said, banned, store):
+    enrollment = store.enroll()
+    code = enrollment.code()
+    lines = said("alice", code, OWNER)
+    lines += said("alice", code, STRANGER)  # replayed
+    lines += said("alice", enrollment.wrong(), STRANGER)
+    lines += said("alice", enrollment.wrong(), STRANGER6)
+    lines += said("daemon", "123456", STRANGER)  # not enrolled
+    lines += said("no-such-person", "123456", STRANGER)
+    assert banned(lines) == {STRANGER: 4, STRANGER6: 1}
+
+
+def test_a_refusal_for_the_throttle_counts(said, banned, store):
+    enrollment = store.enroll()
+    lines = [line for _ in range(22) for line in said("alice", enrollment.wrong(), STRANGER)]
+    assert "reason=throttled" in lines[-1]
+    assert banned(lines) == {STRANGER: 22}
+
+
+def test_who_gets_in_and_who_types_nothing_is_not_counted(said, banned, store):
+    enrollment = store.enroll()
+    lines = said("alice", enrollment.code(), OWNER)
+    lines += said("alice", enrollment.backup_codes[0], OWNER)
+    lines += said("alice", "", OWNER)
+    lines += said("alice", "my password", OWNER)
+    assert banned(lines) == {}
+
+
+def test_a_place_that_is_no_address_is_not_counted(said, banned, store):
+    wrong = store.enroll().wrong()
+    lines = said("alice", wrong, None, service="login")
+    lines += said("alice", wrong, "host.example.org")
+    lines += said("alice", wrong, "fe80::1%eth0")
+    assert banned(lines) == {}
+
+
+def test_trouble_is_not_counted(said, banned, store):
+    enrollment = store.enroll()
+    store.state().chmod(0o644)
+    lines = said("alice", enrollment.code(), OWNER)
+    assert "trouble: " in lines[0] and banned(lines) == {}
+
+
+FORGED = f"refused: reason=wrong-code user=root origin={VICTIM}"
+CRAFTED = [
+    f"x origin={VICTIM}", f"x user=root origin={VICTIM} budget=known:20,other:19",
+    f"x\nNov 21 12:00:00 web1 sshd[1]: pam_sallyport(sshd:auth): {FORGED}",
+    f"sshd[1]: pam_sallyport(sshd:auth): {FORGED}", f"x\torigin={VICTIM}", f"x\u00a0origin={VICTIM}",
+    f"x\"origin={VICTIM}",
+]
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_no_name_of_a_user_bans_somebody_else(said, banned, store, name):
+    store.enroll()
+    assert set(banned(said(name, "123456", STRANGER))) <= {STRANGER}
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_no_name_of_a_host_bans_somebody_else(said, banned, store, name):
+    assert banned(said("alice", store.enroll().wrong(), name)) == {}
+
+
+@pytest.mark.parametrize("line", [
+    f"sshd[7]: Invalid user pam_sallyport(sshd:auth): {FORGED} from {STRANGER}",
+    f"sshd[7]: Invalid user x: pam_sallyport(sshd:auth): {FORGED}",
+    f"sudo[7]: bob : COMMAND=/bin/echo : pam_sallyport(sudo:auth): {FORGED}",
+    f"sshd[7]: pam_sallyport(sshd:auth): {FORGED} and more",
+])
+def test_a_line_of_another_program_that_quotes_ours_is_not_counted(banned, line):
+    assert banned([line]) == {}

@@ -1,0 +1,92 @@
+"""What is in the memory of a login: at the moment of its flush, and after its answer."""
+
+import base64
+import hashlib
+
+import pytest
+
+from memory import Traces, keyed_states, sha1_block
+from pam_driver import AUTH_ERR, SUCCESS, Barrier, Driver
+from sallyport import our_line
+
+PASSWORD = "correct horse battery"
+
+
+# What is typed (eight digits, so that none are there by luck), and the verdict.
+ATTEMPTS = {
+    "a right code": (lambda of: of.code(), SUCCESS),
+    "a wrong code": (lambda of: of.wrong(), AUTH_ERR),
+    "a backup code": (lambda of: of.backup_codes[0], SUCCESS),
+    "a wrong backup code": (lambda of: "ZZZZ-YYYY-XXXX-WWWW", AUTH_ERR),
+    "a malformed response": (lambda of: f"0{of.code()}-not-a-code", AUTH_ERR),
+    "password and code": (lambda of: f"{PASSWORD}{of.code()}", SUCCESS),
+}
+SEPARATE = [what for what in ATTEMPTS if what != "password and code"]
+
+
+def traces(enrollment, response):
+    secret = base64.b32decode(enrollment.secret)
+    values = {"secret": secret, "secret in base32": enrollment.secret.encode(),
+              "response": response.encode(), **keyed_states(secret)}
+    for number, code in enumerate(enrollment.backup_codes):
+        values[f"backup code {number}"] = code.encode()
+        values[f"backup code {number} without hyphens"] = code.replace("-", "").encode()
+    return Traces(**values)
+
+
+@pytest.fixture
+def login(request, store, services, sink):
+    """Plays one attempt; what was found at its flush and after its answer."""
+    services.write("login", our_line(store, "nodelay", *getattr(request, "param", ())),
+                   "account required pam_permit.so")
+
+    def play(what, user="alice"):
+        enrollment = store.enroll(digits=8)
+        typed, expected = ATTEMPTS[what]
+        response = typed(enrollment)
+        looked_for = traces(enrollment, response)
+        barrier = Barrier()
+        with Driver(services, barrier) as driver:
+            driver.send("login", user, response, flush=1)
+            driver.wait_for("flush")
+            at_flush = looked_for.found(driver.process.pid)
+            barrier.release(1)
+            verdict = driver.verdict()
+            after = looked_for.found(driver.process.pid)
+        barrier.close()
+        assert verdict.result == (expected if user == "alice" else AUTH_ERR)
+        return at_flush, after
+    return play
+
+
+def test_the_block_function_of_this_test_is_sha1s():
+    padded = b"abc\x80".ljust(63, b"\0") + bytes([24])
+    digest = b"".join(word.to_bytes(4, "big") for word in sha1_block(padded))
+    assert digest == hashlib.sha1(b"abc").digest()
+
+
+@pytest.mark.parametrize("what", SEPARATE)
+def test_after_the_answer_nothing_of_response_secret_or_backup_codes_is_in_memory(login, what):
+    _, after = login(what)
+    assert after == {}
+
+
+@pytest.mark.parametrize("login", [("forward_pass",)], indirect=True)
+def test_after_the_answer_nothing_of_password_and_code_in_one_field_is_in_memory(login):
+    _, after = login("password and code")
+    assert after == {}
+
+
+@pytest.mark.parametrize("what", ["a right code", "a backup code"])
+def test_for_somebody_who_is_not_enrolled_nothing_stays_either(login, what):
+    _, after = login(what, user="nobody-here")
+    assert after == {}
+
+
+@pytest.mark.parametrize("what", SEPARATE[:4])
+def test_at_the_flush_memory_holds_the_secret_and_the_response_once_more(login, what, figure):
+    """What the threat model says of a core dump taken in that moment. Without what is found here,
+    the tests above would have nothing to miss."""
+    at_flush, _ = login(what)
+    assert {"secret", "response"} <= set(at_flush)
+    figure(f"in memory at the flush of {what}: {', '.join(sorted(at_flush))}")

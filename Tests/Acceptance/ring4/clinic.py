@@ -1,0 +1,246 @@
+"""A machine on which nothing is wrong, ways to break it, and doctor's own hints to mend it."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pexpect
+
+from hosts import SCRATCH, UIDS, edit
+from pam_driver import BUILT
+from sallyport import COMMAND, DEFAULT_STORE, MODULE, Store, sallyport
+
+SSHD_CONFIG = Path("/etc/ssh/sshd_config")
+SUDOERS = Path("/etc/sudoers")
+POLICY = Path("/etc/security/sallyport.conf")
+PRELOADED = {**os.environ, "LD_PRELOAD": f"{BUILT}/clock.so"}
+# As Debian has them: a wrong password ends the stack.
+COMMON = ["auth [success=1 default=ignore] pam_unix.so nullok", "auth requisite pam_deny.so",
+          "auth required pam_permit.so"]
+ENDS = ["account required pam_unix.so", "session required pam_permit.so"]
+SSHD = """UsePAM yes
+KbdInteractiveAuthentication yes
+PasswordAuthentication no
+AuthenticationMethods publickey,keyboard-interactive
+PermitRootLogin no
+UseDNS no
+"""
+
+
+def doctor(*arguments, **more):
+    """The diagnosis, the exit status in it; nothing on standard error."""
+    done = sallyport("doctor", "--json", *arguments, env=PRELOADED, **more)
+    assert done.stderr == "", done.stderr
+    return json.loads(done.stdout) | {"status": done.returncode}
+
+
+def wrong(said):
+    """`id severity` of everything that is not as it should be."""
+    return [f"{found['id']} {found['severity']}" for found in said["findings"]
+            if found["severity"] != "ok"]
+
+
+class Clinic:
+    def __init__(self):
+        self.store = Store(DEFAULT_STORE)
+        self.module = SCRATCH / "modules" / "pam_sallyport.so"
+        self.module.parent.mkdir(exist_ok=True)
+        programs = SCRATCH / "programs"
+        programs.mkdir(exist_ok=True)
+        if not (programs / "sallyport").exists():
+            (programs / "sallyport").symlink_to(COMMAND)
+        self.path = f"{programs}:/usr/sbin:/usr/bin:/sbin:/bin"
+
+    def heal(self):
+        """Everything as it should be; alice and bob are enrolled."""
+        shutil.copy(MODULE, self.module)
+        self.module.chmod(0o644)
+        for path in DEFAULT_STORE.iterdir():
+            if path.is_dir() and path.name != "lost+found":
+                shutil.rmtree(path)
+        DEFAULT_STORE.chmod(0o700)
+        os.chown(DEFAULT_STORE, 0, 0)
+        self.enrolled = {name: self.store.enroll(name, allow_missing=False) for name in UIDS}
+        self.stack(f"auth required {self.module}")
+        SSHD_CONFIG.write_text(SSHD)
+        POLICY.unlink(missing_ok=True)
+
+    def stack(self, *ours, services=("sshd", "sudo")):
+        for name in services:
+            Path("/etc/pam.d", name).write_text("\n".join([*COMMON, *ours, *ENDS]) + "\n")
+
+    # -- mending
+
+    def mend(self, finding, kind):
+        """Does what the first hint of that kind says."""
+        text = next(mend["text"] for mend in finding["mends"] if mend["kind"] == kind)
+        if kind == "command":
+            self.type(text)
+        elif kind == "line":
+            lines = Path(finding["file"]).read_text().split("\n")
+            lines[finding["line"] - 1] = text
+            Path(finding["file"]).write_text("\n".join(lines))
+        elif kind == "add":
+            assert finding["line"] is None
+            edit(finding["file"], lambda old: f"{text}\n{old}")
+
+    def type(self, command):
+        """Types a command on a terminal and answers what it asks, as a person with an app would."""
+        child = pexpect.spawn("/bin/sh", ["-c", command], timeout=20, encoding="utf-8",
+                              dimensions=(60, 200), env={**os.environ, "PATH": self.path})
+        codes = None
+        try:
+            while True:
+                seen = child.expect([r"\[y/N\]: ?$", "[Cc]ode[^:\r\n]*: ?$", pexpect.EOF])
+                shown = re.findall(r"[?&]secret=([A-Z2-7]+)", child.before)
+                if shown:
+                    codes = iter(self.codes(shown[-1]))
+                if seen == 2:
+                    break
+                codes = codes or iter(self.codes(self.enrolled["alice"].secret))
+                child.sendline("y" if seen == 0 else next(codes))
+            child.wait()
+            assert child.exitstatus == 0, child.before
+        finally:
+            child.close(force=True)
+
+    @staticmethod
+    def codes(secret):
+        done = subprocess.run(["oathtool", "--base32", "--totp", "--window=3", secret],
+                              capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+
+# -- breakages: each breaks one thing of a Clinic
+
+
+def replace(path, old, new):
+    def change(text):
+        assert old in text, (path, text)
+        return text.replace(old, new)
+    edit(path, change)
+
+
+def mode(path, bits):
+    return lambda clinic: os.chmod(DEFAULT_STORE / path, bits)
+
+
+def setting(old, new):
+    return lambda clinic: replace(SSHD_CONFIG, old, new)
+
+
+def line(*ours):
+    return lambda clinic: clinic.stack(
+        *[text.replace("OURS", str(clinic.module)) for text in ours], services=["sshd"])
+
+
+def rule(text):
+    return lambda clinic: edit(SUDOERS, lambda old: old + text + "\n")
+
+
+def damage(clinic):
+    state = clinic.store.state("alice")
+    with open(state, "r+b") as file:
+        file.write(b"\xff" * state.stat().st_size)
+
+
+def restore(clinic):
+    """As from a backup: the same bytes in a new file with the old times."""
+    state = clinic.store.state("alice")
+    content, old = state.read_bytes(), state.stat().st_mtime - 3600
+    state.unlink()
+    state.touch(0o600)
+    state.write_bytes(content)
+    os.utime(state, (old, old))
+
+
+def run_ahead(clinic):
+    """A login while the clock was a day ahead."""
+    day = 86400
+    command = ["oathtool", "--base32", "--totp", f"--now=now + {day} seconds",
+               clinic.enrolled["alice"].secret]
+    code = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    done = sallyport("verify", "--user", "alice", typed=code,
+                     env={**PRELOADED, "AHEAD": str(day)})
+    assert done.returncode == 0, done.stderr
+
+
+def guess(clinic):
+    for _ in range(20):
+        done = sallyport("verify", "--user", "alice", typed=clinic.enrolled["alice"].wrong())
+        assert done.returncode == 1
+
+
+def leave_over(clinic):
+    folder = DEFAULT_STORE / "users" / ".tmp-00112233"
+    folder.mkdir()
+    os.utime(folder, (1_700_000_000, 1_700_000_000))
+
+
+def move_account(clinic):
+    """alice was deleted and made anew."""
+    edit("/etc/passwd", lambda text: text.replace("alice:x:3001:", "alice:x:3009:"))
+
+
+def read_only(clinic):
+    subprocess.run(["mount", "-o", "remount,ro", DEFAULT_STORE], check=True)
+
+
+BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of mend (None: none)
+    "an enrollment is open to others":
+        (mode("users/alice/enrollment", 0o644), "user-trouble error", "command"),
+    "a state belongs to another": (
+        lambda clinic: os.chown(clinic.store.state("alice"), 3002, 3002),
+        "user-trouble error", "command"),
+    "a state has a second name": (
+        lambda clinic: os.link(clinic.store.state("alice"), DEFAULT_STORE / "copy"),
+        "user-trouble error", None),
+    "a state is damaged": (damage, "user-trouble error", "command"),
+    "an account has another uid": (move_account, "user-trouble error", "command"),
+    "the clock ran ahead": (run_ahead, "user-ahead error", "command"),
+    "a state comes from a backup": (restore, "user-restored warning", "command"),
+    "somebody guesses": (guess, "user-throttled warning", "command"),
+    "the store shows who is enrolled": (mode(".", 0o755), "store-folders warning", "command"),
+    "the store is for others to write": (mode(".", 0o777), "store-shelf error", "command"),
+    "the decoy is gone": (
+        lambda clinic: shutil.rmtree(DEFAULT_STORE / "decoy"), "store-decoy warning", "command"),
+    "a crash left something over": (leave_over, "store-leftovers warning", "command"),
+    "the disk is read-only": (read_only, "store-writing error", "command"),
+    "prompts are off": (
+        setting("KbdInteractiveAuthentication yes", "KbdInteractiveAuthentication no"),
+        "ssh-prompts error", "line"),
+    "prompts are off by the old name": (
+        setting("KbdInteractiveAuthentication yes", "ChallengeResponseAuthentication no"),
+        "ssh-prompts error", "line"),
+    "a key is enough": (
+        setting("publickey,keyboard-interactive", "publickey"), "ssh-no-code error", "line"),
+    "a key is enough, no line says so": (
+        setting("AuthenticationMethods publickey,keyboard-interactive\n", ""),
+        "ssh-no-code error", "add"),
+    "sshd has no PAM": (setting("UsePAM yes", "UsePAM no"), "ssh-use-pam error", "line"),
+    "names for addresses": (setting("UseDNS no", "UseDNS yes"), "ssh-use-dns warning", "line"),
+    "sshd does not take its settings": (
+        setting("UseDNS no", "UseDNSs no"), "ssh-config error", None),
+    "alice's key is enough": (
+        setting("UseDNS no", "UseDNS no\nMatch User alice\nAuthenticationMethods publickey"),
+        "ssh-no-code error", "line"),
+    "NOPASSWD": (rule("alice ALL=(ALL) NOPASSWD: ALL"), "sudo-nopasswd error", "line"),
+    "!authenticate": (rule("Defaults:alice !authenticate"), "sudo-authenticate error", "line"),
+    "enroll without its account line": (
+        line("auth required OURS enroll", "session required OURS"), "enroll-account error", "add"),
+    "optional": (line("auth optional OURS"), "stack-uncounted error", "line"),
+    "a word that is none": (line("auth required OURS nulok"), "line-word warning", "line"),
+    "the module is gone": (lambda clinic: clinic.module.unlink(), "module-missing error", None),
+    "the module is for others to change": (
+        lambda clinic: clinic.module.chmod(0o666), "module-mode error", "command"),
+    "the module is something else": (
+        lambda clinic: clinic.module.write_text("#!/bin/sh\n"), "module-architecture error", None),
+    "bob is not enrolled": (
+        lambda clinic: shutil.rmtree(clinic.store.of("bob")), "people-refused error", "command"),
+    "a policy with a mistake": (
+        lambda clinic: POLICY.write_text("[default]\nadjacent_intervals = eleven\n"),
+        "policy-broken error", None),
+}

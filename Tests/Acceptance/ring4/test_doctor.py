@@ -1,0 +1,133 @@
+"""doctor on a whole machine: quiet where nothing is wrong; each breakage is found, and doctor's own
+hint mends it."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clinic import (BREAKAGES, POLICY, PRELOADED, SSHD_CONFIG, SUDOERS, Clinic, doctor, wrong)
+from hosts import SCRATCH, UIDS, edit
+from sallyport import DEFAULT_STORE, sallyport
+
+
+@pytest.fixture(scope="module")
+def disk(machine):
+    """The store on a disk: memory would be a finding of its own."""
+    image = SCRATCH / "store-image"
+    image.touch()
+    os.truncate(image, 32 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
+    DEFAULT_STORE.mkdir(exist_ok=True)
+    done = subprocess.run(["mount", "-o", "loop", image, DEFAULT_STORE], capture_output=True)
+    if done.returncode != 0:
+        pytest.skip(f"no loop device: {done.stderr.decode().strip()}")
+    yield
+    subprocess.run(["umount", DEFAULT_STORE], check=True)
+
+
+@pytest.fixture(scope="module")
+def clinic(disk):
+    """The private machine's own people are not those of the tests; its name service is files."""
+    kept = {Path(path): Path(path).read_bytes() for path in ("/etc/nsswitch.conf", "/etc/shadow")}
+    edit("/etc/nsswitch.conf", lambda text: text.replace(" fold", ""))
+    others = [row.split(":")[0] for row in Path("/etc/passwd").read_text().splitlines()
+              if row.split(":")[0] not in UIDS]
+    for name in others:
+        edit("/etc/shadow", lambda text: re.sub(rf"(?m)^{re.escape(name)}:[^:]*:", f"{name}:*:", text))
+    yield Clinic()
+    for path, content in kept.items():
+        path.write_bytes(content)
+
+
+@pytest.fixture
+def healthy(clinic, stacks):
+    """Whole again before each test, and after the last."""
+    files = [Path("/etc/passwd"), SUDOERS, SSHD_CONFIG, Path("/etc/pam.d/su")]
+    kept = {path: path.read_bytes() for path in files}
+    Path("/etc/pam.d/su").write_text("auth required pam_unix.so\naccount required pam_unix.so\n")
+    subprocess.run(["mount", "-o", "remount,rw", DEFAULT_STORE], check=True)
+    clinic.heal()
+    yield clinic
+    for path, content in kept.items():
+        path.write_bytes(content)
+    POLICY.unlink(missing_ok=True)
+    subprocess.run(["mount", "-o", "remount,rw", DEFAULT_STORE], check=True)
+
+
+def test_a_healthy_machine_brings_nothing(healthy):
+    said = doctor()
+    assert wrong(said) == [] and said["status"] == 0
+    assert {found["area"] for found in said["findings"]} >= {
+        "sshd", "sudo", "store", "clock", "module"}
+    assert (said["lockedOut"], said["inWithoutCode"]) == ([], [])
+
+
+def test_looking_changes_nothing(healthy):
+    def content():
+        return {path: (path.read_bytes(), path.stat().st_mtime_ns)
+                for path in DEFAULT_STORE.rglob("*") if path.is_file()}
+    before = content()
+    assert doctor() == doctor()
+    assert content() == before
+
+
+@pytest.mark.parametrize("name", BREAKAGES)
+def test_a_breakage_is_found_and_its_hint_mends_it(healthy, name):
+    breaks, expected, kind = BREAKAGES[name]
+    breaks(healthy)
+    said = doctor()
+    assert expected in wrong(said), wrong(said)
+    assert said["status"] == (2 if expected.endswith("error") else 1)
+    found = next(found for found in said["findings"]
+                 if found["id"] == expected.split()[0] and found["severity"] != "ok")
+    assert found["text"]
+    if kind is None:
+        return
+    healthy.mend(found, kind)
+    left = doctor()
+    assert expected not in wrong(left), wrong(left)
+    assert (wrong(left), left["status"]) == ([], 0)
+
+
+def test_errors_are_answered_in_the_last_line(healthy):
+    SSHD_CONFIG.write_text(SSHD_CONFIG.read_text().replace("publickey,keyboard-", "keyboard-"))
+    SUDOERS.write_text(SUDOERS.read_text() + "alice ALL=(ALL) NOPASSWD: ALL\n")
+    shutil.rmtree(healthy.store.of("bob"))
+    done = sallyport("doctor", env=PRELOADED)
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1] == (
+        "As it stands: locked out: bob from sshd; in without a code: alice through sudo.")
+    assert all(len(row) <= 80 for row in done.stdout.splitlines()[:-1])
+
+
+def test_a_service_that_is_named_is_looked_at_alone(healthy):
+    SUDOERS.write_text(SUDOERS.read_text() + "alice ALL=(ALL) NOPASSWD: ALL\n")
+    assert wrong(doctor("--service", "sshd")) == []
+    assert wrong(doctor("--service", "sudo")) == ["sudo-nopasswd error"]
+    assert wrong(doctor("--service", "su")) == ["service-unasked error"]
+
+
+def test_a_full_disk_is_a_warning_because_logins_go_on(healthy):
+    with open(DEFAULT_STORE / "filler", "wb", buffering=0) as file:
+        with pytest.raises(OSError):
+            while True:
+                file.write(b"x" * 4096)
+    try:
+        said = doctor()
+        assert {"store-space warning", "store-writing warning"} <= set(wrong(said))
+        assert said["status"] == 1
+    finally:
+        (DEFAULT_STORE / "filler").unlink()
+
+
+def test_without_root_nothing_is_called_good_that_was_not_seen(healthy):
+    said = doctor(user=UIDS["alice"], group=UIDS["alice"], extra_groups=[])
+    unseen = [found["id"] for found in said["findings"] if found["severity"] == "unseen"]
+    assert {"store-closed", "ssh-settings", "sudo-files"} <= set(unseen)
+    assert not [found for found in said["findings"]
+                if found["area"] == "store" and found["severity"] == "ok"]
+    assert said["status"] == 1

@@ -1,0 +1,90 @@
+"""A clean Debian in a folder, entered in namespaces of its own."""
+
+import json
+import shutil
+import subprocess
+
+MODULES = "usr/lib/x86_64-linux-gnu/security"
+STORE = "var/lib/sallyport"
+CONFIGURATION = "etc/security/sallyport.conf"
+
+
+class Machine:
+    def __init__(self, clean, root, packages):
+        self.root = root
+        subprocess.run(["cp", "-a", clean, root], check=True)
+        (root / "complete").unlink()
+        # Else the log goes to the console of whoever tests.
+        (root / "dev/console").unlink(missing_ok=True)
+        for path in packages.values():
+            shutil.copy(path, root / "root")
+        self.packages = {name: f"/root/{path.name}" for name, path in packages.items()}
+
+    def run(self, *command, typed=None):
+        """Runs a command in it; never raises for its exit status."""
+        return subprocess.run(
+            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+             f"--root={self.root}", "--wd=/", *map(str, command)],
+            input=typed, capture_output=True, text=True, timeout=120, check=False,
+            stdin=subprocess.DEVNULL if typed is None else None,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive",
+                 "HOME": "/root", "LC_ALL": "C.UTF-8"})
+
+    def succeed(self, *command, typed=None):
+        done = self.run(*command, typed=typed)
+        assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def install(self, *names):
+        """Without the network: what they need must be there."""
+        self.succeed("dpkg", "--force-confdef", "--force-confold", "--install",
+                     *(self.packages[name] for name in names))
+
+    def status(self, name):
+        """As dpkg has it: `ii`, `rc`, or `--` where it knows nothing of it."""
+        done = self.run("dpkg-query", "-W", "-f", "${db:Status-Abbrev}", name)
+        return done.stdout.strip() or "--"
+
+    def newer(self, name, change):
+        """A package of the next version, whose tree `change` has changed; now the one installed."""
+        tree = self.root / "root" / f"{name}.tree"
+        subprocess.run(["dpkg-deb", "-R", self.root / self.packages[name][1:], tree], check=True)
+        control = tree / "DEBIAN/control"
+        text = control.read_text()
+        version = next(line for line in text.splitlines() if line.startswith("Version: "))[9:]
+        control.write_text(text.replace(version, version + "+next"))
+        change(tree)
+        subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-b", tree, f"{tree}.deb"],
+                       check=True, capture_output=True)
+        shutil.rmtree(tree)
+        self.packages[name] = f"/root/{name}.tree.deb"
+
+    def enroll(self, user):
+        return json.loads(self.succeed(
+            "sallyport", "enroll", "--user", user, "--no-confirm", "--json"))
+
+    def login(self, service, user, *answers):
+        """Whether pamtester gets in through the real libpam of this machine."""
+        typed = "".join(f"{answer}\n" for answer in answers)
+        return self.run("pamtester", service, user, "authenticate", typed=typed).returncode == 0
+
+    def files(self):
+        """{path: content}; of a link where it points, of a folder nothing."""
+        found = {}
+        for path in sorted(self.root.rglob("*")):
+            name = str(path.relative_to(self.root))
+            if path.is_symlink():
+                found[name] = str(path.readlink())
+            elif path.is_file():
+                found[name] = path.read_bytes()
+            else:
+                found[name] = None
+        return found
+
+
+def codes(enrollment, count=1):
+    """The codes of the present time step and of those after it, by oathtool."""
+    done = subprocess.run(
+        ["oathtool", "--totp", "--base32", f"--window={count - 1}", enrollment["secret"]],
+        capture_output=True, text=True, check=True)
+    return done.stdout.split()

@@ -1,0 +1,132 @@
+"""One life of the packages on a clean Debian 12: each test goes on where the one above it ended."""
+
+import pytest
+
+from clean import CONFIGURATION, MODULES, STORE, codes
+
+BOTH = ("sallyport", "libpam-sallyport")
+PASSWORD = "correct horse"
+SERVICE = "etc/pam.d/try"
+# What dpkg and pam-auth-update note for themselves.
+NOTES = ("var/lib/dpkg", "var/lib/pam", "var/log", "var/cache", "root/")
+
+
+@pytest.fixture(scope="module")
+def life(machine):
+    """What later tests need of earlier ones."""
+    return {"clean": machine.files()}
+
+
+def changed(machine, life):
+    now, before = machine.files(), life["clean"]
+    return {path for path in now.keys() | before.keys()
+            if now.get(path, "gone") != before.get(path, "gone")
+            and not path.startswith(NOTES) and not path.startswith("root")}
+
+
+def test_installing_makes_a_store_and_changes_no_login(machine, life):
+    machine.install(*BOTH)
+    assert [machine.status(name) for name in BOTH] == ["ii", "ii"]
+    store = machine.root / STORE
+    assert store.stat().st_mode & 0o7777 == 0o700
+    assert (store / "decoy/state").stat().st_size == 8192
+    assert not [path for path in changed(machine, life) if path.startswith("etc/pam.d")]
+
+
+def test_nothing_of_swift_is_needed(machine, life):
+    names = [path for path in machine.files() if "libswift" in path or path.endswith("/swiftc")]
+    assert names == []
+    for file in ("/usr/bin/sallyport", f"/{MODULES}/pam_sallyport.so"):
+        linked = machine.succeed("ldd", file)
+        assert "not found" not in linked and "swift" not in linked.lower()
+
+
+def test_somebody_enrolls_and_logs_in(machine, life):
+    machine.succeed("useradd", "--create-home", "alice")
+    machine.succeed("chpasswd", typed=f"alice:{PASSWORD}\n")
+    (machine.root / SERVICE).write_text(
+        "auth requisite pam_unix.so nodelay\nauth required pam_sallyport.so nodelay\n")
+    life["alice"] = alice = machine.enroll("alice")
+    life["code"] = code = codes(alice)[0]
+    assert not machine.login("try", "alice", PASSWORD, "000000")
+    assert not machine.login("try", "alice", "wrong horse", code)
+    assert machine.login("try", "alice", PASSWORD, code)
+    assert not machine.login("try", "alice", PASSWORD, code)
+    assert machine.login("try", "alice", PASSWORD, alice["backupCodes"][0])
+
+
+def test_the_qr_code_is_drawn_if_its_library_is_there(machine, life):
+    shown = machine.succeed("sallyport", "enroll", "--user", "root", "--no-confirm", "--qr", "utf8")
+    assert "\u2588" in shown and "No QR code" not in shown
+    machine.succeed("dpkg", "--remove", "libqrencode4")
+    shown = machine.succeed(
+        "sallyport", "enroll", "--user", "root", "--no-confirm", "--force", "--qr", "utf8")
+    assert "\u2588" not in shown and "No QR code" in shown
+
+
+def test_an_upgrade_keeps_enrollments_and_a_changed_configuration(machine, life):
+    configuration = machine.root / CONFIGURATION
+    configuration.write_text("# ours\n")
+    before = {path: content for path, content in machine.files().items()
+              if path.startswith((STORE, "etc/pam.d"))}
+    machine.newer("sallyport", lambda tree: None)
+    machine.newer("libpam-sallyport",
+                  lambda tree: (tree / CONFIGURATION).write_text("# the next sample\n"))
+    machine.install(*BOTH)
+    assert "+next" in machine.succeed("dpkg-query", "-W", *BOTH)
+    assert configuration.read_text() == "# ours\n"
+    assert (machine.root / f"{CONFIGURATION}.dpkg-dist").read_text() == "# the next sample\n"
+    after = machine.files()
+    assert {path: after[path] for path in before} == before
+    # Used codes stay used, the next one works.
+    assert not machine.login("try", "alice", PASSWORD, life["code"])
+    assert machine.login("try", "alice", PASSWORD, codes(life["alice"], 4)[3])
+
+
+def test_removing_is_refused_while_a_service_names_the_module(machine, life):
+    done = machine.run("dpkg", "--remove", "libpam-sallyport")
+    assert done.returncode != 0
+    assert f"/{SERVICE}\n" in done.stderr and "hint: " in done.stderr
+    assert machine.status("libpam-sallyport")[1] == "i"
+    assert machine.login("try", "alice", PASSWORD, life["alice"]["backupCodes"][1])
+    (machine.root / SERVICE).unlink()
+
+
+def test_removing_takes_the_line_out_that_pam_auth_update_has_written(machine, life):
+    common = machine.root / "etc/pam.d/common-auth"
+    plain = common.read_text()
+    machine.succeed("pam-auth-update", "--enable", "sallyport")
+    assert "pam_sallyport.so" in common.read_text()
+    machine.succeed("dpkg", "--remove", "libpam-sallyport")
+    assert common.read_text() == plain
+
+
+def test_removing_keeps_configuration_and_enrollments(machine, life):
+    before = {path: content for path, content in machine.files().items() if path.startswith(STORE)}
+    machine.succeed("dpkg", "--remove", "sallyport")
+    assert [machine.status(name) for name in BOTH] == ["rc", "rc"]
+    after = machine.files()
+    assert {path: after[path] for path in after if path.startswith(STORE)} == before
+    assert (machine.root / CONFIGURATION).read_text() == "# ours\n"
+    assert f"{MODULES}/pam_sallyport.so" not in after
+
+
+def test_what_was_removed_can_come_back(machine, life):
+    machine.install(*BOTH)
+    (machine.root / SERVICE).write_text("auth required pam_sallyport.so nodelay\n")
+    assert machine.login("try", "alice", life["alice"]["backupCodes"][2])
+    assert not machine.login("try", "alice", life["alice"]["backupCodes"][0])
+    (machine.root / SERVICE).unlink()
+
+
+def test_purging_the_module_leaves_the_enrollments(machine, life):
+    machine.succeed("dpkg", "--purge", "libpam-sallyport")
+    assert not (machine.root / CONFIGURATION).exists()
+    assert (machine.root / STORE / "users/alice/enrollment").exists()
+
+
+def test_purging_the_command_leaves_nothing(machine, life):
+    machine.succeed("dpkg", "--purge", "sallyport")
+    assert [machine.status(name) for name in BOTH] == ["--", "--"]
+    left = {path for path in changed(machine, life) if "sallyport" in path}
+    assert left == set()

@@ -1,0 +1,123 @@
+"""What is in the packages."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import REPOSITORY
+
+
+def field(package, name):
+    done = subprocess.run(["dpkg-deb", "-f", package, name], capture_output=True, text=True,
+                          check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def trees(packages, tmp_path_factory):
+    """{name: the folder it unpacks to}"""
+    folder = tmp_path_factory.mktemp("trees")
+    for name, path in packages.items():
+        subprocess.run(["dpkg-deb", "-x", path, folder / name], check=True)
+    return {name: folder / name for name in packages}
+
+
+@pytest.mark.parametrize("name, wanted", [
+    ("libpam-sallyport", {"libpam-runtime", "sallyport", "libc6", "libpam0g", "libssl3"}),
+    ("sallyport", {"libc6", "libssl3", "libgcc-s1", "libstdc++6"}),
+])
+def test_the_packages_depend_on_what_they_link(packages, name, wanted):
+    depends = field(packages[name], "Depends")
+    assert {re.sub("t64$", "", word.split()[0]) for word in depends.split(",")} == wanted
+    assert field(packages[name], "Recommends") == "libqrencode4"
+
+
+def test_the_module_wants_the_command_of_the_same_build(packages):
+    version = field(packages["sallyport"], "Version")
+    assert f"sallyport (= {version})" in field(packages["libpam-sallyport"], "Depends")
+
+
+def test_every_installed_file_is_in_one_package(trees, tmp_path):
+    (tmp_path / "all").mkdir(mode=0o700)
+    modules = next(trees["libpam-sallyport"].rglob("pam_sallyport.so")).parent
+    pamdir = f"/{modules.relative_to(trees['libpam-sallyport'])}"
+    subprocess.run(
+        [REPOSITORY / "pam/install"], check=True, capture_output=True,
+        env=os.environ | {"DESTDIR": str(tmp_path / "all"), "PREFIX": "/usr", "PAMDIR": pamdir})
+
+    def names(tree):
+        return [str(path.relative_to(tree)).removesuffix(".gz") for path in tree.rglob("*")
+                if path.is_file() and "share/doc" not in str(path)]
+    installed = [name for name in names(tmp_path / "all") if not name.startswith("var/")]
+    assert sorted(names(trees["sallyport"]) + names(trees["libpam-sallyport"])) == sorted(installed)
+
+
+def test_lintian_finds_no_errors(packages):
+    if shutil.which("lintian") is None:
+        pytest.skip("lintian is not installed")
+    done = subprocess.run(["lintian", "--fail-on", "error", *packages.values()],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_two_builds_in_different_folders_are_the_same_files(packages, tmp_path):
+    """A copy of the sources and of the fetched Swift packages, built from nothing elsewhere."""
+    other = tmp_path / "some other place" / "sallyport"
+    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                           cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    for name in names.rstrip("\0").split("\0"):
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPOSITORY / name, other / name, follow_symlinks=False)
+    built = subprocess.run([other / "pam/deb"], capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout[-2000:] + built.stderr[-2000:]
+    for path in packages.values():
+        assert (other / ".build/deb" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+class TestCompletions:
+    """Each shell loads what is in the package, and completes a verb with it."""
+
+    @pytest.fixture
+    def folder(self, trees, monkeypatch):
+        monkeypatch.setenv("PATH", f"{trees['sallyport']}/usr/bin:{os.environ['PATH']}")
+        return trees["sallyport"] / "usr/share"
+
+    def test_bash(self, folder):
+        pexpect = pytest.importorskip("pexpect")
+        if not Path("/usr/share/bash-completion/bash_completion").exists():
+            pytest.skip("bash-completion is not installed")
+        shell = pexpect.spawn(
+            "bash --norc --noprofile -i", encoding="utf-8", timeout=20, dimensions=(50, 120),
+            env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "dumb",
+                 "INPUTRC": "/dev/null", "BASH_COMPLETION_USER_DIR": str(folder / "bash-completion")})
+        shell.sendline(". /usr/share/bash-completion/bash_completion; PS1='rea''dy> '")
+        shell.expect("ready> ")
+        # The completion is found by the command's name, and typed on as it completes.
+        shell.send("sallyport en\t--no-c\t--he\t\n")
+        shell.expect("USAGE: sallyport enroll ")
+        shell.expect("ready> ")
+        shell.sendline("sallyport enroll --type \t\t")
+        shell.expect("hotp +totp")
+        shell.close(force=True)
+
+    def test_zsh(self, folder):
+        if shutil.which("zsh") is None:
+            pytest.skip("zsh is not installed")
+        script = ("fpath=($1 $fpath); autoload -U compinit; compinit -u -D; "
+                  "print -r -- $_comps[sallyport]; autoload +X _sallyport && print loaded")
+        done = subprocess.run(["zsh", "-fc", script, "-", folder / "zsh/vendor-completions"],
+                              capture_output=True, text=True, check=False)
+        assert done.stdout.split() == ["_sallyport", "loaded"], done.stderr
+
+    def test_fish(self, folder, tmp_path):
+        if shutil.which("fish") is None:
+            pytest.skip("fish is not installed")
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", 'source $argv[1]; complete -C "sallyport en"',
+             folder / "fish/vendor_completions.d/sallyport.fish"],
+            capture_output=True, text=True, check=False, env=os.environ | {"HOME": str(tmp_path)})
+        assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["enroll"], done.stderr

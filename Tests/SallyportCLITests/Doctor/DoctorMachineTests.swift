@@ -1,0 +1,251 @@
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import SallyportCLI
+
+@Suite struct `Doctor on clock, module and people` {
+  @Test(
+    arguments: [
+      (true, nil, nil), (false, nil, "clock-synchronised warning"),
+      (true, 14.0, nil), (true, 16.0, "clock-offset warning"), (true, 151.0, "clock-offset error"),
+      (false, 151.0, "clock-offset error"),
+    ] as [(Bool, Double?, String?)]) func `A clock is right, not kept right, or off`(
+      isSynchronised: Bool, offset: Double?, wrong: String?
+    )
+  {
+    let diagnosis = Healthy.diagnosis {
+      $0.clock.isSynchronised = .seen(isSynchronised)
+      $0.clock.source = offset.map { .init(name: "chrony", offset: $0) }
+    }
+    #expect(diagnosis.wrong == (wrong.map { [$0] } ?? []))
+  }
+
+  @Test func `A clock of long ago keeps everybody out`() {
+    let diagnosis = Healthy.diagnosis { $0.clock.now = UnixTime(100) }
+    #expect(diagnosis.wrong == ["clock-past error"])
+    #expect(diagnosis.lockedOut == ["everybody with codes by time"])
+  }
+
+  @Test func `A kernel that cannot be asked is unseen`() {
+    #expect(
+      Healthy.diagnosis { $0.clock.isSynchronised = .unseen("no") }.wrong
+        == ["clock-synchronised unseen"])
+  }
+
+  @Test(
+    arguments: [
+      (
+        "chronyc",
+        "Leap status     : Normal\nSystem time     : 0.000412 seconds slow of NTP time\n",
+        ClockFacts.Source(name: "chrony", offset: 0.000412)
+      ),
+      (
+        "chronyc", "System time : 1.5 seconds fast of NTP time\nLeap status : Not synchronised\n",
+        ClockFacts.Source(name: "chrony", offset: 1.5, isSynchronised: false)
+      ),
+      (
+        "ntpq", "associd=0 status=0615 leap_none, sync_ntp,\noffset=-1.25, frequency=3.1,\n",
+        ClockFacts.Source(name: "ntpd", offset: 0.00125)
+      ),
+      (
+        "timedatectl", "  Server: 192.0.2.1\n  Offset: -2min 3.5s\n",
+        ClockFacts.Source(name: "systemd-timesyncd", offset: 123.5)
+      ),
+      (
+        "timedatectl", "Offset: +250ms\n",
+        ClockFacts.Source(name: "systemd-timesyncd", offset: 0.25)
+      ),
+      ("timedatectl", "NTP service: inactive\n", nil),
+    ] as [(String, String, ClockFacts.Source?)]) func `Time keepers are understood`(
+      program: String, answer: String, source: ClockFacts.Source?
+    )
+  {
+    #expect(ClockFacts.source(program, answer) == source)
+  }
+
+  // MARK: module
+
+  static let breakages: [(String, @Sendable (inout ModuleFacts) -> Void)] = [
+    ("module-missing error", { $0.file = .absent }),
+    ("module-missing unseen", { $0.file = .unseen("no") }),
+    ("module-owner error", { $0.file = .seen(FileFacts(owner: 1000)) }),
+    ("module-mode error", { $0.file = .seen(FileFacts(mode: 0o666)) }),
+    ("module-folder error", { $0.openFolders = ["/lib/security"] }),
+    ("module-architecture error", { $0.machines = (183, 62) }),
+    ("module-loading error", { $0.refusal = "libcrypto.so.3: cannot open shared object file" }),
+    ("module-version warning", { $0.version = "0.0.9-1" }),
+  ]
+
+  @Test(arguments: breakages.indices) func `Each flaw of the module has its finding`(index: Int) {
+    let (wrong, change) = `Doctor on clock, module and people`.breakages[index]
+    #expect(Healthy.diagnosis { change(&$0.modules[0]) }.wrong == [wrong])
+  }
+
+  @Test func `A module of this version, and none of a package, are fine`() {
+    #expect(Healthy.diagnosis { $0.modules[0].version = "0.1.0-1" }.wrong == [])
+    #expect(Healthy.diagnosis { $0.qrRefusal = "no such file" }.wrong == ["qr-code warning"])
+  }
+
+  // MARK: people and policy
+
+  @Test func `The unenrolled are locked out, or pass, as the policy says`() {
+    let refused = Healthy.diagnosis { $0.services[0].policy.unenrolled = [.init(name: "bob")] }
+    #expect(refused.wrong == ["people-refused error"] && refused.lockedOut == ["bob from sshd"])
+    let passing = Healthy.diagnosis {
+      $0.services[0].policy.unenrolled = [.init(name: "bob", isRefused: false)]
+    }
+    #expect(passing.wrong == ["people-passing warning"] && passing.letIn == ["bob in sshd"])
+  }
+
+  @Test func `Many names are cut`() {
+    let diagnosis = Healthy.diagnosis {
+      $0.services[0].policy.unenrolled = (1...9).map { .init(name: "u\($0)") }
+    }
+    #expect(diagnosis.lockedOut == ["u1, u2, u3, u4, u5 and 4 more from sshd"])
+  }
+
+  @Test func `A policy that is broken, disabled or contradicted is told once`() {
+    let broken = Healthy.diagnosis {
+      $0.services += [ServiceFacts(name: "sudo", lines: Healthy.lines())]
+      for index in 0...1 {
+        $0.services[index].policy.problems = [
+          .init(
+            place: FilePlace(file: "/etc/security/sallyport.conf", line: 3), text: "unknown key")
+        ]
+      }
+    }
+    #expect(broken.wrong == ["policy-broken error"])
+    #expect(
+      Healthy.diagnosis { $0.services[0].policy.isDisabled = true }.wrong
+        == ["policy-disabled warning"])
+    let nullok = Healthy.diagnosis {
+      $0.services[0].lines = Healthy.lines("nullok")
+      $0.services[0].policy.overrulesLine = true
+    }
+    #expect(nullok.wrong == ["policy-nullok warning"])
+  }
+
+  @Test func `Denials of the last week are counted, others are not`() {
+    let line = "type=AVC msg=audit(1799999000.1:2): avc:  denied  { write } comm=\"sshd\" "
+    let now = Healthy.now
+    let log =
+      line + "name=\"state\" dev=\"sda\" scontext=sallyport\n" + line + "name=\"x\"\n"
+      + "msg=audit(1700000000.1:2): avc:  denied comm=\"sshd\" name=\"sallyport\"\n"
+      + "audit: apparmor=\"DENIED\" name=\"/var/lib/sallyport/users\" comm=\"cupsd\"\n"
+    #expect(DenialFacts.denials(in: log, now).count == 2)
+    let diagnosis = Healthy.diagnosis {
+      $0.denials.guardian = "SELinux"
+      $0.denials.lines = DenialFacts.denials(in: log, now)
+    }
+    #expect(diagnosis.wrong == ["denials warning"])
+    #expect(Healthy.diagnosis { $0.denials.guardian = "SELinux" }.wrong == [])
+    #expect(
+      Healthy.diagnosis {
+        $0.denials.guardian = "SELinux"
+        $0.denials.unread = "no log"
+      }.wrong == ["denials unseen"])
+  }
+
+  @Test func `Whom a service asks`() throws {
+    let fake = FakeMachine()
+    try fake.write(
+      "/etc/passwd",
+      "root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/home/alice:/bin/sh\n"
+        + "keys:x:1001:1001::/home/keys:/bin/sh\nlocked:x:1002:1002::/:/bin/sh\n"
+        + "daemon:x:1:1::/:/bin/sh\nshut:x:1003:1003::/:/usr/sbin/nologin\n")
+    try fake.write(
+      "/etc/shadow",
+      "root:$6$x:1::::::\nalice:$6$x:1::::::\nkeys:!:1::::::\nlocked:*:1::::::\n"
+        + "daemon:$6$:1:\nshut:$6$:1:\n"
+    )
+    try fake.write("/home/keys/.ssh/authorized_keys", "ssh-ed25519 AAAA\n")
+    try fake.write("/etc/group", "sudo:x:27:alice\nkeys:x:1001:\n")
+    try fake.write("/etc/sudoers", "root ALL=ALL\n%sudo ALL=ALL\n")
+    let accounts = AccountFacts(of: fake.machine)
+    let sudoers = Sudoers(of: fake.machine)
+    let names = { (service: String, ssh: SSHFacts?) in
+      accounts.people(of: service, sudoers, ssh).map(\.name)
+    }
+    #expect(names("sshd", Healthy.ssh()) == ["alice", "keys"])
+    #expect(names("sshd", Healthy.ssh("permitrootlogin yes")) == ["root", "alice", "keys"])
+    #expect(names("sudo", nil) == ["alice"])
+    #expect(names("login", nil) == ["root", "alice"])
+    #expect(accounts.members(of: "keys") == ["keys"])
+  }
+}
+
+@Suite struct `Doctor's report` {
+  private func report(_ diagnosis: Diagnosis, marks: Bool = false) -> [String] {
+    Report(diagnosis, hasMarks: marks).text.split(separator: "\n").map(String.init)
+  }
+
+  @Test func `The last line answers both questions, whatever was found`() {
+    #expect(
+      report(Healthy.diagnosis()).last
+        == "As it stands: locked out: nobody; in without a code: nobody.")
+    let keys = Healthy.diagnosis { $0.ssh = Healthy.ssh("authenticationmethods any") }
+    #expect(
+      report(keys).last
+        == "As it stands: locked out: nobody; in without a code: who has a key over ssh.")
+    let unseen = Healthy.diagnosis { $0.store = StoreFacts(isClosed: true) }
+    #expect(report(unseen).last?.hasPrefix("As far as could be seen: ") == true)
+    #expect(report(unseen).dropLast().last == "0 errors, 0 warnings, 1 not looked at.")
+  }
+
+  @Test func `A finding has its place and its mend, in 80 columns`() {
+    let place = FilePlace(file: "/etc/ssh/sshd_config.d/50-cloud-init.conf", line: 57)
+    let found = Finding(
+      id: "x", area: .service("sshd"), severity: .error,
+      text: String(repeating: "word ", count: 30), place: place,
+      mends: [.line("A b"), .add("C d"), .command("e"), .advice("f")])
+    var diagnosis = Healthy.diagnosis()
+    diagnosis.findings = [found]
+    let lines = report(diagnosis, marks: true)
+    #expect(lines.dropLast().allSatisfy { $0.unicodeScalars.count <= 80 })
+    #expect(lines[1].hasPrefix("  ✗ word"))
+    #expect(lines.contains { $0.hasSuffix(" /etc/ssh/sshd_config.d/50-cloud-init.conf:57") })
+    #expect(
+      lines.suffix(6).prefix(4) == [
+        "      line: A b", "      add: C d", "      # e", "      see: f",
+      ])
+  }
+
+  @Test func `What others wrote brings no control characters to the terminal`() {
+    var diagnosis = Healthy.diagnosis()
+    diagnosis.findings = [.unseen("x", .store, "a\u{1b}[2Jb\u{9b}c")]
+    #expect(report(diagnosis)[1] == "  unseen  a?[2Jb?c")
+  }
+
+  @Test func `Where no service names the module, that is a finding`() {
+    #expect(Healthy.diagnosis { $0.services = [] }.wrong == ["no-service warning"])
+  }
+}
+
+@Suite struct `Programs that doctor runs` {
+  @Test func `They are found in fixed folders and their answer is bounded`() {
+    let answer = Machine.runProgram(["head", "-c", "3000000", "/dev/zero"]).value
+    #expect(answer?.output.utf8.count == Machine.longestText && answer?.status == 0)
+    #expect(Machine.runProgram(["no-such-program-here"]) == .absent)
+    #expect(Machine.runProgram(["sh", "-c", "echo oops >&2; exit 3"]).value?.complaint == "oops")
+  }
+
+  @Test func `They get a clean environment and no input`() {
+    let answer = Machine.runProgram(["env"]).value?.output ?? ""
+    #expect(
+      answer.split(separator: "\n").sorted() == [
+        "LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "TZ=UTC",
+      ])
+    #expect(Machine.runProgram(["cat"]).value == CommandOutput())
+  }
+
+  @Test func `A signal is told as a shell tells it`() {
+    #expect(Machine.runProgram(["sh", "-c", "kill -9 $$"]).value?.status == 137)
+  }
+
+  @Test func `A library is loaded in a process of its own`() {
+    #expect(Machine().refusal(of: "libc.so.6", "printf") == nil)
+    #expect(Machine().refusal(of: "libc.so.6", "pam_sm_authenticate") == "it is no PAM module")
+    #expect(Machine().refusal(of: "/no/such/file.so", "x")?.contains("/no/such/file.so") == true)
+  }
+}

@@ -1,0 +1,130 @@
+import Testing
+
+@testable import SallyportCLI
+
+/// A stack in /etc/pam.d/sshd, and what it means.
+struct StackCase: CustomTestStringConvertible {
+  let name: String
+  let stack: String
+  var wrong: [String] = []
+  var mend: Mend?
+  var effect: Effect?
+  var testDescription: String { name }
+
+  private static let common = """
+    auth [success=1 default=ignore] pam_unix.so nullok
+    auth requisite pam_deny.so
+    auth required pam_permit.so
+
+    """
+  private static let ends = """
+
+    account required pam_unix.so
+    session required pam_unix.so
+    """
+  private static func withCommon(_ more: String) -> String { common + more + ends }
+
+  static let all: [StackCase] = [
+    StackCase(
+      name: "Debian's password, then ours", stack: withCommon("auth required pam_sallyport.so")),
+    StackCase(
+      name: "no line", stack: withCommon(""), wrong: ["service-unasked error"],
+      mend: .command("sallyport pam enable sshd"),
+      effect: .letsIn("whoever has the password, in sshd")),
+    StackCase(
+      name: "optional", stack: withCommon("auth optional pam_sallyport.so debug"),
+      wrong: ["stack-uncounted error"], mend: .line("auth required pam_sallyport.so debug"),
+      effect: .letsIn("whoever has the password, in sshd")),
+    StackCase(
+      name: "after a sufficient password",
+      stack:
+        "auth sufficient pam_unix.so\nauth required pam_sallyport.so\nauth required pam_deny.so"
+        + ends,
+      wrong: ["stack-skipped error", "stack-wrong-password warning"],
+      mend: .advice("put it before /etc/pam.d/sshd:1, or make that one required"),
+      effect: .letsIn("whoever has the password, in sshd")),
+    StackCase(
+      name: "denied to all",
+      stack: "auth required pam_deny.so\nauth required pam_sallyport.so" + ends,
+      wrong: ["stack-shut error"], effect: .locksOut("everybody from sshd")),
+    StackCase(
+      name: "a wrong password asks too",
+      stack: "auth required pam_unix.so\nauth required pam_sallyport.so" + ends,
+      wrong: ["stack-wrong-password warning"]),
+    StackCase(
+      name: "nullok alone", stack: "auth required pam_sallyport.so nullok" + ends,
+      wrong: ["stack-ignore error"], effect: .locksOut("the unenrolled from sshd")),
+    StackCase(
+      name: "enroll without its account line",
+      stack: common + "auth required pam_sallyport.so enroll\n" + ends
+        + "\nsession required pam_sallyport.so",
+      wrong: ["enroll-account error"], mend: .add("account required pam_sallyport.so"),
+      effect: .letsIn("the unenrolled, in sshd")),
+    StackCase(
+      name: "enroll after a sufficient password that may be wrong",
+      stack: "account required pam_sallyport.so\nauth sufficient pam_unix.so\n"
+        + "auth required pam_sallyport.so enroll\nauth required pam_permit.so\n"
+        + "account required pam_unix.so\nsession required pam_sallyport.so\n"
+        + "session required pam_unix.so",
+      wrong: [
+        "stack-skipped error", "stack-wrong-password warning", "enroll-wrong-password error",
+      ]),
+    StackCase(
+      name: "enroll with a first_pass word",
+      stack: "account required pam_sallyport.so\nsession required pam_sallyport.so\n"
+        + withCommon("auth required pam_sallyport.so enroll try_first_pass"),
+      wrong: ["enroll-first-pass error"],
+      mend: .line("auth required pam_sallyport.so try_first_pass")),
+    StackCase(
+      name: "a word that means nothing",
+      stack: withCommon("auth required pam_sallyport.so nulok"),
+      wrong: ["line-word warning"], mend: .line("auth required pam_sallyport.so")),
+    StackCase(
+      name: "a control that is none",
+      stack: withCommon("auth requird pam_sallyport.so"),
+      wrong: ["stack-fault warning", "stack-shut error"]),
+  ]
+}
+
+@Suite struct `Doctor on the stacks` {
+  private let fake = FakeMachine()
+
+  private func findings(_ stack: String, service name: String = "sshd") throws -> [Finding] {
+    try fake.write("/etc/debian_version", "12.1\n")
+    try fake.write("/etc/pam.d/\(name)", stack + "\n")
+    try fake.write("/etc/pam.d/other", "auth required pam_deny.so\n")
+    let stack = ServiceStack(of: fake.machine, name)
+    let service = ServiceFacts(stack, of: fake.machine, isNamed: true)
+    return StackFindings(service, ssh: nil).all
+  }
+
+  @Test(arguments: StackCase.all) func `Each stack has its findings`(item: StackCase) throws {
+    let found = try findings(item.stack)
+    #expect(found.wrong == item.wrong)
+    let first = found.first { $0.severity != .ok }
+    if let mend = item.mend { #expect(first?.mends.first == mend) }
+    if let effect = item.effect { #expect(first?.effect == effect) }
+  }
+
+  @Test func `demand in a service without a person is refused`() throws {
+    let stack = "account required pam_sallyport.so demand\nauth required pam_unix.so\n"
+    #expect(try findings(stack, service: "cron").wrong.contains("demand-forbidden error"))
+  }
+
+  @Test func `demand takes the place of an auth line`() throws {
+    let stack =
+      "account required pam_sallyport.so demand\nauth required pam_unix.so\n"
+      + "account required pam_unix.so\nsession required pam_unix.so"
+    #expect(try findings(stack).wrong == [])
+  }
+
+  @Test func `Only services that name the module are looked at, not what they include`() throws {
+    try fake.write("/etc/debian_version", "12.1\n")
+    try fake.write("/etc/pam.d/common-auth", "auth required pam_sallyport.so\n")
+    try fake.write("/etc/pam.d/su", "@include common-auth\n")
+    try fake.write("/etc/pam.d/cron", "auth required pam_permit.so\n")
+    #expect(ServiceStack.ours(of: fake.machine).map(\.service) == ["su"])
+    let lines = ModuleLines(of: ServiceStack(of: fake.machine, "su"))
+    #expect(lines.of(.auth).map(\.place.text) == ["/etc/pam.d/common-auth:1"])
+  }
+}

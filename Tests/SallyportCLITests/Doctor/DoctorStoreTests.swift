@@ -1,0 +1,196 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import SallyportCLI
+
+@Suite struct `Doctor on the store` {
+  struct Breakage: CustomTestStringConvertible {
+    let name: String
+    let wrong: String
+    var mend: String?
+    var effect: Effect?
+    let change: @Sendable (inout StoreFacts) -> Void
+    var testDescription: String { name }
+  }
+
+  static let place = "/var/lib/sallyport"
+  static let breakages: [Breakage] = [
+    Breakage(
+      name: "no store", wrong: "store-missing error", mend: "sallyport prepare",
+      effect: .locksOut("everybody who is asked for a code")
+    ) { $0.trouble = .noStore(path: place) },
+    Breakage(
+      name: "a store of others", wrong: "store-shelf error",
+      mend: "chown -h root:root \(place)", effect: .locksOut("everybody who is asked for a code")
+    ) { $0.trouble = .unsafe(path: place, .owner(1000, wanted: 0)) },
+    Breakage(
+      name: "folders that others look into", wrong: "store-folders warning",
+      mend: "chmod 0700 \(place)"
+    ) {
+      $0.folders[place] = FileFacts(mode: 0o755)
+    },
+    Breakage(name: "no decoy", wrong: "store-decoy warning", mend: "sallyport prepare") {
+      $0.decoyTrouble = .noStore(path: "\(place)/decoy")
+    },
+    Breakage(name: "a crash", wrong: "store-leftovers warning", mend: "sallyport prepare") {
+      $0.leftovers = ["\(place)/users/.tmp-1"]
+    },
+    Breakage(name: "a full disk", wrong: "store-space warning") {
+      $0.disk = .seen(DiskFacts(freeBlocks: 49_999))
+    },
+    Breakage(name: "no inodes", wrong: "store-inodes warning") {
+      $0.disk = .seen(DiskFacts(freeFiles: 49_999))
+    },
+    Breakage(name: "memory", wrong: "store-file-system warning") {
+      $0.disk = .seen(DiskFacts(type: 0x0102_1994))
+    },
+    Breakage(name: "zfs", wrong: "store-file-system warning") {
+      $0.disk = .seen(DiskFacts(type: 0x2fc1_2fc1))
+    },
+    Breakage(
+      name: "btrfs that copies", wrong: "store-copy-on-write warning",
+      mend: "sallyport enroll --user alice --force"
+    ) {
+      $0.disk = .seen(DiskFacts(type: DiskFacts.btrfs))
+      $0.users[0].isInPlace = false
+    },
+    Breakage(
+      name: "read-only", wrong: "store-writing error",
+      mend: "mount -o remount,rw \"$(findmnt -n -o TARGET -T \(place))\"",
+      effect: .locksOut("everybody who is asked for a code")
+    ) { $0.writing = .fails(.make, errno: EROFS) },
+    Breakage(
+      name: "forbidden", wrong: "store-writing error", mend: "restorecon -Rv \(place)",
+      effect: .locksOut("everybody who is asked for a code")
+    ) { $0.writing = .fails(.change, errno: EACCES) },
+    Breakage(name: "no room for a state", wrong: "store-writing warning") {
+      $0.writing = .fails(.fill, errno: ENOSPC)
+    },
+    Breakage(
+      name: "a damaged state", wrong: "user-trouble error",
+      mend: "sallyport enroll --user alice --force", effect: .locksOut("alice")
+    ) { $0.users[0].trouble = .state(path: "\(place)/users/alice/state", .bothSlotsBroken) },
+    Breakage(
+      name: "an open enrollment", wrong: "user-trouble error",
+      mend: "chmod go= \(place)/users/alice/enrollment", effect: .locksOut("alice")
+    ) { $0.users[0].trouble = .unsafe(path: "\(place)/users/alice/enrollment", .mode(0o644)) },
+    Breakage(name: "a second name", wrong: "user-trouble error", effect: .locksOut("alice")) {
+      $0.users[0].trouble = .unsafe(path: "\(place)/users/alice/state", .links(2))
+    },
+    Breakage(
+      name: "another uid", wrong: "user-trouble error",
+      mend: "sallyport enroll --user alice --force", effect: .locksOut("alice")
+    ) {
+      $0.users[0].trouble = .otherUID(
+        path: "\(place)/users/alice/enrollment", recorded: 1, found: 2)
+    },
+    Breakage(
+      name: "no account", wrong: "user-no-account warning",
+      mend: "sallyport unenroll --user alice --force --allow-missing"
+    ) {
+      $0.users[0].trouble = .otherUID(
+        path: "\(place)/users/alice/enrollment", recorded: 1, found: nil)
+    },
+    Breakage(
+      name: "a clock that ran ahead", wrong: "user-ahead error",
+      mend: "sallyport resync --user alice", effect: .locksOut("alice")
+    ) { $0.users[0].aheadUntil = UnixTime(1_900_000_000) },
+    Breakage(
+      name: "a state from a backup", wrong: "user-restored warning",
+      mend: "sallyport backup-codes --user alice --regenerate"
+    ) { $0.users[0].state = FileFacts(modified: 1000, born: 2000) },
+    Breakage(
+      name: "counters from a backup", wrong: "user-restored warning",
+      mend: "sallyport enroll --user alice --force"
+    ) {
+      $0.users[0].state = FileFacts(modified: 1000, born: 2000)
+      $0.users[0].usesCounters = true
+    },
+    Breakage(
+      name: "guesses", wrong: "user-throttled warning", mend: "sallyport unlock --user alice"
+    ) {
+      $0.users[0].waits = (0, 7200)
+    },
+  ]
+
+  @Test(arguments: breakages) func `Each breakage has its finding and its mend`(item: Breakage) {
+    let diagnosis = Healthy.diagnosis { item.change(&$0.store) }
+    #expect(diagnosis.wrong == [item.wrong])
+    let found = diagnosis.findings.first { $0.severity != .ok }
+    if let mend = item.mend {
+      #expect(found?.mends.contains(.command(mend)) == true, "\(found?.mends ?? [])")
+    }
+    #expect(found?.effect == item.effect)
+    #expect(diagnosis.status == (item.wrong.hasSuffix("error") ? 2 : 1))
+  }
+
+  @Test func `A healthy store brings nothing`() {
+    #expect(Healthy.diagnosis().wrong == [])
+    #expect(Healthy.diagnosis().status == 0)
+  }
+
+  @Test func `A store that may not be looked at is said to be unseen`() {
+    let diagnosis = Healthy.diagnosis { $0.store = StoreFacts(isClosed: true) }
+    #expect(diagnosis.wrong == ["store-closed unseen"])
+    #expect(diagnosis.status == 1)
+  }
+
+  @Test func `The commands name another store`() {
+    let store = StoreFindings(
+      StoreFacts(trouble: .noStore(path: "/tmp/s")), option: "/tmp/s", now: Healthy.now)
+    #expect(store.all.first?.mends == [.command("sallyport prepare --store /tmp/s")])
+  }
+}
+
+@Suite struct `Doctor looks at a real store` {
+  private let bench = Bench()
+
+  private func facts(at time: UnixTime? = nil) -> StoreFacts {
+    let store = Store(root: bench.folder, owner: .effectiveUser)
+    return StoreFacts(of: Machine(), store, at: bench.folder, time ?? bench.now)
+  }
+
+  @Test func `What a command has made is whole, and the look leaves nothing behind`() throws {
+    _ = try bench.enroll()
+    let before = try bench.content()
+    let facts = facts()
+    #expect(facts.trouble == nil && facts.decoyTrouble == nil && facts.writing == .works)
+    #expect(facts.enrolled == ["alice"] && facts.users[0].aheadUntil == nil)
+    #expect(facts.users[0].isForNobody && facts.users[0].waits == (0, 0))
+    #expect(facts.users[0].state.born <= facts.users[0].state.modified)
+    #expect(try bench.content() == before)
+  }
+
+  @Test func `A code of the future and guesses are seen`() throws {
+    let enrolled = try bench.enroll()
+    let code = try enrolled.code(at: bench.now)
+    bench.run("verify", "--user", "alice", on: FakeTerminal([.types(code)]))
+    let past = UnixTime(bench.now.seconds - 86400)
+    #expect(facts(at: past).users[0].aheadUntil != nil)
+    for _ in 0..<20 { bench.run("verify", "--user", "alice", on: FakeTerminal([.types("000000")])) }
+    #expect(facts().users[0].waits.known != 0)
+  }
+
+  @Test func `What others made, opened, cut or copied is seen`() throws {
+    _ = try bench.enroll()
+    let state = "\(bench.folder)/users/alice/state"
+    try FileManager.default.setAttributes(
+      [.modificationDate: Date(timeIntervalSince1970: 1000)], ofItemAtPath: state)
+    #expect(facts().users[0].state.modified == 1000)
+    let set = { (mode: Int) in
+      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: state)
+    }
+    try set(0o644)
+    #expect(facts().users[0].trouble == .unsafe(path: state, .mode(0o644)))
+    try set(0o600)
+    try FileHandle(forWritingAtPath: state)?.truncate(atOffset: 4096)
+    #expect(facts().users[0].trouble == .state(path: state, .size))
+    try FileManager.default.createDirectory(
+      atPath: "\(bench.folder)/users/.tmp-x", withIntermediateDirectories: false)
+    #expect(facts(at: UnixTime(Int64(Date().timeIntervalSince1970) + 3600)).leftovers.count == 1)
+    #expect(facts(at: UnixTime(Int64(Date().timeIntervalSince1970))).leftovers.isEmpty)
+  }
+}

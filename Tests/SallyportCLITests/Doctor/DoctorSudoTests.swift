@@ -1,0 +1,70 @@
+import Testing
+
+@testable import SallyportCLI
+
+@Suite struct `Doctor on sudo` {
+  private let fake = FakeMachine()
+
+  private func found(
+    _ text: String, account: [String] = [], enrolled: Set<String> = ["alice"]
+  ) throws -> [Finding] {
+    try fake.write("/etc/sudoers", text)
+    let lines = Healthy.lines([], account: account)
+    return SudoFindings(Sudoers(of: fake.machine), lines, enrolled: enrolled).all
+  }
+
+  @Test(arguments: [
+    ("alice ALL=(ALL) NOPASSWD:ALL", "sudo-nopasswd error", "alice ALL=(ALL) ALL"),
+    ("%ops ALL = NOPASSWD : SETENV: ALL # why", "sudo-nopasswd error", "%ops ALL = SETENV: ALL"),
+    (
+      "alice ALL=/bin/ls, NOPASSWD: /bin/id, ALL", "sudo-nopasswd error",
+      "alice ALL=/bin/ls, /bin/id, ALL"
+    ),
+    ("backup ALL=NOPASSWD: /usr/bin/rsync", "sudo-nopasswd warning", "backup ALL=/usr/bin/rsync"),
+    ("Defaults:alice !authenticate", "sudo-authenticate error", "Defaults:alice authenticate"),
+    ("Defaults env_reset, !pam_session", "sudo-session warning", "Defaults env_reset, pam_session"),
+    ("Defaults exempt_group=ops", "sudo-exempt-group error", "Defaults !exempt_group"),
+    ("Defaults timestamp_timeout = -1", "sudo-ticket warning", "Defaults timestamp_timeout=15"),
+    ("Defaults rootpw", "sudo-other-account error", "Defaults !rootpw"),
+  ]) func `Each exception has its finding and the line without it`(
+    line: String, wrong: String, mended: String
+  ) throws {
+    let found = try found("Defaults env_reset\n\(line)\n")
+    #expect(found.wrong == [wrong])
+    #expect(found[0].place == FilePlace(file: "/etc/sudoers", line: 2))
+    #expect(found[0].mends.first == .line(mended))
+    #expect(try self.found("Defaults env_reset\n\(mended)\n").wrong == [])
+  }
+
+  @Test(arguments: [
+    "alice ALL=(ALL:ALL) ALL", "# alice ALL=(ALL) NOPASSWD:ALL", "#1000 ALL=(ALL) ALL",
+    "Cmnd_Alias NOPASSWD_THINGS = /bin/ls", "Defaults timestamp_timeout=5", "",
+  ]) func `Lines that ask bring nothing`(line: String) throws {
+    #expect(try found(line + "\n").wrong == [])
+  }
+
+  @Test func `Where the account line demands a code, exceptions let nobody in`() throws {
+    let text = "alice ALL=(ALL) NOPASSWD:ALL\nDefaults !authenticate\n"
+    #expect(try found(text, account: ["demand"]).wrong == [])
+  }
+
+  @Test func `Root's code is asked for only where root has one`() throws {
+    #expect(
+      try found("Defaults rootpw\n", enrolled: ["root"]).wrong == ["sudo-other-account warning"])
+  }
+
+  @Test func `Included files are read in sudo's way`() throws {
+    try fake.write("/etc/sudoers.d/10-cloud", "alice ALL=(ALL) \\\n  NOPASSWD:ALL\n")
+    try fake.write("/etc/sudoers.d/old.bak", "bob ALL=(ALL) NOPASSWD:ALL\n")
+    try fake.write("/etc/sudoers.d/one~", "bob ALL=(ALL) NOPASSWD:ALL\n")
+    try fake.write("/etc/more", "carol ALL=(ALL) NOPASSWD:ALL\n")
+    let found = try found("@includedir /etc/sudoers.d\n#include more\n")
+    #expect(found.map { $0.place?.text } == ["/etc/sudoers.d/10-cloud:1", "/etc/more:1"])
+  }
+
+  @Test func `Who may call sudo is known`() throws {
+    try fake.write(
+      "/etc/sudoers", "root ALL=(ALL) ALL\nUser_Alias ADMINS = bob\n%sudo,alice ALL=(ALL) ALL\n")
+    #expect(Sudoers(of: fake.machine).callers == ["root", "%sudo", "alice"])
+  }
+}

@@ -1,0 +1,186 @@
+import Foundation
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import SallyportCLI
+
+struct Level: Decodable, Equatable {
+  let name: String
+  let from: String?
+}
+
+@Suite struct `A level of one's own` {
+  private let bench = Bench()
+
+  private struct Told: Decodable {
+    let user: String
+    let level: Level?
+    let enrolled: String?
+    let logins: Int?
+  }
+
+  private func level(_ words: String...) throws -> Level? {
+    let done = bench.run(arguments: words + ["--user", "carol", "--allow-missing", "--json"])
+    try #require(done.status == 0, "\(done.aside)")
+    return try done.json(Told.self).level
+  }
+
+  private func status() throws -> Told {
+    let done = bench.run("status", "--user", "carol", "--allow-missing", "--json")
+    #expect(done.status == 66)
+    return try done.json(Told.self)
+  }
+
+  @Test func `Is required, exempt, or taken back, and the last word counts`() throws {
+    #expect(try level("require") == Level(name: "required", from: nil))
+    #expect(
+      try level("require", "--by", "2027-03-01")
+        == Level(name: "required", from: "2027-03-01T00:00:00Z"))
+    #expect(try status().level == Level(name: "required", from: "2027-03-01T00:00:00Z"))
+    #expect(try level("exempt") == Level(name: "exempt", from: nil))
+    #expect(try status().level == Level(name: "exempt", from: nil))
+    #expect(try level("exempt", "--undo") == nil)
+    #expect(try status().level == nil)
+  }
+
+  @Test func `Is not taken back where it is another one`() throws {
+    _ = try level("exempt")
+    let done = bench.run("require", "--user", "carol", "--allow-missing", "--undo")
+    #expect(done.status == 66)
+    #expect(done.aside.hasPrefix("sallyport: nothing to take back: carol has no such level\n"))
+    #expect(try status().level?.name == "exempt")
+  }
+
+  @Test(arguments: ["2027-02-29", "2027-3-1", "tomorrow", "", "1969-12-31", "2027-03-01T00:00"])
+  func `Wants a day as it is written`(_ day: String) {
+    let done = bench.run("require", "--user", "carol", "--by", day)
+    #expect(done.status == 64)
+  }
+
+  @Test func `Keeps the count of logins, and the count keeps it`() throws {
+    let store = Store(root: bench.folder, owner: .effectiveUser)
+    let carol = try #require(UserName("carol".utf8))
+    _ = try level("require")
+    #expect(try store.countLogin(of: carol) == 1)
+    #expect(try status().level?.name == "required")
+    _ = try level("exempt")
+    #expect(try status().logins == 1)
+  }
+
+  @Test func `Is told to people, enrolled or not`() throws {
+    _ = try level("require", "--by", "2027-03-01")
+    let absent = bench.run("status", "--user", "carol", "--allow-missing")
+    #expect(absent.answer == "carol, not enrolled\n\n  level   required from 2027-03-01 on\n")
+    #expect(absent.aside.hasPrefix("sallyport: carol is not enrolled\n"))
+    _ = try bench.enroll("carol")
+    let done = bench.run("status", "--user", "carol", "--allow-missing")
+    #expect(done.answer.contains("\n  level          required from 2027-03-01 on"))
+  }
+
+  @Test func `Of nobody is refused`() {
+    #expect(bench.run("require", "--user", "no-such-user-here").status == 67)
+    #expect(bench.run("exempt", "--user", "no-such-user-here").status == 67)
+  }
+
+  @Test func `That cannot be read is trouble, and the message mends it`() throws {
+    _ = try level("require")
+    let file = bench.folder + "/unenrolled/carol"
+    try Data("level = none\n".utf8).write(to: URL(fileURLWithPath: file))
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+    for verb in ["status", "exempt"] {
+      let done = bench.run(arguments: [verb, "--user", "carol", "--allow-missing"])
+      #expect(done.status == 65)
+      #expect(done.aside.contains("version is missing"))
+      #expect(done.aside.contains("hint: rm \(file)"))
+    }
+  }
+}
+
+@Suite struct `Remembered addresses` {
+  private let bench = Bench()
+  private let store: Store
+
+  init() { store = Store(root: bench.folder, owner: .effectiveUser) }
+
+  private struct Report: Decodable {
+    struct Pair: Decodable, Equatable {
+      let origin, service, granted: String
+    }
+    let remembered: [Pair]
+  }
+
+  private struct Forgotten: Decodable {
+    let user: String
+    let forgotten: [Report.Pair]
+  }
+
+  private static let pair = Report.Pair(
+    origin: "192.0.2.7", service: "sshd", granted: "2026-03-03T09:26:40Z")
+
+  private func remember() throws {
+    let alice = Account(name: try #require(UserName("alice".utf8)), uid: nil)
+    let record = try #require(try store.load(alice))
+    let address = try #require(NetworkAddress([192, 0, 2, 7]))
+    let now = bench.now
+    _ = try store.transact(record) { (_, state) throws(StoreTrouble) in
+      var state = state
+      state.grant(.address(address), service: Label("sshd"), at: now)
+      return ((), state)
+    }
+  }
+
+  private func remembered() throws -> [Report.Pair] {
+    try bench.run("status", "--user", "alice", "--allow-missing", "--json")
+      .json(Report.self).remembered
+  }
+
+  @Test func `Are shown, and forgotten when asked`() throws {
+    _ = try bench.enroll()
+    #expect(try remembered() == [])
+    try remember()
+    #expect(try remembered() == [Self.pair])
+    let text = bench.run("status", "--user", "alice", "--allow-missing").answer
+    #expect(text.contains("remembered     192.0.2.7 for sshd, since today "), "\(text)")
+    let done = try bench.run("forget", "--user", "alice", "--allow-missing", "--json")
+      .json(Forgotten.self)
+    #expect((done.user, done.forgotten) == ("alice", [Self.pair]))
+    #expect(try remembered() == [])
+    let again = bench.run("forget", "--user", "alice", "--allow-missing")
+    #expect(again.answer == "Forgot 0 remembered addresses of alice.\n")
+  }
+
+  @Test func `Of somebody who is not enrolled are an error`() {
+    bench.run("prepare")
+    #expect(bench.run("forget", "--user", "alice", "--allow-missing").status == 66)
+  }
+
+  @Test(arguments: ["add", "remove", "backup-codes", "resync", "enroll", "rename", "unlock"])
+  func `Are forgotten with every change of what a code is`(_ verb: String) throws {
+    let phone = try bench.enroll()
+    _ = bench.run(
+      arguments: [
+        "add", "--user", "alice", "--name", "tablet", "--force", "--no-confirm", "--json",
+        "--allow-missing",
+      ])
+    try remember()
+    var words = [verb, "--user", "alice", "--allow-missing"]
+    var script: [Act] = []
+    switch verb {
+    case "add": words += ["--name", "fob", "--force", "--no-confirm", "--json"]
+    case "remove": words += ["--name", "tablet", "--force"]
+    case "backup-codes": words.append("--regenerate")
+    case "enroll": words += ["--force", "--no-confirm", "--json"]
+    case "rename": words += ["--name", "tablet", "--to", "slate"]
+    case "resync":
+      script = [
+        .types(try phone.code(at: bench.now)), .types(try phone.code(at: bench.now, steps: 1)),
+      ]
+    case _: break
+    }
+    let done = bench.run(arguments: words, on: FakeTerminal(script))
+    #expect(done.status == 0, "\(done.aside)")
+    let stays = verb == "rename" || verb == "unlock"
+    #expect(try remembered() == (stays ? [Self.pair] : []))
+  }
+}

@@ -1,0 +1,112 @@
+import Foundation
+import Testing
+
+@testable import SallyportCLI
+
+@Suite struct AnalysisTests {
+  /// Findings in short: `name line`, of lines of /etc/pam.d/x without the file.
+  static func short(_ finding: StackFinding) -> String {
+    func at(_ place: StackPlace) -> String {
+      place.text.replacing("/etc/pam.d/x:", with: "").replacing("/etc/pam.d/", with: "")
+    }
+    switch finding {
+    case .fault(let fault): return "fault \(at(fault.place))"
+    case .moduleMissing(let place, _): return "missing \(at(place))"
+    case .nobodyPasses(let phase): return "nobody \(phase)"
+    case .tooComplex(let phase): return "complex \(phase)"
+    case .notAsked: return "notAsked"
+    case .neverReached(let place): return "never \(at(place))"
+    case .skipped(let place, let by, _, _): return "skipped \(at(place)) by \(at(by))"
+    case .notCounted(let place): return "notCounted \(at(place))"
+    case .askedTwice(let one, let two): return "twice \(at(one)) \(at(two))"
+    case .wrongPasswordReaches(let place): return "wrongReaches \(at(place))"
+    case .ignoreIsDenied(let phase, let place): return "ignoreDenied \(phase) \(at(place))"
+    case .enrollWithoutLine(let place, let missing): return "enroll \(at(place)) without \(missing)"
+    case .accountNotFirst(let place, let after, let isSkipped):
+      return "account \(at(place)) after \(at(after))\(isSkipped ? " skipped" : "")"
+    case .sessionSkipped(let place): return "session \(at(place)) skipped"
+    case .enrollWithoutFirstFactor(let place): return "enroll \(at(place)) without factor"
+    case .wrongPasswordEnrolls(let place, let by):
+      return "stranger enrolls \(at(place)) by \(by.map(at) ?? "nobody")"
+    case .enrollWithFirstPass(let place, let word): return "enroll \(at(place)) with \(word)"
+    case .demandForbidden(let place): return "demand \(at(place))"
+    }
+  }
+
+  private func findings(_ service: String, _ files: [String: String], debian: Bool = true)
+    -> [String]
+  {
+    StackAnalysis(Stacks.parse(service, in: files, debian: debian)).findings
+      .map(AnalysisTests.short)
+  }
+
+  @Test func `a stack has these findings and no others`() throws {
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
+      .appendingPathComponent("Vectors/stacks.txt")
+    let text = try String(contentsOf: file, encoding: .utf8)
+    let cases = text.components(separatedBy: "\n\n").dropFirst()
+    #expect(cases.count >= 30)
+    for one in cases {
+      let parts = one.components(separatedBy: "\n=>")
+      try #require(parts.count == 2, "\(one)")
+      var files = Stacks.debian
+      files["x"] = parts[0]
+      let found = findings("x", files).joined(separator: ", ")
+      #expect(found == parts[1].trimmingCharacters(in: .whitespacesAndNewlines), "\(parts[0])")
+    }
+  }
+
+  @Test func `a module that cannot be loaded keeps everybody out`() {
+    var files = Stacks.debian
+    files["x"] = "@include common-auth\nauth required pam_sallyport.so\n-auth optional pam_gone.so"
+    let analysis = StackAnalysis(
+      Stacks.parse("x", in: files),
+      isMissing: { ["pam_sallyport.so", "pam_gone.so"].contains($0.module) })
+    #expect(
+      analysis.findings.map(AnalysisTests.short) == [
+        "missing 2", "nobody auth", "ignoreDenied auth 2",
+      ])
+  }
+
+  @Test func `Fedora's sudo ends its stack before a line after the include`() {
+    let after = Stacks.with(
+      "auth required pam_sallyport.so", after: "auth", in: "sudo", of: Stacks.fedora)
+    #expect(
+      findings("sudo", after, debian: false).prefix(2)
+        == ["never sudo:3", "skipped sudo:3 by system-auth:3"])
+    let before = Stacks.with(
+      "auth required pam_sallyport.so", after: "#%PAM", in: "sudo", of: Stacks.fedora)
+    #expect(findings("sudo", before, debian: false) == [])
+  }
+
+  @Test func `Fedora's sshd and Arch's sudo are right with a line after the first factor`() {
+    let sshd = Stacks.with(
+      """
+      auth required pam_sallyport.so enroll
+      account required pam_sallyport.so
+      session required pam_sallyport.so
+      """,
+      after: "auth       substack", in: "sshd", of: Stacks.fedora)
+    // A required pam_deny at the end of a substack lets the walk go on behind it.
+    #expect(findings("sshd", sshd, debian: false) == ["wrongReaches sshd:3"])
+    let sudo = Stacks.with(
+      "auth required pam_sallyport.so", after: "auth", in: "sudo", of: Stacks.arch)
+    #expect(findings("sudo", sudo, debian: false) == [])
+  }
+
+  @Test(arguments: ["cron", "atd", "systemd-user", "su", "su-l", "runuser", "common-account"])
+  func `demand is wrong where nobody can be asked`(service: String) {
+    let files = [
+      service:
+        """
+      auth required pam_unix.so
+      account required pam_sallyport.so demand
+      account required pam_unix.so
+      """
+    ]
+    #expect(findings(service, files).contains("demand \(service):2"))
+    let by = ["x": "auth required pam_unix.so\naccount include \(service)"].merging(files) { $1 }
+    #expect(findings("x", by).contains("demand \(service):2"))
+  }
+}

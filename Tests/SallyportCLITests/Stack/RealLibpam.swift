@@ -1,0 +1,76 @@
+import CLinuxPAM
+import Foundation
+import Testing
+
+@testable import SallyportCLI
+
+/// This machine's libpam on a folder of services of its own. Its modules here are pam_permit,
+/// pam_deny and pam_debug, which answers what its arguments say.
+final class RealLibpam {
+  let folder = FileManager.default.temporaryDirectory
+    .appendingPathComponent("sallyport-stacks-\(UUID().uuidString)").path
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    // What is wrong on purpose is not for this machine's log.
+    setlogmask(1 << LOG_EMERG)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+  /// By the C library: Foundation's ways take fifty times as long.
+  func write(_ name: String, _ text: String) throws {
+    // SAFETY: the stream is ours, and open until fclose.
+    let stream = unsafe try #require(fopen("\(folder)/\(name)", "w"))
+    unsafe fputs(text, stream)
+    unsafe fclose(stream)
+  }
+
+  /// What the application gets of each phase, or of pam_start where that fails.
+  func verdicts(_ service: String) -> [PAMPhase: Int] {
+    var conversation = unsafe pam_conv(conv: { _, _, _, _ in PAM_CONV_ERR }, appdata_ptr: nil)
+    var handle: OpaquePointer?
+    let silent = Int32(bitPattern: PAM_SILENT)
+    // SAFETY: all strings and the conversation live until pam_end.
+    return unsafe withUnsafePointer(to: &conversation) { conversation in
+      let start = unsafe pam_start_confdir(service, "nobody", conversation, folder, &handle)
+      guard start == PAM_SUCCESS, let handle = unsafe handle else {
+        return [.auth: Int(start), .account: Int(start), .session: Int(start)]
+      }
+      defer { unsafe pam_end(handle, PAM_SUCCESS) }
+      return [
+        .auth: Int(unsafe pam_authenticate(handle, silent)),
+        .account: Int(unsafe pam_acct_mgmt(handle, silent)),
+        .session: Int(unsafe pam_open_session(handle, silent)),
+      ]
+    }
+  }
+
+  /// The same from our own reading of the same files.
+  func walked(_ service: String) -> [PAMPhase: Int] {
+    let files = StackFiles(
+      folders: [folder], includes: "/etc/pam.d", knowsAtInclude: true,
+      read: { path in FileManager.default.contents(atPath: path).map { Array($0) } })
+    let stack = StackParser.parse(service: service, files)
+    var verdicts: [PAMPhase: Int] = [:]
+    for phase in [PAMPhase.auth, .account, .session] {
+      verdicts[phase] = Int(stack.verdict(phase, RealLibpam.answer).number)
+    }
+    return verdicts
+  }
+
+  /// As the sources of the three modules say.
+  static func answer(_ entry: StackEntry) -> PAMCode {
+    let events = [PAMPhase.auth: "auth", .account: "acct", .session: "open_session"]
+    switch entry.module {
+    case "pam_permit.so": return .success
+    case "pam_deny.so": return entry.phase == .session ? .sessionError : .authenticationError
+    case "pam_debug.so":
+      guard let event = events[entry.phase],
+        let word = entry.arguments.first(where: { $0.hasPrefix("\(event)=") })
+      else { return .success }
+      return PAMCode.all.first { word == "\(event)=\($0.name)" } ?? .success
+    case _: return .moduleUnknown
+    }
+  }
+}

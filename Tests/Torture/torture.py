@@ -1,0 +1,76 @@
+"""Runs the sections on the private machine; started by `run`."""
+
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+import faults
+import guests
+import memory
+import power
+import races
+import timing
+import torn
+import verbs
+from logsink import LogSink
+from record import Record
+from subjects import SUBJECTS
+
+BUILT = Path(os.environ["SALLYPORT_BUILT"])
+SECTIONS = {
+    "faults": ("a fault at every system call of a login", faults.run),
+    "verbs": ("a fault at every system call of a command", verbs.run),
+    "memory": ("no memory: each allocation, each limit", memory.run),
+    "power": ("power cuts on ext4, xfs and btrfs", power.run),
+    "torn": ("torn and destroyed records", torn.run),
+    "races": ("many at once, managed meanwhile", races.run),
+    "guest": ("the host is left as it was", guests.run),
+    "timing": ("the time to a refusal tells nothing", timing.run),
+}
+
+
+class Setting:
+    """What every section gets."""
+
+    def __init__(self, kind, seed, short, sink):
+        self.kind, self.seed, self.short, self.sink = kind, seed, short, sink
+        self.scratch = Path("/tmp/torture")
+        self.scratch.mkdir()
+
+    @property
+    def ours(self):
+        return self.kind is SUBJECTS["sallyport"]
+
+    def dice(self, *words):
+        return random.Random(f"{self.seed} {' '.join(words)}")
+
+    def place(self, name):
+        """An empty folder on a tmpfs."""
+        folder = self.scratch / name
+        folder.mkdir()
+        return folder
+
+
+def main(wanted):
+    unknown = set(wanted) - set(SECTIONS)
+    if unknown:
+        print(f"no such section: {' '.join(sorted(unknown))}", file=sys.stderr)
+        return 64
+    short = os.environ.get("SHORT", "") not in ("", "0")
+    seed = int(os.environ.get("SEED") or time.time())
+    kind = SUBJECTS[os.environ.get("MODULE") or "sallyport"]
+    setting = Setting(kind, seed, short, LogSink())
+    record = Record(kind.name, seed, short)
+    print(f"testing {kind.name}, SEED={seed}{' SHORT=1' if short else ''}", flush=True)
+    for name, (title, body) in SECTIONS.items():
+        if not wanted or name in wanted:
+            record.run(name, title, lambda section: body(section, setting))
+    record.table()
+    record.write(BUILT / f"{kind.name}.json")
+    return 0 if record.good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

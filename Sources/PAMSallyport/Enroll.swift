@@ -115,7 +115,7 @@ struct Setup<Application: Host, Keeper: LoginStore> {
   private func isWelcome() throws(HostFailure) -> Bool {
     if level == .required {
       var text = LogLine("")
-      text.add(Machine.name.bytes)
+      text.add(HostName.label.bytes)
       text.add(
         record == nil
           ? " asks for a second factor from now on."
@@ -132,7 +132,7 @@ struct Setup<Application: Host, Keeper: LoginStore> {
     }
     if level == .required {
       var text = LogLine("")
-      text.add(Machine.name.bytes)
+      text.add(HostName.label.bytes)
       text.add(" needs a second factor. Log in again when you have your phone at hand.")
       try login.show(text)
     }

@@ -83,7 +83,7 @@ extension Setup {
   /// because it is what stays on the screen.
   private func showSecret(of draft: Authenticator) throws(HostFailure) {
     let uri = OtpauthURI(
-      issuer: Machine.name.bytes, account: accountName, secret: draft.secret,
+      issuer: HostName.label.bytes, account: accountName, secret: draft.secret,
       parameters: draft.parameters)
     let matrix = uri.text(omittingDefaults: true).flatMap { QREncoder.encode($0) }
     guard let key = Base32.encode(draft.secret), let complete = uri.text() else { throw .memory }

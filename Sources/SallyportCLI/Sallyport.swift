@@ -33,7 +33,7 @@ package enum Command {
     let user = process_effective_user()
     let context = Context(
       terminal: terminal, effectiveUser: user, sudoUser: user == 0 ? sudoUser() : nil,
-      hostName: Machine.name.text, now: { () throws(StoreTrouble) in try Clock.now() },
+      hostName: HostName.label.text, now: { () throws(StoreTrouble) in try Clock.now() },
       isPlain: isPlain())
     return run(Array(CommandLine.arguments.dropFirst()), in: context)
   }

@@ -362,7 +362,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
 
   @Test func whatIsKeptOfTheUserStandsAboveTheLevelAndBelowARefusingRule() throws {
     let bob = try #require(UserName("bob".utf8))
-    try store.store.write(UserNote(level: .exempt), of: bob)
+    _ = try store.store.changeNote(of: bob) { $0.level = .exempt }
     for level in ["refuse", "required", "offer"] {
       try self.level(level)
       #expect(auth("enroll") == .ignore)
@@ -371,12 +371,12 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     try write("[rule r]\nmatch_user = bob\nenrollment = refuse\n")
     host.expect(answer: right)
     #expect(auth("enroll") == .refused)
-    try store.store.write(UserNote(level: .required(from: nil)), of: bob)
+    _ = try store.store.changeNote(of: bob) { $0.level = .required(from: nil) }
     try level("voluntary")
     host.expect(answer: right)
     #expect(auth() == .refused)
     let tomorrow = UnixTime(store.time.seconds + 86_400)
-    try store.store.write(UserNote(level: .required(from: tomorrow)), of: bob)
+    _ = try store.store.changeNote(of: bob) { $0.level = .required(from: tomorrow) }
     #expect(auth() == .ignore)
     store.time = tomorrow
     host.expect(answer: right)

@@ -60,16 +60,6 @@ static inline int output_all(int descriptor, const void *bytes, size_t count) {
   return 0;
 }
 
-/* A new file of these bytes, the caller's alone. 0 or errno. */
-static inline int file_create(const char *path, const void *bytes, size_t count) {
-  int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (descriptor < 0) return errno;
-  int problem = output_all(descriptor, bytes, count);
-  if (close(descriptor) != 0 && problem == 0) problem = errno;
-  if (problem != 0) unlink(path);
-  return problem;
-}
-
 static inline void file_remove(const char *path) { (void)unlink(path); }
 
 /* Makes the names in the folder of `path` outlive a power cut. 0 or errno. */
@@ -83,6 +73,20 @@ static inline int file_sync_folder(const char *path) {
   if (descriptor < 0) return errno;
   int problem = fsync(descriptor) == 0 ? 0 : errno;
   close(descriptor);
+  return problem;
+}
+
+/* Makes a file of these bytes, the caller's alone, where nothing has that name yet; on disk with its
+   name when this returns. 0, or errno and no file. */
+static inline int file_create(const char *path, const void *bytes, size_t count) {
+  int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (descriptor < 0) return errno;
+  int problem = fchmod(descriptor, 0600) != 0 ? errno : 0;
+  if (problem == 0) problem = output_all(descriptor, bytes, count);
+  if (problem == 0 && fsync(descriptor) != 0) problem = errno;
+  if (close(descriptor) != 0 && problem == 0) problem = errno;
+  if (problem == 0) problem = file_sync_folder(path);
+  if (problem != 0) unlink(path);
   return problem;
 }
 
@@ -170,29 +174,6 @@ static inline int edit_run(const char *command, const char *path) {
 static inline bool file_is_there(const char *path) {
   struct stat facts;
   return lstat(path, &facts) == 0;
-}
-
-static inline void file_remove(const char *path) { (void)unlink(path); }
-
-/* Makes a file of these bytes, the caller's alone, where nothing has that name yet; on disk with its
-   name when this returns. 0, or errno and no file. */
-static inline int file_create(const char *path, const void *bytes, size_t count) {
-  char folder[4096];
-  const char *last = strrchr(path, '/');
-  int length = last == NULL ? 1 : (int)(last - path) + 1;
-  if (snprintf(folder, sizeof folder, "%.*s", length, last == NULL ? "." : path) != length ||
-      (size_t)length >= sizeof folder) return ENAMETOOLONG;
-  int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (descriptor < 0) return errno;
-  int problem = fchmod(descriptor, 0600) != 0 ? errno : 0;
-  if (problem == 0) problem = output_all(descriptor, bytes, count);
-  if (problem == 0 && fsync(descriptor) != 0) problem = errno;
-  if (close(descriptor) != 0 && problem == 0) problem = errno;
-  int names = problem != 0 ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (problem == 0 && (names < 0 || fsync(names) != 0)) problem = errno;
-  if (names >= 0) close(names);
-  if (problem != 0) unlink(path);
-  return problem;
 }
 
 #pragma clang assume_nonnull end

@@ -74,8 +74,8 @@ struct Sheet {
     var lines = [heading, ""]
     if let matrix = matrix() {
       let style: QRStyle = qr == .ascii ? .ascii : .halfBlocks
-      let code = matrix.text(style: style, quietZone: QRMatrix.usualQuietZone)
-      lines += [Sheet.scan, "", String(decoding: code, as: UTF8.self)]
+      let code = inMemory(matrix.text(style: style, quietZone: QRMatrix.usualQuietZone))
+      lines += [Sheet.scan, "", plainText(code)]
     }
     lines += key + [uri, ""]
     if !codes.shown.isEmpty {

@@ -1,9 +1,9 @@
 internal import CSystem
 package import SallyportCore
 
-package enum Machine {
+package enum HostName {
   /// The machine's own name, where it can be shown as it is; else `Linux`.
-  package static var name: Label {
+  package static var label: Label {
     var name = [UInt8](repeating: 0, count: 256)
     // SAFETY: the buffer has as many bytes as are said.
     unsafe name.withUnsafeMutableBytes { buffer in

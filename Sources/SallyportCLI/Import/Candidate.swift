@@ -10,6 +10,10 @@ struct ImportedAuthenticator {
   var lastAccepted: UInt64?
   /// The offset of its clock that was allowed for there, in time steps.
   var drift: Int32 = 0
+
+  func isSame(as stored: Authenticator) -> Bool {
+    stored.parameters == parameters && constantTimeEquals(stored.secret, secret)
+  }
 }
 
 /// What a source has of one user: a file of his own, or a line of everybody's.

@@ -44,7 +44,7 @@ struct ImportReport {
         ["not imported: \(obstacle.text)"] + one.mends(of: obstacle, store: store)
       }
     }
-    let already = one.isNew ? [] : ["imported already"]
+    let already = one.isNew ? [] : [one.isCaughtUp ? "brought up to date" : "imported already"]
     let remarks = one.isNew ? one.person.remarks.map(\.text) : []
     let codes = columns(ofBackupCodes: one.backupCodes)
     return wrapped(already + one.authenticatorTexts + remarks, width: width) + codes
@@ -90,6 +90,13 @@ extension Imported {
     }
   }
 
+  var isCaughtUp: Bool {
+    switch result {
+    case .already(let caughtUp): caughtUp
+    case .imported, .not: false
+    }
+  }
+
   var obstacles: [Obstacle]? {
     switch result {
     case .imported, .already: nil
@@ -115,7 +122,7 @@ extension Imported {
     let result: String
     switch self.result {
     case .imported: result = "imported"
-    case .already: result = "already-imported"
+    case .already(let caughtUp): result = caughtUp ? "brought-up-to-date" : "already-imported"
     case .not: result = "not-imported"
     }
     return .object([

@@ -6,8 +6,9 @@ import SallyportSystem
 struct Imported {
   enum Result {
     case imported
-    /// Every secret is enrolled already, by an import before.
-    case already
+    /// Every secret is enrolled already, by an import before. `caughtUp`: codes have been used at
+    /// the other module since, and are used here now.
+    case already(caughtUp: Bool)
     case not([Obstacle])
   }
 
@@ -101,15 +102,36 @@ struct Importer {
     return results
   }
 
+  /// Carries over what has been used at the other module since the import before. Whether there was
+  /// something.
+  private func catchUp(_ person: Person, _ record: Record) throws(StoreTrouble) -> Bool {
+    let scratchCodes = try person.scratchCodesUsedUp(in: record.enrollment)
+    let change = { (enrollment: Enrollment, state: LoginState) in
+      person.caughtUp(state, with: enrollment, scratchCodes)
+    }
+    var before = record.state
+    before.reconcile(with: record.enrollment)
+    guard change(record.enrollment, before) != before else { return false }
+    if options.dryRun { return true }
+    let result = try store.transact(record) { (enrollment, state) throws(StoreTrouble) in
+      ((), change(enrollment, state))
+    }
+    switch result {
+    case .committed: return true
+    case .changed: throw .unsettled(path: record.path)
+    }
+  }
+
   private func standing(of person: Person) throws(Complaint) -> Imported.Result {
     guard person.obstacles.isEmpty, let account = person.account else {
       return .not(person.obstacles)
     }
     do throws(StoreTrouble) {
       guard let record = try store.load(account) else { return .imported }
-      let count = record.enrollment.authenticators.count
-      return person.isEnrolled(in: record.enrollment)
-        ? .already : .not([.enrolled(authenticators: count)])
+      guard person.isEnrolled(in: record.enrollment) else {
+        return .not([.enrolled(authenticators: record.enrollment.authenticators.count)])
+      }
+      return .already(caughtUp: try catchUp(person, record))
     } catch {
       if case .noStore = error, options.dryRun { return .imported }
       guard error.isBrokenEnrollment else { throw .store(error) }

@@ -65,10 +65,44 @@ struct Person {
   /// Whether everything of his is enrolled already.
   func isEnrolled(in enrollment: Enrollment) -> Bool {
     authenticators.allSatisfy { one in
-      enrollment.authenticators.contains {
-        $0.parameters == one.parameters && constantTimeEquals($0.secret, one.secret)
+      enrollment.authenticators.contains { one.isSame(as: $0) }
+    }
+  }
+
+  /// The state with the source's places where they are greater, and these scratch codes used.
+  func caughtUp(_ state: LoginState, with enrollment: Enrollment, _ scratchCodes: UInt64)
+    -> LoginState
+  {
+    var state = state
+    state.reconcile(with: enrollment)
+    // `reconcile` has made the two lists run side by side.
+    for (index, stored) in enrollment.authenticators.enumerated() {
+      let own = authenticators.first { $0.isSame(as: stored) }
+      guard let last = own?.lastAccepted, index < state.authenticators.count else { continue }
+      let before = state.authenticators[index].lastAccepted
+      state.authenticators[index].lastAccepted = max(before ?? last, last)
+    }
+    state.backupCodes?.used |= scratchCodes
+    return state
+  }
+
+  /// Scratch codes that are enrolled and no longer in the user's file, which loses each that is
+  /// used, as bits of the used ones.
+  func scratchCodesUsedUp(in enrollment: Enrollment) throws(StoreTrouble) -> UInt64 {
+    guard path != nil, let set = enrollment.backupCodes else { return 0 }
+    var left: [[UInt8]] = []
+    for code in scratchCodes {
+      do throws(CryptoError) {
+        left.append(try BackupCode.digest(code, salt: set.salt))
+      } catch {
+        throw .crypto(error)
       }
     }
+    var used: UInt64 = 0
+    for (index, digest) in set.scratchDigests.enumerated() where !left.contains(digest) {
+      used |= 1 << UInt64(set.digests.count + index)
+    }
+    return used
   }
 
   /// `phone`, `phone 2`, …: the source has no names.

@@ -122,6 +122,25 @@ def test_a_counter_goes_on_where_google_authenticator_was(google, services, driv
     assert driver.login("login", "root", app.code(counter=4)).result == SUCCESS
 
 
+def test_what_is_used_between_two_imports_is_used_here(google, services, driver, store, sink):
+    path, app, scratch = google(*TOTP, "--emergency-codes=3")
+    imported(store, "google-authenticator", path, "--user", "root")
+    now = time.time()
+    for code in (app.code(now), scratch[1]):
+        assert play(services, "ga", "root", code) == SUCCESS
+    for wanted in ("brought-up-to-date", "already-imported"):
+        one = imported(store, "google-authenticator", path, "--user", "root")["root"]
+        assert one["result"] == wanted
+    assert the_refusal(sink, driver, "root", app.code(now)) == "replayed"
+    assert the_refusal(sink, driver, "root", scratch[1]) == "replayed"
+    assert driver.login("login", "root", scratch[2]).result == SUCCESS
+    assert driver.login("login", "root", app.code(now + 30)).result == SUCCESS
+    # The other way round nothing is lost: what was used here stays used.
+    assert imported(store, "google-authenticator", path, "--user", "root")["root"][
+        "result"] == "already-imported"
+    assert store.status("root")["backupCodes"]["left"] == 1
+
+
 def test_where_reuse_was_allowed_codes_up_to_now_are_used(google, services, driver, store, sink):
     path, app, _ = google("--time-based", "--allow-reuse", "--no-rate-limit", "--window-size=3")
     now = time.time()

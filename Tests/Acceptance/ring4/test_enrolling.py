@@ -271,7 +271,9 @@ def test_login_at_a_console(store):
         assert not login(["login", "alice"], {DEMAND: ["n"]})[0] and not enrolled(store)
         entered, asked, written = login(["login", "alice"], {DEMAND: ["y"], **YES})
         assert entered and asked == [PASS, DEMAND, FIRST, LAST] and enrolled(store), written
-        assert not login(["login", "alice"], {CODE: ["123456"]})[0]
+        code = re.search(r"(?:\w{4}-){3}\w{4}", written).group(0)
+        handed_out.append(code)
+        assert login(["login", "alice"], {CODE: [code]})[:2] == (True, [PASS, CODE])
     finally:
         Path("/etc/passwd").write_text(before)
 

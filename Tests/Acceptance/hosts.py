@@ -95,8 +95,8 @@ class Sudo(Su):
 class Sshd:
     """An sshd of our own on a free port of 127.0.0.1, and the real client on a pseudo-terminal."""
 
-    def __init__(self, methods):
-        self.folder = SCRATCH / f"sshd-{methods}"
+    def __init__(self, methods, use_dns="no"):
+        self.folder = SCRATCH / f"sshd-{methods}-{use_dns}"
         self.folder.mkdir()
         for key in ("host", "alice"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key],
@@ -113,7 +113,7 @@ class Sshd:
             f"UsePAM yes\nKbdInteractiveAuthentication yes\n"
             f"PasswordAuthentication {'yes' if methods == 'password' else 'no'}\n"
             f"AuthenticationMethods {methods}\nAuthorizedKeysFile {authorized}\n"
-            f"PermitRootLogin no\nStrictModes no\nPrintMotd no\nUseDNS no\nMaxStartups 100\nLogLevel VERBOSE\n")
+            f"PermitRootLogin no\nStrictModes no\nPrintMotd no\nUseDNS {use_dns}\nMaxStartups 100\nLogLevel VERBOSE\n")
         self.log = open(self.folder / "log", "w")
         command = ["/usr/sbin/sshd", "-D", "-e", "-f", config]
         self.process = subprocess.Popen(command, stderr=self.log)

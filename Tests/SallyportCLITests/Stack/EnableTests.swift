@@ -259,11 +259,15 @@ import Testing
     let enabled = machine.run("enable", "sudo", "--dry-run", sudoUser: "bob")
     #expect(
       enabled.answer.contains(
-        "Walked through: alice (enrolled) is asked for a code; bob (not enrolled) is refused "
-          + "(enrollment = refuse).\n"))
+        """
+        Walked through: alice (enrolled) is asked for a code;
+                        bob (not enrolled) is refused (enrollment = refuse).
+
+        """))
     let open = machine.run("enable", "sudo", "--dry-run", "--nullok", sudoUser: "alice")
     #expect(
-      open.answer.contains("who is not enrolled is let in without a code (enrollment = voluntary)"))
+      open.answer.contains(
+        "who is not enrolled is let in without a code (enrollment = voluntary).\n"))
   }
 
   @Test func `status lists the services that ask, and those that do not`() throws {

@@ -134,19 +134,21 @@ struct ClockFindings {
   private var state: Finding {
     let says = clock.source.map { " by \($0.name)" + offset($0) } ?? ""
     switch clock.isSynchronised {
-    case .seen(true): return .ok("clock-synchronised", area, "synchronised\(says)")
-    case .absent, .unseen:
-      return .unseen("clock-synchronised", area, "the kernel's clock cannot be asked")
-    case .seen(false):
+    case .seen(true) where clock.source?.isSynchronised == false, .seen(false):
       return Finding(
         id: "clock-synchronised", area: area, severity: .warning,
         text: "the clock is not synchronised: when it is some minutes off, right codes are refused",
         mends: [turnOn])
+    case .seen(true): return .ok("clock-synchronised", area, "synchronised\(says)")
+    case .absent, .unseen:
+      return .unseen("clock-synchronised", area, "the kernel's clock cannot be asked")
     }
   }
 
   private var turnOn: Mend {
-    clock.hasTimedate ? .command("timedatectl set-ntp true") : .command("apt-get install chrony")
+    if clock.source?.name == "chrony" { return .advice("chronyc sources") }
+    return clock.hasTimedate
+      ? .command("timedatectl set-ntp true") : .command("apt-get install chrony")
   }
 
   private func offset(_ source: ClockFacts.Source) -> String {

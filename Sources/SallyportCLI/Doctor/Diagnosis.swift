@@ -6,11 +6,12 @@ struct Diagnosis {
 
   /// `option`: `--store`, for the commands that mend.
   init(_ facts: Facts, option: String? = nil, version: String) {
-    var found: [Finding] = []
-    for service in facts.services { found += Diagnosis.findings(of: service, facts) }
+    let services = facts.services.sorted { Diagnosis.rank($0) < Diagnosis.rank($1) }
+    var found = Diagnosis.merged(services.flatMap { Diagnosis.findings(of: $0, facts) })
+    found += SharedFindings(services).all
     if facts.services.isEmpty { found.append(Diagnosis.nobody) }
     // Several services have one policy file.
-    for finding in facts.services.flatMap({ PolicyFindings($0).file })
+    for finding in services.flatMap({ PolicyFindings($0).file })
     where !found.contains(finding) {
       found.append(finding)
     }
@@ -18,6 +19,11 @@ struct Diagnosis {
       found.append(
         .unseen(
           "people-directory", .people, "people of a directory (nsswitch.conf) were not looked at"))
+    }
+    found += facts.otherStores.map { path in
+      .unseen(
+        "store-other", .store, "lines name another store, which was not looked at: \(path)",
+        [.command("sallyport doctor --store \(shellQuoted(path))")])
     }
     found += StoreFindings(facts.store, option: option, now: facts.now).all
     found += ClockFindings(facts.clock).all
@@ -37,6 +43,31 @@ struct Diagnosis {
       found += SudoFindings(sudoers, service.lines, enrolled: enrolled).all
     }
     return found + PolicyFindings(service).people
+  }
+
+  /// Those first that people log in by.
+  private static func rank(_ service: ServiceFacts) -> (Int, String) {
+    let first = ["sshd", "login", "sudo", "sudo-i", "su", "su-l"]
+    return (first.firstIndex(of: service.name) ?? first.count, service.name)
+  }
+
+  /// What several services have from one shared file is told once.
+  private static func merged(_ all: [Finding]) -> [Finding] {
+    var kept: [Finding] = []
+    var others: [Int] = []
+    for finding in all {
+      let same = kept.firstIndex { one in
+        finding.severity != .ok && one.area != finding.area && one.id == finding.id
+          && one.text == finding.text && one.place == finding.place
+      }
+      if let same {
+        others[same] += 1
+      } else {
+        kept.append(finding)
+        others.append(0)
+      }
+    }
+    return zip(kept, others).map { $1 > 0 ? $0.held(by: $1) : $0 }
   }
 
   private static let nobody = Finding(
@@ -83,5 +114,47 @@ struct Diagnosis {
 
   private func unique(_ names: [String]) -> [String] {
     names.reduce(into: []) { list, name in if !list.contains(name) { list.append(name) } }
+  }
+}
+
+extension Finding {
+  /// Also of so many other services.
+  fileprivate func held(by others: Int) -> Finding {
+    let more = " and \(counted(others, "other service"))"
+    var found = self
+    switch effect {
+    case nil: break
+    case .locksOut(let who): found.effect = .locksOut(who + more)
+    case .letsIn(let who): found.effect = .letsIn(who + more)
+    }
+    return found
+  }
+}
+
+/// Lines in a file that many services share. Pure.
+struct SharedFindings {
+  private let services: [ServiceFacts]
+  /// Nobody sits in front of them, or they do not run as root.
+  private static let awkward: Set = [
+    "atd", "cron", "crond", "cups", "systemd-user", "xscreensaver", "swaylock", "i3lock",
+    "gtklock", "cinnamon-screensaver", "mate-screensaver", "kscreenlocker", "kde", "vlock",
+  ]
+
+  init(_ services: [ServiceFacts]) { self.services = services }
+
+  var all: [Finding] {
+    let shared = services.filter { service in
+      service.lines.of(.auth).contains { $0.place.file != service.file }
+    }
+    let names = shared.map(\.name).filter(SharedFindings.awkward.contains)
+    guard let line = shared.first?.lines.of(.auth).first, let first = names.first else { return [] }
+    let more = names.count > 1 ? " and \(names.count - 1) more" : ""
+    return [
+      Finding(
+        id: "stack-shared", area: .machine, severity: .warning,
+        text: "this line also asks in \(first)\(more), where nobody can answer or the store is "
+          + "closed: give each service a line of its own",
+        place: line.place, mends: [.advice("pam_sallyport(8), STACKS")])
+    ]
   }
 }

@@ -20,21 +20,37 @@ struct Doctor: Verb {
   func run(in context: Context) throws(Complaint) { _ = try status(in: context) }
 
   func status(in context: Context) throws(Complaint) -> Int32 {
-    let now = try context.time()
-    let opened: Store?
-    do throws(Complaint) {
-      opened = try context.store(store)
-    } catch {
-      guard case .notRoot = error else { throw error }
-      opened = nil
-    }
-    let facts = Facts(of: context.machine, named: service, opened, at: store.path, now)
+    let machine = context.machine
+    let stacks =
+      service.isEmpty
+      ? ServiceStack.ours(of: machine) : service.map { ServiceStack(of: machine, $0) }
+    var options = store
+    options.store = store.store ?? storeOfAll(stacks)
+    let facts = Facts(
+      of: machine, stacks, try opened(options, context), at: options.path, try context.time())
     let diagnosis = Diagnosis(
-      facts, option: store.store, version: Sallyport.configuration.version)
+      facts, option: options.store, version: Sallyport.configuration.version)
     let voice = context.voice(store)
     let screen = context.terminal.screen(of: voice.stream)
     let report = Report(diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain)
     voice.answer(report.json, report.text)
     return diagnosis.status
+  }
+
+  /// The `store=` that all lines have in common; nil for the usual one.
+  private func storeOfAll(_ stacks: [ServiceStack]) -> String? {
+    let lines = stacks.map { ModuleLines(of: $0) }.filter { !$0.lines.isEmpty }
+    let stores = Set(lines.map { $0.value(of: "store") })
+    return stores.count == 1 ? stores.first ?? nil : nil
+  }
+
+  /// nil where the caller may not use it: that is told as something unseen.
+  private func opened(_ options: StoreOptions, _ context: Context) throws(Complaint) -> Store? {
+    do throws(Complaint) {
+      return try context.store(options)
+    } catch {
+      guard case .notRoot = error else { throw error }
+      return nil
+    }
   }
 }

@@ -15,6 +15,8 @@ struct Facts: Equatable {
   /// Why libqrencode cannot be loaded.
   var qrRefusal: String?
   var denials = DenialFacts()
+  /// Stores that lines name, besides the one that was looked at.
+  var otherStores: [String] = []
   /// Accounts of a directory are not in the machine's own files.
   var hasDirectory = false
 }
@@ -22,25 +24,27 @@ struct Facts: Equatable {
 /// What doctor knows of one PAM service.
 struct ServiceFacts: Equatable {
   let name: String
-  /// It was named with `--service`.
-  var isNamed = false
   var lines = ModuleLines()
   var policy = PolicyFacts()
   /// Its own file; nil where `other` stands in for it.
   var file: String?
   /// What the walk through its stacks says.
   var stack: [StackFinding] = []
+
+  /// The store that its lines work with.
+  var store: String { lines.value(of: "store") ?? Store.usualRoot }
 }
 
 extension Facts {
-  /// Looks at the machine. `named`: the services to look at; none: those that name our module.
-  /// `store`: nil where the caller may not use it.
-  init(of machine: Machine, named: [String], _ store: Store?, at path: String, _ now: UnixTime) {
+  /// Looks at the machine. `store`: nil where the caller may not use it.
+  init(
+    of machine: Machine, _ stacks: [ServiceStack], _ store: Store?, at path: String, _ now: UnixTime
+  ) {
     self.init(now: now, clock: ClockFacts(of: machine, now))
     let accounts = AccountFacts(of: machine)
-    let stacks =
-      named.isEmpty ? ServiceStack.ours(of: machine) : named.map { ServiceStack(of: machine, $0) }
-    services = stacks.map { ServiceFacts($0, of: machine, isNamed: !named.isEmpty) }
+    services = stacks.map { ServiceFacts($0, of: machine) }
+    otherStores = Set(services.filter { !$0.lines.lines.isEmpty }.map(\.store))
+      .subtracting([path]).sorted()
     let names = stacks.map(\.service)
     if names.contains("sshd") { ssh = SSHFacts(of: machine, accounts) }
     if names.contains("sudo") || names.contains("sudo-i") { sudoers = Sudoers(of: machine) }
@@ -66,8 +70,8 @@ extension Facts {
       !folders.contains($0.name)
     }
     services[index].policy = PolicyFacts(
-      of: machine, self.store.trouble == nil ? store : nil, service: service.name, service.lines,
-      people: people)
+      of: machine, self.store.trouble == nil ? store : nil, service, people: people,
+      self.store.users, now)
   }
 
   /// Each file that a line names, once.

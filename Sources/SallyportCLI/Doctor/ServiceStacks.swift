@@ -6,15 +6,21 @@ extension ServiceStack {
     self = StackParser.parse(service: service, StackFolder(root: machine.root).files)
   }
 
-  /// Those of all services whose stacks name our module; of files that others include only those.
+  /// Those of all services whose stacks name our module, without the files that are only included.
   static func ours(of machine: Machine) -> [ServiceStack] {
     let names = StackFolder(root: machine.root).services()
     let stacks = names.map { ServiceStack(of: machine, $0) }
     let included = Set(stacks.flatMap { stack in stack.files.filter { $0 != stack.file } })
     return stacks.filter { stack in
-      guard let file = stack.file, !included.contains(file) else { return false }
-      return !ModuleLines(of: stack).lines.isEmpty
+      guard let file = stack.file, !ModuleLines(of: stack).lines.isEmpty else { return false }
+      return !included.contains(file) || !isOnlyIncluded(stack.service)
     }
+  }
+
+  /// By its name, for su is a service though su-l includes it.
+  private static func isOnlyIncluded(_ name: String) -> Bool {
+    ["common-", "system-"].contains { name.hasPrefix($0) }
+      || ["-auth", "-account", "-session"].contains { name.hasSuffix($0) } || name == "postlogin"
   }
 }
 
@@ -32,8 +38,8 @@ extension ModuleLines {
 }
 
 extension ServiceFacts {
-  init(_ stack: ServiceStack, of machine: Machine, isNamed: Bool) {
-    self.init(name: stack.service, isNamed: isNamed, lines: ModuleLines(of: stack))
+  init(_ stack: ServiceStack, of machine: Machine) {
+    self.init(name: stack.service, lines: ModuleLines(of: stack))
     file = stack.file
     let folder = StackFolder(root: machine.root)
     self.stack = StackAnalysis(stack, isMissing: folder.isMissing).findings

@@ -41,6 +41,7 @@ struct SudoFindings {
         "sudo-exempt-group", .error, "sudo asks nothing of the group \(group)", entry,
         .letsIn("the group \(group) through sudo"))
     case .noSession:
+      guard lines.enrolls else { return nil }
       return made(
         "sudo-session", .warning,
         "without sudo's session phase no line guards against a "

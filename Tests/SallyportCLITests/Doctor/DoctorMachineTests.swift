@@ -27,6 +27,13 @@ import Testing
     #expect(diagnosis.lockedOut == ["everybody with codes by time"])
   }
 
+  @Test func `A time keeper that has lost its servers is told`() {
+    let diagnosis = Healthy.diagnosis {
+      $0.clock.source = .init(name: "chrony", offset: 0, isSynchronised: false)
+    }
+    #expect(diagnosis.wrong == ["clock-synchronised warning"])
+  }
+
   @Test func `A kernel that cannot be asked is unseen`() {
     #expect(
       Healthy.diagnosis { $0.clock.isSynchronised = .unseen("no") }.wrong
@@ -93,9 +100,31 @@ import Testing
     let refused = Healthy.diagnosis { $0.services[0].policy.unenrolled = [.init(name: "bob")] }
     #expect(refused.wrong == ["people-refused error"] && refused.lockedOut == ["bob from sshd"])
     let passing = Healthy.diagnosis {
-      $0.services[0].policy.unenrolled = [.init(name: "bob", isRefused: false)]
+      $0.services[0].policy.unenrolled = [.init(name: "bob", admission: .pass)]
     }
     #expect(passing.wrong == ["people-passing warning"] && passing.letIn == ["bob in sshd"])
+    let enrolling = Healthy.diagnosis {
+      $0.services[0].policy.unenrolled = [.init(name: "bob", admission: .enroll(.required))]
+    }
+    #expect(enrolling.wrong == ["people-enrolling warning"])
+    #expect(enrolling.letIn == ["bob in sshd, until enrolled"])
+    let disabled = Healthy.diagnosis {
+      $0.services[0].policy.unenrolled = [.init(name: "bob", isDisabled: true)]
+    }
+    #expect(disabled.wrong == ["people-passing warning"])
+  }
+
+  @Test func `Who has only factors that are off, or a broken note, is locked out`() {
+    let stranded = Healthy.diagnosis { $0.services[0].policy.stranded = ["alice"] }
+    #expect(stranded.wrong == ["people-stranded error"])
+    #expect(stranded.lockedOut == ["alice from sshd"])
+    let note = Healthy.diagnosis {
+      let path = "/var/lib/sallyport/unenrolled/bob"
+      $0.services[0].policy.unenrolled = [
+        .init(name: "bob", trouble: .unsafe(path: path, .mode(0o644)))
+      ]
+    }
+    #expect(note.wrong == ["people-note error"] && note.lockedOut == ["bob"])
   }
 
   @Test func `Many names are cut`() {
@@ -219,6 +248,36 @@ import Testing
 
   @Test func `Where no service names the module, that is a finding`() {
     #expect(Healthy.diagnosis { $0.services = [] }.wrong == ["no-service warning"])
+  }
+}
+
+@Suite struct `Doctor on many services` {
+  private func shared(_ name: String) -> ServiceFacts {
+    var service = ServiceFacts(name: name, lines: Healthy.lines(), file: "/etc/pam.d/\(name)")
+    service.stack = [.notCounted(StackPlace(file: "/etc/pam.d/sshd", line: 4))]
+    service.policy.unenrolled = [.init(name: "bob")]
+    return service
+  }
+
+  @Test func `What they share is told once, with those first that people log in by`() {
+    let diagnosis = Healthy.diagnosis { $0.services = ["chfn", "passwd", "login"].map(shared) }
+    #expect(diagnosis.wrong == ["stack-uncounted error", "people-refused error"])
+    #expect(diagnosis.findings[0].area == .service("login"))
+    #expect(diagnosis.lockedOut == ["bob from login and 2 other services"])
+  }
+
+  @Test func `A shared line that asks where nobody answers is told`() {
+    let diagnosis = Healthy.diagnosis { $0.services = ["cron", "swaylock"].map(shared) }
+    #expect(diagnosis.wrong.last == "stack-shared warning")
+    #expect(
+      diagnosis.findings.contains { $0.text.hasPrefix("this line also asks in cron and 1 more") })
+  }
+
+  @Test func `Another store that a line names is unseen`() {
+    #expect(
+      Healthy.diagnosis { $0.otherStores = ["/srv/store"] }.findings.first {
+        $0.severity == .unseen
+      }?.mends == [.command("sallyport doctor --store /srv/store")])
   }
 }
 

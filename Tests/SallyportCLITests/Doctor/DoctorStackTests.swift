@@ -94,7 +94,7 @@ struct StackCase: CustomTestStringConvertible {
     try fake.write("/etc/pam.d/\(name)", stack + "\n")
     try fake.write("/etc/pam.d/other", "auth required pam_deny.so\n")
     let stack = ServiceStack(of: fake.machine, name)
-    let service = ServiceFacts(stack, of: fake.machine, isNamed: true)
+    let service = ServiceFacts(stack, of: fake.machine)
     return StackFindings(service, ssh: nil).all
   }
 
@@ -122,8 +122,9 @@ struct StackCase: CustomTestStringConvertible {
     try fake.write("/etc/debian_version", "12.1\n")
     try fake.write("/etc/pam.d/common-auth", "auth required pam_sallyport.so\n")
     try fake.write("/etc/pam.d/su", "@include common-auth\n")
+    try fake.write("/etc/pam.d/su-l", "auth include su\n")
     try fake.write("/etc/pam.d/cron", "auth required pam_permit.so\n")
-    #expect(ServiceStack.ours(of: fake.machine).map(\.service) == ["su"])
+    #expect(ServiceStack.ours(of: fake.machine).map(\.service) == ["su", "su-l"])
     let lines = ModuleLines(of: ServiceStack(of: fake.machine, "su"))
     #expect(lines.of(.auth).map(\.place.text) == ["/etc/pam.d/common-auth:1"])
   }

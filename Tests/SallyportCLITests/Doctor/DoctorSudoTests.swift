@@ -6,10 +6,11 @@ import Testing
   private let fake = FakeMachine()
 
   private func found(
-    _ text: String, account: [String] = [], enrolled: Set<String> = ["alice"]
+    _ text: String, words: [String] = ["enroll"], account: [String] = [],
+    enrolled: Set<String> = ["alice"]
   ) throws -> [Finding] {
     try fake.write("/etc/sudoers", text)
-    let lines = Healthy.lines([], account: account)
+    let lines = Healthy.lines(words, account: account)
     return SudoFindings(Sudoers(of: fake.machine), lines, enrolled: enrolled).all
   }
 
@@ -41,6 +42,10 @@ import Testing
     "Cmnd_Alias NOPASSWD_THINGS = /bin/ls", "Defaults timestamp_timeout=5", "",
   ]) func `Lines that ask bring nothing`(line: String) throws {
     #expect(try found(line + "\n").wrong == [])
+  }
+
+  @Test func `The session phase guards only where enroll stands`() throws {
+    #expect(try found("Defaults !pam_session\n", words: []).wrong == [])
   }
 
   @Test func `Where the account line demands a code, exceptions let nobody in`() throws {

@@ -1,0 +1,101 @@
+"""What doctor says of sshd's settings is what a real sshd does: with key, password and code an owner
+gets in or does not, and with key and password alone a thief gets in or does not."""
+
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clinic import SSHD_CONFIG, doctor, wrong
+from hosts import SCRATCH, Sshd, converse
+from sallyport import MODULE
+from test_doctor import clinic, disk, healthy  # noqa: F401: fixtures
+
+BASE = "UsePAM yes\nKbdInteractiveAuthentication yes\nPasswordAuthentication no\nUseDNS no\n"
+OFF = BASE.replace("KbdInteractiveAuthentication yes", "KbdInteractiveAuthentication no")
+PASSWORD = BASE.replace("PasswordAuthentication no", "PasswordAuthentication yes")
+NO_PAM = PASSWORD.replace("UsePAM yes", "UsePAM no")
+CASES = {  # settings, words of the account line (None: there is none)
+    "prompts": (BASE + "AuthenticationMethods keyboard-interactive", None),
+    "key and prompts": (BASE + "AuthenticationMethods publickey,keyboard-interactive", None),
+    "nothing set": ("UsePAM yes", None),
+    "Debian's own": ("KbdInteractiveAuthentication no\nUsePAM yes", None),
+    "a key or prompts": (BASE, None),
+    "a key or prompts, demanded": (BASE, "demand"),
+    "a key alone": (BASE + "AuthenticationMethods publickey", None),
+    "a key alone, demanded": (BASE + "AuthenticationMethods publickey", "demand"),
+    "prompts that are off": (OFF + "AuthenticationMethods keyboard-interactive", None),
+    "no keys, prompts are off": (OFF + "PubkeyAuthentication no\n", None),
+    "method password": (PASSWORD + "AuthenticationMethods password", None),
+    "key and method password": (PASSWORD + "AuthenticationMethods publickey,password", None),
+    "without PAM": (NO_PAM, None),
+    "a list of each kind":
+        (BASE + "AuthenticationMethods publickey,keyboard-interactive publickey", None),
+    "an exception for alice": (
+        BASE + "AuthenticationMethods keyboard-interactive\n"
+        "Match User alice\nAuthenticationMethods publickey", None),
+    "an exception for others": (
+        BASE + "AuthenticationMethods keyboard-interactive\n"
+        "Match Address 192.0.2.0/24 User bob\nAuthenticationMethods publickey", None),
+}
+
+
+class Daemon(Sshd):
+    """An sshd with the settings of /etc/ssh; it may refuse to start."""
+
+    def __init__(self):
+        self.folder = SCRATCH / "doctor-sshd"
+        if not self.folder.exists():
+            self.folder.mkdir()
+            for key in ("host", "alice"):
+                subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+                                self.folder / key], check=True)
+            Path(self.folder, "authorized_keys").write_text((self.folder / "alice.pub").read_text())
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.log = open(self.folder / "log", "w")
+        options = [f"Port={self.port}", "ListenAddress=127.0.0.1", f"HostKey={self.folder}/host",
+                   "PidFile=none", f"AuthorizedKeysFile={self.folder}/authorized_keys",
+                   "StrictModes=no", "PrintMotd=no"]
+        words = [word for option in options for word in ("-o", option)]
+        self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", *words], stderr=self.log)
+        try:
+            self._wait()
+        except AssertionError:
+            assert self.process.poll() is not None
+        (self.folder / "known").unlink(missing_ok=True)
+
+    @property
+    def runs(self):
+        return self.process.poll() is None
+
+    def lets_in(self, code, *options):
+        return self.runs and self.enter("alice", code, options=options)
+
+    def enter(self, user, code, options=(), **more):
+        return converse(self.command(user, *options), code, **more)[0]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sshd_does_what_doctor_said(healthy, name):  # noqa: F811
+    settings, account = CASES[name]
+    if account is not None and account.encode() not in Path(MODULE).read_bytes():
+        pytest.skip(f"this module has no {account}")
+    SSHD_CONFIG.write_text(settings + "\n")
+    first = [] if account is None else [f"account required {healthy.module} {account}"]
+    healthy.stack(*first, f"auth required {healthy.module} nodelay")
+    said = doctor("--service", "sshd")
+    daemon = Daemon()
+    try:
+        codes = iter(healthy.enrolled["alice"].backup_codes)
+        without_key = ("-o", "PubkeyAuthentication=no")
+        owner = daemon.lets_in(next(codes), *without_key) or daemon.lets_in(next(codes))
+        thief = daemon.lets_in("000000", *without_key) or daemon.lets_in("000000")
+    finally:
+        daemon.stop()
+    open_to_alice = any("bob" not in who for who in said["inWithoutCode"])
+    assert (thief, open_to_alice) in ((True, True), (False, False)), wrong(said)
+    shut = any(who.startswith("everybody") for who in said["lockedOut"])
+    assert (owner, shut) in ((True, False), (False, True)), wrong(said)

@@ -154,7 +154,7 @@ extension UserFacts {
     state.distrustFuture(now)
     factors = record.enrollment.factors
     let authenticators = record.enrollment.authenticators
-    let throttle = Throttle(for: authenticators, under: Policy())
+    let throttle = Throttle(for: record.enrollment, state, under: Policy())
     let digits = authenticators.map(\.parameters.digits)
     let dearest = digits.max { throttle.cost(of: $0) < throttle.cost(of: $1) } ?? .six
     waits = (

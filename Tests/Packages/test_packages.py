@@ -28,7 +28,7 @@ def trees(packages, tmp_path_factory):
 
 @pytest.mark.parametrize("name, wanted", [
     ("libpam-sallyport", {"libpam-runtime", "sallyport", "libc6", "libpam0g", "libssl3"}),
-    ("sallyport", {"libc6", "libssl3", "libgcc-s1", "libstdc++6"}),
+    ("sallyport", {"sensible-utils", "libc6", "libssl3", "libgcc-s1", "libstdc++6"}),
 ])
 def test_the_packages_depend_on_what_they_link(packages, name, wanted):
     depends = field(packages[name], "Depends")
@@ -54,6 +54,14 @@ def test_every_installed_file_is_in_one_package(trees, tmp_path):
                 if path.is_file() and "share/doc" not in str(path)]
     installed = [name for name in names(tmp_path / "all") if not name.startswith("var/")]
     assert sorted(names(trees["sallyport"]) + names(trees["libpam-sallyport"])) == sorted(installed)
+
+
+def test_the_documents_are_where_they_say(trees):
+    doc = trees["libpam-sallyport"] / "usr/share/doc/libpam-sallyport"
+    text = (doc / "recipes.md").read_text()
+    [folder] = re.findall(r"^cd /(\S+/fail2ban) ", text, re.MULTILINE)
+    assert {path.name for path in (trees["libpam-sallyport"] / folder).iterdir()} == {
+        "filter.conf", "jail.conf"}
 
 
 def test_lintian_finds_no_errors(packages):
@@ -93,7 +101,8 @@ class TestCompletions:
         shell = pexpect.spawn(
             "bash --norc --noprofile -i", encoding="utf-8", timeout=20, dimensions=(50, 120),
             env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "dumb",
-                 "INPUTRC": "/dev/null", "BASH_COMPLETION_USER_DIR": str(folder / "bash-completion")})
+                 "INPUTRC": "/dev/null",
+                 "BASH_COMPLETION_USER_DIR": str(folder / "bash-completion")})
         shell.sendline(". /usr/share/bash-completion/bash_completion; PS1='rea''dy> '")
         shell.expect("ready> ")
         # The completion is found by the command's name, and typed on as it completes.

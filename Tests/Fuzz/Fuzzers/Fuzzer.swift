@@ -9,7 +9,7 @@ struct Fuzzer: Sendable {
 
   /// Each has a folder in `corpus` and a list of words in `words`.
   static let all = [
-    base32, codes, enrollment, otpauthURI, policy, response, state,
+    base32, codes, enrollment, otpauthURI, policy, response, stack, state,
   ]
 }
 

@@ -45,17 +45,20 @@ package final class Circumstances {
 
   private func meets(_ key: PolicyKey, _ word: [UInt8], _ isLocal: Bool) -> Truth {
     if key == .matchService { return word == service ? .yes : .no }
-    if key == .matchOrigin { return comes(from: word, isLocal) ? .yes : .no }
+    if key == .matchOrigin { return comes(from: word, isLocal) }
     guard let user else { return .unknown }
     if key == .matchGroup { return membership(word) }
     return word == user ? .yes : .no
   }
 
-  private func comes(from word: [UInt8], _ isLocal: Bool) -> Bool {
-    if same("local", word) { return isLocal }
-    if same("network", word) { return !isLocal }
-    guard let address, let range = AddressRange(word, parse) else { return false }
-    return range.holds(address)
+  /// A login over the network without an address, or with a host's name, which is the stranger's to
+  /// choose, may come from any: no range loosens anything for it, and each may tighten.
+  private func comes(from word: [UInt8], _ isLocal: Bool) -> Truth {
+    if same("local", word) || same("network", word) {
+      return same("local", word) == isLocal ? .yes : .no
+    }
+    guard let address else { return isLocal ? .no : .unknown }
+    return AddressRange(word, parse)?.holds(address) == true ? .yes : .no
   }
 }
 

@@ -194,6 +194,25 @@ private func policy(
 
   @Test(
     arguments: [
+      ("sshd", "example.org", EnrollmentLevel.refuse), ("sshd", nil, .refuse),
+      ("sshd", "192.0.2.7 ", .refuse), ("sshd", "192.0.2.9", .refuse),
+      ("sshd", "198.51.100.1", .voluntary), ("sudo", nil, .voluntary),
+    ] as [(String, String?, EnrollmentLevel)])
+  func `A tightening rule on addresses holds for an origin that is not known`(
+    _ service: String, _ host: String?, _ expected: EnrollmentLevel
+  ) throws {
+    let text = """
+      [default]
+      enrollment = voluntary
+      [rule r]
+      match_origin = 192.0.2.0/24
+      enrollment = refuse
+      """
+    #expect(try policy(text, service: service, from: host).enrollment == expected)
+  }
+
+  @Test(
+    arguments: [
       ("sudo", nil, "local", true), ("sudo", nil, "network", false), ("sshd", nil, "local", false),
       ("sshd", nil, "network", true), ("sudo", "192.0.2.7", "local", false),
       ("sshd", nil, "0.0.0.0/0", false),

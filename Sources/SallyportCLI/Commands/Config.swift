@@ -43,7 +43,7 @@ struct ConfigCheck: Verb {
     let path = file ?? login.conf
     let text = try PolicyText(path, isOptional: file == nil)
     try text.check(context.terminal)
-    let report = try PolicyReport(text, login, context)
+    let report = try PolicyReport(text, login, store, context)
     context.voice(store).answer(report.json, report.text)
   }
 }
@@ -61,7 +61,7 @@ struct ConfigShow: Verb {
   func run(in context: Context) throws(Complaint) {
     let text = try PolicyText(login.conf, isOptional: true)
     try text.check(context.terminal)
-    let report = try PolicyReport(text, login, context)
+    let report = try PolicyReport(text, login, store, context)
     context.voice(store).answer(report.json, report.text)
   }
 }
@@ -123,7 +123,7 @@ struct PolicyText {
     if problem != 0 { throw .policyFile(path: file, errno: problem) }
   }
 
-  /// Names every problem on standard error; throws where there is one.
+  /// Names every problem on standard error, and what may be one; throws where there is one.
   func check(_ terminal: any Terminal) throws(Complaint) {
     let nobody = Circumstances(
       service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
@@ -137,92 +137,7 @@ struct PolicyText {
       (line, count) = (problem.line, count + 1)
     }
     if count > 0 { throw .policyBroken(path: path, problems: count) }
-  }
-}
-
-/// What a policy file says of one login.
-struct PolicyReport {
-  private let file: PolicyFile
-  private let policy: Policy
-  private let path: String
-  private let hasUser: Bool
-
-  init(_ text: PolicyText, _ login: LoginOptions, _ context: Context) throws(Complaint) {
-    let account: Account? = if let user = login.user { try context.account(user) } else { nil }
-    let host = login.origin == "local" ? nil : login.origin
-    let circumstances = Circumstances(
-      service: Array(login.service.utf8), user: account?.name.bytes,
-      isRemote: host != nil,
-      address: host.flatMap { Addresses.withoutZone(Array($0.utf8)) }, parse: Addresses.numeric,
-      membership: { group in account.map { Accounts.isMember($0, of: group) } ?? .unknown })
-    file = PolicyFile(text.content, base: Policy(), circumstances)
-    policy = file.policy(Policy())
-    (path, hasUser) = (printable(text.path.utf8, limit: 255), login.user != nil)
-  }
-
-  private var keys: [PolicyKey] { PolicyKey.allCases.filter(\.isScalar) }
-
-  var text: String {
-    let rows = keys.map { key in
-      let line = file.line(of: key)
-      return ["\(key.name)", value(key), line > 0 ? "\(path):\(line)" : "built in"]
-    }
-    let doubt =
-      hasUser ? [] : ["no --user: rules on users and groups count where they are stricter"]
-    return (doubt + table(rows) + [pace]).joined(separator: "\n")
-  }
-
-  var json: JSON {
-    .object(
-      keys.map { key in
-        let line = file.line(of: key)
-        return (
-          "\(key.name)",
-          .object([
-            ("value", .text(value(key))), ("file", line > 0 ? .text(path) : .null),
-            ("line", line > 0 ? .number(Int64(line)) : .null),
-          ])
-        )
-      })
-  }
-
-  private func value(_ key: PolicyKey) -> String {
-    let number = policy[key]
-    if let word = key.word(number) { return "\(word)" }
-    switch key {
-    case .guessBudget:
-      let hundredths = number / (Luck.percent.units / 100)
-      let (whole, rest) = hundredths.quotientAndRemainder(dividingBy: 100)
-      return rest == 0 ? "\(whole) %" : "\(whole).\(rest < 10 ? "0" : "")\(rest) %"
-    case .requiredFrom:
-      guard number > 0 else { return "-" }
-      return CalendarDate(policy.requiredFrom, inUTC: true)?.day10 ?? "\(number)"
-    case .remember: return number == 0 ? "0" : exactDuration(number)
-    case .factorOrder:
-      let order = policy.factorOrder
-      return "\(order.first.name), \(order.second.name), \(order.third.name)"
-    case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
-      .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors, .localServices, .matchService,
-      .matchUser, .matchGroup, .matchOrigin:
-      return "\(number)"
-    }
-  }
-
-  /// Of one authenticator with six digits, as most users have it.
-  private var pace: String {
-    let one = Authenticator(
-      id: 1, name: Label("one"), parameters: .standard, secret: inMemory(Secret(count: 20)),
-      initialLastAccepted: nil, created: UnixTime(0))
-    let throttle = Throttle(for: [one], under: policy)
-    let cost = throttle.cost(of: .six).units
-    guard cost > 0 else { return "no codes by time are accepted" }
-    let hundredths = throttle.refillPerYear.units * 10_000 / cost / 36_525
-    let day = "\(hundredths / 100).\(hundredths % 100 < 10 ? "0" : "")\(hundredths % 100)"
-    let narrowed =
-      throttle.adjacentIntervals < policy.adjacentIntervals
-      ? "; the budget narrows adjacent_intervals to \(throttle.adjacentIntervals)" : ""
-    return "with one TOTP of six digits \(throttle.capacity.units / cost) wrong codes at once, "
-      + "then \(day) a day, from known places, and as many from others\(narrowed)"
+    for line in warnings() { terminal.write(Array("\(line)\n".utf8), to: .aside) }
   }
 }
 

@@ -1,0 +1,57 @@
+import CSystem
+import OneTimePassword
+import SallyportCore
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+extension PolicyText {
+  /// A line for each group of a rule that cannot be found: a name that is mistyped has no members,
+  /// and the rule holds for nobody.
+  func warnings() -> [String] {
+    let file = printable(path.utf8, limit: 255)
+    return groups().compactMap { name, line in
+      PolicyText.flaw(ofGroup: name).map { "\(file):\(line): warning: \($0)" }
+    }
+  }
+
+  private func groups() -> [(String, Int)] {
+    values(of: .matchGroup).flatMap { value, line in
+      value.split { $0 == " " || $0 == "," || $0 == "\t" }.map { (String($0), line) }
+    }
+  }
+
+  /// The local services as they stand in the text, and the line; 0: the built-in ones.
+  func localServices() -> (services: String, line: Int) {
+    if let (words, line) = values(of: .localServices).last { return (words, line) }
+    let usual = Policy.usualLocalServices.map { String(decoding: $0, as: UTF8.self) }
+    return (usual.joined(separator: ", "), 0)
+  }
+
+  /// All values of a key, each with its line; none where the text is broken.
+  private func values(of key: PolicyKey) -> [(String, Int)] {
+    var found: [(String, Int)] = []
+    do throws(SettingsError) {
+      var lines = try SettingsScanner(content)
+      while let line = try lines.next() {
+        guard case .setting(let name, let value) = line, content.holds(key.name, in: name) else {
+          continue
+        }
+        found.append((String(decoding: content.bytes(in: value), as: UTF8.self), lines.number))
+      }
+    } catch {
+      return []
+    }
+    return found
+  }
+
+  private static func flaw(ofGroup name: String) -> String? {
+    errno = 0
+    // SAFETY: nothing of the entry is read, and no other thread asks.
+    if unsafe getgrnam(name) != nil { return nil }
+    let name = printable(name.utf8)
+    return errno == 0 || errno == ENOENT
+      ? "there is no group \(name)" : "group \(name) cannot be looked up: \(errnoText(errno))"
+  }
+}

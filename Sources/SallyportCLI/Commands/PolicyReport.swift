@@ -1,0 +1,152 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// What a policy file says of one login.
+struct PolicyReport {
+  private let file: PolicyFile
+  private let policy: Policy
+  private let path: String
+  private let hasUser: Bool
+  private let hasOrigin: Bool
+  /// Whose login it is and what follows from the level and what is kept of him.
+  private let standing: Standing?
+  private let local: (services: String, line: Int)
+
+  init(
+    _ text: PolicyText, _ login: LoginOptions, _ store: StoreOptions, _ context: Context
+  ) throws(Complaint) {
+    let account: Account? = if let user = login.user { try context.account(user) } else { nil }
+    let host = login.origin == "local" ? nil : login.origin
+    let circumstances = Circumstances(
+      service: Array(login.service.utf8), user: account?.name.bytes,
+      isRemote: host != nil,
+      address: host.flatMap { Addresses.withoutZone(Array($0.utf8)) }, parse: Addresses.numeric,
+      membership: { group in account.map { Accounts.isMember($0, of: group) } ?? .unknown })
+    file = PolicyFile(text.content, base: Policy(), circumstances)
+    policy = file.policy(Policy())
+    (path, hasUser) = (printable(text.path.utf8, limit: 255), login.user != nil)
+    hasOrigin = file.isLocal || login.origin != nil
+    local = text.localServices()
+    standing =
+      if let account { try Standing(account, under: policy, store, context) } else { nil }
+  }
+
+  private var keys: [PolicyKey] { PolicyKey.allCases.filter(\.isScalar) }
+
+  var text: String {
+    let rows = keys.map { key in
+      let line = file.line(of: key)
+      return ["\(key.name)", value(key), source(line)]
+    }
+    var doubt: [String] = []
+    if !hasUser {
+      doubt.append("no --user: rules on users and groups count where they are stricter")
+    }
+    if !hasOrigin { doubt.append("no --origin: rules on addresses count where they are stricter") }
+    let services = wrapped(local.services.split(separator: ",").map(trimmed), width: 76)
+    let more = ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }
+    return (doubt + table(rows) + more + [standing?.text, pace].compactMap { $0 })
+      .joined(separator: "\n")
+  }
+
+  private func source(_ line: Int) -> String { line > 0 ? "\(path):\(line)" : "built in" }
+
+  var json: JSON {
+    var members = keys.map { ("\($0.name)", json(value($0), file.line(of: $0))) }
+    members.append(("local_services", json(local.services, local.line)))
+    members.append(("local", .flag(file.isLocal)))
+    if let standing { members.append(("level", standing.json)) }
+    return .object(members)
+  }
+
+  private func json(_ value: String, _ line: Int) -> JSON {
+    .object([
+      ("value", .text(value)), ("file", line > 0 ? .text(path) : .null),
+      ("line", line > 0 ? .number(Int64(line)) : .null),
+    ])
+  }
+
+  private func value(_ key: PolicyKey) -> String {
+    let number = policy[key]
+    if let word = key.word(number) { return "\(word)" }
+    switch key {
+    case .guessBudget:
+      let hundredths = number / (Luck.percent.units / 100)
+      let (whole, rest) = hundredths.quotientAndRemainder(dividingBy: 100)
+      return rest == 0 ? "\(whole) %" : "\(whole).\(rest < 10 ? "0" : "")\(rest) %"
+    case .requiredFrom:
+      guard number > 0 else { return "-" }
+      return CalendarDate(policy.requiredFrom, inUTC: true)?.day10 ?? "\(number)"
+    case .remember: return number == 0 ? "0" : exactDuration(number)
+    case .factorOrder:
+      let order = policy.factorOrder
+      return "\(order.first.name), \(order.second.name), \(order.third.name)"
+    case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
+      .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors, .localServices, .matchService,
+      .matchUser, .matchGroup, .matchOrigin:
+      return "\(number)"
+    }
+  }
+
+  /// Of one authenticator with six digits, as most users have it.
+  private var pace: String {
+    let one = Authenticator(
+      id: 1, name: Label("one"), parameters: .standard, secret: inMemory(Secret(count: 20)),
+      initialLastAccepted: nil, created: UnixTime(0))
+    let throttle = Throttle(for: [one], under: policy)
+    let cost = throttle.cost(of: .six).units
+    guard cost > 0 else { return "no codes by time are accepted" }
+    let hundredths = throttle.refillPerYear.units * 10_000 / cost / 36_525
+    let day = "\(hundredths / 100).\(hundredths % 100 < 10 ? "0" : "")\(hundredths % 100)"
+    let narrowed =
+      throttle.adjacentIntervals < policy.adjacentIntervals
+      ? "; the budget narrows adjacent_intervals to \(throttle.adjacentIntervals)" : ""
+    return "with one TOTP of six digits \(throttle.capacity.units / cost) wrong codes at once, "
+      + "then \(day) a day, from known places, and as many from others\(narrowed)"
+  }
+}
+
+private func trimmed(_ text: Substring) -> String {
+  String(text.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+}
+
+/// The level that holds for one user now.
+private struct Standing {
+  private let user: String
+  private let level: EnrollmentLevel
+  private let own: UserNote.Level?
+
+  /// What is kept of the user counts where the store may be read.
+  init(
+    _ account: Account, under policy: Policy, _ options: StoreOptions, _ context: Context
+  ) throws(Complaint) {
+    user = account.name.text
+    own = try Standing.own(account, options, context)
+    level = policy.level(of: own, at: try context.time())
+  }
+
+  private static func own(_ account: Account, _ options: StoreOptions, _ context: Context)
+    throws(Complaint) -> UserNote.Level?
+  {
+    do throws(Complaint) {
+      return try context.note(of: account, in: try context.store(options)).level
+    } catch {
+      switch error {
+      case .notRoot, .store(.noStore), .store(.system(_, _, errno: EACCES)): return nil
+      case _: throw error
+      }
+    }
+  }
+
+  var text: String {
+    let kept = own.map { " (\(levelText($0)) by name)" } ?? ""
+    return "without an enrollment the level of \(user) is \(level.name) now\(kept)"
+  }
+
+  var json: JSON { .object([("value", .text("\(level.name)")), ("own", fact(own))]) }
+}

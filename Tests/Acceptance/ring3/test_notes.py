@@ -1,0 +1,162 @@
+"""Levels of single users and remembered addresses: what the command says, the module does."""
+
+import json
+import time
+
+import pytest
+
+from hosts import add_account, remove_account
+from pam_driver import AUTH_ERR, SUCCESS
+from sallyport import MODULE, our_line, sallyport
+
+IGNORED = "PAM_PERM_DENIED"  # libpam's answer of a stack in which nobody said yes
+PASSES, REFUSED = (IGNORED, 0), (AUTH_ERR, 1)
+NEVER = "2999-12-31"
+
+
+@pytest.fixture
+def carol():
+    """Has an account and no enrollment."""
+    add_account("carol", 3003)
+    yield "carol"
+    remove_account("carol")
+
+
+@pytest.fixture
+def policy(tmp_path, store, services):
+    """Writes the policy file that the services name, the command too."""
+    store.enroll()
+    path = tmp_path / "sallyport.conf"
+    path.write_text("")
+    for name in ("login", "sshd"):
+        services.write(name, our_line(store, "nodelay", f"conf={path}"),
+                       f"account required {MODULE} store={store.folder} conf={path}",
+                       "account required pam_permit.so")
+    return path
+
+
+@pytest.fixture
+def say(store):
+    """Runs a verb on the store; its JSON."""
+    def say(verb, *words, user="carol", status=0):
+        done = sallyport(verb, "--user", user, "--json", "--store", store.folder, *words)
+        assert done.returncode == status, done.stderr
+        return json.loads(done.stdout) if done.stdout else None
+    return say
+
+
+def asked(driver, user="carol", service="sshd", **more):
+    login = driver.login(service, user, "123456", **more)
+    return login.result, len(login.prompts)
+
+
+@pytest.mark.parametrize("level,words,passes", [
+    (None, "refuse", False), (None, "voluntary", True),
+    ("exempt", "refuse", True), ("exempt", "required", True), ("exempt", "voluntary", True),
+    ("require", "voluntary", False), ("require", "offer", False), ("require", "refuse", False),
+    (f"require --by {NEVER}", "voluntary", True), ("require --by 2001-01-01", "voluntary", False)])
+def test_what_root_says_of_one_user_stands_above_the_level_of_all(
+        policy, driver, carol, say, level, words, passes):
+    policy.write_text(f"[default]\nenrollment = {words}\n")
+    if level:
+        say(*level.split())
+    assert asked(driver) == (PASSES if passes else REFUSED)
+
+
+@pytest.mark.parametrize("level", ["exempt", "require"])
+def test_a_rule_that_refuses_stands_above_it(policy, driver, carol, say, level):
+    policy.write_text("[default]\nenrollment = voluntary\n"
+                      "[rule r]\nmatch_service = sshd\nenrollment = refuse\n")
+    say(level)
+    assert asked(driver) == REFUSED
+    assert asked(driver, service="login") == (PASSES if level == "exempt" else REFUSED)
+    say(level, "--undo")
+    assert asked(driver, service="login") == PASSES
+
+
+def test_it_is_of_the_account_and_not_of_the_name_as_typed(policy, driver, carol, say):
+    say("exempt")
+    assert asked(driver) == PASSES
+    assert asked(driver, "Carol") == REFUSED
+    assert asked(driver, "carol ") != PASSES
+
+
+def test_the_enrolled_are_asked_whatever_is_said_of_them(policy, driver, store, say):
+    say("exempt", "--allow-missing", user="alice")
+    assert asked(driver, "alice") == REFUSED
+
+
+@pytest.mark.parametrize("spoil", ["text", "mode", "link", "owner's name"])
+def test_a_note_that_cannot_be_read_lets_nobody_pass(policy, driver, carol, say, store, sink, spoil):
+    policy.write_text("[default]\nenrollment = voluntary\n")
+    say("exempt")
+    note = store.folder / "unenrolled" / "carol"
+    if spoil == "text":
+        note.write_bytes(note.read_bytes()[:-2])
+    elif spoil == "mode":
+        note.chmod(0o644)
+    elif spoil == "link":
+        note.rename(note.parent / "other")
+        note.symlink_to("other")
+    else:
+        note.write_text(note.read_text().replace("carol", "alice"))
+    with sink.watch() as lines:
+        result, prompts = asked(driver)
+    assert result == "PAM_AUTHINFO_UNAVAIL"
+    assert [line.level for line in lines if str(note) in line.text] == ["ALERT"]
+
+
+def test_status_and_config_show_tell_what_is_kept_of_the_unenrolled(policy, carol, say, store):
+    say("require", "--by", "2030-01-31")
+    told = say("status", status=66)
+    assert told == {"user": "carol", "uid": 3003, "enrolled": None, "logins": 0,
+                    "level": {"name": "required", "from": "2030-01-31T00:00:00Z"}}
+    done = sallyport("config", "show", "--json", "--user", "carol", "--conf", policy,
+                     "--store", store.folder)
+    shown = json.loads(done.stdout)
+    assert shown["level"] == {"value": "offer", "own": told["level"]}
+
+
+def through(driver, enrollment, *answers, service="sshd", rhost="192.0.2.7"):
+    login = driver.login(service, "alice", *answers, phases=("auth", "acct"), rhost=rhost)
+    return login.results[0], len(login.prompts)
+
+
+def test_an_address_is_remembered_after_a_login_until_it_is_forgotten(
+        policy, driver, store, say):
+    enrollment = store.enroll()
+    codes = iter(enrollment.backup_codes)
+    policy.write_text("[default]\nremember = 1 d\n")
+    assert through(driver, enrollment, next(codes))[0] == SUCCESS
+    assert through(driver, enrollment) == (SUCCESS, 0)
+    shown = say("status", user="alice")["remembered"]
+    assert [(pair["origin"], pair["service"]) for pair in shown] == [("192.0.2.7", "sshd")]
+    assert say("forget", user="alice") == {"user": "alice", "forgotten": shown}
+    assert say("status", user="alice")["remembered"] == []
+    assert through(driver, enrollment, enrollment.wrong()) == (AUTH_ERR, 1)
+    assert through(driver, enrollment, next(codes))[0] == SUCCESS
+    assert through(driver, enrollment) == (SUCCESS, 0)
+
+
+@pytest.mark.parametrize("verb", ["add", "remove", "regenerate", "enroll", "resync"])
+def test_an_address_is_not_remembered_past_a_change_of_what_a_code_is(
+        policy, driver, store, say, verb):
+    enrollment = store.enroll()
+    if verb == "remove":
+        store.add("tablet")
+    policy.write_text("[default]\nremember = 1 d\n")
+    assert through(driver, enrollment, enrollment.backup_codes[0])[0] == SUCCESS
+    assert through(driver, enrollment) == (SUCCESS, 0)
+    if verb == "add":
+        store.add("tablet")
+    elif verb == "remove":
+        store.remove("tablet")
+    elif verb == "regenerate":
+        store.regenerate()
+    elif verb == "enroll":
+        store.enroll()
+    else:
+        typed = "\n".join(enrollment.codes(2, time.time())) + "\n"
+        done = sallyport("resync", "--user", "alice", "--store", store.folder, typed=typed)
+        assert done.returncode == 0, done.stderr
+    assert through(driver, enrollment, "000000") == (AUTH_ERR, 1)

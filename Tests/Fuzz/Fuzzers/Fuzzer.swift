@@ -9,7 +9,8 @@ struct Fuzzer: Sendable {
 
   /// Each has a folder in `corpus` and a list of words in `words`.
   static let all = [
-    base32, codes, enrollment, otpauthURI, policy, response, stack, state,
+    base32, codes, enrollment, googleAuthenticator, note, otpauthURI, policy, response,
+    stack, state, uriList, usersOath,
   ]
 }
 

@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: build demo test fuzz torture timing bench check install uninstall deb clean
+.PHONY: build demo test fuzz sanitize torture timing bench check install uninstall deb clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -24,6 +24,9 @@ timing:         ## does the time to a refusal tell who is enrolled? part of tort
 
 fuzz:           ## SECONDS for each of the fuzzers, coverage-guided
 	Tests/Fuzz/run --seconds $(SECONDS)
+
+sanitize:       ## rings 1 and 2 under the address and thread sanitizers, ring 3 under valgrind
+	Tests/sanitize
 
 bench:          ## what a login costs, beside Debian's modules; root; SHORT=1 for two minutes
 	Tests/Bench/run

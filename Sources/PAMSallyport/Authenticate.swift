@@ -83,7 +83,7 @@ extension Login {
     guard policy.remember > 0, prepared.standing == .enrolled else { return false }
     do throws(StoreTrouble) {
       let (now, state) = (try verifier.store.now(), prepared.record.state)
-      let throttle = Throttle(for: prepared.record.enrollment.authenticators, under: policy)
+      let throttle = Throttle(for: prepared.record.enrollment, state, under: policy)
       // Whoever guesses from there is asked.
       guard throttle.responsesLeft(in: state.known, at: now) > 0 else { return false }
       return state.isRemembered(

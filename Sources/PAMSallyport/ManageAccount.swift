@@ -19,7 +19,8 @@ package func manageAccount(
     switch answer {
     case .success, .ignore: try host.setEnvironmentMark(false)
     // For the session phase, where a stack takes this phase's no for a yes.
-    case .denied, .refused, .unavailable, .conversation, .memory: try host.setMark(mark)
+    case .denied, .refused, .unavailable, .conversation, .memory:
+      try host.setMark(Mark(user: mark?.user ?? [], .due(.required)))
     }
     return answer
   } catch {

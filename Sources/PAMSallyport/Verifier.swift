@@ -235,7 +235,7 @@ private func judge(
 private func budgetLeft(
   _ enrollment: Enrollment, _ state: LoginState, _ policy: Policy, _ now: UnixTime
 ) -> BudgetLeft {
-  let throttle = Throttle(for: enrollment.authenticators, under: policy)
+  let throttle = Throttle(for: enrollment, state, under: policy)
   return BudgetLeft(
     known: throttle.responsesLeft(in: state.known, at: now),
     other: throttle.responsesLeft(in: state.other, at: now))

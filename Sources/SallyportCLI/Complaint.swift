@@ -41,6 +41,12 @@ enum Complaint: Error {
   case resync(ResyncRefusal)
   /// None of the codes typed for a new authenticator was right.
   case noRightCode(tries: Int, Consequence)
+  /// A list to import cannot be read.
+  case importFile(path: String, FileProblem)
+  /// Some users were not imported; they have been named.
+  case notAllImported(Int, of: Int)
+  /// Somebody stopped it; so many users have been gone through.
+  case importStopped(Interruption, done: Int, of: Int)
   /// Somebody answered no.
   case declined(Consequence)
   case stopped(Interruption, Consequence)

@@ -137,6 +137,13 @@ extension Message {
       self.init(
         "no right code in \(tries) tries: \(consequence.text)", .refused,
         hints: [place.command(place.verb, remark: "starts again, with a new secret"), "date"])
+    case .importFile(let path, let problem): self.init(problem, at: path)
+    case .notAllImported(let count, let all):
+      self.init("\(count) of \(counted(all, "user")) not imported", .badData)
+    case .importStopped(_, let done, let all):
+      self.init(
+        "stopped after \(done) of \(counted(all, "user")); the same command goes on from there",
+        .refused)
     case .declined(let consequence): self.init(consequence.text, .refused)
     case .stopped(let interruption, let consequence): self.init(interruption, consequence)
     case .output(let number):

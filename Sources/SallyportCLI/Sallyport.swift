@@ -15,7 +15,7 @@ struct Sallyport: ParsableCommand {
     subcommands: [
       Enroll.self, Add.self, Remove.self, Rename.self, Status.self, List.self, Verify.self,
       BackupCodes.self, Resynchronize.self, Unlock.self, Forget.self, Require.self, Exempt.self,
-      Unenroll.self, Config.self, Pam.self, Doctor.self, Prepare.self,
+      Unenroll.self, Import.self, Config.self, Pam.self, Doctor.self, Prepare.self,
     ])
 }
 
@@ -65,6 +65,7 @@ package enum Command {
       context.terminal.write(Array(message.written.utf8), to: .aside)
       // As a shell says it of a command that a signal ended.
       if case .stopped(.signal(let number), _) = error { return 128 + number }
+      if case .importStopped(.signal(let number), _, _) = error { return 128 + number }
       return message.status.rawValue
     }
   }

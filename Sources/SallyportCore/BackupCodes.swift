@@ -5,7 +5,7 @@ package import OneTimePassword
 /// A slow hash would guard nothing, since the authenticator's secret stands beside it, and would
 /// give strangers a way to occupy the machine; 80 random bits need none.
 package struct BackupCodeSet: Equatable, Sendable {
-  /// Used codes are bits of one 64-bit number.
+  /// Used codes are bits of one 64-bit number: backup codes and scratch codes have half each.
   package static let maximumCodes = 32
   package static let usualCodes = 10
   package static let saltLength = 16
@@ -15,17 +15,63 @@ package struct BackupCodeSet: Equatable, Sendable {
   package let salt: [UInt8]
   /// HMAC-SHA-256 of each code under `salt`.
   package let digests: [[UInt8]]
+  /// The same of each scratch code that was imported: the eight digits that google-authenticator
+  /// makes. Their 26 bits can be guessed, so they are judged, counted and throttled like codes.
+  package let scratchDigests: [[UInt8]]
 
-  package init(id: UInt64, salt: [UInt8], digests: [[UInt8]]) {
+  package init(id: UInt64, salt: [UInt8], digests: [[UInt8]], scratchDigests: [[UInt8]] = []) {
     self.id = id
     self.salt = salt
     self.digests = digests
+    self.scratchDigests = scratchDigests
   }
 
+  /// Backup codes and scratch codes, used or not.
+  package var count: Int { digests.count + scratchDigests.count }
+
   /// How many codes of the set are still good.
-  package func left(_ state: BackupCodeState?) -> Int {
-    guard let state, state.setID == id else { return digests.count }
-    return digests.indices.reduce(0) { $0 + (state.used >> UInt64($1) & 1 == 0 ? 1 : 0) }
+  package func left(_ state: BackupCodeState?) -> Int { unused(from: 0, state) }
+
+  /// How many scratch codes are.
+  package func scratchCodesLeft(_ state: BackupCodeState?) -> Int {
+    unused(from: digests.count, state)
+  }
+
+  private func unused(from first: Int, _ state: BackupCodeState?) -> Int {
+    var (left, used) = (0, state?.setID == id ? state?.used ?? 0 : 0)
+    used >>= UInt64(first)
+    for _ in first..<count {
+      left += used & 1 == 0 ? 1 : 0
+      used >>= 1
+    }
+    return left
+  }
+
+  /// The codes with this digest, as bits of the used ones.
+  func backupCodes(_ digest: [UInt8]) -> UInt64 { BackupCodeSet.find(digest, among: digests) }
+
+  /// The same for the scratch code of that value, which has eight digits.
+  func scratchCodes(_ value: UInt32) throws(CryptoError) -> UInt64 {
+    guard let code = Secret(count: Int(Digits.eight.rawValue)) else { throw .outOfMemory }
+    var rest = value
+    for position in 0..<code.count {
+      // SAFETY: the position is below the length.
+      unsafe code.withMutableBytes {
+        unsafe $0[code.count - 1 - position] = UInt8(ascii: "0") + UInt8(rest % 10)
+      }
+      rest /= 10
+    }
+    let digest = try BackupCode.digest(code, salt: salt)
+    return BackupCodeSet.find(digest, among: scratchDigests) << UInt64(digests.count)
+  }
+
+  /// Compares with all, without an early exit.
+  private static func find(_ digest: [UInt8], among digests: [[UInt8]]) -> UInt64 {
+    var found: UInt64 = 0
+    for index in digests.indices {
+      found |= constantTimeEquals(digests[index], digest) ? 1 << UInt64(index) : 0
+    }
+    return found
   }
 }
 

@@ -48,8 +48,8 @@ package func decide(
   case .backupCode(let digest):
     return judge(backupCode: digest, of: enrollment.backupCodes, state, use, policy)
   case .code(let code, let digits):
-    let throttle = Throttle(for: enrollment.authenticators, under: policy)
-    return try judge(code, digits, of: enrollment.authenticators, state, throttle, use, policy)
+    let throttle = Throttle(for: enrollment, state, under: policy)
+    return try judge(code, digits, of: enrollment, state, throttle, use, policy)
   }
 }
 
@@ -58,23 +58,19 @@ package func decide(
   _ policy: Policy
 ) -> Decision {
   guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode, state) }
-  var found: UInt64 = 0
-  for index in set.digests.indices {
-    found |= constantTimeEquals(set.digests[index], digest) ? 1 << UInt64(index) : 0
-  }
+  let found = set.backupCodes(digest)
   if found == 0 || policy.backupCode == .off { return .refuse(.wrongCode, state) }
-  guard found & codes.used == 0 else { return .refuse(.replayed, state) }
-  codes.used |= found
-  codes.lastUse = use
+  guard codes.use(found, use) else { return .refuse(.replayed, state) }
   var state = state
   state.backupCodes = codes
   state.remember(use)
   return .accept(.backupCode(left: set.left(codes)), state)
 }
 
-/// Digits are enforced: authenticators with another number of them are not compared.
+/// Digits are enforced: authenticators with another number of them are not compared. Imported
+/// scratch codes have eight, and are judged like the codes of one more authenticator.
 @inline(never) private func judge(
-  _ code: UInt32, _ digits: Digits, of authenticators: [Authenticator], _ state: LoginState,
+  _ code: UInt32, _ digits: Digits, of enrollment: Enrollment, _ state: LoginState,
   _ throttle: Throttle, _ use: Use, _ policy: Policy
 ) throws(CryptoError) -> Decision {
   let isKnown = state.isKnown(use.origin)
@@ -85,7 +81,7 @@ package func decide(
   var proof: Proof?
   var replay: Refusal?
   // `reconcile` has made the two lists run side by side.
-  for (index, authenticator) in authenticators.enumerated() {
+  for (index, authenticator) in enrollment.authenticators.enumerated() {
     guard authenticator.parameters.digits == digits, index < next.authenticators.count else {
       continue
     }
@@ -98,6 +94,17 @@ package func decide(
       proof = proof ?? .authenticator(name: authenticator.name, drift: match.drift)
     } else if match.isReplay {
       replay = replay ?? match.aheadOfClock.map { .clock(until: $0) } ?? .replayed
+    }
+  }
+  if digits == .eight, let set = enrollment.scratchCodes, var codes = next.backupCodes {
+    let found = try set.scratchCodes(code)
+    if found != 0, policy.backupCode != .off {
+      if codes.use(found, use) {
+        next.backupCodes = codes
+        proof = proof ?? .backupCode(left: set.left(codes))
+      } else {
+        replay = replay ?? .replayed
+      }
     }
   }
   if isThrottled { return .refuse(.throttled, state) }

@@ -1,3 +1,5 @@
+internal import OneTimePassword
+
 /// A user's whole record, as far as it changes only by enrolling and managing.
 package struct Enrollment: Sendable {
   package static let maximumAuthenticators = 8
@@ -24,5 +26,17 @@ package struct Enrollment: Sendable {
     self.created = created
     self.authenticators = authenticators
     self.backupCodes = backupCodes
+  }
+
+  /// The set of backup codes, where it has scratch codes.
+  var scratchCodes: BackupCodeSet? {
+    guard let backupCodes, !backupCodes.scratchDigests.isEmpty else { return nil }
+    return backupCodes
+  }
+
+  /// Whether some code has so many digits: of an authenticator, or a scratch code.
+  func hasCodes(of digits: Digits) -> Bool {
+    for one in authenticators where one.parameters.digits == digits { return true }
+    return digits == .eight && scratchCodes != nil
   }
 }

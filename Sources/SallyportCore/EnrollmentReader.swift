@@ -55,7 +55,9 @@ private struct EnrollmentReader {
     guard let key = Key(spelledIn: text, at: name), key.belongs(to: section) else {
       throw SettingsError(line: line, .unknownKey)
     }
-    if key != .code, given(key) != nil { throw SettingsError(line: line, .duplicateKey) }
+    if key != .code, key != .scratchCode, given(key) != nil {
+      throw SettingsError(line: line, .duplicateKey)
+    }
     fields.append(Field(key: key, value: value, line: line))
   }
 
@@ -93,16 +95,22 @@ private struct EnrollmentReader {
     guard backupCodes == nil else {
       throw SettingsError(line: sectionLine, .tooMany("backup_codes"))
     }
+    let (digests, scratchDigests) = (try digests(.code), try digests(.scratchCode))
+    let salt = try octets(
+      try field(.salt), count: BackupCodeSet.saltLength, wanted: "32 hexadecimal digits")
+    backupCodes = BackupCodeSet(
+      id: try identifier(), salt: salt, digests: digests, scratchDigests: scratchDigests)
+  }
+
+  @inline(never) private func digests(_ key: Key) throws(SettingsError) -> [[UInt8]] {
     var digests: [[UInt8]] = []
-    for field in fields where field.key == .code {
+    for field in fields where field.key == key {
       digests.append(try octets(field, count: 32, wanted: "64 hexadecimal digits"))
     }
     guard digests.count <= BackupCodeSet.maximumCodes else {
-      throw SettingsError(line: sectionLine, .tooMany("code"))
+      throw SettingsError(line: sectionLine, .tooMany(key.name))
     }
-    let salt = try octets(
-      try field(.salt), count: BackupCodeSet.saltLength, wanted: "32 hexadecimal digits")
-    backupCodes = BackupCodeSet(id: try identifier(), salt: salt, digests: digests)
+    return digests
   }
 
   /// Without its `[end]` a text has lost its tail: it could be a whole enrollment with fewer
@@ -222,8 +230,8 @@ private struct EnrollmentReader {
     } catch {
       throw wrong(field, "base32 (RFC 4648)")
     }
-    guard (Secret.shortestKey...Secret.longestKey).contains(secret.count) else {
-      throw wrong(field, "10 to 128 bytes in base32")
+    guard (1...Secret.longestKey).contains(secret.count) else {
+      throw wrong(field, "1 to 128 bytes in base32")
     }
     return secret
   }
@@ -233,7 +241,7 @@ private enum Section { case head, authenticator, backupCodes, end }
 
 private enum Key: UInt8 {
   case version, user, uid, id, created, name, type, algorithm, digits, period, lastAccepted
-  case secret, salt, code
+  case secret, salt, code, scratchCode
 
   init?(spelledIn text: Secret, at range: Range<Int>) {
     var number: UInt8 = 0
@@ -263,6 +271,7 @@ private enum Key: UInt8 {
     case .secret: "secret"
     case .salt: "salt"
     case .code: "code"
+    case .scratchCode: "scratch_code"
     }
   }
 
@@ -273,13 +282,14 @@ private enum Key: UInt8 {
     case .created: section == .head || section == .authenticator
     case .name, .type, .algorithm, .digits, .period, .lastAccepted, .secret:
       section == .authenticator
-    case .salt, .code: section == .backupCodes
+    case .salt, .code, .scratchCode: section == .backupCodes
     }
   }
 }
 
 extension Secret {
-  /// Bytes of the shortest key that is taken: 80 bits, as the oldest authenticator apps made.
+  /// Bytes of the shortest key that enrolling takes: 80 bits, as the oldest authenticator apps
+  /// made. What is stored may be shorter: `import --force` takes what another module had.
   package static let shortestKey = 10
   /// Bytes of the longest key that is taken.
   package static let longestKey = 128

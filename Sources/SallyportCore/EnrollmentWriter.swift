@@ -42,5 +42,6 @@ extension BackupCodeSet {
     text.add("id", hexadecimal(id))
     text.add("salt", hexadecimal(salt))
     for digest in digests { text.add("code", hexadecimal(digest)) }
+    for digest in scratchDigests { text.add("scratch_code", hexadecimal(digest)) }
   }
 }

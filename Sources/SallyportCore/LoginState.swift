@@ -120,6 +120,14 @@ package struct BackupCodeState: Equatable, Sendable {
     self.used = used
     self.lastUse = lastUse
   }
+
+  /// Uses up these codes; false where one of them was used before.
+  mutating func use(_ codes: UInt64, _ use: Use) -> Bool {
+    guard codes & used == 0 else { return false }
+    used |= codes
+    lastUse = use
+    return true
+  }
 }
 
 /// An origin that has logged in.

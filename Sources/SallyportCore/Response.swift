@@ -2,7 +2,7 @@ package import OneTimePassword
 
 /// What was typed, classified.
 package enum Response: Sendable {
-  /// Digits of a length that some authenticator of the user has.
+  /// Digits of a length that some authenticator of the user has, or his scratch codes.
   case code(UInt32, Digits)
   /// A backup code, as its digest under the salt of the user's set: computed before the lock.
   case backupCode(digest: [UInt8])
@@ -13,7 +13,7 @@ package enum Response: Sendable {
 package enum Malformation: Equatable, Sendable {
   case empty
   case tooLong
-  /// Digits, but of a length that no authenticator of the user has.
+  /// Digits, but of a length that no code of the user has.
   case length
   case characters
   /// What sshd sends in place of the response where it forbids the user (root) to log in.
@@ -40,7 +40,7 @@ extension Response {
     if bare.count == 0 { return .malformed(.empty) }
     if let value = number(bare) {
       guard let digits = UInt8(exactly: bare.count).flatMap(Digits.init(rawValue:)),
-        enrollment.authenticators.contains(where: { $0.parameters.digits == digits })
+        enrollment.hasCodes(of: digits)
       else { return .malformed(.length) }
       return .code(value, digits)
     }
@@ -125,7 +125,7 @@ extension Response {
   private static func counts(_ byte: UInt8) -> Bool { !isBlank(byte) && byte != hyphen }
 
   /// The number that digits spell, up to nine of them; 0 for a longer run, whose length no
-  /// authenticator has; nil for anything but digits.
+  /// code has; nil for anything but digits.
   private static func number(_ bare: Secret) -> UInt32? {
     guard areDigits(bare, 0..<bare.count) else { return nil }
     guard bare.count <= 9 else { return 0 }

@@ -16,6 +16,9 @@ package struct Luck: Equatable, Comparable, Sendable {
     units = 1_000_000_000_000 / UInt64(digits.modulus)
   }
 
+  /// The chance of hitting one given scratch code: eight digits, the first of them not 0.
+  package static let ofOneScratchCode = Luck(units: 11_112)
+
   package static func < (a: Luck, b: Luck) -> Bool { a.units < b.units }
 }
 
@@ -58,14 +61,23 @@ package struct Throttle: Equatable, Sendable {
   package let lookAhead: UInt8
   private let accepted: AcceptedCodes
 
-  package init(for authenticators: [Authenticator], under policy: Policy) {
+  /// As it is now: each scratch code that is used up makes guessing harder.
+  package init(for enrollment: Enrollment, _ state: LoginState, under policy: Policy) {
+    let left = enrollment.backupCodes?.scratchCodesLeft(state.backupCodes) ?? 0
+    self.init(for: enrollment.authenticators, scratchCodes: left, under: policy)
+  }
+
+  package init(
+    for authenticators: [Authenticator], scratchCodes: Int = 0, under policy: Policy
+  ) {
     let budget = min(max(policy.guessBudget, Luck.budgets.lowerBound), Luck.budgets.upperBound)
     let quarter = budget.units / 4
     var (adjacent, ahead) = (min(policy.adjacentIntervals, 10), min(policy.lookAhead, 100))
-    var codes = AcceptedCodes(authenticators, adjacent, ahead, policy)
+    let scratch = policy.backupCode != .off ? UInt64(scratchCodes.magnitude) : 0
+    var codes = AcceptedCodes(authenticators, scratch, adjacent, ahead, policy)
     while codes.dearest.units * Throttle.fewestResponses > quarter, adjacent > 0 || ahead > 0 {
       if ahead > adjacent { ahead -= 1 } else { adjacent -= 1 }
-      codes = AcceptedCodes(authenticators, adjacent, ahead, policy)
+      codes = AcceptedCodes(authenticators, scratch, adjacent, ahead, policy)
     }
     (adjacentIntervals, lookAhead, accepted) = (adjacent, ahead, codes)
     let wanted = min(codes.dearest.units * Throttle.responsesHeld, quarter)
@@ -132,12 +144,16 @@ private struct AcceptedCodes: Equatable, Sendable {
   private var seven = Luck.none
   private var eight = Luck.none
 
-  init(_ all: [Authenticator], _ adjacent: UInt8, _ ahead: UInt8, _ policy: Policy) {
+  init(
+    _ all: [Authenticator], _ scratchCodes: UInt64, _ adjacent: UInt8, _ ahead: UInt8,
+    _ policy: Policy
+  ) {
     let totp = policy.totp != .off ? 2 * UInt64(adjacent) + 1 : 0
     let hotp = policy.hotp != .off ? UInt64(ahead) + 1 : 0
     six = AcceptedCodes.sum(all, .six, totp, hotp)
     seven = AcceptedCodes.sum(all, .seven, totp, hotp)
-    eight = AcceptedCodes.sum(all, .eight, totp, hotp)
+    let some = AcceptedCodes.sum(all, .eight, totp, hotp)
+    eight = Luck(units: some.units + scratchCodes * Luck.ofOneScratchCode.units)
   }
 
   var dearest: Luck { max(six, max(seven, eight)) }

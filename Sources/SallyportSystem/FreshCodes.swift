@@ -2,24 +2,36 @@ package import OneTimePassword
 package import SallyportCore
 
 extension BackupCodeSet {
-  /// New backup codes, to be shown once, and what is kept of them; no set for none.
-  package static func fresh(count: Int) throws(StoreTrouble) -> (
+  /// New backup codes, to be shown once, and what is kept of them; no set for none. `scratchCodes`:
+  /// of another module, kept beside them.
+  package static func fresh(count: Int, scratchCodes: [Secret] = []) throws(StoreTrouble) -> (
     codes: [Secret], set: BackupCodeSet?
   ) {
-    let salt = try Random.secret(count: saltLength)
-    let salted = salt.bytes(in: 0..<salt.count)
-    var (codes, digests): ([Secret], [[UInt8]]) = ([], [])
-    for _ in 0..<count {
-      let code = try freshCode()
-      codes.append(code)
+    let secret = try Random.secret(count: saltLength)
+    let salt = secret.bytes(in: 0..<secret.count)
+    var codes: [Secret] = []
+    for _ in 0..<count { codes.append(try freshCode()) }
+    if codes.isEmpty && scratchCodes.isEmpty { return ([], nil) }
+    return (
+      codes,
+      BackupCodeSet(
+        id: try Random.identifier(), salt: salt, digests: try digests(of: codes, salt),
+        scratchDigests: try digests(of: scratchCodes, salt))
+    )
+  }
+
+  @inline(never) private static func digests(of codes: [Secret], _ salt: [UInt8])
+    throws(StoreTrouble) -> [[UInt8]]
+  {
+    var digests: [[UInt8]] = []
+    for code in codes {
       do throws(CryptoError) {
-        digests.append(try BackupCode.digest(code, salt: salted))
+        digests.append(try BackupCode.digest(code, salt: salt))
       } catch {
         throw .crypto(error)
       }
     }
-    let id = try Random.identifier()
-    return (codes, count > 0 ? BackupCodeSet(id: id, salt: salted, digests: digests) : nil)
+    return digests
   }
 
   /// One code. One in 10⁸ has to be made again; twenty in a row mean that memory is short.

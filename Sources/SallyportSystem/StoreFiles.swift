@@ -12,9 +12,11 @@ struct Unfinished {
     name = Leftover.named(Leftover.unfinished, hexadecimal(try Random.identifier()))
   }
 
-  /// Makes the folder with the files in it, all synced. Where that fails, nothing stays.
+  /// Makes the folder with the files in it, all synced unless the caller does that for many at
+  /// once. Where it fails, nothing stays.
   func make(
-    in shelf: borrowing Descriptor, _ path: Path, enrollment: Secret, state: [UInt8]?
+    in shelf: borrowing Descriptor, _ path: Path, enrollment: Secret, state: [UInt8]?,
+    synced: Bool = true
   ) throws(StoreTrouble) {
     let path = path / name
     // SAFETY: the C string lives for the call.
@@ -22,9 +24,9 @@ struct Unfinished {
     do throws(StoreTrouble) {
       let folder = try openFolder(name, in: shelf, path)
       try check(sys_set_mode(folder.number, 0o700), "fchmod", path)
-      try write(enrollment, as: StoredFile.enrollment, in: folder, path)
-      if let state { try write(state, as: StoredFile.state, in: folder, path) }
-      try check(sys_sync(folder.number), "fsync", path)
+      try write(enrollment, as: StoredFile.enrollment, in: folder, path, synced)
+      if let state { try write(state, as: StoredFile.state, in: folder, path, synced) }
+      if synced { try check(sys_sync(folder.number), "fsync", path) }
     } catch {
       wipe(name, in: shelf)
       throw error
@@ -44,20 +46,22 @@ func openFolder(_ name: Path, in shelf: borrowing Descriptor, _ path: Path)
 }
 
 func write(
-  _ content: Secret, as name: Path, in folder: borrowing Descriptor, _ path: Path
+  _ content: Secret, as name: Path, in folder: borrowing Descriptor, _ path: Path,
+  _ synced: Bool = true
 ) throws(StoreTrouble) {
   let file = try newFile(name, in: folder, path / name)
   // SAFETY: the buffer lives for the call.
-  let result = unsafe content.withBytes { unsafe put($0, into: file.number) }
+  let result = unsafe content.withBytes { unsafe put($0, into: file.number, synced) }
   try check(result, "write", path / name)
 }
 
 private func write(
-  _ content: [UInt8], as name: Path, in folder: borrowing Descriptor, _ path: Path
+  _ content: [UInt8], as name: Path, in folder: borrowing Descriptor, _ path: Path,
+  _ synced: Bool = true
 ) throws(StoreTrouble) {
   let file = try newFile(name, in: folder, path / name)
   // SAFETY: the buffer lives for the call.
-  let result = unsafe content.withUnsafeBytes { unsafe put($0, into: file.number) }
+  let result = unsafe content.withUnsafeBytes { unsafe put($0, into: file.number, synced) }
   try check(result, "write", path / name)
 }
 
@@ -77,8 +81,10 @@ private func newFile(_ name: Path, in folder: borrowing Descriptor, _ path: Path
   return file
 }
 
-/// Writes all bytes to the start of a file and syncs it: 0, or a negative errno.
-@unsafe private func put(_ buffer: UnsafeRawBufferPointer, into file: Int32) -> Int64 {
+/// Writes all bytes to the start of a file, and syncs it if so wanted: 0, or a negative errno.
+@unsafe private func put(
+  _ buffer: UnsafeRawBufferPointer, into file: Int32, _ synced: Bool = true
+) -> Int64 {
   guard let base = buffer.baseAddress else { return 0 }
   var count = 0
   while count < buffer.count {
@@ -88,7 +94,7 @@ private func newFile(_ name: Path, in folder: borrowing Descriptor, _ path: Path
     if done == 0 { return -Int64(sys_EIO) }
     count += Int(done)
   }
-  return Int64(sys_sync(file))
+  return synced ? Int64(sys_sync(file)) : 0
 }
 
 /// Overwrites what is in the folder `name` with zeros, in place as far as the file system does so,

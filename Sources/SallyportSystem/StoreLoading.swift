@@ -31,7 +31,11 @@ extension Store {
   /// counts only if the files were the same ones before and after it was met.
   func read(_ place: Place) throws(StoreTrouble) -> Record? {
     try checks.walk(to: root)
-    let shelf = try openShelf(place.shelf)
+    return try read(place, on: try openShelf(place.shelf))
+  }
+
+  /// As above, on a shelf that was opened before.
+  func read(_ place: Place, on shelf: borrowing Descriptor) throws(StoreTrouble) -> Record? {
     var before: Glimpse?
     for _ in 0..<Store.readings {
       do throws(StoreTrouble) {

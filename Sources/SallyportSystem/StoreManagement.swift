@@ -163,8 +163,15 @@ extension Store {
     }
   }
 
-  /// Gives what was made its name, unless somebody has it.
+  /// Gives what was made its name for good, unless somebody has it.
   func appear(_ made: Unfinished, as place: Place, on shelf: borrowing Descriptor)
+    throws(StoreTrouble)
+  {
+    try rename(made, to: place, on: shelf)
+    try check(sys_sync(shelf.number), "fsync", place.shelf)
+  }
+
+  func rename(_ made: Unfinished, to place: Place, on shelf: borrowing Descriptor)
     throws(StoreTrouble)
   {
     // SAFETY: the C strings live for the calls.
@@ -177,7 +184,6 @@ extension Store {
     }
     if result == -sys_EEXIST || result == -sys_ENOTEMPTY { throw .exists(path: place.path.text) }
     try check(result, "rename", place.path)
-    try check(sys_sync(shelf.number), "fsync", place.shelf)
   }
 
   /// Gives it a name that is nobody's, for good, and wipes it.

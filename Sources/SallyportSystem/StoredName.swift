@@ -43,8 +43,30 @@ extension Store {
   /// What is enrolled under a folder's name, without a look at the account; nil where it is gone.
   /// Throws `otherUser` where the name inside belongs to another folder.
   package func load(stored name: StoredName) throws(StoreTrouble) -> Record? {
+    try checks.walk(to: root)
+    return try load(stored: name, on: try openShelf(users))
+  }
+
+  /// The same for many, one after the other; what is above them is checked once.
+  package func load(
+    all names: [StoredName], _ take: (StoredName, Result<Record?, StoreTrouble>) -> Void
+  ) throws(StoreTrouble) {
+    try checks.walk(to: root)
+    let shelf = try openShelf(users)
+    for name in names {
+      do throws(StoreTrouble) {
+        take(name, .success(try load(stored: name, on: shelf)))
+      } catch {
+        take(name, .failure(error))
+      }
+    }
+  }
+
+  private func load(stored name: StoredName, on shelf: borrowing Descriptor)
+    throws(StoreTrouble) -> Record?
+  {
     let place = Place(shelf: users, name: Path(name.folder))
-    guard let record = try read(place) else { return nil }
+    guard let record = try read(place, on: shelf) else { return nil }
     let own = try self.place(of: record.enrollment.user).name
     guard own.bytes == place.name.bytes else {
       let path = (place.path / StoredFile.enrollment).text

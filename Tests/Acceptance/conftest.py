@@ -4,11 +4,12 @@ import os
 import re
 import signal
 import tempfile
+from pathlib import Path
 
 import pytest
 
 from logsink import LogSink
-from pam_driver import Driver
+from pam_driver import VALGRIND, Driver
 from sallyport import COMMAND, MODULE, REAL_ROOT, Services, Store, handed_out
 
 LONGEST_TEST = 180  # seconds; a host that hangs is a failure, not a wait
@@ -61,6 +62,16 @@ def _log_tells_no_secret(sink):
     print("\n".join(f"{line.level} {line.text}" for line in sink.lines[start:][-20:]))
     without_paths = re.sub(r"/\S+|\[\d+\]", "", text)
     assert not re.search(r"(?<![\w.:-])\d{6,8}(?![\w.:-])", without_paths)
+
+
+@pytest.fixture(autouse=VALGRIND != "")
+def _valgrind_finds_nothing():
+    os.makedirs(VALGRIND, exist_ok=True)
+    yield
+    for report in Path(VALGRIND).iterdir():
+        found = report.read_text()
+        report.unlink()
+        assert found == ""
 
 
 @pytest.fixture

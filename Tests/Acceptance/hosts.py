@@ -95,7 +95,8 @@ class Sudo(Su):
 class Sshd:
     """An sshd of our own on a free port of 127.0.0.1, and the real client on a pseudo-terminal."""
 
-    def __init__(self, methods, use_dns="no"):
+    def __init__(self, methods, settings=None, use_dns="no"):
+        """`settings`: what is set about authentication, in place of what `methods` need."""
         self.folder = SCRATCH / f"sshd-{methods}-{use_dns}"
         self.folder.mkdir()
         for key in ("host", "alice"):
@@ -110,10 +111,12 @@ class Sshd:
         config = self.folder / "config"
         config.write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\n"
-            f"UsePAM yes\nKbdInteractiveAuthentication yes\n"
-            f"PasswordAuthentication {'yes' if methods == 'password' else 'no'}\n"
-            f"AuthenticationMethods {methods}\nAuthorizedKeysFile {authorized}\n"
-            f"PermitRootLogin no\nStrictModes no\nPrintMotd no\nUseDNS {use_dns}\nMaxStartups 100\nLogLevel VERBOSE\n")
+            f"AuthorizedKeysFile {authorized}\n"
+            f"PermitRootLogin no\nStrictModes no\nPrintMotd no\nUseDNS {use_dns}\nMaxStartups 100\nLogLevel VERBOSE\n"
+            + (settings or
+               f"UsePAM yes\nKbdInteractiveAuthentication yes\n"
+               f"PasswordAuthentication {'yes' if methods == 'password' else 'no'}\n"
+               f"AuthenticationMethods {methods}\n"))
         self.log = open(self.folder / "log", "w")
         command = ["/usr/sbin/sshd", "-D", "-e", "-f", config]
         self.process = subprocess.Popen(command, stderr=self.log)

@@ -14,6 +14,11 @@ NAMES = {
 }
 ECHO_OFF, ECHO_ON, ERROR_TEXT, INFO_TEXT = 1, 2, 3, 4
 BUILT = os.environ["SALLYPORT_BUILT"]
+# A folder for valgrind's findings, where every host is to run under it; see Tests/sanitize.
+VALGRIND = f"{os.environ['SALLYPORT_SCRATCH']}/valgrind" if "SALLYPORT_VALGRIND" in os.environ else ""
+MEMCHECK = VALGRIND and [
+    "valgrind", "--quiet", "--leak-check=full",
+    "--errors-for-leak-kinds=definite,indirect,possible", f"--log-file={VALGRIND}/%p"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Reply:
 
 
 NULL, NO_ARRAY, FAIL = Reply("null"), Reply("none"), Reply("fail")
+LIVE = Reply("live")  # an answer made of what was shown: see Driver.login
 
 
 class HostDied(Exception):
@@ -62,7 +68,7 @@ class NotStarted(Exception):
 
 class Driver:
     def __init__(self, services, barrier=None, prefix=(), preexec=None, env=None):
-        command = [*prefix, f"{BUILT}/driver", str(services.folder)]
+        command = [*(prefix or MEMCHECK), f"{BUILT}/driver", str(services.folder)]
         if barrier is not None:
             command.append(str(barrier.reader))
         self.process = subprocess.Popen(
@@ -76,7 +82,7 @@ class Driver:
             words["answers"] = ",".join(encoded(answer) for answer in answers)
         for key, value in more.items():
             if value is not None:
-                words[key] = encoded(value) if key in ("rhost", "tty", "ruser") else str(int(value))
+                words[key] = encoded(value) if key in ("rhost", "tty", "ruser", "sets") else str(int(value))
         self.process.stdin.write(" ".join(f"{k}={v}" for k, v in words.items()) + "\n")
         self.process.stdin.flush()
 
@@ -93,8 +99,12 @@ class Driver:
         read = self.read()
         assert read == {"event": event}, read
 
-    def verdict(self):
+    def verdict(self, live=None):
         raw = self.read()
+        while raw.get("event") == "live":
+            self.process.stdin.write(encoded(live(raw["text"])) + "\n")
+            self.process.stdin.flush()
+            raw = self.read()
         if "start" in raw:
             raise NotStarted(NAMES[raw["start"]])
         return Login(
@@ -102,10 +112,12 @@ class Driver:
             dict(entry.split("=", 1) for entry in raw["env"]), raw["unused"], raw["unexpected"],
             raw["changed"])
 
-    def login(self, service, user, *answers, **more):
-        """One attempt. The module must leave the host as it found it, in every single one."""
+    def login(self, service, user, *answers, live=None, **more):
+        """One attempt. The module must leave the host as it found it, in every single one.
+
+        `live` makes the answers LIVE of the last text that shows a secret."""
         self.send(service, user, *answers, **more)
-        login = self.verdict()
+        login = self.verdict(live)
         assert login.changed == ""
         return login
 

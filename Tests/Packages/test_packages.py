@@ -56,6 +56,14 @@ def test_every_installed_file_is_in_one_package(trees, tmp_path):
     assert sorted(names(trees["sallyport"]) + names(trees["libpam-sallyport"])) == sorted(installed)
 
 
+def test_the_documents_are_where_they_say(trees):
+    doc = trees["libpam-sallyport"] / "usr/share/doc/libpam-sallyport"
+    text = (doc / "recipes.md").read_text()
+    [folder] = re.findall(r"^cd /(\S+/fail2ban) ", text, re.MULTILINE)
+    assert {path.name for path in (trees["libpam-sallyport"] / folder).iterdir()} == {
+        "filter.conf", "jail.conf"}
+
+
 def test_lintian_finds_no_errors(packages):
     if shutil.which("lintian") is None:
         pytest.skip("lintian is not installed")
@@ -93,7 +101,8 @@ class TestCompletions:
         shell = pexpect.spawn(
             "bash --norc --noprofile -i", encoding="utf-8", timeout=20, dimensions=(50, 120),
             env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "dumb",
-                 "INPUTRC": "/dev/null", "BASH_COMPLETION_USER_DIR": str(folder / "bash-completion")})
+                 "INPUTRC": "/dev/null",
+                 "BASH_COMPLETION_USER_DIR": str(folder / "bash-completion")})
         shell.sendline(". /usr/share/bash-completion/bash_completion; PS1='rea''dy> '")
         shell.expect("ready> ")
         # The completion is found by the command's name, and typed on as it completes.

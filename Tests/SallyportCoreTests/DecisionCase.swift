@@ -10,6 +10,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
   let testDescription: String
   var authenticators: [Authenticator] = []
   var backupCodes: [String] = []
+  var scratchCodes: [String] = []
   var usedBackupCodes: UInt64 = 0
   var policy = Policy()
   var origins: [KnownOrigin] = []
@@ -44,6 +45,10 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
     case "backup":
       if words.count > 1 { usedBackupCodes |= 1 << UInt64(backupCodes.count) }
       backupCodes.append(words[0].filter { $0 != "-" })
+    case "scratch":
+      let place = UInt64(backupCodes.count + scratchCodes.count)
+      if words.count > 1 { usedBackupCodes |= 1 << place }
+      scratchCodes.append(words[0])
     case "policy": for word in words { try set(word) }
     case "known":
       let address = try #require(NetworkAddress(text: words[0]))
@@ -79,6 +84,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
     let parts = word.split(separator: "=").map(String.init)
     switch parts[0] {
     case "adjacent": policy.adjacentIntervals = try value(parts[1])
+    case "backup": policy.backupCode = parts[1] == "off" ? .off : .on
     case "ahead": policy.lookAhead = try value(parts[1])
     case "budget": policy.guessBudget = Luck(units: try value(parts[1]))
     case _: throw ParseError.line(word)

@@ -51,7 +51,8 @@ extension DecisionCase {
   func enrollment() throws -> Enrollment {
     try SallyportCoreTests.enrollment(
       authenticators,
-      backupCodes: backupCodes.isEmpty ? nil : SallyportCoreTests.backupCodes(backupCodes))
+      backupCodes: (backupCodes + scratchCodes).isEmpty
+        ? nil : SallyportCoreTests.backupCodes(backupCodes, scratch: scratchCodes))
   }
 
   func state(for enrollment: Enrollment) -> LoginState {

@@ -139,11 +139,10 @@ import Testing
         .value("last_accepted", wanted: "a whole number in its range")
       ),
       (15, "last_accepted =", 15, .value("last_accepted", wanted: "a whole number in its range")),
-      (16, "secret =", 16, .value("secret", wanted: "10 to 128 bytes in base32")),
-      (16, "secret = GEZDGNBVGY3TQOI", 16, .value("secret", wanted: "10 to 128 bytes in base32")),
+      (16, "secret =", 16, .value("secret", wanted: "1 to 128 bytes in base32")),
       (
         16, "secret = " + String(repeating: "A", count: 207), 16,
-        .value("secret", wanted: "10 to 128 bytes in base32")
+        .value("secret", wanted: "1 to 128 bytes in base32")
       ),
       (16, "secret = GEZDGNBVGY3TQOJ1", 16, .value("secret", wanted: "base32 (RFC 4648)")),
       (16, "secret = GEZDGNBVGY3TQOJQG", 16, .value("secret", wanted: "base32 (RFC 4648)")),
@@ -154,6 +153,8 @@ import Testing
       (31, "salt = 0001", 31, .value("salt", wanted: "32 hexadecimal digits")),
       (32, "code = 00", 32, .value("code", wanted: "64 hexadecimal digits")),
       (32, "code =", 32, .value("code", wanted: "64 hexadecimal digits")),
+      (33, "scratch_code = 00", 33, .value("scratch_code", wanted: "64 hexadecimal digits")),
+      (10, "scratch_code = 00", 10, .unknownKey),
       (33, "salt = 00", 33, .duplicateKey), (33, "used = 1", 33, .unknownKey),
       (
         34, "[backup_codes]\nid = 5ca1ab1e0ddba116\nsalt = 000102030405060708090a0b0c0d0e0f", 34,
@@ -196,6 +197,12 @@ import Testing
     #expect(
       try problem(Array(more.joined(separator: "\n").utf8))
         == SettingsError(line: 29, .tooMany("code")))
+    let scratch = [String](repeating: "scratch_" + lines[31], count: 33)
+    let both = try read(Array(lines[..<31] + codes[..<32] + scratch[..<32] + ["[end]"])).backupCodes
+    #expect(both?.count == 64 && both?.scratchDigests.count == 32)
+    #expect(
+      try problem(Array((lines[..<31] + scratch + ["[end]"]).joined(separator: "\n").utf8))
+        == SettingsError(line: 29, .tooMany("scratch_code")))
     #expect(
       try problem(Array((head + ["[end]"]).joined(separator: "\n").utf8))
         == SettingsError(line: 1, .missing("authenticator")))
@@ -285,11 +292,13 @@ extension Enrollment {
   var keepsAllRules: Bool {
     let names = authenticators.map(\.name.bytes)
     let codes = backupCodes?.digests ?? []
+    let scratch = backupCodes?.scratchDigests ?? []
     return id != 0 && (1...8).contains(authenticators.count)
       && UserName(user.bytes) == user && uid != UInt32.max && created.seconds >= 0
       && Set(names).count == names.count && Set(authenticators.map(\.id)).count == names.count
       && authenticators.allSatisfy(\.keepsAllRules)
-      && codes.count <= 32 && codes.allSatisfy { $0.count == 32 }
+      && codes.count <= 32 && scratch.count <= 32
+      && (codes + scratch).allSatisfy { $0.count == 32 }
       && backupCodes.map { $0.id != 0 && $0.salt.count == 16 } ?? true
   }
 }
@@ -301,7 +310,7 @@ extension Authenticator {
       case .totp(let period): period...period
       case .hotp: nil
       }
-    return id != 0 && Label(name.bytes) == name && (10...128).contains(secret.count)
+    return id != 0 && Label(name.bytes) == name && (1...128).contains(secret.count)
       && created.seconds >= 0 && period.map { $0.clamped(to: 15...300) == $0 } ?? true
   }
 }

@@ -35,12 +35,13 @@ extension Seeded {
     for _ in 0..<number(1...8) {
       let new = Authenticator(
         id: id(), name: label(), parameters: parameters(),
-        secret: try secret(bytes(pick([10, 20, 32, 64, 128, number(10...128)]))),
+        secret: try secret(bytes(pick([1, 10, 20, 32, 64, 128, number(1...128)]))),
         initialLastAccepted: flip() ? nil : number64(), created: pastTime())
       if !authenticators.contains(where: { $0.name == new.name }) { authenticators.append(new) }
     }
     let set = BackupCodeSet(
-      id: id(), salt: bytes(16), digests: (0..<number(0...32)).map { _ in bytes(32) })
+      id: id(), salt: bytes(16), digests: (0..<number(0...32)).map { _ in bytes(32) },
+      scratchDigests: flip() ? [] : (0..<number(0...32)).map { _ in bytes(32) })
     return Enrollment(
       id: id(), user: userName(), uid: flip() ? nil : UInt32(number(0...4_294_967_294)),
       created: pastTime(), authenticators: authenticators, backupCodes: flip() ? nil : set)

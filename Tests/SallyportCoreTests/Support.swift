@@ -48,11 +48,14 @@ func enrollment(_ authenticators: [Authenticator], backupCodes: BackupCodeSet? =
 }
 
 /// A set of backup codes from the codes as they are kept: upper case, no hyphens.
-func backupCodes(_ codes: [String], id: UInt64 = 0xb0b0) throws -> BackupCodeSet {
+func backupCodes(_ codes: [String], scratch: [String] = [], id: UInt64 = 0xb0b0) throws
+  -> BackupCodeSet
+{
   let salt = [UInt8](0..<16)
   return BackupCodeSet(
     id: id, salt: salt,
-    digests: try codes.map { try hmacSHA256(key: salt, message: secret($0)) })
+    digests: try codes.map { try hmacSHA256(key: salt, message: secret($0)) },
+    scratchDigests: try scratch.map { try hmacSHA256(key: salt, message: secret($0)) })
 }
 
 extension Decision {

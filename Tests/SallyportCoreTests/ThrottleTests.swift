@@ -120,6 +120,21 @@ struct Setting: CustomTestStringConvertible, Sendable {
     #expect(chance > 0.0099 - 2 * setting.cost, "\(judged) guesses")
   }
 
+  /// However many are left; both buckets, each as fast as it may.
+  @Test(arguments: [1, 5, 10, 32], [Digits.six, .eight])
+  func `gives a year of guessing at scratch codes at most the budget`(
+    scratchCodes: Int, digits: Digits
+  ) throws {
+    let throttle = Throttle(
+      for: try Setting(digits: digits).list(), scratchCodes: scratchCodes, under: Policy())
+    let judged = 2 * guesses(throttle, .eight, until: Self.start.seconds + 31_557_600)
+    let codes = digits == .eight ? 11e-8 : 0
+    let chance = Double(judged) * (codes + Double(scratchCodes) / 9e7)
+    #expect(chance <= 0.01)
+    #expect(chance > 0.0099, "\(judged) guesses")
+    #expect(throttle.adjacentIntervals == 5)
+  }
+
   private func guesses(_ throttle: Throttle, _ digits: Digits, until end: Int64) -> Int {
     var (bucket, now, judged) = (Bucket.full, Self.start, 0)
     while now.seconds < end {

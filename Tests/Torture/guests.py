@@ -16,7 +16,7 @@ GUEST, FRAME = (f"{os.environ['SALLYPORT_BUILT']}/{name}" for name in ("guest", 
 CONDITIONS = """
     plain closed no-home no-environment full room-for-1 room-for-2 room-for-3 room-for-4 room-for-8
     alarm-pending alarm-storm all-handled all-ignored all-blocked umask-0 umask-777 set-uid locale
-    no-folder no-writing threads threads-of-set-uid little-stack""".split()
+    no-folder no-writing threads threads-of-set-uid little-stack reloaded""".split()
 STARVED = {"full", "room-for-1", "room-for-2", "room-for-3", "room-for-4", "no-writing"}
 LOOPS = 200
 
@@ -38,7 +38,11 @@ class Guests:
         frame = f"auth required {FRAME}"
         services.write(SERVICE, frame, f"auth {self.subject.line()}", frame)
         self.host = subprocess.Popen([GUEST, str(services.folder)], stdin=subprocess.PIPE,
-                                     stdout=subprocess.PIPE, text=True)
+                                     stdout=subprocess.PIPE, text=True,
+                                     env=os.environ | {"GUEST_MODULE": self.module()})
+
+    def module(self):
+        return self.subject.line().split()[1]
 
     def put_back(self):
         shutil.rmtree(self.subject.root)

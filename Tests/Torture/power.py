@@ -9,6 +9,7 @@ from typing import NamedTuple
 from disks import KINDS, Cutter, MountFailed, RecordedDisk
 from modules import BASE32, code
 from pam_driver import AUTH_ERR, SUCCESS, Driver
+from record import when
 from sallyport import sallyport
 from subjects import USER, Answers, result_of
 
@@ -99,7 +100,7 @@ class Cuts:
             services = subject.services(self.folder / "after.pam")
             with Driver(services) as driver:
                 section.case(label, *self.used_stays_used(driver, moment),
-                             self.next_one(driver, moment), *self.wholes(driver, subject, moment))
+                             self.next_one(driver, subject), *self.wholes(driver, subject, moment))
         finally:
             cutter.unmount()
 
@@ -112,11 +113,12 @@ class Cuts:
             elif result != AUTH_ERR:
                 yield "locked out", f"{result} for a used code"
 
-    def next_one(self, driver, moment):
+    def next_one(self, driver, subject):
         """The owner gets in at the end of all times that the test knows."""
         at = self.answers.at + 6000
         result = result_of(driver, USER, code(at), at)
-        return None if result == SUCCESS else ("locked out", result)
+        left = ", ".join(path.name for path in subject.root.iterdir())
+        return when(result != SUCCESS, "locked out", f"{result}; there are: {left}")
 
     def wholes(self, driver, subject, moment):
         at = self.answers.at + 6000
@@ -134,7 +136,7 @@ class Cuts:
 
 
 def run(section, setting):
-    logins, most = (40, 10) if setting.short else (200, 30)
+    logins, most = (40, 10) if setting.short else (200, 50)
     seen = Counter()
     for kind in KINDS:
         start = time.monotonic()

@@ -113,15 +113,15 @@ def two_enrolls(section, setting, rounds):
 
 
 def run(section, setting):
-    rounds = {"totp": 40, "hotp": 20, "backup": 40}
+    rounds = {"totp": 150, "hotp": 50, "backup": 100}
     for kind in setting.kind.kinds:
         same_answer(section, setting, kind, 8 if setting.short else rounds[kind])
-    signalled(section, setting, 10 if setting.short else 60)
+    signalled(section, setting, 10 if setting.short else 150)
     if not setting.ours:
         return section.skip("the commands are ours: logins during changes are not raced")
     two_enrolls(section, setting, 10 if setting.short else 60)
     managed = Managed(setting)
-    managed.play(4 if setting.short else 40)
+    managed.play(4 if setting.short else 120)
     entered = judge(section, managed.events)
     verbs = Counter(event.what for event in managed.events)
     section.note(f"managed meanwhile: {dict(verbs)}, {entered} logins entered")

@@ -6,8 +6,10 @@ import subprocess
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 from queue import Empty, Queue
 
+import modules
 from calls import FAULT, NUMBERS, faults_of, listed
 from modules import BASE32, code
 from pam_driver import AUTH_ERR, SUCCESS, Driver
@@ -18,6 +20,7 @@ from subjects import SERVICE, USER, Ours
 OTHER = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"  # the second secret of RFC 6238's appendix B
 OTHER_BYTES = b"12345678901234567890"
 USUAL = ["--user", USER, "--allow-missing", "--no-confirm", "--json", "--secret-from", "-"]
+USERS_OATH = "/tmp/torture/other.oath"
 FRESH = ["--no-confirm", "--json", "--secret-from", "-"]
 # verb: (its words, what is typed, what may stand afterwards beside what stood before)
 VERBS = {
@@ -25,9 +28,12 @@ VERBS = {
     "enroll --force": (["enroll", "--force", *USUAL], OTHER, "new"),
     "add": (["add", "--user", USER, "--name", "tablet", "--force", *FRESH], OTHER, "both"),
     "remove": (["remove", "--user", USER, "--name", "spare", "--force"], "", "without"),
-    "regenerate": (["backup-codes", "--regenerate", "--user", USER, "--json"], "", "codes"),
+    "backup-codes --regenerate": (
+        ["backup-codes", "--regenerate", "--user", USER, "--json"], "", "codes"),
     "unenroll": (["unenroll", "--user", USER, "--force"], "", "none"),
+    "import": (["import", "pam-oath", USERS_OATH, "--allow-missing", "--json"], "", "new"),
 }
+NEWCOMERS = {"enroll", "import"}  # the verbs for whom is not enrolled yet
 # Where "from there on" is another fault than "once": the calls that are made again and again.
 LASTING = {"fsync", "pwrite64", "openat", "renameat2", "flock", "fcntl"}
 BEGIN = ["-b", str(NUMBERS["prctl"])]  # the command's first step: not dumpable
@@ -51,7 +57,7 @@ class Bed:
     def _furnish(self):
         self.codes = []
         Store(self.store.folder).enroll("bystander", secret=BASE32)
-        if self.verb != "enroll":
+        if self.verb not in NEWCOMERS:
             self.codes = self.store.enroll(USER, secret=BASE32).backup_codes
         if self.verb == "remove":
             self.store.add("spare", secret=OTHER)
@@ -68,7 +74,7 @@ class Bed:
             input=self.typed, capture_output=True, text=True, timeout=120)
         if done.returncode < 0:
             return ("hung" if done.returncode == -24 else None), ""
-        return done.returncode, done.stdout if done.returncode == 0 else done.stderr
+        return done.returncode, done.stdout if done.returncode == 0 else done.stderr + done.stdout
 
     def enters(self, answer):
         return self.healthy.login(SERVICE, USER, answer, at=self.at).result
@@ -101,7 +107,7 @@ class Bed:
             problems.append(("half an enrollment", f"old, new, backup: {old}, {new}, {backup}"))
         if status == 0 and stands != "after":
             problems.append(("said done, was not", f"{stands} stands"))
-        if status == 0 and self.verb == "regenerate":
+        if status == 0 and self.after == "codes":
             fresh = json.loads(said)["backupCodes"][0]
             if self.enters(fresh) != SUCCESS:
                 problems.append(("said done, was not", "a new backup code is refused"))
@@ -109,7 +115,7 @@ class Bed:
 
     def shapes(self):
         """(old code, new code, old backup code) are accepted: before the verb, and after it."""
-        before = (self.verb != "enroll", self.verb == "remove", bool(self.codes))
+        before = (self.verb not in NEWCOMERS, self.verb == "remove", bool(self.codes))
         after = {"new": (False, True, False), "both": (True, True, True),
                  "without": (True, False, True), "codes": (True, False, False),
                  "none": (False, False, False)}[self.after]
@@ -128,7 +134,7 @@ class Bed:
         gone = {"new": BASE32, "without": OTHER, "none": BASE32}.get(self.after)
         mine = self.store.folder / "users" / USER
         text = "".join(path.read_bytes().decode("latin-1") for path in mine.glob("*"))
-        if stands == "after" and self.verb != "enroll" and gone and gone in text:
+        if stands == "after" and self.verb not in NEWCOMERS and gone and gone in text:
             problems.append(("an old secret is left", str(mine)))
         return problems
 
@@ -169,7 +175,11 @@ def work(bed, section, queue, outcomes, lock):
 def run(section, setting):
     if not setting.ours:
         return section.skip("the commands are ours; the others have none that change one user")
+    modules.put(Path(USERS_OATH), f"HOTP/T30/6\t{USER}\t-\t{OTHER_BYTES.hex()}\n")
     for verb in VERBS:
+        if verb.split()[0] not in sallyport("--help").stdout:
+            section.skip(f"this command has no {verb}")
+            continue
         bed = Bed(setting, verb, "trace")
         trace = setting.scratch / "verb-calls"
         status, said = bed.play([FAULT, "-t", str(trace), *BEGIN])

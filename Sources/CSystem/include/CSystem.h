@@ -28,6 +28,7 @@
 #include "Schedule.h"
 #include "Accounts.h"
 #include "Swap.h"
+#include "Import.h"
 #include "Terminal.h"
 
 #pragma clang assume_nonnull begin

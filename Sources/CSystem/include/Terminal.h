@@ -97,12 +97,12 @@ static inline bool locale_is_utf8(void) {
 
 /* -- Reading */
 
-/* One byte; 1, 0 at the end, or minus errno. */
-static inline int input_byte(int descriptor, unsigned char *byte) {
+/* What is there, up to so many bytes: their number, 0 at the end, or minus errno. */
+static inline int64_t input_some(int descriptor, void *bytes, size_t capacity) {
   ssize_t count;
-  do count = read(descriptor, byte, 1);
+  do count = read(descriptor, bytes, capacity);
   while (count < 0 && errno == EINTR);
-  return count < 0 ? -errno : (int)count;
+  return count < 0 ? -errno : count;
 }
 
 /* -- Dates */

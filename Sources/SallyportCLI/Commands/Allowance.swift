@@ -8,7 +8,7 @@ struct Allowances: Equatable {
 
   /// For codes of the length that costs most.
   init(_ enrollment: Enrollment, _ state: LoginState, under policy: Policy, at now: UnixTime) {
-    let throttle = Throttle(for: enrollment.authenticators, under: policy)
+    let throttle = Throttle(for: enrollment, state, under: policy)
     let digits =
       enrollment.authenticators.map(\.parameters.digits)
       .max { throttle.cost(of: $0) < throttle.cost(of: $1) } ?? .six

@@ -62,5 +62,5 @@ struct BackupCodes: Verb {
 /// How many backup codes are left, and how many there were.
 func backupCodeCount(_ record: Record) -> (left: Int, all: Int) {
   guard let set = record.enrollment.backupCodes else { return (0, 0) }
-  return (set.left(record.state.backupCodes), set.digests.count)
+  return (set.left(record.state.backupCodes), set.count)
 }

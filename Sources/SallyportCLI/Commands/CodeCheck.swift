@@ -77,7 +77,7 @@ struct CodeCheck {
   ) -> UInt64? {
     switch response {
     case .code(_, let digits):
-      Throttle(for: enrollment.authenticators, under: policy)
+      Throttle(for: enrollment, state, under: policy)
         .wait(for: state.known, digits: digits, at: time)
     case .backupCode, .malformed: 0
     }

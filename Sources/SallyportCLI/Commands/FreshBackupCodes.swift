@@ -1,3 +1,4 @@
+import OneTimePassword
 import SallyportCore
 import SallyportSystem
 
@@ -8,8 +9,11 @@ struct FreshBackupCodes {
   /// nil where no codes were wanted.
   let set: BackupCodeSet?
 
-  init(count: Int) throws(Complaint) {
-    let fresh = try complaining { () throws(StoreTrouble) in try BackupCodeSet.fresh(count: count) }
+  /// `scratchCodes`: of another module, kept beside the new ones.
+  init(count: Int, scratchCodes: [Secret] = []) throws(Complaint) {
+    let fresh = try complaining { () throws(StoreTrouble) in
+      try BackupCodeSet.fresh(count: count, scratchCodes: scratchCodes)
+    }
     (shown, set) = (fresh.codes.map(BackupCode.grouped), fresh.set)
   }
 

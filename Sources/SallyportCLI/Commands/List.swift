@@ -16,14 +16,16 @@ struct List: Verb {
     let names = try complaining { () throws(StoreTrouble) in try place.enrolledNames() }
     var rows: [ListRow] = []
     var worst: Sysexit?
-    for name in names {
-      do throws(StoreTrouble) {
-        if let record = try place.load(stored: name) { rows.append(ListRow(record)) }
-      } catch {
-        let user = name.user.map { String(decoding: $0.bytes, as: UTF8.self) }
-        let message = Message(error, at: Place(verb: "list", user: user, store: store.store))
-        context.terminal.write(Array(message.written.utf8), to: .aside)
-        worst = worst ?? message.status
+    try complaining { () throws(StoreTrouble) in
+      try place.load(all: names) { name, result in
+        switch result {
+        case .success(let record): if let record { rows.append(ListRow(record)) }
+        case .failure(let trouble):
+          let user = name.user.map { String(decoding: $0.bytes, as: UTF8.self) }
+          let message = Message(trouble, at: Place(verb: "list", user: user, store: store.store))
+          context.terminal.write(Array(message.written.utf8), to: .aside)
+          worst = worst ?? message.status
+        }
       }
     }
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }

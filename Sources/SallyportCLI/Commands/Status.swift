@@ -93,7 +93,14 @@ struct StatusReport {
   }
 
   private var backupCodeText: String {
-    backupCodes.all > 0 ? "\(backupCodes.left) of \(backupCodes.all) left" : "none"
+    if backupCodes.all == 0 { return "none" }
+    let weak =
+      scratchCodesLeft > 0 ? ", \(counted(scratchCodesLeft, "weak scratch code")) among them" : ""
+    return "\(backupCodes.left) of \(backupCodes.all) left\(weak)"
+  }
+
+  private var scratchCodesLeft: Int {
+    enrollment.backupCodes?.scratchCodesLeft(state.backupCodes) ?? 0
   }
 
   private var rememberedRows: [[String]] {
@@ -116,6 +123,7 @@ struct StatusReport {
         "backupCodes",
         .object([
           ("left", .number(Int64(backupCodes.left))), ("total", .number(Int64(backupCodes.all))),
+          ("scratchLeft", .number(Int64(scratchCodesLeft))),
           ("lastUse", fact(state.backupCodes?.lastUse)),
         ])
       ),

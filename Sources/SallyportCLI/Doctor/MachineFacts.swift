@@ -70,8 +70,8 @@ extension Facts {
       !folders.contains($0.name)
     }
     services[index].policy = PolicyFacts(
-      of: machine, self.store.trouble == nil ? store : nil, service: service.name, service.lines,
-      people: people)
+      of: machine, self.store.trouble == nil ? store : nil, service, people: people,
+      self.store.users, now)
   }
 
   /// Each file that a line names, once.

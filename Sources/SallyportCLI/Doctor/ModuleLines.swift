@@ -7,6 +7,19 @@ struct ModuleLines: Equatable {
     let words: [String]
     let place: FilePlace
 
+    private static let words: Set = [
+      "nullok", "use_first_pass", "try_first_pass", "forward_pass", "echo", "nodelay", "debug",
+      "enroll", "demand",
+    ]
+
+    /// The first word that means nothing to the module.
+    var unknownWord: String? {
+      words.first { word in
+        let isPath = ["store=/", "conf=/"].contains { word.hasPrefix($0) }
+        return !Line.words.contains(word) && !isPath && !word.hasPrefix("prompt=")
+      }
+    }
+
     func has(_ word: String) -> Bool { words.contains(word) }
   }
 
@@ -26,6 +39,9 @@ struct ModuleLines: Equatable {
       $0.has("forward_pass") || $0.has("use_first_pass") || $0.has("try_first_pass")
     }
   }
+
+  /// Then the strict policy holds.
+  var hasUnknownWord: Bool { of(.auth).contains { $0.unknownWord != nil } }
 
   /// The value of `key=` on the auth line, else on any.
   func value(of key: String) -> String? {

@@ -21,23 +21,26 @@ struct PolicyFacts: Equatable {
   /// The file refuses the unenrolled though the line says nullok.
   var overrulesLine = false
 
+  /// Enrolled, with nothing but factors that the policy turns off.
+  var stranded: [String] = []
+
   struct Person: Equatable {
     let name: String
-    var isRefused = true
+    var admission = Admission.refuse
     var isDisabled = false
+    /// What is kept of him cannot be read.
+    var trouble: StoreTrouble?
   }
 }
 
 extension PolicyFacts {
   /// For one service, by the words of its auth line.
   init(
-    of machine: Machine, _ store: Store?, service: String, _ lines: ModuleLines,
-    people: [AccountFacts.Account]
+    of machine: Machine, _ store: Store?, _ service: ServiceFacts,
+    people: [AccountFacts.Account], _ enrolled: [UserFacts], _ now: UnixTime
   ) {
-    let conf = lines.value(of: "conf")
+    let conf = service.lines.value(of: "conf")
     path = conf ?? path
-    var base = Policy()
-    if lines.isVoluntary { base.enrollment = .voluntary }
     guard let store else { return }
     var text: Secret?
     do throws(StoreTrouble) {
@@ -48,32 +51,18 @@ extension PolicyFacts {
       return
     }
     if let text { problems = PolicyFacts.problems(in: text, path) }
-    let policy = { (user: UserName?) in
-      text.map { PolicyFacts.policy($0, base, service, user) } ?? base
-    }
-    let nobody = policy(UserName(Array("nobody".utf8)))
+    let policy = ServicePolicy(text: text, service: service)
+    let nobody = policy.policy(of: "nobody")
     isDisabled = !nobody.isEnabled
-    overrulesLine = lines.isVoluntary && nobody.enrollment == .refuse
-    unenrolled = people.map { person in
-      let policy = policy(UserName(Array(person.name.utf8)))
-      return Person(
-        name: person.name, isRefused: policy.enrollment == .refuse, isDisabled: !policy.isEnabled)
-    }
-  }
-
-  private static func policy(_ text: Secret, _ base: Policy, _ service: String, _ user: UserName?)
-    -> Policy
-  {
-    var account: Account?
-    if let user {
-      do throws(StoreTrouble) { account = try Accounts.find(user) } catch { account = nil }
-    }
-    let isLocal = base.isLocal(service: Array(service.utf8))
-    let login = Circumstances(
-      service: Array(service.utf8), user: user?.bytes, isRemote: !isLocal, address: nil,
-      parse: Addresses.numeric,
-      membership: { group in account.map { Accounts.isMember($0, of: group) } ?? .unknown })
-    return PolicyFile(text, base: base, login).policy(base)
+    overrulesLine = service.lines.isVoluntary && nobody.enrollment == .refuse
+    unenrolled = people.map { Person($0.name, policy, store, now) }
+    stranded = enrolled.filter { user in
+      guard let name = user.name, user.trouble == nil else { return false }
+      let policy = policy.policy(of: name)
+      return !FactorKind.allCases.contains {
+        user.factors.contains($0) && policy.use(of: $0) != .off
+      }
+    }.compactMap(\.name)
   }
 
   private static func problems(in text: Secret, _ path: String) -> [Problem] {
@@ -88,5 +77,56 @@ extension PolicyFacts {
       problems.append(Problem(place: place, text: found.problem.text))
     }
     return problems
+  }
+}
+
+extension PolicyFacts.Person {
+  fileprivate init(_ name: String, _ policy: ServicePolicy, _ store: Store, _ now: UnixTime) {
+    self.init(name: name)
+    let found = policy.policy(of: name)
+    isDisabled = !found.isEnabled
+    guard let user = UserName(Array(name.utf8)) else { return }
+    var note = UserNote()
+    do throws(StoreTrouble) {
+      note = try store.note(of: user)
+    } catch {
+      trouble = error
+    }
+    // A password is asked for, or the walk through the stack says that none is.
+    admission = found.level(of: note.level, at: now).admission(
+      hasAccount: true, mayEnroll: policy.mayEnroll, after: .password)
+  }
+}
+
+/// The policy of one service, by the file and the words of its line.
+private struct ServicePolicy {
+  let text: Secret?
+  let service: ServiceFacts
+
+  var mayEnroll: Bool { service.lines.enrolls }
+
+  /// What holds where the file says nothing.
+  private var base: Policy {
+    if service.lines.hasUnknownWord { return .strict }
+    var policy = Policy()
+    if service.lines.isVoluntary { policy.enrollment = .voluntary }
+    return policy
+  }
+
+  /// For a login from nowhere in particular.
+  func policy(of name: String) -> Policy {
+    guard let text, !service.lines.hasUnknownWord else { return base }
+    let bytes = Array(service.name.utf8)
+    let account = account(name)
+    let login = Circumstances(
+      service: bytes, user: account?.name.bytes ?? Array(name.utf8),
+      isRemote: !base.isLocal(service: bytes), address: nil, parse: Addresses.numeric,
+      membership: { group in account.map { Accounts.isMember($0, of: group) } ?? .unknown })
+    return PolicyFile(text, base: base, login).policy(base)
+  }
+
+  private func account(_ name: String) -> Account? {
+    guard let user = UserName(Array(name.utf8)) else { return nil }
+    do throws(StoreTrouble) { return try Accounts.find(user) } catch { return nil }
   }
 }

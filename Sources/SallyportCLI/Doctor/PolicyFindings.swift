@@ -43,29 +43,73 @@ struct PolicyFindings {
           effect: .letsIn("whoever has the password, in \(service.name)"))
       ]
     }
-    return [refused, passing, overruled].compactMap { $0 }
+    let troubles = policy.unenrolled.compactMap(trouble)
+    return [refused, enrolling, passing, stranded, overruled].compactMap { $0 } + troubles
+  }
+
+  /// Those of whom `test` is true, where this service asks for codes.
+  private func names(_ test: (PolicyFacts.Person) -> Bool) -> [String] {
+    guard service.lines.isInAuth else { return [] }
+    return policy.unenrolled.filter { $0.trouble == nil && test($0) }.map(\.name)
+  }
+
+  private func made(
+    _ id: String, _ severity: Severity, _ text: String, _ names: [String],
+    _ effect: (String) -> Effect
+  ) -> Finding? {
+    guard let first = names.first else { return nil }
+    let list = listed(names)
+    return Finding(
+      id: id, area: area, severity: severity, text: "\(text): \(list)",
+      mends: [.command("sallyport enroll --user \(shellQuoted(first))")], effect: effect(list))
   }
 
   private var refused: Finding? {
-    let names = policy.unenrolled.filter { $0.isRefused && !$0.isDisabled }.map(\.name)
-    guard let first = names.first, service.lines.isInAuth else { return nil }
-    let list = listed(names)
-    return Finding(
-      id: "people-refused", area: area, severity: .error,
-      text: "not enrolled and therefore refused: \(list)",
-      mends: [.command("sallyport enroll --user \(shellQuoted(first))")],
-      effect: .locksOut("\(list) from \(service.name)"))
+    let names = names { !$0.isDisabled && $0.admission == .refuse }
+    return made("people-refused", .error, "not enrolled and therefore refused", names) { list in
+      .locksOut("\(list) from \(service.name)")
+    }
+  }
+
+  private var enrolling: Finding? {
+    let names = names { person in
+      if case .enroll = person.admission { return !person.isDisabled }
+      return false
+    }
+    return made(
+      "people-enrolling", .warning,
+      "not enrolled yet, so whoever has the password may set up a phone", names
+    ) { list in .letsIn("\(list) in \(service.name), until enrolled") }
   }
 
   private var passing: Finding? {
-    let names = policy.unenrolled.filter { !$0.isRefused || $0.isDisabled }.map(\.name)
-    guard let first = names.first, service.lines.isInAuth else { return nil }
-    let list = listed(names)
+    let names = names { $0.isDisabled || $0.admission == .pass }
+    return made("people-passing", .warning, "not enrolled, and passes without a code", names) {
+      list in
+      .letsIn("\(list) in \(service.name)")
+    }
+  }
+
+  private var stranded: Finding? {
+    guard let first = policy.stranded.first, service.lines.isInAuth else { return nil }
+    let list = listed(policy.stranded)
     return Finding(
-      id: "people-passing", area: area, severity: .warning,
-      text: "not asked for a code, as the policy or nullok says: \(list)",
-      mends: [.command("sallyport enroll --user \(shellQuoted(first))")],
-      effect: .letsIn("\(list) in \(service.name)"))
+      id: "people-stranded", area: area, severity: .error,
+      text: "enrolled with nothing but factors that the policy turns off: \(list)",
+      place: FilePlace(file: policy.path),
+      mends: [.command("sallyport add --user \(shellQuoted(first)) --force")],
+      effect: .locksOut("\(list) from \(service.name)"))
+  }
+
+  private func trouble(_ person: PolicyFacts.Person) -> Finding? {
+    guard let trouble = person.trouble else { return nil }
+    let message = Message(trouble, at: Place(verb: "doctor"))
+    return Finding(
+      id: "people-note", area: .people, severity: .error,
+      text: "what is kept of \(person.name) cannot be read: \(message.text)",
+      mends: message.hints.map { .command($0) }
+        + [.advice("rm \(shellQuoted(trouble.path)), then sallyport require or exempt anew")],
+      effect: .locksOut(person.name))
   }
 
   private var overruled: Finding? {

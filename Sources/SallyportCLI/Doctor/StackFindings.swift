@@ -152,7 +152,9 @@ struct StackFindings {
 
   private func ignoreIsDenied(_ phase: PAMPhase, _ place: StackPlace) -> Finding? {
     if phase == .auth {
-      guard lines.isVoluntary || service.policy.unenrolled.contains(where: { !$0.isRefused }) else {
+      guard
+        lines.isVoluntary || service.policy.unenrolled.contains(where: { $0.admission == .pass })
+      else {
         return nil
       }
       return made(
@@ -234,17 +236,8 @@ struct StackFindings {
 
   // MARK: words
 
-  private static let words: Set = [
-    "nullok", "use_first_pass", "try_first_pass", "forward_pass", "echo", "nodelay", "debug",
-    "enroll", "demand",
-  ]
-  private static let keys = ["store=", "prompt=", "conf="]
-
   private func unknownWord(_ line: ModuleLines.Line) -> Finding? {
-    let unknown = line.words.first { word in
-      !StackFindings.words.contains(word) && !StackFindings.keys.contains { word.hasPrefix($0) }
-    }
-    guard let unknown else { return nil }
+    guard let unknown = line.unknownWord else { return nil }
     let place = StackPlace(file: line.place.file, line: line.place.line ?? 0)
     return made(
       "line-word", .warning,

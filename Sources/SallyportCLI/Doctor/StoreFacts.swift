@@ -65,6 +65,7 @@ struct UserFacts: Equatable {
   /// Seconds until the next code is judged, from known and from other places; 0: now.
   var waits: (known: UInt64?, other: UInt64?) = (0, 0)
   var usesCounters = false
+  var factors = Factors()
   /// nil where it was never used, or that was long ago.
   var lastUse: UnixTime?
   var state = FileFacts()
@@ -75,7 +76,7 @@ struct UserFacts: Equatable {
     a.folder == b.folder && a.name == b.name && a.trouble == b.trouble && a.waits == b.waits
       && a.aheadUntil == b.aheadUntil && a.lastUse == b.lastUse && a.state == b.state
       && a.isInPlace == b.isInPlace && a.isForNobody == b.isForNobody
-      && a.usesCounters == b.usesCounters
+      && a.usesCounters == b.usesCounters && a.factors == b.factors
   }
 }
 
@@ -151,8 +152,9 @@ extension UserFacts {
     var state = record.state
     state.reconcile(with: record.enrollment)
     state.distrustFuture(now)
+    factors = record.enrollment.factors
     let authenticators = record.enrollment.authenticators
-    let throttle = Throttle(for: authenticators, under: Policy())
+    let throttle = Throttle(for: record.enrollment, state, under: Policy())
     let digits = authenticators.map(\.parameters.digits)
     let dearest = digits.max { throttle.cost(of: $0) < throttle.cost(of: $1) } ?? .six
     waits = (

@@ -2,8 +2,8 @@ import CSystem
 import SallyportCore
 
 /// A moment on the calendar of some time zone (Gregorian, as localtime_r gives it).
-struct CalendarDate: Equatable {
-  let year, month, day, hour, minute, second: Int
+package struct CalendarDate: Equatable, Sendable {
+  package let year, month, day, hour, minute, second: Int
 
   init(year: Int, month: Int, day: Int, hour: Int = 0, minute: Int = 0, second: Int = 0) {
     (self.year, self.month, self.day) = (year, month, day)

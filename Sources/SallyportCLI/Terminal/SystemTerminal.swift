@@ -44,12 +44,26 @@ final class SystemTerminal: Terminal {
         write([UInt8(ascii: "\n")], to: stream)
       }
     }
-    return try read(limit: Limits.line, until: UInt8(ascii: "\n")).bytes
+    return try readLine(limit: Limits.line)
   }
 
   func rest(limit: Int) throws(Interruption) -> Secret? {
-    let (bytes, isWhole) = try read(limit: limit, until: nil)
-    return isWhole ? bytes : nil
+    guard let buffer = Secret(count: limit + 1) else { throw .failure(ENOMEM) }
+    var count = 0
+    while count <= limit {
+      try wait()
+      // SAFETY: the buffer has limit + 1 bytes, and lives for the call.
+      let got = unsafe buffer.withMutableBytes { bytes in
+        guard let base = bytes.baseAddress else { return Int64(0) }
+        return unsafe input_some(0, base + count, limit + 1 - count)
+      }
+      if got < 0 { throw .failure(Int32(clamping: -got)) }
+      if got == 0 { break }
+      count += Int(got)
+    }
+    if count > limit { return nil }
+    guard let bytes = buffer.slice(0..<count) else { throw .failure(ENOMEM) }
+    return bytes
   }
 
   private func descriptor(_ stream: Stream) -> Int32 {
@@ -60,32 +74,34 @@ final class SystemTerminal: Terminal {
   }
 
   /// Byte by byte, so that nothing is taken from whoever reads after the newline.
-  private func read(limit: Int, until last: UInt8?) throws(Interruption)
-    -> (bytes: Secret, isWhole: Bool)
-  {
+  private func readLine(limit: Int) throws(Interruption) -> Secret {
     guard let buffer = Secret(count: limit) else { throw .failure(ENOMEM) }
     var count = 0
-    while let byte = try nextByte(), byte != last {
+    while let byte = try nextByte(), byte != UInt8(ascii: "\n") {
       if count < limit { buffer.put(byte, at: count) }
       count += 1
     }
-    if count == 0, isAtEnd, last != nil { throw .endOfInput }
+    if count == 0, isAtEnd { throw .endOfInput }
     guard let bytes = buffer.slice(0..<min(count, limit)) else { throw .failure(ENOMEM) }
-    return (bytes, count <= limit)
+    return bytes
   }
 
   private var isAtEnd = false
 
   private func nextByte() throws(Interruption) -> UInt8? {
+    try wait()
+    var byte: UInt8 = 0
+    // SAFETY: the pointer lives for the call.
+    let count = unsafe input_some(0, &byte, 1)
+    if count < 0 { throw .failure(Int32(clamping: -count)) }
+    isAtEnd = count == 0
+    return count == 1 ? byte : nil
+  }
+
+  private func wait() throws(Interruption) {
     let problem = signals_wait(signals, 0)
     if problem != 0 { throw .failure(problem) }
     if let interruption = interruption() { throw interruption }
-    var byte: UInt8 = 0
-    // SAFETY: the pointer lives for the call.
-    let count = unsafe input_byte(0, &byte)
-    if count < 0 { throw .failure(-count) }
-    isAtEnd = count == 0
-    return count == 1 ? byte : nil
   }
 }
 

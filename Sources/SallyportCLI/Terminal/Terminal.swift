@@ -52,4 +52,6 @@ enum Limits {
   /// Longer than any code, and the longest secret in base32.
   static let line = 1024
   static let file = 65536
+  /// A list on standard input.
+  static let list = 64 << 20
 }

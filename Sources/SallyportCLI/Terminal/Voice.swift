@@ -12,6 +12,11 @@ struct Voice {
   /// A line for people.
   func say(_ line: String) { write(line + "\n") }
 
+  /// A line for people that is not about the answer.
+  func warn(_ line: String) {
+    terminal.write(Array("sallyport: warning: \(line)\n".utf8), to: .aside)
+  }
+
   /// Text for people as it is.
   func write(_ text: String) { terminal.write(Array(text.utf8), to: stream) }
 

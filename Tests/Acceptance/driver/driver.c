@@ -4,7 +4,9 @@
  *
  * A line is words of key=value; what may hold any byte is written in hex:
  *   service=NAME user=HEX rhost=HEX tty=HEX ruser=HEX silent=1
- *   answers=A,A,...   what each prompt is given: HEX | null (no string) | none (no array) |
+ *   sets=HEX          NAME=VALUE for PAM's own environment, before the first phase
+ *   answers=A,A,...   what each prompt is given: live (prints {"event":"live","text":…} with what was
+ *                     shown last, then reads a line of HEX) | HEX | null (no string) | none (no array) |
  *                     fail (PAM_CONV_ERR); a leading @ waits at the barrier first: prints
  *                     {"event":"prompt"}, then reads a byte from BARRIER-FD, which all share
  *   phases=P,P,...    auth (the default), setcred, acct, open, close, chauthtok,
@@ -33,13 +35,14 @@ enum { MAX_ANSWERS = 64, MAX_PROMPTS = 64, MAX_PHASES = 16 };
 
 /* One attempt as asked for. The strings point into the line. */
 struct attempt {
-  char *service, *user, *rhost, *tty, *ruser, *answers[MAX_ANSWERS], *phases[MAX_PHASES];
+  char *service, *user, *rhost, *tty, *ruser, *sets, *answers[MAX_ANSWERS], *phases[MAX_PHASES];
   int answer_count, phase_count, silent, mark, repeat, threads;
 };
 
 /* What the conversation saw. */
 struct talk {
   const struct attempt *attempt;
+  const char *shown; /* the last text that holds a URI */
   int next, prompts, unexpected, quiet;
   struct { int style; char *text; } seen[MAX_PROMPTS];
   struct timespec answered;
@@ -105,9 +108,24 @@ static void wait_at_barrier(const char *event) {
 static int note(struct talk *talk, const struct pam_message *message) {
   if (!talk->quiet && talk->prompts < MAX_PROMPTS) {
     talk->seen[talk->prompts].style = message->msg_style;
-    talk->seen[talk->prompts++].text = strdup(message->msg == NULL ? "(null)" : message->msg);
+    char *text = strdup(message->msg == NULL ? "(null)" : message->msg);
+    if (strstr(text, "otpauth://") != NULL) talk->shown = text;
+    talk->seen[talk->prompts++].text = text;
   }
   return message->msg_style == PAM_PROMPT_ECHO_OFF || message->msg_style == PAM_PROMPT_ECHO_ON;
+}
+
+/* The reply to what was shown last before this prompt, from whoever reads our events. */
+static char *reply_to(const struct talk *talk) {
+  char *line = NULL;
+  size_t room = 0;
+  printf("{\"event\":\"live\",\"text\":");
+  print_string(talk->shown == NULL ? "" : talk->shown);
+  printf("}\n");
+  fflush(stdout);
+  if (getline(&line, &room, stdin) < 0) exit(3);
+  line[strcspn(line, "\n")] = 0;
+  return unhex(line);
 }
 
 static int converse(int count, const struct pam_message **messages, struct pam_response **replies,
@@ -132,7 +150,8 @@ static int converse(int count, const struct pam_message **messages, struct pam_r
       made = NULL;
       break;
     }
-    if (strcmp(answer, "null") != 0) made[i].resp = reply_from(answer);
+    if (strcmp(answer, "live") == 0) made[i].resp = reply_to(talk);
+    else if (strcmp(answer, "null") != 0) made[i].resp = reply_from(answer);
   }
   *replies = made;
   syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &talk->answered);
@@ -188,6 +207,7 @@ static pam_handle_t *start(const struct attempt *attempt, struct talk *talk, int
   if (attempt->rhost != NULL) pam_set_item(pamh, PAM_RHOST, attempt->rhost);
   if (attempt->tty != NULL) pam_set_item(pamh, PAM_TTY, attempt->tty);
   if (attempt->ruser != NULL) pam_set_item(pamh, PAM_RUSER, attempt->ruser);
+  if (attempt->sets != NULL) pam_putenv(pamh, attempt->sets);
   return pamh;
 }
 
@@ -309,6 +329,7 @@ static void set(struct attempt *attempt, const char *key, char *value) {
   else if (strcmp(key, "rhost") == 0) attempt->rhost = unhex(value);
   else if (strcmp(key, "tty") == 0) attempt->tty = unhex(value);
   else if (strcmp(key, "ruser") == 0) attempt->ruser = unhex(value);
+  else if (strcmp(key, "sets") == 0) attempt->sets = unhex(value);
   else if (strcmp(key, "answers") == 0)
     attempt->answer_count = list(value, attempt->answers, MAX_ANSWERS);
   else if (strcmp(key, "phases") == 0)

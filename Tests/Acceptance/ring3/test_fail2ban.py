@@ -1,5 +1,6 @@
 """docs/examples/fail2ban against lines of the real module, read by the real fail2ban-regex."""
 
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -100,6 +101,19 @@ def test_no_name_of_a_user_bans_somebody_else(said, banned, store, name):
 @pytest.mark.parametrize("name", CRAFTED)
 def test_no_name_of_a_host_bans_somebody_else(said, banned, store, name):
     assert banned(said("alice", store.enroll().wrong(), name)) == {}
+
+
+def test_fail2ban_takes_filter_and_jail(tmp_path):
+    configuration = tmp_path / "fail2ban"
+    shutil.copytree("/etc/fail2ban", configuration)
+    shutil.copy(FILTER, configuration / "filter.d/sallyport.conf")
+    shutil.copy(FILTER.with_name("jail.conf"), configuration / "jail.d/sallyport.conf")
+    done = subprocess.run(["fail2ban-client", "-c", configuration, "-d"], capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "['add', 'sallyport', 'systemd']" in done.stdout
+    assert re.search(r"'sallyport', 'addjournalmatch', .*SYSLOG_FACILITY=10.*_UID=0", done.stdout)
+    assert r"pam_sallyport\\(" in done.stdout
 
 
 @pytest.mark.parametrize("line", [

@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from memory import Traces, keyed_states, sha1_block
-from pam_driver import AUTH_ERR, SUCCESS, Barrier, Driver
+from pam_driver import AUTH_ERR, SUCCESS, Barrier, Driver, Reply
 from sallyport import our_line
 
 PASSWORD = "correct horse battery"
@@ -83,10 +83,24 @@ def test_for_somebody_who_is_not_enrolled_nothing_stays_either(login, what):
     assert after == {}
 
 
+def test_while_the_prompt_waits_memory_holds_the_secret_alone(store, services, sink):
+    enrollment = store.enroll(digits=8)
+    looked_for = traces(enrollment, enrollment.code())
+    barrier = Barrier()
+    with Driver(services, barrier) as driver:
+        driver.send("login", "alice", Reply.at_barrier(enrollment.code()))
+        driver.wait_for_prompt()
+        assert set(looked_for.found(driver.process.pid)) == {"secret"}
+        barrier.release(1)
+        assert driver.verdict().result == SUCCESS
+    barrier.close()
+
+
 @pytest.mark.parametrize("what", SEPARATE[:4])
 def test_at_the_flush_memory_holds_the_secret_and_the_response_once_more(login, what, figure):
     """What the threat model says of a core dump taken in that moment. Without what is found here,
     the tests above would have nothing to miss."""
     at_flush, _ = login(what)
     assert {"secret", "response"} <= set(at_flush)
+    assert set(at_flush) <= {"secret", "response", "backup code 0", "backup code 0 without hyphens"}
     figure(f"in memory at the flush of {what}: {', '.join(sorted(at_flush))}")

@@ -150,7 +150,7 @@ def test_an_unchanged_file_is_kept_once(policy, driver, store):
     kept, = (store.folder / "policy.good").iterdir()
     before = kept.stat()
     driver.login("sshd", "alice", enrollment.wrong())
-    assert kept.stat() == before
+    assert (kept.stat().st_ino, kept.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     policy("[default]\nlook_ahead = 8\n")
     driver.login("sshd", "alice", enrollment.wrong())
     kept, = (store.folder / "policy.good").iterdir()

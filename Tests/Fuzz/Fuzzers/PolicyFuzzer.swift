@@ -38,7 +38,7 @@ extension Fuzzer {
 
 /// The keys of which the smaller number is the stricter one.
 private let tightened: [PolicyKey] = [
-  .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment,
+  .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment, .remember,
 ]
 
 /// Somebody who logs in.
@@ -85,7 +85,13 @@ private func broken(_ problem: SettingsError, _ text: [UInt8]) {
 private func keepsItsBounds(_ policy: Policy, _ text: [UInt8]) {
   must(policy.adjacentIntervals <= 10 && policy.lookAhead <= 100, "beyond its range")
   must(Luck.budgets.contains(policy.guessBudget), "a budget beyond its range")
-  must(policy.enrollment == .refuse || contains(text, "voluntary"), "loosened by nobody")
+  must((1...100).contains(policy.remindEvery), "reminds beyond its range")
+  must((1...3).contains(policy.minimumFactors), "factors beyond their number")
+  must(policy.remember <= 366 * 86_400, "remembers for more than a year")
+  must(
+    policy.enrollment == .refuse || contains(text, "\(policy.enrollment.name)"),
+    "loosened by nobody")
+  must(policy.remember == 0 || contains(text, "remember"), "remembers what nobody said")
   must(policy.isEnabled || contains(text, "disabled"), "disabled by nobody")
 }
 

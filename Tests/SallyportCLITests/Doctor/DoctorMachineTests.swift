@@ -100,9 +100,31 @@ import Testing
     let refused = Healthy.diagnosis { $0.services[0].policy.unenrolled = [.init(name: "bob")] }
     #expect(refused.wrong == ["people-refused error"] && refused.lockedOut == ["bob from sshd"])
     let passing = Healthy.diagnosis {
-      $0.services[0].policy.unenrolled = [.init(name: "bob", isRefused: false)]
+      $0.services[0].policy.unenrolled = [.init(name: "bob", admission: .pass)]
     }
     #expect(passing.wrong == ["people-passing warning"] && passing.letIn == ["bob in sshd"])
+    let enrolling = Healthy.diagnosis {
+      $0.services[0].policy.unenrolled = [.init(name: "bob", admission: .enroll(.required))]
+    }
+    #expect(enrolling.wrong == ["people-enrolling warning"])
+    #expect(enrolling.letIn == ["bob in sshd, until enrolled"])
+    let disabled = Healthy.diagnosis {
+      $0.services[0].policy.unenrolled = [.init(name: "bob", isDisabled: true)]
+    }
+    #expect(disabled.wrong == ["people-passing warning"])
+  }
+
+  @Test func `Who has only factors that are off, or a broken note, is locked out`() {
+    let stranded = Healthy.diagnosis { $0.services[0].policy.stranded = ["alice"] }
+    #expect(stranded.wrong == ["people-stranded error"])
+    #expect(stranded.lockedOut == ["alice from sshd"])
+    let note = Healthy.diagnosis {
+      let path = "/var/lib/sallyport/unenrolled/bob"
+      $0.services[0].policy.unenrolled = [
+        .init(name: "bob", trouble: .unsafe(path: path, .mode(0o644)))
+      ]
+    }
+    #expect(note.wrong == ["people-note error"] && note.lockedOut == ["bob"])
   }
 
   @Test func `Many names are cut`() {

@@ -193,4 +193,59 @@ import Testing
     #expect(facts(at: UnixTime(Int64(Date().timeIntervalSince1970) + 3600)).leftovers.count == 1)
     #expect(facts(at: UnixTime(Int64(Date().timeIntervalSince1970))).leftovers.isEmpty)
   }
+
+  /// A service whose auth line has these words, with a policy file of this text.
+  private func policy(_ text: String?, _ words: String...) throws -> PolicyFacts {
+    bench.run("prepare")
+    let file = "\(bench.folder)/policy"
+    try text?.write(toFile: file, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
+    let service = ServiceFacts(name: "sshd", lines: Healthy.lines(words + ["conf=\(file)"]))
+    let person = AccountFacts.Account(name: "daemon", uid: 1, group: 1, shell: "/bin/sh")
+    let store = Store(root: bench.folder, owner: .effectiveUser)
+    return PolicyFacts(
+      of: Machine(), store, service, people: [person], facts().users, bench.now)
+  }
+
+  @Test(
+    arguments: [
+      ("", [], .refuse), ("", ["nullok"], .pass), ("", ["nullok", "oops"], .refuse),
+      ("[default]\nenrollment = voluntary\n", [], .pass),
+      ("[default]\nenrollment = required\n", ["enroll"], .enroll(.required)),
+      ("[default]\nenrollment = required\n", [], .refuse),
+      ("[default]\nenrollment = offer\n", ["enroll"], .enroll(.offer)),
+      ("[rule a]\nmatch_user = daemon\nenrollment = voluntary\n", [], .pass),
+      ("[rule a]\nmatch_service = sudo\nenrollment = voluntary\n", [], .refuse),
+      ("[rule a]\nmatch_group = daemon\nenrollment = voluntary\n", [], .pass),
+    ] as [(String, [String], Admission)]) func `What becomes of the unenrolled follows the policy`(
+      text: String, words: [String], admission: Admission
+    ) throws
+  {
+    let facts =
+      words.count > 1
+      ? try policy(text, words[0], words[1])
+      : try words.first.map { try policy(text, $0) } ?? policy(text)
+    #expect(facts.unenrolled.map(\.admission) == [admission])
+    #expect(facts.trouble == nil && facts.problems == [])
+  }
+
+  @Test func `What root said of one user counts`() throws {
+    bench.run("exempt", "--user", "daemon")
+    #expect(try policy("").unenrolled.map(\.admission) == [.pass])
+  }
+
+  @Test func `A policy's mistakes, absence and dead ends are seen`() throws {
+    _ = try bench.enroll("alice", "--backup-codes", "0")
+    let broken = try policy("[default]\nlook_ahead = x\nnonsense = 1\n")
+    #expect(broken.problems.map(\.place.line) == [2, 3])
+    #expect(try policy("[default]\nfactor_totp = off\n").stranded == ["alice"])
+    #expect(try policy("[default]\nfactor_hotp = off\n").stranded == [])
+    #expect(try policy("[default]\nstate = disabled\n").isDisabled)
+    #expect(try policy("[default]\nenrollment = refuse\n", "nullok").overrulesLine)
+    try FileManager.default.removeItem(atPath: "\(bench.folder)/policy")
+    let service = ServiceFacts(
+      name: "sshd", lines: Healthy.lines("conf=\(bench.folder)/policy"))
+    let store = Store(root: bench.folder, owner: .effectiveUser)
+    #expect(PolicyFacts(of: Machine(), store, service, people: [], [], bench.now).trouble != nil)
+  }
 }

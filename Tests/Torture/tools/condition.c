@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "guest.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
@@ -127,6 +128,21 @@ static void threads_of_set_uid(void) {
   threads();
 }
 
+/* Loaded and unloaded a thousand times, by a thread that is gone when somebody logs in. */
+static void *reload(void *none) {
+  for (int i = 0; i < 1000; i++) {
+    void *module = dlopen(getenv("GUEST_MODULE"), RTLD_NOW);
+    if (module == NULL || dlclose(module) != 0) exit(71);
+  }
+  return none;
+}
+
+static void reloaded(void) {
+  pthread_t one;
+  if (pthread_create(&one, NULL, reload, NULL) != 0) exit(71);
+  pthread_join(one, NULL);
+}
+
 static void little_stack(void) { has_little_stack = 1; }
 static void plain(void) {}
 
@@ -139,6 +155,7 @@ static const struct { const char *name; void (*bring_about)(void); } conditions[
   {"umask-777", shut_umask}, {"set-uid", set_uid}, {"locale", other_locale},
   {"no-folder", no_folder}, {"no-writing", no_writing}, {"threads", threads},
   {"threads-of-set-uid", threads_of_set_uid}, {"little-stack", little_stack},
+  {"reloaded", reloaded},
 };
 
 int bring_about(const char *condition) {

@@ -1,0 +1,249 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// `sallyport import`
+struct Import: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Take over what other modules have: nobody has to scan again.",
+    subcommands: [ImportGoogleAuthenticator.self, ImportPAMOath.self, ImportURI.self])
+}
+
+/// What every kind of import can be told.
+struct ImportOptions: ParsableArguments {
+  @Flag(help: "Change nothing, tell what would be done.")
+  var dryRun = false
+
+  @Option(help: ArgumentHelp("How many backup codes for each, 0 to 32.", valueName: "n"))
+  var backupCodes = 0
+
+  @Flag(help: "Take weak secrets too: of fewer than 80 bits, or one byte over and over.")
+  var force = false
+
+  @OptionGroup var users: UserOptions
+
+  func validate() throws {
+    guard (0...BackupCodeSet.maximumCodes).contains(backupCodes) else {
+      throw ValidationError("--backup-codes takes 0 to \(BackupCodeSet.maximumCodes)")
+    }
+  }
+}
+
+/// A verb that imports: where its candidates come from is its own.
+protocol ImportVerb: Verb {
+  var options: ImportOptions { get }
+  /// What the source is called in JSON.
+  static var source: String { get }
+  func candidates(_ context: Context, at now: UnixTime) throws(Complaint) -> [Candidate]
+}
+
+extension ImportVerb {
+  static var source: String { _commandName }
+
+  func place(in context: Context) -> Place {
+    Place(verb: "import \(Self._commandName)", user: user(in: context), store: store.store)
+  }
+
+  func run(in context: Context) throws(Complaint) {
+    let importer = Importer(options: options, store: try context.store(store), context: context)
+    let found = try candidates(context, at: try context.time())
+    let done = try importer.run(try importer.persons(found))
+    let report = ImportReport(
+      done, source: Self.source, dryRun: options.dryRun, store: store.store)
+    context.voice(store).answer(report.json, report.text)
+    if let number = context.terminal.failure, report.hasBackupCodes {
+      throw .backupCodesUnseen(errno: number)
+    }
+    if report.failed > 0 { throw .notAllImported(report.failed, of: done.count) }
+  }
+}
+
+/// `sallyport import google-authenticator`
+struct ImportGoogleAuthenticator: ImportVerb {
+  static let configuration = CommandConfiguration(
+    commandName: "google-authenticator",
+    abstract: "From the .google_authenticator files of one user or of all.")
+
+  @Argument(
+    help: ArgumentHelp(
+      "The file. (default: .google_authenticator in the user's home; ${USER}, ${HOME} and ~ stand "
+        + "for the user's)"))
+  var file: String?
+
+  @Option(help: ArgumentHelp("Whose file it is.", valueName: "name"))
+  var user: String?
+
+  @Flag(help: "The files of all accounts.")
+  var allHomes = false
+
+  @OptionGroup var options: ImportOptions
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { user }
+
+  func validate() throws {
+    guard (user != nil) != allHomes else {
+      throw ValidationError("either --user or --all-homes is needed")
+    }
+  }
+
+  func candidates(_ context: Context, at now: UnixTime) throws(Complaint) -> [Candidate] {
+    let template = HomePath(file ?? "~/.google_authenticator")
+    if let user { return [try candidate(user, template, context, at: now)] }
+    var seen: Set<[UInt8]> = []
+    var candidates: [Candidate] = []
+    for one in try AccountBook.all() where seen.insert(one.account.name.bytes).inserted {
+      let path = template.path(for: one.account.name, home: one.home)
+      let found = candidate(one.account.name.bytes, path, one.user, one.group, at: now)
+      if found.obstacle.map({ !$0.isAbsence }) ?? true { candidates.append(found) }
+    }
+    return candidates
+  }
+
+  /// Of a user by name, whose file must be there. Without an account the file is the caller's.
+  private func candidate(
+    _ user: String, _ template: HomePath, _ context: Context, at now: UnixTime
+  ) throws(Complaint) -> Candidate {
+    let account = try context.account(user)
+    let home = try AccountBook.home(of: account)
+    if home == nil, template.needsHome || !options.users.allowMissing { throw .noSuchUser }
+    let path = template.path(for: account.name, home: home?.home ?? "")
+    let found = candidate(
+      account.name.bytes, path, home?.user ?? context.effectiveUser, home?.group ?? 0, at: now)
+    guard case .file(_, .cannotRead(let number)) = found.obstacle, found.obstacle?.isAbsence == true
+    else { return found }
+    throw .secret(.cannotRead(path: path, errno: number))
+  }
+
+  private func candidate(
+    _ user: [UInt8], _ path: String, _ uid: UInt32, _ gid: UInt32, at now: UnixTime
+  ) -> Candidate {
+    var result = Candidate(user: user)
+    do throws(FileProblem) {
+      let file = try SourceFile(path, of: uid, gid, longest: GoogleAuthenticatorFile.longest)
+      result = try read(file.bytes, user, at: now)
+    } catch {
+      result.obstacle = .file(path: path, error)
+    }
+    result.path = path
+    return result
+  }
+
+  private func read(_ bytes: Secret, _ user: [UInt8], at now: UnixTime) throws(FileProblem)
+    -> Candidate
+  {
+    do throws(LineProblem) {
+      return try GoogleAuthenticatorFile.parse(bytes).candidate(for: user, at: now)
+    } catch {
+      return Candidate(user: user, obstacle: .line(error))
+    }
+  }
+}
+
+/// `sallyport import pam-oath`
+struct ImportPAMOath: ImportVerb {
+  static let configuration = CommandConfiguration(
+    commandName: "pam-oath", abstract: "From a users file of pam_oath.")
+
+  @Argument(help: "The file, such as /etc/users.oath.")
+  var file: String
+
+  @Option(help: ArgumentHelp("Only the lines of this user.", valueName: "name"))
+  var user: String?
+
+  @Option(help: "Digits of the codes, where a line does not say: the digits= of pam_oath's line.")
+  var digits: Digits?
+
+  @OptionGroup var options: ImportOptions
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { user }
+
+  func candidates(_ context: Context, at now: UnixTime) throws(Complaint) -> [Candidate] {
+    let list = UsersOath(try listContent(of: file, context))
+    var candidates: [Candidate] = []
+    for line in list.lines where user.map({ line.user == Array($0.utf8) }) ?? true {
+      var candidate = Candidate(user: line.user, line: line.number)
+      do throws(TakeoverError) {
+        candidate.authenticator = try authenticator(line, at: now, &candidate.remarks)
+      } catch {
+        switch error {
+        case .problem(let problem):
+          candidate.obstacle = .line(LineProblem(line.number, problem))
+        case .crypto(let error): throw .store(.crypto(error))
+        }
+      }
+      candidates.append(candidate)
+    }
+    return candidates
+  }
+
+  private func authenticator(
+    _ line: UsersOathLine, at now: UnixTime, _ remarks: inout [Remark]
+  ) throws(TakeoverError) -> ImportedAuthenticator {
+    switch line.token {
+    case .failure(let problem): throw .problem(problem)
+    case .success(let token):
+      return try token.authenticator(
+        preferring: digits, at: now, token.lastUse.map { moments(of: $0) } ?? [], &remarks)
+    }
+  }
+}
+
+/// `sallyport import uri`
+struct ImportURI: ImportVerb {
+  static let configuration = CommandConfiguration(
+    commandName: "uri", abstract: "From otpauth URIs: of one user, or a list of many.")
+
+  @Argument(help: "The file, a URI on each line, or - for standard input.")
+  var file = "-"
+
+  @Option(
+    help: ArgumentHelp(
+      "Whose they are. Without it each line begins with a user's name.", valueName: "name"))
+  var user: String?
+
+  @OptionGroup var options: ImportOptions
+  @OptionGroup var store: StoreOptions
+
+  func user(in context: Context) -> String? { user }
+
+  func candidates(_ context: Context, at now: UnixTime) throws(Complaint) -> [Candidate] {
+    let list = URIList(try listContent(of: file, context), isOneUsers: user != nil)
+    return list.lines.map { line in
+      var candidate = Candidate(user: user.map { Array($0.utf8) } ?? line.user, line: line.number)
+      switch line.uri {
+      case .success(let uri): candidate.authenticator = uri.authenticator(&candidate.remarks)
+      case .failure(let problem): candidate.obstacle = .line(LineProblem(line.number, problem))
+      }
+      return candidate
+    }
+  }
+}
+
+extension ImportVerb {
+  /// A whole list. It is told when others can read or write it.
+  fileprivate func listContent(of path: String, _ context: Context) throws(Complaint) -> Secret {
+    if path == "-" {
+      do throws(Interruption) {
+        if let all = try context.terminal.rest(limit: Limits.list) { return all }
+      } catch {
+        throw .stopped(error, .nothingChanged)
+      }
+      throw .importFile(path: path, .tooLong(most: Limits.list))
+    }
+    do throws(FileProblem) {
+      let file = try SourceFile(path, longest: SourceFile.longestList)
+      if file.mode & 0o077 != 0 {
+        let what = file.mode & 0o022 != 0 ? "write" : "read"
+        let mode = String(file.mode & 0o7777, radix: 8)
+        let name = printable(path.utf8, limit: 255)
+        context.voice(store).warn("others can \(what) \(name) (mode 0\(mode))")
+      }
+      return file.bytes
+    } catch {
+      throw .importFile(path: path, error)
+    }
+  }
+}

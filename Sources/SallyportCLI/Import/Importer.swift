@@ -1,0 +1,141 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// What came of one person.
+struct Imported {
+  enum Result {
+    case imported
+    /// Every secret is enrolled already, by an import before. `caughtUp`: codes have been used at
+    /// the other module since, and are used here now.
+    case already(caughtUp: Bool)
+    case not([Obstacle])
+  }
+
+  let person: Person
+  let result: Result
+  /// New ones, shown once.
+  var backupCodes: [String] = []
+}
+
+/// Takes candidates into a store.
+struct Importer {
+  let options: ImportOptions
+  let store: Store
+  let context: Context
+
+  /// Candidates of one account joined, in the order of its first; those that are no users by
+  /// themselves.
+  func persons(_ candidates: [Candidate]) throws(Complaint) -> [Person] {
+    var accounts = try AccountBook(forNames: candidates.count)
+    var persons: [Person] = []
+    var places: [[UInt8]: Int] = [:]
+    for candidate in candidates {
+      guard let name = UserName(candidate.user) else {
+        var stranger = Person(candidate, nil)
+        stranger.add(candidate)
+        stranger.stop(.userName)
+        persons.append(stranger)
+        continue
+      }
+      let account = try accounts.find(name)
+      let place = places[account.name.bytes] ?? persons.count
+      if place == persons.count { persons.append(Person(candidate, account)) }
+      places[account.name.bytes] = place
+      persons[place].add(candidate)
+    }
+    for index in persons.indices {
+      persons[index].check(allowMissing: options.users.allowMissing, force: options.force)
+    }
+    return persons
+  }
+
+  /// Enrolls whom it can, a batch at a time. Throws `importStopped` where somebody interrupts: what
+  /// was done stays, and the same command goes on from there.
+  func run(_ persons: [Person]) throws(Complaint) -> [Imported] {
+    let now = try context.time()
+    context.terminal.watchForInterruption()
+    if !options.dryRun { try complaining { () throws(StoreTrouble) in try store.prepare() } }
+    var done: [Imported] = []
+    done.reserveCapacity(persons.count)
+    let progress = Progress(of: persons.count, on: context.terminal)
+    var next = 0
+    while next < persons.count {
+      if let interruption = context.terminal.interruption() {
+        progress.end()
+        throw .importStopped(interruption, done: next, of: persons.count)
+      }
+      let end = min(next + Store.batch, persons.count)
+      done += try enroll(persons[next..<end], at: now)
+      next = end
+      progress.show(next)
+      if next < persons.count, !options.dryRun { store.makeWay() }
+    }
+    progress.end()
+    return done
+  }
+
+  private func enroll(_ persons: ArraySlice<Person>, at now: UnixTime) throws(Complaint)
+    -> [Imported]
+  {
+    var results: [Imported] = []
+    var (new, places): ([(Enrollment, LoginState)], [Int]) = ([], [])
+    for person in persons {
+      var result = Imported(person: person, result: try standing(of: person))
+      if case .imported = result.result, !options.dryRun {
+        let codes = try FreshBackupCodes(
+          count: options.backupCodes, scratchCodes: person.scratchCodes)
+        if let enrollment = try person.enrollment(codes.set, at: now) {
+          result.backupCodes = codes.shown
+          new.append(enrollment)
+          places.append(results.count)
+        }
+      }
+      results.append(result)
+    }
+    if new.isEmpty { return results }
+    let troubles = try complaining { () throws(StoreTrouble) in try store.create(all: new) }
+    for (trouble, place) in zip(troubles, places) {
+      guard let trouble else { continue }
+      results[place] = Imported(person: results[place].person, result: .not([.store(trouble)]))
+    }
+    return results
+  }
+
+  /// Carries over what has been used at the other module since the import before. Whether there was
+  /// something.
+  private func catchUp(_ person: Person, _ record: Record) throws(StoreTrouble) -> Bool {
+    let scratchCodes = try person.scratchCodesUsedUp(in: record.enrollment)
+    let change = { (enrollment: Enrollment, state: LoginState) in
+      person.caughtUp(state, with: enrollment, scratchCodes)
+    }
+    var before = record.state
+    before.reconcile(with: record.enrollment)
+    guard change(record.enrollment, before) != before else { return false }
+    if options.dryRun { return true }
+    let result = try store.transact(record) { (enrollment, state) throws(StoreTrouble) in
+      ((), change(enrollment, state))
+    }
+    switch result {
+    case .committed: return true
+    case .changed: throw .unsettled(path: record.path)
+    }
+  }
+
+  private func standing(of person: Person) throws(Complaint) -> Imported.Result {
+    guard person.obstacles.isEmpty, let account = person.account else {
+      return .not(person.obstacles)
+    }
+    do throws(StoreTrouble) {
+      guard let record = try store.load(account) else { return .imported }
+      guard person.isEnrolled(in: record.enrollment) else {
+        return .not([.enrolled(authenticators: record.enrollment.authenticators.count)])
+      }
+      return .already(caughtUp: try catchUp(person, record))
+    } catch {
+      if case .noStore = error, options.dryRun { return .imported }
+      guard error.isBrokenEnrollment else { throw .store(error) }
+      return .not([.store(error)])
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// One account with all that a source has of it: imported whole or not at all.
+struct Person {
+  /// As the account database spells it, or, without an account, the source.
+  let name: [UInt8]
+  let account: Account?
+  /// Of the first of its lines.
+  let line: Int?
+  let path: String?
+  private(set) var authenticators: [ImportedAuthenticator] = []
+  private(set) var scratchCodes: [Secret] = []
+  private(set) var remarks: [Remark] = []
+  private(set) var obstacles: [Obstacle] = []
+
+  init(_ first: Candidate, _ account: Account?) {
+    self.account = account
+    name = account?.name.bytes ?? first.user
+    (line, path) = (first.line, first.path)
+  }
+
+  /// Joins what another line says. The same authenticator twice is one; of its two places the
+  /// greater counts.
+  mutating func add(_ candidate: Candidate) {
+    for remark in candidate.remarks where !remarks.contains(remark) { remarks.append(remark) }
+    scratchCodes += candidate.scratchCodes
+    if let obstacle = candidate.obstacle { obstacles.append(obstacle) }
+    guard let new = candidate.authenticator else { return }
+    let twin = authenticators.firstIndex {
+      constantTimeEquals($0.secret, new.secret) && $0.parameters == new.parameters
+    }
+    guard let twin else { return authenticators.append(new) }
+    if !remarks.contains(.doubled) { remarks.append(.doubled) }
+    let places = [authenticators[twin].lastAccepted, new.lastAccepted].compactMap { $0 }
+    authenticators[twin].lastAccepted = places.max()
+  }
+
+  /// What the rules say, before the store is asked. `force`: weak secrets are taken.
+  mutating func check(allowMissing: Bool, force: Bool) {
+    if let account, account.uid == nil, !allowMissing { obstacles.insert(.noAccount, at: 0) }
+    if authenticators.count > Enrollment.maximumAuthenticators {
+      obstacles.append(.tooManyAuthenticators(authenticators.count))
+    }
+    for one in authenticators { check(one.secret, force: force) }
+  }
+
+  private mutating func check(_ secret: Secret, force: Bool) {
+    let bits = secret.count * 8
+    let isConstant = (0..<secret.count).allSatisfy { secret[$0] == secret[0] }
+    if secret.count > Secret.longestKey {
+      obstacles.append(.secretTooLong(bytes: secret.count))
+    } else if secret.count < Secret.shortestKey, !force {
+      obstacles.append(.weakSecret(bits: bits))
+    } else if isConstant, !force {
+      obstacles.append(.constantSecret)
+    } else if bits < 128 {
+      remarks.append(.shortSecret(bits: bits))
+    }
+  }
+
+  mutating func stop(_ obstacle: Obstacle) { obstacles.append(obstacle) }
+
+  /// Whether everything of his is enrolled already.
+  func isEnrolled(in enrollment: Enrollment) -> Bool {
+    authenticators.allSatisfy { one in
+      enrollment.authenticators.contains { one.isSame(as: $0) }
+    }
+  }
+
+  /// The state with the source's places where they are greater, and these scratch codes used.
+  func caughtUp(_ state: LoginState, with enrollment: Enrollment, _ scratchCodes: UInt64)
+    -> LoginState
+  {
+    var state = state
+    state.reconcile(with: enrollment)
+    // `reconcile` has made the two lists run side by side.
+    for (index, stored) in enrollment.authenticators.enumerated() {
+      let own = authenticators.first { $0.isSame(as: stored) }
+      guard let last = own?.lastAccepted, index < state.authenticators.count else { continue }
+      let before = state.authenticators[index].lastAccepted
+      state.authenticators[index].lastAccepted = max(before ?? last, last)
+    }
+    state.backupCodes?.used |= scratchCodes
+    return state
+  }
+
+  /// Scratch codes that are enrolled and no longer in the user's file, which loses each that is
+  /// used, as bits of the used ones.
+  func scratchCodesUsedUp(in enrollment: Enrollment) throws(StoreTrouble) -> UInt64 {
+    guard path != nil, let set = enrollment.backupCodes else { return 0 }
+    var left: [[UInt8]] = []
+    for code in scratchCodes {
+      do throws(CryptoError) {
+        left.append(try BackupCode.digest(code, salt: set.salt))
+      } catch {
+        throw .crypto(error)
+      }
+    }
+    var used: UInt64 = 0
+    for (index, digest) in set.scratchDigests.enumerated() where !left.contains(digest) {
+      used |= 1 << UInt64(set.digests.count + index)
+    }
+    return used
+  }
+
+  /// `phone`, `phone 2`, …: the source has no names.
+  func name(of index: Int) -> Label {
+    index == 0 ? .phone : Label(Array("\(Label.phone.text) \(index + 1)".utf8)) ?? .phone
+  }
+
+  /// What is stored, with a state as if the last codes had been accepted here.
+  func enrollment(_ codes: BackupCodeSet?, at now: UnixTime) throws(Complaint)
+    -> (Enrollment, LoginState)?
+  {
+    guard let account else { return nil }
+    var list: [Authenticator] = []
+    for (index, one) in authenticators.enumerated() {
+      list.append(
+        Authenticator(
+          id: try freshIdentifier(), name: name(of: index), parameters: one.parameters,
+          secret: one.secret, initialLastAccepted: one.lastAccepted, created: now))
+    }
+    let enrollment = Enrollment(
+      id: try freshIdentifier(), user: account.name, uid: account.uid, created: now,
+      authenticators: list, backupCodes: codes)
+    var state = LoginState(initialFor: enrollment)
+    for (index, one) in authenticators.enumerated() where index < state.authenticators.count {
+      state.authenticators[index].drift = one.drift
+    }
+    return (enrollment, state)
+  }
+}

@@ -1,0 +1,33 @@
+import CSystem
+
+/// A bar that grows, for people who wait at a terminal; nothing anywhere else.
+final class Progress {
+  private let total: Int
+  private let terminal: any Terminal
+  private let width: Int
+  private var shown = false
+
+  /// Only work of more than one step has a bar.
+  init(of total: Int, on terminal: any Terminal) {
+    self.total = total
+    self.terminal = terminal
+    width = terminal.screen(of: .aside).map { min($0.columns, 80) - 32 } ?? 0
+  }
+
+  func show(_ done: Int) {
+    guard width >= 10, done < total || shown else { return }
+    shown = true
+    let filled = width * done / max(total, 1)
+    let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: width - filled)
+    let counts = "\(done) of \(total)"
+    terminal.write(Array("\r[\(bar)] \(counts)".utf8), to: .aside)
+  }
+
+  /// Takes the bar away.
+  func end() {
+    guard shown else { return }
+    let blank = String(repeating: " ", count: width + 31)
+    terminal.write(Array("\r\(blank)\r".utf8), to: .aside)
+    shown = false
+  }
+}

@@ -1,0 +1,315 @@
+"""Enrolling inside the login, demand and the guards, in the real sshd, sudo, su and login."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from hosts import PASSWORD, SCRATCH, Sshd, as_user, edit
+from sallyport import MODULE, handed_out
+from screen import Terminal, read_qr_code
+
+POLICY = Path("/etc/security/sallyport.conf")
+DEMAND, OFFER = "Set it up now.*: ?$", "You can set up a second factor.*: ?$"
+FIRST, LAST = "Code shown by the app: ?$", "Press Enter when you have them: ?$"
+CODE, PASS = "Verification code: ?$", "[Pp]assword.*: ?$"
+IN, END = "IN-42", pexpect.EOF
+PROMPTS = [PASS, CODE, DEMAND, OFFER, FIRST, LAST, IN, END]
+ACCOUNT, SESSION = f"account required {MODULE}", f"session required {MODULE}"
+FIRST_FACTOR = "auth required pam_unix.so nodelay"
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(store):
+    store.enroll("bob", allow_missing=False)  # makes the store
+    yield
+    POLICY.unlink(missing_ok=True)
+
+
+def policy(text):
+    POLICY.write_text(f"[default]\n{text}\n")
+    POLICY.chmod(0o644)
+
+
+def stack(name, *auth, account=(ACCOUNT,), session=(SESSION,)):
+    ours = f"auth required {MODULE} enroll nodelay"
+    lines = [*(auth or (FIRST_FACTOR,)), ours, *account, "account required pam_unix.so", *session,
+             "session required pam_permit.so"]
+    Path("/etc/pam.d", name).write_text("\n".join(lines) + "\n")
+
+
+def code_of(text):
+    secret = re.search(r"secret=([A-Z2-7]+)", text).group(1)
+    handed_out.append(secret)
+    done = subprocess.run(["oathtool", "--totp", "--base32", secret],
+                          capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def login(command, answers, password=PASSWORD):
+    """Answers prompts by kind; (got in, the kinds asked in order, all that was written)."""
+    child = pexpect.spawn(command[0], command[1:], timeout=20, encoding="utf-8", dimensions=(50, 120))
+    answers = {PASS: [password], **{kind: list(texts) for kind, texts in answers.items()}}
+    asked, written = [], ""
+    try:
+        while True:
+            kind = PROMPTS[child.expect(PROMPTS)]
+            written += child.before + (child.after if isinstance(child.after, str) else "")
+            if kind is END:
+                child.wait()
+                return IN in written, asked, written
+            if kind == IN:
+                continue
+            asked.append(kind)
+            if not answers.get(kind):
+                child.sendintr()  # nobody answers: the connection is lost
+                child.close(force=True)
+                return False, asked, written
+            answer = answers[kind].pop(0)
+            if kind in (PASS, CODE):
+                child.waitnoecho(5)
+            child.sendline(code_of(written) if answer == "right" else answer)
+    finally:
+        child.close(force=True)
+
+
+SU = as_user("bob", "su", "alice", "-c", "echo IN-$((6*7))")
+SUDO = as_user("alice", "sudo", "-k", "/bin/sh", "-c", "echo IN-$((6*7))")
+YES = {FIRST: ["right"], LAST: [""]}
+
+
+def enrolled(store):
+    return store.of("alice").exists()
+
+
+@pytest.fixture(params=["sshd keyboard-interactive", "sshd publickey,keyboard-interactive", "sshd -T",
+                        "sudo", "su"])
+def command(request, daemons):
+    """How alice logs in; the service's name comes first."""
+    name, _, how = request.param.partition(" ")
+    if name != "sshd":
+        return name, {"sudo": SUDO, "su": SU}[name]
+    more = ["-T"] if how == "-T" else ["-t"]
+    methods = "keyboard-interactive" if how == "-T" else how
+    return name, daemons[methods].command("alice", *more)
+
+
+def test_required_enrolls_and_then_asks(command, store, sink):
+    name, words = command
+    policy("enrollment = required")
+    stack(name)
+    entered, asked, written = login(words, {DEMAND: ["y"], **YES})
+    assert entered and asked == [PASS, DEMAND, FIRST, LAST], written
+    assert written.index("Backup codes") < written.index("Press Enter")
+    assert enrolled(store)
+    code = re.search(r"(?:\w{4}-){3}\w{4}", written).group(0)
+    handed_out.append(code)
+    assert login(words, {CODE: [code]})[:2] == (True, [PASS, CODE])
+    assert not login(words, {CODE: [code]})[0]
+
+
+def test_under_required_there_is_no_way_around(command, store):
+    name, words = command
+    policy("enrollment = required")
+    stack(name)
+    for answers in ({DEMAND: ["n"]}, {DEMAND: [""]}, {}, {DEMAND: ["y"]},
+                    {DEMAND: ["y"], FIRST: ["1", "22", "", "000000", "x"]}):
+        assert not login(words, answers)[0]
+    assert not enrolled(store)
+
+
+@pytest.mark.parametrize("level", ["offer", "remind\nremind_every = 1"])
+def test_the_other_levels_lock_nobody_out(command, store, level):
+    name, words = command
+    policy(f"enrollment = {level}")
+    stack(name)
+    assert login(words, {OFFER: [""]})[:2] == (True, [PASS, OFFER])
+    assert login(words, {OFFER: ["n"]})[0]
+    assert login(words, {OFFER: ["y"], FIRST: ["1", "2", "3", "4", "5"]})[0]
+    assert not enrolled(store)
+    assert login(words, {OFFER: ["y"], **YES})[0] and enrolled(store)
+
+
+def test_a_wrong_password_enrolls_nobody(command, store):
+    name, words = command
+    policy("enrollment = required")
+    for first in ("required", "requisite"):
+        stack(name, f"auth {first} pam_unix.so nodelay")
+        entered, asked, _ = login(words, {DEMAND: ["y"], **YES}, password="guessed")
+        assert not entered and DEMAND not in asked and not enrolled(store)
+
+
+@pytest.mark.parametrize("first", [
+    # pam_unix sufficient before ours: the right password never reaches our line, the wrong one ends
+    # in our PAM_IGNORE, which is no yes.
+    ("auth sufficient pam_unix.so nodelay",),
+    # Debian's common-auth, and Fedora's, as substack.
+    ("auth [success=1 default=ignore] pam_unix.so nodelay", "auth requisite pam_deny.so",
+     "auth required pam_permit.so"),
+    ("auth substack test-system-auth",),
+    # Modules beside it that ask for the password, or say yes.
+    ("auth required pam_unix.so nodelay", "auth optional pam_exec.so quiet expose_authtok /bin/true"),
+    ("auth required pam_shells.so", "auth required pam_unix.so nodelay"),
+])
+def test_a_wrong_password_enrolls_nobody_on_other_stacks(daemons, store, first):
+    Path("/etc/pam.d/test-system-auth").write_text(
+        "auth required pam_env.so\nauth sufficient pam_unix.so nodelay\nauth required pam_deny.so\n")
+    words = daemons["keyboard-interactive"].command("alice", "-t")
+    policy("enrollment = required")
+    stack("sshd", *first)
+    entered, asked, _ = login(words, {DEMAND: ["y"], CODE: ["123456"], **YES}, password="guessed")
+    assert not entered and DEMAND not in asked and not enrolled(store)
+
+
+def test_a_key_with_a_wrong_password_enrolls_nobody(daemons, store):
+    words = daemons["publickey,keyboard-interactive"].command("alice", "-t")
+    policy("enrollment = required")
+    stack("sshd")
+    assert not login(words, {DEMAND: ["y"], **YES}, password="guessed")[0] and not enrolled(store)
+
+
+def test_a_key_and_our_line_alone_enroll(daemons, store):
+    """sshd says that the key was accepted: no password is needed."""
+    words = daemons["publickey,keyboard-interactive"].command("alice", "-t")
+    policy("enrollment = required")
+    stack("sshd", "auth optional pam_faildelay.so delay=0")
+    entered, asked, written = login(words, {DEMAND: ["y"], **YES})
+    assert entered and asked == [DEMAND, FIRST, LAST], written
+
+
+def test_without_a_first_factor_nobody_is_let_through(daemons, store):
+    words = daemons["keyboard-interactive"].command("alice", "-t")
+    policy("enrollment = required")
+    stack("sshd", "auth optional pam_faildelay.so delay=0")
+    entered, asked, _ = login(words, {CODE: ["123456"], DEMAND: ["y"], **YES})
+    assert not entered and asked == [CODE] and not enrolled(store)
+
+
+def test_without_the_account_line_the_session_is_refused(command, store, sink):
+    name, words = command
+    policy("enrollment = required")
+    stack(name, account=())
+    with sink.watch() as lines:
+        entered, asked, _ = login(words, {})
+    assert not entered and asked == [PASS]
+    assert any("must enroll, and was not asked to" in line.text for line in lines)
+
+
+def test_without_the_word_enroll_required_is_a_refusal(command, store):
+    name, words = command
+    policy("enrollment = required")
+    stack(name)
+    path = Path("/etc/pam.d", name)
+    path.write_text(path.read_text().replace(" enroll", ""))
+    entered, asked, _ = login(words, {CODE: ["123456"]})
+    assert not entered and asked == [PASS, CODE]
+
+
+def test_the_mark_is_not_in_the_users_environment(daemons, store):
+    policy("enrollment = required")
+    stack("sshd")
+    words = daemons["keyboard-interactive"].command("alice", "-t")
+    words[-1] = "env; echo IN-$((6*7))"
+    entered, _, written = login(words, {DEMAND: ["y"], **YES})
+    assert entered and "SALLYPORT" not in written
+
+
+@pytest.mark.parametrize("kind", ["sshd", "su"])
+def test_the_qr_code_is_read_from_the_screen(daemons, store, tmp_path, kind):
+    policy("enrollment = required")
+    stack(kind)
+    words = daemons["keyboard-interactive"].command("alice", "-t") if kind == "sshd" else SU
+    terminal = Terminal(words)
+    try:
+        terminal.expect(PASS)
+        terminal.type(PASSWORD)
+        terminal.expect(DEMAND)
+        terminal.child.sendline("y")
+        terminal.expect(FIRST)
+        rows = [row for row in terminal.rows() if any(cell in "█▀▄" for cell in row)]
+        read = read_qr_code(rows, tmp_path / "code.pbm")
+        assert read is not None and read.startswith("otpauth://totp/"), "\n".join(terminal.rows())
+        secret = re.search(r"secret=([A-Z2-7]+)", read).group(1)
+        handed_out.append(secret)
+        code = subprocess.run(["oathtool", "--totp", "--base32", secret], capture_output=True,
+                              text=True, check=True).stdout.strip()
+        terminal.child.sendline(code)
+        terminal.expect(LAST)
+        terminal.child.sendline("")
+        terminal.expect(IN)
+    finally:
+        terminal.child.close(force=True)
+    assert enrolled(store)
+
+
+def test_scp_shows_the_backup_codes(daemons, store, tmp_path):
+    policy("enrollment = required")
+    stack("sshd")
+    file = tmp_path / "file"
+    file.write_text("x")
+    words = daemons["keyboard-interactive"].command("alice")
+    port = words[words.index("-p") + 1]
+    options = [word for word in words[1:-2] if word not in ("-p", port)]
+    command = ["scp", "-O", *options, "-P", port, str(file), "alice@127.0.0.1:/home/alice/copied"]
+    _, asked, written = login(command, {DEMAND: ["y"], **YES})
+    assert asked == [PASS, DEMAND, FIRST, LAST] and "Backup codes" in written
+    assert Path("/home/alice/copied").read_text() == "x"
+
+
+def test_login_at_a_console(store):
+    """Whose shell only says that he is in."""
+    shell = SCRATCH / "shell"
+    shell.write_text("#!/bin/sh\necho IN-42\n")
+    shell.chmod(0o755)
+    before = Path("/etc/passwd").read_text()
+    edit("/etc/passwd", lambda text: re.sub("(?m)^(alice:.*:)/bin/sh$", rf"\1{shell}", text))
+    try:
+        policy("enrollment = required")
+        stack("login")
+        assert not login(["login", "alice"], {DEMAND: ["n"]})[0] and not enrolled(store)
+        entered, asked, written = login(["login", "alice"], {DEMAND: ["y"], **YES})
+        assert entered and asked == [PASS, DEMAND, FIRST, LAST] and enrolled(store), written
+        code = re.search(r"(?:\w{4}-){3}\w{4}", written).group(0)
+        handed_out.append(code)
+        assert login(["login", "alice"], {CODE: [code]})[:2] == (True, [PASS, CODE])
+    finally:
+        Path("/etc/passwd").write_text(before)
+
+
+# -- demand
+
+def test_demand_refuses_a_key_alone(store, sink):
+    policy("enrollment = refuse")
+    enrollment = store.enroll("alice", allow_missing=False)
+    stack("sshd", account=(f"{ACCOUNT} demand",))
+    daemon = Sshd("publickey")
+    try:
+        with sink.watch() as lines:
+            assert not login(daemon.command("alice", "-t"), {CODE: [enrollment.code()]})[0]
+        assert any("reason=no-prompt" in line.text for line in lines)
+        stack("sshd")
+        assert login(daemon.command("alice", "-t"), {})[0]
+    finally:
+        daemon.stop()
+
+
+def test_demand_asks_in_sudo_despite_nopasswd_and_a_ticket(store):
+    policy("enrollment = refuse")
+    enrollment = store.enroll("alice", allow_missing=False)
+    stack("sudo", account=(f"{ACCOUNT} demand",))
+    plain = as_user("alice", "sudo", "/bin/sh", "-c", "echo IN-$((6*7))")
+    sudoers = Path("/etc/sudoers")
+    before = sudoers.read_text()
+    try:
+        edit(sudoers, lambda text: text + "alice ALL=(ALL) NOPASSWD: ALL\n")
+        assert login(plain, {CODE: [enrollment.wrong()]})[:2] == (False, [CODE])
+        assert login(plain, {CODE: [enrollment.code()]})[:2] == (True, [CODE])
+        edit(sudoers, lambda _: before + "Defaults timestamp_timeout=5,!tty_tickets\n")
+        codes = enrollment.backup_codes
+        script = "sudo -k; sudo true && sudo /bin/sh -c 'echo IN-$((6*7))'"
+        words = as_user("alice", "sh", "-c", script)
+        assert login(words, {CODE: codes[:2]})[:2] == (True, [PASS, CODE, CODE])
+    finally:
+        sudoers.write_text(before)

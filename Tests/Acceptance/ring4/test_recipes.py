@@ -1,0 +1,199 @@
+"""The other recipes of docs/recipes.md: stacks, set-up by programs, patterns for the log."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import recipes
+from hosts import PASSWORD, Sshd, as_user
+from sallyport import COMMAND, DEFAULT_STORE, MODULE, Enrollment, handed_out
+
+
+def pamtester(service, user, *answers, prefix=()):
+    """Whether the service lets the user in who types these answers, and the prompts."""
+    done = subprocess.run(
+        [*prefix, "pamtester", service, user, "authenticate", "acct_mgmt"], capture_output=True,
+        input="".join(f"{answer}\n" for answer in answers), text=True, timeout=60, check=False)
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes files of the private /etc that a recipe has, and puts back what was there."""
+    before = {}
+
+    def keep(path):
+        path = Path(path)
+        before.setdefault(path, path.read_bytes() if path.exists() else None)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+    yield lambda path, text: keep(path).write_text(text)
+    for path, content in before.items():
+        path.unlink(missing_ok=True) if content is None else path.write_bytes(content)
+
+
+def test_one_field_goes_before_debians_own_stack(store, write):
+    """pam_unix, as Debian's common-auth has it, takes the password that was taken apart."""
+    write("/etc/pam.d/one-field", recipes.block("## Clients with one field", "One line before")
+          .replace("pam_sallyport.so", f"{MODULE} nodelay") + "@include common-account\n")
+    enrollment = store.enroll(allow_missing=False)
+    assert not pamtester("one-field", "alice", PASSWORD + enrollment.wrong())[0]
+    assert not pamtester("one-field", "alice", PASSWORD)[0]
+    assert not pamtester("one-field", "alice", enrollment.code())[0]
+    assert not pamtester("one-field", "alice", "wrong" + enrollment.backup_codes[0])[0]
+    assert pamtester("one-field", "alice", PASSWORD + enrollment.backup_codes[1])[0]
+
+
+def test_xrdps_stack_asks_once(store, write):
+    write("/etc/pam.d/xrdp-sesman", recipes.stack("### xrdp", "xrdp-sesman"))
+    enrollment = store.enroll(allow_missing=False)
+    code = enrollment.code()
+    entered, said = pamtester("xrdp-sesman", "alice", PASSWORD + code)
+    assert entered and said.count("assword") == 1
+    assert not pamtester("xrdp-sesman", "alice", PASSWORD + code)[0]
+
+
+def test_cockpits_stack_asks_twice(store, write):
+    write("/etc/pam.d/cockpit",
+          recipes.stack("### Cockpit", "cockpit") + "@include common-account\n")
+    enrollment = store.enroll(allow_missing=False)
+    entered, said = pamtester("cockpit", "alice", PASSWORD, enrollment.code())
+    assert entered and "Verification code: " in said
+    assert not pamtester("cockpit", "alice", PASSWORD, enrollment.wrong())[0]
+
+
+def test_a_locker_that_is_not_root_is_refused(store, write, sink):
+    write("/etc/pam.d/locker", f"auth required {MODULE} nodelay\naccount required pam_permit.so\n")
+    code = store.enroll(allow_missing=False).backup_codes[0]
+    with sink.watch() as lines:
+        assert not pamtester("locker", "alice", code, prefix=as_user("alice"))[0]
+    assert "trouble: " in lines[0].text
+    assert pamtester("locker", "alice", code)[0]
+
+
+# What each command of the section finds among these, by its line.
+LINES = [
+    'pam_sallyport(sshd:auth): refused: reason=wrong-code user=alice origin=198.51.100.9 '
+    'budget=known:20,other:19',
+    'pam_sallyport(sshd:auth): code accepted: user=alice authenticator="phone" origin=192.0.2.7',
+    'pam_sallyport(sudo:auth): code accepted: user=bob authenticator="phone" drift=-1 origin=local',
+    'pam_sallyport(sshd:auth): backup code accepted: user=bob left=6 origin=198.51.100.99',
+    'pam_sallyport(sshd:auth): trouble: mode 0644 lets others in: /var/lib/sallyport/users/a/state',
+    'pam_sallyport(sshd:account): denied: reason=not-enrolled user=carol',
+    'pam_unix(sshd:auth): refused: user=alice origin=198.51.100.9',
+]
+
+
+def test_the_patterns_for_the_journal_find_what_they_say():
+    section = recipes.block("## Reading the log", "with fields")
+    patterns = re.findall(r"^journalctl -g '(.*?)' +# ", section, re.MULTILINE)
+    found = []
+    for pattern in patterns:  # journalctl -g takes PCRE2, as this does
+        done = subprocess.run(["grep", "-nP", pattern], input="\n".join(LINES), text=True,
+                              capture_output=True, check=False)
+        found.append([int(line.split(":")[0]) - 1 for line in done.stdout.splitlines()])
+    assert found == [[0, 5], [0, 1], [0], [3], [2], [4]]
+
+
+def test_the_lines_are_those_of_the_real_module(store, driver, sink):
+    enrollment = store.enroll()
+    with sink.watch() as lines:
+        driver.login("sshd", "alice", enrollment.wrong(), rhost="198.51.100.9")
+        driver.login("sshd", "alice", enrollment.code(), rhost="192.0.2.7")
+        driver.login("sshd", "alice", enrollment.backup_codes[0], rhost="198.51.100.99")
+    texts = [line.text.partition(": ")[2] for line in lines]
+    assert texts[:2] == LINES[:2]
+    assert re.fullmatch(LINES[3].replace("(", r"\(").replace(")", r"\)").replace("bob", "alice")
+                        .replace("left=6", "left=9"), texts[2])
+
+
+# MARK: set-up by programs
+
+def on_sheet(path):
+    """The enrollment on a page."""
+    text = path.read_text().replace("</text>\n", "")
+    secret = re.search(r"secret=([A-Z2-7]+)", text)[1]
+    codes = re.findall(r"(?:[0-9A-Z]{4}-){3}[0-9A-Z]{4}", text)
+    handed_out.extend([secret, *codes])
+    return Enrollment("", secret, "totp", "sha1", 6, 30, None, "", codes)
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """An environment in which `sallyport` is the command under test."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "sallyport").symlink_to(COMMAND)
+    return os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+
+
+def sshd_pam(write):
+    """Debian's own stack for sshd, as it is before a recipe."""
+    write("/etc/pam.d/sshd", "@include common-auth\n@include common-account\n"
+          "session required pam_permit.so\n")
+
+
+def test_the_playbook_enrolls_once_and_a_second_run_changes_nothing(
+        installed, tmp_path, write, machine):
+    if shutil.which("ansible-playbook") is None:
+        pytest.skip("ansible-playbook (ansible-core) is not installed")
+    shutil.rmtree(DEFAULT_STORE, ignore_errors=True)
+    sshd_pam(write)
+    write("/etc/ssh/sshd_config.d/10-sallyport.conf", "")
+    (tmp_path / "playbook.yml").write_text(recipes.block("## Ansible", "`playbook.yml`"))
+
+    def play():
+        done = subprocess.run(
+            ["ansible-playbook", "--inventory", "localhost,", "--connection", "local",
+             "--skip-tags", "packages", "--diff", "-v", "playbook.yml"], cwd=tmp_path,
+            env=installed, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+    first = play()
+    sheets = tmp_path / "sheets/localhost"
+    assert {path.name for path in sheets.iterdir()} == {"alice.svg", "bob.svg"}
+    assert sheets.stat().st_mode & 0o777 == 0o700
+    assert list(Path("/root/sheets").iterdir()) == []
+    before = {path: path.read_bytes() for path in DEFAULT_STORE.rglob("*") if path.is_file()}
+    enrollment = on_sheet(sheets / "alice.svg")
+    for secret in (enrollment.secret, *enrollment.backup_codes):
+        assert secret not in first
+    assert re.search(r"changed=0 ", play())
+    assert {path: path.read_bytes() for path in before} == before
+    assert Path("/etc/pam.d/sshd").read_text().splitlines()[:2] == [
+        "@include common-auth", "auth  required  pam_sallyport.so"]
+
+
+def test_the_user_data_makes_a_login_with_key_and_code(installed, tmp_path, write, machine):
+    yaml = pytest.importorskip("yaml", reason="python3-yaml is not installed")
+    shutil.rmtree(DEFAULT_STORE, ignore_errors=True)
+    shutil.rmtree("/root/sheets", ignore_errors=True)
+    text = recipes.block("## cloud-init", "`user-data`")
+    assert text.startswith("#cloud-config\n")
+    data = yaml.safe_load(text)
+    sshd_pam(write)
+    [file] = data["write_files"]
+    for command in data["runcmd"]:
+        if not command.startswith(("apt-get ", "systemctl ")):
+            subprocess.run(["sh", "-ec", command], check=True, env=installed, capture_output=True)
+    write("/etc/pam.d/sshd", Path("/etc/pam.d/sshd").read_text().replace(
+        "pam_sallyport.so", f"{MODULE} nodelay"))
+    write("/etc/group", Path("/etc/group").read_text() + "second-factor:x:3900:alice\n")
+    enrollment = on_sheet(Path("/root/sheets/alice.svg"))
+    daemon = Sshd("cloud-init", settings=file["content"])
+    try:
+        code = enrollment.code()
+        assert not daemon.enter("alice", enrollment.wrong())
+        assert daemon.enter("alice", code)
+        assert not daemon.enter("alice", code)
+        assert daemon.enter("bob", "")  # by key alone, as the cloud's own account
+        keyless = daemon.command("alice", "-o", "PubkeyAuthentication=no")
+        done = subprocess.run(keyless, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL)
+        assert done.returncode != 0 and "denied" in done.stderr
+    finally:
+        daemon.stop()

@@ -1,0 +1,179 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import Testing
+
+@testable import SallyportCLI
+
+/// `sallyport import --json`
+struct ImportedReport: Decodable {
+  struct User: Decodable {
+    struct Authenticator: Decodable {
+      let name, type: String
+      let digits: Int
+      let lastAccepted: UInt64?
+    }
+    struct Note: Decodable { let code, text: String }
+    let user, result: String
+    let line: Int?
+    let file: String?
+    let authenticators: [Authenticator]
+    let scratchCodes: Int
+    let backupCodes: [String]
+    let remarks: [Note]
+    let reasons: [Note]
+  }
+  let source: String
+  let dryRun: Bool
+  let imported, alreadyImported, notImported: Int
+  let users: [User]
+}
+
+@Suite struct `The verb import` {
+  let bench = Bench()
+  static let key = "3132333435363738393031323334353637383930"
+
+  /// A file beside the store.
+  private func file(_ name: String, _ content: String, mode: Int = 0o600) throws -> String {
+    let path = "\(bench.folder)-\(name)"
+    try content.write(toFile: path, atomically: false, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    return path
+  }
+
+  @Test func `makes enrollments of a users file, several lines for one user`() throws {
+    let path = try file(
+      "oath",
+      "HOTP bob - \(Self.key) 4\nHOTP/T60/8 alice - \(Self.key)\nHOTP/E/7 bob - 3\(Self.key)3")
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let outcome = bench.run("import", "pam-oath", path, "--allow-missing", "--json")
+    let report = try outcome.json(ImportedReport.self)
+    #expect(outcome.status == 0 && report.source == "pam-oath" && !report.dryRun)
+    #expect((report.imported, report.alreadyImported, report.notImported) == (2, 0, 0))
+    #expect(report.users.map(\.user) == ["bob", "alice"])
+    #expect(report.users.map(\.line) == [1, 2])
+    #expect(report.users[0].authenticators.map(\.name) == ["phone", "phone 2"])
+    #expect(report.users[0].authenticators.map(\.lastAccepted) == [3, nil])
+    #expect(report.users[1].authenticators.map(\.digits) == [8])
+    #expect(report.users.allSatisfy { $0.backupCodes.isEmpty && $0.reasons.isEmpty })
+    let again = bench.run("import", "pam-oath", path, "--allow-missing")
+    #expect(again.status == 0)
+    #expect(again.answer.hasSuffix("0 imported, 2 imported already.\n"))
+  }
+
+  @Test func `imports nobody in part`() throws {
+    let path = try file(
+      "oath", "HOTP bob - \(Self.key)\nHOTP alice - \(Self.key)\nHOTP bob - 123\nHOTP bob - 3132")
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let outcome = bench.run("import", "pam-oath", path, "--allow-missing")
+    #expect(outcome.status == 65)
+    #expect(
+      outcome.answer == """
+        bob     not imported: line 3: the key is no even number of hexadecimal digits
+                not imported: the secret has only 16 bits (--force takes it)
+                sallyport enroll --user bob --store \(bench.folder)      makes a better one
+        alice   phone, HOTP 6 digits, counter carried over
+        1 imported, 1 not. No second scan needed: the apps keep working.
+
+        """)
+    #expect(outcome.aside == "sallyport: 1 of 2 users not imported\n")
+    let listed = try FileManager.default.contentsOfDirectory(atPath: "\(bench.folder)/users")
+    #expect(listed == ["alice"])
+  }
+
+  @Test func `tells the same authenticator twice once, and more than eight apart`() throws {
+    var lines = ["HOTP bob - \(Self.key) 4", "HOTP bob - \(Self.key) 7"]
+    for number in 10..<19 { lines.append("HOTP alice - \(Self.key.dropLast(2))\(number)") }
+    let path = try file("oath", lines.joined(separator: "\n"))
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let outcome = bench.run("import", "pam-oath", path, "--allow-missing", "--json")
+    let users = try outcome.json(ImportedReport.self).users
+    #expect(users[0].authenticators.map(\.lastAccepted) == [6])
+    #expect(users[0].remarks.contains { $0.code == "doubled" })
+    #expect(users[1].reasons.map(\.code) == ["too-many-authenticators"])
+  }
+
+  @Test func `leaves who is enrolled with another secret`() throws {
+    _ = try bench.enroll("bob")
+    let path = try file("oath", "HOTP bob - \(Self.key)")
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let before = try bench.content()
+    let outcome = bench.run("import", "pam-oath", path, "--allow-missing", "--json")
+    #expect(outcome.status == 65)
+    #expect(try outcome.json(ImportedReport.self).users[0].reasons.map(\.code) == ["enrolled"])
+    #expect(try bench.content() == before)
+  }
+
+  @Test func `makes backup codes only where they are asked for`() throws {
+    let path = try file("uri", "otpauth://totp/x?secret=GEZDGNBVGY3TQOJQ")
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let outcome = bench.run(
+      "import", "uri", path, "--user", "bob", "--allow-missing", "--backup-codes", "3", "--json")
+    let user = try #require(try outcome.json(ImportedReport.self).users.first)
+    #expect(user.backupCodes.count == 3 && user.remarks.map(\.code) == ["secret-short"])
+  }
+
+  @Test func `reads standard input, and says what is wrong with a list`() throws {
+    let terminal = FakeTerminal(
+      [
+        .types("bob otpauth://totp/x?secret=GEZDGNBVGY3TQOJQ\nbob\n-x otpauth://totp/x?secret=AA\n")
+      ],
+      isInteractive: false)
+    let outcome = bench.run("import", "uri", "--allow-missing", "--json", on: terminal)
+    let report = try outcome.json(ImportedReport.self)
+    #expect(outcome.status == 65 && report.notImported == 2)
+    #expect(
+      report.users.map { $0.reasons.map(\.code) } == [["line"], ["user-name", "weak-secret"]])
+  }
+
+  @Test func `shows a bar to those who wait at a terminal, and lists few of many`() throws {
+    let lines = (1...1200).map { "HOTP u\($0) secret \(Self.key)" } + ["HOTP eve - 123"]
+    let path = try file("oath", lines.joined(separator: "\n"), mode: 0o644)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let terminal = FakeTerminal(screen: Screen(columns: 80, lines: 24, isUTF8: true))
+    let outcome = bench.run(
+      "import", "pam-oath", path, "--allow-missing", "--dry-run", on: terminal)
+    #expect(outcome.aside.contains("] 1000 of 1201"))
+    #expect(outcome.aside.contains("others can read"))
+    #expect(
+      outcome.answer == """
+        eve   not imported: line 1201: the key is no even number of hexadecimal digits
+        1200 users: a clear-text password stands in the file: not imported, remove it
+        1200 users: counter carried over
+        1200 would be imported, 1 not. No second scan needed: the apps keep working.
+
+        """)
+    #expect(try bench.content().isEmpty)
+  }
+
+  @Test func `stops between two batches when it is interrupted`() throws {
+    let path = try file("oath", "HOTP bob - \(Self.key)")
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let terminal = FakeTerminal()
+    terminal.lateSignal = 2
+    let outcome = bench.run("import", "pam-oath", path, "--allow-missing", on: terminal)
+    #expect(outcome.status == 130)
+    #expect(
+      outcome.aside
+        == "sallyport: stopped after 0 of 1 user; the same command goes on from there\n")
+  }
+
+  @Test(arguments: [
+    (["google-authenticator"], "either --user or --all-homes is needed"),
+    (["google-authenticator", "--user", "x", "--all-homes"], "either --user or --all-homes"),
+    (["pam-oath"], "missing expected argument"),
+    (["pam-oath", "x", "--backup-codes", "33"], "--backup-codes takes 0 to 32"),
+    (["pam-oath", "x", "--digits", "5"], "invalid"),
+  ]) func `is refused with words that make no sense`(arguments: [String], wanted: String) {
+    let outcome = bench.run(arguments: ["import"] + arguments)
+    #expect(outcome.status == 64 && outcome.aside.contains(wanted), "\(outcome.aside)")
+  }
+
+  @Test(arguments: [
+    ("~/x", "/h/x"), ("${HOME}/x", "/h/x"), ("/v/${USER}/x", "/v/bob/x"), ("/v/%u%h", "/v/bob/h"),
+    ("/v/~", "/v/~"), ("/a/$USER", "/a/$USER"),
+  ]) func `knows the words of secret=`(template: String, wanted: String) throws {
+    let bob = try #require(UserName(Array("bob".utf8)))
+    #expect(HomePath(template).path(for: bob, home: "/h") == wanted)
+  }
+}

@@ -99,6 +99,7 @@ struct Login<Application: Host, Keeper: LoginStore> {
 
   /// With `hints` it names the authenticators, and so tells who is enrolled.
   private func prompt(for prepared: Prepared, _ policy: Policy) -> [UInt8] {
+    if let wait = waitingTime(prepared, policy) { return LogLine.tooManyWrongCodes(wait).bytes }
     if let prompt = arguments.prompt { return prompt }
     var text = bytes(
       of: arguments.forwardPass ? "Password & verification code" : "Verification code")
@@ -111,6 +112,29 @@ struct Login<Application: Host, Keeper: LoginStore> {
       text.append(UInt8(ascii: ")"))
     }
     return text + bytes(of: ": ")
+  }
+
+  /// Seconds until a code is judged again; nil where one is now, or where somebody else than the
+  /// user himself, at this machine, could read it.
+  private func waitingTime(_ prepared: Prepared, _ policy: Policy) -> UInt64? {
+    guard prepared.standing == .enrolled,
+      case .local(own: true) = origin(of: prepared.account, policy)
+    else { return nil }
+    let (enrollment, state) = (prepared.record.enrollment, prepared.record.state)
+    let throttle = Throttle(for: enrollment, state, under: policy)
+    var shortest: UInt64?
+    do throws(StoreTrouble) {
+      let now = try verifier.store.now()
+      for authenticator in enrollment.authenticators {
+        let digits = authenticator.parameters.digits
+        guard let wait = throttle.wait(for: state.known, digits: digits, at: now) else { continue }
+        if wait == 0 { return nil }
+        shortest = min(shortest ?? wait, wait)
+      }
+    } catch {
+      return nil
+    }
+    return shortest
   }
 
   /// sshd's method `password` answers every prompt with the password; in the other methods it

@@ -112,6 +112,23 @@ private let wrong = "050472"
     #expect(host.log.last?.line.contains("reason=throttled") == true)
   }
 
+  @Test func theUserHimselfIsToldHowLongCodesAreNotJudged() {
+    (host.remote, host.serviceName, host.uid) = (nil, "sudo", 1000)
+    for _ in 0..<20 {
+      host.expect(answer: wrong)
+      #expect(answer() == .refused)
+    }
+    host.expect("Too many wrong codes. Next try in 21 h, or a backup code: ", answer: right)
+    #expect(answer("prompt=Code:") == .refused)
+    host.expect(
+      "Too many wrong codes. Next try in 21 h, or a backup code: ", answer: "7kmf-2x9q-d4tw-ohza")
+    #expect(answer() == .success)
+    // Strangers are not.
+    host.uid = 1001
+    host.expect(answer: right)
+    #expect(answer() == .success)
+  }
+
   @Test func anUnknownWordIsLoggedAndTheStrictPolicyHolds() {
     host.userName = .success(Array("bob".utf8))
     host.expect(answer: right)

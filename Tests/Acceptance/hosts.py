@@ -95,9 +95,9 @@ class Sudo(Su):
 class Sshd:
     """An sshd of our own on a free port of 127.0.0.1, and the real client on a pseudo-terminal."""
 
-    def __init__(self, methods, settings=None):
+    def __init__(self, methods, settings=None, use_dns="no"):
         """`settings`: what is set about authentication, in place of what `methods` need."""
-        self.folder = SCRATCH / f"sshd-{methods}"
+        self.folder = SCRATCH / f"sshd-{methods}-{use_dns}"
         self.folder.mkdir()
         for key in ("host", "alice"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key],
@@ -112,7 +112,7 @@ class Sshd:
         config.write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\n"
             f"AuthorizedKeysFile {authorized}\n"
-            f"PermitRootLogin no\nStrictModes no\nPrintMotd no\nUseDNS no\nMaxStartups 100\nLogLevel VERBOSE\n"
+            f"PermitRootLogin no\nStrictModes no\nPrintMotd no\nUseDNS {use_dns}\nMaxStartups 100\nLogLevel VERBOSE\n"
             + (settings or
                f"UsePAM yes\nKbdInteractiveAuthentication yes\n"
                f"PasswordAuthentication {'yes' if methods == 'password' else 'no'}\n"

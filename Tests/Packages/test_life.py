@@ -55,6 +55,19 @@ def test_somebody_enrolls_and_logs_in(machine, life):
     assert machine.login("try", "alice", PASSWORD, alice["backupCodes"][0])
 
 
+def test_a_service_is_turned_on_and_off_by_the_command(machine, life):
+    path = machine.root / "etc/pam.d/door"
+    plain = "@include common-auth\n@include common-account\n"
+    path.write_text(plain)
+    machine.succeed("sallyport", "pam", "enable", "door", "--yes")
+    assert "pam_sallyport.so" in path.read_text()
+    assert not machine.login("door", "alice", PASSWORD, "not a code")
+    assert machine.login("door", "alice", PASSWORD, life["alice"]["backupCodes"][3])
+    machine.succeed("sallyport", "pam", "disable", "door", "--yes")
+    assert path.read_text() == plain
+    path.unlink()
+
+
 def test_the_qr_code_is_drawn_if_its_library_is_there(machine, life):
     shown = machine.succeed("sallyport", "enroll", "--user", "root", "--no-confirm", "--qr", "utf8")
     assert "\u2588" in shown and "No QR code" not in shown

@@ -18,7 +18,7 @@ from logsink import LogSink
 from record import Record
 from subjects import SUBJECTS
 
-BUILT = Path(os.environ["SALLYPORT_BUILT"])
+RESULTS = Path(os.environ["SALLYPORT_REPOSITORY"], ".build/torture")
 SECTIONS = {
     "faults": ("a fault at every system call of a login", faults.run),
     "verbs": ("a fault at every system call of a command", verbs.run),
@@ -68,7 +68,7 @@ def main(wanted):
         if not wanted or name in wanted:
             record.run(name, title, lambda section: body(section, setting))
     record.table()
-    record.write(BUILT / f"{kind.name}.json")
+    record.write(RESULTS / f"{kind.name}.json")
     return 0 if record.good else 1
 
 

@@ -100,8 +100,8 @@ struct ClockFindings {
   private static let noted = 15.0
   /// Five steps of 30 s, as many as are accepted.
   private static let refused = 150.0
-  /// When this was written: no clock that is right shows less.
-  private static let earliest: Int64 = 1_795_000_000
+  /// The start of 2026, before this was written: no clock that is right shows less.
+  private static let earliest: Int64 = 1_767_225_600
 
   init(_ clock: ClockFacts) { self.clock = clock }
 

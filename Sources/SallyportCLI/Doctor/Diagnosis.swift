@@ -25,7 +25,7 @@ struct Diagnosis {
         "store-other", .store, "lines name another store, which was not looked at: \(path)",
         [.command("sallyport doctor --store \(shellQuoted(path))")])
     }
-    found += StoreFindings(facts.store, option: option, now: facts.now).all
+    found += StoreFindings(facts.store, option: option, accepted: facts.accepted).all
     found += ClockFindings(facts.clock).all
     found += ModuleFindings(facts.modules, qrRefusal: facts.qrRefusal, version: version).all
     found += DenialFindings(facts.denials).all
@@ -55,7 +55,8 @@ struct Diagnosis {
   private static func merged(_ all: [Finding]) -> [Finding] {
     var kept: [Finding] = []
     var others: [Int] = []
-    for finding in all {
+    // sudo and sudo-i have the same rules.
+    for finding in all where !kept.contains(finding) {
       let same = kept.firstIndex { one in
         finding.severity != .ok && one.area != finding.area && one.id == finding.id
           && one.text == finding.text && one.place == finding.place

@@ -10,6 +10,8 @@ struct Facts: Equatable {
   var ssh: SSHFacts?
   var sudoers: Sudoers?
   var store = StoreFacts()
+  /// When the newest code of each user was accepted, as the journal says.
+  var accepted: [String: Int64] = [:]
   var clock: ClockFacts
   var modules: [ModuleFacts] = []
   /// Why libqrencode cannot be loaded.
@@ -57,6 +59,8 @@ extension Facts {
     modules = Facts.modules(of: machine, services)
     qrRefusal = machine.refusal(of: "libqrencode.so.4", "QRcode_encodeData")
     denials = DenialFacts(of: machine, now)
+    // A line of the journal does not say which store it was.
+    if path == Store.usualRoot { accepted = LoginLog.newest(of: machine) }
     hasDirectory = Facts.hasDirectory(machine)
   }
 

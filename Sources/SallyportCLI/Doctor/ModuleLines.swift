@@ -13,11 +13,11 @@ struct ModuleLines: Equatable {
     ]
 
     /// The first word that means nothing to the module.
-    var unknownWord: String? {
-      words.first { word in
-        let isPath = ["store=/", "conf=/"].contains { word.hasPrefix($0) }
-        return !Line.words.contains(word) && !isPath && !word.hasPrefix("prompt=")
-      }
+    var unknownWord: String? { words.first(where: Line.isUnknown) }
+
+    static func isUnknown(_ word: String) -> Bool {
+      let isPath = ["store=/", "conf=/"].contains { word.hasPrefix($0) }
+      return !words.contains(word) && !isPath && !word.hasPrefix("prompt=")
     }
 
     func has(_ word: String) -> Bool { words.contains(word) }

@@ -40,7 +40,7 @@ struct PolicyFindings {
           text: "the policy asks nobody for a code here (state = disabled)",
           place: FilePlace(file: policy.path),
           mends: [.advice("sallyport config show --service \(service.name)")],
-          effect: .letsIn("whoever has the password, in \(service.name)"))
+          effect: .letsIn("whoever has the password in \(service.name)"))
       ]
     }
     let troubles = policy.unenrolled.compactMap(trouble)
@@ -79,7 +79,7 @@ struct PolicyFindings {
     return made(
       "people-enrolling", .warning,
       "not enrolled yet, so whoever has the password may set up a phone", names
-    ) { list in .letsIn("\(list) in \(service.name), until enrolled") }
+    ) { list in .letsIn("\(list) in \(service.name) until enrolled") }
   }
 
   private var passing: Finding? {

@@ -30,7 +30,7 @@ struct Report {
     }
     let right = all.filter { $0.severity == .ok }
     let summary = right.count == 1 ? right[0].text : counted(right.count, "check")
-    return wrong.flatMap(lines) + (right.isEmpty ? [] : ["  \(mark(.ok)) \(summary)"])
+    return wrong.flatMap { lines(of: $0) } + (right.isEmpty ? [] : ["  \(mark(.ok)) \(summary)"])
   }
 
   private func lines(of finding: Finding) -> [String] {
@@ -49,15 +49,20 @@ struct Report {
         lines.append(String(repeating: " ", count: indent) + place)
       }
     }
-    return lines
-      + finding.mends.map { mend in
-        switch mend {
-        case .command(let text): "      # \(text)"
-        case .line(let text): "      line: \(text)"
-        case .add(let text): "      add: \(text)"
-        case .advice(let text): "      see: \(text)"
-        }
+    return lines + finding.mends.flatMap { self.lines(of: $0) }
+  }
+
+  /// What is to be copied stays on one line, however long.
+  private func lines(of mend: Mend) -> [String] {
+    switch mend {
+    case .command(let text): return ["      # \(text)"]
+    case .line(let text): return ["      line: \(text)"]
+    case .add(let text): return ["      add: \(text)"]
+    case .advice(let text):
+      return folded(text, Report.width - 11).enumerated().map { index, line in
+        (index == 0 ? "      see: " : "           ") + line
       }
+    }
   }
 
   private func mark(_ severity: Severity) -> String {

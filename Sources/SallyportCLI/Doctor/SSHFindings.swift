@@ -22,7 +22,11 @@ struct SSHFindings {
   private func findings(of settings: SSHSettings) -> [Finding] {
     let base = SSHWays(settings, lines, ssh.configuration, block: nil).findings
     let problems = Set(base.filter { $0.severity != .ok }.map(\.id))
-    let unread = ssh.configuration.unread.map { Finding.unseen("ssh-files", area, $0) }
+    var unread = ssh.configuration.unread.map { Finding.unseen("ssh-files", area, $0) }
+    if ssh.configuration.blocks.count > SSHFacts.mostBlocks {
+      let text = "only the first \(SSHFacts.mostBlocks) Match blocks were looked at"
+      unread.append(.unseen("ssh-blocks", area, text))
+    }
     return base + more(of: settings) + unread
       + ssh.variants.flatMap { findings(of: $0, besides: problems) }
   }

@@ -71,6 +71,9 @@ struct SSHVariant: Equatable {
 }
 
 extension SSHFacts {
+  /// Each costs a run of sshd.
+  static let mostBlocks = 100
+
   init(of machine: Machine, _ accounts: AccountFacts) {
     self.init(settings: SSHFacts.settings(of: machine, []))
     configuration = SSHConfiguration(of: machine)
@@ -79,7 +82,9 @@ extension SSHFacts {
       settings = unsatisfied(of: machine)
     case .absent, .unseen: return
     case .seen:
-      variants = configuration.blocks.indices.map { variant($0, of: machine, accounts) }
+      variants = configuration.blocks.indices.prefix(SSHFacts.mostBlocks).map {
+        variant($0, of: machine, accounts)
+      }
     }
   }
 

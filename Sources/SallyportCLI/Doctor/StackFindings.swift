@@ -66,7 +66,7 @@ struct StackFindings {
     -> Mend
   {
     let found = lines.lines.first { $0.place == FilePlace(file: place.file, line: place.line) }
-    let words = (found?.words ?? []).filter { $0 != word }
+    let words = (found?.words ?? []).filter { $0 != word && !ModuleLines.Line.isUnknown($0) }
     let module = found?.path ?? ModuleFacts.name
     let phase = found?.phase.rawValue ?? "auth"
     return .line(([phase, control, module] + words).joined(separator: " "))
@@ -104,14 +104,14 @@ struct StackFindings {
       "service-unasked", .error,
       "no auth line names \(ModuleFacts.name): nobody is asked for a code",
       nil, [.command("sallyport pam enable \(shellQuoted(name))")],
-      .letsIn("whoever has the password, in \(name)"))
+      .letsIn("whoever has the password in \(name)"))
   }
 
   private func around(_ id: String, _ text: String, _ place: StackPlace, _ advice: Mend?) -> Finding
   {
     made(
       id, .error, text, place, [advice ?? StackFindings.manual],
-      .letsIn("whoever has the password, in \(name)"))
+      .letsIn("whoever has the password in \(name)"))
   }
 
   /// Told with the line that does it.
@@ -134,7 +134,7 @@ struct StackFindings {
   private func notCounted(_ place: StackPlace) -> Finding {
     made(
       "stack-uncounted", .error, "a login succeeds with a wrong code: this line does not decide",
-      place, [line(at: place)], .letsIn("whoever has the password, in \(name)"))
+      place, [line(at: place)], .letsIn("whoever has the password in \(name)"))
   }
 
   private func askedTwice(_ first: StackPlace, _ second: StackPlace) -> Finding {
@@ -181,7 +181,7 @@ struct StackFindings {
     var found = made(
       isAccount ? "enroll-account" : "enroll-session", isAccount ? .error : .warning,
       "\(text) (\(place.text))", nil, [added],
-      isAccount ? .letsIn("the unenrolled, in \(name)") : nil)
+      isAccount ? .letsIn("the unenrolled in \(name)") : nil)
     found.place = FilePlace(file: service.file ?? place.file)
     return found
   }
@@ -192,7 +192,7 @@ struct StackFindings {
     guard matters else { return nil }
     return made(
       "account-skipped", .error, "a login succeeds without this line: it is not first", place,
-      [.advice("put it before \(after.text)")], .letsIn("the unenrolled, in \(name)"))
+      [.advice("put it before \(after.text)")], .letsIn("the unenrolled in \(name)"))
   }
 
   private func sessionSkipped(_ place: StackPlace) -> Finding? {
@@ -218,20 +218,20 @@ struct StackFindings {
       "enroll-wrong-password", .error,
       "a stranger with a wrong password can enroll a phone of his own\(who)", place,
       [line(at: place, without: "enroll"), StackFindings.manual],
-      .letsIn("whoever knows the name of an unenrolled user, in \(name)"))
+      .letsIn("whoever knows the name of an unenrolled user in \(name)"))
   }
 
   private func firstPass(_ place: StackPlace, _ word: String) -> Finding {
     made(
       "enroll-first-pass", .error, "enroll and \(word) do not go together", place,
       [line(at: place, without: "enroll"), line(at: place, without: word)],
-      .letsIn("whoever knows the name of an unenrolled user, in \(name)"))
+      .letsIn("whoever knows the name of an unenrolled user in \(name)"))
   }
 
   private func demandForbidden(_ place: StackPlace) -> Finding {
     made(
       "demand-forbidden", .error, "demand where nobody sits in front: it is refused", place,
-      [line(at: place, without: "demand")], .locksOut("whatever runs without a person, in \(name)"))
+      [line(at: place, without: "demand")], .locksOut("whatever runs without a person in \(name)"))
   }
 
   // MARK: words

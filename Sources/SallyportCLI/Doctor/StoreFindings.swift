@@ -7,11 +7,12 @@ struct StoreFindings {
   let store: StoreFacts
   /// `--store`, for the commands that mend.
   let option: String?
-  let now: UnixTime
+  /// As the journal says.
+  let accepted: [String: Int64]
   private let area = Area.store
 
-  init(_ store: StoreFacts, option: String?, now: UnixTime) {
-    (self.store, self.option, self.now) = (store, option, now)
+  init(_ store: StoreFacts, option: String?, accepted: [String: Int64] = [:]) {
+    (self.store, self.option, self.accepted) = (store, option, accepted)
   }
 
   var all: [Finding] {
@@ -210,9 +211,11 @@ struct StoreFindings {
       mends: [sallyport("resync", name)], effect: .locksOut(name))
   }
 
-  /// A file that is younger than its content was copied here, from a backup or another machine.
+  /// A file that is younger than its content was copied here, from a backup or another machine; one
+  /// that is older than a login was put back with all around it. Each login writes it.
   private func rolledBack(_ user: UserFacts, _ name: String) -> Finding? {
-    guard user.state.born > user.state.modified + 2 else { return nil }
+    let isCopied = user.state.born > user.state.modified + 2
+    guard isCopied || accepted[name] ?? 0 > user.state.modified + 60 else { return nil }
     let what = user.usesCounters ? "backup codes and counters" : "backup codes"
     return Finding(
       id: "user-restored", area: area, severity: .warning,

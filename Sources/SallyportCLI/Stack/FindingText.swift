@@ -16,7 +16,7 @@ extension StackFinding {
       let module = printable(module)
       return "\(place.text): not asked where \(module) (\(by.text)) answers \(answer.name)"
     case .notCounted(let place):
-      return "\(place.text): a wrong code lets in; the control must be required or requisite"
+      return "\(place.text): its refusal does not count; the control must be required"
     case .askedTwice(let first, let second):
       return "\(second.text): asks a second time, after \(first.text)"
     case .wrongPasswordReaches(let place):

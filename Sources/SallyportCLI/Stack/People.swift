@@ -76,7 +76,9 @@ struct People {
     let more = enrolled.count > 2 ? " and \(enrolled.count - 2) more" : ""
     let names = enrolled.prefix(2).joined(separator: ", ") + more
     let verb = enrolled.count == 1 ? "is" : "are"
-    return "Walked through: \(names) (enrolled) \(verb) asked for a code; \(fate)."
+    let asked = "Walked through: \(names) (enrolled) \(verb) asked for a code;"
+    let isShort = asked.unicodeScalars.count + fate.unicodeScalars.count < 79
+    return asked + (isShort ? " " : "\n                ") + fate + "."
   }
 
   private var unenrolled: String {

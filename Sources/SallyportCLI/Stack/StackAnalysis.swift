@@ -16,7 +16,8 @@ package enum StackFinding: Hashable, Sendable {
   /// A login can succeed without calling our line, when the line `by` answers `answer`: it ends the
   /// stack, or jumps over ours. Root's own (pam_rootok) are not counted.
   case skipped(StackPlace, by: StackPlace, module: String, answer: PAMCode)
-  /// A login can succeed though our line refuses the code (optional, sufficient, …).
+  /// A login can succeed though our line refuses (optional, sufficient, …): the code in the auth
+  /// stack, or whom `enroll` or `demand` leave to it in the account stack.
   case notCounted(StackPlace)
   /// More than one of our lines runs in one login; a code is good once.
   case askedTwice(StackPlace, StackPlace)
@@ -233,6 +234,12 @@ extension StackAnalysis {
     guard let ways = paths(.account, Assumption(ours: [.ignore])) else { return }
     let ends: (StackPath) -> Bool = { $0.verdict == .success || $0.verdict == .newPasswordRequired }
     if !ways.contains(where: ends) { findings.append(.ignoreIsDenied(.account, line.place)) }
+    let decides = wantsEnroll != nil || line.arguments.contains("demand")
+    if decides, let refused = self.paths(.account, Assumption(ours: [.permissionDenied])),
+      refused.contains(where: { ends($0) && $0.ours })
+    {
+      findings.append(.notCounted(line.place))
+    }
     if let first = stack[.account].first, first != line {
       let isSkipped = ways.contains { ends($0) && !$0.ours }
       findings.append(.accountNotFirst(line.place, after: first.place, isSkipped: isSkipped))

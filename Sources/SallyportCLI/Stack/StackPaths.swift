@@ -97,7 +97,7 @@ struct StackPaths {
   /// There are more than anybody would write down on purpose: nothing is known.
   private(set) var areTooMany = false
 
-  private static let most = 50_000
+  private static let most = 20_000
 
   init(_ stack: [StackEntry], under assumption: Assumption) {
     self.stack = stack

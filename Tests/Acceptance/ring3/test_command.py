@@ -68,7 +68,6 @@ BAD = {  # exit status, arguments, standard input
     "an empty secret": (65, [*ENROLL, "--secret-from", "-"], "\n"),
     "a secret file that is not there": (66, [*ENROLL, "--secret-from", "/nonexistent"], None),
     "status of the unknown": (67, ["status", "--user", "no-such-person"], None),
-    "status of the unenrolled": (66, ["status", "--user", "daemon"], None),
     "unlock of the unenrolled": (66, ["unlock", "--user", "daemon"], None),
     "codes for the unenrolled": (66, ["backup-codes", "--user", "daemon", "--regenerate"], None),
     "unenroll of the unenrolled": (66, ["unenroll", "--user", "daemon", "--force"], None),

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from memory import Traces, keyed_states
+from traces import Traces, keyed_states
 from pam_driver import LIVE, SUCCESS, Driver
 from sallyport import MODULE, our_line
 from test_levels import (ANY_PASSWORD, CODE, DEMAND, DENIED, asked, first_code, hotp_code, kinds,

@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from memory import Traces, keyed_states, sha1_block
+from traces import Traces, keyed_states, sha1_block
 from pam_driver import AUTH_ERR, SUCCESS, Barrier, Driver, Reply
 from sallyport import our_line
 

@@ -27,7 +27,8 @@ def writes(report):
     for line in report.read_text().splitlines():
         target = re.search(r"^\d+ +(\w+)\((\d+<[^>]*>)?", line)
         if target:
-            place = re.sub(r"(\\x[0-9a-f]{2})+", lambda hit: unhex(hit[0]).decode(), target[2] or "")
+            place = target[2] or ""
+            place = re.sub(r"(\\x[0-9a-f]{2})+", lambda hit: unhex(hit[0]).decode(), place)
             found.append((f"{target[1]} {place}", b"\n".join(map(unhex, HEX.findall(line)))))
     return found
 

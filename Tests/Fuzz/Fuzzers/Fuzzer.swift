@@ -8,8 +8,10 @@ struct Fuzzer: Sendable {
   let check: @Sendable ([UInt8]) -> Void
 
   /// Each has a folder in `corpus` and a list of words in `words`.
-  static let all =
-    [base32, codes, enrollment, note, otpauthURI, policy, response, stack, state] + ofImports
+  static let all = [
+    base32, codes, enrollment, googleAuthenticator, note, otpauthURI, policy, response,
+    stack, state, uriList, usersOath,
+  ]
 }
 
 /// The one that the environment names.

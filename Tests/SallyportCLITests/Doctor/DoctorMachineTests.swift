@@ -107,7 +107,7 @@ import Testing
       $0.services[0].policy.unenrolled = [.init(name: "bob", admission: .enroll(.required))]
     }
     #expect(enrolling.wrong == ["people-enrolling warning"])
-    #expect(enrolling.letIn == ["bob in sshd, until enrolled"])
+    #expect(enrolling.letIn == ["bob in sshd until enrolled"])
     let disabled = Healthy.diagnosis {
       $0.services[0].policy.unenrolled = [.init(name: "bob", isDisabled: true)]
     }
@@ -227,7 +227,10 @@ import Testing
     let found = Finding(
       id: "x", area: .service("sshd"), severity: .error,
       text: String(repeating: "word ", count: 30), place: place,
-      mends: [.line("A b"), .add("C d"), .command("e"), .advice("f")])
+      mends: [
+        .line("A b"), .add("C d"), .command("e"),
+        .advice(String(repeating: "f", count: 60) + " " + String(repeating: "g", count: 60)),
+      ])
     var diagnosis = Healthy.diagnosis()
     diagnosis.findings = [found]
     let lines = report(diagnosis, marks: true)
@@ -235,9 +238,10 @@ import Testing
     #expect(lines[1].hasPrefix("  ✗ word"))
     #expect(lines.contains { $0.hasSuffix(" /etc/ssh/sshd_config.d/50-cloud-init.conf:57") })
     #expect(
-      lines.suffix(6).prefix(4) == [
-        "      line: A b", "      add: C d", "      # e", "      see: f",
-      ])
+      lines.suffix(7).prefix(3) == ["      line: A b", "      add: C d", "      # e"])
+    let advice = lines.suffix(4).prefix(2)
+    #expect(advice.first == "      see: " + String(repeating: "f", count: 60))
+    #expect(advice.last == String(repeating: " ", count: 11) + String(repeating: "g", count: 60))
   }
 
   @Test func `What others wrote brings no control characters to the terminal`() {
@@ -264,6 +268,16 @@ import Testing
     #expect(diagnosis.wrong == ["stack-uncounted error", "people-refused error"])
     #expect(diagnosis.findings[0].area == .service("login"))
     #expect(diagnosis.lockedOut == ["bob from login and 2 other services"])
+  }
+
+  @Test func `sudo and sudo-i have one sudoers file, told once`() throws {
+    let fake = FakeMachine()
+    try fake.write("/etc/sudoers", "alice ALL=(ALL) NOPASSWD:ALL\n")
+    let diagnosis = Healthy.diagnosis { facts in
+      facts.services = ["sudo", "sudo-i"].map { ServiceFacts(name: $0, lines: Healthy.lines()) }
+      facts.sudoers = Sudoers(of: fake.machine)
+    }
+    #expect(diagnosis.wrong == ["sudo-nopasswd error"])
   }
 
   @Test func `A shared line that asks where nobody answers is told`() {

@@ -29,7 +29,8 @@ import Testing
       "sshd",
       [
         "@include common-auth | auth     required   pam_sallyport.so enroll",
-        "# Disallow non-root logins when /etc/nologin exists. | account  required   pam_sallyport.so",
+        "# Disallow non-root logins when /etc/nologin exists. | "
+          + "account  required   pam_sallyport.so",
         "session [success=ok ignore=ignore module_unknown=ignore default=bad]        "
           + "pam_selinux.so close | session  required   pam_sallyport.so",
       ]
@@ -37,7 +38,8 @@ import Testing
     (
       "sudo",
       [
-        "# Set up user limits from /etc/security/limits.conf. | session  required   pam_sallyport.so",
+        "# Set up user limits from /etc/security/limits.conf. | "
+          + "session  required   pam_sallyport.so",
         "@include common-auth | auth     required   pam_sallyport.so enroll",
         "auth     required   pam_sallyport.so enroll | account  required   pam_sallyport.so",
       ]
@@ -259,11 +261,15 @@ import Testing
     let enabled = machine.run("enable", "sudo", "--dry-run", sudoUser: "bob")
     #expect(
       enabled.answer.contains(
-        "Walked through: alice (enrolled) is asked for a code; bob (not enrolled) is refused "
-          + "(enrollment = refuse).\n"))
+        """
+        Walked through: alice (enrolled) is asked for a code;
+                        bob (not enrolled) is refused (enrollment = refuse).
+
+        """))
     let open = machine.run("enable", "sudo", "--dry-run", "--nullok", sudoUser: "alice")
     #expect(
-      open.answer.contains("who is not enrolled is let in without a code (enrollment = voluntary)"))
+      open.answer.contains(
+        "who is not enrolled is let in without a code (enrollment = voluntary).\n"))
   }
 
   @Test func `status lists the services that ask, and those that do not`() throws {

@@ -59,5 +59,6 @@ def sha1_block(block):
         mixed, constant = [
             (d ^ (b & (c ^ d)), 0x5a827999), (b ^ c ^ d, 0x6ed9eba1),
             ((b & c) | (d & (b | c)), 0x8f1bbcdc), (b ^ c ^ d, 0xca62c1d6)][index // 20]
-        a, b, c, d, e = (left(a, 5) + mixed + e + constant + word) & 0xffffffff, a, left(b, 30), c, d
+        mixed = left(a, 5) + mixed + e + constant + word
+        a, b, c, d, e = mixed & 0xffffffff, a, left(b, 30), c, d
     return [(one + two) & 0xffffffff for one, two in zip(start, (a, b, c, d, e))]

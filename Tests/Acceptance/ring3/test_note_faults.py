@@ -1,0 +1,76 @@
+"""Notes on users when the command is killed, or the disk fails, at any of its system calls."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from sallyport import COMMAND
+
+CHANGING = ("mkdirat", "openat", "fchmod", "write", "pwrite64", "fsync", "flock", "renameat",
+            "renameat2", "rename", "unlinkat")
+
+
+def verb(store, name, *prefix):
+    words = [COMMAND, name, "--user", "carol", "--allow-missing", "--json", "--store", store.folder]
+    return subprocess.run([*prefix, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=60)
+
+
+def level(note):
+    """As the whole file says; None where there is none."""
+    if not note.exists():
+        return None
+    assert note.stat().st_mode & 0o777 == 0o600
+    return re.fullmatch(r"#.*\nversion = 1\nuser = carol\nlogins = 0\nfrom = none\nlevel = (\w+)\n",
+                        note.read_text())[1]
+
+
+def calls(store, tmp_path, name):
+    """[(call, how many-th of that name in the process)] of a verb that touch the store."""
+    report = tmp_path / "strace"
+    assert verb(store, name, "strace", "-y", "-o", str(report)).returncode == 0
+    counts, found = {}, []
+    for line in report.read_text().splitlines():
+        call = re.match(r"(\w+)\(", line)
+        if call is None:
+            continue
+        counts[call[1]] = counts.get(call[1], 0) + 1
+        if str(store.folder) in line and call[1] in CHANGING:
+            found.append((call[1], counts[call[1]]))
+    return found
+
+
+@pytest.mark.parametrize("fault", ["signal=KILL", "error=ENOSPC"])
+@pytest.mark.parametrize("old,new", [(None, "require"), ("require", "exempt")])
+def test_a_fault_at_any_system_call_leaves_the_old_level_or_the_new_one(
+        store, tmp_path, figure, fault, old, new):
+    store.enroll()
+    words = {None: None, "require": "required", "exempt": "exempt"}
+    note = store.folder / "unenrolled" / "carol"
+    if old:
+        assert verb(store, old).returncode == 0
+    before = note.read_bytes() if old else None
+    places = calls(store, tmp_path, new)
+    assert {"fsync", "flock"} <= {name for name, _ in places}
+    assert any(name.startswith("rename") for name, _ in places)
+    outcomes = {}
+    for name, nth in places:
+        note.unlink(missing_ok=True)
+        if before:
+            note.touch(0o600)
+            note.write_bytes(before)
+        done = verb(store, new, "strace", "-o", "/dev/null",
+                    "-e", f"inject={name}:{fault}:when={nth}")
+        after = level(note)
+        assert after in (words[old], words[new]), (name, nth)
+        # What was said to be done is done.
+        assert done.returncode != 0 or after == words[new], (name, nth)
+        outcomes[after] = outcomes.get(after, 0) + 1
+    # The next one cleans up.
+    assert verb(store, new).returncode == 0
+    assert level(note) == words[new]
+    assert [entry for entry in os.listdir(store.folder / "users") if entry[0] == "."] == []
+    assert os.listdir(note.parent) == ["carol"]
+    figure(f"{fault} at {len(places)} system calls of {new}: then {outcomes}")

@@ -1,0 +1,132 @@
+"""`sallyport pam` on Debian's own files, in the hosts that they are for."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hosts import Su, Sudo
+from sallyport import COMMAND, MODULE, sallyport
+
+PAM_D = Path("/etc/pam.d")
+# Read before any test has changed them.
+DEBIAN = {path.name: path.read_bytes() for path in PAM_D.iterdir() if path.is_file()}
+SERVICES = ["sshd", "sudo", "su"]
+
+
+@pytest.fixture(scope="module")
+def installed():
+    """The module where libpam looks: a copy of that folder, on this private machine only."""
+    folder = next(Path("/usr/lib").glob("*/security/pam_unix.so")).parent
+    copy = Path("/tmp/security")
+    shutil.copytree(folder, copy, symlinks=True)
+    shutil.copy(MODULE, copy / "pam_sallyport.so")
+    subprocess.run(["mount", "--bind", copy, folder], check=True)
+    yield
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture(autouse=True)
+def debian(stacks, installed):
+    """Debian's files in place of the harness's."""
+    def restore():
+        for path in PAM_D.iterdir():
+            path.unlink()
+        for name, content in DEBIAN.items():
+            (PAM_D / name).write_bytes(content)
+    restore()
+    yield
+    restore()
+
+
+def folder():
+    return {path.name: path.read_bytes() for path in PAM_D.iterdir()}
+
+
+def pam(*arguments):
+    done = sallyport("pam", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def the_host(name, daemons):
+    return {"sshd": daemons["keyboard-interactive"], "sudo": Sudo(), "su": Su()}[name]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_asks_from_enable_to_disable(service, daemons, store):
+    host = the_host(service, daemons)
+    alice = store.enroll(allow_missing=False)
+    store.enroll("bob", allow_missing=False)
+    assert host.enter("alice", None), "Debian's own stack lets a password in"
+    said = pam("enable", service, "--yes")
+    assert "Walked through: alice, bob (enrolled) are asked for a code" in said
+    assert not host.enter("alice", alice.wrong())
+    assert not host.enter("alice", alice.code(), password="guessed")
+    assert host.enter("alice", alice.code())
+    assert not host.enter("alice", alice.code()), "good once"
+    done = sallyport("unenroll", "--user", "alice", "--force")
+    assert done.returncode == 0, done.stderr
+    assert not host.enter("alice", "123456"), "who is not enrolled is refused"
+    pam("disable", service, "--yes")
+    assert folder() == DEBIAN
+    assert host.enter("alice", None)
+
+
+def test_a_code_is_asked_for_everywhere_with_common_auth(daemons, store):
+    alice = store.enroll(allow_missing=False)
+    said = pam("enable", "common-auth", "--yes")
+    assert "The same in:" in said and "sshd" in said
+    for service in SERVICES:
+        assert not the_host(service, daemons).enter("alice", alice.wrong())
+    assert the_host("su", daemons).enter("alice", alice.code())
+    pam("disable", "common-auth", "--yes")
+    assert folder() == DEBIAN
+
+
+@pytest.mark.parametrize("service", ["sshd", "sudo", "su", "login", "common-auth"])
+def test_the_old_file_is_back_to_the_byte(service, store):
+    store.enroll(allow_missing=False)
+    os.chmod(PAM_D / service, 0o640)
+    pam("enable", service, "--yes")
+    assert (PAM_D / service).stat().st_mode & 0o777 == 0o640
+    backup = [name for name in folder() if name.startswith(f"{service}.before-sallyport-")]
+    assert len(backup) == 1 and (PAM_D / backup[0]).read_bytes() == DEBIAN[service]
+    pam("disable", service, "--yes")
+    assert folder() == DEBIAN
+    assert (PAM_D / service).stat().st_mode & 0o777 == 0o640
+
+
+# Between any two steps of a change stands one of these calls.
+CALLS = ["flock", "unlink", "write", "fchown", "fchmod", "fsync", "link", "rename"]
+
+
+def killed(call, count, *arguments):
+    """Runs the command; True if it was killed at its `count`th `call`."""
+    strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
+              "-e", f"inject={call}:signal=SIGKILL:when={count}"]
+    done = subprocess.run([*strace, COMMAND, *arguments], capture_output=True, timeout=60)
+    return done.returncode in (-9, 137)
+
+
+@pytest.mark.parametrize("verb", ["enable", "disable"])
+def test_a_kill_leaves_the_old_file_or_the_new_one(verb, store):
+    store.enroll(allow_missing=False)
+    pam("enable", "sshd", "--yes")
+    enabled = (PAM_D / "sshd").read_bytes()
+    kills = 0
+    for call in CALLS:
+        for count in range(1, 30):
+            is_enabled = (PAM_D / "sshd").read_bytes() == enabled
+            if is_enabled == (verb == "enable"):
+                pam("disable" if is_enabled else "enable", "sshd", "--yes")
+            if not killed(call, count, "pam", verb, "sshd", "--yes"):
+                break
+            kills += 1
+            assert (PAM_D / "sshd").read_bytes() in (DEBIAN["sshd"], enabled), f"{call} {count}"
+    assert kills >= 10
+    sallyport("pam", "enable", "sshd", "--yes")
+    pam("disable", "sshd", "--yes")
+    assert folder() == DEBIAN, "nothing is left over"

@@ -23,8 +23,9 @@ extension LoginState {
   package static let maximumRemembered = 10
 
   /// Whether a login from there through that service needs no code, where the policy remembers for
-  /// so many seconds. Only addresses are remembered, and of other machines: a name is the attacker's
-  /// data, and everybody on this machine, or behind a tunnel to it, comes from the same place.
+  /// so many seconds. Only addresses are remembered, and of other machines: a name is the
+  /// attacker's data, and everybody on this machine, or behind a tunnel to it, comes from the same
+  /// place.
   package func isRemembered(
     _ origin: Origin, service: Label?, for seconds: UInt64, at now: UnixTime
   ) -> Bool {

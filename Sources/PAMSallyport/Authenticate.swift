@@ -82,6 +82,13 @@ extension Login {
   private func isRemembered(_ prepared: Prepared, _ policy: Policy) -> Bool {
     guard policy.remember > 0, prepared.standing == .enrolled else { return false }
     do throws(StoreTrouble) {
+      // What is missing is only asked for after a code.
+      if arguments.enroll, let account = prepared.account,
+        !lacking(prepared.record.enrollment, policy).isEmpty,
+        try verifier.level(of: account, under: policy) == .required
+      {
+        return false
+      }
       let (now, state) = (try verifier.store.now(), prepared.record.state)
       let throttle = Throttle(for: prepared.record.enrollment, state, under: policy)
       // Whoever guesses from there is asked.

@@ -6,9 +6,15 @@ import SallyportSystem
 
 extension Login {
   /// For one whom the auth phase let through without an enrollment.
-  func enroll(_ account: Account, _ policy: Policy) throws(StoreTrouble) -> ReturnCode {
+  ///
+  /// `atLeast`: the level that it let him through at. Where this line names another policy, the
+  /// stricter of both holds.
+  func enroll(_ account: Account, _ policy: Policy, atLeast marked: EnrollmentLevel)
+    throws(StoreTrouble) -> ReturnCode
+  {
     if try verifier.enrolled(account) != nil { return denyMeanwhile(account) }
-    let level = try verifier.level(of: account, under: policy)
+    let now = try verifier.level(of: account, under: policy)
+    let level = marked.rawValue < now.rawValue ? marked : now
     switch level {
     case .refuse:
       host.log(.notice, .denied(account.name.bytes, .notEnrolled))
@@ -20,6 +26,18 @@ extension Login {
     }
     let wanted = policy.missing(from: Factors())
     return hold(Setup(self, account, policy, level, wanted, of: nil))
+  }
+
+  /// What an enrollment lacks and has room for: it takes root to make room, and who gave a right
+  /// code would be locked out until then.
+  func lacking(_ enrollment: Enrollment, _ policy: Policy) -> Factors {
+    let missing = policy.missing(from: enrollment.factors)
+    let more = (missing.contains(.totp) ? 1 : 0) + (missing.contains(.hotp) ? 1 : 0)
+    guard enrollment.authenticators.count + more > Enrollment.maximumAuthenticators else {
+      return missing
+    }
+    host.log(.error, .noRoom(enrollment.user.bytes))
+    return Factors()
   }
 
   /// For one whose enrollment lacks what the policy wants.
@@ -169,10 +187,12 @@ struct Setup<Application: Host, Keeper: LoginStore> {
       var enrollment = record.enrollment
       enrollment.authenticators += made
       enrollment.backupCodes = codes ?? enrollment.backupCodes
-      guard enrollment.authenticators.count <= Enrollment.maximumAuthenticators else {
-        throw .exists(path: record.path)
+      let change = { (state: LoginState) in
+        var state = state
+        state.forgetRemembered()
+        return state
       }
-      switch try store.rewrite(record, enrollment, { $0 }) {
+      switch try store.rewrite(record, enrollment, change) {
       case .committed: return true
       case .changed: return false
       }

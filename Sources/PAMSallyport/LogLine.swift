@@ -88,6 +88,12 @@ extension LogLine {
     return text
   }
 
+  static func noRoom(_ user: [UInt8]) -> LogLine {
+    var line = LogLine("no room for the authenticator that the policy wants: remove one:")
+    line.add(user: user)
+    return line
+  }
+
   static func putOff(_ user: [UInt8]) -> LogLine {
     var line = LogLine("enrollment put off:")
     line.add(user: user)

@@ -62,7 +62,7 @@ extension Login {
         return try answer(another: mark, account, policy)
       }
       switch mark.finding {
-      case .due: return try enroll(account, policy)
+      case .due(let level): return try enroll(account, policy, atLeast: level)
       case .accepted(let proof, let mayEnroll):
         return try finish(account, policy, proof, mayEnroll: mayEnroll)
       case .remembered: return .ignore
@@ -73,15 +73,18 @@ extension Login {
     }
   }
 
-  /// The auth phase said nothing of this user: whoever it let through to enroll is another one.
+  /// The auth phase said nothing of this user: whoever it let through is another one.
   private func answer(another mark: Mark?, _ account: Account?, _ policy: Policy)
     throws(StoreTrouble) -> ReturnCode
   {
-    if case .due(.required) = mark?.finding {
-      host.log(.notice, .denied(account?.name.bytes ?? [], .anotherUser))
-      return .denied
-    }
-    return arguments.demand ? try demand(account, policy) : .ignore
+    var isDenied = false
+    if case .due(.required) = mark?.finding { isDenied = true }
+    if arguments.demand, !isDenied { return try demand(account, policy) }
+    // One who is enrolled was to be asked.
+    if mark != nil, !isDenied, let account { isDenied = try verifier.enrolled(account) != nil }
+    guard isDenied else { return .ignore }
+    host.log(.notice, .denied(account?.name.bytes ?? [], .anotherUser))
+    return .denied
   }
 
   // MARK: demand
@@ -120,10 +123,11 @@ extension Login {
   {
     guard let prepared = try verifier.enrolled(account) else { return .ignore }
     tell(of: proof, prepared)
-    if policy.remember > 0 { grant(prepared, policy) }
-    let missing = policy.missing(from: prepared.record.enrollment.factors)
-    guard mayEnroll, !missing.isEmpty else { return .ignore }
-    return try complete(prepared, missing, policy)
+    let missing = mayEnroll ? lacking(prepared.record.enrollment, policy) : Factors()
+    let answer = missing.isEmpty ? .ignore : try complete(prepared, missing, policy)
+    // Nothing is remembered of a login that ends here.
+    if policy.remember > 0, answer != .denied { grant(prepared, policy) }
+    return answer
   }
 
   private func tell(of proof: Proof, _ prepared: Prepared) {
@@ -146,7 +150,7 @@ extension Login {
   /// Where it cannot be saved, the next login is asked again.
   private func grant(_ prepared: Prepared, _ policy: Policy) {
     let origin = origin(of: prepared.account, policy)
-    guard case .address = origin else { return }
+    guard origin.rememberable != nil else { return }
     let service = Label(host.service())
     do throws(StoreTrouble) {
       _ = try verifier.store.transact(prepared.record) {

@@ -23,8 +23,9 @@ extension LoginState {
   package static let maximumRemembered = 10
 
   /// Whether a login from there through that service needs no code, where the policy remembers for
-  /// so many seconds. Only addresses are remembered: a name is the attacker's data, and everybody
-  /// on this machine comes from the same place.
+  /// so many seconds. Only addresses are remembered, and of other machines: a name is the
+  /// attacker's data, and everybody on this machine, or behind a tunnel to it, comes from the same
+  /// place.
   package func isRemembered(
     _ origin: Origin, service: Label?, for seconds: UInt64, at now: UnixTime
   ) -> Bool {
@@ -34,7 +35,7 @@ extension LoginState {
   /// Remembers where a login came from, in front of the others and instead of the same pair.
   /// Nothing for what is no address, or a service whose name is no `Label`.
   package mutating func grant(_ origin: Origin, service: Label?, at now: UnixTime) {
-    guard case .address(let address) = origin, let service else { return }
+    guard let address = origin.rememberable, let service else { return }
     remembered.removeAll { $0.isOf(origin, service) }
     let new = RememberedOrigin(origin: address, service: service, granted: now)
     remembered.insert(new, at: 0)
@@ -46,7 +47,7 @@ extension LoginState {
 
 extension RememberedOrigin {
   fileprivate func isOf(_ origin: Origin, _ service: Label?) -> Bool {
-    guard case .address(let address) = origin else { return false }
+    guard let address = origin.rememberable else { return false }
     return self.origin == address && self.service == service
   }
 }

@@ -301,6 +301,10 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     host.userName = .success(Array("bob".utf8))
     #expect(auth("enroll") == .ignore)
     host.userName = .success(Array("alice".utf8))
+    #expect(account() == .denied)
+    host.userName = .success(Array("bob".utf8))
+    #expect(auth("enroll") == .ignore)
+    host.userName = .success(Array("nobody-here".utf8))
     #expect(account() == .ignore)
   }
 

@@ -204,3 +204,22 @@ import Testing
     #expect(done.answer.contains("Not the right code."))
   }
 }
+
+@Suite struct `Checking the policy file` {
+  private let bench = Bench()
+
+  @Test(
+    arguments: [
+      ("", nil), ("factor_totp = off", nil),
+      ("factor_totp = off\nfactor_hotp = off", "nobody can enroll in a login"),
+      ("factor_totp = off\nfactor_hotp = off\nfactor_backup_code = off", "nobody who is enrolled"),
+    ] as [(String, String?)])
+  func `tells what nobody can get past`(_ text: String, _ told: String?) throws {
+    try bench.policy("[default]\n\(text)\n")
+    let done = bench.run("config", "check", "--conf", bench.policyFile)
+    #expect(done.status == 0)
+    for words in ["nobody can enroll in a login", "nobody who is enrolled"] {
+      #expect(done.answer.contains(words) == (words == told))
+    }
+  }
+}

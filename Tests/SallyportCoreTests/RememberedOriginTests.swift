@@ -41,6 +41,11 @@ import Testing
       state.grant(origin, service: try label("sshd"), at: UnixTime(1000))
     }
     state.grant(here, service: nil, at: UnixTime(1000))
+    // 127.0.0.1 and ::1: everybody behind a tunnel comes from there.
+    for low in [0xffff_7f00_0001, 1] as [UInt64] {
+      let loopback = Origin.address(NetworkAddress(high: 0, low: low))
+      state.grant(loopback, service: try label("sshd"), at: UnixTime(1000))
+    }
     #expect(state.remembered.isEmpty)
   }
 

@@ -50,7 +50,7 @@ struct PolicyReport {
     if !hasOrigin { doubt.append("no --origin: rules on addresses count where they are stricter") }
     let services = wrapped(local.services.split(separator: ",").map(trimmed), width: 76)
     let more = ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }
-    return (doubt + table(rows) + more + [standing?.text, pace].compactMap { $0 })
+    return (doubt + table(rows) + more + [standing?.text, pace, deadEnd].compactMap { $0 })
       .joined(separator: "\n")
   }
 
@@ -91,6 +91,14 @@ struct PolicyReport {
       .matchUser, .matchGroup, .matchOrigin:
       return "\(number)"
     }
+  }
+
+  /// What nobody can get past, whatever is typed.
+  private var deadEnd: String? {
+    guard policy.totp == .off, policy.hotp == .off else { return nil }
+    return policy.backupCode == .off
+      ? "all factors are off: nobody who is enrolled gets in"
+      : "factor_totp and factor_hotp are off: nobody can enroll in a login"
   }
 
   /// Of one authenticator with six digits, as most users have it.

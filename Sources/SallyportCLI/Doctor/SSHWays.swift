@@ -31,7 +31,7 @@ struct SSHWays {
 
   var findings: [Finding] {
     guard settings.usesPAM else { return [noPAM] }
-    let found = [prompts, open, unfinished, password].compactMap { $0 }
+    let found = [prompts, open, unfinished, password, early].compactMap { $0 }
     if !found.isEmpty { return found }
     let ways = ways(.asks).map { $0.joined(separator: ",") }.joined(separator: " ")
     return [.ok("ssh-ways", area, "every way in asks for a code: \(ways)")]
@@ -107,6 +107,23 @@ struct SSHWays {
       "method password never succeeds: sshd answers the code's prompt with the password",
       keyword, [.line(mend)], nil)
   }
+
+  /// Enrolling happens within keyboard-interactive: what comes after it was not asked yet, and a
+  /// stranger with the password alone would enroll a phone of his own.
+  private var early: Finding? {
+    let written = settings.writtenWays
+    let ordered = written.map { way in
+      way.filter { $0 != prompting } + way.filter { $0 == prompting }
+    }
+    guard lines.enrolls, settings.namesMethods, written != ordered else { return nil }
+    let methods = ordered.map { $0.joined(separator: ",") }.joined(separator: " ")
+    return finding(
+      "ssh-enroll-early", .error, "keyboard-interactive enrolls before the other methods are asked",
+      "AuthenticationMethods", [.line("AuthenticationMethods \(methods)")],
+      .letsIn("who has the password alone, to an enrollment of his own"))
+  }
+
+  private let prompting = "keyboard-interactive"
 
   private func finding(
     _ id: String, _ severity: Severity, _ text: String, _ keyword: String, _ mends: [Mend],

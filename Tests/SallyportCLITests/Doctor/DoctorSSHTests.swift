@@ -29,6 +29,17 @@ struct SSHCase: CustomTestStringConvertible {
       wrong: ["ssh-no-code error"], mend: "AuthenticationMethods publickey,keyboard-interactive",
       letsIn: "who has a key over ssh"),
     SSHCase(
+      name: "a key after the prompts",
+      settings: ["authenticationmethods keyboard-interactive,publickey"]),
+    SSHCase(
+      name: "a key after the prompts that enroll",
+      settings: ["authenticationmethods keyboard-interactive,publickey"], words: ["enroll"],
+      wrong: ["ssh-enroll-early error"],
+      mend: "AuthenticationMethods publickey,keyboard-interactive",
+      letsIn: "who has the password alone, to an enrollment of his own"),
+    SSHCase(
+      name: "prompts that enroll after a key", words: ["enroll"]),
+    SSHCase(
       name: "demand refuses keys alone", settings: ["authenticationmethods any"],
       account: ["demand"]),
     SSHCase(

@@ -1,0 +1,104 @@
+"""Ways around the levels, and ways to lock somebody out by them, through the real module."""
+
+import base64
+import re
+
+import pytest
+
+from traces import Traces, keyed_states
+from pam_driver import LIVE, SUCCESS, Driver
+from sallyport import MODULE, our_line
+from test_levels import (ANY_PASSWORD, CODE, DEMAND, DENIED, asked, first_code, hotp_code, kinds,
+                         play, stack)  # noqa: F401: a fixture
+
+LOCAL = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"]
+
+
+def test_who_puts_off_what_is_required_is_not_remembered(stack, services, store):
+    """Else the second login from there would need neither a code nor what is missing."""
+    enrollment = store.enroll("nobody")
+    more = stack.set("enrollment = required\nfactor_hotp = mandatory\nremember = 30 d")
+    codes = enrollment.backup_codes
+    assert play(services, "nobody", "pw", codes[0], "n", **more).results == [SUCCESS, DENIED, DENIED]
+    again = play(services, "nobody", "pw", codes[1], "n", **more)
+    assert CODE in asked(again) and again.results[1:] == [DENIED, DENIED]
+
+
+def test_what_is_required_later_is_asked_for_at_a_remembered_origin_too(stack, services, store):
+    codes = store.enroll("nobody").backup_codes
+    more = stack.set("enrollment = required\nremember = 30 d")
+    assert play(services, "nobody", "pw", codes[0], **more).results == [SUCCESS] * 3
+    assert CODE not in asked(play(services, "nobody", "pw", **more))
+    more = stack.set("enrollment = required\nremember = 30 d\nfactor_hotp = mandatory")
+    login = play(services, "nobody", "pw", codes[1], "y", LIVE, live=hotp_code, **more)
+    assert login.results == [SUCCESS] * 3 and CODE in asked(login)
+    assert kinds(store) == ["totp", "hotp"]
+
+
+@pytest.mark.parametrize("address", LOCAL)
+def test_this_machine_is_never_remembered(stack, services, store, address):
+    """Everybody on it comes from there, and everybody who comes through a tunnel."""
+    codes = store.enroll("alice").backup_codes
+    more = stack.set("remember = 30 d", "key")
+    with Driver(services) as driver:
+        for code in codes[:2]:
+            login = driver.login("sshd", "alice", code, phases=("auth", "acct", "open"), rhost=address,
+                                 **more)
+            assert asked(login) == [CODE] and login.results == [SUCCESS] * 3
+
+
+@pytest.mark.parametrize("level", ["voluntary", "offer", "refuse"])
+def test_an_account_line_with_another_policy_loosens_nothing(stack, services, store, level, tmp_path):
+    """As where `conf=` stands on the auth line alone."""
+    more = stack.set("enrollment = required")
+    other = tmp_path / "other.conf"
+    other.write_text(f"[default]\nenrollment = {level}\n")
+    place = f"store={store.folder} conf={other}"
+    services.write(
+        "sshd", ANY_PASSWORD, our_line(store, f"conf={stack.policy}", "enroll", "nodelay"),
+        f"account required {MODULE} {place}", "account required pam_permit.so",
+        f"session required {MODULE}", "session required pam_permit.so")
+    answers = [] if level == "refuse" else ["n"]
+    login = play(services, "nobody", "pw", *answers, **more)
+    assert login.results == [SUCCESS, DENIED, DENIED] and login.unused == 0
+
+
+def test_who_has_no_room_for_what_is_required_gets_in_with_what_there_is(
+        stack, services, store, sink):
+    """It takes root to make room, and a code was right: to refuse would lock out for ever."""
+    enrollment = store.enroll("nobody")
+    for number in range(7):
+        store.add(f"phone {number}", "nobody")
+    more = stack.set("enrollment = required\nfactor_hotp = mandatory")
+    with sink.watch() as lines:
+        login = play(services, "nobody", "pw", enrollment.code(), **more)
+    assert login.results == [SUCCESS] * 3 and DEMAND not in asked(login)
+    assert any("no room" in line.text for line in lines)
+
+
+@pytest.mark.parametrize("level", ["offer", "required"])
+def test_a_yes_to_one_user_is_none_to_another(stack, services, store, level):
+    """Whatever let nobody through, alice was not asked for her code."""
+    store.enroll("alice")
+    more = stack.set(f"enrollment = {level}")
+    phases = ("auth", "user:" + b"alice".hex(), "acct", "open")
+    with Driver(services) as driver:
+        login = driver.login("sshd", "nobody", "pw", rhost="192.0.2.7", phases=phases, **more)
+        assert login.results == [SUCCESS, SUCCESS, DENIED, DENIED]
+
+
+def test_after_enrolling_in_the_login_nothing_of_the_secret_is_in_memory(stack, services):
+    """Its text is left out: this test's own host keeps what it was shown."""
+    more = stack.set("enrollment = required")
+    shown = []
+
+    def live(text):
+        shown.append(re.search(r"secret=([A-Z2-7]+)", text).group(1))
+        return first_code(text)
+
+    with Driver(services) as driver:
+        login = driver.login("sshd", "nobody", "pw", "y", LIVE, "", phases=("auth", "acct", "open"),
+                             rhost="192.0.2.7", live=live, **more)
+        secret = base64.b32decode(shown[0])
+        found = Traces(secret=secret, **keyed_states(secret)).found(driver.process.pid)
+    assert login.results == [SUCCESS] * 3 and found == {}

@@ -4,6 +4,7 @@ import os
 import re
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -97,8 +98,8 @@ class Sshd:
 
     def __init__(self, methods, settings=None, use_dns="no"):
         """`settings`: what is set about authentication, in place of what `methods` need."""
-        self.folder = SCRATCH / f"sshd-{methods}-{use_dns}"
-        self.folder.mkdir()
+        self.folder = Path(tempfile.mkdtemp(prefix="sshd-", dir=SCRATCH))
+        self.folder.chmod(0o755)
         for key in ("host", "alice"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key],
                            check=True)

@@ -78,6 +78,15 @@ import CLibcrypto
     return bytes
   }
 
+  /// Where `byte` stands first in `range`; nil where it does not.
+  @inline(never) package func first(_ byte: UInt8, in range: Range<Int>) -> Int? {
+    // SAFETY: the range is cut to what is there.
+    unsafe withBytes { bytes in
+      for index in range.clamped(to: 0..<count) where unsafe bytes[index] == byte { return index }
+      return nil
+    }
+  }
+
   /// Whether the bytes in `range` are those of `text`, for what is no secret.
   @inline(never) package func holds(_ text: StaticString, in range: Range<Int>) -> Bool {
     guard range.count == text.utf8CodeUnitCount else { return false }

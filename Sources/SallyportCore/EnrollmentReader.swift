@@ -163,8 +163,9 @@ private struct EnrollmentReader {
   private func octets(_ field: Field, count: Int, wanted: StaticString)
     throws(SettingsError) -> [UInt8]
   {
-    guard let octets = bytes(fromHexadecimal: text.bytes(in: field.value)), octets.count == count
-    else { throw wrong(field, wanted) }
+    guard let octets = text.octets(count, spelledIn: field.value) else {
+      throw wrong(field, wanted)
+    }
     return octets
   }
 
@@ -239,9 +240,10 @@ private struct EnrollmentReader {
 
 private enum Section { case head, authenticator, backupCodes, end }
 
+/// In the order in which they are tried: what a file has most of comes first.
 private enum Key: UInt8 {
-  case version, user, uid, id, created, name, type, algorithm, digits, period, lastAccepted
-  case secret, salt, code, scratchCode
+  case code, id, created, version, user, uid, name, type, algorithm, digits, period, lastAccepted
+  case secret, salt, scratchCode
 
   init?(spelledIn text: Secret, at range: Range<Int>) {
     var number: UInt8 = 0

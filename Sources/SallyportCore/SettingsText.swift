@@ -79,7 +79,7 @@ package struct SettingsScanner {
   /// The next line that is neither blank nor a comment; nil at the end.
   package mutating func next() throws(SettingsError) -> SettingsLine? {
     while start < text.count {
-      let end = first(UInt8(ascii: "\n"), in: start..<text.count) ?? text.count
+      let end = text.first(UInt8(ascii: "\n"), in: start..<text.count) ?? text.count
       let line = trimmed(start..<end)
       start = end + 1
       number += 1
@@ -95,16 +95,11 @@ package struct SettingsScanner {
       return .section(trimmed(line.lowerBound + 1..<line.upperBound - 1))
     }
     guard text[line.lowerBound] != UInt8(ascii: "["),
-      let equals = first(UInt8(ascii: "="), in: line)
+      let equals = text.first(UInt8(ascii: "="), in: line)
     else { throw SettingsError(line: number, .notASetting) }
     let key = trimmed(line.lowerBound..<equals)
     guard (1...64).contains(key.count) else { throw SettingsError(line: number, .notASetting) }
     return .setting(key: key, value: trimmed(equals + 1..<line.upperBound))
-  }
-
-  @inline(never) private func first(_ byte: UInt8, in range: Range<Int>) -> Int? {
-    for index in range where text[index] == byte { return index }
-    return nil
   }
 
   @inline(never) private func trimmed(_ range: Range<Int>) -> Range<Int> {

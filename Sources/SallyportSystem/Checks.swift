@@ -16,20 +16,18 @@ struct Checks: Sendable {
   /// From the top down, because then only the right owner can change what has passed.
   /// Throws `noStore` where one is missing.
   func walk(to path: Path) throws(StoreTrouble) {
-    let bytes = path.bytes
-    guard bytes.first == UInt8(ascii: "/") else { throw path.trouble("lstat", sys_EINVAL) }
+    let bytes = path.bytes + [UInt8(ascii: "/")]
+    guard path.cString.first == UInt8(ascii: "/") else { throw path.trouble("lstat", sys_EINVAL) }
     try ancestor("/", of: path)
-    var (above, component): ([UInt8], [UInt8]) = ([], [])
-    for byte in bytes + [UInt8(ascii: "/")] {
-      if byte == UInt8(ascii: "/") {
-        // A `..` would lead out of what has been checked.
-        if same("..", component) { throw path.trouble("lstat", sys_EINVAL) }
-        if !component.isEmpty { try ancestor(Path(above), of: path) }
-        component = []
-      } else {
-        component.append(byte)
+    var start = 0
+    for end in bytes.indices where bytes[end] == UInt8(ascii: "/") {
+      let component = bytes[start..<end]
+      // A `..` would lead out of what has been checked.
+      if component.count == 2, component.allSatisfy({ $0 == UInt8(ascii: ".") }) {
+        throw path.trouble("lstat", sys_EINVAL)
       }
-      above.append(byte)
+      if !component.isEmpty { try ancestor(Path([UInt8](bytes[..<end])), of: path) }
+      start = end + 1
     }
   }
 

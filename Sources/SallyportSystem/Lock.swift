@@ -33,11 +33,11 @@ struct Patience: Sendable {
   }
 
   /// `poll`, with its failure told as trouble with `path`.
-  func acquire(_ call: StaticString, _ path: Path, _ attempt: () -> Int32)
+  func acquire(_ call: StaticString, _ path: @autoclosure () -> Path, _ attempt: () -> Int32)
     throws(StoreTrouble)
   {
     let result = poll(attempt)
-    if Patience.mayPass(result) { throw .busy(path: path.text) }
-    try check(result, call, path)
+    if Patience.mayPass(result) { throw .busy(path: path().text) }
+    if result < 0 { throw path().trouble(call, 0 - result) }
   }
 }

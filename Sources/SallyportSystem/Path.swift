@@ -7,9 +7,16 @@ struct Path: Sendable, ExpressibleByStringLiteral {
   /// The bytes with a NUL at their end, to be handed to C.
   private(set) var cString: [UInt8]
 
-  init(_ bytes: [UInt8]) {
-    cString = bytes
+  @inline(never) init(_ bytes: [UInt8]) {
+    self.init(capacity: bytes.count + 1)
+    cString += bytes
     cString.append(0)
+  }
+
+  /// Empty, with room for so many bytes: an array that grows is copied each time.
+  private init(capacity: Int) {
+    cString = []
+    cString.reserveCapacity(capacity)
   }
 
   init(_ text: String) { self.init(SallyportSystem.bytes(of: text)) }
@@ -33,9 +40,9 @@ struct Path: Sendable, ExpressibleByStringLiteral {
 
   /// The path of `name` in this folder.
   @inline(never) static func / (folder: Path, name: Path) -> Path {
-    var path = folder
-    path.cString.removeLast()
-    path.cString.append(UInt8(ascii: "/"))
+    var path = Path(capacity: folder.cString.count + name.cString.count)
+    path.cString += folder.cString
+    path.cString[path.cString.count - 1] = UInt8(ascii: "/")
     path.cString += name.cString
     return path
   }

@@ -7,7 +7,7 @@ extension Store {
   /// that name. Everything else throws, also a caller without the right to read.
   package func load(_ account: Account) throws(StoreTrouble) -> Record? {
     guard let record = try read(place(of: account.name)) else { return nil }
-    let path = (record.place.path / StoredFile.enrollment).text
+    var path: String { (record.place.path / StoredFile.enrollment).text }
     guard record.enrollment.user == account.name else {
       throw .otherUser(path: path, found: record.enrollment.user)
     }

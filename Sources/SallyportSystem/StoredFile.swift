@@ -32,6 +32,13 @@ struct StoredFile: ~Copyable {
     return StoredFile(descriptor: descriptor, name: name, place: folder.place)
   }
 
+  /// As `check`, with the path put together only for trouble.
+  @discardableResult @inline(never)
+  private func checked(_ result: Int64, _ call: StaticString) throws(StoreTrouble) -> Int64 {
+    if result < 0 { throw path.trouble(call, Int32(clamping: 0 - result)) }
+    return result
+  }
+
   /// The whole content; nil where its length changes under us.
   func secret() throws(StoreTrouble) -> Secret? {
     guard let secret = Secret(count: Int(facts.size)) else { throw .outOfMemory }
@@ -39,7 +46,7 @@ struct StoredFile: ~Copyable {
     let done = unsafe secret.withMutableBytes { buffer in
       unsafe StoredFile.read(descriptor.number, buffer)
     }
-    guard try check(Int64(done), "read", path) == secret.count else { return nil }
+    guard try checked(Int64(done), "read") == secret.count else { return nil }
     return try isAtEnd(facts.size) ? secret : nil
   }
 
@@ -52,7 +59,7 @@ struct StoredFile: ~Copyable {
       result = unsafe StoredFile.read(descriptor, UnsafeMutableRawBufferPointer(buffer))
       initialized = max(result, 0)
     }
-    try check(Int64(result), "read", path)
+    try checked(Int64(result), "read")
     return bytes
   }
 
@@ -60,7 +67,7 @@ struct StoredFile: ~Copyable {
     var byte: UInt8 = 0
     // SAFETY: one byte, which lives for the call.
     let done = unsafe sys_read(descriptor.number, &byte, 1, offset)
-    return try check(done, "read", path) == 0
+    return try checked(done, "read") == 0
   }
 
   /// Reads until the buffer is full or the file ends: the number of bytes, or a negative errno.
@@ -88,9 +95,9 @@ struct StoredFile: ~Copyable {
       return unsafe sys_write(descriptor.number, base, buffer.count, UInt64(offset))
     }
     // A short write has no errno of its own; the reason (a full disk, a limit) shows at the next.
-    guard try check(done, "pwrite", path) == Int64(page.count) else {
+    guard try checked(done, "pwrite") == Int64(page.count) else {
       throw path.trouble("pwrite", sys_EIO)
     }
-    try check(sys_sync_data(descriptor.number), "fdatasync", path)
+    try checked(Int64(sys_sync_data(descriptor.number)), "fdatasync")
   }
 }

@@ -11,6 +11,7 @@ import cold
 import costs
 import felt
 import guessing
+import handling
 import scale
 import warm
 from logsink import LogSink
@@ -38,7 +39,7 @@ def main(wanted):
     now = (int(time.time()) // PERIOD + 1) * PERIOD
     check_codes(now)
     report, sink = Report(about(short)), LogSink()
-    disk = Disk(2 if short else 6)
+    disk = Disk(2 if short else 8)
     try:
         modules = contestants(disk.place)
         made = services(SCRATCH / "pam.d", modules)
@@ -47,6 +48,7 @@ def main(wanted):
             "cold": lambda: cold.measure(report, made.folder, modules, now, short),
             "felt": lambda: felt.measure(report, modules, short),
             "scale": lambda: scale.measure(report, disk, made, modules, now, short),
+            "handling": lambda: handling.measure(report, disk, modules, now, short),
             "guessing": lambda: guessing.measure(report, sink, now)}
         if "profile" in wanted:
             return costs.measure(made.folder, modules[0], now)

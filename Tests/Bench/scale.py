@@ -1,8 +1,6 @@
 """Many logins at once among many users: every one of them right, and durable when it succeeds."""
 
-import os
 import subprocess
-import time
 from collections import Counter
 from statistics import median
 from typing import NamedTuple
@@ -11,7 +9,6 @@ from machine import DRIVER, SCRATCH, attempt, environment, read_times
 from modules import PERIOD, code, users
 from pam_driver import SUCCESS, Barrier, Crowd
 from report import OURS, THEIRS, percentile
-from sallyport import COMMAND
 
 PROCESSES = (1, 2, 8, 32)
 USER = "user000000"
@@ -121,39 +118,6 @@ def logins(report, folder, modules, names, now, count, repeats):
             name: f"{sum(run.twice for run in runs)}" for name, runs in found.items()}, "ours: 0")
 
 
-def timed(*arguments):
-    begun = time.monotonic()
-    subprocess.run([COMMAND, *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
-    return time.monotonic() - begun
-
-
-def blocks(folder):
-    """Bytes on disk of all below, folders included."""
-    return sum(os.lstat(place).st_blocks * 512 for parent, _, files in os.walk(folder)
-               for place in (parent, *(os.path.join(parent, file) for file in files)))
-
-
-def command(ours, names):
-    """Rows of what the command takes with so many users."""
-    label, largest = f"{len(names):,} users: ", len(names) == 100_000
-    store = ("--store", ours.root)
-    status = 1e3 * median(timed("status", "--user", names[-1], *store) for _ in range(9))
-    listing = median(timed("list", *store) for _ in range(3))
-    return [(f"{label}status of one, ms", {OURS: status}, "ours: < 20" if largest else ""),
-            (f"{label}list, s", {OURS: listing}, "ours: < 2" if largest else ""),
-            (f"{label}bytes on disk of each", {OURS: blocks(ours.root / "users") // len(names)})]
-
-
-def enrolling(report, disk, count):
-    store = disk.place / "enrolled"
-    begun = time.monotonic()
-    for user in users(count):
-        timed("enroll", "--user", user, "--no-confirm", "--allow-missing", "--json",
-              "--store", store)
-    report.row("sallyport enroll --no-confirm, per second",
-               {OURS: count / (time.monotonic() - begun)})
-
-
 def measure(report, disk, services, modules, now, short):
     rivals = [module for module in modules if module.name != "pam_permit"]
     report.section("4. Many at once")
@@ -163,8 +127,7 @@ def measure(report, disk, services, modules, now, short):
                {name: f"{nobody}" for name, (nobody, _) in raced.items()}, "ours: 0")
     report.row("  logins too many",
                {name: f"{too_many}" for name, (_, too_many) in raced.items()}, "ours: 0")
-    ours, rates = next(module for module in rivals if module.name == OURS), {}
-    handled = {}
+    rates = {}
     for count in (1, 1_000, 10_000) if short else (1, 1_000, 10_000, 100_000):
         names = users(count)
         for module in rivals:
@@ -174,13 +137,7 @@ def measure(report, disk, services, modules, now, short):
                2 if short else 3)
         if count > 1:
             rates[count] = report.find("4.", f"{count:,} users, 8 processes: logins/s")["values"]
-            handled[count] = command(ours, names)
     most = max(rates)
     report.row(f"logins/s of {most:,} users to those of 1,000",
                {name: rates[most][name] / rates[1_000][name] for name in rates[most]},
                "ours: 0.9 to 1.1", ratio=False)
-    report.section("5. Handling users (import does not exist yet)")
-    for found in handled.values():
-        for row in found:
-            report.row(*row)
-    enrolling(report, disk, 50 if short else 400)

@@ -14,6 +14,17 @@ import Testing
     #expect(secret.bytes(in: range) == expected)
   }
 
+  @Test(
+    "are found where they stand first in a range",
+    arguments: [
+      (0..<4, 0), (1..<4, 2), (1..<2, nil), (3..<4, nil), (2..<9, 2), (-5..<1, 0), (4..<9, nil),
+      (-3..<0, nil), (2..<2, nil),
+    ] as [(Range<Int>, Int?)])
+  func first(_ range: Range<Int>, _ expected: Int?) throws {
+    let secret = try #require(Secret([7, 1, 7, 3] as [UInt8]))
+    #expect(secret.first(7, in: range) == expected)
+  }
+
   @Test("of an empty secret are zeros") func empty() throws {
     let secret = try #require(Secret(count: 0))
     #expect(secret.bytes(in: 0..<3) == [0, 0, 0])

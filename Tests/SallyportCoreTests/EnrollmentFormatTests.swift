@@ -153,6 +153,14 @@ import Testing
       (31, "salt = 0001", 31, .value("salt", wanted: "32 hexadecimal digits")),
       (32, "code = 00", 32, .value("code", wanted: "64 hexadecimal digits")),
       (32, "code =", 32, .value("code", wanted: "64 hexadecimal digits")),
+      (
+        32, "code = " + String(repeating: "0", count: 63) + "g", 32,
+        .value("code", wanted: "64 hexadecimal digits")
+      ),
+      (
+        32, "code = g" + String(repeating: "0", count: 63), 32,
+        .value("code", wanted: "64 hexadecimal digits")
+      ),
       (33, "scratch_code = 00", 33, .value("scratch_code", wanted: "64 hexadecimal digits")),
       (10, "scratch_code = 00", 10, .unknownKey),
       (33, "salt = 00", 33, .duplicateKey), (33, "used = 1", 33, .unknownKey),

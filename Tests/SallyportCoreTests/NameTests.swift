@@ -158,6 +158,22 @@ private func logField(_ bytes: [UInt8], limit: Int = 64) -> String {
     #expect(bytes(fromHexadecimal: Array(text.utf8)) == wanted)
   }
 
+  @Test(arguments: UInt8.min...UInt8.max)
+  func `has the hexadecimal digits that Swift has`(character: UInt8) throws {
+    let wanted = Character(UnicodeScalar(character)).hexDigitValue.map { UInt8($0) }
+    for text in [[character, UInt8(ascii: "1")], [UInt8(ascii: "1"), character]] {
+      let read = bytes(fromHexadecimal: text)
+      #expect((read == nil) == (wanted == nil))
+      #expect(try secret([0] + text + [0]).octets(1, spelledIn: 1..<3) == read)
+    }
+    #expect(bytes(fromHexadecimal: [UInt8(ascii: "0"), character])?.first == wanted)
+  }
+
+  @Test(arguments: [-1..<3, 3..<7, 0..<3, 0..<6, 4..<4])
+  func `is read from hexadecimal inside the text alone`(range: Range<Int>) throws {
+    #expect(try secret("000000").octets(2, spelledIn: range) == nil)
+  }
+
   @Test func `of any bytes is read back from hexadecimal`() {
     var random = Seeded(51)
     for count in 0..<200 {

@@ -1,0 +1,186 @@
+"""A new administrator's way from the packages to the first login with a code: the commands that
+stand in the README under "From the package to the first code", typed as they stand there.
+
+    Tests/Packages/run --journey
+
+types them in a shell of a clean Debian 12 (a copy of its root folder, with namespaces and a network
+of its own), writes what is seen and how long it took to docs/first-login.md, and fails if a command
+does, or if the login is let in without a code, or with one that was used. User, password, key and
+codes are made for the run and gone with it.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pexpect
+
+REPOSITORY = Path(__file__).parents[2]
+CLEAN = REPOSITORY / ".build/packages/journey"
+TRANSCRIPT = REPOSITORY / "docs/first-login.md"
+# What the packages ask for, an sshd and a sudo as a server has them, and the authenticator app.
+INCLUDED = ("libssl3,libstdc++6,sensible-utils,libqrencode4,openssh-server,openssh-client,sudo,"
+            "oathtool,iproute2,netbase")
+PASSWORD = "correct horse"
+READY = "root@web1:/srv# "
+HEAD = """# The first login
+
+The commands of the README, typed in a clean Debian 12 by `Tests/Packages/run --journey`: what is
+seen here is what that run saw, and the seconds are its own. The user, the key and the codes were
+made for it; the machine is gone. After `Code shown by the app:` and `Verification code:` stand the
+codes that oathtool made from the URI, in place of a phone.
+
+"""
+
+
+def commands():
+    """The shell block of the README, a command each; a here-document is part of its command."""
+    text = (REPOSITORY / "README.md").read_text()
+    block = re.search(r"## From the package to the first code\n.*?```sh\n(.*?)```", text, re.DOTALL)
+    found, ending = [], None
+    for line in block[1].splitlines():
+        if ending:
+            found[-1] += "\n" + line
+            ending = None if line == ending else ending
+            continue
+        found.append(line.split("  # ")[0].rstrip())
+        here = re.search(r"<<'(\w+)'", line)
+        ending = here[1] if here else None
+    return found
+
+
+def prepare(root):
+    """A server with a user, as somebody has it before Sallyport."""
+    if not (CLEAN / "complete").exists():
+        shutil.rmtree(CLEAN, ignore_errors=True)
+        CLEAN.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["debootstrap", "--variant=minbase", f"--include={INCLUDED}", "bookworm",
+                        CLEAN], check=True, stdout=subprocess.DEVNULL)
+        (CLEAN / "complete").touch()
+    subprocess.run(["cp", "-a", CLEAN, root], check=True)
+    (root / "dev/console").unlink(missing_ok=True)
+    (root / "etc/hostname").write_text("web1\n")
+    (root / "etc/hosts").write_text("127.0.0.1 localhost web1\n")
+    (root / "root/.bashrc").write_text("PS1='root@web1:/srv# '\nbind 'set enable-bracketed-paste off'\n")
+    # Its greeting would tell of the kernel that this run had.
+    shutil.rmtree(root / "etc/update-motd.d")
+    (root / "etc/motd").write_text("")
+    for path in (REPOSITORY / ".build/deb").glob("*.deb"):
+        shutil.copy(path, root / "srv")
+
+
+class Shell:
+    """A terminal of that machine, and somebody with an app in front of it."""
+
+    def __init__(self, root):
+        setup = ("ulimit -n 1024; hostname web1; ip link set lo up; mount -t devpts -o newinstance,ptmxmode=0666 "
+                 "devpts /dev/pts; ln -sf pts/ptmx /dev/ptmx; mkdir -p /run/sshd; "
+                 "useradd --create-home --shell /bin/bash alice; "
+                 "echo debconf debconf/frontend select Noninteractive | debconf-set-selections; "
+                 f"echo 'alice:{PASSWORD}' | chpasswd; service ssh start >/dev/null; cd /srv; "
+                 "exec bash --rcfile /root/.bashrc -i")
+        self.child = pexpect.spawn(
+            "unshare", ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--net",
+                        "--uts", f"--root={root}", "--wd=/", "/bin/bash", "-c", setup],
+            encoding="utf-8", timeout=100, dimensions=(60, 100),
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
+                 "TERM": "xterm", "DEBIAN_FRONTEND": "noninteractive"})
+        self.secret, self.codes = None, []
+        self.child.expect_exact(READY)
+
+    def code(self):
+        """The app's next code; each is good once, so one of the next steps where it was used."""
+        done = subprocess.run(["oathtool", "--base32", "--totp", "--window=3", self.secret],
+                              capture_output=True, text=True, check=True)
+        code = next(code for code in done.stdout.split() if code not in self.codes)
+        self.codes.append(code)
+        return code
+
+    def type(self, command, code=None, password=PASSWORD):
+        """Types a command and answers its questions; what was on the screen, and the seconds."""
+        start = time.monotonic()
+        seen = ""
+        # A line at a time, as a person does: the shell shows what it asks for more with.
+        for line in command.splitlines():
+            self.child.sendline(line)
+            self.child.expect_exact(line)
+            seen += self.child.before + line
+        while True:
+            found = self.child.expect([
+                re.escape(READY), r"Code shown by the app: $", r"Verification code: ?$",
+                r"[Pp]assword: ?$", r"\[y/N\]: ?$", r"\(yes/no/\[fingerprint\]\)\? $",
+                r"alice@web1:~\$ $", r"Do you want to continue\? \[Y/n\] $"])
+            seen += self.child.before + (self.child.after if found else "")
+            shown = re.findall(r"[?&]secret=([A-Z2-7]+)", seen)
+            self.secret = shown[-1] if shown else self.secret
+            if found == 0:
+                return clean(seen), time.monotonic() - start
+            if found in (2, 3):
+                self.child.waitnoecho(5)
+            answer = {1: self.code, 2: lambda: code or self.code(), 3: lambda: password,
+                      4: lambda: "y", 5: lambda: "yes", 6: lambda: "exit", 7: lambda: "y"}[found]()
+            self.child.sendline(answer)
+            if found == 2:
+                seen += f"{answer}"
+
+    def status(self):
+        said, _ = self.type("echo status=$?")
+        return int(re.findall(r"status=(\d+)", said)[-1])
+
+
+def clean(text):
+    """Without what moves the cursor or colours; of a line that was written over, what is left."""
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07", "", text)
+    lines = [line.rstrip("\r").split("\r")[-1].rstrip() for line in text.split("\n")]
+    return "\n".join(lines).strip("\n")
+
+
+def walk(shell):
+    """Types all; the transcript, {first line of a command: seconds}, the login."""
+    parts, times = [], {}
+    for command in commands():
+        seen, seconds = shell.type(command)
+        status = shell.status()
+        # doctor: 1 is a warning, such as a clock that nobody says is right.
+        good = (0, 1) if " doctor" in command else (0,)
+        assert status in good, f"{command}: exit status {status}\n{seen}"
+        times[command.splitlines()[0]] = seconds
+        parts.append(f"{READY}{seen}\n")
+        if command.startswith("ssh "):
+            assert "Verification code:" in seen and "alice@web1:~$" in seen, seen
+    return parts, times, commands()[-1]
+
+
+def refused(shell, login):
+    """The same login without a right code is not let in."""
+    once = "-o NumberOfPasswordPrompts=1"
+    for code in (shell.codes[-1], "000000"):
+        seen, _ = shell.type(login.replace("ssh ", f"ssh {once} ", 1), code=code)
+        assert "Permission denied" in seen and "alice@web1" not in seen.split("denied")[1], seen
+
+
+def main():
+    folder = Path(tempfile.mkdtemp(prefix="sallyport-journey."))
+    try:
+        prepare(folder / "root")
+        shell = Shell(folder / "root")
+        parts, times, login = walk(shell)
+        refused(shell, login)
+        shell.child.close(force=True)
+    finally:
+        shutil.rmtree(folder)
+    rows = "".join(f"| `{command}` | {seconds:.1f} |\n" for command, seconds in times.items())
+    text = (f"{HEAD}```\n{''.join(parts)}```\n\n| | s |\n|---|--:|\n{rows}"
+            f"| from the first command to the end of the login | {sum(times.values()):.1f} |\n\n"
+            "Typing and reading are not counted. The same login with the code that was used, and with\n"
+            "a wrong one, was then refused.\n")
+    print(text)
+    TRANSCRIPT.write_text(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+import Foundation
+import Testing
+
+@testable import SallyportCLI
+
+/// A case of Tests/Vectors/setup-cases.txt.
+struct Setup: CustomTestStringConvertible {
+  let name: String
+  var distribution = "debian"
+  var service = "sshd"
+  var files: [String: [String]] = [:]
+  /// sshd_config.
+  var settings: [String] { files["sshd_config"] ?? [] }
+  var findings: [String] = []
+  var lockedOut: [String] = []
+  var letIn: [String] = []
+  var testDescription: String { name }
+
+  static func read(_ name: String) -> [String] {
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
+      .appendingPathComponent("Vectors/\(name)")
+    let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
+    return text.components(separatedBy: "\n").filter { !$0.isEmpty && !$0.hasPrefix("#") }
+  }
+
+  /// {distribution: {file: lines}}
+  static let distributions: [String: [String: [String]]] = {
+    var all: [String: [String: [String]]] = [:]
+    var (distribution, file) = ("", "")
+    for line in read("setups.txt") {
+      if line.hasPrefix("== ") {
+        distribution = String(line.dropFirst(3))
+      } else if line.hasPrefix("-- ") {
+        file = String(line.dropFirst(3))
+      } else {
+        all[distribution, default: [:]][file, default: []].append(line)
+      }
+    }
+    return all
+  }()
+
+  static let all: [Setup] = {
+    var cases: [[String]] = []
+    for line in read("setup-cases.txt") {
+      if line.hasPrefix("* ") { cases.append([]) }
+      cases[cases.count - 1].append(line)
+    }
+    return cases.map { Setup($0) }
+  }()
+
+  private init(_ lines: [String]) {
+    name = String(lines[0].dropFirst(2))
+    func said(_ word: String) -> [String] {
+      lines.filter { $0.hasPrefix("\(word) ") }.map { String($0.dropFirst(word.count + 1)) }
+    }
+    distribution = said("on").first ?? distribution
+    service = said("service").first ?? service
+    findings = (said("finds").first ?? "").components(separatedBy: ", ").filter { !$0.isEmpty }
+    lockedOut = said("out")
+    letIn = said("in").filter { !Setup.isEdit($0) }
+    files = Setup.distributions[distribution] ?? [:]
+    var edit: (file: String, index: Int)?
+    for line in lines {
+      if line.hasPrefix("+ "), let (file, index) = edit {
+        files[file]?.insert(String(line.dropFirst(2)), at: index)
+        edit = (file, index + 1)
+      } else if line.hasPrefix("ssh ") {
+        edit = ("sshd_config", line == "ssh first" ? 0 : settings.count)
+      } else if line.hasPrefix("in "), Setup.isEdit(String(line.dropFirst(3))) {
+        edit = place(line.split(separator: " ").map(String.init))
+      }
+    }
+  }
+
+  private static func isEdit(_ text: String) -> Bool {
+    let words = text.split(separator: " ")
+    return words.count > 2 && ["after", "before", "drop"].contains(words[1])
+  }
+
+  /// `in FILE HOW START`: where lines go; a dropped line is gone.
+  private mutating func place(_ words: [String]) -> (String, Int)? {
+    let start = words.dropFirst(3).joined(separator: " ")
+    guard let index = files[words[1]]?.firstIndex(where: { $0.hasPrefix(start) }) else {
+      Issue.record("\(name): no line \(start) in \(words[1])")
+      return nil
+    }
+    if words[2] == "drop" { files[words[1]]?.remove(at: index) }
+    return (words[1], words[2] == "after" ? index + 1 : index)
+  }
+}
+
+/// What `sshd -T` would say of some lines: of repeated settings the first counts.
+struct FakeSshd {
+  private static let unset = [
+    "usepam no", "kbdinteractiveauthentication yes", "passwordauthentication yes",
+    "pubkeyauthentication yes", "gssapiauthentication no", "hostbasedauthentication no",
+    "permitrootlogin without-password", "usedns no", "authenticationmethods any",
+  ]
+  private let lines: [String]
+
+  init(_ lines: [String]) { self.lines = lines }
+
+  /// Those for everybody, or those for one user as well.
+  private func effective(_ user: String?) -> [String] {
+    let head = lines.prefix { !$0.hasPrefix("Match ") }
+    let own = lines.firstIndex(of: "Match User \(user ?? "")").map {
+      lines[($0 + 1)...].prefix { !$0.hasPrefix("Match ") }
+    }
+    // Lines of a Match block come before those for everybody.
+    return ((own ?? []) + head).map { line in
+      let parts = line.split(separator: " ", maxSplits: 1)
+      let keyword = parts[0].lowercased().replacing("challengeresponse", with: "kbdinteractive")
+      return "\(keyword) \(parts[1])"
+    }
+  }
+
+  func answer(_ user: String? = nil, anyMethod: Bool = false) -> CommandOutput {
+    let first = anyMethod ? ["authenticationmethods any"] : []
+    let text = (first + effective(user) + FakeSshd.unset).joined(separator: "\n")
+    let settings = SSHSettings(text)
+    guard settings.ways.isEmpty, settings.namesMethods else { return CommandOutput(output: text) }
+    return CommandOutput(
+      status: 255,
+      errors: "AuthenticationMethods cannot be satisfied by enabled authentication methods\n")
+  }
+
+  var users: [String] {
+    lines.filter { $0.hasPrefix("Match User ") }.map { String($0.dropFirst(11)) }
+  }
+}

@@ -77,8 +77,8 @@ class Shell:
     """A terminal of that machine, and somebody with an app in front of it."""
 
     def __init__(self, root):
-        setup = ("ulimit -n 1024; hostname web1; ip link set lo up; mount -t devpts -o newinstance,ptmxmode=0666 "
-                 "devpts /dev/pts; ln -sf pts/ptmx /dev/ptmx; mkdir -p /run/sshd; "
+        setup = ("ulimit -n 1024; hostname web1; ip link set lo up; "
+                 "mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts; ln -sf pts/ptmx /dev/ptmx; mkdir -p /run/sshd; "
                  "useradd --create-home --shell /bin/bash alice; "
                  "echo debconf debconf/frontend select Noninteractive | debconf-set-selections; "
                  f"echo 'alice:{PASSWORD}' | chpasswd; service ssh start >/dev/null; cd /srv; "

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 
+from pam_driver import SUCCESS, Driver
 from sallyport import COMMAND, sallyport
 from test_import import imported
 
@@ -50,7 +51,7 @@ def test_an_interrupted_import_says_so_and_goes_on(tmp_path, store):
     assert whole.returncode == 0 and "imported already" in whole.stdout, whole.stderr
 
 
-def test_others_can_use_the_store_while_many_are_imported(tmp_path, store):
+def test_others_enroll_and_log_in_while_many_are_imported(tmp_path, store, services, sink):
     path = tmp_path / "users.oath"
     oath_list(path, 5000)
     process = subprocess.Popen(
@@ -58,8 +59,11 @@ def test_others_can_use_the_store_while_many_are_imported(tmp_path, store):
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and not any((store.folder / "users").glob("u*")):
         time.sleep(0.001)
-    store.enroll("alice")
+    alice = store.enroll("alice")
+    with Driver(services) as driver:
+        logins = [driver.login("login", "alice", code).result for code in alice.backup_codes]
     assert process.poll() is None, "the import was over before anybody else came"
+    assert logins == [SUCCESS] * 10
     assert process.wait() == 0
     listed = json.loads(sallyport("list", "--json", "--store", store.folder).stdout)
     assert len(listed["users"]) == 5001

@@ -57,7 +57,8 @@ extension Login {
     do throws(StoreTrouble) {
       let account = try verifier.account(user)
       let policy = self.policy(for: account)
-      guard policy.isEnabled else { return .ignore }
+      // What the auth phase began is ended, also where this line names a policy that is disabled.
+      guard policy.isEnabled || mark != nil else { return .ignore }
       guard let mark, let account, mark.user == account.name.bytes else {
         return try answer(another: mark, account, policy)
       }

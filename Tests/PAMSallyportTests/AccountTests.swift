@@ -319,6 +319,17 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(account() == .ignore)
   }
 
+  @Test func whoMustEnrollIsNotLetInByAnAccountLineWhosePolicyIsDisabled() throws {
+    try level("required")
+    #expect(auth("enroll") == .ignore)
+    try write("[default]\nstate = disabled\n")
+    #expect(account() == .denied)
+    #expect(openSession(host) == .denied)
+    // Without a mark there is nothing to end.
+    host.kept = nil
+    #expect(account("demand") == .ignore)
+  }
+
   @Test func whereTheMarkCannotBeKeptNobodyIsLetThrough() throws {
     try level("required")
     host.markFails = .memory

@@ -15,7 +15,7 @@
  *   repeat=N          N times, one summary line with the memory held after each 1000
  *   threads=N         the same in each of N threads at once, one summary line
  *   mark=1            the system calls access("/mark/begin") and ("/mark/end") around each phase
- *   flush=1           each fdatasync and fsync prints {"event":"flush"} and waits at the barrier before
+ *   flush=1           before each fdatasync and fsync prints {"event":"flush"}, waits at the barrier
  *   handover=1        each text that is shown is printed at once, and nothing of it kept here
  *   halt=1            after each phase prints {"event":"phase"} and waits at the barrier
  */

@@ -146,8 +146,9 @@ import Testing
     }
   }
 
-  /// After each save the other slot holds the record before: anything else may have been a later one.
-  @Test func `tells that a later one may be lost, from the first byte of that to its last`() throws {
+  /// After each save the other slot holds the record before: anything else may have been a later
+  /// one.
+  @Test func `tells that a later one may be lost, from its first byte to its last`() throws {
     let (one, two, three) = states(28)
     #expect(try !StateRecord.read(StateRecord.fresh(one)).mayLackTheLatest)
     let before = try file(one, two)

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections import Counter
 
+import meanwhile
 from managed import SECRETS, Managed, code_of, judge
 from pam_driver import AUTH_ERR, SUCCESS, Crowd, Driver, HostDied
 from record import when
@@ -120,6 +121,8 @@ def run(section, setting):
     if not setting.ours:
         return section.skip("the commands are ours: logins during changes are not raced")
     two_enrolls(section, setting, 10 if setting.short else 60)
+    meanwhile.due_at_once(section, setting, 12 if setting.short else 90)
+    meanwhile.imports(section, setting, 3 if setting.short else 25)
     managed = Managed(setting)
     managed.play(4 if setting.short else 120)
     entered = judge(section, managed.events)

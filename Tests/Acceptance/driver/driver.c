@@ -14,7 +14,8 @@
  *   at=SECONDS        the wall clock of this attempt (0: the real one); see clock_gettime below
  *   repeat=N          N times, one summary line with the memory held after each 1000
  *   threads=N         the same in each of N threads at once, one summary line
- *   mark=1            the system calls access("/mark/begin") and ("/mark/end") around each phase
+ *   mark=N            the system calls access("/mark/begin") and ("/mark/end") around each phase from
+ *                     the Nth on; with N > 1 "/mark/pause" and "/mark/resume" around what is host's
  *   flush=1           before each fdatasync and fsync prints {"event":"flush"}, waits at the barrier
  *   handover=1        each text that is shown is printed at once, and nothing of it kept here
  *   halt=1            after each phase prints {"event":"phase"} and waits at the barrier
@@ -128,9 +129,8 @@ static char *reply_to(const struct talk *talk) {
   return unhex(line);
 }
 
-static int converse(int count, const struct pam_message **messages, struct pam_response **replies,
-                    void *data) {
-  struct talk *talk = data;
+static int talk_to(struct talk *talk, int count, const struct pam_message **messages,
+                   struct pam_response **replies) {
   struct pam_response *made = calloc((size_t)count, sizeof *made);
   *replies = NULL;
   for (int i = 0; i < count; i++) {
@@ -159,6 +159,15 @@ static int converse(int count, const struct pam_message **messages, struct pam_r
 broken:
   free(made);
   return PAM_CONV_ERR;
+}
+
+static int converse(int count, const struct pam_message **messages, struct pam_response **replies,
+                    void *data) {
+  struct talk *talk = data;
+  if (talk->attempt->mark > 1) access("/mark/pause", F_OK);
+  int result = talk_to(talk, count, messages, replies);
+  if (talk->attempt->mark > 1) access("/mark/resume", F_OK);
+  return result;
 }
 
 /* What a module must leave as it found it: descriptors, ids, umask, signals, environment. */
@@ -262,10 +271,11 @@ static void play_one(const struct attempt *attempt) {
   }
   syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &talk.answered);
   for (int i = 0; i < attempt->phase_count; i++) {
-    if (attempt->mark) access("/mark/begin", F_OK);
+    int is_marked = attempt->mark > 0 && i + 1 >= attempt->mark;
+    if (is_marked) access("/mark/begin", F_OK);
     result = results[i] = play(pamh, attempt->phases[i], attempt->silent ? PAM_SILENT : 0);
     if (i == 0) syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &verdict);
-    if (attempt->mark) access("/mark/end", F_OK);
+    if (is_marked) access("/mark/end", F_OK);
     if (attempt->halt) wait_at_barrier("phase");
   }
   host_state(after, sizeof after);

@@ -54,7 +54,7 @@ class Starved(Faulty):
 def each_allocation(section, setting, starved):
     count = starved.allocations()
     places = range(1, count + 1)
-    most = 60 if setting.short else 700
+    most = 150 if setting.short else 700
     if count > most:
         places = sorted(setting.dice("memory", starved.kind).sample(places, most))
     for word, more in (("once", {}), ("from there on", {"NOMEM_ON": "1"})):

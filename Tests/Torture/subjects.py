@@ -87,8 +87,9 @@ class Subject:
 
     def litter(self):
         """Names below the folder that no login should have left."""
+        expected = self.expected()
         return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*")
-                      if path.is_file() and path.relative_to(self.root) not in self.expected())
+                      if path.is_file() and path.relative_to(self.root) not in expected)
 
 
 class Ours(Subject):

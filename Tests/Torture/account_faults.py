@@ -10,7 +10,6 @@ import shutil
 import threading
 import time
 from collections import Counter
-from queue import Empty, Queue
 
 from calls import FAULT, faults_of, listed
 from faults import DIED, SLOW, host_changed, refused_in_silence
@@ -30,6 +29,7 @@ KINDS = {
     "remembering": ("remember = 30d", "", ("auth", "acct"), (code,)),
     "demanding": ("", "demand", ("acct",), (code,)),
 }
+BEDS = 2  # as many processors are used
 LASTING = {"fsync", "fdatasync", "pwrite64", "openat", "renameat2", "flock", "fcntl"}
 
 
@@ -41,14 +41,13 @@ class Bed:
     """One store, put back before each case, and a healthy host beside the broken ones."""
 
     def __init__(self, setting, kind, number):
-        self.kind, self.sink = kind, setting.sink
+        self.kind, self.number, self.sink, self.slowest = kind, number, setting.sink, 0.0
         policy, word, self.phases, self.answers = KINDS[kind]
         place = setting.place(f"account-{kind}-{number}")
         self.subject, self.template = Ours(place), place / "template"
         self.subject.store.enroll("bystander", secret=BASE32)
         if kind != "enrolling":
             self.subject.store.enroll(USER, secret=BASE32)
-        shutil.copytree(self.subject.root, self.template)
         conf = place / "policy.conf"
         conf.write_text(f"[default]\n{policy}\n")
         services = Services(place / "pam.d")
@@ -57,6 +56,9 @@ class Bed:
                        "account required pam_permit.so")
         self.services, self.healthy = services, Driver(services)
         self.at = int(time.time()) // 600 * 600 + 3600
+        if kind != "enrolling" and number == 1:  # the other of the state's two slots
+            assert self.tried(code(self.at - 600), self.at - 600, ELSEWHERE)[0] == SUCCESS
+        shutil.copytree(self.subject.root, self.template)
 
     def put_back(self):
         shutil.rmtree(self.subject.root, ignore_errors=True)
@@ -73,11 +75,11 @@ class Bed:
         driver.send("sshd", USER, *typed, at=at, phases=phases, rhost=rhost, mark=mark, sets=KEY)
         return driver.verdict(live)
 
-    def play(self, prefix):
+    def play(self, prefix=(), env=None):
         """(result of the account phase, what was changed in the host, the log) in a fresh host."""
         self.put_back()
         start = len(self.sink.lines)
-        with Driver(self.services, prefix=prefix) as driver:
+        with Driver(self.services, prefix=prefix, env=env) as driver:
             try:
                 login = self.log_in(driver, self.answers, self.at, self.phases,
                                     mark=len(self.phases))
@@ -98,17 +100,29 @@ class Bed:
         return login.results[0], login.prompts
 
     def examine(self, section, call, fault):
-        self.slowest = 0.0
         result, changed, lines = self.play(fault.prefix(call))
-        log = refused_in_silence(self.subject, result, None, call, fault, lines)
-        problems = {"enrolling": self.enrolled, "completing": self.completed,
-                    "remembering": self.granted, "demanding": self.asked}[self.kind](result, call)
+        saves = call.name in ("pwrite64", "fdatasync")
         section.case(
-            f"{self.kind}, {call}, {fault}: {result}", *problems, self.half(), log,
-            host_changed(call, changed), self.next_verb(),
-            when(result == "hung", "hung", "more than 300,000 calls"),
-            when(self.slowest > SLOW, "stale lock", f"{self.slowest:.1f} s"))
+            f"{self.kind}, {call}, {fault}: {result}", *self.judged(result, saves),
+            refused_in_silence(self.subject, result, None, call, fault, lines),
+            host_changed(call, changed))
         return result
+
+    def starve(self, section, what, env):
+        """The same where memory is short."""
+        result, changed, _ = self.play(env=env)
+        section.case(f"{self.kind}, {what}: {result}", *self.judged(result, False),
+                     when(changed, "changed the host", changed))
+        return result
+
+    def judged(self, result, saves):
+        """What is wrong afterwards. `saves`: it was a save that was broken."""
+        self.slowest = 0.0
+        problems = {"enrolling": self.enrolled, "completing": self.completed,
+                    "remembering": self.granted, "demanding": self.asked}[self.kind](result, saves)
+        return [*problems, self.half(), self.next_verb(),
+                when(result == "hung", "hung", "more than 300,000 calls"),
+                when(self.slowest > SLOW, "stale lock", f"{self.slowest:.1f} s")]
 
     # What stands afterwards, by logging in.
 
@@ -140,9 +154,8 @@ class Bed:
             anew = self.log_in(self.healthy, self.answers, self.at + 1200, self.phases)
             yield when(anew.results != [SUCCESS] * 2, "locked out", f"completing: {anew.results}")
 
-    def granted(self, result, call):
+    def granted(self, result, saves):
         """What cannot be saved is asked again: nobody is refused for that."""
-        saves = call.name in ("pwrite64", "fdatasync")
         yield when(saves and result not in (SUCCESS, DIED), "refused for a grant", result)
         yield from self.used(code, ELSEWHERE)
         here, prompts = self.tried("000000", self.at)
@@ -166,16 +179,17 @@ class Bed:
 
     def next_verb(self):
         """The next verb works at once, and wipes what a kill has left."""
-        done = sallyport("enroll", "--user", "newcomer", "--allow-missing", "--no-confirm", "--json",
-                         "--store", self.subject.root)
+        done = sallyport("enroll", "--user", "newcomer", "--allow-missing", "--no-confirm",
+                         "--json", "--store", self.subject.root)
         if done.returncode != 0:
             return "the next verb fails", done.stderr.strip()
         litter = [name for name in self.subject.litter() if not name.startswith("policy.good/")]
         return when(litter, "litter", ", ".join(litter[:3]))
 
 
-def chosen(setting, kind, calls):
-    """Every (call, fault): all of them at the store's files, some at what libraries do."""
+def chosen(setting, bed, calls):
+    """Every (call, fault): all of them at the store's files, some at what libraries do. Each bed
+    has the half of them."""
     everything = []
     for call in calls:
         ours = "/account-" in call.path or call.name == "getrandom"
@@ -183,42 +197,37 @@ def chosen(setting, kind, calls):
             (call, fault)
             for fault in faults_of(call, call is calls[-1], repeats=call.name in LASTING)
             if ours or fault.kills or fault.label in ("EIO once", "EMFILE once", "ENOMEM once")]
+    half = everything[(setting.seed + bed.number) % BEDS::BEDS]
     if not setting.short:
-        return everything
-    return setting.dice("account", kind).sample(everything, min(150, len(everything)))
+        return half
+    return setting.dice("account", bed.kind).sample(half, min(300 // BEDS, len(half)))
 
 
-def work(bed, section, queue, outcomes, lock):
-    while True:
-        try:
-            call, fault = queue.get_nowait()
-        except Empty:
-            return bed.healthy.close()
-        outcome = bed.examine(section, call, fault)
-        with lock:
-            outcomes[outcome] += 1
+def play(section, setting, kind, number, counts, outcomes):
+    """Beds differ in the slot of the state that is written, and so in their calls."""
+    bed = Bed(setting, kind, number)
+    trace = setting.scratch / f"account-calls-{number}"
+    result, _, lines = bed.play([FAULT, "-t", str(trace)])
+    assert result == SUCCESS, f"an undisturbed {kind} gave {result}: {lines}"
+    calls = listed(trace)
+    found = [bed.examine(section, call, fault) for call, fault in chosen(setting, bed, calls)]
+    bed.healthy.close()
+    counts[number] = len(calls)
+    outcomes.update(found)
 
 
 def run(section, setting):
     if not setting.ours:
         return section.skip("the others have no account phase")
     for kind in KINDS:
-        bed = Bed(setting, kind, "trace")
-        trace = setting.scratch / "account-calls"
-        result, _, lines = bed.play([FAULT, "-t", str(trace)])
-        assert result == SUCCESS, f"an undisturbed {kind} gave {result}: {lines}"
-        bed.healthy.close()
-        calls, outcomes = listed(trace), Counter()
-        cases, queue, lock = chosen(setting, kind, calls), Queue(), threading.Lock()
-        for case in cases:
-            queue.put(case)
-        workers = [threading.Thread(target=work, args=(Bed(setting, kind, number), section, queue,
-                                                       outcomes, lock)) for number in range(2)]
+        counts, outcomes = {}, Counter()
+        workers = [threading.Thread(target=play, args=(section, setting, kind, number, counts,
+                                                       outcomes)) for number in range(BEDS)]
         for worker in workers:
             worker.start()
         for worker in workers:
             worker.join()
-        assert sum(outcomes.values()) == len(cases), "a worker broke off"
+        assert len(counts) == BEDS, "a worker broke off"
         told = ", ".join(f"{count} {result}" for result, count in outcomes.most_common())
-        section.note(f"account phase, {kind}: {len(calls)} system calls, {len(cases)} faults: "
-                     f"{told}")
+        section.note(f"account phase, {kind}: {max(counts.values())} system calls, "
+                     f"{outcomes.total()} faults: {told}")

@@ -206,4 +206,4 @@ def run(section, setting, conditions):
     visits.host.stdin.close()
     visits.host.wait()
     section.note(f"{len(conditions)} conditions from the beginning, {len(LATER)} from the second "
-                 f"phase on, {len(visits.visits)} logins with all their phases: {sum(seen.values())}")
+                 f"phase on, {len(visits.visits)} logins with all phases: {sum(seen.values())}")

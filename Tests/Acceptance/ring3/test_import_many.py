@@ -6,8 +6,8 @@ import subprocess
 import time
 
 from pam_driver import SUCCESS, Driver
+from peers import imported
 from sallyport import COMMAND, sallyport
-from test_import import imported
 
 
 def oath_list(path, count):

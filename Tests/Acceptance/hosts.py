@@ -11,6 +11,7 @@ from pathlib import Path
 import pexpect
 
 from sallyport import MODULE, REAL_ROOT
+from typist import Child
 
 SCRATCH = Path(os.environ["SALLYPORT_SCRATCH"])
 PASSWORD = "correct horse"
@@ -64,7 +65,7 @@ def as_user(name, *command):
 
 def converse(command, code, password=PASSWORD, **more):
     """Answers the prompts of a host; True if it let us in, and what it wrote."""
-    child = pexpect.spawn(command[0], command[1:], timeout=20, encoding="utf-8", **more)
+    child = Child(command, **more)
     try:
         written = ""
         while True:
@@ -74,8 +75,7 @@ def converse(command, code, password=PASSWORD, **more):
                 child.wait()
                 return "IN-42" in written, written
             if seen < 2:
-                child.waitnoecho(5)
-                child.sendline(password if seen == 0 else code)
+                child.answer(password if seen == 0 else code)
     finally:
         child.close(force=True)
 

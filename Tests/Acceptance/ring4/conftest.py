@@ -34,6 +34,8 @@ def machine(sink):
     libraries = SCRATCH / "lib"
     libraries.mkdir()
     shutil.copy(f"{BUILT}/libnss_fold.so.2", libraries)
+    shutil.copy(f"{BUILT}/pauses.so", libraries)
+    Path("/etc/ld.so.preload").write_text(f"{libraries}/pauses.so\n")
     Path("/etc/ld.so.conf.d/fold.conf").write_text(f"{libraries}\n")
     subprocess.run(["ldconfig", "-X"], check=True)
     edit("/etc/nsswitch.conf", lambda text: re.sub("(?m)^(passwd|shadow): files", r"\g<0> fold", text))

@@ -13,6 +13,7 @@ import pytest
 from hosts import DEBIAN, PAM_D, SCRATCH, UIDS, Su, Sudo, add_account, as_user, remove_account
 from peers import peer
 from sallyport import COMMAND, REPOSITORY, Enrollment, handed_out, reason
+from typist import Child
 
 PAGE = (REPOSITORY / "docs/migrating.md").read_text()
 TEN_MINUTES = PAGE[PAGE.index("## Ten minutes"):PAGE.index("## What comes along")]
@@ -112,7 +113,7 @@ def content(file):
 def sets_up(user, *answers):
     """`user` runs google-authenticator, scans, and answers its questions; the app, scratch codes."""
     command = as_user(user, "google-authenticator", "--qr-mode=NONE")
-    child = pexpect.spawn(command[0], command[1:], timeout=20, encoding="utf-8", dimensions=(60, 200))
+    child = Child(command, dimensions=(60, 200))
     app, said = None, ""
     asked = [r"\(y/n\) ?$", r"Enter code from app[^\n]*: ?$", pexpect.EOF]
     try:

@@ -27,18 +27,22 @@ struct Sudoers: Equatable {
   private(set) var callers: [String] = []
   /// Why a file could not be read.
   private(set) var unread: [String] = []
-  /// /etc/sudoers is there.
+  /// There is a sudoers file.
   private(set) var isThere = true
   private var files: Set<String> = []
 
-  static let usualFile = "/etc/sudoers"
+  /// The vendor's (openSUSE) counts where the administrator has none.
+  private static let files = ["/etc/sudoers", "/usr/etc/sudoers"]
 
   init() {}
 
   init(of machine: Machine) {
-    read(Sudoers.usualFile, of: machine)
-    if case .absent = machine.text(Sudoers.usualFile) { isThere = false }
+    let file = Sudoers.files.first { machine.text($0) != .absent }
+    if let file { read(file, of: machine) } else { isThere = false }
   }
+
+  /// Whether a rule is for everybody.
+  var hasRuleForAll: Bool { callers.contains("ALL") }
 
   private mutating func read(_ file: String, of machine: Machine) {
     guard files.insert(file).inserted else { return }

@@ -168,7 +168,8 @@ struct SSHCase: CustomTestStringConvertible {
   @Test func `Where only the vendor has a file, lines go into a drop-in that comes first`() throws {
     try fake.write(
       "/usr/etc/ssh/sshd_config",
-      "Include /etc/ssh/sshd_config.d/*.conf\nInclude /usr/etc/ssh/sshd_config.d/*.conf\nUsePAM no\n"
+      "Include /etc/ssh/sshd_config.d/*.conf\nInclude /usr/etc/ssh/sshd_config.d/*.conf\n"
+        + "UsePAM no\n"
     )
     try fake.write("/etc/ssh/sshd_config.d/10-a.conf", "UseDNS yes\n")
     try fake.write("/usr/etc/ssh/sshd_config.d/40-b.conf", "PasswordAuthentication no\n")

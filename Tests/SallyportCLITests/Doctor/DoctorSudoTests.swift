@@ -88,6 +88,17 @@ import Testing
     #expect(Sudoers(of: fake.machine).entries.isEmpty)
   }
 
+  @Test(arguments: [
+    ("Defaults targetpw\nDefaults !targetpw\n", 0),
+    ("Defaults timestamp_timeout=-1\nDefaults env_reset, timestamp_timeout = 5\n", 0),
+    ("Defaults !authenticate\nDefaults authenticate\nDefaults !authenticate\n", 1),
+    ("Defaults !targetpw\nDefaults targetpw\n", 1),
+    ("Defaults:alice !authenticate\nDefaults authenticate\n", 1),
+    ("Defaults !authenticate\nDefaults:alice authenticate\n", 1),
+  ]) func `Of lines for everybody the last one counts`(text: String, count: Int) throws {
+    #expect(try found(text).wrong.count == count)
+  }
+
   @Test func `Included files are read in sudo's way`() throws {
     try fake.write("/etc/sudoers.d/10-cloud", "alice ALL=(ALL) \\\n  NOPASSWD:ALL\n")
     try fake.write("/etc/sudoers.d/old.bak", "bob ALL=(ALL) NOPASSWD:ALL\n")

@@ -153,7 +153,7 @@ private struct Glimpse: Equatable {
 
 /// A state as it was read, with what a save needs to know of it (nil: start afresh).
 struct CurrentState {
-  let state: LoginState
+  var state: LoginState
   let record: StateRecord.Current?
 }
 

@@ -39,7 +39,7 @@ class Setup:
             is_edit = text.split()[1:2] and text.split()[1] in ("after", "before", "drop")
             if word == "on":
                 self.distribution = text
-            elif word in ("service", "unreal"):
+            elif word in ("service", "unreal", "enabled"):
                 setattr(self, word, text)
             elif word == "finds":
                 self.findings = text.split(", ")

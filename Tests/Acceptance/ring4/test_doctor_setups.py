@@ -20,6 +20,8 @@ def machine_of(healthy, installed):  # noqa: F811
     kept = {path: path.read_bytes() for path in PAM_D.iterdir() if path.is_file()}
 
     def place(setup):
+        # Where wrong passwords and authfail lines have locked alice.
+        shutil.rmtree("/run/faillock", ignore_errors=True)
         for name, lines in setup.files.items():
             path = SSHD_CONFIG if name == "sshd_config" else PAM_D / name
             path.write_text("\n".join(lines) + "\n")

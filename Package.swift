@@ -16,9 +16,6 @@ let embeddable = strict + [.enableExperimentalFeature("Embedded", .when(traits: 
 
 let inC: [CSetting] = [.define("_GNU_SOURCE")]
 
-/// For code that is called once in a while: half the size, and nothing unwinds through it.
-let small: [CSetting] = [.unsafeFlags(["-Oz", "-fno-asynchronous-unwind-tables"])]
-
 /// The link of the module itself. lld, because it honours the version script to the letter.
 let moduleLink: [LinkerSetting] = [
   .unsafeFlags(
@@ -44,7 +41,7 @@ let package = Package(
   targets: [
     .target(name: "CLibcrypto", cSettings: inC, linkerSettings: [.linkedLibrary("crypto")]),
     .target(name: "CLinuxPAM", cSettings: inC),
-    .target(name: "CQREncode", cSettings: inC + small),
+    .target(name: "CQREncode", cSettings: inC),
     .target(name: "CSystem", cSettings: inC),
 
     .target(name: "OneTimePassword", dependencies: ["CLibcrypto"], swiftSettings: embeddable),

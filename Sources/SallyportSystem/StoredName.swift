@@ -8,7 +8,8 @@ package struct StoredName: Sendable {
   /// The login name that it spells; nil for a long one, which is hashed, and for what is not ours.
   package let user: UserName?
 
-  init(folder bytes: [UInt8]) {
+  /// Of a folder of `users` or a file of `unenrolled`.
+  package init(folder bytes: [UInt8]) {
     folder = String(decoding: bytes, as: UTF8.self)
     user = StoredName.user(bytes)
   }

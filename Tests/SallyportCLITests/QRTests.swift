@@ -76,7 +76,7 @@ import Testing
   @Test(arguments: [(14, 21), (83, 37), (117, 41)])
   func `The encoder gives the smallest code, with its three finders`(bytes: Int, size: Int) throws {
     let text = try #require(Secret(Array(repeating: UInt8(ascii: "a"), count: bytes)))
-    let matrix = try #require(QREncoder.encode(text))
+    let matrix = try #require(QREncoder.encode(text), "libqrencode.so.4 is not installed")
     #expect(matrix.size == size)
     for (top, left) in [(0, 0), (0, size - 7), (size - 7, 0)] {
       for row in 0..<7 {
@@ -113,20 +113,20 @@ import Testing
     #expect(Drawn(QRDrawing(choice, on: screen) { matrix }) == wanted)
   }
 
-  @Test func `Where there is no code people are told`() {
-    #expect(QRDrawing(.utf8, on: nil) { nil } == .noMemory)
+  @Test func `Without the library people are told`() {
+    #expect(QRDrawing(.utf8, on: nil) { nil } == .noLibrary)
     #expect(QRDrawing(.none, on: nil) { nil } == .nothing)
   }
 
   enum Drawn: Equatable {
-    case halfBlocks, ascii, nothing, noMemory
+    case halfBlocks, ascii, nothing, noLibrary
     case tooSmall(Int, Int)
 
     init(_ drawing: QRDrawing) {
       switch drawing {
       case .code(let text): self = text.contains(UInt8(ascii: "#")) ? .ascii : .halfBlocks
       case .nothing: self = .nothing
-      case .noMemory: self = .noMemory
+      case .noLibrary: self = .noLibrary
       case .tooSmall(let columns, let lines): self = .tooSmall(columns, lines)
       }
     }

@@ -1,4 +1,5 @@
-/* QR codes: computation alone, in memory that is wiped. */
+/* QR codes by libqrencode, looked up when one is wanted: neither the module nor the command
+   depends on the library. */
 #pragma once
 
 #include <stddef.h>
@@ -9,8 +10,8 @@
 #define QR_LARGEST_SIDE 177
 
 /* Encodes `count` bytes in 8-bit mode at error correction level L. Writes one byte per module,
-   row by row, 1 where it is dark. The number of modules on a side, or 0: no text, or too
-   long. `cells` holds at least QR_LARGEST_SIDE squared bytes. */
+   row by row, 1 where it is dark. The number of modules on a side, or 0: no library, text too
+   long, memory short, or no process to be had. `cells` holds at least QR_LARGEST_SIDE squared bytes. */
 int qr_encode(const void *text, size_t count, unsigned char *cells);
 
 #pragma clang assume_nonnull end

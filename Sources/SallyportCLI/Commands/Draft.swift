@@ -68,8 +68,8 @@ extension Draft {
     case .code(let text):
       voice.say("Scan this with an authenticator app:\n")
       voice.write(text)
-    case .noMemory:
-      voice.say("No QR code: memory is short. Type the key, or use the URI.")
+    case .noLibrary:
+      voice.say("No QR code: libqrencode.so.4 is not there. Type the key, or use the URI.")
     case .tooSmall(let columns, let lines):
       voice.say("No QR code: it needs \(columns) columns and \(lines) lines. Type the key, or")
       voice.say("start again in a larger window.")

@@ -156,7 +156,7 @@ struct PamEnable: Verb {
       return voice.answer(report(change, nil), text)
     }
     let people = try People(of: change, nullok: nullok, store, context)
-    if people.keepsEverybodyOut { throw .stack(.nobodyEnrolled(service: options.service)) }
+    if let obstacle = people.obstacle(to: options.service) { throw .stack(obstacle) }
     voice.say(StackDiff(change).text)
     voice.say(people.text)
     if options.dryRun { return finish(voice, change, nil, "Nothing was written (--dry-run).") }

@@ -79,6 +79,9 @@ struct FilePlace: Equatable, Comparable {
 
   var text: String { line.map { "\(file):\($0)" } ?? file }
 
+  /// A file that the next update of its package writes anew.
+  var isVendors: Bool { file.hasPrefix("/usr/") }
+
   static func < (a: FilePlace, b: FilePlace) -> Bool {
     (a.file, a.line ?? 0) < (b.file, b.line ?? 0)
   }

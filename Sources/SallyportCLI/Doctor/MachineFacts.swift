@@ -14,6 +14,8 @@ struct Facts: Equatable {
   var accepted: [String: Int64] = [:]
   var clock: ClockFacts
   var modules: [ModuleFacts] = []
+  /// Why libqrencode cannot be loaded.
+  var qrRefusal: String?
   var denials = DenialFacts()
   /// Stores that lines name, besides the one that was looked at.
   var otherStores: [String] = []
@@ -30,6 +32,8 @@ struct ServiceFacts: Equatable {
   var file: String?
   /// What the walk through its stacks says.
   var stack: [StackFinding] = []
+  /// Our line, where a right code lets in whoever has no password.
+  var codeAlone: FilePlace?
 
   /// The store that its lines work with.
   var store: String { lines.value(of: "store") ?? Store.usualRoot }
@@ -55,6 +59,7 @@ extension Facts {
     }
     for index in services.indices { look(at: index, of: machine, store, accounts) }
     modules = Facts.modules(of: machine, services)
+    qrRefusal = machine.refusal(of: "libqrencode.so.4", "QRcode_encodeData")
     denials = DenialFacts(of: machine, now)
     // A line of the journal does not say which store it was.
     if path == Store.usualRoot { accepted = LoginLog.newest(of: machine) }

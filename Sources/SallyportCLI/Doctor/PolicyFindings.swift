@@ -43,8 +43,7 @@ struct PolicyFindings {
           effect: .letsIn("whoever has the password in \(service.name)"))
       ]
     }
-    let troubles = policy.unenrolled.compactMap(trouble)
-    return [refused, enrolling, passing, stranded, overruled].compactMap { $0 } + troubles
+    return [refused, enrolling, passing, stranded, overruled].compactMap { $0 }
   }
 
   /// Those of whom `test` is true, where this service asks for codes.
@@ -99,17 +98,6 @@ struct PolicyFindings {
       place: FilePlace(file: policy.path),
       mends: [.command("sallyport add --user \(shellQuoted(first)) --force")],
       effect: .locksOut("\(list) from \(service.name)"))
-  }
-
-  private func trouble(_ person: PolicyFacts.Person) -> Finding? {
-    guard let trouble = person.trouble else { return nil }
-    let message = Message(trouble, at: Place(verb: "doctor"))
-    return Finding(
-      id: "people-note", area: .people, severity: .error,
-      text: "what is kept of \(person.name) cannot be read: \(message.text)",
-      mends: message.hints.map { .command($0) }
-        + [.advice("rm \(shellQuoted(trouble.path)), then sallyport require or exempt anew")],
-      effect: .locksOut(person.name))
   }
 
   private var overruled: Finding? {

@@ -23,31 +23,41 @@ struct SSHConfiguration: Equatable {
     let name, patterns: String
   }
 
-  var file = SSHConfiguration.usualFile
+  /// Where new lines go, so that they come first.
+  private(set) var file = SSHConfiguration.usualFile
   private(set) var lines: [Line] = []
   private(set) var blocks: [Block] = []
   /// Files that could not be read, with the reason.
   private(set) var unread: [String] = []
 
-  static let usualFile = "/etc/ssh/sshd_config"
+  private static let usualFile = "/etc/ssh/sshd_config"
+  /// openSUSE's sshd takes it where the administrator has none; it includes the drop-ins first. A
+  /// file of the administrator's would stand in for all of it.
+  private static let vendorsFile = "/usr/etc/ssh/sshd_config"
+  private static let dropIn = "/etc/ssh/sshd_config.d/00-sallyport.conf"
   /// sshd's own bound of files that include each other.
   private static let deepest = 16
 
   init() {}
 
-  init(of machine: Machine, at file: String = SSHConfiguration.usualFile) {
-    self.file = file
+  init(of machine: Machine) {
+    let isVendors =
+      machine.file(SSHConfiguration.usualFile) == .absent
+      && machine.file(SSHConfiguration.vendorsFile) != .absent
+    if isVendors { file = SSHConfiguration.dropIn }
     var block: Int?
-    read(file, of: machine, &block, depth: 0)
+    let first = isVendors ? SSHConfiguration.vendorsFile : SSHConfiguration.usualFile
+    read(first, of: machine, &block, depth: 0)
   }
 
   /// The first of a Match block where it has one, else the first that holds for all: as in sshd the
-  /// first one wins.
+  /// first one wins. nil where that is the vendor's, which nobody changes in place.
   func place(of keyword: String, in block: Int? = nil) -> FilePlace? {
     let spellings = SSHConfiguration.spellings(of: keyword.lowercased())
     let all = lines.filter { spellings.contains($0.keyword) }
     let inside = all.first { block != nil && $0.block == block }
-    return (inside ?? all.first { $0.block == nil })?.place
+    let place = (inside ?? all.first { $0.block == nil })?.place
+    return place?.isVendors == true ? nil : place
   }
 
   private static func spellings(of keyword: String) -> [String] {

@@ -42,6 +42,8 @@ extension ServiceFacts {
     self.init(name: stack.service, lines: ModuleLines(of: stack))
     file = stack.file
     let folder = StackFolder(root: machine.root)
-    self.stack = StackAnalysis(stack, isMissing: folder.isMissing).findings
+    let analysis = StackAnalysis(stack, isMissing: folder.isMissing)
+    self.stack = analysis.findings
+    codeAlone = analysis.codeAlone.map { FilePlace(file: $0.file, line: $0.line) }
   }
 }

@@ -17,7 +17,9 @@ struct StackFindings {
   }
 
   var all: [Finding] {
-    let found = service.stack.compactMap(finding) + lines.lines.compactMap(unknownWord)
+    let found =
+      service.stack.compactMap(finding) + [onlyFactor].compactMap { $0 }
+      + lines.lines.compactMap(unknownWord)
     let isFine = found.isEmpty && !lines.lines.isEmpty
     return found
       + (isFine ? [.ok("stack", area, "no way through the stacks leaves the code out")] : [])
@@ -135,6 +137,18 @@ struct StackFindings {
     made(
       "stack-uncounted", .error, "a login succeeds with a wrong code: this line does not decide",
       place, [line(at: place)], .letsIn("whoever has the password in \(name)"))
+  }
+
+  /// sshd may have asked for a key, and a program on the network for a certificate; somebody who
+  /// sits at the machine was asked for nothing.
+  private var onlyFactor: Finding? {
+    guard let place = service.codeAlone, Policy().isLocal(service: Array(name.utf8)) else {
+      return nil
+    }
+    return Finding(
+      id: "stack-only-factor", area: area, severity: .warning,
+      text: "the code is all that is asked for: whoever holds the phone gets in", place: place,
+      mends: [.advice("put it behind a line that asks for the password")])
   }
 
   private func askedTwice(_ first: StackPlace, _ second: StackPlace) -> Finding {

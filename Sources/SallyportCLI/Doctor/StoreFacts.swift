@@ -16,6 +16,10 @@ struct StoreFacts: Equatable {
   var disk: Look<DiskFacts> = .absent
   var writing = WriteTest.works
   var users: [UserFacts] = []
+  /// What is kept of users apart from their enrollments.
+  var notes: [NoteFacts] = []
+  /// Why none of those can be read.
+  var notesTrouble: StoreTrouble?
   /// The caller may not look into it.
   var isClosed = false
 
@@ -89,6 +93,7 @@ extension StoreFacts {
       users = try store.enrolledNames().map { UserFacts($0, of: machine, store, self, now) }
       leftovers = StoreFacts.leftovers(of: machine, in: path, now)
       writing = StoreFacts.writing(in: path)
+      (notes, notesTrouble) = StoreFacts.notes(of: machine, store, in: path)
     } catch {
       trouble = error
     }

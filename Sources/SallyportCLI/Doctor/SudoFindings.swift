@@ -48,14 +48,25 @@ struct SudoFindings {
           + "missing account line", entry, nil)
     case .endlessTicket:
       return made("sudo-ticket", .warning, "sudo asks once and then never again", entry, nil)
-    case .otherAccount(let word):
-      let root = enrolled.contains("root")
-      return made(
-        "sudo-other-account", root || lines.isVoluntary ? .warning : .error,
-        "\(word): sudo asks for the code of the account that is entered"
-          + (root ? "" : ", and root is not enrolled"), entry,
-        root || lines.isVoluntary ? nil : .locksOut("everybody from root through sudo"))
+    case .otherAccount(let word): return otherAccount(word, entry)
     }
+  }
+
+  /// openSUSE ships `targetpw` with a rule for ALL: without the one, the other makes everybody root
+  /// by a password of their own.
+  private func otherAccount(_ word: String, _ entry: Sudoers.Entry) -> Finding {
+    let root = enrolled.contains("root")
+    let isLockout = !root && !lines.isVoluntary
+    var found = made(
+      "sudo-other-account", isLockout ? .error : .warning,
+      "\(word): sudo asks for the code of the account that is entered"
+        + (root ? "" : ", and root is not enrolled"), entry,
+      isLockout ? .locksOut("everybody from root through sudo") : nil)
+    if sudoers.hasRuleForAll {
+      found.mends = [.advice("take \(word) and the rule for ALL out together, never \(word) alone")]
+    }
+    if !root { found.mends.insert(.command("sallyport enroll --user root"), at: 0) }
+    return found
   }
 
   private func made(
@@ -63,6 +74,13 @@ struct SudoFindings {
   ) -> Finding {
     Finding(
       id: id, area: area, severity: severity, text: text, place: entry.place,
-      mends: [.line(entry.mended), .advice("visudo -f \(entry.place.file)")], effect: effect)
+      mends: mends(entry), effect: effect)
+  }
+
+  /// A file of the vendor's is not changed: what comes later counts.
+  private func mends(_ entry: Sudoers.Entry) -> [Mend] {
+    entry.place.isVendors
+      ? [.advice("visudo -f /etc/sudoers.d/sallyport, with the line: \(entry.mended)")]
+      : [.line(entry.mended), .advice("visudo -f \(entry.place.file)")]
   }
 }

@@ -20,6 +20,9 @@ struct Sudoers: Equatable {
     let place: FilePlace
     /// The line without the exception.
     let mended: String
+
+    /// Of a line that is for everybody everywhere: `Defaults` and nothing behind it.
+    var isForAll: Bool { mended.split(whereSeparator: \.isWhitespace).first == "Defaults" }
   }
 
   private(set) var entries: [Entry] = []
@@ -27,18 +30,22 @@ struct Sudoers: Equatable {
   private(set) var callers: [String] = []
   /// Why a file could not be read.
   private(set) var unread: [String] = []
-  /// /etc/sudoers is there.
+  /// There is a sudoers file.
   private(set) var isThere = true
   private var files: Set<String> = []
 
-  static let usualFile = "/etc/sudoers"
+  /// The vendor's (openSUSE) counts where the administrator has none.
+  private static let files = ["/etc/sudoers", "/usr/etc/sudoers"]
 
   init() {}
 
   init(of machine: Machine) {
-    read(Sudoers.usualFile, of: machine)
-    if case .absent = machine.text(Sudoers.usualFile) { isThere = false }
+    let file = Sudoers.files.first { machine.text($0) != .absent }
+    if let file { read(file, of: machine) } else { isThere = false }
   }
+
+  /// Whether a rule is for everybody.
+  var hasRuleForAll: Bool { callers.contains("ALL") }
 
   private mutating func read(_ file: String, of machine: Machine) {
     guard files.insert(file).inserted else { return }
@@ -67,6 +74,11 @@ struct Sudoers: Equatable {
     case _:
       if first.hasPrefix("#"), !first.dropFirst().allSatisfy(\.isNumber) || first == "#" { return }
       let line = SudoersLine(line)
+      // The last one counts; those for somebody come after those for all.
+      let set = line.setForAll
+      entries.removeAll { entry in
+        entry.isForAll && entry.exception.option.map(set.contains) == true
+      }
       entries += line.entries(at: place)
       if let caller = line.caller { callers += caller.split(separator: ",").map(String.init) }
     }
@@ -100,6 +112,20 @@ struct Sudoers: Equatable {
       }
     }
     return open.map { lines + [(start, $0)] } ?? lines
+  }
+}
+
+extension Sudoers.Exception {
+  /// The option of a Defaults line that makes it.
+  fileprivate var option: String? {
+    switch self {
+    case .noPassword: nil
+    case .noAuthentication: "authenticate"
+    case .noSession: "pam_session"
+    case .exemptGroup: "exempt_group"
+    case .endlessTicket: "timestamp_timeout"
+    case .otherAccount(let word): word
+    }
   }
 }
 
@@ -157,11 +183,21 @@ struct SudoersLine {
 
   // MARK: defaults
 
+  /// `env_reset`, `!authenticate`, `timestamp_timeout = 5`, …
+  private var options: [String] {
+    words.dropFirst().joined(separator: " ").split(separator: ",").map { trimmed(String($0)) }
+  }
+
+  /// The options that the line sets, one way or the other, for everybody.
+  var setForAll: Set<String> {
+    guard words.first == "Defaults" else { return [] }
+    return Set(options.map { trimmed(String($0.drop { $0 == "!" }.prefix { $0 != "=" })) })
+  }
+
   private var defaults: [(Sudoers.Exception, String)] {
     let head = words[0]
     let who = head.count > 8 ? String(head.dropFirst(9)) : "everybody"
-    return words.dropFirst().joined(separator: " ").split(separator: ",").compactMap { item in
-      let option = trimmed(String(item))
+    return options.compactMap { option in
       let parts = option.split(separator: "=", maxSplits: 1).map { trimmed(String($0)) }
       let value = parts.count > 1 ? parts[1].filter { $0 != "\"" } : ""
       switch parts.first ?? "" {

@@ -55,7 +55,7 @@ struct Sheet {
 
   var day: String? { CalendarDate(draft.created).map { "Made \($0.dayText)." } }
 
-  /// nil where none is wanted or memory is short.
+  /// nil where none is wanted or libqrencode is not there.
   func matrix() -> QRMatrix? {
     qr == .none ? nil : QREncoder.encode(inMemory(draft.uri.text(omittingDefaults: true)))
   }
@@ -66,7 +66,7 @@ struct Sheet {
   /// For whoever made the sheet.
   var flaw: String? {
     guard qr != .none, matrix() == nil else { return nil }
-    return "No QR code on the sheet: memory is short."
+    return "No QR code on the sheet: libqrencode.so.4 is not there."
   }
 
   /// As a terminal shows it.

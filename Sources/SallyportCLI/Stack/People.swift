@@ -10,6 +10,8 @@ struct People {
   private let caller: String?
   private let level: EnrollmentLevel
   private let dependents: [String]
+  /// The word of sudoers by which sudo asks for the code of the account that is entered.
+  private let otherAccount: String?
 
   init(
     of change: StackChange, nullok: Bool, _ options: StoreOptions, _ context: Context
@@ -19,6 +21,15 @@ struct People {
     enrolled = try People.enrolled(in: store)
     caller = context.sudoUser.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
     level = People.level(change.service, nullok: nullok, store, context)
+    otherAccount = People.otherAccount(change.service, context)
+  }
+
+  private static func otherAccount(_ service: String, _ context: Context) -> String? {
+    guard ["sudo", "sudo-i"].contains(service) else { return nil }
+    let rules = Sudoers(of: Machine(root: context.stacks.root))
+    return rules.entries.lazy.filter(\.isForAll).compactMap { entry in
+      if case .otherAccount(let word) = entry.exception { word } else { nil }
+    }.first
   }
 
   private static func enrolled(in store: Store) throws(Complaint) -> [String] {
@@ -55,10 +66,15 @@ struct People {
     }
   }
 
-  /// Nobody is enrolled, and who is not is refused, or could not enroll here.
-  var keepsEverybodyOut: Bool {
+  /// Why nobody could pass, nil where somebody can.
+  func obstacle(to service: String) -> StackRefusal? {
     let enrolls = analysis.line(.auth)?.arguments.contains("enroll") == true
-    return enrolled.isEmpty && (level == .refuse || (level == .required && !enrolls))
+    // Who is not enrolled is let in, or can enroll here.
+    guard level == .refuse || (level == .required && !enrolls) else { return nil }
+    if let otherAccount, !enrolled.contains("root") {
+      return .rootNotEnrolled(service: service, word: otherAccount)
+    }
+    return enrolled.isEmpty ? .nobodyEnrolled(service: service) : nil
   }
 
   var text: String {
@@ -72,6 +88,9 @@ struct People {
   private var walked: String {
     let others = caller.map { "\(printable($0.utf8)) (not enrolled)" } ?? "who is not enrolled"
     let fate = "\(others) \(unenrolled)"
+    if let otherAccount {
+      return "Walked through: sudo asks for root's code, as sudoers says \(otherAccount)."
+    }
     guard !enrolled.isEmpty else { return "Walked through: nobody is enrolled; \(fate)." }
     let more = enrolled.count > 2 ? " and \(enrolled.count - 2) more" : ""
     let names = enrolled.prefix(2).joined(separator: ", ") + more

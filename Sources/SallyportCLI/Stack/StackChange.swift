@@ -36,6 +36,8 @@ enum StackRefusal: Error, Equatable {
   case jumpCountsUs(StackPlace)
   /// Nobody is enrolled, and those who are not are refused.
   case nobodyEnrolled(service: String)
+  /// sudo would ask for root's code by this word of sudoers (`targetpw`), and root has none.
+  case rootNotEnrolled(service: String, word: String)
   /// Somebody else changed the file meanwhile.
   case changedMeanwhile(path: String)
   case busy(path: String)

@@ -57,6 +57,10 @@ extension Message {
       self.init(
         "nobody is enrolled: nobody could log in to \(name)", .configuration,
         hints: ["sallyport enroll --user NAME"])
+    case .rootNotEnrolled(let name, let word):
+      self.init(
+        "root is not enrolled, and \(name) would ask for root's code (\(word) in sudoers)",
+        .configuration, hints: ["sallyport enroll --user root"])
     case .changedMeanwhile(let path):
       self.init("\(path) was changed meanwhile, and is left as it is", .busy)
     case .busy(let path):

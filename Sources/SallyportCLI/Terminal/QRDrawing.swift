@@ -11,7 +11,7 @@ enum QRDrawing: Equatable {
   case code([UInt8])
   /// None was wanted, or nobody looks.
   case nothing
-  case noMemory
+  case noLibrary
   /// The screen would have to have so many columns and lines.
   case tooSmall(columns: Int, lines: Int)
 
@@ -23,7 +23,7 @@ enum QRDrawing: Equatable {
       return
     }
     guard let matrix = matrix() else {
-      self = .noMemory
+      self = .noLibrary
       return
     }
     switch choice {

@@ -12,6 +12,7 @@ import pexpect
 from hosts import SCRATCH, UIDS, edit
 from pam_driver import BUILT
 from sallyport import COMMAND, DEFAULT_STORE, MODULE, Store, sallyport
+from typist import Child
 
 SSHD_CONFIG = Path("/etc/ssh/sshd_config")
 SUDOERS = Path("/etc/sudoers")
@@ -89,8 +90,8 @@ class Clinic:
 
     def type(self, command):
         """Types a command on a terminal and answers what it asks, as a person with an app would."""
-        child = pexpect.spawn("/bin/sh", ["-c", command], timeout=20, encoding="utf-8",
-                              dimensions=(60, 200), env={**os.environ, "PATH": self.path})
+        child = Child(["/bin/sh", "-c", command], dimensions=(60, 200),
+                      env={**os.environ, "PATH": self.path})
         codes = None
         try:
             while True:
@@ -180,6 +181,15 @@ def leave_over(clinic):
     os.utime(folder, (1_700_000_000, 1_700_000_000))
 
 
+def open_note(clinic):
+    assert sallyport("exempt", "--user", "bob").returncode == 0
+    (DEFAULT_STORE / "unenrolled" / "bob").chmod(0o644)
+
+
+def exempt_nobody(clinic):
+    assert sallyport("exempt", "--user", "carol", "--allow-missing").returncode == 0
+
+
 def move_account(clinic):
     """alice was deleted and made anew."""
     edit("/etc/passwd", lambda text: text.replace("alice:x:3001:", "alice:x:3009:"))
@@ -200,6 +210,8 @@ BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of 
         "user-trouble error", None),
     "a state is damaged": (damage, "user-trouble error", "command"),
     "an account has another uid": (move_account, "user-trouble error", "command"),
+    "a note is open to others": (open_note, "people-note warning", "command"),
+    "an exemption waits for an account": (exempt_nobody, "note-no-account warning", "command"),
     "the clock ran ahead": (run_ahead, "user-ahead error", "command"),
     "a state comes from a backup": (restore, "user-restored warning", "command"),
     "somebody guesses": (guess, "user-throttled warning", "command"),

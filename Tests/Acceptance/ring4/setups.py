@@ -1,9 +1,8 @@
 """The cases of Tests/Vectors/setups.txt, for a machine to be set up so."""
 
-import os
-from pathlib import Path
+from sallyport import REPOSITORY
 
-VECTORS = Path(os.environ["SALLYPORT_REPOSITORY"], "Tests/Vectors")
+VECTORS = REPOSITORY / "Tests/Vectors"
 
 
 def _lines(name):
@@ -40,7 +39,7 @@ class Setup:
             is_edit = text.split()[1:2] and text.split()[1] in ("after", "before", "drop")
             if word == "on":
                 self.distribution = text
-            elif word in ("service", "unreal"):
+            elif word in ("service", "unreal", "enabled"):
                 setattr(self, word, text)
             elif word == "finds":
                 self.findings = text.split(", ")

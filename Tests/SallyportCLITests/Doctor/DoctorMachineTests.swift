@@ -91,6 +91,7 @@ import Testing
 
   @Test func `A module of this version, and none of a package, are fine`() {
     #expect(Healthy.diagnosis { $0.modules[0].version = "0.1.0-1" }.wrong == [])
+    #expect(Healthy.diagnosis { $0.qrRefusal = "no such file" }.wrong == ["qr-code warning"])
   }
 
   // MARK: people and policy
@@ -113,17 +114,10 @@ import Testing
     #expect(disabled.wrong == ["people-passing warning"])
   }
 
-  @Test func `Who has only factors that are off, or a broken note, is locked out`() {
+  @Test func `Who has only factors that are off is locked out`() {
     let stranded = Healthy.diagnosis { $0.services[0].policy.stranded = ["alice"] }
     #expect(stranded.wrong == ["people-stranded error"])
     #expect(stranded.lockedOut == ["alice from sshd"])
-    let note = Healthy.diagnosis {
-      let path = "/var/lib/sallyport/unenrolled/bob"
-      $0.services[0].policy.unenrolled = [
-        .init(name: "bob", trouble: .unsafe(path: path, .mode(0o644)))
-      ]
-    }
-    #expect(note.wrong == ["people-note error"] && note.lockedOut == ["bob"])
   }
 
   @Test func `Many names are cut`() {

@@ -165,6 +165,27 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(files.lines.map(\.arguments).contains(["no"]))
   }
 
+  @Test func `Where only the vendor has a file, lines go into a drop-in that comes first`() throws {
+    try fake.write(
+      "/usr/etc/ssh/sshd_config",
+      "Include /etc/ssh/sshd_config.d/*.conf\nInclude /usr/etc/ssh/sshd_config.d/*.conf\n"
+        + "UsePAM no\n"
+    )
+    try fake.write("/etc/ssh/sshd_config.d/10-a.conf", "UseDNS yes\n")
+    try fake.write("/usr/etc/ssh/sshd_config.d/40-b.conf", "PasswordAuthentication no\n")
+    let files = SSHConfiguration(of: fake.machine)
+    #expect(files.lines.map(\.keyword) == ["usedns", "passwordauthentication", "usepam"])
+    #expect(files.place(of: "UseDNS")?.text == "/etc/ssh/sshd_config.d/10-a.conf:1")
+    #expect(files.place(of: "PasswordAuthentication") == nil)
+    answer("sshd -T", "usepam no")
+    let found = SSHFindings(facts(), Healthy.lines([]), enrolled: []).all[0]
+    #expect(found.place == FilePlace(file: "/etc/ssh/sshd_config.d/00-sallyport.conf"))
+    #expect(found.mends == [.add("UsePAM yes")])
+    // One of the administrator's own stands in for the vendor's.
+    try fake.write("/etc/ssh/sshd_config", "UsePAM no\n")
+    #expect(SSHConfiguration(of: fake.machine).place(of: "UsePAM")?.line == 1)
+  }
+
   @Test func `A Match block in an included file ends with it`() throws {
     try fake.write("/etc/ssh/sshd_config", "Include /etc/ssh/more\nUseDNS no\n")
     try fake.write("/etc/ssh/more", "Match all\nUsePAM no\n")

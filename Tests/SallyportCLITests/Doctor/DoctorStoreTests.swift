@@ -114,7 +114,40 @@ import Testing
     ) {
       $0.users[0].waits = (0, 7200)
     },
+    Breakage(
+      name: "a note that others can read", wrong: "people-note error",
+      mend: "chmod go= \(place)/unenrolled/bob", effect: .locksOut("bob")
+    ) { $0.notes = [note("bob", trouble: .unsafe(path: "\(place)/unenrolled/bob", .mode(0o644)))] },
+    Breakage(name: "the same of one who is enrolled", wrong: "people-note warning") {
+      $0.notes = [note("alice", trouble: .unsafe(path: "\(place)/unenrolled/alice", .mode(0o644)))]
+    },
+    Breakage(name: "a broken note of nobody", wrong: "people-note warning") {
+      let path = "\(place)/unenrolled/x~"
+      let error = SettingsError(line: 1, .missing("user"))
+      $0.notes = [NoteFacts(path: path, trouble: .malformed(path: path, error))]
+    },
+    Breakage(
+      name: "an exemption that waits for an account", wrong: "note-no-account warning",
+      mend: "sallyport exempt --user bob --undo --allow-missing"
+    ) { $0.notes = [note("bob", level: .exempt, hasAccount: false)] },
+    Breakage(
+      name: "a duty that waits for an account", wrong: "note-no-account warning",
+      mend: "sallyport require --user bob --undo --allow-missing"
+    ) { $0.notes = [note("bob", level: .required(from: nil), hasAccount: false)] },
+    Breakage(
+      name: "a folder of notes that is another's", wrong: "store-notes error",
+      mend: "chown -h root:root \(place)/unenrolled", effect: .locksOut("the unenrolled")
+    ) { $0.notesTrouble = .unsafe(path: "\(place)/unenrolled", .owner(1000, wanted: 0)) },
   ]
+
+  static func note(
+    _ name: String, trouble: StoreTrouble? = nil, level: UserNote.Level? = nil,
+    hasAccount: Bool = true
+  ) -> NoteFacts {
+    NoteFacts(
+      path: "\(place)/unenrolled/\(name)", name: name, trouble: trouble, level: level,
+      hasAccount: hasAccount)
+  }
 
   @Test(arguments: breakages) func `Each breakage has its finding and its mend`(item: Breakage) {
     let diagnosis = Healthy.diagnosis { item.change(&$0.store) }
@@ -125,6 +158,16 @@ import Testing
     }
     #expect(found?.effect == item.effect)
     #expect(diagnosis.status == (item.wrong.hasSuffix("error") ? 2 : 1))
+  }
+
+  @Test func `Notes that hold bring nothing`() {
+    let diagnosis = Healthy.diagnosis {
+      $0.store.notes = [
+        `Doctor on the store`.note("bob", level: .exempt),
+        `Doctor on the store`.note("carol", hasAccount: false),
+      ]
+    }
+    #expect(diagnosis.wrong == [])
   }
 
   @Test func `A healthy store brings nothing`() {
@@ -213,6 +256,41 @@ import Testing
       atPath: "\(bench.folder)/users/.tmp-x", withIntermediateDirectories: false)
     #expect(facts(at: UnixTime(Int64(Date().timeIntervalSince1970) + 3600)).leftovers.count == 1)
     #expect(facts(at: UnixTime(Int64(Date().timeIntervalSince1970))).leftovers.isEmpty)
+  }
+
+  @Test func `Notes are read as a login reads them, and the rest of their folder too`() throws {
+    let (folder, long) = ("\(bench.folder)/unenrolled", String(repeating: "long", count: 60))
+    bench.run("exempt", "--user", "daemon")
+    bench.run("require", "--user", "nobody-here", "--allow-missing")
+    bench.run("exempt", "--user", long, "--allow-missing")
+    bench.run("exempt", "--user", "bin")
+    bench.run("exempt", "--user", "sys")
+    let manager = FileManager.default
+    try manager.setAttributes([.posixPermissions: 0o640], ofItemAtPath: "\(folder)/bin")
+    try "version = 1\nuser = sys\n".write(
+      toFile: "\(folder)/sys", atomically: false, encoding: .utf8)
+    try manager.copyItem(atPath: "\(folder)/daemon", toPath: "\(folder)/mail")
+    try manager.copyItem(atPath: "\(folder)/daemon", toPath: "\(folder)/daemon~")
+    try "?".write(toFile: "\(folder)/what~", atomically: true, encoding: .utf8)
+    let facts = facts()
+    let notes = Dictionary(facts.notes.map { ($0.path.split(separator: "/").last ?? "", $0) }) {
+      one, _ in one
+    }
+    #expect(facts.notesTrouble == nil && notes.count == 8)
+    #expect(notes["daemon"]?.trouble == nil && notes["daemon"]?.level == .exempt)
+    #expect(notes["daemon"]?.hasAccount == true && notes["nobody-here"]?.hasAccount == false)
+    #expect(notes["nobody-here"]?.level == .required(from: nil))
+    #expect(facts.notes.contains { $0.name == long && $0.level == .exempt && $0.trouble == nil })
+    #expect(notes["bin"]?.trouble == .unsafe(path: "\(folder)/bin", .mode(0o640)))
+    for name in ["sys", "mail", "daemon~", "what~"] {
+      #expect(notes[Substring(name)]?.trouble?.path == "\(folder)/\(name)", "\(name)")
+    }
+    #expect(notes["mail"]?.name == "mail" && notes["what~"]?.name == nil)
+    bench.run("require", "--user", "nobody-here", "--undo", "--allow-missing")
+    #expect(self.facts().notes.count == 7)
+    try manager.setAttributes([.posixPermissions: 0o770], ofItemAtPath: folder)
+    #expect(self.facts().notesTrouble == .unsafe(path: folder, .mode(0o770)))
+    #expect(self.facts().notes.isEmpty)
   }
 
   /// A service whose auth line has these words, with a policy file of this text.

@@ -26,7 +26,6 @@ import Testing
     ("Defaults env_reset, !pam_session", "sudo-session warning", "Defaults env_reset, pam_session"),
     ("Defaults exempt_group=ops", "sudo-exempt-group error", "Defaults !exempt_group"),
     ("Defaults timestamp_timeout = -1", "sudo-ticket warning", "Defaults timestamp_timeout=15"),
-    ("Defaults rootpw", "sudo-other-account error", "Defaults !rootpw"),
   ]) func `Each exception has its finding and the line without it`(
     line: String, wrong: String, mended: String
   ) throws {
@@ -54,8 +53,50 @@ import Testing
   }
 
   @Test func `Root's code is asked for only where root has one`() throws {
+    let none = try found("Defaults rootpw\n")
+    #expect(none.wrong == ["sudo-other-account error"])
+    #expect(none[0].effect == .locksOut("everybody from root through sudo"))
+    #expect(
+      none[0].mends == [
+        .command("sallyport enroll --user root"), .line("Defaults !rootpw"),
+        .advice("visudo -f /etc/sudoers"),
+      ])
     #expect(
       try found("Defaults rootpw\n", enrolled: ["root"]).wrong == ["sudo-other-account warning"])
+  }
+
+  @Test func `openSUSE's targetpw is never taken out beside its rule for everybody`() throws {
+    let found = try found("Defaults targetpw # of root\nALL ALL=(ALL) ALL\n")
+    #expect(
+      found[0].mends == [
+        .command("sallyport enroll --user root"),
+        .advice("take targetpw and the rule for ALL out together, never targetpw alone"),
+      ])
+  }
+
+  @Test func `The vendor's file counts where there is no other, and is not changed`() throws {
+    try fake.write("/usr/etc/sudoers", "@includedir /etc/sudoers.d\nDefaults !authenticate\n")
+    try fake.write("/etc/sudoers.d/alice", "alice ALL=(ALL) NOPASSWD:ALL\n")
+    let rules = Sudoers(of: fake.machine)
+    let found = SudoFindings(rules, Healthy.lines(["enroll"]), enrolled: ["alice"]).all
+    #expect(found.map { $0.place?.text } == ["/etc/sudoers.d/alice:1", "/usr/etc/sudoers:2"])
+    #expect(
+      found[1].mends == [
+        .advice("visudo -f /etc/sudoers.d/sallyport, with the line: Defaults authenticate")
+      ])
+    try fake.write("/etc/sudoers", "alice ALL=(ALL) ALL\n")
+    #expect(Sudoers(of: fake.machine).entries.isEmpty)
+  }
+
+  @Test(arguments: [
+    ("Defaults targetpw\nDefaults !targetpw\n", 0),
+    ("Defaults timestamp_timeout=-1\nDefaults env_reset, timestamp_timeout = 5\n", 0),
+    ("Defaults !authenticate\nDefaults authenticate\nDefaults !authenticate\n", 1),
+    ("Defaults !targetpw\nDefaults targetpw\n", 1),
+    ("Defaults:alice !authenticate\nDefaults authenticate\n", 1),
+    ("Defaults !authenticate\nDefaults:alice authenticate\n", 1),
+  ]) func `Of lines for everybody the last one counts`(text: String, count: Int) throws {
+    #expect(try found(text).wrong.count == count)
   }
 
   @Test func `Included files are read in sudo's way`() throws {

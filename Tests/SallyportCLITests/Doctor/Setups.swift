@@ -14,7 +14,15 @@ struct Setup: CustomTestStringConvertible {
   var findings: [String] = []
   var lockedOut: [String] = []
   var letIn: [String] = []
+  /// The service's file is as `sallyport pam enable` writes it.
+  var isEnabled = false
   var testDescription: String { name }
+  var isDebian: Bool { Setup.isDebian(distribution) }
+
+  /// Its libpam knows `@include`.
+  static func isDebian(_ distribution: String) -> Bool {
+    ["debian", "ubuntu", "ubuntu-sss"].contains(distribution)
+  }
 
   static func read(_ name: String) -> [String] {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -33,11 +41,19 @@ struct Setup: CustomTestStringConvertible {
         distribution = String(line.dropFirst(3))
       } else if line.hasPrefix("-- ") {
         file = String(line.dropFirst(3))
+        all[distribution, default: [:]][file] = []
       } else {
         all[distribution, default: [:]][file, default: []].append(line)
       }
     }
     return all
+  }()
+
+  /// Those that some distribution has, and a few of the mistakes.
+  static let modules: Set<String> = {
+    let known = ["sallyport", "google_authenticator", "wheel"].map { "pam_\($0).so" }
+    let words = distributions.values.flatMap(\.values).joined().flatMap { $0.split(separator: " ") }
+    return Set(known + words.map(String.init).filter { $0.hasSuffix(".so") })
   }()
 
   static let all: [Setup] = {
@@ -58,6 +74,7 @@ struct Setup: CustomTestStringConvertible {
     service = said("service").first ?? service
     findings = (said("finds").first ?? "").components(separatedBy: ", ").filter { !$0.isEmpty }
     lockedOut = said("out")
+    isEnabled = lines.contains("enabled")
     letIn = said("in").filter { !Setup.isEdit($0) }
     files = Setup.distributions[distribution] ?? [:]
     var edit: (file: String, index: Int)?

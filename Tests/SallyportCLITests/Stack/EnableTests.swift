@@ -214,6 +214,25 @@ import Testing
     #expect(try machine.content() == before)
   }
 
+  @Test func `sudo that asks for root's code is not turned on before root has one`() throws {
+    let machine = try PamBench()
+    try machine.write("/etc/sudoers", "Defaults targetpw\nALL ALL=(ALL) ALL\n")
+    let before = try machine.content()
+    let refused = machine.run("enable", "sudo", "--yes")
+    #expect(refused.status == 78)
+    #expect(refused.aside.contains("root is not enrolled, and sudo would ask for root's code"))
+    #expect(refused.aside.contains("hint: sallyport enroll --user root"))
+    #expect(try machine.content() == before)
+    #expect(machine.run("enable", "sshd", "--yes").status == 0, "it is about sudo only")
+    try machine.write("/etc/sudoers", "Defaults:carol targetpw\n")
+    #expect(machine.run("enable", "sudo", "--dry-run").status == 0, "and about everybody")
+    try machine.write("/etc/sudoers", "Defaults targetpw\n")
+    _ = try machine.bench.enroll("root")
+    let enabled = machine.run("enable", "sudo", "--yes")
+    #expect(enabled.status == 0)
+    #expect(enabled.answer.contains("sudo asks for root's code, as sudoers says targetpw."))
+  }
+
   @Test func `where enroll may not stand, the line is written without it`() throws {
     var files = Stacks.debian
     files["anybody"] = """

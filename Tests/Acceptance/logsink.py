@@ -35,7 +35,8 @@ class LogSink:
         self.path = path
         self.lines = []
         self._flushed = threading.Condition()
-        self._seen = 0
+        self._asking = threading.Lock()
+        self._asked = self._seen = 0
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -56,9 +57,8 @@ class LogSink:
 
     def flush(self):
         """Waits until everything sent before this call stands in `lines`."""
-        with self._flushed:
-            wanted = self._seen + 1
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+        with self._asking, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+            self._asked = wanted = self._asked + 1  # one for each of the threads that call at once
             out.sendto(b"\0flush%d" % wanted, self.path)
         with self._flushed:
             assert self._flushed.wait_for(lambda: self._seen >= wanted, timeout=30)

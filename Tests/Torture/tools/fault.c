@@ -11,7 +11,8 @@
  *   -a fail=ERRNO  the call does not happen and fails so; a close happens and fails
  *   -a short=N     reads, writes and sendings of more than N bytes are of N bytes
  *   -c COUNT       how many calls of that number are broken, in a row (1; 0: all from there on)
- * The program is this process; the one that breaks it is a child, as with `strace -D`. A program
+ * The program is this process; the one that breaks it is a child, as with `strace -D`. What a child
+ * of the program does is not counted: its calls lie between the others by chance. A program
  * that makes more than 300,000 calls hangs, and is killed by SIGXCPU.
  */
 #define _GNU_SOURCE
@@ -41,13 +42,20 @@ static long begin_at = -1, chosen, value, broken_number = -1;
 static long calls, seen, left = 1;
 static int begun, ended, paused;
 static FILE *trace;
+static pid_t program;
 
 /* What is known of a thread between the entry of a call and its exit. */
 static struct thread {
   pid_t id;
-  int inside, counted, broken;
+  int inside, counted, broken, is_child;
   unsigned long count;
 } threads[MOST_THREADS];
+
+static int is_of_program(pid_t id) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/task/%d", program, id);
+  return access(path, F_OK) == 0;
+}
 
 static struct thread *thread(pid_t id) {
   int free_one = -1;
@@ -56,7 +64,7 @@ static struct thread *thread(pid_t id) {
     if (threads[i].id == 0 && free_one < 0) free_one = i;
   }
   if (free_one < 0) exit(70);
-  threads[free_one] = (struct thread){.id = id};
+  threads[free_one] = (struct thread){.id = id, .is_child = !is_of_program(id)};
   return &threads[free_one];
 }
 
@@ -139,7 +147,8 @@ static void enter(pid_t id, struct thread *one) {
   one->inside = 1;
   one->counted = one->broken = 0;
   if (++seen > MOST_CALLS) kill(id, SIGXCPU), ended = 1;
-  if (is_mark(id, &r, number) || !begun || ended || paused) return;
+  if (is_mark(id, &r, number) || !begun || ended || paused || one->is_child)
+    return;
   calls++;
   one->counted = 1;
   if (trace != NULL) {
@@ -213,7 +222,7 @@ int main(int argc, char **argv) {
     else return 64;
   }
   if (optind >= argc || pipe2(ready, O_CLOEXEC) != 0) return 64;
-  pid_t program = getpid();
+  program = getpid();
   if (fork() == 0) {
     long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
                    PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;

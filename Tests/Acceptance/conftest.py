@@ -1,5 +1,6 @@
 """Fixtures of rings 3 and 4."""
 
+import fcntl
 import os
 import re
 import signal
@@ -12,8 +13,8 @@ from logsink import LogSink
 from pam_driver import VALGRIND, Driver
 from sallyport import COMMAND, MODULE, REAL_ROOT, Services, Store, handed_out
 
+SHARED = os.environ["SALLYPORT_SHARED"]
 LONGEST_TEST = 180  # seconds; a host that hangs is a failure, not a wait
-figures = []
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -26,22 +27,39 @@ def pytest_runtest_call():
     signal.alarm(0)
 
 
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
+
+
 def pytest_report_header():
     root = "root" if REAL_ROOT else "no root: a user namespace"
     return [f"module: {os.path.getsize(MODULE)} bytes, command: {os.path.getsize(COMMAND)}", root]
 
 
 def pytest_terminal_summary(terminalreporter):
+    figures = [text for report in terminalreporter.getreports("passed")
+               for kind, text in report.user_properties if kind == "figure"]
     if figures:
         terminalreporter.section("figures")
         for line in figures:
             terminalreporter.line(line)
 
 
-@pytest.fixture(scope="session")
-def figure():
+@pytest.fixture
+def figure(record_property):
     """Notes a measured figure for the end of the run."""
-    return figures.append
+    return lambda text: record_property("figure", text)
+
+
+@pytest.fixture(autouse=True)
+def _alone_or_in_company(request):
+    """A test that compares times runs while no other machine of this run has a test."""
+    alone = request.node.get_closest_marker("alone") is not None
+    with open(f"{SHARED}/door", "w") as door, open(f"{SHARED}/room", "w") as room:
+        fcntl.flock(door, fcntl.LOCK_EX)  # nobody goes in while somebody waits to be alone
+        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(door, fcntl.LOCK_UN)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,17 @@ from pathlib import Path
 import pexpect
 
 from sallyport import MODULE, REAL_ROOT
+from typist import Child
 
 SCRATCH = Path(os.environ["SALLYPORT_SCRATCH"])
 PASSWORD = "correct horse"
 UIDS = {"alice": 3001, "bob": 3002}
-PROMPTS = ["[Pp]assword.*: ?$", "Verification code: ?$", "IN-42", pexpect.EOF]
+PAM_D = Path("/etc/pam.d")
+# Read before any test has changed them.
+DEBIAN = {path.name: path.read_bytes() for path in PAM_D.iterdir() if path.is_file()}
+# The second one also as pam_oath words it.
+PROMPTS = [
+    "[Pp]assword.*: ?$", r"(Verification code|One-time password \(OATH\).*): ?$", "IN-42", pexpect.EOF]
 
 
 def edit(path, change):
@@ -59,7 +65,7 @@ def as_user(name, *command):
 
 def converse(command, code, password=PASSWORD, **more):
     """Answers the prompts of a host; True if it let us in, and what it wrote."""
-    child = pexpect.spawn(command[0], command[1:], timeout=20, encoding="utf-8", **more)
+    child = Child(command, **more)
     try:
         written = ""
         while True:
@@ -69,8 +75,7 @@ def converse(command, code, password=PASSWORD, **more):
                 child.wait()
                 return "IN-42" in written, written
             if seen < 2:
-                child.waitnoecho(5)
-                child.sendline(password if seen == 0 else code)
+                child.answer(password if seen == 0 else code)
     finally:
         child.close(force=True)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 COMMAND = os.environ["SALLYPORT_COMMAND"]
 MODULE = os.environ["SALLYPORT_MODULE"]
+REPOSITORY = Path(os.environ["SALLYPORT_REPOSITORY"])
 REAL_ROOT = os.environ["SALLYPORT_REAL_ROOT"] == "0"
 DEFAULT_STORE = Path("/var/lib/sallyport")
 handed_out = []  # every secret and backup code of the running test

@@ -6,6 +6,8 @@ import subprocess
 import pexpect
 import pyte
 
+from typist import Child
+
 QUADRANTS = {" ": (0, 0), "\u00a0": (0, 0), "█": (1, 1), "▀": (1, 0), "▄": (0, 1), "#": (1, 1)}
 
 
@@ -15,9 +17,9 @@ class Terminal:
     def __init__(self, command, columns=80, rows=24, env=None):
         self.screen = pyte.HistoryScreen(columns, rows, history=1000, ratio=1)
         self.stream = pyte.Stream(self.screen)
-        self.child = pexpect.spawn(
-            command[0], [str(word) for word in command[1:]], dimensions=(rows, columns), timeout=20,
-            encoding="utf-8", env=os.environ | {"TERM": "xterm", "LC_ALL": "C.UTF-8"} | (env or {}))
+        self.child = Child(
+            command, dimensions=(rows, columns),
+            env=os.environ | {"TERM": "xterm", "LC_ALL": "C.UTF-8"} | (env or {}))
 
     def expect(self, pattern):
         """Reads on until the pattern was written, and draws everything up to it."""
@@ -28,13 +30,12 @@ class Terminal:
         return seen
 
     def type(self, line):
-        self.child.waitnoecho(1)
         self.child.sendline(line)
 
     def finish(self):
         """The exit status; None if a signal ended it."""
         self.expect(pexpect.EOF)
-        self.child.close()
+        self.child.wait()
         return self.child.exitstatus
 
     def rows(self):

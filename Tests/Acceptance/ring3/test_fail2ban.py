@@ -92,15 +92,16 @@ CRAFTED = [
 ]
 
 
-@pytest.mark.parametrize("name", CRAFTED)
-def test_no_name_of_a_user_bans_somebody_else(said, banned, store, name):
+def test_no_name_of_a_user_bans_somebody_else(said, banned, store):
     store.enroll()
-    assert set(banned(said(name, "123456", STRANGER))) <= {STRANGER}
+    lines = [line for name in CRAFTED for line in said(name, "123456", STRANGER)]
+    assert len(lines) >= len(CRAFTED) and set(banned(lines)) <= {STRANGER}
 
 
-@pytest.mark.parametrize("name", CRAFTED)
-def test_no_name_of_a_host_bans_somebody_else(said, banned, store, name):
-    assert banned(said("alice", store.enroll().wrong(), name)) == {}
+def test_no_name_of_a_host_bans_somebody_else(said, banned, store):
+    wrong = store.enroll().wrong()
+    lines = [line for name in CRAFTED for line in said("alice", wrong, name)]
+    assert len(lines) >= len(CRAFTED) and banned(lines) == {}
 
 
 def test_fail2ban_takes_filter_and_jail(tmp_path):
@@ -116,11 +117,13 @@ def test_fail2ban_takes_filter_and_jail(tmp_path):
     assert r"pam_sallyport\\(" in done.stdout
 
 
-@pytest.mark.parametrize("line", [
+QUOTING = [
     f"sshd[7]: Invalid user pam_sallyport(sshd:auth): {FORGED} from {STRANGER}",
     f"sshd[7]: Invalid user x: pam_sallyport(sshd:auth): {FORGED}",
     f"sudo[7]: bob : COMMAND=/bin/echo : pam_sallyport(sudo:auth): {FORGED}",
     f"sshd[7]: pam_sallyport(sshd:auth): {FORGED} and more",
-])
-def test_a_line_of_another_program_that_quotes_ours_is_not_counted(banned, line):
-    assert banned([line]) == {}
+]
+
+
+def test_a_line_of_another_program_that_quotes_ours_is_not_counted(banned):
+    assert banned(QUOTING) == {}

@@ -10,14 +10,8 @@ from pathlib import Path
 import pytest
 
 from pam_driver import AUTH_ERR, SUCCESS, Driver
+from peers import imported, peer
 from sallyport import REAL_ROOT, Enrollment, handed_out, reason, sallyport
-
-
-def peer(name):
-    found = next(Path("/usr/lib").glob(f"*-linux-gnu/security/{name}"), None)
-    if found is None:
-        pytest.skip(f"{name} is not installed")
-    return found
 
 
 def play(services, service, user, code):
@@ -25,13 +19,6 @@ def play(services, service, user, code):
     with Driver(services) as host:
         host.send(service, user, code)
         return host.verdict().result
-
-
-def imported(store, *arguments, typed=None, status=0):
-    done = sallyport("import", *arguments, "--json", "--store", store.folder, typed=typed)
-    assert done.returncode == status, done.stderr
-    report = json.loads(done.stdout)
-    return {each["user"]: each for each in report["users"]}
 
 
 def the_refusal(sink, driver, user, code):

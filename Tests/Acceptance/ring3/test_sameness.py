@@ -42,6 +42,7 @@ def measured(driver, store, cases, figure, where):
     return sameness.spread(found)
 
 
+@pytest.mark.alone
 @pytest.mark.in_memory
 def test_the_time_to_the_verdict_is_the_same(driver, store, cases, figure):
     """On a tmpfs, where nothing hides a difference. A real one is there in all three measurements."""
@@ -52,6 +53,7 @@ def test_the_time_to_the_verdict_is_the_same(driver, store, cases, figure):
     pytest.fail(f"the cases differ by {difference:.1%}, equal runs by {noise:.1%}")
 
 
+@pytest.mark.alone
 def test_the_time_to_the_verdict_on_a_disk(driver, store, cases, figure):
     """For the record: the disk's own noise decides here, so no more than a factor is asked for."""
     difference, _ = measured(driver, store, cases, figure, "on disk")

@@ -12,6 +12,7 @@ import pexpect
 from hosts import SCRATCH, UIDS, edit
 from pam_driver import BUILT
 from sallyport import COMMAND, DEFAULT_STORE, MODULE, Store, sallyport
+from typist import Child
 
 SSHD_CONFIG = Path("/etc/ssh/sshd_config")
 SUDOERS = Path("/etc/sudoers")
@@ -89,8 +90,8 @@ class Clinic:
 
     def type(self, command):
         """Types a command on a terminal and answers what it asks, as a person with an app would."""
-        child = pexpect.spawn("/bin/sh", ["-c", command], timeout=20, encoding="utf-8",
-                              dimensions=(60, 200), env={**os.environ, "PATH": self.path})
+        child = Child(["/bin/sh", "-c", command], dimensions=(60, 200),
+                      env={**os.environ, "PATH": self.path})
         codes = None
         try:
             while True:

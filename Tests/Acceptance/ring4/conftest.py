@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from hosts import (
-    SCRATCH, UIDS, Sshd, Su, Sudo, add_account, edit, remove_account, service, two_factors)
+    DEBIAN, PAM_D, SCRATCH, UIDS, Sshd, Su, Sudo, add_account, edit, remove_account, service,
+    two_factors)
 from pam_driver import BUILT
-from sallyport import DEFAULT_STORE, REAL_ROOT, Services, Store
+from sallyport import DEFAULT_STORE, MODULE, REAL_ROOT, Services, Store
 
 
 def pytest_collection_modifyitems(items):
@@ -33,6 +34,8 @@ def machine(sink):
     libraries = SCRATCH / "lib"
     libraries.mkdir()
     shutil.copy(f"{BUILT}/libnss_fold.so.2", libraries)
+    shutil.copy(f"{BUILT}/pauses.so", libraries)
+    Path("/etc/ld.so.preload").write_text(f"{libraries}/pauses.so\n")
     Path("/etc/ld.so.conf.d/fold.conf").write_text(f"{libraries}\n")
     subprocess.run(["ldconfig", "-X"], check=True)
     edit("/etc/nsswitch.conf", lambda text: re.sub("(?m)^(passwd|shadow): files", r"\g<0> fold", text))
@@ -71,6 +74,31 @@ def stacks(machine):
     """Password, then code, in every host."""
     for name in ("sshd", "sudo", "su"):
         service(name, *two_factors())
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The module where libpam looks: a copy of that folder, on this private machine only."""
+    folder = next(Path("/usr/lib").glob("*/security/pam_unix.so")).parent
+    copy = tmp_path_factory.mktemp("security") / "copy"
+    shutil.copytree(folder, copy, symlinks=True)
+    shutil.copy(MODULE, copy / "pam_sallyport.so")
+    subprocess.run(["mount", "--bind", copy, folder], check=True)
+    yield
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture
+def debian(stacks, installed):
+    """Debian's own stacks in place of the harness's."""
+    def restore():
+        for path in PAM_D.iterdir():
+            path.unlink()
+        for name, content in DEBIAN.items():
+            (PAM_D / name).write_bytes(content)
+    restore()
+    yield
+    restore()
 
 
 @pytest.fixture(

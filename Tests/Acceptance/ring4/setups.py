@@ -1,9 +1,8 @@
 """The cases of Tests/Vectors/setups.txt, for a machine to be set up so."""
 
-import os
-from pathlib import Path
+from sallyport import REPOSITORY
 
-VECTORS = Path(os.environ["SALLYPORT_REPOSITORY"], "Tests/Vectors")
+VECTORS = REPOSITORY / "Tests/Vectors"
 
 
 def _lines(name):

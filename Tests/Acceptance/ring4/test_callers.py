@@ -7,12 +7,12 @@ import subprocess
 import time
 from pathlib import Path
 
-import pexpect
 import pytest
 
 from hosts import UIDS, Su, Sudo, as_user, service, two_factors
 from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
 from sallyport import MODULE, Services, reason
+from typist import Child
 
 
 def limits(action=signal.SIG_IGN, **bounds):
@@ -84,7 +84,7 @@ class SlowedSu:
         service("su", f"required {MODULE} nodelay")
         # Under a shell with job control, or the kernel would not stop an orphaned group at Ctrl-Z.
         command = as_user("bob", "sh", "-mc", "su alice -c 'echo IN-42'; read wait")
-        self.child = pexpect.spawn(command[0], command[1:], timeout=20, encoding="utf-8")
+        self.child = Child(command)
         self.child.expect("Verification code: ?$")
         shell = self.child.pid
         self.pid = int(Path(f"/proc/{shell}/task/{shell}/children").read_text())
@@ -93,8 +93,7 @@ class SlowedSu:
              "-e", f"inject=fdatasync:delay_enter={int(seconds * 1e6)}"],
             stderr=subprocess.PIPE, text=True)
         assert "attached" in self.strace.stderr.readline()
-        self.child.waitnoecho(5)
-        self.child.sendline(answer)
+        self.child.answer(answer)
         inode = str(store.state().stat().st_ino)
         deadline = time.monotonic() + 10
         while not any(inode == line.split()[-3].split(":")[-1] for line in open("/proc/locks")):
@@ -175,7 +174,7 @@ def test_a_caller_who_stops_su_at_the_prompt_holds_nothing(store, services, sink
     service("su", *two_factors())
     enrollment = store.enroll(allow_missing=False)
     command = as_user("bob", "su", "alice")
-    child = pexpect.spawn(command[0], command[1:], timeout=20)
+    child = Child(command)
     child.expect("assword")
     subprocess.run(as_user("bob", "kill", f"-{name}", str(child.pid)), check=True)
     with Driver(services) as driver:

@@ -2,32 +2,16 @@
 what stands there, and who gets in is who gets in."""
 
 import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
 from clinic import SSHD_CONFIG, doctor, wrong
-from hosts import Su, Sudo, converse
-from sallyport import MODULE
+from hosts import PAM_D, Su, Sudo, converse
 from setups import SETUPS
 from test_doctor import clinic, disk, healthy  # noqa: F401: fixtures
 from test_doctor_truth import Daemon
 
-PAM_D = Path("/etc/pam.d")
 REAL = [name for name, setup in SETUPS.items() if setup.unreal is None]
-
-
-@pytest.fixture(scope="module")
-def installed():
-    """The module where libpam looks: a copy of that folder, on this private machine only."""
-    folder = next(Path("/usr/lib").glob("*/security/pam_unix.so")).parent
-    copy = Path("/tmp/security-of-setups")
-    shutil.copytree(folder, copy, symlinks=True)
-    shutil.copy(MODULE, copy / "pam_sallyport.so")
-    subprocess.run(["mount", "--bind", copy, folder], check=True)
-    yield
-    subprocess.run(["umount", folder], check=True)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from hosts import PASSWORD, SCRATCH, Sshd, as_user, edit
 from sallyport import MODULE, handed_out
 from screen import Terminal, read_qr_code
+from typist import Child
 
 POLICY = Path("/etc/security/sallyport.conf")
 DEMAND, OFFER = "Set it up now.*: ?$", "You can set up a second factor.*: ?$"
@@ -50,7 +51,7 @@ def code_of(text):
 
 def login(command, answers, password=PASSWORD):
     """Answers prompts by kind; (got in, the kinds asked in order, all that was written)."""
-    child = pexpect.spawn(command[0], command[1:], timeout=20, encoding="utf-8", dimensions=(50, 120))
+    child = Child(command, dimensions=(50, 120))
     answers = {PASS: [password], **{kind: list(texts) for kind, texts in answers.items()}}
     asked, written = [], ""
     try:
@@ -68,9 +69,8 @@ def login(command, answers, password=PASSWORD):
                 child.close(force=True)
                 return False, asked, written
             answer = answers[kind].pop(0)
-            if kind in (PASS, CODE):
-                child.waitnoecho(5)
-            child.sendline(code_of(written) if answer == "right" else answer)
+            answer = code_of(written) if answer == "right" else answer
+            (child.answer if kind in (PASS, CODE) else child.sendline)(answer)
     finally:
         child.close(force=True)
 
@@ -224,7 +224,7 @@ def test_the_qr_code_is_read_from_the_screen(daemons, store, tmp_path, kind):
     terminal = Terminal(words)
     try:
         terminal.expect(PASS)
-        terminal.type(PASSWORD)
+        terminal.child.answer(PASSWORD)
         terminal.expect(DEMAND)
         terminal.child.sendline("y")
         terminal.expect(FIRST)

@@ -1,44 +1,15 @@
 """`sallyport pam` on Debian's own files, in the hosts that they are for."""
 
 import os
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from hosts import Su, Sudo
-from sallyport import COMMAND, MODULE, sallyport
+from hosts import DEBIAN, PAM_D, Su, Sudo
+from sallyport import COMMAND, sallyport
 
-PAM_D = Path("/etc/pam.d")
-# Read before any test has changed them.
-DEBIAN = {path.name: path.read_bytes() for path in PAM_D.iterdir() if path.is_file()}
+pytestmark = pytest.mark.usefixtures("debian")
 SERVICES = ["sshd", "sudo", "su"]
-
-
-@pytest.fixture(scope="module")
-def installed():
-    """The module where libpam looks: a copy of that folder, on this private machine only."""
-    folder = next(Path("/usr/lib").glob("*/security/pam_unix.so")).parent
-    copy = Path("/tmp/security")
-    shutil.copytree(folder, copy, symlinks=True)
-    shutil.copy(MODULE, copy / "pam_sallyport.so")
-    subprocess.run(["mount", "--bind", copy, folder], check=True)
-    yield
-    subprocess.run(["umount", folder], check=True)
-
-
-@pytest.fixture(autouse=True)
-def debian(stacks, installed):
-    """Debian's files in place of the harness's."""
-    def restore():
-        for path in PAM_D.iterdir():
-            path.unlink()
-        for name, content in DEBIAN.items():
-            (PAM_D / name).write_bytes(content)
-    restore()
-    yield
-    restore()
 
 
 def folder():

@@ -137,6 +137,7 @@ def sshd_pam(write):
           "session required pam_permit.so\n")
 
 
+@pytest.mark.first
 def test_the_playbook_enrolls_once_and_a_second_run_changes_nothing(
         installed, tmp_path, write, machine):
     if shutil.which("ansible-playbook") is None:

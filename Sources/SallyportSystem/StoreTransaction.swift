@@ -37,7 +37,8 @@ extension Store {
       }
       guard try folder.isStill(on: shelf), try folder.holds(state.file) else { continue }
       guard try folder.enrollmentVersion() == record.version else { return nil }
-      let current = try current(in: state.file, of: record.enrollment)
+      let current = try current(
+        in: state.file, of: record.enrollment, known: record.current)
       return LockedRecord(folder: folder, state: state, current: current)
     }
     throw .unsettled(path: record.path)

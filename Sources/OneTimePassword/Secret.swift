@@ -85,12 +85,13 @@ import CLibcrypto
 
   /// Whether the bytes in `range` are those of `text`, for what is no secret.
   @inline(never) package func holds(_ text: StaticString, in range: Range<Int>) -> Bool {
-    guard range.count == text.utf8CodeUnitCount else { return false }
-    for offset in 0..<range.count {
-      // SAFETY: the offset is below the length of the text.
-      if unsafe self[range.lowerBound &+ offset] != text.utf8Start[offset] { return false }
+    guard range.count == text.utf8CodeUnitCount, range.lowerBound >= 0, range.upperBound <= count
+    else { return false }
+    // SAFETY: both have range.count bytes.
+    return unsafe withBytes {
+      unsafe otp_same($0.baseAddress?.advanced(by: range.lowerBound), text.utf8Start, range.count)
+        == 1
     }
-    return true
   }
 
   /// A copy of the bytes in `range`; nil if the range is not inside, or memory is short.

@@ -155,11 +155,15 @@ private struct Glimpse: Equatable {
 }
 
 /// A state as it was read, with what a save needs to know of it (nil: start afresh).
-struct CurrentState: Sendable {
+final class CurrentState: Sendable {
   /// Of the whole file.
   let bytes: [UInt8]
   let state: LoginState
   let record: StateRecord.Current?
+
+  init(bytes: [UInt8], state: LoginState, record: StateRecord.Current?) {
+    (self.bytes, self.state, self.record) = (bytes, state, record)
+  }
 }
 
 extension StoreTrouble {

@@ -1,3 +1,5 @@
+import OneTimePassword
+
 /// What logins change: read, decided on and written under the user's lock.
 package struct LoginState: Equatable, Sendable {
   /// Origins that count as known after a login from there.
@@ -50,6 +52,26 @@ package struct LoginState: Equatable, Sendable {
       if backupCodes?.setID != set.id { backupCodes = BackupCodeState(setID: set.id, used: 0) }
     } else {
       backupCodes = nil
+    }
+  }
+
+  /// For a state after which another may have been lost: counts every code as used that a login up
+  /// to now could have been accepted for, under any policy; of a counter the next one, which is
+  /// nearly always the one. What else was lost is not known: a backup code that was used up then is
+  /// good once more.
+  package mutating func distrustLoss(of enrollment: Enrollment, at now: UnixTime) {
+    reconcile(with: enrollment)
+    for (index, authenticator) in enrollment.authenticators.enumerated()
+    where index < authenticators.count {
+      let last = authenticators[index].lastAccepted
+      switch authenticator.parameters.type {
+      case .totp(let period):
+        let step = timeStep(at: now.seconds, period: period)
+        let latest = step + UInt64(Policy.mostAdjacentIntervals)
+        authenticators[index].lastAccepted = max(last ?? 0, latest)
+      case .hotp:
+        authenticators[index].lastAccepted = last.map { $0 < UInt64.max ? $0 + 1 : $0 } ?? 0
+      }
     }
   }
 

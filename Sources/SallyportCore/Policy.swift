@@ -4,6 +4,8 @@ package import OneTimePassword
 package struct Policy: Equatable, Sendable {
   /// Where this is false the module has nothing to say.
   package var isEnabled = true
+  /// The greatest value of `adjacentIntervals`.
+  package static let mostAdjacentIntervals: UInt8 = 10
   /// Accepted time steps on either side of now, 0 to 10 (RFC 6238 §5.2).
   package var adjacentIntervals: UInt8 = 5
   /// Accepted counters beyond the next one, 0 to 100 (RFC 4226 §7.4).

@@ -8,7 +8,7 @@ extension PolicyFile {
     switch key {
     case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints:
       return choice(key, value)
-    case .adjacentIntervals: return whole(value, 0...10)
+    case .adjacentIntervals: return whole(value, 0...UInt64(Policy.mostAdjacentIntervals))
     case .lookAhead: return whole(value, 0...100)
     case .remindEvery: return whole(value, 1...100)
     case .minimumFactors: return whole(value, 1...3)

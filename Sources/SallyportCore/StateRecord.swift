@@ -27,11 +27,15 @@ package enum StateRecord {
     package let sequence: UInt64
     /// Bytes from the start of the file.
     package let nextOffset: Int
+    /// The other slot does not hold the record before this one, as it does after every save: it was
+    /// torn or destroyed, and may have held a later one.
+    package let mayLackTheLatest: Bool
 
-    init(state: LoginState, sequence: UInt64, nextOffset: Int) {
+    init(state: LoginState, sequence: UInt64, nextOffset: Int, mayLackTheLatest: Bool) {
       self.state = state
       self.sequence = sequence
       self.nextOffset = nextOffset
+      self.mayLackTheLatest = mayLackTheLatest
     }
   }
 
@@ -44,6 +48,13 @@ package enum StateRecord {
     if let current = try decode(file, slotAt: newer) { return current }
     if let current = try decode(file, slotAt: slotSize - newer) { return current }
     throw .bothSlotsBroken
+  }
+
+  /// Whether the slot begins like a record with this number. That is enough: damage further on in
+  /// an older record loses nothing, and a newer one would have another number.
+  private static func isRecord(_ number: UInt64, _ file: [UInt8], slotAt start: Int) -> Bool {
+    var header = ByteReader(file, start..<start + 8)
+    return header.number64() == magic && sequence(file, slotAt: start) == number
   }
 
   /// What stands where a slot has its sequence number.
@@ -107,7 +118,10 @@ package enum StateRecord {
     var body = ByteReader(file, start + headerSize..<start + length)
     let state = body.loginState()
     guard body.isWhole, body.isAtEnd else { return nil }
-    return Current(state: state, sequence: sequence, nextOffset: start == 0 ? slotSize : 0)
+    let other = start == 0 ? slotSize : 0
+    return Current(
+      state: state, sequence: sequence, nextOffset: other,
+      mayLackTheLatest: !isRecord(sequence &- 1, file, slotAt: other))
   }
 
   private static func sha256(_ bytes: [UInt8], _ range: Range<Int>) throws(Problem) -> [UInt8] {

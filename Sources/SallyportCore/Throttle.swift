@@ -72,7 +72,8 @@ package struct Throttle: Equatable, Sendable {
   ) {
     let budget = min(max(policy.guessBudget, Luck.budgets.lowerBound), Luck.budgets.upperBound)
     let quarter = budget.units / 4
-    var (adjacent, ahead) = (min(policy.adjacentIntervals, 10), min(policy.lookAhead, 100))
+    var adjacent = min(policy.adjacentIntervals, Policy.mostAdjacentIntervals)
+    var ahead = min(policy.lookAhead, 100)
     let scratch = policy.backupCode != .off ? UInt64(scratchCodes.magnitude) : 0
     var codes = AcceptedCodes(authenticators, scratch, adjacent, ahead, policy)
     while codes.dearest.units * Throttle.fewestResponses > quarter, adjacent > 0 || ahead > 0 {

@@ -22,7 +22,9 @@ extension Store {
     return .committed(verdict)
   }
 
-  /// The record's files, its state locked; nil where they are not the loaded ones any more.
+  /// The record's files, its state locked; nil where they are not the loaded ones any more. Where a
+  /// record after this state may have been lost, what it may have accepted counts as used: the save
+  /// that follows makes both slots whole and would hide the loss.
   @inline(never)
   func lock(_ record: Record, on shelf: borrowing Descriptor) throws(StoreTrouble) -> LockedRecord?
   {
@@ -37,8 +39,13 @@ extension Store {
       }
       guard try folder.isStill(on: shelf), try folder.holds(state.file) else { continue }
       guard try folder.enrollmentVersion() == record.version else { return nil }
-      let current = try current(
+      var current = try current(
         in: state.file, of: record.enrollment, known: record.current)
+      if current.record?.mayLackTheLatest == true {
+        var state = current.state
+        state.distrustLoss(of: record.enrollment, at: try Clock.now())
+        current = CurrentState(bytes: current.bytes, state: state, record: current.record)
+      }
       return LockedRecord(folder: folder, state: state, current: current)
     }
     throw .unsettled(path: record.path)

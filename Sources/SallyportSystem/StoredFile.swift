@@ -89,6 +89,8 @@ struct StoredFile: ~Copyable {
 
   /// One pwrite and one fdatasync, so that a crash leaves the old record or the new one.
   func save(_ page: [UInt8], at offset: Int) throws(StoreTrouble) {
+    // Whoever starts su sets its limits; one that ends within the page would tear it.
+    guard sys_file_size_limit() >= facts.size else { throw path.trouble("pwrite", sys_EFBIG) }
     // SAFETY: the buffer lives for the call.
     let done = unsafe page.withUnsafeBytes { buffer -> Int64 in
       guard let base = buffer.baseAddress else { return 0 }

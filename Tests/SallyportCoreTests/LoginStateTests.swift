@@ -88,6 +88,34 @@ import Testing
     #expect(state.origins.count == 2)
   }
 
+  /// Whatever was accepted up to now, by a clock however fast and under any policy.
+  @Test func `takes every code until now for used where a later state may be lost`() throws {
+    let minute = try #require(
+      CodeParameters(type: .totp(period: 60), algorithm: .sha1, digits: .six))
+    let counting = try #require(CodeParameters(type: .hotp, algorithm: .sha1, digits: .eight))
+    let enrollment = try SallyportCoreTests.enrollment([
+      authenticator(1, last: 7), authenticator(2, "minute", minute, last: 7),
+      authenticator(3, "token", counting, last: 7), authenticator(4, "fresh", counting),
+      authenticator(5, "worn", counting, last: UInt64.max), authenticator(6, "ahead", last: 7),
+    ])
+    let now = UnixTime(30 * 1000 + 29)
+    var state = LoginState(
+      enrollmentID: 0xe0e0, authenticators: [AuthenticatorState(id: 6, lastAccepted: 2000)])
+    state.distrustLoss(of: enrollment, at: now)
+    #expect(
+      state.authenticators.map(\.lastAccepted) == [1010, 510, 8, 0, UInt64.max, 2000])
+    var policy = Policy()
+    policy.adjacentIntervals = 255
+    let generator = try CodeGenerator(
+      secret: enrollment.authenticators[0].secret, algorithm: .sha1, digits: .six)
+    for step in UInt64(900)...1100 {
+      let decision = try decide(
+        on: .code(generator.code(at: step), .six), enrollment: enrollment, state: state,
+        from: .unknown, through: nil, at: now, under: policy)
+      #expect(decision.refusal != nil, "step \(step)")
+    }
+  }
+
   /// Whatever a state file holds: a decision, no trap, no more accepted than enrolled.
   @Test func `of any content is decided on`() throws {
     var random = Seeded(40)

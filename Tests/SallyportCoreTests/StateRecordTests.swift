@@ -146,6 +146,33 @@ import Testing
     }
   }
 
+  /// After each save the other slot holds the record before: anything else may have been a later
+  /// one.
+  @Test func `tells that a later one may be lost, from its first byte to its last`() throws {
+    let (one, two, three) = states(28)
+    #expect(try !StateRecord.read(StateRecord.fresh(one)).mayLackTheLatest)
+    let before = try file(one, two)
+    let current = try StateRecord.read(before)
+    #expect(!current.mayLackTheLatest)
+    let after = try StateRecord.next(three, after: current) + before[Self.slot...]
+    #expect(try !StateRecord.read(after).mayLackTheLatest)
+    let length = Int(after[16]) | Int(after[17]) << 8
+    for place in Array(0..<length) + Array(Self.slot - 32..<Self.slot) {
+      var damaged = after
+      damaged[place] ^= 0xff
+      let left = try StateRecord.read(damaged)
+      #expect(left.state == two && left.mayLackTheLatest, "byte \(place)")
+    }
+    for sector in 0..<8 where sector * 512 < length || sector == 7 {
+      for garbage: UInt8 in [0, 0xff, 0x5a] {
+        var damaged = after
+        let range = sector * 512..<(sector + 1) * 512
+        damaged.replaceSubrange(range, with: [UInt8](repeating: garbage, count: 512))
+        #expect(try StateRecord.read(damaged).mayLackTheLatest, "sector \(sector)")
+      }
+    }
+  }
+
   /// A power cut in the middle of a save: the state before it or the one after it, nothing else.
   @Test func `torn at any byte while it is written leaves the last one`() throws {
     let (one, two, three) = states(25)

@@ -59,8 +59,16 @@ import Testing
     // The last save went to the first slot. A byte that no checksum covers tears nothing.
     let isCovered = offset != 4000
     let left: UInt64 = slot == 0 && isCovered ? 50 : 51
-    #expect(verdict(try accept(step: 70, try scratch.loaded("alice"), in: scratch.store)) == left)
-    #expect(try scratch.loaded("alice").state.authenticators[0].lastAccepted == 70)
+    let record = try scratch.loaded("alice")
+    #expect(record.state.authenticators[0].lastAccepted == left)
+    // Where a record after that may be lost, all codes until now count as used. In the older slot
+    // nothing but its beginning is looked at.
+    let mayLack = isCovered && (slot == 0 || offset == 1)
+    let now = timeStep(at: try Clock.now().seconds, period: 30)
+    let last = verdict(try accept(step: 70, record, in: scratch.store))
+    #expect(mayLack ? (now + 10...now + 11).contains(last ?? 0) : last == left)
+    // The save that followed made both whole.
+    #expect(verdict(try accept(step: 71, try scratch.loaded("alice"), in: scratch.store)) == 70)
   }
 
   @Test("Both slots broken are trouble for a login that has loaded, too")

@@ -18,6 +18,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -126,6 +127,12 @@ static inline int64_t sys_write(int descriptor, const void *bytes, size_t count,
   do done = pwrite(descriptor, bytes, count, (off_t)offset);
   while (done < 0 && errno == EINTR);
   return done < 0 ? -errno : done;
+}
+
+/* Where a write ends by RLIMIT_FSIZE; 0 where that cannot be told. */
+static inline uint64_t sys_file_size_limit(void) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? (uint64_t)limit.rlim_cur : 0;
 }
 
 static inline int sys_sync(int descriptor) {

@@ -9,19 +9,21 @@ import pytest
 from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver, HostDied, NotStarted
 
 
-def no_writes(action):
+def no_writes(action, limit=0):
     def set_up():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         signal.signal(signal.SIGXFSZ, action)
     return set_up
 
 
+@pytest.mark.parametrize("limit", [0, 1904, 6000, 8191])
 @pytest.mark.parametrize("action", [signal.SIG_IGN, signal.SIG_DFL], ids=["ignored", "default"])
-def test_no_right_to_write_answers_right_and_wrong_alike(store, services, driver, sink, action):
+def test_no_right_to_write_answers_right_and_wrong_alike(
+        store, services, driver, sink, action, limit):
     enrollment = store.enroll()
     before = store.state().read_bytes()
     code = enrollment.code()
-    with Driver(services, preexec=no_writes(action)) as limited, sink.watch() as lines:
+    with Driver(services, preexec=no_writes(action, limit)) as limited, sink.watch() as lines:
         logins = [limited.login("login", "alice", answer) for answer in
                   (code, enrollment.wrong(), enrollment.backup_codes[0])]
     assert [login.result for login in logins] == [TROUBLE] * 3

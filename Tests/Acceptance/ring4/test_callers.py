@@ -23,14 +23,16 @@ def limits(action=signal.SIG_IGN, **bounds):
     return set_up
 
 
+@pytest.mark.parametrize("limit", [0, 6000], ids=["nothing", "half a page"])
 @pytest.mark.parametrize("action", [signal.SIG_IGN, signal.SIG_DFL], ids=["ignored", "default"])
-def test_su_without_the_right_to_write_answers_alike_and_writes_nothing(store, sink, action):
+def test_su_without_the_right_to_write_answers_alike_and_writes_nothing(
+        store, sink, action, limit):
     enrollment = store.enroll(allow_missing=False)
     code, before = enrollment.code(), store.state().read_bytes()
     seen = set()
     for answer in (code, enrollment.wrong(), enrollment.backup_codes[0]):
         with sink.watch() as lines:
-            assert not Su().enter("alice", answer, preexec_fn=limits(action, FSIZE=0))
+            assert not Su().enter("alice", answer, preexec_fn=limits(action, FSIZE=limit))
         assert len(lines) == 1 and "EFBIG" in lines[0].text
         seen.add(lines[0].text.split("]")[-1])
     assert len(seen) == 1

@@ -42,7 +42,7 @@ import SallyportCore
   }
 
   package func sshAuthenticationInfo() -> [UInt8]? {
-    unsafe copied(pam_getenv(handle, "SSH_AUTH_INFO_0"))
+    unsafe copied(sp_pam_ssh_info(handle))
   }
 
   package func realUserID() -> UInt32 { getuid() }
@@ -85,12 +85,12 @@ import SallyportCore
     }
   }
 
-  package var hasEnvironmentMark: Bool { unsafe pam_getenv(handle, "SALLYPORT_MARK") != nil }
+  package var hasEnvironmentMark: Bool { unsafe sp_pam_has_environment_mark(handle) }
 
   package func setEnvironmentMark(_ isThere: Bool) throws(HostFailure) {
     // To take away what is not there is an error, and libpam logs it.
     guard isThere || hasEnvironmentMark else { return }
-    let result = unsafe pam_putenv(handle, isThere ? "SALLYPORT_MARK=required" : "SALLYPORT_MARK")
+    let result = unsafe sp_pam_set_environment_mark(handle, isThere)
     guard result == PAM_SUCCESS else { throw HostFailure(result) }
   }
 

@@ -7,7 +7,7 @@ extension Enrollment {
     text.add("# Sallyport enrollment: holds secrets. Change it with sallyport(1) only.\n")
     text.add("version", "1")
     text.add("user", user.bytes)
-    text.add("uid", uid.map { decimalText(UInt64($0)) } ?? [UInt8]("none".utf8))
+    text.add("uid", uid.map { decimalText(UInt64($0)) } ?? bytes(of: "none"))
     text.add("id", hexadecimal(id))
     text.add("created", decimalText(UInt64(max(created.seconds, 0))))
     for authenticator in authenticators { authenticator.write(to: &text) }
@@ -30,7 +30,7 @@ extension Authenticator {
     }
     text.add("algorithm", parameters.algorithm.name)
     text.add("digits", decimalText(UInt64(parameters.digits.rawValue)))
-    text.add("last_accepted", initialLastAccepted.map(decimalText) ?? [UInt8]("none".utf8))
+    text.add("last_accepted", initialLastAccepted.map(decimalText) ?? bytes(of: "none"))
     text.add("secret", Base32.encode(secret))
     text.add("created", decimalText(UInt64(max(created.seconds, 0))))
   }

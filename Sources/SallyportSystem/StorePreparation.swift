@@ -71,7 +71,7 @@ extension Store {
 
   /// An authenticator and backup codes like everybody's, whose secrets nobody has seen.
   private func makeDecoy() throws(StoreTrouble) -> Enrollment {
-    let name = [UInt8]("decoy".utf8)
+    let name = bytes(of: "decoy")
     guard let user = UserName(name), let label = Label(name) else { throw .outOfMemory }
     let now = try Clock.now()
     let parameters = CodeParameters.standard

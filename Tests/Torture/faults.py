@@ -128,7 +128,7 @@ def chosen(setting, kind, calls):
     everything = [(call, fault) for call in calls for fault in faults_of(call, call is calls[-1])]
     if not setting.short:
         return everything
-    part = 440 if kind == "totp" else 220
+    part = 1500 if kind == "totp" else 250
     return setting.dice("faults", kind).sample(everything, min(part, len(everything)))
 
 

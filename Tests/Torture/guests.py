@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections import Counter
 
+import visits
 from modules import code
 from pam_driver import AUTH_ERR, NAMES, SUCCESS, TROUBLE
 from record import when
@@ -19,6 +20,25 @@ CONDITIONS = """
     no-folder no-writing threads threads-of-set-uid little-stack reloaded""".split()
 STARVED = {"full", "room-for-1", "room-for-2", "room-for-3", "room-for-4", "no-writing"}
 LOOPS = 200
+
+
+def host(services, module):
+    """A host of tools/guest.c."""
+    return subprocess.Popen([GUEST, str(services.folder)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True,
+                            env=os.environ | {"GUEST_MODULE": module})
+
+
+def ask(host, line, live=None):
+    """(names of the return codes, what was changed); `live` makes an answer of the URI shown."""
+    host.stdin.write(line + "\n")
+    host.stdin.flush()
+    numbers, _, told = host.stdout.readline().rstrip("\n").partition("\t")
+    while numbers == "live":
+        host.stdin.write(live(told).encode().hex() + "\n")
+        host.stdin.flush()
+        numbers, _, told = host.stdout.readline().rstrip("\n").partition("\t")
+    return [NAMES.get(int(number), number) for number in numbers.split(",")], told
 
 
 class Guests:
@@ -37,9 +57,7 @@ class Guests:
         services = Services(place / "pam.d")
         frame = f"auth required {FRAME}"
         services.write(SERVICE, frame, f"auth {self.subject.line()}", frame)
-        self.host = subprocess.Popen([GUEST, str(services.folder)], stdin=subprocess.PIPE,
-                                     stdout=subprocess.PIPE, text=True,
-                                     env=os.environ | {"GUEST_MODULE": self.module()})
+        self.host = host(services, self.module())
 
     def module(self):
         return self.subject.line().split()[1]
@@ -51,10 +69,9 @@ class Guests:
     def play(self, condition, user, answer, times=1):
         """(name of the return code, what was changed)."""
         typed = answer if answer in ("null", "fail") else answer.encode().hex() or "-"
-        self.host.stdin.write(f"{condition} {user.encode().hex()} {typed} {self.at} {times}\n")
-        self.host.stdin.flush()
-        number, _, changed = self.host.stdout.readline().rstrip("\n").partition("\t")
-        return NAMES.get(int(number), number), changed
+        results, changed = ask(self.host, f"{condition} {user.encode().hex()} {typed} {self.at} "
+                                          f"{times} {SERVICE} ac -")
+        return results[0], changed
 
     def outcomes(self):
         """{what: (preparation, user, answer, our result or None)}."""
@@ -140,5 +157,7 @@ def run(section, setting):
     loops(section, setting, guests)
     guests.host.stdin.close()
     guests.host.wait()
+    if setting.ours:
+        visits.run(section, setting, CONDITIONS)
     section.note(f"{len(CONDITIONS)} conditions of the host, {len(guests.outcomes())} outcomes: "
                  + ", ".join(f"{count} {result}" for result, count in seen.most_common()))

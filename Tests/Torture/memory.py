@@ -8,6 +8,7 @@ import os
 import resource
 from collections import Counter
 
+from account_faults import Bed
 from faults import DIED, Faulty, shut_out, twice
 from pam_driver import AUTH_ERR, SUCCESS, Driver, HostDied, NotStarted
 from record import when
@@ -54,7 +55,7 @@ class Starved(Faulty):
 def each_allocation(section, setting, starved):
     count = starved.allocations()
     places = range(1, count + 1)
-    most = 60 if setting.short else 700
+    most = 150 if setting.short else 700
     if count > most:
         places = sorted(setting.dice("memory", starved.kind).sample(places, most))
     for word, more in (("once", {}), ("from there on", {"NOMEM_ON": "1"})):
@@ -82,9 +83,29 @@ def each_limit(section, setting, starved):
     section.note(f"{starved.kind}: RLIMIT_AS up to {limit >> 10} kB: {dict(seen)}")
 
 
+def enrolling(section, setting, kind):
+    """Each allocation of an account phase that enrolls, or completes an enrollment."""
+    bed, told = Bed(setting, kind, "memory"), setting.scratch / "allocations"
+    result, _, _ = bed.play(env={"LD_PRELOAD": NOMEM, "NOMEM_COUNT": str(told)})
+    assert result == SUCCESS, result
+    count = int(told.read_text())
+    places = setting.dice("memory", kind).sample(
+        range(1, count + 1), min(60 if setting.short else 300, count))
+    for word, more in (("once", {}), ("from there on", {"NOMEM_ON": "1"})):
+        seen = Counter(bed.starve(section, f"allocation {place} fails {word}",
+                                  {"LD_PRELOAD": NOMEM, "NOMEM_AT": str(place)} | more)
+                       for place in sorted(places))
+        section.note(f"{kind}: {count} allocations, {len(places)} of them fail {word}: "
+                     f"{dict(seen)}")
+    bed.healthy.close()
+
+
 def run(section, setting):
     for kind in setting.kind.kinds[:1] if setting.short else setting.kind.kinds:
         starved = Starved(setting, kind)
         each_allocation(section, setting, starved)
         each_limit(section, setting, starved)
         starved.finish(section)
+    if setting.ours:
+        enrolling(section, setting, "enrolling")
+        enrolling(section, setting, "completing")

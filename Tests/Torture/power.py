@@ -136,7 +136,7 @@ class Cuts:
 
 
 def run(section, setting):
-    logins, most = (40, 10) if setting.short else (200, 30)
+    logins, most = (60, 15) if setting.short else (200, 30)
     seen = Counter()
     for kind in KINDS:
         start = time.monotonic()

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections import Counter
 
+import meanwhile
 from managed import SECRETS, Managed, code_of, judge
 from pam_driver import AUTH_ERR, SUCCESS, Crowd, Driver, HostDied
 from record import when
@@ -115,13 +116,15 @@ def two_enrolls(section, setting, rounds):
 def run(section, setting):
     rounds = {"totp": 150, "hotp": 50, "backup": 100}
     for kind in setting.kind.kinds:
-        same_answer(section, setting, kind, 8 if setting.short else rounds[kind])
-    signalled(section, setting, 10 if setting.short else 150)
+        same_answer(section, setting, kind, 25 if setting.short else rounds[kind])
+    signalled(section, setting, 30 if setting.short else 150)
     if not setting.ours:
         return section.skip("the commands are ours: logins during changes are not raced")
-    two_enrolls(section, setting, 10 if setting.short else 60)
+    two_enrolls(section, setting, 20 if setting.short else 60)
+    meanwhile.due_at_once(section, setting, 30 if setting.short else 90)
+    meanwhile.imports(section, setting, 5 if setting.short else 25)
     managed = Managed(setting)
-    managed.play(4 if setting.short else 120)
+    managed.play(20 if setting.short else 120)
     entered = judge(section, managed.events)
     verbs = Counter(event.what for event in managed.events)
     section.note(f"managed meanwhile: {dict(verbs)}, {entered} logins entered")

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import account_faults
 import faults
 import guests
 import memory
@@ -21,6 +22,7 @@ from subjects import SUBJECTS
 RESULTS = Path(os.environ["SALLYPORT_REPOSITORY"], ".build/torture")
 SECTIONS = {
     "faults": ("a fault at every system call of a login", faults.run),
+    "account": ("a fault at every system call of an account phase", account_faults.run),
     "verbs": ("a fault at every system call of a command", verbs.run),
     "memory": ("no memory: each allocation, each limit", memory.run),
     "power": ("power cuts on ext4, xfs and btrfs", power.run),

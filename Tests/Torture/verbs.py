@@ -158,7 +158,7 @@ def chosen(setting, verb, calls):
             if ours or fault.kills or fault.label in ("EIO once", "EMFILE once", "ENOMEM once")]
     if not setting.short:
         return everything
-    return setting.dice("verbs", verb).sample(everything, min(260, len(everything)))
+    return setting.dice("verbs", verb).sample(everything, min(350, len(everything)))
 
 
 def work(bed, section, queue, outcomes, lock):

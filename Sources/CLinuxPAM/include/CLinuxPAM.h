@@ -6,6 +6,7 @@
 #include <security/pam_appl.h>
 #include <security/pam_ext.h>
 #include <security/pam_modules.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -31,9 +32,23 @@ static inline int sp_pam_ask(pam_handle_t *_Nonnull handle, int style, const voi
   return pam_prompt(handle, style, answer, "%s", (const char *)text);
 }
 
-/// Shows a text, a C string as above; libpam adds a line end.
+/// Shows a text, a C string as above. Not by pam_prompt, whose vasprintf leaves parts of a long text
+/// in the buffers that it outgrows: a secret's.
 static inline int sp_pam_show(pam_handle_t *_Nonnull handle, const void *_Nullable text) {
-  return pam_prompt(handle, PAM_TEXT_INFO, NULL, "%s", text == NULL ? "" : (const char *)text);
+  const void *item = NULL;
+  int result = pam_get_item(handle, PAM_CONV, &item);
+  const struct pam_conv *conversation = item;
+  if (result != PAM_SUCCESS) return result;
+  if (conversation == NULL || conversation->conv == NULL) return PAM_CONV_ERR;
+  const struct pam_message message = {PAM_TEXT_INFO, text == NULL ? "" : (const char *)text};
+  const struct pam_message *messages = &message;
+  struct pam_response *responses = NULL;
+  result = conversation->conv(1, &messages, &responses, conversation->appdata_ptr);
+  if (result == PAM_SUCCESS && responses != NULL) {
+    free(responses->resp);
+    free(responses);
+  }
+  return result;
 }
 
 static const int sp_pam_silent = (int)PAM_SILENT;
@@ -49,6 +64,20 @@ static inline void *_Nullable sp_pam_mark(pam_handle_t *_Nonnull handle) {
 static inline int sp_pam_set_mark(pam_handle_t *_Nonnull handle, void *_Nullable data,
                                   sp_pam_cleanup _Nonnull cleanup) {
   return pam_set_data(handle, "pam_sallyport", data, cleanup);
+}
+
+// PAM's own environment. The names stand here, because a Swift string's way into C brings kilobytes.
+
+static inline const char *_Nullable sp_pam_ssh_info(pam_handle_t *_Nonnull handle) {
+  return pam_getenv(handle, "SSH_AUTH_INFO_0");
+}
+
+static inline bool sp_pam_has_environment_mark(pam_handle_t *_Nonnull handle) {
+  return pam_getenv(handle, "SALLYPORT_MARK") != NULL;
+}
+
+static inline int sp_pam_set_environment_mark(pam_handle_t *_Nonnull handle, bool is_there) {
+  return pam_putenv(handle, is_there ? "SALLYPORT_MARK=required" : "SALLYPORT_MARK");
 }
 
 static inline void sp_wipe_and_free(char *_Nullable text) {

@@ -11,7 +11,7 @@
 
 /* Encodes `count` bytes in 8-bit mode at error correction level L. Writes one byte per module,
    row by row, 1 where it is dark. The number of modules on a side, or 0: no library, text too
-   long, or memory short. `cells` holds at least QR_LARGEST_SIDE squared bytes. */
+   long, memory short, or no process to be had. `cells` holds at least QR_LARGEST_SIDE squared bytes. */
 int qr_encode(const void *text, size_t count, unsigned char *cells);
 
 #pragma clang assume_nonnull end

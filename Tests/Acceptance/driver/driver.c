@@ -14,8 +14,11 @@
  *   at=SECONDS        the wall clock of this attempt (0: the real one); see clock_gettime below
  *   repeat=N          N times, one summary line with the memory held after each 1000
  *   threads=N         the same in each of N threads at once, one summary line
- *   mark=1            the system calls access("/mark/begin") and ("/mark/end") around each phase
- *   flush=1           each fdatasync prints {"event":"flush"} and waits at the barrier before
+ *   mark=N            the system calls access("/mark/begin") and ("/mark/end") around each phase from
+ *                     the Nth on; with N > 1 "/mark/pause" and "/mark/resume" around what is host's
+ *   flush=1           before each fdatasync and fsync prints {"event":"flush"}, waits at the barrier
+ *   handover=1        each text that is shown is printed at once, and nothing of it kept here
+ *   halt=1            after each phase prints {"event":"phase"} and waits at the barrier
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -31,12 +34,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "handover.h"
+
 enum { MAX_ANSWERS = 64, MAX_PROMPTS = 64, MAX_PHASES = 16 };
 
 /* One attempt as asked for. The strings point into the line. */
 struct attempt {
   char *service, *user, *rhost, *tty, *ruser, *sets, *answers[MAX_ANSWERS], *phases[MAX_PHASES];
-  int answer_count, phase_count, silent, mark, repeat, threads;
+  int answer_count, phase_count, silent, mark, repeat, threads, handover, halt;
 };
 
 /* What the conversation saw. */
@@ -70,15 +75,9 @@ int fdatasync(int descriptor) {
   return (int)syscall(SYS_fdatasync, descriptor);
 }
 
-static int nibble(char c) { return c <= '9' ? c - '0' : (c | 32) - 'a' + 10; }
-
-/* Hex in place to bytes; a NUL is put behind them. */
-static char *unhex(char *text) {
-  char *out = text;
-  for (char *in = text; in[0] != 0 && in[1] != 0; in += 2)
-    *out++ = (char)(nibble(in[0]) << 4 | nibble(in[1]));
-  *out = 0;
-  return text;
+int fsync(int descriptor) {
+  if (atomic_load(&waits_to_flush)) wait_at_barrier("flush");
+  return (int)syscall(SYS_fsync, descriptor);
 }
 
 static void print_string(const char *text) {
@@ -106,7 +105,8 @@ static void wait_at_barrier(const char *event) {
 
 /* Notes a prompt; true if it wants an answer. */
 static int note(struct talk *talk, const struct pam_message *message) {
-  if (!talk->quiet && talk->prompts < MAX_PROMPTS) {
+  if (talk->attempt->handover) hand_over(message->msg_style, message->msg);
+  else if (!talk->quiet && talk->prompts < MAX_PROMPTS) {
     talk->seen[talk->prompts].style = message->msg_style;
     char *text = strdup(message->msg == NULL ? "(null)" : message->msg);
     if (strstr(text, "otpauth://") != NULL) talk->shown = text;
@@ -119,6 +119,7 @@ static int note(struct talk *talk, const struct pam_message *message) {
 static char *reply_to(const struct talk *talk) {
   char *line = NULL;
   size_t room = 0;
+  if (talk->attempt->handover) return handed_back();
   printf("{\"event\":\"live\",\"text\":");
   print_string(talk->shown == NULL ? "" : talk->shown);
   printf("}\n");
@@ -128,9 +129,8 @@ static char *reply_to(const struct talk *talk) {
   return unhex(line);
 }
 
-static int converse(int count, const struct pam_message **messages, struct pam_response **replies,
-                    void *data) {
-  struct talk *talk = data;
+static int talk_to(struct talk *talk, int count, const struct pam_message **messages,
+                   struct pam_response **replies) {
   struct pam_response *made = calloc((size_t)count, sizeof *made);
   *replies = NULL;
   for (int i = 0; i < count; i++) {
@@ -159,6 +159,15 @@ static int converse(int count, const struct pam_message **messages, struct pam_r
 broken:
   free(made);
   return PAM_CONV_ERR;
+}
+
+static int converse(int count, const struct pam_message **messages, struct pam_response **replies,
+                    void *data) {
+  struct talk *talk = data;
+  if (talk->attempt->mark > 1) access("/mark/pause", F_OK);
+  int result = talk_to(talk, count, messages, replies);
+  if (talk->attempt->mark > 1) access("/mark/resume", F_OK);
+  return result;
 }
 
 /* What a module must leave as it found it: descriptors, ids, umask, signals, environment. */
@@ -262,10 +271,12 @@ static void play_one(const struct attempt *attempt) {
   }
   syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &talk.answered);
   for (int i = 0; i < attempt->phase_count; i++) {
-    if (attempt->mark) access("/mark/begin", F_OK);
+    int is_marked = attempt->mark > 0 && i + 1 >= attempt->mark;
+    if (is_marked) access("/mark/begin", F_OK);
     result = results[i] = play(pamh, attempt->phases[i], attempt->silent ? PAM_SILENT : 0);
     if (i == 0) syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &verdict);
-    if (attempt->mark) access("/mark/end", F_OK);
+    if (is_marked) access("/mark/end", F_OK);
+    if (attempt->halt) wait_at_barrier("phase");
   }
   host_state(after, sizeof after);
   printf("{\"rcs\":[");
@@ -337,6 +348,8 @@ static void set(struct attempt *attempt, const char *key, char *value) {
   else if (strcmp(key, "at") == 0) atomic_store(&wall_clock, atoll(value));
   else if (strcmp(key, "silent") == 0) attempt->silent = atoi(value);
   else if (strcmp(key, "mark") == 0) attempt->mark = atoi(value);
+  else if (strcmp(key, "handover") == 0) attempt->handover = atoi(value);
+  else if (strcmp(key, "halt") == 0) attempt->halt = atoi(value);
   else if (strcmp(key, "flush") == 0) atomic_store(&waits_to_flush, atoi(value));
   else if (strcmp(key, "repeat") == 0) attempt->repeat = atoi(value);
   else if (strcmp(key, "threads") == 0) attempt->threads = atoi(value) & 63;

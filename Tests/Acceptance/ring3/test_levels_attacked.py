@@ -1,14 +1,11 @@
 """Ways around the levels, and ways to lock somebody out by them, through the real module."""
 
-import base64
-import re
 
 import pytest
 
-from traces import Traces, keyed_states
 from pam_driver import LIVE, SUCCESS, Driver
 from sallyport import MODULE, our_line
-from test_levels import (ANY_PASSWORD, CODE, DEMAND, DENIED, asked, first_code, hotp_code, kinds,
+from test_levels import (ANY_PASSWORD, CODE, DEMAND, DENIED, asked, hotp_code, kinds,
                          play, stack)  # noqa: F401: a fixture
 
 LOCAL = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"]
@@ -85,20 +82,3 @@ def test_a_yes_to_one_user_is_none_to_another(stack, services, store, level):
     with Driver(services) as driver:
         login = driver.login("sshd", "nobody", "pw", rhost="192.0.2.7", phases=phases, **more)
         assert login.results == [SUCCESS, SUCCESS, DENIED, DENIED]
-
-
-def test_after_enrolling_in_the_login_nothing_of_the_secret_is_in_memory(stack, services):
-    """Its text is left out: this test's own host keeps what it was shown."""
-    more = stack.set("enrollment = required")
-    shown = []
-
-    def live(text):
-        shown.append(re.search(r"secret=([A-Z2-7]+)", text).group(1))
-        return first_code(text)
-
-    with Driver(services) as driver:
-        login = driver.login("sshd", "nobody", "pw", "y", LIVE, "", phases=("auth", "acct", "open"),
-                             rhost="192.0.2.7", live=live, **more)
-        secret = base64.b32decode(shown[0])
-        found = Traces(secret=secret, **keyed_states(secret)).found(driver.process.pid)
-    assert login.results == [SUCCESS] * 3 and found == {}

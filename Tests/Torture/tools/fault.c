@@ -3,8 +3,9 @@
  *   fault [-t FILE] [-b NUMBER] [-n N -a ACTION [-c COUNT]] command…
  *
  * Calls are counted from 1 behind the beginning: access("/mark/begin"), or with -b the first call
- * of that number; until access("/mark/end") or the end. -t writes "NUMBER PATH" for each: PATH
- * is that of its first argument, a descriptor, or the name it was given.
+ * of that number; until access("/mark/end") or the end; not between access("/mark/pause") and
+ * access("/mark/resume"). -t writes "NUMBER PATH" for each: PATH is that of its first argument, a
+ * descriptor, or the name it was given.
  *   -a kill        SIGKILL in place of the call: before it, and after the one that was before
  *   -a killed      SIGKILL after the call, before the program sees its result
  *   -a fail=ERRNO  the call does not happen and fails so; a close happens and fails
@@ -38,7 +39,7 @@ enum { MOST_CALLS = 300000, MOST_THREADS = 64 };
 static enum action action;
 static long begin_at = -1, chosen, value, broken_number = -1;
 static long calls, seen, left = 1;
-static int begun, ended;
+static int begun, ended, paused;
 static FILE *trace;
 
 /* What is known of a thread between the entry of a call and its exit. */
@@ -114,6 +115,8 @@ static int is_mark(pid_t id, const struct user_regs_struct *r, long number) {
   read_text(id, r->rdi, path, sizeof path);
   if (strcmp(path, "/mark/begin") == 0) begun = 1;
   else if (strcmp(path, "/mark/end") == 0) ended = 1;
+  else if (strcmp(path, "/mark/pause") == 0) paused = 1;
+  else if (strcmp(path, "/mark/resume") == 0) paused = 0;
   else return 0;
   return 1;
 }
@@ -136,7 +139,7 @@ static void enter(pid_t id, struct thread *one) {
   one->inside = 1;
   one->counted = one->broken = 0;
   if (++seen > MOST_CALLS) kill(id, SIGXCPU), ended = 1;
-  if (is_mark(id, &r, number) || !begun || ended) return;
+  if (is_mark(id, &r, number) || !begun || ended || paused) return;
   calls++;
   one->counted = 1;
   if (trace != NULL) {

@@ -3,9 +3,15 @@
  *
  *   guest CONFDIR
  *
- * Reads lines "CONDITION USER ANSWER AT TIMES", USER and ANSWER in hex (null: no string, fail:
- * PAM_CONV_ERR), and plays each in a child of its own, TIMES times over. For each it prints the
- * last return code or the signal (as -n), a tab, and what was changed: "" or the lines that differ.
+ * Reads lines "CONDITION USER ANSWERS AT TIMES SERVICE PHASES RHOST" and plays each in a child of
+ * its own, TIMES times over.
+ *   CONDITION   of conditions.c; behind "later:" one that is brought about after the first phase
+ *   ANSWERS     to the prompts, in hex with commas between (-: empty, null: no string, fail:
+ *               PAM_CONV_ERR, live: prints "live", a tab and the URI shown last, and reads a line)
+ *   PHASES      letters: Auth, set Credentials, account Management, Open and close (S) a session
+ *   RHOST       PAM_RHOST, or -
+ * For each it prints the return codes of the phases with commas between or the signal (as -n), a
+ * tab, and what was changed: "" or the lines that differ.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -24,11 +30,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STRANGE_ERRNO = 120, REPORT = 200 };
+enum { STRANGE_ERRNO = 120, REPORT = 200, ASK = 201, MOST_ANSWERS = 16, MOST_PHASES = 8 };
 
-static const char *confdir, *user, *answer;
+static const char *confdir, *user, *answers[MOST_ANSWERS], *later;
+static char service[64], phases[MOST_PHASES + 1], remote[64], uri[600];
 static long wall_clock;
-static int times, frames, result;
+static int times, frames, answer_count, answered, results[MOST_PHASES];
+static const char *phase = "";
 static char outside[2][SNAPSHOT], inside[2][SNAPSHOT], difference[2048];
 
 /* As the driver's: the clock of the test, for whoever asks. */
@@ -68,7 +76,7 @@ void guest_frame(void) {
   int second = frames++ & 1;
   if (!second) errno = STRANGE_ERRNO;
   take_snapshot(inside[second]);
-  if (second) compare("the module", inside[0], inside[1]);
+  if (second) compare(phase, inside[0], inside[1]);
 }
 
 static int nibble(char c) { return c <= '9' ? c - '0' : (c | 32) - 'a' + 10; }
@@ -80,28 +88,75 @@ static char *unhex(const char *hex) {
   return text;
 }
 
+/* A line from whoever reads our reports, in hex. */
+static char *ask_live(void) {
+  char line[256];
+  size_t count = 0;
+  dprintf(REPORT, "live\t%s\n", uri);
+  while (count < sizeof line - 1) {
+    ssize_t done = read(ASK, line + count, 1);
+    if (done == 1 && line[count++] == '\n') break;
+    if (done == 0 || (done < 0 && errno != EINTR)) _exit(74);
+  }
+  line[count] = 0;
+  line[strcspn(line, "\n")] = 0;
+  return unhex(line);
+}
+
+static void see(const char *text) {
+  const char *start = strstr(text, "otpauth://");
+  if (start != NULL) snprintf(uri, sizeof uri, "%.*s", (int)strcspn(start, "\n"), start);
+}
+
+/* 0 if the conversation is to fail. */
+static int reply(char **text) {
+  const char *answer = answered < answer_count ? answers[answered++] : "fail";
+  if (strcmp(answer, "fail") == 0) return 0;
+  if (strcmp(answer, "live") == 0) *text = ask_live();
+  else if (strcmp(answer, "null") != 0) *text = unhex(answer);
+  return 1;
+}
+
 static int converse(int count, const struct pam_message **messages, struct pam_response **replies,
                     void *data) {
   (void)data;
+  struct pam_response *made = calloc((size_t)count, sizeof *made);
   *replies = NULL;
-  if (strcmp(answer, "fail") == 0) return PAM_CONV_ERR;
-  *replies = calloc((size_t)count, sizeof **replies);
-  for (int i = 0; i < count; i++)
-    if (messages[i]->msg_style == PAM_PROMPT_ECHO_OFF && strcmp(answer, "null") != 0)
-      (*replies)[i].resp = unhex(answer);
+  for (int i = 0; i < count; i++) {
+    int style = messages[i]->msg_style;
+    if (style != PAM_PROMPT_ECHO_OFF && style != PAM_PROMPT_ECHO_ON) see(messages[i]->msg);
+    else if (!reply(&made[i].resp)) return free(made), PAM_CONV_ERR;
+  }
+  *replies = made;
   return PAM_SUCCESS;
+}
+
+static int enter(pam_handle_t *pamh, char letter) {
+  switch (letter) {
+  case 'a': phase = "the module"; return pam_authenticate(pamh, 0);
+  case 'c': phase = "setcred"; return pam_setcred(pamh, PAM_ESTABLISH_CRED);
+  case 'm': phase = "acct_mgmt"; return pam_acct_mgmt(pamh, 0);
+  case 'o': phase = "open_session"; return pam_open_session(pamh, 0);
+  case 's': phase = "close_session"; return pam_close_session(pamh, 0);
+  default: exit(64);
+  }
 }
 
 static void log_in(void) {
   const struct pam_conv conversation = {converse, NULL};
-  for (int i = 0; i < times; i++) {
-    pam_handle_t *pamh = NULL;
-    result = pam_start_confdir("login", user, &conversation, confdir, &pamh);
-    if (result != PAM_SUCCESS) continue;
-    result = pam_authenticate(pamh, 0);
-    pam_setcred(pamh, PAM_ESTABLISH_CRED);
-    pam_end(pamh, result);
+  pam_handle_t *pamh = NULL;
+  answered = 0;
+  int result = pam_start_confdir(service, user, &conversation, confdir, &pamh);
+  for (size_t i = 0; phases[i] != 0; i++) results[i] = result;
+  if (result != PAM_SUCCESS) return;
+  if (strcmp(remote, "-") != 0) pam_set_item(pamh, PAM_RHOST, remote);
+  for (size_t i = 0; phases[i] != 0; i++) {
+    result = results[i] = enter(pamh, phases[i]);
+    if (i > 0 || later == NULL) continue;
+    if (!bring_about(later)) exit(64);
+    take_snapshot(outside[0]);
   }
+  pam_end(pamh, result);
 }
 
 /* errno is the caller's business only across the module, not across libpam. */
@@ -111,29 +166,40 @@ static void play(void) {
   ERR_new(); /* the host's own error, which it has yet to read */
   ERR_set_error(60, 1, NULL);
   take_snapshot(outside[0]);
-  log_in();
+  for (int i = 0; i < times; i++) log_in();
   take_snapshot(outside[1]);
   compare("PAM", without_errno(outside[0]), without_errno(outside[1]));
 }
 
-static void one(char *line) {
-  char condition[64], name[600], typed[600];
-  if (sscanf(line, "%63s %599s %599s %ld %d", condition, name, typed, &wall_clock, &times) != 5)
+static void read_line(const char *line, char *condition) {
+  static char name[600], typed[1200];
+  if (sscanf(line, "%63s %599s %1199s %ld %d %63s %8s %63s", condition, name, typed, &wall_clock,
+             &times, service, phases, remote) != 8)
     exit(64);
   user = unhex(name);
-  answer = typed;
+  for (char *rest = typed, *item; answer_count < MOST_ANSWERS && (item = strsep(&rest, ","));)
+    answers[answer_count++] = item;
+}
+
+static void one(const char *line) {
+  char condition[64], words[64] = "";
+  read_line(line, condition);
   fcntl(1, F_DUPFD_CLOEXEC, REPORT); /* the first free one from there on */
+  fcntl(0, F_DUPFD_CLOEXEC, ASK);
   unsigned char digest[64];
   EVP_Digest("x", 1, digest, NULL, EVP_sha1(), NULL);
-  if (!bring_about(condition)) exit(64);
+  if (strncmp(condition, "later:", 6) == 0) later = condition + 6;
+  else if (!bring_about(condition)) exit(64);
   in_condition(play);
   const char *complaint = end_condition();
-  dprintf(REPORT, "%d\t%s%s\n", result, difference, complaint);
+  for (size_t i = 0, used = 0; phases[i] != 0; i++)
+    used += (size_t)snprintf(words + used, sizeof words - used, i == 0 ? "%d" : ",%d", results[i]);
+  dprintf(REPORT, "%s\t%s%s\n", words, difference, complaint);
   _exit(0);
 }
 
 int main(int argc, char **argv) {
-  char line[2048];
+  char line[4096];
   int status;
   if (argc != 2) return 64;
   confdir = argv[1];

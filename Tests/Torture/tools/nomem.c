@@ -1,4 +1,5 @@
-/* Preloaded: lets one allocation fail, or all from one on, between the marks of the driver.
+/* Preloaded: lets one allocation fail, or all from one on, between the marks of the driver,
+ * and not where it pauses.
  *
  *   NOMEM_AT=N         the N-th allocation after access("/mark/begin") fails (0: none)
  *   NOMEM_ON=1         and all after it until access("/mark/end")
@@ -19,7 +20,7 @@ void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 
-static _Atomic long begun, count;
+static _Atomic long begun, paused, count;
 static long at, on;
 static const char *report;
 
@@ -31,7 +32,7 @@ __attribute__((constructor)) static void prepare(void) {
 }
 
 static int fails(void) {
-  if (!begun) return 0;
+  if (!begun || paused) return 0;
   long number = atomic_fetch_add(&count, 1) + 1;
   if (at == 0 || (on ? number < at : number != at)) return 0;
   errno = ENOMEM;
@@ -41,6 +42,8 @@ static int fails(void) {
 /* The driver's marks, seen on their way to the kernel. */
 int access(const char *path, int mode) {
   if (strcmp(path, "/mark/begin") == 0) begun = 1;
+  if (strcmp(path, "/mark/pause") == 0) paused = 1;
+  if (strcmp(path, "/mark/resume") == 0) paused = 0;
   if (strcmp(path, "/mark/end") == 0) {
     begun = 0;
     FILE *file = report == NULL ? NULL : fopen(report, "we");

@@ -68,14 +68,17 @@ package func prepareCrypto() throws(CryptoError) {
 package enum SHA256 {
   /// The 32 bytes of the digest. Throws `unavailable` or `failed`.
   package static func digest(_ bytes: [UInt8]) throws(CryptoError) -> [UInt8] {
-    // SAFETY: the buffer lives for the call. Closures do not carry typed throws: a Result does.
-    try unsafe bytes.withUnsafeBytes { unsafe result($0) }.get()
+    try digest(bytes, in: 0..<bytes.count)
   }
 
-  /// The 32 bytes of the digest. Throws `unavailable` or `failed`.
-  package static func digest(_ bytes: UnsafeRawBufferPointer) throws(CryptoError) -> [UInt8] {
-    // SAFETY: the caller answers for the buffer.
-    try unsafe result(bytes).get()
+  /// The same of the bytes in `range`.
+  package static func digest(_ bytes: [UInt8], in range: Range<Int>) throws(CryptoError) -> [UInt8]
+  {
+    let range = range.clamped(to: 0..<bytes.count)
+    // SAFETY: the buffer lives for the call. Closures do not carry typed throws: a Result does.
+    return try unsafe bytes.withUnsafeBytes {
+      unsafe result(UnsafeRawBufferPointer(rebasing: $0[range]))
+    }.get()
   }
 
   private static func result(_ bytes: UnsafeRawBufferPointer) -> Result<[UInt8], CryptoError> {

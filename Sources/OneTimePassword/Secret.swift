@@ -65,46 +65,42 @@ import CLibcrypto
     }
   }
 
-  /// The bytes in `range`, for what is no secret; zeros for those that are not inside.
+  /// The bytes in `range`, for what is no secret, without those that are not inside.
   @inline(never) package func bytes(in range: Range<Int>) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: range.count)
     let inside = range.clamped(to: 0..<count)
-    if inside.isEmpty { return bytes }
-    // SAFETY: both ranges were cut to what is there; the array begins at the lower bound.
-    unsafe bytes.withUnsafeMutableBytes { target in
-      let source = unsafe UnsafeRawBufferPointer(start: base, count: count)[inside]
-      unsafe target[(inside.lowerBound - range.lowerBound)...].copyBytes(from: source)
-    }
-    return bytes
+    // SAFETY: cut to what is there.
+    return unsafe withBytes { unsafe copy(of: UnsafeRawBufferPointer(rebasing: $0[inside])) }
   }
 
   /// Where `byte` stands first in `range`; nil where it does not.
   @inline(never) package func first(_ byte: UInt8, in range: Range<Int>) -> Int? {
     // SAFETY: the range is cut to what is there.
     unsafe withBytes { bytes in
-      for index in range.clamped(to: 0..<count) where unsafe bytes[index] == byte { return index }
-      return nil
+      let inside = range.clamped(to: 0..<count)
+      let found = unsafe otp_first(
+        bytes.baseAddress?.advanced(by: inside.lowerBound), byte, inside.count)
+      return found < inside.count ? inside.lowerBound &+ found : nil
     }
   }
 
   /// Whether the bytes in `range` are those of `text`, for what is no secret.
   @inline(never) package func holds(_ text: StaticString, in range: Range<Int>) -> Bool {
-    guard range.count == text.utf8CodeUnitCount else { return false }
-    for offset in 0..<range.count {
-      // SAFETY: the offset is below the length of the text.
-      if unsafe self[range.lowerBound &+ offset] != text.utf8Start[offset] { return false }
+    guard range.count == text.utf8CodeUnitCount, range.lowerBound >= 0, range.upperBound <= count
+    else { return false }
+    // SAFETY: both have range.count bytes.
+    return unsafe withBytes {
+      unsafe otp_same($0.baseAddress?.advanced(by: range.lowerBound), text.utf8Start, range.count)
+        == 1
     }
-    return true
   }
 
   /// A copy of the bytes in `range`; nil if the range is not inside, or memory is short.
   package func slice(_ range: Range<Int>) -> Secret? {
     guard range.lowerBound >= 0, range.upperBound <= count else { return nil }
-    guard let copy = Secret(count: range.count) else { return nil }
-    for offset in 0..<range.count {
-      copy.set(offset, to: self[range.lowerBound + offset])
+    // SAFETY: checked above.
+    return unsafe withBytes {
+      unsafe Secret(copying: UnsafeRawBufferPointer(rebasing: $0[range]))
     }
-    return copy
   }
 
   /// Makes every byte zero now; the count stays.

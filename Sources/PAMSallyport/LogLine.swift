@@ -6,7 +6,11 @@ package struct LogLine: Sendable {
   /// UTF-8, without a line end.
   package private(set) var bytes: [UInt8] = []
 
-  init(_ text: StaticString) { add(text) }
+  /// With room for most lines: an array that grows is copied each time.
+  @inline(never) init(_ text: StaticString) {
+    bytes.reserveCapacity(256)
+    add(text)
+  }
 
   @inline(never) mutating func add(_ text: StaticString) {
     // SAFETY: the pointer and the count are those of one static string.

@@ -108,8 +108,7 @@ import SallyportCore
 
   @unsafe private func copied(_ text: UnsafePointer<CChar>?) -> [UInt8]? {
     guard let text = unsafe text else { return nil }
-    let bytes = unsafe UnsafeRawBufferPointer(start: text, count: strlen(text))
-    return unsafe [UInt8](bytes)
+    return unsafe copy(of: UnsafeRawBufferPointer(start: text, count: strlen(text)))
   }
 
   @unsafe private func secret(_ text: UnsafePointer<CChar>) -> Secret? {

@@ -23,16 +23,16 @@ private struct EnrollmentReader {
   private var sectionLine = 1
   private var fields: [Field] = []
   private var head: [Field] = []
+  private var digests: [[UInt8]] = []
+  private var scratchDigests: [[UInt8]] = []
   private var authenticators: [Authenticator] = []
   private var backupCodes: BackupCodeSet?
 
-  private struct Field {
-    let key: Key
-    let value: Range<Int>
-    let line: Int
+  init(text: Secret) {
+    self.text = text
+    fields.reserveCapacity(Key.mostInASection)
+    digests.reserveCapacity(BackupCodeSet.usualCodes)
   }
-
-  init(text: Secret) { self.text = text }
 
   // MARK: lines
 
@@ -55,10 +55,14 @@ private struct EnrollmentReader {
     guard let key = Key(spelledIn: text, at: name), key.belongs(to: section) else {
       throw SettingsError(line: line, .unknownKey)
     }
-    if key != .code, key != .scratchCode, given(key) != nil {
-      throw SettingsError(line: line, .duplicateKey)
+    let field = Field(key: key, value: value, line: line)
+    switch key {
+    case .code: digests.append(try digest(field))
+    case .scratchCode: scratchDigests.append(try digest(field))
+    case _:
+      if given(key) != nil { throw SettingsError(line: line, .duplicateKey) }
+      fields.append(field)
     }
-    fields.append(Field(key: key, value: value, line: line))
   }
 
   private mutating func close() throws(SettingsError) {
@@ -70,7 +74,8 @@ private struct EnrollmentReader {
     case .backupCodes: try closeBackupCodes()
     case .end: break
     }
-    fields.removeAll()
+    fields = []
+    fields.reserveCapacity(Key.mostInASection)
   }
 
   // MARK: sections
@@ -95,22 +100,16 @@ private struct EnrollmentReader {
     guard backupCodes == nil else {
       throw SettingsError(line: sectionLine, .tooMany("backup_codes"))
     }
-    let (digests, scratchDigests) = (try digests(.code), try digests(.scratchCode))
+    guard digests.count <= BackupCodeSet.maximumCodes else {
+      throw SettingsError(line: sectionLine, .tooMany(Key.code.name))
+    }
+    guard scratchDigests.count <= BackupCodeSet.maximumCodes else {
+      throw SettingsError(line: sectionLine, .tooMany(Key.scratchCode.name))
+    }
     let salt = try octets(
       try field(.salt), count: BackupCodeSet.saltLength, wanted: "32 hexadecimal digits")
     backupCodes = BackupCodeSet(
       id: try identifier(), salt: salt, digests: digests, scratchDigests: scratchDigests)
-  }
-
-  @inline(never) private func digests(_ key: Key) throws(SettingsError) -> [[UInt8]] {
-    var digests: [[UInt8]] = []
-    for field in fields where field.key == key {
-      digests.append(try octets(field, count: 32, wanted: "64 hexadecimal digits"))
-    }
-    guard digests.count <= BackupCodeSet.maximumCodes else {
-      throw SettingsError(line: sectionLine, .tooMany(key.name))
-    }
-    return digests
   }
 
   /// Without its `[end]` a text has lost its tail: it could be a whole enrollment with fewer
@@ -136,7 +135,9 @@ private struct EnrollmentReader {
   }
 
   @inline(never) private func field(_ key: Key) throws(SettingsError) -> Field {
-    guard let field = given(key) else { throw SettingsError(line: sectionLine, .missing(key.name)) }
+    guard let field = given(key) else {
+      throw SettingsError(line: sectionLine, .missing(key.name))
+    }
     return field
   }
 
@@ -160,6 +161,10 @@ private struct EnrollmentReader {
     return try number(key, in: 0...most)
   }
 
+  private func digest(_ field: Field) throws(SettingsError) -> [UInt8] {
+    try octets(field, count: 32, wanted: "64 hexadecimal digits")
+  }
+
   private func octets(_ field: Field, count: Int, wanted: StaticString)
     throws(SettingsError) -> [UInt8]
   {
@@ -171,10 +176,9 @@ private struct EnrollmentReader {
 
   @inline(never) private func identifier() throws(SettingsError) -> UInt64 {
     let field = try field(.id)
-    let wanted: StaticString = "16 hexadecimal digits, not all 0"
-    var id: UInt64 = 0
-    for byte in try octets(field, count: 8, wanted: wanted) { id = id << 8 | UInt64(byte) }
-    if id == 0 { throw wrong(field, wanted) }
+    guard let id = text.hexadecimal(in: field.value), id != 0 else {
+      throw wrong(field, "16 hexadecimal digits, not all 0")
+    }
     return id
   }
 
@@ -238,6 +242,12 @@ private struct EnrollmentReader {
   }
 }
 
+private struct Field {
+  let key: Key
+  let value: Range<Int>
+  let line: Int
+}
+
 private enum Section { case head, authenticator, backupCodes, end }
 
 /// In the order in which they are tried: what a file has most of comes first.
@@ -245,10 +255,13 @@ private enum Key: UInt8 {
   case code, id, created, version, user, uid, name, type, algorithm, digits, period, lastAccepted
   case secret, salt, scratchCode
 
+  /// How many fields a section has but for those that may be repeated.
+  static let mostInASection = 9
+
   init?(spelledIn text: Secret, at range: Range<Int>) {
     var number: UInt8 = 0
     while let key = Key(rawValue: number) {
-      if text.holds(key.name, in: range) {
+      if key.name.utf8CodeUnitCount == range.count, text.holds(key.name, in: range) {
         self = key
         return
       }

@@ -1,18 +1,42 @@
+import OneTimePassword
+
 // The fields of a state record, each kind written and read side by side.
 
+/// Writes fields one after the other over zeros. Where one does not fit, `isWhole` is false for
+/// good.
 struct ByteWriter {
-  private(set) var bytes: [UInt8] = []
+  private(set) var bytes: [UInt8]
+  /// Where the next field goes.
+  var position = 0
+  private(set) var isWhole = true
 
-  /// Room for so many bytes: an array that grows is copied each time.
-  init(capacity: Int) { bytes.reserveCapacity(capacity) }
+  init(count: Int) { bytes = [UInt8](repeating: 0, count: count) }
 
-  mutating func put(_ more: [UInt8]) { bytes += more }
+  mutating func put(_ more: [UInt8]) {
+    // SAFETY: the buffer lives for the call.
+    unsafe more.withUnsafeBytes { unsafe put($0) }
+  }
 
   mutating func put(_ value: UInt64) { put(value, bytes: 8) }
 
   /// The lowest bytes of a number, the lowest first.
-  @inline(never) mutating func put(_ value: UInt64, bytes count: Int) {
-    for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(8 * index))) }
+  mutating func put(_ value: UInt64, bytes count: Int) {
+    // SAFETY: count is at most 8, and the buffer lives for the call.
+    unsafe withUnsafeBytes(of: value.littleEndian) {
+      unsafe put(UnsafeRawBufferPointer(rebasing: $0[..<count]))
+    }
+  }
+
+  @inline(never) private mutating func put(_ more: UnsafeRawBufferPointer) {
+    guard more.count <= bytes.count - position else {
+      isWhole = false
+      return
+    }
+    // SAFETY: there are as many bytes from the position on.
+    unsafe bytes.withUnsafeMutableBytes {
+      unsafe UnsafeMutableRawBufferPointer(rebasing: $0[position...]).copyMemory(from: more)
+    }
+    position += more.count
   }
 
   mutating func put(count: Int) { put(UInt64(truncatingIfNeeded: count), bytes: 1) }
@@ -50,7 +74,10 @@ struct ByteReader {
       return []
     }
     defer { position += count }
-    return [UInt8](bytes[position..<position + count])
+    // SAFETY: checked above.
+    return unsafe bytes.withUnsafeBytes {
+      unsafe copy(of: UnsafeRawBufferPointer(rebasing: $0[position..<position + count]))
+    }
   }
 
   /// A number of up to eight bytes, the lowest first.
@@ -60,9 +87,15 @@ struct ByteReader {
       return 0
     }
     var value: UInt64 = 0
-    for index in 0..<count { value |= UInt64(bytes[position + index]) << UInt64(8 * index) }
+    // SAFETY: count is at most 8, and as many bytes are there from the position on.
+    unsafe bytes.withUnsafeBytes { bytes in
+      unsafe withUnsafeMutableBytes(of: &value) {
+        unsafe $0.copyMemory(
+          from: UnsafeRawBufferPointer(rebasing: bytes[position..<position + count]))
+      }
+    }
     position += count
-    return value
+    return UInt64(littleEndian: value)
   }
 
   mutating func number64() -> UInt64 { number(bytes: 8) }

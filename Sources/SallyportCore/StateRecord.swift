@@ -90,25 +90,18 @@ package enum StateRecord {
       state.origins.count <= LoginState.maximumOrigins,
       state.remembered.count <= LoginState.maximumRemembered
     else { throw .size }
-    var body = ByteWriter(capacity: 512)
-    body.put(state)
-    var record = ByteWriter(capacity: 512)
-    record.put(magic)
-    record.put(sequence)
-    record.put(UInt64(headerSize + body.bytes.count), bytes: 4)
-    record.put(body.bytes)
-    guard record.bytes.count <= digestOffset else { throw .size }
-    return page(record.bytes, digest: try sha256(record.bytes))
-  }
-
-  /// A slot: the record, zeros, the digest. Both fit, as `encode` has made sure.
-  private static func page(_ record: [UInt8], digest: [UInt8]) -> [UInt8] {
-    var page = [UInt8](repeating: 0, count: slotSize)
-    for index in record.indices where index < digestOffset { page[index] = record[index] }
-    for index in digest.indices where index < slotSize - digestOffset {
-      page[digestOffset + index] = digest[index]
-    }
-    return page
+    var page = ByteWriter(count: slotSize)
+    page.position = headerSize
+    page.put(state)
+    let length = page.position
+    page.position = 0
+    page.put(magic)
+    page.put(sequence)
+    page.put(UInt64(length), bytes: 4)
+    page.position = digestOffset
+    guard page.isWhole, length <= digestOffset else { throw .size }
+    page.put(try sha256(page.bytes, 0..<length))
+    return page.bytes
   }
 
   /// nil where the slot holds no whole record.
@@ -120,9 +113,8 @@ package enum StateRecord {
     let sequence = header.number64()
     let length = Int(truncatingIfNeeded: header.number(bytes: 4))
     guard (headerSize...digestOffset).contains(length) else { return nil }
-    var covered = ByteReader(file, start..<start + length)
     var end = ByteReader(file, start + digestOffset..<start + slotSize)
-    guard try sha256(covered.take(length)) == end.take(32) else { return nil }
+    guard same(try sha256(file, start..<start + length), end.take(32)) else { return nil }
     var body = ByteReader(file, start + headerSize..<start + length)
     let state = body.loginState()
     guard body.isWhole, body.isAtEnd else { return nil }
@@ -132,9 +124,9 @@ package enum StateRecord {
       mayLackTheLatest: !isRecord(sequence &- 1, file, slotAt: other))
   }
 
-  private static func sha256(_ bytes: [UInt8]) throws(Problem) -> [UInt8] {
+  private static func sha256(_ bytes: [UInt8], _ range: Range<Int>) throws(Problem) -> [UInt8] {
     do throws(CryptoError) {
-      return try SHA256.digest(bytes)
+      return try SHA256.digest(bytes, in: range)
     } catch {
       throw .crypto(error)
     }

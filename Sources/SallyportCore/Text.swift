@@ -13,6 +13,7 @@ package func printable(_ bytes: some Collection<UInt8>, limit: Int = 64) -> Stri
 @inline(never)
 package func escaped(_ bytes: [UInt8], limit: Int = 64, asField: Bool = false) -> [UInt8] {
   var text: [UInt8] = []
+  text.reserveCapacity(bytes.count)
   for index in 0..<min(bytes.count, limit) {
     switch bytes[index] {
     case 0x20, UInt8(ascii: "%"), UInt8(ascii: "\""), UInt8(ascii: "="):
@@ -98,6 +99,20 @@ extension Secret {
       }
     }
     return areDigits ? octets : nil
+  }
+}
+
+extension Secret {
+  /// The number of 16 hexadecimal digits; nil for anything else.
+  @inline(never) func hexadecimal(in range: Range<Int>) -> UInt64? {
+    guard range.count == 16 else { return nil }
+    var number: UInt64 = 0
+    for place in range {
+      let digit = hexadecimalValue(self[place])
+      guard digit < 16 else { return nil }
+      number = number << 4 | UInt64(digit)
+    }
+    return number
   }
 }
 

@@ -1,4 +1,5 @@
 internal import CSystem
+internal import OneTimePassword
 package import SallyportCore
 
 /// Whose login it is, as the account database spells it.
@@ -70,11 +71,7 @@ package enum Accounts {
   }
 
   @unsafe private static func userName(_ text: UnsafePointer<CChar>) -> UserName? {
-    var bytes: [UInt8] = []
-    // SAFETY: ends at the NUL of the C string, or one byte after the longest name.
-    while bytes.count <= 255, unsafe text[bytes.count] != 0 {
-      bytes.append(UInt8(bitPattern: unsafe text[bytes.count]))
-    }
-    return UserName(bytes)
+    // SAFETY: a C string.
+    unsafe UserName(copy(of: UnsafeRawBufferPointer(start: text, count: strlen(text))))
   }
 }

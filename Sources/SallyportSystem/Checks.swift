@@ -16,17 +16,17 @@ struct Checks: Sendable {
   /// From the top down, because then only the right owner can change what has passed.
   /// Throws `noStore` where one is missing.
   func walk(to path: Path) throws(StoreTrouble) {
-    let bytes = path.bytes + [UInt8(ascii: "/")]
-    guard path.cString.first == UInt8(ascii: "/") else { throw path.trouble("lstat", sys_EINVAL) }
-    try ancestor("/", of: path)
+    let bytes = path.cString
+    guard bytes.first == UInt8(ascii: "/") else { throw path.trouble("lstat", sys_EINVAL) }
+    try ancestor(.top, of: path)
     var start = 0
-    for end in bytes.indices where bytes[end] == UInt8(ascii: "/") {
+    for end in bytes.indices where bytes[end] == UInt8(ascii: "/") || bytes[end] == 0 {
       let component = bytes[start..<end]
       // A `..` would lead out of what has been checked.
       if component.count == 2, component.allSatisfy({ $0 == UInt8(ascii: ".") }) {
         throw path.trouble("lstat", sys_EINVAL)
       }
-      if !component.isEmpty { try ancestor(Path([UInt8](bytes[..<end])), of: path) }
+      if !component.isEmpty { try ancestor(path.prefix(end), of: path) }
       start = end + 1
     }
   }

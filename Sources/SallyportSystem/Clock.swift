@@ -3,10 +3,10 @@ package import SallyportCore
 
 package enum Clock {
   /// The system's idea of the time; may be wrong and may go back.
-  package static func now() throws(StoreTrouble) -> UnixTime {
+  @inline(never) package static func now() throws(StoreTrouble) -> UnixTime {
     var seconds: Int64 = 0
     // SAFETY: filled within the call.
-    try check(unsafe sys_now(&seconds), "clock_gettime", "")
+    try check(unsafe sys_now(&seconds), "clock_gettime", .none)
     return UnixTime(seconds)
   }
 }

@@ -40,7 +40,7 @@ private struct BlockedSignals {
   init() throws(StoreTrouble) {
     // SAFETY: both are filled within the call.
     let result = unsafe sys_block_signals(&ours, &wasPending)
-    try check(result, "pthread_sigmask", "")
+    try check(result, "pthread_sigmask", .none)
   }
 
   /// A SIGXFSZ of our own write would kill the host once it is unblocked: it is taken first.
@@ -59,11 +59,11 @@ private struct RaisedUser {
   /// Nothing to do for a real root, nothing that could be undone without CAP_SETUID.
   init() throws(StoreTrouble) {
     // SAFETY: filled within the call.
-    try check(unsafe sys_get_users(&before), "getresuid", "")
+    try check(unsafe sys_get_users(&before), "getresuid", .none)
     let isSetUID = before.effective == 0 && (before.real != 0 || before.saved != 0)
     isRaised = isSetUID && sys_may_change_users() == 1
     guard isRaised else { return }
-    try check(sys_set_real_and_saved_user(0, 0), "setresuid", "")
+    try check(sys_set_real_and_saved_user(0, 0), "setresuid", .none)
     hurry()
   }
 

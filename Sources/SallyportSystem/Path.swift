@@ -7,17 +7,11 @@ struct Path: Sendable, ExpressibleByStringLiteral {
   /// The bytes with a NUL at their end, to be handed to C.
   private(set) var cString: [UInt8]
 
-  @inline(never) init(_ bytes: [UInt8]) {
-    self.init(capacity: bytes.count + 1)
-    cString += bytes
-    cString.append(0)
-  }
+  static let top: Path = "/"
+  /// Of calls that have none.
+  static let none: Path = ""
 
-  /// Empty, with room for so many bytes: an array that grows is copied each time.
-  private init(capacity: Int) {
-    cString = []
-    cString.reserveCapacity(capacity)
-  }
+  @inline(never) init(_ bytes: [UInt8]) { cString = joined(bytes, [0]) }
 
   init(_ text: String) { self.init(SallyportSystem.bytes(of: text)) }
 
@@ -38,12 +32,19 @@ struct Path: Sendable, ExpressibleByStringLiteral {
       ?? String(validating: escaped(bytes, limit: bytes.count), as: UTF8.self) ?? ""
   }
 
+  /// The path of which these are the first `count` bytes.
+  func prefix(_ count: Int) -> Path {
+    // SAFETY: cut to what is there.
+    unsafe cString.withUnsafeBytes {
+      unsafe Path(copy(of: UnsafeRawBufferPointer(rebasing: $0.prefix(count))))
+    }
+  }
+
   /// The path of `name` in this folder.
   @inline(never) static func / (folder: Path, name: Path) -> Path {
-    var path = Path(capacity: folder.cString.count + name.cString.count)
-    path.cString += folder.cString
-    path.cString[path.cString.count - 1] = UInt8(ascii: "/")
-    path.cString += name.cString
+    var path = folder
+    path.cString = joined(folder.cString, name.cString)
+    path.cString[folder.cString.count - 1] = UInt8(ascii: "/")
     return path
   }
 

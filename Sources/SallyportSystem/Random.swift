@@ -8,7 +8,7 @@ package enum Random {
     guard let secret = Secret(count: count) else { throw .outOfMemory }
     // SAFETY: the buffer lives for the call.
     let result = unsafe secret.withMutableBytes { unsafe fill($0) }
-    try check(result, "getrandom", "")
+    try check(result, "getrandom", .none)
     return secret
   }
 

@@ -86,20 +86,21 @@ package struct Store: Sendable {
 /// were read from.
 package final class Record: Sendable {
   package let enrollment: Enrollment
-  package let state: LoginState
+  package var state: LoginState { current.state }
   /// The user's folder.
   package var path: String { place.path.text }
   package var isDecoy: Bool { place.isDecoy }
 
+  let current: CurrentState
   let place: Place
   let folder: Identity
   let version: Version
 
   init(
-    enrollment: Enrollment, state: LoginState, place: Place, folder: Identity, version: Version
+    enrollment: Enrollment, current: CurrentState, place: Place, folder: Identity, version: Version
   ) {
     self.enrollment = enrollment
-    self.state = state
+    self.current = current
     self.place = place
     self.folder = folder
     self.version = version

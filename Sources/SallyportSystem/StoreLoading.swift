@@ -75,9 +75,9 @@ extension Store {
       throw .incomplete(path: (folder.place.path / StoredFile.state).text)
     }
     let enrollment = try enrollment(in: file)
-    let current = try current(in: stateFile, of: enrollment)
+    let current = try current(in: stateFile, of: enrollment, known: nil)
     return Record(
-      enrollment: enrollment, state: current.state, place: folder.place, folder: folder.identity,
+      enrollment: enrollment, current: current, place: folder.place, folder: folder.identity,
       version: Version(file.facts))
   }
 
@@ -90,28 +90,31 @@ extension Store {
     }
   }
 
-  /// The state that counts. The decoy's is written by several at once: where its pages were torn by
-  /// that, it starts afresh, because nothing hangs on it.
-  func current(in file: borrowing StoredFile, of enrollment: Enrollment)
+  /// The state that counts: `known` once more, where the file has the bytes that gave it. The
+  /// decoy's is written by several at once: where its pages were torn by that, it starts afresh,
+  /// because nothing hangs on it.
+  func current(in file: borrowing StoredFile, of enrollment: Enrollment, known: CurrentState?)
     throws(StoreTrouble) -> CurrentState
   {
     guard file.facts.size == UInt64(StateRecord.fileSize) else {
       throw .state(path: file.path.text, .size)
     }
     let bytes = try file.bytes(StateRecord.fileSize)
+    if let known, same(known.bytes, bytes) { return known }
     let current: StateRecord.Current
     do throws(StateRecord.Problem) {
       current = try StateRecord.read(bytes)
     } catch {
       if file.place.isDecoy, error == .bothSlotsBroken {
-        return CurrentState(state: LoginState(initialFor: enrollment), record: nil)
+        return CurrentState(
+          bytes: bytes, state: LoginState(initialFor: enrollment), record: nil)
       }
       throw .state(path: file.path.text, error)
     }
     guard current.state.enrollmentID == enrollment.id else {
       throw .foreignState(path: file.path.text)
     }
-    return CurrentState(state: current.state, record: current)
+    return CurrentState(bytes: bytes, state: current.state, record: current)
   }
 
   /// The trouble that stays after the last look: a state of another enrollment is a half-way
@@ -152,9 +155,15 @@ private struct Glimpse: Equatable {
 }
 
 /// A state as it was read, with what a save needs to know of it (nil: start afresh).
-struct CurrentState {
-  var state: LoginState
+final class CurrentState: Sendable {
+  /// Of the whole file.
+  let bytes: [UInt8]
+  let state: LoginState
   let record: StateRecord.Current?
+
+  init(bytes: [UInt8], state: LoginState, record: StateRecord.Current?) {
+    (self.bytes, self.state, self.record) = (bytes, state, record)
+  }
 }
 
 extension StoreTrouble {

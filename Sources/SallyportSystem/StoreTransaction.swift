@@ -39,9 +39,12 @@ extension Store {
       }
       guard try folder.isStill(on: shelf), try folder.holds(state.file) else { continue }
       guard try folder.enrollmentVersion() == record.version else { return nil }
-      var current = try current(in: state.file, of: record.enrollment)
+      var current = try current(
+        in: state.file, of: record.enrollment, known: record.current)
       if current.record?.mayLackTheLatest == true {
-        current.state.distrustLoss(of: record.enrollment, at: try Clock.now())
+        var state = current.state
+        state.distrustLoss(of: record.enrollment, at: try Clock.now())
+        current = CurrentState(bytes: current.bytes, state: state, record: current.record)
       }
       return LockedRecord(folder: folder, state: state, current: current)
     }

@@ -3,8 +3,8 @@ internal import OneTimePassword
 
 /// One checked file of a user's folder, open.
 struct StoredFile: ~Copyable {
-  static var enrollment: Path { "enrollment" }
-  static var state: Path { "state" }
+  static let enrollment: Path = "enrollment"
+  static let state: Path = "state"
 
   let descriptor: Descriptor
   let name: Path

@@ -1,4 +1,5 @@
 internal import CSystem
+internal import OneTimePassword
 package import SallyportCore
 
 /// The name of a user's folder.
@@ -50,7 +51,7 @@ extension Store {
 
   /// The same for many, one after the other; what is above them is checked once.
   package func load(
-    all names: [StoredName], _ take: (StoredName, Result<Record?, StoreTrouble>) -> Void
+    all names: ArraySlice<StoredName>, _ take: (StoredName, Result<Record?, StoreTrouble>) -> Void
   ) throws(StoreTrouble) {
     try checks.walk(to: root)
     let shelf = try openShelf(users)
@@ -68,12 +69,17 @@ extension Store {
   {
     let place = Place(shelf: users, name: Path(name.folder))
     guard let record = try read(place, on: shelf) else { return nil }
-    let own = try self.place(of: record.enrollment.user).name
-    guard own.bytes == place.name.bytes else {
+    guard try isOwn(name, of: record.enrollment.user) else {
       let path = (place.path / StoredFile.enrollment).text
       throw .otherUser(path: path, found: record.enrollment.user)
     }
     return record
+  }
+
+  /// Whether that is the folder of this user: a name that is hashed is known by its hash alone.
+  private func isOwn(_ name: StoredName, of user: UserName) throws(StoreTrouble) -> Bool {
+    if let spelled = name.user { return spelled == user }
+    return same(try place(of: user).name.bytes, Path(name.folder).bytes)
   }
 }
 

@@ -3,11 +3,10 @@ import Testing
 
 @Suite("A secret's bytes") struct SecretBytes {
   @Test(
-    "are read in any range, with zeros for what is not inside",
+    "are read in any range, without what is not inside",
     arguments: [
-      (0..<4, [1, 2, 3, 4]), (1..<3, [2, 3]), (3..<6, [4, 0, 0]), (4..<6, [0, 0]),
-      (200..<202, [0, 0]), (-2..<1, [0, 0, 1]), (-3..<(-1), [0, 0]), (2..<2, []),
-      (-1..<6, [0, 1, 2, 3, 4, 0, 0]),
+      (0..<4, [1, 2, 3, 4]), (1..<3, [2, 3]), (3..<6, [4]), (4..<6, []), (200..<202, []),
+      (-2..<1, [1]), (-3..<(-1), []), (2..<2, []), (-1..<6, [1, 2, 3, 4]),
     ] as [(Range<Int>, [UInt8])])
   func ranges(_ range: Range<Int>, _ expected: [UInt8]) throws {
     let secret = try #require(Secret([1, 2, 3, 4] as [UInt8]))
@@ -25,8 +24,21 @@ import Testing
     #expect(secret.first(7, in: range) == expected)
   }
 
-  @Test("of an empty secret are zeros") func empty() throws {
+  @Test("of an empty secret are none") func empty() throws {
     let secret = try #require(Secret(count: 0))
-    #expect(secret.bytes(in: 0..<3) == [0, 0, 0])
+    #expect(secret.bytes(in: 0..<3) == [])
+    #expect(secret.first(0, in: 0..<3) == nil)
+    #expect(!secret.holds("x", in: 0..<1))
+  }
+
+  @Test(
+    "are held in the range that they fill",
+    arguments: [
+      (0..<4, "code", true), (0..<3, "code", false), (4..<8, "code", false), (4..<8, " = 1", true),
+      (-2..<2, "code", false), (6..<10, "code", false), (3..<3, "", true),
+    ] as [(Range<Int>, StaticString, Bool)])
+  func held(_ range: Range<Int>, _ text: StaticString, _ expected: Bool) throws {
+    let secret = try #require(Secret(Array("code = 1".utf8)))
+    #expect(secret.holds(text, in: range) == expected)
   }
 }

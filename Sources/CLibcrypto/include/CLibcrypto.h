@@ -12,6 +12,7 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <stddef.h>
+#include <string.h>
 
 #pragma clang assume_nonnull begin
 
@@ -26,6 +27,17 @@ static inline void *_Nullable otp_allocate(size_t count) {
 /* Wipes and frees what otp_allocate gave. */
 static inline void otp_release(void *memory, size_t count) {
   OPENSSL_clear_free(memory, count);
+}
+
+/* For what is no secret: the time tells where two differ. 1 or 0. */
+static inline int otp_same(const void *_Nullable a, const void *_Nullable b, size_t count) {
+  return count == 0 || memcmp(a, b, count) == 0;
+}
+
+/* Where the byte stands first, or `count`. */
+static inline size_t otp_first(const void *_Nullable bytes, unsigned char byte, size_t count) {
+  const char *found = count > 0 ? memchr(bytes, byte, count) : NULL;
+  return found != NULL ? (size_t)(found - (const char *)bytes) : count;
 }
 
 /* The HMAC implementation of the default library context, or NULL. */

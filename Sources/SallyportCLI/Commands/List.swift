@@ -14,18 +14,19 @@ struct List: Verb {
   func run(in context: Context) throws(Complaint) {
     let place = try context.store(store)
     let names = try complaining { () throws(StoreTrouble) in try place.enrolledNames() }
+    let halves = inHalves(names) { names in
+      Result { () throws(StoreTrouble) in try Listing(of: names, in: place) }
+    }
     var rows: [ListRow] = []
     var worst: Sysexit?
-    try complaining { () throws(StoreTrouble) in
-      try place.load(all: names) { name, result in
-        switch result {
-        case .success(let record): if let record { rows.append(ListRow(record)) }
-        case .failure(let trouble):
-          let user = name.user.map { String(decoding: $0.bytes, as: UTF8.self) }
-          let message = Message(trouble, at: Place(verb: "list", user: user, store: store.store))
-          context.terminal.write(Array(message.written.utf8), to: .aside)
-          worst = worst ?? message.status
-        }
+    for half in halves {
+      let half = try complaining { () throws(StoreTrouble) in try half.get() }
+      rows += half.rows
+      for (name, trouble) in half.troubles {
+        let user = name.user.map { String(decoding: $0.bytes, as: UTF8.self) }
+        let message = Message(trouble, at: Place(verb: "list", user: user, store: store.store))
+        context.terminal.write(Array(message.written.utf8), to: .aside)
+        worst = worst ?? message.status
       }
     }
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
@@ -44,8 +45,23 @@ struct List: Verb {
   }
 }
 
+/// What came of some of the names.
+private struct Listing: Sendable {
+  var rows: [ListRow] = []
+  var troubles: [(StoredName, StoreTrouble)] = []
+
+  init(of names: ArraySlice<StoredName>, in store: Store) throws(StoreTrouble) {
+    try store.load(all: names) { name, result in
+      switch result {
+      case .success(let record): if let record { rows.append(ListRow(record)) }
+      case .failure(let trouble): troubles.append((name, trouble))
+      }
+    }
+  }
+}
+
 /// One enrollment in the list.
-struct ListRow {
+struct ListRow: Sendable {
   let user: UserName
   private let authenticators: [String]
   private let backupCodes: Int

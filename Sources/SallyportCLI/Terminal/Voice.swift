@@ -22,9 +22,9 @@ struct Voice {
 
   func write(_ bytes: [UInt8]) { terminal.write(bytes, to: stream) }
 
-  /// The answer, in the one form or the other.
-  func answer(_ json: JSON, _ text: String) {
-    terminal.write(Array(((isJSON ? json.written() : text) + "\n").utf8), to: .answer)
+  /// The answer, in the one form or the other; the other one is not made.
+  func answer(_ json: @autoclosure () -> JSON, _ text: @autoclosure () -> String) {
+    terminal.write(Array(((isJSON ? json().written() : text()) + "\n").utf8), to: .answer)
   }
 
   /// What was typed after `prompt`.

@@ -20,8 +20,8 @@ PAM_D = Path("/etc/pam.d")
 # Read before any test has changed them.
 DEBIAN = {path.name: path.read_bytes() for path in PAM_D.iterdir() if path.is_file()}
 # The second one also as pam_oath words it.
-PROMPTS = [
-    "[Pp]assword.*: ?$", r"(Verification code|One-time password \(OATH\).*): ?$", "IN-42", pexpect.EOF]
+PROMPTS = ["[Pp]assword.*: ?$", r"(Verification code|One-time password \(OATH\).*): ?$", "IN-42",
+           pexpect.EOF]
 
 
 def edit(path, change):

@@ -35,9 +35,10 @@ def types(command, status=0):
     link = programs / "sallyport"
     if not link.exists():
         link.symlink_to(COMMAND)
+    path = f"{programs}:/usr/sbin:/usr/bin:/sbin:/bin"
     done = subprocess.run(
         ["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=False,
-        stdin=subprocess.DEVNULL, env=os.environ | {"PATH": f"{programs}:/usr/sbin:/usr/bin:/sbin:/bin"})
+        stdin=subprocess.DEVNULL, env=os.environ | {"PATH": path})
     assert done.returncode == status, (command, done.stdout, done.stderr)
     return done.stdout
 
@@ -111,7 +112,7 @@ def content(file):
 
 
 def sets_up(user, *answers):
-    """`user` runs google-authenticator, scans, and answers its questions; the app, scratch codes."""
+    """`user` runs google-authenticator, scans and answers; his app and scratch codes."""
     command = as_user(user, "google-authenticator", "--qr-mode=NONE")
     child = Child(command, dimensions=(60, 200))
     app, said = None, ""

@@ -291,6 +291,17 @@ import Testing
         "who is not enrolled is let in without a code (enrollment = voluntary).\n"))
   }
 
+  @Test(arguments: ["pam_google_authenticator.so", "pam_oath.so"])
+  func `people are told of an old module that goes on asking`(module: String) throws {
+    let machine = try PamBench()
+    let old = try #require(machine.read("/etc/pam.d/sudo"))
+    try machine.write("/etc/pam.d/sudo", old + "auth required \(module)\n")
+    let enabled = machine.run("enable", "sudo", "--dry-run")
+    #expect(enabled.status == 0)
+    #expect(enabled.answer.contains("asks for a code of its own; take the line out once"))
+    #expect(!machine.run("enable", "su", "--dry-run").answer.contains("of its own"))
+  }
+
   @Test func `status lists the services that ask, and those that do not`() throws {
     let machine = try PamBench()
     machine.run("enable", "su", "--yes")

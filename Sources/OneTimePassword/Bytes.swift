@@ -29,8 +29,10 @@ package func bytes(of text: StaticString) -> [UInt8] {
 
 /// A copy, made at once: what `[UInt8](_:)` makes of most collections goes byte by byte.
 @inline(never) package func copy(of bytes: UnsafeRawBufferPointer) -> [UInt8] {
+  // An array made empty writes its count into the one that all empty arrays share.
+  if unsafe bytes.isEmpty { return [] }
   // SAFETY: the new buffer has room for bytes.count bytes, and all of them are initialized.
-  unsafe [UInt8](unsafeUninitializedCapacity: bytes.count) { target, count in
+  return unsafe [UInt8](unsafeUninitializedCapacity: bytes.count) { target, count in
     unsafe UnsafeMutableRawBufferPointer(target).copyMemory(from: bytes)
     count = bytes.count
   }
@@ -49,8 +51,9 @@ package func rest(of bytes: [UInt8], after prefix: StaticString) -> [UInt8]? {
 
 /// `a + b`, in one allocation.
 @inline(never) package func joined(_ a: [UInt8], _ b: [UInt8]) -> [UInt8] {
+  if a.isEmpty { return b }
   // SAFETY: the new buffer has room for both, and all of it is initialized.
-  unsafe [UInt8](unsafeUninitializedCapacity: a.count + b.count) { target, count in
+  return unsafe [UInt8](unsafeUninitializedCapacity: a.count + b.count) { target, count in
     let target = UnsafeMutableRawBufferPointer(target)
     unsafe a.withUnsafeBytes { unsafe target.copyMemory(from: $0) }
     unsafe b.withUnsafeBytes {

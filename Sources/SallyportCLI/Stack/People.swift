@@ -91,7 +91,8 @@ struct People {
     analysis.stack[.auth].filter {
       ["pam_google_authenticator", "pam_oath"].contains($0.moduleName)
     }.map { line in
-      "\(line.place.text): asks for a code of its own; take the line out once its users are imported"
+      "\(line.place.text): asks for a code of its own; "
+        + "take the line out once its users are imported"
     }
   }
 

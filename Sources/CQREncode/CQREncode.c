@@ -66,17 +66,34 @@ static int receive(int descriptor, unsigned char *cells) {
   return take(descriptor, cells, (size_t)width * (size_t)width) ? width : 0;
 }
 
+/* The child. It does not outlive the host: one that somebody has stopped, or that waits for a lock
+   that another thread had at the fork, would stay for ever, with the text and the host's files. */
+static _Noreturn void work(encode_data *encode, const void *text, int count, int descriptor,
+                           pid_t host) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  if (getppid() != host) _exit(0);
+  send_code(descriptor, encode(count, text, ANY_VERSION, LEVEL_L));
+}
+
+/* All zeros is a fork that sends the host no SIGCHLD, and in which nothing runs that the host has
+   registered: its handlers of signals neither, for those stay blocked in the child. */
+static pid_t fork_apart(void) {
+  sigset_t all, before;
+  sigfillset(&all);
+  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return -1;
+  pid_t child = (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
+  if (child != 0) pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return child;
+}
+
 /* The library leaves the text in memory that it has freed, byte for byte and as code words, where
-   nobody can wipe it. So it works in a child, whose memory ends with it. All zeros is a fork that
-   sends the host no SIGCHLD, and in which nothing runs that the host has registered. */
+   nobody can wipe it. So it works in a child, whose memory ends with it. */
 static int encode_apart(encode_data *encode, const void *text, int count, unsigned char *cells) {
   int ends[2], side = 0;
   if (pipe2(ends, O_CLOEXEC) != 0) return 0;
-  pid_t child = (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
-  if (child == 0) {
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    send_code(ends[1], encode(count, text, ANY_VERSION, LEVEL_L));
-  }
+  pid_t host = getpid(), child = fork_apart();
+  if (child == 0) work(encode, text, count, ends[1], host);
   close(ends[1]);
   if (child > 0) {
     side = receive(ends[0], cells);

@@ -81,6 +81,8 @@ extension Login {
 
   private func isRemembered(_ prepared: Prepared, _ policy: Policy) -> Bool {
     guard policy.remember > 0, prepared.standing == .enrolled else { return false }
+    // It may have been forgotten in a state that is lost.
+    if prepared.record.mayLackTheLatest { return false }
     do throws(StoreTrouble) {
       // What is missing is only asked for after a code.
       if arguments.enroll, let account = prepared.account,

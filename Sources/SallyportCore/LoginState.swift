@@ -57,10 +57,11 @@ package struct LoginState: Equatable, Sendable {
 
   /// For a state after which another may have been lost: counts every code as used that a login up
   /// to now could have been accepted for, under any policy; of a counter the next one, which is
-  /// nearly always the one. What else was lost is not known: a backup code that was used up then is
-  /// good once more.
+  /// nearly always the one; and no origin is remembered, for it may have been forgotten then. What
+  /// else was lost is not known: a backup code that was used up then is good once more.
   package mutating func distrustLoss(of enrollment: Enrollment, at now: UnixTime) {
     reconcile(with: enrollment)
+    forgetRemembered()
     for (index, authenticator) in enrollment.authenticators.enumerated()
     where index < authenticators.count {
       let last = authenticators[index].lastAccepted

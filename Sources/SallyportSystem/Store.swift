@@ -90,6 +90,8 @@ package final class Record: Sendable {
   /// The user's folder.
   package var path: String { place.path.text }
   package var isDecoy: Bool { place.isDecoy }
+  /// A state after this one may have been lost.
+  package var mayLackTheLatest: Bool { current.record?.mayLackTheLatest == true }
 
   let current: CurrentState
   let place: Place

@@ -122,3 +122,9 @@ extension FileFacts {
       born: found.born)
   }
 }
+
+/// The lines of a text, also of one with the line ends of Windows, which sudo and sshd read too:
+/// each of those is one `Character`.
+func linesOf(_ text: String) -> [Substring] {
+  text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+}

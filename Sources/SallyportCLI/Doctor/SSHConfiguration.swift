@@ -71,8 +71,7 @@ struct SSHConfiguration: Equatable {
     case .absent: return
     case .unseen(let reason): unread.append(reason)
     case .seen(let text):
-      let texts = text.split(separator: "\n", omittingEmptySubsequences: false)
-      for (index, line) in texts.enumerated() {
+      for (index, line) in linesOf(text).enumerated() {
         let place = FilePlace(file: file, line: index + 1)
         take(sshWords(line), at: place, of: machine, &block, depth)
       }

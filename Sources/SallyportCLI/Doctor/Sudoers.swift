@@ -96,15 +96,15 @@ struct Sudoers: Equatable {
     return file.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" } + "/" + path
   }
 
-  /// Lines with those that a backslash continues, and the number of the first.
+  /// Lines with those that a backslash continues, and the number of the first. A comment ends with
+  /// its line.
   private static func joined(_ text: String) -> [(Int, String)] {
     var (lines, open): ([(Int, String)], String?) = ([], nil)
     var start = 1
-    let all = text.split(separator: "\n", omittingEmptySubsequences: false)
-    for (index, line) in all.enumerated() {
+    for (index, line) in linesOf(text).enumerated() {
       if open == nil { start = index + 1 }
       let whole = (open ?? "") + line
-      if line.hasSuffix("\\") {
+      if line.hasSuffix("\\"), SudoersLine.withoutComment(whole) == whole {
         open = whole.dropLast() + " "
       } else {
         lines.append((start, whole))
@@ -135,16 +135,22 @@ struct SudoersLine {
   private let words: [String]
 
   init(_ text: String) {
-    // A comment: `#` where no uid follows.
+    self.text = SudoersLine.withoutComment(text)
+    words = self.text.split(whereSeparator: \.isWhitespace).map(String.init)
+  }
+
+  /// Up to a comment: `#` outside of quotes where no uid follows.
+  static func withoutComment(_ text: String) -> String {
+    var isQuoted = false
     var end = text.startIndex
     while end < text.endIndex {
       let next = text.index(after: end)
       let isUID = next < text.endIndex && text[next].isNumber
-      if text[end] == "#", !isUID { break }
+      if text[end] == "\"" { isQuoted.toggle() }
+      if text[end] == "#", !isUID, !isQuoted { break }
       end = next
     }
-    self.text = String(text[..<end])
-    words = self.text.split(whereSeparator: \.isWhitespace).map(String.init)
+    return String(text[..<end])
   }
 
   func entries(at place: FilePlace) -> [Sudoers.Entry] {
@@ -183,15 +189,27 @@ struct SudoersLine {
 
   // MARK: defaults
 
-  /// `env_reset`, `!authenticate`, `timestamp_timeout = 5`, …
+  /// `env_reset`, `!authenticate`, `timestamp_timeout = 5`, …; of those with one name the last.
   private var options: [String] {
-    words.dropFirst().joined(separator: " ").split(separator: ",").map { trimmed(String($0)) }
+    var isQuoted = false
+    let parts = words.dropFirst().joined(separator: " ").split { character in
+      if character == "\"" { isQuoted.toggle() }
+      return character == "," && !isQuoted
+    }
+    let all = parts.map { trimmed(String($0)) }
+    return all.enumerated().filter { index, option in
+      let name = SudoersLine.name(of: option)
+      return !all[(index + 1)...].contains { SudoersLine.name(of: $0) == name }
+    }.map(\.element)
+  }
+
+  private static func name(of option: String) -> String {
+    trimmed(String(option.drop { $0 == "!" }.prefix { $0 != "=" }))
   }
 
   /// The options that the line sets, one way or the other, for everybody.
   var setForAll: Set<String> {
-    guard words.first == "Defaults" else { return [] }
-    return Set(options.map { trimmed(String($0.drop { $0 == "!" }.prefix { $0 != "=" })) })
+    words.first == "Defaults" ? Set(options.map(SudoersLine.name)) : []
   }
 
   private var defaults: [(Sudoers.Exception, String)] {

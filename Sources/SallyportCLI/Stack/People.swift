@@ -10,8 +10,9 @@ struct People {
   private let caller: String?
   private let level: EnrollmentLevel
   private let dependents: [String]
-  /// The word of sudoers by which sudo asks for the code of the account that is entered.
-  private let otherAccount: String?
+  /// What of these services is sudo, and the word of sudoers by which it asks for the code of the
+  /// account that is entered.
+  private let otherAccount: (sudo: String, word: String)?
 
   init(
     of change: StackChange, nullok: Bool, _ options: StoreOptions, _ context: Context
@@ -21,14 +22,14 @@ struct People {
     enrolled = try People.enrolled(in: store)
     caller = context.sudoUser.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
     level = People.level(change.service, nullok: nullok, store, context)
-    otherAccount = People.otherAccount(change.service, context)
+    otherAccount = People.otherAccount([change.service] + dependents, context)
   }
 
-  private static func otherAccount(_ service: String, _ context: Context) -> String? {
-    guard ["sudo", "sudo-i"].contains(service) else { return nil }
+  private static func otherAccount(_ services: [String], _ context: Context) -> (String, String)? {
+    guard let sudo = services.first(where: { $0 == "sudo" || $0 == "sudo-i" }) else { return nil }
     let rules = Sudoers(of: Machine(root: context.stacks.root))
     return rules.entries.lazy.filter(\.isForAll).compactMap { entry in
-      if case .otherAccount(let word) = entry.exception { word } else { nil }
+      if case .otherAccount(let word) = entry.exception { (sudo, word) } else { nil }
     }.first
   }
 
@@ -72,7 +73,7 @@ struct People {
     // Who is not enrolled is let in, or can enroll here.
     guard level == .refuse || (level == .required && !enrolls) else { return nil }
     if let otherAccount, !enrolled.contains("root") {
-      return .rootNotEnrolled(service: service, word: otherAccount)
+      return .rootNotEnrolled(service: otherAccount.sudo, word: otherAccount.word)
     }
     return enrolled.isEmpty ? .nobodyEnrolled(service: service) : nil
   }
@@ -90,15 +91,16 @@ struct People {
     analysis.stack[.auth].filter {
       ["pam_google_authenticator", "pam_oath"].contains($0.moduleName)
     }.map { line in
-      "\(line.place.text): asks for a code of its own; take the line out once its users are imported"
+      "\(line.place.text): asks for a code of its own; "
+        + "take the line out once its users are imported"
     }
   }
 
   private var walked: String {
     let others = caller.map { "\(printable($0.utf8)) (not enrolled)" } ?? "who is not enrolled"
     let fate = "\(others) \(unenrolled)"
-    if let otherAccount {
-      return "Walked through: sudo asks for root's code, as sudoers says \(otherAccount)."
+    if let otherAccount, !dependents.contains(otherAccount.sudo) {
+      return "Walked through: sudo asks for root's code, as sudoers says \(otherAccount.word)."
     }
     guard !enrolled.isEmpty else { return "Walked through: nobody is enrolled; \(fate)." }
     let more = enrolled.count > 2 ? " and \(enrolled.count - 2) more" : ""

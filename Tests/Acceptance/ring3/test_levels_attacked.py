@@ -3,8 +3,8 @@
 
 import pytest
 
-from pam_driver import LIVE, SUCCESS, Driver
-from sallyport import MODULE, our_line
+from pam_driver import AUTH_ERR, LIVE, SUCCESS, Driver
+from sallyport import MODULE, our_line, sallyport
 from test_levels import (ANY_PASSWORD, CODE, DEMAND, DENIED, asked, hotp_code, kinds,
                          play, stack)  # noqa: F401: a fixture
 
@@ -30,6 +30,25 @@ def test_what_is_required_later_is_asked_for_at_a_remembered_origin_too(stack, s
     login = play(services, "nobody", "pw", codes[1], "y", LIVE, live=hotp_code, **more)
     assert login.results == [SUCCESS] * 3 and CODE in asked(login)
     assert kinds(store) == ["totp", "hotp"]
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_forgetting_that_is_destroyed_on_the_disk_holds(stack, services, store, saved):
+    """The record before it counts then, in which the origin is remembered."""
+    enrollment = store.enroll("alice")
+    more = stack.set("remember = 1 h", "key")
+    assert play(services, "alice", enrollment.code(), **more).results == [SUCCESS] * 3
+    assert sallyport("forget", "--user", "alice", "--store", store.folder).returncode == 0
+    state = bytearray(store.state("alice").read_bytes())
+    number = [int.from_bytes(state[start + 8:start + 16], "little") for start in (0, 4096)]
+    start = 4096 * number.index(max(number))
+    state[start:start + 4096] = bytes(4096)
+    store.state("alice").write_bytes(state)
+    assert len(store.status("alice")["remembered"]) == 1
+    if saved:
+        store.unlock("alice")
+        assert store.status("alice")["remembered"] == []
+    assert play(services, "alice", "1", **more).results[0] == AUTH_ERR
 
 
 @pytest.mark.parametrize("address", LOCAL)

@@ -186,6 +186,13 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(SSHConfiguration(of: fake.machine).place(of: "UsePAM")?.line == 1)
   }
 
+  @Test func `Line ends of Windows are those of lines, as for sshd`() throws {
+    try fake.write("/etc/ssh/sshd_config", "# ours\r\nUseDNS no\r\nUsePAM no\r\n")
+    let files = SSHConfiguration(of: fake.machine)
+    #expect(files.place(of: "UsePAM")?.line == 3)
+    #expect(files.lines.map(\.arguments) == [["no"], ["no"]])
+  }
+
   @Test func `A Match block in an included file ends with it`() throws {
     try fake.write("/etc/ssh/sshd_config", "Include /etc/ssh/more\nUseDNS no\n")
     try fake.write("/etc/ssh/more", "Match all\nUsePAM no\n")

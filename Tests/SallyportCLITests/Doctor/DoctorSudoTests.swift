@@ -93,10 +93,24 @@ import Testing
     ("Defaults timestamp_timeout=-1\nDefaults env_reset, timestamp_timeout = 5\n", 0),
     ("Defaults !authenticate\nDefaults authenticate\nDefaults !authenticate\n", 1),
     ("Defaults !targetpw\nDefaults targetpw\n", 1),
+    ("Defaults targetpw, !targetpw\n", 0),
+    ("Defaults !targetpw, targetpw\n", 1),
     ("Defaults:alice !authenticate\nDefaults authenticate\n", 1),
     ("Defaults !authenticate\nDefaults:alice authenticate\n", 1),
   ]) func `Of lines for everybody the last one counts`(text: String, count: Int) throws {
     #expect(try found(text).wrong.count == count)
+  }
+
+  @Test(arguments: [
+    "# a path: C:\\\nDefaults targetpw\n", "Defaults env_reset # a\\\nDefaults targetpw\n",
+    "Defaults env_reset\r\nDefaults env_keep += A, \\\r\n  targetpw\r\n",
+    "Defaults passprompt=\"# \", targetpw\n",
+  ]) func `What looks like a comment, or its end, hides nothing`(text: String) throws {
+    #expect(try found(text).wrong == ["sudo-other-account error"])
+  }
+
+  @Test func `What is in quotes is no option`() throws {
+    #expect(try found("Defaults badpass_message=\"No, targetpw, no\"\n").wrong.isEmpty)
   }
 
   @Test func `Included files are read in sudo's way`() throws {

@@ -6,22 +6,26 @@ import time
 from collections import defaultdict
 from typing import NamedTuple
 
-from modules import BASE32, code
+from modules import BASE32, SECRET, code
 from pam_driver import AUTH_ERR, SUCCESS, Driver
 from record import when
 from sallyport import sallyport
-from subjects import USER, Ours, result_of
+from subjects import USER, Ours, only_at, result_of
 
 # Base32 and its bytes: an authenticator each.
 SECRETS = {name: (text, bytes_) for name, text, bytes_ in (
-    ("first", BASE32, None),
+    ("first", BASE32, SECRET),
     ("second", "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ", b"12345678901234567890"),
     ("third", "MFRGGZDFMZTWQ2LKNNWG23TPOBYXE43U", b"abcdefghijklmnopqrst"))}
 
 
 def code_of(name, at):
-    secret = SECRETS[name][1]
-    return code(at) if secret is None else code(at, secret)
+    return code(at, SECRETS[name][1])
+
+
+def only_its(name, at):
+    """Whether the code of this authenticator and time is that of no other, nor of another time."""
+    return only_at(at, SECRETS[name][1], *(secret for _, secret in SECRETS.values()))
 
 
 class Event(NamedTuple):
@@ -29,7 +33,7 @@ class Event(NamedTuple):
 
     what: str  # login | the verb
     name: str  # the authenticator, or the set of backup codes
-    answer: str
+    answer: str  # with its time where it has one: other times may have the same digits
     result: str
     begun: float
     ended: float
@@ -66,10 +70,14 @@ class Managed:
                     backup = list(self.backup.items())
                 if backup and dice.random() < 0.1:
                     answer, name = dice.choice(backup)
+                    which = answer
                 else:
                     name = dice.choice(list(SECRETS))
                     answer = code_of(name, at)
-                self.note("login", name, answer, lambda: self.one_login(driver, answer, at))
+                    which = f"{answer} at {at}"
+                    if not only_its(name, at):
+                        continue
+                self.note("login", name, which, lambda: self.one_login(driver, answer, at))
 
     def one_login(self, driver, answer, at):
         """The result; with the log's word for it where it is trouble."""

@@ -14,7 +14,7 @@ from modules import code
 from pam_driver import AUTH_ERR, LIVE, SUCCESS, Barrier, Driver, Reply
 from record import when
 from sallyport import COMMAND, MODULE, Services, sallyport
-from subjects import PERIOD, Ours, result_of
+from subjects import PERIOD, Ours, only_at, result_of
 
 LOGINS, OF_EACH, OTHERS = 6, 12, 300  # hosts; users of each kind; further users in the file
 KEY = "SSH_AUTH_INFO_0=publickey ssh-ed25519 AAAA"
@@ -87,6 +87,9 @@ class Imports:
                 if kind == "alone" and dice.random() < 0.1:
                     secret = secret_of(user, "file")
                 step = self.step + dice.randrange(-4, 5)
+                others = [secret_of(user, generation) for generation in ("old", "file")]
+                if not only_at(step * PERIOD, secret, *others):
+                    continue
                 begun = time.monotonic()
                 result = result_of(driver, user, code(step * PERIOD, secret), self.step * PERIOD)
                 tries.append(Try(user, secret, step, result, begun, time.monotonic()))

@@ -26,8 +26,8 @@ kept_code = lru_cache(maxsize=1 << 14)(code)
 
 def only_at(at, *secrets):
     """Whether the code of the first secret at this time is no other's: of none of them within the
-    time steps that any login accepts. Of a hundred thousand pairs of six digits one in ten coincides,
-    and would look like a code that is accepted twice."""
+    time steps that any login accepts. One pair in a million coincides, and would look like a code
+    that is accepted twice: a run makes some hundred thousand."""
     answer = kept_code(at, secrets[0])
     near = [at + PERIOD * steps for steps in range(-12, 13)]
     return sum(kept_code(time, secret) == answer for time in near for secret in set(secrets)) == 1

@@ -41,7 +41,9 @@ extension Store {
       guard try folder.enrollmentVersion() == record.version else { return nil }
       var current = try current(
         in: state.file, of: record.enrollment, known: record.current)
-      if current.record?.mayLackTheLatest == true {
+      // The decoy's slots are written by several at once, and nothing hangs on them: it has the
+      // work of a whole record.
+      if current.record?.mayLackTheLatest == true, !record.isDecoy {
         var state = current.state
         state.distrustLoss(of: record.enrollment, at: try Clock.now())
         current = CurrentState(bytes: current.bytes, state: state, record: current.record)

@@ -92,7 +92,8 @@ struct PamStatus: Verb {
   }
 
   private static func asks(_ analysis: StackAnalysis) -> String {
-    guard analysis.line(.auth) != nil else { return "nobody" }
+    let isRun = !KnownServices.withoutAuth.contains(analysis.stack.service)
+    guard isRun, analysis.line(.auth) != nil else { return "nobody" }
     return analysis.asksEverybody ? "everybody" : "not all"
   }
 
@@ -204,6 +205,8 @@ struct PamEnable: Verb {
     case "sudo-i": "sudo -k -i true"
     case "su", "su-l": "su - NAME"
     case "login": "a login on the console"
+    case _ where KnownServices.hasOneField(service):
+      "a login with PASSWORD123456 as the password, where 123456 is the code"
     case _: "pamtester \(service) NAME authenticate acct_mgmt"
     }
   }

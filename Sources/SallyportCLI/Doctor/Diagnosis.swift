@@ -35,7 +35,8 @@ struct Diagnosis {
 
   private static func findings(of service: ServiceFacts, _ facts: Facts) -> [Finding] {
     var found = StackFindings(service, ssh: facts.ssh?.settings.value).all
-    if service.lines.lines.isEmpty { return found }
+    let isRun = !KnownServices.withoutAuth.contains(service.name)
+    if service.lines.lines.isEmpty || !isRun { return found }
     let enrolled = facts.store.enrolled
     if service.name == "sshd", let ssh = facts.ssh {
       found += SSHFindings(ssh, service.lines, enrolled: enrolled).all
@@ -138,8 +139,8 @@ struct SharedFindings {
   private let services: [ServiceFacts]
   /// Nobody sits in front of them, or they do not run as root.
   private static let awkward: Set = [
-    "atd", "cron", "crond", "cups", "systemd-user", "xscreensaver", "swaylock", "i3lock",
-    "gtklock", "cinnamon-screensaver", "mate-screensaver", "kscreenlocker", "kde", "vlock",
+    "cups", "xscreensaver", "swaylock", "i3lock", "gtklock", "cinnamon-screensaver",
+    "mate-screensaver", "kscreenlocker", "kde", "vlock",
   ]
 
   init(_ services: [ServiceFacts]) { self.services = services }

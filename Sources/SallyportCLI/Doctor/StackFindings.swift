@@ -33,6 +33,8 @@ struct StackFindings {
     case .tooComplex(let phase):
       .unseen("stack-complex", area, "there are too many ways through the \(phase.rawValue) stack")
     case .notAsked: lines.demands ? nil : notAsked
+    case .authNeverRuns(let place): authNeverRuns(place)
+    case .secondPrompt(let place, let other, let module): secondPrompt(place, other, module)
     case .neverReached(let place):
       lines.demands || isSkipped(place)
         ? nil : around("stack-unreached", "no login reaches this line", place, nil)
@@ -107,6 +109,34 @@ struct StackFindings {
       "no auth line names \(ModuleFacts.name): nobody is asked for a code",
       nil, [.command("sallyport pam enable \(shellQuoted(name))")],
       .letsIn("whoever has the password in \(name)"))
+  }
+
+  /// By a file that it includes, that is no mistake of anybody's.
+  private func authNeverRuns(_ place: StackPlace?) -> Finding {
+    let text = "\(name) never runs the auth phase: nobody can be asked for a code"
+    if let place, place.file != service.file { return .ok("service-no-auth", area, text) }
+    return made(
+      "service-no-auth", .warning, text, place,
+      [
+        place.map { _ in .command("sallyport pam disable \(shellQuoted(name))") }
+          ?? StackFindings.manual
+      ])
+  }
+
+  private var anew: Mend {
+    let quoted = shellQuoted(name)
+    return .command("sallyport pam disable \(quoted) && sallyport pam enable \(quoted)")
+  }
+
+  /// OpenVPN's plugin answers each prompt by itself where its line names them.
+  private func secondPrompt(_ place: StackPlace, _ other: StackPlace, _ module: String) -> Finding {
+    let isOpenVPN = name == "openvpn"
+    return made(
+      "stack-one-field", isOpenVPN ? .warning : .error,
+      "\(name) has one answer for every prompt, and \(module) at \(other.text) asks too"
+        + (isOpenVPN ? ": right only where the plugin's line names the prompts" : ""),
+      place, place.file == service.file ? [anew, StackFindings.manual] : [StackFindings.manual],
+      isOpenVPN ? nil : .locksOut("everybody from \(name)"))
   }
 
   private func around(_ id: String, _ text: String, _ place: StackPlace, _ advice: Mend?) -> Finding

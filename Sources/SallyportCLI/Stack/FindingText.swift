@@ -10,6 +10,11 @@ extension StackFinding {
     case .nobodyPasses(let phase): return "nobody can pass the \(phase) stack"
     case .tooComplex(let phase): return "the \(phase) stack has too many branches to be sure of it"
     case .notAsked: return "nobody is asked for a code"
+    case .authNeverRuns(let place):
+      return (place.map { "\($0.text): " } ?? "") + "never asked: the program runs no auth phase"
+    case .secondPrompt(let place, let other, let module):
+      return "\(place.text): the program has one field, and \(printable(module)) "
+        + "(\(other.text)) asks too"
     case .neverReached(let place):
       return "\(place.text): no login that succeeds gets to this line"
     case .skipped(let place, let by, let module, let answer):

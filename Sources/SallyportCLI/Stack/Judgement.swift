@@ -7,9 +7,9 @@ extension StackAnalysis {
     findings.filter { finding in
       switch finding {
       case .skipped: strictness == .all
-      case .nobodyPasses, .tooComplex, .notAsked, .neverReached, .notCounted, .askedTwice,
-        .enrollWithoutLine, .enrollWithoutFirstFactor, .wrongPasswordEnrolls, .enrollWithFirstPass,
-        .demandForbidden:
+      case .nobodyPasses, .tooComplex, .notAsked, .authNeverRuns, .secondPrompt, .neverReached,
+        .notCounted, .askedTwice, .enrollWithoutLine, .enrollWithoutFirstFactor,
+        .wrongPasswordEnrolls, .enrollWithFirstPass, .demandForbidden:
         true
       case .ignoreIsDenied(let phase, _): phase != .auth
       case .accountNotFirst(_, _, let isSkipped): isSkipped
@@ -26,8 +26,9 @@ extension StackFinding {
     switch self {
     case .nobodyPasses: true
     case .fault(let fault): fault.problem.isFatal
-    case .moduleMissing, .tooComplex, .notAsked, .neverReached, .skipped, .notCounted,
-      .askedTwice, .wrongPasswordReaches, .ignoreIsDenied, .enrollWithoutLine, .accountNotFirst,
+    case .moduleMissing, .tooComplex, .notAsked, .authNeverRuns, .secondPrompt, .neverReached,
+      .skipped, .notCounted, .askedTwice, .wrongPasswordReaches, .ignoreIsDenied,
+      .enrollWithoutLine, .accountNotFirst,
       .sessionSkipped, .enrollWithoutFirstFactor, .wrongPasswordEnrolls, .enrollWithFirstPass,
       .demandForbidden:
       false
@@ -39,11 +40,11 @@ extension StackFinding {
   /// What no change of a file may bring to a service that includes it.
   var harmsOthers: Bool {
     switch self {
-    case .nobodyPasses, .askedTwice, .wrongPasswordEnrolls, .demandForbidden: true
+    case .nobodyPasses, .secondPrompt, .askedTwice, .wrongPasswordEnrolls, .demandForbidden: true
     case .ignoreIsDenied(let phase, _): phase != .auth
     case .fault(let fault): fault.problem.isFatal
-    case .moduleMissing, .tooComplex, .notAsked, .neverReached, .skipped, .notCounted,
-      .wrongPasswordReaches, .enrollWithoutLine, .accountNotFirst, .sessionSkipped,
+    case .moduleMissing, .tooComplex, .notAsked, .authNeverRuns, .neverReached, .skipped,
+      .notCounted, .wrongPasswordReaches, .enrollWithoutLine, .accountNotFirst, .sessionSkipped,
       .enrollWithoutFirstFactor, .enrollWithFirstPass:
       false
     }

@@ -17,7 +17,8 @@ struct People {
   init(
     of change: StackChange, nullok: Bool, _ options: StoreOptions, _ context: Context
   ) throws(Complaint) {
-    (analysis, dependents) = (change.analysis, change.dependents)
+    analysis = change.analysis
+    dependents = change.dependents.filter { !KnownServices.withoutAuth.contains($0) }
     let store = try context.store(options)
     enrolled = try People.enrolled(in: store)
     caller = context.sudoUser.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
@@ -105,8 +106,12 @@ struct People {
     guard !enrolled.isEmpty else { return "Walked through: nobody is enrolled; \(fate)." }
     let more = enrolled.count > 2 ? " and \(enrolled.count - 2) more" : ""
     let names = enrolled.prefix(2).joined(separator: ", ") + more
-    let verb = enrolled.count == 1 ? "is" : "are"
-    let asked = "Walked through: \(names) (enrolled) \(verb) asked for a code;"
+    let isOne = enrolled.count == 1
+    let does =
+      KnownServices.hasOneField(analysis.stack.service)
+      ? "\(isOne ? "types" : "type") the code behind the password"
+      : "\(isOne ? "is" : "are") asked for a code"
+    let asked = "Walked through: \(names) (enrolled) \(does);"
     let isShort = asked.unicodeScalars.count + fate.unicodeScalars.count < 79
     return asked + (isShort ? " " : "\n                ") + fate + "."
   }

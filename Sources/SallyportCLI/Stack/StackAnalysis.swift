@@ -11,6 +11,10 @@ package enum StackFinding: Hashable, Sendable {
   case tooComplex(PAMPhase)
   /// Nothing in the auth stack asks for a code.
   case notAsked
+  /// The program never runs the auth stack, in which this line stands, if any does.
+  case authNeverRuns(StackPlace?)
+  /// The program gives one answer to every prompt, and this line and the one at `other` both ask.
+  case secondPrompt(StackPlace, other: StackPlace, module: String)
   /// No login that succeeds calls this line of ours in the auth stack.
   case neverReached(StackPlace)
   /// A login can succeed without calling our line, when the line `by` answers `answer`: it ends the
@@ -87,9 +91,10 @@ package struct StackAnalysis {
   package var asksEverybody: Bool {
     !findings.contains { finding in
       switch finding {
-      case .notAsked, .neverReached, .skipped, .notCounted, .tooComplex: true
-      case .fault, .moduleMissing, .nobodyPasses, .askedTwice, .wrongPasswordReaches,
-        .ignoreIsDenied, .enrollWithoutLine, .accountNotFirst, .sessionSkipped,
+      case .notAsked, .authNeverRuns, .neverReached, .skipped, .notCounted, .tooComplex: true
+      case .fault, .moduleMissing, .nobodyPasses, .secondPrompt, .askedTwice,
+        .wrongPasswordReaches, .ignoreIsDenied, .enrollWithoutLine, .accountNotFirst,
+        .sessionSkipped,
         .enrollWithoutFirstFactor, .wrongPasswordEnrolls, .enrollWithFirstPass, .demandForbidden:
         false
       }
@@ -146,6 +151,9 @@ package struct StackAnalysis {
 
 extension StackAnalysis {
   private mutating func lookAtAuth() {
+    if KnownServices.withoutAuth.contains(stack.service) {
+      return findings.append(.authNeverRuns(line(.auth)?.place))
+    }
     let assumption = Assumption(ours: [.success], callerMayBeRoot: true)
     guard let all = paths(.auth, assumption),
       let right = paths(.auth, Assumption(ours: [.success]))
@@ -155,6 +163,9 @@ extension StackAnalysis {
     lookForWaysAround(line, right)
     lookAtIgnore(line)
     lookAtWrongPasswords(line)
+    if let other = otherPrompt(line) {
+      findings.append(.secondPrompt(line.place, other: other.place, module: other.module))
+    }
     if line.arguments.contains("enroll") { lookAtEnroll(line) }
   }
 
@@ -273,21 +284,11 @@ extension StackAnalysis {
     }
   }
 
-  /// Services in which `demand` keeps out what runs without a person, and root's own ways in.
-  static let withoutDemand: Set = [
-    "atd", "cron", "crond", "runuser", "runuser-l", "su", "su-l", "systemd-user",
-  ]
-
-  /// Whether `demand` may not stand in this service, or in this file of another.
-  static func forbidsDemand(_ name: String) -> Bool {
-    name.hasPrefix("common-") || withoutDemand.contains(name)
-  }
-
   private mutating func lookAtWords() {
     for line in lines {
       if line.phase == .account, line.arguments.contains("demand") {
         let file = line.place.file.split(separator: "/").last.map(String.init) ?? ""
-        if StackAnalysis.forbidsDemand(stack.service) || StackAnalysis.forbidsDemand(file) {
+        if KnownServices.forbidsDemand(stack.service) || KnownServices.forbidsDemand(file) {
           findings.append(.demandForbidden(line.place))
         }
       }

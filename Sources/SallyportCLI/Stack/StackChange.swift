@@ -18,6 +18,11 @@ enum StackRefusal: Error, Equatable {
   case noSuchService(String)
   /// The service has no auth lines of its own: those of `other` count.
   case noAuthLines(String)
+  /// The program never runs the auth phase.
+  case neverAuthenticates(String)
+  /// The program has one field, and what asks for the password, if anything does, is not known to
+  /// take it from our line.
+  case oneField(service: String, StackFinding?)
   /// Our code would be the only thing that is asked for.
   case onlyFactor(String)
   /// Our line is there already, in this file.

@@ -18,6 +18,13 @@ extension Message {
         hints: ["ls /etc/pam.d"])
     case .noAuthLines(let name):
       self.init("\(name) has no auth lines of its own, where ours could go", .configuration)
+    case .neverAuthenticates(let name):
+      self.init("\(name) never asks: its program runs no auth phase", .configuration)
+    case .oneField(let name, let finding):
+      self.init(
+        finding.map { "\(name) stays as it is: \($0.text)" }
+          ?? "\(name) has one field, and no password module that takes a part of it",
+        .configuration, hints: [Message.oneFieldRecipe])
     case .onlyFactor(let name):
       self.init(
         "\(name) has no first factor that must be right: a code alone would let in", .configuration)
@@ -70,6 +77,9 @@ extension Message {
       self.init("\(path): \(errnoText(number))", status)
     }
   }
+
+  private static let oneFieldRecipe =
+    "less +/one.field /usr/share/doc/libpam-sallyport/recipes.md      Clients with one field"
 
   private static func list(_ heading: String, _ findings: [StackFinding]) -> String {
     let reasons = findings.map(\.text)

@@ -26,6 +26,8 @@ struct StackPlanner {
   /// The administrator's file of the service.
   var path: String { "/etc/pam.d/\(service)" }
   private var isVendors: Bool { currentPath != path }
+  /// The code is typed behind the password, and our line takes it off.
+  private var hasOneField: Bool { KnownServices.hasOneField(service) }
 
   /// The stacks with `file` in the place of the service's own; `other`: of a service that includes
   /// it.
@@ -87,6 +89,7 @@ extension StackPlanner {
   }
 
   private func check(_ before: StackAnalysis, _ wishes: StackWishes) throws(StackRefusal) {
+    if KnownServices.withoutAuth.contains(service) { throw .neverAuthenticates(service) }
     let fails = before.findings.filter(\.keepsEverybodyOut)
     guard fails.isEmpty else { throw .unsafe(service: service, fails) }
     guard !before.stack.isOther(.auth), !before.stack[.auth].isEmpty else {
@@ -96,7 +99,7 @@ extension StackPlanner {
       throw .enabledElsewhere(service: service, line.place)
     }
     if wishes.demand,
-      StackAnalysis.forbidsDemand(service) || before.stack.isOther(.account)
+      KnownServices.forbidsDemand(service) || before.stack.isOther(.account)
     {
       throw .cannotDemand(service: service)
     }
@@ -116,7 +119,8 @@ extension StackPlanner {
     if wishes.enroll == true, !missing.isEmpty {
       throw .cannotEnroll(service: service, missing)
     }
-    let ways = wishes.enroll.map { [$0] } ?? (missing.isEmpty ? [true, false] : [false])
+    let mayEnroll = missing.isEmpty && !hasOneField
+    let ways = wishes.enroll.map { [$0] } ?? (mayEnroll ? [true, false] : [false])
     var second: Attempt?
     var refused: StackAnalysis?
     for (place, enroll) in places(bare, stack).flatMap({ place in ways.map { (place, $0) } }) {
@@ -126,7 +130,12 @@ extension StackPlanner {
       refused = refused ?? one.analysis
     }
     if let second { return second }
-    guard let findings = refused?.refusals(of: .all) else { return nil }
+    let findings = refused?.refusals(of: .all) ?? []
+    if hasOneField, wishes.enroll != true {
+      let other = findings.first { if case .secondPrompt = $0 { true } else { false } }
+      if findings.isEmpty || other != nil { throw .oneField(service: service, other) }
+    }
+    if findings.isEmpty { return nil }
     if wishes.enroll == true { throw .cannotEnroll(service: service, findings) }
     throw .unsafe(service: service, findings)
   }
@@ -153,15 +162,17 @@ extension StackPlanner {
       }
     }
     guard let first = factors.first, let last = factors.last else { return [] }
-    return roots[last...].map { $0.upperBound + 1 } + [roots[first].lowerBound]
+    let front = [roots[first].lowerBound]
+    return hasOneField ? front : roots[last...].map { $0.upperBound + 1 } + front
   }
 
   private func attempt(
     _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackWishes, enroll: Bool
   ) -> Attempt {
-    var lines = [
-      (place, line("auth    ", [enroll ? "enroll" : nil, wishes.nullok ? "nullok" : nil], wishes))
+    let words = [
+      enroll ? "enroll" : nil, hasOneField ? "forward_pass" : nil, wishes.nullok ? "nullok" : nil,
     ]
+    var lines = [(place, line("auth    ", words, wishes))]
     if !stack.isOther(.account), let first = stack[.account].first {
       lines.append(
         (first.root.lowerBound, line("account ", [wishes.demand ? "demand" : nil], wishes)))

@@ -112,6 +112,31 @@ struct StackCase: CustomTestStringConvertible {
     #expect(try findings(stack, service: "cron").wrong.contains("demand-forbidden error"))
   }
 
+  @Test func `two prompts lock everybody out of a program with one field`() throws {
+    let stack = "auth required pam_unix.so\nauth requisite pam_sallyport.so"
+    for (service, severity) in [("vsftpd", Severity.error), ("openvpn", .warning)] {
+      let found = try findings(stack, service: service).first { $0.id == "stack-one-field" }
+      #expect(found?.severity == severity)
+      #expect(found?.place?.text == "/etc/pam.d/\(service):2")
+      #expect(found?.effect == (service == "vsftpd" ? .locksOut("everybody from vsftpd") : nil))
+      #expect(
+        found?.mends.first
+          == .command("sallyport pam disable \(service) && sallyport pam enable \(service)"))
+    }
+  }
+
+  @Test
+  func `a program that runs no auth phase is told of by name, unless it only includes a line`()
+    throws
+  {
+    let own = try findings("auth required pam_sallyport.so", service: "cron")
+    #expect(own.wrong == ["service-no-auth warning"])
+    #expect(own.first?.mends == [.command("sallyport pam disable cron")])
+    #expect(try findings("auth required pam_unix.so", service: "atd").wrong == own.wrong)
+    try fake.write("/etc/pam.d/common-auth", "auth required pam_sallyport.so\n")
+    #expect(try findings("@include common-auth", service: "systemd-user").wrong == [])
+  }
+
   @Test func `demand takes the place of an auth line`() throws {
     let stack =
       "account required pam_sallyport.so demand\nauth required pam_unix.so\n"

@@ -15,6 +15,8 @@ import Testing
     case .nobodyPasses(let phase): return "nobody \(phase)"
     case .tooComplex(let phase): return "complex \(phase)"
     case .notAsked: return "notAsked"
+    case .authNeverRuns(let place): return "authNeverRuns \(place.map(at) ?? "-")"
+    case .secondPrompt(let place, let other, _): return "prompts \(at(place)) and \(at(other))"
     case .neverReached(let place): return "never \(at(place))"
     case .skipped(let place, let by, _, _): return "skipped \(at(place)) by \(at(by))"
     case .notCounted(let place): return "notCounted \(at(place))"

@@ -171,7 +171,7 @@ import Testing
     (["enable", "su", "--demand"], 78, "demand cannot stand in su"),
     (["enable", "cups", "--demand"], 78, "demand cannot stand in cups"),
     (["enable", "cups", "--enroll"], 78, "enroll needs our line in the account stack"),
-    (["enable", "runuser"], 78, "a code alone would let in"),
+    (["enable", "runuser"], 78, "runuser never asks: its program runs no auth phase"),
     (["enable", "closed"], 78, "nobody can pass the auth stack"),
     (["enable", "broken"], 78, "libpam gives up reading here"),
     (

@@ -1,0 +1,158 @@
+import Testing
+
+@testable import SallyportCLI
+
+/// Programs that never ask, and those that have one answer for every prompt.
+@Suite struct OneFieldTests {
+  private func ends(_ auth: String) -> String {
+    "\(auth)\n@include common-account\n@include common-session"
+  }
+
+  private func machine(_ service: String, _ auth: String) throws -> PamBench {
+    var files = Stacks.debian
+    files[service] = ends(auth)
+    return try PamBench(files)
+  }
+
+  private func findings(_ service: String, _ auth: String) -> [String] {
+    var files = Stacks.debian
+    files[service] = ends(auth)
+    return StackAnalysis(Stacks.parse(service, in: files)).findings.map(AnalysisTests.short)
+      .filter { $0.hasPrefix("prompts") || $0.hasPrefix("authNeverRuns") }
+  }
+
+  @Test(arguments: ["cron", "crond", "atd", "systemd-user", "runuser", "runuser-l"])
+  func `a program without an auth phase is not turned on, and its line asks nobody`(
+    service: String
+  ) throws {
+    let machine = try machine(service, "@include common-auth")
+    let before = try machine.content()
+    let refused = machine.run("enable", service, "--yes")
+    #expect(refused.status == 78)
+    #expect(refused.aside.contains("\(service) never asks: its program runs no auth phase"))
+    #expect(try machine.content() == before)
+    let asked = "@include common-auth\nauth required pam_sallyport.so"
+    #expect(findings(service, asked) == ["authNeverRuns \(service):2"])
+    #expect(findings("sudo", asked) == [])
+    try machine.write("/etc/pam.d/\(service)", ends(asked))
+    let row = machine.run("status").answer.split(separator: "\n").first { $0.hasPrefix(service) }
+    #expect(row?.split(separator: " ")[1] == "nobody")
+  }
+
+  @Test func `what they include is not said to ask there`() throws {
+    let machine = try machine("cron", "@include common-auth")
+    let said = machine.run("enable", "common-auth", "--yes").answer
+    #expect(said.contains("The same in: cups, login, sshd, su, su-l, sudo\n"), "\(said)")
+  }
+
+  @Test(arguments: [
+    "vsftpd", "ftp", "proftpd", "pure-ftpd", "xrdp-sesman", "dovecot", "openvpn", "radiusd", "imap",
+    "pop", "smtp", "sieve", "ldap", "xmpp",
+  ])
+  func `a program with one field gets a line that splits it, before the password`(
+    service: String
+  ) throws {
+    let machine = try machine(
+      service, "auth required pam_listfile.so item=user sense=deny file=/x\n@include common-auth")
+    let before = try machine.content()
+    let enabled = machine.run("enable", service, "--yes")
+    #expect(enabled.status == 0, "\(enabled.aside)")
+    #expect(
+      machine.ours(service) == [
+        "auth required pam_listfile.so item=user sense=deny file=/x | "
+          + "auth     required   pam_sallyport.so forward_pass",
+        "@include common-auth | account  required   pam_sallyport.so",
+        "@include common-account | session  required   pam_sallyport.so",
+      ])
+    #expect(
+      enabled.answer.contains(
+        """
+        Walked through: alice (enrolled) types the code behind the password;
+                        who is not enrolled is refused (enrollment = refuse).
+
+        """), "\(enabled.answer)")
+    #expect(machine.run("disable", service, "--yes").status == 0)
+    #expect(try machine.content() == before)
+  }
+
+  @Test(arguments: [
+    ("auth required pam_unix.so", true),
+    ("auth sufficient pam_unix.so\nauth sufficient pam_sss.so\nauth required pam_deny.so", true),
+    ("auth required pam_sss.so prompt_always", false),
+    ("auth required pam_userdb.so db=/x use_first_pass", true),
+    ("auth required pam_userdb.so db=/x try_first_pass", true),
+    ("auth required pam_userdb.so db=/x", false),
+    ("auth required pam_winbind.so use_first_pass", true),
+    ("auth required pam_winbind.so", false),
+    ("auth required pam_krb5.so use_first_pass", false),
+    ("auth required pam_unix.so\nauth required pam_mysql.so", false),
+    ("auth required pam_nologin.so\nauth required pam_permit.so", false),
+  ])
+  func `each password module behind the line must be known to take its part`(
+    auth: String, isWritten: Bool
+  ) throws {
+    let machine = try machine("vsftpd", auth)
+    let before = try machine.content()
+    let outcome = machine.run("enable", "vsftpd", "--yes")
+    #expect(outcome.status == (isWritten ? 0 : 78), "\(outcome.aside)")
+    if isWritten {
+      #expect(machine.ours("vsftpd").first?.hasSuffix("forward_pass") == true)
+    } else {
+      #expect(outcome.aside.contains("Clients with one field"), "\(outcome.aside)")
+      #expect(try machine.content() == before)
+    }
+  }
+
+  @Test func `no one is enrolled through one field`() throws {
+    let machine = try machine("vsftpd", "@include common-auth")
+    let refused = machine.run("enable", "vsftpd", "--enroll", "--yes")
+    #expect(refused.status == 78)
+    #expect(refused.aside.contains("enroll and forward_pass exclude each other"))
+  }
+
+  @Test(arguments: [
+    (
+      "@include common-auth\nauth required pam_sallyport.so", ["prompts vsftpd:2 and common-auth:2"]
+    ),
+    (
+      "auth required pam_sallyport.so\n@include common-auth", ["prompts vsftpd:1 and common-auth:2"]
+    ),
+    (
+      "auth required pam_unix.so\nauth required pam_sallyport.so forward_pass",
+      ["prompts vsftpd:2 and vsftpd:1"]
+    ),
+    (
+      "auth required pam_exec.so expose_authtok /x\nauth required pam_sallyport.so",
+      ["prompts vsftpd:2 and vsftpd:1"]
+    ),
+    (
+      "auth required pam_sallyport.so forward_pass\nauth required pam_krb5.so",
+      ["prompts vsftpd:1 and vsftpd:2"]
+    ),
+    ("auth required pam_sallyport.so forward_pass\n@include common-auth", []),
+    (
+      "auth required pam_sallyport.so forward_pass\nauth required pam_exec.so expose_authtok /x", []
+    ),
+    ("auth required pam_unix.so\nauth required pam_sallyport.so use_first_pass", []),
+    (
+      "auth required pam_unix.so\nauth required pam_sallyport.so use_first_pass try_first_pass",
+      ["prompts vsftpd:2 and vsftpd:1"]
+    ),
+    ("auth required pam_exec.so /x\nauth required pam_sallyport.so", []),
+    ("auth required pam_sallyport.so", []),
+  ])
+  func `two prompts where there is one field are found`(auth: String, found: [String]) {
+    #expect(findings("vsftpd", auth) == found)
+    #expect(findings("sudo", auth) == [])
+  }
+
+  @Test func `a line in a shared file that a program with one field includes is not written`()
+    throws
+  {
+    let machine = try machine("vsftpd", "@include common-auth")
+    let refused = machine.run("enable", "common-auth", "--yes")
+    #expect(refused.status == 78)
+    #expect(
+      refused.aside.contains("the program has one field, and pam_unix.so"), "\(refused.aside)")
+  }
+}

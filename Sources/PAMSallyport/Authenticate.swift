@@ -27,16 +27,13 @@ extension Login {
   fileprivate func run(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
     let policy: Policy
     let entrance: Entrance
-    let first = firstFactor
     do throws(StoreTrouble) {
       let account = try verifier.account(user)
       policy = self.policy(for: account)
-      if !policy.isEnabled {
-        if arguments.debug { host.log(.debug, .disabled) }
-        return .ignore
-      }
-      entrance = try verifier.prepare(
-        user, account, under: policy, mayEnroll: arguments.enroll, after: first)
+      entrance =
+        policy.isEnabled
+        ? try verifier.prepare(
+          user, account, under: policy, mayEnroll: arguments.enroll, after: firstFactor) : .pass
     } catch {
       return report(error)
     }
@@ -45,25 +42,27 @@ extension Login {
       return try isRemembered(prepared, policy)
         ? passRemembered(prepared, policy) : askAndJudge(prepared, policy)
     case .pass:
-      if arguments.debug { host.log(.debug, .notAsked(user)) }
+      if arguments.debug { host.log(.debug, policy.isEnabled ? .notAsked(user) : .disabled) }
       return .ignore
     case .enroll(let level, let account):
-      return try mark(account.name.bytes, as: level, after: first)
+      return try mark(account.name.bytes, as: level)
     }
+  }
+
+  private func mark(_ user: [UInt8], as level: EnrollmentLevel) throws(HostFailure) -> ReturnCode {
+    try host.setMark(Mark(user: user, .due(level)))
+    if level == .required, isSSHD { try host.setEnvironmentMark(true) }
+    host.log(.info, .due(user, level))
+    return answerWithoutCode
   }
 
   /// The yes to a password must come from the module that asked for it: a success of this one would
   /// let a wrong password in where that module is `sufficient`.
-  private func mark(_ user: [UInt8], as level: EnrollmentLevel, after first: FirstFactor)
-    throws(HostFailure) -> ReturnCode
-  {
-    try host.setMark(Mark(user: user, .due(level)))
-    if level == .required, isSSHD { try host.setEnvironmentMark(true) }
-    host.log(.info, .due(user, level))
-    switch first {
-    case .password: return .ignore
-    case .key: return .success
-    case .none: return .refused
+  private var answerWithoutCode: ReturnCode {
+    switch firstFactor {
+    case .password: .ignore
+    case .key: .success
+    case .none: .refused
     }
   }
 
@@ -80,7 +79,10 @@ extension Login {
   // MARK: remembered origins
 
   private func isRemembered(_ prepared: Prepared, _ policy: Policy) -> Bool {
-    guard policy.remember > 0, prepared.standing == .enrolled else { return false }
+    guard policy.remember > 0, prepared.standing == .enrolled, let address else { return false }
+    // A code alone opens nothing, so its absence may not either: only after a first factor. One
+    // field holds the code as well.
+    if firstFactor == .none || arguments.forwardPass || arguments.firstPass == .use { return false }
     // It may have been forgotten in a state that is lost.
     if prepared.record.mayLackTheLatest { return false }
     do throws(StoreTrouble) {
@@ -96,8 +98,8 @@ extension Login {
       // Whoever guesses from there is asked.
       guard throttle.responsesLeft(in: state.known, at: now) > 0 else { return false }
       return state.isRemembered(
-        origin(of: prepared.account, policy), service: Label(host.service()), for: policy.remember,
-        at: now)
+        address, service: Label(host.service()), for: policy.remember, at: now)
+        && !verifier.store.isOwn(address)
     } catch {
       return false
     }
@@ -110,7 +112,7 @@ extension Login {
     host.log(
       .info,
       .remembered(prepared.name, from: host.remoteHost(), origin(of: prepared.account, policy)))
-    return .success
+    return answerWithoutCode
   }
 
   // MARK: asking

@@ -54,6 +54,9 @@ struct Login<Application: Host, Keeper: LoginStore> {
     return Addresses.parse(remote).map { .address($0) } ?? .unknown
   }
 
+  /// PAM_RHOST, where that is an address.
+  var address: NumericAddress? { host.remoteHost().flatMap { Addresses.withoutZone($0) } }
+
   /// Prompts once, and judges what is typed.
   func ask(_ prepared: Prepared, _ policy: Policy) throws(HostFailure) -> Verdict {
     let typed = try host.ask(prompt(for: prepared, policy), echo: arguments.echo)
@@ -97,13 +100,16 @@ struct Login<Application: Host, Keeper: LoginStore> {
     return .unavailable
   }
 
-  /// With `hints` it names the authenticators, and so tells who is enrolled.
-  private func prompt(for prepared: Prepared, _ policy: Policy) -> [UInt8] {
-    if let wait = waitingTime(prepared, policy) { return LogLine.tooManyWrongCodes(wait).bytes }
+  /// With `hints` it names the authenticators, and so tells who is enrolled. nil: of whom no code
+  /// is wanted.
+  func prompt(for prepared: Prepared?, _ policy: Policy) -> [UInt8] {
+    if let prepared, let wait = waitingTime(prepared, policy) {
+      return LogLine.tooManyWrongCodes(wait).bytes
+    }
     if let prompt = arguments.prompt { return prompt }
     var text = bytes(
       of: arguments.forwardPass ? "Password & verification code" : "Verification code")
-    if policy.hints, prepared.standing == .enrolled {
+    if policy.hints, let prepared, prepared.standing == .enrolled {
       var separator: StaticString = " ("
       for authenticator in prepared.record.enrollment.authenticators {
         text += bytes(of: separator) + authenticator.name.bytes

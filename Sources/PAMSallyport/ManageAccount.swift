@@ -150,8 +150,7 @@ extension Login {
 
   /// Where it cannot be saved, the next login is asked again.
   private func grant(_ prepared: Prepared, _ policy: Policy) {
-    let origin = origin(of: prepared.account, policy)
-    guard origin.rememberable != nil else { return }
+    guard let origin = address, origin.isElsewhere, !verifier.store.isOwn(origin) else { return }
     let service = Label(host.service())
     do throws(StoreTrouble) {
       _ = try verifier.store.transact(prepared.record) {

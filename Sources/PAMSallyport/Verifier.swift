@@ -8,6 +8,8 @@ package protocol LoginStore {
   /// The policy file that holds; nil: the usual one, which need not exist.
   func policy(at path: [UInt8]?, base: Policy, _ login: Circumstances) -> PolicyReading
   func isMember(_ account: Account, of group: [UInt8]) -> Truth
+  /// Whether the address is this machine's own; true also where that cannot be found out.
+  func isOwn(_ address: NumericAddress) -> Bool
   func now() throws(StoreTrouble) -> UnixTime
   /// nil: not enrolled, for certain.
   func load(_ account: Account) throws(StoreTrouble) -> Record?
@@ -38,6 +40,8 @@ extension Store: LoginStore {
   package func isMember(_ account: Account, of group: [UInt8]) -> Truth {
     Accounts.isMember(account, of: group)
   }
+
+  package func isOwn(_ address: NumericAddress) -> Bool { Addresses.isOwn(address) }
 
   package func now() throws(StoreTrouble) -> UnixTime { try Clock.now() }
 }

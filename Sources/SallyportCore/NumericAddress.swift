@@ -9,9 +9,29 @@ package struct NumericAddress: Equatable, Sendable {
     guard self.bytes.count == 16 else { return nil }
   }
 
+  /// From both halves, each a number in network order.
+  package init(high: UInt64, low: UInt64) {
+    bytes = (0..<16).map {
+      UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> (56 - 8 * UInt64($0 % 8)))
+    }
+  }
+
+  var high: UInt64 { NetworkAddress.number(bytes.prefix(8)) }
+  var low: UInt64 { NetworkAddress.number(bytes.suffix(8)) }
+
   package var isIPv4: Bool {
     for index in 0..<10 where bytes[index] != 0 { return false }
     return bytes[10] & bytes[11] == 0xff
+  }
+
+  /// Whether it names one other machine wherever it is seen. Not 127.0.0.0/8 and ::/64, which are
+  /// this machine, nor 169.254.0.0/16 (RFC 3927) and fe80::/10 (RFC 4291 §2.5.6), which name
+  /// another machine on each link.
+  package var isElsewhere: Bool {
+    if isIPv4 { return bytes[12] != 127 && !(bytes[12] == 169 && bytes[13] == 254) }
+    if bytes[0] == 0xfe, bytes[1] & 0xc0 == 0x80 { return false }
+    for index in 0..<8 where bytes[index] != 0 { return true }
+    return false
   }
 }
 

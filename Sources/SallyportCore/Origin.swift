@@ -7,12 +7,6 @@ package enum Origin: Equatable, Sendable {
   case local(own: Bool)
   /// A host name, or no PAM_RHOST in a service that is not local.
   case unknown
-
-  /// The address, where the policy's `remember` may hold for it: not one of this machine itself.
-  package var rememberable: NetworkAddress? {
-    guard case .address(let address) = self, !address.isLoopback else { return nil }
-    return address
-  }
 }
 
 /// What tells one network origin from another: an IPv4 address, or an IPv6 /64, because a host
@@ -41,10 +35,7 @@ package struct NetworkAddress: Equatable, Sendable {
     high == 0 && low >> 32 == 0xffff ? UInt32(truncatingIfNeeded: low) : nil
   }
 
-  /// 127.0.0.0/8, or the network of ::1.
-  var isLoopback: Bool { ipv4.map { $0 >> 24 == 127 } ?? (high == 0 && low == 0) }
-
-  private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
+  static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
     bytes.reduce(0) { $0 << 8 | UInt64($1) }
   }
 }

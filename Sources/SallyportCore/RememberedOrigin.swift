@@ -1,11 +1,12 @@
 /// An address from which, for a while, no code is asked in one service: the policy's `remember`.
 package struct RememberedOrigin: Equatable, Sendable {
-  package let origin: NetworkAddress
+  /// In full: in an IPv6 network everybody has the same /64.
+  package let origin: NumericAddress
   package let service: Label
   /// When the login that it was granted after was through.
   package let granted: UnixTime
 
-  package init(origin: NetworkAddress, service: Label, granted: UnixTime) {
+  package init(origin: NumericAddress, service: Label, granted: UnixTime) {
     self.origin = origin
     self.service = service
     self.granted = granted
@@ -22,22 +23,23 @@ extension LoginState {
   /// Pairs of address and service that are remembered.
   package static let maximumRemembered = 10
 
-  /// Whether a login from there through that service needs no code, where the policy remembers for
-  /// so many seconds. Only addresses are remembered, and of other machines: a name is the
-  /// attacker's data, and everybody on this machine, or behind a tunnel to it, comes from the same
-  /// place.
+  /// Whether a login from there through that service needs no code after a first factor, where the
+  /// policy remembers for so many seconds. Only addresses are remembered, and of other machines: a
+  /// name is the attacker's data, and everybody on this machine, or behind a tunnel to it, comes
+  /// from the same place.
   package func isRemembered(
-    _ origin: Origin, service: Label?, for seconds: UInt64, at now: UnixTime
+    _ origin: NumericAddress, service: Label?, for seconds: UInt64, at now: UnixTime
   ) -> Bool {
-    remembered.contains { $0.isOf(origin, service) && $0.holds(for: seconds, at: now) }
+    origin.isElsewhere
+      && remembered.contains { $0.isOf(origin, service) && $0.holds(for: seconds, at: now) }
   }
 
   /// Remembers where a login came from, in front of the others and instead of the same pair.
-  /// Nothing for what is no address, or a service whose name is no `Label`.
-  package mutating func grant(_ origin: Origin, service: Label?, at now: UnixTime) {
-    guard let address = origin.rememberable, let service else { return }
+  /// Nothing for an address that is not elsewhere, or a service whose name is no `Label`.
+  package mutating func grant(_ origin: NumericAddress, service: Label?, at now: UnixTime) {
+    guard origin.isElsewhere, let service else { return }
     remembered.removeAll { $0.isOf(origin, service) }
-    let new = RememberedOrigin(origin: address, service: service, granted: now)
+    let new = RememberedOrigin(origin: origin, service: service, granted: now)
     remembered.insert(new, at: 0)
     if remembered.count > LoginState.maximumRemembered { remembered.removeLast() }
   }
@@ -46,8 +48,7 @@ extension LoginState {
 }
 
 extension RememberedOrigin {
-  fileprivate func isOf(_ origin: Origin, _ service: Label?) -> Bool {
-    guard let address = origin.rememberable else { return false }
-    return self.origin == address && self.service == service
+  fileprivate func isOf(_ origin: NumericAddress, _ service: Label?) -> Bool {
+    self.origin == origin && self.service == service
   }
 }

@@ -136,7 +136,8 @@ extension ByteWriter {
     }
     put(count: state.remembered.count)
     for remembered in state.remembered {
-      put(remembered.origin)
+      put(remembered.origin.high)
+      put(remembered.origin.low)
       put(remembered.service)
       put(remembered.granted)
     }
@@ -203,7 +204,7 @@ extension ByteReader {
     // Records from before there was such a list end here.
     if isAtEnd { return state }
     for _ in 0..<count(atMost: LoginState.maximumRemembered) {
-      let origin = address()
+      let origin = NumericAddress(high: number64(), low: number64())
       if let service = label() {
         state.remembered.append(
           RememberedOrigin(origin: origin, service: service, granted: time()))

@@ -31,6 +31,17 @@ package enum Addresses {
     return NumericAddress([UInt8](bytes.prefix(Int(count))))
   }
 
+  /// Whether an interface of this machine has it; true also where that cannot be found out.
+  package static func isOwn(_ address: NumericAddress) -> Bool {
+    // SAFETY: the 16 bytes live for the call.
+    unsafe sys_is_own_address(address.bytes) != 0
+  }
+
+  /// `192.0.2.7`, `2001:db8::7`.
+  package static func text(_ address: NumericAddress) -> String {
+    text(address.isIPv4 ? [UInt8](address.bytes.suffix(4)) : address.bytes)
+  }
+
   /// `192.0.2.7`, or for IPv6 the network that counts: `2001:db8::/64`.
   package static func text(_ address: NetworkAddress) -> String {
     if let ipv4 = address.ipv4 {

@@ -19,6 +19,7 @@ final class TestStore: LoginStore {
   var accounts: [[UInt8]: UInt32] = [Array("alice".utf8): 1000, Array("bob".utf8): 1001]
   var groups: [String: (Account) -> Truth] = [:]
   var time = UnixTime(1_111_111_111)
+  var ownAddresses: [[UInt8]] = []
   var failing: Call?
   var changes = 0
   private(set) var calls: [Call] = []
@@ -44,6 +45,8 @@ final class TestStore: LoginStore {
   func isMember(_ account: Account, of group: [UInt8]) -> Truth {
     groups[String(decoding: group, as: UTF8.self)].map { $0(account) } ?? .no
   }
+
+  func isOwn(_ address: NumericAddress) -> Bool { ownAddresses.contains(address.bytes) }
 
   func now() throws(StoreTrouble) -> UnixTime {
     try meet(.now)

@@ -121,11 +121,11 @@ struct Level: Decodable, Equatable {
   private func remember() throws {
     let alice = Account(name: try #require(UserName("alice".utf8)), uid: nil)
     let record = try #require(try store.load(alice))
-    let address = try #require(NetworkAddress([192, 0, 2, 7]))
+    let address = try #require(NumericAddress([192, 0, 2, 7]))
     let now = bench.now
     _ = try store.transact(record) { (_, state) throws(StoreTrouble) in
       var state = state
-      state.grant(.address(address), service: Label("sshd"), at: now)
+      state.grant(address, service: Label("sshd"), at: now)
       return ((), state)
     }
   }

@@ -101,7 +101,7 @@ import Testing
     let now = UnixTime(30 * 1000 + 29)
     var state = LoginState(
       enrollmentID: 0xe0e0, authenticators: [AuthenticatorState(id: 6, lastAccepted: 2000)])
-    let there = Origin.address(NetworkAddress(high: 0x2001_0db8 << 32, low: 0))
+    let there = NumericAddress(high: 0x2001_0db8 << 32, low: 0)
     state.grant(there, service: Label("sshd"), at: now)
     try #require(state.remembered.count == 1)
     state.distrustLoss(of: enrollment, at: now)

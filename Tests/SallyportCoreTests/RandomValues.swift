@@ -82,7 +82,8 @@ extension Seeded {
         KnownOrigin(origin: address(), lastSeen: anyTime())
       },
       remembered: (0..<number(0...10)).map { _ in
-        RememberedOrigin(origin: address(), service: label(), granted: anyTime())
+        RememberedOrigin(
+          origin: NumericAddress(high: next(), low: next()), service: label(), granted: anyTime())
       })
   }
 

@@ -2,8 +2,8 @@ import SallyportCore
 import Testing
 
 @Suite struct `A remembered origin` {
-  private let here = Origin.address(NetworkAddress(high: 0, low: 0xffff_c000_0207))
-  private let there = Origin.address(NetworkAddress(high: 0x2001_0db8, low: 0))
+  private let here = NumericAddress(high: 0, low: 0xffff_c000_0207)
+  private let there = NumericAddress(high: 0x2001_0db8 << 32, low: 0)
 
   private func state(_ granted: Int64, service: String = "sshd") throws -> LoginState {
     var state = LoginState(enrollmentID: 1)
@@ -30,22 +30,60 @@ import Testing
     #expect(!state.isRemembered(there, service: sshd, for: 60, at: now))
     #expect(!state.isRemembered(here, service: try label("cockpit"), for: 60, at: now))
     #expect(!state.isRemembered(here, service: nil, for: 60, at: now))
-    for origin in [Origin.unknown, .local(own: true), .local(own: false)] {
-      #expect(!state.isRemembered(origin, service: sshd, for: 60, at: now))
-    }
   }
 
-  @Test func `is never this machine, a name, or without a service`() throws {
+  /// In an IPv6 network everybody has the same /64.
+  @Test(arguments: [UInt64(1), 1 << 63]) func `of IPv6 is one address and no network`(
+    _ bit: UInt64
+  ) throws {
     var state = LoginState(enrollmentID: 1)
-    for origin in [Origin.unknown, .local(own: true), .local(own: false)] {
-      state.grant(origin, service: try label("sshd"), at: UnixTime(1000))
-    }
+    state.grant(there, service: try label("sshd"), at: UnixTime(1000))
+    let neighbour = NumericAddress(high: 0x2001_0db8 << 32, low: bit)
+    let sshd = try label("sshd")
+    #expect(!state.isRemembered(neighbour, service: sshd, for: 60, at: UnixTime(1001)))
+    state.grant(neighbour, service: sshd, at: UnixTime(1001))
+    #expect(state.remembered.map(\.origin) == [neighbour, there])
+  }
+
+  /// This machine, and addresses that name another machine on each link.
+  private static let nowhere: [[UInt8]] = [
+    [127, 0, 0, 1], [127, 8, 8, 8], [169, 254, 0, 1], [169, 254, 255, 255],
+    [UInt8](repeating: 0, count: 15) + [1], [UInt8](repeating: 0, count: 16),
+    [0xfe, 0x80] + [UInt8](repeating: 1, count: 14),
+    [0xfe, 0xbf] + [UInt8](repeating: 1, count: 14),
+  ]
+
+  @Test(arguments: nowhere) func `is never this machine or on a link alone`(_ bytes: [UInt8]) throws
+  {
+    let address = try #require(NumericAddress(bytes))
+    var state = LoginState(enrollmentID: 1)
+    state.grant(address, service: try label("sshd"), at: UnixTime(1000))
+    #expect(state.remembered.isEmpty)
+    // Nor where it stands in a file.
+    state.remembered = [
+      RememberedOrigin(origin: address, service: try label("sshd"), granted: UnixTime(1000))
+    ]
+    #expect(!state.isRemembered(address, service: try label("sshd"), for: 60, at: UnixTime(1000)))
+  }
+
+  @Test(
+    arguments: [
+      [126, 255, 255, 255], [128, 0, 0, 1], [169, 253, 255, 255], [169, 255, 0, 0],
+      [254, 128, 0, 1],
+      [0xfe, 0x7f] + [UInt8](repeating: 1, count: 14),
+      [0xfe, 0xc0] + [UInt8](repeating: 1, count: 14),
+      [0, 0, 0, 0, 0, 0, 0, 1] + [UInt8](repeating: 0, count: 8),
+    ] as [[UInt8]]) func `may be any other address`(_ bytes: [UInt8]) throws
+  {
+    var state = LoginState(enrollmentID: 1)
+    let address = try #require(NumericAddress(bytes))
+    state.grant(address, service: try label("sshd"), at: UnixTime(1000))
+    #expect(state.isRemembered(address, service: try label("sshd"), for: 60, at: UnixTime(1000)))
+  }
+
+  @Test func `is nothing without a service`() throws {
+    var state = LoginState(enrollmentID: 1)
     state.grant(here, service: nil, at: UnixTime(1000))
-    // 127.0.0.1 and ::1: everybody behind a tunnel comes from there.
-    for low in [0xffff_7f00_0001, 1] as [UInt64] {
-      let loopback = Origin.address(NetworkAddress(high: 0, low: low))
-      state.grant(loopback, service: try label("sshd"), at: UnixTime(1000))
-    }
     #expect(state.remembered.isEmpty)
   }
 
@@ -60,7 +98,7 @@ import Testing
   @Test func `makes room for the eleventh by being the oldest`() throws {
     var state = LoginState(enrollmentID: 1)
     for number in 1...12 as ClosedRange<Int64> {
-      let origin = Origin.address(NetworkAddress(high: UInt64(number), low: 0))
+      let origin = NumericAddress(high: UInt64(number), low: 0)
       state.grant(origin, service: try label("sshd"), at: UnixTime(number))
     }
     #expect(state.remembered.map(\.granted.seconds) == (3...12).reversed())

@@ -60,7 +60,9 @@ import Testing
           other: Bucket(spent: Luck(units: 22_000_000), since: UnixTime(1_772_541_000)),
           origins: [KnownOrigin(origin: address, lastSeen: time)],
           remembered: [
-            RememberedOrigin(origin: address, service: label("sshd"), granted: time)
+            RememberedOrigin(
+              origin: try #require(NumericAddress([192, 0, 2, 7])), service: label("sshd"),
+              granted: time)
           ]))
   }
 
@@ -315,7 +317,7 @@ import Testing
       enrollmentID: 1, origins: [KnownOrigin](repeating: place, count: 11))
     #expect(throws: StateRecord.Problem.size) { try StateRecord.fresh(eleven) }
     let pair = RememberedOrigin(
-      origin: place.origin, service: try label("sshd"), granted: UnixTime(0))
+      origin: NumericAddress(high: 1, low: 0), service: try label("sshd"), granted: UnixTime(0))
     let pairs = LoginState(
       enrollmentID: 1, remembered: [RememberedOrigin](repeating: pair, count: 11))
     #expect(throws: StateRecord.Problem.size) { try StateRecord.fresh(pairs) }
@@ -348,7 +350,7 @@ import Testing
       },
       remembered: (1...10).map {
         RememberedOrigin(
-          origin: NetworkAddress(high: $0, low: 0), service: long, granted: UnixTime(.max))
+          origin: NumericAddress(high: $0, low: .max), service: long, granted: UnixTime(.max))
       })
     #expect(try StateRecord.read(StateRecord.fresh(state)).state == state)
   }

@@ -53,6 +53,28 @@ import Testing
   }
 
   @Test(
+    "An address in full is shown in full",
+    arguments: [
+      ("192.0.2.7", "192.0.2.7"), ("::ffff:192.0.2.7", "192.0.2.7"), ("2001:DB8::1", "2001:db8::1"),
+      ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1:2:3:4:5"),
+    ])
+  func addressInFull(text: String, shown: String) throws {
+    #expect(Addresses.text(try #require(Addresses.numeric([UInt8](text.utf8)))) == shown)
+  }
+
+  @Test("The addresses of this machine's interfaces are its own, and no others")
+  func ownAddresses() throws {
+    func isOwn(_ text: String) throws -> Bool {
+      Addresses.isOwn(try #require(Addresses.numeric([UInt8](text.utf8))))
+    }
+    // Every loopback interface that is up has it.
+    #expect(try isOwn("127.0.0.1") && isOwn("::ffff:127.0.0.1"))
+    for other in ["127.0.0.2", "192.0.2.7", "2001:db8::7", "::127.0.0.1"] {
+      #expect(try !isOwn(other), "\(other)")
+    }
+  }
+
+  @Test(
     "What is no numeric address is none",
     arguments: [
       "", "host.example", "192.0.2", "192.0.2.7:22", "[::1]", " ::1", "192.0.2.07x", "1",

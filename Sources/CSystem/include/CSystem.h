@@ -28,6 +28,7 @@
 #include "Inspection.h"
 #include "Schedule.h"
 #include "Accounts.h"
+#include "Interfaces.h"
 #include "Swap.h"
 #include "Import.h"
 #include "Terminal.h"

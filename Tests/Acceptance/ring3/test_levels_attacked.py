@@ -8,7 +8,7 @@ from sallyport import MODULE, our_line, sallyport
 from test_levels import (ANY_PASSWORD, CODE, DEMAND, DENIED, asked, hotp_code, kinds,
                          play, stack)  # noqa: F401: a fixture
 
-LOCAL = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"]
+LOCAL = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "169.254.3.4", "fe80::7%eth0"]
 
 
 def test_who_puts_off_what_is_required_is_not_remembered(stack, services, store):
@@ -52,7 +52,7 @@ def test_forgetting_that_is_destroyed_on_the_disk_holds(stack, services, store, 
 
 
 @pytest.mark.parametrize("address", LOCAL)
-def test_this_machine_is_never_remembered(stack, services, store, address):
+def test_this_machine_and_a_link_are_never_remembered(stack, services, store, address):
     """Everybody on it comes from there, and everybody who comes through a tunnel."""
     codes = store.enroll("alice").backup_codes
     more = stack.set("remember = 30 d", "key")
@@ -61,6 +61,61 @@ def test_this_machine_is_never_remembered(stack, services, store, address):
             login = driver.login("sshd", "alice", code, phases=("auth", "acct", "open"), rhost=address,
                                  **more)
             assert asked(login) == [CODE] and login.results == [SUCCESS] * 3
+
+
+@pytest.mark.parametrize("first, answers, results", [
+    ("auth required pam_exec.so quiet expose_authtok /bin/true", ["pw"], [SUCCESS, SUCCESS]),
+    ("auth required pam_exec.so quiet expose_authtok /bin/false", ["pw"], None),
+    ("auth optional pam_exec.so quiet expose_authtok /bin/false", ["pw"], None),
+    ("auth sufficient pam_exec.so quiet expose_authtok /bin/false", ["pw"], None),
+    # Nobody says yes.
+    ("auth [default=ignore] pam_exec.so quiet expose_authtok /bin/true", ["pw"], None),
+    ("auth optional pam_permit.so", ["000"], None),
+])
+def test_a_remembered_place_opens_nothing_by_itself(
+        stack, services, store, first, answers, results):
+    """The yes to a password is that of the module that asked for it; without one, there is a code."""
+    enrollment = store.enroll("alice")
+    more = stack.set("remember = 1 h", "key")
+    assert play(services, "alice", enrollment.code(), **more).results == [SUCCESS] * 3
+    assert asked(play(services, "alice", **more)) == []
+    place = f"store={store.folder} conf={stack.policy}"
+    services.write("sshd", first, our_line(store, f"conf={stack.policy}", "nodelay"),
+                   f"account required {MODULE} {place}", "account required pam_permit.so")
+    with Driver(services) as driver:
+        login = driver.login("sshd", "alice", *answers, phases=("auth", "acct"), rhost="192.0.2.7")
+    assert login.unused == login.unexpected == 0
+    assert login.results == results if results else login.results[0] != SUCCESS
+
+
+@pytest.mark.parametrize("interfaces, codes", [("192.0.2.8", 1), ("192.0.2.7", 2), ("none", 2)])
+def test_an_address_of_this_machine_is_never_remembered(
+        stack, services, store, interfaces, codes):
+    """Nor any, where it cannot be found out which these are."""
+    backup = store.enroll("alice").backup_codes
+    more = stack.set("remember = 30 d", "key")
+    with Driver(services, env={"INTERFACES": interfaces}) as driver:
+        for code in [backup[0], *([backup[1]] if codes == 2 else [])]:
+            login = driver.login("sshd", "alice", code, phases=("auth", "acct"), rhost="192.0.2.7",
+                                 **more)
+            assert asked(login) == [CODE] and login.results == [SUCCESS] * 2
+        if codes == 1:
+            assert asked(driver.login("sshd", "alice", rhost="192.0.2.7", **more)) == []
+    with Driver(services, env={"INTERFACES": "192.0.2.7"}) as driver:
+        assert asked(driver.login("sshd", "alice", "1", rhost="192.0.2.7", **more)) == [CODE]
+
+
+def test_a_neighbour_in_the_same_ipv6_network_is_not_remembered(stack, services, store):
+    enrollment = store.enroll("alice")
+    more = stack.set("remember = 30 d", "key")
+    with Driver(services) as driver:
+        def login(address, *answers):
+            return driver.login("sshd", "alice", *answers, phases=("auth", "acct"), rhost=address,
+                                **more)
+        assert login("2001:db8::7", enrollment.code()).results == [SUCCESS] * 2
+        assert asked(login("2001:db8::7")) == []
+        assert asked(login("2001:db8::8", "1")) == [CODE]
+    assert [pair["origin"] for pair in store.status("alice")["remembered"]] == ["2001:db8::7"]
 
 
 @pytest.mark.parametrize("level", ["voluntary", "offer", "refuse"])

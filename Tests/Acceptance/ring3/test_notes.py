@@ -12,6 +12,7 @@ from sallyport import MODULE, our_line, sallyport
 IGNORED = "PAM_PERM_DENIED"  # libpam's answer of a stack in which nobody said yes
 PASSES, REFUSED = (IGNORED, 0), (AUTH_ERR, 1)
 NEVER = "2999-12-31"
+KEY = "SSH_AUTH_INFO_0=publickey ssh-ed25519 AAAA"  # a first factor
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def test_status_and_config_show_tell_what_is_kept_of_the_unenrolled(policy, caro
 
 
 def through(driver, enrollment, *answers, service="sshd", rhost="192.0.2.7"):
-    login = driver.login(service, "alice", *answers, phases=("auth", "acct"), rhost=rhost)
+    login = driver.login(service, "alice", *answers, phases=("auth", "acct"), rhost=rhost, sets=KEY)
     return login.results[0], len(login.prompts)
 
 

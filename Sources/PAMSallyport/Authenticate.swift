@@ -43,10 +43,23 @@ extension Login {
         ? passRemembered(prepared, policy) : askAndJudge(prepared, policy)
     case .pass:
       if arguments.debug { host.log(.debug, policy.isEnabled ? .notAsked(user) : .disabled) }
-      return .ignore
+      return try passOn(policy)
     case .enroll(let level, let account):
       return try mark(account.name.bytes, as: level)
     }
+  }
+
+  /// For one of whom no code is wanted. With `forward_pass` the password is typed at our prompt all
+  /// the same, and goes on whole: a tail that was looked at here would be an oracle for codes.
+  private func passOn(_ policy: Policy) throws(HostFailure) -> ReturnCode {
+    guard arguments.forwardPass else { return .ignore }
+    switch arguments.firstPass {
+    case .use: return .ignore
+    case .tryThenAsk: if host.password() != nil { return .ignore }
+    case .ask: break
+    }
+    try host.setPassword(try host.ask(prompt(for: nil, policy), echo: arguments.echo))
+    return .ignore
   }
 
   private func mark(_ user: [UInt8], as level: EnrollmentLevel) throws(HostFailure) -> ReturnCode {

@@ -4,7 +4,7 @@ import pytest
 
 from hosts import add_account, remove_account
 from pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS, Driver
-from sallyport import our_line
+from sallyport import our_line, sallyport
 
 PASSWORD = "wrong horse 42 "  # digits and a blank at its end: part of the password
 ITEMS = "/usr/lib/x86_64-linux-gnu/pam_wrapper"
@@ -102,6 +102,52 @@ def test_a_response_without_a_code_is_handed_on_whole(driver, store, stacks):
     store.enroll()
     login = driver.login("forward-first", "alice", "no code in it")
     assert (login.result, login.env["PAM_AUTHTOK"]) == (AUTH_ERR, "no code in it")
+
+
+DIGITS = "horse 482913"  # a password that ends in what could be a code
+UNIX_LINE = "auth required pam_unix.so nodelay use_first_pass"
+DEBIAN = ["auth [success=1 default=ignore] pam_unix.so nodelay nullok try_first_pass",
+          "auth requisite pam_deny.so", "auth required pam_permit.so"]
+LEVELS = ["enrollment = refuse", "enrollment = required", "enrollment = offer",
+          "enrollment = remind", "enrollment = voluntary", "state = disabled"]
+
+
+@pytest.fixture
+def dora():
+    add_account("dora", 3004, DIGITS)
+    yield "dora"
+    remove_account("dora")
+
+
+@pytest.mark.parametrize("who", ["enrolled", "not enrolled", "exempt", "required"])
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("after", [[UNIX_LINE], DEBIAN], ids=["pam_unix", "Debian's common-auth"])
+def test_one_field_in_both_forms_of_the_recipe(
+        services, store, dora, tmp_path, after, level, who):
+    """Level, enrollment and what is typed: one prompt, the right people in, nobody else."""
+    policy = tmp_path / "policy.conf"
+    policy.write_text(f"[default]\n{level}\n")
+    ours = our_line(store, "nodelay", "forward_pass", f"conf={policy}")
+    services.write("one-field", ours, *after)
+    store.enroll("bob")  # makes the store
+    enrollment = store.enroll(dora) if who == "enrolled" else None
+    if who in ("exempt", "required"):
+        verb = "exempt" if who == "exempt" else "require"
+        assert sallyport(verb, "--user", dora, "--store", store.folder).returncode == 0
+    code, backup = (enrollment.code(), enrollment.backup_codes[0]) if enrollment else (
+        "123456", "ABCD-EFGH-JKMN-PQRS")
+    strict = "refuse" in level or ("required" in level and who != "exempt") or who == "required"
+    wanted = level != "state = disabled" and (who == "enrolled" or (strict and who != "exempt"))
+    table = [
+        (DIGITS, not wanted), (DIGITS + code, wanted and enrollment is not None),
+        (DIGITS + code, False),  # used
+        (DIGITS + backup, wanted and enrollment is not None), ("horse" + backup, False),
+        ("horse 482914", False), (code, False), ("", False)]
+    with Driver(services) as driver:
+        for number, (typed, gets_in) in enumerate(table):
+            login = driver.login("one-field", dora, typed)
+            assert (login.result == SUCCESS, login.unused, login.unexpected) == (gets_in, 0, 0), number
+            assert login.prompts == [[ECHO_OFF, "Password & verification code: "]], number
 
 
 def test_a_code_alone_forwards_no_password_and_gets_nobody_in(driver, store, stacks):

@@ -40,13 +40,19 @@ package enum Accounts {
       errno: result < 0 ? 0 - result : sys_EINVAL)
   }
 
-  /// Whether the account is in the group, as its primary one or as one of the group's members. A
-  /// list of all groups of the account would not show that a source failed.
+  /// Whether the account is in the group: as one of the members that the group lists, or because
+  /// the group is among those of the account, its primary one included. Each of the two alone is
+  /// not enough: a directory may list no members, and a list of all groups of an account does not
+  /// show that a source failed. Where there is no such group it is not known.
   package static func isMember(_ account: Account, of group: [UInt8]) -> Truth {
-    // SAFETY: both are C strings that live for the call.
-    let result = unsafe sys_is_member(
-      Path(group).cString, Path(account.name.bytes).cString, account.group ?? UInt32.max)
-    return result < 0 ? .unknown : result == 0 ? .no : .yes
+    let user = Path(account.name.bytes).cString
+    var number: UInt32 = 0
+    // SAFETY: all are C strings that live for the call.
+    let listed = unsafe sys_group(Path(group).cString, user, &number)
+    guard listed == 0 else { return listed < 0 ? .unknown : .yes }
+    // SAFETY: as above.
+    let has = unsafe sys_has_group(user, account.group ?? UInt32.max, number)
+    return has < 0 ? .unknown : has == 0 ? .no : .yes
   }
 
   /// With a buffer of a megabyte at last, or after as many interruptions.

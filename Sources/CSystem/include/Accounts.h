@@ -26,23 +26,46 @@ static inline int sys_account(const void *name, char *buffer, size_t size,
   return 1;
 }
 
-/* getgrnam_r, with a buffer that grows up to a megabyte: 1 where `user` is one of the group's members
-   or `primary` its number, 0 where not or where there cleanly is none, or a negative errno. */
-static inline int sys_is_member(const void *group, const void *user, uint32_t primary) {
+enum { sys_lookups = 12 }; /* bounds every repetition: nothing of a name service is waited for */
+
+/* getgrnam_r, with a buffer that grows up to a megabyte: the group's number, and 1 where `user` is one
+   of the members that it lists, 0 where not; -ENOENT where there cleanly is none, or a negative errno. */
+static inline int sys_group(const void *group, const void *user, uint32_t *number) {
+  size_t size = 1024;
   int result = -ERANGE;
-  for (size_t size = 1024; result == -ERANGE && size <= 1u << 20; size *= 4) {
+  for (int left = sys_lookups; left > 0 && size <= 1u << 20; left--) {
     struct group entry, *found = NULL;
     char *buffer = malloc(size);
     if (buffer == NULL) return -ENOMEM;
-    do result = -getgrnam_r(group, &entry, buffer, size, &found);
-    while (result == -EINTR);
-    if (result == 0 && found != NULL) {
-      result = found->gr_gid == primary;
+    int error = getgrnam_r(group, &entry, buffer, size, &found);
+    result = error > 0 ? -error : error < 0 ? -EIO : found == NULL ? -ENOENT : 0;
+    if (result == 0) {
+      *number = found->gr_gid;
       for (char **one = found->gr_mem; *one != NULL; one++) result |= strcmp(*one, user) == 0;
     }
     free(buffer);
+    if (result == -ERANGE) size *= 4;
+    else if (result != -EINTR) return result;
   }
   return result;
+}
+
+/* getgrouplist, to its end: 1 where `group` is among the groups of `user`, whose primary one is
+   `primary`, 0 where not, or a negative errno. The C library does not tell that a source failed. */
+static inline int sys_has_group(const void *user, uint32_t primary, uint32_t group) {
+  int size = 64;
+  for (int left = sys_lookups; left > 0 && size > 0 && size <= 1 << 20; left--) {
+    int count = size, result = 0;
+    gid_t *groups = malloc((size_t)size * sizeof *groups);
+    if (groups == NULL) return -ENOMEM;
+    int done = getgrouplist(user, primary, groups, &count);
+    for (int one = 0; one < done; one++) result |= groups[one] == group;
+    free(groups);
+    if (done >= 0) return result;
+    if (count <= size) return -ENOMEM; /* its only failure but a list that is too short */
+    size = count;
+  }
+  return -ERANGE;
 }
 
 #pragma clang assume_nonnull end

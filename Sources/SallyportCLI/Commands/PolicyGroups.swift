@@ -1,18 +1,14 @@
-import CSystem
 import OneTimePassword
 import SallyportCore
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 extension PolicyText {
-  /// A line for each group of a rule that cannot be found: a name that is mistyped has no members,
-  /// and the rule holds for nobody.
+  /// A line for each group of a rule that cannot be found, and for each in which nobody is: such a
+  /// rule holds for nobody.
   func warnings() -> [String] {
     let file = printable(path.utf8, limit: 255)
+    let census = GroupCensus()
     return groups().compactMap { name, line in
-      PolicyText.flaw(ofGroup: name).map { "\(file):\(line): warning: \($0)" }
+      census.flaw(of: name).map { "\(file):\(line): warning: \($0)" }
     }
   }
 
@@ -44,14 +40,5 @@ extension PolicyText {
       return []
     }
     return found
-  }
-
-  private static func flaw(ofGroup name: String) -> String? {
-    errno = 0
-    // SAFETY: nothing of the entry is read, and no other thread asks.
-    if unsafe getgrnam(name) != nil { return nil }
-    let name = printable(name.utf8)
-    return errno == 0 || errno == ENOENT
-      ? "there is no group \(name)" : "group \(name) cannot be looked up: \(errnoText(errno))"
   }
 }

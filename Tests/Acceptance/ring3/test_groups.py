@@ -71,7 +71,7 @@ def tightening(condition):
 @pytest.mark.parametrize("condition,member", [
     ("carol", True), ("team0", True), ("team99", True), (" ".join(GROUPS), True),
     ("others empty team50", True), ("crowd", True), ("others", False), ("empty", False),
-    ("nobody-here", False), ("carol2", False), ("TEAM0", False), ("nobody-here, team1", True)])
+    ("nobody-here, team1", True)])
 def test_primary_and_supplementary_groups_match(policy, condition, member):
     condition = f"match_group = {condition}"
     for text, yes, no in ((loosening(condition), PASSES, REFUSED),
@@ -81,9 +81,14 @@ def test_primary_and_supplementary_groups_match(policy, condition, member):
         assert level == ("voluntary" if (yes if member else no) == PASSES else "refuse")
 
 
-def test_a_group_is_matched_by_its_name_and_never_by_its_number(policy):
-    assert policy.module(loosening("match_group = 4000")) == REFUSED
-    assert policy.module(loosening("match_group = 3003")) == REFUSED
+@pytest.mark.parametrize("group", ["nobody-here", "carol2", "TEAM0", "others nobody-here", "4000",
+                                   "3003"])
+def test_a_group_that_is_not_found_tightens_and_never_loosens(policy, group):
+    """A mistyped name; a number is none."""
+    condition = f"match_group = {group}"
+    for text in (loosening(condition), tightening(condition)):
+        assert policy.module(text) == REFUSED
+        assert policy.command(text) == "refuse"
 
 
 def test_an_account_in_the_database_is_what_counts_not_the_name_as_typed(policy, services):
@@ -94,20 +99,66 @@ def test_an_account_in_the_database_is_what_counts_not_the_name_as_typed(policy,
 
 
 @pytest.fixture
-def directory(groups):
-    """Groups come from files, then from a directory that is down."""
-    libraries = SCRATCH / "lib-broken"
+def sources(groups):
+    """Says where groups come from: files, a directory that is down, one that lists no members."""
+    libraries = SCRATCH / "lib-groups"
     libraries.mkdir(exist_ok=True)
-    shutil.copy(f"{BUILT}/libnss_broken.so.2", libraries)
-    Path("/etc/ld.so.conf.d/broken.conf").write_text(f"{libraries}\n")
+    for name in ("broken", "silent"):
+        shutil.copy(f"{BUILT}/libnss_{name}.so.2", libraries)
+    Path("/etc/ld.so.conf.d/groups.conf").write_text(f"{libraries}\n")
     subprocess.run(["ldconfig", "-X"], check=True)
     before = Path("/etc/nsswitch.conf").read_text()
 
-    def sources(text):
+    def set_sources(text):
         edit("/etc/nsswitch.conf", lambda old: re.sub("(?m)^group:.*", f"group: {text}", old))
-    sources("files broken")
-    yield sources
+    yield set_sources
     Path("/etc/nsswitch.conf").write_text(before)
+
+
+@pytest.fixture
+def directory(sources):
+    sources("files broken")
+    return sources
+
+
+def by_id(name):
+    return subprocess.run(["id", "-nG", name], capture_output=True, text=True, check=True).stdout.split()
+
+
+def by_succeed_if(services, name, group):
+    """What another module says of the same question."""
+    services.write("sshd", f"auth required pam_succeed_if.so quiet user ingroup {group}",
+                   "account required pam_permit.so")
+    with Driver(services) as driver:
+        return driver.login("sshd", name).result == "PAM_SUCCESS"
+
+
+# group of the directory -> whether carol is in it; `split` has its members in files, dave alone
+SILENT = [("staffers", True), ("visitors", False), ("split", True), ("visitors staffers", True)]
+
+
+@pytest.mark.parametrize("group, member", SILENT)
+def test_a_directory_that_lists_no_members_is_asked_by_the_account_too(
+        policy, sources, services, group, member):
+    """sssd with ignore_group_members, and one name in two sources."""
+    edit("/etc/group", lambda text: text + "split:x:4602:dave\n")
+    sources("files silent")
+    condition = f"match_group = {group}"
+    for text, yes, no in ((loosening(condition), PASSES, REFUSED),
+                          (tightening(condition), REFUSED, PASSES)):
+        assert policy.module(text) == (yes if member else no)
+        level = policy.command(text)
+        assert level == ("voluntary" if (yes if member else no) == PASSES else "refuse")
+    assert any(name in by_id("carol") for name in group.split()) == member
+    assert any(by_succeed_if(services, "carol", name) for name in group.split()) == member
+
+
+@pytest.mark.parametrize("group", ["interrupted", "huge"])
+def test_a_source_that_never_comes_to_an_end_is_not_waited_for(policy, directory, group):
+    """EINTR and ERANGE at every call."""
+    condition = f"match_group = {group}"
+    assert policy.module(loosening(condition)) == REFUSED
+    assert policy.module(tightening(condition)) == REFUSED
 
 
 @pytest.mark.parametrize("group", ["admins", "again", "others admins"])
@@ -193,6 +244,21 @@ def test_a_file_of_64_kib_is_read_and_one_byte_more_is_not(policy, tmp_path, ser
     # Without a last good one.
     shutil.rmtree(tmp_path / "store" / "policy.good")
     assert policy.module(whole + "#") == REFUSED
+
+
+def test_the_command_names_a_group_in_which_nobody_is(tmp_path, groups, sources):
+    edit("/etc/group", lambda text: text + "ghosts:x:4603:dave,erin\n")
+    sources("files silent")
+    path = tmp_path / "sallyport.conf"
+    path.write_text("[rule a]\nmatch_group = team0 carol crowd staffers\nlook_ahead = 3\n"
+                    "[rule b]\nmatch_group = empty, visitors\nlook_ahead = 2\n"
+                    "[rule c]\nmatch_group = ghosts\nlook_ahead = 2\n")
+    done = sallyport("config", "check", path)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        f"{path}:5: warning: no account is found in group empty",
+        f"{path}:5: warning: no account is found in group visitors",
+        f"{path}:8: warning: no account is found in group ghosts"]
 
 
 def test_the_command_names_a_group_that_does_not_exist(tmp_path, groups):

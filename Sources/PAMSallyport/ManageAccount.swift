@@ -81,11 +81,24 @@ extension Login {
     var isDenied = false
     if case .due(.required) = mark?.finding { isDenied = true }
     if arguments.demand, !isDenied { return try demand(account, policy) }
-    // One who is enrolled was to be asked.
-    if mark != nil, !isDenied, let account { isDenied = try verifier.enrolled(account) != nil }
-    guard isDenied else { return .ignore }
+    guard mark != nil else { return .ignore }
+    if !isDenied, let account, try mayPassUnasked(account, policy) { return .ignore }
     host.log(.notice, .denied(account?.name.bytes ?? [], .anotherUser))
     return .denied
+  }
+
+  /// One who is enrolled was to be asked, and one who is not, where his level refuses him.
+  private func mayPassUnasked(_ account: Account, _ policy: Policy) throws(StoreTrouble) -> Bool {
+    guard try verifier.enrolled(account) == nil else { return false }
+    guard policy.isEnabled else { return true }
+    return try passesUnenrolled(account, policy)
+  }
+
+  private func passesUnenrolled(_ account: Account, _ policy: Policy) throws(StoreTrouble) -> Bool {
+    switch try verifier.level(of: account, under: policy) {
+    case .refuse, .required: false
+    case .offer, .remind, .voluntary: true
+    }
   }
 
   // MARK: demand
@@ -93,12 +106,9 @@ extension Login {
   private func demand(_ account: Account?, _ policy: Policy) throws(StoreTrouble) -> ReturnCode {
     guard let account else { return .denied }
     guard let prepared = try verifier.enrolled(account) else {
-      switch try verifier.level(of: account, under: policy) {
-      case .refuse, .required:
-        host.log(.notice, .denied(account.name.bytes, .notEnrolled))
-        return .denied
-      case .offer, .remind, .voluntary: return .ignore
-      }
+      if try passesUnenrolled(account, policy) { return .ignore }
+      host.log(.notice, .denied(account.name.bytes, .notEnrolled))
+      return .denied
     }
     let verdict: Verdict
     do throws(HostFailure) {

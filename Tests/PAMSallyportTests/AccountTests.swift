@@ -44,7 +44,9 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     return answer
   }
 
-  private func account(_ words: String...) -> ReturnCode {
+  private func account(_ words: String...) -> ReturnCode { account(words) }
+
+  private func account(_ words: [String]) -> ReturnCode {
     let answer = manageAccount(
       host, ModuleArguments((["conf=" + path] + words).map { Array($0.utf8) }), store: store)
     #expect(host.isUsedUp)
@@ -313,6 +315,64 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(auth("enroll") == .ignore)
     #expect(host.hasEnvironmentMark)
     host.userName = .success(Array("alice".utf8))
+  /// A stack that changes PAM_USER after our yes: whom it names then was not asked.
+  @Test(arguments: [
+    ("refuse", ReturnCode.denied), ("required", .denied), ("offer", .ignore), ("remind", .ignore),
+    ("voluntary", .ignore),
+  ])
+  func anotherUserAfterOurYesFaresByHisOwnLevel(_ level: String, _ expected: ReturnCode) throws {
+    for name in ["bob", "nobody-here"] {
+      try self.level(level)
+      host.kept = Mark(user: Array("alice".utf8), .accepted(.backupCode(left: 3), mayEnroll: true))
+      host.userName = .success(Array(name.utf8))
+      #expect(account() == expected)
+      #expect(openSession(host) == (expected == .denied ? .denied : .ignore))
+    }
+    // Nothing is asked of one for whom the policy is disabled.
+    try write("[rule r]\nmatch_user = bob\nstate = disabled\n")
+    host.kept = Mark(user: Array("alice".utf8), .remembered)
+    host.userName = .success(Array("bob".utf8))
+    #expect(account() == .ignore)
+  }
+
+  @Test(arguments: ["bob", "alice ", ""])
+  func whoMustEnrollAndBecomesAnotherUserIsDeniedWhateverTheOthersLevel(_ name: String) throws {
+    try level("required")
+    host.userName = .success(Array("carol".utf8))
+    store.accounts[Array("carol".utf8)] = 1002
+    #expect(auth("enroll") == .ignore)
+    try level("voluntary")
+    host.userName = .success(Array(name.utf8))
+    #expect(account() == .denied)
+    #expect(openSession(host) == .denied)
+  }
+
+  @Test(arguments: ["alice ", "", "a/b", "\u{7f}"])
+  func aNameThatNobodyCanHaveIsDeniedByDemandAndAfterAnothersYes(_ name: String) throws {
+    try level("voluntary")
+    host.userName = .success(Array(name.utf8))
+    #expect(account("demand") == .denied)
+    for words in [["demand"], []] {
+      host.kept = Mark(user: Array("alice".utf8), .remembered)
+      #expect(account(words) == .denied)
+    }
+  }
+
+  @Test func aHostThatFailsInTheAccountPhaseIsDenied() throws {
+    try level("offer")
+    #expect(auth("enroll") == .ignore)
+    for failure in [HostFailure.conversation, .memory] {
+      host.kept = Mark(user: Array("bob".utf8), .due(.offer))
+      host.userName = .failure(failure)
+      #expect(account() == .denied)
+      host.userName = .success(Array("bob".utf8))
+      host.kept = Mark(user: Array("bob".utf8), .due(.offer))
+      host.markFails = failure
+      #expect(account() == .denied)
+      host.markFails = nil
+    }
+  }
+
     host.expect(answer: wrong)
     #expect(auth("enroll") == .refused)
     #expect(host.kept == nil && !host.hasEnvironmentMark)

@@ -156,3 +156,17 @@ def test_a_yes_to_one_user_is_none_to_another(stack, services, store, level):
     with Driver(services) as driver:
         login = driver.login("sshd", "nobody", "pw", rhost="192.0.2.7", phases=phases, **more)
         assert login.results == [SUCCESS, SUCCESS, DENIED, DENIED]
+
+
+@pytest.mark.parametrize("level, account", [
+    ("refuse", DENIED), ("required", DENIED), ("offer", SUCCESS), ("voluntary", SUCCESS)])
+def test_another_user_after_our_yes_who_is_not_enrolled_fares_by_his_level(
+        stack, services, store, sink, level, account):
+    """A module that changes PAM_USER once alice's code was right."""
+    codes = store.enroll("alice").backup_codes
+    more = stack.set(f"enrollment = {level}")
+    phases = ("auth", "user:" + b"nobody".hex(), "acct", "open")
+    with Driver(services) as driver, sink.watch() as lines:
+        login = driver.login("sshd", "alice", "pw", codes[0], rhost="192.0.2.7", phases=phases, **more)
+    assert login.results == [SUCCESS, SUCCESS, account, account]
+    assert any("reason=another-user" in line.text for line in lines) == (account == DENIED)

@@ -172,7 +172,9 @@ struct Setup<Application: Host, Keeper: LoginStore> {
       guard try save(made, codes.set) else { return .meanwhile }
       let origin = login.origin(of: account, policy)
       host.log(
-        .info, .enrolled(account.name.bytes, made, codes.set, from: host.remoteHost(), origin))
+        .notice,
+        .changed(
+          account.name.bytes, isNew: isNew, made, codes.set, from: host.remoteHost(), origin))
       showEnd(codes.codes)
       return .done
     } catch {

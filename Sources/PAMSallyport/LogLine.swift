@@ -140,11 +140,13 @@ extension LogLine {
     return line
   }
 
-  static func enrolled(
-    _ user: [UInt8], _ authenticators: [Authenticator], _ codes: BackupCodeSet?,
+  /// One fixed beginning for whatever a login changes in an enrollment: alerts look for it.
+  static func changed(
+    _ user: [UInt8], isNew: Bool, _ authenticators: [Authenticator], _ codes: BackupCodeSet?,
     from host: [UInt8]?, _ origin: Origin
   ) -> LogLine {
-    var line = LogLine("enrolled in the login:")
+    var line = LogLine("enrollment changed in the login: ")
+    line.add(isNew ? "action=enrolled" : "action=added")
     line.add(user: user)
     for authenticator in authenticators {
       line.add(" authenticator=\"")

@@ -184,7 +184,12 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(account() == .success)
     #expect(openSession(host) == .ignore)
     #expect(try isEnrolled("bob"))
-    #expect(host.log.last?.line.hasPrefix("enrolled in the login: user=bob") == true)
+    let last = try #require(host.log.last)
+    #expect(last.level == .notice)
+    #expect(
+      last.line
+        == "enrollment changed in the login: action=enrolled user=bob authenticator=\"phone\""
+        + " backup-codes=10 origin=192.0.2.7")
     // The confirming code counts as used; a backup code that was shown works, once.
     let shown = host.shown
     host.expect(answer: code(shown))
@@ -310,11 +315,6 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(account() == .ignore)
   }
 
-  @Test func theNextAuthPhaseTakesTheMarkAway() throws {
-    try level("required")
-    #expect(auth("enroll") == .ignore)
-    #expect(host.hasEnvironmentMark)
-    host.userName = .success(Array("alice".utf8))
   /// A stack that changes PAM_USER after our yes: whom it names then was not asked.
   @Test(arguments: [
     ("refuse", ReturnCode.denied), ("required", .denied), ("offer", .ignore), ("remind", .ignore),
@@ -373,6 +373,11 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     }
   }
 
+  @Test func theNextAuthPhaseTakesTheMarkAway() throws {
+    try level("required")
+    #expect(auth("enroll") == .ignore)
+    #expect(host.hasEnvironmentMark)
+    host.userName = .success(Array("alice".utf8))
     host.expect(answer: wrong)
     #expect(auth("enroll") == .refused)
     #expect(host.kept == nil && !host.hasEnvironmentMark)

@@ -126,7 +126,9 @@ def test_enrolling_in_the_login(stack, services, store, sink, level, question, b
         login = play(services, "nobody", *password, "y", "000", LIVE, "", live=live, **more)
     assert login.results == [SUCCESS] * 3
     assert asked(login)[len(password):] == [question, FIRST, FIRST, LAST]
-    assert any("enrolled in the login: user=nobody" in line.text for line in lines)
+    changed = [line for line in lines if "enrollment changed in the login: " in line.text]
+    assert [line.level for line in changed] == ["NOTICE"]
+    assert ": action=enrolled user=nobody authenticator=\"phone\" backup-codes=10" in changed[0].text
     # Backup codes were shown before the last prompt, and one of them works, once.
     texts = [text for _, text in login.prompts]
     shown = next(text for text in texts if "Backup codes" in text)
@@ -311,11 +313,16 @@ def test_the_login_sets_up_what_the_policy_wants(stack, services, store, policy,
     ("required", "n", [SUCCESS, DENIED, DENIED]), ("offer", "n", [SUCCESS] * 3),
     ("required", "y", [SUCCESS] * 3), ("offer", "y", [SUCCESS] * 3)])
 def test_an_incomplete_enrollment_is_asked_for_what_it_has_and_then_completed(
-        stack, services, store, level, answer, results):
+        stack, services, store, sink, level, answer, results):
     enrollment = store.enroll("nobody")
     more = stack.set(f"enrollment = {level}\nfactor_hotp = mandatory")
     rest = [LIVE] if answer == "y" else []
-    login = play(services, "nobody", "pw", enrollment.code(), answer, *rest, live=hotp_code, **more)
+    with sink.watch() as lines:
+        login = play(services, "nobody", "pw", enrollment.code(), answer, *rest, live=hotp_code, **more)
+    changed = [(line.level, line.text.partition("login: ")[2]) for line in lines
+               if "enrollment changed" in line.text]
+    assert changed == ([("NOTICE", 'action=added user=nobody authenticator="counter" backup-codes=0'
+                         " origin=192.0.2.7")] if answer == "y" else [])
     assert login.results == results
     assert kinds(store) == (["totp", "hotp"] if answer == "y" else ["totp"])
     # What there was stays good, backup codes included.

@@ -32,6 +32,32 @@ def test_what_is_required_later_is_asked_for_at_a_remembered_origin_too(stack, s
     assert kinds(store) == ["totp", "hotp"]
 
 
+def test_completing_an_enrollment_forgets_every_remembered_place(stack, services, store):
+    """Also where it is completed from one of them, which has not been asked since."""
+    codes = store.enroll("nobody").backup_codes
+    more = stack.set("enrollment = required\nremember = 30 d")
+    with Driver(services) as driver:
+        for code, place in zip(codes, ("192.0.2.7", "192.0.2.8")):
+            login = driver.login("sshd", "nobody", "pw", code, phases=("auth", "acct", "open"),
+                                 rhost=place, **more)
+            assert login.results == [SUCCESS] * 3
+    assert len(store.status("nobody")["remembered"]) == 2
+    more = stack.set("enrollment = required\nremember = 30 d\nfactor_hotp = mandatory")
+    login = play(services, "nobody", "pw", codes[2], "y", LIVE, live=hotp_code, **more)
+    assert login.results == [SUCCESS] * 3 and kinds(store) == ["totp", "hotp"]
+    assert store.status("nobody")["remembered"] == []
+
+
+def test_who_is_denied_leaves_no_remembered_place(stack, services, store):
+    codes = store.enroll("nobody").backup_codes
+    more = stack.set("enrollment = required\nfactor_hotp = mandatory\nremember = 30 d")
+    assert play(services, "nobody", "pw", codes[0], "n", **more).results == [SUCCESS, DENIED, DENIED]
+    assert store.status("nobody")["remembered"] == []
+    more = stack.set("enrollment = offer\nfactor_hotp = mandatory\nremember = 30 d")
+    assert play(services, "nobody", "pw", codes[1], "n", **more).results == [SUCCESS] * 3
+    assert len(store.status("nobody")["remembered"]) == 1
+
+
 @pytest.mark.parametrize("saved", [False, True])
 def test_forgetting_that_is_destroyed_on_the_disk_holds(stack, services, store, saved):
     """The record before it counts then, in which the origin is remembered."""

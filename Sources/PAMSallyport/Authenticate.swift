@@ -144,7 +144,8 @@ extension Login {
       let parts = try parts(of: given, prepared)
       guard hasCode(parts, prepared) else { break }
       let verdict = try judge(parts, nil, prepared, policy)
-      if verdict != .refused { return try answer(verdict, prepared) }
+      guard case .refused(let charge) = verdict else { return try answer(verdict, prepared) }
+      return try answer(ask(prepared, policy, givingBack: charge), prepared)
     }
     return try answer(ask(prepared, policy), prepared)
   }

@@ -11,7 +11,8 @@ struct Login<Application: Host, Keeper: LoginStore> {
   /// What came of one response; what says so is on disk.
   enum Verdict: Equatable {
     case accepted(Proof)
-    case refused
+    /// With what it was charged, where it was.
+    case refused(Charge?)
     /// It was not judged, or could not be saved; logged.
     case unavailable
   }
@@ -57,11 +58,14 @@ struct Login<Application: Host, Keeper: LoginStore> {
   /// PAM_RHOST, where that is an address.
   var address: NumericAddress? { host.remoteHost().flatMap { Addresses.withoutZone($0) } }
 
-  /// Prompts once, and judges what is typed.
-  func ask(_ prepared: Prepared, _ policy: Policy) throws(HostFailure) -> Verdict {
+  /// Prompts once, and judges what is typed. `firstPass`: what an earlier response of this call was
+  /// charged.
+  func ask(_ prepared: Prepared, _ policy: Policy, givingBack firstPass: Charge? = nil)
+    throws(HostFailure) -> Verdict
+  {
     let typed = try host.ask(prompt(for: prepared, policy), echo: arguments.echo)
     let known: Malformation? = isPasswordOnceMore(typed) ? .password : nil
-    return try judge(try parts(of: typed, prepared), known, prepared, policy)
+    return try judge(try parts(of: typed, prepared), known, prepared, policy, firstPass)
   }
 
   func parts(of typed: Secret, _ prepared: Prepared) throws(HostFailure) -> Parts {
@@ -75,19 +79,22 @@ struct Login<Application: Host, Keeper: LoginStore> {
   }
 
   func judge(
-    _ parts: Parts, _ known: Malformation?, _ prepared: Prepared, _ policy: Policy
+    _ parts: Parts, _ known: Malformation?, _ prepared: Prepared, _ policy: Policy,
+    _ firstPass: Charge? = nil
   ) throws(HostFailure) -> Verdict {
     // Before the verdict and whatever it will be: the password module after us fails alike.
     if let password = parts.password { try host.setPassword(password) }
     let origin = origin(of: prepared.account, policy)
     let visit = Visit(origin: origin, service: Label(host.service()), policy: policy)
     do throws(StoreTrouble) {
-      let outcome = try verifier.attempt(parts.code, knownAs: known, by: prepared, visit)
+      let outcome = try verifier.attempt(
+        parts.code, knownAs: known, by: prepared, visit, givingBack: firstPass)
       let line = LogLine.outcome(outcome, user: prepared.name, from: host.remoteHost(), origin)
       host.log(outcome.logLevel, line)
       switch outcome {
       case .accepted(let proof): return .accepted(proof)
-      case .refused: return .refused
+      case .refused(.response(.wrongCode(let charge), _)): return .refused(charge)
+      case .refused: return .refused(nil)
       }
     } catch {
       _ = report(error)

@@ -154,9 +154,11 @@ package struct Verifier<Keeper: LoginStore> {
 
   /// Judges a response and saves the new state; throws where it was not judged or not saved.
   ///
-  /// `malformation`: what the response is already known to be, whatever it looks like.
+  /// `malformation`: what the response is already known to be, whatever it looks like. `firstPass`:
+  /// what an earlier response of this call was charged.
   package func attempt(
-    _ typed: Secret, knownAs malformation: Malformation?, by prepared: Prepared, _ visit: Visit
+    _ typed: Secret, knownAs malformation: Malformation?, by prepared: Prepared, _ visit: Visit,
+    givingBack firstPass: Charge?
   ) throws(StoreTrouble) -> Outcome {
     var prepared = prepared
     for _ in 0..<3 {
@@ -166,7 +168,7 @@ package struct Verifier<Keeper: LoginStore> {
         // The time of the lock, not of before it: a login that was stopped in between would bring
         // back an old time, and have all the time since then credited to the budget once more.
         let now = try store.now()
-        return try judge(response, enrollment, state, prepared.standing, visit, now)
+        return try judge(response, enrollment, state, prepared.standing, visit, now, firstPass)
       }
       switch transaction {
       case .committed(let outcome): return outcome
@@ -212,13 +214,13 @@ private func classify(_ typed: Secret, _ known: Malformation?, _ enrollment: Enr
 /// Decides, and turns the decision on a decoy into a refusal whatever it was.
 private func judge(
   _ response: Response, _ enrollment: Enrollment, _ state: LoginState, _ standing: Standing,
-  _ visit: Visit, _ now: UnixTime
+  _ visit: Visit, _ now: UnixTime, _ firstPass: Charge?
 ) throws(StoreTrouble) -> (Outcome, LoginState) {
   let decision: Decision
   do throws(CryptoError) {
     decision = try decide(
       on: response, enrollment: enrollment, state: state, from: visit.origin,
-      through: visit.service, at: now, under: visit.policy)
+      through: visit.service, at: now, under: visit.policy, givingBack: firstPass)
   } catch {
     throw .crypto(error)
   }

@@ -17,7 +17,8 @@ package enum Proof: Equatable, Sendable {
 /// Why a login was refused: for the log, never for the person who typed.
 package enum Refusal: Equatable, Sendable {
   case malformed(Malformation)
-  case wrongCode
+  /// With what it was charged; nil for a wrong backup code, which costs nothing.
+  case wrongCode(Charge?)
   /// A right code, or a backup code, that has been accepted before.
   case replayed
   /// The budget for wrong codes from this kind of origin is used up; the response was not judged.
@@ -34,9 +35,13 @@ package enum Refusal: Equatable, Sendable {
 /// every authenticator with every accepted time step or counter, without an early exit. The state
 /// in the result is what must be written before the answer is given; if it cannot be written, the
 /// answer is no.
+///
+/// `firstPass`: what an earlier response of the same login was charged, which is given back if this
+/// one is accepted.
 package func decide(
   on response: Response, enrollment: Enrollment, state: LoginState, from origin: Origin,
-  through service: Label?, at now: UnixTime, under policy: Policy
+  through service: Label?, at now: UnixTime, under policy: Policy,
+  givingBack firstPass: Charge? = nil
 ) throws(CryptoError) -> Decision {
   var state = state
   state.reconcile(with: enrollment)
@@ -46,23 +51,24 @@ package func decide(
   case .malformed(let malformation):
     return .refuse(.malformed(malformation), state)
   case .backupCode(let digest):
-    return judge(backupCode: digest, of: enrollment.backupCodes, state, use, policy)
+    return judge(backupCode: digest, of: enrollment.backupCodes, state, use, policy, firstPass)
   case .code(let code, let digits):
     let throttle = Throttle(for: enrollment, state, under: policy)
-    return try judge(code, digits, of: enrollment, state, throttle, use, policy)
+    return try judge(code, digits, of: enrollment, state, throttle, use, policy, firstPass)
   }
 }
 
 @inline(never) private func judge(
   backupCode digest: [UInt8], of set: BackupCodeSet?, _ state: LoginState, _ use: Use,
-  _ policy: Policy
+  _ policy: Policy, _ firstPass: Charge?
 ) -> Decision {
-  guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode, state) }
+  guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode(nil), state) }
   let found = set.backupCodes(digest)
-  if found == 0 || policy.backupCode == .off { return .refuse(.wrongCode, state) }
+  if found == 0 || policy.backupCode == .off { return .refuse(.wrongCode(nil), state) }
   guard codes.use(found, use) else { return .refuse(.replayed, state) }
   var state = state
   state.backupCodes = codes
+  state.settle(firstPass, nil, at: use.time)
   state.remember(use)
   return .accept(.backupCode(left: set.left(codes)), state)
 }
@@ -71,15 +77,18 @@ package func decide(
 /// scratch codes have eight, and are judged like the codes of one more authenticator.
 @inline(never) private func judge(
   _ code: UInt32, _ digits: Digits, of enrollment: Enrollment, _ state: LoginState,
-  _ throttle: Throttle, _ use: Use, _ policy: Policy
+  _ throttle: Throttle, _ use: Use, _ policy: Policy, _ firstPass: Charge?
 ) throws(CryptoError) -> Decision {
   let isKnown = state.isKnown(use.origin)
   let isThrottled = throttle.isThrottled(state[known: isKnown], digits: digits, at: use.time)
   // The same work, but nothing that hangs on the code: no code is as great as this number.
   let code = isThrottled ? UInt32.max : code
+  let charge = Charge(
+    enrollmentID: enrollment.id, isKnown: isKnown, amount: throttle.cost(of: digits))
   var next = state
   var proof: Proof?
   var replay: Refusal?
+  var (slip, corrected) = (state.slip, Slip?.none)
   // `reconcile` has made the two lists run side by side.
   for (index, authenticator) in enrollment.authenticators.enumerated() {
     guard authenticator.parameters.digits == digits, index < next.authenticators.count else {
@@ -89,7 +98,17 @@ package func decide(
       code, after: next.authenticators[index].lastAccepted, throttle, at: use.time)
     // One that is switched off has had its work, and says nothing.
     guard policy.accepts(authenticator.parameters.type) else { continue }
+    if let position = match.nearlyAccepted, isKnown {
+      slip = Slip(
+        authenticator: authenticator.id, position: position, time: use.time,
+        amount: charge.amount)
+    }
     if let position = match.accepted {
+      if let slip = state.slip, isKnown,
+        slip.isCorrected(by: authenticator.id, at: position, use.time)
+      {
+        corrected = slip
+      }
       next.authenticators[index].accept(position, drift: match.drift, use)
       proof = proof ?? .authenticator(name: authenticator.name, drift: match.drift)
     } else if match.isReplay {
@@ -109,10 +128,12 @@ package func decide(
   }
   if isThrottled { return .refuse(.throttled, state) }
   if let proof {
+    next.settle(firstPass, corrected, at: use.time)
     next.remember(use)
     return .accept(proof, next)
   }
   if let replay { return .refuse(replay, state) }
   next[known: isKnown] = throttle.charge(state[known: isKnown], digits: digits, at: use.time)
-  return .refuse(.wrongCode, next)
+  next.slip = slip
+  return .refuse(.wrongCode(charge), next)
 }

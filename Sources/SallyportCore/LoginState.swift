@@ -11,6 +11,9 @@ package struct LoginState: Equatable, Sendable {
   package var backupCodes: BackupCodeState?
   package var known: Bucket
   package var other: Bucket
+  /// nil: none, or none that counts any more.
+  package var slip: Slip?
+  package var refunds: Refunds
   /// The latest first.
   package var origins: [KnownOrigin]
   /// The newest first.
@@ -19,13 +22,16 @@ package struct LoginState: Equatable, Sendable {
   package init(
     enrollmentID: UInt64, authenticators: [AuthenticatorState] = [],
     backupCodes: BackupCodeState? = nil, known: Bucket = .full, other: Bucket = .full,
-    origins: [KnownOrigin] = [], remembered: [RememberedOrigin] = []
+    slip: Slip? = nil, refunds: Refunds = Refunds(), origins: [KnownOrigin] = [],
+    remembered: [RememberedOrigin] = []
   ) {
     self.enrollmentID = enrollmentID
     self.authenticators = authenticators
     self.backupCodes = backupCodes
     self.known = known
     self.other = other
+    self.slip = slip
+    self.refunds = refunds
     self.origins = origins
     self.remembered = remembered
   }
@@ -57,11 +63,12 @@ package struct LoginState: Equatable, Sendable {
 
   /// For a state after which another may have been lost: counts every code as used that a login up
   /// to now could have been accepted for, under any policy; of a counter the next one, which is
-  /// nearly always the one; and no origin is remembered, for it may have been forgotten then. What
-  /// else was lost is not known: a backup code that was used up then is good once more.
+  /// nearly always the one; and no origin is remembered, nor a slip, for they may have been
+  /// forgotten then. What else was lost is not known: a backup code that was used up then is good once more.
   package mutating func distrustLoss(of enrollment: Enrollment, at now: UnixTime) {
     reconcile(with: enrollment)
     forgetRemembered()
+    slip = nil
     for (index, authenticator) in enrollment.authenticators.enumerated()
     where index < authenticators.count {
       let last = authenticators[index].lastAccepted
@@ -77,12 +84,14 @@ package struct LoginState: Equatable, Sendable {
   }
 
   /// Stored times in the future are never believed: a bucket with one is dated back to now and so
-  /// gets no credit, a remembered origin with one is forgotten. Known origins stay: their times
+  /// gets no credit, as is a refund; a remembered origin or a slip with one is forgotten. Known origins stay: their times
   /// decide nothing, and a clock that is set back a second must not put the owner among the
   /// strangers.
   package mutating func distrustFuture(_ now: UnixTime) {
     known.distrustFuture(now)
     other.distrustFuture(now)
+    refunds.distrustFuture(now)
+    if let slip, slip.time > now { self.slip = nil }
     remembered.removeAll { $0.granted > now }
   }
 }

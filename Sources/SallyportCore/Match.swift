@@ -4,6 +4,9 @@ import OneTimePassword
 struct Match {
   /// The greatest matching time step or counter above the last accepted one.
   var accepted: UInt64?
+  /// The greatest time step or counter above the last accepted one whose code the typed one is a
+  /// slip of.
+  var nearlyAccepted: UInt64?
   /// The typed code is one at or below the last accepted one.
   var isReplay = false
   /// See `AuthenticatorState.drift`; for `accepted`.
@@ -36,11 +39,15 @@ extension Authenticator {
   {
     let generator = try CodeGenerator(
       secret: secret, algorithm: parameters.algorithm, digits: parameters.digits)
+    let digits = PackedDigits(code)
     var match = Match()
     for position in window {
-      let equal = constantTimeEquals(try generator.code(at: position), code)
+      let right = try generator.code(at: position)
+      let equal = constantTimeEquals(right, code)
+      let near = digits.isSlip(of: PackedDigits(right))
       let isNew = last.map { position > $0 } ?? true
       match.accepted = equal && isNew ? position : match.accepted
+      match.nearlyAccepted = near && isNew ? position : match.nearlyAccepted
       match.isReplay = match.isReplay || (equal && !isNew)
     }
     return match

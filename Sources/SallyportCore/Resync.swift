@@ -53,6 +53,7 @@ package func resync(
 ) throws(CryptoError) -> (Resync, LoginState) {
   var state = state
   state.reconcile(with: enrollment)
+  state.slip = nil
   let throttle = Throttle(for: enrollment.authenticators, under: policy)
   // `reconcile` has made the two lists run side by side.
   for (index, authenticator) in enrollment.authenticators.enumerated() {

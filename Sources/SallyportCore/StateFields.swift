@@ -129,6 +129,10 @@ extension ByteWriter {
     if let codes = state.backupCodes { put(codes) }
     put(state.known)
     put(state.other)
+    put(state.slip)
+    put(state.refunds.last)
+    put(state.refunds.second)
+    put(state.refunds.third)
     put(count: state.origins.count)
     for origin in state.origins {
       put(origin.origin)
@@ -160,6 +164,14 @@ extension ByteWriter {
   private mutating func put(_ bucket: Bucket) {
     put(bucket.spent.units)
     put(bucket.since)
+  }
+
+  /// As many bytes for none: nothing takes longer because somebody was close.
+  private mutating func put(_ slip: Slip?) {
+    put(slip?.authenticator ?? 0)
+    put(slip?.position ?? 0)
+    put(slip?.time ?? UnixTime(0))
+    put(slip?.amount.units ?? 0)
   }
 
   private mutating func put(_ address: NetworkAddress) {
@@ -198,11 +210,11 @@ extension ByteReader {
     if isThere() { state.backupCodes = backupCodeState() }
     state.known = bucket()
     state.other = bucket()
+    state.slip = slip()
+    state.refunds = Refunds(last: time(), second: time(), third: time())
     for _ in 0..<count(atMost: LoginState.maximumOrigins) {
       state.origins.append(KnownOrigin(origin: address(), lastSeen: time()))
     }
-    // Records from before there was such a list end here.
-    if isAtEnd { return state }
     for _ in 0..<count(atMost: LoginState.maximumRemembered) {
       let origin = NumericAddress(high: number64(), low: number64())
       if let service = label() {
@@ -227,6 +239,13 @@ extension ByteReader {
 
   private mutating func bucket() -> Bucket {
     Bucket(spent: Luck(units: number64()), since: time())
+  }
+
+  private mutating func slip() -> Slip? {
+    let slip = Slip(
+      authenticator: number64(), position: number64(), time: time(),
+      amount: Luck(units: number64()))
+    return slip.authenticator == 0 ? nil : slip
   }
 
   private mutating func address() -> NetworkAddress {

@@ -36,14 +36,20 @@ package struct Bucket: Equatable, Sendable {
   package static let full = Bucket(spent: .none, since: UnixTime(0))
 
   package mutating func distrustFuture(_ now: UnixTime) { since = min(since, now) }
+
+  /// As if that had not been charged; never more than all.
+  mutating func giveBack(_ amount: Luck) {
+    spent = Luck(units: spent.units - min(spent.units, amount.units))
+  }
 }
 
 /// The budget of luck of one enrollment under one policy (RFC 4226 §7.3).
 ///
 /// Each judged wrong response costs the chance that it would have been right by luck. Two buckets
 /// (known origins, others) hold a first filling and refill evenly, so that both together, first
-/// filling included, spend the policy's budget in a year. Nothing refunds: a refund for each
-/// success would give malware beside a busy owner many times the budget.
+/// filling included, spend the policy's budget in a year. A success refunds nothing but what
+/// `LoginState.settle` does: a refund of everything would give malware beside a busy owner many
+/// times the budget.
 package struct Throttle: Equatable, Sendable {
   /// A bucket holds this many wrong responses, if a quarter of the budget allows …
   package static let responsesHeld: UInt64 = 20

@@ -50,12 +50,20 @@ class Enrollment:
         return self.codes(1, at, counter)[0]
 
     def wrong(self, at=None):
-        """A well-formed code that no accepted step has."""
+        """A well-formed code that no accepted step has, nor is it a slip of one."""
         now = time.time() if at is None else at
         good = set(self.codes(41, now - 20 * (self.period or 30)) if self.type == "totp"
                    else self.codes(200, counter=0))
         return next(text for n in range(1000, 2000)
-                    if (text := f"{n * 7919 % 10 ** self.digits:0{self.digits}}") not in good)
+                    if (text := f"{n * 7919 % 10 ** self.digits:0{self.digits}}") not in good
+                    and not any(is_slip(text, code) for code in good))
+
+
+def is_slip(typed, code):
+    """One digit is another, or two neighbouring ones are swapped."""
+    changed = [n for n, (a, b) in enumerate(zip(typed, code)) if a != b]
+    return len(changed) == 1 or len(changed) == 2 and changed[1] == changed[0] + 1 and (
+        typed[changed[0]], typed[changed[1]]) == (code[changed[1]], code[changed[0]])
 
 
 class Store:

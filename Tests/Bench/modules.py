@@ -67,7 +67,8 @@ class Sallyport:
     def _slot(number, sequence):
         state = struct.pack("<QBQBiB", number, 1, number, 0, 0, 0)  # the authenticator: unused
         state += struct.pack("<BQQB", 1, number, 0, 0)  # the backup codes: unused
-        state += struct.pack("<QqQqB", 0, 0, 0, 0, 0)  # both budgets whole, no known origin
+        # both budgets whole, no slip and no refund, no known and no remembered origin
+        state += struct.pack("<QqQq56xBB", 0, 0, 0, 0, 0, 0)
         record = struct.pack("<8sQI", b"SPSTATE1", sequence, 20 + len(state)) + state
         return record.ljust(4064, b"\0") + hashlib.sha256(record).digest()
 

@@ -1,3 +1,4 @@
+import OneTimePassword
 import PAMSallyport
 import SallyportCore
 import SallyportSystem
@@ -85,5 +86,84 @@ private let both = "Password & verification code: "
     (host.tokenFails, host.token) = (nil, nil)
     host.expect(both, answer: "hunter2" + right)
     #expect(authenticate(host, words, store: store) == .success)
+  }
+
+  // MARK: what a first pass costs
+
+  private func code(at time: UnixTime) throws -> String {
+    let secret = try #require(Secret(TestStore.secret))
+    let generator = try CodeGenerator(secret: secret, algorithm: .sha1, digits: .six)
+    let code = String(try generator.code(at: UInt64(time.seconds) / 30))
+    return String(repeating: "0", count: 6 - code.count) + code
+  }
+
+  private func spent(_ store: TestStore) throws -> Bucket {
+    let alice = try #require(UserName("alice".utf8))
+    let record = try store.store.load(Account(name: alice, uid: 1000))
+    return try #require(record).state.other
+  }
+
+  private static let words = ModuleArguments([Array("try_first_pass".utf8)])
+
+  @Test func aPasswordThatLooksLikeACodeNeverLocksItsOwnerOut() throws {
+    let store = try TestStore()
+    try store.enrollAlice()
+    let host = ScriptedHost()
+    host.token = "482913"
+    for _ in 0..<50 {
+      store.time = UnixTime(store.time.seconds + 330)
+      host.expect(answer: try code(at: store.time))
+      #expect(authenticate(host, Self.words, store: store) == .success)
+      #expect(host.isUsedUp)
+    }
+    #expect(try spent(store).spent == .none)
+    let wrong = host.log.filter { $0.line.contains("reason=wrong-code") }
+    #expect(wrong.count == 50)
+  }
+
+  @Test func aThousandFirstPassesThatEndAtThePromptAreJudgedTwentyTimes() throws {
+    let store = try TestStore()
+    try store.enrollAlice()
+    let host = ScriptedHost()
+    host.token = "482913"
+    for _ in 0..<1000 {
+      host.expect(reply: .failure(.conversation))
+      #expect(authenticate(host, Self.words, store: store) == .conversation)
+    }
+    let judged = host.log.filter { $0.line.contains("reason=wrong-code") }
+    let throttled = host.log.filter { $0.line.contains("reason=throttled") }
+    #expect((judged.count, throttled.count) == (20, 980))
+  }
+
+  /// Nor does another call of the same host that is accepted.
+  @Test(arguments: [("482914", UInt64(22)), ("hello", 11), ("", 11)])
+  func whatIsRefusedAtThePromptGivesNothingBack(_ typed: String, _ millionths: UInt64) throws {
+    let store = try TestStore()
+    try store.enrollAlice()
+    let host = ScriptedHost()
+    host.token = "482913"
+    host.expect(answer: typed)
+    #expect(authenticate(host, Self.words, store: store) == .refused)
+    #expect(try spent(store).spent.units == millionths * 1_000_000)
+    host.token = nil
+    host.expect(answer: right)
+    #expect(authenticate(host, Self.words, store: store) == .success)
+    #expect(try spent(store).spent.units == millionths * 1_000_000)
+  }
+
+  @Test func aFirstPassIsChargedBeforeThePrompt() throws {
+    let store = try TestStore()
+    try store.enrollAlice()
+    let host = ScriptedHost()
+    host.token = "482913"
+    var before: Bucket?
+    host.expect(
+      reply: .made { _ in
+        before = try? self.spent(store)
+        return right
+      })
+    #expect(authenticate(host, Self.words, store: store) == .success)
+    #expect(before?.spent.units == 11_000_000)
+    #expect(try spent(store).spent == .none)
   }
 }

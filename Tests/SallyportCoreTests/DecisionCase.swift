@@ -16,6 +16,10 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
   var origins: [KnownOrigin] = []
   var known = Bucket.full
   var other = Bucket.full
+  /// The words of the `slip` line.
+  var slip: [String]?
+  var refunds: [UnixTime] = []
+  var charged: (isKnown: Bool, amount: Luck)?
   var now = UnixTime(0)
   var origin = Origin.unknown
   var first: [String] = []
@@ -57,6 +61,9 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
       let bucket = Bucket(
         spent: Luck(units: try value(words[1])), since: UnixTime(try value(words[2])))
       if words[0] == "known" { known = bucket } else { other = bucket }
+    case "slip": slip = words
+    case "refund": refunds.append(UnixTime(try value(rest)))
+    case "charged": charged = (words[0] == "known", Luck(units: try value(words[1])))
     case "at": now = UnixTime(try value(rest))
     case "from": origin = try Self.origin(rest)
     case "first": first.append(rest)
@@ -84,6 +91,8 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
     let parts = word.split(separator: "=").map(String.init)
     switch parts[0] {
     case "adjacent": policy.adjacentIntervals = try value(parts[1])
+    case "totp": policy.totp = parts[1] == "off" ? .off : .on
+    case "hotp": policy.hotp = parts[1] == "off" ? .off : .on
     case "backup": policy.backupCode = parts[1] == "off" ? .off : .on
     case "ahead": policy.lookAhead = try value(parts[1])
     case "budget": policy.guessBudget = Luck(units: try value(parts[1]))

@@ -5,7 +5,7 @@ import Testing
 @Suite struct `A login decision` {
   @Test func `has a table of cases, and each kind of outcome is in it`() throws {
     let outcomes = try DecisionCase.all().map { $0.wanted.prefix(2) }
-    #expect(outcomes.count > 100)
+    #expect(outcomes.count > 150)
     for reason in ["wrong-code", "replayed", "throttled", "clock", "malformed"] {
       #expect(outcomes.contains(["refuse", reason]))
     }
@@ -16,7 +16,7 @@ import Testing
   @Test(arguments: try DecisionCase.all())
   func `is what the table says`(each: DecisionCase) throws {
     let enrollment = try each.enrollment()
-    var before = each.state(for: enrollment)
+    var before = try each.state(for: enrollment)
     for typed in each.first {
       let decision = try each.decision(on: typed, enrollment, before)
       #expect(decision.proof != nil, "first \(typed)")
@@ -31,7 +31,7 @@ import Testing
   @Test(arguments: try DecisionCase.all())
   func `is the same when made twice from the same facts`(each: DecisionCase) throws {
     let enrollment = try each.enrollment()
-    let state = each.state(for: enrollment)
+    let state = try each.state(for: enrollment)
     let one = try each.decision(on: each.typed, enrollment, state)
     let two = try each.decision(on: each.typed, enrollment, state)
     #expect(one.words == two.words)
@@ -55,11 +55,22 @@ extension DecisionCase {
         ? nil : SallyportCoreTests.backupCodes(backupCodes, scratch: scratchCodes))
   }
 
-  func state(for enrollment: Enrollment) -> LoginState {
+  func state(for enrollment: Enrollment) throws -> LoginState {
     var state = LoginState(initialFor: enrollment)
     state.backupCodes?.used = usedBackupCodes
     (state.known, state.other, state.origins) = (known, other, origins)
+    state.slip = try slip.map {
+      Slip(
+        authenticator: try id(of: $0[0]), position: try value($0[1]),
+        time: UnixTime(try value($0[2])), amount: Luck(units: try value($0[3])))
+    }
+    state.refunds = Refunds(refunds)
     return state
+  }
+
+  private func id(of name: String) throws -> UInt64 {
+    let wanted = try label(name)
+    return try #require(authenticators.first { $0.name == wanted }).id
   }
 
   func decision(on typed: String, _ enrollment: Enrollment, _ state: LoginState) throws
@@ -68,7 +79,10 @@ extension DecisionCase {
     let response = try Response.classify(secret(typed.unescaped()), for: enrollment)
     return try decide(
       on: response, enrollment: enrollment, state: state, from: origin, through: label("sshd"),
-      at: now, under: policy)
+      at: now, under: policy,
+      givingBack: charged.map {
+        Charge(enrollmentID: enrollment.id, isKnown: $0.isKnown, amount: $0.amount)
+      })
   }
 
   /// The state before it, with what the case says of the state after it.
@@ -79,6 +93,7 @@ extension DecisionCase {
       state.origins.removeAll { $0.origin == address }
       state.origins = [KnownOrigin(origin: address, lastSeen: now)] + state.origins
     }
+    if decision.proof != nil { state.slip = nil }
     for words in after { try apply(words, to: &state) }
     return state
   }
@@ -87,7 +102,15 @@ extension DecisionCase {
     switch words[0] {
     case "known", "other":
       state[known: words[0] == "known"] = Bucket(
-        spent: Luck(units: try value(words[1])), since: now)
+        spent: Luck(units: try value(words[1])),
+        since: words.count > 2 ? UnixTime(try value(words[2])) : now)
+    case "slip" where words[1] == "none": state.slip = nil
+    case "slip":
+      state.slip = Slip(
+        authenticator: try id(of: words[1]), position: try value(words[2]), time: now,
+        amount: Luck(units: try value(words[3])))
+    case "refunds":
+      state.refunds = Refunds(try words.dropFirst().map { UnixTime(try value($0)) })
     case "used":
       state.backupCodes?.used = try words.dropFirst().reduce(0) { used, number in
         let index: UInt64 = try value(number)
@@ -110,8 +133,18 @@ extension DecisionCase {
 struct StateFacts: Equatable {
   let authenticators: [String]
   let used: UInt64?
-  let spent: [UInt64]
+  let buckets: [Bucket]
+  let slip: Slip?
+  let refunds: Refunds
   let origins: [NetworkAddress]
+}
+
+extension Refunds {
+  /// The latest first.
+  init(_ times: [UnixTime]) {
+    let all = times + [UnixTime](repeating: UnixTime(0), count: max(0, 3 - times.count))
+    self.init(last: all[0], second: all[1], third: all[2])
+  }
 }
 
 extension LoginState {
@@ -119,7 +152,7 @@ extension LoginState {
     StateFacts(
       authenticators: authenticators.map {
         "\($0.id): \($0.lastAccepted.map { "\($0)" } ?? "none"), \($0.drift)"
-      }, used: backupCodes?.used, spent: [known.spent.units, other.spent.units],
+      }, used: backupCodes?.used, buckets: [known, other], slip: slip, refunds: refunds,
       origins: origins.map(\.origin))
   }
 }

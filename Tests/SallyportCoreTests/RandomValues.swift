@@ -78,6 +78,12 @@ extension Seeded {
       backupCodes: flip() ? nil : BackupCodeState(setID: id(), used: number64(), lastUse: use()),
       known: Bucket(spent: Luck(units: number64()), since: anyTime()),
       other: Bucket(spent: Luck(units: number64()), since: anyTime()),
+      slip: flip()
+        ? nil
+        : Slip(
+          authenticator: id(), position: number64(), time: anyTime(),
+          amount: Luck(units: number64())),
+      refunds: Refunds(last: anyTime(), second: anyTime(), third: anyTime()),
       origins: (0..<number(0...10)).map { _ in
         KnownOrigin(origin: address(), lastSeen: anyTime())
       },

@@ -70,6 +70,9 @@ extension Decision {
     case .refuse(let refusal, _): refusal
     }
   }
+  var isWrongCode: Bool {
+    if case .refuse(.wrongCode, _) = self { true } else { false }
+  }
   var proof: Proof? {
     switch self {
     case .accept(let proof, _): proof

@@ -88,7 +88,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
     var (state, now) = (LoginState(enrollmentID: 0xe0e0), Self.start)
     for _ in 1...atOnce {
       let one = try decision(setting, state, now, typed: wrong)
-      #expect(one.refusal == .wrongCode)
+      #expect(one.isWrongCode)
       state = one.state
     }
     #expect(try decision(setting, state, now, typed: wrong).refusal == .throttled)
@@ -100,7 +100,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
       #expect(early.refusal == .throttled)
       now = UnixTime(Int64(due) + 2)
       let judged = try decision(setting, state, now, typed: wrong)
-      #expect(judged.refusal == .wrongCode)
+      #expect(judged.isWrongCode)
       state = judged.state
       // It may be two seconds late each time: those count towards the next.
       due += setting.pace
@@ -161,7 +161,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
       let now = UnixTime(Self.start.seconds + hour * 3600)
       for _ in 0..<(hour == 0 ? 25 : 1) {
         let one = try decision(setting, state, now, typed: "000000")
-        if one.refusal == .wrongCode { judged += 1 }
+        if one.isWrongCode { judged += 1 }
         state = one.state
       }
       #expect(state.known == Bucket.full)

@@ -45,6 +45,7 @@ struct Remove: Verb {
       then: { state in
         state.origins = []
         state.forgetRemembered()
+        state.slip = nil
       })
     let (who, left) = (enrollment.user.text, enrollment.authenticators.map(\.name.text))
     voice.answer(

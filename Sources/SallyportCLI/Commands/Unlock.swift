@@ -26,7 +26,7 @@ struct Unlock: Verb {
         try place.transact(record) { (enrollment, state) throws(StoreTrouble) in
           let before = Allowances(enrollment, state, under: policy, at: now)
           var state = state
-          (state.known, state.other) = (.full, .full)
+          (state.known, state.other, state.slip) = (.full, .full, nil)
           return ((enrollment.user.text, before), state)
         }
       }

@@ -3,8 +3,8 @@
 import pytest
 
 from hosts import add_account, remove_account
-from pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS, Driver
-from sallyport import our_line, sallyport
+from pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS, Barrier, Driver, Reply
+from sallyport import aligned_now, our_line, reason, sallyport
 
 PASSWORD = "wrong horse 42 "  # digits and a blank at its end: part of the password
 ITEMS = "/usr/lib/x86_64-linux-gnu/pam_wrapper"
@@ -153,3 +153,56 @@ def test_one_field_in_both_forms_of_the_recipe(
 def test_a_code_alone_forwards_no_password_and_gets_nobody_in(driver, store, stacks):
     enrollment = store.enroll()
     assert driver.login("forward", "alice", enrollment.code()).result != SUCCESS
+
+
+@pytest.fixture
+def given(services, store):
+    """A service in which an earlier module has the password that stands in PAM_AUTHTOK."""
+    earlier = f"auth required {ITEMS}/pam_set_items.so"
+    services.write("given", earlier, our_line(store, "nodelay", "try_first_pass"))
+
+
+def test_a_password_that_looks_like_a_code_never_locks_its_owner_out(services, store, given, sink):
+    enrollment, now = store.enroll(), aligned_now()
+    password = enrollment.wrong(now)
+    with Driver(services, env={"PAM_AUTHTOK": password}) as driver:
+        for turn in range(60):
+            at = now + 600 * turn
+            if password in enrollment.codes(41, at - 600):
+                continue
+            login = driver.login("given", "alice", enrollment.code(at), at=at)
+            assert (login.result, login.prompts) == (SUCCESS, OURS), turn
+    assert store.status()["wrongCodes"]["other"]["left"] == 20
+
+
+def test_a_thousand_first_passes_killed_at_the_prompt_are_judged_twenty_times(
+        services, store, given, sink):
+    enrollment, now = store.enroll(), aligned_now()
+    barrier = Barrier()
+    with sink.watch() as lines:
+        for _ in range(1000):
+            host = Driver(services, barrier, env={"PAM_AUTHTOK": enrollment.wrong(now)})
+            host.send("given", "alice", Reply.at_barrier(""), at=now)
+            host.wait_for_prompt()
+            host.process.kill()
+            host.process.communicate()
+    barrier.close()
+    reasons = [reason([line]) for line in lines]
+    assert {name: reasons.count(name) for name in set(reasons)} == {
+        "wrong-code": 20, "throttled": 980}
+    status = store.status()["wrongCodes"]
+    assert (status["known"]["left"], status["other"]["left"]) == (20, 0)
+
+
+@pytest.mark.parametrize("answer", ["wrong", "replayed", "malformed"])
+def test_a_first_pass_stays_charged_where_the_answer_is_refused(
+        services, store, given, answer):
+    enrollment, now = store.enroll(), aligned_now()
+    with Driver(services, env={"PAM_AUTHTOK": enrollment.wrong(now)}) as driver:
+        login = driver.login("given", "alice", enrollment.code(now), at=now)
+        assert login.result == SUCCESS
+        typed = {"wrong": enrollment.wrong(now), "replayed": enrollment.code(now),
+                 "malformed": "hello"}[answer]
+        assert driver.login("given", "alice", typed, at=now).result == AUTH_ERR
+    left = store.status()["wrongCodes"]["other"]["left"]
+    assert left == (18 if answer == "wrong" else 19)

@@ -158,3 +158,36 @@ def test_codes_are_refused_and_backup_codes_pass_after_a_clock_that_ran_ahead(dr
         login = driver.login("login", "alice", enrollment.code(now), at=now)
     assert login.result == AUTH_ERR and reason(lines) in ("clock", "replayed")
     assert driver.login("login", "alice", enrollment.backup_codes[0], at=now).result == SUCCESS
+
+
+def left(store):
+    status = store.status()["wrongCodes"]
+    return status["known"]["left"], status["other"]["left"]
+
+
+@pytest.mark.parametrize("slip", ["another digit", "two swapped"])
+def test_a_slip_of_the_owner_costs_nothing_three_times_a_day(driver, store, slip):
+    enrollment, at = store.enroll(), aligned_now()
+    for turn in range(5):
+        typed = None
+        while typed is None or typed in enrollment.codes(41, at - 600):
+            at += 60
+            code = enrollment.code(at)
+            place = next((n for n in range(5) if code[n] != code[n + 1]), 0)
+            typed = code[:2] + str((int(code[2]) + 1) % 10) + code[3:]
+            if slip == "two swapped":
+                typed = code[:place] + code[place + 1] + code[place] + code[place + 2:]
+        assert driver.login("login", "alice", typed, at=at).result == AUTH_ERR
+        assert left(store) == (19 - max(0, turn - 3), 20)
+        assert driver.login("login", "alice", code, at=at + 1).result == SUCCESS
+        assert left(store) == (20 - max(0, turn - 2), 20)
+
+
+def test_a_slip_from_a_new_place_is_charged(driver, store):
+    enrollment, now = store.enroll(), aligned_now()
+    code = enrollment.code(now)
+    typed = code[:5] + str((int(code[5]) + 1) % 10)
+    assert typed not in enrollment.codes(41, now - 600)
+    assert driver.login("sshd", "alice", typed, at=now, **STRANGER).result == AUTH_ERR
+    assert driver.login("sshd", "alice", code, at=now, **STRANGER).result == SUCCESS
+    assert left(store) == (20, 19)

@@ -438,6 +438,12 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     try level("required", "required_from = 2005-03-18")
     host.expect(answer: right)
     #expect(auth() == .refused)
+    // Its first second, and the one before.
+    store.time = UnixTime(1_111_104_000)
+    host.expect(answer: right)
+    #expect(auth() == .refused)
+    store.time = UnixTime(1_111_103_999)
+    #expect(auth() == .ignore)
   }
 
   @Test func whatIsKeptOfTheUserStandsAboveTheLevelAndBelowARefusingRule() throws {

@@ -120,8 +120,9 @@ private func text(_ secret: Secret) -> String { String(decoding: bytes(secret), 
 
   @Test(
     arguments: [
-      ("\" DISALLOW_REUSE", [UInt64]()), ("\" DISALLOW_REUSE 5 x 7", [5, 7]),
-      ("\" DISALLOW_REUSE\t18446744073709551616 9", [9]), ("\" DISALLOW_REUSEX 5", nil), ("", nil),
+      ("\" DISALLOW_REUSE", [UInt64]()), ("\" DISALLOW_REUSE 5 x 7", nil),
+      ("\" DISALLOW_REUSE\t18446744073709551616 9", nil),
+      ("\" DISALLOW_REUSE\t5\t9", [5, 9]), ("\" DISALLOW_REUSEX 5", nil), ("", nil),
       ("\"DISALLOW_REUSE 5", nil), (" \" DISALLOW_REUSE 5", nil),
       ("\" DISALLOW_REUSE 3\n\" DISALLOW_REUSE 8", [3]),
     ] as [(String, [UInt64]?)])

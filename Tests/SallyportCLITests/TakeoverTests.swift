@@ -21,6 +21,9 @@ private let step = UInt64(1_772_530_000 / 30)
       ("\" TOTP_AUTH\n\" DISALLOW_REUSE", nil),
       // Used by a clock that ran ahead: nobody's code of now.
       ("\" TOTP_AUTH\n\" DISALLOW_REUSE \(step - 3) \(step + 500)", step - 3),
+      // One that cannot be read may have been the latest.
+      ("\" TOTP_AUTH\n\" DISALLOW_REUSE \(step - 3) \(step - 2)x", step + 1),
+      ("\" TOTP_AUTH\n\" DISALLOW_REUSE \(step - 3) -5", step + 1),
       // Reuse was allowed: the greatest that may have been accepted by now.
       ("\" TOTP_AUTH", step + 1), ("\" TOTP_AUTH\n\" WINDOW_SIZE 17", step + 8),
       ("\" TOTP_AUTH\n\" TIME_SKEW 2", step + 3), ("\" TOTP_AUTH\n\" TIME_SKEW -2", step + 1),
@@ -33,6 +36,7 @@ private let step = UInt64(1_772_530_000 / 30)
   @Test(arguments: [
     ("\" TOTP_AUTH", [Remark.reuseAllowed]),
     ("\" TOTP_AUTH\n\" DISALLOW_REUSE", []),
+    ("\" TOTP_AUTH\n\" DISALLOW_REUSE x", [Remark.reuseAllowed]),
     ("\" TOTP_AUTH\n\" DISALLOW_REUSE \(step)", [.lastStepCarried]),
     ("\" TOTP_AUTH\n\" DISALLOW_REUSE\n\" WINDOW_SIZE 11", []),
     (

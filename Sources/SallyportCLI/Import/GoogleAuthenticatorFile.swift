@@ -13,7 +13,8 @@ package struct GoogleAuthenticatorFile: Sendable {
 
   package let secret: Secret
   package let kind: Kind
-  /// The time steps whose codes have been used lately; nil where codes may be used again.
+  /// The time steps whose codes have been used lately; nil where codes may be used again, or
+  /// that cannot be read.
   package let usedSteps: [UInt64]?
   /// How many codes are accepted at any moment.
   package let window: UInt32
@@ -104,10 +105,15 @@ private struct GoogleAuthenticatorOptions {
     return .totp(period: period)
   }
 
-  /// The steps listed, whatever stands between them.
+  /// The steps listed; nil also where one of them is no number: it may be the latest.
   func usedSteps() -> [UInt64]? {
     guard let (range, _) = value("DISALLOW_REUSE") else { return nil }
-    return text.words(in: range).compactMap { text.number(in: $0) }
+    var steps: [UInt64] = []
+    for word in text.words(in: range) {
+      guard let step = text.number(in: word) else { return nil }
+      steps.append(step)
+    }
+    return steps
   }
 
   func skew() -> Int64 { integer("TIME_SKEW")?.value ?? 0 }

@@ -10,7 +10,8 @@ extension Remark {
     switch self {
     case .lastStepCarried: "last used step carried over"
     case .counterCarried: "counter carried over"
-    case .reuseAllowed: "codes shown up to now count as used (DISALLOW_REUSE was not set)"
+    case .reuseAllowed:
+      "codes shown up to now count as used (no DISALLOW_REUSE that can be read)"
     case .lastCodeNotFound: "the last code is of no time around its use: not carried over"
     case .aheadOfClock: "the last code is of a time to come: codes are refused until then"
     case .scratchCodes(let count): "\(counted(count, "scratch code")) (weak: 26 bits each)"

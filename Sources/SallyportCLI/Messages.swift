@@ -243,10 +243,10 @@ extension Message {
   private init(_ refusal: ResyncRefusal, at place: Place) {
     switch refusal {
     case .clockOff(let name, let drift, let period, let accepted):
-      let off = durationText(UInt64(drift.magnitude) * UInt64(period))
-      let most = durationText(UInt64(accepted) * UInt64(period))
+      let off = driftText(drift, .totp(period: period)) ?? "right"
+      let most = offsetText(UInt64(accepted) * UInt64(period))
       self.init(
-        "the clock of \"\(name.text)\" is \(off) \(drift < 0 ? "behind" : "ahead"), "
+        "the clock of \"\(name.text)\" is \(off), "
           + "and no more than \(most) is accepted: set it, then its codes are right",
         .refused, hints: ["date"])
     case .replayed(let name):

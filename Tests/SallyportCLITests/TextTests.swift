@@ -47,6 +47,15 @@ import Testing
   ]) func `Drift in words`(drift: Int32, text: String?) { #expect(driftText(drift) == text) }
 
   @Test(arguments: [
+    (Int32(0), nil), (-1, "30 s behind"), (3, "90 s ahead"), (4, "2 min ahead"),
+    (5, "2 min ahead"), (-40, "20 min behind"), (41, "20 min ahead"), (-239, "1 h behind"),
+    (Int32.min, "745654 days behind"),
+  ]) func `The offset of a clock is rounded down`(drift: Int32, text: String?) {
+    #expect(driftText(drift, .totp(period: 30)) == text)
+    #expect(driftText(drift, .hotp) == nil)
+  }
+
+  @Test(arguments: [
     (UInt64(0), "0 s"), (99, "99 s"), (100, "2 min"), (5999, "100 min"), (6000, "2 h"),
     (72000, "20 h"), (172_799, "48 h"), (172_800, "3 days"), (UInt64.max, "213503982334602 days"),
   ]) func `Durations are rounded up`(seconds: UInt64, text: String) {

@@ -43,7 +43,8 @@ struct Resynchronize: Verb {
     }
     switch result {
     case .done(let name, let drift, let reopened):
-      voice.answer(json(name, drift, reopened), text(name, drift, reopened, context))
+      voice.answer(
+        json(name, drift, reopened), text(name, drift, reopened, record.enrollment, context))
     case .refused(let refusal):
       if store.json { voice.answer(Resynchronize.json(refusal), "") }
       throw .resync(refusal)
@@ -91,10 +92,12 @@ struct Resynchronize: Verb {
 // MARK: what people and programs see
 
 extension Resynchronize {
-  private func text(_ name: Label, _ drift: Int32, _ reopened: UnixTime?, _ context: Context)
-    -> String
-  {
-    let clock = driftText(drift).map { "; its clock is \($0)" } ?? ""
+  private func text(
+    _ name: Label, _ drift: Int32, _ reopened: UnixTime?, _ enrollment: Enrollment,
+    _ context: Context
+  ) -> String {
+    let type = enrollment.index(of: name).map { enrollment.authenticators[$0].parameters.type }
+    let clock = type.flatMap { driftText(drift, $0) }.map { "; its clock is \($0)" } ?? ""
     let line = "\"\(name.text)\" is in step\(clock). The codes after these log in."
     guard let reopened else { return line }
     let time = CalendarDate(reopened, inUTC: true)?.internetText ?? "\(reopened.seconds)"

@@ -74,7 +74,7 @@ struct StatusReport {
 
   private var authenticatorRows: [[String]] {
     zip(enrollment.authenticators, state.authenticators).flatMap { authenticator, values in
-      let lines = wrapped(details(of: values), width: 40)
+      let lines = wrapped(details(of: values, authenticator.parameters.type), width: 40)
       return lines.enumerated().map { index, line in
         index > 0
           ? ["", "", line]
@@ -83,11 +83,11 @@ struct StatusReport {
     }
   }
 
-  private func details(of values: AuthenticatorState) -> [String] {
+  private func details(of values: AuthenticatorState, _ type: AuthenticatorType) -> [String] {
     let use = values.lastUse
     let parts = [
       use.map { "used \(whenText($0.time, seenFrom: now))" } ?? "never used", use?.service?.text,
-      use.flatMap { originText($0.origin) }, driftText(values.drift).map { "clock \($0)" },
+      use.flatMap { originText($0.origin) }, driftText(values.drift, type).map { "clock \($0)" },
     ]
     return parts.compactMap { $0 }
   }

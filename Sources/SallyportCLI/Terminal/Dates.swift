@@ -82,3 +82,13 @@ func durationText(_ seconds: UInt64) -> String {
   case _: "\(seconds / 86400 + 1) days"
   }
 }
+
+/// `40 s`, `20 min`, `4 h`, `3 days`: rounded down, for how far a clock is off.
+func offsetText(_ seconds: UInt64) -> String {
+  switch seconds {
+  case 0..<100: "\(seconds) s"
+  case 100..<6000: "\(seconds / 60) min"
+  case 6000..<172_800: "\(seconds / 3600) h"
+  case _: "\(seconds / 86400) days"
+  }
+}

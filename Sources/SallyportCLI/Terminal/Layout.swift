@@ -88,6 +88,13 @@ func driftText(_ drift: Int32) -> String? {
   return "\(steps) \(drift < 0 ? "behind" : "ahead")"
 }
 
+/// `20 min behind`; nil where the clock of a TOTP authenticator is right.
+func driftText(_ drift: Int32, _ type: AuthenticatorType) -> String? {
+  guard case .totp(let period) = type, drift != 0 else { return nil }
+  let off = offsetText(UInt64(drift.magnitude) * UInt64(period))
+  return "\(off) \(drift < 0 ? "behind" : "ahead")"
+}
+
 /// `1 backup code`, `7 backup codes`: a number with its noun.
 func counted(_ number: Int, _ noun: String, _ plural: String = "s") -> String {
   "\(number) \(noun)\(number == 1 ? "" : plural)"

@@ -15,16 +15,32 @@ from sallyport import COMMAND, MODULE, REAL_ROOT, Services, Store, handed_out
 
 SHARED = os.environ["SALLYPORT_SHARED"]
 LONGEST_TEST = 180  # seconds; a host that hangs is a failure, not a wait
+# Fixtures before a test: one that needs all processors waits for the tests of other machines.
+LONGEST_SETUP = 4 * LONGEST_TEST
+
+
+def limited(seconds):
+    def stop(*_):
+        raise TimeoutError(f"not done after {seconds} s")
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    yield
+    signal.alarm(0)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup():
+    yield from limited(LONGEST_SETUP)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call():
-    def stop(*_):
-        raise TimeoutError(f"not done after {LONGEST_TEST} s")
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(LONGEST_TEST)
-    yield
-    signal.alarm(0)
+    yield from limited(LONGEST_TEST)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown():
+    yield from limited(LONGEST_TEST)
 
 
 def pytest_collection_modifyitems(items):

@@ -10,6 +10,7 @@ import Testing
 final class Scratch {
   let path: String
   let store: Store
+  private let limit = Limit()
 
   init(patience: Patience = .usual, exchanges: Bool = true, owner: Store.Owner = .effectiveUser)
     throws
@@ -51,6 +52,27 @@ final class Scratch {
   func names() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: users).sorted()
   }
+}
+
+/// The limit of a test that has a store. One that waits for what never comes, a lock or a pipe, stands
+/// in a system call that nothing cancels: so the run ends, and says where.
+final class Limit: @unchecked Sendable {
+  private static let queue = DispatchQueue(label: "limit")
+  private static let seconds = 180
+  private let end: DispatchWorkItem
+
+  init() {
+    let test = Test.current?.name ?? "a test in a process of its own"
+    end = DispatchWorkItem {
+      // What the tests' runner prints, for those who look for it.
+      print("✘ Test \(test) failed: not done after \(Limit.seconds) s")
+      unsafe fflush(nil)
+      _exit(1)
+    }
+    Limit.queue.asyncAfter(deadline: .now() + .seconds(Limit.seconds), execute: end)
+  }
+
+  deinit { end.cancel() }
 }
 
 func userName(_ text: String) throws -> UserName { try #require(UserName([UInt8](text.utf8))) }

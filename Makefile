@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: build demo test fuzz sanitize torture timing bench check install uninstall deb clean
+.PHONY: build demo test fuzz sanitize mutants torture timing bench check install uninstall deb clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -27,6 +27,9 @@ fuzz:           ## SECONDS for each of the fuzzers, coverage-guided
 
 sanitize:       ## rings 1 and 2 under the address and thread sanitizers, ring 3 under valgrind
 	Tests/sanitize
+
+mutants:        ## faults planted one at a time: rings 1 to 3 must see them; hours, before a release
+	Tests/Mutants/run
 
 bench:          ## what a login costs, beside Debian's modules; root; SHORT=1 for two minutes
 	Tests/Bench/run

@@ -1,0 +1,104 @@
+"""One build of all mutants, in a copy of the repository; which one is on is a number in its files."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from mutants import REPOSITORY, spliced
+
+ROOT = REPOSITORY / ".build/mutants"
+COPY = ROOT / "tree"
+MARK = b"sallyport mutant number:"
+SWITCH = """
+#include <string.h>
+/* The number of the mutant that is on, behind a mark that the runner looks for in the file. */
+volatile struct { char mark[24]; int number; } sp_mutant_on = {"sallyport mutant number:", 0};
+_Bool sp_mutant_c(int number) { return sp_mutant_on.number == number; }
+_Bool sp_mutant_swift(int number) { return sp_mutant_on.number == number; }
+"""
+DECLARED = '@_silgen_name("sp_mutant_swift") func __mutant(_ number: Int32) -> Bool\n'
+SWIFT = ["OneTimePassword", "SallyportCore", "SallyportSystem", "PAMSallyport", "pam_sallyport"]
+# Where the build leaves what is tested.
+TESTS = ".build/debug/sallyportPackageTests.xctest"
+COMMAND = ".build/debug/sallyport"
+MODULE = ".build/stage/lib/pam_sallyport.so"
+
+
+class BuildError(Exception):
+    """The mutants do not build; what the compiler says."""
+
+
+def build(mutants):
+    """Brings the copy up to date with the sources and the mutants, and builds it."""
+    contents = {path: (REPOSITORY / path).read_bytes() for path in tracked()}
+    for path in sorted({mutant.path for mutant in mutants}):
+        in_file = [mutant for mutant in mutants if mutant.path == path]
+        contents[path] = spliced(path, in_file).encode()
+    contents["Sources/CLibcrypto/mutant.c"] = SWITCH.encode()
+    for target in SWIFT:
+        contents[f"Sources/{target}/Mutant.swift"] = DECLARED.encode()
+    # A mutated branch may leave a value unused: no error here.
+    manifest = contents["Package.swift"].decode()
+    contents["Package.swift"] = re.sub(
+        r" *\.(strictMemorySafety\(\)|treatAllWarnings\(as: \.error\)),\n", "", manifest).encode()
+    update(contents)
+    for command in (["swift", "build", "--build-tests"], ["pam/build", "module"]):
+        done = subprocess.run(command, cwd=COPY, capture_output=True, text=True)
+        if done.returncode != 0:
+            said = [line for line in (done.stdout + done.stderr).splitlines() if "error:" in line]
+            raise BuildError("\n".join(dict.fromkeys(said)) or done.stdout + done.stderr)
+
+
+def tracked():
+    """The files of the repository that exist, those not yet committed as well."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], cwd=REPOSITORY,
+        capture_output=True, text=True, check=True).stdout
+    return [path for path in listed.split("\0") if path and (REPOSITORY / path).is_file()]
+
+
+def update(contents):
+    """Writes what differs and removes what is no more: what stays as it is need not be built."""
+    known = ROOT / "copied"
+    before = set(known.read_text().splitlines()) if known.exists() else set()
+    for path in before - set(contents):
+        (COPY / path).unlink(missing_ok=True)
+    for path, content in contents.items():
+        copy = COPY / path
+        if not copy.exists() or copy.read_bytes() != content:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(content)
+        copy.chmod((REPOSITORY / path).stat().st_mode if (REPOSITORY / path).exists() else 0o644)
+    known.write_text("\n".join(sorted(contents)) + "\n")
+
+
+class Files:
+    """The built files of one worker, in which one mutant after the other is switched on."""
+
+    def __init__(self, index):
+        folder = ROOT / f"worker-{index}"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.tests, self.command, self.module = (
+            self._copied(folder, path) for path in (TESTS, COMMAND, MODULE))
+        self._marks = [(path, offset(path)) for path in (self.tests, self.command, self.module)]
+
+    def switch_on(self, number):
+        for path, place in self._marks:
+            with open(path, "r+b") as file:
+                file.seek(place)
+                file.write(number.to_bytes(4, "little"))
+
+    @staticmethod
+    def _copied(folder, path):
+        copy = folder / Path(path).name
+        shutil.copy(COPY / path, copy)
+        return copy
+
+
+def offset(path):
+    """Where the number stands in a built file."""
+    content = path.read_bytes()
+    if content.count(MARK) != 1:
+        raise BuildError(f"{path} has the switch {content.count(MARK)} times")
+    return content.index(MARK) + len(MARK)

@@ -1,0 +1,118 @@
+"""The tests of rings 1 to 3 against one mutant, up to the first that fails."""
+
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+
+from build import COPY
+
+# The tests nearest to a target: they run first.
+NEAREST = {
+    "OneTimePassword": "OneTimePasswordTests", "CLibcrypto": "OneTimePasswordTests",
+    "SallyportCore": "SallyportCoreTests", "SallyportSystem": "SallyportSystemTests",
+    "CSystem": "SallyportSystemTests", "CQREncode": "SallyportSystemTests",
+    "PAMSallyport": "PAMSallyportTests", "pam_sallyport": None, "CLinuxPAM": None,
+}
+# Of ring 3: not the tests that compare times or take longest, for their number of logins.
+RING3 = ["ring3", "-x", "-q", "-m", "not alone and not first", "--deselect",
+         "ring3/test_endurance.py", "--deselect", "ring3/test_import_many.py"]
+
+
+@dataclass
+class Outcome:
+    """`by` names the ring, `test` what failed; both empty where nothing did."""
+
+    by: str = ""
+    test: str = ""
+    seconds: float = 0.0
+
+
+class RingError(Exception):
+    """The rings could not be run, or say what they must not say."""
+
+
+def stages(nearest):
+    """(name, command of Files) of each step: the tests nearest to the mutant first."""
+    ring3 = ("ring 3", lambda files: [str(COPY / "Tests/Acceptance/run"), *RING3])
+    if nearest is None:
+        return [ring3, ("rings 1 and 2", swift)]
+    return [(nearest, lambda files: swift(files, "--filter", nearest)),
+            ("rings 1 and 2", lambda files: swift(files, "--skip", nearest)), ring3]
+
+
+def swift(files, *more):
+    """Rings 1 and 2, or a part; as root with a /tmp of their own, for a run that is cut short."""
+    tests = [str(files.tests), "--testing-library", "swift-testing", *more]
+    if os.geteuid() != 0:
+        return tests
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+            'mount -t tmpfs -o mode=1777 tests /tmp && exec "$@"', "sh", *tests]
+
+
+def run(target, files, limits):
+    """One mutant: the first failure, or none."""
+    start = time.monotonic()
+    for name, command in stages(NEAREST[target]):
+        limit = limits.get(name, limits["rings 1 and 2"])
+        failed = step(command(files), files, limit)
+        if failed is not None:
+            by = "the limit" if failed == HUNG else name
+            return Outcome(by, name if failed == HUNG else failed, time.monotonic() - start)
+    return Outcome(seconds=time.monotonic() - start)
+
+
+HUNG = "not done within the limit"
+FAILED = re.compile(r"^(?:✘ Test (.*?) (?:with .* )?(?:failed|recorded an issue)|"
+                    r"(?:FAILED|ERROR) (\S+)|.*Fatal error: (.*))")
+
+
+def step(command, files, limit):
+    """What failed first, or None. Ends the step as soon as one test has failed."""
+    environment = os.environ | {
+        "SALLYPORT_MODULE": str(files.module), "SALLYPORT_COMMAND": str(files.command),
+        "SALLYPORT_JOBS": "1"}
+    process = subprocess.Popen(
+        command, cwd=COPY, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+    hung = threading.Event()
+
+    def end():
+        hung.set()
+        stop(process)
+
+    timer = threading.Timer(limit, end) if limit else None
+    if timer:
+        timer.start()
+    said, failed = [], None
+    for line in process.stdout:
+        said.append(line)
+        match = FAILED.match(line)
+        if match and not hung.is_set():
+            failed = next(text for text in match.groups() if text is not None)
+            break
+    if timer:
+        timer.cancel()
+    stop(process)
+    status = process.wait()
+    process.stdout.close()
+    if failed is not None or status == 0:
+        return failed
+    if hung.is_set():
+        return HUNG
+    if status in (64, 66, 69, 77, 127):
+        raise RingError("".join(said[-20:]))
+    return f"status {status}: {''.join(said[-3:]).strip()}"
+
+
+def stop(process):
+    """Ends the process and all of its own; `run` of ring 3 takes its scratch away meanwhile."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(timeout=10)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            pass

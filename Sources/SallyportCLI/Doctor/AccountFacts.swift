@@ -10,6 +10,13 @@ struct AccountFacts: Equatable {
     var hasPassword: Bool?
     /// There is a list of keys in its home.
     var hasKeys = false
+
+    /// root and the numbers of people, with a shell.
+    var isPerson: Bool {
+      let isNumber = uid == 0 || (1000..<60_000).contains(uid)
+      let shell = shell.split(separator: "/").last ?? "sh"
+      return isNumber && !["nologin", "false", "true", "sync"].contains(shell)
+    }
   }
 
   struct Group: Equatable {
@@ -28,15 +35,9 @@ struct AccountFacts: Equatable {
     return group.members + own.filter { !group.members.contains($0) }
   }
 
-  /// Those whom people log in as: root and the numbers of people, with a shell, and with a password
-  /// or keys.
+  /// Those whom people log in as, with a password or keys.
   var people: [Account] {
-    accounts.filter { account in
-      let isNumber = account.uid == 0 || (1000..<60_000).contains(account.uid)
-      let shell = account.shell.split(separator: "/").last ?? "sh"
-      let hasShell = !["nologin", "false", "true", "sync"].contains(shell)
-      return isNumber && hasShell && (account.hasPassword != false || account.hasKeys)
-    }
+    accounts.filter { $0.isPerson && ($0.hasPassword != false || $0.hasKeys) }
   }
 
   /// Of them, those whom a service would ask.

@@ -17,6 +17,9 @@ struct ClockFacts: Equatable {
     /// Positive where the clock is behind or ahead: nobody minds which.
     var offset: Double?
     var isSynchronised = true
+    /// Nobody on the path can set it: a receiver of this machine's own, or answers that are signed
+    /// (NTS, RFC 8915, or a shared key). nil where that is not known.
+    var isAuthenticated: Bool?
   }
 }
 
@@ -25,15 +28,51 @@ extension ClockFacts {
     let kernel = inspect_clock()
     isSynchronised = kernel < 0 ? .unseen("adjtimex: \(errnoText(-kernel))") : .seen(kernel == 1)
     self.now = now
-    let answers = ["chronyc -n tracking", "ntpq -c rv", "timedatectl timesync-status"].map { line in
-      let words = line.split(separator: " ").map(String.init)
-      return (words[0], machine.run(words).value)
+    let answers = ClockFacts.questions.map { question in
+      (question.program, machine.answer(question.words))
     }
-    hasTimedate = answers.contains { $0.0 == "timedatectl" && $0.1?.status == 0 }
-    source =
-      answers.lazy.compactMap { name, answer in
-        answer.flatMap { $0.status == 0 ? ClockFacts.source(name, $0.output) : nil }
-      }.first
+    hasTimedate = answers.contains { $0.0 == "timedatectl" && $0.1 != nil }
+    let found = answers.lazy.compactMap { program, answer in
+      answer.flatMap { ClockFacts.source(program, $0) }.map { (program, answer ?? "", $0) }
+    }.first
+    guard let (program, answer, source) = found else { return }
+    self.source = source
+    let more = ClockFacts.vouchers[program].flatMap { machine.answer($0) }
+    self.source?.isAuthenticated = ClockFacts.isAuthenticated(program, answer, more)
+  }
+
+  private static let questions = [
+    (program: "chronyc", words: ["chronyc", "-n", "tracking"]),
+    (program: "ntpq", words: ["ntpq", "-c", "rv"]),
+    (program: "timedatectl", words: ["timedatectl", "timesync-status"]),
+  ]
+
+  /// What tells which of the servers sign their answers.
+  private static let vouchers = [
+    "chronyc": ["chronyc", "-n", "authdata"], "ntpq": ["ntpq", "-c", "associations"],
+  ]
+
+  /// Of the one server that the clock follows. `more`: what `vouchers` answer.
+  static func isAuthenticated(_ program: String, _ answer: String, _ more: String?) -> Bool? {
+    let rows = (more ?? "").split(separator: "\n").map { row in
+      row.split(whereSeparator: \.isWhitespace).map(String.init)
+    }
+    switch program {
+    case "chronyc":
+      let reference = value(of: "Reference ID", in: answer, ":") ?? ""
+      guard more != nil, !["", "00000000 ()"].contains(reference) else { return nil }
+      let server = reference.split(separator: "(").last?.split(separator: ")").first ?? ""
+      // NTP servers have a row each; what is a receiver's has none.
+      let row = rows.first { $0.count > 1 && $0[0] == server }
+      return row.map { $0[1] != "-" } ?? true
+    case "ntpq":
+      if value(of: "stratum", in: answer, "=") == "1" { return true }
+      let row = rows.first { $0.contains("sys.peer") }
+      guard let row, row.count > 5 else { return nil }
+      return row[5] == "ok"
+    // It knows SNTP alone.
+    case _: return false
+    }
   }
 
   /// What a time keeper says; nil where that cannot be understood.
@@ -115,7 +154,18 @@ struct ClockFindings {
           mends: [turnOn], effect: .locksOut("everybody with codes by time"))
       ]
     }
-    return [far ?? state]
+    return [far ?? state] + [unauthenticated].compactMap { $0 }
+  }
+
+  /// Advice: most machines have no other. What it can cost stands in the threat model.
+  private var unauthenticated: Finding? {
+    guard let source = clock.source, source.isAuthenticated == false else { return nil }
+    var found = Finding.ok(
+      "clock-source", area,
+      "\(source.name) takes the time from a server that does not sign it: whoever is on the path "
+        + "can set this clock")
+    found.mends = [.advice("chrony.conf(5), nts; ntp.conf(5), nts; or a receiver of its own")]
+    return found
   }
 
   private var far: Finding? {

@@ -34,10 +34,14 @@ struct Diagnosis {
   }
 
   private static func findings(of service: ServiceFacts, _ facts: Facts) -> [Finding] {
+    let enrolled = facts.store.enrolled
+    // A stack that is not used says nothing of logins.
+    if service.name == "sshd", let ssh = facts.ssh, ssh.settings.value?.usesPAM == false {
+      return SSHFindings(ssh, service.lines, enrolled: enrolled).all
+    }
     var found = StackFindings(service, ssh: facts.ssh?.settings.value).all
     let isRun = !KnownServices.withoutAuth.contains(service.name)
     if service.lines.lines.isEmpty || !isRun { return found }
-    let enrolled = facts.store.enrolled
     if service.name == "sshd", let ssh = facts.ssh {
       found += SSHFindings(ssh, service.lines, enrolled: enrolled).all
     }

@@ -87,6 +87,12 @@ struct FilePlace: Equatable, Comparable {
   }
 }
 
+/// Names for a sentence, the first five of them.
+func listed(_ names: [String]) -> String {
+  let shown = names.prefix(5).joined(separator: ", ")
+  return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown
+}
+
 /// What makes a finding go away.
 enum Mend: Equatable {
   /// To be typed by root.

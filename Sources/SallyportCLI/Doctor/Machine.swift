@@ -74,6 +74,12 @@ struct Machine {
 
   // MARK: programs
 
+  /// What a program says that ends well; nil where it does not, or cannot be run.
+  func answer(_ words: [String]) -> String? {
+    let done = run(words).value
+    return done?.status == 0 ? done?.output : nil
+  }
+
   /// Where programs are looked for, whatever PATH says.
   static let programFolders = [
     "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin",

@@ -57,6 +57,7 @@ extension Facts {
     } else {
       self.store.isClosed = true
     }
+    ssh?.look(for: self.store.peopleEnrolled, of: machine, accounts)
     for index in services.indices { look(at: index, of: machine, store, accounts) }
     modules = Facts.modules(of: machine, services)
     qrRefusal = machine.refusal(of: "libqrencode.so.4", "QRcode_encodeData")

@@ -110,9 +110,4 @@ struct PolicyFindings {
       text: "nullok has no effect: \(policy.path) refuses the unenrolled", place: line.place,
       mends: [.line(words.joined(separator: " "))])
   }
-
-  private func listed(_ names: [String]) -> String {
-    let shown = names.prefix(5).joined(separator: ", ")
-    return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown
-  }
 }

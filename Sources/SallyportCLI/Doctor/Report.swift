@@ -22,15 +22,17 @@ struct Report {
     }
   }
 
-  /// What is wrong first; of what is right one line.
+  /// What is wrong first, then advice; of what is right one line.
   private func section(_ area: Area) -> [String] {
     let all = diagnosis.findings.filter { $0.area == area }
     let wrong = Severity.allCases.reversed().filter { $0 != .ok }.flatMap { severity in
       all.filter { $0.severity == severity }
     }
-    let right = all.filter { $0.severity == .ok }
+    let advised = all.filter { $0.severity == .ok && !$0.mends.isEmpty }
+    let right = all.filter { $0.severity == .ok && $0.mends.isEmpty }
     let summary = right.count == 1 ? right[0].text : counted(right.count, "check")
-    return wrong.flatMap { lines(of: $0) } + (right.isEmpty ? [] : ["  \(mark(.ok)) \(summary)"])
+    return (wrong + advised).flatMap { lines(of: $0) }
+      + (right.isEmpty ? [] : ["  \(mark(.ok)) \(summary)"])
   }
 
   private func lines(of finding: Finding) -> [String] {

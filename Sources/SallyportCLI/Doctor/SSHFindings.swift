@@ -27,7 +27,7 @@ struct SSHFindings {
       let text = "only the first \(SSHFacts.mostBlocks) Match blocks were looked at"
       unread.append(.unseen("ssh-blocks", area, text))
     }
-    return base + more(of: settings) + unread
+    return base + SSHKeyFindings(ssh, lines).all + more(of: settings) + unread
       + ssh.variants.flatMap { findings(of: $0, besides: problems) }
   }
 

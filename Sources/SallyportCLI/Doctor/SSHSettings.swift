@@ -13,7 +13,10 @@ struct SSHSettings: Equatable {
     self.values = values
   }
 
-  subscript(keyword: String) -> String { values[keyword]?.lowercased() ?? "" }
+  subscript(keyword: String) -> String { written(keyword).lowercased() }
+
+  /// As sshd says it: the case of paths counts.
+  func written(_ keyword: String) -> String { values[keyword] ?? "" }
 
   func isOn(_ keyword: String) -> Bool { self[keyword] == "yes" }
 
@@ -59,6 +62,8 @@ struct SSHFacts: Equatable {
   var settings: Look<SSHSettings>
   var variants: [SSHVariant] = []
   var configuration = SSHConfiguration()
+  /// Those who are enrolled, but for accounts that nobody logs in as.
+  var people: [SSHPerson] = []
 }
 
 /// The settings behind one Match block.
@@ -88,7 +93,7 @@ extension SSHFacts {
     }
   }
 
-  private static func settings(of machine: Machine, _ more: [String]) -> Look<SSHSettings> {
+  static func settings(of machine: Machine, _ more: [String]) -> Look<SSHSettings> {
     switch machine.run(["sshd", "-T"] + more) {
     case .absent: return .absent
     case .unseen(let reason): return .unseen(reason)

@@ -29,6 +29,13 @@ struct SSHWays {
     settings.ways.filter { self.kind(of: $0) == kind }
   }
 
+  /// Whoever has no key does not get in, in any of the ways that work.
+  var needsKey: Bool {
+    let working = ways(.asks) + ways(.open)
+    return settings.usesPAM && !working.isEmpty
+      && working.allSatisfy { $0.contains("publickey") }
+  }
+
   var findings: [Finding] {
     guard settings.usesPAM else { return [noPAM] }
     let found = [prompts, open, unfinished, password, early].compactMap { $0 }

@@ -25,6 +25,11 @@ struct StoreFacts: Equatable {
 
   /// Who has an enrollment that can be read.
   var enrolled: Set<String> { Set(users.filter { $0.trouble == nil }.compactMap(\.name)) }
+
+  /// Of them, those with an account.
+  var peopleEnrolled: [String] {
+    users.filter { $0.trouble == nil && !$0.isForNobody }.compactMap(\.name)
+  }
 }
 
 /// What came of making and changing a file as a login does.

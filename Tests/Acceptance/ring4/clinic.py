@@ -53,10 +53,14 @@ class Clinic:
         programs.mkdir(exist_ok=True)
         if not (programs / "sallyport").exists():
             (programs / "sallyport").symlink_to(COMMAND)
+        self.key = SCRATCH / "doctor-key"
+        if not self.key.exists():
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.key],
+                           check=True)
         self.path = f"{programs}:/usr/sbin:/usr/bin:/sbin:/bin"
 
     def heal(self):
-        """Everything as it should be; alice and bob are enrolled."""
+        """Everything as it should be; alice and bob are enrolled and have a key."""
         shutil.copy(MODULE, self.module)
         self.module.chmod(0o644)
         for path in DEFAULT_STORE.iterdir():
@@ -65,6 +69,10 @@ class Clinic:
         DEFAULT_STORE.chmod(0o700)
         os.chown(DEFAULT_STORE, 0, 0)
         self.enrolled = {name: self.store.enroll(name, allow_missing=False) for name in UIDS}
+        for name in UIDS:
+            folder = Path("/home", name, ".ssh")
+            folder.mkdir(exist_ok=True)
+            (folder / "authorized_keys").write_bytes(Path(f"{self.key}.pub").read_bytes())
         self.stack(f"auth required {self.module}")
         SSHD_CONFIG.write_text(SSHD)
         POLICY.unlink(missing_ok=True)
@@ -140,6 +148,13 @@ def line(*ours):
 
 def rule(text):
     return lambda clinic: edit(SUDOERS, lambda old: old + text + "\n")
+
+
+def remove_keys(*names):
+    def remove(clinic):
+        for name in names:
+            Path("/home", name, ".ssh/authorized_keys").unlink()
+    return remove
 
 
 def damage(clinic):
@@ -233,6 +248,8 @@ BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of 
         setting("AuthenticationMethods publickey,keyboard-interactive\n", ""),
         "ssh-no-code error", "add"),
     "sshd has no PAM": (setting("UsePAM yes", "UsePAM no"), "ssh-use-pam error", "line"),
+    "nobody has a key": (remove_keys("alice", "bob"), "ssh-keys error", None),
+    "bob has no key": (remove_keys("bob"), "ssh-keys warning", None),
     "names for addresses": (setting("UseDNS no", "UseDNS yes"), "ssh-use-dns warning", "line"),
     "sshd does not take its settings": (
         setting("UseDNS no", "UseDNSs no"), "ssh-config error", None),

@@ -1,6 +1,7 @@
 """What doctor says of sshd's settings is what a real sshd does: with key, password and code an owner
 gets in or does not, and with key and password alone a thief gets in or does not."""
 
+import shutil
 import socket
 import subprocess
 from pathlib import Path
@@ -16,6 +17,7 @@ BASE = "UsePAM yes\nKbdInteractiveAuthentication yes\nPasswordAuthentication no\
 OFF = BASE.replace("KbdInteractiveAuthentication yes", "KbdInteractiveAuthentication no")
 PASSWORD = BASE.replace("PasswordAuthentication no", "PasswordAuthentication yes")
 NO_PAM = PASSWORD.replace("UsePAM yes", "UsePAM no")
+KEYS = BASE + "AuthenticationMethods publickey,keyboard-interactive\n"
 CASES = {  # settings, words of the account line (None: there is none)
     "prompts": (BASE + "AuthenticationMethods keyboard-interactive", None),
     "key and prompts": (BASE + "AuthenticationMethods publickey,keyboard-interactive", None),
@@ -35,6 +37,14 @@ CASES = {  # settings, words of the account line (None: there is none)
     "an exception for alice": (
         BASE + "AuthenticationMethods keyboard-interactive\n"
         "Match User alice\nAuthenticationMethods publickey", None),
+    "keys that nobody has": (KEYS + "AuthorizedKeysFile none", None),
+    "keys where alice has none": (KEYS + "AuthorizedKeysFile /etc/ssh/%u.keys", None),
+    "keys by name, the second file": (KEYS + f"AuthorizedKeysFile none {SCRATCH}/%u.pub", None),
+    "keys by number and a sign": (KEYS + f"AuthorizedKeysFile {SCRATCH}/%U%%", None),
+    "keys by home": (KEYS + "AuthorizedKeysFile %h/.ssh/authorized_keys", None),
+    "keys of others, prompts for alice": (
+        KEYS + "AuthorizedKeysFile none\n"
+        "Match User alice\nAuthenticationMethods keyboard-interactive", None),
     "an exception for others": (
         BASE + "AuthenticationMethods keyboard-interactive\n"
         "Match Address 192.0.2.0/24 User bob\nAuthenticationMethods publickey", None),
@@ -48,17 +58,15 @@ class Daemon(Sshd):
         self.folder = SCRATCH / "doctor-sshd"
         if not self.folder.exists():
             self.folder.mkdir()
-            for key in ("host", "alice"):
-                subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
-                                self.folder / key], check=True)
-            Path(self.folder, "authorized_keys").write_text((self.folder / "alice.pub").read_text())
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+                            self.folder / "host"], check=True)
+            (self.folder / "alice").symlink_to(SCRATCH / "doctor-key")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.log = open(self.folder / "log", "w")
         options = [f"Port={self.port}", "ListenAddress=127.0.0.1", f"HostKey={self.folder}/host",
-                   "PidFile=none", f"AuthorizedKeysFile={self.folder}/authorized_keys",
-                   "StrictModes=no", "PrintMotd=no"]
+                   "PidFile=none", "StrictModes=no", "PrintMotd=no"]
         words = [word for option in options for word in ("-o", option)]
         self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", *words], stderr=self.log)
         try:
@@ -84,6 +92,8 @@ def test_sshd_does_what_doctor_said(healthy, name):  # noqa: F811
     if account is not None and account.encode() not in Path(MODULE).read_bytes():
         pytest.skip(f"this module has no {account}")
     SSHD_CONFIG.write_text(settings + "\n")
+    for name in ("alice.pub", "3001%"):
+        shutil.copy(f"{healthy.key}.pub", SCRATCH / name)
     first = [] if account is None else [f"account required {healthy.module} {account}"]
     healthy.stack(*first, f"auth required {healthy.module} nodelay")
     said = doctor("--service", "sshd")
@@ -97,5 +107,5 @@ def test_sshd_does_what_doctor_said(healthy, name):  # noqa: F811
         daemon.stop()
     open_to_alice = any("bob" not in who for who in said["inWithoutCode"])
     assert (thief, open_to_alice) in ((True, True), (False, False)), wrong(said)
-    shut = any(who.startswith("everybody") for who in said["lockedOut"])
+    shut = any(who.startswith("everybody") or "alice" in who for who in said["lockedOut"])
     assert (owner, shut) in ((True, False), (False, True)), wrong(said)

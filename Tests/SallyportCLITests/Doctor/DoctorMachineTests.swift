@@ -71,6 +71,77 @@ import Testing
     #expect(ClockFacts.source(program, answer) == source)
   }
 
+  @Test func `A source that anybody on the path can forge is advice, not a fault`() {
+    func clock(_ isAuthenticated: Bool?) -> Diagnosis {
+      Healthy.diagnosis {
+        $0.clock.source = .init(name: "chrony", offset: 0, isAuthenticated: isAuthenticated)
+      }
+    }
+    func advice(_ diagnosis: Diagnosis) -> [Finding] {
+      diagnosis.findings.filter { $0.id == "clock-source" }
+    }
+    #expect(clock(false).status == 0)
+    #expect(advice(clock(false)).map(\.mends.count) == [1])
+    let text = Report(clock(false), hasMarks: false).text
+    #expect(text.contains("a server that does not sign it") && text.contains("see: chrony.conf"))
+    #expect(advice(clock(true)).isEmpty && advice(clock(nil)).isEmpty)
+  }
+
+  /// {what `chronyc -n tracking`, `ntpq -c rv` or `timedatectl timesync-status` says, what the
+  /// second question brings, whether the time is signed}
+  static let vouched: [(String, String, String?, Bool?)] = [
+    ("chronyc", "Reference ID    : C0000201 (192.0.2.1)\n", authdata, false),
+    ("chronyc", "Reference ID    : C0000202 (192.0.2.2)\n", authdata, true),
+    ("chronyc", "Reference ID    : 8A2B1C3D (2001:db8::3)\n", authdata, true),
+    ("chronyc", "Reference ID    : 50505300 (PPS)\n", authdata, true),
+    ("chronyc", "Reference ID    : 7F7F0101 ()\n", authdata, true),
+    ("chronyc", "Reference ID    : 00000000 ()\n", authdata, nil),
+    ("chronyc", "Reference ID    : C0000202 (192.0.2.2)\n", nil, nil),
+    ("ntpq", "leap=00, stratum=1, refid=GPS,\n", nil, true),
+    ("ntpq", "leap=00, stratum=3,\n", associations("none", "ok "), false),
+    ("ntpq", "leap=00, stratum=3,\n", associations("ok ", "none"), true),
+    ("ntpq", "leap=00, stratum=3,\n", associations("bad", "none"), false),
+    ("ntpq", "leap=00, stratum=3,\n", "No association IDs in list\n", nil),
+    ("timedatectl", "Server: 192.0.2.1\n", nil, false),
+  ]
+
+  static let authdata = """
+    Name/IP address             Mode KeyID Type KLen Last Atmp  NAK Cook CLen
+    =========================================================================
+    192.0.2.1                      -     0    0    0    -    0    0    0    0
+    192.0.2.2                    NTS     1   15  256  33m    0    0    8   64
+    2001:db8::3                   SK    30   13  128    -    0    0    0    0
+    """
+
+  /// `peer`: of the server that the clock follows.
+  static func associations(_ peer: String, _ other: String) -> String {
+    """
+
+    ind assid status  conf reach auth condition  last_event cnt
+    ===========================================================
+      1 57011  f414   yes   yes  \(other)  candidat    reachable  1
+      2 57012  f63a   yes   yes  \(peer)  sys.peer     sys_peer  3
+    """
+  }
+
+  @Test(arguments: vouched.indices) func `Who signs the time is told by the keeper`(index: Int) {
+    let (program, answer, more, expected) = `Doctor on clock, module and people`.vouched[index]
+    #expect(ClockFacts.isAuthenticated(program, answer, more) == expected)
+  }
+
+  @Test func `The keeper of the clock is asked who signs`() {
+    let fake = FakeMachine()
+    fake.answers["chronyc -n tracking"] = CommandOutput(
+      output: "Reference ID    : C0000201 (192.0.2.1)\nLeap status     : Normal\n")
+    fake.answers["chronyc -n authdata"] = CommandOutput(output: Self.authdata)
+    fake.answers["timedatectl timesync-status"] = CommandOutput(output: "Offset: +1ms\n")
+    let clock = ClockFacts(of: fake.machine, Healthy.now)
+    #expect(clock.source?.name == "chrony" && clock.source?.isAuthenticated == false)
+    fake.answers["chronyc -n authdata"]?.status = 1
+    #expect(ClockFacts(of: fake.machine, Healthy.now).source?.isAuthenticated == nil)
+    #expect(ClockFacts(of: fake.machine, Healthy.now).hasTimedate)
+  }
+
   // MARK: module
 
   static let breakages: [(String, @Sendable (inout ModuleFacts) -> Void)] = [

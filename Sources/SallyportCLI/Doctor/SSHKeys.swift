@@ -1,0 +1,160 @@
+/// Somebody who is enrolled, as sshd looks for his keys.
+struct SSHPerson: Equatable {
+  let name: String
+  /// What holds for his logins from this machine.
+  let settings: Look<SSHSettings>
+  /// Whether a file that sshd reads has a key of his; unseen where keys can come from elsewhere.
+  let hasKey: Look<Bool>
+  /// The first file that sshd reads for him; nil where AuthorizedKeysFile names none.
+  var file: String?
+}
+
+extension SSHFacts {
+  /// Each costs a run of sshd, where Match blocks name users or groups.
+  static let mostPeople = 100
+
+  /// Looks for the keys of those who are enrolled.
+  mutating func look(for names: [String], of machine: Machine, _ accounts: AccountFacts) {
+    let differ = configuration.blocks.contains { block in
+      block.criteria.contains { ["user", "group"].contains($0.name) }
+    }
+    let base = settings
+    people = names.enumerated().compactMap { index, name in
+      guard let account = accounts.accounts.first(where: { $0.name == name }) else {
+        let reason = "the account of \(name) is not in /etc/passwd"
+        return SSHPerson(name: name, settings: base, hasKey: .unseen(reason))
+      }
+      guard account.isPerson else { return nil }
+      var own = base
+      if differ {
+        own =
+          index < SSHFacts.mostPeople
+          ? SSHFacts.settings(of: machine, ["-C", "addr=127.0.0.1,host=localhost,user=\(name)"])
+          : .unseen("only the first \(SSHFacts.mostPeople) people were looked at")
+      }
+      // Where root is let in by a key alone or not at all, that is a finding of its own.
+      if account.uid == 0, own.value?["permitrootlogin"] != "yes" { return nil }
+      return SSHPerson(account, own, of: machine)
+    }
+  }
+}
+
+extension SSHPerson {
+  fileprivate init(
+    _ account: AccountFacts.Account, _ settings: Look<SSHSettings>, of machine: Machine
+  ) {
+    let files = settings.value?.keyFiles(of: account) ?? []
+    let hasKey: Look<Bool> =
+      switch settings {
+      case .seen(let settings): SSHPerson.hasKey(in: files, settings, of: machine)
+      case .absent: .unseen("sshd did not answer")
+      case .unseen(let reason): .unseen(reason)
+      }
+    self.init(name: account.name, settings: settings, hasKey: hasKey, file: files.first)
+  }
+
+  private static func hasKey(in files: [String], _ settings: SSHSettings, of machine: Machine)
+    -> Look<Bool>
+  {
+    let texts = files.map { machine.text($0) }
+    if texts.contains(where: { hasKey($0.value ?? "") }) { return .seen(true) }
+    let others = ["AuthorizedKeysCommand", "TrustedUserCAKeys"].filter { keyword in
+      !["", "none"].contains(settings[keyword.lowercased()])
+    }
+    if let other = others.first { return .unseen("\(other) may know a key") }
+    for case .unseen(let reason) in texts { return .unseen(reason) }
+    return .seen(false)
+  }
+
+  /// Whether one line of a file is a key: its type and what begins as each key does in base64, with
+  /// options before it or not. `#` begins a comment.
+  private static func hasKey(_ text: String) -> Bool {
+    linesOf(text).contains { line in
+      let words = line.split { $0 == " " || $0 == "\t" }
+      guard words.first?.hasPrefix("#") == false else { return false }
+      return zip(words, words.dropFirst()).contains { type, key in
+        ["ssh-", "ecdsa-", "sk-"].contains { type.hasPrefix($0) } && key.hasPrefix("AAAA")
+      }
+    }
+  }
+}
+
+extension SSHSettings {
+  /// AuthorizedKeysFile for one person: `%h`, `%u`, `%U` and `%%` stand for his, and what is not
+  /// absolute then lies in his home.
+  fileprivate func keyFiles(of account: AccountFacts.Account) -> [String] {
+    let words = written("authorizedkeysfile").split(separator: " ").map(String.init)
+    return words.filter { $0.lowercased() != "none" }.map { word in
+      let path = SSHSettings.expanded(word, account)
+      return path.hasPrefix("/") ? path : "\(account.home)/\(path)"
+    }
+  }
+
+  private static func expanded(_ word: String, _ account: AccountFacts.Account) -> String {
+    var (path, isToken) = ("", false)
+    for character in word {
+      switch (isToken, character) {
+      case (false, "%"):
+        isToken = true
+        continue
+      case (true, "h"): path += account.home
+      case (true, "u"): path += account.name
+      case (true, "U"): path += "\(account.uid)"
+      case (true, "%"): path += "%"
+      case (true, _): path += "%\(character)"
+      case (false, _): path.append(character)
+      }
+      isToken = false
+    }
+    return path
+  }
+}
+
+/// Who is enrolled and has no key, where sshd lets nobody in without one. Pure.
+struct SSHKeyFindings {
+  private let ssh: SSHFacts
+  private let needing: [SSHPerson]
+  private let area = Area.service("sshd")
+
+  /// `lines`: ours in sshd's stacks.
+  init(_ ssh: SSHFacts, _ lines: ModuleLines) {
+    self.ssh = ssh
+    needing = ssh.people.filter { person in
+      guard let settings = person.settings.value else { return true }
+      return SSHWays(settings, lines, ssh.configuration, block: nil).needsKey
+    }
+  }
+
+  var all: [Finding] {
+    guard !needing.isEmpty else { return [] }
+    let found = [keyless, unseen].compactMap { $0 }
+    return found.isEmpty
+      ? [.ok("ssh-keys", area, "everybody who is enrolled has a key, which sshd asks for")] : found
+  }
+
+  /// Some may be enrolled for sudo or the console alone: it is for all of them that it is an error.
+  private var keyless: Finding? {
+    let keyless = needing.filter { $0.hasKey == .seen(false) }
+    guard let first = keyless.first else { return nil }
+    let isAll = keyless.count == ssh.people.count
+    let names = listed(keyless.map(\.name))
+    let file = first.file ?? "a file that AuthorizedKeysFile names"
+    return Finding(
+      id: "ssh-keys", area: area, severity: isAll ? .error : .warning,
+      text: "sshd asks for a key, and "
+        + (isAll ? "nobody who is enrolled has one: \(names)" : "\(names) has none"),
+      place: ssh.configuration.place(of: "AuthenticationMethods"),
+      mends: [.advice("put a public key of \(first.name) into \(file)")],
+      effect: .locksOut(isAll ? "everybody who is enrolled from sshd" : "\(names) from sshd"))
+  }
+
+  private var unseen: Finding? {
+    let unseen = needing.compactMap { person -> (String, String)? in
+      guard case .unseen(let reason) = person.hasKey else { return nil }
+      return (person.name, reason)
+    }
+    guard let first = unseen.first else { return nil }
+    return .unseen(
+      "ssh-keys", area, "whether \(listed(unseen.map(\.0))) has a key is not known: \(first.1)")
+  }
+}

@@ -44,14 +44,16 @@ let package = Package(
   targets: [
     .target(name: "CLibcrypto", cSettings: inC, linkerSettings: [.linkedLibrary("crypto")]),
     .target(name: "CLinuxPAM", cSettings: inC),
-    .target(name: "CQREncode", cSettings: inC),
+    // The archive by its name: `-lqrcodegen` takes the shared library where both are installed.
+    .target(
+      name: "CQRCodeGen", cSettings: inC, linkerSettings: [.linkedLibrary(":libqrcodegen.a")]),
     .target(name: "CSystem", cSettings: inC),
 
     .target(name: "OneTimePassword", dependencies: ["CLibcrypto"], swiftSettings: embeddable),
     .target(name: "SallyportCore", dependencies: ["OneTimePassword"], swiftSettings: embeddable),
     .target(
       name: "SallyportSystem",
-      dependencies: ["OneTimePassword", "SallyportCore", "CSystem", "CQREncode"],
+      dependencies: ["OneTimePassword", "SallyportCore", "CSystem", "CQRCodeGen"],
       swiftSettings: embeddable),
     .target(
       name: "PAMSallyport",

@@ -1,12 +1,11 @@
-import CQREncode
+import CQRCodeGen
 package import OneTimePassword
 package import SallyportCore
 
-/// QR codes by libqrencode.so.4.
+/// QR codes by libqrcodegen, which is linked in.
 package enum QREncoder {
-  /// The smallest QR code of `text` at error correction level L; nil where the library is absent,
-  /// the text is longer than 2,953 bytes, memory is short or no process can be made: people have
-  /// the text then.
+  /// The smallest QR code of `text`; nil where the text is empty or longer than 929 bytes, or
+  /// memory is short: people have the text then.
   package static func encode(_ text: Secret) -> QRMatrix? {
     guard let cells = Secret(count: Int(QR_LARGEST_SIDE * QR_LARGEST_SIDE)) else { return nil }
     var size: Int32 = 0

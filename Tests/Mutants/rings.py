@@ -14,7 +14,7 @@ from build import COPY
 NEAREST = {
     "OneTimePassword": "OneTimePasswordTests", "CLibcrypto": "OneTimePasswordTests",
     "SallyportCore": "SallyportCoreTests", "SallyportSystem": "SallyportSystemTests",
-    "CSystem": "SallyportSystemTests", "CQREncode": "SallyportSystemTests",
+    "CSystem": "SallyportSystemTests", "CQRCodeGen": "SallyportCLITests",
     "PAMSallyport": "PAMSallyportTests", "pam_sallyport": None, "CLinuxPAM": None,
 }
 # Of ring 3: not the tests that compare times or take longest, for their number of logins.

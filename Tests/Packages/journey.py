@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).parents[2]
 CLEAN = REPOSITORY / ".build/packages/journey"
 TRANSCRIPT = REPOSITORY / "docs/first-login.md"
 # What the packages ask for, an sshd and a sudo as a server has them, and the authenticator app.
-INCLUDED = ("libssl3,libstdc++6,sensible-utils,libqrencode4,openssh-server,openssh-client,sudo,"
+INCLUDED = ("libssl3,libstdc++6,sensible-utils,openssh-server,openssh-client,sudo,"
             "oathtool,iproute2,netbase")
 PASSWORD = "correct horse"
 READY = "root@web1:/srv# "

@@ -51,6 +51,10 @@ func freshIdentifier() throws(Complaint) -> UInt64 {
 // MARK: what people and programs see
 
 extension Draft {
+  func matrix() -> QRMatrix {
+    inMemory(QREncoder.encode(inMemory(uri.text(omittingDefaults: true))))
+  }
+
   /// URI, key and QR code, below `heading`.
   func show(_ heading: String, _ qr: QRChoice, _ voice: Voice, _ context: Context) {
     voice.say("\(heading)\n")
@@ -60,16 +64,11 @@ extension Draft {
     }
     voice.say("")
     let screen = context.terminal.screen(of: voice.stream)
-    let drawing = QRDrawing(qr, on: screen) {
-      QREncoder.encode(inMemory(uri.text(omittingDefaults: true)))
-    }
-    switch drawing {
+    switch QRDrawing(qr, on: screen, matrix: matrix) {
     case .nothing: break
     case .code(let text):
       voice.say("Scan this with an authenticator app:\n")
       voice.write(text)
-    case .noLibrary:
-      voice.say("No QR code: libqrencode.so.4 is not there. Type the key, or use the URI.")
     case .tooSmall(let columns, let lines):
       voice.say("No QR code: it needs \(columns) columns and \(lines) lines. Type the key, or")
       voice.say("start again in a larger window.")

@@ -70,10 +70,7 @@ struct Enroll: Verb {
         for: draft, under: context.policy(policy, for: account, in: place), voice, context,
         or: .notEnrolled)
     try context.stopIfInterrupted(.notEnrolled)
-    if let handout {
-      try handout.write(sheet)
-      if let flaw = sheet.flaw { voice.say(flaw) }
-    }
+    try handout?.write(sheet)
     do throws(Complaint) {
       try save(draft, codes, confirmation, over: presence, in: place)
     } catch {

@@ -28,7 +28,7 @@ struct Diagnosis {
     found += StoreFindings(facts.store, option: option, accepted: facts.accepted).all
     found += NoteFindings(facts.store, option: option).all
     found += ClockFindings(facts.clock).all
-    found += ModuleFindings(facts.modules, qrRefusal: facts.qrRefusal, version: version).all
+    found += ModuleFindings(facts.modules, version: version).all
     found += DenialFindings(facts.denials).all
     findings = found
   }

@@ -14,8 +14,6 @@ struct Facts: Equatable {
   var accepted: [String: Int64] = [:]
   var clock: ClockFacts
   var modules: [ModuleFacts] = []
-  /// Why libqrencode cannot be loaded.
-  var qrRefusal: String?
   var denials = DenialFacts()
   /// Stores that lines name, besides the one that was looked at.
   var otherStores: [String] = []
@@ -60,7 +58,6 @@ extension Facts {
     ssh?.look(for: self.store.peopleEnrolled, of: machine, accounts)
     for index in services.indices { look(at: index, of: machine, store, accounts) }
     modules = Facts.modules(of: machine, services)
-    qrRefusal = machine.refusal(of: "libqrencode.so.4", "QRcode_encodeData")
     denials = DenialFacts(of: machine, now)
     // A line of the journal does not say which store it was.
     if path == Store.usualRoot { accepted = LoginLog.newest(of: machine) }

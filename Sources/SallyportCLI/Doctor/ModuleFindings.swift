@@ -1,17 +1,15 @@
-/// What is wrong with the module's file and the libraries. Pure.
+/// What is wrong with the module's file. Pure.
 struct ModuleFindings {
   let modules: [ModuleFacts]
-  /// Why libqrencode cannot be loaded.
-  let qrRefusal: String?
   /// This command's own version.
   let version: String
   private let area = Area.module
 
-  init(_ modules: [ModuleFacts], qrRefusal: String?, version: String) {
-    (self.modules, self.qrRefusal, self.version) = (modules, qrRefusal, version)
+  init(_ modules: [ModuleFacts], version: String) {
+    (self.modules, self.version) = (modules, version)
   }
 
-  var all: [Finding] { modules.flatMap(findings) + [qr] }
+  var all: [Finding] { modules.flatMap(findings) }
 
   private func findings(of module: ModuleFacts) -> [Finding] {
     let found = [
@@ -74,14 +72,6 @@ struct ModuleFindings {
       id: "module-version", area: area, severity: .warning,
       text: "the module is of version \(found), this command of \(version)",
       mends: [.command("apt-get install libpam-sallyport sallyport")])
-  }
-
-  private var qr: Finding {
-    guard let qrRefusal else { return .ok("qr-code", area, "QR codes can be drawn") }
-    return Finding(
-      id: "qr-code", area: area, severity: .warning,
-      text: "no QR code is drawn when somebody enrolls: \(qrRefusal)",
-      mends: [.command("apt-get install libqrencode4")])
   }
 
   private var install: Mend {

@@ -55,19 +55,11 @@ struct Sheet {
 
   var day: String? { CalendarDate(draft.created).map { "Made \($0.dayText)." } }
 
-  /// nil where none is wanted or libqrencode is not there.
-  func matrix() -> QRMatrix? {
-    qr == .none ? nil : QREncoder.encode(inMemory(draft.uri.text(omittingDefaults: true)))
-  }
+  /// nil where none is wanted.
+  func matrix() -> QRMatrix? { qr == .none ? nil : draft.matrix() }
 
   static let scan = "Scan this with an authenticator app:"
   static let care = "Whoever sees this sheet can make the codes. Keep it locked away."
-
-  /// For whoever made the sheet.
-  var flaw: String? {
-    guard qr != .none, matrix() == nil else { return nil }
-    return "No QR code on the sheet: libqrencode.so.4 is not there."
-  }
 
   /// As a terminal shows it.
   func text() -> String {

@@ -22,9 +22,9 @@ func plainText(_ secret: Secret) -> String {
 
 /// What is never absent but where memory is short: the command ends then, before it has changed
 /// anything.
-func inMemory(_ secret: Secret?) -> Secret {
-  guard let secret else { fatalError("out of memory") }
-  return secret
+func inMemory<Value>(_ value: Value?) -> Value {
+  guard let value else { fatalError("out of memory") }
+  return value
 }
 
 /// Backup codes in two columns.

@@ -11,21 +11,17 @@ enum QRDrawing: Equatable {
   case code([UInt8])
   /// None was wanted, or nobody looks.
   case nothing
-  case noLibrary
   /// The screen would have to have so many columns and lines.
   case tooSmall(columns: Int, lines: Int)
 
   /// Chooses from what was asked for and what the screen can show. A line of it stays free for the
   /// prompt. What is asked for by name is drawn whether it fits or not.
-  init(_ choice: QRChoice, on screen: Screen?, matrix: () -> QRMatrix?) {
+  init(_ choice: QRChoice, on screen: Screen?, matrix: () -> QRMatrix) {
     if choice == .none || (choice == .auto && screen == nil) {
       self = .nothing
       return
     }
-    guard let matrix = matrix() else {
-      self = .noLibrary
-      return
-    }
+    let matrix = matrix()
     switch choice {
     case .none: self = .nothing
     case .utf8: self = .code(drawn(matrix, .halfBlocks))

@@ -42,9 +42,23 @@ def of_the_codes(text):
 
 
 def of_the_drawing(text):
-    """Two of its lines, as they are drawn."""
+    """Two of its lines, as they are drawn; its modules, a bit for each as libqrcodegen has them."""
     lines = text.encode("latin-1").split(b"\n")
-    return {f"line {number} of the drawing": lines[number] for number in (6, 7)}
+    rows = modules(text.encode("latin-1").decode())
+    bits = [dark for row in rows for dark in row]
+    packed = bytes(sum(dark << place for place, dark in enumerate(bits[start:start + 8]))
+                   for start in range(0, len(bits), 8))
+    return {**{f"line {number} of the drawing": lines[number] for number in (6, 7)},
+            "the middle of the code": packed[len(packed) // 2:][:24]}
+
+
+def modules(drawing, zone=2):
+    """Rows of the code without its quiet zone, 1 where a module is dark; light ones are inked."""
+    rows = []
+    for line in drawing.splitlines():
+        rows += [[cell in ink for cell in line] for ink in (" \u2584", " \u2580")]
+    side = len(rows[0]) - 2 * zone
+    return [[int(dark) for dark in row[zone:zone + side]] for row in rows[zone:zone + side]]
 
 
 class Enrolling:

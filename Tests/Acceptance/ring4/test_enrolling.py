@@ -216,6 +216,48 @@ def test_the_mark_is_not_in_the_users_environment(daemons, store):
     assert entered and "SALLYPORT" not in written
 
 
+# A process, a pipe, a program, or a library that is loaded.
+STARTS = re.compile(r"^(clone3?|v?fork|pipe2?|execve(at)?|wait4|waitid|prctl|kill)\(|"
+                    r"^mmap\(.*PROT_EXEC|^open(at)?\(.*\\.so\\b")
+
+
+def while_enrolling(report):
+    """What each process that asked did between its demand and the backup codes: lists of calls."""
+    begun, done = {}, []
+    for line in report.read_text(errors="replace").splitlines():
+        process, call = line.split(maxsplit=1)
+        if process in begun:
+            begun[process].append(call)
+        if "Set it up now" in call:
+            begun[process] = []
+        elif "Backup codes" in call and process in begun:
+            done.append(begun.pop(process))
+    return done
+
+
+@pytest.mark.parametrize("kind", ["sshd", "sudo", "su"])
+def test_enrolling_starts_no_process_and_loads_nothing(daemons, tmp_path, kind):
+    """The QR code is drawn by the process that asks, with nothing that it has not got already."""
+    policy("enrollment = required")
+    stack(kind)
+    report = tmp_path / "strace"
+    strace = ["strace", "-f", "-s", "300", "-o", str(report)]
+    if kind == "sshd":
+        daemon = daemons["keyboard-interactive"]
+        with subprocess.Popen([*strace, "-p", str(daemon.process.pid)], stderr=subprocess.PIPE,
+                              text=True) as tracer:
+            assert "attached" in tracer.stderr.readline()
+            entered, _, written = login(daemon.command("alice", "-t"), {DEMAND: ["y"], **YES})
+            tracer.terminate()
+    else:
+        words = {"sudo": SUDO, "su": SU}[kind]
+        entered, _, written = login([*strace, *words], {DEMAND: ["y"], **YES})
+    assert entered and "\u2580" in written, written
+    calls = while_enrolling(report)
+    assert calls and all("otpauth://" in "".join(of_one) for of_one in calls)
+    assert [call for of_one in calls for call in of_one if STARTS.search(call)] == []
+
+
 @pytest.mark.parametrize("kind", ["sshd", "su"])
 def test_the_qr_code_is_read_from_the_screen(daemons, store, tmp_path, kind):
     policy("enrollment = required")

@@ -9,8 +9,8 @@ struct Fuzzer: Sendable {
 
   /// Each has a folder in `corpus` and a list of words in `words`.
   static let all = [
-    base32, codes, enrollment, googleAuthenticator, note, otpauthURI, policy, response,
-    stack, state, uriList, usersOath,
+    base32, codes, enrollment, googleAuthenticator, note, otpauthURI, policy, qrCode,
+    response, stack, state, uriList, usersOath,
   ]
 }
 

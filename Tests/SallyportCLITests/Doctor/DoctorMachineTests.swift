@@ -162,7 +162,6 @@ import Testing
 
   @Test func `A module of this version, and none of a package, are fine`() {
     #expect(Healthy.diagnosis { $0.modules[0].version = "0.1.0-1" }.wrong == [])
-    #expect(Healthy.diagnosis { $0.qrRefusal = "no such file" }.wrong == ["qr-code warning"])
   }
 
   // MARK: people and policy

@@ -17,16 +17,13 @@ let embeddable = strict + [.enableExperimentalFeature("Embedded", .when(traits: 
 let inC: [CSetting] = [.define("_GNU_SOURCE")]
 
 /// The link of the module itself. lld, because it honours the version script to the letter.
-/// Relative relocations are packed (DT_RELR), which saves six kilobytes. glibc reads them from 2.36
-/// on; an older one refuses to load the module.
 let moduleLink: [LinkerSetting] = [
   .unsafeFlags(
     [
       "-use-ld=lld", "-Xlinker", "--version-script=pam/pam_sallyport.map",
       "-Xlinker", "-soname=pam_sallyport.so", "-Xlinker", "-znodelete", "-Xlinker", "-zdefs",
       "-Xlinker", "-zrelro", "-Xlinker", "-znow", "-Xlinker", "--as-needed",
-      "-Xlinker", "-zpack-relative-relocs", "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all",
-      "-Xlinker", "--no-undefined-version",
+      "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all", "-Xlinker", "--no-undefined-version",
     ], .when(traits: ["Module"])),
   .linkedLibrary("swiftUnicodeDataTables", .when(traits: ["Module"])),
 ]

@@ -1,5 +1,5 @@
-"""Programs of Debian's that ask by PAM, on the private machine, each as its package sets it up. What
-listens does so in a network of its own, with nothing but its loopback in it."""
+"""Programs of Debian's that ask by PAM, on the private machine. What listens does so in a network
+of its own, with nothing but its loopback in it."""
 
 import ctypes
 import ftplib
@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from hosts import as_user, converse
@@ -31,12 +32,12 @@ def needs(program, package):
 
 
 def eventually(test, what, seconds=20):
-    """The first answer of `test` that is one; OSError is none yet."""
+    """Waits until `test` is true; OSError is not yet."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
-            if (answer := test()) not in (None, False):
-                return answer
+            if test():
+                return
         except OSError:
             pass
         time.sleep(0.02)
@@ -49,6 +50,7 @@ class Daemon:
     host, port = "127.0.0.1", None
 
     def __init__(self, folder, *command):
+        needs("ip", "iproute2")
         self.log = open(folder / "daemon.log", "w+")
         self.process = subprocess.Popen(
             ["unshare", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh",
@@ -67,7 +69,7 @@ class Daemon:
         return self.ready()
 
     def ready(self):
-        return self.within(lambda: self._answers())
+        return self.within(self._answers)
 
     def _answers(self):
         with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as probe:
@@ -146,7 +148,7 @@ class Dovecot(Daemon):
         def log_in():
             client = imaplib.IMAP4("127.0.0.1", self.port, timeout=20)
             try:
-                return client.login(user, f'"{typed}"' if " " not in typed else typed)[0] == "OK"
+                return client.login(user, typed)[0] == "OK"
             except imaplib.IMAP4.error as refusal:
                 assert "AUTHENTICATIONFAILED" in str(refusal), refusal
                 return False
@@ -223,24 +225,32 @@ class Terminal:
     """A program on a terminal that asks again after a refusal, until it is ended here."""
 
     again = None
+    # It drops what was typed before it reads, even after its prompt: then it is typed again.
+    drops = False
 
     def __init__(self, _folder):
         needs(self.program, self.package)
 
     def enter(self, user, code, password):
         child = Child(self.command(user), env={**os.environ, "TERM": "linux"})
+        # By prompt; "" where that is not an answer but a key to be pressed.
+        answers = {"ENTER": "", "[Pp]assword: ?$": password, "code: ?$": code, r"[$#] ?$": SCRIPT}
+        ends = [self.again, "IN-42"]
+        last, tries = None, 0
         try:
             while True:
-                seen = child.expect(
-                    [self.again, "IN-42", "ENTER", "[Pp]assword: ?$", "code: ?$", r"[$#] ?$"])
+                seen = child.expect([*ends, pexpect.TIMEOUT, *answers],
+                                    timeout=2 if self.drops else 20)
                 if seen < 2:
                     return seen == 1
-                if seen == 2:
-                    child.answer("")
-                elif seen == 5:
+                if seen > 2:
+                    last, tries = list(answers)[seen - 3], 0
+                tries += 1
+                assert last is not None and tries < (15 if self.drops else 2), (last, child.before)
+                if last == r"[$#] ?$":
                     child.sendline(SCRIPT)
                 else:
-                    child.answer(password if seen == 3 else code)
+                    child.answer(answers[last])
         finally:
             child.close(force=True)
 
@@ -264,6 +274,7 @@ class Vlock(Terminal):
 
     service, program, package = "vlock", "vlock-main", "vlock"
     again = "root's Password: ?$"
+    drops = True
 
     def command(self, user):
         return as_user(user, "/bin/sh", "-c", f"vlock; {SCRIPT}")

@@ -1,5 +1,5 @@
-"""What doctor says of sshd's settings is what a real sshd does: with key, password and code an owner
-gets in or does not, and with key and password alone a thief gets in or does not."""
+"""What doctor says of sshd's settings is what a real sshd does: with key, password and code an
+owner gets in or does not, and with key and password alone a thief gets in or does not."""
 
 import shutil
 import socket

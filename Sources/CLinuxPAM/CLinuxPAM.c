@@ -5,3 +5,57 @@
 const char *sp_errno_name(int number) { return strerrorname_np(number); }
 
 const char *sp_errno_text(int number) { return strerrordesc_np(number); }
+
+// The conversation of the handle that asks the account stack: whatever wants an answer fails.
+static int say_nothing(int count, const struct pam_message **messages,
+                       struct pam_response **responses, void *data) {
+  (void)data;
+  *responses = NULL;
+  for (int i = 0; i < count; i++)
+    if (messages[i]->msg_style != PAM_TEXT_INFO && messages[i]->msg_style != PAM_ERROR_MSG)
+      return PAM_CONV_ERR;
+  *responses = calloc(count > 0 ? (size_t)count : 1, sizeof **responses);
+  return *responses == NULL ? PAM_BUF_ERR : PAM_SUCCESS;
+}
+
+bool sp_pam_is_probe(pam_handle_t *handle) {
+  const void *item = NULL;
+  if (pam_get_item(handle, PAM_CONV, &item) != PAM_SUCCESS || item == NULL) return false;
+  return ((const struct pam_conv *)item)->conv == say_nothing;
+}
+
+// What a module can decide by. Not PAM_AUTHTOK and PAM_OLDAUTHTOK: a password has no business there.
+static int copy_items(pam_handle_t *from, pam_handle_t *to) {
+  static const int items[] = {PAM_TTY, PAM_RHOST, PAM_RUSER, PAM_XDISPLAY};
+  int result = PAM_SUCCESS;
+  for (size_t i = 0; i < sizeof items / sizeof *items && result == PAM_SUCCESS; i++) {
+    const char *value = sp_pam_item(from, items[i]);
+    if (value != NULL) result = pam_set_item(to, items[i], value);
+  }
+  return result;
+}
+
+static int copy_environment(pam_handle_t *from, pam_handle_t *to) {
+  char **list = pam_getenvlist(from);
+  int result = list == NULL ? PAM_BUF_ERR : PAM_SUCCESS;
+  for (char **entry = list; entry != NULL && *entry != NULL; entry++) {
+    if (result == PAM_SUCCESS) result = pam_putenv(to, *entry);
+    sp_wipe_and_free(*entry);
+  }
+  free(list);
+  return result;
+}
+
+int sp_pam_probe_account(pam_handle_t *handle, int flags) {
+  static const struct pam_conv conversation = {say_nothing, NULL};
+  const char *service = sp_pam_item(handle, PAM_SERVICE), *user = sp_pam_item(handle, PAM_USER);
+  pam_handle_t *probe = NULL;
+  if (service == NULL || user == NULL) return PAM_SYSTEM_ERR;
+  int result = pam_start(service, user, &conversation, &probe);
+  if (result != PAM_SUCCESS) return result;
+  result = copy_items(handle, probe);
+  if (result == PAM_SUCCESS) result = copy_environment(handle, probe);
+  if (result == PAM_SUCCESS) result = pam_acct_mgmt(probe, flags | (int)PAM_SILENT);
+  (void)pam_end(probe, result);
+  return result;
+}

@@ -66,13 +66,19 @@ extension Login {
     }
   }
 
+  /// Nobody enrolls whom the account stack refuses: the password of an expired account, or of one
+  /// that may not log in here, makes nobody its owner.
   private func hold(_ setup: Setup<Application, Keeper>) -> ReturnCode {
     let user = setup.account.name.bytes
+    let isDenied = setup.level == .required
+    if case .no(let code) = host.probeAccountStack() {
+      host.log(isDenied ? .notice : .info, .notLetIn(user, code, isDenied: isDenied))
+      return isDenied ? .denied : .ignore
+    }
     switch setup.run() {
     case .done: return .success
     case .meanwhile: return denyMeanwhile(setup.account)
     case .putOff:
-      let isDenied = setup.level == .required
       host.log(isDenied ? .notice : .info, isDenied ? .denied(user, .notEnrolled) : .putOff(user))
       return isDenied ? .denied : .ignore
     }

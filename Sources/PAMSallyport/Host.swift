@@ -31,9 +31,21 @@ package protocol Host: AnyObject {
   /// reaches sshd's session phase.
   var hasEnvironmentMark: Bool { get }
   func setEnvironmentMark(_ isThere: Bool) throws(HostFailure)
+  /// Asks the account stack of this service about this user, beside this transaction.
+  func probeAccountStack() -> AccountAnswer
+  /// Whether this transaction is such a question.
+  var isProbe: Bool { get }
   /// Asks libpam to wait before a failure is told; microseconds.
   func delayFailure(_ microseconds: UInt32)
   func log(_ level: LogLevel, _ line: LogLine)
+}
+
+/// What an account stack says of a user.
+package enum AccountAnswer: Equatable, Sendable {
+  /// PAM_SUCCESS or PAM_NEW_AUTHTOK_REQD: he may log in, the latter with a new password.
+  case yes
+  /// Any other return code, or that of a question that could not be asked.
+  case no(Int32)
 }
 
 /// A call of the application or of libpam that failed.

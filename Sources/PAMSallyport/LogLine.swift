@@ -132,6 +132,16 @@ extension LogLine {
     return line
   }
 
+  /// The account stack answered `code`, and so nobody is asked to enroll.
+  static func notLetIn(_ user: [UInt8], _ code: Int32, isDenied: Bool) -> LogLine {
+    var line = LogLine("")
+    line.add(isDenied ? "denied:" : "not asked to enroll:")
+    line.add(" reason=account-stack")
+    line.add(user: user)
+    line.add(" code=", Int(code))
+    return line
+  }
+
   static func noAccountLine(_ user: [UInt8]?) -> LogLine {
     var line = LogLine(
       "denied: must enroll, and was not asked to: the stack has no line \"account ")

@@ -9,7 +9,7 @@ package func manageAccount(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore
 ) -> ReturnCode {
   let mark = host.mark()
-  guard mark != nil || arguments.demand else { return .ignore }
+  guard mark != nil || arguments.demand, !host.isProbe else { return .ignore }
   for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
   do throws(HostFailure) {
     // Used up: nothing else is let through for it.

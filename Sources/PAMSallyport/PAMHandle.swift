@@ -5,13 +5,15 @@ import SallyportCore
 /// The one owner of libpam's handle during a call.
 @safe package final class PAMHandle: Host {
   private let handle: OpaquePointer
-  package let isSilent: Bool
+  private let flags: Int32
+
+  package var isSilent: Bool { flags & sp_pam_silent != 0 }
 
   // SAFETY (whole class): the handle is libpam's and outlives the call it was passed to; strings
   // that libpam returns are copied at once.
   package init(_ handle: OpaquePointer, flags: Int32) {
     unsafe self.handle = handle
-    isSilent = flags & sp_pam_silent != 0
+    self.flags = flags
   }
 
   package func user() throws(HostFailure) -> [UInt8] {
@@ -93,6 +95,13 @@ import SallyportCore
     let result = unsafe sp_pam_set_environment_mark(handle, isThere)
     guard result == PAM_SUCCESS else { throw HostFailure(result) }
   }
+
+  package func probeAccountStack() -> AccountAnswer {
+    let code = unsafe sp_pam_probe_account(handle, flags)
+    return code == PAM_SUCCESS || code == PAM_NEW_AUTHTOK_REQD ? .yes : .no(code)
+  }
+
+  package var isProbe: Bool { unsafe sp_pam_is_probe(handle) }
 
   package func delayFailure(_ microseconds: UInt32) {
     // A delay that cannot be had makes no answer less right.

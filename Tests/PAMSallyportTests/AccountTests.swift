@@ -20,7 +20,6 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
   let host = ScriptedHost()
   let store: TestStore
   var path: String { store.folder.path + "/policy.conf" }
-
   init() throws {
     store = try TestStore()
     try store.enrollAlice()
@@ -37,29 +36,29 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     try write("[default]\nenrollment = \(level)\n\(more)\n")
   }
 
-  private func auth(_ words: String...) -> ReturnCode {
+  func auth(_ words: String...) -> ReturnCode {
     let answer = authenticate(
       host, ModuleArguments((["conf=" + path] + words).map { Array($0.utf8) }), store: store)
     #expect(host.isUsedUp)
     return answer
   }
 
-  private func account(_ words: String...) -> ReturnCode { account(words) }
+  func account(_ words: String...) -> ReturnCode { account(words) }
 
-  private func account(_ words: [String]) -> ReturnCode {
+  func account(_ words: [String]) -> ReturnCode {
     let answer = manageAccount(
       host, ModuleArguments((["conf=" + path] + words).map { Array($0.utf8) }), store: store)
     #expect(host.isUsedUp)
     return answer
   }
 
-  private func isEnrolled(_ name: String) throws -> Bool {
+  func isEnrolled(_ name: String) throws -> Bool {
     let account = Account(name: try #require(UserName(name.utf8)), uid: name == "bob" ? 1001 : 1000)
     return try store.store.load(account) != nil
   }
 
   /// The code of the newest secret that was shown, now.
-  private func code(_ shown: [String], period: Int64? = 30) -> String {
+  func code(_ shown: [String], period: Int64? = 30) -> String {
     guard let text = shown.last(where: { $0.contains("otpauth://") }),
       let key = text.split(separator: "\n").last?.split(separator: ":").last,
       let bytes = Secret(key.filter { $0 != " " }.utf8), let secret = try? Base32.decode(bytes),
@@ -69,7 +68,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     return String(repeating: "0", count: max(0, 6 - "\(code)".count)) + "\(code)"
   }
 
-  private func expectEnrolling(_ ask: String) {
+  func expectEnrolling(_ ask: String) {
     host.expect(ask, echo: true, answer: "y")
     host.expect(first, echo: true, reply: .made { code($0) })
     host.expect(last, echo: true, answer: "")
@@ -315,64 +314,6 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(account() == .ignore)
   }
 
-  /// A stack that changes PAM_USER after our yes: whom it names then was not asked.
-  @Test(arguments: [
-    ("refuse", ReturnCode.denied), ("required", .denied), ("offer", .ignore), ("remind", .ignore),
-    ("voluntary", .ignore),
-  ])
-  func anotherUserAfterOurYesFaresByHisOwnLevel(_ level: String, _ expected: ReturnCode) throws {
-    for name in ["bob", "nobody-here"] {
-      try self.level(level)
-      host.kept = Mark(user: Array("alice".utf8), .accepted(.backupCode(left: 3), mayEnroll: true))
-      host.userName = .success(Array(name.utf8))
-      #expect(account() == expected)
-      #expect(openSession(host) == (expected == .denied ? .denied : .ignore))
-    }
-    // Nothing is asked of one for whom the policy is disabled.
-    try write("[rule r]\nmatch_user = bob\nstate = disabled\n")
-    host.kept = Mark(user: Array("alice".utf8), .remembered)
-    host.userName = .success(Array("bob".utf8))
-    #expect(account() == .ignore)
-  }
-
-  @Test(arguments: ["bob", "alice ", ""])
-  func whoMustEnrollAndBecomesAnotherUserIsDeniedWhateverTheOthersLevel(_ name: String) throws {
-    try level("required")
-    host.userName = .success(Array("carol".utf8))
-    store.accounts[Array("carol".utf8)] = 1002
-    #expect(auth("enroll") == .ignore)
-    try level("voluntary")
-    host.userName = .success(Array(name.utf8))
-    #expect(account() == .denied)
-    #expect(openSession(host) == .denied)
-  }
-
-  @Test(arguments: ["alice ", "", "a/b", "\u{7f}"])
-  func aNameThatNobodyCanHaveIsDeniedByDemandAndAfterAnothersYes(_ name: String) throws {
-    try level("voluntary")
-    host.userName = .success(Array(name.utf8))
-    #expect(account("demand") == .denied)
-    for words in [["demand"], []] {
-      host.kept = Mark(user: Array("alice".utf8), .remembered)
-      #expect(account(words) == .denied)
-    }
-  }
-
-  @Test func aHostThatFailsInTheAccountPhaseIsDenied() throws {
-    try level("offer")
-    #expect(auth("enroll") == .ignore)
-    for failure in [HostFailure.conversation, .memory] {
-      host.kept = Mark(user: Array("bob".utf8), .due(.offer))
-      host.userName = .failure(failure)
-      #expect(account() == .denied)
-      host.userName = .success(Array("bob".utf8))
-      host.kept = Mark(user: Array("bob".utf8), .due(.offer))
-      host.markFails = failure
-      #expect(account() == .denied)
-      host.markFails = nil
-    }
-  }
-
   @Test func theNextAuthPhaseTakesTheMarkAway() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)
@@ -399,18 +340,6 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     try level("required")
     host.markFails = .memory
     #expect(auth("enroll") == .memory)
-  }
-
-  @Test(arguments: ["use_first_pass", "try_first_pass", "forward_pass"])
-  func firstPassWordsBesideEnrollAreAnError(_ word: String) throws {
-    try level("required")
-    if word != "use_first_pass" {
-      host.expect(
-        word == "forward_pass" ? "Password & verification code: " : "Verification code: ",
-        answer: right)
-    }
-    #expect(auth("enroll", word) == .refused)
-    #expect(host.log.first?.line.contains("\"enroll\"") == true)
   }
 
   // MARK: levels of one user, dates, reminders

@@ -59,6 +59,14 @@ final class ScriptedHost: Host {
     kept = mark
   }
   func setEnvironmentMark(_ isThere: Bool) throws(HostFailure) { hasEnvironmentMark = isThere }
+  /// What the account stack says, and how often it was asked.
+  var accountStack = AccountAnswer.yes
+  private(set) var probes = 0
+  var isProbe = false
+  func probeAccountStack() -> AccountAnswer {
+    probes += 1
+    return accountStack
+  }
   func realUserID() -> UInt32 { uid }
   func delayFailure(_ microseconds: UInt32) { delay = microseconds }
   func log(_ level: LogLevel, _ line: LogLine) {

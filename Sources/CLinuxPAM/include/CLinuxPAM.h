@@ -86,6 +86,15 @@ static inline void sp_wipe_and_free(char *_Nullable text) {
   free(text);
 }
 
+/// Asks the account stack of the handle's service about the handle's user, on a handle of its own
+/// whose conversation shows nothing and answers nothing: the stack's return code, or that of a call
+/// that failed before it. Modules that do something in that phase do it here too.
+int sp_pam_probe_account(pam_handle_t *_Nonnull handle, int flags);
+
+/// Whether `handle` is such a handle: known by its conversation, a function that only this module
+/// has, so that no variable that somebody can set says so.
+bool sp_pam_is_probe(pam_handle_t *_Nonnull handle);
+
 /// `line` as `text` above.
 static inline void sp_pam_log(pam_handle_t *_Nonnull handle, int level,
                               const void *_Nonnull line) {

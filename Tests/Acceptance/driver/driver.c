@@ -83,6 +83,12 @@ int getifaddrs(struct ifaddrs **all) {
   return free(made), errno = EMFILE, -1;
 }
 
+/* As above: a handle that a module starts has the services of this run. */
+int pam_start(const char *service, const char *user, const struct pam_conv *conversation,
+              pam_handle_t **handle) {
+  return pam_start_confdir(service, user, conversation, confdir, handle);
+}
+
 static _Atomic int waits_to_flush;
 static void wait_at_barrier(const char *event);
 

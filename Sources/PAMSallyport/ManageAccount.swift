@@ -163,7 +163,7 @@ extension Login {
     guard let origin = address, origin.isElsewhere, !verifier.store.isOwn(origin) else { return }
     let service = Label(host.service())
     do throws(StoreTrouble) {
-      _ = try verifier.store.transact(prepared.record) {
+      _ = try verifier.store.transact(prepared.record, asKnown: true) {
         (_, state) throws(StoreTrouble) -> (Bool, LoginState) in
         var state = state
         state.grant(origin, service: service, at: try verifier.store.now())

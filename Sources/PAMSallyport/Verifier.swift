@@ -25,9 +25,10 @@ package protocol LoginStore {
     _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
   ) throws(StoreTrouble) -> Transaction<Void>
   /// Locks, reads again, and writes what `body` returns before `committed` is; `changed`: the
-  /// enrollment is another than the record's, and nothing was written.
+  /// enrollment is another than the record's, and nothing was written. `asKnown`: from a known
+  /// place, which strangers let go ahead.
   func transact<Verdict>(
-    _ record: Record,
+    _ record: Record, asKnown isKnown: Bool,
     _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
   ) throws(StoreTrouble) -> Transaction<Verdict>
 }
@@ -163,7 +164,8 @@ package struct Verifier<Keeper: LoginStore> {
     var prepared = prepared
     for _ in 0..<3 {
       let response = try classify(typed, malformation, prepared.record.enrollment)
-      let transaction = try store.transact(prepared.record) {
+      let isKnown = prepared.record.state.isKnown(visit.origin)
+      let transaction = try store.transact(prepared.record, asKnown: isKnown) {
         (enrollment, state) throws(StoreTrouble) -> (Outcome, LoginState) in
         // The time of the lock, not of before it: a login that was stopped in between would bring
         // back an old time, and have all the time since then credited to the budget once more.

@@ -10,17 +10,9 @@ package struct UserNote: Equatable, Sendable {
     case exempt
   }
 
-  /// Logins without an enrollment that were counted for `enrollment = remind`; stays at its
-  /// greatest value.
-  package var logins: UInt32
   package var level: Level?
 
-  package init(logins: UInt32 = 0, level: Level? = nil) {
-    self.logins = logins
-    self.level = level
-  }
-
-  package mutating func countLogin() { logins += logins < UInt32.max ? 1 : 0 }
+  package init(level: Level? = nil) { self.level = level }
 }
 
 extension UserNote {
@@ -28,8 +20,7 @@ extension UserNote {
   /// whichever byte, has none: it is refused, and nobody passes for lack of a line.
   package func written(for user: UserName) -> Secret? {
     var text = bytes(of: "# Sallyport: change it with sallyport(1) only.\nversion = 1\nuser = ")
-    text += user.bytes + bytes(of: "\nlogins = ") + decimalText(UInt64(logins))
-    text += bytes(of: "\nfrom = ")
+    text += user.bytes + bytes(of: "\nfrom = ")
     if case .required(let from?) = level {
       text += decimalText(UInt64(max(from.seconds, 0)))
     } else {
@@ -61,7 +52,7 @@ extension UserNote {
 
 private struct NoteReader {
   let text: Secret
-  private var fields = InlineArray<5, Field?>(repeating: nil)
+  private var fields = InlineArray<4, Field?>(repeating: nil)
 
   private struct Field {
     let value: Range<Int>
@@ -69,13 +60,12 @@ private struct NoteReader {
   }
 
   private enum Key: Int {
-    case version, user, logins, from, level
+    case version, user, from, level
 
     var name: StaticString {
       switch self {
       case .version: "version"
       case .user: "user"
-      case .logins: "logins"
       case .from: "from"
       case .level: "level"
       }
@@ -85,7 +75,7 @@ private struct NoteReader {
   init(text: Secret) { self.text = text }
 
   mutating func take(_ name: Range<Int>, _ value: Range<Int>, _ line: Int) throws(SettingsError) {
-    for index in 0..<5 {
+    for index in 0..<4 {
       guard let key = Key(rawValue: index), text.holds(key.name, in: name) else { continue }
       if fields[index] != nil { throw SettingsError(line: line, .duplicateKey) }
       fields[index] = Field(value: value, line: line)
@@ -99,8 +89,7 @@ private struct NoteReader {
     guard let user = UserName(text.bytes(in: try field(.user).value)) else {
       throw try wrong(.user, "a login name")
     }
-    let logins = try number(.logins, upTo: UInt64(UInt32.max), "a whole number in its range")
-    return (user, UserNote(logins: UInt32(truncatingIfNeeded: logins), level: try level()))
+    return (user, UserNote(level: try level()))
   }
 
   private func level() throws(SettingsError) -> UserNote.Level? {

@@ -6,6 +6,9 @@ enum Leftover {
   static let unfinished: StaticString = ".tmp-"
   static let removed: StaticString = ".gone-"
 
+  /// Being made with no lock of all commands: locked itself, and left alone for ten minutes.
+  static let unfinishedAlone: StaticString = ".new-"
+
   /// Being put in the place of `name` file by file, where folders cannot be exchanged at once.
   static func moving(_ name: Path) -> Path { named(moving, name.bytes) }
   static let moving: StaticString = ".moving-"

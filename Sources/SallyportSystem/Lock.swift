@@ -1,4 +1,5 @@
 internal import CSystem
+internal import SallyportCore
 
 /// How long a lock is waited for, in nanoseconds of the monotonic clock.
 struct Patience: Sendable {
@@ -9,14 +10,15 @@ struct Patience: Sendable {
   /// The first pause between two tries, and the longest: a lock is held for about a millisecond.
   private static let pauses: ClosedRange<UInt32> = 200_000...5_000_000
 
-  /// Tries until the result is something else than -EAGAIN, or the time is over.
+  /// Tries until the result is something else than -EAGAIN, or the time since `start` is over.
+  /// `start`: when the waiting began, 0 for not yet; of several locks there is one bound.
   ///
   /// Polled, because F_OFD_SETLKW knows no time limit and a timer would need a signal handler in
   /// the host. The pauses differ between processes, so that a crowd does not march in step.
-  func poll(_ attempt: () -> Int32) -> Int32 {
+  func poll(since start: inout UInt64, _ attempt: () -> Int32) -> Int32 {
     var result = attempt()
     if !Patience.mayPass(result) { return result }
-    let start = sys_monotonic()
+    if start == 0 { start = sys_monotonic() }
     var pause = Patience.pauses.lowerBound
     var variation = UInt32(bitPattern: sys_process()) &+ UInt32(truncatingIfNeeded: start)
     while Patience.mayPass(result), sys_monotonic() &- start < nanoseconds {
@@ -33,11 +35,76 @@ struct Patience: Sendable {
   }
 
   /// `poll`, with its failure told as trouble with `path`.
-  func acquire(_ call: StaticString, _ path: @autoclosure () -> Path, _ attempt: () -> Int32)
-    throws(StoreTrouble)
-  {
-    let result = poll(attempt)
+  func acquire(
+    _ call: StaticString, _ path: @autoclosure () -> Path, since start: inout UInt64,
+    _ attempt: () -> Int32
+  ) throws(StoreTrouble) {
+    let result = poll(since: &start, attempt)
     if Patience.mayPass(result) { throw .busy(path: path().text) }
     if result < 0 { throw path().trouble(call, 0 - result) }
+  }
+}
+
+/// Which bytes of a state file stand for its locks. Bytes beyond its end can be locked as well.
+///
+/// The lock proper is held over a save. A stranger waits for the gate first, alone, and with it for
+/// the lock; while a known place waits, which the announcement tells, he lets it go ahead. So
+/// however many strangers there are, at most one of them comes between. Gate, then lock: whoever
+/// has the lock waits for nothing.
+struct LockBytes: Sendable {
+  let start: Int64
+  let count: Int64
+
+  /// Of a user's own state: the whole file.
+  static let own = LockBytes(start: 0, count: Int64(StateRecord.fileSize))
+
+  /// Of the decoy, which all names share that are not enrolled: a name's own bytes. `digest` has
+  /// the HMAC of the name, so that nobody can find names that wait for each other.
+  init(decoyDigest digest: [UInt8]) {
+    let number = digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    // 63 bits but for two, which the gate and the announcement take.
+    start = Int64(number >> 1 & ~3)
+    count = 1
+  }
+
+  private init(start: Int64, count: Int64) { (self.start, self.count) = (start, count) }
+
+  private var announcement: Int64 { start + count }
+  private var gate: Int64 { start + count + 1 }
+
+  /// Takes the lock of `file`. Where it fails, nothing stays locked.
+  func acquire(
+    _ file: Int32, asKnown isKnown: Bool, _ patience: Patience, _ path: @autoclosure () -> Path
+  ) throws(StoreTrouble) {
+    var start: UInt64 = 0
+    do throws(StoreTrouble) {
+      if !isKnown {
+        try patience.acquire("fcntl", path(), since: &start) {
+          sys_lock(file, sys_alone, gate, 1)
+        }
+      }
+      try patience.acquire("fcntl", path(), since: &start) {
+        isKnown ? lockAnnounced(file) : lockStandingBack(file)
+      }
+    } catch {
+      sys_unlock(file)
+      throw error
+    }
+    // What was said and taken on the way.
+    if !isKnown { _ = sys_lock(file, sys_no_more, gate, 1) }
+    if isKnown, start != 0 { _ = sys_lock(file, sys_no_more, announcement, 1) }
+  }
+
+  private func lock(_ file: Int32) -> Int32 { sys_lock(file, sys_alone, start, count) }
+
+  /// Where it must wait it says so. It does not matter if that fails: then it waits like a stranger.
+  private func lockAnnounced(_ file: Int32) -> Int32 {
+    let result = lock(file)
+    if result == -sys_EAGAIN { _ = sys_lock(file, sys_shared, announcement, 1) }
+    return result
+  }
+
+  private func lockStandingBack(_ file: Int32) -> Int32 {
+    sys_is_locked(file, announcement) == 1 ? -sys_EAGAIN : lock(file)
   }
 }

@@ -55,12 +55,7 @@ package struct Store: Sendable {
   var users: Path { root / "users" }
   var decoy: Place { decoy(for: []) }
 
-  func decoy(for name: [UInt8]) -> Place {
-    var mixed: UInt32 = 0
-    for byte in name { mixed = mixed &* 31 &+ UInt32(byte) }
-    let byte = Int64(mixed % UInt32(StateRecord.fileSize))
-    return Place(shelf: root, name: "decoy", decoyByte: byte)
-  }
+  func decoy(for name: [UInt8]) -> Place { Place(shelf: root, name: "decoy", decoyName: name) }
 
   /// Where `name`'s folder is. Throws `crypto` for a long name that cannot be hashed.
   func place(of name: UserName) throws(StoreTrouble) -> Place {

@@ -5,11 +5,17 @@ internal import SallyportCore
 // Making and wiping files: what enrolling and managing need, and no login.
 
 /// A folder of the store under a name that is nobody's, with what is being made in it.
-struct Unfinished {
+final class Unfinished {
   let name: Path
+  /// Made without the lock of all commands: keeps the folder locked for as long as this lives.
+  private let isAlone: Bool
+  private var lock: Descriptor?
 
-  init() throws(StoreTrouble) {
-    name = Leftover.named(Leftover.unfinished, hexadecimal(try Random.identifier()))
+  init(alone isAlone: Bool = false) throws(StoreTrouble) {
+    self.isAlone = isAlone
+    name = Leftover.named(
+      isAlone ? Leftover.unfinishedAlone : Leftover.unfinished,
+      hexadecimal(try Random.identifier()))
   }
 
   /// Makes the folder with the files in it, all synced unless the caller does that for many at
@@ -23,10 +29,12 @@ struct Unfinished {
     try check(unsafe sys_make_folder(shelf.number, name.cString), "mkdir", path)
     do throws(StoreTrouble) {
       let folder = try openFolder(name, in: shelf, path)
+      if isAlone { try check(sys_lock_folder(folder.number), "flock", path) }
       try check(sys_set_mode(folder.number, 0o700), "fchmod", path)
       try write(enrollment, as: StoredFile.enrollment, in: folder, path, synced)
       if let state { try write(state, as: StoredFile.state, in: folder, path, synced) }
       if synced { try check(sys_sync(folder.number), "fsync", path) }
+      if isAlone { lock = consume folder }
     } catch {
       wipe(name, in: shelf)
       throw error
@@ -67,7 +75,7 @@ private func write(
 
 /// An empty file that nobody else may open, whatever the umask; on btrfs one that will need no
 /// free block when it is changed in place (best effort: without it the login works all the same).
-private func newFile(_ name: Path, in folder: borrowing Descriptor, _ path: Path)
+func newFile(_ name: Path, in folder: borrowing Descriptor, _ path: Path)
   throws(StoreTrouble) -> Descriptor
 {
   let file: Descriptor

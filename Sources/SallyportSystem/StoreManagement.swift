@@ -2,16 +2,18 @@ internal import CSystem
 internal import OneTimePassword
 package import SallyportCore
 
-// What changes enrollments: for the command, not for a login. Order of locks, always: the users
-// folder's, then the user's state.
+// What changes enrollments. Order of locks, always: the users folder's, then the user's state. The
+// first is for commands alone: a login, which its user can stop for as long as he likes, holds no
+// lock that somebody else waits for.
 
 extension Store {
   /// Enrolls a user who is not enrolled: the folder appears whole, or not at all. Throws `exists`.
+  /// For logins too: whoever comes second finds the name taken.
   package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
-    try changing { shelf throws(StoreTrouble) in
+    try alone { shelf throws(StoreTrouble) in
       let place = try place(of: enrollment.user)
       if try isThere(place, on: shelf) { throw .exists(path: place.path.text) }
-      let made = try make(enrollment, state, on: shelf)
+      let made = try make(enrollment, state, on: shelf, alone: true)
       try finishing(made, on: shelf) { () throws(StoreTrouble) in
         try appear(made, as: place, on: shelf)
       }
@@ -25,13 +27,7 @@ extension Store {
       let place = try place(of: enrollment.user)
       let made = try make(enrollment, state, on: shelf)
       try finishing(made, on: shelf) { () throws(StoreTrouble) in
-        try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
-          if try isThere(place, on: shelf) {
-            try exchange(made, with: place, on: shelf)
-          } else {
-            try appear(made, as: place, on: shelf)
-          }
-        }
+        try put(made, at: place, on: shelf)
       }
       // First the new one for good, then the old one's end.
       try check(sys_sync(shelf.number), "fsync", users)
@@ -41,15 +37,16 @@ extension Store {
 
   /// Puts another enrollment (of the same id) in the place of the loaded one, then saves the state
   /// that `change` makes of the present one. `changed` where it is not the loaded one any more.
+  /// For logins too: the user's lock is enough.
   ///
   /// Where saving the state fails after the enrollment was written, the new enrollment stands: a
   /// state is brought in line with its enrollment whenever it is read.
   package func rewrite(
     _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
   ) throws(StoreTrouble) -> Transaction<Void> {
-    try changing { shelf throws(StoreTrouble) in
-      guard let locked = try lock(record, on: shelf) else { return .changed }
-      let made = try Unfinished()
+    try alone { shelf throws(StoreTrouble) in
+      guard let locked = try lock(record, on: shelf, asKnown: true) else { return .changed }
+      let made = try Unfinished(alone: true)
       try made.make(in: shelf, users, enrollment: try text(enrollment), state: nil)
       try finishing(made, on: shelf) { () throws(StoreTrouble) in
         let source = try openFolder(made.name, in: shelf, users / made.name)
@@ -64,7 +61,7 @@ extension Store {
   /// Takes an enrollment away and wipes it. `changed` where it is not the loaded one any more.
   package func remove(_ record: Record) throws(StoreTrouble) -> Transaction<Void> {
     try changing { shelf throws(StoreTrouble) in
-      guard let locked = try lock(record, on: shelf) else { return .changed }
+      guard let locked = try lock(record, on: shelf, asKnown: true) else { return .changed }
       try takeAway(locked.folder.place, on: shelf)
       return .committed(())
     }
@@ -90,13 +87,35 @@ extension Store {
   func changing<Value>(_ body: (borrowing Descriptor) throws(StoreTrouble) -> Value)
     throws(StoreTrouble) -> Value
   {
-    try checks.walk(to: root)
-    return try Guard.during { () throws(StoreTrouble) -> Value in
-      let shelf = try openShelf(users)
+    try alone { shelf throws(StoreTrouble) -> Value in
       let number = shelf.number
-      try patience.acquire("flock", users) { sys_lock_folder(number) }
+      var start: UInt64 = 0
+      try patience.acquire("flock", users, since: &start) { sys_lock_folder(number) }
       defer { sys_unlock_folder(number) }
       return try body(shelf)
+    }
+  }
+
+  /// Calls `body` with the users folder, open and not locked.
+  private func alone<Value>(_ body: (borrowing Descriptor) throws(StoreTrouble) -> Value)
+    throws(StoreTrouble) -> Value
+  {
+    try checks.walk(to: root)
+    return try Guard.during { () throws(StoreTrouble) -> Value in try body(try openShelf(users)) }
+  }
+
+  /// Gives what was made its name, or puts it in the place of whoever has the name: it may be a
+  /// login that was faster.
+  private func put(_ made: Unfinished, at place: Place, on shelf: borrowing Descriptor)
+    throws(StoreTrouble)
+  {
+    do throws(StoreTrouble) {
+      return try appear(made, as: place, on: shelf)
+    } catch {
+      guard case .exists = error else { throw error }
+    }
+    try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
+      try exchange(made, with: place, on: shelf)
     }
   }
 
@@ -114,7 +133,8 @@ extension Store {
     }
     guard file.facts.kind == sys_regular else { return try body() }
     let number = file.number
-    try patience.acquire("fcntl", place.path / StoredFile.state) { sys_lock(number) }
+    let path = place.path / StoredFile.state
+    try LockBytes.own.acquire(number, asKnown: true, patience, path)
     defer { sys_unlock(number) }
     try body()
   }
@@ -129,10 +149,11 @@ extension Store {
     }
   }
 
-  func make(_ enrollment: Enrollment, _ state: LoginState, on shelf: borrowing Descriptor)
-    throws(StoreTrouble) -> Unfinished
-  {
-    let made = try Unfinished()
+  func make(
+    _ enrollment: Enrollment, _ state: LoginState, on shelf: borrowing Descriptor,
+    alone: Bool = false
+  ) throws(StoreTrouble) -> Unfinished {
+    let made = try Unfinished(alone: alone)
     try made.make(
       in: shelf, users, enrollment: try text(enrollment), state: try pages(state))
     return made
@@ -177,8 +198,7 @@ extension Store {
     // SAFETY: the C strings live for the calls.
     var result = unsafe sys_rename_new(shelf.number, made.name.cString, place.name.cString)
     if result == -sys_EINVAL || result == -sys_ENOSYS {
-      // Not known here: nobody else gives names while we have the lock, and a folder with files in
-      // it is never replaced by a rename.
+      // Not known here: a folder with files in it is never replaced by a rename.
       result = unsafe sys_rename(
         shelf.number, made.name.cString, shelf.number, place.name.cString)
     }

@@ -38,11 +38,6 @@ extension Store {
     }
   }
 
-  /// Counts a login of somebody who is not enrolled; the new count.
-  package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
-    try changeNote(of: name) { $0.countLogin() }.logins
-  }
-
   /// nil where there is none. A file that is replaced while it is opened has no name any more: then
   /// its successor counts.
   private func text(ofNote name: Path, in folder: borrowing UserFolder)

@@ -43,7 +43,23 @@ extension Store {
       let isLeftover =
         rest(of: name, after: Leftover.unfinished) != nil
         || rest(of: name, after: Leftover.removed) != nil
-      if isLeftover { wipe(Path(name), in: shelf) }
+      let isAlone = rest(of: name, after: Leftover.unfinishedAlone) != nil
+      if isAlone, try !isAbandoned(Path(name), in: shelf) { continue }
+      if isLeftover || isAlone { wipe(Path(name), in: shelf) }
+    }
+  }
+
+  /// Whether nobody works any more on what was being made without the lock of all commands: it can
+  /// be locked, and is so old that its maker is past the moment in which it was not locked yet.
+  private func isAbandoned(_ name: Path, in shelf: borrowing Descriptor) throws(StoreTrouble)
+    -> Bool
+  {
+    let oldest = try Clock.now().seconds - 600
+    do throws(Errno) {
+      let folder = try Descriptor(name, sys_as_folder, in: shelf.number)
+      return sys_lock_folder(folder.number) == 0 && folder.facts.modified < oldest
+    } catch {
+      return error.code == sys_ENOTDIR || error.code == sys_ELOOP
     }
   }
 

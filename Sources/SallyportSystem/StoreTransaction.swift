@@ -1,4 +1,5 @@
 internal import CSystem
+internal import OneTimePassword
 package import SallyportCore
 
 extension Store {
@@ -9,14 +10,15 @@ extension Store {
   /// `body` throws is thrown on, with nothing written. A save that fails is trouble whatever was
   /// decided. The ancestors are not walked again: since they were, only the right owner could
   /// change them.
+  /// `asKnown`: from a known place, which strangers let go ahead.
   package func transact<Verdict>(
-    _ record: Record,
+    _ record: Record, asKnown isKnown: Bool = true,
     _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
   ) throws(StoreTrouble) -> Transaction<Verdict> {
     let guarded = try Guard()
     defer { guarded.putBack() }
     let shelf = try openShelf(record.place.shelf)
-    guard let locked = try lock(record, on: shelf) else { return .changed }
+    guard let locked = try lock(record, on: shelf, asKnown: isKnown) else { return .changed }
     let (verdict, state) = try body(record.enrollment, locked.current.state)
     try locked.save(state)
     return .committed(verdict)
@@ -26,13 +28,15 @@ extension Store {
   /// record after this state may have been lost, what it may have accepted counts as used: the save
   /// that follows makes both slots whole and would hide the loss.
   @inline(never)
-  func lock(_ record: Record, on shelf: borrowing Descriptor) throws(StoreTrouble) -> LockedRecord?
+  func lock(_ record: Record, on shelf: borrowing Descriptor, asKnown isKnown: Bool)
+    throws(StoreTrouble) -> LockedRecord?
   {
+    let bytes = try lockBytes(of: record)
     for _ in 0..<Store.attempts {
       guard let folder = try UserFolder.open(record.place, on: shelf, checks),
         folder.identity == record.folder
       else { return nil }
-      guard let state = try LockedState(in: folder, self) else {
+      guard let state = try LockedState(in: folder, self, bytes, asKnown: isKnown) else {
         let missing = record.place.path / StoredFile.state
         if try folder.isStill(on: shelf) { throw .incomplete(path: missing.text) }
         continue
@@ -52,6 +56,18 @@ extension Store {
     }
     throw .unsettled(path: record.path)
   }
+
+  /// Worked out for the enrolled as well: else the time would tell who is.
+  func lockBytes(of record: Record) throws(StoreTrouble) -> LockBytes {
+    let name = record.place.decoyName ?? record.enrollment.user.bytes
+    guard let secret = record.enrollment.authenticators.first?.secret else { return .own }
+    do throws(CryptoError) {
+      let bytes = LockBytes(decoyDigest: try hmacSHA256(key: secret, message: name))
+      return record.isDecoy ? bytes : .own
+    } catch {
+      throw .crypto(error)
+    }
+  }
 }
 
 /// A user's state file while no other login or command can change it.
@@ -59,15 +75,14 @@ struct LockedState: ~Copyable {
   let file: StoredFile
 
   /// nil where there is none, or no more.
-  @inline(never) init?(in folder: borrowing UserFolder, _ store: Store) throws(StoreTrouble) {
+  @inline(never) init?(
+    in folder: borrowing UserFolder, _ store: Store, _ bytes: LockBytes, asKnown isKnown: Bool
+  ) throws(StoreTrouble) {
     let updating = sys_for_updating
     guard let file = try StoredFile.open(StoredFile.state, updating, in: folder, store.checks)
     else { return nil }
-    // Of the decoy one byte: else all strangers would make each other wait for it.
-    let (number, byte) = (file.descriptor.number, file.place.decoyByte)
-    try store.patience.acquire("fcntl", file.path) {
-      sys_lock_range(number, byte ?? 0, byte == nil ? 0 : 1)
-    }
+    let number = file.descriptor.number
+    try bytes.acquire(number, asKnown: isKnown, store.patience, file.path)
     self.file = file
   }
 

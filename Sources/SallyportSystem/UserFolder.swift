@@ -5,18 +5,17 @@ final class Place: Sendable {
   /// The path of the folder that holds this one and others.
   let shelf: Path
   let name: Path
-  /// The decoy: which byte of its state is locked instead of the whole, so that one name waits
-  /// for itself as an enrolled one does, and for few others.
-  let decoyByte: Int64?
+  /// The decoy: for which name it is worked on.
+  let decoyName: [UInt8]?
 
-  var isDecoy: Bool { decoyByte != nil }
+  var isDecoy: Bool { decoyName != nil }
 
   @inline(never) var path: Path { shelf / name }
 
-  init(shelf: Path, name: Path, decoyByte: Int64? = nil) {
+  init(shelf: Path, name: Path, decoyName: [UInt8]? = nil) {
     self.shelf = shelf
     self.name = name
-    self.decoyByte = decoyByte
+    self.decoyName = decoyName
   }
 }
 

@@ -23,6 +23,8 @@ final class TestStore: LoginStore {
   var failing: Call?
   var changes = 0
   private(set) var calls: [Call] = []
+  /// Of each transaction.
+  private(set) var waitedAsKnown: [Bool] = []
 
   init() throws {
     folder = try TemporaryFolder()
@@ -86,7 +88,7 @@ final class TestStore: LoginStore {
   }
 
   func transact<Verdict>(
-    _ record: Record,
+    _ record: Record, asKnown isKnown: Bool,
     _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
   ) throws(StoreTrouble) -> Transaction<Verdict> {
     try meet(.transact)
@@ -94,7 +96,8 @@ final class TestStore: LoginStore {
       changes -= 1
       return .changed
     }
-    return try store.transact(record, body)
+    waitedAsKnown.append(isKnown)
+    return try store.transact(record, asKnown: isKnown, body)
   }
 
   private func meet(_ call: Call) throws(StoreTrouble) {

@@ -6,7 +6,6 @@ import Testing
   static let alice = """
     version = 1
     user = alice
-    logins = 7
     from = 1772528400
     level = required
 
@@ -29,7 +28,7 @@ import Testing
   @Test func `is read as documented`() throws {
     let (user, note) = try read("# comment\n" + Self.alice)
     #expect(user.text == "alice")
-    #expect(note == UserNote(logins: 7, level: .required(from: UnixTime(1_772_528_400))))
+    #expect(note == UserNote(level: .required(from: UnixTime(1_772_528_400))))
   }
 
   @Test func `is read as it was written`() throws {
@@ -38,8 +37,7 @@ import Testing
       let levels: [UserNote.Level?] = [
         nil, .exempt, .required(from: nil), .required(from: random.pastTime()),
       ]
-      let note = UserNote(
-        logins: UInt32(truncatingIfNeeded: random.number64()), level: random.pick(levels))
+      let note = UserNote(level: random.pick(levels))
       let name = random.userName()
       let (user, found) = try UserNote.read(try #require(note.written(for: name)))
       #expect(user == name && found == note)
@@ -50,7 +48,7 @@ import Testing
   @Test func `that lost its tail is refused, at whichever byte`() throws {
     let name = try #require(UserName("alice".utf8))
     for level in [nil, UserNote.Level.exempt, .required(from: UnixTime(1_772_528_400))] {
-      let whole = bytes(try #require(UserNote(logins: 3, level: level).written(for: name)))
+      let whole = bytes(try #require(UserNote(level: level).written(for: name)))
       for length in 0..<(whole.count - 1) {
         #expect(throws: SettingsError.self) { try UserNote.read(secret(whole[..<length])) }
       }
@@ -59,14 +57,13 @@ import Testing
 
   @Test(arguments: [
     ("version = 1", "version = 2", 1), ("version = 1", "version = 0", 1),
-    ("user = alice", "user = a/b", 2), ("logins = 7", "logins = 4294967296", 3),
-    ("logins = 7", "logins = -1", 3), ("logins = 7", "logins =", 3),
-    ("from = 1772528400", "from = tomorrow", 4), ("from = 1772528400", "from = -5", 4),
-    ("from = 1772528400", "from = 9223372036854775808", 4), ("level = required", "level = on", 5),
-    ("level = required", "level = exempt", 4), ("level = required", "level = none", 4),
-    ("level = required", "level = required\nlevel = required", 6),
-    ("level = required", "levels = required", 5), ("level = required", "[end]", 5),
-    ("level = required", "required", 5), ("logins = 7\n", "", 1), ("from = 1772528400\n", "", 1),
+    ("user = alice", "user = a/b", 2), ("user = alice", "logins = 7\nuser = alice", 2),
+    ("from = 1772528400", "from = tomorrow", 3), ("from = 1772528400", "from = -5", 3),
+    ("from = 1772528400", "from = 9223372036854775808", 3), ("level = required", "level = on", 4),
+    ("level = required", "level = exempt", 3), ("level = required", "level = none", 3),
+    ("level = required", "level = required\nlevel = required", 5),
+    ("level = required", "levels = required", 4), ("level = required", "[end]", 4),
+    ("level = required", "required", 4), ("from = 1772528400\n", "", 1),
     ("user = alice\n", "", 1), ("version = 1\n", "", 1), ("level = required\n", "", 1),
   ]) func `with anything else in it is refused, with the line`(
     _ part: String, _ other: String, _ line: Int
@@ -87,12 +84,5 @@ import Testing
       #expect(again == (user, note))
     }
     #expect((100..<4000).contains(notes), "\(notes)")
-  }
-
-  @Test func `counts no further than it can`() {
-    var note = UserNote(logins: .max - 1)
-    note.countLogin()
-    note.countLogin()
-    #expect(note.logins == .max)
   }
 }

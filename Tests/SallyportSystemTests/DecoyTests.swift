@@ -11,18 +11,23 @@ import Testing
   @Test("It is like everybody's enrollment and saves like it; a name waits for itself only")
   func saves() throws {
     let scratch = try Scratch(patience: Patience(nanoseconds: 0))
-    let record = try scratch.store.loadDecoy(for: Array("a".utf8))
+    let record = try scratch.store.loadDecoy(for: Array("mallory".utf8))
     #expect(record.isDecoy)
     #expect(record.enrollment.authenticators.count == 1)
     #expect(record.enrollment.backupCodes?.digests.count == 10)
-    // SAFETY: the C string lives for the call.
-    let other = unsafe sys_open(sys_here, file(scratch), sys_for_updating)
-    try #require(sys_lock_range(other, Int64(UInt8(ascii: "a")), 1) == 0)
-    #expect(throws: StoreTrouble.busy(path: file(scratch))) {
-      try accept(step: 50, record, in: scratch.store)
+    let other = try opened(file(scratch))
+    let bytes = try scratch.store.lockBytes(of: record)
+    #expect(bytes.count == 1 && bytes.start >= 0)
+    try #require(sys_lock(other, sys_alone, bytes.start, 1) == 0)
+    for isKnown in [true, false] {
+      #expect(throws: StoreTrouble.busy(path: file(scratch))) {
+        try accept(step: 50, record, in: scratch.store, asKnown: isKnown)
+      }
     }
     sys_unlock(other)
-    try #require(sys_lock_range(other, Int64(UInt8(ascii: "b")), 1) == 0)
+    // All others' bytes.
+    try #require(sys_lock(other, sys_alone, 0, bytes.start) == 0)
+    try #require(sys_lock(other, sys_alone, bytes.start + 3, 0) == 0)
     let before = try contents(file(scratch))
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 0)
     sys_close(other)
@@ -31,6 +36,42 @@ import Testing
     #expect(after[own..<own + 4096] != before[own..<own + 4096])
     let others = 4096 - own
     #expect(after[others..<others + 4096] == before[others..<others + 4096])
+  }
+
+  /// The hash of names that stood here before had 8,192 values and no key.
+  @Test("Which names wait for each other cannot be worked out without the decoy's secret")
+  func names() throws {
+    let (scratch, other) = (try Scratch(), try Scratch())
+    func start(_ name: String, _ scratch: Scratch) throws -> Int64 {
+      try scratch.store.lockBytes(of: scratch.store.loadDecoy(for: Array(name.utf8))).start
+    }
+    // "Aa" and "BB" have one hash under h * 31 + byte, so have all names made of them.
+    let colliding = ["AaAaAa", "AaAaBB", "AaBBAa", "AaBBBB", "BBAaAa", "BBAaBB", "BBBBAa"]
+    #expect(try Set(colliding.map { try start($0, scratch) }).count == colliding.count)
+    #expect(try start("AaAaAa", scratch) == start("AaAaAa", scratch))
+    #expect(try start("AaAaAa", scratch) != start("AaAaAa", other))
+  }
+
+  @Test("Its last byte and its first can be locked, and a name's own are its alone")
+  func ends() throws {
+    let scratch = try Scratch()
+    for byte in [UInt8(0), 0xff] {
+      let bytes = LockBytes(decoyDigest: [UInt8](repeating: byte, count: 32))
+      #expect(bytes.start == (byte == 0 ? 0 : Int64.max - 3))
+      let (one, two) = (try opened(file(scratch)), try opened(file(scratch)))
+      let none = Patience(nanoseconds: 0)
+      for isKnown in [true, false] {
+        try bytes.acquire(one, asKnown: isKnown, none, .none)
+        #expect(throws: StoreTrouble.busy(path: "")) {
+          try bytes.acquire(two, asKnown: !isKnown, none, .none)
+        }
+        sys_unlock(one)
+        try bytes.acquire(two, asKnown: !isKnown, none, .none)
+        sys_unlock(two)
+      }
+      sys_close(one)
+      sys_close(two)
+    }
   }
 
   @Test("Torn pages never become trouble")

@@ -72,6 +72,36 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     #expect(try scratch.store.load(account("alice")) != nil)
   }
 
+  @Test("What is being made without the lock of commands is wiped when it is old and nobody has it")
+  func abandoned() throws {
+    let scratch = try Scratch()
+    let (enrollment, state) = (try sample("alice"), StateRecord.fileSize)
+    let shelf = try Descriptor(Path(scratch.users), sys_as_folder)
+    var made: Unfinished? = try Unfinished(alone: true)
+    let name = try #require(made).name
+    let text = try #require(enrollment.written())
+    try made?.make(
+      in: shelf, scratch.store.users, enrollment: text, state: [UInt8](repeating: 1, count: state))
+    let path = scratch.folder(name.text)
+    #expect(name.text.hasPrefix(".new-"))
+    setAge(path, 660)
+    try scratch.store.prepare()
+    #expect(try scratch.names() == [name.text], "it is locked")
+    made = nil
+    setAge(path, 540)
+    try scratch.store.prepare()
+    #expect(try scratch.names() == [name.text], "it is young")
+    setAge(path, 660)
+    let secret = try Descriptor(Path(path + "/enrollment"), sys_for_reading)
+    try scratch.store.prepare()
+    #expect(try scratch.names() == [])
+    let isWiped = isZeroed(secret.number)
+    #expect(isWiped)
+    makeEmpty(path)
+    try scratch.store.prepare()
+    #expect(try scratch.names() == [], "no folder is nobody's work")
+  }
+
   @Test("A folder where others may write is never made a store")
   func unsafeFolder() throws {
     let scratch = try Scratch()
@@ -281,9 +311,22 @@ func isZeroed(_ file: Int32) -> Bool {
     let scratch = try Scratch(patience: Patience(nanoseconds: 10_000_000))
     let users = try Descriptor(Path(scratch.users), sys_as_folder)
     try #require(sys_lock_folder(users.number) == 0)
-    #expect(throws: StoreTrouble.busy(path: scratch.users)) { try scratch.enroll("alice") }
+    let (store, name, new) = (scratch.store, try userName("alice"), try sample("alice"))
+    let state = LoginState(initialFor: new)
+    let busy = StoreTrouble.busy(path: scratch.users)
+    #expect(throws: busy) { try store.prepare() }
+    #expect(throws: busy) { try store.replace(new, state) }
+    #expect(throws: busy) { _ = try store.create(all: [(new, state)]) }
+    #expect(throws: busy) { _ = try store.changeNote(of: name) { $0.level = .exempt } }
+    // What logins do as well waits for none of them.
+    try store.create(new, state)
+    let record = try scratch.loaded("alice")
+    #expect(!isChanged(try store.rewrite(record, record.enrollment) { $0 }))
+    #expect(try store.countLogin(of: name) == 1)
+    #expect(throws: busy) { _ = try store.remove(try scratch.loaded("alice")) }
+    #expect(try scratch.names() == ["alice"])
     sys_unlock_folder(users.number)
-    try scratch.enroll("alice")
+    #expect(!isChanged(try store.remove(try scratch.loaded("alice"))))
   }
 
   @Test("A change waits for a login that is saving")
@@ -292,7 +335,7 @@ func isZeroed(_ file: Int32) -> Bool {
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
     let state = try Descriptor(Path(scratch.file("alice", "state")), sys_for_updating)
-    try #require(sys_lock(state.number) == 0)
+    try #require(sys_lock(state.number, sys_alone, 0, 8192) == 0)
     let busy = StoreTrouble.busy(path: scratch.file("alice", "state"))
     let new = try sample("alice")
     #expect(throws: busy) { try scratch.store.replace(new, LoginState(initialFor: new)) }

@@ -26,7 +26,6 @@ import Testing
   @Test func `are the owner's alone, and nothing is left over`() throws {
     let scratch = try Scratch()
     try scratch.store.write(required, of: userName("alice"))
-    _ = try scratch.store.countLogin(of: userName("alice"))
     #expect(try facts(at: Path(path(scratch))).mode == 0o600)
     #expect(try facts(at: Path(scratch.root + "/unenrolled")).mode == 0o700)
     #expect(try scratch.names() == [])
@@ -42,38 +41,6 @@ import Testing
     #expect(!exists(path(scratch)))
     try scratch.store.write(UserNote(), of: userName("alice"))
     #expect(try scratch.store.note(of: userName("alice")) == UserNote())
-  }
-
-  @Test func `count logins and keep the level`() throws {
-    let scratch = try Scratch()
-    let name = try userName("alice")
-    #expect(try scratch.store.countLogin(of: name) == 1)
-    try scratch.store.write(UserNote(logins: 1, level: .exempt), of: name)
-    #expect(try scratch.store.countLogin(of: name) == 2)
-    #expect(try scratch.store.note(of: name) == UserNote(logins: 2, level: .exempt))
-    try scratch.store.write(UserNote(logins: .max), of: name)
-    #expect(try scratch.store.countLogin(of: name) == .max)
-  }
-
-  @Test func `count each of many logins at once, and are whole for whoever reads meanwhile`() throws
-  {
-    let scratch = try Scratch()
-    let (store, name) = (scratch.store, try userName("alice"))
-    try store.write(required, of: name)
-    let troubles = Counter()
-    atOnce(16) { index in
-      for _ in 0..<10 {
-        let done: Bool?
-        if index.isMultiple(of: 2) {
-          done = try? store.countLogin(of: name) > 0
-        } else {
-          done = try? store.note(of: name).level == .required(from: UnixTime(1_772_528_400))
-        }
-        if done != true { troubles.increment() }
-      }
-    }
-    #expect(troubles.value == 0)
-    #expect(try store.note(of: name).logins == 80)
   }
 
   /// What could have been put there by somebody else, or might hide a `required`.
@@ -118,7 +85,6 @@ import Testing
       if case .malformed = trouble { setMode(file, 0o600) }
       if case .unsafe(_, .tooLong) = trouble { setMode(file, 0o600) }
       #expect(throws: trouble) { try scratch.store.note(of: name) }
-      #expect(throws: trouble) { try scratch.store.countLogin(of: name) }
     }
   }
 
@@ -147,17 +113,80 @@ import Testing
     #expect(throws: trouble) { try none.note(of: userName("alice")) }
     #expect(throws: trouble) { try none.write(required, of: userName("alice")) }
   }
+}
 
-  @Test func `wait for the lock of the commands, and not for ever`() throws {
+@Suite struct `Counts of logins` {
+  private func path(_ scratch: Scratch) -> String { scratch.root + "/reminders/alice" }
+
+  @Test func `are the owner's alone, and the level is kept apart`() throws {
+    let scratch = try Scratch()
+    let name = try userName("alice")
+    #expect(try scratch.store.loginsCounted(of: name) == 0)
+    try scratch.store.write(UserNote(level: .exempt), of: name)
+    for count in UInt32(1)...3 { #expect(try scratch.store.countLogin(of: name) == count) }
+    #expect(try scratch.store.loginsCounted(of: name) == 3)
+    #expect(try scratch.store.note(of: name) == UserNote(level: .exempt))
+    #expect(try facts(at: Path(path(scratch))).mode == 0o600)
+    #expect(try facts(at: Path(scratch.root + "/reminders")).mode == 0o700)
+    #expect(try contents(path(scratch)) == Array("0000000003\n".utf8))
+    #expect(try scratch.names() == [])
+  }
+
+  @Test(arguments: [
+    ("", UInt32(1)), ("12", 1), ("0000000007\n", 8), ("0000000007", 1), ("00000000x7\n", 1),
+    ("4294967294\n", .max), ("4294967295\n", .max), ("9999999999\n", .max),
+    ("0000000007\nmore", 8),
+  ])
+  func `that cannot be read begin anew, and none is counted further than it can`(
+    _ text: String, _ next: UInt32
+  ) throws {
+    let scratch = try Scratch()
+    let name = try userName("alice")
+    _ = try scratch.store.countLogin(of: name)
+    try Data(text.utf8).write(to: URL(fileURLWithPath: path(scratch)))
+    setMode(path(scratch), 0o600)
+    #expect(try scratch.store.countLogin(of: name) == next)
+    #expect(try scratch.store.loginsCounted(of: name) == next)
+  }
+
+  @Test func `count each of many logins at once, from the first on`() throws {
+    let scratch = try Scratch()
+    let (store, name, troubles) = (scratch.store, try userName("alice"), Counter())
+    atOnce(16) { _ in
+      for _ in 0..<5 {
+        if (try? store.countLogin(of: name)) == nil { troubles.increment() }
+      }
+    }
+    #expect(troubles.value == 0)
+    #expect(try store.loginsCounted(of: name) == 80)
+  }
+
+  @Test func `of somebody else's making are trouble`() throws {
+    let scratch = try Scratch()
+    let (name, file) = (try userName("alice"), path(scratch))
+    _ = try scratch.store.countLogin(of: name)
+    setMode(file, 0o640)
+    for count in [scratch.store.countLogin, scratch.store.loginsCounted] {
+      #expect(throws: StoreTrouble.unsafe(path: file, .mode(0o640))) { try count(name) }
+    }
+    removeName(file)
+    makePipe(file)
+    #expect(throws: StoreTrouble.unsafe(path: file, .notRegular)) {
+      try scratch.store.countLogin(of: name)
+    }
+  }
+
+  @Test func `are waited for no longer than the bound, by that user's logins alone`() throws {
     let scratch = try Scratch(patience: Patience(nanoseconds: 20_000_000))
-    let shelf = try Descriptor(Path(scratch.users), sys_as_folder)
-    try Errno.check(sys_lock_folder(shelf.number))
-    #expect(throws: StoreTrouble.busy(path: scratch.users)) {
+    _ = try scratch.store.countLogin(of: userName("alice"))
+    let file = try opened(path(scratch))
+    try #require(sys_lock(file, sys_alone, 0, 1) == 0)
+    #expect(throws: StoreTrouble.busy(path: path(scratch))) {
       try scratch.store.countLogin(of: userName("alice"))
     }
-    #expect(try scratch.store.note(of: userName("alice")) == UserNote())
-    sys_unlock_folder(shelf.number)
-    #expect(try scratch.store.countLogin(of: userName("alice")) == 1)
+    #expect(try scratch.store.countLogin(of: userName("bob")) == 1)
+    sys_close(file)
+    #expect(try scratch.store.countLogin(of: userName("alice")) == 2)
   }
 }
 

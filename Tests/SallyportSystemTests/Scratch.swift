@@ -94,6 +94,35 @@ func contents(_ path: String) throws -> [UInt8] {
   [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
 }
 
+/// Of an open file, which may have lost its name.
+func contents(of file: Int32) throws -> [UInt8] {
+  var bytes = [UInt8](repeating: 0, count: 8192)
+  // SAFETY: the buffer has its size.
+  try #require(unsafe sys_read(file, &bytes, bytes.count, 0) == 8192)
+  return bytes
+}
+
+/// A descriptor of a file, as another process would have it.
+func opened(_ path: String) throws -> Int32 {
+  // SAFETY: the C string lives for the call.
+  let file = unsafe sys_open(sys_here, path, sys_for_updating)
+  try #require(file >= 0)
+  return file
+}
+
+/// Waits, no longer than ten seconds, until a known place waits for the lock of this state file.
+func someoneWaits(_ file: Int32) -> Bool { soon { sys_is_locked(file, 8192) == 1 } }
+
+/// Whether that comes true within ten seconds.
+func soon(_ condition: () -> Bool) -> Bool {
+  let start = sys_monotonic()
+  while !condition() {
+    if sys_monotonic() - start > 10_000_000_000 { return false }
+    sched_yield()
+  }
+  return true
+}
+
 /// Overwrites in place: the same inode.
 func overwrite(_ path: String, with bytes: [UInt8], at offset: UInt64) throws {
   let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
@@ -103,8 +132,10 @@ func overwrite(_ path: String, with bytes: [UInt8], at offset: UInt64) throws {
 }
 
 /// A login's save that raises the last accepted step to `step`.
-func accept(step: UInt64, _ record: Record, in store: Store) throws -> Transaction<UInt64> {
-  try store.transact(record) { _, state throws(StoreTrouble) in
+func accept(step: UInt64, _ record: Record, in store: Store, asKnown: Bool = true) throws
+  -> Transaction<UInt64>
+{
+  try store.transact(record, asKnown: asKnown) { _, state throws(StoreTrouble) in
     var state = state
     let before = state.authenticators.first?.lastAccepted ?? 0
     for index in state.authenticators.indices { state.authenticators[index].lastAccepted = step }
@@ -144,6 +175,13 @@ func atOnce(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
 // SAFETY, all of these: the C strings live for the calls.
 
 func setMode(_ path: String, _ mode: mode_t) { _ = unsafe chmod(path, mode) }
+
+/// When it was changed: so many seconds ago.
+func setAge(_ path: String, _ seconds: Int) {
+  let moment = timeval(tv_sec: time(nil) - seconds, tv_usec: 0)
+  let times = [moment, moment]
+  _ = unsafe utimes(path, times)
+}
 
 func setOwner(_ path: String, _ user: uid_t) { _ = unsafe chown(path, user, gid_t.max) }
 

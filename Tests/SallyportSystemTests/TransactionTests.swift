@@ -175,11 +175,10 @@ import Testing
 }
 
 @Suite("The lock") struct LockTests {
-  /// The state file of a user, open, as another process would have it.
+  /// The state file of a user, open and locked, as another process would have it.
   private func held(_ scratch: Scratch) throws -> Int32 {
-    // SAFETY: the C string lives for the call.
-    let file = unsafe sys_open(sys_here, scratch.file("alice", "state"), sys_for_updating)
-    try #require(file >= 0 && sys_lock(file) == 0)
+    let file = try opened(scratch.file("alice", "state"))
+    try #require(sys_lock(file, sys_alone, 0, 8192) == 0)
     return file
   }
 
@@ -211,7 +210,7 @@ import Testing
       outcome.set(try? isChanged(accept(step: 50, record, in: store)))
       waiter.leave()
     }
-    // Whether it is waiting by now or comes later: it must find the other folder.
+    try #require(someoneWaits(file))
     rename(scratch.folder("alice"), to: scratch.folder(".gone-1"))
     rename(scratch.folder("carol"), to: scratch.folder("alice"))
     let old = try contents(scratch.folder(".gone-1") + "/state")
@@ -236,13 +235,18 @@ import Testing
       outcome.set(try? verdict(accept(step: 50, record, in: store)) == 41)
       waiter.leave()
     }
+    // It has opened the file that is about to lose its name.
+    try #require(someoneWaits(file))
     try FileManager.default.copyItem(atPath: path, toPath: path + ".copy")
     setMode(path + ".copy", 0o600)
     rename(path + ".copy", to: path)
-    sys_close(file)
+    let old = try contents(of: file)
+    sys_unlock(file)
     waiter.wait()
     #expect(outcome.value == true)
     #expect(try scratch.loaded("alice").state.authenticators[0].lastAccepted == 50)
+    #expect(try contents(of: file) == old)
+    sys_close(file)
   }
 
   @Test("128 at once all get in, each sees what the one before saved")

@@ -69,11 +69,16 @@ typedef struct {
 
 static inline int sys_result(int64_t result) { return result < 0 ? -errno : (int)result; }
 
+/* Whether a call that failed is made once more: an interrupted one is, but not for ever. */
+static inline int sys_again(int64_t result, int *tries) {
+  return result < 0 && errno == EINTR && ++*tries < 100;
+}
+
 static inline int sys_open(int folder, const void *path, int how) {
-  int descriptor;
+  int descriptor, tries = 0;
   do {
     descriptor = openat(folder, path, how | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0600);
-  } while (descriptor < 0 && errno == EINTR);
+  } while (sys_again(descriptor, &tries));
   return sys_result(descriptor);
 }
 
@@ -116,8 +121,9 @@ static inline int sys_facts_at(int folder, const void *path, sys_facts *facts) {
 /* One pread: the number of bytes, which may be fewer. */
 static inline int64_t sys_read(int descriptor, void *bytes, size_t count, uint64_t offset) {
   ssize_t done;
+  int tries = 0;
   do done = pread(descriptor, bytes, count, (off_t)offset);
-  while (done < 0 && errno == EINTR);
+  while (sys_again(done, &tries));
   return done < 0 ? -errno : done;
 }
 
@@ -125,8 +131,9 @@ static inline int64_t sys_read(int descriptor, void *bytes, size_t count, uint64
 static inline int64_t sys_write(int descriptor, const void *bytes, size_t count,
                                 uint64_t offset) {
   ssize_t done;
+  int tries = 0;
   do done = pwrite(descriptor, bytes, count, (off_t)offset);
-  while (done < 0 && errno == EINTR);
+  while (sys_again(done, &tries));
   return done < 0 ? -errno : done;
 }
 
@@ -137,17 +144,17 @@ static inline uint64_t sys_file_size_limit(void) {
 }
 
 static inline int sys_sync(int descriptor) {
-  int done;
+  int done, tries = 0;
   do done = fsync(descriptor);
-  while (done < 0 && errno == EINTR);
+  while (sys_again(done, &tries));
   return sys_result(done);
 }
 
 /* Of the content alone: the size and place of a file that is written in place do not change. */
 static inline int sys_sync_data(int descriptor) {
-  int done;
+  int done, tries = 0;
   do done = fdatasync(descriptor);
-  while (done < 0 && errno == EINTR);
+  while (sys_again(done, &tries));
   return sys_result(done);
 }
 
@@ -220,20 +227,30 @@ static inline void sys_names_close(void *names) { (void)closedir((DIR *)names); 
 /* ---- locks ---- */
 
 #ifndef F_OFD_SETLK
+#define F_OFD_GETLK 36
 #define F_OFD_SETLK 37
 #endif
 
-/* A lock that belongs to the open file description: -EAGAIN if another has it. */
-static inline int sys_lock_range(int descriptor, int64_t start, int64_t length) {
+static const int32_t sys_alone = F_WRLCK, sys_shared = F_RDLCK, sys_no_more = F_UNLCK;
+
+/* A lock of that kind, which belongs to the open file description: -EAGAIN if another is in its
+   way. The bytes need not exist. */
+static inline int sys_lock(int descriptor, int kind, int64_t start, int64_t length) {
   struct flock range = {
-    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length };
+    .l_type = (short)kind, .l_whence = SEEK_SET, .l_start = start, .l_len = length };
   int done = sys_result(fcntl(descriptor, F_OFD_SETLK, &range));
   return done == -EACCES ? -EAGAIN : done;
 }
 
-static inline int sys_lock(int descriptor) { return sys_lock_range(descriptor, 0, 0); }
+/* 1 where another has a lock on this byte, of either kind; 0, or a negative errno. */
+static inline int sys_is_locked(int descriptor, int64_t byte) {
+  struct flock range = {
+    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+  int done = sys_result(fcntl(descriptor, F_OFD_GETLK, &range));
+  return done < 0 ? done : range.l_type != F_UNLCK;
+}
 
-/* Said aloud, because a child forked by another thread would keep the lock past our close. */
+/* All of them. Said aloud, because a child forked by another thread would keep the lock past our close. */
 static inline void sys_unlock(int descriptor) {
   struct flock whole = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
   (void)fcntl(descriptor, F_OFD_SETLK, &whole);
@@ -301,7 +318,8 @@ static inline void sys_take_file_size_signal(void) {
   struct timespec none = { 0, 0 };
   sigemptyset(&only);
   sigaddset(&only, SIGXFSZ);
-  while (sigtimedwait(&only, NULL, &none) < 0 && errno == EINTR) { }
+  int tries = 0;
+  while (sys_again(sigtimedwait(&only, NULL, &none), &tries)) { }
 }
 
 static inline int sys_file_size_signal_waits(void) {

@@ -110,6 +110,15 @@ struct LevelChange {
 }
 
 extension Context {
+  /// Logins of one who is not enrolled that were counted.
+  func loginsCounted(of account: Account, in store: Store) throws(Complaint) -> UInt32 {
+    do throws(StoreTrouble) {
+      return try store.loginsCounted(of: account.name)
+    } catch {
+      throw Complaint(note: error)
+    }
+  }
+
   /// What is kept of a user apart from an enrollment.
   func note(of account: Account, in store: Store) throws(Complaint) -> UserNote {
     do throws(StoreTrouble) {

@@ -29,7 +29,8 @@ struct Status: Verb {
       context.voice(store).answer(report.json, report.text)
     } catch {
       if case .notEnrolled = error {
-        let report = AbsenceReport(account, note)
+        let logins = try context.loginsCounted(of: account, in: place)
+        let report = AbsenceReport(account, note, logins: logins)
         context.voice(store).answer(report.json, report.text)
       }
       throw error

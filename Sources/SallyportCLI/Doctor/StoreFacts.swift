@@ -111,11 +111,12 @@ extension StoreFacts {
 
   /// Those of a command that is at work now are younger.
   private static func leftovers(of machine: Machine, in path: String, _ now: UnixTime) -> [String] {
-    let patterns = [".tmp-*", ".gone-*", ".moving-*"].flatMap {
+    let patterns = [".tmp-*", ".gone-*", ".new-*", ".moving-*"].flatMap {
       ["\(path)/\($0)", "\(path)/users/\($0)"]
     }
     return patterns.flatMap { machine.paths($0) }.filter { file in
-      (machine.file(file, following: false).value?.modified ?? 0) < now.seconds - 60
+      let age: Int64 = file.contains("/.new-") ? 660 : 60
+      return (machine.file(file, following: false).value?.modified ?? 0) < now.seconds - age
     }
   }
 

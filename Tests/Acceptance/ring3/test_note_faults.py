@@ -23,7 +23,7 @@ def level(note):
     if not note.exists():
         return None
     assert note.stat().st_mode & 0o777 == 0o600
-    return re.fullmatch(r"#.*\nversion = 1\nuser = carol\nlogins = 0\nfrom = none\nlevel = (\w+)\n",
+    return re.fullmatch(r"#.*\nversion = 1\nuser = carol\nfrom = none\nlevel = (\w+)\n",
                         note.read_text())[1]
 
 

@@ -1,0 +1,72 @@
+internal import CSystem
+internal import OneTimePassword
+package import SallyportCore
+
+// `reminders/NAME`: logins without an enrollment, counted for `enrollment = remind`. A file for each
+// user, which a login changes in place under the lock of that file: nobody else waits for it.
+
+extension Store {
+  private var counts: Place { Place(shelf: root, name: "reminders") }
+
+  /// How many logins of somebody who is not enrolled were counted; 0 where none was. A count that
+  /// cannot be read is 0: it only says when somebody is reminded.
+  package func loginsCounted(of name: UserName) throws(StoreTrouble) -> UInt32 {
+    try checks.walk(to: root)
+    let file = try place(of: name).name
+    guard let folder = try UserFolder.open(counts, on: try openShelf(root), checks),
+      let stored = try StoredFile.open(file, sys_for_reading, in: folder, checks)
+    else { return 0 }
+    return try count(in: stored)
+  }
+
+  /// Counts a login of somebody who is not enrolled; how many there were, with this one.
+  package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
+    try checks.walk(to: root)
+    let file = try place(of: name).name
+    return try Guard.during { () throws(StoreTrouble) -> UInt32 in
+      try makeFolder(counts.path)
+      guard let folder = try UserFolder.open(counts, on: try openShelf(root), checks) else {
+        throw .noStore(path: counts.path.text)
+      }
+      let stored = try countFile(file, in: folder)
+      let number = stored.descriptor.number
+      try LockBytes.own.acquire(number, asKnown: true, patience, stored.path)
+      defer { sys_unlock(number) }
+      let before = try count(in: stored)
+      let now = before < UInt32.max ? before + 1 : before
+      try stored.save(text(of: now), at: 0)
+      return now
+    }
+  }
+
+  /// Ten digits and a line feed, so that every count is written over the one before.
+  private func text(of count: UInt32) -> [UInt8] {
+    let digits = decimalText(UInt64(count))
+    return [UInt8](repeating: UInt8(ascii: "0"), count: 10 - min(digits.count, 10)) + digits
+      + [UInt8(ascii: "\n")]
+  }
+
+  private func count(in file: borrowing StoredFile) throws(StoreTrouble) -> UInt32 {
+    let bytes = try file.bytes(11)
+    guard bytes.last == UInt8(ascii: "\n"), let count = decimal([UInt8](bytes.dropLast())) else {
+      return 0
+    }
+    return UInt32(clamping: count)
+  }
+
+  private func countFile(_ name: Path, in folder: borrowing UserFolder) throws(StoreTrouble)
+    -> StoredFile
+  {
+    for _ in 0..<Store.attempts {
+      if let file = try StoredFile.open(name, sys_for_updating, in: folder, checks) { return file }
+      do throws(StoreTrouble) {
+        _ = try newFile(name, in: folder.descriptor, folder.place.path / name)
+      } catch {
+        // Another login of the same user has just made it.
+        if case .system(_, _, sys_EEXIST) = error { continue }
+        throw error
+      }
+    }
+    throw .unsettled(path: (folder.place.path / name).text)
+  }
+}

@@ -1,0 +1,121 @@
+"""Enrolling inside a login while root's commands change the store."""
+
+import json
+import os
+import re
+import subprocess
+import threading
+
+import pytest
+
+from hosts import add_account, remove_account
+from pam_driver import LIVE, SUCCESS, Driver
+from sallyport import COMMAND, MODULE, our_line, sallyport
+from test_levels import first_code
+
+ROUNDS = 40  # of each command: 200 in all
+DENIED = "PAM_PERM_DENIED"
+SECRET = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+
+
+@pytest.fixture
+def carol():
+    add_account("carol", 3003)
+    yield "carol"
+    remove_account("carol")
+
+
+@pytest.fixture
+def enrolling(store, services, tmp_path):
+    """One login of carol's that enrolls her; what the account phase answered."""
+    store.enroll("bob")  # makes the store
+    policy = tmp_path / "policy.conf"
+    policy.write_text("[default]\nenrollment = required\n")
+    policy.chmod(0o644)
+    place = f"store={store.folder} conf={policy}"
+    services.write("sshd", "auth required pam_exec.so quiet expose_authtok /bin/true",
+                   our_line(store, f"conf={policy}", "enroll", "nodelay"),
+                   f"account required {MODULE} {place}", "account required pam_permit.so")
+
+    def play(driver):
+        return driver.login("sshd", "carol", "x", "y", LIVE, "", phases=("auth", "acct"),
+                            rhost="192.0.2.7", live=first_code).results[-1]
+    return play
+
+
+def words(verb, store, tmp_path):
+    """A command, what is typed into it, and the statuses it may end with."""
+    there = ["--user", "carol", "--store", store.folder]
+    if verb == "import":
+        file = tmp_path / "carol.google"
+        file.write_text(f"{SECRET}\n\" TOTP_AUTH\n")
+        file.chmod(0o600)
+        return ["import", "google-authenticator", file, *there], None, (0, 73)
+    return {
+        "enroll --force": (["enroll", *there, "--force", "--no-confirm", "--json", "--secret-from",
+                            "-"], SECRET + "\n", (0,)),
+        "unenroll": (["unenroll", *there, "--force"], None, (0, 66)),
+        "require": (["require", *there], None, (0,)),
+        "prepare": (["prepare", "--store", store.folder], None, (0,)),
+    }[verb]
+
+
+def kept(store):
+    """What is there of carol: nothing, or a whole enrollment that can be used."""
+    done = sallyport("status", "--user", "carol", "--json", "--store", store.folder)
+    assert done.returncode in (0, 66), done.stderr
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize("verb", ["enroll --force", "unenroll", "import", "require", "prepare"])
+def test_a_login_that_enrolls_and_a_command_leave_something_whole(
+        store, services, sink, carol, enrolling, tmp_path, figure, verb):
+    command, typed, statuses = words(verb, store, tmp_path)
+    outcomes = {}
+    with Driver(services) as driver:
+        for turn in range(ROUNDS):
+            sallyport("unenroll", "--user", "carol", "--force", "--store", store.folder)
+            results = []
+            login = threading.Thread(target=lambda: results.append(enrolling(driver)))
+            # Now the login is first, now the command.
+            if turn % 2:
+                login.start()
+            running = subprocess.Popen(
+                [COMMAND, *map(str, command)], text=True, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if not turn % 2:
+                login.start()
+            _, said = running.communicate(typed, timeout=60)
+            login.join(60)
+            assert not login.is_alive() and len(results) == 1
+            assert running.returncode in statuses, said
+            assert results[0] in (SUCCESS, DENIED), f"round {turn}"
+            is_enrolled = kept(store)
+            assert is_enrolled or verb == "unenroll"
+            hidden = [name for name in os.listdir(store.folder / "users") if name[0] == "."]
+            assert hidden == []
+            outcome = results[0], running.returncode, is_enrolled
+            outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    figure(f"an enrolling login against {verb}, {ROUNDS} rounds: {outcomes}")
+
+
+def test_creating_syncs_the_directory_before_it_answers(store, tmp_path, sink):
+    """A login that was told yes is enrolled after a power cut as well."""
+    store.enroll("bob")
+    report = tmp_path / "strace"
+    done = subprocess.run(
+        ["strace", "-f", "-y", "-o", report, COMMAND, "enroll", "--user", "alice", "--no-confirm",
+         "--allow-missing", "--json", "--store", store.folder],
+        capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["user"] == "alice"
+    lines = report.read_text().splitlines()
+
+    def first(pattern, after=0):
+        found = [at for at, line in enumerate(lines) if at >= after and re.search(pattern, line)]
+        assert found, pattern
+        return found[0]
+    named = first(r'renameat2\(.*"\.new-[0-9a-f]{16}", .*"alice", RENAME_NOREPLACE\) = 0')
+    synced = first(rf"fsync\(\d+<{store.folder}/users>\) = 0", named)
+    answered = first(r"write\(1<.*secret", named)
+    assert synced < answered

@@ -1,0 +1,45 @@
+import PAMSallyport
+import SallyportCore
+import SallyportSystem
+import Testing
+
+/// Who waits for the user's lock ahead of strangers.
+@Suite struct APlaceInTheQueue {
+  private let host = ScriptedHost()
+  private let store: TestStore
+
+  init() throws {
+    store = try TestStore()
+    try store.enrollAlice()
+  }
+
+  private func log(in answer: String, from remote: String?, as uid: UInt32 = 0) {
+    host.remote = remote
+    host.serviceName = remote == nil ? "login" : "sshd"
+    host.uid = uid
+    host.expect(answer: answer)
+    _ = authenticate(host, ModuleArguments([]), store: store)
+    #expect(host.isUsedUp)
+  }
+
+  @Test func isAheadForAnAddressFromWhichALoginWasAccepted() {
+    log(in: "050472", from: "192.0.2.7")
+    log(in: "050471", from: "192.0.2.7")
+    log(in: "050472", from: "192.0.2.7")
+    log(in: "050472", from: "198.51.100.9")
+    log(in: "letters", from: "192.0.2.7")
+    #expect(store.waitedAsKnown == [false, false, true, false, true])
+  }
+
+  @Test func isAheadForTheUserAtThisMachineAndForNoOtherUser() {
+    for uid in [UInt32(1000), 0, 1001] { log(in: "050472", from: nil, as: uid) }
+    #expect(store.waitedAsKnown == [true, true, false])
+  }
+
+  @Test func isTheSameForOneWhoIsNotEnrolled() {
+    host.userName = .success(Array("bob".utf8))
+    log(in: "050472", from: "192.0.2.7")
+    for uid in [UInt32(1001), 0, 1000] { log(in: "050472", from: nil, as: uid) }
+    #expect(store.waitedAsKnown == [false, true, true, false])
+  }
+}

@@ -3,9 +3,9 @@ internal import CSystem
 /// This thread while others may be waiting for a lock that it holds.
 ///
 /// Stop signals and SIGXFSZ are blocked, and in a set-uid host (su, sudo) the real uid is root's
-/// and the schedule real-time: else whoever started it could stop it, or starve it of the CPU, and
-/// everybody else's login with it. What kills is let through: a save is one write. All of it is of
-/// this thread alone, and is put back.
+/// and a schedule below the ordinary one is put aside: else whoever started it could stop it, or
+/// starve it of the CPU, and everybody else's login with it. What kills is let through: a save is
+/// one write. All of it is of this thread alone, and is put back.
 struct Guard {
   private let signals: BlockedSignals
   private let users: RaisedUser
@@ -52,9 +52,8 @@ private struct BlockedSignals {
 
 private struct RaisedUser {
   private var before = sys_users()
-  private var schedule = sys_schedule()
   private let isRaised: Bool
-  private var isHurried = false
+  private var schedule: LowSchedule?
 
   /// Nothing to do for a real root, nothing that could be undone without CAP_SETUID.
   init() throws(StoreTrouble) {
@@ -64,16 +63,7 @@ private struct RaisedUser {
     isRaised = isSetUID && sys_may_change_users() == 1
     guard isRaised else { return }
     try check(sys_set_real_and_saved_user(0, 0), "setresuid", .none)
-    hurry()
-  }
-
-  /// As far as the kernel allows; what is real-time already stays as it is.
-  private mutating func hurry() {
-    // SAFETY: filled within the calls, or read.
-    unsafe sys_get_schedule(&schedule)
-    let isOrdinary = schedule.policy == 0 || schedule.policy == 3 || schedule.policy == 5
-    guard schedule.size != 0, isOrdinary else { return }
-    isHurried = unsafe sys_hurry(&schedule) == 0
+    schedule = LowSchedule.putAside()
   }
 
   /// A host that went on as root where it was a user's could let him do anything, so one that
@@ -81,8 +71,9 @@ private struct RaisedUser {
   /// the login go on.
   func putBack() {
     guard isRaised else { return }
+    schedule?.putBack()
     for _ in 0..<100 {
-      if scheduleIsPutBack, sys_set_real_and_saved_user(before.real, before.saved) == 0 {
+      if sys_set_real_and_saved_user(before.real, before.saved) == 0 {
         sys_set_file_user(before.files)
         if usersArePutBack { return }
       }
@@ -91,18 +82,51 @@ private struct RaisedUser {
     sys_die()
   }
 
-  private var scheduleIsPutBack: Bool {
-    guard isHurried else { return true }
-    var schedule = schedule
-    // SAFETY: read within the call.
-    return unsafe sys_put_back_schedule(&schedule) == 0
-  }
-
   private var usersArePutBack: Bool {
     var now = sys_users()
     // SAFETY: filled within the call.
     return unsafe sys_get_users(&now) == 0 && now.real == before.real
       && now.effective == before.effective && now.saved == before.saved
       && now.files == before.files
+  }
+}
+
+/// A schedule below the ordinary one, of the processor or the disk, that was put aside.
+private struct LowSchedule {
+  private let before: sys_schedule
+  private let wasRaised: Bool
+  private let wasDiskRaised: Bool
+
+  /// As far as the kernel allows; nil where all is as it was. What is ordinary or above stays.
+  @inline(never) static func putAside() -> LowSchedule? {
+    let low = LowSchedule(sys_get_schedule())
+    return low.wasRaised || low.wasDiskRaised ? low : nil
+  }
+
+  private init(_ found: sys_schedule) {
+    before = found
+    wasRaised = LowSchedule.raise(found)
+    let (kind, level) = (found.disk >> 13, found.disk & 7)
+    wasDiskRaised = kind == 3 || kind == 2 && level > 4
+    if wasDiskRaised { sys_set_disk_priority(Int32(sys_disk_usual)) }
+  }
+
+  private static func raise(_ found: sys_schedule) -> Bool {
+    guard found.policy >= 0 else { return false }
+    let flag = found.policy & Int32(sys_reset_on_fork)
+    let policy = found.policy ^ flag
+    let isNiced = policy == Int32(sys_other) && found.nice > 0
+    let isLow = policy == Int32(sys_batch) || policy == Int32(sys_idle)
+    guard isNiced || isLow else { return false }
+    if sys_set_schedule(Int32(sys_other) | flag, min(found.nice, 0)) == 0 { return true }
+    // Half of it may have been done.
+    _ = sys_set_schedule(found.policy, found.nice)
+    return false
+  }
+
+  /// Nobody is ended where that fails: to have less takes no right.
+  @inline(never) func putBack() {
+    if wasRaised { _ = sys_set_schedule(before.policy, before.nice) }
+    if wasDiskRaised { sys_set_disk_priority(before.disk) }
   }
 }

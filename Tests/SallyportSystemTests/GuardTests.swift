@@ -15,8 +15,30 @@ private func blockedSignals() -> [Int32] {
   }
 }
 
-/// SCHED_IDLE of sched(7), which Glibc does not show to Swift.
-private let schedIdle: Int32 = 5
+/// Of sched(7); not all are shown to Swift by Glibc.
+private let (schedOther, schedFIFO) = (Int32(0), Int32(1))
+private let (schedBatch, schedIdle) = (Int32(3), Int32(5))
+private let resetOnFork: Int32 = 0x4000_0000
+
+/// How this thread is scheduled.
+struct Way: Equatable, Codable, Sendable {
+  let policy: Int32
+  let nice: Int32
+
+  init(_ policy: Int32, _ nice: Int32) { (self.policy, self.nice) = (policy, nice) }
+
+  static var now: Way {
+    let found = sys_get_schedule()
+    return Way(found.policy, found.nice)
+  }
+
+  func choose() {
+    _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, nice)
+    var parameters = sched_param(sched_priority: policy == schedFIFO ? 1 : 0)
+    // SAFETY: read within the call.
+    _ = unsafe sched_setscheduler(0, policy, &parameters)
+  }
+}
 
 private func setMask(_ how: Int32, _ signal: Int32) {
   var set = sigset_t()
@@ -95,19 +117,56 @@ func limitFileSize(_ bytes: UInt) {
   }
 
   @Test(
-    "A schedule that starves it is put aside inside, and put back",
-    .enabled(if: isRoot, "needs root"))
-  func schedule() async {
-    await #expect(processExitsWith: .success) {
+    "A schedule below the ordinary one is put aside inside, and put back",
+    .enabled(if: isRoot, "needs root"),
+    arguments: [
+      (Way(schedOther, 0), Way(schedOther, 0)), (Way(schedOther, 7), Way(schedOther, 0)),
+      (Way(schedOther, -3), Way(schedOther, -3)), (Way(schedIdle, 0), Way(schedOther, 0)),
+      (Way(schedIdle, 19), Way(schedOther, 0)), (Way(schedBatch, 5), Way(schedOther, 0)),
+      (Way(schedBatch, -3), Way(schedOther, -3)), (Way(schedFIFO, 0), Way(schedFIFO, 0)),
+      (Way(schedIdle | resetOnFork, 1), Way(schedOther | resetOnFork, 0)),
+    ])
+  func schedule(before: Way, wanted: Way) async {
+    await #expect(processExitsWith: .success) { [before, wanted] in
       try #require(sys_set_real_and_saved_user(65534, 0) == 0)
-      var parameters = sched_param()
-      // SAFETY: read within the call.
-      try #require(unsafe sched_setscheduler(0, schedIdle, &parameters) == 0)
-      let policies = { (sched_getscheduler(0) & ~0x4000_0000, sched_getscheduler(0) >> 30) }
-      let inside = try Guard.during { () throws(StoreTrouble) in policies() }
-      // Real-time, and not for children.
-      #expect(inside == (SCHED_FIFO, 1))
-      #expect(policies() == (schedIdle, 0))
+      before.choose()
+      try #require(Way.now == before)
+      sys_set_disk_priority(3 << 13)
+      let inside = try Guard.during { () throws(StoreTrouble) in (Way.now, sys_get_schedule().disk)
+      }
+      #expect(inside.0 == wanted)
+      #expect(inside.1 == 2 << 13 | 4)
+      #expect(Way.now == before)
+      #expect(sys_get_schedule().disk == 3 << 13)
+    }
+  }
+
+  @Test(
+    "Where it cannot be put aside nothing changes and nobody is ended",
+    .enabled(if: isRoot, "needs root"),
+    arguments: [Way(schedIdle, 3), Way(schedOther, 7), Way(schedBatch, 7)])
+  func scheduleStays(before: Way) async {
+    await #expect(processExitsWith: .success) { [before] in try expectUnchanged(before) }
+  }
+
+  /// The caller of su sets its limits: real-time was allowed, and putting it back was not.
+  @Test(
+    "A limit of real-time priorities changes nothing about it",
+    .enabled(if: isRoot && limit(14, 1), "needs root and the right to raise limits"),
+    arguments: [Way(schedIdle, 3), Way(schedOther, 7), Way(schedBatch, 7)])
+  func scheduleStaysUnderLimit(before: Way) async {
+    await #expect(processExitsWith: .success) { [before] in
+      try #require(limit(14, 1))
+      try expectUnchanged(before)
+    }
+  }
+
+  @Test(
+    "A uid that is put back in name only ends the process", .enabled(if: isRoot, "needs root"))
+  func putBackInNameOnly() async {
+    await #expect(processExitsWith: .signal(SIGKILL)) {
+      try #require(sys_set_real_and_saved_user(65534, 0) == 0)
+      try Guard.during { () throws(StoreTrouble) in pretendToSetUsers() }
     }
   }
 
@@ -116,7 +175,7 @@ func limitFileSize(_ bytes: UInt) {
   func withoutCapability() async {
     await #expect(processExitsWith: .success) {
       try #require(sys_set_real_and_saved_user(65534, 0) == 0)
-      dropSetUID()
+      drop(capability: 7)
       try #require(sys_may_change_users() == 0)
       let inside = try Guard.during { () throws(StoreTrouble) in users() }
       #expect(inside == [65534, 0, 0])
@@ -146,17 +205,64 @@ func limitFileSize(_ bytes: UInt) {
   }
 }
 
+/// Sets both limits of a resource, by its number in setrlimit(2).
+private func limit(_ resource: UInt32, _ value: rlim_t) -> Bool {
+  var limit = rlimit(rlim_cur: value, rlim_max: value)
+  // SAFETY: read within the call.
+  return unsafe setrlimit(__rlimit_resource_t(resource), &limit) == 0
+}
+
+/// Without CAP_SYS_NICE and RLIMIT_NICE.
+private func expectUnchanged(_ before: Way) throws {
+  try #require(sys_set_real_and_saved_user(65534, 0) == 0)
+  before.choose()
+  try #require(limit(13, 0))
+  drop(capability: 23)
+  let inside = try Guard.during { () throws(StoreTrouble) in (Way.now, users()) }
+  #expect(inside.0 == before)
+  #expect(inside.1 == [0, 0, 0])
+  #expect(Way.now == before)
+  #expect(users() == [65534, 0, 0])
+}
+
 final class Elsewhere: @unchecked Sendable { var found: [UInt32] = [] }
 
-/// Takes CAP_SETUID from this thread.
-private func dropSetUID() {
+/// From now on setresuid does nothing for this thread, and says that it did.
+private func pretendToSetUsers() {
+  // The number of the call; another one is let through; 0 in place of the call.
+  let number = UInt32(setresuidNumber)
+  var program: [Instruction] = [
+    Instruction(code: 0x20, jt: 0, jf: 0, k: 0), Instruction(code: 0x15, jt: 0, jf: 1, k: number),
+    Instruction(code: 0x06, jt: 0, jf: 0, k: 0x0005_0000),
+    Instruction(code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000),
+  ]
+  // SAFETY: the filter lives for the call, which copies it.
+  unsafe program.withUnsafeMutableBufferPointer { program in
+    var filter = unsafe FilterProgram(len: 4, filter: program.baseAddress)
+    _ = unsafe prctl22(22, 2, &filter, 0, 0)
+  }
+}
+
+private struct Instruction { var code: UInt16, jt: UInt8, jf: UInt8, k: UInt32 }
+@unsafe private struct FilterProgram { var len: UInt16, filter: UnsafeMutablePointer<Instruction>? }
+@_silgen_name("prctl") private func prctl22(
+  _ option: Int32, _ mode: UInt, _ filter: UnsafeMutableRawPointer?, _ a: UInt, _ b: UInt
+) -> Int32
+#if arch(x86_64)
+  private let setresuidNumber = 117
+#else
+  private let setresuidNumber = 147
+#endif
+
+/// Takes a capability from this thread.
+private func drop(capability: UInt32) {
   var header: [UInt32] = [0x2008_0522, 0]
   var sets = [UInt32](repeating: 0, count: 6)
   // SAFETY: both arrays have the kernel's layout and live for the calls.
   unsafe header.withUnsafeMutableBytes { header in
     unsafe sets.withUnsafeMutableBytes { sets in
       _ = unsafe syscall125(header.baseAddress, sets.baseAddress)
-      let effective = unsafe sets.load(as: UInt32.self) & ~(1 << 7)
+      let effective = unsafe sets.load(as: UInt32.self) & ~(1 << capability)
       unsafe sets.storeBytes(of: effective, as: UInt32.self)
       _ = unsafe syscall126(header.baseAddress, sets.baseAddress)
     }

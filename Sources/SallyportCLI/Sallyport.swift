@@ -23,6 +23,7 @@ struct Sallyport: ParsableCommand {
 package enum Command {
   /// Runs the command with this process's arguments and environment. The result is the exit status.
   package static func start() -> Int32 {
+    guard process_open_standard() == 0 else { return Sysexit.inputOutput.rawValue }
     let problem = process_harden()
     let terminal = SystemTerminal()
     guard problem == 0 else {

@@ -30,6 +30,17 @@ static inline int process_harden(void) {
   return setrlimit(RLIMIT_CORE, &none) == 0 ? 0 : errno;
 }
 
+/* Closed standard descriptors lead to /dev/null, in the direction in which they are not used: so no
+   file that is opened later gets their numbers and what is said to people, and what is said to
+   nobody is still trouble. 0 or errno. */
+static inline int process_open_standard(void) {
+  for (int number = 0; number <= 2; number++) {
+    if (fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY) != number) return EBADF;
+  }
+  return 0;
+}
+
 static inline uint32_t process_effective_user(void) { return geteuid(); }
 
 /* -- Signals: taken from a descriptor while the command waits, and at no other moment, so that no

@@ -2,11 +2,12 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 
 from pam_driver import AUTH_ERR, SUCCESS
-from sallyport import REAL_ROOT, sallyport
+from sallyport import COMMAND, REAL_ROOT, sallyport
 
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 
@@ -23,6 +24,21 @@ def assert_error(done, status, *words):
     assert all(line.startswith("hint: ") for line in rest) and rest, done.stderr
     for word in words:
         assert word in done.stderr
+
+
+def test_closed_standard_descriptors_never_become_files_of_the_store(store, tmp_path):
+    """What is said to people would be written into them."""
+    store.enroll()
+    report = tmp_path / "strace"
+    words = [COMMAND, "unlock", "--user", "alice", "--store", str(store.folder)]
+    subprocess.run(["sh", "-c", 'exec strace -f -y -o "$0" "$@" <&- >&- 2>&-', report, *words],
+                   timeout=60, check=False)
+    opened = re.findall(r"openat\(.*\) = ([0-2])<(.*)>$", report.read_text(), re.MULTILINE)
+    ours = {(number, path) for number, path in opened if not path.endswith((".cache", ".so"))
+            and ".so." not in path}
+    assert {(number, "/dev/null") for number in "012"} <= ours
+    assert not [path for _, path in ours if path.startswith(str(store.folder))]
+    assert store.status()["user"] == "alice"
 
 
 def test_enroll_prints_one_stable_object(store):

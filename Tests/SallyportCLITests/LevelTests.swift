@@ -118,14 +118,21 @@ struct Level: Decodable, Equatable {
   private static let pair = Report.Pair(
     origin: "192.0.2.7", service: "sshd", granted: "2026-03-03T09:26:40Z")
 
-  private func remember() throws {
+  private func record() throws -> Record {
     let alice = Account(name: try #require(UserName("alice".utf8)), uid: nil)
-    let record = try #require(try store.load(alice))
+    return try #require(try store.load(alice))
+  }
+
+  /// An address; and a slip, with which a login could be given something back.
+  private func remember() throws {
+    let record = try record()
+    let phone = try #require(record.enrollment.authenticators.first).id
     let address = try #require(NumericAddress([192, 0, 2, 7]))
     let now = bench.now
     _ = try store.transact(record) { (_, state) throws(StoreTrouble) in
       var state = state
       state.grant(address, service: Label("sshd"), at: now)
+      state.slip = Slip(authenticator: phone, position: 9, time: now, amount: Luck(units: 1))
       return ((), state)
     }
   }
@@ -182,5 +189,7 @@ struct Level: Decodable, Equatable {
     #expect(done.status == 0, "\(done.aside)")
     let stays = verb == "rename" || verb == "unlock"
     #expect(try remembered() == (stays ? [Self.pair] : []))
+    let keepsSlip = verb == "add" || verb == "backup-codes" || verb == "rename"
+    #expect(try (record().state.slip != nil) == keepsSlip)
   }
 }

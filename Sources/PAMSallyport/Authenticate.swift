@@ -33,7 +33,8 @@ extension Login {
       entrance =
         policy.isEnabled
         ? try verifier.prepare(
-          user, account, under: policy, mayEnroll: arguments.enroll, after: firstFactor) : .pass
+          user, account, under: policy, mayEnroll: arguments.enroll, after: firstFactor(policy))
+        : .pass
     } catch {
       return report(error)
     }
@@ -45,7 +46,7 @@ extension Login {
       if arguments.debug { host.log(.debug, policy.isEnabled ? .notAsked(user) : .disabled) }
       return try passOn(policy)
     case .enroll(let level, let account):
-      return try mark(account.name.bytes, as: level)
+      return try mark(account.name.bytes, as: level, policy)
     }
   }
 
@@ -62,17 +63,22 @@ extension Login {
     return .ignore
   }
 
-  private func mark(_ user: [UInt8], as level: EnrollmentLevel) throws(HostFailure) -> ReturnCode {
+  private func mark(_ user: [UInt8], as level: EnrollmentLevel, _ policy: Policy)
+    throws(HostFailure) -> ReturnCode
+  {
     try host.setMark(Mark(user: user, .due(level)))
-    if level == .required, isSSHD { try host.setEnvironmentMark(true) }
+    // In sshd, under whatever name, the session phase is another process.
+    if level == .required, isSSHD(policy) || host.sshAuthenticationInfo() != nil {
+      try host.setEnvironmentMark(true)
+    }
     host.log(.info, .due(user, level))
-    return answerWithoutCode
+    return answerWithoutCode(policy)
   }
 
   /// The yes to a password must come from the module that asked for it: a success of this one would
   /// let a wrong password in where that module is `sufficient`.
-  private var answerWithoutCode: ReturnCode {
-    switch firstFactor {
+  private func answerWithoutCode(_ policy: Policy) -> ReturnCode {
+    switch firstFactor(policy) {
     case .password: .ignore
     case .key: .success
     case .none: .refused
@@ -80,9 +86,10 @@ extension Login {
   }
 
   /// What the application or an earlier module has asked for.
-  private var firstFactor: FirstFactor {
+  private func firstFactor(_ policy: Policy) -> FirstFactor {
     if host.password() != nil { return .password }
-    guard isSSHD, let methods = host.sshAuthenticationInfo() else { return .none }
+    // Of other programs a user's own settings may be in PAM's environment.
+    guard isSSHD(policy), let methods = host.sshAuthenticationInfo() else { return .none }
     let isKnown =
       rest(of: methods, after: "publickey") != nil || rest(of: methods, after: "hostbased") != nil
       || rest(of: methods, after: "gssapi-with-mic") != nil
@@ -95,7 +102,9 @@ extension Login {
     guard policy.remember > 0, prepared.standing == .enrolled, let address else { return false }
     // A code alone opens nothing, so its absence may not either: only after a first factor. One
     // field holds the code as well.
-    if firstFactor == .none || arguments.forwardPass || arguments.firstPass == .use { return false }
+    if firstFactor(policy) == .none || arguments.forwardPass || arguments.firstPass == .use {
+      return false
+    }
     // It may have been forgotten in a state that is lost.
     if prepared.record.mayLackTheLatest { return false }
     do throws(StoreTrouble) {
@@ -125,7 +134,7 @@ extension Login {
     host.log(
       .info,
       .remembered(prepared.name, from: host.remoteHost(), origin(of: prepared.account, policy)))
-    return answerWithoutCode
+    return answerWithoutCode(policy)
   }
 
   // MARK: asking

@@ -24,7 +24,7 @@ struct Login<Application: Host, Keeper: LoginStore> {
     let code: Secret
   }
 
-  var isSSHD: Bool { same("sshd", host.service()) }
+  func isSSHD(_ policy: Policy) -> Bool { policy.isSSHD(service: host.service()) }
 
   /// A typing error, on the line or in the file, never opens anything.
   func policy(for account: Account?) -> Policy {
@@ -64,7 +64,7 @@ struct Login<Application: Host, Keeper: LoginStore> {
     throws(HostFailure) -> Verdict
   {
     let typed = try host.ask(prompt(for: prepared, policy), echo: arguments.echo)
-    let known: Malformation? = isPasswordOnceMore(typed) ? .password : nil
+    let known: Malformation? = isPasswordOnceMore(typed, policy) ? .password : nil
     return try judge(try parts(of: typed, prepared), known, prepared, policy, firstPass)
   }
 
@@ -152,8 +152,8 @@ struct Login<Application: Host, Keeper: LoginStore> {
 
   /// sshd's method `password` answers every prompt with the password; in the other methods it
   /// tells the module what has been authenticated already.
-  private func isPasswordOnceMore(_ typed: Secret) -> Bool {
-    guard isSSHD, host.sshAuthenticationInfo() == nil, let password = host.password() else {
+  private func isPasswordOnceMore(_ typed: Secret, _ policy: Policy) -> Bool {
+    guard isSSHD(policy), host.sshAuthenticationInfo() == nil, let password = host.password() else {
       return false
     }
     return constantTimeEquals(typed, password)

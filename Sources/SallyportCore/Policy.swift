@@ -32,6 +32,8 @@ package struct Policy: Equatable, Sendable {
   package var hints = false
   /// Services in which a login without PAM_RHOST comes from this machine.
   package var localServices = Policy.usualLocalServices
+  /// Services that are an sshd, whose word on a key is taken; nil: sshd alone.
+  package var sshdServices: [[UInt8]]?
 
   package init() {}
 
@@ -53,6 +55,10 @@ package struct Policy: Equatable, Sendable {
   package func accepts(_ type: AuthenticatorType) -> Bool { use(of: type.factor) != .off }
 
   package func isLocal(service: [UInt8]) -> Bool { localServices.contains(service) }
+
+  package func isSSHD(service: [UInt8]) -> Bool {
+    sshdServices.map { $0.contains(service) } ?? same("sshd", service)
+  }
 }
 
 /// What happens to users without an enrollment; the stricter the smaller.

@@ -12,6 +12,8 @@ package final class PolicyFile {
   package private(set) var isLocal: Bool
   /// By number of a scalar key.
   private var values = Values(repeating: PolicyFile.unset)
+  /// Whether the login's service is one of `sshd_services`; nil where the file has no such key.
+  private var isSSHD: Bool?
 
   let login: Circumstances
   let text: Secret
@@ -67,6 +69,7 @@ package final class PolicyFile {
       guard let key = PolicyKey(rawValue: UInt8(truncatingIfNeeded: index)) else { continue }
       policy[key] = values[index] >> 20
     }
+    if let isSSHD { policy.sshdServices = isSSHD ? [login.service] : [] }
     policy.isRefusedByRule = policy.enrollment == .refuse && line(of: .enrollment) > rules
     return policy
   }
@@ -141,7 +144,7 @@ package final class PolicyFile {
       return complain(line, .unknownKey, name)
     }
     let bit = UInt32(1) << UInt32(key.rawValue)
-    if section.kind == .none || (section.kind == .rule && key == .localServices) {
+    if section.kind == .none || (section.kind == .rule && !key.isScalar && !key.isMatch) {
       return complain(line, .missing("[default] above this key"), name)
     }
     if section.kind == .preset, key.isMatch {
@@ -166,8 +169,9 @@ package final class PolicyFile {
 
   private func look(_ key: PolicyKey, _ range: Range<Int>) {
     var words = Words(text, range)
-    if key == .localServices {
-      isLocal = !login.isRemote && login.meets(.matchService, &words, isLocal: false) == .yes
+    if !key.isMatch {
+      let isNamed = login.meets(.matchService, &words, isLocal: false) == .yes
+      if key == .sshdServices { isSSHD = isNamed } else { isLocal = !login.isRemote && isNamed }
     } else if section.match != .no {
       let truth = login.meets(key, &words, isLocal: isLocal)
       if truth.rawValue < section.match.rawValue { section.match = truth }

@@ -7,7 +7,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
   case remindEvery, requiredFrom
   case factorTOTP, factorHOTP, factorBackupCode, factorOrder, minimumFactors
   case hints
-  case localServices
+  case localServices, sshdServices
   case matchService, matchUser, matchGroup, matchOrigin
 
   package var name: StaticString {
@@ -27,6 +27,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .minimumFactors: "minimum_factors"
     case .hints: "hints"
     case .localServices: "local_services"
+    case .sshdServices: "sshd_services"
     case .matchService: "match_service"
     case .matchUser: "match_user"
     case .matchGroup: "match_group"
@@ -48,7 +49,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .factorOrder: "totp, hotp and backup_code, each once"
     case .minimumFactors: "1, 2 or 3"
     case .hints: "no or yes"
-    case .localServices, .matchService, .matchUser, .matchGroup: "names"
+    case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup: "names"
     case .matchOrigin: "local, network, addresses, or ranges such as 192.0.2.0/24"
     }
   }
@@ -65,8 +66,8 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .hints:
       number == 0 ? "no" : number == 1 ? "yes" : nil
     case .adjacentIntervals, .lookAhead, .guessBudget, .remember, .remindEvery, .requiredFrom,
-      .factorOrder, .minimumFactors, .localServices, .matchService, .matchUser, .matchGroup,
-      .matchOrigin:
+      .factorOrder, .minimumFactors, .localServices, .sshdServices, .matchService, .matchUser,
+      .matchGroup, .matchOrigin:
       nil
     }
   }
@@ -79,7 +80,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
   package var isScalar: Bool { rawValue < PolicyKey.localServices.rawValue }
 
   /// Whether it says when a rule holds, and not what.
-  package var isMatch: Bool { rawValue > PolicyKey.localServices.rawValue }
+  package var isMatch: Bool { rawValue > PolicyKey.sshdServices.rawValue }
 
   init?(spelledIn text: Secret, at range: Range<Int>) {
     var number: UInt8 = 0
@@ -113,7 +114,8 @@ extension Policy {
       case .factorOrder: UInt64(factorOrder.number)
       case .minimumFactors: UInt64(minimumFactors)
       case .hints: hints ? 1 : 0
-      case .localServices, .matchService, .matchUser, .matchGroup, .matchOrigin: 0
+      case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
+        0
       }
     }
     set {
@@ -133,7 +135,8 @@ extension Policy {
       case .factorOrder: factorOrder = FactorOrder(number: small) ?? .usual
       case .minimumFactors: minimumFactors = small
       case .hints: hints = newValue == 1
-      case .localServices, .matchService, .matchUser, .matchGroup, .matchOrigin: break
+      case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
+        break
       }
     }
   }

@@ -17,7 +17,7 @@ extension PolicyFile {
     case .requiredFrom:
       return UnixTime(date: text.bytes(in: value)).map { UInt64(max($0.seconds, 0)) }
     case .factorOrder: return order(value)
-    case .localServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
+    case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
       return names(key, value)
     }
   }

@@ -94,7 +94,8 @@ private func policy(
     "hints = true", "factor_order = totp", "factor_order = hotp, backup_code",
     "factor_order = totp, totp, hotp", "factor_order = totp, hotp, backup_code, totp",
     "factor_order = totp, hotp, sms", "minimum_factors = 0", "minimum_factors = 4",
-    "factor_backup_code = yes", "local_services =", "local_services = ,",
+    "factor_backup_code = yes", "local_services =", "local_services = ,", "sshd_services =",
+    "sshd_services = ,",
   ]) func `A bad value is told with its line, what was found and what was wanted`(_ line: String)
     throws
   {
@@ -116,6 +117,8 @@ private func policy(
     ("[default]\nstate = enabled\nstate = enabled", 3), ("[default]\nhint = yes", 2),
     ("[default]\nnonsense", 2), ("[default", 1),
     ("[rule a]\nmatch_user = a\nlocal_services = sudo", 3),
+    ("[rule a]\nmatch_user = a\nsshd_services = sshd", 3),
+    ("[default]\nsshd_services = a\nsshd_services = b", 3), ("sshd_services = a", 1),
     ("[rule a]\nmatch_origin = example.org", 2), ("[rule a]\nmatch_origin = 192.0.2.0/33", 2),
     ("[rule a]\nmatch_origin = 192.0.2", 2), ("[rule a]\nmatch_origin = 2001:db8::/129", 2),
     ("[rule a]\nmatch_origin = fe80::1%eth0", 2), ("[rule a]\nmatch_origin = 10.0.0.0/", 2),
@@ -223,6 +226,24 @@ private func policy(
     let text = "[rule r]\nmatch_origin = \(word)\nenrollment = voluntary"
     #expect(
       try policy(text, service: service, from: host).enrollment == (yes ? .voluntary : .refuse))
+  }
+
+  @Test func `The services that are an sshd are those of the file`() throws {
+    func isSSHD(_ text: String, _ service: String) throws -> Bool {
+      try policy(text, service: service).isSSHD(service: Array(service.utf8))
+    }
+    let two = "[default]\nsshd_services = sshd-git, sshd2\n"
+    #expect(try isSSHD(two, "sshd-git") && isSSHD(two, "sshd2"))
+    for service in ["sshd", "sshd-gi", "sshd-git,", "sudo"] {
+      #expect(try !isSSHD(two, service), "\(service)")
+    }
+    for text in ["", "[default]\nlocal_services = sshd2\n"] {
+      #expect(try isSSHD(text, "sshd") && !isSSHD(text, "sshd2"))
+    }
+    #expect(Policy.strict.isSSHD(service: Array("sshd".utf8)))
+    // And of the local ones nothing changes.
+    #expect(try read(Array(two.utf8), service: "sudo", from: nil).isLocal)
+    #expect(try !read(Array(two.utf8), service: "sshd2", from: nil).isLocal)
   }
 
   @Test func `The local services are those of the file`() throws {

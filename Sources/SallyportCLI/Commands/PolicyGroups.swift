@@ -25,6 +25,11 @@ extension PolicyText {
     return (usual.joined(separator: ", "), 0)
   }
 
+  /// The services that are an sshd, likewise.
+  func sshdServices() -> (services: String, line: Int) {
+    values(of: .sshdServices).last.map { ($0.0, $0.1) } ?? ("sshd", 0)
+  }
+
   /// All values of a key, each with its line; none where the text is broken.
   private func values(of key: PolicyKey) -> [(String, Int)] {
     var found: [(String, Int)] = []

@@ -16,6 +16,7 @@ struct PolicyReport {
   /// Whose login it is and what follows from the level and what is kept of him.
   private let standing: Standing?
   private let local: (services: String, line: Int)
+  private let sshd: (services: String, line: Int)
 
   init(
     _ text: PolicyText, _ login: LoginOptions, _ store: StoreOptions, _ context: Context
@@ -31,7 +32,7 @@ struct PolicyReport {
     policy = file.policy(Policy())
     (path, hasUser) = (printable(text.path.utf8, limit: 255), login.user != nil)
     hasOrigin = file.isLocal || login.origin != nil
-    local = text.localServices()
+    (local, sshd) = (text.localServices(), text.sshdServices())
     standing =
       if let account { try Standing(account, under: policy, store, context) } else { nil }
   }
@@ -49,7 +50,9 @@ struct PolicyReport {
     }
     if !hasOrigin { doubt.append("no --origin: rules on addresses count where they are stricter") }
     let services = wrapped(local.services.split(separator: ",").map(trimmed), width: 76)
-    let more = ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }
+    let more =
+      ["sshd_services  \(sshd.services)  \(source(sshd.line))"]
+      + ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }
     return (doubt + table(rows) + more + [standing?.text, pace, deadEnd].compactMap { $0 })
       .joined(separator: "\n")
   }
@@ -59,6 +62,7 @@ struct PolicyReport {
   var json: JSON {
     var members = keys.map { ("\($0.name)", json(value($0), file.line(of: $0))) }
     members.append(("local_services", json(local.services, local.line)))
+    members.append(("sshd_services", json(sshd.services, sshd.line)))
     members.append(("local", .flag(file.isLocal)))
     if let standing { members.append(("level", standing.json)) }
     return .object(members)
@@ -87,8 +91,8 @@ struct PolicyReport {
       let order = policy.factorOrder
       return "\(order.first.name), \(order.second.name), \(order.third.name)"
     case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
-      .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors, .localServices, .matchService,
-      .matchUser, .matchGroup, .matchOrigin:
+      .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors, .localServices,
+      .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
       return "\(number)"
     }
   }

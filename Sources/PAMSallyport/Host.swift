@@ -59,6 +59,8 @@ package enum LogLevel: Equatable, Sendable {
   /// Own files are damaged or unsafe.
   case alert
   case error
+  /// Trouble that a stranger can bring about.
+  case warning
   /// A refusal.
   case notice
   case info

@@ -196,12 +196,12 @@ extension LogLine {
     return line
   }
 
-  private mutating func add(user: [UInt8]) {
+  mutating func add(user: [UInt8]) {
     add(" user=")
     add(field: user)
   }
 
-  private mutating func add(_ origin: Origin, _ host: [UInt8]?) {
+  mutating func add(_ origin: Origin, _ host: [UInt8]?) {
     add(" origin=")
     switch origin {
     case .address: add(field: host ?? [])

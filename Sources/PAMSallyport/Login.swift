@@ -97,13 +97,21 @@ struct Login<Application: Host, Keeper: LoginStore> {
       case .refused: return .refused(nil)
       }
     } catch {
-      _ = report(error)
+      _ = report(error, origin)
       return .unavailable
     }
   }
 
-  func report(_ trouble: StoreTrouble) -> ReturnCode {
-    host.log(.alert, .trouble(trouble))
+  /// `origin` where it is known; whose login and which services are local may be the trouble.
+  func report(_ trouble: StoreTrouble, _ origin: Origin? = nil) -> ReturnCode {
+    var user: [UInt8] = []
+    do throws(HostFailure) { user = try host.user() } catch {}
+    let guess = self.origin(of: nil, Policy())
+    let origin = origin ?? (guess == .local(own: false) ? .local(own: true) : guess)
+    // What a stranger can bring about wakes nobody up.
+    host.log(
+      trouble.mayBeTheCallers ? .warning : .alert,
+      .trouble(trouble, user: user, from: host.remoteHost(), origin))
     return .unavailable
   }
 

@@ -146,6 +146,7 @@ extension LogLevel {
     switch self {
     case .alert: LOG_ALERT
     case .error: LOG_ERR
+    case .warning: LOG_WARNING
     case .notice: LOG_NOTICE
     case .info: LOG_INFO
     case .debug: LOG_DEBUG

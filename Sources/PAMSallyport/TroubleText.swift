@@ -6,8 +6,13 @@ import SallyportSystem
 extension LogLine {
   /// What went wrong with the machine or the store: the fact, its path, and the mend where one
   /// command mends it.
-  static func trouble(_ trouble: StoreTrouble) -> LogLine {
-    var line = LogLine("trouble: ")
+  static func trouble(
+    _ trouble: StoreTrouble, user: [UInt8], from host: [UInt8]?, _ origin: Origin
+  ) -> LogLine {
+    var line = LogLine("trouble:")
+    line.add(user: user)
+    line.add(origin, host)
+    line.add(": ")
     line.add(trouble)
     if case .noStore = trouble { line.add(" (sallyport enroll makes it)") }
     return line

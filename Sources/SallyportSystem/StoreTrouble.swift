@@ -1,3 +1,4 @@
+internal import CSystem
 package import OneTimePassword
 package import SallyportCore
 
@@ -56,6 +57,19 @@ extension StoreTrouble: Equatable {
       .busy(let path), .unsettled(let path), .exists(let path):
       return path
     case .crypto, .outOfMemory: return ""
+    }
+  }
+
+  /// Whether anybody can bring it about who may start a login: by holding the lock, or, as the
+  /// caller of su, by the limits that the process inherits.
+  package var mayBeTheCallers: Bool {
+    switch self {
+    case .busy, .outOfMemory, .crypto(.outOfMemory): true
+    case .system(_, _, let number):
+      number == sys_EMFILE || number == sys_ENFILE || number == sys_ENOMEM || number == sys_EFBIG
+    case .noStore, .unsafe, .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID,
+      .unsettled, .exists, .crypto:
+      false
     }
   }
 

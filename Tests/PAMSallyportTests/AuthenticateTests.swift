@@ -153,7 +153,70 @@ private let wrong = "050472"
     #expect(answer("nullok") == .unavailable)
     #expect(host.log.last?.level == .alert)
     #expect(
-      host.log.last?.line == "trouble: test: No space left on device (ENOSPC): /nowhere")
+      host.log.last?.line == "trouble: user=alice origin=192.0.2.7: test: "
+        + "No space left on device (ENOSPC): /nowhere")
+  }
+
+  @Test(
+    arguments: [
+      ("evil.example", "sudo", "unknown(evil.example)"), (nil, "sudo", "local"),
+      (nil, "kiosk", "unknown"), ("a\nb origin=::1", "sshd", "unknown(a%0Ab%20origin%3D::1)"),
+    ] as [(String?, String, String)])
+  func troubleTellsWhoseItIsAndFromWhere(_ remote: String?, _ service: String, _ origin: String) {
+    (host.remote, host.serviceName, host.uid) = (remote, service, 1000)
+    host.userName = .success(Array("eve origin=::1\n".utf8))
+    store.failing = .loadDecoy
+    #expect(answer() == .unavailable)
+    let head = "trouble: user=eve%20origin%3D::1%0A origin=\(origin): test: "
+    #expect(host.log.last?.line.hasPrefix(head) == true, "\(host.log)")
+    // Of a user and a place that are known, as in the other lines.
+    (host.userName, store.failing) = (.success(Array("alice".utf8)), .transact)
+    host.expect(answer: right)
+    #expect(answer() == .unavailable)
+    #expect(
+      host.log.last?.line.hasPrefix("trouble: user=alice origin=\(origin): test: ") == true)
+  }
+
+  /// A crowd holds the lock, or su's caller has set its limits.
+  @Test(
+    arguments: [
+      (StoreTrouble.busy(path: "/s"), LogLevel.warning), (.outOfMemory, .warning),
+      (.crypto(.outOfMemory), .warning), (.system("openat", path: "/s", errno: 24), .warning),
+      (.system("openat", path: "/s", errno: 23), .warning),
+      (.system("openat", path: "/s", errno: 12), .warning),
+      (.system("pwrite", path: "/s", errno: 27), .warning),
+      (.system("pwrite", path: "/s", errno: 28), .alert), (.crypto(.failed), .alert),
+      (.unsettled(path: "/s"), .alert), (.noStore(path: "/s"), .alert),
+      (.unsafe(path: "/s", .mode(0o644)), .alert),
+    ] as [(StoreTrouble, LogLevel)])
+  func whatAStrangerCanBringAboutIsNoAlert(_ trouble: StoreTrouble, _ level: LogLevel) {
+    (store.failing, store.trouble) = (.load, trouble)
+    #expect(answer() == .unavailable)
+    #expect(host.log.last?.level == level)
+  }
+
+  /// The decoy is worked on like an enrollment: its own codes are right ones, and no way in.
+  @Test func aRightCodeOfTheDecoyIsRefusedAsNotEnrolled() throws {
+    let record = try store.store.loadDecoy(for: Array("bob".utf8))
+    let decoy = try #require(record.enrollment.authenticators.first)
+    let generator = try CodeGenerator(
+      secret: decoy.secret, algorithm: decoy.parameters.algorithm, digits: decoy.parameters.digits)
+    let number = try generator.code(at: UInt64(store.time.seconds / 30))
+    let decision = try decide(
+      on: .code(number, decoy.parameters.digits), enrollment: record.enrollment,
+      state: record.state, from: .unknown, through: nil, at: store.time, under: Policy())
+    guard case .accept = decision else {
+      Issue.record("it is no right code")
+      return
+    }
+    let typed = String(number)
+    let width = Int(decoy.parameters.digits.rawValue)
+    host.userName = .success(Array("bob".utf8))
+    host.expect(answer: String(repeating: "0", count: width - typed.count) + typed)
+    #expect(answer() == .refused)
+    let line = "refused: reason=not-enrolled user=bob origin=192.0.2.7"
+    #expect(host.log.last?.line == line)
+    #expect(host.kept == nil)
   }
 
   @Test(arguments: [TestStore.Call.account, .now, .load, .loadDecoy, .transact])

@@ -21,6 +21,8 @@ final class TestStore: LoginStore {
   var time = UnixTime(1_111_111_111)
   var ownAddresses: [[UInt8]] = []
   var failing: Call?
+  /// What a failing call throws.
+  var trouble = StoreTrouble.system("test", path: "/nowhere", errno: 28)
   var changes = 0
   private(set) var calls: [Call] = []
   /// Of each transaction.
@@ -102,7 +104,7 @@ final class TestStore: LoginStore {
 
   private func meet(_ call: Call) throws(StoreTrouble) {
     calls.append(call)
-    if failing == call { throw .system("test", path: "/nowhere", errno: 28) }
+    if failing == call { throw trouble }
   }
 
   /// Enrolls alice with the secret of RFC 6238 (SHA-1), digits as wanted, and one backup code.

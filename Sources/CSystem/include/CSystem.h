@@ -42,7 +42,8 @@ static const int32_t sys_EPERM = EPERM, sys_ENOENT = ENOENT, sys_EINTR = EINTR, 
                      sys_ENOTDIR = ENOTDIR, sys_EISDIR = EISDIR, sys_EINVAL = EINVAL,
                      sys_EFBIG = EFBIG, sys_ENOSPC = ENOSPC, sys_EROFS = EROFS,
                      sys_ERANGE = ERANGE, sys_ENOSYS = ENOSYS, sys_ENOTEMPTY = ENOTEMPTY,
-                     sys_ELOOP = ELOOP, sys_ENXIO = ENXIO;
+                     sys_ELOOP = ELOOP, sys_ENXIO = ENXIO, sys_EMFILE = EMFILE,
+                     sys_ENFILE = ENFILE, sys_ENOMEM = ENOMEM;
 
 /* Start of a relative path: the working directory. With an absolute path it does not matter. */
 static const int32_t sys_here = AT_FDCWD;

@@ -82,7 +82,8 @@ LINES = [
     'pam_sallyport(sshd:auth): code accepted: user=alice authenticator="phone" origin=192.0.2.7',
     'pam_sallyport(sudo:auth): code accepted: user=bob authenticator="phone" drift=-1 origin=local',
     'pam_sallyport(sshd:auth): backup code accepted: user=bob left=6 origin=198.51.100.99',
-    'pam_sallyport(sshd:auth): trouble: mode 0644 lets others in: /var/lib/sallyport/users/a/state',
+    'pam_sallyport(sshd:auth): trouble: user=carol origin=192.0.2.8: mode 0644 lets others in: '
+    '/var/lib/sallyport/users/carol/state',
     'pam_sallyport(sshd:account): denied: reason=not-enrolled user=carol',
     'pam_unix(sshd:auth): refused: user=alice origin=198.51.100.9',
 ]

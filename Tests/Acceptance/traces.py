@@ -8,11 +8,11 @@ PART = 8
 class Traces:
     """Named values to look for in the memory of a process."""
 
-    def __init__(self, **values):
+    def __init__(self, part=PART, **values):
         self.parts = {
-            (value[start:start + PART], name) for name, value in values.items()
-            for start in range(len(value) - PART + 1)}
-        assert all(len(value) >= PART for value in values.values())
+            (value[start:start + part], name) for name, value in values.items()
+            for start in range(len(value) - part + 1)}
+        assert all(len(value) >= part for value in values.values())
 
     def found(self, pid):
         """{name of a value: where} of all that has at least a part in writable memory."""

@@ -177,6 +177,15 @@ private let wrong = "050472"
       host.log.last?.line.hasPrefix("trouble: user=alice origin=\(origin): test: ") == true)
   }
 
+  /// Who called is known where the account and the policy are.
+  @Test func troubleOfAnotherUsersSuNamesTheOther() {
+    (host.remote, host.serviceName, host.uid, store.failing) = (nil, "su", 1001, .transact)
+    host.expect(answer: right)
+    #expect(answer() == .unavailable)
+    let head = "trouble: user=alice origin=local(another user): "
+    #expect(host.log.last?.line.hasPrefix(head) == true)
+  }
+
   /// A crowd holds the lock, or su's caller has set its limits.
   @Test(
     arguments: [

@@ -70,16 +70,16 @@ int clock_gettime(clockid_t id, struct timespec *now) {
   return result;
 }
 
-/* As above: with INTERFACES set, this machine has one interface with that IPv4 address, or, where it
- * is no address, the list cannot be had. freeifaddrs frees one block, as libc makes it. */
+/* As above: INTERFACES is the address of one of this machine's two interfaces; else they cannot be had.
+ * freeifaddrs frees one block, as libc makes it. */
 int getifaddrs(struct ifaddrs **all) {
   const char *text = getenv("INTERFACES");
   if (text == NULL) return ((int (*)(struct ifaddrs **))dlsym(RTLD_NEXT, "getifaddrs"))(all);
-  struct { struct ifaddrs entry; struct sockaddr_in address; } *made = calloc(1, sizeof *made);
-  made->address.sin_family = AF_INET;
-  made->entry.ifa_addr = (struct sockaddr *)&made->address;
-  *all = &made->entry;
-  if (inet_pton(AF_INET, text, &made->address.sin_addr) == 1) return 0;
+  struct { struct ifaddrs all[2]; struct sockaddr_storage own; } *made = calloc(1, sizeof *made);
+  int kind = strchr(text, ':') != NULL ? AF_INET6 : AF_INET, start = kind == AF_INET ? 4 : 8;
+  made->own.ss_family = (sa_family_t)kind, made->all[1].ifa_addr = (struct sockaddr *)&made->own;
+  *all = made->all, (*all)->ifa_next = &made->all[1];
+  if (inet_pton(kind, text, (char *)&made->own + start) == 1) return 0;
   return free(made), errno = EMFILE, -1;
 }
 

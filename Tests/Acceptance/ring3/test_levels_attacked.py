@@ -114,21 +114,22 @@ def test_a_remembered_place_opens_nothing_by_itself(
     assert login.results == results if results else login.results[0] != SUCCESS
 
 
-@pytest.mark.parametrize("interfaces, codes", [("192.0.2.8", 1), ("192.0.2.7", 2), ("none", 2)])
+@pytest.mark.parametrize("rhost, interfaces, codes", [
+    ("192.0.2.7", "192.0.2.8", 1), ("192.0.2.7", "192.0.2.7", 2), ("192.0.2.7", "none", 2),
+    ("2001:db8::7", "2001:db8::8", 1), ("2001:db8::7", "2001:db8::7", 2)])
 def test_an_address_of_this_machine_is_never_remembered(
-        stack, services, store, interfaces, codes):
+        stack, services, store, rhost, interfaces, codes):
     """Nor any, where it cannot be found out which these are."""
     backup = store.enroll("alice").backup_codes
     more = stack.set("remember = 30 d", "key")
     with Driver(services, env={"INTERFACES": interfaces}) as driver:
         for code in [backup[0], *([backup[1]] if codes == 2 else [])]:
-            login = driver.login("sshd", "alice", code, phases=("auth", "acct"), rhost="192.0.2.7",
-                                 **more)
+            login = driver.login("sshd", "alice", code, phases=("auth", "acct"), rhost=rhost, **more)
             assert asked(login) == [CODE] and login.results == [SUCCESS] * 2
         if codes == 1:
-            assert asked(driver.login("sshd", "alice", rhost="192.0.2.7", **more)) == []
-    with Driver(services, env={"INTERFACES": "192.0.2.7"}) as driver:
-        assert asked(driver.login("sshd", "alice", "1", rhost="192.0.2.7", **more)) == [CODE]
+            assert asked(driver.login("sshd", "alice", rhost=rhost, **more)) == []
+    with Driver(services, env={"INTERFACES": rhost}) as driver:
+        assert asked(driver.login("sshd", "alice", "1", rhost=rhost, **more)) == [CODE]
 
 
 def test_a_neighbour_in_the_same_ipv6_network_is_not_remembered(stack, services, store):

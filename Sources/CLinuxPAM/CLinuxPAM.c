@@ -26,7 +26,7 @@ bool sp_pam_is_probe(pam_handle_t *handle) {
 
 // What a module can decide by. Not PAM_AUTHTOK and PAM_OLDAUTHTOK: a password has no business there.
 static int copy_items(pam_handle_t *from, pam_handle_t *to) {
-  static const int items[] = {PAM_TTY, PAM_RHOST, PAM_RUSER, PAM_XDISPLAY};
+  const int items[] = {PAM_TTY, PAM_RHOST, PAM_RUSER, PAM_XDISPLAY};
   int result = PAM_SUCCESS;
   for (size_t i = 0; i < sizeof items / sizeof *items && result == PAM_SUCCESS; i++) {
     const char *value = sp_pam_item(from, items[i]);

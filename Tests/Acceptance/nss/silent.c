@@ -1,6 +1,6 @@
 /* A name service whose groups list no members, as sssd with ignore_group_members: what groups an
  * account has is told by the account alone. carol is in "staffers", and in "split", whose entry is
- * in /etc/group and lists somebody else. */
+ * in /etc/group and lists somebody else. Of "listed" the group alone tells that she is in it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <grp.h>
@@ -8,22 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct { const char *name; gid_t number; } groups[] = {
-  { "staffers", 4600 }, { "visitors", 4601 },
+static const struct { const char *name; gid_t number; char *member; } groups[] = {
+  { "staffers", 4600, NULL }, { "visitors", 4601, NULL }, { "listed", 4604, "carol" },
 };
 
 static enum nss_status give(size_t index, struct group *entry, char *buffer, size_t size,
                             int *error) {
   size_t length = strlen(groups[index].name) + 1;
   size_t start = -(size_t)buffer % sizeof(char *);
-  if (size < start + sizeof(char *) + length) {
+  if (size < start + 2 * sizeof(char *) + length) {
     *error = ERANGE;
     return NSS_STATUS_TRYAGAIN;
   }
   char **members = (char **)(void *)(buffer + start);
-  *members = NULL;
+  members[0] = groups[index].member;
+  members[1] = NULL;
   *entry = (struct group){ .gr_gid = groups[index].number, .gr_mem = members, .gr_passwd = "x" };
-  entry->gr_name = memcpy(members + 1, groups[index].name, length);
+  entry->gr_name = memcpy(members + 2, groups[index].name, length);
   return NSS_STATUS_SUCCESS;
 }
 

@@ -152,6 +152,7 @@ def test_a_module_that_would_ask_something_there_is_answered_by_nobody(
     assert asked(login) == ["Password: ", CODE] and login.results == [SUCCESS] * 3
     assert "account-stack" in [reason([line]) for line in lines]
     assert not store.of("nobody").exists()
+    assert any("pam_copy" in line.text and "conversation failed" in line.text for line in sink.lines)
 
 
 @pytest.mark.parametrize("words", ["", " demand"])

@@ -153,6 +153,13 @@ def test_a_directory_that_lists_no_members_is_asked_by_the_account_too(
     assert any(by_succeed_if(services, "carol", name) for name in group.split()) == member
 
 
+def test_a_member_that_only_the_group_lists_is_one(policy, sources):
+    """As where nsswitch.conf has another source for the groups of an account."""
+    sources("files silent")
+    assert policy.module(loosening("match_group = listed")) == PASSES
+    assert policy.module(tightening("match_group = listed")) == REFUSED
+
+
 @pytest.mark.parametrize("group", ["interrupted", "huge"])
 def test_a_source_that_never_comes_to_an_end_is_not_waited_for(policy, directory, group):
     """EINTR and ERANGE at every call."""

@@ -16,14 +16,18 @@ let embeddable = strict + [.enableExperimentalFeature("Embedded", .when(traits: 
 
 let inC: [CSetting] = [.define("_GNU_SOURCE")]
 
-/// The link of the module itself. lld, because it honours the version script to the letter.
+/// The link of the module itself. lld, because it honours the version script to the letter. No
+/// start files: nothing in it has to run when a host loads it. No index of the unwind tables: the
+/// functions in Swift have none.
 let moduleLink: [LinkerSetting] = [
   .unsafeFlags(
     [
-      "-use-ld=lld", "-Xlinker", "--version-script=pam/pam_sallyport.map",
+      "-use-ld=lld", "-Xclang-linker", "-nostartfiles",
+      "-Xlinker", "--version-script=pam/pam_sallyport.map",
       "-Xlinker", "-soname=pam_sallyport.so", "-Xlinker", "-znodelete", "-Xlinker", "-zdefs",
       "-Xlinker", "-zrelro", "-Xlinker", "-znow", "-Xlinker", "--as-needed",
       "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all", "-Xlinker", "--no-undefined-version",
+      "-Xlinker", "--no-eh-frame-hdr",
     ], .when(traits: ["Module"])),
   .linkedLibrary("swiftUnicodeDataTables", .when(traits: ["Module"])),
 ]

@@ -101,6 +101,8 @@ struct Enroll: Verb {
     try complaining { () throws(StoreTrouble) in
       try place.prepare()
       switch presence {
+      // A login may have enrolled him meanwhile: whoever wants no question means that one, too.
+      case .none where force && noConfirm: try place.replace(enrollment, state)
       case .none: try place.create(enrollment, state)
       case .enrolled, .broken: try place.replace(enrollment, state)
       }

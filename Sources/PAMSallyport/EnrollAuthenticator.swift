@@ -97,7 +97,7 @@ extension Setup {
     }
     guard let shown = text.finish() else { throw .memory }
     try host.show(shown)
-    let drawing = matrix?.text(style: .halfBlocks, quietZone: QRMatrix.usualQuietZone)
+    let drawing = matrix?.halfBlocks(quietZone: QRMatrix.usualQuietZone)
     if let drawing { try host.show(drawing) }
   }
 

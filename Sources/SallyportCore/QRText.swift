@@ -21,46 +21,26 @@ package struct QRMatrix: Sendable {
   }
 }
 
-/// How modules become characters.
-package enum QRStyle: Equatable, Sendable {
-  /// One character for two modules, one above the other: `▀`, `▄`, `█` and blank in UTF-8.
-  case halfBlocks
-  /// Two characters for one module: `##` and two blanks.
-  case ascii
-}
-
 extension QRMatrix {
   /// Modules that ISO/IEC 18004 wants to stay light around the code are 4; every reader tried
   /// takes 2, and they leave room for a prompt on 24 lines.
   package static let usualQuietZone = 2
 
-  /// The columns and lines that the text takes.
-  package func extent(style: QRStyle, quietZone: Int) -> (columns: Int, lines: Int) {
-    let side = size + 2 * max(quietZone, 0)
-    switch style {
-    case .halfBlocks: return (side, (side + 1) / 2)
-    case .ascii: return (2 * side, side)
-    }
-  }
-
-  /// The code as lines of text that end in a newline, without escape sequences.
+  /// The code as lines of text that end in a newline, without escape sequences: one character for
+  /// two modules, one above the other, `▀`, `▄`, `█` and blank in UTF-8.
   ///
   /// Light modules are the inked ones, because most terminals write light on dark; on the others
   /// the code is inverted, which readers take too. An odd last line is filled up with light.
   /// nil where memory is short.
-  package func text(style: QRStyle, quietZone: Int) -> Secret? {
+  package func halfBlocks(quietZone: Int) -> Secret? {
     let zone = max(quietZone, 0)
-    let (columns, lines) = extent(style: style, quietZone: zone)
-    var text = SecretText(capacity: lines * (columns * 3 + 1))
+    let side = size + 2 * zone
+    let lines = (side + 1) / 2
+    var text = SecretText(capacity: lines * (side * 3 + 1))
     for line in 0..<lines {
       for column in -zone..<(size + zone) {
-        switch style {
-        case .halfBlocks:
-          let row = 2 * line - zone
-          text.add(halfBlock(upper: !self[row, column], lower: !self[row + 1, column]))
-        case .ascii:
-          text.add(self[line - zone, column] ? "  " : "##")
-        }
+        let row = 2 * line - zone
+        text.add(halfBlock(upper: !self[row, column], lower: !self[row + 1, column]))
       }
       text.put(UInt8(ascii: "\n"))
     }

@@ -2,9 +2,11 @@
 
 import json
 import os
+import random
 import re
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -43,14 +45,12 @@ def enrolling(store, services, tmp_path):
     return play
 
 
-def words(verb, store, tmp_path):
+def words(verb, store):
     """A command, what is typed into it, and the statuses it may end with."""
     there = ["--user", "carol", "--store", store.folder]
     if verb == "import":
-        file = tmp_path / "carol.google"
-        file.write_text(f"{SECRET}\n\" TOTP_AUTH\n")
-        file.chmod(0o600)
-        return ["import", "google-authenticator", file, *there], None, (0, 65)
+        uri = f"otpauth://totp/carol?secret={SECRET}\n"
+        return ["import", "uri", "-", *there], uri, (0, 65)
     return {
         "enroll --force": (["enroll", *there, "--force", "--no-confirm", "--json", "--secret-from",
                             "-"], SECRET + "\n", (0,)),
@@ -69,9 +69,9 @@ def kept(store):
 
 @pytest.mark.parametrize("verb", ["enroll --force", "unenroll", "import", "require", "prepare"])
 def test_a_login_that_enrolls_and_a_command_leave_something_whole(
-        store, services, sink, carol, enrolling, tmp_path, figure, verb):
-    command, typed, statuses = words(verb, store, tmp_path)
-    outcomes = {}
+        store, services, sink, carol, enrolling, figure, verb):
+    command, typed, statuses = words(verb, store)
+    outcomes, dice = {}, random.Random(1)
     with Driver(services) as driver:
         for turn in range(ROUNDS):
             sallyport("unenroll", "--user", "carol", "--force", "--store", store.folder)
@@ -84,6 +84,7 @@ def test_a_login_that_enrolls_and_a_command_leave_something_whole(
                 [COMMAND, *map(str, command)], text=True, stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             if not turn % 2:
+                time.sleep(dice.uniform(0, 0.15))  # at any moment of the command
                 login.start()
             _, said = running.communicate(typed, timeout=60)
             login.join(60)
@@ -96,7 +97,6 @@ def test_a_login_that_enrolls_and_a_command_leave_something_whole(
             assert hidden == []
             outcome = results[0], running.returncode, is_enrolled
             outcomes[outcome] = outcomes.get(outcome, 0) + 1
-    assert any(status == 0 for _, status, _ in outcomes)
     figure(f"an enrolling login against {verb}, {ROUNDS} rounds: {outcomes}")
 
 

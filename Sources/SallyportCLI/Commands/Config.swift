@@ -95,6 +95,8 @@ struct PolicyText {
   let path: String
   let content: Secret
 
+  init(_ path: String, _ content: Secret) { (self.path, self.content) = (path, content) }
+
   /// An optional one that is missing is empty. `name`: what messages call it, where it is a copy.
   init(_ path: String, isOptional: Bool, namedAs name: String? = nil) throws(Complaint) {
     self.path = name ?? path

@@ -14,8 +14,17 @@ final class GroupCensus {
   /// Of how many accounts all groups are asked for: each may read the whole database anew.
   private static let most = 1000
 
+  private var known: [String: String?] = [:]
+
   /// Nil where the group is there and somebody is in it.
   func flaw(of name: String) -> String? {
+    if let flaw = known[name] { return flaw }
+    let flaw = lookedUpFlaw(of: name)
+    known[name] = .some(flaw)
+    return flaw
+  }
+
+  private func lookedUpFlaw(of name: String) -> String? {
     errno = 0
     // SAFETY: the entry holds until the next look-up of a group, which comes after its last use.
     guard let group = unsafe getgrnam(name) else {

@@ -6,10 +6,12 @@ extension PolicyText {
   /// rule holds for nobody.
   func warnings() -> [String] {
     let file = printable(path.utf8, limit: 255)
-    let census = GroupCensus()
-    return groups().compactMap { name, line in
-      census.flaw(of: name).map { "\(file):\(line): warning: \($0)" }
-    }
+    return flaws(of: GroupCensus()).map { "\(file):\($1): warning: \($0)" }
+  }
+
+  /// The same, each with its line.
+  func flaws(of census: GroupCensus) -> [(String, Int)] {
+    groups().compactMap { name, line in census.flaw(of: name).map { ($0, line) } }
   }
 
   private func groups() -> [(String, Int)] {

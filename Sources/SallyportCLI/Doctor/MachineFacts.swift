@@ -56,7 +56,8 @@ extension Facts {
       self.store.isClosed = true
     }
     ssh?.look(for: self.store.peopleEnrolled, of: machine, accounts)
-    for index in services.indices { look(at: index, of: machine, store, accounts) }
+    let census = GroupCensus()
+    for index in services.indices { look(at: index, of: machine, store, accounts, census) }
     modules = Facts.modules(of: machine, services)
     denials = DenialFacts(of: machine, now)
     // A line of the journal does not say which store it was.
@@ -66,7 +67,8 @@ extension Facts {
 
   /// The policy of one service, for those who are not enrolled.
   private mutating func look(
-    at index: Int, of machine: Machine, _ store: Store?, _ accounts: AccountFacts
+    at index: Int, of machine: Machine, _ store: Store?, _ accounts: AccountFacts,
+    _ census: GroupCensus
   ) {
     let service = services[index]
     let folders = Set(self.store.users.compactMap(\.name))
@@ -75,7 +77,7 @@ extension Facts {
     }
     services[index].policy = PolicyFacts(
       of: machine, self.store.trouble == nil ? store : nil, service, people: people,
-      self.store.users, now)
+      self.store.users, census, now)
   }
 
   /// Each file that a line names, once.

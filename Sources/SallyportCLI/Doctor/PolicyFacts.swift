@@ -14,6 +14,8 @@ struct PolicyFacts: Equatable {
   var trouble: StoreTrouble?
   /// Every line that is wrong.
   var problems: [Problem] = []
+  /// Groups of rules that are not there, or that nobody is in.
+  var groups: [Problem] = []
   /// What the policy says of each person without an enrollment.
   var unenrolled: [Person] = []
   /// The module has nothing to say to somebody who is unknown to all rules.
@@ -37,7 +39,8 @@ extension PolicyFacts {
   /// For one service, by the words of its auth line.
   init(
     of machine: Machine, _ store: Store?, _ service: ServiceFacts,
-    people: [AccountFacts.Account], _ enrolled: [UserFacts], _ now: UnixTime
+    people: [AccountFacts.Account], _ enrolled: [UserFacts], _ census: GroupCensus,
+    _ now: UnixTime
   ) {
     let conf = service.lines.value(of: "conf")
     path = conf ?? path
@@ -50,7 +53,12 @@ extension PolicyFacts {
       trouble = error
       return
     }
-    if let text { problems = PolicyFacts.problems(in: text, path) }
+    if let text {
+      problems = PolicyFacts.problems(in: text, path)
+      groups = PolicyText(path, text).flaws(of: census).map {
+        Problem(place: FilePlace(file: path, line: $1), text: $0)
+      }
+    }
     let policy = ServicePolicy(text: text, service: service)
     let nobody = policy.policy(of: "nobody")
     isDisabled = !nobody.isEnabled

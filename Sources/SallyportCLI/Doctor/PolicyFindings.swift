@@ -28,6 +28,16 @@ struct PolicyFindings {
         id: "policy-broken", area: .policy, severity: .error,
         text: "\(problem.text): the file is not used, an older one or the strict policy holds",
         place: problem.place, mends: [.advice("sallyport config check")])
+    } + groups
+  }
+
+  /// A rule for those who need codes holds for nobody then, or, where the group is not there, for
+  /// everybody.
+  private var groups: [Finding] {
+    policy.groups.map { flaw in
+      Finding(
+        id: "policy-group", area: .policy, severity: .warning, text: flaw.text, place: flaw.place,
+        mends: [.advice("sallyport.conf(5), match_group; getent group")])
     }
   }
 

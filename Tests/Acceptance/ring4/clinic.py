@@ -269,6 +269,12 @@ BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of 
         lambda clinic: clinic.module.write_text("#!/bin/sh\n"), "module-architecture error", None),
     "bob is not enrolled": (
         lambda clinic: shutil.rmtree(clinic.store.of("bob")), "people-refused error", "command"),
+    "a rule on a group in which nobody is": (
+        lambda clinic: POLICY.write_text("[rule a]\nmatch_group = alice, floppy\nlook_ahead = 3\n"),
+        "policy-group warning", None),
+    "a rule on a group that is not there": (
+        lambda clinic: POLICY.write_text("[rule a]\nmatch_group = whell\nlook_ahead = 3\n"),
+        "policy-group warning", None),
     "a policy with a mistake": (
         lambda clinic: POLICY.write_text("[default]\nadjacent_intervals = eleven\n"),
         "policy-broken error", None),

@@ -1,3 +1,4 @@
+import SallyportSystem
 import Testing
 
 @testable import SallyportCLI
@@ -172,6 +173,66 @@ struct KeyCase: CustomTestStringConvertible {
     #expect(facts("root", "backup").people == [])
     answer("sshd -T", ["permitrootlogin yes"])
     #expect(facts("root", "backup").people.map(\.name) == ["root"])
+  }
+
+  // MARK: at the edges
+
+  @Test func `A block on groups has each person asked about too`() throws {
+    try fake.write("/etc/ssh/sshd_config", "Match Group x\n")
+    answer()
+    answer("sshd -T -C addr=127.0.0.1,host=localhost,user=bob", ["authenticationmethods any"])
+    #expect(found(facts("bob")) == [])
+  }
+
+  @Test func `Root is looked at where his own settings let him in`() throws {
+    try fake.write("/etc/ssh/sshd_config", "Match User root\n  PermitRootLogin yes\n")
+    answer()
+    answer("sshd -T -C addr=127.0.0.1,host=localhost,user=root", ["permitrootlogin yes"])
+    #expect(facts("root").people.map(\.name) == ["root"])
+  }
+
+  @Test func `A file that cannot be read is not known to be without keys`() throws {
+    answer()
+    try fake.write("/srv/alice/.ssh/authorized_keys/folder", "")
+    #expect(found(facts("alice")).wrong == ["ssh-keys unseen"])
+  }
+
+  @Test func `After so many people the rest is told as not looked at`() throws {
+    try fake.write("/etc/ssh/sshd_config", "Match User x\n")
+    let names = (0...SSHFacts.mostPeople).map { "user\($0)" }
+    let accounts = AccountFacts(
+      accounts: names.map { .init(name: $0, uid: 1500, group: 1500, shell: "/bin/sh") })
+    for name in names { answer("sshd -T -C addr=127.0.0.1,host=localhost,user=\(name)") }
+    answer()
+    var facts = SSHFacts(of: fake.machine, accounts)
+    facts.look(for: names, of: fake.machine, accounts)
+    #expect(facts.people.filter { $0.settings.value == nil }.map(\.name) == [names.last])
+    #expect(found(facts).wrong == ["ssh-keys warning", "ssh-keys unseen"])
+  }
+
+  @Test(arguments: ["ecdsa-sha2-nistp256", "ssh-rsa", "sk-ecdsa-sha2-nistp256@openssh.com"])
+  func `A key of each type is one`(type: String) throws {
+    answer()
+    try fake.write("/srv/alice/.ssh/authorized_keys", "\t\(type) AAAAE2VjZHNh\n")
+    #expect(facts("alice").people.map(\.hasKey) == [.seen(true)])
+  }
+
+  @Test func `An enrollment for no account needs no key`() {
+    var store = Healthy.store
+    store.users.append(UserFacts(folder: "/x", name: "dora", isForNobody: true))
+    store.users.append(UserFacts(folder: "/y", name: "erin", trouble: .outOfMemory))
+    #expect(store.peopleEnrolled == ["alice"])
+  }
+
+  @Test func `A group that is not there, or nobody is in, is told once for all services`() {
+    let flaw = PolicyFacts.Problem(
+      place: FilePlace(file: "/etc/security/sallyport.conf", line: 2), text: "there is no group x")
+    let diagnosis = Healthy.diagnosis {
+      $0.services.append(ServiceFacts(name: "su", lines: Healthy.lines()))
+      for index in $0.services.indices { $0.services[index].policy.groups = [flaw] }
+    }
+    #expect(diagnosis.wrong == ["policy-group warning"])
+    #expect(diagnosis.findings.first { $0.id == "policy-group" }?.place == flaw.place)
   }
 
   @Test func `Without PAM its stacks say nothing of sshd`() {

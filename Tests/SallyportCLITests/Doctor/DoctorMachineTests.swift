@@ -98,6 +98,7 @@ import Testing
     ("chronyc", "Reference ID    : 00000000 ()\n", authdata, nil),
     ("chronyc", "Reference ID    : C0000202 (192.0.2.2)\n", nil, nil),
     ("ntpq", "leap=00, stratum=1, refid=GPS,\n", nil, true),
+    ("ntpq", "leap=00, stratum=11,\n", associations("none", "ok "), false),
     ("ntpq", "leap=00, stratum=3,\n", associations("none", "ok "), false),
     ("ntpq", "leap=00, stratum=3,\n", associations("ok ", "none"), true),
     ("ntpq", "leap=00, stratum=3,\n", associations("bad", "none"), false),

@@ -44,6 +44,20 @@ private let wrong = "050472"
     #expect(host.log.map(\.level) == [.notice])
   }
 
+  @Test(arguments: [
+    ("sudo", 0, "local"), ("sudo", 1000, "local"), ("sudo", 1001, "local(another user)"),
+    ("polkit-1", 0, "local(another user)"), ("polkit-1", 1000, "local"),
+  ])
+  func aLocalLoginIsTheUsersOwnWhereHeOrRootStartedItButForPolkitsHelper(
+    service: String, uid: UInt32, origin: String
+  ) {
+    (host.serviceName, host.remote, host.uid) = (service, nil, uid)
+    host.expect(answer: right)
+    #expect(answer() == .success)
+    let line = "code accepted: user=alice authenticator=\"phone\" origin=\(origin)"
+    #expect(host.log.last?.line == line)
+  }
+
   @Test func aBackupCodeIsAcceptedOnce() {
     host.expect(answer: "7kmf-2x9q-d4tw-ohza")
     #expect(answer() == .success)

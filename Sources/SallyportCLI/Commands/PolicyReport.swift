@@ -17,6 +17,9 @@ struct PolicyReport {
   private let standing: Standing?
   private let local: (services: String, line: Int)
   private let sshd: (services: String, line: Int)
+  /// Why `remember` has no effect in the service, where it has none.
+  private let idleRemember: IdleRemember?
+  private let isSSHD: Bool
 
   init(
     _ text: PolicyText, _ login: LoginOptions, _ store: StoreOptions, _ context: Context
@@ -33,6 +36,13 @@ struct PolicyReport {
     (path, hasUser) = (printable(text.path.utf8, limit: 255), login.user != nil)
     hasOrigin = file.isLocal || login.origin != nil
     (local, sshd) = (text.localServices(), text.sshdServices())
+    let stacks = context.stacks
+    isSSHD = login.service == "sshd"
+    idleRemember =
+      policy.remember > 0
+      ? StackAnalysis(
+        StackParser.parse(service: login.service, stacks.files), isMissing: stacks.isMissing
+      ).idleRemember : nil
     standing =
       if let account { try Standing(account, under: policy, store, context) } else { nil }
   }
@@ -53,8 +63,14 @@ struct PolicyReport {
     let more =
       ["sshd_services  \(sshd.services)  \(source(sshd.line))"]
       + ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }
-    return (doubt + table(rows) + more + [standing?.text, pace, deadEnd].compactMap { $0 })
+    return (doubt + table(rows) + more + [standing?.text, idle, pace, deadEnd].compactMap { $0 })
       .joined(separator: "\n")
+  }
+
+  private var idle: String? {
+    idleRemember.map { idle in
+      "\(idle.text) (\(idle.place.text))\(isSSHD && !idle.isOneField ? "; after a key it has" : "")"
+    }
   }
 
   private func source(_ line: Int) -> String { line > 0 ? "\(path):\(line)" : "built in" }

@@ -30,8 +30,8 @@ struct ServiceFacts: Equatable {
   var file: String?
   /// What the walk through its stacks says.
   var stack: [StackFinding] = []
-  /// Our line, where a right code lets in whoever has no password.
-  var codeAlone: FilePlace?
+  /// Why `remember` has no effect here, where it has none.
+  var idleRemember: IdleRemember?
 
   /// The store that its lines work with.
   var store: String { lines.value(of: "store") ?? Store.usualRoot }

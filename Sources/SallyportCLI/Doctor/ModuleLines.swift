@@ -29,7 +29,10 @@ struct ModuleLines: Equatable {
 
   var isInAuth: Bool { !of(.auth).isEmpty }
   /// Whoever was not asked in the auth phase is asked in the account phase, or refused.
-  var demands: Bool { of(.account).contains { $0.has("demand") } }
+  var demands: Bool { saysDemand && !isDemandIdle }
+  var saysDemand: Bool { of(.account).contains { $0.has("demand") } }
+  /// A login can succeed without that line, or against it.
+  var isDemandIdle = false
   var enrolls: Bool { of(.auth).contains { $0.has("enroll") } }
   /// The unenrolled pass where the policy file says nothing.
   var isVoluntary: Bool { of(.auth).contains { $0.has("nullok") } }

@@ -23,6 +23,8 @@ struct PolicyFacts: Equatable {
   /// The file refuses the unenrolled though the line says nullok.
   var overrulesLine = false
 
+  /// A place can be remembered for somebody who is enrolled.
+  var remembers = false
   /// Enrolled, with nothing but factors that the policy turns off.
   var stranded: [String] = []
 
@@ -62,6 +64,9 @@ extension PolicyFacts {
     let policy = ServicePolicy(text: text, service: service)
     let nobody = policy.policy(of: "nobody")
     isDisabled = !nobody.isEnabled
+    remembers = (["nobody"] + enrolled.compactMap(\.name)).contains { name in
+      policy.policy(of: name).remember > 0
+    }
     overrulesLine = service.lines.isVoluntary && nobody.enrollment == .refuse
     unenrolled = people.map { Person($0.name, policy, store, now) }
     stranded = enrolled.filter { user in

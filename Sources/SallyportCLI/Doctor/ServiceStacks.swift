@@ -44,6 +44,7 @@ extension ServiceFacts {
     let folder = StackFolder(root: machine.root)
     let analysis = StackAnalysis(stack, isMissing: folder.isMissing)
     self.stack = analysis.findings
-    codeAlone = analysis.codeAlone.map { FilePlace(file: $0.file, line: $0.line) }
+    idleRemember = analysis.idleRemember
+    lines.isDemandIdle = analysis.isDemandIdle
   }
 }

@@ -18,7 +18,7 @@ struct StackFindings {
 
   var all: [Finding] {
     let found =
-      service.stack.compactMap(finding) + [onlyFactor].compactMap { $0 }
+      service.stack.compactMap(finding) + [idleRemember].compactMap { $0 }
       + lines.lines.compactMap(unknownWord)
     let isFine = found.isEmpty && !lines.lines.isEmpty
     return found
@@ -41,6 +41,17 @@ struct StackFindings {
     case .skipped(let place, let by, let module, let answer):
       lines.demands ? nil : skipped(place, by, module, answer)
     case .notCounted(let place): notCounted(place)
+    case .codeAlone(let place): onlyFactor(place)
+    case .unknownAlone(let place, let by, let module): unknownFactor(place, by, module)
+    case .nothingToTake(let place):
+      made(
+        "stack-nothing-to-take", .warning,
+        "use_first_pass, and nothing before this line asks for a password: it always fails", place,
+        [StackFindings.manual])
+    case .jumpPastEnd(let place):
+      made(
+        "stack-jump", .warning, "its jump leads past the end of the stack, which fails there",
+        place, [.advice("pam.d(5)")])
     case .askedTwice(let first, let second): askedTwice(first, second)
     case .wrongPasswordReaches(let place): wrongPassword(reaches: place)
     case .ignoreIsDenied(let phase, let place): ignoreIsDenied(phase, place)
@@ -169,17 +180,39 @@ struct StackFindings {
       place, [line(at: place)], .letsIn("whoever has the password in \(name)"))
   }
 
-  /// sshd may have asked for a key, and a program on the network for a certificate; somebody who
-  /// sits at the machine was asked for nothing.
-  private var onlyFactor: Finding? {
-    guard let place = service.codeAlone, Policy().isLocal(service: Array(name.utf8)) else {
-      return nil
-    }
-    return Finding(
-      id: "stack-only-factor", area: area, severity: .warning,
-      text: "the code is all that is asked for: whoever holds the phone gets in", place: place,
-      mends: [.advice("put it behind a line that asks for the password")])
+  /// Before sshd asked for anything else, or in any other program.
+  private func onlyFactor(_ place: StackPlace) -> Finding? {
+    if sshdAsksBefore { return nil }
+    return made(
+      "stack-only-factor", .error,
+      "the code is all that has to be right: whoever holds the phone gets in", place,
+      [.advice("put it behind a line that asks for the password, and fails where that is wrong")])
   }
+
+  /// In every way to the auth stack, which sshd runs for two of its methods.
+  private var sshdAsksBefore: Bool {
+    let asking: Set = ["keyboard-interactive", "password"]
+    let ways = (ssh?.ways ?? []).filter { !asking.isDisjoint(with: $0) }
+    return ssh != nil && ways.allSatisfy { way in way.first.map { !asking.contains($0) } ?? false }
+  }
+
+  private func unknownFactor(_ place: StackPlace, _ by: StackPlace, _ module: String) -> Finding? {
+    if sshdAsksBefore { return nil }
+    return made(
+      "stack-unknown-factor", .unseen,
+      "whether \(module) at \(by.text) checks a password is not known; "
+        + "if it does not, the code is all that has to be right", place, [StackFindings.manual])
+  }
+
+  /// Where the policy sets it.
+  private var idleRemember: Finding? {
+    guard let idle = service.idleRemember, service.policy.remembers,
+      idle.isOneField || !sshdAsksBefore
+    else { return nil }
+    return made("remember-idle", .warning, idle.text, idle.place, [.advice(rememberPage)])
+  }
+
+  private let rememberPage = "pam_sallyport(8), Remembered origins"
 
   private func askedTwice(_ first: StackPlace, _ second: StackPlace) -> Finding {
     made(
@@ -196,15 +229,17 @@ struct StackFindings {
 
   private func ignoreIsDenied(_ phase: PAMPhase, _ place: StackPlace) -> Finding? {
     if phase == .auth {
+      let isRemembering = service.policy.remembers && service.idleRemember == nil
       guard
-        lines.isVoluntary || service.policy.unenrolled.contains(where: { $0.admission == .pass })
-      else {
-        return nil
-      }
+        lines.isVoluntary || isRemembering
+          || service.policy.unenrolled.contains(where: { $0.admission == .pass })
+      else { return nil }
       return made(
         "stack-ignore", .error, "whoever is not asked is refused: no other line says yes", place,
         [.advice("auth required pam_permit.so after it, behind a forced key only")],
-        .locksOut("the unenrolled from \(name)"))
+        .locksOut(
+          isRemembering
+            ? "whose place is remembered from \(name)" : "the unenrolled from \(name)"))
     }
     return made(
       "stack-ignore", .error, "no other line of the \(phase.rawValue) stack says yes", place,
@@ -230,13 +265,17 @@ struct StackFindings {
     return found
   }
 
-  private var matters: Bool { lines.demands || lines.enrolls }
+  private var matters: Bool { lines.saysDemand || lines.enrolls }
 
   private func accountSkipped(_ place: StackPlace, _ after: StackPlace) -> Finding? {
     guard matters else { return nil }
     return made(
       "account-skipped", .error, "a login succeeds without this line: it is not first", place,
-      [.advice("put it before \(after.text)")], .letsIn("the unenrolled in \(name)"))
+      [.advice("put it before \(after.text)")],
+      .letsIn(
+        lines.saysDemand
+          ? "the enrolled who were not asked, and the unenrolled, in \(name)"
+          : "the unenrolled in \(name)"))
   }
 
   private func sessionSkipped(_ place: StackPlace) -> Finding? {

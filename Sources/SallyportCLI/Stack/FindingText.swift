@@ -22,6 +22,15 @@ extension StackFinding {
       return "\(place.text): not asked where \(module) (\(by.text)) answers \(answer.name)"
     case .notCounted(let place):
       return "\(place.text): its refusal does not count; the control must be required"
+    case .codeAlone(let place):
+      return "\(place.text): a code alone lets in, whatever the password"
+    case .unknownAlone(let place, let by, let module):
+      return "\(place.text): a code alone lets in, unless \(printable(module)) (\(by.text)) "
+        + "checks a password"
+    case .nothingToTake(let place):
+      return "\(place.text): use_first_pass, and nothing before it asks: it always fails"
+    case .jumpPastEnd(let place):
+      return "\(place.text): its jump leads past the end of the stack, which fails there"
     case .askedTwice(let first, let second):
       return "\(second.text): asks a second time, after \(first.text)"
     case .wrongPasswordReaches(let place):

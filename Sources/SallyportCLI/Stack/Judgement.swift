@@ -8,13 +8,15 @@ extension StackAnalysis {
       switch finding {
       case .skipped: strictness == .all
       case .nobodyPasses, .tooComplex, .notAsked, .authNeverRuns, .secondPrompt, .neverReached,
-        .notCounted, .askedTwice, .enrollWithoutLine, .enrollWithoutFirstFactor,
+        .notCounted, .codeAlone, .nothingToTake, .askedTwice, .enrollWithoutLine,
+        .enrollWithoutFirstFactor,
         .wrongPasswordEnrolls, .enrollWithFirstPass, .demandForbidden:
         true
       case .ignoreIsDenied(let phase, _): phase != .auth
       case .accountNotFirst(_, _, let isSkipped): isSkipped
       case .fault(let fault): fault.problem.isFatal
-      case .moduleMissing, .wrongPasswordReaches, .sessionSkipped: false
+      case .moduleMissing, .unknownAlone, .jumpPastEnd, .wrongPasswordReaches, .sessionSkipped:
+        false
       }
     }
   }
@@ -27,7 +29,8 @@ extension StackFinding {
     case .nobodyPasses: true
     case .fault(let fault): fault.problem.isFatal
     case .moduleMissing, .tooComplex, .notAsked, .authNeverRuns, .secondPrompt, .neverReached,
-      .skipped, .notCounted, .askedTwice, .wrongPasswordReaches, .ignoreIsDenied,
+      .skipped, .notCounted, .codeAlone, .unknownAlone, .nothingToTake, .jumpPastEnd, .askedTwice,
+      .wrongPasswordReaches, .ignoreIsDenied,
       .enrollWithoutLine, .accountNotFirst,
       .sessionSkipped, .enrollWithoutFirstFactor, .wrongPasswordEnrolls, .enrollWithFirstPass,
       .demandForbidden:
@@ -40,11 +43,14 @@ extension StackFinding {
   /// What no change of a file may bring to a service that includes it.
   var harmsOthers: Bool {
     switch self {
-    case .nobodyPasses, .secondPrompt, .askedTwice, .wrongPasswordEnrolls, .demandForbidden: true
+    case .nobodyPasses, .secondPrompt, .codeAlone, .askedTwice, .wrongPasswordEnrolls,
+      .demandForbidden:
+      true
     case .ignoreIsDenied(let phase, _): phase != .auth
     case .fault(let fault): fault.problem.isFatal
     case .moduleMissing, .tooComplex, .notAsked, .authNeverRuns, .neverReached, .skipped,
-      .notCounted, .wrongPasswordReaches, .enrollWithoutLine, .accountNotFirst, .sessionSkipped,
+      .notCounted, .unknownAlone, .nothingToTake, .jumpPastEnd, .wrongPasswordReaches,
+      .enrollWithoutLine, .accountNotFirst, .sessionSkipped,
       .enrollWithoutFirstFactor, .enrollWithFirstPass:
       false
     }

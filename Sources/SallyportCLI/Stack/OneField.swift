@@ -17,11 +17,6 @@ extension StackEntry {
       && (ModuleKind(self) == .password
         || moduleName == "pam_exec" && arguments.contains("expose_authtok"))
   }
-
-  /// Of our two words for it the later counts.
-  fileprivate var neverAsks: Bool {
-    arguments.last { $0 == "use_first_pass" || $0 == "try_first_pass" } == "use_first_pass"
-  }
 }
 
 extension StackAnalysis {

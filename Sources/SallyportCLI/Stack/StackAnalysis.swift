@@ -23,6 +23,15 @@ package enum StackFinding: Hashable, Sendable {
   /// A login can succeed though our line refuses (optional, sufficient, …): the code in the auth
   /// stack, or whom `enroll` or `demand` leave to it in the account stack.
   case notCounted(StackPlace)
+  /// A login succeeds in which no password, fingerprint or the like was right, with this line's yes
+  /// or where it asks nobody. Modules that are not known are taken for checkers of passwords.
+  case codeAlone(StackPlace)
+  /// The same, if the module at `by`, which is not known, says yes without a password.
+  case unknownAlone(StackPlace, by: StackPlace, module: String)
+  /// The line takes what an earlier one has asked for, and none has: it always fails.
+  case nothingToTake(StackPlace)
+  /// The line's jump leads past the end of its stack, where libpam fails.
+  case jumpPastEnd(StackPlace)
   /// More than one of our lines runs in one login; a code is good once.
   case askedTwice(StackPlace, StackPlace)
   /// Somebody whose password is wrong is asked for a code all the same, and can spend the budget.
@@ -56,8 +65,9 @@ package enum StackFinding: Hashable, Sendable {
 ///     for finding in analysis.findings { … }
 ///
 /// Every way through a stack is walked, with the modules answering as they may: pam_permit yes,
-/// pam_deny and pam_rootok no (nobody here is root), password modules as the question wants it, a
-/// module that cannot be loaded PAM_MODULE_UNKNOWN, and all others anything. So "can" in a finding
+/// pam_deny and pam_rootok no (nobody here is root), password modules as the question wants it (and
+/// where a code alone must not do, those that are not known too), a module that cannot be loaded
+/// PAM_MODULE_UNKNOWN, and all others anything. So "can" in a finding
 /// means: some answers of the other modules lead there.
 package struct StackAnalysis {
   package let stack: ServiceStack
@@ -65,7 +75,9 @@ package struct StackAnalysis {
   package let lines: [StackEntry]
   package private(set) var findings: [StackFinding] = []
   /// Modules that cannot be loaded, as they are written.
-  private let missing: Set<String>
+  let missing: Set<String>
+  /// Lines that take a password which nobody has asked for.
+  private let starved: Set<StackEntry>
 
   package init(
     _ stack: ServiceStack, isMissing: @escaping (StackEntry) -> Bool = { _ in false }
@@ -74,12 +86,14 @@ package struct StackAnalysis {
     self.stack = stack
     missing = Set(entries.filter { $0.kind == .module && isMissing($0) }.map(\.module))
     lines = entries.filter(StackAnalysis.isOurs)
+    starved = Set(StackEntry.starved(in: stack[.auth]))
     findings = stack.faults.map { .fault($0) }
     if stack.isAborted {
       findings.append(.nobodyPasses(.auth))
       return
     }
     findMissing()
+    findLineFaults()
     lookAtAuth()
     lookAtAccount()
     lookAtSession()
@@ -92,31 +106,14 @@ package struct StackAnalysis {
     !findings.contains { finding in
       switch finding {
       case .notAsked, .authNeverRuns, .neverReached, .skipped, .notCounted, .tooComplex: true
-      case .fault, .moduleMissing, .nobodyPasses, .secondPrompt, .askedTwice,
-        .wrongPasswordReaches, .ignoreIsDenied, .enrollWithoutLine, .accountNotFirst,
+      case .fault, .moduleMissing, .nobodyPasses, .secondPrompt, .codeAlone,
+        .unknownAlone, .nothingToTake, .jumpPastEnd, .askedTwice, .wrongPasswordReaches,
+        .ignoreIsDenied, .enrollWithoutLine, .accountNotFirst,
         .sessionSkipped,
         .enrollWithoutFirstFactor, .wrongPasswordEnrolls, .enrollWithFirstPass, .demandForbidden:
         false
       }
     }
-  }
-
-  /// Our line where a right code lets in whoever has no right password, fingerprint or the like: it
-  /// is the only factor then. Right in sshd, where a key may have been asked for.
-  package var codeAlone: StackPlace? {
-    guard let line = line(.auth) else { return nil }
-    let kinds = stack[.auth].filter { $0.kind == .module }.map { ModuleKind($0) }
-    // A first factor that is not known may say what it likes.
-    if kinds.contains(.unknown), !kinds.contains(.password), !kinds.contains(.factor) { return nil }
-    let assumption = Assumption(
-      ours: [.success], passwords: .wrong, factorsFail: true, missing: missing)
-    let wrong = StackPaths(stack[.auth], under: assumption)
-    let isAlone = wrong.contains { path in
-      // What is not known may have been a first factor.
-      path.verdict == .success && path.ours
-        && !path.steps.contains { ModuleKind($0.entry) == .unknown && $0.answer == .success }
-    }
-    return isAlone || wrong.areTooMany ? line.place : nil
   }
 
   /// Our first line in a phase.
@@ -135,10 +132,21 @@ package struct StackAnalysis {
     }
   }
 
+  private mutating func findLineFaults() {
+    findings += stack[.auth].filter(starved.contains).map { .nothingToTake($0.place) }
+    for stack in [PAMPhase.auth, .account, .session].map({ stack[$0] }) {
+      for (index, entry) in stack.enumerated()
+      where entry.jumps.contains(where: { stack.jump($0, from: index).isPastEnd }) {
+        findings.append(.jumpPastEnd(entry.place))
+      }
+    }
+  }
+
   /// nil, with a finding, where there are too many.
   private mutating func paths(_ phase: PAMPhase, _ assumption: Assumption) -> StackPaths? {
     var assumption = assumption
     assumption.missing = missing
+    assumption.starved = starved
     let paths = StackPaths(stack[phase], under: assumption)
     if paths.areTooMany, !findings.contains(.tooComplex(phase)) {
       findings.append(.tooComplex(phase))
@@ -163,6 +171,7 @@ extension StackAnalysis {
     lookForWaysAround(line, right)
     lookAtIgnore(line)
     lookAtWrongPasswords(line)
+    lookForCodeAlone(line)
     if let other = otherPrompt(line) {
       findings.append(.secondPrompt(line.place, other: other.place, module: other.module))
     }
@@ -213,6 +222,19 @@ extension StackAnalysis {
       return path.ours && before.contains { ModuleKind($0.entry) == .password }
     }
     if isReached { findings.append(.wrongPasswordReaches(line.place)) }
+  }
+
+  /// Who needs no code, and who comes from a remembered place, is answered PAM_IGNORE.
+  private mutating func lookForCodeAlone(_ line: StackEntry) {
+    var assumption = Assumption(
+      ours: [.success, .ignore], passwords: .wrong, factorsFail: true, unknownsFail: true)
+    guard let failing = paths(.auth, assumption) else { return }
+    let isIn: (StackPath) -> Bool = { $0.verdict == .success && $0.ours }
+    if failing.contains(where: isIn) { return findings.append(.codeAlone(line.place)) }
+    assumption.unknownsFail = false
+    let by = paths(.auth, assumption)?.first(where: isIn)?.steps
+      .last { ModuleKind($0.entry) == .unknown }?.entry
+    if let by { findings.append(.unknownAlone(line.place, by: by.place, module: by.module)) }
   }
 
   private mutating func lookAtEnroll(_ line: StackEntry) {

@@ -1,29 +1,40 @@
 /// What the modules of a stack are taken to answer while every way through it is walked. What a
 /// module is not known for, it may answer: any code.
 struct Assumption {
-  enum Passwords { case right, wrong, anything }
+  enum Passwords {
+    case right, wrong, anything
+    /// Whatever checks something, or may, says yes or no. The others ignore a login only where
+    /// their line asks for it.
+    case rightOrWrong
+  }
 
   var ours: [PAMCode]
   var passwords = Passwords.right
   /// Fingerprints, smart cards and the like fail too.
   var factorsFail = false
+  /// Modules that are not known fail too: each may check a password.
+  var unknownsFail = false
   /// pam_rootok may say yes.
   var callerMayBeRoot = false
   /// Modules that cannot be loaded, and answer PAM_MODULE_UNKNOWN.
   var missing: Set<String> = []
+  /// Lines that take a password which nobody has asked for.
+  var starved: Set<StackEntry> = []
 
   /// One answer of each sort that makes a difference to the walk.
   func answers(of entry: StackEntry) -> [PAMCode] {
     if entry.kind != .module { return [.permissionDenied] }
     if missing.contains(entry.module) { return [.moduleUnknown] }
+    if starved.contains(entry) { return [.authenticationError] }
     switch ModuleKind(entry) {
     case .ours: return ours
     case .permit: return [.success]
     case .rootOnly where callerMayBeRoot: return any(of: entry)
     case .deny, .rootOnly: return [entry.phase == .session ? .sessionError : .authenticationError]
-    case .password: return entry.phase == .auth ? passwordAnswers(entry) : any(of: entry)
-    case .factor: return factorsFail ? failures(of: entry) : any(of: entry)
-    case .quiet, .unknown: return any(of: entry)
+    case .password: return entry.phase == .auth ? passwordAnswers(entry) : checked(entry)
+    case .factor: return factorsFail ? failures(of: entry) : checked(entry)
+    case .unknown: return unknownsFail ? failures(of: entry) : checked(entry)
+    case .quiet: return any(of: entry)
     }
   }
 
@@ -32,16 +43,28 @@ struct Assumption {
     case .right: [.success]
     case .wrong: failures(of: entry)
     case .anything: any(of: entry)
+    case .rightOrWrong: checked(entry)
     }
+  }
+
+  private func checked(_ entry: StackEntry) -> [PAMCode] {
+    passwords == .rightOrWrong ? yesOrNo(entry) : any(of: entry)
+  }
+
+  private func yesOrNo(_ entry: StackEntry) -> [PAMCode] {
+    differing(PAMCode.all.filter { $0 != .ignore || mayIgnore(entry) }, entry)
+  }
+
+  private func mayIgnore(_ entry: StackEntry) -> Bool {
+    entry.arguments.contains { $0.hasPrefix("ignore_") }
   }
 
   private func any(of entry: StackEntry) -> [PAMCode] { differing(PAMCode.all, entry) }
 
   /// PAM_IGNORE only where the line asks for it (`ignore_unknown_user` and the like).
   private func failures(of entry: StackEntry) -> [PAMCode] {
-    let mayIgnore = entry.arguments.contains { $0.hasPrefix("ignore_") }
     let codes = PAMCode.all.filter { code in
-      code != .success && code != .newPasswordRequired && (mayIgnore || code != .ignore)
+      code != .success && code != .newPasswordRequired && (code != .ignore || mayIgnore(entry))
     }
     return differing(codes, entry)
   }

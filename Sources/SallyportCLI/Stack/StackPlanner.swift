@@ -62,9 +62,9 @@ struct StackPlanner {
   private func checkDependents(_ file: ServiceFile) throws(StackRefusal) {
     for name in dependents() {
       let before = analysis(with: current, of: name).findings
-      let new = analysis(with: file, of: name).findings.filter { finding in
-        finding.harmsOthers && !before.contains(finding)
-      }
+      let after = analysis(with: file, of: name)
+      let found = after.findings.filter(\.harmsOthers) + [after.admittance].compactMap { $0 }
+      let new = found.filter { !before.contains($0) }
       if !new.isEmpty { throw .unsafe(service: name, new) }
     }
   }
@@ -77,13 +77,10 @@ extension StackPlanner {
     let bare = current.withoutOurs
     let before = analysis(with: bare)
     try check(before, wishes)
-    guard let (file, analysis) = try best(bare, before.stack, wishes) else {
-      throw .onlyFactor(service)
-    }
+    let (file, analysis) = try best(bare, before.stack, wishes)
     if bare != current, file != current, let line = self.analysis(with: current).lines.first {
       throw .enabledAlready(service: service, line.place)
     }
-    if analysis.codeAlone != nil, service != "sshd" { throw .onlyFactor(service) }
     try checkDependents(file)
     return change(to: file, analysis)
   }
@@ -111,9 +108,9 @@ extension StackPlanner {
   private typealias Attempt = (file: ServiceFile, analysis: StackAnalysis)
 
   /// The first place for the auth line where the walk finds nothing against it; else the first
-  /// where only a way around the line is found; nil where there is no first factor.
+  /// where only a way around the line is found.
   private func best(_ bare: ServiceFile, _ stack: ServiceStack, _ wishes: StackWishes)
-    throws(StackRefusal) -> Attempt?
+    throws(StackRefusal) -> Attempt
   {
     let missing = missing(stack)
     if wishes.enroll == true, !missing.isEmpty {
@@ -122,22 +119,38 @@ extension StackPlanner {
     let mayEnroll = missing.isEmpty && !hasOneField
     let ways = wishes.enroll.map { [$0] } ?? (mayEnroll ? [true, false] : [false])
     var second: Attempt?
-    var refused: StackAnalysis?
+    var refused: [StackFinding] = []
     for (place, enroll) in places(bare, stack).flatMap({ place in ways.map { (place, $0) } }) {
       let one = attempt(bare, stack, place, wishes, enroll: enroll)
-      if one.analysis.refusals(of: .all).isEmpty { return one }
-      if second == nil, one.analysis.refusals(of: .worst).isEmpty { second = one }
-      refused = refused ?? one.analysis
+      if refusals(of: one, .all).isEmpty { return one }
+      if second == nil, refusals(of: one, .worst).isEmpty { second = one }
+      if refused.isEmpty { refused = refusals(of: one, .all) }
     }
     if let second { return second }
-    let findings = refused?.refusals(of: .all) ?? []
+    throw refusal(refused, wishes)
+  }
+
+  /// A code alone is what sshd may ask for, behind a key; but not where a password had to be right.
+  private func refusals(of attempt: Attempt, _ strictness: StackAnalysis.Strictness)
+    -> [StackFinding]
+  {
+    let found = attempt.analysis.refusals(of: strictness)
+    if let more = attempt.analysis.admittance {
+      return found + (found.contains(more) ? [] : [more])
+    }
+    return service == "sshd" ? found.filter { !$0.isCodeAlone } : found
+  }
+
+  private func refusal(_ findings: [StackFinding], _ wishes: StackWishes) -> StackRefusal {
     if hasOneField, wishes.enroll != true {
       let other = findings.first { if case .secondPrompt = $0 { true } else { false } }
-      if findings.isEmpty || other != nil { throw .oneField(service: service, other) }
+      if findings.isEmpty || other != nil { return .oneField(service: service, other) }
     }
-    if findings.isEmpty { return nil }
-    if wishes.enroll == true { throw .cannotEnroll(service: service, findings) }
-    throw .unsafe(service: service, findings)
+    if findings.isEmpty || findings.contains(where: \.isCodeAlone) && wishes.enroll != true {
+      return .onlyFactor(service)
+    }
+    if wishes.enroll == true { return .cannotEnroll(service: service, findings) }
+    return .unsafe(service: service, findings)
   }
 
   /// `enroll` stands only where our account and session lines can stand beside.
@@ -212,15 +225,20 @@ extension StackPlanner {
       throw .notEnabled(service: service)
     }
     let (now, after) = (analysis(with: current), analysis(with: bare))
-    for phase in PAMPhase.allCases {
-      if let jump = StackPlanner.jumpOverOurs(now.stack[phase]) { throw .jumpCountsUs(jump.place) }
+    // What `enable` wrote is undone whatever the file was before.
+    if !isVendors(bare), !isKept(bare) {
+      for phase in PAMPhase.allCases {
+        if let jump = StackPlanner.jumpOverOurs(now.stack[phase]) {
+          throw .jumpCountsUs(jump.place)
+        }
+      }
+      let fails = after.findings.filter { $0.keepsEverybodyOut }
+      // Where nobody got in before, taking our lines out makes nothing worse.
+      if !fails.isEmpty, !now.findings.contains(where: \.keepsEverybodyOut) {
+        throw .unsafe(service: service, fails)
+      }
+      try checkDependents(bare)
     }
-    let fails = after.findings.filter { $0.keepsEverybodyOut }
-    // Where nobody got in before, taking our lines out makes nothing worse.
-    if !fails.isEmpty, !now.findings.contains(where: \.keepsEverybodyOut) {
-      throw .unsafe(service: service, fails)
-    }
-    try checkDependents(bare)
     return change(to: isVendors(bare) ? nil : bare, after)
   }
 
@@ -234,22 +252,22 @@ extension StackPlanner {
     return false
   }
 
-  private static func jumpOverOurs(_ stack: [StackEntry]) -> StackEntry? {
-    for (index, entry) in stack.enumerated() where entry.kind == .module {
-      let lengths = Set(PAMCode.all.compactMap { entry.controls[$0].length })
-      for length in lengths {
-        var (at, left) = (index, length)
-        while left > 0, at + 1 < stack.count, stack[at + 1].level >= entry.level {
-          repeat { at += 1 } while at + 1 < stack.count && stack[at + 1].level > entry.level
-          left -= 1
-          if StackAnalysis.isOurs(stack[at]) { return entry }
-        }
-      }
+  /// Whether a backup says the same, which `enable` left behind.
+  private func isKept(_ bare: ServiceFile) -> Bool {
+    folder.names(in: "/etc/pam.d").contains { name in
+      name.hasPrefix("\(service).before-sallyport-")
+        && folder.content(of: "/etc/pam.d/\(name)") == bare.bytes
     }
-    return nil
   }
-}
 
-extension PAMAction {
-  fileprivate var length: Int32? { if case .jump(let count) = self { count } else { nil } }
+  /// Past the end a jump fails with our lines and without.
+  private static func jumpOverOurs(_ stack: [StackEntry]) -> StackEntry? {
+    stack.enumerated().first { index, entry in
+      entry.jumps.contains { count in
+        let (last, isPastEnd) = stack.jump(count, from: index)
+        return !isPastEnd
+          && stack[index...last].contains { StackAnalysis.isOurs($0) && $0.level == entry.level }
+      }
+    }?.element
+  }
 }

@@ -42,7 +42,7 @@ struct StackWalk: Hashable {
     case .die:
       object(code)
       leave(entry.level, stack)
-    case .jump(let count): jump(count, entry.level, stack)
+    case .jump(let count): jump(count, stack)
     case .invalid: fail()
     }
   }
@@ -77,14 +77,10 @@ struct StackWalk: Hashable {
     while index + 1 < stack.count, stack[index + 1].level >= level { index += 1 }
   }
 
-  /// A substack counts as one.
-  private mutating func jump(_ count: Int32, _ level: Int, _ stack: [StackEntry]) {
-    var left = count
-    while left > 0, index + 1 < stack.count, stack[index + 1].level >= level {
-      repeat { index += 1 } while index + 1 < stack.count && stack[index + 1].level > level
-      left -= 1
-    }
-    if left > 0 { fail() }
+  private mutating func jump(_ count: Int32, _ stack: [StackEntry]) {
+    let (last, isPastEnd) = stack.jump(count, from: index)
+    index = last
+    if isPastEnd { fail() }
   }
 
   /// The same for every status that only fails, so that fewer walks differ.

@@ -54,7 +54,8 @@ struct StackCase: CustomTestStringConvertible {
       wrong: ["stack-wrong-password warning"]),
     StackCase(
       name: "nullok alone", stack: "auth required pam_sallyport.so nullok" + ends,
-      wrong: ["stack-ignore error"], effect: .locksOut("the unenrolled from sshd")),
+      wrong: ["stack-ignore error", "stack-only-factor error"],
+      effect: .locksOut("the unenrolled from sshd")),
     StackCase(
       name: "enroll without its account line",
       stack: common + "auth required pam_sallyport.so enroll\n" + ends
@@ -68,7 +69,8 @@ struct StackCase: CustomTestStringConvertible {
         + "account required pam_unix.so\nsession required pam_sallyport.so\n"
         + "session required pam_unix.so",
       wrong: [
-        "stack-skipped error", "stack-wrong-password warning", "enroll-wrong-password error",
+        "stack-skipped error", "stack-wrong-password warning", "stack-only-factor error",
+        "enroll-wrong-password error",
       ]),
     StackCase(
       name: "enroll with a first_pass word",
@@ -135,6 +137,86 @@ struct StackCase: CustomTestStringConvertible {
     #expect(try findings("auth required pam_unix.so", service: "atd").wrong == own.wrong)
     try fake.write("/etc/pam.d/common-auth", "auth required pam_sallyport.so\n")
     #expect(try findings("@include common-auth", service: "systemd-user").wrong == [])
+  }
+
+  private func service(_ stack: String, named name: String, _ remembers: Bool) throws
+    -> ServiceFacts
+  {
+    try fake.write("/etc/debian_version", "12.1\n")
+    try fake.write("/etc/pam.d/\(name)", stack + "\n")
+    var service = ServiceFacts(ServiceStack(of: fake.machine, name), of: fake.machine)
+    service.policy.remembers = remembers
+    return service
+  }
+
+  private static let keyFirst = SSHSettings(Healthy.sshText)
+  private static let prompts = SSHSettings(
+    "authenticationmethods keyboard-interactive\n" + Healthy.sshText)
+
+  @Test(arguments: [
+    ("sshd", "required", keyFirst, false), ("sshd", "required", prompts, true),
+    ("sudo", "required", keyFirst, true), ("dovecot", "requisite", prompts, true),
+  ])
+  func `a code alone is an error everywhere but behind sshd's other methods`(
+    name: String, control: String, ssh: SSHSettings, isTold: Bool
+  ) throws {
+    let alone = try service("auth \(control) pam_sallyport.so", named: name, false)
+    let found = StackFindings(alone, ssh: ssh).all.filter { $0.id == "stack-only-factor" }
+    #expect(found.map(\.severity) == (isTold ? [.error] : []))
+    let exec = "auth required pam_exec.so expose_authtok /x\nauth \(control) pam_sallyport.so"
+    let unknown = try service(exec, named: name, false)
+    let unseen = StackFindings(unknown, ssh: ssh).all.filter { $0.id == "stack-unknown-factor" }
+    #expect(unseen.map(\.severity) == (isTold ? [.unseen] : []))
+  }
+
+  @Test(arguments: [
+    ("sudo", "auth required pam_sallyport.so\nauth required pam_unix.so", true),
+    ("sudo", "auth required pam_sallyport.so forward_pass\nauth required pam_unix.so", true),
+    ("sudo", "auth requisite pam_unix.so\nauth required pam_sallyport.so", false),
+    ("sudo", "auth requisite pam_u2f.so\nauth required pam_sallyport.so", true),
+    ("sshd", "auth required pam_sallyport.so", false),
+    ("sshd", "auth required pam_sallyport.so forward_pass\nauth required pam_unix.so", true),
+  ])
+  func `remember has no effect where nothing asks for a password before the code`(
+    name: String, stack: String, isIdle: Bool
+  ) throws {
+    for remembers in [true, false] {
+      let service = try service(stack, named: name, remembers)
+      let found = StackFindings(service, ssh: Self.keyFirst).all
+      #expect(found.contains { $0.id == "remember-idle" } == (isIdle && remembers))
+    }
+  }
+
+  @Test func `an owner whose place is remembered is locked out where no other line says yes`()
+    throws
+  {
+    let stack = "auth [default=ignore] pam_unix.so\nauth required pam_sallyport.so"
+    let found = StackFindings(try service(stack, named: "sudo", true), ssh: nil).all
+    #expect(
+      found.first { $0.id == "stack-ignore" }?.effect
+        == .locksOut("whose place is remembered from sudo"))
+    let off = StackFindings(try service(stack, named: "sudo", false), ssh: nil).all
+    #expect(!off.contains { $0.id == "stack-ignore" })
+  }
+
+  @Test(arguments: [
+    ("sufficient pam_localuser.so", "required pam_sallyport.so demand", true),
+    ("required pam_nologin.so", "optional pam_sallyport.so demand", true),
+    ("required pam_nologin.so", "required pam_sallyport.so demand", false),
+  ])
+  func `demand that a login can do without demands nothing of the enrolled either`(
+    first: String, ours: String, isIdle: Bool
+  ) throws {
+    let stack =
+      "auth required pam_unix.so\naccount \(first)\naccount \(ours)\n"
+      + "account required pam_unix.so\nsession required pam_unix.so"
+    let found = try findings(stack)
+    #expect(found.contains { $0.id == "service-unasked" } == isIdle)
+    if first.hasPrefix("sufficient") {
+      #expect(
+        found.first { $0.id == "account-skipped" }?.effect
+          == .letsIn("the enrolled who were not asked, and the unenrolled, in sshd"))
+    }
   }
 
   @Test func `demand takes the place of an auth line`() throws {

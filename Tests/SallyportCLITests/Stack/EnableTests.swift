@@ -121,6 +121,29 @@ import Testing
     #expect(kept == Stacks.debian["sshd"].map { $0 + "\n" })
   }
 
+  @Test(arguments: [
+    // Past the end already before; the second by a quiet module, at the end.
+    "auth [success=9 default=ignore] pam_listfile.so\n@include common-auth",
+    "@include common-auth\nauth [success=9 default=ignore] pam_listfile.so",
+  ])
+  func `disable undoes what enable wrote, whatever jumps over it`(auth: String) throws {
+    for keepsBackup in [true, false] {
+      var files = Stacks.debian
+      files["odd"] = "\(auth)\n@include common-account\n@include common-session"
+      let machine = try PamBench(files)
+      let before = try machine.content()
+      let enabled = machine.run("enable", "odd", "--yes")
+      try #require(enabled.status == 0, "\(enabled.aside)")
+      let backup = "\(machine.root)/etc/pam.d/odd.before-sallyport-2026-03-03"
+      if !keepsBackup {
+        try FileManager.default.removeItem(atPath: backup)
+      }
+      let undone = machine.run("disable", "odd", "--yes")
+      #expect(undone.status == 0, "\(undone.aside)")
+      #expect(try machine.content() == before)
+    }
+  }
+
   @Test func `a link stays a link, and what it leads to is changed`() throws {
     let machine = try PamBench()
     let path = "\(machine.root)/etc/pam.d/sudo"
@@ -174,6 +197,9 @@ import Testing
     (["enable", "runuser"], 78, "runuser never asks: its program runs no auth phase"),
     (["enable", "closed"], 78, "nobody can pass the auth stack"),
     (["enable", "broken"], 78, "libpam gives up reading here"),
+    (["enable", "corp"], 78, "corp has no first factor that must be right"),
+    (["enable", "corp-or"], 78, "corp-or has no first factor that must be right"),
+    (["enable", "wheel"], 78, "wheel has no first factor that must be right"),
     (
       ["enable", "anybody", "--enroll"], 78,
       "a wrong password would enroll, since /etc/pam.d/anybody:"
@@ -198,6 +224,11 @@ import Testing
       @include common-account
       @include common-session
       """
+    files["corp"] = "auth optional pam_exec.so expose_authtok /x\nauth required pam_permit.so"
+    files["corp-or"] = "auth optional pam_corp.so\n@include common-account"
+    // Who is not of wheel gets in with no password.
+    files["wheel"] =
+      "auth sufficient pam_wheel.so trust\nauth [success=ignore default=die] pam_unix.so"
     files["account-only"] = "@include common-account"
     files["jump"] = """
       auth [success=1 default=ignore] pam_succeed_if.so user ingroup robots

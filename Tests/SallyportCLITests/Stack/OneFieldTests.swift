@@ -79,12 +79,11 @@ import Testing
     ("auth required pam_unix.so", true),
     ("auth sufficient pam_unix.so\nauth sufficient pam_sss.so\nauth required pam_deny.so", true),
     ("auth required pam_sss.so prompt_always", false),
-    ("auth required pam_userdb.so db=/x use_first_pass", true),
     ("auth required pam_userdb.so db=/x try_first_pass", true),
     ("auth required pam_userdb.so db=/x", false),
-    ("auth required pam_winbind.so use_first_pass", true),
+    ("auth required pam_winbind.so try_first_pass", true),
     ("auth required pam_winbind.so", false),
-    ("auth required pam_krb5.so use_first_pass", false),
+    ("auth required pam_krb5.so try_first_pass", false),
     ("auth required pam_unix.so\nauth required pam_mysql.so", false),
     ("auth required pam_nologin.so\nauth required pam_permit.so", false),
   ])
@@ -100,6 +99,29 @@ import Testing
     } else {
       #expect(outcome.aside.contains("Clients with one field"), "\(outcome.aside)")
       #expect(try machine.content() == before)
+    }
+  }
+
+  @Test func `config check says where remember has no effect`() throws {
+    var files = Stacks.debian
+    files["first"] = ends("auth required pam_sallyport.so\n@include common-auth")
+    files["last"] = ends("@include common-auth\nauth required pam_sallyport.so")
+    files["vsftpd"] = ends("auth required pam_sallyport.so forward_pass\n@include common-auth")
+    files["sshd"] = ends("auth required pam_sallyport.so")
+    let machine = try PamBench(files)
+    try machine.write("/on.conf", "[default]\nremember = 8h\n")
+    try machine.write("/off.conf", "[default]\nremember = 0\n")
+    let cases = [
+      ("first", "nothing asks for a password before the code (/etc/pam.d/first:1)\n"),
+      ("vsftpd", "password and code are typed in one field (/etc/pam.d/vsftpd:1)\n"),
+      ("sshd", "before the code (/etc/pam.d/sshd:1); after a key it has\n"), ("last", nil),
+    ]
+    for (service, text) in cases {
+      let said = machine.check("/on.conf", "--service", service).answer
+      #expect(said.contains("remember has no effect") == (text != nil), "\(said)")
+      if let text { #expect(said.contains(text), "\(said)") }
+      let off = machine.check("/off.conf", "--service", service).answer
+      #expect(!off.contains("no effect"), "\(off)")
     }
   }
 
@@ -134,6 +156,12 @@ import Testing
       "auth required pam_sallyport.so forward_pass\nauth required pam_exec.so expose_authtok /x", []
     ),
     ("auth required pam_unix.so\nauth required pam_sallyport.so use_first_pass", []),
+    (
+      "auth required pam_sallyport.so forward_pass\nauth required pam_userdb.so use_first_pass", []
+    ),
+    (
+      "auth required pam_sallyport.so forward_pass\nauth required pam_winbind.so use_first_pass", []
+    ),
     (
       "auth required pam_unix.so\nauth required pam_sallyport.so use_first_pass try_first_pass",
       ["prompts vsftpd:2 and vsftpd:1"]

@@ -49,12 +49,23 @@ final class PamBench {
   func run(_ arguments: String..., answers: String? = nil, sudoUser: String? = nil)
     -> Bench.Outcome
   {
+    command(["pam"] + arguments + ["--store", bench.folder], answers, sudoUser)
+  }
+
+  /// `sallyport config check` of one of its files.
+  func check(_ path: String, _ options: String...) -> Bench.Outcome {
+    command(["config", "check", root + path] + options, nil, nil)
+  }
+
+  private func command(_ words: [String], _ answers: String?, _ sudoUser: String?)
+    -> Bench.Outcome
+  {
     let terminal = FakeTerminal(answers.map { [.types($0)] } ?? [])
     let now = bench.now
     let context = Context(
       terminal: terminal, effectiveUser: 0, sudoUser: sudoUser, hostName: "web1.example.org",
       stacks: StackFolder(root: root), now: { () throws(StoreTrouble) in now })
-    let status = Command.run(["pam"] + arguments + ["--store", bench.folder], in: context)
+    let status = Command.run(words, in: context)
     #expect(terminal.isUsedUp, "the script goes on")
     return Bench.Outcome(status: status, terminal: terminal)
   }

@@ -56,6 +56,15 @@ import Testing
     #expect(!constantTimeEquals([], [0]))
   }
 
+  @Test func `compares secrets by all their bytes and their length`() throws {
+    let secret = try #require(Secret([1, 2, 3, 0]))
+    #expect(constantTimeEquals(secret, try #require(Secret([1, 2, 3, 0]))))
+    for other: [UInt8] in [[0, 2, 3, 0], [1, 0, 3, 0], [1, 2, 3, 1], [1, 2, 3], [1, 2, 3, 0, 0]] {
+      let other = try #require(Secret(other))
+      #expect(!constantTimeEquals(secret, other) && !constantTimeEquals(other, secret))
+    }
+  }
+
   /// sshd would report our errors as its own, or lose its own among ours.
   @Test(arguments: [0, 1, 3]) func `keeps the error queue of the host`(hostErrors: Int) throws {
     drainErrors()

@@ -256,6 +256,20 @@ private let wrong = "050472"
     #expect(answer() == .success)
   }
 
+  @Test func whoIsUnenrolledAtThePromptIsRefusedWithARightCodeToo() throws {
+    let name = try #require(UserName("alice".utf8))
+    let record = try #require(try store.store.load(Account(name: name, uid: 1000)))
+    let enrolled = store.store
+    host.expect(
+      reply: .made { _ in
+        _ = try? enrolled.remove(record)
+        return right
+      })
+    #expect(answer() == .refused)
+    #expect(host.log.last?.line == "refused: reason=not-enrolled user=alice origin=192.0.2.7")
+    #expect(host.kept == nil)
+  }
+
   @Test func anEnrollmentThatKeepsChangingIsTrouble() {
     store.changes = 3
     host.expect(answer: right)

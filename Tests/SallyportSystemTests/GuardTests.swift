@@ -5,14 +5,15 @@ import Testing
 
 @testable import SallyportSystem
 
-/// The signals that a guard blocks, of those that this thread has blocked.
+/// The signals that a guard blocks, and some that it does not.
+private let signals = [SIGTSTP, SIGTTIN, SIGTTOU, SIGXFSZ, SIGINT, SIGHUP, SIGALRM, SIGTERM]
+
+/// Those of them that this thread has blocked.
 private func blockedSignals() -> [Int32] {
   var set = sigset_t()
   // SAFETY: filled within the call.
   _ = unsafe pthread_sigmask(SIG_BLOCK, nil, &set)
-  return [SIGTSTP, SIGTTIN, SIGTTOU, SIGXFSZ, SIGINT, SIGHUP, SIGALRM, SIGTERM].filter {
-    unsafe sigismember(&set, $0) == 1
-  }
+  return signals.filter { unsafe sigismember(&set, $0) == 1 }
 }
 
 /// Of sched(7); not all are shown to Swift by Glibc.
@@ -61,6 +62,13 @@ private func users() -> [UInt32] {
   return [users.real, users.effective, users.saved]
 }
 
+private func filesUser() -> UInt32 {
+  var users = sys_users()
+  // SAFETY: filled within the call.
+  _ = unsafe sys_get_users(&users)
+  return users.files
+}
+
 /// Every write of this process beyond so many bytes of a file fails from now on.
 func limitFileSize(_ bytes: UInt) {
   var limit = rlimit(rlim_cur: bytes, rlim_max: rlim_t.max)
@@ -71,16 +79,18 @@ func limitFileSize(_ bytes: UInt) {
 @Suite("The thread while it holds a lock") struct GuardTests {
   @Test("Stop signals and SIGXFSZ are blocked inside, and only there; what kills is not")
   func mask() throws {
+    // The threads that tests run on have all of them blocked.
+    let usual = blockedSignals()
+    defer { for signal in usual { setMask(SIG_BLOCK, signal) } }
+    for signal in signals { setMask(SIG_UNBLOCK, signal) }
     setMask(SIG_BLOCK, SIGTTIN)
-    defer { setMask(SIG_UNBLOCK, SIGTTIN) }
-    let before = blockedSignals()
     let inside = try Guard.during { () throws(StoreTrouble) in blockedSignals() }
-    #expect(Set(inside) == Set(before + [SIGTSTP, SIGTTIN, SIGTTOU, SIGXFSZ]))
-    #expect(blockedSignals() == before)
+    #expect(inside == [SIGTSTP, SIGTTIN, SIGTTOU, SIGXFSZ])
+    #expect(blockedSignals() == [SIGTTIN])
     #expect(throws: StoreTrouble.outOfMemory) {
       try Guard.during { () throws(StoreTrouble) in throw .outOfMemory }
     }
-    #expect(blockedSignals() == before)
+    #expect(blockedSignals() == [SIGTTIN])
   }
 
   @Test("A SIGXFSZ of ours is taken; one that waited before us still waits")
@@ -114,6 +124,17 @@ func limitFileSize(_ bytes: UInt) {
       try Guard.during { () throws(StoreTrouble) in throw .outOfMemory }
     }
     #expect(users() == [65534, 0, 65533])
+  }
+
+  @Test("The uid for files is put back, whichever it was", .enabled(if: isRoot, "needs root"))
+  func fileUser() async {
+    await #expect(processExitsWith: .success) {
+      try #require(sys_set_real_and_saved_user(65534, 65533) == 0)
+      sys_set_file_user(65532)
+      let inside = try Guard.during { () throws(StoreTrouble) in filesUser() }
+      #expect(inside == 0)
+      #expect(filesUser() == 65532)
+    }
   }
 
   @Test(

@@ -10,6 +10,13 @@ import Testing
   func account() throws {
     let name = try userName("root")
     #expect(try Accounts.find(name) == Account(name: name, uid: 0, group: 0))
+    // SAFETY: the entry is read before the next call.
+    let other = try #require(unsafe getpwuid(1) ?? getpwuid(65534))
+    let (spelled, uid, group) = unsafe (
+      String(cString: other.pointee.pw_name), other.pointee.pw_uid, other.pointee.pw_gid
+    )
+    let found = try Accounts.find(try userName(spelled))
+    #expect(found == Account(name: try userName(spelled), uid: uid, group: group))
   }
 
   @Test("No such account is the name as typed, without a uid", arguments: ["no-such-user", "a b"])

@@ -1,8 +1,10 @@
 """One build of all mutants, in a copy of the repository; which one is on is a number in its files."""
 
+import errno
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from mutants import REPOSITORY, spliced
@@ -85,9 +87,21 @@ class Files:
 
     def switch_on(self, number):
         for path, place in self._marks:
-            with open(path, "r+b") as file:
+            with self._writable(path) as file:
                 file.seek(place)
                 file.write(number.to_bytes(4, "little"))
+
+    @staticmethod
+    def _writable(path):
+        """Opens a program for writing once no process runs it: one that was killed may be ending."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return open(path, "r+b")
+            except OSError as error:
+                if error.errno != errno.ETXTBSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.05)
 
     @staticmethod
     def _copied(folder, path):

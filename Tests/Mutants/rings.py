@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from build import COPY
 
@@ -17,9 +18,13 @@ NEAREST = {
     "CSystem": "SallyportSystemTests", "CQRCodeGen": "SallyportCLITests",
     "PAMSallyport": "PAMSallyportTests", "pam_sallyport": None, "CLinuxPAM": None,
 }
-# Of ring 3: not the tests that compare times or take longest, for their number of logins.
-RING3 = ["ring3", "-x", "-q", "-m", "not alone and not first", "--deselect",
-         "ring3/test_endurance.py", "--deselect", "ring3/test_import_many.py"]
+# Of those, the tests that go through thousands of texts: they run with the rest.
+SLOW = "EnrollmentFormatTests|OtpauthURITests|DamagedPolicyTests|PolicyTests"
+# Of ring 3 not the tests that compare times, that take longest, for their number of logins, or that
+# install a release build.
+LEFT_OUT = ["test_endurance.py", "test_import_many.py", "test_install.py"]
+TESTS_OF_RING_3 = ["ring3", "-x", "-q", "-m", "not alone and not first",
+                   *(word for name in LEFT_OUT for word in ("--deselect", f"ring3/{name}"))]
 
 
 @dataclass
@@ -35,13 +40,15 @@ class RingError(Exception):
     """The rings could not be run, or say what they must not say."""
 
 
-def stages(nearest):
-    """(name, command of Files) of each step: the tests nearest to the mutant first."""
-    ring3 = ("ring 3", lambda files: [str(COPY / "Tests/Acceptance/run"), *RING3])
+def stages(mutant):
+    """(name, command of Files) of each step against a mutant: the nearest and quickest tests first."""
+    nearest, own = NEAREST[mutant.target], f"{Path(mutant.file).stem}Tests.swift"
     if nearest is None:
-        return [ring3, ("rings 1 and 2", swift)]
-    return [(nearest, lambda files: swift(files, "--filter", nearest)),
-            ("rings 1 and 2", lambda files: swift(files, "--skip", nearest)), ring3]
+        return [RING_3, RINGS_1_AND_2]
+    of_file = (own, lambda files: swift(files, "--filter", own.replace(".", r"\.")))
+    return [*([of_file] if (COPY / "Tests" / nearest / own).exists() else []),
+            (nearest, lambda files: swift(files, "--filter", nearest, "--skip", SLOW)),
+            RINGS_1_AND_2, RING_3]
 
 
 def swift(files, *more):
@@ -53,11 +60,15 @@ def swift(files, *more):
             'mount -t tmpfs -o mode=1777 tests /tmp && exec "$@"', "sh", *tests]
 
 
-def run(target, files, limits):
+RINGS_1_AND_2 = ("rings 1 and 2", swift)
+RING_3 = ("ring 3", lambda files: [str(COPY / "Tests/Acceptance/run"), *TESTS_OF_RING_3])
+
+
+def run(mutant, files, limits):
     """One mutant: the first failure, or none."""
     start = time.monotonic()
-    for name, command in stages(NEAREST[target]):
-        limit = limits.get(name, limits["rings 1 and 2"])
+    for name, command in stages(mutant):
+        limit = limits.get(name, limits[RINGS_1_AND_2[0]])
         failed = step(command(files), files, limit)
         if failed is not None:
             by = "the limit" if failed == HUNG else name
@@ -74,7 +85,7 @@ def step(command, files, limit):
     """What failed first, or None. Ends the step as soon as one test has failed."""
     environment = os.environ | {
         "SALLYPORT_MODULE": str(files.module), "SALLYPORT_COMMAND": str(files.command),
-        "SALLYPORT_JOBS": "1"}
+        "SALLYPORT_JOBS": "1", "SWIFT_BACKTRACE": "enable=no"}
     process = subprocess.Popen(
         command, cwd=COPY, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
@@ -88,7 +99,7 @@ def step(command, files, limit):
     if timer:
         timer.start()
     said, failed = [], None
-    for line in process.stdout:
+    for line in map(plain, process.stdout):
         said.append(line)
         match = FAILED.match(line)
         if match and not hung.is_set():
@@ -106,6 +117,11 @@ def step(command, files, limit):
     if status in (64, 66, 69, 77, 127):
         raise RingError("".join(said[-20:]))
     return f"status {status}: {''.join(said[-3:]).strip()}"
+
+
+def plain(line):
+    """The line without colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", line)
 
 
 def stop(process):

@@ -18,8 +18,22 @@ NEAREST = {
     "CSystem": "SallyportSystemTests", "CQRCodeGen": "SallyportCLITests",
     "PAMSallyport": "PAMSallyportTests", "pam_sallyport": None, "CLinuxPAM": None,
 }
-# Of those, the tests that go through thousands of texts: they run with the rest.
-SLOW = "EnrollmentFormatTests|OtpauthURITests|DamagedPolicyTests|PolicyTests"
+# Where the tests of a file are not in one of its name, its own are these.
+OWN = {
+    "PolicyFile": "PolicyTests", "PolicyRules": "PolicyTests", "PolicyValue": "PolicyTests",
+    "PolicyKey": "PolicyTests", "NumericAddress": "PolicyTests", "UnixTime": "PolicyTests",
+    "EnrollmentReader": "EnrollmentFormatTests", "EnrollmentWriter": "EnrollmentFormatTests",
+    "OtpauthURIReader": "OtpauthURITests", "OtpauthURIWriter": "OtpauthURITests",
+    "StateFields": "StateRecordTests", "Match": "DecisionTests", "Origin": "LoginStateTests",
+    "Admission": "(Account|PolicyFlow)Tests", "Factors": "AccountTests", "Policy": "PolicyFlowTests",
+    "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "Verifier": "AuthenticateTests",
+    "ManageAccount": "AccountTests", "Login": "AuthenticateTests", "LogLine": "AuthenticateTests",
+    "StoreTransaction": "TransactionTests", "StoredFile": "TransactionTests",
+    "StoreManagement": "ManagementTests", "StoreFiles": "ManagementTests",
+}
+# The tests among them that go through thousands of texts or years: after the others.
+SLOW = ("(EnrollmentFormat|OtpauthURI|DamagedPolicy|Policy|Throttle|SlipYear|StateRecord|Name|Resync"
+        "|Management|OneField)Tests")
 # Of ring 3 not the tests that compare times, that take longest, for their number of logins, or that
 # install a release build.
 LEFT_OUT = ["test_endurance.py", "test_import_many.py", "test_install.py"]
@@ -42,13 +56,15 @@ class RingError(Exception):
 
 def stages(mutant):
     """(name, command of Files) of each step against a mutant: the nearest and quickest tests first."""
-    nearest, own = NEAREST[mutant.target], f"{Path(mutant.file).stem}Tests.swift"
+    nearest, stem = NEAREST[mutant.target], Path(mutant.file).stem
     if nearest is None:
         return [RING_3, RINGS_1_AND_2]
-    of_file = (own, lambda files: swift(files, "--filter", own.replace(".", r"\.")))
-    return [*([of_file] if (COPY / "Tests" / nearest / own).exists() else []),
+    own = OWN.get(stem, f"{stem}Tests")
+    of_file = (own, lambda files: swift(files, "--filter", rf"/{own}\.swift"))
+    is_there = stem in OWN or any((COPY / "Tests").glob(f"*Tests/{own}.swift"))
+    return [*([of_file] if is_there else []),
             (nearest, lambda files: swift(files, "--filter", nearest, "--skip", SLOW)),
-            RINGS_1_AND_2, RING_3]
+            (nearest, lambda files: swift(files, "--filter", nearest)), RINGS_1_AND_2, RING_3]
 
 
 def swift(files, *more):

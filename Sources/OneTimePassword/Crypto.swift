@@ -96,29 +96,14 @@ package enum SHA256 {
 /// HMAC-SHA-256 (RFC 2104) of `message`, 32 bytes. `key` has 1 to 1024 bytes.
 /// Throws `unavailable`, `failed` (also for a key out of range) or `outOfMemory`.
 package func hmacSHA256(key: [UInt8], message: Secret) throws(CryptoError) -> [UInt8] {
+  try prepareCrypto()
   guard let key = Secret(key) else { throw .outOfMemory }
+  // SAFETY: the pointer is that of the fetched HMAC.
+  let context = try unsafe HMACContext(Algorithms.fetched.hmac, key: key, algorithm: .sha256)
   // SAFETY: the buffer lives for the call.
-  return try unsafe message.withBytes { unsafe hmacSHA256(key, $0) }.get()
-}
-
-/// As above, of what is no secret.
-package func hmacSHA256(key: Secret, message: [UInt8]) throws(CryptoError) -> [UInt8] {
-  // SAFETY: as above.
-  try unsafe message.withUnsafeBytes { unsafe hmacSHA256(key, $0) }.get()
-}
-
-@unsafe private func hmacSHA256(
-  _ key: Secret, _ message: UnsafeRawBufferPointer
-) -> Result<[UInt8], CryptoError> {
-  do throws(CryptoError) {
-    try prepareCrypto()
-    // SAFETY: the pointer is that of the fetched HMAC.
-    let context = try unsafe HMACContext(Algorithms.fetched.hmac, key: key, algorithm: .sha256)
-    guard unsafe context.authenticate(message) else { return .failure(.failed) }
-    return .success(context.code.bytes(in: 0..<context.code.count))
-  } catch {
-    return .failure(error)
-  }
+  let done = unsafe message.withBytes { unsafe context.authenticate($0) }
+  guard done else { throw .failed }
+  return context.code.bytes(in: 0..<context.code.count)
 }
 
 /// Compares in a time that does not depend on the values.

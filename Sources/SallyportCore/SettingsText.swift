@@ -103,10 +103,14 @@ package struct SettingsScanner {
   }
 
   @inline(never) private func trimmed(_ range: Range<Int>) -> Range<Int> {
-    var (start, end) = (range.lowerBound, range.upperBound)
-    while start < end, isBlank(text[start]) { start += 1 }
-    while end > start, isBlank(text[end - 1]) { end -= 1 }
-    return start..<end
+    // SAFETY: the range is cut to what is there.
+    unsafe text.withBytes { bytes in
+      let inside = range.clamped(to: 0..<bytes.count)
+      var (start, end) = (inside.lowerBound, inside.upperBound)
+      while start < end, isBlank(unsafe bytes[start]) { start += 1 }
+      while end > start, isBlank(unsafe bytes[end - 1]) { end -= 1 }
+      return start..<end
+    }
   }
 }
 

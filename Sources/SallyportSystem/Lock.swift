@@ -58,8 +58,8 @@ struct LockBytes: Sendable {
   /// Of a user's own state: the whole file.
   static let own = LockBytes(start: 0, count: Int64(StateRecord.fileSize))
 
-  /// Of the decoy, which all names share that are not enrolled: a name's own bytes. `digest` has
-  /// the HMAC of the name, so that nobody can find names that wait for each other.
+  /// Of the decoy, which all names share that are not enrolled: a name's own bytes. `digest` is
+  /// the name's under a secret, so that nobody can find names that wait for each other.
   init(decoyDigest digest: [UInt8]) {
     let number = digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     // 63 bits but for two, which the gate and the announcement take.

@@ -57,13 +57,14 @@ extension Store {
     throw .unsettled(path: record.path)
   }
 
-  /// Worked out for the enrolled as well: else the time would tell who is.
+  /// Of the decoy, a digest of the name under the decoy's own salt. Worked out for the enrolled as
+  /// well: else the time would tell who is. One SHA-256 and not HMAC, at a quarter of the price:
+  /// nobody sees the digest, so nobody can lengthen what it was made of.
   func lockBytes(of record: Record) throws(StoreTrouble) -> LockBytes {
     let name = record.place.decoyName ?? record.enrollment.user.bytes
-    guard let secret = record.enrollment.authenticators.first?.secret else { return .own }
     do throws(CryptoError) {
-      let bytes = LockBytes(decoyDigest: try hmacSHA256(key: secret, message: name))
-      return record.isDecoy ? bytes : .own
+      let digest = try SHA256.digest((record.enrollment.backupCodes?.salt ?? []) + name)
+      return record.isDecoy ? LockBytes(decoyDigest: digest) : .own
     } catch {
       throw .crypto(error)
     }

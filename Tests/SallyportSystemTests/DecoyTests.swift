@@ -39,7 +39,7 @@ import Testing
   }
 
   /// The hash of names that stood here before had 8,192 values and no key.
-  @Test("Which names wait for each other cannot be worked out without the decoy's secret")
+  @Test("Which names wait for each other cannot be worked out without the decoy's salt")
   func names() throws {
     let (scratch, other) = (try Scratch(), try Scratch())
     func start(_ name: String, _ scratch: Scratch) throws -> Int64 {

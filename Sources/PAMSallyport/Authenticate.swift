@@ -147,12 +147,12 @@ extension Login {
     case .use:
       guard let empty = Secret(count: 0) else { throw .memory }
       let parts = try parts(of: host.password() ?? empty, prepared)
-      return try answer(judge(parts, nil, prepared, policy), prepared)
+      return try answer(judge(parts, nil, prepared, policy, .last(givingBack: nil)), prepared)
     case .tryThenAsk:
       guard let given = host.password() else { break }
       let parts = try parts(of: given, prepared)
       guard hasCode(parts, prepared) else { break }
-      let verdict = try judge(parts, nil, prepared, policy)
+      let verdict = try judge(parts, nil, prepared, policy, .firstPass)
       guard case .refused(let charge) = verdict else { return try answer(verdict, prepared) }
       return try answer(ask(prepared, policy, givingBack: charge), prepared)
     }

@@ -67,7 +67,8 @@ struct Login<Application: Host, Keeper: LoginStore> {
   {
     let typed = try host.ask(prompt(for: prepared, policy), echo: arguments.echo)
     let known: Malformation? = isPasswordOnceMore(typed, policy) ? .password : nil
-    return try judge(try parts(of: typed, prepared), known, prepared, policy, firstPass)
+    return try judge(
+      try parts(of: typed, prepared), known, prepared, policy, .last(givingBack: firstPass))
   }
 
   func parts(of typed: Secret, _ prepared: Prepared) throws(HostFailure) -> Parts {
@@ -82,7 +83,7 @@ struct Login<Application: Host, Keeper: LoginStore> {
 
   func judge(
     _ parts: Parts, _ known: Malformation?, _ prepared: Prepared, _ policy: Policy,
-    _ firstPass: Charge? = nil
+    _ turn: Turn
   ) throws(HostFailure) -> Verdict {
     // Before the verdict and whatever it will be: the password module after us fails alike.
     if let password = parts.password { try host.setPassword(password) }
@@ -90,7 +91,7 @@ struct Login<Application: Host, Keeper: LoginStore> {
     let visit = Visit(origin: origin, service: Label(host.service()), policy: policy)
     do throws(StoreTrouble) {
       let outcome = try verifier.attempt(
-        parts.code, knownAs: known, by: prepared, visit, givingBack: firstPass)
+        parts.code, knownAs: known, by: prepared, visit, as: turn)
       let line = LogLine.outcome(outcome, user: prepared.name, from: host.remoteHost(), origin)
       host.log(outcome.logLevel, line)
       switch outcome {

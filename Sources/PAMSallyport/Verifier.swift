@@ -155,11 +155,10 @@ package struct Verifier<Keeper: LoginStore> {
 
   /// Judges a response and saves the new state; throws where it was not judged or not saved.
   ///
-  /// `malformation`: what the response is already known to be, whatever it looks like. `firstPass`:
-  /// what an earlier response of this call was charged.
+  /// `malformation`: what the response is already known to be, whatever it looks like.
   package func attempt(
     _ typed: Secret, knownAs malformation: Malformation?, by prepared: Prepared, _ visit: Visit,
-    givingBack firstPass: Charge?
+    as turn: Turn
   ) throws(StoreTrouble) -> Outcome {
     var prepared = prepared
     for _ in 0..<3 {
@@ -170,7 +169,7 @@ package struct Verifier<Keeper: LoginStore> {
         // The time of the lock, not of before it: a login that was stopped in between would bring
         // back an old time, and have all the time since then credited to the budget once more.
         let now = try store.now()
-        return try judge(response, enrollment, state, prepared.standing, visit, now, firstPass)
+        return try judge(response, enrollment, state, prepared.standing, visit, now, turn)
       }
       switch transaction {
       case .committed(let outcome): return outcome
@@ -216,13 +215,13 @@ private func classify(_ typed: Secret, _ known: Malformation?, _ enrollment: Enr
 /// Decides, and turns the decision on a decoy into a refusal whatever it was.
 private func judge(
   _ response: Response, _ enrollment: Enrollment, _ state: LoginState, _ standing: Standing,
-  _ visit: Visit, _ now: UnixTime, _ firstPass: Charge?
+  _ visit: Visit, _ now: UnixTime, _ turn: Turn
 ) throws(StoreTrouble) -> (Outcome, LoginState) {
   let decision: Decision
   do throws(CryptoError) {
     decision = try decide(
       on: response, enrollment: enrollment, state: state, from: visit.origin,
-      through: visit.service, at: now, under: visit.policy, givingBack: firstPass)
+      through: visit.service, at: now, under: visit.policy, as: turn)
   } catch {
     throw .crypto(error)
   }

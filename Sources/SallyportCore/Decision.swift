@@ -29,19 +29,26 @@ package enum Refusal: Equatable, Sendable {
   case clock(until: UnixTime)
 }
 
+/// Which response of its login it is.
+package enum Turn: Equatable, Sendable {
+  /// A field that an earlier module asked for, before a prompt of ours. It is no slip: the prompt
+  /// gives back what it is charged.
+  case firstPass
+  /// After it, no other. With what the first pass was charged, which is given back if this one is
+  /// accepted.
+  case last(givingBack: Charge?)
+}
+
 /// Decides one login attempt. Reads nothing but its arguments.
 ///
 /// In this order: form; a backup code against all of the set, also when throttled; the throttle;
 /// every authenticator with every accepted time step or counter, without an early exit. The state
 /// in the result is what must be written before the answer is given; if it cannot be written, the
 /// answer is no.
-///
-/// `firstPass`: what an earlier response of the same login was charged, which is given back if this
-/// one is accepted.
 package func decide(
   on response: Response, enrollment: Enrollment, state: LoginState, from origin: Origin,
   through service: Label?, at now: UnixTime, under policy: Policy,
-  givingBack firstPass: Charge? = nil
+  as turn: Turn = .last(givingBack: nil)
 ) throws(CryptoError) -> Decision {
   var state = state
   state.reconcile(with: enrollment)
@@ -51,16 +58,16 @@ package func decide(
   case .malformed(let malformation):
     return .refuse(.malformed(malformation), state)
   case .backupCode(let digest):
-    return judge(backupCode: digest, of: enrollment.backupCodes, state, use, policy, firstPass)
+    return judge(backupCode: digest, of: enrollment.backupCodes, state, use, policy, turn)
   case .code(let code, let digits):
     let throttle = Throttle(for: enrollment, state, under: policy)
-    return try judge(code, digits, of: enrollment, state, throttle, use, policy, firstPass)
+    return try judge(code, digits, of: enrollment, state, throttle, use, policy, turn)
   }
 }
 
 @inline(never) private func judge(
   backupCode digest: [UInt8], of set: BackupCodeSet?, _ state: LoginState, _ use: Use,
-  _ policy: Policy, _ firstPass: Charge?
+  _ policy: Policy, _ turn: Turn
 ) -> Decision {
   guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode(nil), state) }
   let found = set.backupCodes(digest)
@@ -68,7 +75,7 @@ package func decide(
   guard codes.use(found, use) else { return .refuse(.replayed, state) }
   var state = state
   state.backupCodes = codes
-  state.settle(firstPass, nil, at: use.time)
+  state.settle(turn, nil, at: use.time)
   state.remember(use)
   return .accept(.backupCode(left: set.left(codes)), state)
 }
@@ -77,7 +84,7 @@ package func decide(
 /// scratch codes have eight, and are judged like the codes of one more authenticator.
 @inline(never) private func judge(
   _ code: UInt32, _ digits: Digits, of enrollment: Enrollment, _ state: LoginState,
-  _ throttle: Throttle, _ use: Use, _ policy: Policy, _ firstPass: Charge?
+  _ throttle: Throttle, _ use: Use, _ policy: Policy, _ turn: Turn
 ) throws(CryptoError) -> Decision {
   let isKnown = state.isKnown(use.origin)
   let isThrottled = throttle.isThrottled(state[known: isKnown], digits: digits, at: use.time)
@@ -98,7 +105,7 @@ package func decide(
       code, after: next.authenticators[index].lastAccepted, throttle, at: use.time)
     // One that is switched off has had its work, and says nothing.
     guard policy.accepts(authenticator.parameters.type) else { continue }
-    if let position = match.nearlyAccepted, isKnown {
+    if let position = match.nearlyAccepted, isKnown, case .last = turn {
       slip = Slip(
         authenticator: authenticator.id, position: position, time: use.time,
         amount: charge.amount)
@@ -128,7 +135,7 @@ package func decide(
   }
   if isThrottled { return .refuse(.throttled, state) }
   if let proof {
-    next.settle(firstPass, corrected, at: use.time)
+    next.settle(turn, corrected, at: use.time)
     next.remember(use)
     return .accept(proof, next)
   }

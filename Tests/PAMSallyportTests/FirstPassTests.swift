@@ -103,6 +103,11 @@ private let both = "Password & verification code: "
     return try #require(record).state.other
   }
 
+  private func state(_ store: TestStore) throws -> LoginState {
+    let alice = try #require(UserName("alice".utf8))
+    return try #require(try store.store.load(Account(name: alice, uid: 1000))).state
+  }
+
   private static let words = ModuleArguments([Array("try_first_pass".utf8)])
 
   @Test func aPasswordThatLooksLikeACodeNeverLocksItsOwnerOut() throws {
@@ -149,6 +154,23 @@ private let both = "Password & verification code: "
     host.expect(answer: right)
     #expect(authenticate(host, Self.words, store: store) == .success)
     #expect(try spent(store).spent.units == millionths * 1_000_000)
+  }
+
+  /// Else another login gave back as a slip what this one's prompt gives back.
+  @Test(arguments: [("try_first_pass", false), ("use_first_pass", true)])
+  func aFirstPassIsASlipOnlyWhereNoPromptFollows(_ word: String, _ isSlip: Bool) throws {
+    let store = try TestStore()
+    try store.enrollAlice()
+    let host = ScriptedHost()
+    (host.remote, host.serviceName, host.uid) = (nil, "login", 1000)
+    host.token = "050472"
+    if !isSlip { host.expect(reply: .failure(.conversation)) }
+    let words = ModuleArguments([Array(word.utf8)])
+    #expect(authenticate(host, words, store: store) == (isSlip ? .refused : .conversation))
+    #expect(host.isUsedUp)
+    let after = try state(store)
+    #expect(after.known.spent.units == 11_000_000)
+    #expect((after.slip != nil) == isSlip)
   }
 
   @Test func aFirstPassIsChargedBeforeThePrompt() throws {

@@ -19,6 +19,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
   /// The words of the `slip` line.
   var slip: [String]?
   var refunds: [UnixTime] = []
+  var isFirstPass = false
   var charged: (isKnown: Bool, amount: Luck)?
   var now = UnixTime(0)
   var origin = Origin.unknown
@@ -63,6 +64,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
       if words[0] == "known" { known = bucket } else { other = bucket }
     case "slip": slip = words
     case "refund": refunds.append(UnixTime(try value(rest)))
+    case "first-pass": isFirstPass = true
     case "charged": charged = (words[0] == "known", Luck(units: try value(words[1])))
     case "at": now = UnixTime(try value(rest))
     case "from": origin = try Self.origin(rest)

@@ -80,9 +80,12 @@ extension DecisionCase {
     return try decide(
       on: response, enrollment: enrollment, state: state, from: origin, through: label("sshd"),
       at: now, under: policy,
-      givingBack: charged.map {
-        Charge(enrollmentID: enrollment.id, isKnown: $0.isKnown, amount: $0.amount)
-      })
+      as: isFirstPass
+        ? .firstPass
+        : .last(
+          givingBack: charged.map {
+            Charge(enrollmentID: enrollment.id, isKnown: $0.isKnown, amount: $0.amount)
+          }))
   }
 
   /// The state before it, with what the case says of the state after it.

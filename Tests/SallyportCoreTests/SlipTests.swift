@@ -73,12 +73,13 @@ import Testing
   private let twice = Bucket(spent: Luck(units: 22_000_000), since: UnixTime(1_111_111_000))
 
   private func decide(
-    _ typed: String, _ state: LoginState, _ enrollment: Enrollment, givingBack: Charge? = nil
+    _ typed: String, _ state: LoginState, _ enrollment: Enrollment,
+    as turn: Turn = .last(givingBack: nil)
   ) throws -> Decision {
     try SallyportCore.decide(
       on: Response.classify(secret(typed), for: enrollment), enrollment: enrollment, state: state,
       from: .local(own: true), through: label("su"), at: now, under: Policy(),
-      givingBack: givingBack)
+      as: turn)
   }
 
   @Test func `is never what another enrollment was charged`() throws {
@@ -88,7 +89,7 @@ import Testing
       let state = LoginState(enrollmentID: 0xe0e0, known: twice, slip: slip)
       let decision = try decide(
         right, state, enrollment,
-        givingBack: Charge(enrollmentID: id, isKnown: true, amount: charge))
+        as: .last(givingBack: Charge(enrollmentID: id, isKnown: true, amount: charge)))
       #expect(decision.proof != nil)
       #expect(decision.state.known.spent.units == (id == 0xe0e0 ? 11_000_000 : 22_000_000))
       #expect(decision.state.refunds == Refunds())
@@ -105,10 +106,33 @@ import Testing
     }
     #expect(charged == Charge(enrollmentID: 0xe0e0, isKnown: true, amount: charge))
     #expect(state.known == Bucket(spent: Luck(units: 22_000_000), since: now))
-    let accepted = try decide(right, state, enrollment, givingBack: charged)
+    let accepted = try decide(right, state, enrollment, as: .last(givingBack: charged))
     #expect(accepted.state.known == before.known)
-    let replayed = try decide(right, accepted.state, enrollment, givingBack: charged)
+    let replayed = try decide(
+      right, accepted.state, enrollment, as: .last(givingBack: charged))
     #expect(replayed.refusal == .replayed && replayed.state.known == before.known)
+  }
+
+  /// The first pass of one login is nearly right, and another login is accepted before its prompt.
+  @Test func `is never the same charge twice`() throws {
+    let enrollment = try enrollment([authenticator()])
+    let before = LoginState(enrollmentID: 0xe0e0, known: Bucket(spent: charge, since: now))
+    let first = try decide("050472", before, enrollment, as: .firstPass)
+    guard case .refuse(.wrongCode(let charged?), let state) = first else {
+      Issue.record("\(first)")
+      return
+    }
+    #expect(state.slip == nil && state.known.spent.units == 22_000_000)
+    let other = try decide(right, state, enrollment)
+    #expect(other.proof != nil && other.state.known == state.known)
+    let code = try CodeGenerator(secret: example(), algorithm: .sha1, digits: .six).code(
+      at: 37_037_038)
+    let next = "\(code)"
+    let answer = try decide(
+      String(repeating: "0", count: 6 - next.count) + next, other.state, enrollment,
+      as: .last(givingBack: charged))
+    #expect(answer.proof != nil && answer.state.known == before.known)
+    #expect(answer.state.refunds == Refunds())
   }
 
   @Test func `is forgotten by resync, whatever came of it`() throws {

@@ -49,15 +49,16 @@ extension Store {
     }
   }
 
-  /// Whether nobody works any more on what was being made without the lock of all commands: it can
-  /// be locked, and is so old that its maker is past the moment in which it was not locked yet.
+  /// Whether nobody works any more on what was being made without the lock of all commands: it is so
+  /// old that its maker is past the moment in which it was not locked yet, and it can be locked. In
+  /// this order: in that moment a lock of ours would make him fail.
   private func isAbandoned(_ name: Path, in shelf: borrowing Descriptor) throws(StoreTrouble)
     -> Bool
   {
     let oldest = try Clock.now().seconds - 600
     do throws(Errno) {
       let folder = try Descriptor(name, sys_as_folder, in: shelf.number)
-      return sys_lock_folder(folder.number) == 0 && folder.facts.modified < oldest
+      return folder.facts.modified < oldest && sys_lock_folder(folder.number) == 0
     } catch {
       return error.code == sys_ENOTDIR || error.code == sys_ELOOP
     }

@@ -100,6 +100,23 @@ def test_a_login_that_enrolls_and_a_command_leave_something_whole(
     figure(f"an enrolling login against {verb}, {ROUNDS} rounds: {outcomes}")
 
 
+def test_what_is_just_begun_is_not_locked_by_a_command(store, tmp_path):
+    """Between its mkdir and its flock an enrolling login has no lock yet, and would fail."""
+    store.enroll("bob")
+    begun, report = store.folder / "users" / ".new-0123456789abcdef", tmp_path / "strace"
+    begun.mkdir(mode=0o700)
+    done = subprocess.run(
+        ["strace", "-f", "-y", "-o", report, "-e", "trace=openat,flock", COMMAND, "prepare",
+         "--store", store.folder],
+        capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    lines = report.read_text().splitlines()
+    assert any("openat(" in line and begun.name in line for line in lines), "it is looked at"
+    assert any("flock(" in line and "LOCK_EX" in line for line in lines), "strace sees flock"
+    assert not [line for line in lines if "flock(" in line and begun.name in line]
+    assert begun.is_dir()
+
+
 def test_creating_syncs_the_directory_before_it_answers(store, tmp_path, sink):
     """A login that was told yes is enrolled after a power cut as well."""
     store.enroll("bob")

@@ -125,15 +125,19 @@ extension Store {
     of place: Place, on shelf: borrowing Descriptor, _ body: () throws(StoreTrouble) -> Void
   ) throws(StoreTrouble) {
     let file: Descriptor
+    let path = place.path / StoredFile.state
     do throws(Errno) {
       let folder = try Descriptor(place.name, sys_as_folder, in: shelf.number)
       file = try Descriptor(StoredFile.state, sys_for_updating, in: folder.number)
     } catch {
-      return try body()
+      switch error.code {
+      // Nothing there, or no regular file.
+      case sys_ENOENT, sys_ENOTDIR, sys_ELOOP, sys_EISDIR, sys_ENXIO: return try body()
+      case _: throw path.trouble("open", error.code)
+      }
     }
     guard file.facts.kind == sys_regular else { return try body() }
     let number = file.number
-    let path = place.path / StoredFile.state
     try LockBytes.own.acquire(number, asKnown: true, patience, path)
     defer { sys_unlock(number) }
     try body()

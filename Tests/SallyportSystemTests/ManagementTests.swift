@@ -306,6 +306,58 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(try !scratch.store.remove(stored: name))
   }
 
+  /// What no login locks: none of these is a state.
+  @Test(
+    "Whatever lies where the state was, the rest can be removed",
+    arguments: ["folder", "link", "pipe", "socket"])
+  func removeStrange(kind: String) throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let (state, files) = (scratch.file("alice", "state"), FileManager.default)
+    removeName(state)
+    switch kind {
+    case "folder": try files.createDirectory(atPath: state, withIntermediateDirectories: false)
+    case "link": try files.createSymbolicLink(atPath: state, withDestinationPath: "/etc/passwd")
+    case "pipe": makePipe(state)
+    case _: makeSocket(state)
+    }
+    let name = try #require(try scratch.store.enrolledNames().first)
+    #expect(try scratch.store.remove(stored: name))
+    #expect(try !scratch.names().contains("alice"))
+  }
+
+  @Test("Where its state cannot be opened, nothing is removed without the login's lock")
+  func noDescriptors() async {
+    await #expect(processExitsWith: .success) {
+      let scratch = try Scratch(patience: Patience(nanoseconds: 0))
+      try scratch.enroll("alice")
+      let name = try #require(try scratch.store.enrolledNames().first)
+      let login = try Descriptor(Path(scratch.file("alice", "state")), sys_for_updating)
+      let patience = scratch.store.patience
+      try LockBytes.own.acquire(login.number, asKnown: true, patience, "/x")
+      var limit = rlimit()
+      let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+      // SAFETY, twice: filled and read within the call.
+      try #require(unsafe getrlimit(resource, &limit) == 0)
+      let usual = limit.rlim_cur
+      var reasons: [StoreTrouble] = []
+      for most in rlim_t(3)...40 {
+        limit.rlim_cur = most
+        _ = unsafe setrlimit(resource, &limit)
+        do throws(StoreTrouble) { _ = try scratch.store.remove(stored: name) } catch {
+          reasons.append(error)
+        }
+        limit.rlim_cur = usual
+        _ = unsafe setrlimit(resource, &limit)
+        #expect(try scratch.names() == ["alice"], "with \(most) descriptors")
+      }
+      #expect(reasons.count == 38)
+      let state = scratch.file("alice", "state")
+      #expect(reasons.contains(.system("open", path: state, errno: sys_EMFILE)))
+      #expect(reasons.last == .busy(path: state))
+    }
+  }
+
   @Test("Commands wait for each other no longer than the bound")
   func busy() throws {
     let scratch = try Scratch(patience: Patience(nanoseconds: 10_000_000))

@@ -187,6 +187,8 @@ func setOwner(_ path: String, _ user: uid_t) { _ = unsafe chown(path, user, gid_
 
 func makePipe(_ path: String) { _ = unsafe mkfifo(path, 0o600) }
 
+func makeSocket(_ path: String) { _ = unsafe mknod(path, S_IFSOCK | 0o600, 0) }
+
 func makeDevice(_ path: String) { _ = unsafe mknod(path, S_IFCHR | 0o600, 0x0400) }
 
 func makeEmpty(_ path: String) { close(unsafe creat(path, 0o600)) }

@@ -29,7 +29,8 @@ static inline int sys_account(const void *name, char *buffer, size_t size,
 enum { sys_lookups = 12 }; /* bounds every repetition: nothing of a name service is waited for */
 
 /* getgrnam_r, with a buffer that grows up to a megabyte: the group's number, and 1 where `user` is one
-   of the members that it lists, 0 where not; -ENOENT where there cleanly is none, or a negative errno. */
+   of the members that it lists (none where a name service gives NULL for the list), 0 where not;
+   -ENOENT where there cleanly is none, or a negative errno. */
 static inline int sys_group(const void *group, const void *user, uint32_t *number) {
   size_t size = 1024;
   int result = -ERANGE;
@@ -41,7 +42,8 @@ static inline int sys_group(const void *group, const void *user, uint32_t *numbe
     result = error > 0 ? -error : error < 0 ? -EIO : found == NULL ? -ENOENT : 0;
     if (result == 0) {
       *number = found->gr_gid;
-      for (char **one = found->gr_mem; *one != NULL; one++) result |= strcmp(*one, user) == 0;
+      for (char **one = found->gr_mem; one != NULL && *one != NULL; one++)
+        result |= strcmp(*one, user) == 0;
     }
     free(buffer);
     if (result == -ERANGE) size *= 4;

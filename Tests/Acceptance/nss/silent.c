@@ -1,6 +1,7 @@
 /* A name service whose groups list no members, as sssd with ignore_group_members: what groups an
  * account has is told by the account alone. carol is in "staffers", and in "split", whose entry is
- * in /etc/group and lists somebody else. Of "listed" the group alone tells that she is in it. */
+ * in /etc/group and lists somebody else. Of "listed" the group alone tells that she is in it.
+ * "sloppy", in which she is as well, has NULL in place of the list. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <grp.h>
@@ -10,6 +11,7 @@
 
 static const struct { const char *name; gid_t number; char *member; } groups[] = {
   { "staffers", 4600, NULL }, { "visitors", 4601, NULL }, { "listed", 4604, "carol" },
+  { "sloppy", 4605, NULL },
 };
 
 static enum nss_status give(size_t index, struct group *entry, char *buffer, size_t size,
@@ -24,6 +26,7 @@ static enum nss_status give(size_t index, struct group *entry, char *buffer, siz
   members[0] = groups[index].member;
   members[1] = NULL;
   *entry = (struct group){ .gr_gid = groups[index].number, .gr_mem = members, .gr_passwd = "x" };
+  if (strcmp(groups[index].name, "sloppy") == 0) entry->gr_mem = NULL;
   entry->gr_name = memcpy(members + 2, groups[index].name, length);
   return NSS_STATUS_SUCCESS;
 }
@@ -46,7 +49,7 @@ enum nss_status _nss_silent_getgrgid_r(gid_t number, struct group *entry, char *
 
 enum nss_status _nss_silent_initgroups_dyn(const char *user, gid_t skipped, long *start, long *size,
                                            gid_t **list, long limit, int *error) {
-  static const gid_t of_carol[] = { 4600, 4602 };
+  static const gid_t of_carol[] = { 4600, 4602, 4605 };
   (void)skipped, (void)limit;
   if (strcmp(user, "carol") != 0) return NSS_STATUS_NOTFOUND;
   for (size_t i = 0; i < sizeof of_carol / sizeof *of_carol; i++) {

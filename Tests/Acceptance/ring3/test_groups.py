@@ -160,6 +160,14 @@ def test_a_member_that_only_the_group_lists_is_one(policy, sources):
     assert policy.module(tightening("match_group = listed")) == REFUSED
 
 
+def test_a_group_without_a_list_of_members_is_an_empty_one(policy, sources):
+    """NULL in its place, which a name service should not give; the account tells that she is in it."""
+    sources("files silent")
+    assert policy.module(loosening("match_group = sloppy")) == PASSES
+    assert policy.module(tightening("match_group = sloppy")) == REFUSED
+    assert policy.command(loosening("match_group = sloppy")) == "voluntary"
+
+
 @pytest.mark.parametrize("group", ["interrupted", "huge"])
 def test_a_source_that_never_comes_to_an_end_is_not_waited_for(policy, directory, group):
     """EINTR and ERANGE at every call."""

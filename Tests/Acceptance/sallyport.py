@@ -54,9 +54,14 @@ class Enrollment:
         now = time.time() if at is None else at
         good = set(self.codes(41, now - 20 * (self.period or 30)) if self.type == "totp"
                    else self.codes(200, counter=0))
-        return next(text for n in range(1000, 2000)
-                    if (text := f"{n * 7919 % 10 ** self.digits:0{self.digits}}") not in good
-                    and not any(is_slip(text, code) for code in good))
+        return unlike(good, self.digits)
+
+
+def unlike(codes, digits=6):
+    """A well-formed code that is none of these, nor a slip of one."""
+    return next(text for n in range(1000, 2000)
+                if (text := f"{n * 7919 % 10 ** digits:0{digits}}") not in codes
+                and not any(is_slip(text, code) for code in codes))
 
 
 def is_slip(typed, code):

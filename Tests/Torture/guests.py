@@ -11,7 +11,7 @@ from modules import code
 from pam_driver import AUTH_ERR, NAMES, SUCCESS, TROUBLE
 from record import when
 from sallyport import Services
-from subjects import SERVICE, USER
+from subjects import SERVICE, USER, wrong_code
 
 GUEST, FRAME = (f"{os.environ['SALLYPORT_BUILT']}/{name}" for name in ("guest", "frame.so"))
 CONDITIONS = """
@@ -80,7 +80,7 @@ class Guests:
         enrollment = state.with_name("enrollment")
         made = {
             "right": (nothing, USER, right, SUCCESS),
-            "wrong": (nothing, USER, f"{(int(right) + 1) % 10**6:06}", AUTH_ERR),
+            "wrong": (nothing, USER, wrong_code(self.at), AUTH_ERR),
             "malformed": (nothing, USER, "letters", AUTH_ERR),
             "empty": (nothing, USER, "", AUTH_ERR),
             "very long": (nothing, USER, "1" * 290, AUTH_ERR),

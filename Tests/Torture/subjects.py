@@ -8,7 +8,7 @@ from pathlib import Path
 
 import modules
 from modules import BASE32, SECRET, code
-from sallyport import MODULE, Services, Store
+from sallyport import MODULE, Services, Store, unlike
 
 SERVICE, USER = "login", "alice"
 PERIOD = 30
@@ -31,6 +31,11 @@ def only_at(at, *secrets):
     answer = kept_code(at, secrets[0])
     near = [at + PERIOD * steps for steps in range(-12, 13)]
     return sum(kept_code(time, secret) == answer for time in near for secret in set(secrets)) == 1
+
+
+def wrong_code(at):
+    """No time step that any login accepts has it, nor is it a slip of one's."""
+    return unlike({kept_code(at + PERIOD * steps, SECRET) for steps in range(-20, 21)})
 
 
 def result_of(driver, user, answer, at):

@@ -12,7 +12,7 @@ from modules import BASE32, code
 from pam_driver import AUTH_ERR, NAMES, SUCCESS, TROUBLE
 from record import when
 from sallyport import MODULE, Services
-from subjects import Ours, counter_code
+from subjects import Ours, counter_code, wrong_code
 
 DENIED = "PAM_PERM_DENIED"
 # What the host becomes between the first phase and the second.
@@ -41,7 +41,7 @@ class Visit(NamedTuple):
 def visits_of(at, backup, last):
     """{what: Visit}. `backup` and `last`: a code of the owner's, and the last of the poor's."""
     right, denied = code(at), (SUCCESS, DENIED, DENIED)
-    wrong = f"{(int(right) + 1) % 10**6:06}"
+    wrong = wrong_code(at)
     passed, asked = (SUCCESS,) * 3, (None, SUCCESS, SUCCESS)
     required, offer = "enrollment = required", "enrollment = offer"
     remember, second = "remember = 30d", "enrollment = required\nfactor_hotp = mandatory"

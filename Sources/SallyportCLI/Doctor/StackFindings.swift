@@ -52,6 +52,12 @@ struct StackFindings {
       made(
         "stack-jump", .warning, "its jump leads past the end of the stack, which fails there",
         place, [.advice("pam.d(5)")])
+    case .jumpedOver(let place, let by, let module):
+      made(
+        "stack-jumped-over", .error,
+        "the jump of \(module) at \(by.text) counts this line, and leads to a refusal", place,
+        [.advice("make that jump one longer, or put this line where no jump counts it")],
+        .locksOut("whom \(module) lets pass from \(name)"))
     case .askedTwice(let first, let second): askedTwice(first, second)
     case .wrongPasswordReaches(let place): wrongPassword(reaches: place)
     case .ignoreIsDenied(let phase, let place): ignoreIsDenied(phase, place)

@@ -31,6 +31,9 @@ extension StackFinding {
       return "\(place.text): use_first_pass, and nothing before it asks: it always fails"
     case .jumpPastEnd(let place):
       return "\(place.text): its jump leads past the end of the stack, which fails there"
+    case .jumpedOver(let place, let by, let module):
+      return "\(place.text): the jump of \(printable(module)) (\(by.text)) counts this line, "
+        + "and leads to a refusal"
     case .askedTwice(let first, let second):
       return "\(second.text): asks a second time, after \(first.text)"
     case .wrongPasswordReaches(let place):

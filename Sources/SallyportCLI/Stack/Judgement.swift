@@ -8,7 +8,7 @@ extension StackAnalysis {
       switch finding {
       case .skipped: strictness == .all
       case .nobodyPasses, .tooComplex, .notAsked, .authNeverRuns, .secondPrompt, .neverReached,
-        .notCounted, .codeAlone, .nothingToTake, .askedTwice, .enrollWithoutLine,
+        .notCounted, .codeAlone, .nothingToTake, .jumpedOver, .askedTwice, .enrollWithoutLine,
         .enrollWithoutFirstFactor,
         .wrongPasswordEnrolls, .enrollWithFirstPass, .demandForbidden:
         true
@@ -29,8 +29,8 @@ extension StackFinding {
     case .nobodyPasses: true
     case .fault(let fault): fault.problem.isFatal
     case .moduleMissing, .tooComplex, .notAsked, .authNeverRuns, .secondPrompt, .neverReached,
-      .skipped, .notCounted, .codeAlone, .unknownAlone, .nothingToTake, .jumpPastEnd, .askedTwice,
-      .wrongPasswordReaches, .ignoreIsDenied,
+      .skipped, .notCounted, .codeAlone, .unknownAlone, .nothingToTake, .jumpPastEnd, .jumpedOver,
+      .askedTwice, .wrongPasswordReaches, .ignoreIsDenied,
       .enrollWithoutLine, .accountNotFirst,
       .sessionSkipped, .enrollWithoutFirstFactor, .wrongPasswordEnrolls, .enrollWithFirstPass,
       .demandForbidden:
@@ -43,7 +43,7 @@ extension StackFinding {
   /// What no change of a file may bring to a service that includes it.
   var harmsOthers: Bool {
     switch self {
-    case .nobodyPasses, .secondPrompt, .codeAlone, .askedTwice, .wrongPasswordEnrolls,
+    case .nobodyPasses, .secondPrompt, .codeAlone, .jumpedOver, .askedTwice, .wrongPasswordEnrolls,
       .demandForbidden:
       true
     case .ignoreIsDenied(let phase, _): phase != .auth

@@ -10,6 +10,17 @@ extension [StackEntry] {
     }
     return (last, left > 0)
   }
+
+  /// What has a jump that counts a line of ours. Past the end one fails with our lines and without.
+  var jumpOverOurs: StackEntry? {
+    enumerated().first { index, entry in
+      entry.jumps.contains { count in
+        let (last, isPastEnd) = jump(count, from: index)
+        return !isPastEnd
+          && self[index...last].contains { StackAnalysis.isOurs($0) && $0.level == entry.level }
+      }
+    }?.element
+  }
 }
 
 extension StackEntry {

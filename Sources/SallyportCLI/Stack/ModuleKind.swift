@@ -61,3 +61,29 @@ enum ModuleKind: Equatable {
     "pam_xauth",
   ]
 }
+
+// MARK: - PAM_IGNORE
+
+extension ModuleKind {
+  /// By a word of its line: for users that it does not know or who have no second factor
+  /// (`nullok`, `nouserok`), below a user id, or while its server is away.
+  static func isToldToIgnore(_ entry: StackEntry) -> Bool {
+    let words = ModuleKind(entry) == .password ? passwordWords : factorWords
+    return entry.arguments.contains { argument in words.contains { argument.hasPrefix($0) } }
+  }
+
+  /// By its line, or by what nothing is known of: a file of its own, or the module itself.
+  static func mayIgnore(_ entry: StackEntry) -> Bool {
+    switch ModuleKind(entry) {
+    case .password: isToldToIgnore(entry)
+    case .factor: isToldToIgnore(entry) || !toldByTheirLine.contains(entry.moduleName)
+    case .ours, .permit, .deny, .rootOnly, .quiet, .unknown: true
+    }
+  }
+
+  private static let passwordWords = ["ignore_", "minimum_uid", "unknown_ok", "localifdown"]
+  private static let factorWords = ["ignore_", "nullok", "nouserok", "no_usersfile_okay"]
+  private static let toldByTheirLine: Set = [
+    "pam_google_authenticator", "pam_oath", "pam_u2f", "pam_yubico", "pam_fprintd",
+  ]
+}

@@ -32,6 +32,8 @@ package enum StackFinding: Hashable, Sendable {
   case nothingToTake(StackPlace)
   /// The line's jump leads past the end of its stack, where libpam fails.
   case jumpPastEnd(StackPlace)
+  /// The jump of the line `by` counts ours, and leads whom its module lets pass to a refusal.
+  case jumpedOver(StackPlace, by: StackPlace, module: String)
   /// More than one of our lines runs in one login; a code is good once.
   case askedTwice(StackPlace, StackPlace)
   /// Somebody whose password is wrong is asked for a code all the same, and can spend the budget.
@@ -97,6 +99,7 @@ package struct StackAnalysis {
     lookAtAuth()
     lookAtAccount()
     lookAtSession()
+    findings += passwordsJumpedOver
     lookAtWords()
   }
 
@@ -107,8 +110,8 @@ package struct StackAnalysis {
       switch finding {
       case .notAsked, .authNeverRuns, .neverReached, .skipped, .notCounted, .tooComplex: true
       case .fault, .moduleMissing, .nobodyPasses, .secondPrompt, .codeAlone,
-        .unknownAlone, .nothingToTake, .jumpPastEnd, .askedTwice, .wrongPasswordReaches,
-        .ignoreIsDenied, .enrollWithoutLine, .accountNotFirst,
+        .unknownAlone, .nothingToTake, .jumpPastEnd, .jumpedOver, .askedTwice,
+        .wrongPasswordReaches, .ignoreIsDenied, .enrollWithoutLine, .accountNotFirst,
         .sessionSkipped,
         .enrollWithoutFirstFactor, .wrongPasswordEnrolls, .enrollWithFirstPass, .demandForbidden:
         false

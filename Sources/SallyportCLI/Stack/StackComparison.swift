@@ -4,6 +4,13 @@ struct StackComparison {
   private struct Pair: Hashable {
     var with = StackWalk()
     var without = StackWalk()
+    var jump: Jump?
+  }
+
+  /// What has led the walk with our lines over one of them last.
+  struct Jump: Hashable {
+    let entry: StackEntry
+    let answer: PAMCode
   }
 
   private let stack: [StackEntry]
@@ -14,6 +21,10 @@ struct StackComparison {
   /// Some answers let in with our lines whom the stack kept out without them. True also where there
   /// are too many ways to be sure.
   private(set) var admitsMore = false
+  /// Some answers let nobody in with our lines whom the stack let in without them, after this jump.
+  private(set) var keptOut: Set<Jump?> = []
+  /// Jumps after which somebody is let in with our lines.
+  private(set) var letIn: Set<Jump?> = []
 
   private static let most = 40_000
 
@@ -26,15 +37,24 @@ struct StackComparison {
     let assumption = Assumption(
       ours: ours, passwords: .rightOrWrong, callerMayBeRoot: true, missing: missing)
     var waiting = [Pair()]
-    while let pair = waiting.popLast(), !admitsMore {
+    while let pair = waiting.popLast() {
       let at = min(pair.with.index, places[pair.without.index])
-      if at >= stack.count {
-        admitsMore = pair.with.lets && !pair.without.lets
-      } else {
+      if at < stack.count {
         waiting += next(pair, at, assumption)
-        if seen.count > StackComparison.most { admitsMore = true }
+      } else {
+        compare(pair)
+      }
+      if seen.count > StackComparison.most {
+        (admitsMore, keptOut) = (true, [])
+        return
       }
     }
+  }
+
+  private mutating func compare(_ pair: Pair) {
+    if pair.with.lets { letIn.insert(pair.jump) }
+    if pair.with.lets, !pair.without.lets { admitsMore = true }
+    if pair.without.lets, !pair.with.lets { keptOut.insert(pair.jump) }
   }
 
   /// The walk that is behind goes on; both, where they stand at the same entry.
@@ -44,6 +64,11 @@ struct StackComparison {
       if pair.with.index == at {
         next.with.step(stack, answer: answer)
         next.with.forgetWhichFailure()
+        if case .jump = stack[at].controls[answer],
+          stack[at + 1..<next.with.index].contains(where: StackAnalysis.isOurs)
+        {
+          next.jump = Jump(entry: stack[at], answer: answer)
+        }
       }
       if places[pair.without.index] == at {
         next.without.step(bare, answer: answer)
@@ -60,21 +85,43 @@ extension StackWalk {
 }
 
 extension StackAnalysis {
-  /// Set where logins get in that the stacks without our lines refuse, whatever the other modules
-  /// answer.
-  var admittance: StackFinding? {
-    guard let line = line(.auth) else { return nil }
+  /// What a right code changes, whatever the other modules answer: logins that the stacks without
+  /// our lines refuse get in, or some that they let in do not.
+  var differences: [StackFinding] {
+    guard let line = line(.auth) else { return [] }
+    let found = comparisons
+    let isMore = found.contains { $0.admitsMore }
+    let jumps = found.flatMap(\.keptOut).map { jump in
+      StackFinding.jumpedOver(
+        line.place, by: jump?.entry.place ?? line.place, module: jump?.entry.module ?? line.module)
+    }
+    return (isMore ? [.codeAlone(line.place)] : []) + jumps.prefix(1)
+  }
+
+  /// Lines at which a right password is refused, always, since their jump counts ours; not told
+  /// where everybody is. Other modules may jump to a refusal on purpose.
+  var passwordsJumpedOver: [StackFinding] {
+    let jumps = PAMPhase.allCases.contains { stack[$0].jumpOverOurs != nil } ? comparisons : []
+    return jumps.flatMap { $0.keptOut.subtracting($0.letIn) }.compactMap { jump in
+      guard let jump, jump.answer == .success,
+        ModuleKind(jump.entry) == .password || ModuleKind(jump.entry) == .factor,
+        let line = line(jump.entry.phase), !findings.contains(.nobodyPasses(line.phase))
+      else { return nil }
+      return .jumpedOver(line.place, by: jump.entry.place, module: jump.entry.module)
+    }
+  }
+
+  private var comparisons: [StackComparison] {
     let yes = [PAMCode.success, .ignore]
-    let mayEnroll = line.arguments.contains("enroll")
-    let demands = self.line(.account)?.arguments.contains("demand") == true
+    let mayEnroll = line(.auth)?.arguments.contains("enroll") == true
+    let demands = line(.account)?.arguments.contains("demand") == true
     let answers = [
       (PAMPhase.auth, yes), (.account, mayEnroll || demands ? yes : [.ignore]),
       (.session, [.ignore]),
     ]
-    let isMore = answers.contains { phase, ours in
-      StackComparison(stack[phase], ours: ours, missing: missing).admitsMore
+    return answers.map { phase, ours in
+      StackComparison(stack[phase], ours: ours, missing: missing)
     }
-    return isMore ? .codeAlone(line.place) : nil
   }
 }
 

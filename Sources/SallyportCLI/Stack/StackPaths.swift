@@ -3,8 +3,7 @@
 struct Assumption {
   enum Passwords {
     case right, wrong, anything
-    /// Whatever checks something, or may, says yes or no. The others ignore a login only where
-    /// their line asks for it.
+    /// Whatever checks something, or may, says yes or no, or ignores the login where it may.
     case rightOrWrong
   }
 
@@ -52,19 +51,16 @@ struct Assumption {
   }
 
   private func yesOrNo(_ entry: StackEntry) -> [PAMCode] {
-    differing(PAMCode.all.filter { $0 != .ignore || mayIgnore(entry) }, entry)
-  }
-
-  private func mayIgnore(_ entry: StackEntry) -> Bool {
-    entry.arguments.contains { $0.hasPrefix("ignore_") }
+    differing(PAMCode.all.filter { $0 != .ignore || ModuleKind.mayIgnore(entry) }, entry)
   }
 
   private func any(of entry: StackEntry) -> [PAMCode] { differing(PAMCode.all, entry) }
 
-  /// PAM_IGNORE only where the line asks for it (`ignore_unknown_user` and the like).
+  /// PAM_IGNORE only where the line asks for it.
   private func failures(of entry: StackEntry) -> [PAMCode] {
     let codes = PAMCode.all.filter { code in
-      code != .success && code != .newPasswordRequired && (code != .ignore || mayIgnore(entry))
+      code != .success && code != .newPasswordRequired
+        && (code != .ignore || ModuleKind.isToldToIgnore(entry))
     }
     return differing(codes, entry)
   }

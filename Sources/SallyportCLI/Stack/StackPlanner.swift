@@ -61,10 +61,11 @@ struct StackPlanner {
   /// What a service that includes the file would come to.
   private func checkDependents(_ file: ServiceFile) throws(StackRefusal) {
     for name in dependents() {
-      let before = analysis(with: current, of: name).findings
-      let after = analysis(with: file, of: name)
-      let found = after.findings.filter(\.harmsOthers) + [after.admittance].compactMap { $0 }
-      let new = found.filter { !before.contains($0) }
+      let (before, after) = (analysis(with: current, of: name), analysis(with: file, of: name))
+      let known = before.findings + before.differences
+      let found = after.findings.filter(\.harmsOthers)
+      let new = (found + after.differences.filter { !found.contains($0) })
+        .filter { !known.contains($0) }
       if !new.isEmpty { throw .unsafe(service: name, new) }
     }
   }
@@ -134,11 +135,10 @@ extension StackPlanner {
   private func refusals(of attempt: Attempt, _ strictness: StackAnalysis.Strictness)
     -> [StackFinding]
   {
-    let found = attempt.analysis.refusals(of: strictness)
-    if let more = attempt.analysis.admittance {
-      return found + (found.contains(more) ? [] : [more])
-    }
-    return service == "sshd" ? found.filter { !$0.isCodeAlone } : found
+    let differences = attempt.analysis.differences
+    let mayBeAlone = service == "sshd" && !differences.contains(where: \.isCodeAlone)
+    let found = attempt.analysis.refusals(of: strictness).filter { !mayBeAlone || !$0.isCodeAlone }
+    return found + differences.filter { !found.contains($0) }
   }
 
   private func refusal(_ findings: [StackFinding], _ wishes: StackWishes) -> StackRefusal {
@@ -228,7 +228,7 @@ extension StackPlanner {
     // What `enable` wrote is undone whatever the file was before.
     if !isVendors(bare), !isKept(bare) {
       for phase in PAMPhase.allCases {
-        if let jump = StackPlanner.jumpOverOurs(now.stack[phase]) {
+        if let jump = now.stack[phase].jumpOverOurs {
           throw .jumpCountsUs(jump.place)
         }
       }
@@ -258,16 +258,5 @@ extension StackPlanner {
       name.hasPrefix("\(service).before-sallyport-")
         && folder.content(of: "/etc/pam.d/\(name)") == bare.bytes
     }
-  }
-
-  /// Past the end a jump fails with our lines and without.
-  private static func jumpOverOurs(_ stack: [StackEntry]) -> StackEntry? {
-    stack.enumerated().first { index, entry in
-      entry.jumps.contains { count in
-        let (last, isPastEnd) = stack.jump(count, from: index)
-        return !isPastEnd
-          && stack[index...last].contains { StackAnalysis.isOurs($0) && $0.level == entry.level }
-      }
-    }?.element
   }
 }

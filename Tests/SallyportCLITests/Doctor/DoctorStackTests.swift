@@ -57,6 +57,28 @@ struct StackCase: CustomTestStringConvertible {
       wrong: ["stack-ignore error", "stack-only-factor error"],
       effect: .locksOut("the unenrolled from sshd")),
     StackCase(
+      name: "another code that is not asked of everybody, then ours",
+      stack: "auth required pam_google_authenticator.so nullok\nauth required pam_sallyport.so"
+        + ends,
+      wrong: ["stack-only-factor error"]),
+    StackCase(
+      name: "a security key that not everybody has, then ours",
+      stack: "auth required pam_u2f.so nouserok\nauth required pam_sallyport.so" + ends,
+      wrong: ["stack-only-factor error"]),
+    StackCase(
+      name: "a password that jumps over our line onto the refusal",
+      stack: "auth [success=1 default=ignore] pam_unix.so\n"
+        + "auth [success=2 default=die] pam_sss.so use_first_pass\n"
+        + "auth required pam_sallyport.so\nauth [success=1 default=ignore] pam_permit.so\n"
+        + "auth requisite pam_deny.so\nauth required pam_permit.so" + ends,
+      wrong: ["stack-jumped-over error"], effect: .locksOut("whom pam_sss.so lets pass from sshd")),
+    StackCase(
+      name: "root passes, everybody else jumps over our line onto the refusal",
+      stack: "auth sufficient pam_rootok.so\nauth [success=1 default=ignore] pam_unix.so\n"
+        + "auth required pam_sallyport.so\nauth requisite pam_deny.so\n"
+        + "auth required pam_permit.so" + ends,
+      wrong: ["stack-wrong-password warning", "stack-jumped-over error"]),
+    StackCase(
       name: "enroll without its account line",
       stack: common + "auth required pam_sallyport.so enroll\n" + ends
         + "\nsession required pam_sallyport.so",

@@ -24,6 +24,7 @@ import Testing
     case .unknownAlone(let place, let by, _): return "alone \(at(place)) unless \(at(by))"
     case .nothingToTake(let place): return "starved \(at(place))"
     case .jumpPastEnd(let place): return "jump \(at(place))"
+    case .jumpedOver(let place, let by, _): return "jumped \(at(place)) by \(at(by))"
     case .askedTwice(let one, let two): return "twice \(at(one)) \(at(two))"
     case .wrongPasswordReaches(let place): return "wrongReaches \(at(place))"
     case .ignoreIsDenied(let phase, let place): return "ignoreDenied \(phase) \(at(place))"

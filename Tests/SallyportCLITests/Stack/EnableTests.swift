@@ -72,6 +72,33 @@ import Testing
     #expect(machine.ours(service) == lines)
   }
 
+  @Test(arguments: [
+    // su's own line and Debian's, in one file.
+    """
+    auth sufficient pam_rootok.so
+    auth [success=1 default=ignore] pam_unix.so
+    """,
+    """
+    auth [success=1 default=ignore] pam_unix.so
+    auth [success=2 default=die] pam_sss.so use_first_pass
+    auth [success=1 default=ignore] pam_permit.so
+    """,
+  ])
+  func `our line stands where no jump counts it and leads to a refusal`(auth: String) throws {
+    var files = Stacks.debian
+    files["su"] = """
+      \(auth)
+      auth requisite pam_deny.so
+      auth required pam_permit.so
+      @include common-account
+      @include common-session
+      """
+    let machine = try PamBench(files)
+    #expect(machine.run("enable", "su", "--nullok", "--yes").status == 0)
+    let lines = machine.ours("su")
+    #expect(lines.first?.hasPrefix("auth requisite pam_deny.so | auth") == true, "\(lines)")
+  }
+
   @Test func `Fedora's sudo is asked in front of its include, its sshd behind the substack`() throws
   {
     let machine = try PamBench(Stacks.fedora, debian: false)
@@ -200,6 +227,14 @@ import Testing
     (["enable", "corp"], 78, "corp has no first factor that must be right"),
     (["enable", "corp-or"], 78, "corp-or has no first factor that must be right"),
     (["enable", "wheel"], 78, "wheel has no first factor that must be right"),
+    (["enable", "code"], 78, "code has no first factor that must be right"),
+    (["enable", "key"], 78, "key has no first factor that must be right"),
+    (["enable", "key-or"], 78, "key-or has no first factor that must be right"),
+    (["enable", "card"], 78, "card has no first factor that must be right"),
+    (["enable", "exec"], 78, "exec has no first factor that must be right"),
+    (["enable", "server"], 78, "server has no first factor that must be right"),
+    (["enable", "inner"], 78, "front stays as it is; changed, it would have this"),
+    (["enable", "inner"], 78, "(/etc/pam.d/front:1) counts this line, and leads to a refusal"),
     (
       ["enable", "anybody", "--enroll"], 78,
       "a wrong password would enroll, since /etc/pam.d/anybody:"
@@ -229,6 +264,20 @@ import Testing
     // Who is not of wheel gets in with no password.
     files["wheel"] =
       "auth sufficient pam_wheel.so trust\nauth [success=ignore default=die] pam_unix.so"
+    // All of these may answer PAM_IGNORE, and then a code would be the only yes.
+    files["code"] = "auth required pam_google_authenticator.so nullok"
+    files["key"] = "auth required pam_u2f.so nouserok"
+    files["key-or"] = "auth sufficient pam_unix.so\nauth required pam_u2f.so nouserok"
+    files["card"] = "auth required pam_securid.so"
+    files["exec"] = "auth required pam_exec.so expose_authtok /x"
+    files["server"] = "auth required pam_ldap.so minimum_uid=1000"
+    files["inner"] = "auth [success=ok default=die] pam_unix.so"
+    files["front"] = """
+      auth [success=2 default=ignore] pam_sss.so
+      auth include inner
+      auth requisite pam_localuser.so
+      auth required pam_permit.so
+      """
     files["account-only"] = "@include common-account"
     files["jump"] = """
       auth [success=1 default=ignore] pam_succeed_if.so user ingroup robots
@@ -270,7 +319,7 @@ import Testing
   @Test func `where enroll may not stand, the line is written without it`() throws {
     var files = Stacks.debian
     files["anybody"] = """
-      auth required pam_exec.so expose_authtok /x
+      auth [success=ok default=die] pam_exec.so expose_authtok /x
       @include common-account
       @include common-session
       """

@@ -95,4 +95,27 @@ struct RandomStack {
       "#\(String(repeating: "-", count: 1022))auth required pam_deny.so",
     ])
   }
+
+  /// Lines of an auth stack with modules by name, each with a word of its own; many end as
+  /// Debian's do.
+  mutating func auth() -> [String] {
+    let lines = (0..<1 + below(4)).map { _ in
+      let module = one(of: RandomStack.modules)
+      return "auth \(one(of: RandomStack.controls)) \(module)"
+    }
+    let isClosed = chance(60)
+    let end = isClosed ? ["auth requisite pam_deny.so", "auth required pam_permit.so"] : []
+    return (lines + end).enumerated().map { "\($1) n=\($0)" }
+  }
+
+  private static let controls = [
+    "required", "requisite", "sufficient", "optional", "[success=1 default=ignore]",
+    "[success=2 default=ignore]", "[success=2 default=die]", "[success=1 default=bad]",
+    "[success=ok ignore=ignore default=die]", "[success=ignore default=1]",
+  ]
+  private static let modules = [
+    "pam_unix.so", "pam_unix.so", "pam_sss.so", "pam_ldap.so minimum_uid=1000", "pam_fprintd.so",
+    "pam_u2f.so nouserok", "pam_google_authenticator.so nullok", "pam_securid.so", "pam_corp.so",
+    "pam_rootok.so", "pam_localuser.so", "pam_permit.so", "pam_deny.so",
+  ]
 }

@@ -11,7 +11,7 @@ import Testing
     let name = try userName("root")
     #expect(try Accounts.find(name) == Account(name: name, uid: 0, group: 0))
     // SAFETY: the entry is read before the next call.
-    let other = try #require(unsafe getpwuid(1) ?? getpwuid(65534))
+    let other = unsafe try #require(getpwuid(1) ?? getpwuid(65534))
     let (spelled, uid, group) = unsafe (
       String(cString: other.pointee.pw_name), other.pointee.pw_uid, other.pointee.pw_gid
     )

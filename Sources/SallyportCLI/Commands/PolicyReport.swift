@@ -80,8 +80,16 @@ struct PolicyReport {
     members.append(("local_services", json(local.services, local.line)))
     members.append(("sshd_services", json(sshd.services, sshd.line)))
     members.append(("local", .flag(file.isLocal)))
+    members.append(("remember_idle", idleRemember.map(PolicyReport.json) ?? .null))
     if let standing { members.append(("level", standing.json)) }
     return .object(members)
+  }
+
+  private static func json(_ idle: IdleRemember) -> JSON {
+    .object([
+      ("why", .text(idle.text)), ("file", .text(idle.place.file)),
+      ("line", .number(Int64(idle.place.line))),
+    ])
   }
 
   private func json(_ value: String, _ line: Int) -> JSON {

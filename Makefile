@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: build demo test fuzz sanitize mutants torture timing bench check install uninstall deb clean
+.PHONY: build demo test fuzz sanitize mutants torture timing stacks bench check install uninstall deb clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -16,11 +16,15 @@ demo:           ## a throwaway user enrolls and logs in, under your eyes
 test:           ## the four rings, one summary
 	Tests/run
 
-torture:        ## faults, power cuts, races, hosts; root; under 20 minutes, SHORT=1 for a part
+torture:        ## faults, power cuts, races, hosts, stacks; root; under 20 minutes, SHORT=1 for a part
 	Tests/Torture/run
+	Tests/Torture/stacks
 
 timing:         ## does the time to a refusal tell who is enrolled? part of torture
 	Tests/Torture/run timing
+
+stacks:         ## stacks of PAM by chance beside the real libpam; COUNT, SEED; part of torture
+	Tests/Torture/stacks
 
 fuzz:           ## SECONDS for each of the fuzzers, coverage-guided
 	Tests/Fuzz/run --seconds $(SECONDS)

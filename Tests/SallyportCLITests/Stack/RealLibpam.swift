@@ -20,29 +20,48 @@ final class RealLibpam {
 
   /// By the C library: Foundation's ways take fifty times as long.
   func write(_ name: String, _ text: String) throws {
+    try RealLibpam.write("\(folder)/\(name)", text)
+  }
+
+  static func write(_ path: String, _ text: String) throws {
     // SAFETY: the stream is ours, and open until fclose.
-    let stream = unsafe try #require(fopen("\(folder)/\(name)", "w"))
+    let stream = unsafe try #require(fopen(path, "w"))
     unsafe fputs(text, stream)
     unsafe fclose(stream)
   }
 
   /// What the application gets of each phase, or of pam_start where that fails.
   func verdicts(_ service: String) -> [PAMPhase: Int] {
+    ask(service, [.auth, .account, .session])
+  }
+
+  /// The same of the auth phase alone.
+  func authenticate(_ service: String) -> Int? { ask(service, [.auth])[.auth] }
+
+  private func ask(_ service: String, _ phases: [PAMPhase]) -> [PAMPhase: Int] {
     var conversation = unsafe pam_conv(conv: { _, _, _, _ in PAM_CONV_ERR }, appdata_ptr: nil)
     var handle: OpaquePointer?
-    let silent = Int32(bitPattern: PAM_SILENT)
+    var verdicts: [PAMPhase: Int] = [:]
     // SAFETY: all strings and the conversation live until pam_end.
-    return unsafe withUnsafePointer(to: &conversation) { conversation in
+    unsafe withUnsafePointer(to: &conversation) { conversation in
       let start = unsafe pam_start_confdir(service, "nobody", conversation, folder, &handle)
-      guard start == PAM_SUCCESS, let handle = unsafe handle else {
-        return [.auth: Int(start), .account: Int(start), .session: Int(start)]
+      for phase in phases {
+        let verdict = unsafe handle.map { unsafe RealLibpam.run(phase, $0) }
+        verdicts[phase] = Int(verdict ?? start)
       }
-      defer { unsafe pam_end(handle, PAM_SUCCESS) }
-      return [
-        .auth: Int(unsafe pam_authenticate(handle, silent)),
-        .account: Int(unsafe pam_acct_mgmt(handle, silent)),
-        .session: Int(unsafe pam_open_session(handle, silent)),
-      ]
+      if let handle = unsafe handle { unsafe pam_end(handle, PAM_SUCCESS) }
+    }
+    return verdicts
+  }
+
+  private static func run(_ phase: PAMPhase, _ handle: OpaquePointer) -> Int32 {
+    let silent = Int32(bitPattern: PAM_SILENT)
+    // SAFETY: the handle is open.
+    return switch phase {
+    case .auth: unsafe pam_authenticate(handle, silent)
+    case .account: unsafe pam_acct_mgmt(handle, silent)
+    case .session: unsafe pam_open_session(handle, silent)
+    case .password: unsafe pam_chauthtok(handle, silent)
     }
   }
 

@@ -63,7 +63,7 @@ def test_sixty_strangers_keep_no_owner_at_a_known_place_waiting(
         pid, found = owner.process.pid, flushes(log)
     own = [(begin, end) for process, begin, end in found if process == pid][1:]
     others = [(begin, end) for process, begin, end in found if process != pid]
-    assert len(own) == TRIES and len(others) > TRIES / 2
+    assert len(own) == TRIES and len(others) > TRIES / 10, "no crowd"
     for (begin, _), (flush, _) in zip(waits, own):
         passed.append(sum(begin < end and start < flush for start, end in others))
     limit = 2 * FLUSH + 0.020
@@ -120,7 +120,7 @@ def means(services, enrollment, now, kind, flush, rounds):
 def test_a_crowd_shows_of_no_name_whether_it_is_enrolled(
         store, services, sink, figure, kind, flush):
     enrollment, now = store.enroll(), aligned_now()
-    for _ in range(3):
+    for _ in range(5):
         found = means(services, enrollment, now, kind, flush, 120 if flush else 400)
         difference = max(found.values()) / min(found.values()) - 1
         told = ", ".join(f"{name} {seconds * 1000:.2f} ms" for name, seconds in found.items())

@@ -217,6 +217,9 @@ private func logField(_ bytes: [UInt8], limit: Int = 64) -> String {
     #expect(policy.guessBudget == .percent && policy.enrollment == .refuse)
     #expect(Policy.strict.adjacentIntervals == 1 && Policy.strict.enrollment == .refuse)
     #expect(Policy.strict.guessBudget == .percent)
+    // Not even who is exempt by name is let in without a code.
+    #expect(Policy.strict.level(of: .exempt, at: UnixTime(0)) == .refuse)
+    #expect(Policy.strict.level(of: .required(from: nil), at: UnixTime(0)) == .refuse)
   }
 
   @Test(arguments: ["sudo", "sudo-i", "su", "su-l", "login", "polkit-1", "doas", "gdm-password"])

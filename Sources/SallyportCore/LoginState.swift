@@ -64,7 +64,8 @@ package struct LoginState: Equatable, Sendable {
   /// For a state after which another may have been lost: counts every code as used that a login up
   /// to now could have been accepted for, under any policy; of a counter the next one, which is
   /// nearly always the one; and no origin is remembered, nor a slip, for they may have been
-  /// forgotten then. What else was lost is not known: a backup code that was used up then is good once more.
+  /// forgotten then. What else was lost is not known: a backup code that was used up then is good
+  /// once more.
   package mutating func distrustLoss(of enrollment: Enrollment, at now: UnixTime) {
     reconcile(with: enrollment)
     forgetRemembered()
@@ -84,9 +85,9 @@ package struct LoginState: Equatable, Sendable {
   }
 
   /// Stored times in the future are never believed: a bucket with one is dated back to now and so
-  /// gets no credit, as is a refund; a remembered origin or a slip with one is forgotten. Known origins stay: their times
-  /// decide nothing, and a clock that is set back a second must not put the owner among the
-  /// strangers.
+  /// gets no credit, as is a refund; a remembered origin or a slip with one is forgotten. Known
+  /// origins stay: their times decide nothing, and a clock that is set back a second must not put
+  /// the owner among the strangers.
   package mutating func distrustFuture(_ now: UnixTime) {
     known.distrustFuture(now)
     other.distrustFuture(now)

@@ -97,7 +97,8 @@ struct LockBytes: Sendable {
 
   private func lock(_ file: Int32) -> Int32 { sys_lock(file, sys_alone, start, count) }
 
-  /// Where it must wait it says so. It does not matter if that fails: then it waits like a stranger.
+  /// Where it must wait it says so. It does not matter if that fails: then it waits like a
+  /// stranger.
   private func lockAnnounced(_ file: Int32) -> Int32 {
     let result = lock(file)
     if result == -sys_EAGAIN { _ = sys_lock(file, sys_shared, announcement, 1) }

@@ -2,8 +2,8 @@ internal import CSystem
 internal import OneTimePassword
 package import SallyportCore
 
-// `reminders/NAME`: logins without an enrollment, counted for `enrollment = remind`. A file for each
-// user, which a login changes in place under the lock of that file: nobody else waits for it.
+// `reminders/NAME`: logins without an enrollment, counted for `enrollment = remind`. A file for
+// each user, which a login changes in place under the lock of that file: nobody else waits for it.
 
 extension Store {
   private var counts: Place { Place(shelf: root, name: "reminders") }

@@ -49,9 +49,9 @@ extension Store {
     }
   }
 
-  /// Whether nobody works any more on what was being made without the lock of all commands: it is so
-  /// old that its maker is past the moment in which it was not locked yet, and it can be locked. In
-  /// this order: in that moment a lock of ours would make him fail.
+  /// Whether nobody works any more on what was being made without the lock of all commands: it is
+  /// so old that its maker is past the moment in which it was not locked yet, and it can be
+  /// locked. In this order: in that moment a lock of ours would make him fail.
   private func isAbandoned(_ name: Path, in shelf: borrowing Descriptor) throws(StoreTrouble)
     -> Bool
   {

@@ -59,7 +59,10 @@ import Testing
   @Test func `compares secrets by all their bytes and their length`() throws {
     let secret = try #require(Secret([1, 2, 3, 0]))
     #expect(constantTimeEquals(secret, try #require(Secret([1, 2, 3, 0]))))
-    for other: [UInt8] in [[0, 2, 3, 0], [1, 0, 3, 0], [1, 2, 3, 1], [1, 2, 3], [1, 2, 3, 0, 0]] {
+    let others: [[UInt8]] = [
+      [0, 2, 3, 0], [1, 0, 3, 0], [1, 2, 3, 1], [1, 2, 3], [1, 2, 3, 0, 0],
+    ]
+    for other in others {
       let other = try #require(Secret(other))
       #expect(!constantTimeEquals(secret, other) && !constantTimeEquals(other, secret))
     }

@@ -54,8 +54,8 @@ final class Scratch {
   }
 }
 
-/// The limit of a test that has a store. One that waits for what never comes, a lock or a pipe, stands
-/// in a system call that nothing cancels: so the run ends, and says where.
+/// The limit of a test that has a store. One that waits for what never comes, a lock or a pipe,
+/// stands in a system call that nothing cancels: so the run ends, and says where.
 final class Limit: @unchecked Sendable {
   private static let queue = DispatchQueue(label: "limit")
   private static let seconds = 180

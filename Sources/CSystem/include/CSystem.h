@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "Inspection.h"
+#include "Locks.h"
 #include "Schedule.h"
 #include "Accounts.h"
 #include "Interfaces.h"
@@ -224,45 +225,6 @@ static inline int sys_names_next(void *names, char *name, size_t capacity) {
 }
 
 static inline void sys_names_close(void *names) { (void)closedir((DIR *)names); }
-
-/* ---- locks ---- */
-
-#ifndef F_OFD_SETLK
-#define F_OFD_GETLK 36
-#define F_OFD_SETLK 37
-#endif
-
-static const int32_t sys_alone = F_WRLCK, sys_shared = F_RDLCK, sys_no_more = F_UNLCK;
-
-/* A lock of that kind, which belongs to the open file description: -EAGAIN if another is in its
-   way. The bytes need not exist. */
-static inline int sys_lock(int descriptor, int kind, int64_t start, int64_t length) {
-  struct flock range = {
-    .l_type = (short)kind, .l_whence = SEEK_SET, .l_start = start, .l_len = length };
-  int done = sys_result(fcntl(descriptor, F_OFD_SETLK, &range));
-  return done == -EACCES ? -EAGAIN : done;
-}
-
-/* 1 where another has a lock on this byte, of either kind; 0, or a negative errno. */
-static inline int sys_is_locked(int descriptor, int64_t byte) {
-  struct flock range = {
-    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
-  int done = sys_result(fcntl(descriptor, F_OFD_GETLK, &range));
-  return done < 0 ? done : range.l_type != F_UNLCK;
-}
-
-/* All of them. Said aloud, because a child forked by another thread would keep the lock past our close. */
-static inline void sys_unlock(int descriptor) {
-  struct flock whole = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
-  (void)fcntl(descriptor, F_OFD_SETLK, &whole);
-}
-
-/* flock(2), which folders can have too: -EAGAIN if another has it. */
-static inline int sys_lock_folder(int descriptor) {
-  return sys_result(flock(descriptor, LOCK_EX | LOCK_NB));
-}
-
-static inline void sys_unlock_folder(int descriptor) { (void)flock(descriptor, LOCK_UN); }
 
 /* ---- time ---- */
 

@@ -1,6 +1,6 @@
 extension [StackEntry] {
-  /// Where a jump by `count` modules from the entry at `index` leads: over the entries up to `last`.
-  /// A substack counts as one. libpam fails where there are fewer.
+  /// Where a jump by `count` modules from the entry at `index` leads: over the entries up to
+  /// `last`. A substack counts as one. libpam fails where there are fewer.
   func jump(_ count: Int32, from index: Int) -> (last: Int, isPastEnd: Bool) {
     let level = self[index].level
     var (last, left) = (index, count)

@@ -21,11 +21,9 @@
  *   halt=1            after each phase prints {"event":"phase"} and waits at the barrier
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <poll.h>
 #include <pthread.h>
 #include <security/pam_appl.h>
@@ -39,6 +37,7 @@
 #include <unistd.h>
 
 #include "handover.h"
+#include "interfaces.h"
 
 enum { MAX_ANSWERS = 64, MAX_PROMPTS = 64, MAX_PHASES = 16 };
 
@@ -68,19 +67,6 @@ int clock_gettime(clockid_t id, struct timespec *now) {
   long long at = atomic_load(&wall_clock);
   if (at != 0 && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) now->tv_sec = (time_t)at;
   return result;
-}
-
-/* As above: INTERFACES is the address of one of this machine's two interfaces; else they cannot be had.
- * freeifaddrs frees one block, as libc makes it. */
-int getifaddrs(struct ifaddrs **all) {
-  const char *text = getenv("INTERFACES");
-  if (text == NULL) return ((int (*)(struct ifaddrs **))dlsym(RTLD_NEXT, "getifaddrs"))(all);
-  struct { struct ifaddrs all[2]; struct sockaddr_storage own; } *made = calloc(1, sizeof *made);
-  int kind = strchr(text, ':') != NULL ? AF_INET6 : AF_INET, start = kind == AF_INET ? 4 : 8;
-  made->own.ss_family = (sa_family_t)kind, made->all[1].ifa_addr = (struct sockaddr *)&made->own;
-  *all = made->all, (*all)->ifa_next = &made->all[1];
-  if (inet_pton(kind, text, (char *)&made->own + start) == 1) return 0;
-  return free(made), errno = EMFILE, -1;
 }
 
 /* As above: a handle that a module starts has the services of this run. */

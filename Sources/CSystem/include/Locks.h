@@ -1,0 +1,49 @@
+/* Locks of files and folders. Results as in CSystem.h. */
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#pragma clang assume_nonnull begin
+
+#ifndef F_OFD_SETLK
+#define F_OFD_GETLK 36
+#define F_OFD_SETLK 37
+#endif
+
+static const int32_t sys_alone = F_WRLCK, sys_shared = F_RDLCK, sys_no_more = F_UNLCK;
+
+/* A lock of that kind, which belongs to the open file description: -EAGAIN if another is in its
+   way. The bytes need not exist. */
+static inline int sys_lock(int descriptor, int kind, int64_t start, int64_t length) {
+  struct flock range = {
+    .l_type = (short)kind, .l_whence = SEEK_SET, .l_start = start, .l_len = length };
+  if (fcntl(descriptor, F_OFD_SETLK, &range) == 0) return 0;
+  return errno == EACCES ? -EAGAIN : -errno;
+}
+
+/* 1 where another has a lock on this byte, of either kind; 0, or a negative errno. */
+static inline int sys_is_locked(int descriptor, int64_t byte) {
+  struct flock range = {
+    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+  return fcntl(descriptor, F_OFD_GETLK, &range) < 0 ? -errno : range.l_type != F_UNLCK;
+}
+
+/* All of them. Said aloud, because a child forked by another thread would keep the lock past our
+   close. */
+static inline void sys_unlock(int descriptor) {
+  struct flock whole = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+  (void)fcntl(descriptor, F_OFD_SETLK, &whole);
+}
+
+/* flock(2), which folders can have too: -EAGAIN if another has it. */
+static inline int sys_lock_folder(int descriptor) {
+  return flock(descriptor, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+}
+
+static inline void sys_unlock_folder(int descriptor) { (void)flock(descriptor, LOCK_UN); }
+
+#pragma clang assume_nonnull end

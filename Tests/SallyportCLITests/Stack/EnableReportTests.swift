@@ -1,0 +1,54 @@
+import Foundation
+import Testing
+
+@testable import SallyportCLI
+
+@Suite struct EnableReportTests {
+  @Test func `people are told what it means for them`() throws {
+    let machine = try PamBench()
+    let enabled = machine.run("enable", "sudo", "--dry-run", sudoUser: "bob")
+    #expect(
+      enabled.answer.contains(
+        """
+        Walked through: alice (enrolled) is asked for a code;
+                        bob (not enrolled) is refused (enrollment = refuse).
+
+        """))
+    let open = machine.run("enable", "sudo", "--dry-run", "--nullok", sudoUser: "alice")
+    #expect(
+      open.answer.contains(
+        "who is not enrolled is let in without a code (enrollment = voluntary).\n"))
+  }
+
+  @Test(arguments: ["pam_google_authenticator.so", "pam_oath.so"])
+  func `people are told of an old module that goes on asking`(module: String) throws {
+    let machine = try PamBench()
+    let old = try #require(machine.read("/etc/pam.d/sudo"))
+    try machine.write("/etc/pam.d/sudo", old + "auth required \(module)\n")
+    let enabled = machine.run("enable", "sudo", "--dry-run")
+    #expect(enabled.status == 0)
+    #expect(enabled.answer.contains("asks for a code of its own; take the line out once"))
+    #expect(!machine.run("enable", "su", "--dry-run").answer.contains("of its own"))
+  }
+
+  @Test func `status lists the services that ask, and those that do not`() throws {
+    let machine = try PamBench()
+    machine.run("enable", "su", "--yes")
+    struct Answer: Decodable {
+      struct Service: Decodable {
+        struct Line: Decodable { let phase, file: String }
+        let service, asks: String
+        let lines: [Line]
+      }
+      let services: [Service]
+      let others: [String]
+    }
+    let answer = try machine.run("status", "--json").json(Answer.self)
+    #expect(answer.services.map(\.service) == ["su", "su-l"])
+    #expect(answer.services.map(\.asks) == ["everybody", "everybody"])
+    #expect(answer.services[1].lines.map(\.file).allSatisfy { $0 == "/etc/pam.d/su" })
+    #expect(answer.others.contains("sshd"))
+    let text = machine.run("status").answer
+    #expect(text.contains("SERVICE   ASKS        PHASE     LINE\n"))
+  }
+}

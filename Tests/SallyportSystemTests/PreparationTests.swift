@@ -1,0 +1,113 @@
+import CSystem
+import Foundation
+import OneTimePassword
+import SallyportCore
+import Testing
+
+@testable import SallyportSystem
+
+private func modes(_ paths: [String]) throws -> [UInt32] {
+  try paths.map { try facts(at: Path($0)).mode }
+}
+
+@Suite("Preparing a store") struct PreparationTests {
+  @Test("Everything that is made is the owner's alone, whatever the umask says")
+  func modes() async {
+    await #expect(processExitsWith: .success) {
+      // Without root a folder that is made with no permission at all cannot be opened any more.
+      for mask in [mode_t(0), 0o077, isRoot ? 0o777 : 0o022] {
+        umask(mask)
+        let scratch = try Scratch()
+        try scratch.enroll("alice")
+        let (root, users) = (scratch.root, scratch.users)
+        let folders = [root, users, users + "/alice", root + "/decoy"]
+        #expect(try SallyportSystemTests.modes(folders) == [0o700, 0o700, 0o700, 0o700])
+        let files = ["/enrollment", "/state"].flatMap { [folders[2] + $0, folders[3] + $0] }
+        #expect(try SallyportSystemTests.modes(files) == [0o600, 0o600, 0o600, 0o600])
+        #expect(umask(mask) == mask)
+      }
+    }
+  }
+
+  @Test("All blocks of a state are written when it is made")
+  func noHoles() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let path = scratch.file("alice", "state")
+    let attributes = try URL(fileURLWithPath: path).resourceValues(forKeys: [
+      .fileSizeKey, .fileAllocatedSizeKey,
+    ])
+    #expect(attributes.fileSize == 8192)
+    #expect(try #require(attributes.fileAllocatedSize) >= 8192)
+  }
+
+  @Test("Twice is as good as once")
+  func twice() throws {
+    let scratch = try Scratch()
+    let enrollment = try scratch.enroll("alice")
+    try scratch.store.prepare()
+    #expect(try scratch.loaded("alice").enrollment.id == enrollment.id)
+    #expect(try scratch.names() == ["alice"])
+  }
+
+  @Test("What a crash left over is wiped and removed, also where it is no folder of ours")
+  func leftovers() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    try scratch.enroll("bob")
+    let old = scratch.folder(".gone-12")
+    rename(scratch.folder("bob"), to: old)
+    try FileManager.default.createDirectory(
+      atPath: scratch.folder(".tmp-34"), withIntermediateDirectories: false)
+    makeEmpty(scratch.folder(".tmp-56"))
+    makePipe(scratch.folder(".tmp-34") + "/enrollment")
+    try FileManager.default.createSymbolicLink(
+      atPath: scratch.folder(".tmp-78"), withDestinationPath: scratch.folder("alice"))
+    // An open file still shows what becomes of the bytes.
+    let secret = try Descriptor(Path(old + "/enrollment"), sys_for_reading)
+    try scratch.store.prepare()
+    #expect(try scratch.names() == ["alice"])
+    let isWiped = isZeroed(secret.number)
+    #expect(isWiped)
+    #expect(try scratch.store.load(account("alice")) != nil)
+  }
+
+  @Test("What is being made without the lock of commands is wiped when it is old and nobody has it")
+  func abandoned() throws {
+    let scratch = try Scratch()
+    let (enrollment, state) = (try sample("alice"), StateRecord.fileSize)
+    let shelf = try Descriptor(Path(scratch.users), sys_as_folder)
+    var made: Unfinished? = try Unfinished(alone: true)
+    let name = try #require(made).name
+    let text = try #require(enrollment.written())
+    try made?.make(
+      in: shelf, scratch.store.users, enrollment: text, state: [UInt8](repeating: 1, count: state))
+    let path = scratch.folder(name.text)
+    #expect(name.text.hasPrefix(".new-"))
+    setAge(path, 660)
+    try scratch.store.prepare()
+    #expect(try scratch.names() == [name.text], "it is locked")
+    made = nil
+    setAge(path, 540)
+    try scratch.store.prepare()
+    #expect(try scratch.names() == [name.text], "it is young")
+    setAge(path, 660)
+    let secret = try Descriptor(Path(path + "/enrollment"), sys_for_reading)
+    try scratch.store.prepare()
+    #expect(try scratch.names() == [])
+    let isWiped = isZeroed(secret.number)
+    #expect(isWiped)
+    makeEmpty(path)
+    try scratch.store.prepare()
+    #expect(try scratch.names() == [], "no folder is nobody's work")
+  }
+
+  @Test("A folder where others may write is never made a store")
+  func unsafeFolder() throws {
+    let scratch = try Scratch()
+    let store = Store(root: scratch.path + "/second", owner: .effectiveUser)
+    setMode(scratch.path, 0o770)
+    #expect(throws: StoreTrouble.unsafe(path: scratch.path, .mode(0o770))) { try store.prepare() }
+    #expect(!FileManager.default.fileExists(atPath: store.root.text))
+  }
+}

@@ -106,6 +106,7 @@ class Files:
     @staticmethod
     def _copied(folder, path):
         copy = folder / Path(path).name
+        copy.unlink(missing_ok=True)
         shutil.copy(COPY / path, copy)
         return copy
 

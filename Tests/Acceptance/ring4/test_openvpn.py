@@ -5,6 +5,7 @@ Both live in a network of their own, with nothing but its loopback in it.
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -66,7 +67,8 @@ class Server:
 
     def stop(self):
         for process in [*self.clients, self.server]:
-            process.close(force=True)
+            process.kill(signal.SIGKILL)
+            process.wait()
 
 
 @pytest.fixture

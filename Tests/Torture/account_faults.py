@@ -179,6 +179,7 @@ class Bed:
 
     def next_verb(self):
         """The next verb works at once, and wipes what a kill has left."""
+        self.subject.age()
         done = sallyport("enroll", "--user", "newcomer", "--allow-missing", "--no-confirm",
                          "--json", "--store", self.subject.root)
         if done.returncode != 0:

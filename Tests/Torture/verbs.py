@@ -125,6 +125,7 @@ class Bed:
     def next_verb(self, stands):
         """The next verb works at once, and then nothing is left of what the fault left."""
         problems = []
+        self.subject.age()
         done = sallyport("enroll", "--user", "newcomer", "--allow-missing", "--no-confirm",
                          "--json", "--store", self.store.folder)
         if done.returncode != 0:

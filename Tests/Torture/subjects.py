@@ -1,10 +1,10 @@
 """The modules under test: ours, and Debian's with the settings that their own manuals advise."""
 
-import time
-import os
 import hmac
+import os
 import shutil
 import struct
+import time
 from functools import lru_cache
 from pathlib import Path
 

@@ -39,7 +39,7 @@ private func keepsItsRules(_ enrollment: Enrollment) {
   for authenticator in authenticators {
     must(authenticator.id != 0 && authenticator.created.seconds >= 0, "an authenticator")
     must(Label(authenticator.name.bytes) == authenticator.name, "its name")
-    must((10...128).contains(authenticator.secret.count), "its secret's length")
+    must((1...128).contains(authenticator.secret.count), "its secret's length")
   }
   guard let codes = enrollment.backupCodes else { return }
   must(codes.id != 0 && codes.salt.count == BackupCodeSet.saltLength, "the backup codes")

@@ -3,6 +3,7 @@
 import re
 import zlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -28,9 +29,12 @@ class Mutant:
     mutated: list = field(default_factory=list)
     reason: str = ""  # why no test can see it; empty where one does
 
-    @property
+    @cached_property
     def path(self):
-        return f"Sources/{self.target}/{self.file}"
+        """The file in whichever folder of the target it lies: names are unique there."""
+        target = REPOSITORY / "Sources" / self.target
+        found = sorted(target.rglob(self.file)) or [target / self.file]
+        return str(found[0].relative_to(REPOSITORY))
 
     @property
     def number(self):

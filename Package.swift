@@ -65,9 +65,26 @@ let package = Package(
       swiftSettings: embeddable, linkerSettings: moduleLink),
 
     .target(
+      name: "SallyportText",
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem"],
+      swiftSettings: strict),
+    .target(name: "PAMStack", dependencies: ["SallyportCore", "CSystem"], swiftSettings: strict),
+    .target(
+      name: "SallyportImport",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "CSystem",
+      ], swiftSettings: strict),
+    .target(
+      name: "SallyportDoctor",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "PAMStack",
+        "CSystem",
+      ], swiftSettings: strict),
+    .target(
       name: "SallyportCLI",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "PAMStack",
+        "SallyportImport", "SallyportDoctor", "CSystem",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .executableTarget(name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict),
@@ -89,7 +106,8 @@ let package = Package(
     .testTarget(
       name: "SallyportCLITests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportCLI", "CLinuxPAM",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "PAMStack",
+        "SallyportImport", "SallyportDoctor", "SallyportCLI", "CLinuxPAM",
       ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
   ]
 )

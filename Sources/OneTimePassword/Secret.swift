@@ -110,7 +110,7 @@ import CLibcrypto
   }
 
   /// Fills a secret that is being built; does nothing when out of range.
-  func set(_ index: Int, to byte: UInt8) {
+  package func set(_ index: Int, to byte: UInt8) {
     guard index >= 0, index < count else { return }
     // SAFETY: checked above.
     unsafe base.storeBytes(of: byte, toByteOffset: index, as: UInt8.self)

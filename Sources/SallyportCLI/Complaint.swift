@@ -1,6 +1,9 @@
 import OneTimePassword
+import PAMStack
 import SallyportCore
+import SallyportImport
 import SallyportSystem
+import SallyportText
 
 /// Everything that keeps a verb from doing its work: facts only. The sentences are in Messages.
 enum Complaint: Error {

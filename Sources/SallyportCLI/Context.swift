@@ -1,7 +1,10 @@
 import CSystem
 import OneTimePassword
+import PAMStack
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
+import SallyportText
 
 /// What a verb finds around it: everything that a test replaces.
 struct Context {

@@ -2,70 +2,7 @@ import CSystem
 import OneTimePassword
 import SallyportCore
 import SallyportSystem
-
-/// A complaint in words: what happened, what to do next, and the exit status.
-struct Message: Equatable {
-  let text: String
-  /// Commands to type, each with an optional remark.
-  var hints: [String] = []
-  let status: Sysexit
-
-  init(_ text: String, _ status: Sysexit, hints: [String] = []) {
-    (self.text, self.status, self.hints) = (text, status, hints)
-  }
-
-  /// As it is printed on standard error.
-  var written: String {
-    "sallyport: \(text)\n" + hints.map { "hint: \($0)\n" }.joined()
-  }
-}
-
-/// What was asked of the command: enough to say which command comes next.
-struct Place: Equatable {
-  let verb: String
-  /// As it was typed, or as sudo named it.
-  var user: String?
-  /// `--store`.
-  var store: String?
-
-  /// The user for a message.
-  var who: String { user.map { printable($0.utf8, limit: 255) } ?? "nobody" }
-
-  /// A command that can be copied: the verb for the same user and store.
-  func command(_ verb: String, _ options: String = "", remark: String = "") -> String {
-    var words = ["sallyport", verb]
-    if let user { words += ["--user", shellQuoted(user)] }
-    if let store { words += ["--store", shellQuoted(store)] }
-    if !options.isEmpty { words.append(options) }
-    let command = words.joined(separator: " ")
-    return remark.isEmpty ? command : "\(command)      \(remark)"
-  }
-}
-
-/// A word as a POSIX shell takes it for itself.
-func shellQuoted(_ word: String) -> String {
-  let plain = word.utf8.allSatisfy { byte in
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"),
-      UInt8(ascii: "."), UInt8(ascii: "/"), UInt8(ascii: "@"), UInt8(ascii: "+"):
-      return true
-    case _: return false
-    }
-  }
-  if plain, !word.isEmpty { return word }
-  let inner = word.unicodeScalars.map { $0 == "'" ? "'\\''" : String(Character($0)) }.joined()
-  return "'\(inner)'"
-}
-
-/// `No space left on device (ENOSPC)`
-func errnoText(_ number: Int32) -> String {
-  // SAFETY: both functions return a constant, NUL-terminated string.
-  let (text, name) = unsafe (
-    String(cString: errno_text(number)), String(cString: errno_name(number))
-  )
-  return name.isEmpty ? "error \(number)" : "\(text) (\(name))"
-}
+import SallyportText
 
 extension Message {
   init(_ complaint: Complaint, at place: Place) {

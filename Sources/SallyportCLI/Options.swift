@@ -2,6 +2,7 @@ import ArgumentParser
 import CSystem
 import OneTimePassword
 import SallyportSystem
+import SallyportText
 
 /// A subcommand. `run(in:)` does the work; what surrounds it is an argument, so that tests can
 /// bring their own.

@@ -2,6 +2,7 @@ import ArgumentParser
 import CSystem
 import SallyportCore
 import SallyportSystem
+import SallyportText
 
 #if canImport(Glibc)
   import Glibc

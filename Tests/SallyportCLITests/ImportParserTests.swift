@@ -4,6 +4,8 @@ import SallyportCore
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportImport
+@testable import SallyportText
 
 private func secret(_ text: String) throws -> Secret { try #require(Secret(Array(text.utf8))) }
 private func bytes(_ secret: Secret) -> [UInt8] { secret.bytes(in: 0..<secret.count) }

@@ -4,6 +4,8 @@ import SallyportCore
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportDoctor
+@testable import SallyportImport
 
 /// `sallyport import --json`
 struct ImportedReport: Decodable {

@@ -4,6 +4,7 @@ import SallyportCore
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportImport
 
 private let now = UnixTime(1_772_530_000)
 private let step = UInt64(1_772_530_000 / 30)

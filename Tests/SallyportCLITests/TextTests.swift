@@ -5,6 +5,7 @@ import SallyportSystem
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportText
 
 @Suite struct `Texts for people` {
   @Test(arguments: [("ABCD", "ABCD"), ("ABCDE", "ABCD E"), ("ABCDEFGH", "ABCD EFGH")])

@@ -1,5 +1,6 @@
 import SallyportCore
 import SallyportSystem
+import SallyportText
 
 /// What there is to say about a user who is not enrolled.
 struct AbsenceReport {

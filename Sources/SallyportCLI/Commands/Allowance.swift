@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import SallyportText
 
 /// How many more wrong codes of a user are judged.
 struct Allowances: Equatable {

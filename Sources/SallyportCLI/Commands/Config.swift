@@ -2,7 +2,9 @@ import ArgumentParser
 import CSystem
 import OneTimePassword
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
+import SallyportText
 
 /// `sallyport config`
 struct Config: ParsableCommand {
@@ -90,16 +92,9 @@ struct ConfigInstall: Verb {
   }
 }
 
-/// A policy file as people name it.
-struct PolicyText {
-  let path: String
-  let content: Secret
-
-  init(_ path: String, _ content: Secret) { (self.path, self.content) = (path, content) }
-
+extension PolicyText {
   /// An optional one that is missing is empty. `name`: what messages call it, where it is a copy.
   init(_ path: String, isOptional: Bool, namedAs name: String? = nil) throws(Complaint) {
-    self.path = name ?? path
     guard let buffer = Secret(count: Limits.file) else { throw .store(.outOfMemory) }
     var count = 0
     // SAFETY: the buffer has as many bytes as are said; all pointers live for the call.
@@ -110,7 +105,7 @@ struct PolicyText {
     if problem != 0, problem != ENOENT || !isOptional {
       throw .policyFile(path: path, errno: problem)
     }
-    content = inMemory(buffer.slice(0..<count))
+    self.init(name ?? path, inMemory(buffer.slice(0..<count)))
   }
 
   /// Puts it in the place of `file`, in one step and for good.

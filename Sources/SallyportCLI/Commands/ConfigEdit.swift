@@ -2,7 +2,9 @@ import ArgumentParser
 import CSystem
 import OneTimePassword
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
+import SallyportText
 
 /// `sallyport config edit`
 struct ConfigEdit: Verb {

@@ -1,6 +1,7 @@
 import OneTimePassword
 import SallyportCore
 import SallyportSystem
+import SallyportText
 
 /// An authenticator for programs. `counter`: the next one of an HOTP.
 func facts(of parameters: CodeParameters, name: Label, counter: UInt64) -> [(String, JSON)] {
@@ -67,11 +68,4 @@ func originText(_ origin: Origin) -> String? {
   case .local: "this machine"
   case .unknown: nil
   }
-}
-
-/// The latest of all uses of an enrollment.
-func lastUse(_ state: LoginState) -> Use? {
-  let uses =
-    state.authenticators.compactMap(\.lastUse) + [state.backupCodes?.lastUse].compactMap { $0 }
-  return uses.max { $0.time < $1.time }
 }

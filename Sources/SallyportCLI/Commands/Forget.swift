@@ -1,6 +1,7 @@
 import ArgumentParser
 import SallyportCore
 import SallyportSystem
+import SallyportText
 
 /// `sallyport forget`
 struct Forget: Verb {

@@ -1,7 +1,10 @@
 import ArgumentParser
 import OneTimePassword
 import SallyportCore
+import SallyportDoctor
+import SallyportImport
 import SallyportSystem
+import SallyportText
 
 /// `sallyport import`
 struct Import: ParsableCommand {
@@ -93,7 +96,8 @@ struct ImportGoogleAuthenticator: ImportVerb {
     if let user { return [try candidate(user, template, context, at: now)] }
     var seen: Set<[UInt8]> = []
     var candidates: [Candidate] = []
-    for one in try AccountBook.all() where seen.insert(one.account.name.bytes).inserted {
+    let accounts = try complaining { () throws(StoreTrouble) in try AccountBook.all() }
+    for one in accounts where seen.insert(one.account.name.bytes).inserted {
       let path = template.path(for: one.account.name, home: one.home)
       let found = candidate(one.account.name.bytes, path, one.user, one.group, at: now)
       if found.obstacle.map({ !$0.isAbsence }) ?? true { candidates.append(found) }
@@ -106,7 +110,7 @@ struct ImportGoogleAuthenticator: ImportVerb {
     _ user: String, _ template: HomePath, _ context: Context, at now: UnixTime
   ) throws(Complaint) -> Candidate {
     let account = try context.account(user)
-    let home = try AccountBook.home(of: account)
+    let home = try complaining { () throws(StoreTrouble) in try AccountBook.home(of: account) }
     if home == nil, template.needsHome || !options.users.allowMissing { throw .noSuchUser }
     let path = template.path(for: account.name, home: home?.home ?? "")
     let found = candidate(

@@ -2,6 +2,7 @@ import ArgumentParser
 import OneTimePassword
 import SallyportCore
 import SallyportSystem
+import SallyportText
 
 /// `sallyport list`
 struct List: Verb {
@@ -71,7 +72,7 @@ struct ListRow: Sendable {
     user = record.enrollment.user
     authenticators = record.enrollment.authenticators.map(\.name.text)
     backupCodes = backupCodeCount(record).left
-    last = lastUse(record.state)
+    last = record.state.lastUse
   }
 
   /// More than one row where the names would make it too wide.

@@ -1,6 +1,8 @@
 import ArgumentParser
+import PAMStack
 import SallyportCore
 import SallyportSystem
+import SallyportText
 
 /// `sallyport pam`
 struct Pam: ParsableCommand {

@@ -1,6 +1,9 @@
 import OneTimePassword
+import PAMStack
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
+import SallyportText
 
 #if canImport(Glibc)
   import Glibc

@@ -1,5 +1,6 @@
 import SallyportCore
 import SallyportSystem
+import SallyportText
 
 /// What stands in the way of a new enrollment.
 enum Presence {

@@ -2,6 +2,7 @@ import ArgumentParser
 import OneTimePassword
 import SallyportCore
 import SallyportSystem
+import SallyportText
 
 /// `sallyport resync`
 struct Resynchronize: Verb {

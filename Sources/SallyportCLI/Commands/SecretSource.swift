@@ -59,7 +59,7 @@ enum SecretSource: Equatable {
   /// Line ends count as the blanks that base32 forgives.
   private static func decoded(_ text: Secret) throws(Complaint) -> Secret {
     for index in 0..<text.count where text[index] == 0x0a || text[index] == 0x0d {
-      text.put(0x20, at: index)
+      text.set(index, to: 0x20)
     }
     let secret: Secret
     do throws(Base32.Error) {

@@ -2,6 +2,7 @@ import ArgumentParser
 import OneTimePassword
 import SallyportCore
 import SallyportSystem
+import SallyportText
 
 /// `sallyport status`
 struct Status: Verb {
@@ -130,7 +131,7 @@ struct StatusReport {
       ),
       ("wrongCodes", wrongCodes.json), ("remembered", .list(state.remembered.map(fact))),
       ("level", fact(note.level)),
-      ("lastLogin", fact(lastUse(state))),
+      ("lastLogin", fact(state.lastUse)),
     ])
   }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import OneTimePassword
 import SallyportCore
+import SallyportText
 
 /// `sallyport verify`
 struct Verify: Verb {

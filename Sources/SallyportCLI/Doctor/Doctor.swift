@@ -1,5 +1,7 @@
 import ArgumentParser
+import PAMStack
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
 
 /// `sallyport doctor`

@@ -1,3 +1,6 @@
+import SallyportDoctor
+import SallyportText
+
 /// A diagnosis in words, and as an object for programs.
 struct Report {
   let diagnosis: Diagnosis

@@ -2,6 +2,7 @@ import CSystem
 import OneTimePassword
 import SallyportCore
 import SallyportSystem
+import SallyportText
 
 /// `--handout`: a sheet with everything that its reader needs to log in, in a new file that root
 /// hands over. Where there is one, the backup codes are shown nowhere else to people.

@@ -1,7 +1,9 @@
 import CSystem
 import OneTimePassword
 import SallyportCore
+import SallyportImport
 import SallyportSystem
+import SallyportText
 
 // What people and programs are told of an import. Never a byte of a secret.
 

@@ -1,5 +1,7 @@
 import OneTimePassword
 import SallyportCore
+import SallyportImport
+import SallyportText
 
 /// What an import has come to, user by user.
 struct ImportReport {

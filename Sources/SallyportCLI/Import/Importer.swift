@@ -1,5 +1,7 @@
 import OneTimePassword
 import SallyportCore
+import SallyportDoctor
+import SallyportImport
 import SallyportSystem
 
 /// What came of one person.
@@ -27,7 +29,9 @@ struct Importer {
   /// Candidates of one account joined, in the order of its first; those that are no users by
   /// themselves.
   func persons(_ candidates: [Candidate]) throws(Complaint) -> [Person] {
-    var accounts = try AccountBook(forNames: candidates.count)
+    var accounts = try complaining { () throws(StoreTrouble) in
+      try AccountBook(forNames: candidates.count)
+    }
     var persons: [Person] = []
     var places: [[UInt8]: Int] = [:]
     for candidate in candidates {
@@ -38,7 +42,7 @@ struct Importer {
         persons.append(stranger)
         continue
       }
-      let account = try accounts.find(name)
+      let account = try complaining { () throws(StoreTrouble) in try accounts.find(name) }
       let place = places[account.name.bytes] ?? persons.count
       if place == persons.count { persons.append(Person(candidate, account)) }
       places[account.name.bytes] = place

@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import SallyportImport
 import SallyportSystem
 
 /// One account with all that a source has of it: imported whole or not at all.

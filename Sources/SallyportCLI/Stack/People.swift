@@ -1,5 +1,7 @@
 import OneTimePassword
+import PAMStack
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
 
 /// What a changed stack means for the people of this machine.
@@ -29,9 +31,7 @@ struct People {
   private static func otherAccount(_ services: [String], _ context: Context) -> (String, String)? {
     guard let sudo = services.first(where: { $0 == "sudo" || $0 == "sudo-i" }) else { return nil }
     let rules = Sudoers(of: Machine(root: context.stacks.root))
-    return rules.entries.lazy.filter(\.isForAll).compactMap { entry in
-      if case .otherAccount(let word) = entry.exception { (sudo, word) } else { nil }
-    }.first
+    return rules.otherAccountForAll.map { (sudo, $0) }
   }
 
   private static func enrolled(in store: Store) throws(Complaint) -> [String] {

@@ -1,12 +1,14 @@
 import CSystem
+package import PAMStack
 import SallyportCore
+import SallyportText
 
 #if canImport(Glibc)
   import Glibc
 #endif
 
 extension Message {
-  init(_ refusal: StackRefusal) {
+  package init(_ refusal: StackRefusal) {
     switch refusal {
     case .notRoot(let verb):
       self.init("the files of PAM are root's", .notPermitted, hints: ["sudo sallyport \(verb)"])

@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import SallyportText
 
 /// A secret in base32, in groups of four, for people who type it: up to 12 groups behind `heading`,
 /// more of them on lines of their own.
@@ -93,9 +94,4 @@ func driftText(_ drift: Int32, _ type: AuthenticatorType) -> String? {
   guard case .totp(let period) = type, drift != 0 else { return nil }
   let off = offsetText(UInt64(drift.magnitude) * UInt64(period))
   return "\(off) \(drift < 0 ? "behind" : "ahead")"
-}
-
-/// `1 backup code`, `7 backup codes`: a number with its noun.
-func counted(_ number: Int, _ noun: String, _ plural: String = "s") -> String {
-  "\(number) \(noun)\(number == 1 ? "" : plural)"
 }

@@ -78,7 +78,7 @@ final class SystemTerminal: Terminal {
     guard let buffer = Secret(count: limit) else { throw .failure(ENOMEM) }
     var count = 0
     while let byte = try nextByte(), byte != UInt8(ascii: "\n") {
-      if count < limit { buffer.put(byte, at: count) }
+      if count < limit { buffer.set(count, to: byte) }
       count += 1
     }
     if count == 0, isAtEnd { throw .endOfInput }
@@ -102,14 +102,5 @@ final class SystemTerminal: Terminal {
     let problem = signals_wait(signals, 0)
     if problem != 0 { throw .failure(problem) }
     if let interruption = interruption() { throw interruption }
-  }
-}
-
-extension Secret {
-  /// Sets one byte of a secret that is being built; does nothing when out of range.
-  func put(_ byte: UInt8, at index: Int) {
-    guard (0..<count).contains(index) else { return }
-    // SAFETY: checked above.
-    unsafe withMutableBytes { unsafe $0[index] = byte }
   }
 }

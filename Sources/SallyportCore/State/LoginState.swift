@@ -42,6 +42,12 @@ package struct LoginState: Equatable, Sendable {
     reconcile(with: enrollment)
   }
 
+  /// The latest use of any authenticator or backup code; nil: none has been used.
+  package var lastUse: Use? {
+    let uses = authenticators.compactMap(\.lastUse) + [backupCodes?.lastUse].compactMap { $0 }
+    return uses.max { $0.time < $1.time }
+  }
+
   /// Brings the list of ids in line with the enrollment: one that is missing here has its initial
   /// values, one that the enrollment does not know is dropped. So the two files need no common
   /// rename; the enrollment is written first.

@@ -1,5 +1,5 @@
 import OneTimePassword
-import OtherFormats
+import SallyportImport
 
 extension Fuzzer {
   /// A user's `.google_authenticator`: what is taken is within every range, what is not has its

@@ -1,4 +1,4 @@
-import PAMStacks
+import PAMStack
 
 extension Fuzzer {
   /// Files of pam.d, parted by a line of two equals signs: the service, `one`, `two`. Whatever they

@@ -3,7 +3,9 @@ import SallyportCore
 import SallyportSystem
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 /// A root folder with files of its own, and programs that answer as they are told.
 final class FakeMachine {

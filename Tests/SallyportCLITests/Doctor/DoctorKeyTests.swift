@@ -1,7 +1,9 @@
 import SallyportSystem
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 /// AuthorizedKeysFile and what lies where: who has a key.
 struct KeyCase: CustomTestStringConvertible {

@@ -2,7 +2,10 @@ import SallyportCore
 import SallyportSystem
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
+@testable import SallyportDoctor
+@testable import SallyportText
 
 @Suite struct `Doctor on clock, module and people` {
   @Test(

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 /// sshd's settings, what they mean, and the line that mends it.
 struct SSHCase: CustomTestStringConvertible {

@@ -1,7 +1,9 @@
 import SallyportCore
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 @Suite struct `Doctor on whole set-ups` {
   /// The files of the case in a folder, read by doctor's own code; alice is enrolled.

@@ -1,6 +1,8 @@
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 /// A stack in /etc/pam.d/sshd, and what it means.
 struct StackCase: CustomTestStringConvertible {

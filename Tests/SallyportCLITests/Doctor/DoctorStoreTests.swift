@@ -5,6 +5,7 @@ import SallyportSystem
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 @Suite struct `Doctor on the store` {
   struct Breakage: CustomTestStringConvertible {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 @Suite struct `Doctor on sudo` {
   private let fake = FakeMachine()

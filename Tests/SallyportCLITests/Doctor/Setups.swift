@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 /// A case of Tests/Vectors/setup-cases.txt.
 struct Setup: CustomTestStringConvertible {

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
 
 /// A service of Tests/Vectors/setups.txt.

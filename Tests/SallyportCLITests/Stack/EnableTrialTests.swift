@@ -1,5 +1,6 @@
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
 
 /// What `enable` makes of stacks by chance, judged by libpam's walk (RealityTests) and by what each

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
 
 /// Programs that never ask, and those that have one answer for every prompt.

@@ -3,6 +3,7 @@ import SallyportCore
 import SallyportSystem
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
 
 /// A machine in a folder: its files of PAM, and a store with alice in it.

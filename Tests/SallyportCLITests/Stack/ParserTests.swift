@@ -1,5 +1,6 @@
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
 
 @Suite struct ParserTests {

@@ -1,3 +1,4 @@
+@testable import PAMStack
 @testable import SallyportCLI
 
 /// Files of pam.d by chance, mostly as people write them, from a seed that can be repeated.

@@ -2,6 +2,7 @@ import CLinuxPAM
 import Foundation
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
 
 /// This machine's libpam on a folder of services of its own. Its modules here are pam_permit,

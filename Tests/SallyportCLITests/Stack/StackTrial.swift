@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 
+@testable import PAMStack
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 /// Stacks by chance: what `pam enable` makes of them and what doctor says of them, beside what the
 /// libpam of this machine does with them. pam_debug stands in for every module under its name, and

@@ -1,3 +1,4 @@
+@testable import PAMStack
 @testable import SallyportCLI
 
 /// Files of pam.d as distributions ship them, shortened to what counts, and services made of them.

@@ -1,0 +1,74 @@
+/// What an administrator may ask for when a service is turned on.
+package struct StackWishes: Equatable {
+  /// nil: where the walk of the stack allows it.
+  var enroll: Bool?
+  var demand = false
+  var nullok = false
+  /// `--store`
+  var store: String?
+
+  package init(
+    enroll: Bool? = nil, demand: Bool = false, nullok: Bool = false, store: String? = nil
+  ) {
+    (self.enroll, self.demand, self.nullok, self.store) = (enroll, demand, nullok, store)
+  }
+}
+
+/// Why lines of ours are not put into a service's file, or not taken out.
+package enum StackRefusal: Error, Equatable {
+  /// `verb`: what was asked for, to be tried as root.
+  case notRoot(verb: String)
+  /// Not a name that a file of pam.d can have.
+  case notAService(String)
+  /// Neither in /etc/pam.d nor among the vendor's.
+  case noSuchService(String)
+  /// The service has no auth lines of its own: those of `other` count.
+  case noAuthLines(String)
+  /// The program never runs the auth phase.
+  case neverAuthenticates(String)
+  /// The program has one field, and what asks for the password, if anything does, is not known to
+  /// take it from our line.
+  case oneField(service: String, StackFinding?)
+  /// Our code would be the only thing that is asked for.
+  case onlyFactor(String)
+  /// Our line is there already, in this file.
+  case enabledAlready(service: String, StackPlace)
+  /// Our line is there by a file that this one includes.
+  case enabledElsewhere(service: String, StackPlace)
+  case notEnabled(service: String)
+  /// The module is not where libpam looks.
+  case noModule(String)
+  /// As the stack is, or would be.
+  case unsafe(service: String, [StackFinding])
+  /// `--enroll`, and these say why not.
+  case cannotEnroll(service: String, [StackFinding])
+  case cannotDemand(service: String)
+  /// A jump counts our line: without it, it would leave out another.
+  case jumpCountsUs(StackPlace)
+  /// Nobody is enrolled, and those who are not are refused.
+  case nobodyEnrolled(service: String)
+  /// sudo would ask for root's code by this word of sudoers (`targetpw`), and root has none.
+  case rootNotEnrolled(service: String, word: String)
+  /// Somebody else changed the file meanwhile.
+  case changedMeanwhile(path: String)
+  case busy(path: String)
+  case system(path: String, errno: Int32)
+}
+
+/// A service's file before and after.
+package struct StackChange {
+  package let service: String
+  /// The administrator's file; where it is a link, what it leads to is written.
+  package let path: String
+  /// nil where only the vendor has a file: a new one is made from it.
+  package let before: ServiceFile?
+  /// nil where the file goes, since the vendor's says the same.
+  package let after: ServiceFile?
+  /// What diffs are shown against.
+  let shown: ServiceFile
+  package let analysis: StackAnalysis
+  /// Services that include the file, and change with it.
+  package let dependents: [String]
+
+  package var changesNothing: Bool { before == after && before != nil }
+}

@@ -1,0 +1,262 @@
+/// Works out where our lines go. Reads through `StackFolder`, writes nothing.
+package struct StackPlanner {
+  let folder: StackFolder
+  let service: String
+  private let stack: ServiceStack
+  /// The file that libpam reads for the service now.
+  private let current: ServiceFile
+  private let currentPath: String
+
+  package init(_ service: String, in folder: StackFolder) throws(StackRefusal) {
+    let usual = service.utf8.allSatisfy { byte in
+      byte > 0x20 && byte < 0x7f && byte != UInt8(ascii: "/")
+        && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+    }
+    guard usual, let first = service.first, first != ".", first != "-" else {
+      throw .notAService(service)
+    }
+    (self.folder, self.service) = (folder, service)
+    stack = StackParser.parse(service: service, folder.files)
+    guard let path = stack.file, let content = folder.content(of: path) else {
+      throw .noSuchService(service)
+    }
+    (currentPath, current) = (path, ServiceFile(content))
+  }
+
+  /// The administrator's file of the service.
+  var path: String { "/etc/pam.d/\(service)" }
+  private var isVendors: Bool { currentPath != path }
+  /// The code is typed behind the password, and our line takes it off.
+  private var hasOneField: Bool { KnownServices.hasOneField(service) }
+
+  /// The stacks with `file` in the place of the service's own; `other`: of a service that includes
+  /// it.
+  private func analysis(with file: ServiceFile, of other: String? = nil) -> StackAnalysis {
+    let (path, bytes, usual) = (path, file.bytes, folder.files)
+    let files = StackFiles(
+      folders: usual.folders, includes: usual.includes, knowsAtInclude: usual.knowsAtInclude,
+      read: { $0 == path ? bytes : usual.read($0) })
+    return StackAnalysis(
+      StackParser.parse(service: other ?? service, files), isMissing: folder.isMissing)
+  }
+
+  /// Services whose own stacks take lines from this one's file.
+  private func dependents() -> [String] {
+    folder.services().filter { name in
+      let stack = StackParser.parse(service: name, folder.files)
+      // `other` stands in for services; it is none.
+      return name != "other" && stack.file != currentPath
+        && PAMPhase.allCases.contains { phase in
+          !stack.isOther(phase) && stack[phase].contains { $0.place.file == path }
+        }
+    }
+  }
+
+  private func change(to file: ServiceFile?, _ analysis: StackAnalysis) -> StackChange {
+    StackChange(
+      service: service, path: path, before: isVendors ? nil : current, after: file,
+      shown: current, analysis: analysis, dependents: dependents())
+  }
+
+  /// What a service that includes the file would come to.
+  private func checkDependents(_ file: ServiceFile) throws(StackRefusal) {
+    for name in dependents() {
+      let (before, after) = (analysis(with: current, of: name), analysis(with: file, of: name))
+      let known = before.findings + before.differences
+      let found = after.findings.filter(\.harmsOthers)
+      let new = (found + after.differences.filter { !found.contains($0) })
+        .filter { !known.contains($0) }
+      if !new.isEmpty { throw .unsafe(service: name, new) }
+    }
+  }
+}
+
+// MARK: - Turning on
+
+extension StackPlanner {
+  package func enable(_ wishes: StackWishes) throws(StackRefusal) -> StackChange {
+    let bare = current.withoutOurs
+    let before = analysis(with: bare)
+    try check(before, wishes)
+    let (file, analysis) = try best(bare, before.stack, wishes)
+    if bare != current, file != current, let line = self.analysis(with: current).lines.first {
+      throw .enabledAlready(service: service, line.place)
+    }
+    try checkDependents(file)
+    return change(to: file, analysis)
+  }
+
+  private func check(_ before: StackAnalysis, _ wishes: StackWishes) throws(StackRefusal) {
+    if KnownServices.withoutAuth.contains(service) { throw .neverAuthenticates(service) }
+    let fails = before.findings.filter(\.keepsEverybodyOut)
+    guard fails.isEmpty else { throw .unsafe(service: service, fails) }
+    guard !before.stack.isOther(.auth), !before.stack[.auth].isEmpty else {
+      throw .noAuthLines(service)
+    }
+    if let line = before.line(.auth) {
+      throw .enabledElsewhere(service: service, line.place)
+    }
+    if wishes.demand,
+      KnownServices.forbidsDemand(service) || before.stack.isOther(.account)
+    {
+      throw .cannotDemand(service: service)
+    }
+    if let modules = folder.modules, !folder.exists("\(modules)/pam_sallyport.so") {
+      throw .noModule("\(modules)/pam_sallyport.so")
+    }
+  }
+
+  private typealias Attempt = (file: ServiceFile, analysis: StackAnalysis)
+
+  /// The first place for the auth line where the walk finds nothing against it; else the first
+  /// where only a way around the line is found.
+  private func best(_ bare: ServiceFile, _ stack: ServiceStack, _ wishes: StackWishes)
+    throws(StackRefusal) -> Attempt
+  {
+    let missing = missing(stack)
+    if wishes.enroll == true, !missing.isEmpty {
+      throw .cannotEnroll(service: service, missing)
+    }
+    let mayEnroll = missing.isEmpty && !hasOneField
+    let ways = wishes.enroll.map { [$0] } ?? (mayEnroll ? [true, false] : [false])
+    var second: Attempt?
+    var refused: [StackFinding] = []
+    for (place, enroll) in places(bare, stack).flatMap({ place in ways.map { (place, $0) } }) {
+      let one = attempt(bare, stack, place, wishes, enroll: enroll)
+      if refusals(of: one, .all).isEmpty { return one }
+      if second == nil, refusals(of: one, .worst).isEmpty { second = one }
+      if refused.isEmpty { refused = refusals(of: one, .all) }
+    }
+    if let second { return second }
+    throw refusal(refused, wishes)
+  }
+
+  /// A code alone is what sshd may ask for, behind a key; but not where a password had to be right.
+  private func refusals(of attempt: Attempt, _ strictness: StackAnalysis.Strictness)
+    -> [StackFinding]
+  {
+    let differences = attempt.analysis.differences
+    let mayBeAlone = service == "sshd" && !differences.contains(where: \.isCodeAlone)
+    let found = attempt.analysis.refusals(of: strictness).filter { !mayBeAlone || !$0.isCodeAlone }
+    return found + differences.filter { !found.contains($0) }
+  }
+
+  private func refusal(_ findings: [StackFinding], _ wishes: StackWishes) -> StackRefusal {
+    if hasOneField, wishes.enroll != true {
+      let other = findings.first { if case .secondPrompt = $0 { true } else { false } }
+      if findings.isEmpty || other != nil { return .oneField(service: service, other) }
+    }
+    if findings.isEmpty || findings.contains(where: \.isCodeAlone) && wishes.enroll != true {
+      return .onlyFactor(service)
+    }
+    if wishes.enroll == true { return .cannotEnroll(service: service, findings) }
+    return .unsafe(service: service, findings)
+  }
+
+  /// `enroll` stands only where our account and session lines can stand beside.
+  private func missing(_ stack: ServiceStack) -> [StackFinding] {
+    let line = StackPlace(file: path, line: stack[.auth].first?.root.lowerBound ?? 1)
+    return [PAMPhase.account, .session].filter { stack.isOther($0) }
+      .map { .enrollWithoutLine(line, missing: $0) }
+  }
+
+  /// In front of which lines of the file the auth line may go, the best first: behind the first
+  /// factor, further behind, and in front of the first factor. Never in front of what comes before
+  /// that, which lets root pass.
+  private func places(_ bare: ServiceFile, _ stack: ServiceStack) -> [Int] {
+    if let end = bare.endOfProfiles { return [end + 1] }
+    var roots: [ClosedRange<Int>] = []
+    var factors: [Int] = []
+    for entry in stack[.auth] {
+      if roots.last != entry.root { roots.append(entry.root) }
+      let kind = ModuleKind(entry)
+      if entry.kind == .module, kind == .password || kind == .factor || kind == .unknown {
+        factors.append(roots.count - 1)
+      }
+    }
+    guard let first = factors.first, let last = factors.last else { return [] }
+    let front = [roots[first].lowerBound]
+    return hasOneField ? front : roots[last...].map { $0.upperBound + 1 } + front
+  }
+
+  private func attempt(
+    _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackWishes, enroll: Bool
+  ) -> Attempt {
+    let words = [
+      enroll ? "enroll" : nil, hasOneField ? "forward_pass" : nil, wishes.nullok ? "nullok" : nil,
+    ]
+    var lines = [(place, line("auth    ", words, wishes))]
+    if !stack.isOther(.account), let first = stack[.account].first {
+      lines.append(
+        (first.root.lowerBound, line("account ", [wishes.demand ? "demand" : nil], wishes)))
+    }
+    if !stack.isOther(.session), let first = stack[.session].first {
+      // What pam_selinux clears first is cleared before anybody else runs.
+      let clears = first.moduleName == "pam_selinux" && first.arguments.contains("close")
+      let place = clears ? first.root.upperBound + 1 : first.root.lowerBound
+      lines.append((place, line("session ", [], wishes)))
+    }
+    var file = bare
+    // From the end, so that the numbers of the lines before stay as they are.
+    for (place, line) in lines.reversed().sorted(by: { $0.0 > $1.0 }) {
+      file.insert(line, before: place)
+    }
+    return (file, analysis(with: file))
+  }
+
+  private func line(_ phase: String, _ words: [String?], _ wishes: StackWishes) -> String {
+    let store = wishes.store.map { store in
+      store.contains(" ") || store.contains("]") ? "[store=\(store)]" : "store=\(store)"
+    }
+    let words = (words + [store]).compactMap { $0 }
+    return (["\(phase) required   pam_sallyport.so"] + words).joined(separator: " ")
+  }
+}
+
+// MARK: - Turning off
+
+extension StackPlanner {
+  package func disable() throws(StackRefusal) -> StackChange {
+    let bare = current.withoutOurs
+    guard bare != current, !isVendors else {
+      if let line = analysis(with: current).line(.auth) {
+        throw .enabledElsewhere(service: service, line.place)
+      }
+      throw .notEnabled(service: service)
+    }
+    let (now, after) = (analysis(with: current), analysis(with: bare))
+    // What `enable` wrote is undone whatever the file was before.
+    if !isVendors(bare), !isKept(bare) {
+      for phase in PAMPhase.allCases {
+        if let jump = now.stack[phase].jumpOverOurs {
+          throw .jumpCountsUs(jump.place)
+        }
+      }
+      let fails = after.findings.filter { $0.keepsEverybodyOut }
+      // Where nobody got in before, taking our lines out makes nothing worse.
+      if !fails.isEmpty, !now.findings.contains(where: \.keepsEverybodyOut) {
+        throw .unsafe(service: service, fails)
+      }
+      try checkDependents(bare)
+    }
+    return change(to: isVendors(bare) ? nil : bare, after)
+  }
+
+  /// Whether the vendor's file says the same, so that the administrator's was made by `enable`.
+  private func isVendors(_ bare: ServiceFile) -> Bool {
+    for folder in folder.files.folders.dropFirst() {
+      if let content = self.folder.content(of: "\(folder)/\(service)") {
+        return ServiceFile(content) == bare
+      }
+    }
+    return false
+  }
+
+  /// Whether a backup says the same, which `enable` left behind.
+  private func isKept(_ bare: ServiceFile) -> Bool {
+    folder.names(in: "/etc/pam.d").contains { name in
+      name.hasPrefix("\(service).before-sallyport-")
+        && folder.content(of: "/etc/pam.d/\(name)") == bare.bytes
+    }
+  }
+}

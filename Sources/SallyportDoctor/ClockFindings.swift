@@ -1,0 +1,210 @@
+import CSystem
+import SallyportCore
+import SallyportSystem
+import SallyportText
+
+/// What doctor knows of the machine's clock.
+struct ClockFacts: Equatable {
+  /// What the kernel says of itself.
+  var isSynchronised: Look<Bool>
+  /// Who keeps it right, and how far off it says the clock is, in seconds.
+  var source: Source?
+  /// There is a timedatectl to turn it on with.
+  var hasTimedate = false
+  var now: UnixTime
+
+  struct Source: Equatable {
+    let name: String
+    /// Positive where the clock is behind or ahead: nobody minds which.
+    var offset: Double?
+    var isSynchronised = true
+    /// Nobody on the path can set it: a receiver of this machine's own, or answers that are signed
+    /// (NTS, RFC 8915, or a shared key). nil where that is not known.
+    var isAuthenticated: Bool?
+  }
+}
+
+extension ClockFacts {
+  init(of machine: Machine, _ now: UnixTime) {
+    let kernel = inspect_clock()
+    isSynchronised = kernel < 0 ? .unseen("adjtimex: \(errnoText(-kernel))") : .seen(kernel == 1)
+    self.now = now
+    let answers = ClockFacts.questions.map { question in
+      (question.program, machine.answer(question.words))
+    }
+    hasTimedate = answers.contains { $0.0 == "timedatectl" && $0.1 != nil }
+    let found = answers.lazy.compactMap { program, answer in
+      answer.flatMap { ClockFacts.source(program, $0) }.map { (program, answer ?? "", $0) }
+    }.first
+    guard let (program, answer, source) = found else { return }
+    self.source = source
+    let more = ClockFacts.vouchers[program].flatMap { machine.answer($0) }
+    self.source?.isAuthenticated = ClockFacts.isAuthenticated(program, answer, more)
+  }
+
+  private static let questions = [
+    (program: "chronyc", words: ["chronyc", "-n", "tracking"]),
+    (program: "ntpq", words: ["ntpq", "-c", "rv"]),
+    (program: "timedatectl", words: ["timedatectl", "timesync-status"]),
+  ]
+
+  /// What tells which of the servers sign their answers.
+  private static let vouchers = [
+    "chronyc": ["chronyc", "-n", "authdata"], "ntpq": ["ntpq", "-c", "associations"],
+  ]
+
+  /// Of the one server that the clock follows. `more`: what `vouchers` answer.
+  static func isAuthenticated(_ program: String, _ answer: String, _ more: String?) -> Bool? {
+    let rows = (more ?? "").split(separator: "\n").map { row in
+      row.split(whereSeparator: \.isWhitespace).map(String.init)
+    }
+    switch program {
+    case "chronyc":
+      let reference = value(of: "Reference ID", in: answer, ":") ?? ""
+      guard more != nil, !["", "00000000 ()"].contains(reference) else { return nil }
+      let server = reference.split(separator: "(").last?.split(separator: ")").first ?? ""
+      // NTP servers have a row each; what is a receiver's has none.
+      let row = rows.first { $0.count > 1 && $0[0] == server }
+      return row.map { $0[1] != "-" } ?? true
+    case "ntpq":
+      if value(of: "stratum", in: answer, "=") == "1" { return true }
+      let row = rows.first { $0.contains("sys.peer") }
+      guard let row, row.count > 5 else { return nil }
+      return row[5] == "ok"
+    // It knows SNTP alone.
+    case _: return false
+    }
+  }
+
+  /// What a time keeper says; nil where that cannot be understood.
+  static func source(_ program: String, _ answer: String) -> Source? {
+    switch program {
+    case "chronyc":
+      guard let leap = value(of: "Leap status", in: answer, ":") else { return nil }
+      let offset = value(of: "System time", in: answer, ":").flatMap { number($0) }
+      return Source(name: "chrony", offset: offset, isSynchronised: leap != "Not synchronised")
+    case "ntpq":
+      guard let system = value(of: "offset", in: answer, "=").flatMap({ number($0) }) else {
+        return nil
+      }
+      return Source(
+        name: "ntpd", offset: system / 1000, isSynchronised: !answer.contains("leap_alarm"))
+    case _:
+      guard let offset = value(of: "Offset", in: answer, ":").flatMap({ duration($0) }) else {
+        return nil
+      }
+      return Source(name: "systemd-timesyncd", offset: offset)
+    }
+  }
+
+  /// `key : value` on a line, or `key=value` in a list.
+  private static func value(of key: String, in text: String, _ sign: Character) -> String? {
+    for part in text.split(whereSeparator: { $0 == "\n" || ($0 == "," && sign == "=") }) {
+      let sides = part.split(separator: sign, maxSplits: 1).map { words(String($0)) }
+      if sides.count == 2, sides[0] == key { return sides[1] }
+    }
+    return nil
+  }
+
+  /// With single blanks, and none at the ends.
+  private static func words(_ text: String) -> String {
+    text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+  }
+
+  private static func number(_ text: String) -> Double? {
+    text.split(separator: " ").first.flatMap { Double($0) }.map(\.magnitude)
+  }
+
+  /// `+1.5ms`, `-23us`, `2min 3.5s`
+  private static func duration(_ text: String) -> Double? {
+    let units = [
+      ("min", 60.0), ("ms", 0.001), ("us", 0.000_001), ("ns", 0.000_000_001), ("h", 3600.0),
+      ("s", 1.0),
+    ]
+    var sum = 0.0
+    for word in text.split(separator: " ") {
+      guard let unit = units.first(where: { word.hasSuffix($0.0) }),
+        let number = Double(word.dropLast(unit.0.count))
+      else { return nil }
+      sum += number.magnitude * unit.1
+    }
+    return sum
+  }
+}
+
+/// What is wrong with the clock, which codes by time depend on. Pure.
+struct ClockFindings {
+  let clock: ClockFacts
+  private let area = Area.clock
+  /// Half a time step: beyond it the right code is an adjacent one.
+  private static let noted = 15.0
+  /// Five steps of 30 s, as many as are accepted.
+  private static let refused = 150.0
+  /// The start of 2026, before this was written: no clock that is right shows less.
+  private static let earliest: Int64 = 1_767_225_600
+
+  init(_ clock: ClockFacts) { self.clock = clock }
+
+  var all: [Finding] {
+    if clock.now.seconds < ClockFindings.earliest {
+      let day = CalendarDate(clock.now)?.dayText ?? "\(clock.now.seconds)"
+      return [
+        Finding(
+          id: "clock-past", area: area, severity: .error,
+          text: "the clock says \(day): no code is right",
+          mends: [turnOn], effect: .locksOut("everybody with codes by time"))
+      ]
+    }
+    return [far ?? state] + [unauthenticated].compactMap { $0 }
+  }
+
+  /// Advice: most machines have no other. What it can cost stands in the threat model.
+  private var unauthenticated: Finding? {
+    guard let source = clock.source, source.isAuthenticated == false else { return nil }
+    var found = Finding.ok(
+      "clock-source", area,
+      "\(source.name) takes the time from a server that does not sign it: whoever is on the path "
+        + "can set this clock")
+    found.mends = [.advice("chrony.conf(5), nts; ntp.conf(5), nts; or a receiver of its own")]
+    return found
+  }
+
+  private var far: Finding? {
+    guard let source = clock.source, let offset = source.offset, offset > ClockFindings.noted else {
+      return nil
+    }
+    let isFar = offset > ClockFindings.refused
+    return Finding(
+      id: "clock-offset", area: area, severity: isFar ? .error : .warning,
+      text: "the clock is \(durationText(UInt64(offset))) off, says \(source.name)"
+        + (isFar ? ": right codes are refused" : ""),
+      mends: [source.name == "chrony" ? .command("chronyc makestep") : turnOn],
+      effect: isFar ? .locksOut("everybody with codes by time") : nil)
+  }
+
+  private var state: Finding {
+    let says = clock.source.map { " by \($0.name)" + offset($0) } ?? ""
+    switch clock.isSynchronised {
+    case .seen(true) where clock.source?.isSynchronised == false, .seen(false):
+      return Finding(
+        id: "clock-synchronised", area: area, severity: .warning,
+        text: "the clock is not synchronised: when it is some minutes off, right codes are refused",
+        mends: [turnOn])
+    case .seen(true): return .ok("clock-synchronised", area, "synchronised\(says)")
+    case .absent, .unseen:
+      return .unseen("clock-synchronised", area, "the kernel's clock cannot be asked")
+    }
+  }
+
+  private var turnOn: Mend {
+    if clock.source?.name == "chrony" { return .advice("chronyc sources") }
+    return clock.hasTimedate
+      ? .command("timedatectl set-ntp true") : .command("apt-get install chrony")
+  }
+
+  private func offset(_ source: ClockFacts.Source) -> String {
+    guard let offset = source.offset else { return "" }
+    let tenths = UInt64((offset * 10_000).rounded())
+    return ", \(tenths / 10).\(tenths % 10) ms off"
+  }
+}

@@ -1,0 +1,169 @@
+import PAMStack
+import SallyportCore
+import SallyportText
+
+/// All findings that follow from the facts, in the order of the report. Pure.
+package struct Diagnosis {
+  package var findings: [Finding]
+
+  /// `option`: `--store`, for the commands that mend.
+  package init(_ facts: Facts, option: String? = nil, version: String) {
+    let services = facts.services.sorted { Diagnosis.rank($0) < Diagnosis.rank($1) }
+    var found = Diagnosis.merged(services.flatMap { Diagnosis.findings(of: $0, facts) })
+    found += SharedFindings(services).all
+    if facts.services.isEmpty { found.append(Diagnosis.nobody) }
+    // Several services have one policy file.
+    for finding in services.flatMap({ PolicyFindings($0).file })
+    where !found.contains(finding) {
+      found.append(finding)
+    }
+    if facts.hasDirectory {
+      found.append(
+        .unseen(
+          "people-directory", .people, "people of a directory (nsswitch.conf) were not looked at"))
+    }
+    found += facts.otherStores.map { path in
+      .unseen(
+        "store-other", .store, "lines name another store, which was not looked at: \(path)",
+        [.command("sallyport doctor --store \(shellQuoted(path))")])
+    }
+    found += StoreFindings(facts.store, option: option, accepted: facts.accepted).all
+    found += NoteFindings(facts.store, option: option).all
+    found += ClockFindings(facts.clock).all
+    found += ModuleFindings(facts.modules, version: version).all
+    found += DenialFindings(facts.denials).all
+    findings = found
+  }
+
+  private static func findings(of service: ServiceFacts, _ facts: Facts) -> [Finding] {
+    let enrolled = facts.store.enrolled
+    // A stack that is not used says nothing of logins.
+    if service.name == "sshd", let ssh = facts.ssh, ssh.settings.value?.usesPAM == false {
+      return SSHFindings(ssh, service.lines, enrolled: enrolled).all
+    }
+    var found = StackFindings(service, ssh: facts.ssh?.settings.value).all
+    let isRun = !KnownServices.withoutAuth.contains(service.name)
+    if service.lines.lines.isEmpty || !isRun { return found }
+    if service.name == "sshd", let ssh = facts.ssh {
+      found += SSHFindings(ssh, service.lines, enrolled: enrolled).all
+    }
+    if ["sudo", "sudo-i"].contains(service.name), let sudoers = facts.sudoers {
+      found += SudoFindings(sudoers, service.lines, enrolled: enrolled).all
+    }
+    return found + PolicyFindings(service).people
+  }
+
+  /// Those first that people log in by.
+  private static func rank(_ service: ServiceFacts) -> (Int, String) {
+    let first = ["sshd", "login", "sudo", "sudo-i", "su", "su-l"]
+    return (first.firstIndex(of: service.name) ?? first.count, service.name)
+  }
+
+  /// What several services have from one shared file is told once.
+  private static func merged(_ all: [Finding]) -> [Finding] {
+    var kept: [Finding] = []
+    var others: [Int] = []
+    // sudo and sudo-i have the same rules.
+    for finding in all where !kept.contains(finding) {
+      let same = kept.firstIndex { one in
+        finding.severity != .ok && one.area != finding.area && one.id == finding.id
+          && one.text == finding.text && one.place == finding.place
+      }
+      if let same {
+        others[same] += 1
+      } else {
+        kept.append(finding)
+        others.append(0)
+      }
+    }
+    return zip(kept, others).map { $1 > 0 ? $0.held(by: $1) : $0 }
+  }
+
+  private static let nobody = Finding(
+    id: "no-service", area: .machine, severity: .warning,
+    text: "no service asks for a code: no stack names \(ModuleFacts.name)",
+    mends: [.command("sallyport pam enable sshd")],
+    effect: .letsIn("whoever has a password or a key"))
+
+  var worst: Severity { findings.map(\.severity).max() ?? .ok }
+
+  /// 0 where nothing was found, 1 with warnings or with what could not be looked at, 2 where
+  /// somebody is kept out or gets in.
+  package var status: Int32 {
+    switch worst {
+    case .ok: 0
+    case .unseen, .warning: 1
+    case .error: 2
+    }
+  }
+
+  /// Who cannot log in, each once.
+  package var lockedOut: [String] {
+    unique(
+      findings.compactMap { found in
+        switch found.effect {
+        case .locksOut(let who): who
+        case .letsIn, nil: nil
+        }
+      })
+  }
+
+  /// Who gets in without a code, each once.
+  package var letIn: [String] {
+    unique(
+      findings.compactMap { found in
+        switch found.effect {
+        case .letsIn(let who): who
+        case .locksOut, nil: nil
+        }
+      })
+  }
+
+  package func count(_ severity: Severity) -> Int { findings.count { $0.severity == severity } }
+
+  private func unique(_ names: [String]) -> [String] {
+    names.reduce(into: []) { list, name in if !list.contains(name) { list.append(name) } }
+  }
+}
+
+extension Finding {
+  /// Also of so many other services.
+  fileprivate func held(by others: Int) -> Finding {
+    let more = " and \(counted(others, "other service"))"
+    var found = self
+    switch effect {
+    case nil: break
+    case .locksOut(let who): found.effect = .locksOut(who + more)
+    case .letsIn(let who): found.effect = .letsIn(who + more)
+    }
+    return found
+  }
+}
+
+/// Lines in a file that many services share. Pure.
+struct SharedFindings {
+  private let services: [ServiceFacts]
+  /// Nobody sits in front of them, or they do not run as root.
+  private static let awkward: Set = [
+    "cups", "xscreensaver", "swaylock", "i3lock", "gtklock", "cinnamon-screensaver",
+    "mate-screensaver", "kscreenlocker", "kde", "vlock",
+  ]
+
+  init(_ services: [ServiceFacts]) { self.services = services }
+
+  var all: [Finding] {
+    let shared = services.filter { service in
+      service.lines.of(.auth).contains { $0.place.file != service.file }
+    }
+    let names = shared.map(\.name).filter(SharedFindings.awkward.contains)
+    guard let line = shared.first?.lines.of(.auth).first, let first = names.first else { return [] }
+    let more = names.count > 1 ? " and \(names.count - 1) more" : ""
+    return [
+      Finding(
+        id: "stack-shared", area: .machine, severity: .warning,
+        text: "this line also asks in \(first)\(more), where nobody can answer or the store is "
+          + "closed: give each service a line of its own",
+        place: line.place, mends: [.advice("pam_sallyport(8), STACKS")])
+    ]
+  }
+}

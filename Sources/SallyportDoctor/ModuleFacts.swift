@@ -1,0 +1,113 @@
+import CSystem
+import SallyportText
+
+/// What doctor knows of a module file that a stack names.
+struct ModuleFacts: Equatable {
+  /// Where libpam would load it from.
+  let path: String
+  /// The first line that names it.
+  var place: FilePlace?
+  var file: Look<FileFacts>
+  /// Of the folders above it: those that others than root can change.
+  var openFolders: [String] = []
+  /// The machine type of its ELF header, and that of this command.
+  var machines: (module: UInt16, command: UInt16) = (0, 0)
+  /// Why it cannot be loaded.
+  var refusal: String?
+  /// Of the package or the file, where that can be told.
+  var version: String?
+
+  static func == (a: ModuleFacts, b: ModuleFacts) -> Bool {
+    a.path == b.path && a.place == b.place && a.file == b.file && a.refusal == b.refusal
+      && a.openFolders == b.openFolders && a.machines == b.machines && a.version == b.version
+  }
+
+  static let name = "pam_sallyport.so"
+
+  /// The folders that libpam may have been built for; the one with pam_unix.so is it.
+  static func folder(of machine: Machine) -> String? {
+    let patterns = [
+      "/usr/lib/*-linux-gnu*/security/pam_unix.so", "/lib/*-linux-gnu*/security/pam_unix.so",
+      "/usr/lib64/security/pam_unix.so", "/lib64/security/pam_unix.so",
+      "/usr/lib/security/pam_unix.so", "/lib/security/pam_unix.so",
+    ]
+    let all = patterns.flatMap { machine.paths($0) }
+    let own = elfMachine(of: Machine(), "/proc/self/exe")
+    // Of several architectures, that of this machine.
+    let found = all.first { elfMachine(of: machine, $0) == own } ?? all.first
+    return found.map { String($0.dropLast("/pam_unix.so".count)) }
+  }
+
+  /// e_machine, with the class in its upper byte; 0 for what is no ELF file of this byte order.
+  fileprivate static func elfMachine(of machine: Machine, _ path: String) -> UInt16 {
+    guard let head = machine.head(path), head.count >= 20,
+      head.prefix(4).elementsEqual([0x7f, 0x45, 0x4c, 0x46])
+    else { return 0 }
+    return UInt16(head[18]) | UInt16(head[19]) << 8 | UInt16(head[4]) << 12
+  }
+}
+
+extension ModuleFacts {
+  /// `written`: as it stands on a line; a bare name is in libpam's folder.
+  static func path(_ written: String, in folder: String?) -> String {
+    written.hasPrefix("/") ? written : "\(folder ?? "/usr/lib/security")/\(written)"
+  }
+
+  init(of machine: Machine, _ path: String, at place: FilePlace?) {
+    self.path = path
+    self.place = place
+    file = machine.file(path)
+    guard case .seen(let facts) = file, facts.isRegular else { return }
+    machines = (
+      ModuleFacts.elfMachine(of: machine, path),
+      ModuleFacts.elfMachine(of: Machine(), "/proc/self/exe")
+    )
+    openFolders = ModuleFacts.folders(above: path).filter { folder in
+      guard let facts = machine.file(folder).value else { return false }
+      return facts.owner != 0 || (facts.isOthersToWrite && facts.mode & 0o1000 == 0)
+    }
+    // What others can write is not loaded here: it is an error already.
+    if facts.owner == 0, !facts.isOthersToWrite { refusal = machine.refusal(ofModule: path) }
+    version = ModuleFacts.version(of: machine)
+  }
+
+  private static func folders(above path: String) -> [String] {
+    var (folders, rest) = ([String](), path.split(separator: "/").dropLast())
+    while !rest.isEmpty {
+      folders.append("/" + rest.joined(separator: "/"))
+      rest = rest.dropLast()
+    }
+    return folders
+  }
+
+  private static func version(of machine: Machine) -> String? {
+    let words = ["dpkg-query", "-W", "-f", "${Version}", "libpam-sallyport"]
+    guard let answer = machine.run(words).value, answer.status == 0, !answer.output.isEmpty else {
+      return nil
+    }
+    return answer.output
+  }
+}
+
+extension Machine {
+  /// The first bytes of a file.
+  fileprivate func head(_ path: String) -> [UInt8]? {
+    bytes(path, limit: 20).value
+  }
+
+  /// Why libpam could not load a module; nil where it can.
+  fileprivate func refusal(ofModule path: String) -> String? {
+    refusal(of: root + path, "pam_sm_authenticate")
+  }
+
+  /// Why a library cannot be loaded, by a path or a name.
+  func refusal(of library: String, _ function: String) -> String? {
+    var reason = [CChar](repeating: 0, count: 512)
+    // SAFETY: all texts live for the call; the buffer has as many bytes as are said.
+    let length = unsafe inspect_loading(library, function, &reason, reason.count)
+    if length == 0 { return nil }
+    if length < 0 { return errnoText(Int32(clamping: -length)) }
+    let bytes = reason.prefix(Int(length)).map { UInt8(bitPattern: $0) }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,92 @@
+import SallyportText
+
+/// What is wrong with the module's file. Pure.
+struct ModuleFindings {
+  let modules: [ModuleFacts]
+  /// This command's own version.
+  let version: String
+  private let area = Area.module
+
+  init(_ modules: [ModuleFacts], version: String) {
+    (self.modules, self.version) = (modules, version)
+  }
+
+  var all: [Finding] { modules.flatMap(findings) }
+
+  private func findings(of module: ModuleFacts) -> [Finding] {
+    let found = [
+      missing(module) ?? unsafeFile(module), foreign(module) ?? refused(module), old(module),
+    ]
+    .compactMap { $0 }
+    return found.isEmpty ? [.ok("module", area, "\(module.path) can be loaded")] : found
+  }
+
+  private func missing(_ module: ModuleFacts) -> Finding? {
+    switch module.file {
+    case .seen(let file) where file.isRegular: return nil
+    case .unseen(let reason): return .unseen("module-missing", area, reason)
+    case .seen, .absent:
+      return error(
+        "module-missing", "\(module.path) is not there, so whoever is asked for a code is refused",
+        module, [install], .locksOut("everybody who is asked for a code"))
+    }
+  }
+
+  private func unsafeFile(_ module: ModuleFacts) -> Finding? {
+    guard let file = module.file.value else { return nil }
+    if file.owner != 0 {
+      return error(
+        "module-owner", "\(module.path) belongs to uid \(file.owner), who can change it", module,
+        [.command("chown root:root \(shellQuoted(module.path))")], .letsIn("uid \(file.owner)"))
+    }
+    if file.isOthersToWrite {
+      return error(
+        "module-mode", "others than root can change \(module.path)", module,
+        [.command("chmod go-w \(shellQuoted(module.path))")], .letsIn("local users"))
+    }
+    guard let folder = module.openFolders.first else { return nil }
+    return error(
+      "module-folder", "others than root can change \(folder), where the module is", module,
+      [.command("chown root:root \(shellQuoted(folder)) && chmod go-w \(shellQuoted(folder))")],
+      .letsIn("local users"))
+  }
+
+  private func foreign(_ module: ModuleFacts) -> Finding? {
+    let (of, own) = module.machines
+    guard module.file.value?.isRegular == true, of != own, own != 0 else { return nil }
+    return error(
+      "module-architecture",
+      of == 0
+        ? "\(module.path) is no library" : "\(module.path) was built for another architecture",
+      module, [install], .locksOut("everybody who is asked for a code"))
+  }
+
+  private func refused(_ module: ModuleFacts) -> Finding? {
+    guard let refusal = module.refusal else { return nil }
+    return error(
+      "module-loading", "\(module.path) cannot be loaded: \(refusal)", module, [install],
+      .locksOut("everybody who is asked for a code"))
+  }
+
+  private func old(_ module: ModuleFacts) -> Finding? {
+    guard let found = module.version, !found.hasPrefix(version) else { return nil }
+    return Finding(
+      id: "module-version", area: area, severity: .warning,
+      text: "the module is of version \(found), this command of \(version)",
+      mends: [.command("apt-get install libpam-sallyport sallyport")])
+  }
+
+  private var install: Mend {
+    modules.contains { $0.version != nil }
+      ? .command("apt-get install --reinstall libpam-sallyport")
+      : .advice("make install, in the sources")
+  }
+
+  private func error(
+    _ id: String, _ text: String, _ module: ModuleFacts, _ mends: [Mend], _ effect: Effect
+  ) -> Finding {
+    Finding(
+      id: id, area: area, severity: .error, text: text, place: module.place, mends: mends,
+      effect: effect)
+  }
+}

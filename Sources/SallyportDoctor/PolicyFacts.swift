@@ -1,0 +1,146 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+import SallyportText
+
+/// What doctor knows of the policy that a service's line works under.
+struct PolicyFacts: Equatable {
+  struct Problem: Equatable {
+    let place: FilePlace
+    let text: String
+  }
+
+  var path = "/etc/security/sallyport.conf"
+  /// Why it cannot be read.
+  var trouble: StoreTrouble?
+  /// Every line that is wrong.
+  var problems: [Problem] = []
+  /// Groups of rules that are not there, or that nobody is in.
+  var groups: [Problem] = []
+  /// What the policy says of each person without an enrollment.
+  var unenrolled: [Person] = []
+  /// The module has nothing to say to somebody who is unknown to all rules.
+  var isDisabled = false
+  /// The file refuses the unenrolled though the line says nullok.
+  var overrulesLine = false
+
+  /// A place can be remembered for somebody who is enrolled.
+  var remembers = false
+  /// Enrolled, with nothing but factors that the policy turns off.
+  var stranded: [String] = []
+
+  struct Person: Equatable {
+    let name: String
+    var admission = Admission.refuse
+    var isDisabled = false
+    /// What is kept of him cannot be read.
+    var trouble: StoreTrouble?
+  }
+}
+
+extension PolicyFacts {
+  /// For one service, by the words of its auth line.
+  init(
+    of machine: Machine, _ store: Store?, _ service: ServiceFacts,
+    people: [AccountFacts.Account], _ enrolled: [UserFacts], _ census: GroupCensus,
+    _ now: UnixTime
+  ) {
+    let conf = service.lines.value(of: "conf")
+    path = conf ?? path
+    guard let store else { return }
+    var text: Secret?
+    do throws(StoreTrouble) {
+      let file = Array((machine.root + path).utf8)
+      text = try store.policyText(at: file, optional: conf == nil)
+    } catch {
+      trouble = error
+      return
+    }
+    if let text {
+      problems = PolicyFacts.problems(in: text, path)
+      groups = PolicyText(path, text).flaws(of: census).map {
+        Problem(place: FilePlace(file: path, line: $1), text: $0)
+      }
+    }
+    let policy = ServicePolicy(text: text, service: service)
+    let nobody = policy.policy(of: "nobody")
+    isDisabled = !nobody.isEnabled
+    remembers = (["nobody"] + enrolled.compactMap(\.name)).contains { name in
+      policy.policy(of: name).remember > 0
+    }
+    overrulesLine = service.lines.isVoluntary && nobody.enrollment == .refuse
+    unenrolled = people.map { Person($0.name, policy, store, now) }
+    stranded = enrolled.filter { user in
+      guard let name = user.name, user.trouble == nil else { return false }
+      let policy = policy.policy(of: name)
+      return !FactorKind.allCases.contains {
+        user.factors.contains($0) && policy.use(of: $0) != .off
+      }
+    }.compactMap(\.name)
+  }
+
+  private static func problems(in text: Secret, _ path: String) -> [Problem] {
+    let nobody = Circumstances(
+      service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
+      membership: { _ in .no })
+    var problems: [Problem] = []
+    var line = 0
+    while let found = PolicyFile(text, base: Policy(), nobody, ignoringUpTo: line).problem {
+      line = found.line
+      let place = FilePlace(file: path, line: line)
+      problems.append(Problem(place: place, text: found.problem.text))
+    }
+    return problems
+  }
+}
+
+extension PolicyFacts.Person {
+  fileprivate init(_ name: String, _ policy: ServicePolicy, _ store: Store, _ now: UnixTime) {
+    self.init(name: name)
+    let found = policy.policy(of: name)
+    isDisabled = !found.isEnabled
+    guard let user = UserName(Array(name.utf8)) else { return }
+    var note = UserNote()
+    do throws(StoreTrouble) {
+      note = try store.note(of: user)
+    } catch {
+      trouble = error
+    }
+    // A password is asked for, or the walk through the stack says that none is.
+    admission = found.level(of: note.level, at: now).admission(
+      hasAccount: true, mayEnroll: policy.mayEnroll, after: .password)
+  }
+}
+
+/// The policy of one service, by the file and the words of its line.
+private struct ServicePolicy {
+  let text: Secret?
+  let service: ServiceFacts
+
+  var mayEnroll: Bool { service.lines.enrolls }
+
+  /// What holds where the file says nothing.
+  private var base: Policy {
+    if service.lines.hasUnknownWord { return .strict }
+    var policy = Policy()
+    if service.lines.isVoluntary { policy.enrollment = .voluntary }
+    return policy
+  }
+
+  /// For a login from nowhere in particular.
+  func policy(of name: String) -> Policy {
+    guard let text, !service.lines.hasUnknownWord else { return base }
+    let bytes = Array(service.name.utf8)
+    let account = account(name)
+    let login = Circumstances(
+      service: bytes, user: account?.name.bytes ?? Array(name.utf8),
+      isRemote: !base.isLocal(service: bytes), address: nil, parse: Addresses.numeric,
+      membership: { group in account.map { Accounts.isMember($0, of: group) } ?? .unknown })
+    return PolicyFile(text, base: base, login).policy(base)
+  }
+
+  private func account(_ name: String) -> Account? {
+    guard let user = UserName(Array(name.utf8)) else { return nil }
+    do throws(StoreTrouble) { return try Accounts.find(user) } catch { return nil }
+  }
+}

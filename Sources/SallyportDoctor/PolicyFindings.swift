@@ -1,0 +1,125 @@
+import PAMStack
+import SallyportCore
+import SallyportSystem
+import SallyportText
+
+/// What a policy does to the people of one service. Pure.
+struct PolicyFindings {
+  let service: ServiceFacts
+  private let area: Area
+
+  init(_ service: ServiceFacts) {
+    self.service = service
+    area = .service(service.name)
+  }
+
+  private var policy: PolicyFacts { service.policy }
+
+  /// Of the file itself.
+  var file: [Finding] {
+    if let trouble = policy.trouble {
+      let message = Message(trouble, at: Place(verb: "doctor"))
+      return [
+        Finding(
+          id: "policy-file", area: .policy, severity: .error, text: message.text,
+          mends: message.hints.map { .command($0) }, effect: .locksOut("the unenrolled"))
+      ]
+    }
+    return policy.problems.map { problem in
+      Finding(
+        id: "policy-broken", area: .policy, severity: .error,
+        text: "\(problem.text): the file is not used, an older one or the strict policy holds",
+        place: problem.place, mends: [.advice("sallyport config check")])
+    } + groups
+  }
+
+  /// A rule for those who need codes holds for nobody then, or, where the group is not there, for
+  /// everybody.
+  private var groups: [Finding] {
+    policy.groups.map { flaw in
+      Finding(
+        id: "policy-group", area: .policy, severity: .warning, text: flaw.text, place: flaw.place,
+        mends: [.advice("sallyport.conf(5), match_group; getent group")])
+    }
+  }
+
+  /// Of the people.
+  var people: [Finding] {
+    if policy.isDisabled {
+      return [
+        Finding(
+          id: "policy-disabled", area: area, severity: .warning,
+          text: "the policy asks nobody for a code here (state = disabled)",
+          place: FilePlace(file: policy.path),
+          mends: [.advice("sallyport config show --service \(service.name)")],
+          effect: .letsIn("whoever has the password in \(service.name)"))
+      ]
+    }
+    return [refused, enrolling, passing, stranded, overruled].compactMap { $0 }
+  }
+
+  /// Those of whom `test` is true, where this service asks for codes.
+  private func names(_ test: (PolicyFacts.Person) -> Bool) -> [String] {
+    guard service.lines.isInAuth else { return [] }
+    return policy.unenrolled.filter { $0.trouble == nil && test($0) }.map(\.name)
+  }
+
+  private func made(
+    _ id: String, _ severity: Severity, _ text: String, _ names: [String],
+    _ effect: (String) -> Effect
+  ) -> Finding? {
+    guard let first = names.first else { return nil }
+    let list = listed(names)
+    return Finding(
+      id: id, area: area, severity: severity, text: "\(text): \(list)",
+      mends: [.command("sallyport enroll --user \(shellQuoted(first))")], effect: effect(list))
+  }
+
+  private var refused: Finding? {
+    let names = names { !$0.isDisabled && $0.admission == .refuse }
+    return made("people-refused", .error, "not enrolled and therefore refused", names) { list in
+      .locksOut("\(list) from \(service.name)")
+    }
+  }
+
+  private var enrolling: Finding? {
+    let names = names { person in
+      if case .enroll = person.admission { return !person.isDisabled }
+      return false
+    }
+    return made(
+      "people-enrolling", .warning,
+      "not enrolled yet, so whoever has the password may set up a phone", names
+    ) { list in .letsIn("\(list) in \(service.name) until enrolled") }
+  }
+
+  private var passing: Finding? {
+    let names = names { $0.isDisabled || $0.admission == .pass }
+    return made("people-passing", .warning, "not enrolled, and passes without a code", names) {
+      list in
+      .letsIn("\(list) in \(service.name)")
+    }
+  }
+
+  private var stranded: Finding? {
+    guard let first = policy.stranded.first, service.lines.isInAuth else { return nil }
+    let list = listed(policy.stranded)
+    return Finding(
+      id: "people-stranded", area: area, severity: .error,
+      text: "enrolled with nothing but factors that the policy turns off: \(list)",
+      place: FilePlace(file: policy.path),
+      mends: [.command("sallyport add --user \(shellQuoted(first)) --force")],
+      effect: .locksOut("\(list) from \(service.name)"))
+  }
+
+  private var overruled: Finding? {
+    guard policy.overrulesLine,
+      let line = service.lines.of(.auth).first(where: { $0.has("nullok") })
+    else { return nil }
+    let words = ["auth", "required", line.path] + line.words.filter { $0 != "nullok" }
+    return Finding(
+      id: "policy-nullok", area: area, severity: .warning,
+      text: "nullok has no effect: \(policy.path) refuses the unenrolled", place: line.place,
+      mends: [.line(words.joined(separator: " "))])
+  }
+}

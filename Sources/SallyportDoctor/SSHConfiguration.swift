@@ -1,0 +1,146 @@
+/// sshd's configuration as it is written, with all included files: to find the line of a setting.
+/// What counts is what `sshd -T` says.
+struct SSHConfiguration: Equatable {
+  package struct Line: Equatable {
+    /// In lower case.
+    let keyword: String
+    let arguments: [String]
+    let place: FilePlace
+    /// The index of its Match block; nil where it holds for all.
+    let block: Int?
+  }
+
+  /// `Match User alice Address 192.0.2.0/24`
+  struct Block: Equatable {
+    /// In lower case, with their patterns.
+    let criteria: [Criterion]
+    let place: FilePlace
+
+    var text: String { criteria.map { "\($0.name) \($0.patterns)" }.joined(separator: " ") }
+  }
+
+  struct Criterion: Equatable {
+    let name, patterns: String
+  }
+
+  /// Where new lines go, so that they come first.
+  private(set) var file = SSHConfiguration.usualFile
+  private(set) var lines: [Line] = []
+  private(set) var blocks: [Block] = []
+  /// Files that could not be read, with the reason.
+  private(set) var unread: [String] = []
+
+  private static let usualFile = "/etc/ssh/sshd_config"
+  /// openSUSE's sshd takes it where the administrator has none; it includes the drop-ins first. A
+  /// file of the administrator's would stand in for all of it.
+  private static let vendorsFile = "/usr/etc/ssh/sshd_config"
+  private static let dropIn = "/etc/ssh/sshd_config.d/00-sallyport.conf"
+  /// sshd's own bound of files that include each other.
+  private static let deepest = 16
+
+  init() {}
+
+  init(of machine: Machine) {
+    let isVendors =
+      machine.file(SSHConfiguration.usualFile) == .absent
+      && machine.file(SSHConfiguration.vendorsFile) != .absent
+    if isVendors { file = SSHConfiguration.dropIn }
+    var block: Int?
+    let first = isVendors ? SSHConfiguration.vendorsFile : SSHConfiguration.usualFile
+    read(first, of: machine, &block, depth: 0)
+  }
+
+  /// The first of a Match block where it has one, else the first that holds for all: as in sshd the
+  /// first one wins. nil where that is the vendor's, which nobody changes in place.
+  func place(of keyword: String, in block: Int? = nil) -> FilePlace? {
+    let spellings = SSHConfiguration.spellings(of: keyword.lowercased())
+    let all = lines.filter { spellings.contains($0.keyword) }
+    let inside = all.first { block != nil && $0.block == block }
+    let place = (inside ?? all.first { $0.block == nil })?.place
+    return place?.isVendors == true ? nil : place
+  }
+
+  private static func spellings(of keyword: String) -> [String] {
+    guard keyword == "kbdinteractiveauthentication" else { return [keyword] }
+    return [keyword, "challengeresponseauthentication", "skeyauthentication"]
+  }
+
+  /// What a file opens as a Match block ends with it.
+  private mutating func read(_ file: String, of machine: Machine, _ block: inout Int?, depth: Int) {
+    switch machine.text(file) {
+    case .absent: return
+    case .unseen(let reason): unread.append(reason)
+    case .seen(let text):
+      for (index, line) in linesOf(text).enumerated() {
+        let place = FilePlace(file: file, line: index + 1)
+        take(sshWords(line), at: place, of: machine, &block, depth)
+      }
+    }
+  }
+
+  private mutating func take(
+    _ words: [String], at place: FilePlace, of machine: Machine, _ block: inout Int?, _ depth: Int
+  ) {
+    guard let keyword = words.first?.lowercased() else { return }
+    let arguments = Array(words.dropFirst())
+    switch keyword {
+    case "match":
+      blocks.append(Block(criteria: SSHConfiguration.criteria(arguments), place: place))
+      block = blocks.count - 1
+    case "include" where depth < SSHConfiguration.deepest:
+      for pattern in arguments {
+        let path = pattern.hasPrefix("/") ? pattern : "/etc/ssh/\(pattern)"
+        for file in machine.paths(path) {
+          var inner = block
+          read(file, of: machine, &inner, depth: depth + 1)
+        }
+      }
+    case _:
+      lines.append(Line(keyword: keyword, arguments: arguments, place: place, block: block))
+    }
+  }
+
+  private static func criteria(_ words: [String]) -> [Criterion] {
+    var rest = words[...]
+    var criteria: [Criterion] = []
+    while let name = rest.popFirst()?.lowercased() {
+      let parts = name.split(separator: "=", maxSplits: 1).map(String.init)
+      let isAlone = name == "all"
+      let patterns = parts.count == 2 ? parts[1] : isAlone ? "" : rest.popFirst() ?? ""
+      criteria.append(Criterion(name: parts[0], patterns: patterns))
+    }
+    return criteria
+  }
+}
+
+/// The words of a line: parted by blanks, or by one `=` after the first; `"…"` keeps blanks; `#`
+/// begins a comment.
+func sshWords(_ line: Substring) -> [String] {
+  var words: [String] = []
+  var word = ""
+  var (isQuoted, isWord, sawEqual) = (false, false, false)
+  for character in line.unicodeScalars {
+    if character == "\"" {
+      (isQuoted, isWord) = (!isQuoted, true)
+    } else if !isQuoted, character == "#", !isWord {
+      break
+    } else if !isQuoted, isSSHSeparator(character, words.count + (isWord ? 1 : 0), &sawEqual) {
+      if isWord { words.append(word) }
+      (word, isWord) = ("", false)
+    } else {
+      word.unicodeScalars.append(character)
+      isWord = true
+    }
+  }
+  return isWord ? words + [word] : words
+}
+
+private func isSSHSeparator(_ character: Unicode.Scalar, _ count: Int, _ sawEqual: inout Bool)
+  -> Bool
+{
+  if character == "=", count == 1, !sawEqual {
+    sawEqual = true
+    return true
+  }
+  return character == " " || character == "\t" || character == "\r"
+}

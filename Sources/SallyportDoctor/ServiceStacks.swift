@@ -1,0 +1,52 @@
+package import PAMStack
+
+// The way from the stacks as libpam reads them to what doctor knows of a service.
+
+extension ServiceStack {
+  /// The stacks of one service.
+  package init(of machine: Machine, _ service: String) {
+    self = StackParser.parse(service: service, StackFolder(root: machine.root).files)
+  }
+
+  /// Those of all services whose stacks name our module, without the files that are only included.
+  package static func ours(of machine: Machine) -> [ServiceStack] {
+    let names = StackFolder(root: machine.root).services()
+    let stacks = names.map { ServiceStack(of: machine, $0) }
+    let included = Set(stacks.flatMap { stack in stack.files.filter { $0 != stack.file } })
+    return stacks.filter { stack in
+      guard let file = stack.file, !ModuleLines(of: stack).lines.isEmpty else { return false }
+      return !included.contains(file) || !isOnlyIncluded(stack.service)
+    }
+  }
+
+  /// By its name, for su is a service though su-l includes it.
+  private static func isOnlyIncluded(_ name: String) -> Bool {
+    ["common-", "system-"].contains { name.hasPrefix($0) }
+      || ["-auth", "-account", "-session"].contains { name.hasSuffix($0) } || name == "postlogin"
+  }
+}
+
+extension ModuleLines {
+  /// Our lines among those that run.
+  package init(of stack: ServiceStack) {
+    lines = PAMPhase.allCases.flatMap { phase in
+      stack[phase].filter { $0.kind == .module && $0.moduleName == "pam_sallyport" }.map { entry in
+        Line(
+          phase: phase, path: entry.module, words: entry.arguments,
+          place: FilePlace(file: entry.place.file, line: entry.place.line))
+      }
+    }
+  }
+}
+
+extension ServiceFacts {
+  init(_ stack: ServiceStack, of machine: Machine) {
+    self.init(name: stack.service, lines: ModuleLines(of: stack))
+    file = stack.file
+    let folder = StackFolder(root: machine.root)
+    let analysis = StackAnalysis(stack, isMissing: folder.isMissing)
+    self.stack = analysis.findings
+    idleRemember = analysis.idleRemember
+    lines.isDemandIdle = analysis.isDemandIdle
+  }
+}

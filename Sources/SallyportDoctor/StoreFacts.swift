@@ -1,0 +1,195 @@
+import CSystem
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+/// What doctor knows of a store.
+struct StoreFacts: Equatable {
+  var path = Store.usualRoot
+  /// Why the folders of all users could not be listed.
+  var trouble: StoreTrouble?
+  var decoyTrouble: StoreTrouble?
+  /// The store's folder and `users` in it.
+  var folders: [String: FileFacts] = [:]
+  /// Paths of what a crash left behind: nobody's, older than a minute.
+  var leftovers: [String] = []
+  var disk: Look<DiskFacts> = .absent
+  var writing = WriteTest.works
+  var users: [UserFacts] = []
+  /// What is kept of users apart from their enrollments.
+  var notes: [NoteFacts] = []
+  /// Why none of those can be read.
+  var notesTrouble: StoreTrouble?
+  /// The caller may not look into it.
+  var isClosed = false
+
+  /// Who has an enrollment that can be read.
+  var enrolled: Set<String> { Set(users.filter { $0.trouble == nil }.compactMap(\.name)) }
+
+  /// Of them, those with an account.
+  var peopleEnrolled: [String] {
+    users.filter { $0.trouble == nil && !$0.isForNobody }.compactMap(\.name)
+  }
+}
+
+/// What came of making and changing a file as a login does.
+enum WriteTest: Equatable {
+  case works
+  case fails(Step, errno: Int32)
+
+  enum Step: Equatable { case make, fill, lock, change, read }
+}
+
+struct DiskFacts: Equatable {
+  /// As statfs(2) gives it.
+  var type: UInt32 = 0xef53
+  var isReadOnly = false
+  var blocks: UInt64 = 1_000_000
+  var freeBlocks: UInt64 = 500_000
+  /// 0 where the file system has no fixed number of files.
+  var files: UInt64 = 1_000_000
+  var freeFiles: UInt64 = 500_000
+}
+
+extension DiskFacts {
+  init(_ found: inspected_disk) {
+    self.init(
+      type: found.type, isReadOnly: found.is_read_only, blocks: found.blocks,
+      freeBlocks: found.free_blocks, files: found.files, freeFiles: found.free_files)
+  }
+}
+
+/// What doctor knows of one enrollment.
+struct UserFacts: Equatable {
+  /// The name of its folder.
+  let folder: String
+  /// The login name; nil where even that cannot be told.
+  let name: String?
+  /// Why its logins fail.
+  var trouble: StoreTrouble?
+  /// There is no account, and the enrollment was made for none.
+  var isForNobody = false
+  /// Where the last accepted step is ahead of the clock: when the codes of then are accepted.
+  var aheadUntil: UnixTime?
+  /// Seconds until the next code is judged, from known and from other places; 0: now.
+  var waits: (known: UInt64?, other: UInt64?) = (0, 0)
+  var usesCounters = false
+  var factors = Factors()
+  /// nil where it was never used, or that was long ago.
+  var lastUse: UnixTime?
+  var state = FileFacts()
+  /// On btrfs: the state is written in place.
+  var isInPlace: Bool?
+
+  static func == (a: UserFacts, b: UserFacts) -> Bool {
+    a.folder == b.folder && a.name == b.name && a.trouble == b.trouble && a.waits == b.waits
+      && a.aheadUntil == b.aheadUntil && a.lastUse == b.lastUse && a.state == b.state
+      && a.isInPlace == b.isInPlace && a.isForNobody == b.isForNobody
+      && a.usesCounters == b.usesCounters && a.factors == b.factors
+  }
+}
+
+extension StoreFacts {
+  init(of machine: Machine, _ store: Store, at path: String, _ now: UnixTime) {
+    self.path = path
+    for folder in [path, "\(path)/users"] { folders[folder] = machine.file(folder).value }
+    disk = machine.disk(path)
+    do throws(StoreTrouble) {
+      users = try store.enrolledNames().map { UserFacts($0, of: machine, store, self, now) }
+      leftovers = StoreFacts.leftovers(of: machine, in: path, now)
+      writing = StoreFacts.writing(in: path)
+      (notes, notesTrouble) = StoreFacts.notes(of: machine, store, in: path)
+    } catch {
+      trouble = error
+    }
+    do throws(StoreTrouble) {
+      _ = try store.loadDecoy(for: [])
+    } catch {
+      decoyTrouble = error
+    }
+  }
+
+  /// Those of a command that is at work now are younger.
+  private static func leftovers(of machine: Machine, in path: String, _ now: UnixTime) -> [String] {
+    let patterns = [".tmp-*", ".gone-*", ".new-*", ".moving-*"].flatMap {
+      ["\(path)/\($0)", "\(path)/users/\($0)"]
+    }
+    return patterns.flatMap { machine.paths($0) }.filter { file in
+      let age: Int64 = file.contains("/.new-") ? 660 : 60
+      return (machine.file(file, following: false).value?.modified ?? 0) < now.seconds - age
+    }
+  }
+
+  private static func writing(in path: String) -> WriteTest {
+    var step = STEP_MAKE
+    // The name is one that the next verb wipes, should this process be ended here.
+    let name = "\(path)/.tmp-doctor-\(sys_process())"
+    // SAFETY: both pointers live for the call.
+    let problem = unsafe inspect_writing(name, &step)
+    if problem == 0 { return .works }
+    let steps: [WriteTest.Step] = [.make, .fill, .lock, .change, .read]
+    return .fails(steps[min(Int(step.rawValue), steps.count - 1)], errno: problem)
+  }
+}
+
+extension UserFacts {
+  init(
+    _ stored: StoredName, of machine: Machine, _ store: Store, _ facts: StoreFacts, _ now: UnixTime
+  ) {
+    folder = "\(facts.path)/users/\(stored.folder)"
+    var name = stored.user.map { String(decoding: $0.bytes, as: UTF8.self) }
+    var found: Record?
+    do throws(StoreTrouble) {
+      found = try store.load(stored: stored)
+      if let user = found?.enrollment.user {
+        name = String(decoding: user.bytes, as: UTF8.self)
+        let account = try Accounts.find(user)
+        if account.uid == nil, found?.enrollment.uid == nil { isForNobody = true }
+        _ = try store.load(account)
+      }
+    } catch {
+      trouble = error
+    }
+    self.name = name
+    if let found { take(found, now) }
+    state = machine.file("\(folder)/state").value ?? FileFacts()
+    if facts.disk.value?.type == DiskFacts.btrfs {
+      // SAFETY: the path lives for the call.
+      isInPlace = unsafe inspect_no_copy_on_write("\(folder)/state") == 1
+    }
+  }
+
+  private mutating func take(_ record: Record, _ now: UnixTime) {
+    var state = record.state
+    state.reconcile(with: record.enrollment)
+    state.distrustFuture(now)
+    factors = record.enrollment.factors
+    let authenticators = record.enrollment.authenticators
+    let throttle = Throttle(for: record.enrollment, state, under: Policy())
+    let digits = authenticators.map(\.parameters.digits)
+    let dearest = digits.max { throttle.cost(of: $0) < throttle.cost(of: $1) } ?? .six
+    waits = (
+      throttle.wait(for: state.known, digits: dearest, at: now),
+      throttle.wait(for: state.other, digits: dearest, at: now)
+    )
+    lastUse = state.lastUse?.time
+    for (authenticator, values) in zip(authenticators, state.authenticators) {
+      switch authenticator.parameters.type {
+      case .hotp: usesCounters = true
+      case .totp(let period):
+        let adjacent = UInt64(throttle.adjacentIntervals)
+        let until = UserFacts.end(ofWaitingFor: values.lastAccepted, period, adjacent, now)
+        aheadUntil = aheadUntil ?? until
+      }
+    }
+  }
+
+  /// As a login sees it: a step beyond all that are accepted now (RFC 6238 §5.2).
+  private static func end(
+    ofWaitingFor last: UInt64?, _ period: UInt32, _ adjacent: UInt64, _ now: UnixTime
+  ) -> UnixTime? {
+    guard let last, last > timeStep(at: now.seconds, period: period) + adjacent else { return nil }
+    let (end, tooLate) = last.multipliedReportingOverflow(by: UInt64(period))
+    return UnixTime(tooLate ? Int64.max : Int64(clamping: end))
+  }
+}

@@ -1,0 +1,247 @@
+import CSystem
+import SallyportCore
+import SallyportSystem
+import SallyportText
+
+/// What is wrong with the store. Pure.
+struct StoreFindings {
+  let store: StoreFacts
+  /// `--store`, for the commands that mend.
+  let option: String?
+  /// As the journal says.
+  let accepted: [String: Int64]
+  private let area = Area.store
+
+  init(_ store: StoreFacts, option: String?, accepted: [String: Int64] = [:]) {
+    (self.store, self.option, self.accepted) = (store, option, accepted)
+  }
+
+  var all: [Finding] {
+    if store.isClosed {
+      let mend = Mend.command("sudo sallyport doctor")
+      return [.unseen("store-closed", area, "the store is root's and was not looked at", [mend])]
+    }
+    let whole = [folders, decoy, leftovers, space, fileSystem, writing].compactMap { $0 }
+    return [shelf].compactMap { $0 } + whole.flatMap { $0 } + store.users.flatMap(findings)
+      + people
+  }
+
+  /// A command of ours, with the store it is about.
+  private func sallyport(_ verb: String, _ user: String? = nil, _ options: String = "") -> Mend {
+    .command(Place(verb: "doctor", user: user, store: option).command(verb, options))
+  }
+
+  private func trouble(
+    _ id: String, _ severity: Severity, _ trouble: StoreTrouble, _ user: String?, _ effect: Effect?
+  ) -> Finding {
+    let place = Place(verb: "doctor", user: user, store: option)
+    let message = Message(trouble, at: place)
+    let mends = message.hints.map(mend)
+    return Finding(
+      id: id, area: area, severity: severity, text: message.text, place: nil, mends: mends,
+      effect: effect)
+  }
+
+  /// A hint without its remark; one that only looks is advice.
+  private func mend(_ hint: String) -> Mend {
+    let command = hint.split(separator: "      ").first.map(String.init) ?? hint
+    let acts = ["chmod ", "chown ", "sallyport "].contains { command.hasPrefix($0) }
+    return acts ? .command(command) : .advice(command)
+  }
+
+  // MARK: the whole
+
+  private var shelf: Finding? {
+    switch store.trouble {
+    case nil: return nil
+    case .noStore(let path):
+      return Finding(
+        id: "store-missing", area: area, severity: .error, text: "there is no store \(path)",
+        mends: [sallyport("prepare")], effect: .locksOut("everybody who is asked for a code"))
+    case .some(let found):
+      return trouble(
+        "store-shelf", .error, found, nil, .locksOut("everybody who is asked for a code"))
+    }
+  }
+
+  private var folders: [Finding] {
+    let open = store.folders.sorted { $0.key < $1.key }.filter { $0.value.mode & 0o055 != 0 }
+    if store.trouble != nil { return [] }
+    guard let first = open.first else {
+      return [.ok("store-folders", area, "the folders are closed to others")]
+    }
+    let mode = String(first.value.mode & 0o777, radix: 8)
+    return [
+      Finding(
+        id: "store-folders", area: area, severity: .warning,
+        text: "\(first.key) shows others who is enrolled (mode \(mode))",
+        mends: open.map { .command("chmod 0700 \(shellQuoted($0.key))") })
+    ]
+  }
+
+  private var decoy: [Finding] {
+    switch store.decoyTrouble {
+    case nil: return [.ok("store-decoy", area, "the decoy is whole")]
+    case .noStore, .incomplete, .malformed, .state, .foreignState, .unsettled:
+      if store.trouble != nil { return [] }
+      return [
+        Finding(
+          id: "store-decoy", area: area, severity: .warning,
+          text: "the decoy is missing or broken: answers tell strangers who is enrolled",
+          mends: [sallyport("prepare")])
+      ]
+    case .some(let found):
+      return store.trouble == nil ? [trouble("store-decoy", .warning, found, nil, nil)] : []
+    }
+  }
+
+  private var leftovers: [Finding] {
+    guard let first = store.leftovers.first else {
+      return [.ok("store-leftovers", area, "nothing is left over from a crash")]
+    }
+    let more = store.leftovers.count > 1 ? " and \(store.leftovers.count - 1) more" : ""
+    return [
+      Finding(
+        id: "store-leftovers", area: area, severity: .warning,
+        text: "\(first)\(more) is left over from a crash and can hold a secret",
+        mends: [sallyport("prepare")])
+    ]
+  }
+
+  // MARK: the disk
+
+  private var space: [Finding] {
+    guard let disk = store.disk.value else { return [] }
+    var found: [Finding] = []
+    if disk.blocks > 0, disk.freeBlocks < disk.blocks / 20 {
+      found.append(
+        Finding(
+          id: "store-space", area: area, severity: .warning,
+          text:
+            "\(disk.freeBlocks * 100 / disk.blocks) % of the disk is free: logins go on without, "
+            + "enrolling does not", mends: [.advice("df -h \(shellQuoted(store.path))")]))
+    }
+    if disk.files > 0, disk.freeFiles < disk.files / 20 {
+      found.append(
+        Finding(
+          id: "store-inodes", area: area, severity: .warning,
+          text: "\(disk.freeFiles * 100 / disk.files) % of the disk's inodes are free: enrolling "
+            + "needs three", mends: [.advice("df -i \(shellQuoted(store.path))")]))
+    }
+    return found.isEmpty ? [.ok("store-space", area, "the disk has room")] : found
+  }
+
+  private var fileSystem: [Finding] {
+    guard let disk = store.disk.value else { return [] }
+    if let kind = disk.kind {
+      let (reason, advice) = kind.trouble
+      return [
+        Finding(
+          id: "store-file-system", area: area, severity: .warning,
+          text: "the store is on \(kind.rawValue): \(reason)", mends: [.advice(advice)])
+      ]
+    }
+    let copied = store.users.filter { $0.isInPlace == false }
+    guard let first = copied.first else {
+      return [.ok("store-file-system", area, "the file system writes in place")]
+    }
+    return [
+      Finding(
+        id: "store-copy-on-write", area: area, severity: .warning,
+        text: "\(counted(copied.count, "state")) would be copied at each write, such as "
+          + "\(first.folder): on a full disk those users cannot log in",
+        mends: [first.name.map { sallyport("enroll", $0, "--force") } ?? .advice("lsattr -R")])
+    ]
+  }
+
+  private var writing: [Finding] {
+    switch store.writing {
+    case .works:
+      return store.trouble == nil
+        ? [.ok("store-writing", area, "a state can be made, locked, changed and read")] : []
+    case .fails(let step, let number):
+      let isFull = step == .make || step == .fill
+      let full = isFull && [ENOSPC, EDQUOT].contains(number)
+      return [
+        Finding(
+          id: "store-writing", area: area, severity: full ? .warning : .error,
+          text: full
+            ? "nobody can be enrolled: \(errnoText(number))"
+            : "a state cannot be written: \(errnoText(number))",
+          mends: [mend(forWriting: number)],
+          effect: full ? nil : .locksOut("everybody who is asked for a code"))
+      ]
+    }
+  }
+
+  private func mend(forWriting number: Int32) -> Mend {
+    let path = shellQuoted(store.path)
+    switch number {
+    case EROFS: return .command("mount -o remount,rw \"$(findmnt -n -o TARGET -T \(path))\"")
+    case EACCES, EPERM: return .command("restorecon -Rv \(path)")
+    case ENOSPC: return .advice("df -h \(path); df -i \(path)")
+    case _: return .advice("dmesg")
+    }
+  }
+
+  // MARK: the enrollments
+
+  private func findings(of user: UserFacts) -> [Finding] {
+    let name = user.name ?? user.folder
+    if let trouble = user.trouble { return [self.trouble(of: user, name, trouble)] }
+    return [ahead(user, name), rolledBack(user, name), throttled(user, name)].compactMap { $0 }
+  }
+
+  private func trouble(of user: UserFacts, _ name: String, _ found: StoreTrouble) -> Finding {
+    if case .otherUID(_, let recorded, nil) = found {
+      return Finding(
+        id: "user-no-account", area: area, severity: .warning,
+        text: "\(name) is enrolled and has no account (it was uid \(recorded))",
+        mends: [sallyport("unenroll", name, "--force --allow-missing")])
+    }
+    return trouble("user-trouble", .error, found, user.name, .locksOut(name))
+  }
+
+  private func ahead(_ user: UserFacts, _ name: String) -> Finding? {
+    guard let until = user.aheadUntil else { return nil }
+    let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
+    return Finding(
+      id: "user-ahead", area: area, severity: .error,
+      text: "the last accepted code of \(name) is ahead of the clock: codes are refused until "
+        + "\(time), backup codes work",
+      mends: [sallyport("resync", name)], effect: .locksOut(name))
+  }
+
+  /// A file that is younger than its content was copied here, from a backup or another machine; one
+  /// that is older than a login was put back with all around it. Each login writes it.
+  private func rolledBack(_ user: UserFacts, _ name: String) -> Finding? {
+    let isCopied = user.state.born > user.state.modified + 2
+    guard isCopied || accepted[name] ?? 0 > user.state.modified + 60 else { return nil }
+    let what = user.usesCounters ? "backup codes and counters" : "backup codes"
+    return Finding(
+      id: "user-restored", area: area, severity: .warning,
+      text: "the state of \(name) was put back from a copy: \(what) used since that was made are "
+        + "good again",
+      mends: [
+        user.usesCounters
+          ? sallyport("enroll", name, "--force") : sallyport("backup-codes", name, "--regenerate")
+      ])
+  }
+
+  private func throttled(_ user: UserFacts, _ name: String) -> Finding? {
+    guard user.waits.known != 0 || user.waits.other != 0 else { return nil }
+    let places = user.waits.known != 0 ? "known places" : "other places"
+    let wait = user.waits.known != 0 ? user.waits.known : user.waits.other
+    let next = wait.map { "the next is judged in \(durationText($0))" } ?? "no more are judged"
+    return Finding(
+      id: "user-throttled", area: area, severity: .warning,
+      text: "\(name) has no wrong codes left from \(places), \(next): was it a stranger?",
+      mends: [sallyport("unlock", name)])
+  }
+
+  private var people: [Finding] {
+    let isFine = store.trouble == nil && store.users.allSatisfy { $0.trouble == nil }
+    return isFine
+      ? [.ok("users", area, "\(counted(store.users.count, "enrollment")) can be read")] : []
+  }
+}

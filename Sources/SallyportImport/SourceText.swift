@@ -1,0 +1,61 @@
+import OneTimePassword
+import SallyportCore
+
+/// The lines and words of a file of another module, as places in its bytes: they hold secrets,
+/// which are not copied on the way. Total for any bytes.
+struct SourceText {
+  let bytes: Secret
+
+  /// From one line feed to the next, with the line's number from 1. The last line needs none.
+  package struct Line {
+    let number: Int
+    let range: Range<Int>
+  }
+
+  init(_ bytes: Secret) { self.bytes = bytes }
+
+  var lines: [Line] {
+    var lines: [Line] = []
+    var start = 0
+    while start < bytes.count {
+      let end = offset(of: newline, in: start..<bytes.count) ?? bytes.count
+      lines.append(Line(number: lines.count + 1, range: start..<end))
+      start = end + 1
+    }
+    return lines
+  }
+
+  /// The parts between blanks: space, tab and carriage return.
+  func words(in range: Range<Int>) -> [Range<Int>] {
+    var words: [Range<Int>] = []
+    var index = range.lowerBound
+    while index < range.upperBound {
+      while index < range.upperBound, isBlank(bytes[index]) { index += 1 }
+      let start = index
+      while index < range.upperBound, !isBlank(bytes[index]) { index += 1 }
+      if start < index { words.append(start..<index) }
+    }
+    return words
+  }
+
+  func offset(of byte: UInt8, in range: Range<Int>) -> Int? {
+    var index = range.lowerBound
+    while index < range.upperBound {
+      if bytes[index] == byte { return index }
+      index += 1
+    }
+    return nil
+  }
+
+  /// The first of the range's bytes, where it has one; 0 else.
+  func first(of range: Range<Int>) -> UInt8 { range.isEmpty ? 0 : bytes[range.lowerBound] }
+
+  /// A whole decimal number without sign or overflow.
+  func number(in range: Range<Int>) -> UInt64? {
+    range.count <= 20 ? decimal(bytes.bytes(in: range)) : nil
+  }
+
+  func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0d }
+
+  private var newline: UInt8 { UInt8(ascii: "\n") }
+}

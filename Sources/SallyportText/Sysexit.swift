@@ -1,0 +1,16 @@
+/// What the command tells its caller (sysexits.h).
+package enum Sysexit: Int32, Equatable, CaseIterable {
+  case done = 0
+  /// A wrong code, or somebody said no.
+  case refused = 1
+  case usage = 64
+  case badData = 65
+  /// No such enrollment, store or file.
+  case noInput = 66
+  case noUser = 67
+  case exists = 73
+  case inputOutput = 74
+  case busy = 75
+  case notPermitted = 77
+  case configuration = 78
+}

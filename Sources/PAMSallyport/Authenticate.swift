@@ -26,7 +26,7 @@ package func authenticate(
 extension Login {
   fileprivate func run(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
     let policy: Policy
-    let entrance: Entrance
+    let entrance: AuthStep
     do throws(StoreTrouble) {
       let account = try verifier.account(user)
       policy = self.policy(for: account)
@@ -34,15 +34,15 @@ extension Login {
         policy.isEnabled
         ? try verifier.prepare(
           user, account, under: policy, mayEnroll: arguments.enroll, after: firstFactor(policy))
-        : .pass
+        : .skip
     } catch {
       return report(error)
     }
     switch entrance {
-    case .ask(let prepared):
-      return try isRemembered(prepared, policy)
-        ? passRemembered(prepared, policy) : askAndJudge(prepared, policy)
-    case .pass:
+    case .prompt(let pending):
+      return try isRemembered(pending, policy)
+        ? passRemembered(pending, policy) : askAndJudge(pending, policy)
+    case .skip:
       if arguments.debug { host.log(.debug, policy.isEnabled ? .notAsked(user) : .disabled) }
       return try passOn(policy)
     case .enroll(let level, let account):
@@ -98,25 +98,25 @@ extension Login {
 
   // MARK: remembered origins
 
-  private func isRemembered(_ prepared: Prepared, _ policy: Policy) -> Bool {
-    guard policy.remember > 0, prepared.standing == .enrolled, let address else { return false }
+  private func isRemembered(_ pending: PendingLogin, _ policy: Policy) -> Bool {
+    guard policy.remember > 0, pending.standing == .enrolled, let address else { return false }
     // A code alone opens nothing, so its absence may not either: only after a first factor. One
     // field holds the code as well.
     if firstFactor(policy) == .none || arguments.forwardPass || arguments.firstPass == .use {
       return false
     }
     // It may have been forgotten in a state that is lost.
-    if prepared.record.mayLackTheLatest { return false }
+    if pending.record.mayLackTheLatest { return false }
     do throws(StoreTrouble) {
       // What is missing is only asked for after a code.
-      if arguments.enroll, let account = prepared.account,
-        !lacking(prepared.record.enrollment, policy).isEmpty,
+      if arguments.enroll, let account = pending.account,
+        !lacking(pending.record.enrollment, policy).isEmpty,
         try verifier.level(of: account, under: policy) == .required
       {
         return false
       }
-      let (now, state) = (try verifier.store.now(), prepared.record.state)
-      let throttle = Throttle(for: prepared.record.enrollment, state, under: policy)
+      let (now, state) = (try verifier.store.now(), pending.record.state)
+      let throttle = Throttle(for: pending.record.enrollment, state, under: policy)
       // Whoever guesses from there is asked.
       guard throttle.responsesLeft(in: state.known, at: now) > 0 else { return false }
       return state.isRemembered(
@@ -127,51 +127,53 @@ extension Login {
     }
   }
 
-  private func passRemembered(_ prepared: Prepared, _ policy: Policy) throws(HostFailure)
+  private func passRemembered(_ pending: PendingLogin, _ policy: Policy) throws(HostFailure)
     -> ReturnCode
   {
-    try host.setMark(Mark(user: prepared.name, .remembered))
+    try host.setMark(Mark(user: pending.name, .remembered))
     host.log(
       .info,
-      .remembered(prepared.name, from: host.remoteHost(), origin(of: prepared.account, policy)))
+      .remembered(pending.name, from: host.remoteHost(), origin(of: pending.account, policy)))
     return answerWithoutCode(policy)
   }
 
   // MARK: asking
 
-  private func askAndJudge(_ prepared: Prepared, _ policy: Policy)
+  private func askAndJudge(_ pending: PendingLogin, _ policy: Policy)
     throws(HostFailure) -> ReturnCode
   {
     switch arguments.firstPass {
     case .ask: break
     case .use:
       guard let empty = Secret(count: 0) else { throw .memory }
-      let parts = try parts(of: host.password() ?? empty, prepared)
-      return try answer(judge(parts, nil, prepared, policy, .last(givingBack: nil)), prepared)
+      let parts = try parts(of: host.password() ?? empty, pending)
+      return try answer(judge(parts, nil, pending, policy, .last(givingBack: nil)), pending)
     case .tryThenAsk:
       guard let given = host.password() else { break }
-      let parts = try parts(of: given, prepared)
-      guard hasCode(parts, prepared) else { break }
-      let verdict = try judge(parts, nil, prepared, policy, .firstPass)
-      guard case .refused(let charge) = verdict else { return try answer(verdict, prepared) }
-      return try answer(ask(prepared, policy, givingBack: charge), prepared)
+      let parts = try parts(of: given, pending)
+      guard hasCode(parts, pending) else { break }
+      let verdict = try judge(parts, nil, pending, policy, .firstPass)
+      guard case .refused(let charge) = verdict else { return try answer(verdict, pending) }
+      return try answer(ask(pending, policy, givingBack: charge), pending)
     }
-    return try answer(ask(prepared, policy), prepared)
+    return try answer(ask(pending, policy), pending)
   }
 
-  private func answer(_ verdict: Verdict, _ prepared: Prepared) throws(HostFailure) -> ReturnCode {
+  private func answer(_ verdict: Verdict, _ pending: PendingLogin) throws(HostFailure)
+    -> ReturnCode
+  {
     switch verdict {
     case .accepted(let proof):
-      try host.setMark(Mark(user: prepared.name, .accepted(proof, mayEnroll: arguments.enroll)))
+      try host.setMark(Mark(user: pending.name, .accepted(proof, mayEnroll: arguments.enroll)))
       return .success
     case .refused: return .refused
     case .unavailable: return .unavailable
     }
   }
 
-  private func hasCode(_ parts: Parts, _ prepared: Prepared) -> Bool {
+  private func hasCode(_ parts: Parts, _ pending: PendingLogin) -> Bool {
     do throws(CryptoError) {
-      switch try Response.classify(parts.code, for: prepared.record.enrollment) {
+      switch try Response.classify(parts.code, for: pending.record.enrollment) {
       case .code, .backupCode: return true
       case .malformed: return false
       }

@@ -25,7 +25,7 @@ extension Login {
     case .required, .offer: break
     }
     let wanted = policy.missing(from: Factors())
-    return hold(Setup(self, account, policy, level, wanted, of: nil))
+    return hold(EnrollmentConversation(self, account, policy, level, wanted, of: nil))
   }
 
   /// What an enrollment lacks and has room for: it takes root to make room, and who gave a right
@@ -41,10 +41,10 @@ extension Login {
   }
 
   /// For one whose enrollment lacks what the policy wants.
-  func complete(_ prepared: Prepared, _ missing: Factors, _ policy: Policy)
+  func complete(_ pending: PendingLogin, _ missing: Factors, _ policy: Policy)
     throws(StoreTrouble) -> ReturnCode
   {
-    guard let account = prepared.account else { return .ignore }
+    guard let account = pending.account else { return .ignore }
     let level = try verifier.level(of: account, under: policy)
     switch level {
     case .refuse, .voluntary: return .ignore
@@ -52,7 +52,7 @@ extension Login {
       guard isReminded(account, policy) else { return .ignore }
     case .required, .offer: break
     }
-    return hold(Setup(self, account, policy, level, missing, of: prepared.record))
+    return hold(EnrollmentConversation(self, account, policy, level, missing, of: pending.record))
   }
 
   /// Every n-th login; one that cannot be counted is not reminded.
@@ -68,7 +68,7 @@ extension Login {
 
   /// Nobody enrolls whom the account stack refuses: the password of an expired account, or of one
   /// that may not log in here, makes nobody its owner.
-  private func hold(_ setup: Setup<Application, Keeper>) -> ReturnCode {
+  private func hold(_ setup: EnrollmentConversation<Application, Store>) -> ReturnCode {
     let user = setup.account.name.bytes
     let isDenied = setup.level == .required
     if case .no(let code) = host.probeAccountStack() {
@@ -94,10 +94,10 @@ extension Login {
 }
 
 /// One conversation that sets up what an enrollment lacks.
-struct Setup<Application: Host, Keeper: LoginStore> {
+struct EnrollmentConversation<Application: Host, Store: LoginStore> {
   enum End { case done, putOff, meanwhile }
 
-  let login: Login<Application, Keeper>
+  let login: Login<Application, Store>
   let account: Account
   let policy: Policy
   let level: EnrollmentLevel
@@ -108,7 +108,7 @@ struct Setup<Application: Host, Keeper: LoginStore> {
   var host: Application { login.host }
 
   init(
-    _ login: Login<Application, Keeper>, _ account: Account, _ policy: Policy,
+    _ login: Login<Application, Store>, _ account: Account, _ policy: Policy,
     _ level: EnrollmentLevel, _ wanted: Factors, of record: Record?
   ) {
     (self.login, self.account, self.policy) = (login, account, policy)

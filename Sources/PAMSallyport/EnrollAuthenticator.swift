@@ -7,7 +7,7 @@ import SallyportSystem
 
 private let tries = 5
 
-extension Setup {
+extension EnrollmentConversation {
   /// nil where no code was right.
   func setUp(_ kind: FactorKind, beside made: [Authenticator])
     throws(HostFailure) -> Authenticator?

@@ -3,10 +3,10 @@ import SallyportCore
 import SallyportSystem
 
 /// One login through one line of a stack: what its phases share.
-struct Login<Application: Host, Keeper: LoginStore> {
+struct Login<Application: Host, Store: LoginStore> {
   let host: Application
   let arguments: ModuleArguments
-  let verifier: Verifier<Keeper>
+  let verifier: Verifier<Store>
 
   /// What came of one response; what says so is on disk.
   enum Verdict: Equatable {
@@ -30,7 +30,7 @@ struct Login<Application: Host, Keeper: LoginStore> {
   func policy(for account: Account?) -> Policy {
     guard arguments.unknown.isEmpty else { return .strict }
     let remote = host.remoteHost()
-    let login = Circumstances(
+    let login = PolicyRequest(
       service: host.service(), user: account?.name.bytes, isRemote: remote != nil,
       address: remote.flatMap { Addresses.withoutZone($0) }, parse: Addresses.numeric,
       membership: { group in
@@ -62,18 +62,18 @@ struct Login<Application: Host, Keeper: LoginStore> {
 
   /// Prompts once, and judges what is typed. `firstPass`: what an earlier response of this call was
   /// charged.
-  func ask(_ prepared: Prepared, _ policy: Policy, givingBack firstPass: Charge? = nil)
+  func ask(_ pending: PendingLogin, _ policy: Policy, givingBack firstPass: Charge? = nil)
     throws(HostFailure) -> Verdict
   {
-    let typed = try host.ask(prompt(for: prepared, policy), echo: arguments.echo)
+    let typed = try host.ask(prompt(for: pending, policy), echo: arguments.echo)
     let known: Malformation? = isPasswordOnceMore(typed, policy) ? .password : nil
     return try judge(
-      try parts(of: typed, prepared), known, prepared, policy, .last(givingBack: firstPass))
+      try parts(of: typed, pending), known, pending, policy, .last(givingBack: firstPass))
   }
 
-  func parts(of typed: Secret, _ prepared: Prepared) throws(HostFailure) -> Parts {
+  func parts(of typed: Secret, _ pending: PendingLogin) throws(HostFailure) -> Parts {
     guard arguments.forwardPass else { return Parts(password: nil, code: typed) }
-    let lengths = prepared.record.enrollment.authenticators.map { $0.parameters.digits }
+    let lengths = pending.record.enrollment.authenticators.map { $0.parameters.digits }
     if let parts = Response.split(typed, lengths: lengths) {
       return Parts(password: parts.password, code: parts.code)
     }
@@ -82,17 +82,17 @@ struct Login<Application: Host, Keeper: LoginStore> {
   }
 
   func judge(
-    _ parts: Parts, _ known: Malformation?, _ prepared: Prepared, _ policy: Policy,
+    _ parts: Parts, _ known: Malformation?, _ pending: PendingLogin, _ policy: Policy,
     _ turn: Turn
   ) throws(HostFailure) -> Verdict {
     // Before the verdict and whatever it will be: the password module after us fails alike.
     if let password = parts.password { try host.setPassword(password) }
-    let origin = origin(of: prepared.account, policy)
-    let visit = Visit(origin: origin, service: Label(host.service()), policy: policy)
+    let origin = origin(of: pending.account, policy)
+    let visit = LoginContext(origin: origin, service: Label(host.service()), policy: policy)
     do throws(StoreTrouble) {
       let outcome = try verifier.attempt(
-        parts.code, knownAs: known, by: prepared, visit, as: turn)
-      let line = LogLine.outcome(outcome, user: prepared.name, from: host.remoteHost(), origin)
+        parts.code, knownAs: known, by: pending, visit, as: turn)
+      let line = LogLine.outcome(outcome, user: pending.name, from: host.remoteHost(), origin)
       host.log(outcome.logLevel, line)
       switch outcome {
       case .accepted(let proof): return .accepted(proof)
@@ -120,16 +120,16 @@ struct Login<Application: Host, Keeper: LoginStore> {
 
   /// With `hints` it names the authenticators, and so tells who is enrolled. nil: of whom no code
   /// is wanted.
-  func prompt(for prepared: Prepared?, _ policy: Policy) -> [UInt8] {
-    if let prepared, let wait = waitingTime(prepared, policy) {
+  func prompt(for pending: PendingLogin?, _ policy: Policy) -> [UInt8] {
+    if let pending, let wait = waitingTime(pending, policy) {
       return LogLine.tooManyWrongCodes(wait).bytes
     }
     if let prompt = arguments.prompt { return prompt }
     var text = bytes(
       of: arguments.forwardPass ? "Password & verification code" : "Verification code")
-    if policy.hints, let prepared, prepared.standing == .enrolled {
+    if policy.hints, let pending, pending.standing == .enrolled {
       var separator: StaticString = " ("
-      for authenticator in prepared.record.enrollment.authenticators {
+      for authenticator in pending.record.enrollment.authenticators {
         text += bytes(of: separator) + authenticator.name.bytes
         separator = ", "
       }
@@ -140,11 +140,11 @@ struct Login<Application: Host, Keeper: LoginStore> {
 
   /// Seconds until a code is judged again; nil where one is now, or where somebody else than the
   /// user himself, at this machine, could read it.
-  private func waitingTime(_ prepared: Prepared, _ policy: Policy) -> UInt64? {
-    guard prepared.standing == .enrolled,
-      case .local(own: true) = origin(of: prepared.account, policy)
+  private func waitingTime(_ pending: PendingLogin, _ policy: Policy) -> UInt64? {
+    guard pending.standing == .enrolled,
+      case .local(own: true) = origin(of: pending.account, policy)
     else { return nil }
-    let (enrollment, state) = (prepared.record.enrollment, prepared.record.state)
+    let (enrollment, state) = (pending.record.enrollment, pending.record.state)
     let throttle = Throttle(for: enrollment, state, under: policy)
     var shortest: UInt64?
     do throws(StoreTrouble) {

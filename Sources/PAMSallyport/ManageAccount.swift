@@ -105,14 +105,14 @@ extension Login {
 
   private func demand(_ account: Account?, _ policy: Policy) throws(StoreTrouble) -> ReturnCode {
     guard let account else { return .denied }
-    guard let prepared = try verifier.enrolled(account) else {
+    guard let pending = try verifier.enrolled(account) else {
       if try passesUnenrolled(account, policy) { return .ignore }
       host.log(.notice, .denied(account.name.bytes, .notEnrolled))
       return .denied
     }
     let verdict: Verdict
     do throws(HostFailure) {
-      verdict = try ask(prepared, policy)
+      verdict = try ask(pending, policy)
     } catch {
       host.log(.notice, .denied(account.name.bytes, .noPrompt))
       return .denied
@@ -132,18 +132,18 @@ extension Login {
   private func finish(_ account: Account, _ policy: Policy, _ proof: Proof, mayEnroll: Bool)
     throws(StoreTrouble) -> ReturnCode
   {
-    guard let prepared = try verifier.enrolled(account) else { return .ignore }
-    tell(of: proof, prepared)
-    let missing = mayEnroll ? lacking(prepared.record.enrollment, policy) : Factors()
-    let answer = missing.isEmpty ? .ignore : try complete(prepared, missing, policy)
+    guard let pending = try verifier.enrolled(account) else { return .ignore }
+    tell(of: proof, pending)
+    let missing = mayEnroll ? lacking(pending.record.enrollment, policy) : Factors()
+    let answer = missing.isEmpty ? .ignore : try complete(pending, missing, policy)
     // Nothing is remembered of a login that ends here.
-    if policy.remember > 0, answer != .denied { grant(prepared, policy) }
+    if policy.remember > 0, answer != .denied { grant(pending, policy) }
     return answer
   }
 
-  private func tell(of proof: Proof, _ prepared: Prepared) {
-    guard !host.isSilent, let set = prepared.record.enrollment.backupCodes else { return }
-    let left = set.left(prepared.record.state.backupCodes)
+  private func tell(of proof: Proof, _ pending: PendingLogin) {
+    guard !host.isSilent, let set = pending.record.enrollment.backupCodes else { return }
+    let left = set.left(pending.record.state.backupCodes)
     switch proof {
     case .backupCode: break
     case .authenticator: if left > 2 { return }
@@ -152,18 +152,18 @@ extension Login {
     text.add(UInt64(left))
     text.add(left == 1 ? " backup code left" : " backup codes left")
     text.add(". New ones: sudo sallyport backup-codes --user ")
-    text.add(escaped(prepared.name, limit: 255))
+    text.add(escaped(pending.name, limit: 255))
     text.add(" --regenerate")
     // It is no matter if nobody reads it.
     do throws(HostFailure) { try show(text) } catch {}
   }
 
   /// Where it cannot be saved, the next login is asked again.
-  private func grant(_ prepared: Prepared, _ policy: Policy) {
+  private func grant(_ pending: PendingLogin, _ policy: Policy) {
     guard let origin = address, origin.isElsewhere, !verifier.store.isOwn(origin) else { return }
     let service = Label(host.service())
     do throws(StoreTrouble) {
-      _ = try verifier.store.transact(prepared.record, asKnown: true) {
+      _ = try verifier.store.transact(pending.record, asKnown: true) {
         (_, state) throws(StoreTrouble) -> (Bool, LoginState) in
         var state = state
         state.grant(origin, service: service, at: try verifier.store.now())

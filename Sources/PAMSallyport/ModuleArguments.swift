@@ -7,7 +7,7 @@ package struct ModuleArguments: Sendable {
   /// Where the words `use_first_pass` and `try_first_pass` say the code is looked for.
   package enum FirstPass: Sendable { case ask, use, tryThenAsk }
 
-  /// `store=`: the folder, and that the effective user may own it.
+  /// `store=`: the directory, and that the effective user may own it.
   package private(set) var store = Store()
   /// `conf=`: a policy file that must be there, in place of the usual one.
   package private(set) var policyFile: [UInt8]?
@@ -69,8 +69,8 @@ package struct ModuleArguments: Sendable {
   }
 
   private mutating func takeSetting(_ word: [UInt8]) {
-    if let folder = rest(of: word, after: "store="), folder.first == UInt8(ascii: "/") {
-      store = Store(root: folder, owner: .effectiveUser)
+    if let directory = rest(of: word, after: "store="), directory.first == UInt8(ascii: "/") {
+      store = Store(root: directory, owner: .effectiveUser)
     } else if let file = rest(of: word, after: "conf="), file.first == UInt8(ascii: "/") {
       policyFile = file
     } else if let text = rest(of: word, after: "prompt="), isPrompt(text) {

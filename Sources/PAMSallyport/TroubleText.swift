@@ -4,8 +4,8 @@ import SallyportCore
 import SallyportSystem
 
 extension LogLine {
-  /// What went wrong with the machine or the store: the fact, its path, and the mend where one
-  /// command mends it.
+  /// What went wrong with the machine or the store: the fact, its path, and the fix where one
+  /// command fixes it.
   static func trouble(
     _ trouble: StoreTrouble, user: [UInt8], from host: [UInt8]?, _ origin: Origin
   ) -> LogLine {
@@ -85,7 +85,7 @@ extension LogLine {
   private mutating func add(_ flaw: StoreTrouble.Flaw) {
     switch flaw {
     case .symbolicLink: add("is a symbolic link")
-    case .notAFolder: add("is not a folder")
+    case .notADirectory: add("is not a directory")
     case .notRegular: add("is not a regular file")
     case .owner(let found, let wanted):
       add("belongs to uid ", Int(found))

@@ -6,8 +6,8 @@ package import SallyportSystem
 package protocol LoginStore {
   func account(named name: UserName) throws(StoreTrouble) -> Account
   /// The policy file that holds; nil: the usual one, which need not exist.
-  func policy(at path: [UInt8]?, base: Policy, _ login: Circumstances) -> PolicyReading
-  func isMember(_ account: Account, of group: [UInt8]) -> Truth
+  func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading
+  func isMember(_ account: Account, of group: [UInt8]) -> Tristate
   /// Whether the address is this machine's own; true also where that cannot be found out.
   func isOwn(_ address: NumericAddress) -> Bool
   func now() throws(StoreTrouble) -> UnixTime
@@ -38,7 +38,7 @@ extension Store: LoginStore {
     try Accounts.find(name)
   }
 
-  package func isMember(_ account: Account, of group: [UInt8]) -> Truth {
+  package func isMember(_ account: Account, of group: [UInt8]) -> Tristate {
     Accounts.isMember(account, of: group)
   }
 
@@ -48,7 +48,7 @@ extension Store: LoginStore {
 }
 
 /// What a user is to the store.
-package enum Standing: Equatable, Sendable {
+package enum EnrollmentStatus: Equatable, Sendable {
   case enrolled
   case notEnrolled
   case unknownUser
@@ -58,15 +58,15 @@ package enum Standing: Equatable, Sendable {
 }
 
 /// A login before the response: whose it is, and the record that the response will be judged by.
-package final class Prepared: Sendable {
-  package let standing: Standing
+package final class PendingLogin: Sendable {
+  package let standing: EnrollmentStatus
   /// The account's name, or the name as typed.
   package let name: [UInt8]
   package let account: Account?
   /// The user's, or the decoy's: the same prompt, the same work and the same write for everybody.
   package let record: Record
 
-  init(standing: Standing, name: [UInt8], account: Account?, record: Record) {
+  init(standing: EnrollmentStatus, name: [UInt8], account: Account?, record: Record) {
     self.standing = standing
     self.name = name
     self.account = account
@@ -75,10 +75,10 @@ package final class Prepared: Sendable {
 }
 
 /// How the auth phase of a login goes on.
-package enum Entrance: Sendable {
-  case ask(Prepared)
+package enum AuthStep: Sendable {
+  case prompt(PendingLogin)
   /// Not enrolled, and need not be.
-  case pass
+  case skip
   /// Not enrolled: the account phase asks to.
   case enroll(EnrollmentLevel, Account)
 }
@@ -102,17 +102,17 @@ package struct BudgetLeft: Equatable, Sendable {
 }
 
 /// Where a login comes from and how it is to be judged.
-package struct Visit: Sendable {
+package struct LoginContext: Sendable {
   package let origin: Origin
   package let service: Label?
   package let policy: Policy
 }
 
 /// The two verbs of a login, answered by the store of this machine.
-package struct Verifier<Keeper: LoginStore> {
-  package let store: Keeper
+package struct Verifier<Store: LoginStore> {
+  package let store: Store
 
-  package init(store: Keeper) { self.store = store }
+  package init(store: Store) { self.store = store }
 
   /// nil for a name that nobody can have. The key of everything is the account's own name: where
   /// the account database folds spellings, a name as typed would walk around the second factor.
@@ -127,14 +127,14 @@ package struct Verifier<Keeper: LoginStore> {
   package func prepare(
     _ typed: [UInt8], _ account: Account?, under policy: Policy, mayEnroll: Bool,
     after first: FirstFactor
-  ) throws(StoreTrouble) -> Entrance {
-    guard let account else { return .ask(try decoy(.noName, name: typed, account: nil)) }
-    if let prepared = try enrolled(account) { return .ask(prepared) }
-    let admission = try level(of: account, under: policy)
-      .admission(hasAccount: account.uid != nil, mayEnroll: mayEnroll, after: first)
-    switch admission {
-    case .refuse: return .ask(try decoy(for: account))
-    case .pass: return .pass
+  ) throws(StoreTrouble) -> AuthStep {
+    guard let account else { return .prompt(try decoy(.noName, name: typed, account: nil)) }
+    if let pending = try enrolled(account) { return .prompt(pending) }
+    let action = try level(of: account, under: policy)
+      .action(hasAccount: account.uid != nil, mayEnroll: mayEnroll, after: first)
+    switch action {
+    case .refuse: return .prompt(try decoy(for: account))
+    case .pass: return .skip
     case .enroll(let level): return .enroll(level, account)
     }
   }
@@ -147,9 +147,9 @@ package struct Verifier<Keeper: LoginStore> {
   }
 
   /// nil: not enrolled, for certain.
-  package func enrolled(_ account: Account) throws(StoreTrouble) -> Prepared? {
+  package func enrolled(_ account: Account) throws(StoreTrouble) -> PendingLogin? {
     guard let record = try store.load(account) else { return nil }
-    return Prepared(
+    return PendingLogin(
       standing: .enrolled, name: account.name.bytes, account: account, record: record)
   }
 
@@ -157,44 +157,45 @@ package struct Verifier<Keeper: LoginStore> {
   ///
   /// `malformation`: what the response is already known to be, whatever it looks like.
   package func attempt(
-    _ typed: Secret, knownAs malformation: Malformation?, by prepared: Prepared, _ visit: Visit,
+    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin,
+    _ visit: LoginContext,
     as turn: Turn
   ) throws(StoreTrouble) -> Outcome {
-    var prepared = prepared
+    var pending = pending
     for _ in 0..<3 {
-      let response = try classify(typed, malformation, prepared.record.enrollment)
-      let isKnown = prepared.record.state.isKnown(visit.origin)
-      let transaction = try store.transact(prepared.record, asKnown: isKnown) {
+      let response = try classify(typed, malformation, pending.record.enrollment)
+      let isKnown = pending.record.state.isKnown(visit.origin)
+      let transaction = try store.transact(pending.record, asKnown: isKnown) {
         (enrollment, state) throws(StoreTrouble) -> (Outcome, LoginState) in
         // The time of the lock, not of before it: a login that was stopped in between would bring
         // back an old time, and have all the time since then credited to the budget once more.
         let now = try store.now()
-        return try judge(response, enrollment, state, prepared.standing, visit, now, turn)
+        return try judge(response, enrollment, state, pending.standing, visit, now, turn)
       }
       switch transaction {
       case .committed(let outcome): return outcome
       // Asked is asked: whoever has been unenrolled meanwhile is judged by the decoy.
       case .changed:
-        guard let account = try account(prepared.name) else { continue }
+        guard let account = try account(pending.name) else { continue }
         if let another = try enrolled(account) {
-          prepared = another
+          pending = another
         } else {
-          prepared = try decoy(for: account)
+          pending = try decoy(for: account)
         }
       }
     }
-    throw .unsettled(path: prepared.record.path)
+    throw .unsettled(path: pending.record.path)
   }
 
-  private func decoy(for account: Account) throws(StoreTrouble) -> Prepared {
-    let standing: Standing = account.uid == nil ? .unknownUser : .notEnrolled
+  private func decoy(for account: Account) throws(StoreTrouble) -> PendingLogin {
+    let standing: EnrollmentStatus = account.uid == nil ? .unknownUser : .notEnrolled
     return try decoy(standing, name: account.name.bytes, account: account)
   }
 
-  private func decoy(_ standing: Standing, name: [UInt8], account: Account?)
-    throws(StoreTrouble) -> Prepared
+  private func decoy(_ standing: EnrollmentStatus, name: [UInt8], account: Account?)
+    throws(StoreTrouble) -> PendingLogin
   {
-    Prepared(
+    PendingLogin(
       standing: standing, name: name, account: account, record: try store.loadDecoy(for: name))
   }
 }
@@ -214,8 +215,8 @@ private func classify(_ typed: Secret, _ known: Malformation?, _ enrollment: Enr
 
 /// Decides, and turns the decision on a decoy into a refusal whatever it was.
 private func judge(
-  _ response: Response, _ enrollment: Enrollment, _ state: LoginState, _ standing: Standing,
-  _ visit: Visit, _ now: UnixTime, _ turn: Turn
+  _ response: Response, _ enrollment: Enrollment, _ state: LoginState, _ standing: EnrollmentStatus,
+  _ visit: LoginContext, _ now: UnixTime, _ turn: Turn
 ) throws(StoreTrouble) -> (Outcome, LoginState) {
   let decision: Decision
   do throws(CryptoError) {

@@ -58,7 +58,7 @@ extension StackEntry {
 /// Why `remember` of sallyport.conf(5) does nothing in a service: a place is only remembered to
 /// those who have been asked for something else.
 package struct IdleRemember: Equatable, Sendable {
-  package let place: StackPlace
+  package let place: StackLocation
   /// Password and code come together.
   package let isOneField: Bool
 

@@ -4,7 +4,7 @@ package enum StackFinding: Hashable, Sendable {
   /// Something of a file that libpam stumbles over; `isFatal` ones keep everybody out.
   case fault(StackFault)
   /// The module of this line cannot be loaded.
-  case moduleMissing(StackPlace, module: String)
+  case moduleMissing(StackLocation, module: String)
   /// No way through this phase ends well, whatever is typed.
   case nobodyPasses(PAMPhase)
   /// There are too many ways through this phase to walk them all: take it for unsafe.
@@ -12,58 +12,58 @@ package enum StackFinding: Hashable, Sendable {
   /// Nothing in the auth stack asks for a code.
   case notAsked
   /// The program never runs the auth stack, in which this line stands, if any does.
-  case authNeverRuns(StackPlace?)
+  case authNeverRuns(StackLocation?)
   /// The program gives one answer to every prompt, and this line and the one at `other` both ask.
-  case secondPrompt(StackPlace, other: StackPlace, module: String)
+  case secondPrompt(StackLocation, other: StackLocation, module: String)
   /// No login that succeeds calls this line of ours in the auth stack.
-  case neverReached(StackPlace)
+  case neverReached(StackLocation)
   /// A login can succeed without calling our line, when the line `by` answers `answer`: it ends the
   /// stack, or jumps over ours. Root's own (pam_rootok) are not counted.
-  case skipped(StackPlace, by: StackPlace, module: String, answer: PAMCode)
+  case skipped(StackLocation, by: StackLocation, module: String, answer: PAMCode)
   /// A login can succeed though our line refuses (optional, sufficient, …): the code in the auth
   /// stack, or whom `enroll` or `demand` leave to it in the account stack.
-  case notCounted(StackPlace)
+  case notCounted(StackLocation)
   /// A login succeeds in which no password, fingerprint or the like was right, with this line's yes
   /// or where it asks nobody. Modules that are not known are taken for checkers of passwords.
-  case codeAlone(StackPlace)
+  case codeAlone(StackLocation)
   /// The same, if the module at `by`, which is not known, says yes without a password.
-  case unknownAlone(StackPlace, by: StackPlace, module: String)
+  case unknownAlone(StackLocation, by: StackLocation, module: String)
   /// The line takes what an earlier one has asked for, and none has: it always fails.
-  case nothingToTake(StackPlace)
+  case nothingToTake(StackLocation)
   /// The line's jump leads past the end of its stack, where libpam fails.
-  case jumpPastEnd(StackPlace)
+  case jumpPastEnd(StackLocation)
   /// The jump of the line `by` counts ours, and leads whom its module lets pass to a refusal.
-  case jumpedOver(StackPlace, by: StackPlace, module: String)
+  case jumpedOver(StackLocation, by: StackLocation, module: String)
   /// More than one of our lines runs in one login; a code is good once.
-  case askedTwice(StackPlace, StackPlace)
+  case askedTwice(StackLocation, StackLocation)
   /// Somebody whose password is wrong is asked for a code all the same, and can spend the budget.
-  case wrongPasswordReaches(StackPlace)
+  case wrongPasswordReaches(StackLocation)
   /// Where our line answers PAM_IGNORE, no way through this phase ends well.
-  case ignoreIsDenied(PAMPhase, StackPlace)
+  case ignoreIsDenied(PAMPhase, StackLocation)
   /// `enroll` without a line of ours in the account stack, or the session stack.
-  case enrollWithoutLine(StackPlace, missing: PAMPhase)
+  case enrollWithoutLine(StackLocation, missing: PAMPhase)
   /// Our line does not stand first in its account stack. `isSkipped`: a login can succeed without
   /// calling it.
-  case accountNotFirst(StackPlace, after: StackPlace, isSkipped: Bool)
+  case accountNotFirst(StackLocation, after: StackLocation, isSkipped: Bool)
   /// Our session line can be left out.
-  case sessionSkipped(StackPlace)
+  case sessionSkipped(StackLocation)
   /// `enroll`, and on no way to it anything asks for a password. Right only where sshd has asked
   /// for a key.
-  case enrollWithoutFirstFactor(StackPlace)
+  case enrollWithoutFirstFactor(StackLocation)
   /// `enroll`, and a login in which the password was wrong can succeed: a stranger would enroll a
   /// phone of his own. `by` is what says yes.
-  case wrongPasswordEnrolls(StackPlace, by: StackPlace?)
+  case wrongPasswordEnrolls(StackLocation, by: StackLocation?)
   /// `enroll` together with use_first_pass, try_first_pass or forward_pass.
-  case enrollWithFirstPass(StackPlace, word: String)
+  case enrollWithFirstPass(StackLocation, word: String)
   /// `demand` where nobody can be asked, or in what such services include.
-  case demandForbidden(StackPlace)
+  case demandForbidden(StackLocation)
 }
 
 /// The stacks of one service, walked. This is what `sallyport doctor` and `sallyport pam` judge by.
 ///
-///     let files = StackFolder().files           // this machine's, or `StackFolder(root:)`
+///     let files = StackDirectory().files           // this machine's, or `StackDirectory(root:)`
 ///     let stack = StackParser.parse(service: "sshd", files)
-///     let analysis = StackAnalysis(stack, isMissing: StackFolder().isMissing)
+///     let analysis = StackAnalysis(stack, isMissing: StackDirectory().isMissing)
 ///     for finding in analysis.findings { … }
 ///
 /// Every way through a stack is walked, with the modules answering as they may: pam_permit yes,

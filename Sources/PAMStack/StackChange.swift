@@ -32,9 +32,9 @@ package enum StackRefusal: Error, Equatable {
   /// Our code would be the only thing that is asked for.
   case onlyFactor(String)
   /// Our line is there already, in this file.
-  case enabledAlready(service: String, StackPlace)
+  case enabledAlready(service: String, StackLocation)
   /// Our line is there by a file that this one includes.
-  case enabledElsewhere(service: String, StackPlace)
+  case enabledElsewhere(service: String, StackLocation)
   case notEnabled(service: String)
   /// The module is not where libpam looks.
   case noModule(String)
@@ -44,7 +44,7 @@ package enum StackRefusal: Error, Equatable {
   case cannotEnroll(service: String, [StackFinding])
   case cannotDemand(service: String)
   /// A jump counts our line: without it, it would leave out another.
-  case jumpCountsUs(StackPlace)
+  case jumpCountsUs(StackLocation)
   /// Nobody is enrolled, and those who are not are refused.
   case nobodyEnrolled(service: String)
   /// sudo would ask for root's code by this word of sudoers (`targetpw`), and root has none.

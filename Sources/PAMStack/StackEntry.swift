@@ -1,5 +1,5 @@
 /// A line of a file.
-package struct StackPlace: Hashable, Sendable {
+package struct StackLocation: Hashable, Sendable {
   package let file: String
   /// Counted from 1; of a line that goes on, the first.
   package let line: Int
@@ -20,7 +20,7 @@ package struct StackEntry: Hashable, Sendable {
     case substack
   }
 
-  package let place: StackPlace
+  package let place: StackLocation
   /// The lines of the service's own file that it came by; those of `place` where that is the file.
   package let root: ClosedRange<Int>
   package let phase: PAMPhase
@@ -28,7 +28,7 @@ package struct StackEntry: Hashable, Sendable {
   /// How many substacks it stands in, 0..15.
   package let level: Int
   package let controls: PAMControls
-  /// As it is written: a path, or a name in libpam's folder of modules. Empty where there is none.
+  /// As it is written: a path, or a name in libpam's directory of modules. Empty where there is none.
   package let module: String
   package let arguments: [String]
   /// The line starts with `-`: a module that is missing is not logged.
@@ -71,7 +71,7 @@ package enum StackProblem: Hashable, Sendable {
 
 /// A problem and where it is.
 package struct StackFault: Hashable, Sendable {
-  package let place: StackPlace
+  package let place: StackLocation
   package let problem: StackProblem
 }
 

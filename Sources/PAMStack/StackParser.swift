@@ -25,7 +25,7 @@ package struct StackParser {
   }
 
   private init(service: String, _ files: StackFiles) {
-    // As pam_start: without folders, in lower case.
+    // As pam_start: without directories, in lower case.
     let name = service.utf8.split(separator: UInt8(ascii: "/")).last.map { $0.map(lowered) } ?? []
     let text = String(decoding: name, as: UTF8.self)
     self.files = files
@@ -46,7 +46,7 @@ package struct StackParser {
     }
     if own == nil, other == nil {
       stack.isAborted = true
-      let place = StackPlace(file: "\(files.folders.first ?? "")/\(stack.service)", line: 0)
+      let place = StackLocation(file: "\(files.directories.first ?? "")/\(stack.service)", line: 0)
       stack.faults.append(StackFault(place: place, problem: .noFile))
     }
   }
@@ -72,16 +72,16 @@ package struct StackParser {
     if !stack.files.contains(file.path) { stack.files.append(file.path) }
     var text = StackText(file.content)
     defer {
-      if text.isOverlong { note(.overlong, StackPlace(file: file.path, line: 1)) }
+      if text.isOverlong { note(.overlong, StackLocation(file: file.path, line: 1)) }
     }
     while true {
       switch text.next() {
       case .end: return true
       case .broken(let line):
-        note(.unreadable, StackPlace(file: file.path, line: line))
+        note(.unreadable, StackLocation(file: file.path, line: line))
         return false
       case .line(let line):
-        let place = StackPlace(file: file.path, line: line.numbers.lowerBound)
+        let place = StackLocation(file: file.path, line: line.numbers.lowerBound)
         lines -= 1
         guard lines > 0 else { return lose(.endless(file.path), place) }
         var position = position
@@ -92,12 +92,12 @@ package struct StackParser {
     }
   }
 
-  private mutating func note(_ problem: StackProblem, _ place: StackPlace) {
+  private mutating func note(_ problem: StackProblem, _ place: StackLocation) {
     let fault = StackFault(place: place, problem: problem)
     if !stack.faults.contains(fault) { stack.faults.append(fault) }
   }
 
-  private mutating func lose(_ problem: StackProblem, _ place: StackPlace) -> Bool {
+  private mutating func lose(_ problem: StackProblem, _ place: StackLocation) -> Bool {
     note(problem, place)
     isLost = true
     return false
@@ -106,7 +106,7 @@ package struct StackParser {
   /// What is known of a line while it is read.
   private struct LineReader {
     var words: StackWords
-    let place: StackPlace
+    let place: StackLocation
     let position: Position
     var kind = StackEntry.Kind.module
     var isSilent = false
@@ -212,7 +212,7 @@ package struct StackParser {
     return true
   }
 
-  /// libpam's `extract_modulename`: what is left without folders and the last `.` is neither empty
+  /// libpam's `extract_modulename`: what is left without directories and the last `.` is neither empty
   /// nor `?`.
   private static func hasLogName(_ module: String) -> Bool {
     let file = module.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

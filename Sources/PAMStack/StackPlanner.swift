@@ -1,13 +1,13 @@
-/// Works out where our lines go. Reads through `StackFolder`, writes nothing.
+/// Works out where our lines go. Reads through `StackDirectory`, writes nothing.
 package struct StackPlanner {
-  let folder: StackFolder
+  let directory: StackDirectory
   let service: String
   private let stack: ServiceStack
   /// The file that libpam reads for the service now.
   private let current: ServiceFile
   private let currentPath: String
 
-  package init(_ service: String, in folder: StackFolder) throws(StackRefusal) {
+  package init(_ service: String, in directory: StackDirectory) throws(StackRefusal) {
     let usual = service.utf8.allSatisfy { byte in
       byte > 0x20 && byte < 0x7f && byte != UInt8(ascii: "/")
         && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
@@ -15,9 +15,9 @@ package struct StackPlanner {
     guard usual, let first = service.first, first != ".", first != "-" else {
       throw .notAService(service)
     }
-    (self.folder, self.service) = (folder, service)
-    stack = StackParser.parse(service: service, folder.files)
-    guard let path = stack.file, let content = folder.content(of: path) else {
+    (self.directory, self.service) = (directory, service)
+    stack = StackParser.parse(service: service, directory.files)
+    guard let path = stack.file, let content = directory.content(of: path) else {
       throw .noSuchService(service)
     }
     (currentPath, current) = (path, ServiceFile(content))
@@ -32,18 +32,19 @@ package struct StackPlanner {
   /// The stacks with `file` in the place of the service's own; `other`: of a service that includes
   /// it.
   private func analysis(with file: ServiceFile, of other: String? = nil) -> StackAnalysis {
-    let (path, bytes, usual) = (path, file.bytes, folder.files)
+    let (path, bytes, usual) = (path, file.bytes, directory.files)
     let files = StackFiles(
-      folders: usual.folders, includes: usual.includes, knowsAtInclude: usual.knowsAtInclude,
+      directories: usual.directories, includes: usual.includes,
+      knowsAtInclude: usual.knowsAtInclude,
       read: { $0 == path ? bytes : usual.read($0) })
     return StackAnalysis(
-      StackParser.parse(service: other ?? service, files), isMissing: folder.isMissing)
+      StackParser.parse(service: other ?? service, files), isMissing: directory.isMissing)
   }
 
   /// Services whose own stacks take lines from this one's file.
   private func dependents() -> [String] {
-    folder.services().filter { name in
-      let stack = StackParser.parse(service: name, folder.files)
+    directory.services().filter { name in
+      let stack = StackParser.parse(service: name, directory.files)
       // `other` stands in for services; it is none.
       return name != "other" && stack.file != currentPath
         && PAMPhase.allCases.contains { phase in
@@ -101,7 +102,7 @@ extension StackPlanner {
     {
       throw .cannotDemand(service: service)
     }
-    if let modules = folder.modules, !folder.exists("\(modules)/pam_sallyport.so") {
+    if let modules = directory.modules, !directory.exists("\(modules)/pam_sallyport.so") {
       throw .noModule("\(modules)/pam_sallyport.so")
     }
   }
@@ -155,7 +156,7 @@ extension StackPlanner {
 
   /// `enroll` stands only where our account and session lines can stand beside.
   private func missing(_ stack: ServiceStack) -> [StackFinding] {
-    let line = StackPlace(file: path, line: stack[.auth].first?.root.lowerBound ?? 1)
+    let line = StackLocation(file: path, line: stack[.auth].first?.root.lowerBound ?? 1)
     return [PAMPhase.account, .session].filter { stack.isOther($0) }
       .map { .enrollWithoutLine(line, missing: $0) }
   }
@@ -244,8 +245,8 @@ extension StackPlanner {
 
   /// Whether the vendor's file says the same, so that the administrator's was made by `enable`.
   private func isVendors(_ bare: ServiceFile) -> Bool {
-    for folder in folder.files.folders.dropFirst() {
-      if let content = self.folder.content(of: "\(folder)/\(service)") {
+    for directory in directory.files.directories.dropFirst() {
+      if let content = self.directory.content(of: "\(directory)/\(service)") {
         return ServiceFile(content) == bare
       }
     }
@@ -254,9 +255,9 @@ extension StackPlanner {
 
   /// Whether a backup says the same, which `enable` left behind.
   private func isKept(_ bare: ServiceFile) -> Bool {
-    folder.names(in: "/etc/pam.d").contains { name in
+    directory.names(in: "/etc/pam.d").contains { name in
       name.hasPrefix("\(service).before-sallyport-")
-        && folder.content(of: "/etc/pam.d/\(name)") == bare.bytes
+        && directory.content(of: "/etc/pam.d/\(name)") == bare.bytes
     }
   }
 }

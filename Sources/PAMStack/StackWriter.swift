@@ -9,11 +9,13 @@ import SallyportCore
 /// session and auth lines come and go together: whatever ends the command, a login finds the old
 /// stacks or the new ones.
 package struct StackWriter {
-  let folder: StackFolder
+  let directory: StackDirectory
   /// For the name of the backup: 2026-11-21.
   let date: String
 
-  package init(folder: StackFolder, date: String) { (self.folder, self.date) = (folder, date) }
+  package init(directory: StackDirectory, date: String) {
+    (self.directory, self.date) = (directory, date)
+  }
 
   package struct Written: Equatable {
     /// Where the old file is kept now.
@@ -31,7 +33,7 @@ package struct StackWriter {
       throw lock == -EWOULDBLOCK ? .busy(path: path) : .system(path: path, errno: -lock)
     }
     defer { swap_unlock(lock) }
-    guard folder.content(of: path) == change.before?.bytes else {
+    guard directory.content(of: path) == change.before?.bytes else {
       throw .changedMeanwhile(path: path)
     }
     var written = Written()
@@ -62,11 +64,12 @@ package struct StackWriter {
   {
     for number in 1...99 {
       let name = "\(path).before-sallyport-\(date)\(number == 1 ? "" : "-\(number)")"
-      if let there = folder.content(of: name) {
+      if let there = directory.content(of: name) {
         if there == file.bytes { return name }
         continue
       }
-      try swap(file.bytes, to: folder.root + name, name, isFresh: true, like: folder.root + path)
+      try swap(
+        file.bytes, to: directory.root + name, name, isFresh: true, like: directory.root + path)
       try check(swap_sync(lock), name)
       return name
     }
@@ -75,12 +78,12 @@ package struct StackWriter {
 
   private func removeBackups(of path: String, sayingOnly content: [UInt8]) -> [String] {
     let (parent, name) = (parent(path), path.split(separator: "/").last ?? "")
-    return folder.names(in: parent).filter { $0.hasPrefix("\(name).before-sallyport-") }
+    return directory.names(in: parent).filter { $0.hasPrefix("\(name).before-sallyport-") }
       .map { "\(parent)/\($0)" }.sorted()
       .filter { backup in
-        guard folder.content(of: backup) == content else { return false }
+        guard directory.content(of: backup) == content else { return false }
         // SAFETY: the C string lives for the call.
-        return unsafe swap_remove(folder.root + backup) == 0
+        return unsafe swap_remove(directory.root + backup) == 0
       }
   }
 
@@ -107,7 +110,7 @@ package struct StackWriter {
     let problem = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) {
       buffer in
       guard let base = buffer.baseAddress else { return ENOMEM }
-      let problem = unsafe swap_resolve(folder.root + path, base)
+      let problem = unsafe swap_resolve(directory.root + path, base)
       if problem == 0 { text = unsafe String(cString: base) }
       return problem
     }

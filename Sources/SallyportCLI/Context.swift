@@ -15,7 +15,7 @@ struct Context {
   /// Who runs the machine, in an authenticator app.
   let hostName: String?
   /// The machine's files of PAM.
-  var stacks = StackFolder()
+  var stacks = StackDirectory()
   /// The policy file where none is named; nil: the usual one, which need not exist.
   var policyFile: String?
   /// Lets a person edit a file: the exit status of the editor.
@@ -27,24 +27,26 @@ struct Context {
   var machine = Machine()
 
   /// The store to work on. The usual one is root's; `--store` may name one of the caller's own.
-  func store(_ options: StoreOptions) throws(Complaint) -> Store {
+  func store(_ options: StoreOptions) throws(CommandError) -> Store {
     if options.store != nil { return Store(root: options.path, owner: .effectiveUser) }
     guard effectiveUser == 0 else { throw .notRoot }
     return Store()
   }
 
-  func voice(_ options: StoreOptions) -> Voice { Voice(terminal: terminal, isJSON: options.json) }
+  func voice(_ options: StoreOptions) -> Output { Output(terminal: terminal, isJSON: options.json) }
 
   /// The account of that name; its `uid` is nil where there is none.
-  func account(_ name: String) throws(Complaint) -> Account {
+  func account(_ name: String) throws(CommandError) -> Account {
     guard let name = UserName(Array(name.utf8)) else { throw .notAUserName }
-    return try complaining { () throws(StoreTrouble) in try Accounts.find(name) }
+    return try storing { () throws(StoreTrouble) in try Accounts.find(name) }
   }
 
   /// The enrollment of a user, who must have one.
-  func record(_ user: String, _ options: UserOptions, in store: Store) throws(Complaint) -> Record {
+  func record(_ user: String, _ options: UserOptions, in store: Store) throws(CommandError)
+    -> Record
+  {
     let account = try account(user)
-    let record = try complaining { () throws(StoreTrouble) in try store.load(account) }
+    let record = try storing { () throws(StoreTrouble) in try store.load(account) }
     guard let record else {
       throw account.uid == nil && !options.allowMissing ? .noSuchUser : .notEnrolled
     }
@@ -54,14 +56,14 @@ struct Context {
   /// The policy that holds for a user's login on this machine itself, in the service `sallyport`. A
   /// file that cannot be used is told, and what holds then.
   func policy(_ options: PolicyOptions, for account: Account, in store: Store) -> Policy {
-    let login = Circumstances(
+    let login = PolicyRequest(
       service: Label.sallyport.bytes, user: account.name.bytes, isRemote: false, address: nil,
       parse: Addresses.numeric, membership: { Accounts.isMember(account, of: $0) })
     let path = (options.conf ?? policyFile).map { Array($0.utf8) }
     let reading = store.policy(at: path, base: Policy(), login)
     if let trouble = reading.trouble {
       let holds = reading.policy == nil ? "the strict policy holds" : "the last good one holds"
-      let reason = Message(trouble, at: Place(verb: "config", store: nil)).text
+      let reason = Message(trouble, at: Invocation(verb: "config", store: nil)).text
       let message = Message("\(reason); \(holds)", .configuration, hints: ["sallyport config edit"])
       terminal.write(Array(message.written.utf8), to: .aside)
     }
@@ -70,8 +72,8 @@ struct Context {
 
   /// `body` again while others change the enrollment in between, three times at most.
   func settled<Value>(
-    at path: String, _ body: () throws(Complaint) -> Transaction<Value>
-  ) throws(Complaint) -> Value {
+    at path: String, _ body: () throws(CommandError) -> Transaction<Value>
+  ) throws(CommandError) -> Value {
     for _ in 0..<3 {
       switch try body() {
       case .committed(let value): return value
@@ -81,20 +83,21 @@ struct Context {
     throw .store(.unsettled(path: path))
   }
 
-  func time() throws(Complaint) -> UnixTime {
-    try complaining { () throws(StoreTrouble) in try now() }
+  func time() throws(CommandError) -> UnixTime {
+    try storing { () throws(StoreTrouble) in try now() }
   }
 
   /// The last chance to turn back before something is changed.
-  func stopIfInterrupted(_ consequence: Consequence) throws(Complaint) {
+  func stopIfInterrupted(_ consequence: Consequence) throws(CommandError) {
     if let interruption = terminal.interruption() { throw .stopped(interruption, consequence) }
     if let number = terminal.failure { throw .output(errno: number) }
   }
 }
 
-extension Voice {
+extension Output {
   /// As `ask`, where no answer ends the command.
-  func ask(_ prompt: String, echo: Bool, or consequence: Consequence) throws(Complaint) -> Secret {
+  func ask(_ prompt: String, echo: Bool, or consequence: Consequence) throws(CommandError) -> Secret
+  {
     do throws(Interruption) {
       return try ask(prompt, echo: echo)
     } catch {
@@ -103,7 +106,7 @@ extension Voice {
   }
 
   /// As `agrees`, where no answer, or no, ends the command.
-  func insist(_ question: String, or consequence: Consequence) throws(Complaint) {
+  func insist(_ question: String, or consequence: Consequence) throws(CommandError) {
     let agreed: Bool
     do throws(Interruption) {
       agreed = try agrees(question)

@@ -5,59 +5,61 @@ import SallyportSystem
 import SallyportText
 
 extension Message {
-  init(_ complaint: Complaint, at place: Place) {
+  init(_ complaint: CommandError, at invocation: Invocation) {
     switch complaint {
-    case .store(let trouble): self.init(trouble, at: place)
+    case .store(let trouble): self.init(trouble, at: invocation)
     case .notRoot:
       self.init(
-        "the store is root's", .notPermitted, hints: ["sudo \(place.command(place.verb))"])
+        "the store is root's", .notPermitted, hints: ["sudo \(invocation.command(invocation.verb))"]
+      )
     case .nobodyNamed:
-      let example = Place(verb: place.verb, user: "NAME", store: place.store)
-      self.init("whose enrollment is not said", .usage, hints: [example.command(place.verb)])
+      let example = Invocation(verb: invocation.verb, user: "NAME", store: invocation.store)
+      self.init("whose enrollment is not said", .usage, hints: [example.command(invocation.verb)])
     case .notAUserName:
-      self.init("\"\(place.who)\" cannot be a user name", .noUser, hints: ["getent passwd"])
+      self.init("\"\(invocation.who)\" cannot be a user name", .noUser, hints: ["getent passwd"])
     case .noSuchUser:
-      self.init("there is no user \(place.who)", .noUser, hints: ["getent passwd"])
+      self.init("there is no user \(invocation.who)", .noUser, hints: ["getent passwd"])
     case .notEnrolled:
-      self.init("\(place.who) is not enrolled", .noInput, hints: [place.command("enroll")])
+      self.init(
+        "\(invocation.who) is not enrolled", .noInput, hints: [invocation.command("enroll")])
     case .note(let trouble):
       self.init(
-        Message(trouble, at: place).text, .badData,
+        Message(trouble, at: invocation).text, .badData,
         hints: [
           "rm \(shellQuoted(trouble.path))      then say require or exempt anew"
         ])
     case .noLevel:
       self.init(
-        "nothing to take back: \(place.who) has no such level", .noInput,
-        hints: [place.command("status", remark: "shows it")])
+        "nothing to take back: \(invocation.who) has no such level", .noInput,
+        hints: [invocation.command("status", remark: "shows it")])
     case .enrolledAlready(let count):
       self.init(
-        "\(place.who) is enrolled already (\(counted(count, "authenticator")))", .exists,
+        "\(invocation.who) is enrolled already (\(counted(count, "authenticator")))", .exists,
         hints: [
-          place.command("status", remark: "shows it"),
-          place.command("add", remark: "adds another one"),
-          place.command("enroll", "--force", remark: "replaces everything"),
+          invocation.command("status", remark: "shows it"),
+          invocation.command("add", remark: "adds another one"),
+          invocation.command("enroll", "--force", remark: "replaces everything"),
         ])
     case .noSuchAuthenticator(let name):
       self.init(
-        "\(place.who) has no authenticator \"\(name)\"", .noInput,
-        hints: [place.command("status", remark: "shows their names")])
+        "\(invocation.who) has no authenticator \"\(name)\"", .noInput,
+        hints: [invocation.command("status", remark: "shows their names")])
     case .nameTaken(let name):
       self.init(
-        "\(place.who) has an authenticator \"\(name)\" already", .exists,
-        hints: [place.command("status", remark: "shows all names")])
+        "\(invocation.who) has an authenticator \"\(name)\" already", .exists,
+        hints: [invocation.command("status", remark: "shows all names")])
     case .tooManyAuthenticators:
       self.init(
-        "\(place.who) has \(Enrollment.maximumAuthenticators) authenticators, as many as can be",
-        .exists, hints: [place.command("status", remark: "shows which one to remove")])
+        "\(invocation.who) has \(Enrollment.maximumAuthenticators) authenticators, as many as can be",
+        .exists, hints: [invocation.command("status", remark: "shows which one to remove")])
     case .lastAuthenticator:
       self.init(
-        "that is the last authenticator of \(place.who)", .refused,
+        "that is the last authenticator of \(invocation.who)", .refused,
         hints: [
-          place.command("add", remark: "adds another one first"),
-          place.command("unenroll", remark: "removes all, backup codes too"),
+          invocation.command("add", remark: "adds another one first"),
+          invocation.command("unenroll", remark: "removes all, backup codes too"),
         ])
-    case .secret(let problem): self.init(problem, at: place)
+    case .secret(let problem): self.init(problem, at: invocation)
     case .handout(let path, let number): self.init(handout: path, number)
     case .policyFile(let path, let number): self.init(policyFile: path, number)
     case .policyBroken(let path, let count):
@@ -68,12 +70,14 @@ extension Message {
       self.init("\(printable(path.utf8, limit: 255)) is being edited by somebody else", .busy)
     case .editor(let status):
       self.init("the editor ended with status \(status): nothing was changed", .refused)
-    case .code(let rejection): self.init(rejection, at: place)
-    case .resync(let refusal): self.init(refusal, at: place)
+    case .code(let rejection): self.init(rejection, at: invocation)
+    case .resync(let refusal): self.init(refusal, at: invocation)
     case .noRightCode(let tries, let consequence):
       self.init(
         "no right code in \(tries) tries: \(consequence.text)", .refused,
-        hints: [place.command(place.verb, remark: "starts again, with a new secret"), "date"])
+        hints: [
+          invocation.command(invocation.verb, remark: "starts again, with a new secret"), "date",
+        ])
     case .importFile(let path, let problem): self.init(problem, at: path)
     case .notAllImported(let count, let all):
       self.init("\(count) of \(counted(all, "user")) not imported", .badData)
@@ -88,7 +92,7 @@ extension Message {
     case .backupCodesUnseen(let number):
       self.init(
         "standard output: \(errnoText(number)); the new backup codes are stored and were not shown",
-        .inputOutput, hints: [place.command("backup-codes", "--regenerate")])
+        .inputOutput, hints: [invocation.command("backup-codes", "--regenerate")])
     case .stack(let refusal): self.init(refusal)
     case .listIncomplete(let status):
       self.init("the list is not complete", status)
@@ -103,8 +107,8 @@ extension Message {
     }
   }
 
-  private init(_ problem: SecretProblem, at place: Place) {
-    let hints = [place.command(place.verb, remark: "makes a fresh secret")]
+  private init(_ problem: SecretProblem, at invocation: Invocation) {
+    let hints = [invocation.command(invocation.verb, remark: "makes a fresh secret")]
     switch problem {
     case .base32(let error):
       self.init("the secret is not base32: \(error.text)", .badData, hints: hints)
@@ -156,7 +160,7 @@ extension Message {
     }
   }
 
-  private init(_ rejection: Rejection, at place: Place) {
+  private init(_ rejection: Rejection, at invocation: Invocation) {
     switch rejection.refusal {
     case .malformed(let malformation):
       self.init(malformation.text, .refused)
@@ -168,16 +172,16 @@ extension Message {
       let next = rejection.wait.map { "the next one is judged in \(durationText($0))" }
       self.init(
         "too many wrong codes; \(next ?? "no more are judged")", .refused,
-        hints: [place.command("unlock", remark: "lets the next one be judged now")])
+        hints: [invocation.command("unlock", remark: "lets the next one be judged now")])
     case .clock(let until):
       let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
       self.init(
         "the clock ran ahead once: codes are refused until \(time), backup codes work", .refused,
-        hints: ["date", place.command("resync", remark: "if the clock is right now")])
+        hints: ["date", invocation.command("resync", remark: "if the clock is right now")])
     }
   }
 
-  private init(_ refusal: ResyncRefusal, at place: Place) {
+  private init(_ refusal: ResyncRefusal, at invocation: Invocation) {
     switch refusal {
     case .clockOff(let name, let drift, let period, let accepted):
       let off = driftText(drift, .totp(period: period)) ?? "right"
@@ -189,11 +193,11 @@ extension Message {
     case .replayed(let name):
       self.init(
         "those codes of \"\(name.text)\" have been used already", .refused,
-        hints: [place.command(place.verb, remark: "with the next two codes")])
+        hints: [invocation.command(invocation.verb, remark: "with the next two codes")])
     case .notFound:
       self.init(
         "those are not two codes in a row, within a day or 1,000 counters", .refused,
-        hints: [place.command("status", remark: "shows the authenticators")])
+        hints: [invocation.command("status", remark: "shows the authenticators")])
     }
   }
 }

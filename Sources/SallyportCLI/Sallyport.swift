@@ -58,7 +58,7 @@ package enum Command {
   }
 
   private static func run(_ verb: some Verb, in context: Context) -> Int32 {
-    do throws(Complaint) {
+    do throws(CommandError) {
       let status = try verb.status(in: context)
       if let number = context.terminal.failure { throw .output(errno: number) }
       return status

@@ -6,7 +6,7 @@ import SallyportText
 /// What doctor knows of the machine's clock.
 struct ClockFacts: Equatable {
   /// What the kernel says of itself.
-  var isSynchronised: Look<Bool>
+  var isSynchronised: Probe<Bool>
   /// Who keeps it right, and how far off it says the clock is, in seconds.
   var source: Source?
   /// There is a timedatectl to turn it on with.
@@ -152,7 +152,7 @@ struct ClockFindings {
         Finding(
           id: "clock-past", area: area, severity: .error,
           text: "the clock says \(day): no code is right",
-          mends: [turnOn], effect: .locksOut("everybody with codes by time"))
+          fixes: [turnOn], effect: .locksOut("everybody with codes by time"))
       ]
     }
     return [far ?? state] + [unauthenticated].compactMap { $0 }
@@ -165,7 +165,7 @@ struct ClockFindings {
       "clock-source", area,
       "\(source.name) takes the time from a server that does not sign it: whoever is on the path "
         + "can set this clock")
-    found.mends = [.advice("chrony.conf(5), nts; ntp.conf(5), nts; or a receiver of its own")]
+    found.fixes = [.advice("chrony.conf(5), nts; ntp.conf(5), nts; or a receiver of its own")]
     return found
   }
 
@@ -178,7 +178,7 @@ struct ClockFindings {
       id: "clock-offset", area: area, severity: isFar ? .error : .warning,
       text: "the clock is \(durationText(UInt64(offset))) off, says \(source.name)"
         + (isFar ? ": right codes are refused" : ""),
-      mends: [source.name == "chrony" ? .command("chronyc makestep") : turnOn],
+      fixes: [source.name == "chrony" ? .command("chronyc makestep") : turnOn],
       effect: isFar ? .locksOut("everybody with codes by time") : nil)
   }
 
@@ -189,14 +189,14 @@ struct ClockFindings {
       return Finding(
         id: "clock-synchronised", area: area, severity: .warning,
         text: "the clock is not synchronised: when it is some minutes off, right codes are refused",
-        mends: [turnOn])
+        fixes: [turnOn])
     case .seen(true): return .ok("clock-synchronised", area, "synchronised\(says)")
     case .absent, .unseen:
       return .unseen("clock-synchronised", area, "the kernel's clock cannot be asked")
     }
   }
 
-  private var turnOn: Mend {
+  private var turnOn: Fix {
     if clock.source?.name == "chrony" { return .advice("chronyc sources") }
     return clock.hasTimedate
       ? .command("timedatectl set-ntp true") : .command("apt-get install chrony")

@@ -57,14 +57,14 @@ struct DenialFindings {
     }
     let program = word(after: "comm=", in: last) ?? "a program"
     let path = word(after: "name=", in: last) ?? "a file of Sallyport"
-    let mend: Mend =
+    let fix: Fix =
       guardian == "SELinux"
       ? .command("restorecon -Rv /var/lib/sallyport") : .advice("aa-logprof")
     return [
       Finding(
         id: "denials", area: area, severity: .warning,
         text: "\(guardian) has denied \(program) access to \(path) "
-          + "(\(counted(denials.lines.count, "time")) in a week)", mends: [mend])
+          + "(\(counted(denials.lines.count, "time")) in a week)", fixes: [fix])
     ]
   }
 

@@ -6,7 +6,7 @@ import SallyportText
 package struct Diagnosis {
   package var findings: [Finding]
 
-  /// `option`: `--store`, for the commands that mend.
+  /// `option`: `--store`, for the commands that fix.
   package init(_ facts: Facts, option: String? = nil, version: String) {
     let services = facts.services.sorted { Diagnosis.rank($0) < Diagnosis.rank($1) }
     var found = Diagnosis.merged(services.flatMap { Diagnosis.findings(of: $0, facts) })
@@ -82,7 +82,7 @@ package struct Diagnosis {
   private static let nobody = Finding(
     id: "no-service", area: .machine, severity: .warning,
     text: "no service asks for a code: no stack names \(ModuleFacts.name)",
-    mends: [.command("sallyport pam enable sshd")],
+    fixes: [.command("sallyport pam enable sshd")],
     effect: .letsIn("whoever has a password or a key"))
 
   var worst: Severity { findings.map(\.severity).max() ?? .ok }
@@ -163,7 +163,7 @@ struct SharedFindings {
         id: "stack-shared", area: .machine, severity: .warning,
         text: "this line also asks in \(first)\(more), where nobody can answer or the store is "
           + "closed: give each service a line of its own",
-        place: line.place, mends: [.advice("pam_sallyport(8), STACKS")])
+        place: line.place, fixes: [.advice("pam_sallyport(8), STACKS")])
     ]
   }
 }

@@ -8,9 +8,9 @@ package struct Finding: Equatable {
   /// What it is and means, in one sentence.
   package let text: String
   /// Where it stands.
-  package var place: FilePlace?
+  package var place: FileLocation?
   /// What makes it go away; any one of them.
-  package var mends: [Mend] = []
+  package var fixes: [Fix] = []
   /// What it does to logins as things stand.
   package var effect: Effect?
 
@@ -20,8 +20,8 @@ package struct Finding: Equatable {
   }
 
   /// Something that could not be looked at: never taken for good.
-  static func unseen(_ id: String, _ area: Area, _ text: String, _ mends: [Mend] = []) -> Finding {
-    Finding(id: id, area: area, severity: .unseen, text: text, mends: mends)
+  static func unseen(_ id: String, _ area: Area, _ text: String, _ fixes: [Fix] = []) -> Finding {
+    Finding(id: id, area: area, severity: .unseen, text: text, fixes: fixes)
   }
 }
 
@@ -72,7 +72,7 @@ package enum Effect: Equatable {
 }
 
 /// A line of a file.
-package struct FilePlace: Equatable, Comparable {
+package struct FileLocation: Equatable, Comparable {
   package let file: String
   /// From 1; nil where it is the file as a whole.
   package var line: Int?
@@ -82,7 +82,7 @@ package struct FilePlace: Equatable, Comparable {
   /// A file that the next update of its package writes anew.
   var isVendors: Bool { file.hasPrefix("/usr/") }
 
-  package static func < (a: FilePlace, b: FilePlace) -> Bool {
+  package static func < (a: FileLocation, b: FileLocation) -> Bool {
     (a.file, a.line ?? 0) < (b.file, b.line ?? 0)
   }
 }
@@ -94,7 +94,7 @@ func listed(_ names: [String]) -> String {
 }
 
 /// What makes a finding go away.
-package enum Mend: Equatable {
+package enum Fix: Equatable {
   /// To be typed by root.
   case command(String)
   /// To be written in place of the line that the finding names.

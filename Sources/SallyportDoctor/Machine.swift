@@ -1,17 +1,17 @@
 import CSystem
 import SallyportText
 
-/// The machine as doctor looks at it: files under a root folder, and the answers of programs. A
-/// test brings its own folder and its own answers.
+/// The machine as doctor looks at it: files under a root directory, and the answers of programs. A
+/// test brings its own directory and its own answers.
 package struct Machine {
   /// In front of every path; empty for the real machine.
   var root = ""
   /// Runs a program by its name, with arguments; absent where there is none of that name.
-  var run: (_ words: [String]) -> Look<CommandOutput> = Machine.runProgram
+  var run: (_ words: [String]) -> Probe<CommandOutput> = Machine.runProgram
 
   package init(
     root: String = "",
-    run: @escaping (_ words: [String]) -> Look<CommandOutput> = Machine.runProgram
+    run: @escaping (_ words: [String]) -> Probe<CommandOutput> = Machine.runProgram
   ) {
     (self.root, self.run) = (root, run)
   }
@@ -20,14 +20,14 @@ package struct Machine {
   static let longestText = 1 << 20
   private static let patience: Int32 = 10_000
 
-  /// A text file, its first mebibyte, or its last one. What is no UTF-8 is mended.
-  func text(_ path: String, fromEnd: Bool = false) -> Look<String> {
+  /// A text file, its first mebibyte, or its last one. What is no UTF-8 is fixed.
+  func text(_ path: String, fromEnd: Bool = false) -> Probe<String> {
     bytes(path, fromEnd: fromEnd).map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// A regular file, or so much of it, links followed.
   func bytes(_ path: String, limit: Int = Machine.longestText, fromEnd: Bool = false)
-    -> Look<[UInt8]>
+    -> Probe<[UInt8]>
   {
     var count = 0
     var problem: Int32 = 0
@@ -45,7 +45,7 @@ package struct Machine {
   }
 
   /// What a path is; of a link itself where it is not followed.
-  func file(_ path: String, following: Bool = true) -> Look<FileFacts> {
+  func file(_ path: String, following: Bool = true) -> Probe<FileFacts> {
     var found = inspected_file()
     // SAFETY: both pointers live for the call.
     let problem = unsafe inspect_file(root + path, following, &found)
@@ -72,7 +72,7 @@ package struct Machine {
   }
 
   /// The file system that holds a path.
-  func disk(_ path: String) -> Look<DiskFacts> {
+  func disk(_ path: String) -> Probe<DiskFacts> {
     var found = inspected_disk()
     // SAFETY: both pointers live for the call.
     let problem = unsafe inspect_disk(root + path, &found)
@@ -89,22 +89,22 @@ package struct Machine {
   }
 
   /// Where programs are looked for, whatever PATH says.
-  static let programFolders = [
+  static let programDirectories = [
     "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin",
   ]
 
   /// No shell, a clean environment, ten seconds, a mebibyte.
-  static func runProgram(_ words: [String]) -> Look<CommandOutput> {
+  static func runProgram(_ words: [String]) -> Probe<CommandOutput> {
     let real = Machine()
     guard let name = words.first,
-      let path = programFolders.map({ "\($0)/\(name)" }).first(where: {
+      let path = programDirectories.map({ "\($0)/\(name)" }).first(where: {
         real.file($0).value?.isRegular == true
       })
     else { return .absent }
     return run(program: path, Array(words.dropFirst()))
   }
 
-  private static func run(program path: String, _ arguments: [String]) -> Look<CommandOutput> {
+  private static func run(program path: String, _ arguments: [String]) -> Probe<CommandOutput> {
     let line: [UInt8] = ([path] + arguments).flatMap { Array($0.utf8) + [0] }
     var result = inspected_run()
     var output = [CChar](repeating: 0, count: longestText)
@@ -132,7 +132,7 @@ extension FileFacts {
   init(_ found: inspected_file) {
     self.init(
       owner: found.owner, mode: found.mode, size: found.size, links: found.links,
-      isRegular: found.is_regular, isFolder: found.is_folder, modified: found.modified,
+      isRegular: found.is_regular, isDirectory: found.is_directory, modified: found.modified,
       born: found.born)
   }
 }

@@ -72,9 +72,9 @@ extension Facts {
     _ census: GroupCensus
   ) {
     let service = services[index]
-    let folders = Set(self.store.users.compactMap(\.name))
+    let directories = Set(self.store.users.compactMap(\.name))
     let people = accounts.people(of: service.name, sudoers, ssh).filter {
-      !folders.contains($0.name)
+      !directories.contains($0.name)
     }
     services[index].policy = PolicyFacts(
       of: machine, self.store.trouble == nil ? store : nil, service, people: people,
@@ -83,17 +83,17 @@ extension Facts {
 
   /// Each file that a line names, once.
   private static func modules(of machine: Machine, _ services: [ServiceFacts]) -> [ModuleFacts] {
-    let folder = ModuleFacts.folder(of: machine)
+    let directory = ModuleFacts.directory(of: machine)
     var modules: [ModuleFacts] = []
     for line in services.flatMap(\.lines.lines) {
-      let path = ModuleFacts.path(line.path, in: folder)
+      let path = ModuleFacts.path(line.path, in: directory)
       if !modules.contains(where: { $0.path == path }) {
         modules.append(ModuleFacts(of: machine, path, at: line.place))
       }
     }
     if services.isEmpty {
       modules.append(
-        ModuleFacts(of: machine, ModuleFacts.path(ModuleFacts.name, in: folder), at: nil))
+        ModuleFacts(of: machine, ModuleFacts.path(ModuleFacts.name, in: directory), at: nil))
     }
     return modules
   }

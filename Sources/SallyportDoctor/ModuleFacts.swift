@@ -6,10 +6,10 @@ struct ModuleFacts: Equatable {
   /// Where libpam would load it from.
   let path: String
   /// The first line that names it.
-  var place: FilePlace?
-  var file: Look<FileFacts>
-  /// Of the folders above it: those that others than root can change.
-  var openFolders: [String] = []
+  var place: FileLocation?
+  var file: Probe<FileFacts>
+  /// Of the directories above it: those that others than root can change.
+  var openDirectories: [String] = []
   /// The machine type of its ELF header, and that of this command.
   var machines: (module: UInt16, command: UInt16) = (0, 0)
   /// Why it cannot be loaded.
@@ -19,13 +19,14 @@ struct ModuleFacts: Equatable {
 
   static func == (a: ModuleFacts, b: ModuleFacts) -> Bool {
     a.path == b.path && a.place == b.place && a.file == b.file && a.refusal == b.refusal
-      && a.openFolders == b.openFolders && a.machines == b.machines && a.version == b.version
+      && a.openDirectories == b.openDirectories && a.machines == b.machines
+      && a.version == b.version
   }
 
   static let name = "pam_sallyport.so"
 
-  /// The folders that libpam may have been built for; the one with pam_unix.so is it.
-  static func folder(of machine: Machine) -> String? {
+  /// The directories that libpam may have been built for; the one with pam_unix.so is it.
+  static func directory(of machine: Machine) -> String? {
     let patterns = [
       "/usr/lib/*-linux-gnu*/security/pam_unix.so", "/lib/*-linux-gnu*/security/pam_unix.so",
       "/usr/lib64/security/pam_unix.so", "/lib64/security/pam_unix.so",
@@ -48,12 +49,12 @@ struct ModuleFacts: Equatable {
 }
 
 extension ModuleFacts {
-  /// `written`: as it stands on a line; a bare name is in libpam's folder.
-  static func path(_ written: String, in folder: String?) -> String {
-    written.hasPrefix("/") ? written : "\(folder ?? "/usr/lib/security")/\(written)"
+  /// `written`: as it stands on a line; a bare name is in libpam's directory.
+  static func path(_ written: String, in directory: String?) -> String {
+    written.hasPrefix("/") ? written : "\(directory ?? "/usr/lib/security")/\(written)"
   }
 
-  init(of machine: Machine, _ path: String, at place: FilePlace?) {
+  init(of machine: Machine, _ path: String, at place: FileLocation?) {
     self.path = path
     self.place = place
     file = machine.file(path)
@@ -62,8 +63,8 @@ extension ModuleFacts {
       ModuleFacts.elfMachine(of: machine, path),
       ModuleFacts.elfMachine(of: Machine(), "/proc/self/exe")
     )
-    openFolders = ModuleFacts.folders(above: path).filter { folder in
-      guard let facts = machine.file(folder).value else { return false }
+    openDirectories = ModuleFacts.directories(above: path).filter { directory in
+      guard let facts = machine.file(directory).value else { return false }
       return facts.owner != 0 || (facts.isOthersToWrite && facts.mode & 0o1000 == 0)
     }
     // What others can write is not loaded here: it is an error already.
@@ -71,13 +72,13 @@ extension ModuleFacts {
     version = ModuleFacts.version(of: machine)
   }
 
-  private static func folders(above path: String) -> [String] {
-    var (folders, rest) = ([String](), path.split(separator: "/").dropLast())
+  private static func directories(above path: String) -> [String] {
+    var (directories, rest) = ([String](), path.split(separator: "/").dropLast())
     while !rest.isEmpty {
-      folders.append("/" + rest.joined(separator: "/"))
+      directories.append("/" + rest.joined(separator: "/"))
       rest = rest.dropLast()
     }
-    return folders
+    return directories
   }
 
   private static func version(of machine: Machine) -> String? {

@@ -44,10 +44,13 @@ struct ModuleFindings {
         "module-mode", "others than root can change \(module.path)", module,
         [.command("chmod go-w \(shellQuoted(module.path))")], .letsIn("local users"))
     }
-    guard let folder = module.openFolders.first else { return nil }
+    guard let directory = module.openDirectories.first else { return nil }
     return error(
-      "module-folder", "others than root can change \(folder), where the module is", module,
-      [.command("chown root:root \(shellQuoted(folder)) && chmod go-w \(shellQuoted(folder))")],
+      "module-directory", "others than root can change \(directory), where the module is", module,
+      [
+        .command(
+          "chown root:root \(shellQuoted(directory)) && chmod go-w \(shellQuoted(directory))")
+      ],
       .letsIn("local users"))
   }
 
@@ -73,20 +76,20 @@ struct ModuleFindings {
     return Finding(
       id: "module-version", area: area, severity: .warning,
       text: "the module is of version \(found), this command of \(version)",
-      mends: [.command("apt-get install libpam-sallyport sallyport")])
+      fixes: [.command("apt-get install libpam-sallyport sallyport")])
   }
 
-  private var install: Mend {
+  private var install: Fix {
     modules.contains { $0.version != nil }
       ? .command("apt-get install --reinstall libpam-sallyport")
       : .advice("make install, in the sources")
   }
 
   private func error(
-    _ id: String, _ text: String, _ module: ModuleFacts, _ mends: [Mend], _ effect: Effect
+    _ id: String, _ text: String, _ module: ModuleFacts, _ fixes: [Fix], _ effect: Effect
   ) -> Finding {
     Finding(
-      id: id, area: area, severity: .error, text: text, place: module.place, mends: mends,
+      id: id, area: area, severity: .error, text: text, place: module.place, fixes: fixes,
       effect: effect)
   }
 }

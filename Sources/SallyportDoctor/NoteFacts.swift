@@ -20,19 +20,19 @@ extension StoreFacts {
   static func notes(of machine: Machine, _ store: Store, in path: String)
     -> ([NoteFacts], StoreTrouble?)
   {
-    let folder = "\(path)/unenrolled"
-    if let trouble = trouble(of: folder, store) { return ([], trouble) }
-    return (machine.paths("\(folder)/*").map { NoteFacts($0, of: machine, store) }, nil)
+    let directory = "\(path)/unenrolled"
+    if let trouble = trouble(of: directory, store) { return ([], trouble) }
+    return (machine.paths("\(directory)/*").map { NoteFacts($0, of: machine, store) }, nil)
   }
 
-  /// That of the folder itself: anybody's note meets it.
-  private static func trouble(of folder: String, _ store: Store) -> StoreTrouble? {
+  /// That of the directory itself: anybody's note meets it.
+  private static func trouble(of directory: String, _ store: Store) -> StoreTrouble? {
     guard let anybody = UserName(Array("root".utf8)) else { return nil }
     do throws(StoreTrouble) {
       _ = try store.note(of: anybody)
       return nil
     } catch {
-      return error.path == folder ? error : nil
+      return error.path == directory ? error : nil
     }
   }
 }
@@ -43,7 +43,7 @@ extension NoteFacts {
     let file = Array((path.split(separator: "/").last ?? "").utf8)
     // A long name is hashed, and stands in the file only.
     let written = NoteFacts.user(in: path, of: machine)
-    guard let user = StoredName(folder: file).user ?? written else {
+    guard let user = StoredName(directory: file).user ?? written else {
       trouble = .malformed(path: path, SettingsError(line: 1, .missing("user")))
       return
     }

@@ -5,18 +5,18 @@ import SallyportText
 /// What is wrong with what is kept of users apart from their enrollments. Pure.
 struct NoteFindings {
   private let store: StoreFacts
-  /// `--store`, for the commands that mend.
+  /// `--store`, for the commands that fix.
   private let option: String?
 
   init(_ store: StoreFacts, option: String?) { (self.store, self.option) = (store, option) }
 
   var all: [Finding] {
     if let trouble = store.notesTrouble {
-      let message = Message(trouble, at: Place(verb: "doctor", store: option))
+      let message = Message(trouble, at: Invocation(verb: "doctor", store: option))
       return [
         Finding(
           id: "store-notes", area: .store, severity: .error, text: message.text,
-          mends: message.hints.map { .command($0) }, effect: .locksOut("the unenrolled"))
+          fixes: message.hints.map { .command($0) }, effect: .locksOut("the unenrolled"))
       ]
     }
     return store.notes.compactMap { broken($0) ?? forNobody($0) }
@@ -26,13 +26,13 @@ struct NoteFindings {
   private func broken(_ note: NoteFacts) -> Finding? {
     guard let trouble = note.trouble else { return nil }
     let name = note.name ?? note.path
-    let message = Message(trouble, at: Place(verb: "doctor", user: note.name, store: option))
+    let message = Message(trouble, at: Invocation(verb: "doctor", user: note.name, store: option))
     let isMet = note.name.map { note.hasAccount && !store.enrolled.contains($0) } ?? false
-    let mends = message.hints.filter { $0.hasPrefix("chmod ") || $0.hasPrefix("chown ") }
+    let fixes = message.hints.filter { $0.hasPrefix("chmod ") || $0.hasPrefix("chown ") }
     return Finding(
       id: "people-note", area: .people, severity: isMet ? .error : .warning,
       text: "what is kept of \(name) cannot be read: \(message.text)",
-      mends: mends.map { .command($0) }
+      fixes: fixes.map { .command($0) }
         + [.advice("rm \(shellQuoted(note.path)), then sallyport require or exempt anew")],
       effect: isMet ? .locksOut(name) : nil)
   }
@@ -45,11 +45,11 @@ struct NoteFindings {
       case .exempt: ("may log in without an enrollment", "exempt")
       case .required: ("has to enroll", "require")
       }
-    let undo = Place(verb: verb, user: name, store: option)
+    let undo = Invocation(verb: verb, user: name, store: option)
       .command(verb, "--undo --allow-missing")
     return Finding(
       id: "note-no-account", area: .people, severity: .warning,
       text: "\(name) \(what), and there is no such account: whoever gets the name gets that too",
-      mends: [.command(undo)])
+      fixes: [.command(undo)])
   }
 }

@@ -6,7 +6,7 @@ import SallyportText
 /// What doctor knows of the policy that a service's line works under.
 struct PolicyFacts: Equatable {
   struct Problem: Equatable {
-    let place: FilePlace
+    let place: FileLocation
     let text: String
   }
 
@@ -31,7 +31,7 @@ struct PolicyFacts: Equatable {
 
   struct Person: Equatable {
     let name: String
-    var admission = Admission.refuse
+    var action = UnenrolledAction.refuse
     var isDisabled = false
     /// What is kept of him cannot be read.
     var trouble: StoreTrouble?
@@ -59,7 +59,7 @@ extension PolicyFacts {
     if let text {
       problems = PolicyFacts.problems(in: text, path)
       groups = PolicyText(path, text).flaws(of: census).map {
-        Problem(place: FilePlace(file: path, line: $1), text: $0)
+        Problem(place: FileLocation(file: path, line: $1), text: $0)
       }
     }
     let policy = ServicePolicy(text: text, service: service)
@@ -80,14 +80,14 @@ extension PolicyFacts {
   }
 
   private static func problems(in text: Secret, _ path: String) -> [Problem] {
-    let nobody = Circumstances(
+    let nobody = PolicyRequest(
       service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
       membership: { _ in .no })
     var problems: [Problem] = []
     var line = 0
     while let found = PolicyFile(text, base: Policy(), nobody, ignoringUpTo: line).problem {
       line = found.line
-      let place = FilePlace(file: path, line: line)
+      let place = FileLocation(file: path, line: line)
       problems.append(Problem(place: place, text: found.problem.text))
     }
     return problems
@@ -107,7 +107,7 @@ extension PolicyFacts.Person {
       trouble = error
     }
     // A password is asked for, or the walk through the stack says that none is.
-    admission = found.level(of: note.level, at: now).admission(
+    action = found.level(of: note.level, at: now).action(
       hasAccount: true, mayEnroll: policy.mayEnroll, after: .password)
   }
 }
@@ -132,7 +132,7 @@ private struct ServicePolicy {
     guard let text, !service.lines.hasUnknownWord else { return base }
     let bytes = Array(service.name.utf8)
     let account = account(name)
-    let login = Circumstances(
+    let login = PolicyRequest(
       service: bytes, user: account?.name.bytes ?? Array(name.utf8),
       isRemote: !base.isLocal(service: bytes), address: nil, parse: Addresses.numeric,
       membership: { group in account.map { Accounts.isMember($0, of: group) } ?? .unknown })

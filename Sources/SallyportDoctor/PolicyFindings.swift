@@ -18,18 +18,18 @@ struct PolicyFindings {
   /// Of the file itself.
   var file: [Finding] {
     if let trouble = policy.trouble {
-      let message = Message(trouble, at: Place(verb: "doctor"))
+      let message = Message(trouble, at: Invocation(verb: "doctor"))
       return [
         Finding(
           id: "policy-file", area: .policy, severity: .error, text: message.text,
-          mends: message.hints.map { .command($0) }, effect: .locksOut("the unenrolled"))
+          fixes: message.hints.map { .command($0) }, effect: .locksOut("the unenrolled"))
       ]
     }
     return policy.problems.map { problem in
       Finding(
         id: "policy-broken", area: .policy, severity: .error,
         text: "\(problem.text): the file is not used, an older one or the strict policy holds",
-        place: problem.place, mends: [.advice("sallyport config check")])
+        place: problem.place, fixes: [.advice("sallyport config check")])
     } + groups
   }
 
@@ -39,7 +39,7 @@ struct PolicyFindings {
     policy.groups.map { flaw in
       Finding(
         id: "policy-group", area: .policy, severity: .warning, text: flaw.text, place: flaw.place,
-        mends: [.advice("sallyport.conf(5), match_group; getent group")])
+        fixes: [.advice("sallyport.conf(5), match_group; getent group")])
     }
   }
 
@@ -50,8 +50,8 @@ struct PolicyFindings {
         Finding(
           id: "policy-disabled", area: area, severity: .warning,
           text: "the policy asks nobody for a code here (state = disabled)",
-          place: FilePlace(file: policy.path),
-          mends: [.advice("sallyport config show --service \(service.name)")],
+          place: FileLocation(file: policy.path),
+          fixes: [.advice("sallyport config show --service \(service.name)")],
           effect: .letsIn("whoever has the password in \(service.name)"))
       ]
     }
@@ -72,11 +72,11 @@ struct PolicyFindings {
     let list = listed(names)
     return Finding(
       id: id, area: area, severity: severity, text: "\(text): \(list)",
-      mends: [.command("sallyport enroll --user \(shellQuoted(first))")], effect: effect(list))
+      fixes: [.command("sallyport enroll --user \(shellQuoted(first))")], effect: effect(list))
   }
 
   private var refused: Finding? {
-    let names = names { !$0.isDisabled && $0.admission == .refuse }
+    let names = names { !$0.isDisabled && $0.action == .refuse }
     return made("people-refused", .error, "not enrolled and therefore refused", names) { list in
       .locksOut("\(list) from \(service.name)")
     }
@@ -84,7 +84,7 @@ struct PolicyFindings {
 
   private var enrolling: Finding? {
     let names = names { person in
-      if case .enroll = person.admission { return !person.isDisabled }
+      if case .enroll = person.action { return !person.isDisabled }
       return false
     }
     return made(
@@ -94,7 +94,7 @@ struct PolicyFindings {
   }
 
   private var passing: Finding? {
-    let names = names { $0.isDisabled || $0.admission == .pass }
+    let names = names { $0.isDisabled || $0.action == .pass }
     return made("people-passing", .warning, "not enrolled, and passes without a code", names) {
       list in
       .letsIn("\(list) in \(service.name)")
@@ -107,8 +107,8 @@ struct PolicyFindings {
     return Finding(
       id: "people-stranded", area: area, severity: .error,
       text: "enrolled with nothing but factors that the policy turns off: \(list)",
-      place: FilePlace(file: policy.path),
-      mends: [.command("sallyport add --user \(shellQuoted(first)) --force")],
+      place: FileLocation(file: policy.path),
+      fixes: [.command("sallyport add --user \(shellQuoted(first)) --force")],
       effect: .locksOut("\(list) from \(service.name)"))
   }
 
@@ -120,6 +120,6 @@ struct PolicyFindings {
     return Finding(
       id: "policy-nullok", area: area, severity: .warning,
       text: "nullok has no effect: \(policy.path) refuses the unenrolled", place: line.place,
-      mends: [.line(words.joined(separator: " "))])
+      fixes: [.line(words.joined(separator: " "))])
   }
 }

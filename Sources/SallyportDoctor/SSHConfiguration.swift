@@ -5,7 +5,7 @@ struct SSHConfiguration: Equatable {
     /// In lower case.
     let keyword: String
     let arguments: [String]
-    let place: FilePlace
+    let place: FileLocation
     /// The index of its Match block; nil where it holds for all.
     let block: Int?
   }
@@ -14,7 +14,7 @@ struct SSHConfiguration: Equatable {
   struct Block: Equatable {
     /// In lower case, with their patterns.
     let criteria: [Criterion]
-    let place: FilePlace
+    let place: FileLocation
 
     var text: String { criteria.map { "\($0.name) \($0.patterns)" }.joined(separator: " ") }
   }
@@ -52,7 +52,7 @@ struct SSHConfiguration: Equatable {
 
   /// The first of a Match block where it has one, else the first that holds for all: as in sshd the
   /// first one wins. nil where that is the vendor's, which nobody changes in place.
-  func place(of keyword: String, in block: Int? = nil) -> FilePlace? {
+  func place(of keyword: String, in block: Int? = nil) -> FileLocation? {
     let spellings = SSHConfiguration.spellings(of: keyword.lowercased())
     let all = lines.filter { spellings.contains($0.keyword) }
     let inside = all.first { block != nil && $0.block == block }
@@ -72,14 +72,15 @@ struct SSHConfiguration: Equatable {
     case .unseen(let reason): unread.append(reason)
     case .seen(let text):
       for (index, line) in linesOf(text).enumerated() {
-        let place = FilePlace(file: file, line: index + 1)
+        let place = FileLocation(file: file, line: index + 1)
         take(sshWords(line), at: place, of: machine, &block, depth)
       }
     }
   }
 
   private mutating func take(
-    _ words: [String], at place: FilePlace, of machine: Machine, _ block: inout Int?, _ depth: Int
+    _ words: [String], at place: FileLocation, of machine: Machine, _ block: inout Int?,
+    _ depth: Int
   ) {
     guard let keyword = words.first?.lowercased() else { return }
     let arguments = Array(words.dropFirst())

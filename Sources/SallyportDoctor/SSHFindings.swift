@@ -37,13 +37,13 @@ struct SSHFindings {
       return Finding(
         id: "ssh-config", area: area, severity: .error,
         text: "sshd does not take its configuration and will not start again: \(complaint)",
-        place: place, mends: [.advice("correct the line; sshd -t says what is left")],
+        place: place, fixes: [.advice("correct the line; sshd -t says what is left")],
         effect: .locksOut("everybody over ssh once sshd is restarted"))
     }
-    let mends: [Mend] =
+    let fixes: [Fix] =
       complaint.contains("/run/sshd")
       ? [.command("mkdir -p -m 0755 /run/sshd")] : [.command("sudo sallyport doctor")]
-    return .unseen("ssh-settings", area, "sshd -T: \(complaint)", mends)
+    return .unseen("ssh-settings", area, "sshd -T: \(complaint)", fixes)
   }
 
   // MARK: everybody
@@ -59,7 +59,7 @@ struct SSHFindings {
     return Finding(
       id: "ssh-use-dns", area: area, severity: .warning,
       text: "with UseDNS an origin can be a name, which no place is known by",
-      place: ssh.configuration.place(of: "UseDNS"), mends: [.line("UseDNS no")]
+      place: ssh.configuration.place(of: "UseDNS"), fixes: [.line("UseDNS no")]
     ).added(to: ssh.configuration.file)
   }
 
@@ -74,7 +74,7 @@ struct SSHFindings {
       text: "root is enrolled and cannot log in over ssh: PermitRootLogin \(permission) "
         + "forbids prompts",
       place: ssh.configuration.place(of: "PermitRootLogin"),
-      mends: [.line("PermitRootLogin no"), .line("PermitRootLogin yes")]
+      fixes: [.line("PermitRootLogin no"), .line("PermitRootLogin yes")]
     ).added(to: ssh.configuration.file)
   }
 
@@ -110,16 +110,18 @@ struct SSHFindings {
     return Finding(
       id: found.id, area: area, severity: isOnPurpose ? .warning : found.severity,
       text: "Match \(block.text): \(found.text)", place: found.place ?? block.place,
-      mends: found.mends, effect: effect)
+      fixes: found.fixes, effect: effect)
   }
 
   /// `/etc/ssh/sshd_config: line 12: …`
-  private func placeIn(_ complaint: String) -> FilePlace? {
+  private func placeIn(_ complaint: String) -> FileLocation? {
     let words = complaint.split(separator: " ")
     guard let index = words.firstIndex(of: "line"), index > 0, index + 1 < words.count else {
       return nil
     }
     let file = words[index - 1].filter { $0 != ":" }
-    return Int(words[index + 1].filter(\.isNumber)).map { FilePlace(file: String(file), line: $0) }
+    return Int(words[index + 1].filter(\.isNumber)).map {
+      FileLocation(file: String(file), line: $0)
+    }
   }
 }

@@ -2,9 +2,9 @@
 struct SSHPerson: Equatable {
   let name: String
   /// What holds for his logins from this machine.
-  let settings: Look<SSHSettings>
+  let settings: Probe<SSHSettings>
   /// Whether a file that sshd reads has a key of his; unseen where keys can come from elsewhere.
-  let hasKey: Look<Bool>
+  let hasKey: Probe<Bool>
   /// The first file that sshd reads for him; nil where AuthorizedKeysFile names none.
   var file: String?
 }
@@ -41,10 +41,10 @@ extension SSHFacts {
 
 extension SSHPerson {
   fileprivate init(
-    _ account: AccountFacts.Account, _ settings: Look<SSHSettings>, of machine: Machine
+    _ account: AccountFacts.Account, _ settings: Probe<SSHSettings>, of machine: Machine
   ) {
     let files = settings.value?.keyFiles(of: account) ?? []
-    let hasKey: Look<Bool> =
+    let hasKey: Probe<Bool> =
       switch settings {
       case .seen(let settings): SSHPerson.hasKey(in: files, settings, of: machine)
       case .absent: .unseen("sshd did not answer")
@@ -54,7 +54,7 @@ extension SSHPerson {
   }
 
   private static func hasKey(in files: [String], _ settings: SSHSettings, of machine: Machine)
-    -> Look<Bool>
+    -> Probe<Bool>
   {
     let texts = files.map { machine.text($0) }
     if texts.contains(where: { hasKey($0.value ?? "") }) { return .seen(true) }
@@ -144,7 +144,7 @@ struct SSHKeyFindings {
       text: "sshd asks for a key, and "
         + (isAll ? "nobody who is enrolled has one: \(names)" : "\(names) has none"),
       place: ssh.configuration.place(of: "AuthenticationMethods"),
-      mends: [.advice("put a public key of \(first.name) into \(file)")],
+      fixes: [.advice("put a public key of \(first.name) into \(file)")],
       effect: .locksOut(isAll ? "everybody who is enrolled from sshd" : "\(names) from sshd"))
   }
 

@@ -59,7 +59,7 @@ struct SSHSettings: Equatable {
 
 /// What doctor knows of sshd.
 struct SSHFacts: Equatable {
-  var settings: Look<SSHSettings>
+  var settings: Probe<SSHSettings>
   var variants: [SSHVariant] = []
   var configuration = SSHConfiguration()
   /// Those who are enrolled, but for accounts that nobody logs in as.
@@ -70,7 +70,7 @@ struct SSHFacts: Equatable {
 struct SSHVariant: Equatable {
   /// The block's index in the configuration.
   let block: Int
-  let settings: Look<SSHSettings>
+  let settings: Probe<SSHSettings>
   /// Whom it is about, where it names users or groups.
   var users: [String] = []
 }
@@ -93,7 +93,7 @@ extension SSHFacts {
     }
   }
 
-  static func settings(of machine: Machine, _ more: [String]) -> Look<SSHSettings> {
+  static func settings(of machine: Machine, _ more: [String]) -> Probe<SSHSettings> {
     switch machine.run(["sshd", "-T"] + more) {
     case .absent: return .absent
     case .unseen(let reason): return .unseen(reason)
@@ -104,7 +104,7 @@ extension SSHFacts {
 
   /// sshd does not start, and says no settings, where no list of methods can be completed: then all
   /// but the lists is asked for.
-  private func unsatisfied(of machine: Machine) -> Look<SSHSettings> {
+  private func unsatisfied(of machine: Machine) -> Probe<SSHSettings> {
     let line = configuration.lines.first {
       $0.keyword == "authenticationmethods" && $0.block == nil
     }

@@ -71,7 +71,7 @@ struct SSHWays {
     }
     let factor =
       first.contains("publickey") ? "publickey,keyboard-interactive" : "keyboard-interactive"
-    let demand = Mend.advice(
+    let demand = Fix.advice(
       "or refuse them: account required pam_sallyport.so demand, first in /etc/pam.d/sshd")
     return finding(
       "ssh-no-code", .error, what, "AuthenticationMethods",
@@ -104,7 +104,7 @@ struct SSHWays {
     let isOffered = settings.ways.contains { $0.contains("password") && kind(of: $0) == .dead }
     guard isOffered, !ways(.asks).isEmpty else { return nil }
     let keyword = settings.namesMethods ? "AuthenticationMethods" : "PasswordAuthentication"
-    let mend =
+    let fix =
       settings.namesMethods
       ? "AuthenticationMethods "
         + ways(.asks).map { $0.joined(separator: ",") }.joined(separator: " ")
@@ -112,7 +112,7 @@ struct SSHWays {
     return finding(
       "ssh-password", .warning,
       "method password never succeeds: sshd answers the code's prompt with the password",
-      keyword, [.line(mend)], nil)
+      keyword, [.line(fix)], nil)
   }
 
   /// Enrolling happens within keyboard-interactive: what comes after it was not asked yet, and a
@@ -133,12 +133,12 @@ struct SSHWays {
   private let prompting = "keyboard-interactive"
 
   private func finding(
-    _ id: String, _ severity: Severity, _ text: String, _ keyword: String, _ mends: [Mend],
+    _ id: String, _ severity: Severity, _ text: String, _ keyword: String, _ fixes: [Fix],
     _ effect: Effect?
   ) -> Finding {
     let place = configuration.place(of: keyword, in: block)
     return Finding(
-      id: id, area: area, severity: severity, text: text, place: place, mends: mends,
+      id: id, area: area, severity: severity, text: text, place: place, fixes: fixes,
       effect: effect
     ).added(to: configuration.file, isWhole: block == nil)
   }
@@ -150,11 +150,11 @@ extension Finding {
   func added(to file: String, isWhole: Bool = true) -> Finding {
     guard place == nil else { return self }
     var found = self
-    if isWhole { found.place = FilePlace(file: file) }
-    found.mends = mends.map { mend in
-      switch mend {
+    if isWhole { found.place = FileLocation(file: file) }
+    found.fixes = fixes.map { fix in
+      switch fix {
       case .line(let text): isWhole ? .add(text) : .advice("\(text), inside this block")
-      case .command, .add, .advice: mend
+      case .command, .add, .advice: fix
       }
     }
     return found

@@ -5,12 +5,12 @@ package import PAMStack
 extension ServiceStack {
   /// The stacks of one service.
   package init(of machine: Machine, _ service: String) {
-    self = StackParser.parse(service: service, StackFolder(root: machine.root).files)
+    self = StackParser.parse(service: service, StackDirectory(root: machine.root).files)
   }
 
   /// Those of all services whose stacks name our module, without the files that are only included.
   package static func ours(of machine: Machine) -> [ServiceStack] {
-    let names = StackFolder(root: machine.root).services()
+    let names = StackDirectory(root: machine.root).services()
     let stacks = names.map { ServiceStack(of: machine, $0) }
     let included = Set(stacks.flatMap { stack in stack.files.filter { $0 != stack.file } })
     return stacks.filter { stack in
@@ -33,7 +33,7 @@ extension ModuleLines {
       stack[phase].filter { $0.kind == .module && $0.moduleName == "pam_sallyport" }.map { entry in
         Line(
           phase: phase, path: entry.module, words: entry.arguments,
-          place: FilePlace(file: entry.place.file, line: entry.place.line))
+          place: FileLocation(file: entry.place.file, line: entry.place.line))
       }
     }
   }
@@ -43,8 +43,8 @@ extension ServiceFacts {
   init(_ stack: ServiceStack, of machine: Machine) {
     self.init(name: stack.service, lines: ModuleLines(of: stack))
     file = stack.file
-    let folder = StackFolder(root: machine.root)
-    let analysis = StackAnalysis(stack, isMissing: folder.isMissing)
+    let directory = StackDirectory(root: machine.root)
+    let analysis = StackAnalysis(stack, isMissing: directory.isMissing)
     self.stack = analysis.findings
     idleRemember = analysis.idleRemember
     lines.isDemandIdle = analysis.isDemandIdle

@@ -75,27 +75,29 @@ struct StackFindings {
   }
 
   private func made(
-    _ id: String, _ severity: Severity, _ text: String, _ place: StackPlace?, _ mends: [Mend],
+    _ id: String, _ severity: Severity, _ text: String, _ place: StackLocation?, _ fixes: [Fix],
     _ effect: Effect? = nil
   ) -> Finding {
-    let place = place.map { FilePlace(file: $0.file, line: $0.line > 0 ? $0.line : nil) }
+    let place = place.map { FileLocation(file: $0.file, line: $0.line > 0 ? $0.line : nil) }
     return Finding(
-      id: id, area: area, severity: severity, text: text, place: place, mends: mends, effect: effect
+      id: id, area: area, severity: severity, text: text, place: place, fixes: fixes, effect: effect
     )
   }
 
   /// The line at a place, with other words or another control.
-  private func line(at place: StackPlace, control: String = "required", without word: String? = nil)
-    -> Mend
+  private func line(
+    at place: StackLocation, control: String = "required", without word: String? = nil
+  )
+    -> Fix
   {
-    let found = lines.lines.first { $0.place == FilePlace(file: place.file, line: place.line) }
+    let found = lines.lines.first { $0.place == FileLocation(file: place.file, line: place.line) }
     let words = (found?.words ?? []).filter { $0 != word && !ModuleLines.Line.isUnknown($0) }
     let module = found?.path ?? ModuleFacts.name
     let phase = found?.phase.rawValue ?? "auth"
     return .line(([phase, control, module] + words).joined(separator: " "))
   }
 
-  private static let manual = Mend.advice("pam_sallyport(8), STACKS")
+  private static let manual = Fix.advice("pam_sallyport(8), STACKS")
 
   // MARK: the files
 
@@ -107,7 +109,7 @@ struct StackFindings {
   }
 
   /// Our own is told of among the modules.
-  private func missing(_ module: String, _ place: StackPlace) -> Finding? {
+  private func missing(_ module: String, _ place: StackLocation) -> Finding? {
     if module.hasSuffix(ModuleFacts.name) { return nil }
     return made(
       "stack-module", .warning, "\(module) is not there: its line fails", place,
@@ -131,7 +133,7 @@ struct StackFindings {
   }
 
   /// By a file that it includes, that is no mistake of anybody's.
-  private func authNeverRuns(_ place: StackPlace?) -> Finding {
+  private func authNeverRuns(_ place: StackLocation?) -> Finding {
     let text = "\(name) never runs the auth phase: nobody can be asked for a code"
     if let place, place.file != service.file { return .ok("service-no-auth", area, text) }
     return made(
@@ -142,13 +144,15 @@ struct StackFindings {
       ])
   }
 
-  private var anew: Mend {
+  private var anew: Fix {
     let quoted = shellQuoted(name)
     return .command("sallyport pam disable \(quoted) && sallyport pam enable \(quoted)")
   }
 
   /// OpenVPN's plugin answers each prompt by itself where its line names them.
-  private func secondPrompt(_ place: StackPlace, _ other: StackPlace, _ module: String) -> Finding {
+  private func secondPrompt(_ place: StackLocation, _ other: StackLocation, _ module: String)
+    -> Finding
+  {
     let isOpenVPN = name == "openvpn"
     return made(
       "stack-one-field", isOpenVPN ? .warning : .error,
@@ -158,7 +162,8 @@ struct StackFindings {
       isOpenVPN ? nil : .locksOut("everybody from \(name)"))
   }
 
-  private func around(_ id: String, _ text: String, _ place: StackPlace, _ advice: Mend?) -> Finding
+  private func around(_ id: String, _ text: String, _ place: StackLocation, _ advice: Fix?)
+    -> Finding
   {
     made(
       id, .error, text, place, [advice ?? StackFindings.manual],
@@ -166,7 +171,7 @@ struct StackFindings {
   }
 
   /// Told with the line that does it.
-  private func isSkipped(_ line: StackPlace) -> Bool {
+  private func isSkipped(_ line: StackLocation) -> Bool {
     service.stack.contains { found in
       if case .skipped(line, _, _, _) = found { return true }
       return false
@@ -174,7 +179,7 @@ struct StackFindings {
   }
 
   private func skipped(
-    _ place: StackPlace, _ by: StackPlace, _ module: String, _ answer: PAMCode
+    _ place: StackLocation, _ by: StackLocation, _ module: String, _ answer: PAMCode
   ) -> Finding {
     around(
       "stack-skipped",
@@ -182,14 +187,14 @@ struct StackFindings {
         + "at \(by.text)", place, .advice("put it before \(by.text), or make that one required"))
   }
 
-  private func notCounted(_ place: StackPlace) -> Finding {
+  private func notCounted(_ place: StackLocation) -> Finding {
     made(
       "stack-uncounted", .error, "a login succeeds with a wrong code: this line does not decide",
       place, [line(at: place)], .letsIn("whoever has the password in \(name)"))
   }
 
   /// Before sshd asked for anything else, or in any other program.
-  private func onlyFactor(_ place: StackPlace) -> Finding? {
+  private func onlyFactor(_ place: StackLocation) -> Finding? {
     if sshdAsksBefore { return nil }
     return made(
       "stack-only-factor", .error,
@@ -204,7 +209,9 @@ struct StackFindings {
     return ssh != nil && ways.allSatisfy { way in way.first.map { !asking.contains($0) } ?? false }
   }
 
-  private func unknownFactor(_ place: StackPlace, _ by: StackPlace, _ module: String) -> Finding? {
+  private func unknownFactor(_ place: StackLocation, _ by: StackLocation, _ module: String)
+    -> Finding?
+  {
     if sshdAsksBefore { return nil }
     return made(
       "stack-unknown-factor", .unseen,
@@ -222,25 +229,25 @@ struct StackFindings {
 
   private let rememberPage = "pam_sallyport(8), Remembered origins"
 
-  private func askedTwice(_ first: StackPlace, _ second: StackPlace) -> Finding {
+  private func askedTwice(_ first: StackLocation, _ second: StackLocation) -> Finding {
     made(
       "stack-twice", .warning, "two codes are asked for, and each is good once", second,
       [.advice("take this line out, or the one at \(first.text)")])
   }
 
-  private func wrongPassword(reaches place: StackPlace) -> Finding {
+  private func wrongPassword(reaches place: StackLocation) -> Finding {
     made(
       "stack-wrong-password", .warning,
       "a wrong password still reaches the code's prompt: a stranger can spend the budget", place,
       [StackFindings.manual])
   }
 
-  private func ignoreIsDenied(_ phase: PAMPhase, _ place: StackPlace) -> Finding? {
+  private func ignoreIsDenied(_ phase: PAMPhase, _ place: StackLocation) -> Finding? {
     if phase == .auth {
       let isRemembering = service.policy.remembers && service.idleRemember == nil
       guard
         lines.isVoluntary || isRemembering
-          || service.policy.unenrolled.contains(where: { $0.admission == .pass })
+          || service.policy.unenrolled.contains(where: { $0.action == .pass })
       else { return nil }
       return made(
         "stack-ignore", .error, "whoever is not asked is refused: no other line says yes", place,
@@ -257,9 +264,9 @@ struct StackFindings {
 
   // MARK: enroll and demand
 
-  private func enroll(at place: StackPlace, without phase: PAMPhase) -> Finding {
+  private func enroll(at place: StackLocation, without phase: PAMPhase) -> Finding {
     let isAccount = phase == .account
-    let added = Mend.add(
+    let added = Fix.add(
       "\(phase.rawValue) required \(lines.lines.first?.path ?? ModuleFacts.name)")
     let text =
       isAccount
@@ -269,13 +276,13 @@ struct StackFindings {
       isAccount ? "enroll-account" : "enroll-session", isAccount ? .error : .warning,
       "\(text) (\(place.text))", nil, [added],
       isAccount ? .letsIn("the unenrolled in \(name)") : nil)
-    found.place = FilePlace(file: service.file ?? place.file)
+    found.place = FileLocation(file: service.file ?? place.file)
     return found
   }
 
   private var matters: Bool { lines.saysDemand || lines.enrolls }
 
-  private func accountSkipped(_ place: StackPlace, _ after: StackPlace) -> Finding? {
+  private func accountSkipped(_ place: StackLocation, _ after: StackLocation) -> Finding? {
     guard matters else { return nil }
     return made(
       "account-skipped", .error, "a login succeeds without this line: it is not first", place,
@@ -286,7 +293,7 @@ struct StackFindings {
           : "the unenrolled in \(name)"))
   }
 
-  private func sessionSkipped(_ place: StackPlace) -> Finding? {
+  private func sessionSkipped(_ place: StackLocation) -> Finding? {
     guard matters else { return nil }
     return made(
       "session-skipped", .warning, "a session opens without this line", place,
@@ -294,7 +301,7 @@ struct StackFindings {
   }
 
   /// Behind a key that sshd asked for, `enroll` stands alone with right.
-  private func noFirstFactor(_ place: StackPlace) -> Finding? {
+  private func noFirstFactor(_ place: StackLocation) -> Finding? {
     let ways = (ssh?.ways ?? []).filter { $0.contains("keyboard-interactive") }
     if !ways.isEmpty, ways.allSatisfy({ $0.first != "keyboard-interactive" }) { return nil }
     return made(
@@ -303,7 +310,7 @@ struct StackFindings {
       [StackFindings.manual])
   }
 
-  private func wrongPasswordEnrolls(_ place: StackPlace, _ by: StackPlace?) -> Finding {
+  private func wrongPasswordEnrolls(_ place: StackLocation, _ by: StackLocation?) -> Finding {
     let who = by.map { "; \($0.text) says yes" } ?? ""
     return made(
       "enroll-wrong-password", .error,
@@ -312,14 +319,14 @@ struct StackFindings {
       .letsIn("whoever knows the name of an unenrolled user in \(name)"))
   }
 
-  private func firstPass(_ place: StackPlace, _ word: String) -> Finding {
+  private func firstPass(_ place: StackLocation, _ word: String) -> Finding {
     made(
       "enroll-first-pass", .error, "enroll and \(word) do not go together", place,
       [line(at: place, without: "enroll"), line(at: place, without: word)],
       .letsIn("whoever knows the name of an unenrolled user in \(name)"))
   }
 
-  private func demandForbidden(_ place: StackPlace) -> Finding {
+  private func demandForbidden(_ place: StackLocation) -> Finding {
     made(
       "demand-forbidden", .error, "demand where nobody sits in front: it is refused", place,
       [line(at: place, without: "demand")], .locksOut("whatever runs without a person in \(name)"))
@@ -329,7 +336,7 @@ struct StackFindings {
 
   private func unknownWord(_ line: ModuleLines.Line) -> Finding? {
     guard let unknown = line.unknownWord else { return nil }
-    let place = StackPlace(file: line.place.file, line: line.place.line ?? 0)
+    let place = StackLocation(file: line.place.file, line: line.place.line ?? 0)
     return made(
       "line-word", .warning,
       "\"\(unknown)\" means nothing here, so this line works under the strict policy", place,

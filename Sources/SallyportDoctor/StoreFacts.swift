@@ -6,14 +6,14 @@ import SallyportSystem
 /// What doctor knows of a store.
 struct StoreFacts: Equatable {
   var path = Store.usualRoot
-  /// Why the folders of all users could not be listed.
+  /// Why the directories of all users could not be listed.
   var trouble: StoreTrouble?
   var decoyTrouble: StoreTrouble?
-  /// The store's folder and `users` in it.
-  var folders: [String: FileFacts] = [:]
+  /// The store's directory and `users` in it.
+  var directories: [String: FileFacts] = [:]
   /// Paths of what a crash left behind: nobody's, older than a minute.
   var leftovers: [String] = []
-  var disk: Look<DiskFacts> = .absent
+  var disk: Probe<DiskFacts> = .absent
   var writing = WriteTest.works
   var users: [UserFacts] = []
   /// What is kept of users apart from their enrollments.
@@ -61,8 +61,8 @@ extension DiskFacts {
 
 /// What doctor knows of one enrollment.
 struct UserFacts: Equatable {
-  /// The name of its folder.
-  let folder: String
+  /// The name of its directory.
+  let directory: String
   /// The login name; nil where even that cannot be told.
   let name: String?
   /// Why its logins fail.
@@ -82,7 +82,7 @@ struct UserFacts: Equatable {
   var isInPlace: Bool?
 
   static func == (a: UserFacts, b: UserFacts) -> Bool {
-    a.folder == b.folder && a.name == b.name && a.trouble == b.trouble && a.waits == b.waits
+    a.directory == b.directory && a.name == b.name && a.trouble == b.trouble && a.waits == b.waits
       && a.aheadUntil == b.aheadUntil && a.lastUse == b.lastUse && a.state == b.state
       && a.isInPlace == b.isInPlace && a.isForNobody == b.isForNobody
       && a.usesCounters == b.usesCounters && a.factors == b.factors
@@ -92,7 +92,9 @@ struct UserFacts: Equatable {
 extension StoreFacts {
   init(of machine: Machine, _ store: Store, at path: String, _ now: UnixTime) {
     self.path = path
-    for folder in [path, "\(path)/users"] { folders[folder] = machine.file(folder).value }
+    for directory in [path, "\(path)/users"] {
+      directories[directory] = machine.file(directory).value
+    }
     disk = machine.disk(path)
     do throws(StoreTrouble) {
       users = try store.enrolledNames().map { UserFacts($0, of: machine, store, self, now) }
@@ -136,7 +138,7 @@ extension UserFacts {
   init(
     _ stored: StoredName, of machine: Machine, _ store: Store, _ facts: StoreFacts, _ now: UnixTime
   ) {
-    folder = "\(facts.path)/users/\(stored.folder)"
+    directory = "\(facts.path)/users/\(stored.directory)"
     var name = stored.user.map { String(decoding: $0.bytes, as: UTF8.self) }
     var found: Record?
     do throws(StoreTrouble) {
@@ -152,10 +154,10 @@ extension UserFacts {
     }
     self.name = name
     if let found { take(found, now) }
-    state = machine.file("\(folder)/state").value ?? FileFacts()
+    state = machine.file("\(directory)/state").value ?? FileFacts()
     if facts.disk.value?.type == DiskFacts.btrfs {
       // SAFETY: the path lives for the call.
-      isInPlace = unsafe inspect_no_copy_on_write("\(folder)/state") == 1
+      isInPlace = unsafe inspect_no_copy_on_write("\(directory)/state") == 1
     }
   }
 

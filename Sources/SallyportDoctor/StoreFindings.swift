@@ -6,7 +6,7 @@ import SallyportText
 /// What is wrong with the store. Pure.
 struct StoreFindings {
   let store: StoreFacts
-  /// `--store`, for the commands that mend.
+  /// `--store`, for the commands that fix.
   let option: String?
   /// As the journal says.
   let accepted: [String: Int64]
@@ -18,32 +18,32 @@ struct StoreFindings {
 
   var all: [Finding] {
     if store.isClosed {
-      let mend = Mend.command("sudo sallyport doctor")
-      return [.unseen("store-closed", area, "the store is root's and was not looked at", [mend])]
+      let fix = Fix.command("sudo sallyport doctor")
+      return [.unseen("store-closed", area, "the store is root's and was not looked at", [fix])]
     }
-    let whole = [folders, decoy, leftovers, space, fileSystem, writing].compactMap { $0 }
-    return [shelf].compactMap { $0 } + whole.flatMap { $0 } + store.users.flatMap(findings)
+    let whole = [directories, decoy, leftovers, space, fileSystem, writing].compactMap { $0 }
+    return [parent].compactMap { $0 } + whole.flatMap { $0 } + store.users.flatMap(findings)
       + people
   }
 
   /// A command of ours, with the store it is about.
-  private func sallyport(_ verb: String, _ user: String? = nil, _ options: String = "") -> Mend {
-    .command(Place(verb: "doctor", user: user, store: option).command(verb, options))
+  private func sallyport(_ verb: String, _ user: String? = nil, _ options: String = "") -> Fix {
+    .command(Invocation(verb: "doctor", user: user, store: option).command(verb, options))
   }
 
   private func trouble(
     _ id: String, _ severity: Severity, _ trouble: StoreTrouble, _ user: String?, _ effect: Effect?
   ) -> Finding {
-    let place = Place(verb: "doctor", user: user, store: option)
+    let place = Invocation(verb: "doctor", user: user, store: option)
     let message = Message(trouble, at: place)
-    let mends = message.hints.map(mend)
+    let fixes = message.hints.map(fix)
     return Finding(
-      id: id, area: area, severity: severity, text: message.text, place: nil, mends: mends,
+      id: id, area: area, severity: severity, text: message.text, place: nil, fixes: fixes,
       effect: effect)
   }
 
   /// A hint without its remark; one that only looks is advice.
-  private func mend(_ hint: String) -> Mend {
+  private func fix(_ hint: String) -> Fix {
     let command = hint.split(separator: "      ").first.map(String.init) ?? hint
     let acts = ["chmod ", "chown ", "sallyport "].contains { command.hasPrefix($0) }
     return acts ? .command(command) : .advice(command)
@@ -51,31 +51,31 @@ struct StoreFindings {
 
   // MARK: the whole
 
-  private var shelf: Finding? {
+  private var parent: Finding? {
     switch store.trouble {
     case nil: return nil
     case .noStore(let path):
       return Finding(
         id: "store-missing", area: area, severity: .error, text: "there is no store \(path)",
-        mends: [sallyport("prepare")], effect: .locksOut("everybody who is asked for a code"))
+        fixes: [sallyport("prepare")], effect: .locksOut("everybody who is asked for a code"))
     case .some(let found):
       return trouble(
-        "store-shelf", .error, found, nil, .locksOut("everybody who is asked for a code"))
+        "store-parent", .error, found, nil, .locksOut("everybody who is asked for a code"))
     }
   }
 
-  private var folders: [Finding] {
-    let open = store.folders.sorted { $0.key < $1.key }.filter { $0.value.mode & 0o055 != 0 }
+  private var directories: [Finding] {
+    let open = store.directories.sorted { $0.key < $1.key }.filter { $0.value.mode & 0o055 != 0 }
     if store.trouble != nil { return [] }
     guard let first = open.first else {
-      return [.ok("store-folders", area, "the folders are closed to others")]
+      return [.ok("store-directories", area, "the directories are closed to others")]
     }
     let mode = String(first.value.mode & 0o777, radix: 8)
     return [
       Finding(
-        id: "store-folders", area: area, severity: .warning,
+        id: "store-directories", area: area, severity: .warning,
         text: "\(first.key) shows others who is enrolled (mode \(mode))",
-        mends: open.map { .command("chmod 0700 \(shellQuoted($0.key))") })
+        fixes: open.map { .command("chmod 0700 \(shellQuoted($0.key))") })
     ]
   }
 
@@ -88,7 +88,7 @@ struct StoreFindings {
         Finding(
           id: "store-decoy", area: area, severity: .warning,
           text: "the decoy is missing or broken: answers tell strangers who is enrolled",
-          mends: [sallyport("prepare")])
+          fixes: [sallyport("prepare")])
       ]
     case .some(let found):
       return store.trouble == nil ? [trouble("store-decoy", .warning, found, nil, nil)] : []
@@ -104,7 +104,7 @@ struct StoreFindings {
       Finding(
         id: "store-leftovers", area: area, severity: .warning,
         text: "\(first)\(more) is left over from a crash and can hold a secret",
-        mends: [sallyport("prepare")])
+        fixes: [sallyport("prepare")])
     ]
   }
 
@@ -119,14 +119,14 @@ struct StoreFindings {
           id: "store-space", area: area, severity: .warning,
           text:
             "\(disk.freeBlocks * 100 / disk.blocks) % of the disk is free: logins go on without, "
-            + "enrolling does not", mends: [.advice("df -h \(shellQuoted(store.path))")]))
+            + "enrolling does not", fixes: [.advice("df -h \(shellQuoted(store.path))")]))
     }
     if disk.files > 0, disk.freeFiles < disk.files / 20 {
       found.append(
         Finding(
           id: "store-inodes", area: area, severity: .warning,
           text: "\(disk.freeFiles * 100 / disk.files) % of the disk's inodes are free: enrolling "
-            + "needs three", mends: [.advice("df -i \(shellQuoted(store.path))")]))
+            + "needs three", fixes: [.advice("df -i \(shellQuoted(store.path))")]))
     }
     return found.isEmpty ? [.ok("store-space", area, "the disk has room")] : found
   }
@@ -138,7 +138,7 @@ struct StoreFindings {
       return [
         Finding(
           id: "store-file-system", area: area, severity: .warning,
-          text: "the store is on \(kind.rawValue): \(reason)", mends: [.advice(advice)])
+          text: "the store is on \(kind.rawValue): \(reason)", fixes: [.advice(advice)])
       ]
     }
     let copied = store.users.filter { $0.isInPlace == false }
@@ -149,8 +149,8 @@ struct StoreFindings {
       Finding(
         id: "store-copy-on-write", area: area, severity: .warning,
         text: "\(counted(copied.count, "state")) would be copied at each write, such as "
-          + "\(first.folder): on a full disk those users cannot log in",
-        mends: [first.name.map { sallyport("enroll", $0, "--force") } ?? .advice("lsattr -R")])
+          + "\(first.directory): on a full disk those users cannot log in",
+        fixes: [first.name.map { sallyport("enroll", $0, "--force") } ?? .advice("lsattr -R")])
     ]
   }
 
@@ -168,13 +168,13 @@ struct StoreFindings {
           text: full
             ? "nobody can be enrolled: \(errnoText(number))"
             : "a state cannot be written: \(errnoText(number))",
-          mends: [mend(forWriting: number)],
+          fixes: [fix(forWriting: number)],
           effect: full ? nil : .locksOut("everybody who is asked for a code"))
       ]
     }
   }
 
-  private func mend(forWriting number: Int32) -> Mend {
+  private func fix(forWriting number: Int32) -> Fix {
     let path = shellQuoted(store.path)
     switch number {
     case EROFS: return .command("mount -o remount,rw \"$(findmnt -n -o TARGET -T \(path))\"")
@@ -187,7 +187,7 @@ struct StoreFindings {
   // MARK: the enrollments
 
   private func findings(of user: UserFacts) -> [Finding] {
-    let name = user.name ?? user.folder
+    let name = user.name ?? user.directory
     if let trouble = user.trouble { return [self.trouble(of: user, name, trouble)] }
     return [ahead(user, name), rolledBack(user, name), throttled(user, name)].compactMap { $0 }
   }
@@ -197,7 +197,7 @@ struct StoreFindings {
       return Finding(
         id: "user-no-account", area: area, severity: .warning,
         text: "\(name) is enrolled and has no account (it was uid \(recorded))",
-        mends: [sallyport("unenroll", name, "--force --allow-missing")])
+        fixes: [sallyport("unenroll", name, "--force --allow-missing")])
     }
     return trouble("user-trouble", .error, found, user.name, .locksOut(name))
   }
@@ -209,7 +209,7 @@ struct StoreFindings {
       id: "user-ahead", area: area, severity: .error,
       text: "the last accepted code of \(name) is ahead of the clock: codes are refused until "
         + "\(time), backup codes work",
-      mends: [sallyport("resync", name)], effect: .locksOut(name))
+      fixes: [sallyport("resync", name)], effect: .locksOut(name))
   }
 
   /// A file that is younger than its content was copied here, from a backup or another machine; one
@@ -222,7 +222,7 @@ struct StoreFindings {
       id: "user-restored", area: area, severity: .warning,
       text: "the state of \(name) was put back from a copy: \(what) used since that was made are "
         + "good again",
-      mends: [
+      fixes: [
         user.usesCounters
           ? sallyport("enroll", name, "--force") : sallyport("backup-codes", name, "--regenerate")
       ])
@@ -236,7 +236,7 @@ struct StoreFindings {
     return Finding(
       id: "user-throttled", area: area, severity: .warning,
       text: "\(name) has no wrong codes left from \(places), \(next): was it a stranger?",
-      mends: [sallyport("unlock", name)])
+      fixes: [sallyport("unlock", name)])
   }
 
   private var people: [Finding] {

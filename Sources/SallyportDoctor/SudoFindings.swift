@@ -63,9 +63,9 @@ struct SudoFindings {
         + (root ? "" : ", and root is not enrolled"), entry,
       isLockout ? .locksOut("everybody from root through sudo") : nil)
     if sudoers.hasRuleForAll {
-      found.mends = [.advice("take \(word) and the rule for ALL out together, never \(word) alone")]
+      found.fixes = [.advice("take \(word) and the rule for ALL out together, never \(word) alone")]
     }
-    if !root { found.mends.insert(.command("sallyport enroll --user root"), at: 0) }
+    if !root { found.fixes.insert(.command("sallyport enroll --user root"), at: 0) }
     return found
   }
 
@@ -74,13 +74,13 @@ struct SudoFindings {
   ) -> Finding {
     Finding(
       id: id, area: area, severity: severity, text: text, place: entry.place,
-      mends: mends(entry), effect: effect)
+      fixes: fixes(entry), effect: effect)
   }
 
   /// A file of the vendor's is not changed: what comes later counts.
-  private func mends(_ entry: Sudoers.Entry) -> [Mend] {
+  private func fixes(_ entry: Sudoers.Entry) -> [Fix] {
     entry.place.isVendors
-      ? [.advice("visudo -f /etc/sudoers.d/sallyport, with the line: \(entry.mended)")]
-      : [.line(entry.mended), .advice("visudo -f \(entry.place.file)")]
+      ? [.advice("visudo -f /etc/sudoers.d/sallyport, with the line: \(entry.fixed)")]
+      : [.line(entry.fixed), .advice("visudo -f \(entry.place.file)")]
   }
 }

@@ -17,12 +17,12 @@ package struct Sudoers: Equatable {
 
   struct Entry: Equatable {
     let exception: Exception
-    let place: FilePlace
+    let place: FileLocation
     /// The line without the exception.
-    let mended: String
+    let fixed: String
 
     /// Of a line that is for everybody everywhere: `Defaults` and nothing behind it.
-    var isForAll: Bool { mended.split(whereSeparator: \.isWhitespace).first == "Defaults" }
+    var isForAll: Bool { fixed.split(whereSeparator: \.isWhitespace).first == "Defaults" }
   }
 
   private(set) var entries: [Entry] = []
@@ -62,12 +62,12 @@ package struct Sudoers: Equatable {
     case .unseen(let reason): unread.append(reason)
     case .seen(let text):
       for (number, line) in Sudoers.joined(text) {
-        take(line, FilePlace(file: file, line: number), of: machine)
+        take(line, FileLocation(file: file, line: number), of: machine)
       }
     }
   }
 
-  private mutating func take(_ line: String, _ place: FilePlace, of machine: Machine) {
+  private mutating func take(_ line: String, _ place: FileLocation, of machine: Machine) {
     let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
     guard let first = words.first else { return }
     switch first {
@@ -75,8 +75,8 @@ package struct Sudoers: Equatable {
       if words.count > 1 { read(Sudoers.path(words[1], place.file), of: machine) }
     case "@includedir", "#includedir":
       guard words.count > 1 else { return }
-      let folder = Sudoers.path(words[1], place.file)
-      for file in machine.paths("\(folder)/*") where Sudoers.counts(file) {
+      let directory = Sudoers.path(words[1], place.file)
+      for file in machine.paths("\(directory)/*") where Sudoers.counts(file) {
         read(file, of: machine)
       }
     case _:
@@ -161,10 +161,10 @@ struct SudoersLine {
     return String(text[..<end])
   }
 
-  func entries(at place: FilePlace) -> [Sudoers.Entry] {
+  func entries(at place: FileLocation) -> [Sudoers.Entry] {
     guard let first = words.first, !first.hasSuffix("_Alias") else { return [] }
     let found = first.hasPrefix("Defaults") ? defaults : rules
-    return found.map { Sudoers.Entry(exception: $0, place: place, mended: $1) }
+    return found.map { Sudoers.Entry(exception: $0, place: place, fixed: $1) }
   }
 
   // MARK: rules
@@ -184,9 +184,9 @@ struct SudoersLine {
       tail.dropFirst().split(separator: "PASSWD:").first?.split(separator: ",") ?? []
     }
     let all = commands.contains { SudoersLine.command($0) == "ALL" }
-    let mended =
+    let fixed =
       parts[0] + tails.map { $0.dropFirst().drop { $0.isWhitespace } }.joined()
-    return [(.noPassword(who: who, all: all), trimmed(String(mended)))]
+    return [(.noPassword(who: who, all: all), trimmed(String(fixed)))]
   }
 
   /// Without tags such as `SETENV:`.

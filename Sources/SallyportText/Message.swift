@@ -21,7 +21,7 @@ package struct Message: Equatable {
 }
 
 /// What was asked of the command: enough to say which command comes next.
-package struct Place: Equatable {
+package struct Invocation: Equatable {
   package let verb: String
   /// As it was typed, or as sudo named it.
   package var user: String?

@@ -113,8 +113,8 @@ def store(request, tmp_path):
     if request.node.get_closest_marker("in_memory") is None:
         yield Store(tmp_path / "store")
     else:
-        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-            yield Store(f"{folder}/store")
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+            yield Store(f"{directory}/store")
 
 
 @pytest.fixture

@@ -103,27 +103,27 @@ class Sshd:
 
     def __init__(self, methods, settings=None, use_dns="no"):
         """`settings`: what is set about authentication, in place of what `methods` need."""
-        self.folder = Path(tempfile.mkdtemp(prefix="sshd-", dir=SCRATCH))
-        self.folder.chmod(0o755)
+        self.directory = Path(tempfile.mkdtemp(prefix="sshd-", dir=SCRATCH))
+        self.directory.chmod(0o755)
         for key in ("host", "alice"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key],
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.directory / key],
                            check=True)
-        authorized = self.folder / "authorized_keys"
-        authorized.write_text((self.folder / "alice.pub").read_text())
+        authorized = self.directory / "authorized_keys"
+        authorized.write_text((self.directory / "alice.pub").read_text())
         authorized.chmod(0o644)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        config = self.folder / "config"
+        config = self.directory / "config"
         config.write_text(
-            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\n"
+            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.directory}/host\nPidFile none\n"
             f"AuthorizedKeysFile {authorized}\n"
             f"PermitRootLogin no\nStrictModes no\nPrintMotd no\nUseDNS {use_dns}\nMaxStartups 100\nLogLevel VERBOSE\n"
             + (settings or
                f"UsePAM yes\nKbdInteractiveAuthentication yes\n"
                f"PasswordAuthentication {'yes' if methods == 'password' else 'no'}\n"
                f"AuthenticationMethods {methods}\n"))
-        self.log = open(self.folder / "log", "w")
+        self.log = open(self.directory / "log", "w")
         command = ["/usr/sbin/sshd", "-D", "-e", "-f", config]
         self.process = subprocess.Popen(command, stderr=self.log)
         self._wait()
@@ -135,12 +135,12 @@ class Sshd:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.02)
-        raise AssertionError((self.folder / "log").read_text())
+        raise AssertionError((self.directory / "log").read_text())
 
     def command(self, user, *more):
-        return ["ssh", "-F", "none", "-p", str(self.port), "-i", str(self.folder / "alice"), *more,
+        return ["ssh", "-F", "none", "-p", str(self.port), "-i", str(self.directory / "alice"), *more,
                 "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=no",
-                "-o", "LogLevel=ERROR", "-o", f"UserKnownHostsFile={self.folder}/known",
+                "-o", "LogLevel=ERROR", "-o", f"UserKnownHostsFile={self.directory}/known",
                 "-o", "NumberOfPasswordPrompts=1", f"{user}@127.0.0.1", "echo IN-$((6*7))"]
 
     def enter(self, user, code, password=PASSWORD, **more):

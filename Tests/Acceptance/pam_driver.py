@@ -14,7 +14,7 @@ NAMES = {
 }
 ECHO_OFF, ECHO_ON, ERROR_TEXT, INFO_TEXT = 1, 2, 3, 4
 BUILT = os.environ["SALLYPORT_BUILT"]
-# A folder for valgrind's findings, where every host is to run under it; see Tests/sanitize.
+# A directory for valgrind's findings, where every host is to run under it; see Tests/sanitize.
 VALGRIND = f"{os.environ['SALLYPORT_SCRATCH']}/valgrind" if "SALLYPORT_VALGRIND" in os.environ else ""
 MEMCHECK = VALGRIND and [
     "valgrind", "--quiet", "--leak-check=full",
@@ -68,7 +68,7 @@ class NotStarted(Exception):
 
 class Driver:
     def __init__(self, services, barrier=None, prefix=(), preexec=None, env=None):
-        command = [*(prefix or MEMCHECK), f"{BUILT}/driver", str(services.folder)]
+        command = [*(prefix or MEMCHECK), f"{BUILT}/driver", str(services.directory)]
         if barrier is not None:
             command.append(str(barrier.reader))
         self.process = subprocess.Popen(

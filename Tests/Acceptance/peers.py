@@ -17,7 +17,7 @@ def peer(name):
 
 def imported(store, *arguments, typed=None, status=0):
     """Imports; {user: what the report says of him}."""
-    done = sallyport("import", *arguments, "--json", "--store", store.folder, typed=typed)
+    done = sallyport("import", *arguments, "--json", "--store", store.directory, typed=typed)
     assert done.returncode == status, done.stderr
     report = json.loads(done.stdout)
     return {each["user"]: each for each in report["users"]}

@@ -72,8 +72,8 @@ def is_slip(typed, code):
 
 
 class Store:
-    def __init__(self, folder):
-        self.folder = Path(folder)
+    def __init__(self, directory):
+        self.directory = Path(directory)
 
     def enroll(self, user="alice", secret=None, **options):
         """Enrolls with --no-confirm; option names as the command's, `_` for `-`."""
@@ -85,7 +85,7 @@ class Store:
         return self._make("add", user, secret, {"name": name, "force": True} | options)
 
     def _make(self, verb, user, secret, options):
-        arguments = [verb, "--user", user, "--no-confirm", "--json", "--store", self.folder]
+        arguments = [verb, "--user", user, "--no-confirm", "--json", "--store", self.directory]
         for key, value in options.items():
             if value is not False:
                 arguments.append("--" + key.replace("_", "-"))
@@ -104,29 +104,29 @@ class Store:
             facts.get("period"), facts.get("counter"), said["uri"], backup_codes)
 
     def remove(self, name, user="alice"):
-        done = sallyport("remove", "--user", user, "--name", name, "--force", "--store", self.folder)
+        done = sallyport("remove", "--user", user, "--name", name, "--force", "--store", self.directory)
         assert done.returncode == 0, done.stderr
 
     def regenerate(self, user="alice"):
         """Fresh backup codes."""
         done = sallyport("backup-codes", "--regenerate", "--user", user, "--json",
-                         "--store", self.folder)
+                         "--store", self.directory)
         assert done.returncode == 0, done.stderr
         codes = json.loads(done.stdout)["backupCodes"]
         handed_out.extend(codes)
         return codes
 
     def unlock(self, user="alice"):
-        done = sallyport("unlock", "--user", user, "--store", self.folder)
+        done = sallyport("unlock", "--user", user, "--store", self.directory)
         assert done.returncode == 0, done.stderr
 
     def status(self, user="alice"):
-        done = sallyport("status", "--user", user, "--json", "--store", self.folder)
+        done = sallyport("status", "--user", user, "--json", "--store", self.directory)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     def of(self, user="alice"):
-        return self.folder / "users" / user
+        return self.directory / "users" / user
 
     def enrollment(self, user="alice"):
         return self.of(user) / "enrollment"
@@ -136,15 +136,15 @@ class Store:
 
 
 class Services:
-    """A folder of PAM services for pam_start_confdir and pam_wrapper."""
+    """A directory of PAM services for pam_start_confdir and pam_wrapper."""
 
-    def __init__(self, folder):
-        self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, directory):
+        self.directory = Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
         self.write("other", "auth required pam_deny.so", "account required pam_deny.so")
 
     def write(self, name, *lines):
-        (self.folder / name).write_text("\n".join(lines) + "\n")
+        (self.directory / name).write_text("\n".join(lines) + "\n")
 
     def code(self, name, store, *words):
         """A service with nothing but our line (and an account phase that says yes)."""
@@ -152,7 +152,7 @@ class Services:
 
 
 def our_line(store, *words, control="required"):
-    place = [] if store is None else [f"store={store.folder}"]
+    place = [] if store is None else [f"store={store.directory}"]
     return " ".join(["auth", control, MODULE, *place, *words])
 
 

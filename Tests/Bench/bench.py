@@ -44,14 +44,14 @@ def main(wanted):
         modules = contestants(disk.place)
         made = services(SCRATCH / "pam.d", modules)
         sections = {
-            "warm": lambda: warm.measure(report, disk, made.folder, modules, now, short),
-            "cold": lambda: cold.measure(report, made.folder, modules, now, short),
+            "warm": lambda: warm.measure(report, disk, made.directory, modules, now, short),
+            "cold": lambda: cold.measure(report, made.directory, modules, now, short),
             "felt": lambda: felt.measure(report, modules, short),
             "scale": lambda: scale.measure(report, disk, made, modules, now, short),
             "handling": lambda: handling.measure(report, disk, modules, now, short),
             "guessing": lambda: guessing.measure(report, sink, now)}
         if "profile" in wanted:
-            return costs.measure(made.folder, modules[0], now)
+            return costs.measure(made.directory, modules[0], now)
         for name, section in sections.items():
             if not wanted or name in wanted:
                 section()

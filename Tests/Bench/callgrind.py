@@ -66,8 +66,8 @@ def command(path, *within):
             *[f"--toggle-collect={name}" for name in within]]
 
 
-def logins(folder, lines, **more):
+def logins(directory, lines, **more):
     """Counts of the whole transactions of these attempts, and of nothing else."""
     path = SCRATCH / "callgrind"
-    play(folder, lines, prefix=command(path, *LOGIN), **more)
+    play(directory, lines, prefix=command(path, *LOGIN), **more)
     return read(path)

@@ -44,15 +44,15 @@ def libraries(path):
     return " ".join(re.findall(r"NEEDED.*\[lib([a-z]+)", dynamic))
 
 
-def peak(folder, module, now):
+def peak(directory, module, now):
     """The most memory that a host held which made one login and nothing else, in kB."""
     path = SCRATCH / "peak"
     module.enroll([USER], now)
-    play(folder, [attempt(module, USER, code(now), now)], BENCH_PEAK=str(path))
+    play(directory, [attempt(module, USER, code(now), now)], BENCH_PEAK=str(path))
     return int(path.read_text().split()[1])
 
 
-def measure(report, folder, modules, now, short):
+def measure(report, directory, modules, now, short):
     report.section("2. A login, cold (pamtester)")
     prepare(modules)
     counted = {}
@@ -72,7 +72,7 @@ def measure(report, folder, modules, now, short):
         name: median(a - b for a, b in zip(values, taken["pam_permit"]))
         for name, values in taken.items() if name != "pam_permit"}, "ours: <= 2.0", ratio=False)
     report.row("peak memory of a host of one login, kB",
-               {module.name: peak(folder, module, now) for module in modules})
+               {module.name: peak(directory, module, now) for module in modules})
     report.row("size of the module, bytes",
                {module.name: os.path.getsize(module.module) for module in modules})
     report.row("libraries it names",

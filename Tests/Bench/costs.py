@@ -22,8 +22,8 @@ def show(title, counted, found, many, most):
               f"{Path(path).name}: {name}")
 
 
-def measure(folder, module, now, most=40):
-    found, many = warm.counts(folder, module, now)
+def measure(directory, module, now, most=40):
+    found, many = warm.counts(directory, module, now)
     print(f"\n{found.total // many:,} instructions a login")
     for path, cost in found.objects.most_common(6):
         print(f"  {cost / found.total:6.1%} {cost // many:10,}  {Path(path).name}")

@@ -21,22 +21,22 @@ def guesses(module, start, seconds, every, **more):
         yield attempt(module, USER, wrong, at, **more)
 
 
-def judged(sink, folder, lines):
+def judged(sink, directory, lines):
     """How many of these guesses were judged, by what the module says in the log."""
     sink.flush()
     start, lines = len(sink.lines), list(lines)
-    play(folder, lines)
+    play(directory, lines)
     sink.flush()
     unjudged = sum(bool(REFUSED_UNJUDGED.search(line.text)) for line in sink.lines[start:])
     return len(lines) - unjudged
 
 
-def fastest(sink, folder, module, now):
+def fastest(sink, directory, module, now):
     """Theirs: guesses judged in a second, at whichever pace gets most of them judged."""
     found = []
     for every in (1, 10, 11):
         module.enroll([USER], now)
-        found.append(judged(sink, folder, guesses(module, now, 300 * every, every)) / 300 / every)
+        found.append(judged(sink, directory, guesses(module, now, 300 * every, every)) / 300 / every)
     return max(found)
 
 
@@ -49,11 +49,11 @@ def measure(report, sink, now):
         made = services(f"{memory}/pam.d", (ours, google, oath))
         made.write("login", f"auth {ours.line()}")  # the second budget: this machine's own
         # Ours: a year of tries, two an hour, one to each of the two budgets.
-        known = judged(sink, made.folder, guesses(ours, now, YEAR, 3600, service="login"))
+        known = judged(sink, made.directory, guesses(ours, now, YEAR, 3600, service="login"))
         ours.enroll([USER], now)
-        other = judged(sink, made.folder, guesses(ours, now, YEAR, 3600,
+        other = judged(sink, made.directory, guesses(ours, now, YEAR, 3600,
                                                   rhost=b"192.0.2.7".hex()))
-        rates = {module.name: fastest(sink, made.folder, module, now) for module in (google, oath)}
+        rates = {module.name: fastest(sink, made.directory, module, now) for module in (google, oath)}
     accepted = {ours.name: 11, google.name: 3, oath.name: 11}
     tries = {ours.name: known + other} | {name: int(rate * YEAR) for name, rate in rates.items()}
     report.row("guesses judged in a year, one a second at most", tries, ratio=False)

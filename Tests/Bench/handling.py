@@ -17,9 +17,9 @@ def timed(*arguments):
     return time.monotonic() - begun
 
 
-def blocks(folder):
-    """Bytes on disk of all below, folders included."""
-    return sum(os.lstat(place).st_blocks * 512 for parent, _, files in os.walk(folder)
+def blocks(directory):
+    """Bytes on disk of all below, directories included."""
+    return sum(os.lstat(place).st_blocks * 512 for parent, _, files in os.walk(directory)
                for place in (parent, *(os.path.join(parent, file) for file in files)))
 
 

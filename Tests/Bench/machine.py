@@ -42,9 +42,9 @@ class Disk:
         subprocess.run(["umount", self.place], check=True)
 
 
-def services(folder, modules):
-    """`pam_start_confdir`'s folder with one service for each module, which stands alone in it."""
-    made = Services(folder)
+def services(directory, modules):
+    """`pam_start_confdir`'s directory with one service for each module, which stands alone in it."""
+    made = Services(directory)
     for module in modules:
         made.write(module.name, f"auth {module.line()}", "account required pam_permit.so")
     return made
@@ -65,9 +65,9 @@ def environment(times=None, **more):
     return clean | more
 
 
-def play(folder, lines, prefix=(), times=None, **more):
+def play(directory, lines, prefix=(), times=None, **more):
     """Runs these attempts in one fresh host to its end."""
-    subprocess.run([*map(str, prefix), DRIVER, folder], input="".join(lines), text=True, check=True,
+    subprocess.run([*map(str, prefix), DRIVER, directory], input="".join(lines), text=True, check=True,
                    stdout=subprocess.DEVNULL,
                    env=environment(times, **more))
 
@@ -91,11 +91,11 @@ def read_times(path):
 class Hosts:
     """One host process for each module, for logins in turn: ours, theirs, ours, …"""
 
-    def __init__(self, folder, modules, **more):
+    def __init__(self, directory, modules, **more):
         self._times = {module.name: SCRATCH / f"times-{module.name}" for module in modules}
         self._processes = {
             module.name: subprocess.Popen(
-                [DRIVER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                [DRIVER, directory], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                 env=environment(self._times[module.name], **more)) for module in modules}
 
     def login(self, module, user, answer, at):

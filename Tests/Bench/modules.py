@@ -45,14 +45,14 @@ class Sallyport:
         return f"required {MODULE} store={self.root} nodelay"
 
     def enroll(self, names, now):
-        for folder in (self.root, self.root / "users"):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        for directory in (self.root, self.root / "users"):
+            directory.mkdir(mode=0o700, exist_ok=True)
         hashes = "".join(f"code = {hashlib.sha256(bytes([n])).hexdigest()}\n" for n in range(10))
         for number, user in enumerate(names, 1):
-            folder = self.root / "users" / user
-            folder.mkdir(mode=0o700, exist_ok=True)
-            put(folder / "enrollment", self._enrollment(user, number, now, hashes))
-            put(folder / "state", self._slot(number, 2) + self._slot(number, 1))
+            directory = self.root / "users" / user
+            directory.mkdir(mode=0o700, exist_ok=True)
+            put(directory / "enrollment", self._enrollment(user, number, now, hashes))
+            put(directory / "state", self._slot(number, 2) + self._slot(number, 1))
 
     @staticmethod
     def _enrollment(user, number, now, hashes):
@@ -74,7 +74,7 @@ class Sallyport:
 
 
 class GoogleAuthenticator:
-    """Secrets in a folder of root's; reuse forbidden and rate limited, as its own tool proposes."""
+    """Secrets in a directory of root's; reuse forbidden and rate limited, as its own tool proposes."""
 
     name, prompt = "google-authenticator", "Verification code: "
     module = next(Path("/usr/lib").glob("*-linux-gnu/security/pam_google_authenticator.so"), None)

@@ -54,10 +54,10 @@ class Report:
                     cells.append("-" if row["ratio"] is None else f"{row['ratio']:.2f}")
                     yield f"| {' | '.join([row['what'].strip(), *cells, row['target']])} |"
 
-    def write(self, folder):
+    def write(self, directory):
         told = {"about": self.about, "rows": self.rows}
-        (folder / "result.json").write_text(json.dumps(told, indent=1) + "\n")
-        (folder / "tables.md").write_text("\n".join(self.markdown()) + "\n")
+        (directory / "result.json").write_text(json.dumps(told, indent=1) + "\n")
+        (directory / "tables.md").write_text("\n".join(self.markdown()) + "\n")
 
 
 def paired(ours, theirs):

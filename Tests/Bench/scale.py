@@ -25,7 +25,7 @@ class Visits:
         return self._now + PERIOD * self._seen[user]
 
 
-def play_at_once(folder, scripts):
+def play_at_once(directory, scripts):
     """Plays one script in each of so many warm hosts, from one instant on; their times."""
     barrier, processes = Barrier(), []
     for number, script in enumerate(scripts):
@@ -34,7 +34,7 @@ def play_at_once(folder, scripts):
         times.unlink(missing_ok=True)
         with path.open() as file:
             processes.append(subprocess.Popen(
-                [DRIVER, folder], stdin=file, stdout=subprocess.DEVNULL,
+                [DRIVER, directory], stdin=file, stdout=subprocess.DEVNULL,
                 pass_fds=[barrier.reader],
                 env=environment(times, BENCH_WARM="1", BENCH_GATE=str(barrier.reader))))
     barrier.release(len(processes))
@@ -52,7 +52,7 @@ class Burst(NamedTuple):
     twice: int
 
 
-def burst(folder, module, names, visits, processes, count):
+def burst(directory, module, names, visits, processes, count):
     """One measurement, in which each process plays so many of `count` right logins."""
     scripts, played = [], []
     for number in range(processes):
@@ -63,13 +63,13 @@ def burst(folder, module, names, visits, processes, count):
             at = visits.next(user)
             logins.append(attempt(module, user, code(at), at))
         scripts.append(logins)
-    found = play_at_once(folder, scripts)
+    found = play_at_once(directory, scripts)
     begin, end = min(times[0].begin for times in found), max(times[-1].end for times in found)
     good = [one for times in found for one in times if one.good]
     for script, times in zip(scripts, found):
         played += list({line.split()[1]: line for line, one in zip(script, times)
                         if one.good}.values())[-8:]  # each user's last, at its own time
-    again = play_at_once(folder, [played])[0] if played else []
+    again = play_at_once(directory, [played])[0] if played else []
     return Burst(len(good) / (end - begin) * 1e9, [(one.end - one.begin) / 1e6 for one in good],
                  [one.processor / 1e6 for one in good], sum(map(len, found)),
                  sum(map(len, found)) - len(good), sum(one.good for one in again))
@@ -89,7 +89,7 @@ def race(services, module, now, rounds, processes=8):
     return nobody, too_many
 
 
-def logins(report, folder, modules, names, now, count, repeats):
+def logins(report, directory, modules, names, now, count, repeats):
     visits = {module.name: Visits(now) for module in modules}
     for processes in PROCESSES if len(names) > 1 else (1,):
         found = {module.name: [] for module in modules}
@@ -99,7 +99,7 @@ def logins(report, folder, modules, names, now, count, repeats):
                 many = max(4 * processes, count * 200 // (200 + len(names))) \
                     if module.name == "oath" else count
                 found[module.name].append(burst(
-                    folder, module, names, visits[module.name], processes, many))
+                    directory, module, names, visits[module.name], processes, many))
         label = f"{len(names):,} users, {processes} processes: "
         rates = {name: median(run.rate for run in runs) for name, runs in found.items()}
         ratio = median(a.rate / b.rate for a, b in zip(found[OURS], found[THEIRS]))
@@ -133,7 +133,7 @@ def measure(report, disk, services, modules, now, short):
         for module in rivals:
             module.enroll(names, now)
         disk.settle()
-        logins(report, services.folder, rivals, names, now, 800 if short else 2000,
+        logins(report, services.directory, rivals, names, now, 800 if short else 2000,
                2 if short else 3)
         if count > 1:
             rates[count] = report.find("4.", f"{count:,} users, 8 processes: logins/s")["values"]

@@ -18,19 +18,19 @@ def lines(module, start, count):
     return [attempt(module, USER, code(at), at) for at in ats]
 
 
-def counts(folder, module, now, many=8):
+def counts(directory, module, now, many=8):
     """Instructions of `many` logins, those before them taken away."""
     runs = []
     for count in (WARMING, WARMING + many):
         module.enroll([USER], now)
-        runs.append(callgrind.logins(folder, lines(module, now, count), BENCH_WARM="1"))
+        runs.append(callgrind.logins(directory, lines(module, now, count), BENCH_WARM="1"))
     return runs[1] - runs[0], many
 
 
-def instructions(report, folder, modules, now):
+def instructions(report, directory, modules, now):
     whole, inside, alone = {}, {}, {}
     for module in modules:
-        found, many = counts(folder, module, now)
+        found, many = counts(directory, module, now)
         path = str(module.module)
         whole[module.name] = found.total // many
         alone[module.name] = found.objects[path] // many
@@ -40,12 +40,12 @@ def instructions(report, folder, modules, now):
     report.row("  of these in the module's own object", alone)
 
 
-def system_calls(report, folder, modules, now, many=8):
+def system_calls(report, directory, modules, now, many=8):
     calls, flushes = {}, {}
     for module in modules:
         trace = SCRATCH / "strace"
         module.enroll([USER], now)
-        play(folder, lines(module, now, WARMING + many), ["strace", "-f", "-o", trace],
+        play(directory, lines(module, now, WARMING + many), ["strace", "-f", "-o", trace],
              BENCH_WARM="1", BENCH_MARK="1")
         logins = re.findall(r'access\("/mark/begin".*?\n(.*?)\d+ +access\("/mark/end"',
                             trace.read_text(), re.DOTALL)[WARMING:]
@@ -56,10 +56,10 @@ def system_calls(report, folder, modules, now, many=8):
     report.row("flushes asked for", flushes, "ours: 1")
 
 
-def microseconds(report, folder, modules, now, rounds):
+def microseconds(report, directory, modules, now, rounds):
     for module in modules:
         module.enroll([USER], now)
-    hosts = Hosts(folder, modules, BENCH_WARM="1")
+    hosts = Hosts(directory, modules, BENCH_WARM="1")
     for number in range(rounds + WARMING):
         at = now + PERIOD * number
         for module in modules:
@@ -77,10 +77,10 @@ def microseconds(report, folder, modules, now, rounds):
                paired(processor[OURS], processor[THEIRS]))
 
 
-def bytes_written(report, disk, folder, modules, now, rounds):
+def bytes_written(report, disk, directory, modules, now, rounds):
     for module in modules:
         module.enroll([USER], now)
-    hosts = Hosts(folder, modules, BENCH_WARM="1")
+    hosts = Hosts(directory, modules, BENCH_WARM="1")
     found = {module.name: [] for module in modules}
     for number in range(rounds + 2):
         at = now + PERIOD * number
@@ -102,9 +102,9 @@ def bytes_written(report, disk, folder, modules, now, rounds):
                    target)
 
 
-def measure(report, disk, folder, modules, now, short):
+def measure(report, disk, directory, modules, now, short):
     report.section("1. A login, warm")
-    instructions(report, folder, modules, now)
-    microseconds(report, folder, modules, now, 200 if short else 2000)
-    system_calls(report, folder, modules, now)
-    bytes_written(report, disk, folder, modules, now, 8 if short else 40)
+    instructions(report, directory, modules, now)
+    microseconds(report, directory, modules, now, 200 if short else 2000)
+    system_calls(report, directory, modules, now)
+    bytes_written(report, disk, directory, modules, now, 8 if short else 40)

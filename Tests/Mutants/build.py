@@ -79,10 +79,10 @@ class Files:
     """The built files of one worker, in which one mutant after the other is switched on."""
 
     def __init__(self, index):
-        folder = ROOT / f"worker-{index}"
-        folder.mkdir(parents=True, exist_ok=True)
+        directory = ROOT / f"worker-{index}"
+        directory.mkdir(parents=True, exist_ok=True)
         self.tests, self.command, self.module = (
-            self._copied(folder, path) for path in (TESTS, COMMAND, MODULE))
+            self._copied(directory, path) for path in (TESTS, COMMAND, MODULE))
         self._marks = [(path, offset(path)) for path in (self.tests, self.command, self.module)]
 
     def switch_on(self, number):
@@ -104,8 +104,8 @@ class Files:
             time.sleep(0.05)
 
     @staticmethod
-    def _copied(folder, path):
-        copy = folder / Path(path).name
+    def _copied(directory, path):
+        copy = directory / Path(path).name
         copy.unlink(missing_ok=True)
         shutil.copy(COPY / path, copy)
         return copy

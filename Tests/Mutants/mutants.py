@@ -31,7 +31,7 @@ class Mutant:
 
     @cached_property
     def path(self):
-        """The file in whichever folder of the target it lies: names are unique there."""
+        """The file in whichever directory of the target it lies: names are unique there."""
         target = REPOSITORY / "Sources" / self.target
         found = sorted(target.rglob(self.file)) or [target / self.file]
         return str(found[0].relative_to(REPOSITORY))

@@ -25,7 +25,7 @@ OWN = {
     "EnrollmentReader": "EnrollmentFormatTests", "EnrollmentWriter": "EnrollmentFormatTests",
     "OtpauthURIReader": "OtpauthURITests", "OtpauthURIWriter": "OtpauthURITests",
     "StateFields": "StateRecordTests", "Match": "DecisionTests", "Origin": "LoginStateTests",
-    "Admission": "(Account|PolicyFlow)Tests", "Factors": "AccountTests", "Policy": "PolicyFlowTests",
+    "UnenrolledAction": "(Account|PolicyFlow)Tests", "Factors": "AccountTests", "Policy": "PolicyFlowTests",
     "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "Verifier": "AuthenticateTests",
     "ManageAccount": "AccountTests", "Login": "AuthenticateTests", "LogLine": "AuthenticateTests",
     "StoreTransaction": "TransactionTests", "StoredFile": "TransactionTests",

@@ -19,7 +19,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
 @Suite struct AfterTheAuthPhase {
   let host = ScriptedHost()
   let store: TestStore
-  var path: String { store.folder.path + "/policy.conf" }
+  var path: String { store.directory.path + "/policy.conf" }
   init() throws {
     store = try TestStore()
     try store.enrollAlice()

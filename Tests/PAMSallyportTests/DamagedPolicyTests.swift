@@ -30,7 +30,7 @@ import Testing
 
   init() throws {
     store = try TestStore()
-    path = store.folder.path + "/policy.conf"
+    path = store.directory.path + "/policy.conf"
     #expect(FileManager.default.createFile(atPath: path, contents: nil))
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
   }
@@ -69,7 +69,7 @@ import Testing
     var broken = 0
     for _ in 0..<rounds {
       let text = damage.done(to: Self.loosest)
-      let login = Circumstances(
+      let login = PolicyRequest(
         service: [], user: nil, isRemote: true, address: nil, parse: Addresses.numeric,
         membership: { _ in .unknown })
       let file = PolicyFile(try #require(Secret(text)), base: Policy(), login)

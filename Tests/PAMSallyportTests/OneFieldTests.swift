@@ -45,7 +45,7 @@ private let both = "Password & verification code: "
 
   private let host = ScriptedHost()
   private let store: TestStore
-  private var path: String { store.folder.path + "/policy.conf" }
+  private var path: String { store.directory.path + "/policy.conf" }
 
   init() throws {
     store = try TestStore()

@@ -11,7 +11,7 @@ private let wrong = "050472"
 @Suite struct TheLoginUnderAPolicy {
   let host = ScriptedHost()
   let store: TestStore
-  var path: String { store.folder.path + "/policy.conf" }
+  var path: String { store.directory.path + "/policy.conf" }
 
   init() throws {
     store = try TestStore()
@@ -77,8 +77,8 @@ private let wrong = "050472"
     #expect(answer("nobody", "nullok") == .refused)
   }
 
-  @Test(arguments: [(Truth.yes, ReturnCode.ignore), (.no, .refused), (.unknown, .refused)])
-  func groupsAreAskedAndInDoubtTheUnenrolledAreRefused(_ truth: Truth, _ expected: ReturnCode)
+  @Test(arguments: [(Tristate.yes, ReturnCode.ignore), (.no, .refused), (.unknown, .refused)])
+  func groupsAreAskedAndInDoubtTheUnenrolledAreRefused(_ truth: Tristate, _ expected: ReturnCode)
     throws
   {
     try write("[rule b]\nmatch_group = guests\nenrollment = voluntary\n")

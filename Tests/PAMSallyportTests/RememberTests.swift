@@ -10,7 +10,7 @@ private let right = "050471"
 @Suite struct `A remembered place` {
   private let host = ScriptedHost()
   private let store: TestStore
-  private var path: String { store.folder.path + "/policy.conf" }
+  private var path: String { store.directory.path + "/policy.conf" }
 
   init() throws {
     store = try TestStore()

@@ -11,7 +11,7 @@ private let question = "Set it up now? [y/n]: "
 @Suite struct `An sshd by another name` {
   private let host = ScriptedHost()
   private let store: TestStore
-  private var path: String { store.folder.path + "/policy.conf" }
+  private var path: String { store.directory.path + "/policy.conf" }
 
   init() throws {
     store = try TestStore()

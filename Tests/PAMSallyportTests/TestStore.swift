@@ -4,7 +4,7 @@ import SallyportCore
 import SallyportSystem
 import Testing
 
-/// The real store in a folder of its own, with an account list and a clock that the test sets, and
+/// The real store in a directory of its own, with an account list and a clock that the test sets, and
 /// with any call failing on demand.
 final class TestStore: LoginStore {
   enum Call: CaseIterable {
@@ -14,10 +14,10 @@ final class TestStore: LoginStore {
   static let secret = Array("12345678901234567890".utf8)
   static let backup = "7KMF2X9QD4TW0HZA"
 
-  let folder: TemporaryFolder
+  let directory: TemporaryDirectory
   let store: Store
   var accounts: [[UInt8]: UInt32] = [Array("alice".utf8): 1000, Array("bob".utf8): 1001]
-  var groups: [String: (Account) -> Truth] = [:]
+  var groups: [String: (Account) -> Tristate] = [:]
   var time = UnixTime(1_111_111_111)
   var ownAddresses: [[UInt8]] = []
   var failing: Call?
@@ -29,8 +29,8 @@ final class TestStore: LoginStore {
   private(set) var waitedAsKnown: [Bool] = []
 
   init() throws {
-    folder = try TemporaryFolder()
-    store = Store(root: folder.path + "/store", owner: .effectiveUser)
+    directory = try TemporaryDirectory()
+    store = Store(root: directory.path + "/store", owner: .effectiveUser)
     try store.prepare()
   }
 
@@ -40,13 +40,13 @@ final class TestStore: LoginStore {
   }
 
   /// Never the policy of the machine that runs the tests.
-  func policy(at path: [UInt8]?, base: Policy, _ login: Circumstances) -> PolicyReading {
+  func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
     if let path { return store.policy(at: path, base: base, login) }
     let isLocal = !login.isRemote && base.isLocal(service: login.service)
     return PolicyReading(policy: base, isLocal: isLocal, trouble: nil)
   }
 
-  func isMember(_ account: Account, of group: [UInt8]) -> Truth {
+  func isMember(_ account: Account, of group: [UInt8]) -> Tristate {
     groups[String(decoding: group, as: UTF8.self)].map { $0(account) } ?? .no
   }
 

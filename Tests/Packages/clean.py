@@ -1,4 +1,4 @@
-"""A clean Debian in a folder, entered in namespaces of its own."""
+"""A clean Debian in a directory, entered in namespaces of its own."""
 
 import json
 import shutil
@@ -69,7 +69,7 @@ class Machine:
         return self.run("pamtester", service, user, "authenticate", typed=typed).returncode == 0
 
     def files(self):
-        """{path: content}; of a link where it points, of a folder nothing."""
+        """{path: content}; of a link where it points, of a directory nothing."""
         found = {}
         for path in sorted(self.root.rglob("*")):
             name = str(path.relative_to(self.root))

@@ -23,7 +23,7 @@ def packages():
 
 @pytest.fixture(scope="session")
 def clean():
-    """The root folder of a Debian 12 that has never seen Sallyport."""
+    """The root directory of a Debian 12 that has never seen Sallyport."""
     if os.geteuid() != 0:
         pytest.skip("a clean Debian 12 needs root")
     if shutil.which("debootstrap") is None:

@@ -3,7 +3,7 @@ stand in the README under "From the package to the first code", typed as they st
 
     Tests/Packages/run --journey
 
-types them in a shell of a clean Debian 12 (a copy of its root folder, with namespaces and a network
+types them in a shell of a clean Debian 12 (a copy of its root directory, with namespaces and a network
 of its own), writes what is seen and how long it took to docs/first-login.md, and fails if a command
 does, or if the login is let in without a code, or with one that was used. User, password, key and
 codes are made for the run and gone with it.
@@ -164,15 +164,15 @@ def refused(shell, login):
 
 
 def main():
-    folder = Path(tempfile.mkdtemp(prefix="sallyport-journey."))
+    directory = Path(tempfile.mkdtemp(prefix="sallyport-journey."))
     try:
-        prepare(folder / "root")
-        shell = Shell(folder / "root")
+        prepare(directory / "root")
+        shell = Shell(directory / "root")
         parts, times, login = walk(shell)
         refused(shell, login)
         shell.child.close(force=True)
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
     rows = "".join(f"| `{command}` | {seconds:.1f} |\n" for command, seconds in times.items())
     text = (f"{HEAD}```\n{''.join(parts)}```\n\n| | s |\n|---|--:|\n{rows}"
             f"| from the first command to the end of the login | {sum(times.values()):.1f} |\n\n"

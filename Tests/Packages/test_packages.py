@@ -19,11 +19,11 @@ def field(package, name):
 
 @pytest.fixture(scope="session")
 def trees(packages, tmp_path_factory):
-    """{name: the folder it unpacks to}"""
-    folder = tmp_path_factory.mktemp("trees")
+    """{name: the directory it unpacks to}"""
+    directory = tmp_path_factory.mktemp("trees")
     for name, path in packages.items():
-        subprocess.run(["dpkg-deb", "-x", path, folder / name], check=True)
-    return {name: folder / name for name in packages}
+        subprocess.run(["dpkg-deb", "-x", path, directory / name], check=True)
+    return {name: directory / name for name in packages}
 
 
 @pytest.mark.parametrize("name, wanted", [
@@ -60,8 +60,8 @@ def test_every_installed_file_is_in_one_package(trees, tmp_path):
 def test_the_documents_are_where_they_say(trees):
     doc = trees["libpam-sallyport"] / "usr/share/doc/libpam-sallyport"
     text = (doc / "recipes.md").read_text()
-    [folder] = re.findall(r"^cd /(\S+/fail2ban) ", text, re.MULTILINE)
-    assert {path.name for path in (trees["libpam-sallyport"] / folder).iterdir()} == {
+    [directory] = re.findall(r"^cd /(\S+/fail2ban) ", text, re.MULTILINE)
+    assert {path.name for path in (trees["libpam-sallyport"] / directory).iterdir()} == {
         "filter.conf", "jail.conf"}
 
 
@@ -73,7 +73,7 @@ def test_lintian_finds_no_errors(packages):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_two_builds_in_different_folders_are_the_same_files(packages, tmp_path):
+def test_two_builds_in_different_directories_are_the_same_files(packages, tmp_path):
     """A copy of the sources and of the fetched Swift packages, built from nothing elsewhere."""
     other = tmp_path / "some other place" / "sallyport"
     names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -91,11 +91,11 @@ class TestCompletions:
     """Each shell loads what is in the package, and completes a verb with it."""
 
     @pytest.fixture
-    def folder(self, trees, monkeypatch):
+    def directory(self, trees, monkeypatch):
         monkeypatch.setenv("PATH", f"{trees['sallyport']}/usr/bin:{os.environ['PATH']}")
         return trees["sallyport"] / "usr/share"
 
-    def test_bash(self, folder):
+    def test_bash(self, directory):
         pexpect = pytest.importorskip("pexpect")
         if not Path("/usr/share/bash-completion/bash_completion").exists():
             pytest.skip("bash-completion is not installed")
@@ -103,7 +103,7 @@ class TestCompletions:
             "bash --norc --noprofile -i", encoding="utf-8", timeout=20, dimensions=(50, 120),
             env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "dumb",
                  "INPUTRC": "/dev/null",
-                 "BASH_COMPLETION_USER_DIR": str(folder / "bash-completion")})
+                 "BASH_COMPLETION_USER_DIR": str(directory / "bash-completion")})
         shell.sendline(". /usr/share/bash-completion/bash_completion; PS1='rea''dy> '")
         shell.expect("ready> ")
         # The completion is found by the command's name, and typed on as it completes.
@@ -114,20 +114,20 @@ class TestCompletions:
         shell.expect("hotp +totp")
         shell.close(force=True)
 
-    def test_zsh(self, folder):
+    def test_zsh(self, directory):
         if shutil.which("zsh") is None:
             pytest.skip("zsh is not installed")
         script = ("fpath=($1 $fpath); autoload -U compinit; compinit -u -D; "
                   "print -r -- $_comps[sallyport]; autoload +X _sallyport && print loaded")
-        done = subprocess.run(["zsh", "-fc", script, "-", folder / "zsh/vendor-completions"],
+        done = subprocess.run(["zsh", "-fc", script, "-", directory / "zsh/vendor-completions"],
                               capture_output=True, text=True, check=False)
         assert done.stdout.split() == ["_sallyport", "loaded"], done.stderr
 
-    def test_fish(self, folder, tmp_path):
+    def test_fish(self, directory, tmp_path):
         if shutil.which("fish") is None:
             pytest.skip("fish is not installed")
         done = subprocess.run(
             ["fish", "--no-config", "-c", 'source $argv[1]; complete -C "sallyport en"',
-             folder / "fish/vendor_completions.d/sallyport.fish"],
+             directory / "fish/vendor_completions.d/sallyport.fish"],
             capture_output=True, text=True, check=False, env=os.environ | {"HOME": str(tmp_path)})
         assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["enroll"], done.stderr

@@ -34,7 +34,7 @@ extension Bench {
 
   /// Has alice's account log in from an address once.
   func loginFromAfar() throws {
-    let store = Store(root: folder, owner: .effectiveUser)
+    let store = Store(root: directory, owner: .effectiveUser)
     let name = try #require(UserName(Array("alice".utf8)))
     let record = try #require(try store.load(try Accounts.find(name)))
     let address = try #require(NetworkAddress([192, 0, 2, 7]))
@@ -46,7 +46,7 @@ extension Bench {
   }
 
   func origins() throws -> Int {
-    let store = Store(root: folder, owner: .effectiveUser)
+    let store = Store(root: directory, owner: .effectiveUser)
     let name = try #require(UserName(Array("alice".utf8)))
     return try #require(try store.load(try Accounts.find(name))).state.origins.count
   }
@@ -182,7 +182,7 @@ extension Bench {
     }
     var policy = Policy()
     #expect(narrowing(Throttle(for: all, under: policy), under: policy) == [])
-    policy.guessBudget = Luck.budgets.lowerBound
+    policy.guessBudget = GuessProbability.budgets.lowerBound
     let lines = narrowing(Throttle(for: all, under: policy), under: policy)
     #expect(lines.contains("Accepted are 0 time steps on either side now, not 5."))
     #expect(lines.last == "With more, so many authenticators were too easily guessed.")
@@ -318,7 +318,8 @@ extension Bench {
     let done = try resync(phone.uri, 1)
     #expect(done.status == 0, "\(done.aside)")
     #expect(done.answer.contains("will be good once more at their time, up to\n2026-03-04T09:"))
-    #expect(done.answer.contains("sallyport enroll --user alice --store \(bench.folder) --force"))
+    #expect(
+      done.answer.contains("sallyport enroll --user alice --store \(bench.directory) --force"))
     for (steps, status) in [(-1, 1), (0, 1), (1, 1), (2, 0)] {
       #expect(bench.verify(try phone.code(at: right, steps: steps)).status == Int32(status))
     }

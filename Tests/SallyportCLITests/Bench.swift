@@ -8,19 +8,19 @@ import Testing
 
 /// A store of its own, a clock that stands still, and the command on them.
 final class Bench {
-  let folder = FileManager.default.temporaryDirectory
+  let directory = FileManager.default.temporaryDirectory
     .appendingPathComponent("sallyport-\(UUID().uuidString)").path
   /// In the middle of a 30 s step.
   var now = UnixTime(1_772_530_000)
   /// What is done to a file in an editor.
   var editing: (_ path: String) -> EditorStatus = { _ in .done }
   /// The policy file, which is empty at first.
-  var policyFile: String { folder + ".conf" }
+  var policyFile: String { directory + ".conf" }
 
   init() { try? Data().write(to: URL(fileURLWithPath: policyFile)) }
 
   deinit {
-    for path in [folder, policyFile] { try? FileManager.default.removeItem(atPath: path) }
+    for path in [directory, policyFile] { try? FileManager.default.removeItem(atPath: path) }
   }
 
   func policy(_ text: String) throws {
@@ -61,7 +61,7 @@ final class Bench {
     sourceLocation: SourceLocation = #_sourceLocation
   ) -> Outcome {
     let status = Command.run(
-      arguments + ["--store", folder], in: context(terminal, sudoUser: sudoUser))
+      arguments + ["--store", directory], in: context(terminal, sudoUser: sudoUser))
     #expect(terminal.isUsedUp, "the script goes on", sourceLocation: sourceLocation)
     return Outcome(status: status, terminal: terminal)
   }
@@ -72,7 +72,7 @@ final class Bench {
     let script = secret.map { [Act.types($0)] } ?? []
     let terminal = FakeTerminal(script, isInteractive: false)
     var arguments = ["enroll", "--user", user, "--allow-missing", "--no-confirm", "--json"]
-    arguments += ["--store", folder] + more
+    arguments += ["--store", directory] + more
     if secret != nil { arguments += ["--secret-from", "-"] }
     let status = Command.run(arguments, in: context(terminal))
     try #require(status == 0, "\(terminal.aside)")
@@ -82,11 +82,11 @@ final class Bench {
   /// Every file under the store with its content, but for the last good policy, which whoever reads
   /// the policy keeps.
   func content() throws -> [String: Data] {
-    guard FileManager.default.fileExists(atPath: folder) else { return [:] }
+    guard FileManager.default.fileExists(atPath: directory) else { return [:] }
     var files: [String: Data] = [:]
-    for path in try FileManager.default.subpathsOfDirectory(atPath: folder)
+    for path in try FileManager.default.subpathsOfDirectory(atPath: directory)
     where !path.hasPrefix("policy.good") {
-      files[path] = FileManager.default.contents(atPath: "\(folder)/\(path)") ?? Data()
+      files[path] = FileManager.default.contents(atPath: "\(directory)/\(path)") ?? Data()
     }
     return files
   }

@@ -112,7 +112,7 @@ import Testing
     let done = bench.run("enroll", "--user", "alice", "--allow-missing")
     #expect(done.status == 73)
     #expect(done.aside.hasPrefix("sallyport: alice is enrolled already (1 authenticator)\nhint: "))
-    #expect(done.aside.contains("--user alice --store \(bench.folder) --force      replaces"))
+    #expect(done.aside.contains("--user alice --store \(bench.directory) --force      replaces"))
     #expect(try bench.content() == before)
   }
 
@@ -197,8 +197,8 @@ import Testing
   }
 
   @Test func `A secret may come from a regular file and nothing else`() throws {
-    let plain = "\(bench.folder).secret"
-    let link = "\(bench.folder).link"
+    let plain = "\(bench.directory).secret"
+    let link = "\(bench.directory).link"
     let files = FileManager.default
     defer { for path in [plain, link] { try? files.removeItem(atPath: path) } }
     try Data("JBSWY3DPEHPK3PXP\n".utf8).write(to: URL(fileURLWithPath: plain))

@@ -37,7 +37,7 @@ struct ImportedReport: Decodable {
 
   /// A file beside the store.
   private func file(_ name: String, _ content: String, mode: Int = 0o600) throws -> String {
-    let path = "\(bench.folder)-\(name)"
+    let path = "\(bench.directory)-\(name)"
     try content.write(toFile: path, atomically: false, encoding: .utf8)
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
     return path
@@ -73,13 +73,13 @@ struct ImportedReport: Decodable {
       outcome.answer == """
         bob     not imported: line 3: the key is no even number of hexadecimal digits
                 not imported: the secret has only 16 bits (--force takes it)
-                sallyport enroll --user bob --store \(bench.folder)      makes a better one
+                sallyport enroll --user bob --store \(bench.directory)      makes a better one
         alice   phone, HOTP 6 digits, counter carried over
         1 imported, 1 not. No second scan needed: the apps keep working.
 
         """)
     #expect(outcome.aside == "sallyport: 1 of 2 users not imported\n")
-    let listed = try FileManager.default.contentsOfDirectory(atPath: "\(bench.folder)/users")
+    let listed = try FileManager.default.contentsOfDirectory(atPath: "\(bench.directory)/users")
     #expect(listed == ["alice"])
   }
 

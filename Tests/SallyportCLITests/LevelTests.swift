@@ -59,7 +59,7 @@ struct Level: Decodable, Equatable {
   }
 
   @Test func `Keeps the count of logins, and the count keeps it`() throws {
-    let store = Store(root: bench.folder, owner: .effectiveUser)
+    let store = Store(root: bench.directory, owner: .effectiveUser)
     let carol = try #require(UserName("carol".utf8))
     _ = try level("require")
     #expect(try store.countLogin(of: carol) == 1)
@@ -83,9 +83,9 @@ struct Level: Decodable, Equatable {
     #expect(bench.run("exempt", "--user", "no-such-user-here").status == 67)
   }
 
-  @Test func `That cannot be read is trouble, and the message mends it`() throws {
+  @Test func `That cannot be read is trouble, and the message fixes it`() throws {
     _ = try level("require")
-    let file = bench.folder + "/unenrolled/carol"
+    let file = bench.directory + "/unenrolled/carol"
     try Data("level = none\n".utf8).write(to: URL(fileURLWithPath: file))
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
     for verb in ["status", "exempt"] {
@@ -101,7 +101,7 @@ struct Level: Decodable, Equatable {
   private let bench = Bench()
   private let store: Store
 
-  init() { store = Store(root: bench.folder, owner: .effectiveUser) }
+  init() { store = Store(root: bench.directory, owner: .effectiveUser) }
 
   private struct Report: Decodable {
     struct Pair: Decodable, Equatable {
@@ -132,7 +132,8 @@ struct Level: Decodable, Equatable {
     _ = try store.transact(record) { (_, state) throws(StoreTrouble) in
       var state = state
       state.grant(address, service: Label("sshd"), at: now)
-      state.slip = Slip(authenticator: phone, position: 9, time: now, amount: Luck(units: 1))
+      state.slip = Slip(
+        authenticator: phone, position: 9, time: now, amount: GuessProbability(units: 1))
       return ((), state)
     }
   }

@@ -156,7 +156,7 @@ import Testing
     (.system("getrandom", path: "", errno: 5), .inputOutput),
     (.noStore(path: "/s"), .noInput),
     (.unsafe(path: "/s", .symbolicLink), .configuration),
-    (.unsafe(path: "/s", .notAFolder), .configuration),
+    (.unsafe(path: "/s", .notADirectory), .configuration),
     (.unsafe(path: "/s", .notRegular), .configuration),
     (.unsafe(path: "/s", .owner(1000, wanted: 0)), .configuration),
     (.unsafe(path: "/s", .owner(0, wanted: 1000)), .notPermitted),
@@ -176,7 +176,7 @@ import Testing
     (.crypto(.unavailable), .inputOutput), (.outOfMemory, .busy),
   ]
 
-  static let others: [(Complaint, Sysexit)] = [
+  static let others: [(CommandError, Sysexit)] = [
     (.notRoot, .notPermitted), (.nobodyNamed, .usage), (.notAUserName, .noUser),
     (.noSuchUser, .noUser), (.notEnrolled, .noInput),
     (.enrolledAlready(authenticators: 2), .exists), (.secret(.tooLong), .badData),
@@ -205,10 +205,10 @@ import Testing
     (.backupCodesUnseen(errno: 28), .inputOutput), (.listIncomplete(.badData), .badData),
   ]
 
-  private let place = Place(verb: "status", user: "al ice", store: "/tmp/a store")
+  private let place = Invocation(verb: "status", user: "al ice", store: "/tmp/a store")
 
   @Test func `Every trouble has its exit status, a sentence and commands that exist`() {
-    let all = Messages.troubles.map { (Complaint.store($0), $1) } + Messages.others
+    let all = Messages.troubles.map { (CommandError.store($0), $1) } + Messages.others
     for (complaint, status) in all {
       let message = Message(complaint, at: place)
       #expect(message.status == status, "\(complaint)")
@@ -238,18 +238,19 @@ import Testing
 
   @Test func `What to do next can be copied`() {
     #expect(
-      Message(.enrolledAlready(authenticators: 2), at: Place(verb: "enroll", user: "alice")).written
-        == """
-        sallyport: alice is enrolled already (2 authenticators)
-        hint: sallyport status --user alice      shows it
-        hint: sallyport add --user alice      adds another one
-        hint: sallyport enroll --user alice --force      replaces everything
+      Message(.enrolledAlready(authenticators: 2), at: Invocation(verb: "enroll", user: "alice"))
+        .written
+          == """
+          sallyport: alice is enrolled already (2 authenticators)
+          hint: sallyport status --user alice      shows it
+          hint: sallyport add --user alice      adds another one
+          hint: sallyport enroll --user alice --force      replaces everything
 
-        """)
+          """)
   }
 
   @Test func `A name cannot play tricks on the terminal`() {
-    let place = Place(verb: "status", user: "a\u{1b}[2Jb", store: nil)
+    let place = Invocation(verb: "status", user: "a\u{1b}[2Jb", store: nil)
     #expect(Message(.noSuchUser, at: place).text == "there is no user a%1B[2Jb")
   }
 
@@ -277,7 +278,7 @@ import Testing
     let terminal = FakeTerminal()
     let context = Context(
       terminal: terminal, effectiveUser: 0, sudoUser: nil, hostName: nil, now: { UnixTime(0) })
-    #expect(Command.run(arguments + ["--store", bench.folder], in: context) == 64)
+    #expect(Command.run(arguments + ["--store", bench.directory], in: context) == 64)
     let lines = terminal.aside.split(separator: "\n")
     try #require(lines.count == 2, "\(terminal.aside)")
     #expect(lines[0].hasPrefix("sallyport: "))

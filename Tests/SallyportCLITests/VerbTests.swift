@@ -199,7 +199,7 @@ import Testing
     _ = try bench.enroll("bob")
     _ = try bench.enroll("alice")
     try Data("version = 1\n".utf8).write(
-      to: URL(fileURLWithPath: "\(bench.folder)/users/alice/enrollment"))
+      to: URL(fileURLWithPath: "\(bench.directory)/users/alice/enrollment"))
     let done = bench.run("list")
     #expect(done.status == 65)
     #expect(done.answer.contains("bob "))
@@ -259,14 +259,14 @@ import Testing
   @Test(arguments: [
     "version = 1\n", "", "version = 1\nuser = bob\n",
   ]) func `A broken enrollment can be replaced or removed, by force alone`(text: String) throws {
-    for mend in [["enroll", "--no-confirm", "--allow-missing"], ["unenroll"]] {
+    for fix in [["enroll", "--no-confirm", "--allow-missing"], ["unenroll"]] {
       _ = try bench.enroll("alice", "--force")
-      let file = URL(fileURLWithPath: "\(bench.folder)/users/alice/enrollment")
+      let file = URL(fileURLWithPath: "\(bench.directory)/users/alice/enrollment")
       try Data(text.utf8).write(to: file)
       let told = bench.run("status", "--user", "alice")
       #expect(told.status == 65)
-      #expect(told.aside.contains("hint: sallyport \(mend[0]) --user alice"))
-      let arguments = mend + ["--user", "alice"]
+      #expect(told.aside.contains("hint: sallyport \(fix[0]) --user alice"))
+      let arguments = fix + ["--user", "alice"]
       #expect(run(arguments).status == 65)
       #expect(run(arguments + ["--force"]).status == 0)
     }
@@ -286,7 +286,7 @@ import Testing
     let context = Context(
       terminal: terminal, effectiveUser: geteuid(), sudoUser: nil, hostName: nil,
       now: { [bench] in bench.now })
-    let status = Command.run(arguments + ["--store", bench.folder], in: context)
+    let status = Command.run(arguments + ["--store", bench.directory], in: context)
     return Bench.Outcome(status: status, terminal: terminal)
   }
 }

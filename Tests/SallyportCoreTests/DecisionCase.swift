@@ -20,7 +20,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
   var slip: [String]?
   var refunds: [UnixTime] = []
   var isFirstPass = false
-  var charged: (isKnown: Bool, amount: Luck)?
+  var charged: (isKnown: Bool, amount: GuessProbability)?
   var now = UnixTime(0)
   var origin = Origin.unknown
   var first: [String] = []
@@ -60,12 +60,12 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
       origins.append(KnownOrigin(origin: address, lastSeen: UnixTime(try value(words[1]))))
     case "spent":
       let bucket = Bucket(
-        spent: Luck(units: try value(words[1])), since: UnixTime(try value(words[2])))
+        spent: GuessProbability(units: try value(words[1])), since: UnixTime(try value(words[2])))
       if words[0] == "known" { known = bucket } else { other = bucket }
     case "slip": slip = words
     case "refund": refunds.append(UnixTime(try value(rest)))
     case "first-pass": isFirstPass = true
-    case "charged": charged = (words[0] == "known", Luck(units: try value(words[1])))
+    case "charged": charged = (words[0] == "known", GuessProbability(units: try value(words[1])))
     case "at": now = UnixTime(try value(rest))
     case "from": origin = try Self.origin(rest)
     case "first": first.append(rest)
@@ -97,7 +97,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
     case "hotp": policy.hotp = parts[1] == "off" ? .off : .on
     case "backup": policy.backupCode = parts[1] == "off" ? .off : .on
     case "ahead": policy.lookAhead = try value(parts[1])
-    case "budget": policy.guessBudget = Luck(units: try value(parts[1]))
+    case "budget": policy.guessBudget = GuessProbability(units: try value(parts[1]))
     case _: throw ParseError.line(word)
     }
   }

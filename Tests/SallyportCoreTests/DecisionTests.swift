@@ -62,7 +62,7 @@ extension DecisionCase {
     state.slip = try slip.map {
       Slip(
         authenticator: try id(of: $0[0]), position: try value($0[1]),
-        time: UnixTime(try value($0[2])), amount: Luck(units: try value($0[3])))
+        time: UnixTime(try value($0[2])), amount: GuessProbability(units: try value($0[3])))
     }
     state.refunds = Refunds(refunds)
     return state
@@ -105,13 +105,13 @@ extension DecisionCase {
     switch words[0] {
     case "known", "other":
       state[known: words[0] == "known"] = Bucket(
-        spent: Luck(units: try value(words[1])),
+        spent: GuessProbability(units: try value(words[1])),
         since: words.count > 2 ? UnixTime(try value(words[2])) : now)
     case "slip" where words[1] == "none": state.slip = nil
     case "slip":
       state.slip = Slip(
         authenticator: try id(of: words[1]), position: try value(words[2]), time: now,
-        amount: Luck(units: try value(words[3])))
+        amount: GuessProbability(units: try value(words[3])))
     case "refunds":
       state.refunds = Refunds(try words.dropFirst().map { UnixTime(try value($0)) })
     case "used":

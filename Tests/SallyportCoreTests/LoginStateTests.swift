@@ -76,28 +76,30 @@ import Testing
 
   @Test func `never believes a time of the future`() {
     let (now, then) = (UnixTime(1000), UnixTime(1001))
-    let slip = Slip(authenticator: 1, position: 5, time: then, amount: Luck(units: 5))
+    let slip = Slip(authenticator: 1, position: 5, time: then, amount: GuessProbability(units: 5))
     var state = LoginState(
-      enrollmentID: 1, known: Bucket(spent: Luck(units: 5), since: then),
-      other: Bucket(spent: Luck(units: 6), since: UnixTime(999)),
+      enrollmentID: 1, known: Bucket(spent: GuessProbability(units: 5), since: then),
+      other: Bucket(spent: GuessProbability(units: 6), since: UnixTime(999)),
       slip: slip, refunds: Refunds(last: then, second: then, third: UnixTime(999)),
       origins: [then, now].map {
         KnownOrigin(origin: NetworkAddress(high: UInt64($0.seconds), low: 0), lastSeen: $0)
       })
     state.distrustFuture(now)
-    #expect(state.known == Bucket(spent: Luck(units: 5), since: now))
-    #expect(state.other == Bucket(spent: Luck(units: 6), since: UnixTime(999)))
+    #expect(state.known == Bucket(spent: GuessProbability(units: 5), since: now))
+    #expect(state.other == Bucket(spent: GuessProbability(units: 6), since: UnixTime(999)))
     #expect(state.origins.count == 2)
     #expect(state.slip == nil)
     #expect(state.refunds == Refunds(last: now, second: now, third: UnixTime(999)))
     state.slip = slip
-    (state.known, state.other) = (state.other, Bucket(spent: Luck(units: 5), since: then))
+    (state.known, state.other) = (
+      state.other, Bucket(spent: GuessProbability(units: 5), since: then)
+    )
     state.refunds = Refunds(last: then, second: then, third: then)
     state.distrustFuture(now)
-    #expect(state.known == Bucket(spent: Luck(units: 6), since: UnixTime(999)))
-    #expect(state.other == Bucket(spent: Luck(units: 5), since: now))
+    #expect(state.known == Bucket(spent: GuessProbability(units: 6), since: UnixTime(999)))
+    #expect(state.other == Bucket(spent: GuessProbability(units: 5), since: now))
     #expect(state.refunds == Refunds(last: now, second: now, third: now))
-    state.slip = Slip(authenticator: 1, position: 5, time: now, amount: Luck(units: 5))
+    state.slip = Slip(authenticator: 1, position: 5, time: now, amount: GuessProbability(units: 5))
     state.distrustFuture(now)
     #expect(state.slip != nil)
   }
@@ -118,7 +120,8 @@ import Testing
     let there = NumericAddress(high: 0x2001_0db8 << 32, low: 0)
     state.grant(there, service: Label("sshd"), at: now)
     try #require(state.remembered.count == 1)
-    state.slip = Slip(authenticator: 1, position: 990, time: now, amount: Luck(units: 5))
+    state.slip = Slip(
+      authenticator: 1, position: 990, time: now, amount: GuessProbability(units: 5))
     state.distrustLoss(of: enrollment, at: now)
     #expect(state.remembered.isEmpty && state.slip == nil)
     #expect(

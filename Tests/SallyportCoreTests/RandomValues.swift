@@ -76,13 +76,13 @@ extension Seeded {
           drift: Int32(truncatingIfNeeded: next()), lastUse: use())
       },
       backupCodes: flip() ? nil : BackupCodeState(setID: id(), used: number64(), lastUse: use()),
-      known: Bucket(spent: Luck(units: number64()), since: anyTime()),
-      other: Bucket(spent: Luck(units: number64()), since: anyTime()),
+      known: Bucket(spent: GuessProbability(units: number64()), since: anyTime()),
+      other: Bucket(spent: GuessProbability(units: number64()), since: anyTime()),
       slip: flip()
         ? nil
         : Slip(
           authenticator: id(), position: number64(), time: anyTime(),
-          amount: Luck(units: number64())),
+          amount: GuessProbability(units: number64())),
       refunds: Refunds(last: anyTime(), second: anyTime(), third: anyTime()),
       origins: (0..<number(0...10)).map { _ in
         KnownOrigin(origin: address(), lastSeen: anyTime())

@@ -67,10 +67,11 @@ import Testing
 }
 
 @Suite struct `What a login is given back` {
-  private let charge = Luck(units: 11_000_000)
+  private let charge = GuessProbability(units: 11_000_000)
   private let right = "050471"
   private let now = UnixTime(1_111_111_111)
-  private let twice = Bucket(spent: Luck(units: 22_000_000), since: UnixTime(1_111_111_000))
+  private let twice = Bucket(
+    spent: GuessProbability(units: 22_000_000), since: UnixTime(1_111_111_000))
 
   private func decide(
     _ typed: String, _ state: LoginState, _ enrollment: Enrollment,
@@ -105,7 +106,7 @@ import Testing
       return
     }
     #expect(charged == Charge(enrollmentID: 0xe0e0, isKnown: true, amount: charge))
-    #expect(state.known == Bucket(spent: Luck(units: 22_000_000), since: now))
+    #expect(state.known == Bucket(spent: GuessProbability(units: 22_000_000), since: now))
     let accepted = try decide(right, state, enrollment, as: .last(givingBack: charged))
     #expect(accepted.state.known == before.known)
     let replayed = try decide(

@@ -58,7 +58,7 @@ import Testing
             setID: 0x5ca1_ab1e_0ddb_a115, used: 1,
             lastUse: Use(time: sudo, origin: .local(own: true), service: label("sudo"))),
           known: Bucket(spent: .none, since: UnixTime(1_772_549_990)),
-          other: Bucket(spent: Luck(units: 22_000_000), since: UnixTime(1_772_541_000)),
+          other: Bucket(spent: GuessProbability(units: 22_000_000), since: UnixTime(1_772_541_000)),
           refunds: Refunds(last: time),
           origins: [KnownOrigin(origin: address, lastSeen: time)],
           remembered: [
@@ -79,7 +79,7 @@ import Testing
       older.state.slip
         == Slip(
           authenticator: 0x0123_4567_89ab_cdef, position: 59_084_999,
-          time: UnixTime(1_772_549_990), amount: Luck(units: 11_000_000)))
+          time: UnixTime(1_772_549_990), amount: GuessProbability(units: 11_000_000)))
     #expect(try StateRecord.next(state, after: older) == Array(example()[..<Self.slot]))
   }
 
@@ -289,7 +289,7 @@ import Testing
       let without = try StateRecord.fresh(state)
       state.slip = Slip(
         authenticator: random.id(), position: random.number64(), time: random.anyTime(),
-        amount: Luck(units: random.number64()))
+        amount: GuessProbability(units: random.number64()))
       state.refunds = Refunds(last: random.anyTime(), second: random.anyTime())
       let with = try StateRecord.fresh(state)
       #expect(with[16..<20] == without[16..<20])
@@ -353,10 +353,11 @@ import Testing
         AuthenticatorState(id: $0, lastAccepted: .max, drift: .min, lastUse: use)
       },
       backupCodes: BackupCodeState(setID: .max, used: .max, lastUse: use),
-      known: Bucket(spent: Luck(units: .max), since: UnixTime(.min)),
-      other: Bucket(spent: Luck(units: .max), since: UnixTime(.max)),
+      known: Bucket(spent: GuessProbability(units: .max), since: UnixTime(.min)),
+      other: Bucket(spent: GuessProbability(units: .max), since: UnixTime(.max)),
       slip: Slip(
-        authenticator: .max, position: .max, time: UnixTime(.max), amount: Luck(units: .max)),
+        authenticator: .max, position: .max, time: UnixTime(.max),
+        amount: GuessProbability(units: .max)),
       refunds: Refunds(last: UnixTime(.max), second: UnixTime(.max), third: UnixTime(.min)),
       origins: (1...10).map {
         KnownOrigin(origin: NetworkAddress(high: $0, low: 0), lastSeen: UnixTime(.min))

@@ -21,7 +21,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
   var policy: Policy {
     var policy = Policy()
     if isHOTP { policy.lookAhead = window } else { policy.adjacentIntervals = window }
-    policy.guessBudget = Luck(units: UInt64(budget * 1e12))
+    policy.guessBudget = GuessProbability(units: UInt64(budget * 1e12))
     return policy
   }
   func throttle() throws -> Throttle { Throttle(for: try list(), under: policy) }
@@ -199,16 +199,16 @@ struct Setting: CustomTestStringConvertible, Sendable {
     for _ in 0..<20_000 {
       let setting = random.pick(Setting.all)
       var policy = setting.policy
-      policy.guessBudget = Luck(units: random.number64())
+      policy.guessBudget = GuessProbability(units: random.number64())
       (policy.adjacentIntervals, policy.lookAhead) = (random.byte(), random.byte())
       let throttle = Throttle(for: try setting.list(), under: policy)
-      let bucket = Bucket(spent: Luck(units: random.number64()), since: random.time())
+      let bucket = Bucket(spent: GuessProbability(units: random.number64()), since: random.time())
       let now = random.time()
-      #expect(throttle.capacity <= Luck(units: 50_000_000_000))
+      #expect(throttle.capacity <= GuessProbability(units: 50_000_000_000))
       #expect(throttle.available(in: bucket, at: now) <= throttle.capacity)
       for digits in Digits.allCases {
         let charged = throttle.charge(bucket, digits: digits, at: now)
-        #expect(charged.spent <= Luck.budgets.upperBound && charged.since == now)
+        #expect(charged.spent <= GuessProbability.budgets.upperBound && charged.since == now)
         #expect(throttle.available(in: charged, at: now) <= throttle.available(in: bucket, at: now))
         let wait = throttle.wait(for: bucket, digits: digits, at: now)
         #expect((wait == 0) == !throttle.isThrottled(bucket, digits: digits, at: now))
@@ -221,7 +221,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
     var random = Seeded(2)
     for _ in 0..<1000 {
       let spent = UInt64(random.number(209_000_001...220_000_000))
-      let bucket = Bucket(spent: Luck(units: spent), since: now)
+      let bucket = Bucket(spent: GuessProbability(units: spent), since: now)
       let wait = try #require(throttle.wait(for: bucket, digits: .six, at: now))
       let then = UnixTime(now.seconds + Int64(wait))
       #expect(!throttle.isThrottled(bucket, digits: .six, at: then))
@@ -252,7 +252,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
   @Test func `judges nothing of a length that no authenticator has, at no cost`() throws {
     let throttle = try Setting().throttle()
     #expect(throttle.cost(of: .eight) == .none)
-    #expect(throttle.cost(of: .six) == Luck(units: 11_000_000))
+    #expect(throttle.cost(of: .six) == GuessProbability(units: 11_000_000))
     let nobody = Throttle(for: [], under: Policy())
     #expect(nobody.capacity == .none)
     #expect(nobody.responsesLeft(in: .full, at: Self.start) == 0)

@@ -9,7 +9,7 @@ import Testing
 struct Damage: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let inflict: @Sendable (Scratch) throws -> Void
-  /// From the path of the scratch folder.
+  /// From the path of the scratch directory.
   let expected: @Sendable (String) -> StoreTrouble
 }
 
@@ -41,7 +41,7 @@ private func link(_ path: String) throws {
   try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: aside)
 }
 
-private func folder(_ path: String) throws {
+private func directory(_ path: String) throws {
   try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
 }
 
@@ -79,17 +79,17 @@ private let damages: [Damage] = [
   mode(0o644, state),
   mode(0o620, state),
   replaced("/store", by: "a link", .symbolicLink, link),
-  replaced("/store", by: "a file", .notAFolder, makeEmpty),
+  replaced("/store", by: "a file", .notADirectory, makeEmpty),
   replaced("/store/users", by: "a link", .symbolicLink, link),
-  replaced("/store/users", by: "a pipe", .notAFolder, makePipe),
+  replaced("/store/users", by: "a pipe", .notADirectory, makePipe),
   replaced(user, by: "a link", .symbolicLink, link),
-  replaced(user, by: "a file", .notAFolder, makeEmpty),
-  replaced(user, by: "a pipe", .notAFolder, makePipe),
+  replaced(user, by: "a file", .notADirectory, makeEmpty),
+  replaced(user, by: "a pipe", .notADirectory, makePipe),
   replaced(enrollment, by: "a link", .symbolicLink, link),
-  replaced(enrollment, by: "a folder", .notRegular, folder),
+  replaced(enrollment, by: "a directory", .notRegular, directory),
   replaced(enrollment, by: "a pipe", .notRegular, makePipe),
   replaced(state, by: "a link", .symbolicLink, link),
-  replaced(state, by: "a folder", .notRegular, folder),
+  replaced(state, by: "a directory", .notRegular, directory),
   replaced(state, by: "a pipe", .notRegular, makePipe),
   Damage(
     testDescription: "a second name of the enrollment",
@@ -106,7 +106,7 @@ private let damages: [Damage] = [
     testDescription: "no state", inflict: { removeName($0.path + state) },
     expected: { .incomplete(path: $0 + state) }),
   Damage(
-    testDescription: "no users folder",
+    testDescription: "no users directory",
     inflict: { try FileManager.default.removeItem(atPath: $0.users) },
     expected: { .noStore(path: $0 + "/store/users") }),
   Damage(
@@ -142,7 +142,7 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     let store = Store(root: scratch.root, owner: owner)
     let record = try #require(try store.load(account("alice")))
     #expect(record.enrollment.id == enrollment.id)
-    #expect(record.path == scratch.folder("alice"))
+    #expect(record.path == scratch.directory("alice"))
     #expect(!record.isDecoy)
   }
 
@@ -162,7 +162,7 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     let record = try scratch.loaded("alice")
     try damage.inflict(scratch)
     let expected = damage.expected(scratch.path)
-    // Folders above were walked when it was loaded: only their owner can have changed them since.
+    // Directories above were walked when it was loaded: only their owner can have changed them since.
     guard expected.path.hasPrefix(record.path) else { return }
     do {
       #expect(isChanged(try accept(step: 99, record, in: scratch.store)))
@@ -212,7 +212,7 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     #expect(try store.load(account("alice")) != nil)
   }
 
-  @Test("A sticky folder above the store may be open to all")
+  @Test("A sticky directory above the store may be open to all")
   func sticky() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")

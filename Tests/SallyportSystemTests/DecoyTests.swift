@@ -10,7 +10,7 @@ import Testing
 
   @Test("It is like everybody's enrollment and saves like it; a name waits for itself only")
   func saves() throws {
-    let scratch = try Scratch(patience: Patience(nanoseconds: 0))
+    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
     let record = try scratch.store.loadDecoy(for: Array("mallory".utf8))
     #expect(record.isDecoy)
     #expect(record.enrollment.authenticators.count == 1)
@@ -59,7 +59,7 @@ import Testing
       let bytes = LockBytes(decoyDigest: [UInt8](repeating: byte, count: 32))
       #expect(bytes.start == (byte == 0 ? 0 : Int64.max - 3))
       let (one, two) = (try opened(file(scratch)), try opened(file(scratch)))
-      let none = Patience(nanoseconds: 0)
+      let none = LockTimeout(nanoseconds: 0)
       for isKnown in [true, false] {
         try bytes.acquire(one, asKnown: isKnown, none, .none)
         #expect(throws: StoreTrouble.busy(path: "")) {
@@ -86,7 +86,7 @@ import Testing
 
   @Test("Many at once never get in each other's way")
   func crowd() throws {
-    let scratch = try Scratch(patience: Patience(nanoseconds: 0))
+    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
     let store = scratch.store
     let failures = Outcome()
     atOnce(32) { index in

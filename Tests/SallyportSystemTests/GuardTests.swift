@@ -84,11 +84,11 @@ func limitFileSize(_ bytes: UInt) {
     defer { for signal in usual { setMask(SIG_BLOCK, signal) } }
     for signal in signals { setMask(SIG_UNBLOCK, signal) }
     setMask(SIG_BLOCK, SIGTTIN)
-    let inside = try Guard.during { () throws(StoreTrouble) in blockedSignals() }
+    let inside = try CriticalSection.during { () throws(StoreTrouble) in blockedSignals() }
     #expect(inside == [SIGTSTP, SIGTTIN, SIGTTOU, SIGXFSZ])
     #expect(blockedSignals() == [SIGTTIN])
     #expect(throws: StoreTrouble.outOfMemory) {
-      try Guard.during { () throws(StoreTrouble) in throw .outOfMemory }
+      try CriticalSection.during { () throws(StoreTrouble) in throw .outOfMemory }
     }
     #expect(blockedSignals() == [SIGTTIN])
   }
@@ -96,11 +96,13 @@ func limitFileSize(_ bytes: UInt) {
   @Test("A SIGXFSZ of ours is taken; one that waited before us still waits")
   func pending() async {
     await #expect(processExitsWith: .success) {
-      try Guard.during { () throws(StoreTrouble) in _ = pthread_kill(pthread_self(), SIGXFSZ) }
+      try CriticalSection.during { () throws(StoreTrouble) in
+        _ = pthread_kill(pthread_self(), SIGXFSZ)
+      }
       #expect(!isPending(SIGXFSZ))
       setMask(SIG_BLOCK, SIGXFSZ)
       _ = pthread_kill(pthread_self(), SIGXFSZ)
-      try Guard.during { () throws(StoreTrouble) in }
+      try CriticalSection.during { () throws(StoreTrouble) in }
       #expect(isPending(SIGXFSZ))
     }
   }
@@ -112,7 +114,7 @@ func limitFileSize(_ bytes: UInt) {
     try #require(sys_set_real_and_saved_user(65534, 65533) == 0)
     defer { _ = sys_set_real_and_saved_user(0, 0) }
     #expect(users() == [65534, 0, 65533])
-    let inside = try Guard.during { () throws(StoreTrouble) -> [[UInt32]] in
+    let inside = try CriticalSection.during { () throws(StoreTrouble) -> [[UInt32]] in
       let other = Elsewhere()
       atOnce(1) { _ in other.found = users() }
       return [users(), other.found]
@@ -121,7 +123,7 @@ func limitFileSize(_ bytes: UInt) {
     #expect(inside[1] != [])
     #expect(users() == [65534, 0, 65533])
     #expect(throws: StoreTrouble.outOfMemory) {
-      try Guard.during { () throws(StoreTrouble) in throw .outOfMemory }
+      try CriticalSection.during { () throws(StoreTrouble) in throw .outOfMemory }
     }
     #expect(users() == [65534, 0, 65533])
   }
@@ -131,7 +133,7 @@ func limitFileSize(_ bytes: UInt) {
     await #expect(processExitsWith: .success) {
       try #require(sys_set_real_and_saved_user(65534, 65533) == 0)
       sys_set_file_user(65532)
-      let inside = try Guard.during { () throws(StoreTrouble) in filesUser() }
+      let inside = try CriticalSection.during { () throws(StoreTrouble) in filesUser() }
       #expect(inside == 0)
       #expect(filesUser() == 65532)
     }
@@ -153,7 +155,8 @@ func limitFileSize(_ bytes: UInt) {
       before.choose()
       try #require(Way.now == before)
       sys_set_disk_priority(3 << 13)
-      let inside = try Guard.during { () throws(StoreTrouble) in (Way.now, sys_get_schedule().disk)
+      let inside = try CriticalSection.during { () throws(StoreTrouble) in
+        (Way.now, sys_get_schedule().disk)
       }
       #expect(inside.0 == wanted)
       #expect(inside.1 == 2 << 13 | 4)
@@ -187,7 +190,7 @@ func limitFileSize(_ bytes: UInt) {
   func putBackInNameOnly() async {
     await #expect(processExitsWith: .signal(SIGKILL)) {
       try #require(sys_set_real_and_saved_user(65534, 0) == 0)
-      try Guard.during { () throws(StoreTrouble) in pretendToSetUsers() }
+      try CriticalSection.during { () throws(StoreTrouble) in pretendToSetUsers() }
     }
   }
 
@@ -198,7 +201,7 @@ func limitFileSize(_ bytes: UInt) {
       try #require(sys_set_real_and_saved_user(65534, 0) == 0)
       drop(capability: 7)
       try #require(sys_may_change_users() == 0)
-      let inside = try Guard.during { () throws(StoreTrouble) in users() }
+      let inside = try CriticalSection.during { () throws(StoreTrouble) in users() }
       #expect(inside == [65534, 0, 0])
       #expect(users() == [65534, 0, 0])
     }
@@ -239,7 +242,7 @@ private func expectUnchanged(_ before: Way) throws {
   before.choose()
   try #require(limit(13, 0))
   drop(capability: 23)
-  let inside = try Guard.during { () throws(StoreTrouble) in (Way.now, users()) }
+  let inside = try CriticalSection.during { () throws(StoreTrouble) in (Way.now, users()) }
   #expect(inside.0 == before)
   #expect(inside.1 == [0, 0, 0])
   #expect(Way.now == before)

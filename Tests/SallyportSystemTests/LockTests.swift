@@ -14,7 +14,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
   private let other: Int32
 
   init() throws {
-    scratch = try Scratch(patience: Patience(nanoseconds: 20_000_000))
+    scratch = try Scratch(patience: LockTimeout(nanoseconds: 20_000_000))
     try scratch.enroll("alice")
     record = try scratch.loaded("alice")
     other = try opened(scratch.file("alice", "state"))
@@ -113,7 +113,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
 
   @Test("There is one bound for the gate and the lock together")
   func bound() throws {
-    let patience = Patience(nanoseconds: 500_000_000)
+    let patience = LockTimeout(nanoseconds: 500_000_000)
     var (start, tries) = (UInt64(0), 0)
     let second = { () -> Int32 in
       tries += 1
@@ -147,10 +147,11 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     try scratch.enroll("alice")
     let path = scratch.file("alice", "enrollment")
     let store = scratch.store
-    let place = Place(shelf: store.users, name: "alice")
+    let place = UserDirectory(parent: store.users, name: "alice")
     guard
-      let folder = try UserFolder.open(place, on: try store.openShelf(store.users), store.checks),
-      let file = try StoredFile.open("enrollment", sys_for_reading, in: folder, store.checks)
+      let directory = try OpenUserDirectory.open(
+        place, on: try store.openParent(store.users), store.checks),
+      let file = try StoredFile.open("enrollment", sys_for_reading, in: directory, store.checks)
     else {
       Issue.record("there is none")
       return

@@ -18,7 +18,7 @@ func isZeroed(_ file: Int32) -> Bool {
   func exists() throws {
     let scratch = try Scratch()
     let first = try scratch.enroll("alice")
-    let trouble = StoreTrouble.exists(path: scratch.folder("alice"))
+    let trouble = StoreTrouble.exists(path: scratch.directory("alice"))
     #expect(throws: trouble) { try scratch.enroll("alice") }
     #expect(try scratch.loaded("alice").enrollment.id == first.id)
     #expect(try scratch.names() == ["alice"])
@@ -63,16 +63,16 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(try scratch.loaded("alice").enrollment.id == new.id)
   }
 
-  @Test("Replacing mends what cannot be read")
+  @Test("Replacing fixes what cannot be read")
   func replaceBroken() throws {
     let breaks: [(Scratch) throws -> Void] = [
       { removeName($0.file("alice", "state")) },
       { try overwrite($0.file("alice", "enrollment"), with: [0], at: 0) },
       {
-        rename($0.folder("alice"), to: $0.path + "/aside")
-        makeEmpty($0.folder("alice"))
+        rename($0.directory("alice"), to: $0.path + "/aside")
+        makeEmpty($0.directory("alice"))
       },
-      { setMode($0.folder("alice"), 0o777) },
+      { setMode($0.directory("alice"), 0o777) },
     ]
     for damage in breaks {
       let scratch = try Scratch()
@@ -108,7 +108,7 @@ func isZeroed(_ file: Int32) -> Bool {
           }
           if index == 2 { _ = try accept(step: 50, record, in: store) }
         } catch {
-          // Only where folders cannot be exchanged is there a moment of trouble.
+          // Only where directories cannot be exchanged is there a moment of trouble.
           if exchanges { Issue.record(error) }
         }
       }
@@ -121,14 +121,14 @@ func isZeroed(_ file: Int32) -> Bool {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let new = try sample("alice")
-    let made = try scratch.store.changing { shelf throws(StoreTrouble) in
-      try scratch.store.make(new, LoginState(initialFor: new), on: shelf)
+    let made = try scratch.store.changing { parent throws(StoreTrouble) in
+      try scratch.store.make(new, LoginState(initialFor: new), on: parent)
     }
-    let marker = scratch.folder(".moving-alice")
-    rename(scratch.folder(made.name.text), to: marker)
+    let marker = scratch.directory(".moving-alice")
+    rename(scratch.directory(made.name.text), to: marker)
     #expect(try scratch.store.load(account("alice")) != nil)
     rename(marker + "/enrollment", to: scratch.file("alice", "enrollment"))
-    #expect(throws: StoreTrouble.unsettled(path: scratch.folder("alice"))) {
+    #expect(throws: StoreTrouble.unsettled(path: scratch.directory("alice"))) {
       try scratch.loaded("alice")
     }
     try scratch.store.prepare()
@@ -141,7 +141,7 @@ func isZeroed(_ file: Int32) -> Bool {
     let scratch = try Scratch()
     let old = try scratch.enroll("alice")
     try scratch.enroll("bob")
-    rename(scratch.folder("bob"), to: scratch.folder(".moving-alice"))
+    rename(scratch.directory("bob"), to: scratch.directory(".moving-alice"))
     try scratch.store.prepare()
     #expect(try scratch.loaded("alice").enrollment.id == old.id)
     #expect(try scratch.names() == ["alice"])
@@ -170,7 +170,8 @@ func isZeroed(_ file: Int32) -> Bool {
     let isWiped = isZeroed(old.number)
     #expect(isWiped)
     #expect(try scratch.names() == ["alice"])
-    #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.folder("alice")).count == 2)
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: scratch.directory("alice")).count == 2)
     #expect(isChanged(try scratch.store.rewrite(record, enrollment) { $0 }))
   }
 
@@ -203,14 +204,14 @@ func isZeroed(_ file: Int32) -> Bool {
   /// What no login locks: none of these is a state.
   @Test(
     "Whatever lies where the state was, the rest can be removed",
-    arguments: ["folder", "link", "pipe", "socket"])
+    arguments: ["directory", "link", "pipe", "socket"])
   func removeStrange(kind: String) throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let (state, files) = (scratch.file("alice", "state"), FileManager.default)
     removeName(state)
     switch kind {
-    case "folder": try files.createDirectory(atPath: state, withIntermediateDirectories: false)
+    case "directory": try files.createDirectory(atPath: state, withIntermediateDirectories: false)
     case "link": try files.createSymbolicLink(atPath: state, withDestinationPath: "/etc/passwd")
     case "pipe": makePipe(state)
     case _: makeSocket(state)
@@ -223,7 +224,7 @@ func isZeroed(_ file: Int32) -> Bool {
   @Test("Where its state cannot be opened, nothing is removed without the login's lock")
   func noDescriptors() async {
     await #expect(processExitsWith: .success) {
-      let scratch = try Scratch(patience: Patience(nanoseconds: 0))
+      let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
       try scratch.enroll("alice")
       let name = try #require(try scratch.store.enrolledNames().first)
       let login = try Descriptor(Path(scratch.file("alice", "state")), sys_for_updating)
@@ -254,9 +255,9 @@ func isZeroed(_ file: Int32) -> Bool {
 
   @Test("Commands wait for each other no longer than the bound")
   func busy() throws {
-    let scratch = try Scratch(patience: Patience(nanoseconds: 10_000_000))
-    let users = try Descriptor(Path(scratch.users), sys_as_folder)
-    try #require(sys_lock_folder(users.number) == 0)
+    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 10_000_000))
+    let users = try Descriptor(Path(scratch.users), sys_as_directory)
+    try #require(sys_lock_directory(users.number) == 0)
     let (store, name, new) = (scratch.store, try userName("alice"), try sample("alice"))
     let state = LoginState(initialFor: new)
     let busy = StoreTrouble.busy(path: scratch.users)
@@ -271,13 +272,13 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(try store.countLogin(of: name) == 1)
     #expect(throws: busy) { _ = try store.remove(try scratch.loaded("alice")) }
     #expect(try scratch.names() == ["alice"])
-    sys_unlock_folder(users.number)
+    sys_unlock_directory(users.number)
     #expect(!isChanged(try store.remove(try scratch.loaded("alice"))))
   }
 
   @Test("A change waits for a login that is saving")
   func loginFirst() throws {
-    let scratch = try Scratch(patience: Patience(nanoseconds: 10_000_000))
+    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 10_000_000))
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
     let state = try Descriptor(Path(scratch.file("alice", "state")), sys_for_updating)
@@ -334,7 +335,7 @@ final class Counter: @unchecked Sendable {
   func increment() { lock.withLock { count += 1 } }
 }
 
-@Suite("The names of users' folders") struct StoredNameTests {
+@Suite("The names of users' directories") struct StoredNameTests {
   @Test("All names come back, and only as the store spells them")
   func names() throws {
     let scratch = try Scratch()
@@ -346,24 +347,24 @@ final class Counter: @unchecked Sendable {
     let plain = try users.dropLast().map { try userName($0) }
     #expect(plain.allSatisfy { name in stored.contains { $0.user == name } })
     let hashed = try #require(stored.first { $0.user == nil })
-    #expect(hashed.folder.hasPrefix("%%") && hashed.folder.count == 66)
+    #expect(hashed.directory.hasPrefix("%%") && hashed.directory.count == 66)
     let record = try #require(try scratch.store.load(stored: hashed))
     #expect(record.enrollment.user == (try userName(long)))
     #expect(try scratch.store.load(account(long)) != nil)
   }
 
   @Test(
-    "A folder name that the store would not have made spells no user",
+    "A directory name that the store would not have made spells no user",
     arguments: ["%61lice", "%", "%4", "%zz", "a b", "%2e", "%2Fetc", "%41", "-x", "%c3%af"])
   func foreign(name: String) {
-    #expect(StoredName(folder: [UInt8](name.utf8)).user == nil)
+    #expect(StoredName(directory: [UInt8](name.utf8)).user == nil)
   }
 
-  @Test("An enrollment in another's folder is told")
+  @Test("An enrollment in another's directory is told")
   func misplaced() throws {
     let scratch = try Scratch()
     try scratch.enroll("bob")
-    rename(scratch.folder("bob"), to: scratch.folder("alice"))
+    rename(scratch.directory("bob"), to: scratch.directory("alice"))
     let name = try #require(try scratch.store.enrolledNames().first)
     let path = scratch.file("alice", "enrollment")
     #expect(throws: StoreTrouble.otherUser(path: path, found: try userName("bob"))) {

@@ -15,7 +15,7 @@ import Testing
 
   private func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
 
-  @Test func `are empty where there is no file, no folder and no trouble`() throws {
+  @Test func `are empty where there is no file, no directory and no trouble`() throws {
     let scratch = try Scratch()
     #expect(try scratch.store.note(of: userName("alice")) == UserNote())
     try scratch.store.write(required, of: userName("bob"))
@@ -177,7 +177,7 @@ import Testing
   }
 
   @Test func `are waited for no longer than the bound, by that user's logins alone`() throws {
-    let scratch = try Scratch(patience: Patience(nanoseconds: 20_000_000))
+    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 20_000_000))
     _ = try scratch.store.countLogin(of: userName("alice"))
     let file = try opened(path(scratch))
     try #require(sys_lock(file, sys_alone, 0, 1) == 0)

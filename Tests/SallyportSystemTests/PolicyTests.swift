@@ -7,9 +7,9 @@ import Testing
 /// What a text says of one login.
 private func read(
   _ text: [UInt8], base: Policy = Policy(), service: String = "sshd", user: String? = "alice",
-  from host: String? = "192.0.2.7", groups: [String: Truth] = [:]
+  from host: String? = "192.0.2.7", groups: [String: Tristate] = [:]
 ) throws -> PolicyFile {
-  let login = Circumstances(
+  let login = PolicyRequest(
     service: Array(service.utf8), user: user.map { Array($0.utf8) }, isRemote: host != nil,
     address: host.flatMap { Addresses.withoutZone(Array($0.utf8)) }, parse: Addresses.numeric,
     membership: { groups[String(decoding: $0, as: UTF8.self)] ?? .no })
@@ -18,7 +18,7 @@ private func read(
 
 private func policy(
   _ text: String, service: String = "sshd", user: String? = "alice",
-  from host: String? = "192.0.2.7", groups: [String: Truth] = [:]
+  from host: String? = "192.0.2.7", groups: [String: Tristate] = [:]
 ) throws -> Policy {
   let file = try read(
     Array(text.utf8), service: service, user: user, from: host, groups: groups)
@@ -40,8 +40,8 @@ private func policy(
     Good("adjacent_intervals = 0") { $0.adjacentIntervals == 0 },
     Good("adjacent_intervals=10") { $0.adjacentIntervals == 10 },
     Good("look_ahead = 0") { $0.lookAhead == 0 }, Good("look_ahead = 100") { $0.lookAhead == 100 },
-    Good("guess_budget = 0.01 %") { $0.guessBudget == Luck.budgets.lowerBound },
-    Good("guess_budget = 10 %") { $0.guessBudget == Luck.budgets.upperBound },
+    Good("guess_budget = 0.01 %") { $0.guessBudget == GuessProbability.budgets.lowerBound },
+    Good("guess_budget = 10 %") { $0.guessBudget == GuessProbability.budgets.upperBound },
     Good("guess_budget = 1%") { $0.guessBudget == .percent },
     Good("guess_budget = 0.5 %") { $0.guessBudget.units == 5_000_000_000 },
     Good("guess_budget = 2.25%") { $0.guessBudget.units == 22_500_000_000 },
@@ -131,7 +131,7 @@ private func policy(
 
   @Test func `All problems are found, one after the other`() throws {
     let text = try #require(Secret("[default]\nx = 1\nstate = on\n[y]\nz\n".utf8))
-    let login = Circumstances(
+    let login = PolicyRequest(
       service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
       membership: { _ in .no })
     var lines = [0]
@@ -257,10 +257,10 @@ private func policy(
   }
 
   @Test(arguments: [
-    ("voluntary", Truth.yes, EnrollmentLevel.voluntary), ("voluntary", .no, .refuse),
+    ("voluntary", Tristate.yes, EnrollmentLevel.voluntary), ("voluntary", .no, .refuse),
     ("voluntary", .unknown, .refuse),
   ]) func `In doubt a loosening rule does not hold`(
-    _ level: String, _ truth: Truth, _ expected: EnrollmentLevel
+    _ level: String, _ truth: Tristate, _ expected: EnrollmentLevel
   ) throws {
     let text = "[rule r]\nmatch_group = staff\nenrollment = \(level)\nstate = disabled"
     let policy = try policy(text, groups: ["staff": truth])
@@ -294,7 +294,7 @@ private func policy(
 
   @Test func `A condition that is false spares the question after the group`() throws {
     let text = "[rule r]\nmatch_user = bob\nmatch_group = staff\nenrollment = voluntary"
-    let login = Circumstances(
+    let login = PolicyRequest(
       service: [], user: Array("alice".utf8), isRemote: false, address: nil,
       parse: Addresses.numeric,
       membership: { _ in
@@ -359,7 +359,7 @@ private func policy(
       #expect(policy.enrollment == .refuse || spelled.contains("voluntary"), "\(spelled)")
       #expect(policy.isEnabled || spelled.contains("disabled"), "\(spelled)")
       #expect(policy.adjacentIntervals <= 10 && policy.lookAhead <= 100)
-      #expect(Luck.budgets.contains(policy.guessBudget))
+      #expect(GuessProbability.budgets.contains(policy.guessBudget))
     }
     #expect(broken > 5_000)
   }

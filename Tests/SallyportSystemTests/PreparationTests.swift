@@ -14,15 +14,17 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
   @Test("Everything that is made is the owner's alone, whatever the umask says")
   func modes() async {
     await #expect(processExitsWith: .success) {
-      // Without root a folder that is made with no permission at all cannot be opened any more.
+      // Without root a directory that is made with no permission at all cannot be opened any more.
       for mask in [mode_t(0), 0o077, isRoot ? 0o777 : 0o022] {
         umask(mask)
         let scratch = try Scratch()
         try scratch.enroll("alice")
         let (root, users) = (scratch.root, scratch.users)
-        let folders = [root, users, users + "/alice", root + "/decoy"]
-        #expect(try SallyportSystemTests.modes(folders) == [0o700, 0o700, 0o700, 0o700])
-        let files = ["/enrollment", "/state"].flatMap { [folders[2] + $0, folders[3] + $0] }
+        let directories = [root, users, users + "/alice", root + "/decoy"]
+        #expect(try SallyportSystemTests.modes(directories) == [0o700, 0o700, 0o700, 0o700])
+        let files = ["/enrollment", "/state"].flatMap {
+          [directories[2] + $0, directories[3] + $0]
+        }
         #expect(try SallyportSystemTests.modes(files) == [0o600, 0o600, 0o600, 0o600])
         #expect(umask(mask) == mask)
       }
@@ -50,19 +52,19 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     #expect(try scratch.names() == ["alice"])
   }
 
-  @Test("What a crash left over is wiped and removed, also where it is no folder of ours")
+  @Test("What a crash left over is wiped and removed, also where it is no directory of ours")
   func leftovers() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     try scratch.enroll("bob")
-    let old = scratch.folder(".gone-12")
-    rename(scratch.folder("bob"), to: old)
+    let old = scratch.directory(".gone-12")
+    rename(scratch.directory("bob"), to: old)
     try FileManager.default.createDirectory(
-      atPath: scratch.folder(".tmp-34"), withIntermediateDirectories: false)
-    makeEmpty(scratch.folder(".tmp-56"))
-    makePipe(scratch.folder(".tmp-34") + "/enrollment")
+      atPath: scratch.directory(".tmp-34"), withIntermediateDirectories: false)
+    makeEmpty(scratch.directory(".tmp-56"))
+    makePipe(scratch.directory(".tmp-34") + "/enrollment")
     try FileManager.default.createSymbolicLink(
-      atPath: scratch.folder(".tmp-78"), withDestinationPath: scratch.folder("alice"))
+      atPath: scratch.directory(".tmp-78"), withDestinationPath: scratch.directory("alice"))
     // An open file still shows what becomes of the bytes.
     let secret = try Descriptor(Path(old + "/enrollment"), sys_for_reading)
     try scratch.store.prepare()
@@ -76,13 +78,13 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
   func abandoned() throws {
     let scratch = try Scratch()
     let (enrollment, state) = (try sample("alice"), StateRecord.fileSize)
-    let shelf = try Descriptor(Path(scratch.users), sys_as_folder)
+    let parent = try Descriptor(Path(scratch.users), sys_as_directory)
     var made: Unfinished? = try Unfinished(alone: true)
     let name = try #require(made).name
     let text = try #require(enrollment.written())
     try made?.make(
-      in: shelf, scratch.store.users, enrollment: text, state: [UInt8](repeating: 1, count: state))
-    let path = scratch.folder(name.text)
+      in: parent, scratch.store.users, enrollment: text, state: [UInt8](repeating: 1, count: state))
+    let path = scratch.directory(name.text)
     #expect(name.text.hasPrefix(".new-"))
     setAge(path, 660)
     try scratch.store.prepare()
@@ -99,11 +101,11 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     #expect(isWiped)
     makeEmpty(path)
     try scratch.store.prepare()
-    #expect(try scratch.names() == [], "no folder is nobody's work")
+    #expect(try scratch.names() == [], "no directory is nobody's work")
   }
 
-  @Test("A folder where others may write is never made a store")
-  func unsafeFolder() throws {
+  @Test("A directory where others may write is never made a store")
+  func unsafeDirectory() throws {
     let scratch = try Scratch()
     let store = Store(root: scratch.path + "/second", owner: .effectiveUser)
     setMode(scratch.path, 0o770)

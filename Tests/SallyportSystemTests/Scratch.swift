@@ -6,13 +6,13 @@ import Testing
 
 @testable import SallyportSystem
 
-/// A folder of its own for one test, removed with the value.
+/// A directory of its own for one test, removed with the value.
 final class Scratch {
   let path: String
   let store: Store
   private let limit = Limit()
 
-  init(patience: Patience = .usual, exchanges: Bool = true, owner: Store.Owner = .effectiveUser)
+  init(patience: LockTimeout = .usual, exchanges: Bool = true, owner: Store.Owner = .effectiveUser)
     throws
   {
     path = "/tmp/sallyport-test-\(try Random.identifier())"
@@ -25,7 +25,7 @@ final class Scratch {
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
   /// The same store with other settings.
-  func store(patience: Patience = .usual, exchanges: Bool = true) -> Store {
+  func store(patience: LockTimeout = .usual, exchanges: Bool = true) -> Store {
     Store(root: root, owner: .effectiveUser, patience: patience, exchanges: exchanges)
   }
 
@@ -33,9 +33,9 @@ final class Scratch {
   var root: String { store.root.text }
   var users: String { store.users.text }
 
-  func folder(_ user: String) -> String { users + "/" + user }
+  func directory(_ user: String) -> String { users + "/" + user }
 
-  func file(_ user: String, _ name: String) -> String { folder(user) + "/" + name }
+  func file(_ user: String, _ name: String) -> String { directory(user) + "/" + name }
 
   @discardableResult
   func enroll(_ user: String, uid: UInt32? = nil) throws -> Enrollment {
@@ -48,7 +48,7 @@ final class Scratch {
     try #require(try store.load(account(user)))
   }
 
-  /// Names in the users folder, hidden ones too.
+  /// Names in the users directory, hidden ones too.
   func names() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: users).sorted()
   }

@@ -98,11 +98,11 @@ import Testing
     }
   }
 
-  @Test("The folder of another user is not taken for this one's")
+  @Test("The directory of another user is not taken for this one's")
   func otherUser() throws {
     let scratch = try Scratch()
     try scratch.enroll("bob")
-    rename(scratch.folder("bob"), to: scratch.folder("alice"))
+    rename(scratch.directory("bob"), to: scratch.directory("alice"))
     let path = scratch.file("alice", "enrollment")
     #expect(throws: StoreTrouble.otherUser(path: path, found: try userName("bob"))) {
       try scratch.loaded("alice")
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test("Not enrolled is only a missing folder in a good store")
+  @Test("Not enrolled is only a missing directory in a good store")
   func notEnrolled() throws {
     let scratch = try Scratch()
     #expect(try scratch.store.load(account("alice")) == nil)
@@ -184,7 +184,7 @@ import Testing
 
   @Test("A lock that another holds is waited for no longer than the bound")
   func busy() throws {
-    let scratch = try Scratch(patience: Patience(nanoseconds: 20_000_000))
+    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 20_000_000))
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
     let file = try held(scratch)
@@ -195,7 +195,7 @@ import Testing
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
   }
 
-  @Test("Whoever waits while the folders are exchanged saves nothing into the old one")
+  @Test("Whoever waits while the directories are exchanged saves nothing into the old one")
   func exchangedWhileWaiting() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
@@ -211,13 +211,13 @@ import Testing
       waiter.leave()
     }
     try #require(someoneWaits(file))
-    rename(scratch.folder("alice"), to: scratch.folder(".gone-1"))
-    rename(scratch.folder("carol"), to: scratch.folder("alice"))
-    let old = try contents(scratch.folder(".gone-1") + "/state")
+    rename(scratch.directory("alice"), to: scratch.directory(".gone-1"))
+    rename(scratch.directory("carol"), to: scratch.directory("alice"))
+    let old = try contents(scratch.directory(".gone-1") + "/state")
     sys_close(file)
     waiter.wait()
     #expect(outcome.value == true)
-    #expect(try contents(scratch.folder(".gone-1") + "/state") == old)
+    #expect(try contents(scratch.directory(".gone-1") + "/state") == old)
   }
 
   @Test("Whoever waits while the state is put back from a copy saves into the new file")
@@ -277,7 +277,7 @@ import Testing
 
   @Test("8 users at once do not wait for each other")
   func eightUsers() throws {
-    let scratch = try Scratch(patience: Patience(nanoseconds: 0))
+    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
     for user in 0..<8 { try scratch.enroll("user\(user)") }
     let records = try (0..<8).map { try scratch.loaded("user\($0)") }
     let store = scratch.store

@@ -36,12 +36,12 @@ def unmount(place):
 class RecordedDisk:
     """A file system on a loop device over tools/disk.c."""
 
-    def __init__(self, folder, kind):
+    def __init__(self, directory, kind):
         self.type, size, make, self.options = KINDS[kind]
-        self.folder = Path(folder)
-        self.image, self.first = self.folder / "image", self.folder / "first"
-        self.log, self.show = self.folder / "log", self.folder / "show"
-        self.place = self.folder / "mounted"
+        self.directory = Path(directory)
+        self.image, self.first = self.directory / "image", self.directory / "first"
+        self.log, self.show = self.directory / "log", self.directory / "show"
+        self.place = self.directory / "mounted"
         for one in (self.show, self.place):
             one.mkdir()
         with self.image.open("wb") as file:
@@ -77,8 +77,8 @@ class Cutter:
 
     def __init__(self, disk):
         self.disk = disk
-        self.flushed, self.cut = disk.folder / "flushed", disk.folder / "cut"
-        self.place = disk.folder / "after"
+        self.flushed, self.cut = disk.directory / "flushed", disk.directory / "cut"
+        self.place = disk.directory / "after"
         self.place.mkdir()
         disk._copy(disk.first, self.flushed)
         self._log = disk.log.open("rb")

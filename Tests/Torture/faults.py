@@ -64,7 +64,7 @@ class Faulty:
         at, answer = self.answers.next()
         later, _ = self.again(answer, at)
         outcomes[result] += 1
-        damage = self.subject.mended(self.answers, later == SUCCESS)
+        damage = self.subject.fixed(self.answers, later == SUCCESS)
         section.case(
             f"{self.kind}, {call}, {fault}",
             twice(result, second, third), shut_out(second, later),

@@ -17,14 +17,14 @@ GUEST, FRAME = (f"{os.environ['SALLYPORT_BUILT']}/{name}" for name in ("guest", 
 CONDITIONS = """
     plain closed no-home no-environment full room-for-1 room-for-2 room-for-3 room-for-4 room-for-8
     alarm-pending alarm-storm all-handled all-ignored all-blocked umask-0 umask-777 set-uid locale
-    no-folder no-writing threads threads-of-set-uid little-stack reloaded""".split()
+    no-directory no-writing threads threads-of-set-uid little-stack reloaded""".split()
 STARVED = {"full", "room-for-1", "room-for-2", "room-for-3", "room-for-4", "no-writing"}
 LOOPS = 200
 
 
 def host(services, module):
     """A host of tools/guest.c."""
-    return subprocess.Popen([GUEST, str(services.folder)], stdin=subprocess.PIPE,
+    return subprocess.Popen([GUEST, str(services.directory)], stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE, text=True,
                             env=os.environ | {"GUEST_MODULE": module})
 
@@ -99,7 +99,7 @@ class Guests:
                 "state destroyed": (lambda: state.write_bytes(bytes(8192)), USER, right, TROUBLE),
                 "enrollment torn": (lambda: enrollment.write_bytes(enrollment.read_bytes()[:200]),
                                     USER, right, TROUBLE),
-                "state is a folder": (lambda: (state.unlink(), state.mkdir()), USER, right,
+                "state is a directory": (lambda: (state.unlink(), state.mkdir()), USER, right,
                                       TROUBLE),
                 "state is a FIFO": (lambda: (state.unlink(), os.mkfifo(state, 0o600)), USER, right,
                                     TROUBLE),

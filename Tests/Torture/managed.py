@@ -90,7 +90,7 @@ class Managed:
 
     def verb(self, what, name, *words, typed=None):
         def play():
-            done = sallyport(*words, "--store", self.store.folder, typed=typed)
+            done = sallyport(*words, "--store", self.store.directory, typed=typed)
             self.said = done.stdout
             reason = done.stderr.strip() if done.returncode else ""
             return f"exit {done.returncode} {reason}".rstrip()

@@ -55,7 +55,7 @@ class Imports:
     def importing(self):
         return subprocess.Popen(
             [COMMAND, "import", "pam-oath", self.list, "--allow-missing", "--json", "--store",
-             self.store.folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+             self.store.directory], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def prepare(self, turn):
         """Their names; those of the first two kinds are enrolled afterwards."""

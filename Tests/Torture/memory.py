@@ -45,7 +45,7 @@ class Starved(Faulty):
         at, answer = self.answers.next()
         later, _ = self.again(answer, at)
         called_wrong = self.setting.ours and first == AUTH_ERR and second == SUCCESS
-        damage = self.subject.mended(self.answers, later == SUCCESS)
+        damage = self.subject.fixed(self.answers, later == SUCCESS)
         section.case(f"{self.kind}, {what}: {first}", twice(first, second, third),
                      shut_out(second, later), when(damage, "damage", damage),
                      when(called_wrong, "a right code called wrong", "the log was not asked"))

@@ -38,8 +38,8 @@ class Cuts:
     def __init__(self, setting, kind, logins):
         self.setting, self.kind = setting, kind
         self.dice = setting.dice("power", kind)
-        folder = setting.place(f"power-{kind.replace(' ', '-')}")
-        self.folder, self.disk = folder, RecordedDisk(folder, kind)
+        directory = setting.place(f"power-{kind.replace(' ', '-')}")
+        self.directory, self.disk = directory, RecordedDisk(directory, kind)
         self.subject = setting.kind(self.disk.place)
         self.at = int(time.time()) // 600 * 600 + 3600
         self.answers = Answers(self.subject, "totp", self.at)
@@ -52,7 +52,7 @@ class Cuts:
         self.end = self.disk.written
 
     def log_in(self, count):
-        with Driver(self.subject.services(self.folder / "pam.d")) as driver:
+        with Driver(self.subject.services(self.directory / "pam.d")) as driver:
             backup = self.answers.codes or self.codes()
             for turn in range(count):
                 at, answer = self.answers.next()
@@ -97,7 +97,7 @@ class Cuts:
             return section.case(label, ("the file system is broken", str(error)))
         try:
             subject = self.setting.kind(cutter.place)
-            services = subject.services(self.folder / "after.pam")
+            services = subject.services(self.directory / "after.pam")
             with Driver(services) as driver:
                 section.case(label, *self.used_stays_used(driver, moment),
                              self.next_one(driver, subject), *self.wholes(driver, subject, moment))
@@ -152,7 +152,7 @@ def run(section, setting):
             for variant in Cutter.VARIANTS:
                 cuts.examine(section, cutter, moment, variant)
         cutter.close()
-        shutil.rmtree(cuts.folder)
+        shutil.rmtree(cuts.directory)
         seen[kind] = len(moments)
         section.note(f"{kind}: {logins} logins, {len(cuts.changes)} enrolls, cut at {len(moments)} "
                      f"moments in {len(Cutter.VARIANTS)} ways, {time.monotonic() - start:.0f} s")

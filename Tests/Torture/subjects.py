@@ -78,7 +78,7 @@ class Answers:
 
 
 class Subject:
-    """One module, its files in a folder of their own."""
+    """One module, its files in a directory of their own."""
 
     kinds = ("totp", "hotp")
     first_counter = 0
@@ -86,8 +86,8 @@ class Subject:
     def __init__(self, disk):
         self.disk = Path(disk)
 
-    def services(self, folder, *words):
-        made = Services(folder)
+    def services(self, directory, *words):
+        made = Services(directory)
         made.write(SERVICE, " ".join(["auth", self.line(), *words]),
                    "account required pam_permit.so")
         return made
@@ -95,7 +95,7 @@ class Subject:
     def forgive(self, user):
         pass
 
-    def mended(self, answers, is_well):
+    def fixed(self, answers, is_well):
         """What a fault has done to the files; they are made anew where nobody gets in any more."""
         damage = self.damage()
         if damage is not None or not is_well:
@@ -113,7 +113,7 @@ class Subject:
             os.utime(path, (time.time() - 700,) * 2)
 
     def litter(self):
-        """Names below the folder that no login should have left."""
+        """Names below the directory that no login should have left."""
         expected = self.expected()
         return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*")
                       if path.is_file() and path.relative_to(self.root) not in expected)
@@ -148,7 +148,7 @@ class Ours(Subject):
                                            (self.root / "users").glob("[!.]*")]}
         return files
 
-    def mended(self, answers, is_well):
+    def fixed(self, answers, is_well):
         return None  # the next right code, which is tried each time, tells
 
     def damage(self):

@@ -49,10 +49,10 @@ class Setting:
         return random.Random(f"{self.seed} {' '.join(words)}")
 
     def place(self, name):
-        """An empty folder on a tmpfs."""
-        folder = self.scratch / name
-        folder.mkdir()
-        return folder
+        """An empty directory on a tmpfs."""
+        directory = self.scratch / name
+        directory.mkdir()
+        return directory
 
 
 def main(wanted):

@@ -49,7 +49,7 @@ class Bed:
         self.subject, self.template = Ours(place), place / "template"
         self.store = self.subject.store
         self._furnish()
-        self.store.folder.rename(self.template)
+        self.store.directory.rename(self.template)
         self.services = self.subject.services(setting.scratch / f"{place.name}.pam")
         self.healthy = Driver(self.services)
         self.at = int(time.time()) // 600 * 600 + 3600
@@ -57,21 +57,21 @@ class Bed:
 
     def _furnish(self):
         self.codes = []
-        Store(self.store.folder).enroll("bystander", secret=BASE32)
+        Store(self.store.directory).enroll("bystander", secret=BASE32)
         if self.verb not in NEWCOMERS:
             self.codes = self.store.enroll(USER, secret=BASE32).backup_codes
         if self.verb == "remove":
             self.store.add("spare", secret=OTHER)
 
     def put_back(self):
-        shutil.rmtree(self.store.folder, ignore_errors=True)
-        shutil.copytree(self.template, self.store.folder)
+        shutil.rmtree(self.store.directory, ignore_errors=True)
+        shutil.copytree(self.template, self.store.directory)
 
     def play(self, prefix):
         """(exit status or None, what it said) of the verb under a fault."""
         self.put_back()
         done = subprocess.run(
-            [*prefix, COMMAND, *self.words, "--store", str(self.store.folder)],
+            [*prefix, COMMAND, *self.words, "--store", str(self.store.directory)],
             input=self.typed, capture_output=True, text=True, timeout=120)
         if done.returncode < 0:
             return ("hung" if done.returncode == -24 else None), ""
@@ -127,14 +127,14 @@ class Bed:
         problems = []
         self.subject.age()
         done = sallyport("enroll", "--user", "newcomer", "--allow-missing", "--no-confirm",
-                         "--json", "--store", self.store.folder)
+                         "--json", "--store", self.store.directory)
         if done.returncode != 0:
             problems.append(("the next verb fails", done.stderr.strip()))
         litter = self.subject.litter()
         if litter:
             problems.append(("litter", ", ".join(litter[:3])))
         gone = {"new": BASE32, "without": OTHER, "none": BASE32}.get(self.after)
-        mine = self.store.folder / "users" / USER
+        mine = self.store.directory / "users" / USER
         text = "".join(path.read_bytes().decode("latin-1") for path in mine.glob("*"))
         if stands == "after" and self.verb not in NEWCOMERS and gone and gone in text:
             problems.append(("an old secret is left", str(mine)))

@@ -3,7 +3,7 @@
    sshd and others report the oldest error in it as their own. */
 #pragma once
 
-/* Else the name of this file, with its folder, would stand in what is shipped. */
+/* Else the name of this file, with its directory, would stand in what is shipped. */
 #define OPENSSL_NO_FILENAMES
 
 #include <openssl/core_names.h>

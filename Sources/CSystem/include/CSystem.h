@@ -52,12 +52,12 @@ static const int32_t sys_here = AT_FDCWD;
 /* How to open. None follows a link at the end of the path, blocks, or outlives an exec. */
 static const int32_t sys_for_reading = O_RDONLY;
 static const int32_t sys_for_updating = O_RDWR;
-static const int32_t sys_as_folder = O_RDONLY | O_DIRECTORY;
+static const int32_t sys_as_directory = O_RDONLY | O_DIRECTORY;
 static const int32_t sys_as_new_file = O_RDWR | O_CREAT | O_EXCL;
 
 /* ---- files ---- */
 
-enum sys_kind { sys_regular, sys_folder, sys_link, sys_other_kind };
+enum sys_kind { sys_regular, sys_directory, sys_link, sys_other_kind };
 
 /* What stat(2) says, as far as somebody asks. */
 typedef struct {
@@ -76,10 +76,10 @@ static inline int sys_again(int64_t result, int *tries) {
   return result < 0 && errno == EINTR && ++*tries < 100;
 }
 
-static inline int sys_open(int folder, const void *path, int how) {
+static inline int sys_open(int directory, const void *path, int how) {
   int descriptor, tries = 0;
   do {
-    descriptor = openat(folder, path, how | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0600);
+    descriptor = openat(directory, path, how | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0600);
   } while (sys_again(descriptor, &tries));
   return sys_result(descriptor);
 }
@@ -96,7 +96,7 @@ static inline void sys_take_facts(const struct stat *from, sys_facts *facts) {
     .owner = from->st_uid,
     .mode = from->st_mode & 07777,
     .kind = S_ISREG(from->st_mode) ? sys_regular
-          : S_ISDIR(from->st_mode) ? sys_folder
+          : S_ISDIR(from->st_mode) ? sys_directory
           : S_ISLNK(from->st_mode) ? sys_link : sys_other_kind,
     .modified = from->st_mtim.tv_sec,
     .changed = from->st_ctim.tv_sec,
@@ -113,9 +113,9 @@ static inline int sys_facts_of(int descriptor, sys_facts *facts) {
 }
 
 /* Of the name itself, where it is a link. */
-static inline int sys_facts_at(int folder, const void *path, sys_facts *facts) {
+static inline int sys_facts_at(int directory, const void *path, sys_facts *facts) {
   struct stat found;
-  if (fstatat(folder, path, &found, AT_SYMLINK_NOFOLLOW) < 0) return -errno;
+  if (fstatat(directory, path, &found, AT_SYMLINK_NOFOLLOW) < 0) return -errno;
   sys_take_facts(&found, facts);
   return 0;
 }
@@ -164,29 +164,29 @@ static inline int sys_set_mode(int descriptor, uint32_t mode) {
   return sys_result(fchmod(descriptor, mode));
 }
 
-static inline int sys_make_folder(int folder, const void *name) {
-  return sys_result(mkdirat(folder, name, 0700));
+static inline int sys_make_directory(int directory, const void *name) {
+  return sys_result(mkdirat(directory, name, 0700));
 }
 
-static inline int sys_remove_file(int folder, const void *name) {
-  return sys_result(unlinkat(folder, name, 0));
+static inline int sys_remove_file(int directory, const void *name) {
+  return sys_result(unlinkat(directory, name, 0));
 }
 
-static inline int sys_remove_folder(int folder, const void *name) {
-  return sys_result(unlinkat(folder, name, AT_REMOVEDIR));
+static inline int sys_remove_directory(int directory, const void *name) {
+  return sys_result(unlinkat(directory, name, AT_REMOVEDIR));
 }
 
-static inline int sys_rename(int from_folder, const void *from, int to_folder, const void *to) {
-  return sys_result(renameat(from_folder, from, to_folder, to));
+static inline int sys_rename(int from_directory, const void *from, int to_directory, const void *to) {
+  return sys_result(renameat(from_directory, from, to_directory, to));
 }
 
 /* -EEXIST where `to` is there; -EINVAL or -ENOSYS where the file system cannot. */
-static inline int sys_rename_new(int folder, const void *from, const void *to) {
-  return sys_result(syscall(SYS_renameat2, folder, from, folder, to, RENAME_NOREPLACE));
+static inline int sys_rename_new(int directory, const void *from, const void *to) {
+  return sys_result(syscall(SYS_renameat2, directory, from, directory, to, RENAME_NOREPLACE));
 }
 
-static inline int sys_exchange(int folder, const void *a, const void *b) {
-  return sys_result(syscall(SYS_renameat2, folder, a, folder, b, RENAME_EXCHANGE));
+static inline int sys_exchange(int directory, const void *a, const void *b) {
+  return sys_result(syscall(SYS_renameat2, directory, a, directory, b, RENAME_EXCHANGE));
 }
 
 /* On btrfs: a write to this still empty file will go to the same blocks each time, and so needs no
@@ -201,11 +201,11 @@ static inline int sys_no_copy_on_write(int descriptor) {
   return sys_result(ioctl(descriptor, FS_IOC_SETFLAGS, &flags));
 }
 
-/* ---- names in a folder ---- */
+/* ---- names in a directory ---- */
 
-/* A reader of the names in a folder, or NULL with *error set. Closed by sys_names_close. */
-static inline void *_Nullable sys_names_open(int folder, int *error) {
-  int descriptor = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+/* A reader of the names in a directory, or NULL with *error set. Closed by sys_names_close. */
+static inline void *_Nullable sys_names_open(int directory, int *error) {
+  int descriptor = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *names = descriptor < 0 ? NULL : fdopendir(descriptor);
   *error = names == NULL ? -errno : 0;
   if (names == NULL && descriptor >= 0) close(descriptor);

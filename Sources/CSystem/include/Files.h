@@ -62,14 +62,14 @@ static inline int output_all(int descriptor, const void *bytes, size_t count) {
 
 static inline void file_remove(const char *path) { (void)unlink(path); }
 
-/* Makes the names in the folder of `path` outlive a power cut. 0 or errno. */
-static inline int file_sync_folder(const char *path) {
-  char folder[4096];
-  int length = snprintf(folder, sizeof folder, "%s", path);
-  if (length < 0 || (size_t)length >= sizeof folder) return ENAMETOOLONG;
-  char *slash = strrchr(folder, '/');
-  if (slash != NULL) slash[slash == folder] = 0;
-  int descriptor = open(slash != NULL ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+/* Makes the names in the directory of `path` outlive a power cut. 0 or errno. */
+static inline int file_sync_directory(const char *path) {
+  char directory[4096];
+  int length = snprintf(directory, sizeof directory, "%s", path);
+  if (length < 0 || (size_t)length >= sizeof directory) return ENAMETOOLONG;
+  char *slash = strrchr(directory, '/');
+  if (slash != NULL) slash[slash == directory] = 0;
+  int descriptor = open(slash != NULL ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return errno;
   int problem = fsync(descriptor) == 0 ? 0 : errno;
   close(descriptor);
@@ -85,7 +85,7 @@ static inline int file_create(const char *path, const void *bytes, size_t count)
   if (problem == 0) problem = output_all(descriptor, bytes, count);
   if (problem == 0 && fsync(descriptor) != 0) problem = errno;
   if (close(descriptor) != 0 && problem == 0) problem = errno;
-  if (problem == 0) problem = file_sync_folder(path);
+  if (problem == 0) problem = file_sync_directory(path);
   if (problem != 0) unlink(path);
   return problem;
 }
@@ -109,7 +109,7 @@ static inline int file_replace(const char *path, const void *bytes, size_t count
   if (close(descriptor) != 0 && problem == 0) problem = errno;
   if (problem == 0 && rename(made, path) != 0) problem = errno;
   if (problem != 0) unlink(made);
-  return problem != 0 ? problem : file_sync_folder(path);
+  return problem != 0 ? problem : file_sync_directory(path);
 }
 
 /* -- Editing */

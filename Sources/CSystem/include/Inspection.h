@@ -31,7 +31,7 @@
 struct inspected_file {
   uint32_t owner, mode; /* the twelve permission bits */
   uint64_t size, links;
-  bool is_regular, is_folder;
+  bool is_regular, is_directory;
   int64_t modified, born; /* seconds; `born` is 0 where the file system does not tell */
 };
 
@@ -47,7 +47,7 @@ static inline int inspect_file(const char *path, bool follow, struct inspected_f
     .size = found.stx_size,
     .links = found.stx_nlink,
     .is_regular = S_ISREG(found.stx_mode),
-    .is_folder = S_ISDIR(found.stx_mode),
+    .is_directory = S_ISDIR(found.stx_mode),
     .modified = found.stx_mtime.tv_sec,
     .born = found.stx_mask & STATX_BTIME ? found.stx_btime.tv_sec : 0,
   };

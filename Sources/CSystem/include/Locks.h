@@ -1,4 +1,4 @@
-/* Locks of files and folders. Results as in CSystem.h. */
+/* Locks of files and directories. Results as in CSystem.h. */
 #pragma once
 
 #include <errno.h>
@@ -39,11 +39,11 @@ static inline void sys_unlock(int descriptor) {
   (void)fcntl(descriptor, F_OFD_SETLK, &whole);
 }
 
-/* flock(2), which folders can have too: -EAGAIN if another has it. */
-static inline int sys_lock_folder(int descriptor) {
+/* flock(2), which directories can have too: -EAGAIN if another has it. */
+static inline int sys_lock_directory(int descriptor) {
   return flock(descriptor, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
 }
 
-static inline void sys_unlock_folder(int descriptor) { (void)flock(descriptor, LOCK_UN); }
+static inline void sys_unlock_directory(int descriptor) { (void)flock(descriptor, LOCK_UN); }
 
 #pragma clang assume_nonnull end

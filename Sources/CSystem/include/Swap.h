@@ -25,9 +25,9 @@ static inline int swap_resolve(const char *path, char *resolved) {
   return 0;
 }
 
-/* A descriptor of the folder, locked against others who do the same, or minus errno. */
-static inline int swap_lock(const char *folder) {
-  int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+/* A descriptor of the directory, locked against others who do the same, or minus errno. */
+static inline int swap_lock(const char *directory) {
+  int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return -errno;
   if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
   int problem = errno;
@@ -37,7 +37,7 @@ static inline int swap_lock(const char *folder) {
 
 static inline void swap_unlock(int descriptor) { close(descriptor); }
 
-static inline int swap_sync(int folder) { return fsync(folder) == 0 ? 0 : errno; }
+static inline int swap_sync(int directory) { return fsync(directory) == 0 ? 0 : errno; }
 
 static inline int swap_remove(const char *path) { return unlink(path) == 0 ? 0 : errno; }
 

@@ -149,8 +149,8 @@ static inline const char *errno_name(int number) {
   return name != NULL ? name : "";
 }
 
-/* The working folder's path, NUL-terminated; false where it has none. */
-static inline bool working_folder(char *path, size_t capacity) {
+/* The working directory's path, NUL-terminated; false where it has none. */
+static inline bool working_directory(char *path, size_t capacity) {
   return getcwd(path, capacity) != NULL && path[0] == '/';
 }
 

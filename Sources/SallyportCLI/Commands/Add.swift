@@ -30,7 +30,7 @@ struct Add: Verb {
 
   func user(in context: Context) -> String? { user }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
     let record = try context.record(user, users, in: place)
     let name = try newName(in: record.enrollment)
@@ -62,11 +62,11 @@ struct Add: Verb {
   private func save(
     _ draft: Draft, _ confirmation: Confirmation?, to record: Record, in place: Store,
     _ context: Context
-  ) throws(Complaint) -> Enrollment {
+  ) throws(CommandError) -> Enrollment {
     let change = Amendment(user: user, users: users, store: place, path: store.path)
     return try change.run(
       in: context, of: record.enrollment.id,
-      { enrollment throws(Complaint) in
+      { enrollment throws(CommandError) in
         try Add.check(draft.name, in: enrollment)
         enrollment.authenticators.append(
           draft.authenticator(lastAccepted: confirmation?.lastAccepted))
@@ -79,7 +79,7 @@ struct Add: Verb {
   }
 
   /// The name that was given, or the first of `phone`, `phone-2` … that is free.
-  private func newName(in enrollment: Enrollment) throws(Complaint) -> Label {
+  private func newName(in enrollment: Enrollment) throws(CommandError) -> Label {
     if let name = authenticator.name {
       try Add.check(name, in: enrollment)
       return name
@@ -95,7 +95,7 @@ struct Add: Verb {
     return name
   }
 
-  private static func check(_ name: Label, in enrollment: Enrollment) throws(Complaint) {
+  private static func check(_ name: Label, in enrollment: Enrollment) throws(CommandError) {
     if enrollment.index(of: name) != nil { throw .nameTaken(name.text) }
     if enrollment.authenticators.count >= Enrollment.maximumAuthenticators {
       throw .tooManyAuthenticators
@@ -104,7 +104,7 @@ struct Add: Verb {
 
   private func tell(
     _ draft: Draft, _ confirmation: Confirmation?, _ enrollment: Enrollment,
-    under policy: Policy, _ voice: Voice
+    under policy: Policy, _ voice: Output
   ) {
     let throttle = Throttle(for: enrollment.authenticators, under: policy)
     let lines = ["Added \(draft.text(confirmation))."] + narrowing(throttle, under: policy)

@@ -13,16 +13,16 @@ struct Amendment {
   /// new enrollment. `id`: only while it is that enrollment, and not one that has taken its place.
   func run(
     in context: Context, of id: UInt64? = nil,
-    _ change: (inout Enrollment) throws(Complaint) -> Void,
+    _ change: (inout Enrollment) throws(CommandError) -> Void,
     then adjust: (inout LoginState) -> Void = { _ in }
-  ) throws(Complaint) -> Enrollment {
-    try context.settled(at: path) { () throws(Complaint) in
+  ) throws(CommandError) -> Enrollment {
+    try context.settled(at: path) { () throws(CommandError) in
       let record = try context.record(user, users, in: store)
       if let id, record.enrollment.id != id { throw .store(.unsettled(path: record.path)) }
       var enrollment = record.enrollment
       try change(&enrollment)
       let changed = enrollment
-      let result = try complaining { () throws(StoreTrouble) in
+      let result = try storing { () throws(StoreTrouble) in
         try store.rewrite(record, changed) { state in
           var state = state
           state.reconcile(with: changed)

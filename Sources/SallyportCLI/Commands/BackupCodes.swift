@@ -25,7 +25,7 @@ struct BackupCodes: Verb {
 
   func user(in context: Context) -> String? { user ?? context.sudoUser }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
     guard let user = user(in: context) else { throw .nobodyNamed }
     if regenerate {
@@ -35,7 +35,7 @@ struct BackupCodes: Verb {
     }
   }
 
-  private func tell(_ record: Record, _ voice: Voice) {
+  private func tell(_ record: Record, _ voice: Output) {
     let (left, all) = backupCodeCount(record)
     voice.answer(
       .object([
@@ -44,7 +44,7 @@ struct BackupCodes: Verb {
       ]), "\(left) of \(counted(all, "backup code")) left")
   }
 
-  private func renew(_ user: String, in place: Store, _ context: Context) throws(Complaint) {
+  private func renew(_ user: String, in place: Store, _ context: Context) throws(CommandError) {
     let first = try context.record(user, users, in: place)
     let count = first.enrollment.backupCodes?.digests.count ?? 0
     let fresh = try FreshBackupCodes(count: count > 0 ? count : BackupCodeSet.usualCodes)

@@ -12,8 +12,8 @@ struct CodeCheck {
 
   /// Asks for a code, or a backup code, before something that only the user may want. Throws `code`
   /// for a wrong one.
-  func ask(_ prompt: String, for user: String, _ options: UserOptions, _ voice: Voice)
-    throws(Complaint)
+  func ask(_ prompt: String, for user: String, _ options: UserOptions, _ voice: Output)
+    throws(CommandError)
   {
     context.terminal.watchForInterruption()
     let typed = try voice.ask(prompt, echo: false, or: .nothingChanged)
@@ -22,8 +22,9 @@ struct CodeCheck {
   }
 
   /// What a right code proves. Throws `code` for any other.
-  func run(_ typed: Secret, for user: String, _ options: UserOptions) throws(Complaint) -> Proof {
-    let decision = try context.settled(at: path) { () throws(Complaint) in
+  func run(_ typed: Secret, for user: String, _ options: UserOptions) throws(CommandError) -> Proof
+  {
+    let decision = try context.settled(at: path) { () throws(CommandError) in
       let record = try context.record(user, options, in: store)
       return try attempt(typed, record)
     }
@@ -38,13 +39,14 @@ struct CodeCheck {
     case failure(Rejection)
   }
 
-  private func attempt(_ typed: Secret, _ record: Record) throws(Complaint) -> Transaction<Verdict>
-  {
+  private func attempt(_ typed: Secret, _ record: Record) throws(CommandError) -> Transaction<
+    Verdict
+  > {
     let response = try computing { () throws(CryptoError) in
       try Response.classify(typed, for: record.enrollment)
     }
     let (now, policy) = (context.now, policy)
-    return try complaining { () throws(StoreTrouble) in
+    return try storing { () throws(StoreTrouble) in
       try store.transact(record) { (enrollment, state) throws(StoreTrouble) in
         try CodeCheck.judge(response, enrollment, state, at: try now(), under: policy)
       }

@@ -41,7 +41,7 @@ struct ConfigCheck: Verb {
 
   func user(in context: Context) -> String? { nil }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let path = file ?? login.conf
     let text = try PolicyText(path, isOptional: file == nil)
     try text.check(context.terminal)
@@ -60,7 +60,7 @@ struct ConfigShow: Verb {
 
   func user(in context: Context) -> String? { nil }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let text = try PolicyText(login.conf, isOptional: true)
     try text.check(context.terminal)
     let report = try PolicyReport(text, login, store, context)
@@ -83,7 +83,7 @@ struct ConfigInstall: Verb {
 
   func user(in context: Context) -> String? { nil }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let text = try PolicyText(file, isOptional: false)
     try text.check(context.terminal)
     try text.install(as: conf)
@@ -94,7 +94,7 @@ struct ConfigInstall: Verb {
 
 extension PolicyText {
   /// An optional one that is missing is empty. `name`: what messages call it, where it is a copy.
-  init(_ path: String, isOptional: Bool, namedAs name: String? = nil) throws(Complaint) {
+  init(_ path: String, isOptional: Bool, namedAs name: String? = nil) throws(CommandError) {
     guard let buffer = Secret(count: Limits.file) else { throw .store(.outOfMemory) }
     var count = 0
     // SAFETY: the buffer has as many bytes as are said; all pointers live for the call.
@@ -109,7 +109,7 @@ extension PolicyText {
   }
 
   /// Puts it in the place of `file`, in one step and for good.
-  func install(as file: String) throws(Complaint) {
+  func install(as file: String) throws(CommandError) {
     // SAFETY: all pointers live for the call.
     let problem = unsafe file.withCString { path in
       unsafe content.withBytes { bytes in
@@ -121,8 +121,8 @@ extension PolicyText {
   }
 
   /// Names every problem on standard error, and what may be one; throws where there is one.
-  func check(_ terminal: any Terminal) throws(Complaint) {
-    let nobody = Circumstances(
+  func check(_ terminal: any Terminal) throws(CommandError) {
+    let nobody = PolicyRequest(
       service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
       membership: { _ in .no })
     var (line, count) = (0, 0)

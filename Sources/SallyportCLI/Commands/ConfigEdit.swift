@@ -22,7 +22,7 @@ struct ConfigEdit: Verb {
 
   func user(in context: Context) -> String? { nil }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let lock = try EditLock(conf)
     let before = try PolicyText(conf, isOptional: true).content
     let copy = try PolicyCopy(of: before.count > 0 ? before : ConfigEdit.beginning, beside: conf)
@@ -43,7 +43,7 @@ struct ConfigEdit: Verb {
   }
 
   /// Until it has no errors. Throws where the editor fails, or somebody drops it.
-  private func edit(_ copy: PolicyCopy, _ voice: Voice, _ context: Context) throws(Complaint)
+  private func edit(_ copy: PolicyCopy, _ voice: Output, _ context: Context) throws(CommandError)
     -> PolicyText
   {
     while true {
@@ -52,7 +52,7 @@ struct ConfigEdit: Verb {
       case .failed(let status): throw .editor(status: status)
       case .cannotRun(let number): throw .policyFile(path: "/bin/sh", errno: number)
       }
-      do throws(Complaint) {
+      do throws(CommandError) {
         let text = try PolicyText(copy.path, isOptional: false, namedAs: conf)
         try text.check(context.terminal)
         return text
@@ -64,7 +64,7 @@ struct ConfigEdit: Verb {
   }
 
   /// Throws unless it is to be edited again: what nobody answers is dropped.
-  private func askWhatNow(_ problems: Int, _ voice: Voice) throws(Complaint) {
+  private func askWhatNow(_ problems: Int, _ voice: Output) throws(CommandError) {
     let question = "\(counted(problems, "error")). Edit again, or drop the changes? [e/d]: "
     while true {
       let typed = try voice.ask(question, echo: true, or: .nothingChanged)
@@ -82,7 +82,7 @@ private final class EditLock {
   private let path: String
   private let descriptor: Int32
 
-  init(_ conf: String) throws(Complaint) {
+  init(_ conf: String) throws(CommandError) {
     path = conf + ".lock"
     // SAFETY: the C string lives for the call.
     descriptor = unsafe path.withCString { unsafe edit_lock($0) }
@@ -100,7 +100,7 @@ private final class EditLock {
 private final class PolicyCopy {
   let path: String
 
-  init(of text: Secret, beside conf: String) throws(Complaint) {
+  init(of text: Secret, beside conf: String) throws(CommandError) {
     let number = try freshIdentifier()
     path = "\(conf).edit-\(String(number, radix: 16))"
     // SAFETY: all pointers live for the call.

@@ -13,9 +13,9 @@ struct Confirmation: Equatable {
 
   /// Asks until a code is right, in the window that logins accept.
   static func ask(
-    for draft: Draft, under policy: Policy, _ voice: Voice, _ context: Context,
+    for draft: Draft, under policy: Policy, _ voice: Output, _ context: Context,
     or consequence: Consequence
-  ) throws(Complaint) -> Confirmation {
+  ) throws(CommandError) -> Confirmation {
     for left in (0..<tries).reversed() {
       let typed = try voice.ask("Code shown by the app: ", echo: true, or: consequence)
       let time = try context.time()

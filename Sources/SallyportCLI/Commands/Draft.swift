@@ -30,9 +30,9 @@ struct Draft {
 extension AuthenticatorOptions {
   /// The authenticator that was asked for; its secret is read, or made.
   func draft(
-    named name: Label, for account: Account, confirming: Bool, _ voice: Voice, _ context: Context,
+    named name: Label, for account: Account, confirming: Bool, _ voice: Output, _ context: Context,
     or consequence: Consequence
-  ) throws(Complaint) -> Draft {
+  ) throws(CommandError) -> Draft {
     let parameters = parameters
     return Draft(
       account: account, parameters: parameters,
@@ -44,8 +44,8 @@ extension AuthenticatorOptions {
 }
 
 /// A random id, never 0.
-func freshIdentifier() throws(Complaint) -> UInt64 {
-  try complaining { () throws(StoreTrouble) in try Random.identifier() }
+func freshIdentifier() throws(CommandError) -> UInt64 {
+  try storing { () throws(StoreTrouble) in try Random.identifier() }
 }
 
 // MARK: what people and programs see
@@ -56,7 +56,7 @@ extension Draft {
   }
 
   /// URI, key and QR code, below `heading`.
-  func show(_ heading: String, _ qr: QRChoice, _ voice: Voice, _ context: Context) {
+  func show(_ heading: String, _ qr: QRChoice, _ voice: Output, _ context: Context) {
     voice.say("\(heading)\n")
     voice.say(plainText(inMemory(uri.text())))
     for line in grouped(inMemory(Base32.encode(secret)), after: "Key to type by hand:") {

@@ -45,13 +45,13 @@ struct Enroll: Verb {
     }
   }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
     let account = try context.account(user)
     guard account.uid != nil || users.allowMissing else { throw .noSuchUser }
     let voice = context.voice(store)
-    let handout = try self.handout.map { path throws(Complaint) in try Handout(path) }
-    let presence = try Presence(of: account, in: place, force: force)
+    let handout = try self.handout.map { path throws(CommandError) in try Handout(path) }
+    let presence = try ExistingEnrollment(of: account, in: place, force: force)
     context.terminal.watchForInterruption()
     if let question = presence.question(user), !noConfirm {
       try voice.insist(question, or: .notEnrolled)
@@ -72,7 +72,7 @@ struct Enroll: Verb {
         or: .notEnrolled)
     try context.stopIfInterrupted(.notEnrolled)
     try handout?.write(sheet)
-    do throws(Complaint) {
+    do throws(CommandError) {
       try save(draft, codes, confirmation, over: presence, in: place)
     } catch {
       handout?.remove()
@@ -90,8 +90,8 @@ struct Enroll: Verb {
 
   private func save(
     _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: Confirmation?,
-    over presence: Presence, in place: Store
-  ) throws(Complaint) {
+    over presence: ExistingEnrollment, in place: Store
+  ) throws(CommandError) {
     let enrollment = Enrollment(
       id: try freshIdentifier(), user: draft.account.name, uid: draft.account.uid,
       created: draft.created,
@@ -99,7 +99,7 @@ struct Enroll: Verb {
       backupCodes: codes.set)
     var state = LoginState(initialFor: enrollment)
     state.note(confirmation, of: draft.id)
-    try complaining { () throws(StoreTrouble) in
+    try storing { () throws(StoreTrouble) in
       try place.prepare()
       switch presence {
       // A login may have enrolled him meanwhile: whoever wants no question means that one, too.

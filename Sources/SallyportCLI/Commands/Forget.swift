@@ -20,11 +20,11 @@ struct Forget: Verb {
 
   func user(in context: Context) -> String? { user }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
-    let (name, forgotten) = try context.settled(at: store.path) { () throws(Complaint) in
+    let (name, forgotten) = try context.settled(at: store.path) { () throws(CommandError) in
       let record = try context.record(user, users, in: place)
-      return try complaining { () throws(StoreTrouble) in
+      return try storing { () throws(StoreTrouble) in
         try place.transact(record) { (enrollment, state) throws(StoreTrouble) in
           var next = state
           next.forgetRemembered()

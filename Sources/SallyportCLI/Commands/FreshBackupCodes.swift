@@ -10,8 +10,8 @@ struct FreshBackupCodes {
   let set: BackupCodeSet?
 
   /// `scratchCodes`: of another module, kept beside the new ones.
-  init(count: Int, scratchCodes: [Secret] = []) throws(Complaint) {
-    let fresh = try complaining { () throws(StoreTrouble) in
+  init(count: Int, scratchCodes: [Secret] = []) throws(CommandError) {
+    let fresh = try storing { () throws(StoreTrouble) in
       try BackupCodeSet.fresh(count: count, scratchCodes: scratchCodes)
     }
     (shown, set) = (fresh.codes.map(BackupCode.grouped), fresh.set)

@@ -38,17 +38,17 @@ protocol ImportVerb: Verb {
   var options: ImportOptions { get }
   /// What the source is called in JSON.
   static var source: String { get }
-  func candidates(_ context: Context, at now: UnixTime) throws(Complaint) -> [Candidate]
+  func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate]
 }
 
 extension ImportVerb {
   static var source: String { _commandName }
 
-  func place(in context: Context) -> Place {
-    Place(verb: "import \(Self._commandName)", user: user(in: context), store: store.store)
+  func place(in context: Context) -> Invocation {
+    Invocation(verb: "import \(Self._commandName)", user: user(in: context), store: store.store)
   }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let importer = Importer(options: options, store: try context.store(store), context: context)
     let found = try candidates(context, at: try context.time())
     let done = try importer.run(try importer.persons(found))
@@ -91,12 +91,12 @@ struct ImportGoogleAuthenticator: ImportVerb {
     }
   }
 
-  func candidates(_ context: Context, at now: UnixTime) throws(Complaint) -> [Candidate] {
+  func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate] {
     let template = HomePath(file ?? "~/.google_authenticator")
     if let user { return [try candidate(user, template, context, at: now)] }
     var seen: Set<[UInt8]> = []
     var candidates: [Candidate] = []
-    let accounts = try complaining { () throws(StoreTrouble) in try AccountBook.all() }
+    let accounts = try storing { () throws(StoreTrouble) in try AccountBook.all() }
     for one in accounts where seen.insert(one.account.name.bytes).inserted {
       let path = template.path(for: one.account.name, home: one.home)
       let found = candidate(one.account.name.bytes, path, one.user, one.group, at: now)
@@ -108,9 +108,9 @@ struct ImportGoogleAuthenticator: ImportVerb {
   /// Of a user by name, whose file must be there. Without an account the file is the caller's.
   private func candidate(
     _ user: String, _ template: HomePath, _ context: Context, at now: UnixTime
-  ) throws(Complaint) -> Candidate {
+  ) throws(CommandError) -> Candidate {
     let account = try context.account(user)
-    let home = try complaining { () throws(StoreTrouble) in try AccountBook.home(of: account) }
+    let home = try storing { () throws(StoreTrouble) in try AccountBook.home(of: account) }
     if home == nil, template.needsHome || !options.users.allowMissing { throw .noSuchUser }
     let path = template.path(for: account.name, home: home?.home ?? "")
     let found = candidate(
@@ -164,7 +164,7 @@ struct ImportPAMOath: ImportVerb {
 
   func user(in context: Context) -> String? { user }
 
-  func candidates(_ context: Context, at now: UnixTime) throws(Complaint) -> [Candidate] {
+  func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate] {
     let list = UsersOath(try listContent(of: file, context))
     var candidates: [Candidate] = []
     for line in list.lines where user.map({ line.user == Array($0.utf8) }) ?? true {
@@ -213,7 +213,7 @@ struct ImportURI: ImportVerb {
 
   func user(in context: Context) -> String? { user }
 
-  func candidates(_ context: Context, at now: UnixTime) throws(Complaint) -> [Candidate] {
+  func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate] {
     let list = URIList(try listContent(of: file, context), isOneUsers: user != nil)
     return list.lines.map { line in
       var candidate = Candidate(user: user.map { Array($0.utf8) } ?? line.user, line: line.number)
@@ -228,7 +228,7 @@ struct ImportURI: ImportVerb {
 
 extension ImportVerb {
   /// A whole list. It is told when others can read or write it.
-  fileprivate func listContent(of path: String, _ context: Context) throws(Complaint) -> Secret {
+  fileprivate func listContent(of path: String, _ context: Context) throws(CommandError) -> Secret {
     if path == "-" {
       do throws(Interruption) {
         if let all = try context.terminal.rest(limit: Limits.list) { return all }

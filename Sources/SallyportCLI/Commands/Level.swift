@@ -31,7 +31,7 @@ struct Require: Verb {
 
   func user(in context: Context) -> String? { user }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let change = LevelChange(user: user, users: users, store: store)
     try change.run(undo ? nil : .required(from: by?.midnight), in: context) { level in
       if case .required = level { true } else { false }
@@ -59,7 +59,7 @@ struct Exempt: Verb {
 
   func user(in context: Context) -> String? { user }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let change = LevelChange(user: user, users: users, store: store)
     try change.run(undo ? nil : .exempt, in: context) { $0 == .exempt }
   }
@@ -85,7 +85,7 @@ struct LevelChange {
   func run(
     _ level: UserNote.Level?, in context: Context,
     undoing isMeant: (UserNote.Level?) -> Bool
-  ) throws(Complaint) {
+  ) throws(CommandError) {
     let place = try context.store(store)
     let account = try context.account(user)
     guard account.uid != nil || users.allowMissing else { throw .noSuchUser }
@@ -94,7 +94,7 @@ struct LevelChange {
       try place.prepare()
       _ = try place.changeNote(of: account.name) { $0.level = level }
     } catch {
-      throw Complaint(note: error)
+      throw CommandError(note: error)
     }
     context.voice(store).answer(
       .object([("user", .text(account.name.text)), ("level", fact(level))]),
@@ -112,26 +112,26 @@ struct LevelChange {
 
 extension Context {
   /// Logins of one who is not enrolled that were counted.
-  func loginsCounted(of account: Account, in store: Store) throws(Complaint) -> UInt32 {
+  func loginsCounted(of account: Account, in store: Store) throws(CommandError) -> UInt32 {
     do throws(StoreTrouble) {
       return try store.loginsCounted(of: account.name)
     } catch {
-      throw Complaint(note: error)
+      throw CommandError(note: error)
     }
   }
 
   /// What is kept of a user apart from an enrollment.
-  func note(of account: Account, in store: Store) throws(Complaint) -> UserNote {
+  func note(of account: Account, in store: Store) throws(CommandError) -> UserNote {
     do throws(StoreTrouble) {
       return try store.note(of: account.name)
     } catch {
-      throw Complaint(note: error)
+      throw CommandError(note: error)
     }
   }
 }
 
-extension Complaint {
-  /// Trouble met with a note: what is broken in it is mended otherwise than an enrollment.
+extension CommandError {
+  /// Trouble met with a note: what is broken in it is fixed otherwise than an enrollment.
   fileprivate init(note trouble: StoreTrouble) {
     self = trouble.isBrokenEnrollment ? .note(trouble) : .store(trouble)
   }

@@ -12,20 +12,20 @@ struct List: Verb {
 
   func user(in context: Context) -> String? { nil }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
-    let names = try complaining { () throws(StoreTrouble) in try place.enrolledNames() }
+    let names = try storing { () throws(StoreTrouble) in try place.enrolledNames() }
     let halves = inHalves(names) { names in
       Result { () throws(StoreTrouble) in try Listing(of: names, in: place) }
     }
     var rows: [ListRow] = []
     var worst: Sysexit?
     for half in halves {
-      let half = try complaining { () throws(StoreTrouble) in try half.get() }
+      let half = try storing { () throws(StoreTrouble) in try half.get() }
       rows += half.rows
       for (name, trouble) in half.troubles {
         let user = name.user.map { String(decoding: $0.bytes, as: UTF8.self) }
-        let message = Message(trouble, at: Place(verb: "list", user: user, store: store.store))
+        let message = Message(trouble, at: Invocation(verb: "list", user: user, store: store.store))
         context.terminal.write(Array(message.written.utf8), to: .aside)
         worst = worst ?? message.status
       }
@@ -35,7 +35,7 @@ struct List: Verb {
     if let worst { throw .listIncomplete(worst) }
   }
 
-  private func tell(_ rows: [ListRow], broken: Int, at now: UnixTime, _ voice: Voice) {
+  private func tell(_ rows: [ListRow], broken: Int, at now: UnixTime, _ voice: Output) {
     let head = ["USER", "AUTHENTICATORS", "BACKUP CODES", "LAST LOGIN"]
     let lines = rows.isEmpty ? [] : table([head] + rows.flatMap { $0.text(at: now) })
     let unread = broken > 0 ? ", \(broken) cannot be read" : ""

@@ -24,7 +24,7 @@ struct PamOptions: ParsableArguments {
 }
 
 /// Runs a step that works on stacks as one of the command.
-func stacking<Value>(_ step: () throws(StackRefusal) -> Value) throws(Complaint) -> Value {
+func stacking<Value>(_ step: () throws(StackRefusal) -> Value) throws(CommandError) -> Value {
   do throws(StackRefusal) {
     return try step()
   } catch {
@@ -34,15 +34,15 @@ func stacking<Value>(_ step: () throws(StackRefusal) -> Value) throws(Complaint)
 
 extension Context {
   /// Throws where the caller may not change what PAM reads.
-  func needRoot(_ verb: String) throws(Complaint) {
+  func needRoot(_ verb: String) throws(CommandError) {
     guard effectiveUser == 0 || !stacks.root.isEmpty else { throw .stack(.notRoot(verb: verb)) }
   }
 
   /// Replaces the file, and tells what became of the old one.
-  func write(_ change: StackChange) throws(Complaint) -> StackWriter.Written {
+  func write(_ change: StackChange) throws(CommandError) -> StackWriter.Written {
     let day = CalendarDate(try time())?.isoDay ?? "0000-00-00"
     return try stacking { () throws(StackRefusal) in
-      try StackWriter(folder: stacks, date: day).write(change)
+      try StackWriter(directory: stacks, date: day).write(change)
     }
   }
 }
@@ -58,11 +58,11 @@ struct PamStatus: Verb {
 
   func user(in context: Context) -> String? { nil }
 
-  func run(in context: Context) throws(Complaint) {
-    let folder = context.stacks
-    let all = folder.services().map { name in
+  func run(in context: Context) throws(CommandError) {
+    let directory = context.stacks
+    let all = directory.services().map { name in
       StackAnalysis(
-        StackParser.parse(service: name, folder.files), isMissing: folder.isMissing)
+        StackParser.parse(service: name, directory.files), isMissing: directory.isMissing)
     }
     let ours = all.filter { !$0.lines.isEmpty && !$0.stack.isOther(.auth) }
     let others = all.filter { $0.lines.isEmpty && !$0.stack.isOther(.auth) }
@@ -145,7 +145,7 @@ struct PamEnable: Verb {
 
   func user(in context: Context) -> String? { nil }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let wishes = StackWishes(
       enroll: enroll, demand: demand, nullok: nullok,
       store: store.store == nil ? nil : store.path)
@@ -158,7 +158,7 @@ struct PamEnable: Verb {
       let text = "\(options.service) asks for a code already. Nothing was changed."
       return voice.answer(report(change, nil), text)
     }
-    let people = try People(of: change, nullok: nullok, store, context)
+    let people = try LoginImpact(of: change, nullok: nullok, store, context)
     if let obstacle = people.obstacle(to: options.service) { throw .stack(obstacle) }
     voice.say(StackDiff(change).text)
     voice.say(people.text)
@@ -174,7 +174,7 @@ struct PamEnable: Verb {
   }
 
   private func finish(
-    _ voice: Voice, _ change: StackChange, _ written: StackWriter.Written?, _ text: String
+    _ voice: Output, _ change: StackChange, _ written: StackWriter.Written?, _ text: String
   ) {
     voice.answer(report(change, written), text)
   }
@@ -228,7 +228,7 @@ struct PamDisable: Verb {
 
   func user(in context: Context) -> String? { nil }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     try context.needRoot("pam disable \(options.service)")
     let change = try stacking { () throws(StackRefusal) in
       try StackPlanner(options.service, in: context.stacks).disable()

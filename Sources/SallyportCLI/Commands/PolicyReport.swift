@@ -17,7 +17,7 @@ struct PolicyReport {
   private let hasUser: Bool
   private let hasOrigin: Bool
   /// Whose login it is and what follows from the level and what is kept of him.
-  private let standing: Standing?
+  private let standing: EnrollmentStatus?
   private let local: (services: String, line: Int)
   private let sshd: (services: String, line: Int)
   /// Why `remember` has no effect in the service, where it has none.
@@ -26,10 +26,10 @@ struct PolicyReport {
 
   init(
     _ text: PolicyText, _ login: LoginOptions, _ store: StoreOptions, _ context: Context
-  ) throws(Complaint) {
+  ) throws(CommandError) {
     let account: Account? = if let user = login.user { try context.account(user) } else { nil }
     let host = login.origin == "local" ? nil : login.origin
-    let circumstances = Circumstances(
+    let circumstances = PolicyRequest(
       service: Array(login.service.utf8), user: account?.name.bytes,
       isRemote: host != nil,
       address: host.flatMap { Addresses.withoutZone(Array($0.utf8)) }, parse: Addresses.numeric,
@@ -47,7 +47,7 @@ struct PolicyReport {
         StackParser.parse(service: login.service, stacks.files), isMissing: stacks.isMissing
       ).idleRemember : nil
     standing =
-      if let account { try Standing(account, under: policy, store, context) } else { nil }
+      if let account { try EnrollmentStatus(account, under: policy, store, context) } else { nil }
   }
 
   private var keys: [PolicyKey] { PolicyKey.allCases.filter(\.isScalar) }
@@ -107,7 +107,7 @@ struct PolicyReport {
     if let word = key.word(number) { return "\(word)" }
     switch key {
     case .guessBudget:
-      let hundredths = number / (Luck.percent.units / 100)
+      let hundredths = number / (GuessProbability.percent.units / 100)
       let (whole, rest) = hundredths.quotientAndRemainder(dividingBy: 100)
       return rest == 0 ? "\(whole) %" : "\(whole).\(rest < 10 ? "0" : "")\(rest) %"
     case .requiredFrom:
@@ -155,7 +155,7 @@ private func trimmed(_ text: Substring) -> String {
 }
 
 /// The level that holds for one user now.
-private struct Standing {
+private struct EnrollmentStatus {
   private let user: String
   private let level: EnrollmentLevel
   private let own: UserNote.Level?
@@ -163,16 +163,16 @@ private struct Standing {
   /// What is kept of the user counts where the store may be read.
   init(
     _ account: Account, under policy: Policy, _ options: StoreOptions, _ context: Context
-  ) throws(Complaint) {
+  ) throws(CommandError) {
     user = account.name.text
-    own = try Standing.own(account, options, context)
+    own = try EnrollmentStatus.own(account, options, context)
     level = policy.level(of: own, at: try context.time())
   }
 
   private static func own(_ account: Account, _ options: StoreOptions, _ context: Context)
-    throws(Complaint) -> UserNote.Level?
+    throws(CommandError) -> UserNote.Level?
   {
-    do throws(Complaint) {
+    do throws(CommandError) {
       return try context.note(of: account, in: try context.store(options)).level
     } catch {
       switch error {

@@ -11,9 +11,9 @@ struct Prepare: Verb {
 
   func user(in context: Context) -> String? { nil }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
-    try complaining { () throws(StoreTrouble) in try place.prepare() }
+    try storing { () throws(StoreTrouble) in try place.prepare() }
     if store.json {
       context.voice(store).answer(.object([("store", .text(store.path))]), "")
     }

@@ -26,7 +26,7 @@ struct Remove: Verb {
 
   func user(in context: Context) -> String? { user }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
     let record = try context.record(user, users, in: place)
     _ = try index(in: record.enrollment)
@@ -39,7 +39,7 @@ struct Remove: Verb {
     let change = Amendment(user: user, users: users, store: place, path: store.path)
     let enrollment = try change.run(
       in: context, of: record.enrollment.id,
-      { enrollment throws(Complaint) in
+      { enrollment throws(CommandError) in
         enrollment.authenticators.remove(at: try index(in: enrollment))
       },
       then: { state in
@@ -55,7 +55,7 @@ struct Remove: Verb {
       ]), "Removed \"\(name.text)\". \(who) has \(left.joined(separator: ", ")).")
   }
 
-  private func index(in enrollment: Enrollment) throws(Complaint) -> Int {
+  private func index(in enrollment: Enrollment) throws(CommandError) -> Int {
     guard let index = enrollment.index(of: name) else { throw .noSuchAuthenticator(name.text) }
     guard enrollment.authenticators.count > 1 else { throw .lastAuthenticator }
     return index

@@ -21,10 +21,10 @@ struct Rename: Verb {
 
   func user(in context: Context) -> String? { user }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
     let change = Amendment(user: user, users: users, store: place, path: store.path)
-    let enrollment = try change.run(in: context) { enrollment throws(Complaint) in
+    let enrollment = try change.run(in: context) { enrollment throws(CommandError) in
       guard let index = enrollment.index(of: name) else { throw .noSuchAuthenticator(name.text) }
       if let other = enrollment.index(of: to), other != index { throw .nameTaken(to.text) }
       enrollment.authenticators[index].name = to

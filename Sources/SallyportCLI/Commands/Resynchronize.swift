@@ -27,7 +27,7 @@ struct Resynchronize: Verb {
 
   func user(in context: Context) -> String? { user }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
     let record = try context.record(user, users, in: place)
     if let name, record.enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
@@ -37,7 +37,7 @@ struct Resynchronize: Verb {
     let second = try voice.ask("The code after it: ", echo: false, or: .nothingChanged)
     try context.stopIfInterrupted(.nothingChanged)
     let policy = context.policy(policy, for: try context.account(user), in: place)
-    let result = try context.settled(at: store.path) { () throws(Complaint) in
+    let result = try context.settled(at: store.path) { () throws(CommandError) in
       let record = try context.record(user, users, in: place)
       let codes = try pair(first, second, record.enrollment)
       return try judge(codes, record, in: place, under: policy, context)
@@ -54,7 +54,7 @@ struct Resynchronize: Verb {
 
   /// Throws `code` for what is no code, `resync` for two that are not of a kind.
   private func pair(_ first: Secret, _ second: Secret, _ enrollment: Enrollment)
-    throws(Complaint) -> CodePair
+    throws(CommandError) -> CodePair
   {
     var responses: [Response] = []
     for typed in [first, second] {
@@ -72,9 +72,9 @@ struct Resynchronize: Verb {
 
   private func judge(
     _ codes: CodePair, _ record: Record, in place: Store, under policy: Policy, _ context: Context
-  ) throws(Complaint) -> Transaction<Resync> {
+  ) throws(CommandError) -> Transaction<Resync> {
     let now = context.now
-    return try complaining { () throws(StoreTrouble) in
+    return try storing { () throws(StoreTrouble) in
       try place.transact(record) { (enrollment, state) throws(StoreTrouble) in
         let time = try now()
         do throws(CryptoError) {

@@ -10,12 +10,12 @@ enum SecretSource: Equatable {
   /// The first line of it where codes are typed after it, else all.
   case standardInput(onlyFirstLine: Bool)
 
-  func secret(for algorithm: HashAlgorithm, _ voice: Voice, or consequence: Consequence)
-    throws(Complaint) -> Secret
+  func secret(for algorithm: HashAlgorithm, _ voice: Output, or consequence: Consequence)
+    throws(CommandError) -> Secret
   {
     switch self {
     case .fresh:
-      return try complaining { () throws(StoreTrouble) in
+      return try storing { () throws(StoreTrouble) in
         try Random.secret(count: algorithm.secretLength)
       }
     case .file(let path): return try SecretSource.decoded(try SecretSource.content(of: path))
@@ -24,7 +24,7 @@ enum SecretSource: Equatable {
     }
   }
 
-  private static func content(of path: String) throws(Complaint) -> Secret {
+  private static func content(of path: String) throws(CommandError) -> Secret {
     guard let buffer = Secret(count: Limits.file) else { throw .store(.outOfMemory) }
     var count = 0
     // SAFETY: the buffer has as many bytes as are said; all pointers live for the call.
@@ -42,8 +42,8 @@ enum SecretSource: Equatable {
     return content
   }
 
-  private static func typed(_ onlyFirstLine: Bool, _ voice: Voice, _ consequence: Consequence)
-    throws(Complaint) -> Secret
+  private static func typed(_ onlyFirstLine: Bool, _ voice: Output, _ consequence: Consequence)
+    throws(CommandError) -> Secret
   {
     do throws(Interruption) {
       if onlyFirstLine || voice.terminal.isInteractive {
@@ -57,7 +57,7 @@ enum SecretSource: Equatable {
   }
 
   /// Line ends count as the blanks that base32 forgives.
-  private static func decoded(_ text: Secret) throws(Complaint) -> Secret {
+  private static func decoded(_ text: Secret) throws(CommandError) -> Secret {
     for index in 0..<text.count where text[index] == 0x0a || text[index] == 0x0d {
       text.set(index, to: 0x20)
     }

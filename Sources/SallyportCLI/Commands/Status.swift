@@ -18,12 +18,12 @@ struct Status: Verb {
 
   func user(in context: Context) -> String? { user ?? context.sudoUser }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
     guard let user = user(in: context) else { throw .nobodyNamed }
     let account = try context.account(user)
     let note = try context.note(of: account, in: place)
-    do throws(Complaint) {
+    do throws(CommandError) {
       let record = try context.record(user, users, in: place)
       let policy = context.policy(policy, for: account, in: place)
       let report = StatusReport(record, note, under: policy, at: try context.time())

@@ -20,33 +20,36 @@ struct Unenroll: Verb {
 
   func user(in context: Context) -> String? { user }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
     if !force { try prove(in: place, context) }
-    try context.settled(at: store.path) { () throws(Complaint) in try remove(from: place, context) }
+    try context.settled(at: store.path) { () throws(CommandError) in
+      try remove(from: place, context)
+    }
     let name = printable(user.utf8, limit: 255)
     context.voice(store).answer(
       .object([("user", .text(name)), ("removed", .flag(true))]),
       "\(name) is not enrolled any more.")
   }
 
-  private func remove(from place: Store, _ context: Context) throws(Complaint) -> Transaction<Void>
-  {
+  private func remove(from place: Store, _ context: Context) throws(CommandError) -> Transaction<
+    Void
+  > {
     let record: Record
-    do throws(Complaint) {
+    do throws(CommandError) {
       record = try context.record(user, users, in: place)
     } catch {
       guard force, case .store(let trouble) = error, trouble.isBrokenEnrollment else { throw error }
       try removeUnread(from: place, context)
       return .committed(())
     }
-    return try complaining { () throws(StoreTrouble) in try place.remove(record) }
+    return try storing { () throws(StoreTrouble) in try place.remove(record) }
   }
 
   /// What is stored under the user's name and cannot be read.
-  private func removeUnread(from place: Store, _ context: Context) throws(Complaint) {
+  private func removeUnread(from place: Store, _ context: Context) throws(CommandError) {
     let account = try context.account(user)
-    let removed = try complaining { () throws(StoreTrouble) in
+    let removed = try storing { () throws(StoreTrouble) in
       guard let name = try place.enrolledNames().first(where: { $0.user == account.name }) else {
         return false
       }
@@ -55,7 +58,7 @@ struct Unenroll: Verb {
     guard removed else { throw .notEnrolled }
   }
 
-  private func prove(in place: Store, _ context: Context) throws(Complaint) {
+  private func prove(in place: Store, _ context: Context) throws(CommandError) {
     _ = try context.record(user, users, in: place)
     let policy = context.policy(policy, for: try context.account(user), in: place)
     try CodeCheck(store: place, path: store.path, context: context, policy: policy)

@@ -16,13 +16,13 @@ struct Unlock: Verb {
 
   func user(in context: Context) -> String? { user }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
     let now = try context.time()
     let policy = context.policy(policy, for: try context.account(user), in: place)
-    let (name, before) = try context.settled(at: store.path) { () throws(Complaint) in
+    let (name, before) = try context.settled(at: store.path) { () throws(CommandError) in
       let record = try context.record(user, users, in: place)
-      return try complaining { () throws(StoreTrouble) in
+      return try storing { () throws(StoreTrouble) in
         try place.transact(record) { (enrollment, state) throws(StoreTrouble) in
           let before = Allowances(enrollment, state, under: policy, at: now)
           var state = state

@@ -21,7 +21,7 @@ struct Verify: Verb {
 
   func user(in context: Context) -> String? { user }
 
-  func run(in context: Context) throws(Complaint) {
+  func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
     _ = try context.record(user, users, in: place)
     let check = CodeCheck(
@@ -31,7 +31,7 @@ struct Verify: Verb {
     context.terminal.watchForInterruption()
     let typed = try voice.ask("Verification code: ", echo: false, or: .nothingChanged)
     let proof: Proof
-    do throws(Complaint) {
+    do throws(CommandError) {
       proof = try check.run(typed, for: user, users)
     } catch {
       if case .code(let rejection) = error, store.json { voice.answer(Verify.json(rejection), "") }

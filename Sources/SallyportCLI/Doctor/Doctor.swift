@@ -19,9 +19,9 @@ struct Doctor: Verb {
 
   func user(in context: Context) -> String? { nil }
 
-  func run(in context: Context) throws(Complaint) { _ = try status(in: context) }
+  func run(in context: Context) throws(CommandError) { _ = try status(in: context) }
 
-  func status(in context: Context) throws(Complaint) -> Int32 {
+  func status(in context: Context) throws(CommandError) -> Int32 {
     let machine = context.machine
     let stacks =
       service.isEmpty
@@ -47,8 +47,8 @@ struct Doctor: Verb {
   }
 
   /// nil where the caller may not use it: that is told as something unseen.
-  private func opened(_ options: StoreOptions, _ context: Context) throws(Complaint) -> Store? {
-    do throws(Complaint) {
+  private func opened(_ options: StoreOptions, _ context: Context) throws(CommandError) -> Store? {
+    do throws(CommandError) {
       return try context.store(options)
     } catch {
       guard case .notRoot = error else { throw error }

@@ -31,8 +31,8 @@ struct Report {
     let wrong = Severity.allCases.reversed().filter { $0 != .ok }.flatMap { severity in
       all.filter { $0.severity == severity }
     }
-    let advised = all.filter { $0.severity == .ok && !$0.mends.isEmpty }
-    let right = all.filter { $0.severity == .ok && $0.mends.isEmpty }
+    let advised = all.filter { $0.severity == .ok && !$0.fixes.isEmpty }
+    let right = all.filter { $0.severity == .ok && $0.fixes.isEmpty }
     let summary = right.count == 1 ? right[0].text : counted(right.count, "check")
     return (wrong + advised).flatMap { lines(of: $0) }
       + (right.isEmpty ? [] : ["  \(mark(.ok)) \(summary)"])
@@ -54,12 +54,12 @@ struct Report {
         lines.append(String(repeating: " ", count: indent) + place)
       }
     }
-    return lines + finding.mends.flatMap { self.lines(of: $0) }
+    return lines + finding.fixes.flatMap { self.lines(of: $0) }
   }
 
   /// What is to be copied stays on one line, however long.
-  private func lines(of mend: Mend) -> [String] {
-    switch mend {
+  private func lines(of fix: Fix) -> [String] {
+    switch fix {
     case .command(let text): return ["      # \(text)"]
     case .line(let text): return ["      line: \(text)"]
     case .add(let text): return ["      add: \(text)"]
@@ -140,12 +140,12 @@ struct Report {
       ("severity", .text(finding.severity.rawValue)), ("text", .text(finding.text)),
       ("file", .maybe(finding.place?.file)),
       ("line", finding.place?.line.map { .number(Int64($0)) } ?? .null),
-      ("mends", .list(finding.mends.map(json))), ("effect", json(finding.effect)),
+      ("fixes", .list(finding.fixes.map(json))), ("effect", json(finding.effect)),
     ])
   }
 
-  private func json(_ mend: Mend) -> JSON {
-    .object([("kind", .text(mend.kind)), ("text", .text(mend.text))])
+  private func json(_ fix: Fix) -> JSON {
+    .object([("kind", .text(fix.kind)), ("text", .text(fix.text))])
   }
 
   private func json(_ effect: Effect?) -> JSON {

@@ -11,7 +11,7 @@ struct Handout {
   let path: String
 
   /// Throws where the file is there already, so that nobody is asked for a code in vain.
-  init(_ path: String) throws(Complaint) {
+  init(_ path: String) throws(CommandError) {
     self.path = path
     // SAFETY: the path lives for the call.
     let isTaken = unsafe path.withCString { unsafe file_is_there($0) }
@@ -22,7 +22,7 @@ struct Handout {
 
   /// On disk before the enrollment is: a sheet without an enrollment is only paper, an enrollment
   /// without its sheet has lost its backup codes.
-  func write(_ sheet: Sheet) throws(Complaint) {
+  func write(_ sheet: Sheet) throws(CommandError) {
     let text = Array((isPage ? sheet.page() : sheet.text()).utf8)
     // SAFETY: path and bytes live for the call.
     let problem = unsafe text.withUnsafeBytes { bytes in

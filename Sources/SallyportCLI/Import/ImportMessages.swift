@@ -70,7 +70,7 @@ extension Obstacle {
     case .secretTooLong(let bytes):
       "the secret has \(bytes) bytes, \(Secret.longestKey) can be had"
     case .file(_, let problem): problem.text
-    case .store(let trouble): Message(trouble, at: Place(verb: "import")).text
+    case .store(let trouble): Message(trouble, at: Invocation(verb: "import")).text
     }
   }
 
@@ -96,19 +96,20 @@ extension Obstacle {
     return number == ENOENT || number == ENOTDIR
   }
 
-  func mends(_ place: Place) -> [String] {
+  func fixes(_ invocation: Invocation) -> [String] {
     switch self {
     case .line(let error):
-      error.problem.needsNewSecret ? [place.command("enroll", remark: "makes a new secret")] : []
-    case .secretTooLong: [place.command("enroll", remark: "makes a new secret")]
+      error.problem.needsNewSecret
+        ? [invocation.command("enroll", remark: "makes a new secret")] : []
+    case .secretTooLong: [invocation.command("enroll", remark: "makes a new secret")]
     case .userName: []
-    case .noAccount: ["getent passwd \(shellQuoted(place.user ?? ""))"]
-    case .enrolled: [place.command("status", remark: "shows what is enrolled")]
+    case .noAccount: ["getent passwd \(shellQuoted(invocation.user ?? ""))"]
+    case .enrolled: [invocation.command("status", remark: "shows what is enrolled")]
     case .tooManyAuthenticators: []
     case .weakSecret, .constantSecret:
-      [place.command("enroll", remark: "makes a better one")]
-    case .file(let path, let problem): problem.mends(path, place)
-    case .store(let trouble): Message(trouble, at: place).hints
+      [invocation.command("enroll", remark: "makes a better one")]
+    case .file(let path, let problem): problem.fixes(path, invocation)
+    case .store(let trouble): Message(trouble, at: invocation).hints
     }
   }
 }
@@ -139,7 +140,7 @@ extension FileProblem {
     }
   }
 
-  fileprivate func mends(_ path: String, _ place: Place) -> [String] {
+  fileprivate func fixes(_ path: String, _ invocation: Invocation) -> [String] {
     let quoted = shellQuoted(path)
     switch self {
     case .openToOthers: return ["chmod 600 \(quoted)"]

@@ -43,7 +43,7 @@ struct ImportReport {
   private func rows(of one: Imported, _ width: Int) -> [String] {
     if let obstacles = one.obstacles {
       return obstacles.flatMap { obstacle in
-        ["not imported: \(obstacle.text)"] + one.mends(of: obstacle, store: store)
+        ["not imported: \(obstacle.text)"] + one.fixes(of: obstacle, store: store)
       }
     }
     let already = one.isNew ? [] : [one.isCaughtUp ? "brought up to date" : "imported already"]
@@ -115,9 +115,9 @@ extension Imported {
   }
 
   /// Commands to type next, or lines to look at.
-  func mends(of obstacle: Obstacle, store: String?) -> [String] {
+  func fixes(of obstacle: Obstacle, store: String?) -> [String] {
     let name = String(decoding: person.name, as: UTF8.self)
-    return obstacle.mends(Place(verb: "import", user: name, store: store))
+    return obstacle.fixes(Invocation(verb: "import", user: name, store: store))
   }
 
   fileprivate func json(store: String?) -> JSON {
@@ -140,7 +140,7 @@ extension Imported {
           (obstacles ?? []).map { obstacle in
             .object([
               ("code", .text(obstacle.code)), ("text", .text(obstacle.text)),
-              ("mend", .list(mends(of: obstacle, store: store).map { .text($0) })),
+              ("fix", .list(fixes(of: obstacle, store: store).map { .text($0) })),
             ])
           })
       ),

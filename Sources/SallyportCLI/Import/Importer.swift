@@ -28,8 +28,8 @@ struct Importer {
 
   /// Candidates of one account joined, in the order of its first; those that are no users by
   /// themselves.
-  func persons(_ candidates: [Candidate]) throws(Complaint) -> [Person] {
-    var accounts = try complaining { () throws(StoreTrouble) in
+  func persons(_ candidates: [Candidate]) throws(CommandError) -> [Person] {
+    var accounts = try storing { () throws(StoreTrouble) in
       try AccountBook(forNames: candidates.count)
     }
     var persons: [Person] = []
@@ -42,7 +42,7 @@ struct Importer {
         persons.append(stranger)
         continue
       }
-      let account = try complaining { () throws(StoreTrouble) in try accounts.find(name) }
+      let account = try storing { () throws(StoreTrouble) in try accounts.find(name) }
       let place = places[account.name.bytes] ?? persons.count
       if place == persons.count { persons.append(Person(candidate, account)) }
       places[account.name.bytes] = place
@@ -56,10 +56,10 @@ struct Importer {
 
   /// Enrolls whom it can, a batch at a time. Throws `importStopped` where somebody interrupts: what
   /// was done stays, and the same command goes on from there.
-  func run(_ persons: [Person]) throws(Complaint) -> [Imported] {
+  func run(_ persons: [Person]) throws(CommandError) -> [Imported] {
     let now = try context.time()
     context.terminal.watchForInterruption()
-    if !options.dryRun { try complaining { () throws(StoreTrouble) in try store.prepare() } }
+    if !options.dryRun { try storing { () throws(StoreTrouble) in try store.prepare() } }
     var done: [Imported] = []
     done.reserveCapacity(persons.count)
     let progress = Progress(of: persons.count, on: context.terminal)
@@ -79,7 +79,7 @@ struct Importer {
     return done
   }
 
-  private func enroll(_ persons: ArraySlice<Person>, at now: UnixTime) throws(Complaint)
+  private func enroll(_ persons: ArraySlice<Person>, at now: UnixTime) throws(CommandError)
     -> [Imported]
   {
     var results: [Imported] = []
@@ -98,7 +98,7 @@ struct Importer {
       results.append(result)
     }
     if new.isEmpty { return results }
-    let troubles = try complaining { () throws(StoreTrouble) in try store.create(all: new) }
+    let troubles = try storing { () throws(StoreTrouble) in try store.create(all: new) }
     for (trouble, place) in zip(troubles, places) {
       guard let trouble else { continue }
       results[place] = Imported(person: results[place].person, result: .not([.store(trouble)]))
@@ -126,7 +126,7 @@ struct Importer {
     }
   }
 
-  private func standing(of person: Person) throws(Complaint) -> Imported.Result {
+  private func standing(of person: Person) throws(CommandError) -> Imported.Result {
     guard person.obstacles.isEmpty, let account = person.account else {
       return .not(person.obstacles)
     }

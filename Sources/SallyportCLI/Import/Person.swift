@@ -112,7 +112,7 @@ struct Person {
   }
 
   /// What is stored, with a state as if the last codes had been accepted here.
-  func enrollment(_ codes: BackupCodeSet?, at now: UnixTime) throws(Complaint)
+  func enrollment(_ codes: BackupCodeSet?, at now: UnixTime) throws(CommandError)
     -> (Enrollment, LoginState)?
   {
     guard let account else { return nil }

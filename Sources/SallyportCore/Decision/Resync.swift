@@ -76,7 +76,7 @@ extension Authenticator {
       let step = timeStep(at: now.seconds, period: period)
       guard let second = try find(codes, around: step, reach: Reach.time / UInt64(max(period, 1)))
       else { return .refused(.notFound) }
-      return mend(&state, second, at: step, period, adjacent: throttle.adjacentIntervals)
+      return fix(&state, second, at: step, period, adjacent: throttle.adjacentIntervals)
     case .hotp:
       guard let second = try find(codes, after: state.lastAccepted) else {
         return .refused(.notFound)
@@ -97,7 +97,7 @@ extension Authenticator {
   /// up to now is good again. Between now and the old value lie the codes accepted while the clock
   /// was ahead, and nothing tells which: they are good once more when their time comes, for whoever
   /// saw them. That is the price, and `reopened` tells it; the other way out is a new secret.
-  private func mend(
+  private func fix(
     _ state: inout AuthenticatorState, _ second: UInt64, at step: UInt64, _ period: UInt32,
     adjacent: UInt8
   ) -> Resync {

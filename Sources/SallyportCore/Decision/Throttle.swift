@@ -1,15 +1,16 @@
 package import OneTimePassword
 
 /// A chance of being right by luck, in units of 10⁻¹².
-package struct Luck: Equatable, Comparable, Sendable {
+package struct GuessProbability: Equatable, Comparable, Sendable {
   package let units: UInt64
 
   package init(units: UInt64) { self.units = units }
 
-  package static let none = Luck(units: 0)
-  package static let percent = Luck(units: 10_000_000_000)
+  package static let none = GuessProbability(units: 0)
+  package static let percent = GuessProbability(units: 10_000_000_000)
   /// Bounds of a year's budget: 0.01 % and 10 %.
-  package static let budgets = Luck(units: 100_000_000)...Luck(units: 100_000_000_000)
+  package static let budgets =
+    GuessProbability(units: 100_000_000)...GuessProbability(units: 100_000_000_000)
 
   /// The chance of hitting one given code of so many digits.
   package init(ofOneCodeWith digits: Digits) {
@@ -17,18 +18,18 @@ package struct Luck: Equatable, Comparable, Sendable {
   }
 
   /// The chance of hitting one given scratch code: eight digits, the first of them not 0.
-  package static let ofOneScratchCode = Luck(units: 11_112)
+  package static let ofOneScratchCode = GuessProbability(units: 11_112)
 
-  package static func < (a: Luck, b: Luck) -> Bool { a.units < b.units }
+  package static func < (a: GuessProbability, b: GuessProbability) -> Bool { a.units < b.units }
 }
 
 /// What wrong codes have used up of the allowance of one kind of origin.
 package struct Bucket: Equatable, Sendable {
-  package private(set) var spent: Luck
+  package private(set) var spent: GuessProbability
   /// When `spent` was true; refilled evenly from then on.
   package private(set) var since: UnixTime
 
-  package init(spent: Luck, since: UnixTime) {
+  package init(spent: GuessProbability, since: UnixTime) {
     self.spent = spent
     self.since = since
   }
@@ -38,8 +39,8 @@ package struct Bucket: Equatable, Sendable {
   package mutating func distrustFuture(_ now: UnixTime) { since = min(since, now) }
 
   /// As if that had not been charged; never more than all.
-  mutating func giveBack(_ amount: Luck) {
-    spent = Luck(units: spent.units - min(spent.units, amount.units))
+  mutating func giveBack(_ amount: GuessProbability) {
+    spent = GuessProbability(units: spent.units - min(spent.units, amount.units))
   }
 }
 
@@ -58,9 +59,9 @@ package struct Throttle: Equatable, Sendable {
   package static let secondsPerYear: UInt64 = 31_557_600
 
   /// What one bucket holds.
-  package let capacity: Luck
+  package let capacity: GuessProbability
   /// What one bucket gets back in a year.
-  package let refillPerYear: Luck
+  package let refillPerYear: GuessProbability
   /// The policy's accepted intervals and look-ahead, narrowed until five responses fit into a
   /// quarter of the budget.
   package let adjacentIntervals: UInt8
@@ -76,7 +77,9 @@ package struct Throttle: Equatable, Sendable {
   package init(
     for authenticators: [Authenticator], scratchCodes: Int = 0, under policy: Policy
   ) {
-    let budget = min(max(policy.guessBudget, Luck.budgets.lowerBound), Luck.budgets.upperBound)
+    let budget = min(
+      max(policy.guessBudget, GuessProbability.budgets.lowerBound),
+      GuessProbability.budgets.upperBound)
     let quarter = budget.units / 4
     var adjacent = min(policy.adjacentIntervals, Policy.mostAdjacentIntervals)
     var ahead = min(policy.lookAhead, 100)
@@ -89,16 +92,16 @@ package struct Throttle: Equatable, Sendable {
     (adjacentIntervals, lookAhead, accepted) = (adjacent, ahead, codes)
     let wanted = min(codes.dearest.units * Throttle.responsesHeld, quarter)
     let held = max(wanted, codes.dearest.units * Throttle.fewestResponses)
-    capacity = Luck(units: min(held, budget.units / 2))
-    refillPerYear = Luck(units: budget.units / 2 - capacity.units)
+    capacity = GuessProbability(units: min(held, budget.units / 2))
+    refillPerYear = GuessProbability(units: budget.units / 2 - capacity.units)
   }
 
   /// What one wrong response of so many digits costs.
-  package func cost(of digits: Digits) -> Luck { accepted.luck(of: digits) }
+  package func cost(of digits: Digits) -> GuessProbability { accepted.luck(of: digits) }
 
   /// What is left in `bucket` at `now`.
-  package func available(in bucket: Bucket, at now: UnixTime) -> Luck {
-    Luck(units: capacity.units - spent(of: bucket, at: now))
+  package func available(in bucket: Bucket, at now: UnixTime) -> GuessProbability {
+    GuessProbability(units: capacity.units - spent(of: bucket, at: now))
   }
 
   /// How many wrong responses of the dearest kind `bucket` still has room for.
@@ -117,9 +120,9 @@ package struct Throttle: Equatable, Sendable {
   /// What was spent above this policy's capacity, through a line with another policy, stays spent:
   /// else a guess through the one would give back guesses through the other.
   package func charge(_ bucket: Bucket, digits: Digits, at now: UnixTime) -> Bucket {
-    let most = Luck.budgets.upperBound.units
+    let most = GuessProbability.budgets.upperBound.units
     let total = spent(min(bucket.spent.units, most), bucket, at: now) + cost(of: digits).units
-    return Bucket(spent: Luck(units: min(total, most)), since: now)
+    return Bucket(spent: GuessProbability(units: min(total, most)), since: now)
   }
 
   /// Seconds from `now` until a response of so many digits is judged again; 0 if it is already,
@@ -147,9 +150,9 @@ package struct Throttle: Equatable, Sendable {
 
 /// The chance of hitting any accepted code, for each number of digits.
 private struct AcceptedCodes: Equatable, Sendable {
-  private var six = Luck.none
-  private var seven = Luck.none
-  private var eight = Luck.none
+  private var six = GuessProbability.none
+  private var seven = GuessProbability.none
+  private var eight = GuessProbability.none
 
   init(
     _ all: [Authenticator], _ scratchCodes: UInt64, _ adjacent: UInt8, _ ahead: UInt8,
@@ -160,12 +163,13 @@ private struct AcceptedCodes: Equatable, Sendable {
     six = AcceptedCodes.sum(all, .six, totp, hotp)
     seven = AcceptedCodes.sum(all, .seven, totp, hotp)
     let some = AcceptedCodes.sum(all, .eight, totp, hotp)
-    eight = Luck(units: some.units + scratchCodes * Luck.ofOneScratchCode.units)
+    eight = GuessProbability(
+      units: some.units + scratchCodes * GuessProbability.ofOneScratchCode.units)
   }
 
-  var dearest: Luck { max(six, max(seven, eight)) }
+  var dearest: GuessProbability { max(six, max(seven, eight)) }
 
-  func luck(of digits: Digits) -> Luck {
+  func luck(of digits: Digits) -> GuessProbability {
     switch digits {
     case .six: six
     case .seven: seven
@@ -175,7 +179,7 @@ private struct AcceptedCodes: Equatable, Sendable {
 
   @inline(never) private static func sum(
     _ authenticators: [Authenticator], _ digits: Digits, _ totp: UInt64, _ hotp: UInt64
-  ) -> Luck {
+  ) -> GuessProbability {
     var codes: UInt64 = 0
     for authenticator in authenticators where authenticator.parameters.digits == digits {
       switch authenticator.parameters.type {
@@ -183,6 +187,6 @@ private struct AcceptedCodes: Equatable, Sendable {
       case .hotp: codes += hotp
       }
     }
-    return Luck(units: codes * Luck(ofOneCodeWith: digits).units)
+    return GuessProbability(units: codes * GuessProbability(ofOneCodeWith: digits).units)
   }
 }

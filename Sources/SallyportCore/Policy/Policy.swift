@@ -11,7 +11,7 @@ package struct Policy: Equatable, Sendable {
   /// Accepted counters beyond the next one, 0 to 100 (RFC 4226 §7.4).
   package var lookAhead: UInt8 = 10
   /// The chance of guessing right that a year of trying may have, 0.01 % to 10 % (RFC 4226 §7.3).
-  package var guessBudget = Luck.percent
+  package var guessBudget = GuessProbability.percent
   package var enrollment = EnrollmentLevel.refuse
   /// A rule, and not the defaults, refuses the unenrolled: nothing that is kept of the user himself
   /// changes that.

@@ -15,7 +15,7 @@ package final class PolicyFile {
   /// Whether the login's service is one of `sshd_services`; nil where the file has no such key.
   private var isSSHD: Bool?
 
-  let login: Circumstances
+  let login: PolicyRequest
   let text: Secret
   private let ignored: Int
   /// The smallest values of rules that may match.
@@ -38,13 +38,13 @@ package final class PolicyFile {
     var line = 0
     /// Keys that stand in it, as bits.
     var keys: UInt32 = 0
-    var match = Truth.yes
+    var match = Tristate.yes
     var values = Values(repeating: PolicyFile.unset)
   }
 
   /// Total: any bytes give values that keep all rules, or a problem. Problems up to the line
   /// `ignored` are passed over, so that whoever wants them all gets the next.
-  package init(_ text: Secret, base: Policy, _ login: Circumstances, ignoringUpTo ignored: Int = 0)
+  package init(_ text: Secret, base: Policy, _ login: PolicyRequest, ignoringUpTo ignored: Int = 0)
   {
     (self.text, self.login, self.ignored) = (text, login, ignored)
     isLocal = !login.isRemote && base.isLocal(service: login.service)

@@ -124,7 +124,7 @@ extension Policy {
       case .state: isEnabled = newValue == 0
       case .adjacentIntervals: adjacentIntervals = small
       case .lookAhead: lookAhead = small
-      case .guessBudget: guessBudget = Luck(units: newValue)
+      case .guessBudget: guessBudget = GuessProbability(units: newValue)
       case .enrollment: enrollment = EnrollmentLevel(rawValue: small) ?? .refuse
       case .remember: remember = newValue
       case .remindEvery: remindEvery = small

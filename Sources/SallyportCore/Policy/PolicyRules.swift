@@ -1,10 +1,10 @@
 import OneTimePassword
 
 /// Something that may have been impossible to find out.
-package enum Truth: UInt8, Equatable, Sendable { case no, unknown, yes }
+package enum Tristate: UInt8, Equatable, Sendable { case no, unknown, yes }
 
 /// What a policy file's rules look at, of one login.
-package final class Circumstances {
+package final class PolicyRequest {
   /// PAM's name of the service.
   package let service: [UInt8]
   /// The account's name; nil where it is not known whose login it is, so that each rule on users
@@ -17,12 +17,12 @@ package final class Circumstances {
   /// Takes the text of an address, without zone.
   package let parse: (_ text: [UInt8]) -> NumericAddress?
   /// Whether the user is in that group; asked only where a rule names one.
-  package let membership: (_ group: [UInt8]) -> Truth
+  package let membership: (_ group: [UInt8]) -> Tristate
 
   package init(
     service: [UInt8], user: [UInt8]?, isRemote: Bool, address: NumericAddress?,
     parse: @escaping (_ text: [UInt8]) -> NumericAddress?,
-    membership: @escaping (_ group: [UInt8]) -> Truth
+    membership: @escaping (_ group: [UInt8]) -> Tristate
   ) {
     self.service = service
     self.user = user
@@ -34,8 +34,8 @@ package final class Circumstances {
   /// Whether one of the words of a rule's condition is true; `isLocal`: the login comes from this
   /// machine itself.
   @inline(never)
-  func meets(_ key: PolicyKey, _ words: inout Words, isLocal: Bool) -> Truth {
-    var truth = Truth.no
+  func meets(_ key: PolicyKey, _ words: inout Words, isLocal: Bool) -> Tristate {
+    var truth = Tristate.no
     while truth != .yes, let word = words.next() {
       let found = meets(key, word, isLocal)
       if found.rawValue > truth.rawValue { truth = found }
@@ -43,7 +43,7 @@ package final class Circumstances {
     return truth
   }
 
-  private func meets(_ key: PolicyKey, _ word: [UInt8], _ isLocal: Bool) -> Truth {
+  private func meets(_ key: PolicyKey, _ word: [UInt8], _ isLocal: Bool) -> Tristate {
     if key == .matchService { return word == service ? .yes : .no }
     if key == .matchOrigin { return comes(from: word, isLocal) }
     guard let user else { return .unknown }
@@ -53,7 +53,7 @@ package final class Circumstances {
 
   /// A login over the network without an address, or with a host's name, which is the stranger's to
   /// choose, may come from any: no range loosens anything for it, and each may tighten.
-  private func comes(from word: [UInt8], _ isLocal: Bool) -> Truth {
+  private func comes(from word: [UInt8], _ isLocal: Bool) -> Tristate {
     if same("local", word) || same("network", word) {
       return same("local", word) == isLocal ? .yes : .no
     }

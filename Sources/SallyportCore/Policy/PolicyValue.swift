@@ -85,12 +85,12 @@ extension PolicyFile {
     }
   }
 
-  /// Digits, perhaps a point and one or two more, perhaps a blank, and `%`: in units of `Luck`.
+  /// Digits, perhaps a point and one or two more, perhaps a blank, and `%`: in units of `GuessProbability`.
   private func percentage(_ value: Range<Int>) -> UInt64? {
     var digits = text.bytes(in: value)
     guard digits.count < 9, digits.popLast() == UInt8(ascii: "%") else { return nil }
     if digits.last == 0x20 { digits.removeLast() }
-    var unit = Luck.percent.units
+    var unit = GuessProbability.percent.units
     if digits.count > 2, digits[digits.count - 2] == UInt8(ascii: ".") {
       digits.remove(at: digits.count - 2)
       unit /= 10
@@ -101,6 +101,6 @@ extension PolicyFile {
     // At most seven digits: no overflow.
     guard let number = decimal(digits) else { return nil }
     let units = number * unit
-    return Luck.budgets.contains(Luck(units: units)) ? units : nil
+    return GuessProbability.budgets.contains(GuessProbability(units: units)) ? units : nil
   }
 }

@@ -4,9 +4,9 @@ package struct Charge: Equatable, Sendable {
   package let enrollmentID: UInt64
   /// Which of the two buckets.
   package let isKnown: Bool
-  package let amount: Luck
+  package let amount: GuessProbability
 
-  package init(enrollmentID: UInt64, isKnown: Bool, amount: Luck) {
+  package init(enrollmentID: UInt64, isKnown: Bool, amount: GuessProbability) {
     self.enrollmentID = enrollmentID
     self.isKnown = isKnown
     self.amount = amount
@@ -28,9 +28,9 @@ package struct Slip: Equatable, Sendable {
   package let position: UInt64
   package let time: UnixTime
   /// What it was charged, to the bucket of known origins.
-  package let amount: Luck
+  package let amount: GuessProbability
 
-  package init(authenticator: UInt64, position: UInt64, time: UnixTime, amount: Luck) {
+  package init(authenticator: UInt64, position: UInt64, time: UnixTime, amount: GuessProbability) {
     self.authenticator = authenticator
     self.position = position
     self.time = time

@@ -238,13 +238,13 @@ extension ByteReader {
   }
 
   private mutating func bucket() -> Bucket {
-    Bucket(spent: Luck(units: number64()), since: time())
+    Bucket(spent: GuessProbability(units: number64()), since: time())
   }
 
   private mutating func slip() -> Slip? {
     let slip = Slip(
       authenticator: number64(), position: number64(), time: time(),
-      amount: Luck(units: number64()))
+      amount: GuessProbability(units: number64()))
     return slip.authenticator == 0 ? nil : slip
   }
 

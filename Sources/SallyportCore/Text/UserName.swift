@@ -1,7 +1,7 @@
 /// A login name as the account database spells it (`pw_name`): the key of an enrollment.
 ///
 /// 1 to 255 bytes, no `/`, NUL or control character, not starting with `.` or `-`, no space at
-/// either end: nothing that could leave a folder, hide in it, be taken for an option, or read as
+/// either end: nothing that could leave a directory, hide in it, be taken for an option, or read as
 /// another name from the enrollment file.
 package struct UserName: Equatable, Sendable {
   package let bytes: [UInt8]

@@ -44,7 +44,7 @@ package enum Accounts {
   /// the group is among those of the account, its primary one included. Each of the two alone is
   /// not enough: a directory may list no members, and a list of all groups of an account does not
   /// show that a source failed. Where there is no such group it is not known.
-  package static func isMember(_ account: Account, of group: [UInt8]) -> Truth {
+  package static func isMember(_ account: Account, of group: [UInt8]) -> Tristate {
     let user = Path(account.name.bytes).cString
     var number: UInt32 = 0
     // SAFETY: all are C strings that live for the call.

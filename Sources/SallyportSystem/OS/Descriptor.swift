@@ -1,16 +1,16 @@
 internal import CSystem
 
-/// An open file or folder; closed when the value goes.
+/// An open file or directory; closed when the value goes.
 struct Descriptor: ~Copyable {
   let number: Int32
   /// What kind of file it was when it was opened, whose, and which.
   let facts: sys_facts
 
-  /// Opens `path`, in `folder` where it is relative; never follows a link at its end, never blocks.
-  init(_ path: Path, _ how: Int32, in folder: Int32 = sys_here) throws(Errno) {
+  /// Opens `path`, in `directory` where it is relative; never follows a link at its end, never blocks.
+  init(_ path: Path, _ how: Int32, in directory: Int32 = sys_here) throws(Errno) {
     var facts = sys_facts()
     // SAFETY: the C string lives for the call.
-    let number = try Errno.check(unsafe sys_open(folder, path.cString, how))
+    let number = try Errno.check(unsafe sys_open(directory, path.cString, how))
     // SAFETY: filled within the call.
     let result = unsafe sys_facts_of(number, &facts)
     if result < 0 { sys_close(number) }
@@ -47,15 +47,15 @@ func check(_ result: Int32, _ call: StaticString, _ path: Path) throws(StoreTrou
   return result
 }
 
-/// What `path` itself is, in `folder` where it is relative; a link is not followed.
-func facts(at path: Path, in folder: Int32 = sys_here) throws(Errno) -> sys_facts {
+/// What `path` itself is, in `directory` where it is relative; a link is not followed.
+func facts(at path: Path, in directory: Int32 = sys_here) throws(Errno) -> sys_facts {
   var facts = sys_facts()
   // SAFETY: the C string lives for the call, in which the facts are filled.
-  try Errno.check(unsafe sys_facts_at(folder, path.cString, &facts))
+  try Errno.check(unsafe sys_facts_at(directory, path.cString, &facts))
   return facts
 }
 
-/// Which file or folder something is, however it is called.
+/// Which file or directory something is, however it is called.
 struct Identity: Equatable, Sendable {
   let device: UInt64
   let inode: UInt64

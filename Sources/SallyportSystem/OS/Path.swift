@@ -1,7 +1,7 @@
 internal import OneTimePassword
 internal import SallyportCore
 
-/// A path or a name in a folder, as the kernel takes it. No `String`: its way into C would bring
+/// A path or a name in a directory, as the kernel takes it. No `String`: its way into C would bring
 /// some ten kilobytes into the module.
 struct Path: Sendable, ExpressibleByStringLiteral {
   /// The bytes with a NUL at their end, to be handed to C.
@@ -26,7 +26,7 @@ struct Path: Sendable, ExpressibleByStringLiteral {
     return bytes
   }
 
-  /// For people; what is no UTF-8 is escaped. (`String` itself would mend it, with nine kilobytes.)
+  /// For people; what is no UTF-8 is escaped. (`String` itself would fix it, with nine kilobytes.)
   @inline(never) var text: String {
     String(validating: bytes, as: UTF8.self)
       ?? String(validating: escaped(bytes, limit: bytes.count), as: UTF8.self) ?? ""
@@ -40,11 +40,11 @@ struct Path: Sendable, ExpressibleByStringLiteral {
     }
   }
 
-  /// The path of `name` in this folder.
-  @inline(never) static func / (folder: Path, name: Path) -> Path {
-    var path = folder
-    path.cString = joined(folder.cString, name.cString)
-    path.cString[folder.cString.count - 1] = UInt8(ascii: "/")
+  /// The path of `name` in this directory.
+  @inline(never) static func / (directory: Path, name: Path) -> Path {
+    var path = directory
+    path.cString = joined(directory.cString, name.cString)
+    path.cString[directory.cString.count - 1] = UInt8(ascii: "/")
     return path
   }
 

@@ -6,17 +6,17 @@ package import SallyportCore
 package indirect enum StoreTrouble: Error {
   /// A system call failed. `path` is what it was about: a file, or a login name for `getpwnam`.
   case system(StaticString, path: String, errno: Int32)
-  /// The store's folder, or `users` or `decoy` in it, does not exist.
+  /// The store's directory, or `users` or `decoy` in it, does not exist.
   case noStore(path: String)
-  /// A file or folder that somebody else could have made, could change, or that is no such thing.
+  /// A file or directory that somebody else could have made, could change, or that is no such thing.
   case unsafe(path: String, Flaw)
-  /// This file, the enrollment or the state, is missing in a user's folder.
+  /// This file, the enrollment or the state, is missing in a user's directory.
   case incomplete(path: String)
   case malformed(path: String, SettingsError)
   case state(path: String, StateRecord.Problem)
   /// The state names another enrollment.
   case foreignState(path: String)
-  /// The enrollment in this user's folder is another user's.
+  /// The enrollment in this user's directory is another user's.
   case otherUser(path: String, found: UserName)
   /// The account has another uid (nil: there is no account) than when it was enrolled.
   case otherUID(path: String, recorded: UInt32, found: UInt32?)
@@ -28,10 +28,10 @@ package indirect enum StoreTrouble: Error {
   case crypto(CryptoError)
   case outOfMemory
 
-  /// What is wrong with a file or folder.
+  /// What is wrong with a file or directory.
   package enum Flaw: Equatable, Sendable {
     case symbolicLink
-    case notAFolder
+    case notADirectory
     case notRegular
     case owner(UInt32, wanted: UInt32)
     /// The permission bits.

@@ -10,7 +10,7 @@ struct Checks: Sendable {
 
   init(_ owner: Store.Owner) { self.owner = owner }
 
-  /// Walks from `/` to the folder `path`: each a real folder, of the right owner, where no other
+  /// Walks from `/` to the directory `path`: each a real directory, of the right owner, where no other
   /// user can put anything in another's place.
   ///
   /// From the top down, because then only the right owner can change what has passed.
@@ -31,32 +31,32 @@ struct Checks: Sendable {
     }
   }
 
-  @inline(never) private func ancestor(_ folder: Path, of path: Path) throws(StoreTrouble) {
+  @inline(never) private func ancestor(_ directory: Path, of path: Path) throws(StoreTrouble) {
     let found: sys_facts
     do throws(Errno) {
-      found = try facts(at: folder)
+      found = try facts(at: directory)
     } catch {
       if error.code == sys_ENOENT { throw .noStore(path: path.text) }
-      throw folder.trouble("lstat", error.code)
+      throw directory.trouble("lstat", error.code)
     }
-    if let flaw = flaw(ofAncestor: found) { throw .unsafe(path: folder.text, flaw) }
+    if let flaw = flaw(ofAncestor: found) { throw .unsafe(path: directory.text, flaw) }
   }
 
-  /// A folder on the way to the store: others may write into it only if it is sticky, so that they
+  /// A directory on the way to the store: others may write into it only if it is sticky, so that they
   /// cannot rename what is not theirs.
-  func flaw(ofAncestor folder: sys_facts) -> StoreTrouble.Flaw? {
-    let isSticky = folder.mode & 0o1000 != 0
-    return flaw(ofFolder: folder, forbidden: isSticky ? 0 : 0o022)
+  func flaw(ofAncestor directory: sys_facts) -> StoreTrouble.Flaw? {
+    let isSticky = directory.mode & 0o1000 != 0
+    return flaw(ofDirectory: directory, forbidden: isSticky ? 0 : 0o022)
   }
 
-  /// The folder of all users: nobody else may write into it, sticky or not.
-  func flaw(ofShelf folder: sys_facts) -> StoreTrouble.Flaw? {
-    flaw(ofFolder: folder, forbidden: 0o022)
+  /// The directory of all users: nobody else may write into it, sticky or not.
+  func flaw(ofParent directory: sys_facts) -> StoreTrouble.Flaw? {
+    flaw(ofDirectory: directory, forbidden: 0o022)
   }
 
-  /// One user's folder: nobody else may even look into it.
-  func flaw(ofUserFolder folder: sys_facts) -> StoreTrouble.Flaw? {
-    flaw(ofFolder: folder, forbidden: 0o077)
+  /// One user's directory: nobody else may even look into it.
+  func flaw(ofUserDirectory directory: sys_facts) -> StoreTrouble.Flaw? {
+    flaw(ofDirectory: directory, forbidden: 0o077)
   }
 
   /// An enrollment or state file.
@@ -77,13 +77,14 @@ struct Checks: Sendable {
     return file.size > Checks.longestFile ? .tooLong : nil
   }
 
-  @inline(never) private func flaw(ofFolder folder: sys_facts, forbidden: UInt32) -> StoreTrouble
+  @inline(never) private func flaw(ofDirectory directory: sys_facts, forbidden: UInt32)
+    -> StoreTrouble
     .Flaw?
   {
-    if folder.kind == sys_link { return .symbolicLink }
-    if folder.kind != sys_folder { return .notAFolder }
-    if let flaw = flaw(ofOwner: folder.owner) { return flaw }
-    return folder.mode & forbidden != 0 ? .mode(folder.mode) : nil
+    if directory.kind == sys_link { return .symbolicLink }
+    if directory.kind != sys_directory { return .notADirectory }
+    if let flaw = flaw(ofOwner: directory.owner) { return flaw }
+    return directory.mode & forbidden != 0 ? .mode(directory.mode) : nil
   }
 
   private func flaw(ofOwner found: UInt32) -> StoreTrouble.Flaw? {

@@ -2,10 +2,10 @@ internal import CSystem
 internal import SallyportCore
 
 /// How long a lock is waited for, in nanoseconds of the monotonic clock.
-struct Patience: Sendable {
+struct LockTimeout: Sendable {
   let nanoseconds: UInt64
 
-  static let usual = Patience(nanoseconds: 5_000_000_000)
+  static let usual = LockTimeout(nanoseconds: 5_000_000_000)
 
   /// The first pause between two tries, and the longest: a lock is held for about a millisecond.
   private static let pauses: ClosedRange<UInt32> = 200_000...5_000_000
@@ -17,14 +17,14 @@ struct Patience: Sendable {
   /// the host. The pauses differ between processes, so that a crowd does not march in step.
   func poll(since start: inout UInt64, _ attempt: () -> Int32) -> Int32 {
     var result = attempt()
-    if !Patience.mayPass(result) { return result }
+    if !LockTimeout.mayPass(result) { return result }
     if start == 0 { start = sys_monotonic() }
-    var pause = Patience.pauses.lowerBound
+    var pause = LockTimeout.pauses.lowerBound
     var variation = UInt32(bitPattern: sys_process()) &+ UInt32(truncatingIfNeeded: start)
-    while Patience.mayPass(result), sys_monotonic() &- start < nanoseconds {
+    while LockTimeout.mayPass(result), sys_monotonic() &- start < nanoseconds {
       variation = variation &* 1_664_525 &+ 1_013_904_223
       sys_sleep(pause / 2 + (variation >> 8) % (pause / 2))
-      pause = min(pause + pause / 2, Patience.pauses.upperBound)
+      pause = min(pause + pause / 2, LockTimeout.pauses.upperBound)
       result = attempt()
     }
     return result
@@ -40,7 +40,7 @@ struct Patience: Sendable {
     _ attempt: () -> Int32
   ) throws(StoreTrouble) {
     let result = poll(since: &start, attempt)
-    if Patience.mayPass(result) { throw .busy(path: path().text) }
+    if LockTimeout.mayPass(result) { throw .busy(path: path().text) }
     if result < 0 { throw path().trouble(call, 0 - result) }
   }
 }
@@ -74,7 +74,7 @@ struct LockBytes: Sendable {
 
   /// Takes the lock of `file`. Where it fails, nothing stays locked.
   func acquire(
-    _ file: Int32, asKnown isKnown: Bool, _ patience: Patience, _ path: @autoclosure () -> Path
+    _ file: Int32, asKnown isKnown: Bool, _ patience: LockTimeout, _ path: @autoclosure () -> Path
   ) throws(StoreTrouble) {
     var start: UInt64 = 0
     do throws(StoreTrouble) {

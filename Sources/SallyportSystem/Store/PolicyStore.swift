@@ -21,7 +21,7 @@ extension Store {
 
   /// The policy that holds now for a login: that of the file `path`, or of the usual one, which
   /// need not exist. A good file is kept for the day when it is broken.
-  package func policy(at path: [UInt8]?, base: Policy, _ login: Circumstances) -> PolicyReading {
+  package func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
     let file = Path(path ?? bytes(of: Store.usualPolicy))
     var trouble: StoreTrouble?
     do throws(StoreTrouble) {
@@ -99,19 +99,19 @@ extension Store {
         return
       }
       try checks.walk(to: root)
-      let guarded = try Guard()
+      let guarded = try CriticalSection()
       defer { guarded.putBack() }
       // SAFETY: the C string lives for the call.
-      _ = unsafe sys_make_folder(sys_here, goodOnes.cString)
-      let folder = try openShelf(goodOnes)
-      let store = try openShelf(root)
+      _ = unsafe sys_make_directory(sys_here, goodOnes.cString)
+      let directory = try openParent(goodOnes)
+      let store = try openParent(root)
       // In the store itself, where the next command wipes what a crash leaves.
       let made = Leftover.named(Leftover.unfinished, decimalText(UInt64(sys_process())))
       // SAFETY: as above; nothing is left of that name where all went well.
       defer { _ = unsafe sys_remove_file(store.number, made.cString) }
       try SallyportSystem.write(text, as: made, in: store, root)
       // SAFETY: as above.
-      _ = unsafe sys_rename(store.number, made.cString, folder.number, name.cString)
+      _ = unsafe sys_rename(store.number, made.cString, directory.number, name.cString)
     } catch {
       // The day when it is needed, an older one or the strict policy holds.
     }

@@ -7,7 +7,7 @@ package import SallyportCore
 package struct Store: Sendable {
   package static let usualRoot = "/var/lib/sallyport"
 
-  /// Whom the files and all folders above them must belong to.
+  /// Whom the files and all directories above them must belong to.
   package enum Owner: Sendable {
     case root
     /// Root or the effective user: only where somebody named another store than the usual one.
@@ -16,8 +16,8 @@ package struct Store: Sendable {
 
   let root: Path
   let checks: Checks
-  let patience: Patience
-  /// Whether two folders are exchanged at once, where the file system can.
+  let patience: LockTimeout
+  /// Whether two directories are exchanged at once, where the file system can.
   let exchanges: Bool
 
   /// `root` is an absolute path without `..`; nothing is looked at before it is used.
@@ -30,11 +30,11 @@ package struct Store: Sendable {
     self.init(root: root, owner: owner, patience: .usual, exchanges: true)
   }
 
-  init(root: String, owner: Owner, patience: Patience, exchanges: Bool) {
+  init(root: String, owner: Owner, patience: LockTimeout, exchanges: Bool) {
     self.init(root: bytes(of: root), owner: owner, patience: patience, exchanges: exchanges)
   }
 
-  private init(root: [UInt8], owner: Owner, patience: Patience, exchanges: Bool) {
+  private init(root: [UInt8], owner: Owner, patience: LockTimeout, exchanges: Bool) {
     self.root = Store.withoutTrailingSlashes(root)
     checks = Checks(owner)
     self.patience = patience
@@ -53,19 +53,21 @@ package struct Store: Sendable {
   static let readings = 20
 
   var users: Path { root / "users" }
-  var decoy: Place { decoy(for: []) }
+  var decoy: UserDirectory { decoy(for: []) }
 
-  func decoy(for name: [UInt8]) -> Place { Place(shelf: root, name: "decoy", decoyName: name) }
+  func decoy(for name: [UInt8]) -> UserDirectory {
+    UserDirectory(parent: root, name: "decoy", decoyName: name)
+  }
 
-  /// Where `name`'s folder is. Throws `crypto` for a long name that cannot be hashed.
-  func place(of name: UserName) throws(StoreTrouble) -> Place {
+  /// Where `name`'s directory is. Throws `crypto` for a long name that cannot be hashed.
+  func place(of name: UserName) throws(StoreTrouble) -> UserDirectory {
     let file: [UInt8]
     if let plain = name.fileName {
       file = plain
     } else {
       file = UserName.hashedFileName(sha256: try Store.digest(of: name.bytes))
     }
-    return Place(shelf: users, name: Path(file))
+    return UserDirectory(parent: users, name: Path(file))
   }
 
   static func digest(of name: [UInt8]) throws(StoreTrouble) -> [UInt8] {
@@ -82,24 +84,25 @@ package struct Store: Sendable {
 package final class Record: Sendable {
   package let enrollment: Enrollment
   package var state: LoginState { current.state }
-  /// The user's folder.
+  /// The user's directory.
   package var path: String { place.path.text }
   package var isDecoy: Bool { place.isDecoy }
   /// A state after this one may have been lost.
   package var mayLackTheLatest: Bool { current.record?.mayLackTheLatest == true }
 
   let current: CurrentState
-  let place: Place
-  let folder: Identity
+  let place: UserDirectory
+  let directory: Identity
   let version: Version
 
   init(
-    enrollment: Enrollment, current: CurrentState, place: Place, folder: Identity, version: Version
+    enrollment: Enrollment, current: CurrentState, place: UserDirectory, directory: Identity,
+    version: Version
   ) {
     self.enrollment = enrollment
     self.current = current
     self.place = place
-    self.folder = folder
+    self.directory = directory
     self.version = version
   }
 }

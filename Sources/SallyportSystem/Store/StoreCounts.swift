@@ -6,15 +6,15 @@ package import SallyportCore
 // each user, which a login changes in place under the lock of that file: nobody else waits for it.
 
 extension Store {
-  private var counts: Place { Place(shelf: root, name: "reminders") }
+  private var counts: UserDirectory { UserDirectory(parent: root, name: "reminders") }
 
   /// How many logins of somebody who is not enrolled were counted; 0 where none was. A count that
   /// cannot be read is 0: it only says when somebody is reminded.
   package func loginsCounted(of name: UserName) throws(StoreTrouble) -> UInt32 {
     try checks.walk(to: root)
     let file = try place(of: name).name
-    guard let folder = try UserFolder.open(counts, on: try openShelf(root), checks),
-      let stored = try StoredFile.open(file, sys_for_reading, in: folder, checks)
+    guard let directory = try OpenUserDirectory.open(counts, on: try openParent(root), checks),
+      let stored = try StoredFile.open(file, sys_for_reading, in: directory, checks)
     else { return 0 }
     return try count(in: stored)
   }
@@ -23,12 +23,13 @@ extension Store {
   package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
     try checks.walk(to: root)
     let file = try place(of: name).name
-    return try Guard.during { () throws(StoreTrouble) -> UInt32 in
-      try makeFolder(counts.path)
-      guard let folder = try UserFolder.open(counts, on: try openShelf(root), checks) else {
+    return try CriticalSection.during { () throws(StoreTrouble) -> UInt32 in
+      try makeDirectory(counts.path)
+      guard let directory = try OpenUserDirectory.open(counts, on: try openParent(root), checks)
+      else {
         throw .noStore(path: counts.path.text)
       }
-      let stored = try countFile(file, in: folder)
+      let stored = try countFile(file, in: directory)
       let number = stored.descriptor.number
       try LockBytes.own.acquire(number, asKnown: true, patience, stored.path)
       defer { sys_unlock(number) }
@@ -54,19 +55,22 @@ extension Store {
     return UInt32(clamping: count)
   }
 
-  private func countFile(_ name: Path, in folder: borrowing UserFolder) throws(StoreTrouble)
+  private func countFile(_ name: Path, in directory: borrowing OpenUserDirectory)
+    throws(StoreTrouble)
     -> StoredFile
   {
     for _ in 0..<Store.attempts {
-      if let file = try StoredFile.open(name, sys_for_updating, in: folder, checks) { return file }
+      if let file = try StoredFile.open(name, sys_for_updating, in: directory, checks) {
+        return file
+      }
       do throws(StoreTrouble) {
-        _ = try newFile(name, in: folder.descriptor, folder.place.path / name)
+        _ = try newFile(name, in: directory.descriptor, directory.place.path / name)
       } catch {
         // Another login of the same user has just made it.
         if case .system(_, _, sys_EEXIST) = error { continue }
         throw error
       }
     }
-    throw .unsettled(path: (folder.place.path / name).text)
+    throw .unsettled(path: (directory.place.path / name).text)
   }
 }

@@ -4,15 +4,15 @@ internal import OneTimePassword
 extension Store {
   /// Puts what was made in the place of what is there. Where they can be exchanged at once, the
   /// old one then has the name of what was made, and is the caller's to wipe once this is synced.
-  func exchange(_ made: Unfinished, with place: Place, on shelf: borrowing Descriptor)
+  func exchange(_ made: Unfinished, with place: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
     // SAFETY: the C strings live for the call.
     let result =
       exchanges
-      ? unsafe sys_exchange(shelf.number, made.name.cString, place.name.cString) : -sys_EINVAL
+      ? unsafe sys_exchange(parent.number, made.name.cString, place.name.cString) : -sys_EINVAL
     if result == -sys_EINVAL || result == -sys_ENOSYS {
-      return try moveIn(made, place, on: shelf)
+      return try moveIn(made, place, on: parent)
     }
     try check(result, "rename", place.path)
   }
@@ -21,70 +21,72 @@ extension Store {
   ///
   /// A login in between finds the new enrollment with the state of the old one, which is trouble;
   /// at no moment is the user not enrolled. `completeMoves` ends what a crash left half-way.
-  private func moveIn(_ made: Unfinished, _ place: Place, on shelf: borrowing Descriptor)
+  private func moveIn(_ made: Unfinished, _ place: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
     let marker = Leftover.moving(place.name)
-    guard let folder = try UserFolder.open(place, on: shelf, checks) else {
+    guard let directory = try OpenUserDirectory.open(place, on: parent, checks) else {
       throw .unsettled(path: place.path.text)
     }
     // SAFETY: the C strings live for the call.
     let result = unsafe sys_rename(
-      shelf.number, made.name.cString, shelf.number, marker.cString)
+      parent.number, made.name.cString, parent.number, marker.cString)
     try check(result, "rename", place.path)
-    try check(sys_sync(shelf.number), "fsync", place.shelf)
-    let source = try openFolder(marker, in: shelf, place.shelf / marker)
+    try check(sys_sync(parent.number), "fsync", place.parent)
+    let source = try openDirectory(marker, in: parent, place.parent / marker)
     do throws(StoreTrouble) {
-      try move(StoredFile.enrollment, from: source, to: folder)
+      try move(StoredFile.enrollment, from: source, to: directory)
     } catch {
-      wipe(marker, in: shelf)
+      wipe(marker, in: parent)
       throw error
     }
-    try move(StoredFile.state, from: source, to: folder)
-    wipe(marker, in: shelf)
+    try move(StoredFile.state, from: source, to: directory)
+    wipe(marker, in: parent)
   }
 
   /// Ends the moves that a crash left half-way: one that has begun is completed, one that has not
-  /// is forgotten. Only under the lock of the users folder.
-  func completeMoves(_ names: [[UInt8]], on shelf: borrowing Descriptor) throws(StoreTrouble) {
+  /// is forgotten. Only under the lock of the users directory.
+  func completeMoves(_ names: [[UInt8]], on parent: borrowing Descriptor) throws(StoreTrouble) {
     for name in names {
       guard let user = rest(of: name, after: Leftover.moving) else { continue }
-      let place = Place(shelf: users, name: Path(user))
-      try completeMove(Path(name), place, on: shelf)
-      wipe(Path(name), in: shelf)
+      let place = UserDirectory(parent: users, name: Path(user))
+      try completeMove(Path(name), place, on: parent)
+      wipe(Path(name), in: parent)
     }
   }
 
-  private func completeMove(_ marker: Path, _ place: Place, on shelf: borrowing Descriptor)
+  private func completeMove(_ marker: Path, _ place: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
-    let source = try openFolder(marker, in: shelf, place.shelf / marker)
-    let left = try entries(of: source.number, place.shelf / marker)
+    let source = try openDirectory(marker, in: parent, place.parent / marker)
+    let left = try entries(of: source.number, place.parent / marker)
     let hasBegun = !left.contains(StoredFile.enrollment.bytes)
     guard hasBegun, left.contains(StoredFile.state.bytes) else { return }
-    guard let folder = try UserFolder.open(place, on: shelf, checks) else { return }
-    try move(StoredFile.state, from: source, to: folder)
+    guard let directory = try OpenUserDirectory.open(place, on: parent, checks) else { return }
+    try move(StoredFile.state, from: source, to: directory)
   }
 
   /// Puts a synced file in the place of the user's, which is wiped.
-  func move(_ file: Path, from source: borrowing Descriptor, to folder: borrowing UserFolder)
+  func move(
+    _ file: Path, from source: borrowing Descriptor, to directory: borrowing OpenUserDirectory
+  )
     throws(StoreTrouble)
   {
-    let target = folder.descriptor.number
-    let old = try oldFile(file, in: folder)
+    let target = directory.descriptor.number
+    let old = try oldFile(file, in: directory)
     // SAFETY: the C strings live for the call.
     let result = unsafe sys_rename(source.number, file.cString, target, file.cString)
-    try check(result, "rename", folder.place.path)
-    try check(sys_sync(target), "fsync", folder.place.path)
+    try check(result, "rename", directory.place.path)
+    try check(sys_sync(target), "fsync", directory.place.path)
     if let old { zero(old) }
   }
 
   /// nil where there is none that could be wiped.
-  private func oldFile(_ name: Path, in folder: borrowing UserFolder)
+  private func oldFile(_ name: Path, in directory: borrowing OpenUserDirectory)
     throws(StoreTrouble) -> Descriptor?
   {
     do throws(Errno) {
-      let file = try Descriptor(name, sys_for_updating, in: folder.descriptor.number)
+      let file = try Descriptor(name, sys_for_updating, in: directory.descriptor.number)
       guard file.facts.kind == sys_regular, file.facts.links == 1 else { return nil }
       return consume file
     } catch {

@@ -4,10 +4,10 @@ internal import SallyportCore
 
 // Making and wiping files: what enrolling and managing need, and no login.
 
-/// A folder of the store under a name that is nobody's, with what is being made in it.
+/// A directory of the store under a name that is nobody's, with what is being made in it.
 final class Unfinished {
   let name: Path
-  /// Made without the lock of all commands: keeps the folder locked for as long as this lives.
+  /// Made without the lock of all commands: keeps the directory locked for as long as this lives.
   private let isAlone: Bool
   private var lock: Descriptor?
 
@@ -18,56 +18,56 @@ final class Unfinished {
       hexadecimal(try Random.identifier()))
   }
 
-  /// Makes the folder with the files in it, all synced unless the caller does that for many at
+  /// Makes the directory with the files in it, all synced unless the caller does that for many at
   /// once. Where it fails, nothing stays.
   func make(
-    in shelf: borrowing Descriptor, _ path: Path, enrollment: Secret, state: [UInt8]?,
+    in parent: borrowing Descriptor, _ path: Path, enrollment: Secret, state: [UInt8]?,
     synced: Bool = true
   ) throws(StoreTrouble) {
     let path = path / name
     // SAFETY: the C string lives for the call.
-    try check(unsafe sys_make_folder(shelf.number, name.cString), "mkdir", path)
+    try check(unsafe sys_make_directory(parent.number, name.cString), "mkdir", path)
     do throws(StoreTrouble) {
-      let folder = try openFolder(name, in: shelf, path)
-      if isAlone { try check(sys_lock_folder(folder.number), "flock", path) }
-      try check(sys_set_mode(folder.number, 0o700), "fchmod", path)
-      try write(enrollment, as: StoredFile.enrollment, in: folder, path, synced)
-      if let state { try write(state, as: StoredFile.state, in: folder, path, synced) }
-      if synced { try check(sys_sync(folder.number), "fsync", path) }
-      if isAlone { lock = consume folder }
+      let directory = try openDirectory(name, in: parent, path)
+      if isAlone { try check(sys_lock_directory(directory.number), "flock", path) }
+      try check(sys_set_mode(directory.number, 0o700), "fchmod", path)
+      try write(enrollment, as: StoredFile.enrollment, in: directory, path, synced)
+      if let state { try write(state, as: StoredFile.state, in: directory, path, synced) }
+      if synced { try check(sys_sync(directory.number), "fsync", path) }
+      if isAlone { lock = consume directory }
     } catch {
-      wipe(name, in: shelf)
+      wipe(name, in: parent)
       throw error
     }
   }
 }
 
-/// A folder of the store in which files are made or taken apart.
-func openFolder(_ name: Path, in shelf: borrowing Descriptor, _ path: Path)
+/// A directory of the store in which files are made or taken apart.
+func openDirectory(_ name: Path, in parent: borrowing Descriptor, _ path: Path)
   throws(StoreTrouble) -> Descriptor
 {
   do throws(Errno) {
-    return try Descriptor(name, sys_as_folder, in: shelf.number)
+    return try Descriptor(name, sys_as_directory, in: parent.number)
   } catch {
-    throw folderTrouble(error, name, in: shelf.number, path)
+    throw directoryTrouble(error, name, in: parent.number, path)
   }
 }
 
 func write(
-  _ content: Secret, as name: Path, in folder: borrowing Descriptor, _ path: Path,
+  _ content: Secret, as name: Path, in directory: borrowing Descriptor, _ path: Path,
   _ synced: Bool = true
 ) throws(StoreTrouble) {
-  let file = try newFile(name, in: folder, path / name)
+  let file = try newFile(name, in: directory, path / name)
   // SAFETY: the buffer lives for the call.
   let result = unsafe content.withBytes { unsafe put($0, into: file.number, synced) }
   try check(result, "write", path / name)
 }
 
 private func write(
-  _ content: [UInt8], as name: Path, in folder: borrowing Descriptor, _ path: Path,
+  _ content: [UInt8], as name: Path, in directory: borrowing Descriptor, _ path: Path,
   _ synced: Bool = true
 ) throws(StoreTrouble) {
-  let file = try newFile(name, in: folder, path / name)
+  let file = try newFile(name, in: directory, path / name)
   // SAFETY: the buffer lives for the call.
   let result = unsafe content.withUnsafeBytes { unsafe put($0, into: file.number, synced) }
   try check(result, "write", path / name)
@@ -75,12 +75,12 @@ private func write(
 
 /// An empty file that nobody else may open, whatever the umask; on btrfs one that will need no
 /// free block when it is changed in place (best effort: without it the login works all the same).
-func newFile(_ name: Path, in folder: borrowing Descriptor, _ path: Path)
+func newFile(_ name: Path, in directory: borrowing Descriptor, _ path: Path)
   throws(StoreTrouble) -> Descriptor
 {
   let file: Descriptor
   do throws(Errno) {
-    file = try Descriptor(name, sys_as_new_file, in: folder.number)
+    file = try Descriptor(name, sys_as_new_file, in: directory.number)
   } catch {
     throw path.trouble("open", error.code)
   }
@@ -105,30 +105,30 @@ func newFile(_ name: Path, in folder: borrowing Descriptor, _ path: Path)
   return synced ? Int64(sys_sync(file)) : 0
 }
 
-/// Overwrites what is in the folder `name` with zeros, in place as far as the file system does so,
+/// Overwrites what is in the directory `name` with zeros, in place as far as the file system does so,
 /// and removes it. Best effort: what stays is a leftover for the next one.
-func wipe(_ name: Path, in shelf: borrowing Descriptor) {
+func wipe(_ name: Path, in parent: borrowing Descriptor) {
   do throws(StoreTrouble) {
-    let folder = try openFolder(name, in: shelf, name)
-    for bytes in try entries(of: folder.number, name) {
+    let directory = try openDirectory(name, in: parent, name)
+    for bytes in try entries(of: directory.number, name) {
       let file = Path(bytes)
-      zero(file, in: folder)
+      zero(file, in: directory)
       // SAFETY: the C string lives for the call.
-      _ = unsafe sys_remove_file(folder.number, file.cString)
+      _ = unsafe sys_remove_file(directory.number, file.cString)
     }
     // SAFETY: as above.
-    _ = unsafe sys_remove_folder(shelf.number, name.cString)
+    _ = unsafe sys_remove_directory(parent.number, name.cString)
   } catch {
-    // No folder: a file or a link that somebody put there.
+    // No directory: a file or a link that somebody put there.
     // SAFETY: as above.
-    _ = unsafe sys_remove_file(shelf.number, name.cString)
+    _ = unsafe sys_remove_file(parent.number, name.cString)
   }
 }
 
 /// A file with another name elsewhere is somebody else's, too, and stays as it is.
-private func zero(_ name: Path, in folder: borrowing Descriptor) {
+private func zero(_ name: Path, in directory: borrowing Descriptor) {
   do throws(Errno) {
-    let file = try Descriptor(name, sys_for_updating, in: folder.number)
+    let file = try Descriptor(name, sys_for_updating, in: directory.number)
     if file.facts.kind == sys_regular, file.facts.links == 1 { zero(file) }
   } catch {
     // What cannot be opened for writing is only removed.

@@ -3,7 +3,7 @@ internal import OneTimePassword
 internal import SallyportCore
 
 extension Store {
-  /// What is enrolled for the account; nil only where an existing, checked store has no folder of
+  /// What is enrolled for the account; nil only where an existing, checked store has no directory of
   /// that name. Everything else throws, also a caller without the right to read.
   package func load(_ account: Account) throws(StoreTrouble) -> Record? {
     guard let record = try read(place(of: account.name)) else { return nil }
@@ -29,55 +29,61 @@ extension Store {
   ///
   /// Without a lock: a login may be saving, and a command may be exchanging and wiping. So trouble
   /// counts only if the files were the same ones before and after it was met.
-  func read(_ place: Place) throws(StoreTrouble) -> Record? {
+  func read(_ place: UserDirectory) throws(StoreTrouble) -> Record? {
     try checks.walk(to: root)
-    return try read(place, on: try openShelf(place.shelf))
+    return try read(place, on: try openParent(place.parent))
   }
 
-  /// As above, on a shelf that was opened before.
-  func read(_ place: Place, on shelf: borrowing Descriptor) throws(StoreTrouble) -> Record? {
+  /// As above, on a parent that was opened before.
+  func read(_ place: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble) -> Record?
+  {
     var before: Glimpse?
     for _ in 0..<Store.readings {
       do throws(StoreTrouble) {
-        guard let folder = try UserFolder.open(place, on: shelf, checks) else { return nil }
-        return try record(in: folder)
+        guard let directory = try OpenUserDirectory.open(place, on: parent, checks) else {
+          return nil
+        }
+        return try record(in: directory)
       } catch {
         guard error.mayPass else { throw error }
-        let now = Glimpse(of: place, on: shelf)
-        if before == now { throw settled(error, place, on: shelf) }
+        let now = Glimpse(of: place, on: parent)
+        if before == now { throw settled(error, place, on: parent) }
         before = now
       }
     }
     throw .unsettled(path: place.path.text)
   }
 
-  /// The folder of all users or the store itself, open and checked; what is above it must have
+  /// The directory of all users or the store itself, open and checked; what is above it must have
   /// been walked.
   @inline(never)
-  func openShelf(_ path: Path) throws(StoreTrouble) -> Descriptor {
-    let shelf: Descriptor
+  func openParent(_ path: Path) throws(StoreTrouble) -> Descriptor {
+    let parent: Descriptor
     do throws(Errno) {
-      shelf = try Descriptor(path, sys_as_folder)
+      parent = try Descriptor(path, sys_as_directory)
     } catch {
       if error.code == sys_ENOENT { throw .noStore(path: path.text) }
-      throw folderTrouble(error, path, in: sys_here, path)
+      throw directoryTrouble(error, path, in: sys_here, path)
     }
-    if let flaw = checks.flaw(ofShelf: shelf.facts) { throw .unsafe(path: path.text, flaw) }
-    return shelf
+    if let flaw = checks.flaw(ofParent: parent.facts) { throw .unsafe(path: path.text, flaw) }
+    return parent
   }
 
-  private func record(in folder: borrowing UserFolder) throws(StoreTrouble) -> Record {
+  private func record(in directory: borrowing OpenUserDirectory) throws(StoreTrouble) -> Record {
     let reading = sys_for_reading
-    guard let file = try StoredFile.open(StoredFile.enrollment, reading, in: folder, checks) else {
-      throw .incomplete(path: (folder.place.path / StoredFile.enrollment).text)
+    guard let file = try StoredFile.open(StoredFile.enrollment, reading, in: directory, checks)
+    else {
+      throw .incomplete(path: (directory.place.path / StoredFile.enrollment).text)
     }
-    guard let stateFile = try StoredFile.open(StoredFile.state, reading, in: folder, checks) else {
-      throw .incomplete(path: (folder.place.path / StoredFile.state).text)
+    guard let stateFile = try StoredFile.open(StoredFile.state, reading, in: directory, checks)
+    else {
+      throw .incomplete(path: (directory.place.path / StoredFile.state).text)
     }
     let enrollment = try enrollment(in: file)
     let current = try current(in: stateFile, of: enrollment, known: nil)
     return Record(
-      enrollment: enrollment, current: current, place: folder.place, folder: folder.identity,
+      enrollment: enrollment, current: current, place: directory.place,
+      directory: directory.identity,
       version: Version(file.facts))
   }
 
@@ -119,12 +125,14 @@ extension Store {
 
   /// The trouble that stays after the last look: a state of another enrollment is a half-way
   /// exchange where its marker stands.
-  private func settled(_ trouble: StoreTrouble, _ place: Place, on shelf: borrowing Descriptor)
+  private func settled(
+    _ trouble: StoreTrouble, _ place: UserDirectory, on parent: borrowing Descriptor
+  )
     -> StoreTrouble
   {
     guard case .foreignState = trouble else { return trouble }
     do throws(Errno) {
-      _ = try facts(at: Leftover.moving(place.name), in: shelf.number)
+      _ = try facts(at: Leftover.moving(place.name), in: parent.number)
       return .unsettled(path: place.path.text)
     } catch {
       return trouble
@@ -134,20 +142,20 @@ extension Store {
 
 /// Which files a place has at one moment.
 private struct Glimpse: Equatable {
-  private let folder: Version?
+  private let directory: Version?
   private let enrollment: Version?
   private let state: Identity?
 
-  init(of place: Place, on shelf: borrowing Descriptor) {
-    let shelf = shelf.number
-    folder = Glimpse.facts(place.name, in: shelf).map { Version($0) }
-    enrollment = Glimpse.facts(place.name / StoredFile.enrollment, in: shelf).map { Version($0) }
-    state = Glimpse.facts(place.name / StoredFile.state, in: shelf).map { Identity($0) }
+  init(of place: UserDirectory, on parent: borrowing Descriptor) {
+    let parent = parent.number
+    directory = Glimpse.facts(place.name, in: parent).map { Version($0) }
+    enrollment = Glimpse.facts(place.name / StoredFile.enrollment, in: parent).map { Version($0) }
+    state = Glimpse.facts(place.name / StoredFile.state, in: parent).map { Identity($0) }
   }
 
-  private static func facts(_ path: Path, in folder: Int32) -> sys_facts? {
+  private static func facts(_ path: Path, in directory: Int32) -> sys_facts? {
     do throws(Errno) {
-      return try SallyportSystem.facts(at: path, in: folder)
+      return try SallyportSystem.facts(at: path, in: directory)
     } catch {
       return nil
     }

@@ -2,20 +2,20 @@ internal import CSystem
 internal import OneTimePassword
 package import SallyportCore
 
-// What changes enrollments. Order of locks, always: the users folder's, then the user's state. The
+// What changes enrollments. Order of locks, always: the users directory's, then the user's state. The
 // first is for commands alone: a login, which its user can stop for as long as he likes, holds no
 // lock that somebody else waits for.
 
 extension Store {
-  /// Enrolls a user who is not enrolled: the folder appears whole, or not at all. Throws `exists`.
+  /// Enrolls a user who is not enrolled: the directory appears whole, or not at all. Throws `exists`.
   /// For logins too: whoever comes second finds the name taken.
   package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
-    try alone { shelf throws(StoreTrouble) in
+    try alone { parent throws(StoreTrouble) in
       let place = try place(of: enrollment.user)
-      if try isThere(place, on: shelf) { throw .exists(path: place.path.text) }
-      let made = try make(enrollment, state, on: shelf, alone: true)
-      try finishing(made, on: shelf) { () throws(StoreTrouble) in
-        try appear(made, as: place, on: shelf)
+      if try isThere(place, on: parent) { throw .exists(path: place.path.text) }
+      let made = try make(enrollment, state, on: parent, alone: true)
+      try finishing(made, on: parent) { () throws(StoreTrouble) in
+        try appear(made, as: place, on: parent)
       }
     }
   }
@@ -23,15 +23,15 @@ extension Store {
   /// Enrolls a user whatever is enrolled for him, also what cannot be read any more. At no moment
   /// is he not enrolled. The old secret is wiped.
   package func replace(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
-    try changing { shelf throws(StoreTrouble) in
+    try changing { parent throws(StoreTrouble) in
       let place = try place(of: enrollment.user)
-      let made = try make(enrollment, state, on: shelf)
-      try finishing(made, on: shelf) { () throws(StoreTrouble) in
-        try put(made, at: place, on: shelf)
+      let made = try make(enrollment, state, on: parent)
+      try finishing(made, on: parent) { () throws(StoreTrouble) in
+        try put(made, at: place, on: parent)
       }
       // First the new one for good, then the old one's end.
-      try check(sys_sync(shelf.number), "fsync", users)
-      wipe(made.name, in: shelf)
+      try check(sys_sync(parent.number), "fsync", users)
+      wipe(made.name, in: parent)
     }
   }
 
@@ -44,15 +44,15 @@ extension Store {
   package func rewrite(
     _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
   ) throws(StoreTrouble) -> Transaction<Void> {
-    try alone { shelf throws(StoreTrouble) in
-      guard let locked = try lock(record, on: shelf, asKnown: true) else { return .changed }
+    try alone { parent throws(StoreTrouble) in
+      guard let locked = try lock(record, on: parent, asKnown: true) else { return .changed }
       let made = try Unfinished(alone: true)
-      try made.make(in: shelf, users, enrollment: try text(enrollment), state: nil)
-      try finishing(made, on: shelf) { () throws(StoreTrouble) in
-        let source = try openFolder(made.name, in: shelf, users / made.name)
-        try move(StoredFile.enrollment, from: source, to: locked.folder)
+      try made.make(in: parent, users, enrollment: try text(enrollment), state: nil)
+      try finishing(made, on: parent) { () throws(StoreTrouble) in
+        let source = try openDirectory(made.name, in: parent, users / made.name)
+        try move(StoredFile.enrollment, from: source, to: locked.directory)
       }
-      wipe(made.name, in: shelf)
+      wipe(made.name, in: parent)
       try locked.save(change(locked.current.state))
       return .committed(())
     }
@@ -60,20 +60,20 @@ extension Store {
 
   /// Takes an enrollment away and wipes it. `changed` where it is not the loaded one any more.
   package func remove(_ record: Record) throws(StoreTrouble) -> Transaction<Void> {
-    try changing { shelf throws(StoreTrouble) in
-      guard let locked = try lock(record, on: shelf, asKnown: true) else { return .changed }
-      try takeAway(locked.folder.place, on: shelf)
+    try changing { parent throws(StoreTrouble) in
+      guard let locked = try lock(record, on: parent, asKnown: true) else { return .changed }
+      try takeAway(locked.directory.place, on: parent)
       return .committed(())
     }
   }
 
   /// Takes away what cannot be read any more. False where there is nothing of that name.
   package func remove(stored name: StoredName) throws(StoreTrouble) -> Bool {
-    try changing { shelf throws(StoreTrouble) in
-      let place = Place(shelf: users, name: Path(name.folder))
-      guard try isThere(place, on: shelf) else { return false }
-      try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
-        try takeAway(place, on: shelf)
+    try changing { parent throws(StoreTrouble) in
+      let place = UserDirectory(parent: users, name: Path(name.directory))
+      guard try isThere(place, on: parent) else { return false }
+      try holdingState(of: place, on: parent) { () throws(StoreTrouble) in
+        try takeAway(place, on: parent)
       }
       return true
     }
@@ -83,52 +83,55 @@ extension Store {
 // MARK: steps
 
 extension Store {
-  /// Calls `body` with the users folder, open and locked against other commands.
+  /// Calls `body` with the users directory, open and locked against other commands.
   func changing<Value>(_ body: (borrowing Descriptor) throws(StoreTrouble) -> Value)
     throws(StoreTrouble) -> Value
   {
-    try alone { shelf throws(StoreTrouble) -> Value in
-      let number = shelf.number
+    try alone { parent throws(StoreTrouble) -> Value in
+      let number = parent.number
       var start: UInt64 = 0
-      try patience.acquire("flock", users, since: &start) { sys_lock_folder(number) }
-      defer { sys_unlock_folder(number) }
-      return try body(shelf)
+      try patience.acquire("flock", users, since: &start) { sys_lock_directory(number) }
+      defer { sys_unlock_directory(number) }
+      return try body(parent)
     }
   }
 
-  /// Calls `body` with the users folder, open and not locked.
+  /// Calls `body` with the users directory, open and not locked.
   private func alone<Value>(_ body: (borrowing Descriptor) throws(StoreTrouble) -> Value)
     throws(StoreTrouble) -> Value
   {
     try checks.walk(to: root)
-    return try Guard.during { () throws(StoreTrouble) -> Value in try body(try openShelf(users)) }
+    return try CriticalSection.during { () throws(StoreTrouble) -> Value in
+      try body(try openParent(users))
+    }
   }
 
   /// Gives what was made its name, or puts it in the place of whoever has the name: it may be a
   /// login that was faster.
-  private func put(_ made: Unfinished, at place: Place, on shelf: borrowing Descriptor)
+  private func put(_ made: Unfinished, at place: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
     do throws(StoreTrouble) {
-      return try appear(made, as: place, on: shelf)
+      return try appear(made, as: place, on: parent)
     } catch {
       guard case .exists = error else { throw error }
     }
-    try holdingState(of: place, on: shelf) { () throws(StoreTrouble) in
-      try exchange(made, with: place, on: shelf)
+    try holdingState(of: place, on: parent) { () throws(StoreTrouble) in
+      try exchange(made, with: place, on: parent)
     }
   }
 
   /// Calls `body` while no login of that user can save; where there is no state that could be
   /// locked, no login can.
   private func holdingState(
-    of place: Place, on shelf: borrowing Descriptor, _ body: () throws(StoreTrouble) -> Void
+    of place: UserDirectory, on parent: borrowing Descriptor,
+    _ body: () throws(StoreTrouble) -> Void
   ) throws(StoreTrouble) {
     let file: Descriptor
     let path = place.path / StoredFile.state
     do throws(Errno) {
-      let folder = try Descriptor(place.name, sys_as_folder, in: shelf.number)
-      file = try Descriptor(StoredFile.state, sys_for_updating, in: folder.number)
+      let directory = try Descriptor(place.name, sys_as_directory, in: parent.number)
+      file = try Descriptor(StoredFile.state, sys_for_updating, in: directory.number)
     } catch {
       switch error.code {
       // Nothing there, or no regular file.
@@ -143,9 +146,10 @@ extension Store {
     try body()
   }
 
-  func isThere(_ place: Place, on shelf: borrowing Descriptor) throws(StoreTrouble) -> Bool {
+  func isThere(_ place: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble) -> Bool
+  {
     do throws(Errno) {
-      _ = try facts(at: place.name, in: shelf.number)
+      _ = try facts(at: place.name, in: parent.number)
       return true
     } catch {
       if error.code == sys_ENOENT { return false }
@@ -154,12 +158,12 @@ extension Store {
   }
 
   func make(
-    _ enrollment: Enrollment, _ state: LoginState, on shelf: borrowing Descriptor,
+    _ enrollment: Enrollment, _ state: LoginState, on parent: borrowing Descriptor,
     alone: Bool = false
   ) throws(StoreTrouble) -> Unfinished {
     let made = try Unfinished(alone: alone)
     try made.make(
-      in: shelf, users, enrollment: try text(enrollment), state: try pages(state))
+      in: parent, users, enrollment: try text(enrollment), state: try pages(state))
     return made
   }
 
@@ -178,46 +182,46 @@ extension Store {
 
   /// Calls the last step with what was made; where it fails, that is wiped again.
   private func finishing(
-    _ made: Unfinished, on shelf: borrowing Descriptor, _ step: () throws(StoreTrouble) -> Void
+    _ made: Unfinished, on parent: borrowing Descriptor, _ step: () throws(StoreTrouble) -> Void
   ) throws(StoreTrouble) {
     do throws(StoreTrouble) {
       try step()
     } catch {
-      wipe(made.name, in: shelf)
+      wipe(made.name, in: parent)
       throw error
     }
   }
 
   /// Gives what was made its name for good, unless somebody has it.
-  func appear(_ made: Unfinished, as place: Place, on shelf: borrowing Descriptor)
+  func appear(_ made: Unfinished, as place: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
-    try rename(made, to: place, on: shelf)
-    try check(sys_sync(shelf.number), "fsync", place.shelf)
+    try rename(made, to: place, on: parent)
+    try check(sys_sync(parent.number), "fsync", place.parent)
   }
 
-  func rename(_ made: Unfinished, to place: Place, on shelf: borrowing Descriptor)
+  func rename(_ made: Unfinished, to place: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
     // SAFETY: the C strings live for the calls.
-    var result = unsafe sys_rename_new(shelf.number, made.name.cString, place.name.cString)
+    var result = unsafe sys_rename_new(parent.number, made.name.cString, place.name.cString)
     if result == -sys_EINVAL || result == -sys_ENOSYS {
-      // Not known here: a folder with files in it is never replaced by a rename.
+      // Not known here: a directory with files in it is never replaced by a rename.
       result = unsafe sys_rename(
-        shelf.number, made.name.cString, shelf.number, place.name.cString)
+        parent.number, made.name.cString, parent.number, place.name.cString)
     }
     if result == -sys_EEXIST || result == -sys_ENOTEMPTY { throw .exists(path: place.path.text) }
     try check(result, "rename", place.path)
   }
 
   /// Gives it a name that is nobody's, for good, and wipes it.
-  func takeAway(_ place: Place, on shelf: borrowing Descriptor) throws(StoreTrouble) {
+  func takeAway(_ place: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble) {
     let gone = Leftover.named(Leftover.removed, hexadecimal(try Random.identifier()))
     // SAFETY: the C strings live for the call.
     let result = unsafe sys_rename(
-      shelf.number, place.name.cString, shelf.number, gone.cString)
+      parent.number, place.name.cString, parent.number, gone.cString)
     try check(result, "rename", place.path)
-    try check(sys_sync(shelf.number), "fsync", place.shelf)
-    wipe(gone, in: shelf)
+    try check(sys_sync(parent.number), "fsync", place.parent)
+    wipe(gone, in: parent)
   }
 }

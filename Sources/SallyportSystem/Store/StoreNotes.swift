@@ -5,14 +5,14 @@ package import SallyportCore
 // `unenrolled/NAME`: what is kept of a user apart from an enrollment.
 
 extension Store {
-  private var notes: Place { Place(shelf: root, name: "unenrolled") }
+  private var notes: UserDirectory { UserDirectory(parent: root, name: "unenrolled") }
 
-  /// What is kept of a user; an empty note where there is no file, or no folder for it. Everything
+  /// What is kept of a user; an empty note where there is no file, or no directory for it. Everything
   /// else throws: a note that cannot be read might be a `required`.
   package func note(of name: UserName) throws(StoreTrouble) -> UserNote {
     try checks.walk(to: root)
-    guard let folder = try UserFolder.open(notes, on: try openShelf(root), checks),
-      let text = try text(ofNote: try place(of: name).name, in: folder)
+    guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks),
+      let text = try text(ofNote: try place(of: name).name, in: directory)
     else { return UserNote() }
     let path = (notes.path / (try place(of: name).name)).text
     let (user, note): (UserName, UserNote)
@@ -30,26 +30,26 @@ extension Store {
   package func changeNote(of name: UserName, _ change: (inout UserNote) -> Void)
     throws(StoreTrouble) -> UserNote
   {
-    try changing { shelf throws(StoreTrouble) in
+    try changing { parent throws(StoreTrouble) in
       var note = try note(of: name)
       change(&note)
-      try put(note, of: name, on: shelf)
+      try put(note, of: name, on: parent)
       return note
     }
   }
 
   /// nil where there is none. A file that is replaced while it is opened has no name any more: then
   /// its successor counts.
-  private func text(ofNote name: Path, in folder: borrowing UserFolder)
+  private func text(ofNote name: Path, in directory: borrowing OpenUserDirectory)
     throws(StoreTrouble) -> Secret?
   {
     for _ in 0..<Store.readings {
-      if let file = try StoredFile.open(name, sys_for_reading, in: folder, checks) {
+      if let file = try StoredFile.open(name, sys_for_reading, in: directory, checks) {
         guard let text = try file.secret() else { continue }
         return text
       }
       do throws(Errno) {
-        _ = try facts(at: name, in: folder.descriptor.number)
+        _ = try facts(at: name, in: directory.descriptor.number)
       } catch {
         if error.code == sys_ENOENT { return nil }
         throw (notes.path / name).trouble("lstat", error.code)
@@ -58,17 +58,17 @@ extension Store {
     throw .unsettled(path: (notes.path / name).text)
   }
 
-  /// Made among the users' folders, where the next command wipes what a crash leaves, and under
+  /// Made among the users' directories, where the next command wipes what a crash leaves, and under
   /// their lock.
-  private func put(_ note: UserNote, of name: UserName, on shelf: borrowing Descriptor)
+  private func put(_ note: UserNote, of name: UserName, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
     let file = try place(of: name).name
-    try makeFolder(notes.path)
-    guard let folder = try UserFolder.open(notes, on: try openShelf(root), checks) else {
+    try makeDirectory(notes.path)
+    guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks) else {
       throw .noStore(path: notes.path.text)
     }
-    let target = folder.descriptor.number
+    let target = directory.descriptor.number
     if note == UserNote() {
       // SAFETY: the C string lives for the call.
       let result = unsafe sys_remove_file(target, file.cString)
@@ -77,10 +77,10 @@ extension Store {
       guard let text = note.written(for: name) else { throw .outOfMemory }
       let made = try Unfinished().name
       // SAFETY: as above; nothing is left of that name where all went well.
-      defer { _ = unsafe sys_remove_file(shelf.number, made.cString) }
-      try SallyportSystem.write(text, as: made, in: shelf, users)
+      defer { _ = unsafe sys_remove_file(parent.number, made.cString) }
+      try SallyportSystem.write(text, as: made, in: parent, users)
       // SAFETY: as above.
-      let result = unsafe sys_rename(shelf.number, made.cString, target, file.cString)
+      let result = unsafe sys_rename(parent.number, made.cString, target, file.cString)
       try check(result, "rename", notes.path / file)
     }
     try check(sys_sync(target), "fsync", notes.path)

@@ -3,62 +3,62 @@ internal import OneTimePassword
 internal import SallyportCore
 
 extension Store {
-  /// Makes what is missing of the store: its folders (0700) and the decoy, each appearing whole;
+  /// Makes what is missing of the store: its directories (0700) and the decoy, each appearing whole;
   /// ends what a crash left half-way and wipes what it left over. Every verb that changes calls
-  /// this first. The folder above the store must exist.
+  /// this first. The directory above the store must exist.
   package func prepare() throws(StoreTrouble) {
-    try makeFolder(root)
-    try makeFolder(users)
-    try changing { shelf throws(StoreTrouble) in
-      let store = try openShelf(root)
-      try completeMoves(try entries(of: shelf.number, users), on: shelf)
-      try wipeLeftovers(in: shelf, users)
+    try makeDirectory(root)
+    try makeDirectory(users)
+    try changing { parent throws(StoreTrouble) in
+      let store = try openParent(root)
+      try completeMoves(try entries(of: parent.number, users), on: parent)
+      try wipeLeftovers(in: parent, users)
       try wipeLeftovers(in: store, root)
       try prepareDecoy(on: store)
     }
   }
 
-  func makeFolder(_ path: Path) throws(StoreTrouble) {
+  func makeDirectory(_ path: Path) throws(StoreTrouble) {
     let end = path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0
     let above = end == 0 ? "/" : Path([UInt8](path.bytes[..<end]))
     try checks.walk(to: above)
     // SAFETY: the C string lives for the call.
-    let result = unsafe sys_make_folder(sys_here, path.cString)
+    let result = unsafe sys_make_directory(sys_here, path.cString)
     if result == -sys_EEXIST { return }
     try check(result, "mkdir", path)
     do throws(Errno) {
-      let folder = try Descriptor(path, sys_as_folder)
-      try Errno.check(sys_set_mode(folder.number, 0o700))
-      let parent = try Descriptor(above, sys_as_folder)
+      let directory = try Descriptor(path, sys_as_directory)
+      try Errno.check(sys_set_mode(directory.number, 0o700))
+      let parent = try Descriptor(above, sys_as_directory)
       try Errno.check(sys_sync(parent.number))
     } catch {
       throw path.trouble("mkdir", error.code)
     }
   }
 
-  private func wipeLeftovers(in shelf: borrowing Descriptor, _ path: Path)
+  private func wipeLeftovers(in parent: borrowing Descriptor, _ path: Path)
     throws(StoreTrouble)
   {
-    for name in try entries(of: shelf.number, path) {
+    for name in try entries(of: parent.number, path) {
       let isLeftover =
         rest(of: name, after: Leftover.unfinished) != nil
         || rest(of: name, after: Leftover.removed) != nil
       let isAlone = rest(of: name, after: Leftover.unfinishedAlone) != nil
-      if isAlone, try !isAbandoned(Path(name), in: shelf) { continue }
-      if isLeftover || isAlone { wipe(Path(name), in: shelf) }
+      if isAlone, try !isAbandoned(Path(name), in: parent) { continue }
+      if isLeftover || isAlone { wipe(Path(name), in: parent) }
     }
   }
 
   /// Whether nobody works any more on what was being made without the lock of all commands: it is
   /// so old that its maker is past the moment in which it was not locked yet, and it can be
   /// locked. In this order: in that moment a lock of ours would make him fail.
-  private func isAbandoned(_ name: Path, in shelf: borrowing Descriptor) throws(StoreTrouble)
+  private func isAbandoned(_ name: Path, in parent: borrowing Descriptor) throws(StoreTrouble)
     -> Bool
   {
     let oldest = try Clock.now().seconds - 600
     do throws(Errno) {
-      let folder = try Descriptor(name, sys_as_folder, in: shelf.number)
-      return folder.facts.modified < oldest && sys_lock_folder(folder.number) == 0
+      let directory = try Descriptor(name, sys_as_directory, in: parent.number)
+      return directory.facts.modified < oldest && sys_lock_directory(directory.number) == 0
     } catch {
       return error.code == sys_ENOTDIR || error.code == sys_ELOOP
     }

@@ -15,10 +15,10 @@ extension Store {
     _ record: Record, asKnown isKnown: Bool = true,
     _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
   ) throws(StoreTrouble) -> Transaction<Verdict> {
-    let guarded = try Guard()
+    let guarded = try CriticalSection()
     defer { guarded.putBack() }
-    let shelf = try openShelf(record.place.shelf)
-    guard let locked = try lock(record, on: shelf, asKnown: isKnown) else { return .changed }
+    let parent = try openParent(record.place.parent)
+    guard let locked = try lock(record, on: parent, asKnown: isKnown) else { return .changed }
     let (verdict, state) = try body(record.enrollment, locked.current.state)
     try locked.save(state)
     return .committed(verdict)
@@ -28,21 +28,21 @@ extension Store {
   /// record after this state may have been lost, what it may have accepted counts as used: the save
   /// that follows makes both slots whole and would hide the loss.
   @inline(never)
-  func lock(_ record: Record, on shelf: borrowing Descriptor, asKnown isKnown: Bool)
+  func lock(_ record: Record, on parent: borrowing Descriptor, asKnown isKnown: Bool)
     throws(StoreTrouble) -> LockedRecord?
   {
     let bytes = try lockBytes(of: record)
     for _ in 0..<Store.attempts {
-      guard let folder = try UserFolder.open(record.place, on: shelf, checks),
-        folder.identity == record.folder
+      guard let directory = try OpenUserDirectory.open(record.place, on: parent, checks),
+        directory.identity == record.directory
       else { return nil }
-      guard let state = try LockedState(in: folder, self, bytes, asKnown: isKnown) else {
+      guard let state = try LockedState(in: directory, self, bytes, asKnown: isKnown) else {
         let missing = record.place.path / StoredFile.state
-        if try folder.isStill(on: shelf) { throw .incomplete(path: missing.text) }
+        if try directory.isStill(on: parent) { throw .incomplete(path: missing.text) }
         continue
       }
-      guard try folder.isStill(on: shelf), try folder.holds(state.file) else { continue }
-      guard try folder.enrollmentVersion() == record.version else { return nil }
+      guard try directory.isStill(on: parent), try directory.holds(state.file) else { continue }
+      guard try directory.enrollmentVersion() == record.version else { return nil }
       var current = try current(
         in: state.file, of: record.enrollment, known: record.current)
       // The decoy's slots are written by several at once, and nothing hangs on them: it has the
@@ -52,7 +52,7 @@ extension Store {
         state.distrustLoss(of: record.enrollment, at: try Clock.now())
         current = CurrentState(bytes: current.bytes, state: state, record: current.record)
       }
-      return LockedRecord(folder: folder, state: state, current: current)
+      return LockedRecord(directory: directory, state: state, current: current)
     }
     throw .unsettled(path: record.path)
   }
@@ -77,10 +77,11 @@ struct LockedState: ~Copyable {
 
   /// nil where there is none, or no more.
   @inline(never) init?(
-    in folder: borrowing UserFolder, _ store: Store, _ bytes: LockBytes, asKnown isKnown: Bool
+    in directory: borrowing OpenUserDirectory, _ store: Store, _ bytes: LockBytes,
+    asKnown isKnown: Bool
   ) throws(StoreTrouble) {
     let updating = sys_for_updating
-    guard let file = try StoredFile.open(StoredFile.state, updating, in: folder, store.checks)
+    guard let file = try StoredFile.open(StoredFile.state, updating, in: directory, store.checks)
     else { return nil }
     let number = file.descriptor.number
     try bytes.acquire(number, asKnown: isKnown, store.patience, file.path)
@@ -90,9 +91,9 @@ struct LockedState: ~Copyable {
   @inline(never) deinit { sys_unlock(file.descriptor.number) }
 }
 
-/// The folder of a record, its locked state file and the state in it.
+/// The directory of a record, its locked state file and the state in it.
 struct LockedRecord: ~Copyable {
-  let folder: UserFolder
+  let directory: OpenUserDirectory
   let state: LockedState
   let current: CurrentState
 
@@ -107,7 +108,7 @@ struct LockedRecord: ~Copyable {
       throw .state(path: state.file.path.text, error)
     }
     let following = current.record?.nextOffset ?? 0
-    let isDecoy = folder.place.isDecoy
+    let isDecoy = directory.place.isDecoy
     let offset = isDecoy ? Int(sys_process() & 1) * StateRecord.slotSize : following
     try state.file.save(page, at: offset)
   }

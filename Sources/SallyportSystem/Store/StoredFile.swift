@@ -1,35 +1,35 @@
 internal import CSystem
 internal import OneTimePassword
 
-/// One checked file of a user's folder, open.
+/// One checked file of a user's directory, open.
 struct StoredFile: ~Copyable {
   static let enrollment: Path = "enrollment"
   static let state: Path = "state"
 
   let descriptor: Descriptor
   let name: Path
-  let place: Place
+  let place: UserDirectory
 
   var facts: sys_facts { descriptor.facts }
   @inline(never) var path: Path { place.path / name }
 
-  /// nil where the folder has no such file, or it has just been removed.
+  /// nil where the directory has no such file, or it has just been removed.
   @inline(never)
   static func open(
-    _ name: Path, _ how: Int32, in folder: borrowing UserFolder, _ checks: Checks
+    _ name: Path, _ how: Int32, in directory: borrowing OpenUserDirectory, _ checks: Checks
   ) throws(StoreTrouble) -> StoredFile? {
     let descriptor: Descriptor
     do throws(Errno) {
-      descriptor = try Descriptor(name, how, in: folder.descriptor.number)
+      descriptor = try Descriptor(name, how, in: directory.descriptor.number)
     } catch {
       if error.code == sys_ENOENT { return nil }
-      throw fileTrouble(error, name, in: folder.descriptor.number, folder.place.path / name)
+      throw fileTrouble(error, name, in: directory.descriptor.number, directory.place.path / name)
     }
     if descriptor.facts.links == 0 { return nil }
     if let flaw = checks.flaw(ofFile: descriptor.facts) {
-      throw .unsafe(path: (folder.place.path / name).text, flaw)
+      throw .unsafe(path: (directory.place.path / name).text, flaw)
     }
-    return StoredFile(descriptor: descriptor, name: name, place: folder.place)
+    return StoredFile(descriptor: descriptor, name: name, place: directory.place)
   }
 
   /// As `check`, with the path put together only for trouble.

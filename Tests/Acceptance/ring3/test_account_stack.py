@@ -18,10 +18,10 @@ PERMIT = "account required pam_permit.so"
 class Stack:
     """A service with our lines, and others of its account stack before and after ours."""
 
-    def __init__(self, services, store, folder):
-        self.services, self.store, self.folder = services, store, folder
-        self.policy = folder / "policy.conf"
-        self.place = f"store={store.folder} conf={self.policy}"
+    def __init__(self, services, store, directory):
+        self.services, self.store, self.directory = services, store, directory
+        self.policy = directory / "policy.conf"
+        self.place = f"store={store.directory} conf={self.policy}"
         self.ours = f"account required {MODULE} {self.place}"
 
     def set(self, level, *after, before=(), first=ANY_PASSWORD, ours=None):
@@ -33,7 +33,7 @@ class Stack:
             f"session required {MODULE}", "session required pam_permit.so")
 
     def script(self, name, text):
-        path = self.folder / name
+        path = self.directory / name
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
         return path
@@ -59,10 +59,10 @@ def shadow():
         edit("/etc/shadow", lambda _: text)
 
 
-def refusal(kind, folder):
+def refusal(kind, directory):
     """A line of an account stack that refuses the user nobody."""
     if kind == "access":
-        rules = folder / "access.conf"
+        rules = directory / "access.conf"
         rules.write_text("- : nobody : 192.0.2.0/24\n+ : ALL : ALL\n")
         return f"account required pam_access.so accessfile={rules}"
     return {"exec": f"{EXEC} /bin/false", "deny": "account required pam_deny.so",
@@ -77,7 +77,7 @@ def test_whom_the_account_stack_refuses_is_not_asked_to_enroll(
         stack, services, store, sink, shadow, level, kind, place):
     if kind == "unix":
         shadow("19000:0:99999:7::1:")  # expired
-    line = refusal(kind, stack.folder)
+    line = refusal(kind, stack.directory)
     stack.set(level, *([line] if place == "after" else []),
               before=[line] if place == "before" else [])
     with sink.watch() as lines:
@@ -114,7 +114,7 @@ def test_whom_it_refuses_adds_nothing_to_an_enrollment(stack, services, store, l
 
 
 def test_it_is_asked_about_the_same_login_and_only_when_somebody_enrolls(stack, services, store):
-    notes = stack.folder / "notes"
+    notes = stack.directory / "notes"
     script = stack.script(
         "note", f'echo "$PAM_USER,$PAM_SERVICE,$PAM_TYPE,$PAM_RHOST,$PAM_RUSER,$PAM_TTY,'
                 f'$SSH_AUTH_INFO_0" >> {notes}')
@@ -131,7 +131,7 @@ def test_it_is_asked_about_the_same_login_and_only_when_somebody_enrolls(stack, 
 
 
 def test_what_it_shows_there_is_shown_once(stack, services):
-    text = stack.folder / "text"
+    text = stack.directory / "text"
     text.write_text("Welcome to you\n")
     stack.set("offer", f"account optional pam_echo.so file={text}", PERMIT)
     login = play(services, "nobody", "pw", "n")
@@ -146,7 +146,7 @@ def test_a_module_that_would_ask_something_there_is_answered_by_nobody(
     copy, other = tmp_path / "pam_copy.so", Store(tmp_path / "other")
     shutil.copy(MODULE, copy)
     code = other.enroll("nobody").code()
-    stack.set("offer", f"account required {copy} demand store={other.folder}", PERMIT)
+    stack.set("offer", f"account required {copy} demand store={other.directory}", PERMIT)
     with sink.watch() as lines:
         login = play(services, "nobody", "pw", code)
     assert asked(login) == ["Password: ", CODE] and login.results == [SUCCESS] * 3
@@ -158,11 +158,11 @@ def test_a_module_that_would_ask_something_there_is_answered_by_nobody(
 @pytest.mark.parametrize("words", ["", " demand"])
 def test_our_own_lines_have_nothing_to_say_there(stack, services, store, words):
     """Twice in the stack, also with demand: asked once, and no question begets another."""
-    notes = stack.folder / "notes"
+    notes = stack.directory / "notes"
     script = stack.script("note", f"echo x >> {notes}")
     ours = stack.ours + words
     stack.services.write("again", ours, f"{EXEC} {script}")
-    again = services.folder / "again"  # libpam 1.5 looks for other names in /etc/pam.d
+    again = services.directory / "again"  # libpam 1.5 looks for other names in /etc/pam.d
     stack.set("required", f"account include {again}", f"account substack {again}", ours, PERMIT,
               ours=ours)
     login = play(services, "nobody", "pw", "y", LIVE, "", FAIL, live=first_code)
@@ -186,7 +186,7 @@ def test_no_variable_makes_our_line_silent(stack, services, store, forged):
 @pytest.mark.parametrize("level", ["required", "offer"])
 def test_where_it_cannot_be_asked_nobody_enrolls(stack, services, store, sink, level, undo):
     """The service's file is lost between the start of the login and the question."""
-    script = stack.script("lose", f"cd {services.folder} && {undo}")
+    script = stack.script("lose", f"cd {services.directory} && {undo}")
     stack.set(level, first=f"auth required pam_exec.so quiet expose_authtok {script}")
     with sink.watch() as lines:
         login = play(services, "nobody", "pw", "y", LIVE, "", live=first_code)

@@ -19,7 +19,7 @@ def used(lines):
 
 
 def run(store, verb, *arguments, typed=()):
-    return sallyport(verb, "--user", "alice", *arguments, "--store", store.folder,
+    return sallyport(verb, "--user", "alice", *arguments, "--store", store.directory,
                      typed="".join(line + "\n" for line in typed) if typed else None)
 
 
@@ -88,7 +88,7 @@ def test_a_removed_authenticator_is_refused_at_once_and_its_secret_is_gone(drive
         assert driver.login("login", "alice", tablet.code(later), at=later).result == AUTH_ERR
     assert reason(lines) == "wrong-code"
     assert not any(tablet.secret.encode() in path.read_bytes()
-                   for path in store.folder.rglob("*") if path.is_file())
+                   for path in store.directory.rglob("*") if path.is_file())
     assert driver.login("login", "alice", phone.code(later), at=later).result == SUCCESS
     done = run(store, "remove", "--name", "phone", "--force")
     assert done.returncode == 1 and "hint: sallyport unenroll" in done.stderr

@@ -156,6 +156,6 @@ def pamtester(services, service, answer):
         ["pamtester", service, "alice", "authenticate", "acct_mgmt"], input=answer + "\n",
         text=True, capture_output=True, timeout=30, env=os.environ | {
             "LD_PRELOAD": "libpam_wrapper.so", "PAM_WRAPPER": "1",
-            "PAM_WRAPPER_SERVICE_DIR": str(services.folder)})
+            "PAM_WRAPPER_SERVICE_DIR": str(services.directory)})
     done.seconds = os.times().elapsed - start
     return done

@@ -13,7 +13,7 @@ SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 
 
 def run(store, *arguments, typed=None, **more):
-    return sallyport(*arguments, "--store", store.folder, typed=typed, **more)
+    return sallyport(*arguments, "--store", store.directory, typed=typed, **more)
 
 
 def assert_error(done, status, *words):
@@ -30,14 +30,14 @@ def test_closed_standard_descriptors_never_become_files_of_the_store(store, tmp_
     """What is said to people would be written into them."""
     store.enroll()
     report = tmp_path / "strace"
-    words = [COMMAND, "unlock", "--user", "alice", "--store", str(store.folder)]
+    words = [COMMAND, "unlock", "--user", "alice", "--store", str(store.directory)]
     subprocess.run(["sh", "-c", 'exec strace -f -y -o "$0" "$@" <&- >&- 2>&-', report, *words],
                    timeout=60, check=False)
     opened = re.findall(r"openat\(.*\) = ([0-2])<(.*)>$", report.read_text(), re.MULTILINE)
     ours = {(number, path) for number, path in opened if not path.endswith((".cache", ".so"))
             and ".so." not in path}
     assert {(number, "/dev/null") for number in "012"} <= ours
-    assert not [path for _, path in ours if path.startswith(str(store.folder))]
+    assert not [path for _, path in ours if path.startswith(str(store.directory))]
     assert store.status()["user"] == "alice"
 
 
@@ -68,8 +68,8 @@ def test_the_stores_files_are_as_documented(store):
         assert path.stat().st_mode & 0o7777 == 0o600 and path.stat().st_nlink == 1
     state = store.state().stat()
     assert state.st_size == 8192 and state.st_blocks * 512 >= 8192
-    for folder in (store.folder, store.folder / "users", store.of(), store.folder / "decoy"):
-        assert folder.stat().st_mode & 0o7777 == 0o700
+    for directory in (store.directory, store.directory / "users", store.of(), store.directory / "decoy"):
+        assert directory.stat().st_mode & 0o7777 == 0o700
 
 
 ENROLL = ["enroll", "--user", "alice", "--allow-missing", "--no-confirm", "--json"]
@@ -149,7 +149,7 @@ def test_unenroll_removes_everything(store, driver, services):
     assert run(store, "unenroll", "--user", "alice", "--force").returncode == 0
     assert not store.of().exists()
     assert not any(enrollment.secret.encode() in path.read_bytes()
-                   for path in store.folder.rglob("*") if path.is_file())
+                   for path in store.directory.rglob("*") if path.is_file())
     assert driver.login("login", "alice", enrollment.code()).result == AUTH_ERR
 
 

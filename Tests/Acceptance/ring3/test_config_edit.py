@@ -15,7 +15,7 @@ BAD = "[default]\nlook_ahead = 700\n"
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "sallyport.conf").write_text(GOOD)
     return tmp_path / "etc"
@@ -34,54 +34,54 @@ def editor(tmp_path, monkeypatch):
     return editor
 
 
-def edit(folder, *more, **options):
-    return sallyport("config", "edit", "--conf", folder / "sallyport.conf", *more, **options)
+def edit(directory, *more, **options):
+    return sallyport("config", "edit", "--conf", directory / "sallyport.conf", *more, **options)
 
 
-def only_the_file(folder):
-    return [path.name for path in folder.iterdir()] == ["sallyport.conf"]
+def only_the_file(directory):
+    return [path.name for path in directory.iterdir()] == ["sallyport.conf"]
 
 
 @pytest.mark.parametrize("variable", ["VISUAL", "EDITOR"])
-def test_the_editor_is_a_command_with_words_and_works_on_a_copy(folder, editor, variable):
+def test_the_editor_is_a_command_with_words_and_works_on_a_copy(directory, editor, variable):
     editor(f'''[ "$1" = -x ] || exit 9; shift
         [ "$(stat -c %a "$1")" = 600 ] || exit 8
         grep -q 'look_ahead = 7' "$1" || exit 7
         sed -i 's/7/9/' "$1"''', variable)
-    done = edit(folder)
+    done = edit(directory)
     assert (done.returncode, done.stderr) == (0, "")
-    assert (folder / "sallyport.conf").read_text() == GOOD.replace("7", "9")
-    assert only_the_file(folder)
+    assert (directory / "sallyport.conf").read_text() == GOOD.replace("7", "9")
+    assert only_the_file(directory)
 
 
-def test_owner_and_mode_stay(folder, editor):
-    path = folder / "sallyport.conf"
+def test_owner_and_mode_stay(directory, editor):
+    path = directory / "sallyport.conf"
     path.chmod(0o640)
     if REAL_ROOT:
         os.chown(path, 0, 12)
     editor('shift; echo "# more" >> "$1"')
-    assert edit(folder).returncode == 0
+    assert edit(directory).returncode == 0
     after = path.stat()
     assert stat.S_IMODE(after.st_mode) == 0o640
     assert not REAL_ROOT or (after.st_uid, after.st_gid) == (0, 12)
 
 
 @pytest.mark.parametrize("answers,wanted,status", [("e\n", GOOD + "# fixed\n", 0), ("d\n", GOOD, 1)])
-def test_errors_are_asked_about_on_a_terminal(folder, editor, answers, wanted, status, tmp_path):
+def test_errors_are_asked_about_on_a_terminal(directory, editor, answers, wanted, status, tmp_path):
     mark = tmp_path / "second"
     editor(f'''shift; if [ -e {mark} ]; then printf '{GOOD}# fixed\\n' > "$1"
         else touch {mark}; printf '{BAD}' > "$1"; fi''')
-    child = pexpect.spawn(COMMAND, ["config", "edit", "--conf", str(folder / "sallyport.conf")],
+    child = pexpect.spawn(COMMAND, ["config", "edit", "--conf", str(directory / "sallyport.conf")],
                           encoding="utf-8", timeout=20)
-    child.expect_exact(f"{folder}/sallyport.conf:2: look_ahead: wanted is a whole number from 0 to "
+    child.expect_exact(f"{directory}/sallyport.conf:2: look_ahead: wanted is a whole number from 0 to "
                        "100, found \"700\"")
     child.expect_exact("1 error. Edit again, or drop the changes? [e/d]: ")
     child.send(answers)
     child.expect(pexpect.EOF)
     child.wait()
     assert child.exitstatus == status
-    assert (folder / "sallyport.conf").read_text() == wanted
-    assert only_the_file(folder)
+    assert (directory / "sallyport.conf").read_text() == wanted
+    assert only_the_file(directory)
 
 
 @pytest.mark.parametrize("script,told", [
@@ -89,15 +89,15 @@ def test_errors_are_asked_about_on_a_terminal(folder, editor, answers, wanted, s
     ('shift; rm "$1"', "No such file"), ('shift; rm "$1"; mkfifo "$1"', "not a regular file"),
     (f"shift; printf '{BAD}' > \"$1\"", "nothing was changed"),
     ('shift; head -c 70000 /dev/zero > "$1"', "longer than 64 KiB")])
-def test_whatever_else_an_editor_leaves_changes_nothing(folder, editor, script, told):
+def test_whatever_else_an_editor_leaves_changes_nothing(directory, editor, script, told):
     editor(script)
-    done = edit(folder)
+    done = edit(directory)
     assert done.returncode != 0 and told in done.stderr
-    assert (folder / "sallyport.conf").read_text() == GOOD
-    assert [path.name for path in folder.iterdir() if not path.is_fifo()] == ["sallyport.conf"]
+    assert (directory / "sallyport.conf").read_text() == GOOD
+    assert [path.name for path in directory.iterdir() if not path.is_fifo()] == ["sallyport.conf"]
 
 
-def test_without_an_editor_of_ones_own_there_is_vi(folder, monkeypatch, tmp_path):
+def test_without_an_editor_of_ones_own_there_is_vi(directory, monkeypatch, tmp_path):
     """Of two programs in PATH: sensible-editor if it is there, else vi."""
     path = tmp_path / "bin"
     path.mkdir()
@@ -107,31 +107,31 @@ def test_without_an_editor_of_ones_own_there_is_vi(folder, monkeypatch, tmp_path
         (path / name).write_text(f'#!/bin/sh\necho "# {name}" >> "$1"\n')
         (path / name).chmod(0o755)
         monkeypatch.setenv("PATH", str(path))
-        assert edit(folder).returncode == 0
-        assert (folder / "sallyport.conf").read_text().endswith(f"# {name}\n")
+        assert edit(directory).returncode == 0
+        assert (directory / "sallyport.conf").read_text().endswith(f"# {name}\n")
 
 
-def test_two_do_not_edit_at_once_and_a_killed_one_is_no_hindrance(folder, editor, tmp_path):
+def test_two_do_not_edit_at_once_and_a_killed_one_is_no_hindrance(directory, editor, tmp_path):
     os.mkfifo(tmp_path / "go")
     editor(f'read line < {tmp_path}/go; shift; echo "# first" >> "$1"')
-    first = subprocess.Popen([COMMAND, "config", "edit", "--conf", folder / "sallyport.conf"],
+    first = subprocess.Popen([COMMAND, "config", "edit", "--conf", directory / "sallyport.conf"],
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     with open(tmp_path / "go", "w") as go:  # opened once the editor runs
-        second = edit(folder)
+        second = edit(directory)
         assert second.returncode == 75
         assert second.stderr.endswith("is being edited by somebody else\n")
         first.send_signal(signal.SIGKILL)
         first.wait()
         first.stdout.close()
         go.write("on\n")
-    assert (folder / "sallyport.conf").read_text() == GOOD
+    assert (directory / "sallyport.conf").read_text() == GOOD
     editor('shift; echo "# third" >> "$1"')
-    assert edit(folder).returncode == 0
-    assert (folder / "sallyport.conf").read_text().endswith("# third\n")
+    assert edit(directory).returncode == 0
+    assert (directory / "sallyport.conf").read_text().endswith("# third\n")
 
 
-def test_install_keeps_the_mode_and_is_on_disk_with_its_name(folder, tmp_path):
-    new, path = tmp_path / "new.conf", folder / "sallyport.conf"
+def test_install_keeps_the_mode_and_is_on_disk_with_its_name(directory, tmp_path):
+    new, path = tmp_path / "new.conf", directory / "sallyport.conf"
     new.write_text(GOOD + "#\n")
     path.chmod(0o600)
     trace = tmp_path / "trace"
@@ -143,4 +143,4 @@ def test_install_keeps_the_mode_and_is_on_disk_with_its_name(folder, tmp_path):
     calls = [line.split(maxsplit=1)[1].split("(")[0] for line in trace.read_text().splitlines()
              if "fsync" in line or "rename" in line]
     assert calls == ["fsync", "rename", "fsync"]
-    assert only_the_file(folder)
+    assert only_the_file(directory)

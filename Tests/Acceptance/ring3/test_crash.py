@@ -20,7 +20,7 @@ def calls_of_a_login(store, services, tmp_path, enrollment, at):
             continue
         counts[name[1]] = counts.get(name[1], 0) + 1
         inside = "/mark/begin" in line or inside and "/mark/end" not in line
-        if inside and (str(store.folder) in line or name[1] in ("fcntl", "pwrite64", "fdatasync")):
+        if inside and (str(store.directory) in line or name[1] in ("fcntl", "pwrite64", "fdatasync")):
             calls.append((name[1], counts[name[1]]))
     return calls
 

@@ -86,7 +86,7 @@ def test_trouble_is_not_counted(said, banned, store):
 def test_trouble_of_crafted_names_is_not_counted(said, banned, store):
     """Its lines carry user and origin too."""
     store.enroll()
-    store.folder.joinpath("decoy").chmod(0o755)
+    store.directory.joinpath("decoy").chmod(0o755)
     lines = [line for name in CRAFTED for line in said(name, "123456", STRANGER)]
     lines += [line for name in CRAFTED for line in said("daemon", "123456", name)]
     assert len(lines) == 2 * len(CRAFTED) and all(": trouble: user=" in line for line in lines)

@@ -133,7 +133,7 @@ def test_one_field_in_both_forms_of_the_recipe(
     enrollment = store.enroll(dora) if who == "enrolled" else None
     if who in ("exempt", "required"):
         verb = "exempt" if who == "exempt" else "require"
-        assert sallyport(verb, "--user", dora, "--store", store.folder).returncode == 0
+        assert sallyport(verb, "--user", dora, "--store", store.directory).returncode == 0
     code, backup = (enrollment.code(), enrollment.backup_codes[0]) if enrollment else (
         "123456", "ABCD-EFGH-JKMN-PQRS")
     strict = "refuse" in level or ("required" in level and who != "exempt") or who == "required"

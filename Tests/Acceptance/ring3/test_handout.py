@@ -24,7 +24,7 @@ def enroll(store):
     def run(sheet, *more, **process):
         return sallyport(
             "enroll", "--user", "alice", "--allow-missing", "--no-confirm", "--secret-from", "-",
-            "--handout", sheet, "--store", store.folder, *more, typed=SECRET, **process)
+            "--handout", sheet, "--store", store.directory, *more, typed=SECRET, **process)
     return run
 
 
@@ -96,7 +96,7 @@ def test_zbarimg_reads_the_code_of_a_page(enroll, tmp_path):
 TAKEN = {
     "a file": lambda path: path.write_text("mine"),
     "a link that leads nowhere": lambda path: path.symlink_to("nowhere"),
-    "a folder": lambda path: path.mkdir(),
+    "a directory": lambda path: path.mkdir(),
     "a pipe": os.mkfifo,
 }
 
@@ -112,8 +112,8 @@ def test_what_has_that_name_stays_and_nobody_is_enrolled(enroll, store, tmp_path
     assert not (tmp_path / "nowhere").exists() and not store.of().exists()
 
 
-def test_a_folder_that_is_not_there_is_said(enroll, store, tmp_path):
-    done = enroll(tmp_path / "no such folder" / "sheet")
+def test_a_directory_that_is_not_there_is_said(enroll, store, tmp_path):
+    done = enroll(tmp_path / "no such directory" / "sheet")
     assert done.returncode == 66 and "ENOENT" in done.stderr
     assert not store.of().exists()
 
@@ -134,7 +134,7 @@ def test_the_sheet_is_on_disk_before_the_user_is_enrolled(enroll, store, tmp_pat
     done = subprocess.run(
         ["strace", "-y", "-o", trace, "-e", "trace=fsync,renameat2", os.environ["SALLYPORT_COMMAND"],
          "enroll", "--user", "alice", "--allow-missing", "--no-confirm", "--handout", sheet,
-         "--store", store.folder], capture_output=True, text=True, check=False)
+         "--store", store.directory], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     calls = trace.read_text().splitlines()
     synced = [next(n for n, call in enumerate(calls) if f"<{path}>" in call)

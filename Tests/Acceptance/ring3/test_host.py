@@ -21,7 +21,7 @@ def test_an_empty_remote_host_is_this_machine(driver, store, sink, rhost):
 def checked(services, store, policy, *words):
     """Our three lines, each between two that compare errno; the second line's answer counts."""
     ours = our_line(store, f"conf={policy}", "nodelay", *words, control="optional")
-    place = f"store={store.folder} conf={policy}"
+    place = f"store={store.directory} conf={policy}"
     services.write(
         "sshd",
         f"auth required {ERRNO} set", ours, f"auth required {ERRNO} check",

@@ -21,7 +21,7 @@ def replace_with_link(path):
     path.symlink_to(".kept")
 
 
-def replace_with_folder(path):
+def replace_with_directory(path):
     path.unlink()
     path.mkdir()
 
@@ -53,7 +53,7 @@ DAMAGE = {
     "a symbolic link": replace_with_link,
     "a hard link": lambda path: os.link(path, path.with_name(".second")),
     "a FIFO": replace_with_fifo,
-    "a folder": replace_with_folder,
+    "a directory": replace_with_directory,
     "a device": replace_with_device,
     "readable by all": lambda path: path.chmod(0o644),
     "writable by the group": lambda path: path.chmod(0o660),
@@ -83,12 +83,12 @@ def assert_trouble(driver, sink, path, answer, **more):
     assert told and "trouble: " in told[0].text and told[0].level == "ALERT", lines
 
 
-@pytest.mark.parametrize("folder, damage", [
-    ("users", "gone"), *((folder, damage) for folder in ("users", "users/alice")
+@pytest.mark.parametrize("directory, damage", [
+    ("users", "gone"), *((directory, damage) for directory in ("users", "users/alice")
                          for damage in ("a symbolic link", "writable by all", "another's"))])
-def test_a_damaged_folder_is_trouble(driver, store, sink, folder, damage):
+def test_a_damaged_directory_is_trouble(driver, store, sink, directory, damage):
     enrollment = store.enroll()
-    path = store.folder / folder
+    path = store.directory / directory
     if damage == "writable by all":
         path.chmod(0o777)
     elif damage == "gone":
@@ -101,13 +101,13 @@ def test_a_damaged_folder_is_trouble(driver, store, sink, folder, damage):
     assert lines and str(path) in lines[0].text and lines[0].level == "ALERT"
 
 
-def test_a_store_below_a_folder_that_others_can_write_is_trouble(driver, store, sink):
+def test_a_store_below_a_directory_that_others_can_write_is_trouble(driver, store, sink):
     enrollment = store.enroll()
-    store.folder.parent.chmod(0o777)
+    store.directory.parent.chmod(0o777)
     with sink.watch() as lines:
         assert driver.login("login", "alice", enrollment.code()).result == TROUBLE
-    assert str(store.folder.parent) in lines[0].text
-    store.folder.parent.chmod(0o700)
+    assert str(store.directory.parent) in lines[0].text
+    store.directory.parent.chmod(0o700)
     assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
 
 
@@ -115,13 +115,13 @@ def test_a_store_that_is_not_there_is_trouble_even_with_nullok(driver, store, se
     services.code("optional", store, "nodelay", "nullok")
     with sink.watch() as lines:
         assert driver.login("optional", "alice", "123456").result == TROUBLE
-    assert str(store.folder) in lines[0].text
+    assert str(store.directory) in lines[0].text
 
 
 @pytest.mark.parametrize("name", ["enrollment", "state"])
 def test_a_damaged_decoy_keeps_nobody_out_who_is_enrolled(driver, store, sink, name):
     enrollment = store.enroll()
-    (store.folder / "decoy" / name).chmod(0o644)
+    (store.directory / "decoy" / name).chmod(0o644)
     with sink.watch() as lines:
         assert driver.login("login", "nobody-here", "123456").result == TROUBLE
     assert lines[0].level == "ALERT" and "/decoy/" in lines[0].text

@@ -174,7 +174,7 @@ def test_the_last_code_is_found_in_another_time_zone(oath, services, driver, sto
     path, app = oath("HOTP/T30")
     used = app.code(time.time())
     assert play(services, "oath", "root", used) == SUCCESS
-    done = sallyport("import", "pam-oath", path, "--store", store.folder,
+    done = sallyport("import", "pam-oath", path, "--store", store.directory,
                      env=os.environ | {"TZ": "Asia/Kathmandu"})
     assert done.returncode == 0, done.stderr
     assert the_refusal(sink, driver, "root", used) == "replayed"
@@ -207,7 +207,7 @@ def test_a_clear_text_password_is_warned_of_and_nowhere_in_the_store(oath, store
     path, _ = oath("HOTP", password="correcthorse")
     one = imported(store, "pam-oath", path)["root"]
     assert "clear-text-password" in [remark["code"] for remark in one["remarks"]]
-    content = b"".join(file.read_bytes() for file in store.folder.rglob("*") if file.is_file())
+    content = b"".join(file.read_bytes() for file in store.directory.rglob("*") if file.is_file())
     assert b"correcthorse" not in content and b"correcthorse" not in json.dumps(one).encode()
 
 
@@ -222,7 +222,7 @@ def test_what_cannot_be_imported_is_named_and_the_rest_is_imported(tmp_path, sto
         "dave": "not-imported", "eve": "not-imported"}
     assert [users[user]["reasons"][0]["code"] for user in ("bob", "carol", "dave", "eve")] == [
         "line", "line", "line", "weak-secret"]
-    assert {path.name for path in (store.folder / "users").iterdir()} == {"alice", "frank"}
+    assert {path.name for path in (store.directory / "users").iterdir()} == {"alice", "frank"}
     again = imported(store, "pam-oath", path, "--allow-missing", "--force", status=65)
     assert again["alice"]["result"] == "already-imported"
     assert again["eve"]["result"] == "imported"
@@ -233,7 +233,7 @@ def test_what_cannot_be_imported_is_named_and_the_rest_is_imported(tmp_path, sto
 def test_nothing_is_changed_by_a_dry_run(google, store):
     path, _, _ = google(*TOTP)
     one = imported(store, "google-authenticator", path, "--user", "root", "--dry-run")["root"]
-    assert one["result"] == "imported" and not store.folder.exists()
+    assert one["result"] == "imported" and not store.directory.exists()
 
 
 def test_uris_of_many_come_from_standard_input(driver, store, sink):
@@ -254,19 +254,19 @@ def test_uris_of_many_come_from_standard_input(driver, store, sink):
 
 
 @pytest.mark.parametrize("kind, status", [
-    ("missing", 66), ("link", 65), ("folder", 65), ("pipe", 65), ("empty", 0)])
+    ("missing", 66), ("link", 65), ("directory", 65), ("pipe", 65), ("empty", 0)])
 def test_a_list_is_opened_with_care(tmp_path, store, kind, status):
     path = tmp_path / "list"
     if kind == "link":
         (tmp_path / "other").write_text("")
         path.symlink_to(tmp_path / "other")
-    elif kind == "folder":
+    elif kind == "directory":
         path.mkdir()
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind == "empty":
         path.write_text("# nobody\n")
-    done = sallyport("import", "pam-oath", path, "--store", store.folder)
+    done = sallyport("import", "pam-oath", path, "--store", store.directory)
     assert done.returncode == status, done.stderr
     assert status == 0 or done.stderr.startswith(f"sallyport: {path}: ")
 
@@ -278,11 +278,11 @@ def homes(tmp_path):
         pytest.skip("other users' files need root")
     passwd = Path("/etc/passwd")
     before = passwd.read_text()
-    folder = Path("/home/import")
-    folder.mkdir(mode=0o755)
+    directory = Path("/home/import")
+    directory.mkdir(mode=0o755)
 
     def user(name, uid):
-        home = folder / name
+        home = directory / name
         home.mkdir(mode=0o700)
         os.chown(home, uid, uid)
         with passwd.open("a") as file:
@@ -291,7 +291,7 @@ def homes(tmp_path):
 
     yield user
     passwd.write_text(before)
-    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    subprocess.run(["rm", "-rf", str(directory)], check=True)
 
 
 def google_file(path, uid, mode=0o600, secret="GEZDGNBVGY3TQOJQGEZDGNBVGY"):
@@ -315,19 +315,19 @@ def test_all_homes_are_read_as_their_owners(homes, store, tmp_path):
             for user, each in users.items()}
     assert told == {"ann": "imported", "bea": "open-to-others", "cid": "cannot-read",
                     "dan": "symbolic-link", "eli": "not-regular", "gus": "cannot-read"}
-    assert users["bea"]["reasons"][0]["mend"] == [f"chmod 600 /home/import/bea/{name}"]
-    assert stat.S_IMODE((store.folder / "users").stat().st_mode) == 0o700
+    assert users["bea"]["reasons"][0]["fix"] == [f"chmod 600 /home/import/bea/{name}"]
+    assert stat.S_IMODE((store.directory / "users").stat().st_mode) == 0o700
     google_file(fay / name, 4006)
     again = imported(store, "google-authenticator", "--all-homes", status=65)
     assert (again["ann"]["result"], again["fay"]["result"]) == ("already-imported", "imported")
 
 
-def test_a_folder_that_only_root_may_enter_is_closed_to_a_users_file(homes, store, tmp_path):
+def test_a_directory_that_only_root_may_enter_is_closed_to_a_users_file(homes, store, tmp_path):
     hal, closed = homes("hal", 4008), tmp_path / "closed"
     closed.mkdir(mode=0o700)
     google_file(closed / "ga", 0, secret="JBSWY3DPEHPK3PXPJBSWY3DPEH")
     (hal / "d").symlink_to(closed)
     done = sallyport("import", "google-authenticator", "${HOME}/d/ga", "--user", "hal",
-                     "--store", store.folder)
+                     "--store", store.directory)
     assert done.returncode == 65 and "Permission denied" in done.stdout, done.stderr
-    assert not (store.folder / "users" / "hal").exists()
+    assert not (store.directory / "users" / "hal").exists()

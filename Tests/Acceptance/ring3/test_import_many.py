@@ -23,15 +23,15 @@ def oath_list(path, count):
 def test_an_import_that_is_killed_leaves_whole_enrollments_and_goes_on(tmp_path, store):
     path, count = tmp_path / "users.oath", 5000
     oath_list(path, count)
-    users = store.folder / "users"
+    users = store.directory / "users"
     process = subprocess.Popen(
-        [COMMAND, "import", "pam-oath", path, "--allow-missing", "--store", store.folder],
+        [COMMAND, "import", "pam-oath", path, "--allow-missing", "--store", store.directory],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and not any(users.glob("u*")):
         time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    listed = sallyport("list", "--json", "--store", store.folder)
+    listed = sallyport("list", "--json", "--store", store.directory)
     assert listed.returncode == 0, listed.stderr
     done = len(json.loads(listed.stdout)["users"])
     assert 0 < done < count
@@ -45,14 +45,14 @@ def test_an_interrupted_import_says_so_and_goes_on(tmp_path, store):
     path = tmp_path / "users.oath"
     oath_list(path, 5000)
     process = subprocess.Popen(
-        [COMMAND, "import", "pam-oath", path, "--allow-missing", "--store", store.folder],
+        [COMMAND, "import", "pam-oath", path, "--allow-missing", "--store", store.directory],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and not any((store.folder / "users").glob("u*")):
+    while process.poll() is None and not any((store.directory / "users").glob("u*")):
         time.sleep(0.001)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate()
     assert process.returncode == 130 and "stopped after " in told, told
-    whole = sallyport("import", "pam-oath", path, "--allow-missing", "--store", store.folder)
+    whole = sallyport("import", "pam-oath", path, "--allow-missing", "--store", store.directory)
     assert whole.returncode == 0 and "imported already" in whole.stdout, whole.stderr
 
 
@@ -60,9 +60,9 @@ def test_others_enroll_and_log_in_while_many_are_imported(tmp_path, store, servi
     path, count = tmp_path / "users.oath", 10_000
     oath_list(path, count)
     process = subprocess.Popen(
-        [COMMAND, "import", "pam-oath", path, "--allow-missing", "--store", store.folder],
+        [COMMAND, "import", "pam-oath", path, "--allow-missing", "--store", store.directory],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while process.poll() is None and not any((store.folder / "users").glob("u*")):
+    while process.poll() is None and not any((store.directory / "users").glob("u*")):
         time.sleep(0.001)
     alice = store.enroll("alice")
     with Driver(services) as driver:
@@ -70,5 +70,5 @@ def test_others_enroll_and_log_in_while_many_are_imported(tmp_path, store, servi
     assert process.poll() is None, "the import was over before anybody else came"
     assert logins == [SUCCESS] * 10
     assert process.wait() == 0
-    listed = json.loads(sallyport("list", "--json", "--store", store.folder).stdout)
+    listed = json.loads(sallyport("list", "--json", "--store", store.directory).stdout)
     assert len(listed["users"]) == count + 1

@@ -1,4 +1,4 @@
-"""make install and uninstall, into a folder of their own."""
+"""make install and uninstall, into a directory of their own."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ STORE = "var/lib/sallyport"
 @pytest.fixture
 def make(tmp_path):
     """make("install") into tmp_path."""
-    # The store's own checks walk from the root: no folder on the way may be open to others.
+    # The store's own checks walk from the root: no directory on the way may be open to others.
     tmp_path.chmod(0o700)
 
     def run(target):
@@ -37,9 +37,9 @@ def make(tmp_path):
     return run
 
 
-def laid_down(folder):
-    return {str(path.relative_to(folder)): path.stat().st_mode & 0o777
-            for path in folder.rglob("*") if path.is_file()}
+def laid_down(directory):
+    return {str(path.relative_to(directory)): path.stat().st_mode & 0o777
+            for path in directory.rglob("*") if path.is_file()}
 
 
 def test_install_lays_down_the_files_and_a_store(make, tmp_path):

@@ -35,14 +35,14 @@ def first_code(text):
 class Stack:
     """A service with our three lines, under a policy of its own."""
 
-    def __init__(self, services, store, folder):
-        self.services, self.store, self.policy = services, store, folder / "policy.conf"
+    def __init__(self, services, store, directory):
+        self.services, self.store, self.policy = services, store, directory / "policy.conf"
 
     def set(self, policy, before="password", enroll=True, demand=False, account=True):
         self.policy.write_text(f"[default]\n{policy}\n")
         self.policy.chmod(0o644)
         words = [f"conf={self.policy}", *(["enroll"] if enroll else []), "nodelay"]
-        place = f"store={self.store.folder} conf={self.policy}"
+        place = f"store={self.store.directory} conf={self.policy}"
         ours = [f"account required {MODULE} {place}{' demand' if demand else ''}"] if account else []
         first = [ANY_PASSWORD] if before == "password" else []
         self.services.write(
@@ -202,11 +202,11 @@ def test_a_store_that_cannot_be_written_denies_under_required_only(stack, servic
         more = stack.set(f"enrollment = {level}")
 
         def break_it(text):
-            (store.folder / "users").rename(store.folder / "away")
+            (store.directory / "users").rename(store.directory / "away")
             return first_code(text)
 
         login = play(services, "nobody", "pw", "y", LIVE, live=break_it, **more)
-        (store.folder / "away").rename(store.folder / "users")
+        (store.directory / "away").rename(store.directory / "users")
         assert login.results[1:] == [expected, expected]
         assert not store.of("nobody").exists()
 
@@ -243,7 +243,7 @@ def test_demand_asks_whom_the_auth_phase_did_not_ask(stack, services, store, sin
 def test_require_and_exempt_stand_above_the_level_and_below_a_refusing_rule(
         stack, services, store):
     def level(verb, *more):
-        done = sallyport(verb, "--user", "nobody", "--store", store.folder, *more)
+        done = sallyport(verb, "--user", "nobody", "--store", store.directory, *more)
         assert done.returncode == 0, done.stderr
 
     level("exempt")
@@ -356,7 +356,7 @@ def test_an_origin_is_remembered_for_its_service_and_its_time(stack, services, s
     assert play(services, "alice", "1", **more).results[0] == AUTH_ERR
     more = stack.set("remember = 1 h", "key")
     assert asked(play(services, "alice", **more)) == []
-    assert sallyport("forget", "--user", "alice", "--store", store.folder).returncode == 0
+    assert sallyport("forget", "--user", "alice", "--store", store.directory).returncode == 0
     assert play(services, "alice", "1", **more).results[0] == AUTH_ERR
 
 

@@ -64,7 +64,7 @@ def test_forgetting_that_is_destroyed_on_the_disk_holds(stack, services, store, 
     enrollment = store.enroll("alice")
     more = stack.set("remember = 1 h", "key")
     assert play(services, "alice", enrollment.code(), **more).results == [SUCCESS] * 3
-    assert sallyport("forget", "--user", "alice", "--store", store.folder).returncode == 0
+    assert sallyport("forget", "--user", "alice", "--store", store.directory).returncode == 0
     state = bytearray(store.state("alice").read_bytes())
     number = [int.from_bytes(state[start + 8:start + 16], "little") for start in (0, 4096)]
     start = 4096 * number.index(max(number))
@@ -105,7 +105,7 @@ def test_a_remembered_place_opens_nothing_by_itself(
     more = stack.set("remember = 1 h", "key")
     assert play(services, "alice", enrollment.code(), **more).results == [SUCCESS] * 3
     assert asked(play(services, "alice", **more)) == []
-    place = f"store={store.folder} conf={stack.policy}"
+    place = f"store={store.directory} conf={stack.policy}"
     services.write("sshd", first, our_line(store, f"conf={stack.policy}", "nodelay"),
                    f"account required {MODULE} {place}", "account required pam_permit.so")
     with Driver(services) as driver:
@@ -151,7 +151,7 @@ def test_an_account_line_with_another_policy_loosens_nothing(stack, services, st
     more = stack.set("enrollment = required")
     other = tmp_path / "other.conf"
     other.write_text(f"[default]\nenrollment = {level}\n")
-    place = f"store={store.folder} conf={other}"
+    place = f"store={store.directory} conf={other}"
     services.write(
         "sshd", ANY_PASSWORD, our_line(store, f"conf={stack.policy}", "enroll", "nodelay"),
         f"account required {MODULE} {place}", "account required pam_permit.so",

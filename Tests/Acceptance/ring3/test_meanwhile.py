@@ -34,7 +34,7 @@ def enrolling(store, services, tmp_path):
     policy = tmp_path / "policy.conf"
     policy.write_text("[default]\nenrollment = required\n")
     policy.chmod(0o644)
-    place = f"store={store.folder} conf={policy}"
+    place = f"store={store.directory} conf={policy}"
     services.write("sshd", "auth required pam_exec.so quiet expose_authtok /bin/true",
                    our_line(store, f"conf={policy}", "enroll", "nodelay"),
                    f"account required {MODULE} {place}", "account required pam_permit.so")
@@ -47,7 +47,7 @@ def enrolling(store, services, tmp_path):
 
 def words(verb, store):
     """A command, what is typed into it, and the statuses it may end with."""
-    there = ["--user", "carol", "--store", store.folder]
+    there = ["--user", "carol", "--store", store.directory]
     if verb == "import":
         uri = f"otpauth://totp/carol?secret={SECRET}\n"
         return ["import", "uri", "-", *there], uri, (0, 65)
@@ -56,13 +56,13 @@ def words(verb, store):
                             "-"], SECRET + "\n", (0,)),
         "unenroll": (["unenroll", *there, "--force"], None, (0, 66)),
         "require": (["require", *there], None, (0,)),
-        "prepare": (["prepare", "--store", store.folder], None, (0,)),
+        "prepare": (["prepare", "--store", store.directory], None, (0,)),
     }[verb]
 
 
 def kept(store):
     """What is there of carol: nothing, or a whole enrollment that can be used."""
-    done = sallyport("status", "--user", "carol", "--json", "--store", store.folder)
+    done = sallyport("status", "--user", "carol", "--json", "--store", store.directory)
     assert done.returncode in (0, 66), done.stderr
     return done.returncode == 0
 
@@ -74,7 +74,7 @@ def test_a_login_that_enrolls_and_a_command_leave_something_whole(
     outcomes, dice = {}, random.Random(1)
     with Driver(services) as driver:
         for turn in range(ROUNDS):
-            sallyport("unenroll", "--user", "carol", "--force", "--store", store.folder)
+            sallyport("unenroll", "--user", "carol", "--force", "--store", store.directory)
             results = []
             login = threading.Thread(target=lambda: results.append(enrolling(driver)))
             # Now the login is first, now the command.
@@ -93,7 +93,7 @@ def test_a_login_that_enrolls_and_a_command_leave_something_whole(
             assert results[0] in (SUCCESS, DENIED), f"round {turn}"
             is_enrolled = kept(store)
             assert is_enrolled or verb == "unenroll"
-            hidden = [name for name in os.listdir(store.folder / "users") if name[0] == "."]
+            hidden = [name for name in os.listdir(store.directory / "users") if name[0] == "."]
             assert hidden == []
             outcome = results[0], running.returncode, is_enrolled
             outcomes[outcome] = outcomes.get(outcome, 0) + 1
@@ -103,11 +103,11 @@ def test_a_login_that_enrolls_and_a_command_leave_something_whole(
 def test_what_is_just_begun_is_not_locked_by_a_command(store, tmp_path):
     """Between its mkdir and its flock an enrolling login has no lock yet, and would fail."""
     store.enroll("bob")
-    begun, report = store.folder / "users" / ".new-0123456789abcdef", tmp_path / "strace"
+    begun, report = store.directory / "users" / ".new-0123456789abcdef", tmp_path / "strace"
     begun.mkdir(mode=0o700)
     done = subprocess.run(
         ["strace", "-f", "-y", "-o", report, "-e", "trace=openat,flock", COMMAND, "prepare",
-         "--store", store.folder],
+         "--store", store.directory],
         capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     lines = report.read_text().splitlines()
@@ -123,7 +123,7 @@ def test_creating_syncs_the_directory_before_it_answers(store, tmp_path, sink):
     report = tmp_path / "strace"
     done = subprocess.run(
         ["strace", "-f", "-y", "-o", report, COMMAND, "enroll", "--user", "alice", "--no-confirm",
-         "--allow-missing", "--json", "--store", store.folder],
+         "--allow-missing", "--json", "--store", store.directory],
         capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["user"] == "alice"
@@ -134,6 +134,6 @@ def test_creating_syncs_the_directory_before_it_answers(store, tmp_path, sink):
         assert found, pattern
         return found[0]
     named = first(r'renameat2\(.*"\.new-[0-9a-f]{16}", .*"alice", RENAME_NOREPLACE\) = 0')
-    synced = first(rf"fsync\(\d+<{store.folder}/users>\) = 0", named)
+    synced = first(rf"fsync\(\d+<{store.directory}/users>\) = 0", named)
     answered = first(r"write\(1<", named)
     assert synced < answered

@@ -114,7 +114,7 @@ def enrolling(services, store, tmp_path, sink):
     store.enroll("bob")  # makes the store
     policy = tmp_path / "policy.conf"
     policy.write_text("[default]\nenrollment = required\n")
-    place = f"store={store.folder} conf={policy}"
+    place = f"store={store.directory} conf={policy}"
     services.write("sshd", ANY_PASSWORD, our_line(store, f"conf={policy}", "enroll", "nodelay"),
                    f"account required {MODULE} {place}", "account required pam_permit.so",
                    f"session required {MODULE}", "session required pam_permit.so")

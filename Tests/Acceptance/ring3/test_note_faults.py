@@ -13,7 +13,7 @@ CHANGING = ("mkdirat", "openat", "fchmod", "write", "pwrite64", "fsync", "flock"
 
 
 def verb(store, name, *prefix):
-    words = [COMMAND, name, "--user", "carol", "--allow-missing", "--json", "--store", store.folder]
+    words = [COMMAND, name, "--user", "carol", "--allow-missing", "--json", "--store", store.directory]
     return subprocess.run([*prefix, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=60)
 
@@ -37,7 +37,7 @@ def calls(store, tmp_path, name):
         if call is None:
             continue
         counts[call[1]] = counts.get(call[1], 0) + 1
-        if str(store.folder) in line and call[1] in CHANGING:
+        if str(store.directory) in line and call[1] in CHANGING:
             found.append((call[1], counts[call[1]]))
     return found
 
@@ -48,7 +48,7 @@ def test_a_fault_at_any_system_call_leaves_the_old_level_or_the_new_one(
         store, tmp_path, figure, fault, old, new):
     store.enroll()
     words = {None: None, "require": "required", "exempt": "exempt"}
-    note = store.folder / "unenrolled" / "carol"
+    note = store.directory / "unenrolled" / "carol"
     if old:
         assert verb(store, old).returncode == 0
     before = note.read_bytes() if old else None
@@ -71,6 +71,6 @@ def test_a_fault_at_any_system_call_leaves_the_old_level_or_the_new_one(
     # The next one cleans up.
     assert verb(store, new).returncode == 0
     assert level(note) == words[new]
-    assert [entry for entry in os.listdir(store.folder / "users") if entry[0] == "."] == []
+    assert [entry for entry in os.listdir(store.directory / "users") if entry[0] == "."] == []
     assert os.listdir(note.parent) == ["carol"]
     figure(f"{fault} at {len(places)} system calls of {new}: then {outcomes}")

@@ -31,7 +31,7 @@ def policy(tmp_path, store, services):
     path.write_text("")
     for name in ("login", "sshd"):
         services.write(name, our_line(store, "nodelay", f"conf={path}"),
-                       f"account required {MODULE} store={store.folder} conf={path}",
+                       f"account required {MODULE} store={store.directory} conf={path}",
                        "account required pam_permit.so")
     return path
 
@@ -40,7 +40,7 @@ def policy(tmp_path, store, services):
 def say(store):
     """Runs a verb on the store; its JSON."""
     def say(verb, *words, user="carol", status=0):
-        done = sallyport(verb, "--user", user, "--json", "--store", store.folder, *words)
+        done = sallyport(verb, "--user", user, "--json", "--store", store.directory, *words)
         assert done.returncode == status, done.stderr
         return json.loads(done.stdout) if done.stdout else None
     return say
@@ -91,7 +91,7 @@ def test_the_enrolled_are_asked_whatever_is_said_of_them(policy, driver, store, 
 def test_a_note_that_cannot_be_read_lets_nobody_pass(policy, driver, carol, say, store, sink, spoil):
     policy.write_text("[default]\nenrollment = voluntary\n")
     say("exempt")
-    note = store.folder / "unenrolled" / "carol"
+    note = store.directory / "unenrolled" / "carol"
     if spoil == "text":
         note.write_bytes(note.read_bytes()[:-2])
     elif spoil == "mode":
@@ -113,7 +113,7 @@ def test_status_and_config_show_tell_what_is_kept_of_the_unenrolled(policy, caro
     assert told == {"user": "carol", "uid": 3003, "enrolled": None, "logins": 0,
                     "level": {"name": "required", "from": "2030-01-31T00:00:00Z"}}
     done = sallyport("config", "show", "--json", "--user", "carol", "--conf", policy,
-                     "--store", store.folder)
+                     "--store", store.directory)
     shown = json.loads(done.stdout)
     assert shown["level"] == {"value": "offer", "own": told["level"]}
 
@@ -158,6 +158,6 @@ def test_an_address_is_not_remembered_past_a_change_of_what_a_code_is(
         store.enroll()
     else:
         typed = "\n".join(enrollment.codes(2, time.time())) + "\n"
-        done = sallyport("resync", "--user", "alice", "--store", store.folder, typed=typed)
+        done = sallyport("resync", "--user", "alice", "--store", store.directory, typed=typed)
         assert done.returncode == 0, done.stderr
     assert through(driver, enrollment, "000000") == (AUTH_ERR, 1)

@@ -36,7 +36,7 @@ def test_disabled_ignores_everybody_before_the_store_is_looked_at(policy, driver
     store.enroll()
     policy("[default]\nstate = disabled\n")
     assert asked(driver, "alice", "123456") == (IGNORED, 0)
-    os.rename(store.folder, f"{store.folder}.gone")
+    os.rename(store.directory, f"{store.directory}.gone")
     assert asked(driver, "alice", "123456") == (IGNORED, 0)
 
 
@@ -117,7 +117,7 @@ def test_the_last_good_file_holds_while_it_is_broken(policy, driver, store, sink
     store.enroll()
     path = policy("[default]\nenrollment = voluntary\n")
     assert asked(driver, "bob", "123456") == (IGNORED, 0)
-    kept = list((store.folder / "policy.good").iterdir())
+    kept = list((store.directory / "policy.good").iterdir())
     assert [file.stat().st_mode & 0o777 for file in kept] == [0o600]
     if broken == "text":
         policy("[default]\nenrollment = volontary\n")
@@ -147,13 +147,13 @@ def test_an_unchanged_file_is_kept_once(policy, driver, store):
     enrollment = store.enroll()
     policy("[default]\nlook_ahead = 9\n")
     driver.login("sshd", "alice", enrollment.wrong())
-    kept, = (store.folder / "policy.good").iterdir()
+    kept, = (store.directory / "policy.good").iterdir()
     before = kept.stat()
     driver.login("sshd", "alice", enrollment.wrong())
     assert (kept.stat().st_ino, kept.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     policy("[default]\nlook_ahead = 8\n")
     driver.login("sshd", "alice", enrollment.wrong())
-    kept, = (store.folder / "policy.good").iterdir()
+    kept, = (store.directory / "policy.good").iterdir()
     assert "look_ahead = 8" in kept.read_text()
 
 

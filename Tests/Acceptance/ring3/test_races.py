@@ -97,7 +97,7 @@ def test_eight_users_at_once_all_get_in(store, services, sink):
 
 
 def test_enrolling_anew_during_logins_never_lets_a_login_see_half(store, services, sink):
-    """`enroll --force` exchanges the folder at once: each login is judged by the old or the new."""
+    """`enroll --force` exchanges the directory at once: each login is judged by the old or the new."""
     now = aligned_now()
     old = store.enroll()
     with Crowd(services, 4) as crowd:

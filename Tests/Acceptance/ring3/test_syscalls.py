@@ -48,7 +48,7 @@ def login(request, store, services, sink):
 
 def test_a_login_is_one_write_and_one_flush(store, services, tmp_path, login):
     calls = traced(store, services, tmp_path, login)
-    inside = [(name, rest) for name, rest in calls if f"<{store.folder}" in rest]
+    inside = [(name, rest) for name, rest in calls if f"<{store.directory}" in rest]
     writes = [(name, rest) for name, rest in inside if re.match(r"p?writev?(64|2)?$", name)]
     assert [name for name, _ in writes] == ["pwrite64"]
     assert re.search(r", 4096, (0|4096)\) += 4096", writes[0][1])
@@ -61,13 +61,13 @@ def test_a_login_is_one_write_and_one_flush(store, services, tmp_path, login):
 
 def test_a_login_opens_its_own_files_and_no_others(store, services, tmp_path, login):
     files = opened(traced(store, services, tmp_path, login))
-    folders = {str(folder) for folder in [store.folder, *store.folder.parents]}
-    allowed = {MODULE} | folders
-    ours = {file for file in files if file.startswith(str(store.folder))}
+    directories = {str(directory) for directory in [store.directory, *store.directory.parents]}
+    allowed = {MODULE} | directories
+    ours = {file for file in files if file.startswith(str(store.directory))}
     others = {file for file in files - ours - allowed if not LIBRARY_FILES.match(file)}
     assert others == set()
     user = "decoy" if login[1] == "nobody-here" else "users/alice"
-    assert {str(store.folder / user / name) for name in ("enrollment", "state")} <= ours
+    assert {str(store.directory / user / name) for name in ("enrollment", "state")} <= ours
 
 
 def test_a_warm_login_reads_no_configuration_of_libcrypto(store, services, tmp_path, sink):
@@ -81,7 +81,7 @@ def test_the_stores_files_are_opened_close_on_exec_and_never_through_links(
         store, services, tmp_path, login):
     calls = traced(store, services, tmp_path, login)
     ours = [rest for name, rest in calls
-            if name == "openat" and f"<{store.folder}" in rest.split(" = ")[-1]]
+            if name == "openat" and f"<{store.directory}" in rest.split(" = ")[-1]]
     assert ours and all("O_CLOEXEC" in rest and "O_NOFOLLOW" in rest for rest in ours)
 
 

@@ -19,7 +19,7 @@ ASK = ["pam_sss.so prompt_always", "pam_userdb.so db=/nowhere", "pam_winbind.so"
 
 def prompts(line, store, services):
     module = line.split()[0]
-    if not any(Path(folder, module).exists() for folder in FOLDERS):
+    if not any(Path(directory, module).exists() for directory in FOLDERS):
         pytest.skip(f"{module} is not installed")
     enrollment = store.enroll()
     services.write("field", our_line(store, "nodelay", "forward_pass"), f"auth required {line}")

@@ -58,7 +58,7 @@ def test_a_login_writes_no_secret_anywhere_and_no_response(store, services, sink
         assert driver.login("login", "alice", response).result == expected
     texts = spellings(enrollment.secret, response, *enrollment.backup_codes)
     assert leaks(report, texts, "nowhere") == []
-    assert any(str(store.folder) in place for place, _ in writes(report))
+    assert any(str(store.directory) in place for place, _ in writes(report))
 
 
 @pytest.mark.parametrize("verb", [
@@ -74,7 +74,7 @@ def test_the_command_writes_secrets_to_the_store_and_its_output_only(store, tmp_
     first = "--force" not in verb and verb[0] == "enroll"
     known = [] if first else [store.enroll(), store.add("spare")]
     done = subprocess.run(
-        [*TRACE, str(report), COMMAND, *verb, "--user", "alice", "--store", str(store.folder)],
+        [*TRACE, str(report), COMMAND, *verb, "--user", "alice", "--store", str(store.directory)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout) if "--json" in verb else {}
@@ -83,8 +83,8 @@ def test_the_command_writes_secrets_to_the_store_and_its_output_only(store, tmp_
     texts += spellings(said["secret"]) if "secret" in said else []
     assert texts
     if "secret" in said:  # or this test could not see a secret that is written
-        assert any(str(store.folder) in place and said["secret"].encode() in data
+        assert any(str(store.directory) in place and said["secret"].encode() in data
                    for place, data in writes(report))
     # What the command shows: the secret and the codes that it has just made, to whoever called it.
     shown = r"write 1<pipe:" if "secret" in said or "backupCodes" in said else "nothing"
-    assert leaks(report, texts, f"{re.escape(str(store.folder))}/|{shown}") == []
+    assert leaks(report, texts, f"{re.escape(str(store.directory))}/|{shown}") == []

@@ -1,4 +1,4 @@
-"""A machine on which nothing is wrong, ways to break it, and doctor's own hints to mend it."""
+"""A machine on which nothing is wrong, ways to break it, and doctor's own hints to fix it."""
 
 import json
 import os
@@ -70,9 +70,9 @@ class Clinic:
         os.chown(DEFAULT_STORE, 0, 0)
         self.enrolled = {name: self.store.enroll(name, allow_missing=False) for name in UIDS}
         for name in UIDS:
-            folder = Path("/home", name, ".ssh")
-            folder.mkdir(exist_ok=True)
-            (folder / "authorized_keys").write_bytes(Path(f"{self.key}.pub").read_bytes())
+            directory = Path("/home", name, ".ssh")
+            directory.mkdir(exist_ok=True)
+            (directory / "authorized_keys").write_bytes(Path(f"{self.key}.pub").read_bytes())
         self.stack(f"auth required {self.module}")
         SSHD_CONFIG.write_text(SSHD)
         POLICY.unlink(missing_ok=True)
@@ -81,11 +81,11 @@ class Clinic:
         for name in services:
             Path("/etc/pam.d", name).write_text("\n".join([*COMMON, *ours, *ENDS]) + "\n")
 
-    # -- mending
+    # -- fixing
 
-    def mend(self, finding, kind):
+    def fix(self, finding, kind):
         """Does what the first hint of that kind says."""
-        text = next(mend["text"] for mend in finding["mends"] if mend["kind"] == kind)
+        text = next(fix["text"] for fix in finding["fixes"] if fix["kind"] == kind)
         if kind == "command":
             self.type(text)
         elif kind == "line":
@@ -191,9 +191,9 @@ def guess(clinic):
 
 
 def leave_over(clinic):
-    folder = DEFAULT_STORE / "users" / ".tmp-00112233"
-    folder.mkdir()
-    os.utime(folder, (1_700_000_000, 1_700_000_000))
+    directory = DEFAULT_STORE / "users" / ".tmp-00112233"
+    directory.mkdir()
+    os.utime(directory, (1_700_000_000, 1_700_000_000))
 
 
 def open_note(clinic):
@@ -214,7 +214,7 @@ def read_only(clinic):
     subprocess.run(["mount", "-o", "remount,ro", DEFAULT_STORE], check=True)
 
 
-BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of mend (None: none)
+BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of fix (None: none)
     "an enrollment is open to others":
         (mode("users/alice/enrollment", 0o644), "user-trouble error", "command"),
     "a state belongs to another": (
@@ -230,8 +230,8 @@ BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of 
     "the clock ran ahead": (run_ahead, "user-ahead error", "command"),
     "a state comes from a backup": (restore, "user-restored warning", "command"),
     "somebody guesses": (guess, "user-throttled warning", "command"),
-    "the store shows who is enrolled": (mode(".", 0o755), "store-folders warning", "command"),
-    "the store is for others to write": (mode(".", 0o777), "store-shelf error", "command"),
+    "the store shows who is enrolled": (mode(".", 0o755), "store-directories warning", "command"),
+    "the store is for others to write": (mode(".", 0o777), "store-parent error", "command"),
     "the decoy is gone": (
         lambda clinic: shutil.rmtree(DEFAULT_STORE / "decoy"), "store-decoy warning", "command"),
     "a crash left something over": (leave_over, "store-leftovers warning", "command"),

@@ -78,15 +78,15 @@ def stacks(machine):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The module where libpam looks: a copy of that folder, on this private machine only."""
-    folder = next(Path("/usr/lib").glob("*/security/pam_unix.so")).parent
+    """The module where libpam looks: a copy of that directory, on this private machine only."""
+    directory = next(Path("/usr/lib").glob("*/security/pam_unix.so")).parent
     copy = tmp_path_factory.mktemp("security") / "copy"
-    shutil.copytree(folder, copy, symlinks=True)
+    shutil.copytree(directory, copy, symlinks=True)
     shutil.copy(MODULE, copy / "pam_sallyport.so")
-    subprocess.run(["mount", "--bind", copy, folder], check=True)
+    subprocess.run(["mount", "--bind", copy, directory], check=True)
     yield
     # A host that is about to end may have a module there open still.
-    subprocess.run(["umount", "--lazy", folder], check=True)
+    subprocess.run(["umount", "--lazy", directory], check=True)
 
 
 @pytest.fixture

@@ -49,9 +49,9 @@ class Daemon:
 
     host, port = "127.0.0.1", None
 
-    def __init__(self, folder, *command):
+    def __init__(self, directory, *command):
         needs("ip", "iproute2")
-        self.log = open(folder / "daemon.log", "w+")
+        self.log = open(directory / "daemon.log", "w+")
         self.process = subprocess.Popen(
             ["unshare", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh",
              *map(str, command)], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
@@ -108,14 +108,14 @@ class Daemon:
 class Vsftpd(Daemon):
     service, port, package = "vsftpd", 2121, "vsftpd"
 
-    def __init__(self, folder):
+    def __init__(self, directory):
         Path("/run/vsftpd/empty").mkdir(parents=True, exist_ok=True)
-        config = folder / "vsftpd.conf"
+        config = directory / "vsftpd.conf"
         config.write_text(
             f"listen=YES\nlisten_ipv6=NO\nlisten_address=127.0.0.1\nlisten_port={self.port}\n"
             "background=NO\nanonymous_enable=NO\nlocal_enable=YES\npam_service_name=vsftpd\n"
             "secure_chroot_dir=/run/vsftpd/empty\ndelay_failed_login=0\n")
-        super().__init__(folder, needs("vsftpd", self.package), config)
+        super().__init__(directory, needs("vsftpd", self.package), config)
 
     def enter(self, user, typed):
         def log_in():
@@ -132,9 +132,9 @@ class Vsftpd(Daemon):
 class Dovecot(Daemon):
     service, port, package = "dovecot", 1143, "dovecot-imapd"
 
-    def __init__(self, folder):
+    def __init__(self, directory):
         needs("imap", self.package)
-        config = folder / "dovecot.conf"
+        config = directory / "dovecot.conf"
         config.write_text(
             "protocols = imap\nlisten = 127.0.0.1\nssl = no\ndisable_plaintext_auth = no\n"
             "base_dir = /run/dovecot\nlog_path = /dev/stderr\nauth_failure_delay = 0\n"
@@ -142,7 +142,7 @@ class Dovecot(Daemon):
             "passdb {\n  driver = pam\n  args = dovecot\n}\nuserdb {\n  driver = passwd\n}\n"
             f"service imap-login {{\n  inet_listener imap {{\n    port = {self.port}\n  }}\n"
             "  inet_listener imaps {\n    port = 0\n  }\n}\n")
-        super().__init__(folder, needs("dovecot", self.package), "-F", "-c", config)
+        super().__init__(directory, needs("dovecot", self.package), "-F", "-c", config)
 
     def enter(self, user, typed):
         def log_in():
@@ -161,8 +161,8 @@ class XrdpSesman(Daemon):
     service, port, package = "xrdp-sesman", 3350, "xrdp"
     host = "::1"
 
-    def __init__(self, folder):
-        super().__init__(folder, needs("xrdp-sesman", self.package), "--nodaemon")
+    def __init__(self, directory):
+        super().__init__(directory, needs("xrdp-sesman", self.package), "--nodaemon")
 
     def enter(self, user, typed):
         """As xrdp asks it whether somebody may log in: sesman's own protocol, version 0."""
@@ -184,10 +184,10 @@ class XrdpSesman(Daemon):
 class Saslauthd(Daemon):
     service, package = "smtp", "sasl2-bin"
 
-    def __init__(self, folder, *words):
-        self.socket = folder / "sasl"
+    def __init__(self, directory, *words):
+        self.socket = directory / "sasl"
         self.socket.mkdir(exist_ok=True)
-        super().__init__(folder, needs("saslauthd", self.package), "-d", "-a", "pam", "-n", "1",
+        super().__init__(directory, needs("saslauthd", self.package), "-d", "-a", "pam", "-n", "1",
                          "-m", self.socket, *words)
 
     def ready(self):
@@ -210,7 +210,7 @@ class Doas:
 
     service, package = "doas", "opendoas"
 
-    def __init__(self, _folder, rule="permit alice"):
+    def __init__(self, _directory, rule="permit alice"):
         needs("doas", self.package)
         Path("/etc/doas.conf").write_text(f"{rule}\n")
 
@@ -228,7 +228,7 @@ class Terminal:
     # It drops what was typed before it reads, even after its prompt: then it is typed again.
     drops = False
 
-    def __init__(self, _folder):
+    def __init__(self, _directory):
         needs(self.program, self.package)
 
     def enter(self, user, code, password):
@@ -286,14 +286,14 @@ class Pkexec:
     service, package = "polkit-1", "pkexec"
     RULE = Path("/etc/polkit-1/rules.d/10-acceptance.rules")
 
-    def __init__(self, folder):
+    def __init__(self, directory):
         for program, package in (("pkexec", "pkexec"), ("pkttyagent", "polkitd"),
                                  ("polkitd", "polkitd"), ("dbus-daemon", "dbus-daemon"),
                                  ("dbus-send", "dbus-bin")):
             needs(program, package)
         self.RULE.write_text('polkit.addAdminRule(function() { return ["unix-user:alice"]; });\n')
         Path("/run/dbus").mkdir(exist_ok=True)
-        self.log = open(folder / "polkit.log", "w")
+        self.log = open(directory / "polkit.log", "w")
         self.programs = []
         try:
             self._start("dbus-daemon", "--system", "--nofork", "--nopidfile")

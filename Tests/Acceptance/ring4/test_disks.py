@@ -86,9 +86,9 @@ def test_enrolling_on_a_full_disk_keeps_the_old_enrollment_whole(disk, here, sin
     before = store.enrollment().read_bytes()
     fill(disk)
     done = sallyport("enroll", "--user", "alice", "--no-confirm", "--json", "--force",
-                     "--allow-missing", "--store", store.folder)
+                     "--allow-missing", "--store", store.directory)
     assert done.returncode == 74 and "No space left" in done.stderr
     assert store.enrollment().read_bytes() == before
-    assert sorted(path.name for path in (store.folder / "users").iterdir()) == ["alice"]
+    assert sorted(path.name for path in (store.directory / "users").iterdir()) == ["alice"]
     with Driver(services) as driver:
         assert driver.login("login", "alice", enrollment.code()).result == SUCCESS

@@ -1,5 +1,5 @@
 """doctor on a whole machine: quiet where nothing is wrong; each breakage is found, and doctor's own
-hint mends it."""
+hint fixes it."""
 
 import os
 import re
@@ -87,7 +87,7 @@ def test_a_breakage_is_found_and_its_hint_mends_it(healthy, name):
     assert found["text"]
     if kind is None:
         return
-    healthy.mend(found, kind)
+    healthy.fix(found, kind)
     left = doctor()
     assert expected not in wrong(left), wrong(left)
     assert (wrong(left), left["status"]) == ([], 0)

@@ -55,17 +55,17 @@ class Daemon(Sshd):
     """An sshd with the settings of /etc/ssh; it may refuse to start."""
 
     def __init__(self):
-        self.folder = SCRATCH / "doctor-sshd"
-        if not self.folder.exists():
-            self.folder.mkdir()
+        self.directory = SCRATCH / "doctor-sshd"
+        if not self.directory.exists():
+            self.directory.mkdir()
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
-                            self.folder / "host"], check=True)
-            (self.folder / "alice").symlink_to(SCRATCH / "doctor-key")
+                            self.directory / "host"], check=True)
+            (self.directory / "alice").symlink_to(SCRATCH / "doctor-key")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        self.log = open(self.folder / "log", "w")
-        options = [f"Port={self.port}", "ListenAddress=127.0.0.1", f"HostKey={self.folder}/host",
+        self.log = open(self.directory / "log", "w")
+        options = [f"Port={self.port}", "ListenAddress=127.0.0.1", f"HostKey={self.directory}/host",
                    "PidFile=none", "StrictModes=no", "PrintMotd=no"]
         words = [word for option in options for word in ("-o", option)]
         self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", *words], stderr=self.log)
@@ -73,7 +73,7 @@ class Daemon(Sshd):
             self._wait()
         except AssertionError:
             assert self.process.poll() is not None
-        (self.folder / "known").unlink(missing_ok=True)
+        (self.directory / "known").unlink(missing_ok=True)
 
     @property
     def runs(self):

@@ -38,19 +38,19 @@ def ask(tmp_path):
     with socket.socket(type=socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    folder = Path("/run/raddb")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    (folder / "dictionary").touch()
-    (folder / "radiusd.conf").write_text(
+    directory = Path("/run/raddb")
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    (directory / "dictionary").touch()
+    (directory / "radiusd.conf").write_text(
         f"prefix = /usr\nname = freeradius\nlogdir = /tmp\nrun_dir = /tmp\n"
         f"libdir = /usr/lib/freeradius\nsecurity {{\n  user = freerad\n  group = freerad\n}}\n"
         f"client localhost {{\n  ipaddr = 127.0.0.1\n  secret = testing123\n}}\n"
         f"modules {{\n  pam {{\n    pam_auth = radiusd\n  }}\n}}\n"
         f"server default {{\nlisten {{\n  type = auth\n  ipaddr = 127.0.0.1\n  port = {port}\n}}\n"
         f"{recipes.block(HEADING, 'and in the site')}}}\n")
-    folder.chmod(0o755)
-    server = pexpect.spawn("freeradius", ["-X", "-d", str(folder)], encoding="utf-8", timeout=30)
+    directory.chmod(0o755)
+    server = pexpect.spawn("freeradius", ["-X", "-d", str(directory)], encoding="utf-8", timeout=30)
     server.expect("Ready to process requests")
 
     def request(password):

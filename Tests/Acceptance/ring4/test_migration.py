@@ -149,7 +149,7 @@ def test_a_user_of_google_authenticator_moves_over(server, store):
     before = content(file)
     dry_run = on_the_page("sallyport import google-authenticator --all-homes")
     types(dry_run)
-    assert dry_run.endswith("--dry-run") and not store.folder.exists()
+    assert dry_run.endswith("--dry-run") and not store.directory.exists()
     run = dry_run.removesuffix(" --dry-run")
     types(run)
     assert content(file) == before

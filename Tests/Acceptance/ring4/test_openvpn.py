@@ -29,16 +29,16 @@ def settings(words):
 
 
 class Server:
-    def __init__(self, folder, lines):
-        self.folder = folder
+    def __init__(self, directory, lines):
+        self.directory = directory
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-             "-nodes", "-days", "2", "-subj", "/CN=server", "-keyout", folder / "key", "-out",
-             folder / "cert"], check=True, capture_output=True)
-        config = folder / "server.conf"
+             "-nodes", "-days", "2", "-subj", "/CN=server", "-keyout", directory / "key", "-out",
+             directory / "cert"], check=True, capture_output=True)
+        config = directory / "server.conf"
         config.write_text(
             f"local 127.0.0.1\nproto udp\ndev tun\ntopology subnet\nserver 10.9.0.0 255.255.255.0\n"
-            f"ca {folder}/cert\ncert {folder}/cert\nkey {folder}/key\ndh none\n"
+            f"ca {directory}/cert\ncert {directory}/cert\nkey {directory}/key\ndh none\n"
             f"verify-client-cert none\nusername-as-common-name\nverb 3\n{lines}")
         self.server = pexpect.spawn(
             "unshare", ["--net", "sh", "-c", f"ip link set lo up; exec openvpn --config {config}"],
@@ -49,10 +49,10 @@ class Server:
     def connect(self, user, password, challenge=None, renegotiate=0):
         """A client's answer: whether it is in. It stays in."""
         lines = f"remote 127.0.0.1\nproto udp\nclient\ndev tun\nifconfig-noexec\nroute-noexec\n" \
-                f"nobind\nca {self.folder}/cert\nverb 3\nreneg-sec {renegotiate} 0\n"
+                f"nobind\nca {self.directory}/cert\nverb 3\nreneg-sec {renegotiate} 0\n"
         lines += recipes.block(HEADING, "In the client's") if challenge is not None \
             else "auth-user-pass\n"
-        config = self.folder / "client.conf"
+        config = self.directory / "client.conf"
         config.write_text(lines)
         network = f"--net=/proc/{self.server.pid}/ns/net"
         client = pexpect.spawn("nsenter", [network, "openvpn", "--config", str(config)],

@@ -21,7 +21,7 @@ def base(debian):
         (PAM_D / name).unlink(missing_ok=True)
 
 
-def folder():
+def directory():
     return {path.name: path.read_bytes() for path in PAM_D.iterdir()}
 
 
@@ -51,7 +51,7 @@ def test_a_service_asks_from_enable_to_disable(service, daemons, store):
     assert done.returncode == 0, done.stderr
     assert not host.enter("alice", "123456"), "who is not enrolled is refused"
     pam("disable", service, "--yes")
-    assert folder() == BASE
+    assert directory() == BASE
     assert host.enter("alice", None)
 
 
@@ -63,7 +63,7 @@ def test_a_code_is_asked_for_everywhere_with_common_auth(daemons, store):
         assert not the_host(service, daemons).enter("alice", alice.wrong())
     assert the_host("su", daemons).enter("alice", alice.code())
     pam("disable", "common-auth", "--yes")
-    assert folder() == BASE
+    assert directory() == BASE
 
 
 @pytest.mark.parametrize("service", ["sshd", "sudo", "su", "login", "common-auth"])
@@ -72,10 +72,10 @@ def test_the_old_file_is_back_to_the_byte(service, store):
     os.chmod(PAM_D / service, 0o640)
     pam("enable", service, "--yes")
     assert (PAM_D / service).stat().st_mode & 0o777 == 0o640
-    backup = [name for name in folder() if name.startswith(f"{service}.before-sallyport-")]
+    backup = [name for name in directory() if name.startswith(f"{service}.before-sallyport-")]
     assert len(backup) == 1 and (PAM_D / backup[0]).read_bytes() == DEBIAN[service]
     pam("disable", service, "--yes")
-    assert folder() == BASE
+    assert directory() == BASE
     assert (PAM_D / service).stat().st_mode & 0o777 == 0o640
 
 
@@ -109,4 +109,4 @@ def test_a_kill_leaves_the_old_file_or_the_new_one(verb, store):
     assert kills >= 10
     sallyport("pam", "enable", "sshd", "--yes")
     pam("disable", "sshd", "--yes")
-    assert folder() == BASE, "nothing is left over"
+    assert directory() == BASE, "nothing is left over"

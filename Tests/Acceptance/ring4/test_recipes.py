@@ -126,10 +126,10 @@ def on_sheet(path):
 @pytest.fixture
 def installed(tmp_path):
     """An environment in which `sallyport` is the command under test."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "sallyport").symlink_to(COMMAND)
-    return os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    (directory / "sallyport").symlink_to(COMMAND)
+    return os.environ | {"PATH": f"{directory}:{os.environ['PATH']}", "HOME": str(tmp_path)}
 
 
 def sshd_pam(write):

@@ -7,7 +7,7 @@ struct Fuzzer: Sendable {
   /// Ends the process where something does not hold.
   let check: @Sendable ([UInt8]) -> Void
 
-  /// Each has a folder in `corpus` and a list of words in `words`.
+  /// Each has a directory in `corpus` and a list of words in `words`.
   static let all = [
     base32, codes, enrollment, googleAuthenticator, note, otpauthURI, policy, qrCode,
     response, stack, state, uriList, usersOath,

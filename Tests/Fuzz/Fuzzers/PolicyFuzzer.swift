@@ -17,7 +17,7 @@ extension Fuzzer {
       return
     }
     let doubtful = file.policy(Policy())
-    for truth in [Truth.yes, .no] {
+    for truth in [Tristate.yes, .no] {
       let policy = login.read(text, truth).policy(Policy())
       for key in tightened {
         must(doubtful[key] <= policy[key], "\(key.name) is looser in doubt")
@@ -56,8 +56,8 @@ private struct Visitor {
     host = hosts[Int(choice >> 2) % hosts.count].map { Array($0.utf8) }
   }
 
-  func read(_ text: [UInt8], _ membership: Truth, ignoringUpTo line: Int = 0) -> PolicyFile {
-    let login = Circumstances(
+  func read(_ text: [UInt8], _ membership: Tristate, ignoringUpTo line: Int = 0) -> PolicyFile {
+    let login = PolicyRequest(
       service: service, user: user, isRemote: host != nil,
       address: host.flatMap { Addresses.withoutZone($0) }, parse: Addresses.numeric,
       membership: { _ in membership })
@@ -84,7 +84,7 @@ private func broken(_ problem: SettingsError, _ text: [UInt8]) {
 
 private func keepsItsBounds(_ policy: Policy, _ text: [UInt8]) {
   must(policy.adjacentIntervals <= 10 && policy.lookAhead <= 100, "beyond its range")
-  must(Luck.budgets.contains(policy.guessBudget), "a budget beyond its range")
+  must(GuessProbability.budgets.contains(policy.guessBudget), "a budget beyond its range")
   must((1...100).contains(policy.remindEvery), "reminds beyond its range")
   must((1...3).contains(policy.minimumFactors), "factors beyond their number")
   must(policy.remember <= 366 * 86_400, "remembers for more than a year")

@@ -38,7 +38,7 @@ private func parsed(_ files: [[UInt8]]) -> ServiceStack {
     })
 }
 
-private func isPlaced(_ place: StackPlace, in files: [[UInt8]]) -> Bool {
+private func isPlaced(_ place: StackLocation, in files: [[UInt8]]) -> Bool {
   let names = ["service", "one", "two"].map { "/etc/pam.d/" + $0 }
   guard let index = names.firstIndex(of: place.file), files.indices.contains(index) else {
     return false

@@ -7,7 +7,7 @@ import Testing
 @testable import SallyportCLI
 @testable import SallyportDoctor
 
-/// A root folder with files of its own, and programs that answer as they are told.
+/// A root directory with files of its own, and programs that answer as they are told.
 final class FakeMachine {
   let root = FileManager.default.temporaryDirectory
     .appendingPathComponent("doctor-\(UUID().uuidString)").path
@@ -61,18 +61,18 @@ enum Healthy {
     ModuleLines(lines: [
       .init(
         phase: .auth, path: "pam_sallyport.so", words: words,
-        place: FilePlace(file: "/etc/pam.d/sshd", line: 4)),
+        place: FileLocation(file: "/etc/pam.d/sshd", line: 4)),
       .init(
         phase: .account, path: "pam_sallyport.so", words: account,
-        place: FilePlace(file: "/etc/pam.d/sshd", line: 1)),
+        place: FileLocation(file: "/etc/pam.d/sshd", line: 1)),
     ])
   }
 
-  static let user = UserFacts(folder: "/var/lib/sallyport/users/alice", name: "alice")
+  static let user = UserFacts(directory: "/var/lib/sallyport/users/alice", name: "alice")
 
   static var store: StoreFacts {
     StoreFacts(
-      folders: ["/var/lib/sallyport": FileFacts(mode: 0o700)], disk: .seen(DiskFacts()),
+      directories: ["/var/lib/sallyport": FileFacts(mode: 0o700)], disk: .seen(DiskFacts()),
       users: [user])
   }
 

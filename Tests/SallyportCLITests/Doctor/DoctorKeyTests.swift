@@ -100,7 +100,7 @@ struct KeyCase: CustomTestStringConvertible {
   @Test(arguments: KeyCase.all) func `A key is where sshd looks for it`(item: KeyCase) throws {
     answer("sshd -T", item.settings)
     for (path, text) in item.files { try fake.write(path, text) }
-    let expected: Look<Bool> = item.unseen.map { .unseen($0) } ?? .seen(item.hasKey)
+    let expected: Probe<Bool> = item.unseen.map { .unseen($0) } ?? .seen(item.hasKey)
     #expect(facts("alice").people.map(\.hasKey) == [expected])
   }
 
@@ -112,7 +112,7 @@ struct KeyCase: CustomTestStringConvertible {
     #expect(found.first?.effect == .locksOut("everybody who is enrolled from sshd"))
     #expect(found.first?.place?.text == "/etc/ssh/sshd_config:1")
     #expect(
-      found.first?.mends == [
+      found.first?.fixes == [
         .advice("put a public key of alice into /srv/alice/.ssh/authorized_keys")
       ])
   }
@@ -195,7 +195,7 @@ struct KeyCase: CustomTestStringConvertible {
 
   @Test func `A file that cannot be read is not known to be without keys`() throws {
     answer()
-    try fake.write("/srv/alice/.ssh/authorized_keys/folder", "")
+    try fake.write("/srv/alice/.ssh/authorized_keys/directory", "")
     #expect(found(facts("alice")).wrong == ["ssh-keys unseen"])
   }
 
@@ -221,14 +221,15 @@ struct KeyCase: CustomTestStringConvertible {
 
   @Test func `An enrollment for no account needs no key`() {
     var store = Healthy.store
-    store.users.append(UserFacts(folder: "/x", name: "dora", isForNobody: true))
-    store.users.append(UserFacts(folder: "/y", name: "erin", trouble: .outOfMemory))
+    store.users.append(UserFacts(directory: "/x", name: "dora", isForNobody: true))
+    store.users.append(UserFacts(directory: "/y", name: "erin", trouble: .outOfMemory))
     #expect(store.peopleEnrolled == ["alice"])
   }
 
   @Test func `A group that is not there, or nobody is in, is told once for all services`() {
     let flaw = PolicyFacts.Problem(
-      place: FilePlace(file: "/etc/security/sallyport.conf", line: 2), text: "there is no group x")
+      place: FileLocation(file: "/etc/security/sallyport.conf", line: 2),
+      text: "there is no group x")
     let diagnosis = Healthy.diagnosis {
       $0.services.append(ServiceFacts(name: "su", lines: Healthy.lines()))
       for index in $0.services.indices { $0.services[index].policy.groups = [flaw] }

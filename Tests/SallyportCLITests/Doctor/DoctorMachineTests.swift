@@ -84,7 +84,7 @@ import Testing
       diagnosis.findings.filter { $0.id == "clock-source" }
     }
     #expect(clock(false).status == 0)
-    #expect(advice(clock(false)).map(\.mends.count) == [1])
+    #expect(advice(clock(false)).map(\.fixes.count) == [1])
     let text = Report(clock(false), hasMarks: false).text
     #expect(text.contains("a server that does not sign it") && text.contains("see: chrony.conf"))
     #expect(advice(clock(true)).isEmpty && advice(clock(nil)).isEmpty)
@@ -153,7 +153,7 @@ import Testing
     ("module-missing unseen", { $0.file = .unseen("no") }),
     ("module-owner error", { $0.file = .seen(FileFacts(owner: 1000)) }),
     ("module-mode error", { $0.file = .seen(FileFacts(mode: 0o666)) }),
-    ("module-folder error", { $0.openFolders = ["/lib/security"] }),
+    ("module-directory error", { $0.openDirectories = ["/lib/security"] }),
     ("module-architecture error", { $0.machines = (183, 62) }),
     ("module-loading error", { $0.refusal = "libcrypto.so.3: cannot open shared object file" }),
     ("module-version warning", { $0.version = "0.0.9-1" }),
@@ -174,11 +174,11 @@ import Testing
     let refused = Healthy.diagnosis { $0.services[0].policy.unenrolled = [.init(name: "bob")] }
     #expect(refused.wrong == ["people-refused error"] && refused.lockedOut == ["bob from sshd"])
     let passing = Healthy.diagnosis {
-      $0.services[0].policy.unenrolled = [.init(name: "bob", admission: .pass)]
+      $0.services[0].policy.unenrolled = [.init(name: "bob", action: .pass)]
     }
     #expect(passing.wrong == ["people-passing warning"] && passing.letIn == ["bob in sshd"])
     let enrolling = Healthy.diagnosis {
-      $0.services[0].policy.unenrolled = [.init(name: "bob", admission: .enroll(.required))]
+      $0.services[0].policy.unenrolled = [.init(name: "bob", action: .enroll(.required))]
     }
     #expect(enrolling.wrong == ["people-enrolling warning"])
     #expect(enrolling.letIn == ["bob in sshd until enrolled"])
@@ -207,7 +207,7 @@ import Testing
       for index in 0...1 {
         $0.services[index].policy.problems = [
           .init(
-            place: FilePlace(file: "/etc/security/sallyport.conf", line: 3), text: "unknown key")
+            place: FileLocation(file: "/etc/security/sallyport.conf", line: 3), text: "unknown key")
         ]
       }
     }
@@ -289,12 +289,12 @@ import Testing
     #expect(report(unseen).dropLast().last == "0 errors, 0 warnings, 1 not looked at.")
   }
 
-  @Test func `A finding has its place and its mend, in 80 columns`() {
-    let place = FilePlace(file: "/etc/ssh/sshd_config.d/50-cloud-init.conf", line: 57)
+  @Test func `A finding has its place and its fix, in 80 columns`() {
+    let place = FileLocation(file: "/etc/ssh/sshd_config.d/50-cloud-init.conf", line: 57)
     let found = Finding(
       id: "x", area: .service("sshd"), severity: .error,
       text: String(repeating: "word ", count: 30), place: place,
-      mends: [
+      fixes: [
         .line("A b"), .add("C d"), .command("e"),
         .advice(String(repeating: "f", count: 60) + " " + String(repeating: "g", count: 60)),
       ])
@@ -325,7 +325,7 @@ import Testing
 @Suite struct `Doctor on many services` {
   private func shared(_ name: String) -> ServiceFacts {
     var service = ServiceFacts(name: name, lines: Healthy.lines(), file: "/etc/pam.d/\(name)")
-    service.stack = [.notCounted(StackPlace(file: "/etc/pam.d/sshd", line: 4))]
+    service.stack = [.notCounted(StackLocation(file: "/etc/pam.d/sshd", line: 4))]
     service.policy.unenrolled = [.init(name: "bob")]
     return service
   }
@@ -358,12 +358,12 @@ import Testing
     #expect(
       Healthy.diagnosis { $0.otherStores = ["/srv/store"] }.findings.first {
         $0.severity == .unseen
-      }?.mends == [.command("sallyport doctor --store /srv/store")])
+      }?.fixes == [.command("sallyport doctor --store /srv/store")])
   }
 }
 
 @Suite struct `Programs that doctor runs` {
-  @Test func `They are found in fixed folders and their answer is bounded`() {
+  @Test func `They are found in fixed directories and their answer is bounded`() {
     let answer = Machine.runProgram(["head", "-c", "3000000", "/dev/zero"]).value
     #expect(answer?.output.utf8.count == Machine.longestText && answer?.status == 0)
     #expect(Machine.runProgram(["no-such-program-here"]) == .absent)

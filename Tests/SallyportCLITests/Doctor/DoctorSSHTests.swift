@@ -3,14 +3,14 @@ import Testing
 @testable import SallyportCLI
 @testable import SallyportDoctor
 
-/// sshd's settings, what they mean, and the line that mends it.
+/// sshd's settings, what they mean, and the line that fixes it.
 struct SSHCase: CustomTestStringConvertible {
   let name: String
   var settings: [String] = []
   var words: [String] = []
   var account: [String] = []
   var wrong: [String] = []
-  var mend: String?
+  var fix: String?
   var locksOut: String?
   var letsIn: String?
   var testDescription: String { name }
@@ -20,14 +20,14 @@ struct SSHCase: CustomTestStringConvertible {
     SSHCase(name: "prompts alone", settings: ["authenticationmethods keyboard-interactive"]),
     SSHCase(
       name: "UsePAM no", settings: ["usepam no"], wrong: ["ssh-use-pam error"],
-      mend: "UsePAM yes", letsIn: "whoever has a password or a key over ssh"),
+      fix: "UsePAM yes", letsIn: "whoever has a password or a key over ssh"),
     SSHCase(
       name: "a key alone is enough", settings: ["authenticationmethods any"],
-      wrong: ["ssh-no-code error"], mend: "AuthenticationMethods publickey,keyboard-interactive",
+      wrong: ["ssh-no-code error"], fix: "AuthenticationMethods publickey,keyboard-interactive",
       letsIn: "who has a key over ssh"),
     SSHCase(
       name: "a list without prompts", settings: ["authenticationmethods publickey"],
-      wrong: ["ssh-no-code error"], mend: "AuthenticationMethods publickey,keyboard-interactive",
+      wrong: ["ssh-no-code error"], fix: "AuthenticationMethods publickey,keyboard-interactive",
       letsIn: "who has a key over ssh"),
     SSHCase(
       name: "a key after the prompts",
@@ -36,7 +36,7 @@ struct SSHCase: CustomTestStringConvertible {
       name: "a key after the prompts that enroll",
       settings: ["authenticationmethods keyboard-interactive,publickey"], words: ["enroll"],
       wrong: ["ssh-enroll-early error"],
-      mend: "AuthenticationMethods publickey,keyboard-interactive",
+      fix: "AuthenticationMethods publickey,keyboard-interactive",
       letsIn: "who has the password alone, to an enrollment of his own"),
     SSHCase(
       name: "prompts that enroll after a key", words: ["enroll"]),
@@ -46,17 +46,17 @@ struct SSHCase: CustomTestStringConvertible {
     SSHCase(
       name: "a ticket alone",
       settings: ["gssapiauthentication yes", "authenticationmethods gssapi-with-mic"],
-      wrong: ["ssh-no-code error"], mend: "AuthenticationMethods keyboard-interactive",
+      wrong: ["ssh-no-code error"], fix: "AuthenticationMethods keyboard-interactive",
       letsIn: "who has a ticket over ssh"),
     SSHCase(
       name: "prompts are off",
       settings: ["kbdinteractiveauthentication no", "authenticationmethods keyboard-interactive"],
-      wrong: ["ssh-prompts error"], mend: "KbdInteractiveAuthentication yes",
+      wrong: ["ssh-prompts error"], fix: "KbdInteractiveAuthentication yes",
       locksOut: "everybody over ssh"),
     SSHCase(
       name: "prompts are off and keys are enough",
       settings: ["kbdinteractiveauthentication no", "authenticationmethods any"],
-      wrong: ["ssh-prompts error", "ssh-no-code error"], mend: "KbdInteractiveAuthentication yes",
+      wrong: ["ssh-prompts error", "ssh-no-code error"], fix: "KbdInteractiveAuthentication yes",
       locksOut: "who has no key over ssh", letsIn: "who has a key over ssh"),
     SSHCase(
       name: "the old name of the setting",
@@ -68,7 +68,7 @@ struct SSHCase: CustomTestStringConvertible {
       name: "password besides prompts",
       settings: [
         "passwordauthentication yes", "pubkeyauthentication no", "authenticationmethods any",
-      ], wrong: ["ssh-password warning"], mend: "PasswordAuthentication no"),
+      ], wrong: ["ssh-password warning"], fix: "PasswordAuthentication no"),
     SSHCase(
       name: "password and code in one field",
       settings: [
@@ -78,7 +78,7 @@ struct SSHCase: CustomTestStringConvertible {
       name: "password twice",
       settings: [
         "passwordauthentication yes", "authenticationmethods password,keyboard-interactive",
-      ], wrong: ["ssh-methods error"], mend: "AuthenticationMethods keyboard-interactive",
+      ], wrong: ["ssh-methods error"], fix: "AuthenticationMethods keyboard-interactive",
       locksOut: "everybody over ssh"),
     SSHCase(
       name: "a list that works beside one that cannot",
@@ -86,20 +86,20 @@ struct SSHCase: CustomTestStringConvertible {
         "passwordauthentication yes",
         "authenticationmethods publickey,password publickey,keyboard-interactive",
       ], wrong: ["ssh-password warning"],
-      mend: "AuthenticationMethods publickey,keyboard-interactive"),
+      fix: "AuthenticationMethods publickey,keyboard-interactive"),
     SSHCase(
       name: "a list with a method that is off",
       settings: [
         "pubkeyauthentication no", "authenticationmethods publickey,keyboard-interactive",
-      ], wrong: ["ssh-methods error"], mend: "AuthenticationMethods keyboard-interactive",
+      ], wrong: ["ssh-methods error"], fix: "AuthenticationMethods keyboard-interactive",
       locksOut: "everybody over ssh"),
     SSHCase(
       name: "names in place of addresses", settings: ["usedns yes"], wrong: ["ssh-use-dns warning"],
-      mend: "UseDNS no"),
+      fix: "UseDNS no"),
     SSHCase(
       name: "root is enrolled and forbidden prompts",
       settings: ["permitrootlogin prohibit-password"], wrong: ["ssh-root warning"],
-      mend: "PermitRootLogin no"),
+      fix: "PermitRootLogin no"),
     SSHCase(name: "root is let in by prompts", settings: ["permitrootlogin yes"]),
   ]
 }
@@ -112,7 +112,7 @@ struct SSHCase: CustomTestStringConvertible {
     ).all
     #expect(found.wrong == item.wrong)
     let wrong = found.filter { $0.severity != .ok }
-    if let mend = item.mend { #expect(wrong.first?.mends.first == .add(mend)) }
+    if let fix = item.fix { #expect(wrong.first?.fixes.first == .add(fix)) }
     #expect(
       wrong.compactMap(\.effect)
         == [item.locksOut.map { .locksOut($0) }, item.letsIn.map { .letsIn($0) }].compactMap { $0 })
@@ -124,14 +124,14 @@ struct SSHCase: CustomTestStringConvertible {
     let found = SSHFindings(SSHFacts(settings: .unseen(complaint)), Healthy.lines(), enrolled: [])
       .all
     #expect(found.wrong == ["ssh-config error"])
-    #expect(found[0].place == FilePlace(file: "/etc/ssh/sshd_config", line: 12))
+    #expect(found[0].place == FileLocation(file: "/etc/ssh/sshd_config", line: 12))
   }
 
   @Test func `What sshd does not say is never taken for good`() {
     let hint = "Missing privilege separation directory: /run/sshd"
     let found = SSHFindings(SSHFacts(settings: .unseen(hint)), Healthy.lines(), enrolled: []).all
     #expect(found.wrong == ["ssh-settings unseen"])
-    #expect(found[0].mends == [.command("mkdir -p -m 0755 /run/sshd")])
+    #expect(found[0].fixes == [.command("mkdir -p -m 0755 /run/sshd")])
     let none = SSHFindings(SSHFacts(settings: .absent), Healthy.lines(), enrolled: []).all
     #expect(none.wrong == ["ssh-installed unseen"])
   }
@@ -180,8 +180,8 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(files.place(of: "PasswordAuthentication") == nil)
     answer("sshd -T", "usepam no")
     let found = SSHFindings(facts(), Healthy.lines([]), enrolled: []).all[0]
-    #expect(found.place == FilePlace(file: "/etc/ssh/sshd_config.d/00-sallyport.conf"))
-    #expect(found.mends == [.add("UsePAM yes")])
+    #expect(found.place == FileLocation(file: "/etc/ssh/sshd_config.d/00-sallyport.conf"))
+    #expect(found.fixes == [.add("UsePAM yes")])
     // One of the administrator's own stands in for the vendor's.
     try fake.write("/etc/ssh/sshd_config", "UsePAM no\n")
     #expect(SSHConfiguration(of: fake.machine).place(of: "UsePAM")?.line == 1)
@@ -231,7 +231,7 @@ struct SSHCase: CustomTestStringConvertible {
     let own = SSHFindings(facts(), Healthy.lines(), enrolled: ["backup"]).all
     #expect(own.wrong == ["ssh-no-code error"])
     let found = own.first { $0.severity == .error }
-    #expect(found?.place == FilePlace(file: "/etc/ssh/sshd_config", line: 3))
+    #expect(found?.place == FileLocation(file: "/etc/ssh/sshd_config", line: 3))
     #expect(found?.effect == .letsIn("backup over ssh"))
   }
 

@@ -6,15 +6,17 @@ import Testing
 @testable import SallyportDoctor
 
 @Suite struct `Doctor on whole set-ups` {
-  /// The files of the case in a folder, read by doctor's own code; alice is enrolled.
-  private func diagnosis(_ setup: Setup, _ fake: FakeMachine) throws -> Diagnosis {
+  /// The files of the case in a directory, read by doctor's own code; alice is enrolled.
+  private func diagnosis(_ setup: EnrollmentConversation, _ fake: FakeMachine) throws -> Diagnosis {
     for (name, lines) in setup.files where name != "sshd_config" {
       try fake.write("/etc/pam.d/\(name)", lines.joined(separator: "\n") + "\n")
     }
     if setup.isDebian {
       try fake.write("/etc/debian_version", "12.8\n")
     }
-    for module in Setup.modules { try fake.write("/usr/lib/security/\(module)", "") }
+    for module in EnrollmentConversation.modules {
+      try fake.write("/usr/lib/security/\(module)", "")
+    }
     try fake.write("/etc/ssh/sshd_config", setup.settings.joined(separator: "\n") + "\n")
     let sshd = FakeSshd(setup.settings)
     fake.answers["sshd -T"] = sshd.answer()
@@ -29,7 +31,9 @@ import Testing
     return Diagnosis(facts, version: "0.1.0")
   }
 
-  @Test(arguments: Setup.all) func `Each has its findings and its verdict`(setup: Setup) throws {
+  @Test(arguments: EnrollmentConversation.all) func `Each has its findings and its verdict`(
+    setup: EnrollmentConversation
+  ) throws {
     let found = try diagnosis(setup, FakeMachine())
     #expect(found.wrong == setup.findings)
     #expect(found.lockedOut == setup.lockedOut)
@@ -37,13 +41,15 @@ import Testing
   }
 
   @Test func `There are forty and more of five distributions, and each is another`() {
-    #expect(Setup.all.count >= 45)
-    #expect(Set(Setup.all.map(\.name)).count == Setup.all.count)
+    #expect(EnrollmentConversation.all.count >= 45)
+    #expect(Set(EnrollmentConversation.all.map(\.name)).count == EnrollmentConversation.all.count)
     for family in ["debian", "ubuntu", "fedora", "arch", "opensuse"] {
-      let cases = Setup.all.filter { $0.distribution.hasPrefix(family) }
+      let cases = EnrollmentConversation.all.filter { $0.distribution.hasPrefix(family) }
       #expect(cases.count >= 6, "\(family)")
       #expect(Set(cases.map(\.service)) == ["sshd", "sudo", "su", "login"], "\(family)")
     }
-    #expect(Set(Setup.all.map(\.distribution)) == Set(Setup.distributions.keys))
+    #expect(
+      Set(EnrollmentConversation.all.map(\.distribution))
+        == Set(EnrollmentConversation.distributions.keys))
   }
 }

@@ -9,7 +9,7 @@ struct StackCase: CustomTestStringConvertible {
   let name: String
   let stack: String
   var wrong: [String] = []
-  var mend: Mend?
+  var fix: Fix?
   var effect: Effect?
   var testDescription: String { name }
 
@@ -31,12 +31,12 @@ struct StackCase: CustomTestStringConvertible {
       name: "Debian's password, then ours", stack: withCommon("auth required pam_sallyport.so")),
     StackCase(
       name: "no line", stack: withCommon(""), wrong: ["service-unasked error"],
-      mend: .command("sallyport pam enable sshd"),
+      fix: .command("sallyport pam enable sshd"),
       effect: .letsIn("whoever has the password in sshd")),
     StackCase(
       name: "optional", stack: withCommon("auth optional pam_sallyport.so oops debug"),
       wrong: ["stack-uncounted error", "line-word warning"],
-      mend: .line("auth required pam_sallyport.so debug"),
+      fix: .line("auth required pam_sallyport.so debug"),
       effect: .letsIn("whoever has the password in sshd")),
     StackCase(
       name: "after a sufficient password",
@@ -44,7 +44,7 @@ struct StackCase: CustomTestStringConvertible {
         "auth sufficient pam_unix.so\nauth required pam_sallyport.so\nauth required pam_deny.so"
         + ends,
       wrong: ["stack-skipped error", "stack-wrong-password warning"],
-      mend: .advice("put it before /etc/pam.d/sshd:1, or make that one required"),
+      fix: .advice("put it before /etc/pam.d/sshd:1, or make that one required"),
       effect: .letsIn("whoever has the password in sshd")),
     StackCase(
       name: "denied to all",
@@ -84,7 +84,7 @@ struct StackCase: CustomTestStringConvertible {
       name: "enroll without its account line",
       stack: common + "auth required pam_sallyport.so enroll\n" + ends
         + "\nsession required pam_sallyport.so",
-      wrong: ["enroll-account error"], mend: .add("account required pam_sallyport.so"),
+      wrong: ["enroll-account error"], fix: .add("account required pam_sallyport.so"),
       effect: .letsIn("the unenrolled in sshd")),
     StackCase(
       name: "enroll after a sufficient password that may be wrong",
@@ -101,11 +101,11 @@ struct StackCase: CustomTestStringConvertible {
       stack: "account required pam_sallyport.so\nsession required pam_sallyport.so\n"
         + withCommon("auth required pam_sallyport.so enroll try_first_pass"),
       wrong: ["enroll-first-pass error"],
-      mend: .line("auth required pam_sallyport.so try_first_pass")),
+      fix: .line("auth required pam_sallyport.so try_first_pass")),
     StackCase(
       name: "a word that means nothing",
       stack: withCommon("auth required pam_sallyport.so nulok"),
-      wrong: ["line-word warning"], mend: .line("auth required pam_sallyport.so")),
+      wrong: ["line-word warning"], fix: .line("auth required pam_sallyport.so")),
     StackCase(
       name: "a control that is none",
       stack: withCommon("auth requird pam_sallyport.so"),
@@ -129,7 +129,7 @@ struct StackCase: CustomTestStringConvertible {
     let found = try findings(item.stack)
     #expect(found.wrong == item.wrong)
     let first = found.first { $0.severity != .ok }
-    if let mend = item.mend { #expect(first?.mends.first == mend) }
+    if let fix = item.fix { #expect(first?.fixes.first == fix) }
     if let effect = item.effect { #expect(first?.effect == effect) }
   }
 
@@ -146,7 +146,7 @@ struct StackCase: CustomTestStringConvertible {
       #expect(found?.place?.text == "/etc/pam.d/\(service):2")
       #expect(found?.effect == (service == "vsftpd" ? .locksOut("everybody from vsftpd") : nil))
       #expect(
-        found?.mends.first
+        found?.fixes.first
           == .command("sallyport pam disable \(service) && sallyport pam enable \(service)"))
     }
   }
@@ -157,7 +157,7 @@ struct StackCase: CustomTestStringConvertible {
   {
     let own = try findings("auth required pam_sallyport.so", service: "cron")
     #expect(own.wrong == ["service-no-auth warning"])
-    #expect(own.first?.mends == [.command("sallyport pam disable cron")])
+    #expect(own.first?.fixes == [.command("sallyport pam disable cron")])
     #expect(try findings("auth required pam_unix.so", service: "atd").wrong == own.wrong)
     try fake.write("/etc/pam.d/common-auth", "auth required pam_sallyport.so\n")
     #expect(try findings("@include common-auth", service: "systemd-user").wrong == [])

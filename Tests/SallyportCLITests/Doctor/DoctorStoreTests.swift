@@ -11,7 +11,7 @@ import Testing
   struct Breakage: CustomTestStringConvertible {
     let name: String
     let wrong: String
-    var mend: String?
+    var fix: String?
     var effect: Effect?
     let change: @Sendable (inout StoreFacts) -> Void
     var testDescription: String { name }
@@ -20,23 +20,23 @@ import Testing
   static let place = "/var/lib/sallyport"
   static let breakages: [Breakage] = [
     Breakage(
-      name: "no store", wrong: "store-missing error", mend: "sallyport prepare",
+      name: "no store", wrong: "store-missing error", fix: "sallyport prepare",
       effect: .locksOut("everybody who is asked for a code")
     ) { $0.trouble = .noStore(path: place) },
     Breakage(
-      name: "a store of others", wrong: "store-shelf error",
-      mend: "chown -h root:root \(place)", effect: .locksOut("everybody who is asked for a code")
+      name: "a store of others", wrong: "store-parent error",
+      fix: "chown -h root:root \(place)", effect: .locksOut("everybody who is asked for a code")
     ) { $0.trouble = .unsafe(path: place, .owner(1000, wanted: 0)) },
     Breakage(
-      name: "folders that others look into", wrong: "store-folders warning",
-      mend: "chmod 0700 \(place)"
+      name: "directories that others look into", wrong: "store-directories warning",
+      fix: "chmod 0700 \(place)"
     ) {
-      $0.folders[place] = FileFacts(mode: 0o755)
+      $0.directories[place] = FileFacts(mode: 0o755)
     },
-    Breakage(name: "no decoy", wrong: "store-decoy warning", mend: "sallyport prepare") {
+    Breakage(name: "no decoy", wrong: "store-decoy warning", fix: "sallyport prepare") {
       $0.decoyTrouble = .noStore(path: "\(place)/decoy")
     },
-    Breakage(name: "a crash", wrong: "store-leftovers warning", mend: "sallyport prepare") {
+    Breakage(name: "a crash", wrong: "store-leftovers warning", fix: "sallyport prepare") {
       $0.leftovers = ["\(place)/users/.tmp-1"]
     },
     Breakage(name: "a full disk", wrong: "store-space warning") {
@@ -53,18 +53,18 @@ import Testing
     },
     Breakage(
       name: "btrfs that copies", wrong: "store-copy-on-write warning",
-      mend: "sallyport enroll --user alice --force"
+      fix: "sallyport enroll --user alice --force"
     ) {
       $0.disk = .seen(DiskFacts(type: DiskFacts.btrfs))
       $0.users[0].isInPlace = false
     },
     Breakage(
       name: "read-only", wrong: "store-writing error",
-      mend: "mount -o remount,rw \"$(findmnt -n -o TARGET -T \(place))\"",
+      fix: "mount -o remount,rw \"$(findmnt -n -o TARGET -T \(place))\"",
       effect: .locksOut("everybody who is asked for a code")
     ) { $0.writing = .fails(.make, errno: EROFS) },
     Breakage(
-      name: "forbidden", wrong: "store-writing error", mend: "restorecon -Rv \(place)",
+      name: "forbidden", wrong: "store-writing error", fix: "restorecon -Rv \(place)",
       effect: .locksOut("everybody who is asked for a code")
     ) { $0.writing = .fails(.change, errno: EACCES) },
     Breakage(name: "no room for a state", wrong: "store-writing warning") {
@@ -72,52 +72,52 @@ import Testing
     },
     Breakage(
       name: "a damaged state", wrong: "user-trouble error",
-      mend: "sallyport enroll --user alice --force", effect: .locksOut("alice")
+      fix: "sallyport enroll --user alice --force", effect: .locksOut("alice")
     ) { $0.users[0].trouble = .state(path: "\(place)/users/alice/state", .bothSlotsBroken) },
     Breakage(
       name: "an open enrollment", wrong: "user-trouble error",
-      mend: "chmod go= \(place)/users/alice/enrollment", effect: .locksOut("alice")
+      fix: "chmod go= \(place)/users/alice/enrollment", effect: .locksOut("alice")
     ) { $0.users[0].trouble = .unsafe(path: "\(place)/users/alice/enrollment", .mode(0o644)) },
     Breakage(name: "a second name", wrong: "user-trouble error", effect: .locksOut("alice")) {
       $0.users[0].trouble = .unsafe(path: "\(place)/users/alice/state", .links(2))
     },
     Breakage(
       name: "another uid", wrong: "user-trouble error",
-      mend: "sallyport enroll --user alice --force", effect: .locksOut("alice")
+      fix: "sallyport enroll --user alice --force", effect: .locksOut("alice")
     ) {
       $0.users[0].trouble = .otherUID(
         path: "\(place)/users/alice/enrollment", recorded: 1, found: 2)
     },
     Breakage(
       name: "no account", wrong: "user-no-account warning",
-      mend: "sallyport unenroll --user alice --force --allow-missing"
+      fix: "sallyport unenroll --user alice --force --allow-missing"
     ) {
       $0.users[0].trouble = .otherUID(
         path: "\(place)/users/alice/enrollment", recorded: 1, found: nil)
     },
     Breakage(
       name: "a clock that ran ahead", wrong: "user-ahead error",
-      mend: "sallyport resync --user alice", effect: .locksOut("alice")
+      fix: "sallyport resync --user alice", effect: .locksOut("alice")
     ) { $0.users[0].aheadUntil = UnixTime(1_900_000_000) },
     Breakage(
       name: "a state from a backup", wrong: "user-restored warning",
-      mend: "sallyport backup-codes --user alice --regenerate"
+      fix: "sallyport backup-codes --user alice --regenerate"
     ) { $0.users[0].state = FileFacts(modified: 1000, born: 2000) },
     Breakage(
       name: "counters from a backup", wrong: "user-restored warning",
-      mend: "sallyport enroll --user alice --force"
+      fix: "sallyport enroll --user alice --force"
     ) {
       $0.users[0].state = FileFacts(modified: 1000, born: 2000)
       $0.users[0].usesCounters = true
     },
     Breakage(
-      name: "guesses", wrong: "user-throttled warning", mend: "sallyport unlock --user alice"
+      name: "guesses", wrong: "user-throttled warning", fix: "sallyport unlock --user alice"
     ) {
       $0.users[0].waits = (0, 7200)
     },
     Breakage(
       name: "a note that others can read", wrong: "people-note error",
-      mend: "chmod go= \(place)/unenrolled/bob", effect: .locksOut("bob")
+      fix: "chmod go= \(place)/unenrolled/bob", effect: .locksOut("bob")
     ) { $0.notes = [note("bob", trouble: .unsafe(path: "\(place)/unenrolled/bob", .mode(0o644)))] },
     Breakage(name: "the same of one who is enrolled", wrong: "people-note warning") {
       $0.notes = [note("alice", trouble: .unsafe(path: "\(place)/unenrolled/alice", .mode(0o644)))]
@@ -129,15 +129,15 @@ import Testing
     },
     Breakage(
       name: "an exemption that waits for an account", wrong: "note-no-account warning",
-      mend: "sallyport exempt --user bob --undo --allow-missing"
+      fix: "sallyport exempt --user bob --undo --allow-missing"
     ) { $0.notes = [note("bob", level: .exempt, hasAccount: false)] },
     Breakage(
       name: "a duty that waits for an account", wrong: "note-no-account warning",
-      mend: "sallyport require --user bob --undo --allow-missing"
+      fix: "sallyport require --user bob --undo --allow-missing"
     ) { $0.notes = [note("bob", level: .required(from: nil), hasAccount: false)] },
     Breakage(
-      name: "a folder of notes that is another's", wrong: "store-notes error",
-      mend: "chown -h root:root \(place)/unenrolled", effect: .locksOut("the unenrolled")
+      name: "a directory of notes that is another's", wrong: "store-notes error",
+      fix: "chown -h root:root \(place)/unenrolled", effect: .locksOut("the unenrolled")
     ) { $0.notesTrouble = .unsafe(path: "\(place)/unenrolled", .owner(1000, wanted: 0)) },
   ]
 
@@ -150,12 +150,12 @@ import Testing
       hasAccount: hasAccount)
   }
 
-  @Test(arguments: breakages) func `Each breakage has its finding and its mend`(item: Breakage) {
+  @Test(arguments: breakages) func `Each breakage has its finding and its fix`(item: Breakage) {
     let diagnosis = Healthy.diagnosis { item.change(&$0.store) }
     #expect(diagnosis.wrong == [item.wrong])
     let found = diagnosis.findings.first { $0.severity != .ok }
-    if let mend = item.mend {
-      #expect(found?.mends.contains(.command(mend)) == true, "\(found?.mends ?? [])")
+    if let fix = item.fix {
+      #expect(found?.fixes.contains(.command(fix)) == true, "\(found?.fixes ?? [])")
     }
     #expect(found?.effect == item.effect)
     #expect(diagnosis.status == (item.wrong.hasSuffix("error") ? 2 : 1))
@@ -206,7 +206,7 @@ import Testing
   @Test func `The commands name another store`() {
     let store = StoreFindings(
       StoreFacts(trouble: .noStore(path: "/tmp/s")), option: "/tmp/s")
-    #expect(store.all.first?.mends == [.command("sallyport prepare --store /tmp/s")])
+    #expect(store.all.first?.fixes == [.command("sallyport prepare --store /tmp/s")])
   }
 }
 
@@ -214,8 +214,8 @@ import Testing
   private let bench = Bench()
 
   private func facts(at time: UnixTime? = nil) -> StoreFacts {
-    let store = Store(root: bench.folder, owner: .effectiveUser)
-    return StoreFacts(of: Machine(), store, at: bench.folder, time ?? bench.now)
+    let store = Store(root: bench.directory, owner: .effectiveUser)
+    return StoreFacts(of: Machine(), store, at: bench.directory, time ?? bench.now)
   }
 
   @Test func `What a command has made is whole, and the look leaves nothing behind`() throws {
@@ -241,7 +241,7 @@ import Testing
 
   @Test func `What others made, opened, cut or copied is seen`() throws {
     _ = try bench.enroll()
-    let state = "\(bench.folder)/users/alice/state"
+    let state = "\(bench.directory)/users/alice/state"
     try FileManager.default.setAttributes(
       [.modificationDate: Date(timeIntervalSince1970: 1000)], ofItemAtPath: state)
     #expect(facts().users[0].state.modified == 1000)
@@ -254,25 +254,25 @@ import Testing
     try FileHandle(forWritingAtPath: state)?.truncate(atOffset: 4096)
     #expect(facts().users[0].trouble == .state(path: state, .size))
     try FileManager.default.createDirectory(
-      atPath: "\(bench.folder)/users/.tmp-x", withIntermediateDirectories: false)
+      atPath: "\(bench.directory)/users/.tmp-x", withIntermediateDirectories: false)
     #expect(facts(at: UnixTime(Int64(Date().timeIntervalSince1970) + 3600)).leftovers.count == 1)
     #expect(facts(at: UnixTime(Int64(Date().timeIntervalSince1970))).leftovers.isEmpty)
   }
 
-  @Test func `Notes are read as a login reads them, and the rest of their folder too`() throws {
-    let (folder, long) = ("\(bench.folder)/unenrolled", String(repeating: "long", count: 60))
+  @Test func `Notes are read as a login reads them, and the rest of their directory too`() throws {
+    let (directory, long) = ("\(bench.directory)/unenrolled", String(repeating: "long", count: 60))
     bench.run("exempt", "--user", "daemon")
     bench.run("require", "--user", "nobody-here", "--allow-missing")
     bench.run("exempt", "--user", long, "--allow-missing")
     bench.run("exempt", "--user", "bin")
     bench.run("exempt", "--user", "sys")
     let manager = FileManager.default
-    try manager.setAttributes([.posixPermissions: 0o640], ofItemAtPath: "\(folder)/bin")
+    try manager.setAttributes([.posixPermissions: 0o640], ofItemAtPath: "\(directory)/bin")
     try "version = 1\nuser = sys\n".write(
-      toFile: "\(folder)/sys", atomically: false, encoding: .utf8)
-    try manager.copyItem(atPath: "\(folder)/daemon", toPath: "\(folder)/mail")
-    try manager.copyItem(atPath: "\(folder)/daemon", toPath: "\(folder)/daemon~")
-    try "?".write(toFile: "\(folder)/what~", atomically: true, encoding: .utf8)
+      toFile: "\(directory)/sys", atomically: false, encoding: .utf8)
+    try manager.copyItem(atPath: "\(directory)/daemon", toPath: "\(directory)/mail")
+    try manager.copyItem(atPath: "\(directory)/daemon", toPath: "\(directory)/daemon~")
+    try "?".write(toFile: "\(directory)/what~", atomically: true, encoding: .utf8)
     let facts = facts()
     let notes = Dictionary(facts.notes.map { ($0.path.split(separator: "/").last ?? "", $0) }) {
       one, _ in one
@@ -282,27 +282,27 @@ import Testing
     #expect(notes["daemon"]?.hasAccount == true && notes["nobody-here"]?.hasAccount == false)
     #expect(notes["nobody-here"]?.level == .required(from: nil))
     #expect(facts.notes.contains { $0.name == long && $0.level == .exempt && $0.trouble == nil })
-    #expect(notes["bin"]?.trouble == .unsafe(path: "\(folder)/bin", .mode(0o640)))
+    #expect(notes["bin"]?.trouble == .unsafe(path: "\(directory)/bin", .mode(0o640)))
     for name in ["sys", "mail", "daemon~", "what~"] {
-      #expect(notes[Substring(name)]?.trouble?.path == "\(folder)/\(name)", "\(name)")
+      #expect(notes[Substring(name)]?.trouble?.path == "\(directory)/\(name)", "\(name)")
     }
     #expect(notes["mail"]?.name == "mail" && notes["what~"]?.name == nil)
     bench.run("require", "--user", "nobody-here", "--undo", "--allow-missing")
     #expect(self.facts().notes.count == 7)
-    try manager.setAttributes([.posixPermissions: 0o770], ofItemAtPath: folder)
-    #expect(self.facts().notesTrouble == .unsafe(path: folder, .mode(0o770)))
+    try manager.setAttributes([.posixPermissions: 0o770], ofItemAtPath: directory)
+    #expect(self.facts().notesTrouble == .unsafe(path: directory, .mode(0o770)))
     #expect(self.facts().notes.isEmpty)
   }
 
   /// A service whose auth line has these words, with a policy file of this text.
   private func policy(_ text: String?, _ words: String...) throws -> PolicyFacts {
     bench.run("prepare")
-    let file = "\(bench.folder)/policy"
+    let file = "\(bench.directory)/policy"
     try text?.write(toFile: file, atomically: true, encoding: .utf8)
     try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
     let service = ServiceFacts(name: "sshd", lines: Healthy.lines(words + ["conf=\(file)"]))
     let person = AccountFacts.Account(name: "daemon", uid: 1, group: 1, shell: "/bin/sh")
-    let store = Store(root: bench.folder, owner: .effectiveUser)
+    let store = Store(root: bench.directory, owner: .effectiveUser)
     return PolicyFacts(
       of: Machine(), store, service, people: [person], facts().users, GroupCensus(), bench.now)
   }
@@ -317,21 +317,21 @@ import Testing
       ("[rule a]\nmatch_user = daemon\nenrollment = voluntary\n", [], .pass),
       ("[rule a]\nmatch_service = sudo\nenrollment = voluntary\n", [], .refuse),
       ("[rule a]\nmatch_group = daemon\nenrollment = voluntary\n", [], .pass),
-    ] as [(String, [String], Admission)]) func `What becomes of the unenrolled follows the policy`(
-      text: String, words: [String], admission: Admission
-    ) throws
-  {
+    ] as [(String, [String], UnenrolledAction)])
+  func `What becomes of the unenrolled follows the policy`(
+    text: String, words: [String], action: UnenrolledAction
+  ) throws {
     let facts =
       words.count > 1
       ? try policy(text, words[0], words[1])
       : try words.first.map { try policy(text, $0) } ?? policy(text)
-    #expect(facts.unenrolled.map(\.admission) == [admission])
+    #expect(facts.unenrolled.map(\.action) == [action])
     #expect(facts.trouble == nil && facts.problems == [])
   }
 
   @Test func `What root said of one user counts`() throws {
     bench.run("exempt", "--user", "daemon")
-    #expect(try policy("").unenrolled.map(\.admission) == [.pass])
+    #expect(try policy("").unenrolled.map(\.action) == [.pass])
   }
 
   @Test func `A policy's mistakes, absence and dead ends are seen`() throws {
@@ -342,10 +342,10 @@ import Testing
     #expect(try policy("[default]\nfactor_hotp = off\n").stranded == [])
     #expect(try policy("[default]\nstate = disabled\n").isDisabled)
     #expect(try policy("[default]\nenrollment = refuse\n", "nullok").overrulesLine)
-    try FileManager.default.removeItem(atPath: "\(bench.folder)/policy")
+    try FileManager.default.removeItem(atPath: "\(bench.directory)/policy")
     let service = ServiceFacts(
-      name: "sshd", lines: Healthy.lines("conf=\(bench.folder)/policy"))
-    let store = Store(root: bench.folder, owner: .effectiveUser)
+      name: "sshd", lines: Healthy.lines("conf=\(bench.directory)/policy"))
+    let store = Store(root: bench.directory, owner: .effectiveUser)
     let facts = PolicyFacts(
       of: Machine(), store, service, people: [], [], GroupCensus(), bench.now)
     #expect(facts.trouble != nil)

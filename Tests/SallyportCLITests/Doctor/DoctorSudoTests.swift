@@ -28,13 +28,13 @@ import Testing
     ("Defaults exempt_group=ops", "sudo-exempt-group error", "Defaults !exempt_group"),
     ("Defaults timestamp_timeout = -1", "sudo-ticket warning", "Defaults timestamp_timeout=15"),
   ]) func `Each exception has its finding and the line without it`(
-    line: String, wrong: String, mended: String
+    line: String, wrong: String, fixed: String
   ) throws {
     let found = try found("Defaults env_reset\n\(line)\n")
     #expect(found.wrong == [wrong])
-    #expect(found[0].place == FilePlace(file: "/etc/sudoers", line: 2))
-    #expect(found[0].mends.first == .line(mended))
-    #expect(try self.found("Defaults env_reset\n\(mended)\n").wrong == [])
+    #expect(found[0].place == FileLocation(file: "/etc/sudoers", line: 2))
+    #expect(found[0].fixes.first == .line(fixed))
+    #expect(try self.found("Defaults env_reset\n\(fixed)\n").wrong == [])
   }
 
   @Test(arguments: [
@@ -58,7 +58,7 @@ import Testing
     #expect(none.wrong == ["sudo-other-account error"])
     #expect(none[0].effect == .locksOut("everybody from root through sudo"))
     #expect(
-      none[0].mends == [
+      none[0].fixes == [
         .command("sallyport enroll --user root"), .line("Defaults !rootpw"),
         .advice("visudo -f /etc/sudoers"),
       ])
@@ -69,7 +69,7 @@ import Testing
   @Test func `openSUSE's targetpw is never taken out beside its rule for everybody`() throws {
     let found = try found("Defaults targetpw # of root\nALL ALL=(ALL) ALL\n")
     #expect(
-      found[0].mends == [
+      found[0].fixes == [
         .command("sallyport enroll --user root"),
         .advice("take targetpw and the rule for ALL out together, never targetpw alone"),
       ])
@@ -82,7 +82,7 @@ import Testing
     let found = SudoFindings(rules, Healthy.lines(["enroll"]), enrolled: ["alice"]).all
     #expect(found.map { $0.place?.text } == ["/etc/sudoers.d/alice:1", "/usr/etc/sudoers:2"])
     #expect(
-      found[1].mends == [
+      found[1].fixes == [
         .advice("visudo -f /etc/sudoers.d/sallyport, with the line: Defaults authenticate")
       ])
     try fake.write("/etc/sudoers", "alice ALL=(ALL) ALL\n")

@@ -7,7 +7,7 @@ import Testing
 @Suite struct AnalysisTests {
   /// Findings in short: `name line`, of lines of /etc/pam.d/x without the file.
   static func short(_ finding: StackFinding) -> String {
-    func at(_ place: StackPlace) -> String {
+    func at(_ place: StackLocation) -> String {
       place.text.replacing("/etc/pam.d/x:", with: "").replacing("/etc/pam.d/", with: "")
     }
     switch finding {

@@ -108,7 +108,7 @@ struct ChanceStack {
     return Ours(isInner: isInner, index: index, text: "auth \(control) pam_sallyport.so")
   }
 
-  /// The files of the folder of services.
+  /// The files of the directory of services.
   func files(with ours: Ours? = nil) -> [String: String] {
     var own = lines.indices.map { index in
       guard let including, including.index == index else { return lines[index].text }

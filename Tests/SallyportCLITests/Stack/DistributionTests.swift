@@ -8,26 +8,28 @@ import Testing
 struct Shipped: CustomTestStringConvertible {
   let distribution, service: String
   /// Where its files are.
-  var folder = "/etc/pam.d"
-  var testDescription: String { "\(distribution) \(service) in \(folder)" }
+  var directory = "/etc/pam.d"
+  var testDescription: String { "\(distribution) \(service) in \(directory)" }
 
   private static let services = ["sshd", "sudo", "su", "su-l", "login"]
 
-  static let all = Setup.distributions.keys.sorted().flatMap { distribution in
-    services.filter { Setup.distributions[distribution]?[$0] != nil }.flatMap { service in
-      let folders = distribution.hasPrefix("opensuse") ? ["/etc/pam.d", "/usr/lib/pam.d"] : []
-      return (folders.isEmpty ? ["/etc/pam.d"] : folders).map { folder in
-        Shipped(distribution: distribution, service: service, folder: folder)
+  static let all = EnrollmentConversation.distributions.keys.sorted().flatMap { distribution in
+    services.filter { EnrollmentConversation.distributions[distribution]?[$0] != nil }.flatMap {
+      service in
+      let directories = distribution.hasPrefix("opensuse") ? ["/etc/pam.d", "/usr/lib/pam.d"] : []
+      return (directories.isEmpty ? ["/etc/pam.d"] : directories).map { directory in
+        Shipped(distribution: distribution, service: service, directory: directory)
       }
     }
   }
 
   /// A machine with the files of the distribution, written as people write them.
   func machine() throws -> PamBench {
-    let machine = try PamBench([:], debian: Setup.isDebian(distribution))
-    for (name, lines) in Setup.distributions[distribution] ?? [:] where name != "sshd_config" {
+    let machine = try PamBench([:], debian: EnrollmentConversation.isDebian(distribution))
+    for (name, lines) in EnrollmentConversation.distributions[distribution] ?? [:]
+    where name != "sshd_config" {
       let text = lines.map { $0.replacing(" ", with: "\t", maxReplacements: 1) + "\n" }.joined()
-      try machine.write("\(folder)/\(name)", "#%PAM-1.0\n\n\(text)# end\n")
+      try machine.write("\(directory)/\(name)", "#%PAM-1.0\n\n\(text)# end\n")
     }
     return machine
   }
@@ -40,7 +42,7 @@ struct Shipped: CustomTestStringConvertible {
     code: PAMCode = .success
   ) -> PAMCode {
     let stack = StackParser.parse(
-      service: service, StackFolder(root: machine.root).files)
+      service: service, StackDirectory(root: machine.root).files)
     return stack.verdict(phase) { line in
       switch line.moduleName {
       case "pam_sallyport": phase == .auth ? code : .ignore
@@ -71,7 +73,7 @@ struct Shipped: CustomTestStringConvertible {
       let answer = verdict(.auth, of: service, on: machine, password: password, code: code)
       #expect(answer != .success, "password \(password), code \(code.name)")
     }
-    let stack = StackParser.parse(service: service, StackFolder(root: machine.root).files)
+    let stack = StackParser.parse(service: service, StackDirectory(root: machine.root).files)
     for phase in [PAMPhase.account, .session] {
       let first = stack[phase].drop { $0.arguments == ["close"] }.first
       #expect(first?.moduleName == "pam_sallyport", "\(phase)")
@@ -88,15 +90,15 @@ struct Shipped: CustomTestStringConvertible {
     #expect(try machine.content() == before)
   }
 
-  @Test(arguments: Setup.all.filter(\.isEnabled))
-  func `the lines of the cases are those that enable writes`(setup: Setup) throws {
-    let machine = try PamBench([:], debian: Setup.isDebian(setup.distribution))
-    for (name, lines) in Setup.distributions[setup.distribution] ?? [:] {
+  @Test(arguments: EnrollmentConversation.all.filter(\.isEnabled))
+  func `the lines of the cases are those that enable writes`(setup: EnrollmentConversation) throws {
+    let machine = try PamBench([:], debian: EnrollmentConversation.isDebian(setup.distribution))
+    for (name, lines) in EnrollmentConversation.distributions[setup.distribution] ?? [:] {
       try machine.write("/etc/pam.d/\(name)", lines.joined(separator: "\n") + "\n")
     }
     #expect(machine.run("enable", setup.service, "--yes").status == 0)
     let written = (machine.read("/etc/pam.d/\(setup.service)") ?? "")
-      .replacing(" store=\(machine.bench.folder)", with: "").split(separator: "\n")
+      .replacing(" store=\(machine.bench.directory)", with: "").split(separator: "\n")
       .map { $0.split(separator: " ").joined(separator: " ") }
     #expect(written == setup.files[setup.service])
   }

@@ -38,17 +38,17 @@ import Testing
 
   @Test func `a right code lets in whom the stack let in before, and nobody else`() throws {
     let machine = try PamBench([:], enrolled: false)
-    let folder = StackFolder(root: machine.root)
+    let directory = StackDirectory(root: machine.root)
     var (written, admitted) = (0, 0)
     for seed in 0..<400 {
-      var random = RandomStack(seed: UInt64(seed), folder: "")
+      var random = RandomStack(seed: UInt64(seed), directory: "")
       let lines = random.auth()
       let text =
         lines.joined(separator: "\n")
         + "\naccount required pam_unix.so\nsession required pam_unix.so\n"
       try machine.write("/etc/pam.d/x", text)
       guard
-        let file = try? StackPlanner("x", in: folder).enable(StackWishes(enroll: false)).after
+        let file = try? StackPlanner("x", in: directory).enable(StackWishes(enroll: false)).after
       else { continue }
       written += 1
       let after = String(decoding: file.bytes, as: UTF8.self)

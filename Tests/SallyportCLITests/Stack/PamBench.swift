@@ -6,7 +6,7 @@ import Testing
 @testable import PAMStack
 @testable import SallyportCLI
 
-/// A machine in a folder: its files of PAM, and a store with alice in it.
+/// A machine in a directory: its files of PAM, and a store with alice in it.
 final class PamBench {
   let root = FileManager.default.temporaryDirectory
     .appendingPathComponent("sallyport-pam-\(UUID().uuidString)").path
@@ -33,12 +33,12 @@ final class PamBench {
     FileManager.default.contents(atPath: root + path).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Everything in the folder of services with its mode.
+  /// Everything in the directory of services with its mode.
   func content() throws -> [String: String] {
-    let folder = "\(root)/etc/pam.d"
+    let directory = "\(root)/etc/pam.d"
     var content: [String: String] = [:]
-    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
-      let facts = try FileManager.default.attributesOfItem(atPath: "\(folder)/\(name)")
+    for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
+      let facts = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")
       let mode = (facts[.posixPermissions] as? Int).map { String($0, radix: 8) } ?? ""
       content[name] = "\(mode) \(read("/etc/pam.d/\(name)") ?? "")"
     }
@@ -50,7 +50,7 @@ final class PamBench {
   func run(_ arguments: String..., answers: String? = nil, sudoUser: String? = nil)
     -> Bench.Outcome
   {
-    command(["pam"] + arguments + ["--store", bench.folder], answers, sudoUser)
+    command(["pam"] + arguments + ["--store", bench.directory], answers, sudoUser)
   }
 
   /// `sallyport config check` of one of its files.
@@ -65,7 +65,7 @@ final class PamBench {
     let now = bench.now
     let context = Context(
       terminal: terminal, effectiveUser: 0, sudoUser: sudoUser, hostName: "web1.example.org",
-      stacks: StackFolder(root: root), now: { () throws(StoreTrouble) in now })
+      stacks: StackDirectory(root: root), now: { () throws(StoreTrouble) in now })
     let status = Command.run(words, in: context)
     #expect(terminal.isUsedUp, "the script goes on")
     return Bench.Outcome(status: status, terminal: terminal)
@@ -74,7 +74,7 @@ final class PamBench {
   /// The lines of a file that name our module, with the line in front of each; without `store=`.
   func ours(_ service: String) -> [String] {
     let text = read("/etc/pam.d/\(service)") ?? ""
-    let lines = text.replacing(" store=\(bench.folder)", with: "").components(separatedBy: "\n")
+    let lines = text.replacing(" store=\(bench.directory)", with: "").components(separatedBy: "\n")
     return lines.indices.filter { lines[$0].contains("pam_sallyport.so") }.map { index in
       let before = index > 0 ? lines[index - 1] : "(first)"
       return "\(before) | \(lines[index])"

@@ -5,11 +5,11 @@
 struct RandomStack {
   private var state: UInt64
   /// Of the files that lines may include.
-  let folder: String
+  let directory: String
   let included = ["one", "two", "three"]
   private var mayFailAtInclude = true
 
-  init(seed: UInt64, folder: String) { (state, self.folder) = (seed &* 2 &+ 1, folder) }
+  init(seed: UInt64, directory: String) { (state, self.directory) = (seed &* 2 &+ 1, directory) }
 
   /// SplitMix64.
   private mutating func below(_ bound: Int) -> Int {
@@ -48,7 +48,7 @@ struct RandomStack {
     if chance(3) { return broken() }
     let type = one(of: ["auth", "auth", "auth", "account", "session", "-auth", "Auth", "password"])
     if chance(18), !includes.isEmpty {
-      let target = "\(folder)/\(one(of: includes))"
+      let target = "\(directory)/\(one(of: includes))"
       if chance(25) { return "@include \(target)" }
       return "\(type) \(one(of: ["include", "substack", "substack"])) \(target)"
     }
@@ -86,11 +86,11 @@ struct RandomStack {
   }
 
   private mutating func broken() -> String {
-    if mayFailAtInclude, chance(8) { return "@include \(folder)/missing" }
+    if mayFailAtInclude, chance(8) { return "@include \(directory)/missing" }
     return one(of: [
       "auth", "auth required", "bogus required pam_permit.so", "bogus sufficient pam_deny.so",
       "auth requird pam_permit.so", "auth [success=ok default pam_permit.so", "- required x",
-      "auth include \(folder)/missing", "account substack \(folder)/missing",
+      "auth include \(directory)/missing", "account substack \(directory)/missing",
       "[] [required] pam_permit.so",
       "auth \\", "auth required pam_permit.so \(String(repeating: "x ", count: 600))",
       "#\(String(repeating: "-", count: 1022))auth required pam_deny.so",

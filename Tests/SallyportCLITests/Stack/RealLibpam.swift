@@ -5,23 +5,23 @@ import Testing
 @testable import PAMStack
 @testable import SallyportCLI
 
-/// This machine's libpam on a folder of services of its own. Its modules here are pam_permit,
+/// This machine's libpam on a directory of services of its own. Its modules here are pam_permit,
 /// pam_deny and pam_debug, which answers what its arguments say.
 final class RealLibpam {
-  let folder = FileManager.default.temporaryDirectory
+  let directory = FileManager.default.temporaryDirectory
     .appendingPathComponent("sallyport-stacks-\(UUID().uuidString)").path
 
   init() throws {
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     // What is wrong on purpose is not for this machine's log.
     setlogmask(1 << LOG_EMERG)
   }
 
-  deinit { try? FileManager.default.removeItem(atPath: folder) }
+  deinit { try? FileManager.default.removeItem(atPath: directory) }
 
   /// By the C library: Foundation's ways take fifty times as long.
   func write(_ name: String, _ text: String) throws {
-    try RealLibpam.write("\(folder)/\(name)", text)
+    try RealLibpam.write("\(directory)/\(name)", text)
   }
 
   static func write(_ path: String, _ text: String) throws {
@@ -45,7 +45,7 @@ final class RealLibpam {
     var verdicts: [PAMPhase: Int] = [:]
     // SAFETY: all strings and the conversation live until pam_end.
     unsafe withUnsafePointer(to: &conversation) { conversation in
-      let start = unsafe pam_start_confdir(service, "nobody", conversation, folder, &handle)
+      let start = unsafe pam_start_confdir(service, "nobody", conversation, directory, &handle)
       for phase in phases {
         let verdict = unsafe handle.map { unsafe RealLibpam.run(phase, $0) }
         verdicts[phase] = Int(verdict ?? start)
@@ -69,7 +69,7 @@ final class RealLibpam {
   /// The same from our own reading of the same files.
   func walked(_ service: String) -> [PAMPhase: Int] {
     let files = StackFiles(
-      folders: [folder], includes: "/etc/pam.d", knowsAtInclude: true,
+      directories: [directory], includes: "/etc/pam.d", knowsAtInclude: true,
       read: { path in FileManager.default.contents(atPath: path).map { Array($0) } })
     let stack = StackParser.parse(service: service, files)
     var verdicts: [PAMPhase: Int] = [:]

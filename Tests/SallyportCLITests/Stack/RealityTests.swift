@@ -8,7 +8,7 @@ import Testing
     let real = try RealLibpam()
     var seen: Set<Int> = []
     for seed in 0..<800 {
-      var random = RandomStack(seed: UInt64(seed), folder: real.folder)
+      var random = RandomStack(seed: UInt64(seed), directory: real.directory)
       let files = random.files()
       for file in files { try real.write(file.name, file.text) }
       let (wanted, found) = (real.verdicts("service"), real.walked("service"))

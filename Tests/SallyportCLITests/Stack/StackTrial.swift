@@ -65,9 +65,9 @@ final class StackTrial {
   init(_ planted: PlantedFault? = nil) throws {
     self.planted = planted
     libpam = try RealLibpam()
-    modules = libpam.folder + "/modules"
+    modules = libpam.directory + "/modules"
     try FileManager.default.createDirectory(atPath: modules, withIntermediateDirectories: true)
-    let real = try #require(StackFolder().modules) + "/pam_debug.so"
+    let real = try #require(StackDirectory().modules) + "/pam_debug.so"
     for name in ChanceStack.names {
       try FileManager.default.createSymbolicLink(
         atPath: "\(modules)/\(name)", withDestinationPath: real)
@@ -99,7 +99,7 @@ final class StackTrial {
   private func written(_ old: String) -> String? {
     if let other = planted?.written(old) { return other }
     do throws(StackRefusal) {
-      let planner = try StackPlanner("service", in: StackFolder(root: machine.root))
+      let planner = try StackPlanner("service", in: StackDirectory(root: machine.root))
       let bytes = try planner.enable(StackWishes()).after?.bytes
       return bytes.map { String(decoding: $0, as: UTF8.self) }
     } catch {
@@ -203,7 +203,7 @@ final class StackTrial {
   private func realLine(_ line: Substring, _ login: ChanceLogin, _ ours: String) -> String? {
     var words = line.split(separator: " ").map { String($0) }
     guard words.first == "auth", let last = words.last else { return nil }
-    if last == "inner" { return "auth \(words[1]) \(libpam.folder)/inner" }
+    if last == "inner" { return "auth \(words[1]) \(libpam.directory)/inner" }
     guard let at = words.firstIndex(where: { $0.hasSuffix(".so") }) else { return line.description }
     let answer = words[at] == "pam_sallyport.so" ? ours : login.answers[last] ?? "auth_err"
     words[at] = "\(modules)/\(words[at]) auth=\(answer)"

@@ -94,7 +94,7 @@ static void shut_umask(void) { umask(0777); }
 static void set_uid(void) { if (setresuid(3002, 0, 0) != 0) exit(71); }
 static void other_locale(void) { setlocale(LC_ALL, "C.UTF-8"); }
 
-static void no_folder(void) {
+static void no_directory(void) {
   char name[] = "/tmp/gone-XXXXXX";
   if (mkdtemp(name) == NULL || chdir(name) != 0 || rmdir(name) != 0) exit(71);
 }
@@ -153,7 +153,7 @@ static const struct { const char *name; void (*bring_about)(void); } conditions[
   {"alarm-pending", alarm_pending}, {"alarm-storm", alarm_storm}, {"all-handled", handle_all},
   {"all-ignored", ignore_all}, {"all-blocked", block_all}, {"umask-0", open_umask},
   {"umask-777", shut_umask}, {"set-uid", set_uid}, {"locale", other_locale},
-  {"no-folder", no_folder}, {"no-writing", no_writing}, {"threads", threads},
+  {"no-directory", no_directory}, {"no-writing", no_writing}, {"threads", threads},
   {"threads-of-set-uid", threads_of_set_uid}, {"little-stack", little_stack},
   {"reloaded", reloaded},
 };

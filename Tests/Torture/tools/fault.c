@@ -78,7 +78,7 @@ static void read_text(pid_t id, unsigned long address, char *text, size_t size) 
 
 static int takes_path(long number) { return number == SYS_access || number == SYS_open; }
 
-static int takes_path_in_folder(long number) {
+static int takes_path_in_directory(long number) {
   return number == SYS_openat || number == SYS_newfstatat || number == SYS_mkdirat ||
          number == SYS_unlinkat || number == SYS_renameat2 || number == SYS_renameat ||
          number == SYS_faccessat || number == SYS_faccessat2 || number == SYS_readlinkat;
@@ -90,7 +90,7 @@ static void name_argument(pid_t id, const struct user_regs_struct *r, long numbe
   ssize_t length = -1;
   *path = 0;
   if (takes_path(number)) return read_text(id, r->rdi, path, size);
-  if (takes_path_in_folder(number)) read_text(id, r->rsi, name, sizeof name);
+  if (takes_path_in_directory(number)) read_text(id, r->rsi, name, sizeof name);
   if (*name != '/' && (int)r->rdi >= 0) {
     snprintf(link, sizeof link, "/proc/%d/fd/%d", id, (int)r->rdi);
     length = readlink(link, path, size - 1);

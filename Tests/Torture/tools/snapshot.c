@@ -107,7 +107,7 @@ static void process(void) {
   umask(mask);
   int type;
   line("umask: %o", mask);
-  line("folder: %s", syscall(SYS_getcwd, text, sizeof text) > 0 ? text : "none");
+  line("directory: %s", syscall(SYS_getcwd, text, sizeof text) > 0 ? text : "none");
   line("dumpable: %d", prctl(PR_GET_DUMPABLE));
   line("no new privileges: %d", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
   prctl(PR_GET_NAME, text);

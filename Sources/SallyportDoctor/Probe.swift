@@ -1,5 +1,5 @@
 /// The outcome of a look at something on the machine.
-package enum Look<Value> {
+package enum Probe<Value> {
   case seen(Value)
   /// It is cleanly not there.
   case absent
@@ -13,7 +13,7 @@ package enum Look<Value> {
     }
   }
 
-  func map<Other>(_ change: (Value) -> Other) -> Look<Other> {
+  func map<Other>(_ change: (Value) -> Other) -> Probe<Other> {
     switch self {
     case .seen(let value): .seen(change(value))
     case .absent: .absent
@@ -22,7 +22,7 @@ package enum Look<Value> {
   }
 }
 
-extension Look: Equatable where Value: Equatable {}
+extension Probe: Equatable where Value: Equatable {}
 
 /// What a program said and how it ended.
 package struct CommandOutput: Equatable {
@@ -47,7 +47,7 @@ struct FileFacts: Equatable {
   var size: UInt64 = 0
   var links: UInt64 = 1
   var isRegular = true
-  var isFolder = false
+  var isDirectory = false
   /// Seconds since 1970.
   var modified: Int64 = 0
   /// As `modified`; 0 where the file system does not tell.

@@ -2,7 +2,7 @@ import OneTimePassword
 
 /// Says things in the right place: with `--json` standard output has the one object and nothing
 /// else, and what is for people goes to standard error.
-struct Voice {
+struct Output {
   let terminal: any Terminal
   let isJSON: Bool
 

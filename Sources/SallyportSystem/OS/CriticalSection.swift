@@ -6,7 +6,7 @@ internal import CSystem
 /// and a schedule below the ordinary one is put aside: else whoever started it could stop it, or
 /// starve it of the CPU, and everybody else's login with it. What kills is let through: a save is
 /// one write. All of it is of this thread alone, and is put back.
-struct Guard {
+struct CriticalSection {
   private let signals: BlockedSignals
   private let users: RaisedUser
 
@@ -27,7 +27,7 @@ struct Guard {
   }
 
   static func during<R>(_ body: () throws(StoreTrouble) -> R) throws(StoreTrouble) -> R {
-    let guarded = try Guard()
+    let guarded = try CriticalSection()
     defer { guarded.putBack() }
     return try body()
   }

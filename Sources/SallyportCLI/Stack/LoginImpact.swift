@@ -5,7 +5,7 @@ import SallyportDoctor
 import SallyportSystem
 
 /// What a changed stack means for the people of this machine.
-struct People {
+struct LoginImpact {
   private let analysis: StackAnalysis
   private let enrolled: [String]
   /// Who called sudo, and is not enrolled.
@@ -18,14 +18,14 @@ struct People {
 
   init(
     of change: StackChange, nullok: Bool, _ options: StoreOptions, _ context: Context
-  ) throws(Complaint) {
+  ) throws(CommandError) {
     analysis = change.analysis
     dependents = change.dependents.filter { !KnownServices.withoutAuth.contains($0) }
     let store = try context.store(options)
-    enrolled = try People.enrolled(in: store)
+    enrolled = try LoginImpact.enrolled(in: store)
     caller = context.sudoUser.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
-    level = People.level(change.service, nullok: nullok, store, context)
-    otherAccount = People.otherAccount([change.service] + dependents, context)
+    level = LoginImpact.level(change.service, nullok: nullok, store, context)
+    otherAccount = LoginImpact.otherAccount([change.service] + dependents, context)
   }
 
   private static func otherAccount(_ services: [String], _ context: Context) -> (String, String)? {
@@ -34,7 +34,7 @@ struct People {
     return rules.otherAccountForAll.map { (sudo, $0) }
   }
 
-  private static func enrolled(in store: Store) throws(Complaint) -> [String] {
+  private static func enrolled(in store: Store) throws(CommandError) -> [String] {
     do throws(StoreTrouble) {
       return try store.enrolledNames().compactMap { name in
         name.user.map { printable($0.bytes, limit: 64) }
@@ -52,7 +52,7 @@ struct People {
   ) -> EnrollmentLevel {
     var base = Policy()
     if nullok { base.enrollment = .voluntary }
-    let everybody = Circumstances(
+    let everybody = PolicyRequest(
       service: Array(service.utf8), user: nil,
       isRemote: !base.isLocal(service: Array(service.utf8)),
       address: nil, parse: Addresses.numeric, membership: { _ in .unknown })

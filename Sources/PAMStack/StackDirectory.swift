@@ -5,7 +5,7 @@ import CSystem
 #endif
 
 /// The files of pam.d and the modules of a machine: the one place here that reads anything.
-package struct StackFolder: Sendable {
+package struct StackDirectory: Sendable {
   /// In front of every path; empty on this machine.
   package let root: String
 
@@ -20,7 +20,7 @@ package struct StackFolder: Sendable {
     return exists("/etc/debian_version") ? .debian(read) : .upstream(read)
   }
 
-  /// Whether libpam would not find the module. False where its folder is not known.
+  /// Whether libpam would not find the module. False where its directory is not known.
   package func isMissing(_ entry: StackEntry) -> Bool {
     if entry.module.contains("$ISA") { return false }
     if entry.module.hasPrefix("/") { return !exists(entry.module) }
@@ -28,9 +28,9 @@ package struct StackFolder: Sendable {
     return !exists("\(modules)/\(entry.module)")
   }
 
-  /// The folder from which libpam takes modules; nil where it is none of the usual ones.
+  /// The directory from which libpam takes modules; nil where it is none of the usual ones.
   package var modules: String? {
-    let triplet = "\(StackFolder.machine)-linux-gnu"
+    let triplet = "\(StackDirectory.machine)-linux-gnu"
     let usual = [
       "/usr/lib/\(triplet)/security", "/lib/\(triplet)/security", "/usr/lib64/security",
       "/lib64/security", "/usr/lib/security", "/lib/security",
@@ -46,13 +46,13 @@ package struct StackFolder: Sendable {
     private static let machine = "x86_64"
   #endif
 
-  /// The names in the folders of services, without what editors and packages leave behind.
+  /// The names in the directories of services, without what editors and packages leave behind.
   package func services() -> [String] {
-    let names = Set(files.folders.flatMap(names))
+    let names = Set(files.directories.flatMap(names))
     return names.filter { !$0.contains(".") && !$0.hasSuffix("~") }.sorted()
   }
 
-  /// What stands in a folder; nothing where it cannot be read.
+  /// What stands in a directory; nothing where it cannot be read.
   func names(in path: String) -> [String] {
     var names: [String] = []
     // SAFETY: the stream is ours and open; a name is a C string that lives until the next one.
@@ -82,14 +82,14 @@ package struct StackFolder: Sendable {
     // SAFETY: filled within the call.
     guard unsafe fstat(descriptor, &facts) == 0 else { return nil }
     guard facts.st_mode & S_IFMT == S_IFREG else { return [] }
-    guard facts.st_size <= StackFolder.longest else { return nil }
+    guard facts.st_size <= StackDirectory.longest else { return nil }
     return all(of: descriptor)
   }
 
   private func all(of descriptor: Int32) -> [UInt8]? {
     var content: [UInt8] = []
     var part = [UInt8](repeating: 0, count: 1 << 16)
-    while content.count <= StackFolder.longest {
+    while content.count <= StackDirectory.longest {
       // SAFETY: the buffer has as many bytes as are said.
       let count = unsafe part.withUnsafeMutableBytes { bytes in
         unsafe read(descriptor, bytes.baseAddress, bytes.count)

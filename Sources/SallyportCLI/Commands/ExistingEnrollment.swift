@@ -3,14 +3,14 @@ import SallyportSystem
 import SallyportText
 
 /// What stands in the way of a new enrollment.
-enum Presence {
+enum ExistingEnrollment {
   case none
   case enrolled(authenticators: Int)
   /// Something that cannot be read; only `--force` gets that far.
   case broken
 
   /// Throws what there is, unless it may be replaced.
-  init(of account: Account, in store: Store, force: Bool) throws(Complaint) {
+  init(of account: Account, in store: Store, force: Bool) throws(CommandError) {
     do throws(StoreTrouble) {
       guard let record = try store.load(account) else {
         self = .none
@@ -18,12 +18,12 @@ enum Presence {
       }
       self = .enrolled(authenticators: record.enrollment.authenticators.count)
     } catch {
-      self = try Presence(trouble: error, force: force)
+      self = try ExistingEnrollment(trouble: error, force: force)
     }
     if case .enrolled(let count) = self, !force { throw .enrolledAlready(authenticators: count) }
   }
 
-  private init(trouble: StoreTrouble, force: Bool) throws(Complaint) {
+  private init(trouble: StoreTrouble, force: Bool) throws(CommandError) {
     if case .noStore = trouble {
       self = .none
       return
@@ -45,7 +45,7 @@ enum Presence {
 }
 
 extension StoreTrouble {
-  /// Whether it lies in what is stored for the user, so that replacing or removing that mends it.
+  /// Whether it lies in what is stored for the user, so that replacing or removing that fixes it.
   var isBrokenEnrollment: Bool {
     switch self {
     case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID: true

@@ -9,7 +9,7 @@ package enum FirstFactor: Equatable, CaseIterable, Sendable {
 }
 
 /// How a login without an enrollment goes on; the table of docs/decisions.md.
-package enum Admission: Equatable, Sendable {
+package enum UnenrolledAction: Equatable, Sendable {
   /// Asked as the enrolled are, and refused whatever is typed.
   case refuse
   /// Passes without a code.
@@ -34,7 +34,9 @@ extension Policy {
 
 extension EnrollmentLevel {
   /// `mayEnroll`: the line has the word `enroll`.
-  package func admission(hasAccount: Bool, mayEnroll: Bool, after first: FirstFactor) -> Admission {
+  package func action(hasAccount: Bool, mayEnroll: Bool, after first: FirstFactor)
+    -> UnenrolledAction
+  {
     let canEnroll = hasAccount && mayEnroll && first != .none
     switch self {
     case .refuse: return .refuse

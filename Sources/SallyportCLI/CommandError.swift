@@ -6,7 +6,7 @@ import SallyportSystem
 import SallyportText
 
 /// Everything that keeps a verb from doing its work: facts only. The sentences are in Messages.
-enum Complaint: Error {
+enum CommandError: Error {
   case store(StoreTrouble)
   /// Nobody but root may use this store.
   case notRoot
@@ -87,9 +87,9 @@ struct Rejection: Equatable {
 }
 
 /// Runs a step of the store or the core as one of the command.
-func complaining<Value>(
+func storing<Value>(
   _ step: () throws(StoreTrouble) -> Value
-) throws(Complaint) -> Value {
+) throws(CommandError) -> Value {
   do throws(StoreTrouble) {
     return try step()
   } catch {
@@ -97,8 +97,8 @@ func complaining<Value>(
   }
 }
 
-/// As `complaining`, for what only libcrypto can refuse.
-func computing<Value>(_ step: () throws(CryptoError) -> Value) throws(Complaint) -> Value {
+/// As `storing`, for what only libcrypto can refuse.
+func computing<Value>(_ step: () throws(CryptoError) -> Value) throws(CommandError) -> Value {
   do throws(CryptoError) {
     return try step()
   } catch {

@@ -44,8 +44,11 @@ package struct LoginState: Equatable, Sendable {
 
   /// The latest use of any authenticator or backup code; nil: none has been used.
   package var lastUse: Use? {
-    let uses = authenticators.compactMap(\.lastUse) + [backupCodes?.lastUse].compactMap { $0 }
-    return uses.max { $0.time < $1.time }
+    var latest = backupCodes?.lastUse
+    for use in authenticators.compactMap({ $0.lastUse }) where use.time >= latest?.time ?? use.time {
+      latest = use
+    }
+    return latest
   }
 
   /// Brings the list of ids in line with the enrollment: one that is missing here has its initial

@@ -45,7 +45,8 @@ package struct LoginState: Equatable, Sendable {
   /// The latest use of any authenticator or backup code; nil: none has been used.
   package var lastUse: Use? {
     var latest = backupCodes?.lastUse
-    for use in authenticators.compactMap({ $0.lastUse }) where use.time >= latest?.time ?? use.time {
+    for use in authenticators.compactMap({ $0.lastUse }) where use.time >= latest?.time ?? use.time
+    {
       latest = use
     }
     return latest

@@ -18,10 +18,11 @@
  *                     the Nth on; with N > 1 "/mark/pause" and "/mark/resume" around what is host's
  *   flush=1           before each fdatasync and fsync prints {"event":"flush"}, waits at the barrier
  *   handover=1        each text that is shown is printed at once, and nothing of it kept here
+ *   chatty=1          the application answers texts, too, which want no answer
+ *   mute=1 full=N     no conversation function; no memory in libpam, see full.h
  *   halt=1            after each phase prints {"event":"phase"} and waits at the barrier
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -36,7 +37,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "full.h"
 #include "handover.h"
+#include "host_state.h"
 #include "interfaces.h"
 
 enum { MAX_ANSWERS = 64, MAX_PROMPTS = 64, MAX_PHASES = 16 };
@@ -44,7 +47,7 @@ enum { MAX_ANSWERS = 64, MAX_PROMPTS = 64, MAX_PHASES = 16 };
 /* One attempt as asked for. The strings point into the line. */
 struct attempt {
   char *service, *user, *rhost, *tty, *ruser, *sets, *answers[MAX_ANSWERS], *phases[MAX_PHASES];
-  int answer_count, phase_count, silent, mark, repeat, threads, handover, halt;
+  int answer_count, phase_count, silent, mark, repeat, threads, handover, halt, mute, chatty;
 };
 
 /* What the conversation saw. */
@@ -149,7 +152,10 @@ static int talk_to(struct talk *talk, int count, const struct pam_message **mess
   struct pam_response *made = calloc((size_t)count, sizeof *made);
   *replies = NULL;
   for (int i = 0; i < count; i++) {
-    if (!note(talk, messages[i])) continue;
+    if (!note(talk, messages[i])) {
+      if (talk->attempt->chatty) made[i].resp = calloc(1, 1000);
+      continue;
+    }
     if (talk->next >= talk->attempt->answer_count) {
       talk->unexpected++;
       goto broken;
@@ -185,28 +191,6 @@ static int converse(int count, const struct pam_message **messages, struct pam_r
   return result;
 }
 
-/* What a module must leave as it found it: descriptors, ids, umask, signals, environment. */
-static void host_state(char *out, size_t size) {
-  extern char **environ;
-  char line[256];
-  size_t used = 0, variables = 0;
-  int descriptors = 0;
-  FILE *status = fopen("/proc/self/status", "re");
-  while (status != NULL && fgets(line, sizeof line, status) != NULL)
-    if (strncmp(line, "Umask", 5) == 0 || strncmp(line, "Uid", 3) == 0 ||
-        strncmp(line, "Gid", 3) == 0 || strncmp(line, "Cap", 3) == 0 ||
-        (strncmp(line, "Sig", 3) == 0 && line[3] != 'Q')) /* SigQ counts all processes' signals */
-      used += (size_t)snprintf(out + used, size - used, "%s", line);
-  if (status != NULL) fclose(status);
-  DIR *open_files = opendir("/proc/self/fd");
-  while (open_files != NULL && readdir(open_files) != NULL) descriptors++;
-  if (open_files != NULL) closedir(open_files);
-  while (environ[variables] != NULL) variables++;
-  if (getcwd(line, sizeof line) == NULL) *line = 0;
-  snprintf(out + used, size - used, "descriptors %d variables %zu in %s\n", descriptors,
-           variables, line);
-}
-
 static int play(pam_handle_t *pamh, const char *phase, int flags) {
   if (strcmp(phase, "auth") == 0) return pam_authenticate(pamh, flags);
   if (strcmp(phase, "setcred") == 0) return pam_setcred(pamh, flags | PAM_ESTABLISH_CRED);
@@ -224,7 +208,7 @@ static int play(pam_handle_t *pamh, const char *phase, int flags) {
 }
 
 static pam_handle_t *start(const struct attempt *attempt, struct talk *talk, int *result) {
-  const struct pam_conv conversation = {converse, talk};
+  const struct pam_conv conversation = {attempt->mute ? NULL : converse, talk};
   pam_handle_t *pamh = NULL;
   *result = pam_start_confdir(attempt->service, attempt->user, &conversation, confdir, &pamh);
   if (*result != PAM_SUCCESS) return NULL;
@@ -364,6 +348,9 @@ static void set(struct attempt *attempt, const char *key, char *value) {
   else if (strcmp(key, "silent") == 0) attempt->silent = atoi(value);
   else if (strcmp(key, "mark") == 0) attempt->mark = atoi(value);
   else if (strcmp(key, "handover") == 0) attempt->handover = atoi(value);
+  else if (strcmp(key, "chatty") == 0) attempt->chatty = atoi(value);
+  else if (strcmp(key, "mute") == 0) attempt->mute = atoi(value);
+  else if (strcmp(key, "full") == 0) atomic_store(&full, atoi(value));
   else if (strcmp(key, "halt") == 0) attempt->halt = atoi(value);
   else if (strcmp(key, "flush") == 0) atomic_store(&waits_to_flush, atoi(value));
   else if (strcmp(key, "repeat") == 0) attempt->repeat = atoi(value);
@@ -383,6 +370,7 @@ int main(int argc, char **argv) {
     line[strcspn(line, "\n")] = 0;
     atomic_store(&wall_clock, 0);
     atomic_store(&waits_to_flush, 0);
+    atomic_store(&full, 0);
     for (char *rest = line, *word; (word = strsep(&rest, " ")) != NULL;) {
       char *value = strchr(word, '=');
       if (value == NULL) return 2;

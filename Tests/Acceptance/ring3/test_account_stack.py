@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from hosts import edit
-from pam_driver import FAIL, INFO_TEXT, LIVE, SUCCESS, Driver
+from pam_driver import BUILT, FAIL, INFO_TEXT, LIVE, SUCCESS, Driver
 from sallyport import MODULE, Store, our_line, reason
 from test_levels import (ANY_PASSWORD, CODE, DEMAND, DENIED, KEY, LAST, OFFER, asked, first_code,
                          hotp_code, kinds, play)
@@ -128,6 +128,15 @@ def test_it_is_asked_about_the_same_login_and_only_when_somebody_enrolls(stack, 
     assert play(services, "nobody", codes[0], **more).results == [SUCCESS] * 3
     assert notes.read_text().splitlines() == [expected] * 3
     assert login.env["SSH_AUTH_INFO_0"] == KEY.partition("=")[2]
+
+
+def test_it_is_asked_in_silence_and_about_the_same_display(stack, services):
+    """In the stack itself, which is not asked in silence, the first of the two denies."""
+    silent, display = f"{BUILT}/asked.so silent", f"{BUILT}/asked.so display :7"
+    stack.set("offer", f"account required {silent}", f"account required {display}",
+              first=f"{ANY_PASSWORD}\nauth optional {display}")
+    login = play(services, "nobody", "pw", "n")
+    assert asked(login) == ["Password: ", OFFER] and login.results[1] == DENIED
 
 
 def test_what_it_shows_there_is_shown_once(stack, services):

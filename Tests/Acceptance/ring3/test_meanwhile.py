@@ -118,7 +118,7 @@ def test_what_is_just_begun_is_not_locked_by_a_command(store, tmp_path):
 
 
 def test_creating_syncs_the_directory_before_it_answers(store, tmp_path, sink):
-    """A login that was told yes is enrolled after a power cut as well."""
+    """A login that was told yes is enrolled after a power cut as well, with files that are whole."""
     store.enroll("bob")
     report = tmp_path / "strace"
     done = subprocess.run(
@@ -134,6 +134,9 @@ def test_creating_syncs_the_directory_before_it_answers(store, tmp_path, sink):
         assert found, pattern
         return found[0]
     named = first(r'renameat2\(.*"\.new-[0-9a-f]{16}", .*"alice", RENAME_NOREPLACE\) = 0')
+    for name in ("enrollment", "state"):
+        written = first(rf"write64\(\d+<{store.directory}/users/\.new-[0-9a-f]{{16}}/{name}>")
+        assert first(rf"fsync\(\d+<{store.directory}/users/\.new-\w+/{name}>\) = 0", written) < named
     synced = first(rf"fsync\(\d+<{store.directory}/users>\) = 0", named)
     answered = first(r"write\(1<", named)
     assert synced < answered

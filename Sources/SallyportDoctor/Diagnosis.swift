@@ -27,11 +27,10 @@ package struct Diagnosis {
         "store-other", .store, "lines name another store, which was not looked at: \(path)",
         [.command("sallyport doctor --store \(shellQuoted(path))")])
     }
-    found += StoreFindings(facts.store, option: option, accepted: facts.accepted).all
+    found += StoreFindings(facts.store, option: option).all
     found += NoteFindings(facts.store, option: option).all
     found += ClockFindings(facts.clock).all
     found += ModuleFindings(facts.modules, version: version).all
-    found += DenialFindings(facts.denials).all
     findings = found
   }
 

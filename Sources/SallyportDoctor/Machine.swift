@@ -20,21 +20,19 @@ package struct Machine {
   static let longestText = 1 << 20
   private static let patience: Int32 = 10_000
 
-  /// A text file, its first mebibyte, or its last one. What is no UTF-8 is fixed.
-  func text(_ path: String, fromEnd: Bool = false) -> Probe<String> {
-    bytes(path, fromEnd: fromEnd).map { String(decoding: $0, as: UTF8.self) }
+  /// A text file, or its first mebibyte. What is no UTF-8 is fixed.
+  func text(_ path: String) -> Probe<String> {
+    bytes(path).map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// A regular file, or so much of it, links followed.
-  func bytes(_ path: String, limit: Int = Machine.longestText, fromEnd: Bool = false)
-    -> Probe<[UInt8]>
-  {
+  func bytes(_ path: String, limit: Int = Machine.longestText) -> Probe<[UInt8]> {
     var count = 0
     var problem: Int32 = 0
     // SAFETY: the buffer has as many bytes as are said; the path lives for the call.
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: limit) { buffer, initialized in
       guard let base = buffer.baseAddress else { return }
-      problem = unsafe inspect_read(root + path, fromEnd, base, limit, &count)
+      problem = unsafe inspect_read(root + path, base, limit, &count)
       initialized = count
     }
     switch problem {

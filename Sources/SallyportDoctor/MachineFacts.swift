@@ -11,11 +11,8 @@ package struct Facts: Equatable {
   var ssh: SSHFacts?
   var sudoers: Sudoers?
   var store = StoreFacts()
-  /// When the newest code of each user was accepted, as the journal says.
-  var accepted: [String: Int64] = [:]
   var clock: ClockFacts
   var modules: [ModuleFacts] = []
-  var denials = DenialFacts()
   /// Stores that lines name, besides the one that was looked at.
   var otherStores: [String] = []
   /// Accounts of a directory are not in the machine's own files.
@@ -60,9 +57,6 @@ extension Facts {
     let census = GroupCensus()
     for index in services.indices { look(at: index, of: machine, store, accounts, census) }
     modules = Facts.modules(of: machine, services)
-    denials = DenialFacts(of: machine, now)
-    // A line of the journal does not say which store it was.
-    if path == Store.usualRoot { accepted = LoginLog.newest(of: machine) }
     hasDirectory = Facts.hasDirectory(machine)
   }
 

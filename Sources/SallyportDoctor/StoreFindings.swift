@@ -8,13 +8,9 @@ struct StoreFindings {
   let store: StoreFacts
   /// `--store`, for the commands that fix.
   let option: String?
-  /// As the journal says.
-  let accepted: [String: Int64]
   private let area = Area.store
 
-  init(_ store: StoreFacts, option: String?, accepted: [String: Int64] = [:]) {
-    (self.store, self.option, self.accepted) = (store, option, accepted)
-  }
+  init(_ store: StoreFacts, option: String?) { (self.store, self.option) = (store, option) }
 
   var all: [Finding] {
     if store.isClosed {
@@ -212,11 +208,9 @@ struct StoreFindings {
       fixes: [sallyport("resync", name)], effect: .locksOut(name))
   }
 
-  /// A file that is younger than its content was copied here, from a backup or another machine; one
-  /// that is older than a login was put back with all around it. Each login writes it.
+  /// A file that is younger than its content was copied here, from a backup or another machine.
   private func rolledBack(_ user: UserFacts, _ name: String) -> Finding? {
-    let isCopied = user.state.born > user.state.modified + 2
-    guard isCopied || accepted[name] ?? 0 > user.state.modified + 60 else { return nil }
+    guard user.state.born > user.state.modified + 2 else { return nil }
     let what = user.usesCounters ? "backup codes and counters" : "backup codes"
     return Finding(
       id: "user-restored", area: area, severity: .warning,

@@ -28,7 +28,7 @@ package struct CalendarDate: Equatable, Sendable {
   ]
 
   /// `2026-03-03`
-  package var day10: String { String(internetText.prefix(10)) }
+  package var isoDay: String { String(internetText.prefix(10)) }
 
   /// `3 March 2026`
   package var dayText: String { "\(dayAndMonth) \(year)" }
@@ -49,9 +49,6 @@ package struct CalendarDate: Equatable, Sendable {
     let two = CalendarDate.two
     return "\(four)-\(two(month))-\(two(day))T\(two(hour)):\(two(minute)):\(two(second))Z"
   }
-
-  /// `2026-03-03`
-  package var isoDay: String { String(internetText.prefix(10)) }
 
   private var dayAndMonth: String {
     let known = CalendarDate.months.indices.contains(month - 1)

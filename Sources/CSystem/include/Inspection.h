@@ -54,19 +54,15 @@ static inline int inspect_file(const char *path, bool follow, struct inspected_f
   return 0;
 }
 
-/* The first `capacity` bytes of a regular file, or the last ones; links are followed. 0 or errno. */
-static inline int inspect_read(const char *path, bool from_end, void *bytes, size_t capacity,
-                               size_t *count) {
+/* The first `capacity` bytes of a regular file; links are followed. 0 or errno. */
+static inline int inspect_read(const char *path, void *bytes, size_t capacity, size_t *count) {
   *count = 0;
   int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
   if (descriptor < 0) return errno;
   struct stat facts;
   int problem = fstat(descriptor, &facts) != 0 ? errno : S_ISREG(facts.st_mode) ? 0 : EINVAL;
-  bool is_longer = problem == 0 && facts.st_size > (off_t)capacity;
-  off_t start = from_end && is_longer ? facts.st_size - (off_t)capacity : 0;
   while (problem == 0 && *count < capacity) {
-    off_t place = start + (off_t)*count;
-    ssize_t got = pread(descriptor, (char *)bytes + *count, capacity - *count, place);
+    ssize_t got = read(descriptor, (char *)bytes + *count, capacity - *count);
     if (got == 0) break;
     if (got > 0) *count += (size_t)got;
     else if (errno != EINTR) problem = errno;

@@ -56,7 +56,7 @@ func levelText(_ level: UserNote.Level) -> String {
   case .exempt: return "exempt"
   case .required(nil): return "required"
   case .required(let from?):
-    let day = CalendarDate(from, inUTC: true)?.day10 ?? "\(from.seconds)"
+    let day = CalendarDate(from, inUTC: true)?.isoDay ?? "\(from.seconds)"
     return "required from \(day) on"
   }
 }

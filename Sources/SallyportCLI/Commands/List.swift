@@ -15,24 +15,27 @@ struct List: Verb {
   func run(in context: Context) throws(CommandError) {
     let place = try context.store(store)
     let names = try storing { () throws(StoreTrouble) in try place.enrolledNames() }
-    let halves = inHalves(names) { names in
-      Result { () throws(StoreTrouble) in try Listing(of: names, in: place) }
-    }
     var rows: [ListRow] = []
     var worst: Sysexit?
-    for half in halves {
-      let half = try storing { () throws(StoreTrouble) in try half.get() }
-      rows += half.rows
-      for (name, trouble) in half.troubles {
-        let user = name.user.map { String(decoding: $0.bytes, as: UTF8.self) }
-        let message = Message(trouble, at: Invocation(verb: "list", user: user, store: store.store))
-        context.terminal.write(Array(message.written.utf8), to: .aside)
-        worst = worst ?? message.status
+    try storing { () throws(StoreTrouble) in
+      try place.load(all: names) { name, result in
+        switch result {
+        case .success(let record): if let record { rows.append(ListRow(record)) }
+        case .failure(let trouble): worst = worst ?? tell(trouble, name, context)
+        }
       }
     }
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
     tell(rows, broken: names.count - rows.count, at: try context.time(), context.voice(store))
     if let worst { throw .listIncomplete(worst) }
+  }
+
+  /// An enrollment that cannot be read.
+  private func tell(_ trouble: StoreTrouble, _ name: StoredName, _ context: Context) -> Sysexit {
+    let user = name.user.map { String(decoding: $0.bytes, as: UTF8.self) }
+    let message = Message(trouble, at: Invocation(verb: "list", user: user, store: store.store))
+    context.terminal.write(Array(message.written.utf8), to: .aside)
+    return message.status
   }
 
   private func tell(_ rows: [ListRow], broken: Int, at now: UnixTime, _ voice: Output) {
@@ -46,23 +49,8 @@ struct List: Verb {
   }
 }
 
-/// What came of some of the names.
-private struct Listing: Sendable {
-  var rows: [ListRow] = []
-  var troubles: [(StoredName, StoreTrouble)] = []
-
-  init(of names: ArraySlice<StoredName>, in store: Store) throws(StoreTrouble) {
-    try store.load(all: names) { name, result in
-      switch result {
-      case .success(let record): if let record { rows.append(ListRow(record)) }
-      case .failure(let trouble): troubles.append((name, trouble))
-      }
-    }
-  }
-}
-
 /// One enrollment in the list.
-struct ListRow: Sendable {
+struct ListRow {
   let user: UserName
   private let authenticators: [String]
   private let backupCodes: Int

@@ -112,7 +112,7 @@ struct PolicyReport {
       return rest == 0 ? "\(whole) %" : "\(whole).\(rest < 10 ? "0" : "")\(rest) %"
     case .requiredFrom:
       guard number > 0 else { return "-" }
-      return CalendarDate(policy.requiredFrom, inUTC: true)?.day10 ?? "\(number)"
+      return CalendarDate(policy.requiredFrom, inUTC: true)?.isoDay ?? "\(number)"
     case .remember: return number == 0 ? "0" : exactDuration(number)
     case .factorOrder:
       let order = policy.factorOrder

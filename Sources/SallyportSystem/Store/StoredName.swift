@@ -51,7 +51,7 @@ extension Store {
 
   /// The same for many, one after the other; what is above them is checked once.
   package func load(
-    all names: ArraySlice<StoredName>, _ take: (StoredName, Result<Record?, StoreTrouble>) -> Void
+    all names: [StoredName], _ take: (StoredName, Result<Record?, StoreTrouble>) -> Void
   ) throws(StoreTrouble) {
     try checks.walk(to: root)
     let parent = try openParent(users)

@@ -222,27 +222,6 @@ import Testing
     #expect(nullok.wrong == ["policy-nullok warning"])
   }
 
-  @Test func `Denials of the last week are counted, others are not`() {
-    let line = "type=AVC msg=audit(1799999000.1:2): avc:  denied  { write } comm=\"sshd\" "
-    let now = Healthy.now
-    let log =
-      line + "name=\"state\" dev=\"sda\" scontext=sallyport\n" + line + "name=\"x\"\n"
-      + "msg=audit(1700000000.1:2): avc:  denied comm=\"sshd\" name=\"sallyport\"\n"
-      + "audit: apparmor=\"DENIED\" name=\"/var/lib/sallyport/users\" comm=\"cupsd\"\n"
-    #expect(DenialFacts.denials(in: log, now).count == 2)
-    let diagnosis = Healthy.diagnosis {
-      $0.denials.guardian = "SELinux"
-      $0.denials.lines = DenialFacts.denials(in: log, now)
-    }
-    #expect(diagnosis.wrong == ["denials warning"])
-    #expect(Healthy.diagnosis { $0.denials.guardian = "SELinux" }.wrong == [])
-    #expect(
-      Healthy.diagnosis {
-        $0.denials.guardian = "SELinux"
-        $0.denials.unread = "no log"
-      }.wrong == ["denials unseen"])
-  }
-
   @Test func `Whom a service asks`() throws {
     let fake = FakeMachine()
     try fake.write(

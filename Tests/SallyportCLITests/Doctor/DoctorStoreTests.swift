@@ -182,27 +182,6 @@ import Testing
     #expect(diagnosis.status == 1)
   }
 
-  @Test func `A state that is older than an accepted login was put back`() {
-    let journal = """
-      1795000000.1 web1 sshd[7]: pam_sallyport(sshd:auth): code accepted: user=alice a
-      1795000500.2 web1 sudo[8]: pam_sallyport(sudo:auth): backup code accepted: user=alice left=9
-      1795009999.3 web1 logger[9]: accepted: user=alice
-      1795000100.4 web1 sshd[7]: pam_sallyport(sshd:auth): refused: reason=replayed user=bob
-      """
-    let accepted = LoginLog.newest(in: journal)
-    #expect(accepted == ["alice": 1_795_000_500])
-    let late = Healthy.diagnosis {
-      $0.accepted = accepted
-      $0.store.users[0].state.modified = 1_795_000_000
-    }
-    #expect(late.wrong == ["user-restored warning"])
-    let right = Healthy.diagnosis {
-      $0.accepted = accepted
-      $0.store.users[0].state.modified = 1_795_000_499
-    }
-    #expect(right.wrong == [])
-  }
-
   @Test func `The commands name another store`() {
     let store = StoreFindings(
       StoreFacts(trouble: .noStore(path: "/tmp/s")), option: "/tmp/s")

@@ -82,6 +82,16 @@ import Testing
     #expect(drainErrors() == before)
   }
 
+  @Test func `leaves no error behind where an algorithm is not to be had`() async {
+    await #expect(processExitsWith: .success) {
+      try #require(unsafe EVP_set_default_properties(nil, "provider=none") == 1)
+      ERR_clear_error()
+      let (mac, digest) = unsafe (otp_hmac_fetch(), otp_sha256_fetch())
+      let isNone = unsafe mac == nil && digest == nil
+      #expect(isNone && ERR_peek_error() == 0)
+    }
+  }
+
   private func useEverything() throws {
     let generator = try CodeGenerator(secret: example(20), algorithm: .sha512, digits: .six)
     _ = try generator.code(at: 1)

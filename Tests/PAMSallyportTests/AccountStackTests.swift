@@ -1,3 +1,4 @@
+import OneTimePassword
 import PAMSallyport
 import SallyportCore
 import SallyportSystem
@@ -119,6 +120,19 @@ extension AfterTheAuthPhase {
       #expect(account() == .denied)
       host.markFails = nil
     }
+  }
+
+  // MARK: what is enrolled
+
+  /// As RFC 4226 recommends, section 4, R6.
+  @Test func aSecretThatIsMadeInTheLoginHas160Bits() throws {
+    try level("offer")
+    #expect(auth("enroll") == .ignore)
+    expectEnrolling("You can set up a second factor. Now? [y/n, Enter = later]: ")
+    #expect(account() == .success)
+    let user = try #require(UserName("bob".utf8))
+    let record = try #require(try store.store.load(Account(name: user, uid: 1001)))
+    #expect(record.enrollment.authenticators.map { $0.secret.count * 8 } == [160])
   }
 
   // MARK: the line

@@ -75,6 +75,23 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     #expect(held.value == true)
   }
 
+  @Test("Several known places can say at once that they wait")
+  func announcedBesideEachOther() throws {
+    defer { sys_close(other) }
+    let (store, record, held) = (scratch.store(), record, Outcome())
+    try #require(sys_lock(other, sys_alone, 0, 1) == 0)
+    let waiter = Thread.started {
+      let saved = try? accept(step: 50, record, in: store, asKnown: true)
+      held.set(saved.map { !isChanged($0) })
+    }
+    let isSaid = someoneWaits(other)
+    let isSharable = sys_lock(other, sys_shared, announcement, 1) == 0
+    sys_unlock(other)
+    waiter.wait()
+    #expect(isSaid && isSharable)
+    #expect(held.value == true)
+  }
+
   @Test("Who gives up waiting leaves nothing locked")
   func givingUp() throws {
     defer { sys_close(other) }

@@ -48,6 +48,12 @@ import Testing
     #expect(Set(numbers).count == 100 && !numbers.contains(0))
   }
 
+  @Test("The name of this machine is the kernel's")
+  func hostName() throws {
+    let name = try contents("/proc/sys/kernel/hostname").dropLast()
+    #expect(HostName.label == Label([UInt8](name)) && !HostName.label.bytes.isEmpty)
+  }
+
   @Test(
     "Addresses are read and shown as the network that counts",
     arguments: [

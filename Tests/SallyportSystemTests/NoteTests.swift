@@ -161,6 +161,22 @@ import Testing
     #expect(try store.loginsCounted(of: name) == 80)
   }
 
+  /// Each opens the file, finds none and makes it: of two at once the second finds it made.
+  @Test func `begin with whichever of two logins was faster`() throws {
+    let scratch = try Scratch()
+    let (store, troubles) = (scratch.store, Counter())
+    for round in 0..<150 {
+      let (name, here) = (try userName("user\(round)"), Counter())
+      atOnce(2) { _ in
+        here.increment()
+        _ = soon { here.value == 2 }
+        if (try? store.countLogin(of: name)) == nil { troubles.increment() }
+      }
+      #expect(try store.loginsCounted(of: name) == 2)
+    }
+    #expect(troubles.value == 0)
+  }
+
   @Test func `of somebody else's making are trouble`() throws {
     let scratch = try Scratch()
     let (name, file) = (try userName("alice"), path(scratch))

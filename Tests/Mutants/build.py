@@ -1,6 +1,8 @@
 """One build of all mutants, in a copy of the repository; which one is on is a number in its files."""
 
 import errno
+import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -32,7 +34,7 @@ class BuildError(Exception):
 
 
 def build(mutants):
-    """Brings the copy up to date with the sources and the mutants, and builds it."""
+    """Brings the copy up to date with the sources and the mutants, and builds it; a digest of it."""
     contents = {path: (REPOSITORY / path).read_bytes() for path in tracked()}
     for path in sorted({mutant.path for mutant in mutants}):
         in_file = [mutant for mutant in mutants if mutant.path == path]
@@ -50,6 +52,7 @@ def build(mutants):
         if done.returncode != 0:
             said = [line for line in (done.stdout + done.stderr).splitlines() if "error:" in line]
             raise BuildError("\n".join(dict.fromkeys(said)) or done.stdout + done.stderr)
+    return hashlib.sha256(repr(sorted(contents.items())).encode()).hexdigest()
 
 
 def tracked():
@@ -78,11 +81,12 @@ def update(contents):
 class Files:
     """The built files of one worker, in which one mutant after the other is switched on."""
 
-    def __init__(self, index):
+    def __init__(self, index, jobs=1):
         directory = ROOT / f"worker-{index}"
         directory.mkdir(parents=True, exist_ok=True)
         self.tests, self.command, self.module = (
             self._copied(directory, path) for path in (TESTS, COMMAND, MODULE))
+        self.machines = max(1, (os.cpu_count() + 1) // jobs)
         self._marks = [(path, offset(path)) for path in (self.tests, self.command, self.module)]
 
     def switch_on(self, number):

@@ -27,6 +27,7 @@ class Mutant:
     context: list = field(default_factory=list)
     original: list = field(default_factory=list)
     mutated: list = field(default_factory=list)
+    seen_by: list = field(default_factory=list)  # tests that run before all others
     reason: str = ""  # why no test can see it; empty where one does
 
     @cached_property
@@ -61,13 +62,14 @@ def read(target):
         if head:
             found.append(Mutant(head[1], target, head[2], where))
             continue
-        if not found or line[:1] not in "@-+=" or line[1:2] not in ("", " "):
-            raise DataError(f"{where}: neither [name] file nor a line that begins with @ - + =")
+        if not found or line[:1] not in "@-+*=" or line[1:2] not in ("", " "):
+            raise DataError(f"{where}: neither [name] file nor a line that begins with @ - + * =")
         mutant, text = found[-1], line[2:].strip()
         if line[0] == "=":
             mutant.reason = f"{mutant.reason} {text}".strip()
         else:
-            {"@": mutant.context, "-": mutant.original, "+": mutant.mutated}[line[0]].append(text)
+            {"@": mutant.context, "-": mutant.original, "+": mutant.mutated,
+             "*": mutant.seen_by}[line[0]].append(text)
     return found
 
 
@@ -80,10 +82,13 @@ def read_all():
             mutant.fail("the name is taken")
         names.add(mutant.name)
         numbers.add(mutant.number)
-    wrong = []
+    wrong, tests = [], names_of_tests()
     for mutant in mutants:
         try:
             span(mutant, (REPOSITORY / mutant.path).read_text())
+            for test in mutant.seen_by:
+                if test not in tests:
+                    mutant.fail(f"there is no test {test}")
         except (DataError, FileNotFoundError) as error:
             wrong.append(str(error))
     if wrong:
@@ -91,6 +96,13 @@ def read_all():
     for path in sorted({mutant.path for mutant in mutants}):
         spliced(path, [mutant for mutant in mutants if mutant.path == path])
     return mutants
+
+
+def names_of_tests():
+    """What the data may name: the tests of ring 3, and the files of Swift's."""
+    files = (REPOSITORY / "Tests").glob("Acceptance/ring3/*.py")
+    return {name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(), re.M)} | {
+        file.stem for file in (REPOSITORY / "Tests").glob("*Tests/**/*.swift")}
 
 
 def span(mutant, source):

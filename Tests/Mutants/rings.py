@@ -34,11 +34,16 @@ OWN = {
 # The tests among them that go through thousands of texts or years: after the others.
 SLOW = ("(EnrollmentFormat|OtpauthURI|DamagedPolicy|Policy|Throttle|SlipYear|StateRecord|Name|Resync"
         "|Management|OneField)Tests")
+# No mutant can fail these, which take half the time of rings 1 and 2: they walk PAM's stacks, and no
+# code runs in them that enters the module.
+STACKS = (r"/(StackTrial|EnableTrial|Reality|Distribution|Enable)Tests\.swift"
+          r"|SallyportCLITests.*/OneFieldTests\.swift")
+LIMIT_OF_A_PART = 150  # seconds; of the whole rings by what they take without a mutant
 # Of ring 3 not the tests that compare times, that take longest, for their number of logins, or that
 # install a release build.
 LEFT_OUT = ["test_endurance.py", "test_import_many.py", "test_install.py"]
-TESTS_OF_RING_3 = ["ring3", "-x", "-q", "-m", "not alone and not first",
-                   *(word for name in LEFT_OUT for word in ("--deselect", f"ring3/{name}"))]
+QUICK = ["-m", "not alone and not first",
+         *(word for name in LEFT_OUT for word in ("--deselect", f"ring3/{name}"))]
 
 
 @dataclass
@@ -57,19 +62,29 @@ class RingError(Exception):
 def stages(mutant):
     """(name, command of Files) of each step against a mutant: the nearest and quickest tests first."""
     nearest, stem = NEAREST[mutant.target], Path(mutant.file).stem
+    named = [named_in_data(tests) for tests in mutant.seen_by]
     if nearest is None:
-        return [RING_3, RINGS_1_AND_2]
+        return [*named, RING_3, RINGS_1_AND_2]
     own = OWN.get(stem, f"{stem}Tests")
     of_file = (own, lambda files: swift(files, "--filter", rf"/{own}\.swift"))
     is_there = stem in OWN or any((COPY / "Tests").glob(f"*Tests/{own}.swift"))
-    return [*([of_file] if is_there else []),
+    return [*named, *([of_file] if is_there and not named else []),
             (nearest, lambda files: swift(files, "--filter", nearest, "--skip", SLOW)),
-            (nearest, lambda files: swift(files, "--filter", nearest)), RINGS_1_AND_2, RING_3]
+            (f"{nearest}, the slow ones",
+             lambda files: swift(files, "--filter", rf"{nearest}.*{SLOW}")),
+            (RINGS_1_AND_2[0], lambda files: swift(files, "--skip", nearest)), RING_3]
+
+
+def named_in_data(tests):
+    """The step of the tests that the data names: of ring 3 by pytest's -k, else a file of Swift's."""
+    if tests.startswith("test_"):
+        return (tests, lambda files: acceptance("-k", tests))
+    return (tests, lambda files: swift(files, "--filter", rf"/{tests}\.swift"))
 
 
 def swift(files, *more):
     """Rings 1 and 2, or a part; as root with a /tmp of their own, for a run that is cut short."""
-    tests = [str(files.tests), "--testing-library", "swift-testing", *more]
+    tests = [str(files.tests), "--testing-library", "swift-testing", "--skip", STACKS, *more]
     if os.geteuid() != 0:
         return tests
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c",
@@ -77,14 +92,20 @@ def swift(files, *more):
 
 
 RINGS_1_AND_2 = ("rings 1 and 2", swift)
-RING_3 = ("ring 3", lambda files: [str(COPY / "Tests/Acceptance/run"), *TESTS_OF_RING_3])
+# Most of it is waiting: with few mutants at a time there are several machines for one.
+RING_3 = ("ring 3", lambda files: [
+    "env", f"SALLYPORT_JOBS={files.machines}", *acceptance(*QUICK)])
+
+
+def acceptance(*tests):
+    return [str(COPY / "Tests/Acceptance/run"), "ring3", "-x", "-q", *tests]
 
 
 def run(mutant, files, limits):
     """One mutant: the first failure, or none."""
     start = time.monotonic()
     for name, command in stages(mutant):
-        limit = limits.get(name, limits[RINGS_1_AND_2[0]])
+        limit = limits.get(name, LIMIT_OF_A_PART)
         failed = step(command(files), files, limit)
         if failed is not None:
             by = "the limit" if failed == HUNG else name
@@ -130,7 +151,7 @@ def step(command, files, limit):
         return failed
     if hung.is_set():
         return HUNG
-    if status in (64, 66, 69, 77, 127):
+    if status in (4, 5, 64, 66, 69, 77, 127):  # 4, 5 and 69: no such test
         raise RingError("".join(said[-20:]))
     return f"status {status}: {''.join(said[-3:]).strip()}"
 

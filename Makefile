@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: build demo test fuzz sanitize mutants torture timing stacks bench check install uninstall deb clean
+.PHONY: build demo test fuzz sanitize mutants torture timing stacks bench check ci install uninstall deb clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -13,8 +13,11 @@ build:          ## the module and the command, into .build/stage
 demo:           ## a throwaway user enrolls and logs in, under your eyes
 	Tests/demo
 
-test:           ## the four rings, one summary
+test:           ## the four rings, one verdict: minutes
 	Tests/run
+
+ci:             ## fuzzers, packages, sanitizers, a part of the torture: after check and test; root
+	Tests/ci
 
 torture:        ## faults, power cuts, races, hosts, stacks; root; under 20 minutes, SHORT=1 for a part
 	Tests/Torture/run

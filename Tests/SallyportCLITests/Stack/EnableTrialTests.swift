@@ -40,7 +40,7 @@ import Testing
     let machine = try PamBench([:], enrolled: false)
     let directory = StackDirectory(root: machine.root)
     var (written, admitted) = (0, 0)
-    for seed in 0..<400 {
+    for seed in 0..<150 {
       var random = RandomStack(seed: UInt64(seed), directory: "")
       let lines = random.auth()
       let text =

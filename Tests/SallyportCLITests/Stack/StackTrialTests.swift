@@ -57,13 +57,13 @@ enum PlantedFault: CaseIterable {
   }
 }
 
-/// A hundred stacks, others each time; `Tests/Torture/stacks` plays more. COUNT and SEED set how
+/// Fifty stacks, others each time; `Tests/Torture/stacks` plays more. COUNT and SEED set how
 /// many and which.
 @Suite(.serialized) struct StackTrialTests {
   private static func number(_ name: String) -> Int? {
     ProcessInfo.processInfo.environment["SALLYPORT_STACKS_\(name)"].flatMap { Int($0) }
   }
-  private static let count = number("COUNT") ?? 100
+  private static let count = number("COUNT") ?? 50
   private static let seed = number("SEED") ?? Int.random(in: 0..<1_000_000_000)
 
   @Test func `no stack admits more or less than it did, or what doctor does not tell of`() throws {
@@ -74,7 +74,7 @@ enum PlantedFault: CaseIterable {
       Issue.record("SEED=\(StackTrialTests.seed + found.stack - 1) COUNT=1: \(found)")
     }
     // Whoever repeats one stack sees only that one.
-    guard StackTrialTests.count >= 100 else { return }
+    guard StackTrialTests.count >= 50 else { return }
     let share = StackTrialTests.count / 50
     #expect(run.numbers.written > share && run.numbers.refused > share)
     #expect(run.numbers.admitted > share && run.numbers.sound > share)
@@ -82,9 +82,9 @@ enum PlantedFault: CaseIterable {
   }
 
   @Test(arguments: PlantedFault.allCases)
-  func `a fault that is planted is found in four hundred stacks`(planted: PlantedFault) throws {
+  func `a fault that is planted is found in a hundred stacks`(planted: PlantedFault) throws {
     let run = try StackTrial(planted)
-    for seed: UInt64 in 1...400 {
+    for seed: UInt64 in 1...100 {
       try run.play(seed)
       if let found = run.numbers.violations.first(where: { $0.rule == planted.rule }) {
         print("\(planted): \(found.rule) in stack \(found.stack)")

@@ -144,3 +144,17 @@ package func decide(
   next.slip = slip
   return .refuse(.wrongCode(charge), next)
 }
+
+extension LoginState {
+  /// What an accepted response gives back: the first pass of the same login where that was charged,
+  /// or else a slip that it puts right. No slip counts after it.
+  mutating func settle(_ turn: Turn, _ corrected: Slip?, at now: UnixTime) {
+    slip = nil
+    if case .last(let firstPass?) = turn {
+      guard firstPass.enrollmentID == enrollmentID else { return }
+      self[known: firstPass.isKnown].giveBack(firstPass.amount)
+    } else if let corrected, refunds.add(at: now) {
+      known.giveBack(corrected.amount)
+    }
+  }
+}

@@ -1,49 +1,5 @@
 package import OneTimePassword
 
-/// A chance of being right by luck, in units of 10⁻¹².
-package struct GuessProbability: Equatable, Comparable, Sendable {
-  package let units: UInt64
-
-  package init(units: UInt64) { self.units = units }
-
-  package static let none = GuessProbability(units: 0)
-  package static let percent = GuessProbability(units: 10_000_000_000)
-  /// Bounds of a year's budget: 0.01 % and 10 %.
-  package static let budgets =
-    GuessProbability(units: 100_000_000)...GuessProbability(units: 100_000_000_000)
-
-  /// The chance of hitting one given code of so many digits.
-  package init(ofOneCodeWith digits: Digits) {
-    units = 1_000_000_000_000 / UInt64(digits.modulus)
-  }
-
-  /// The chance of hitting one given scratch code: eight digits, the first of them not 0.
-  package static let ofOneScratchCode = GuessProbability(units: 11_112)
-
-  package static func < (a: GuessProbability, b: GuessProbability) -> Bool { a.units < b.units }
-}
-
-/// What wrong codes have used up of the allowance of one kind of origin.
-package struct Bucket: Equatable, Sendable {
-  package private(set) var spent: GuessProbability
-  /// When `spent` was true; refilled evenly from then on.
-  package private(set) var since: UnixTime
-
-  package init(spent: GuessProbability, since: UnixTime) {
-    self.spent = spent
-    self.since = since
-  }
-
-  package static let full = Bucket(spent: .none, since: UnixTime(0))
-
-  package mutating func distrustFuture(_ now: UnixTime) { since = min(since, now) }
-
-  /// As if that had not been charged; never more than all.
-  mutating func giveBack(_ amount: GuessProbability) {
-    spent = GuessProbability(units: spent.units - min(spent.units, amount.units))
-  }
-}
-
 /// The budget of luck of one enrollment under one policy (RFC 4226 §7.3).
 ///
 /// Each judged wrong response costs the chance that it would have been right by luck. Two buckets

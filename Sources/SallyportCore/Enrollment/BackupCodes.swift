@@ -29,24 +29,6 @@ package struct BackupCodeSet: Equatable, Sendable {
   /// Backup codes and scratch codes, used or not.
   package var count: Int { digests.count + scratchDigests.count }
 
-  /// How many codes of the set are still good.
-  package func left(_ state: BackupCodeState?) -> Int { unused(from: 0, state) }
-
-  /// How many scratch codes are.
-  package func scratchCodesLeft(_ state: BackupCodeState?) -> Int {
-    unused(from: digests.count, state)
-  }
-
-  private func unused(from first: Int, _ state: BackupCodeState?) -> Int {
-    var (left, used) = (0, state?.setID == id ? state?.used ?? 0 : 0)
-    used >>= UInt64(first)
-    for _ in first..<count {
-      left += used & 1 == 0 ? 1 : 0
-      used >>= 1
-    }
-    return left
-  }
-
   /// The codes with this digest, as bits of the used ones.
   func backupCodes(_ digest: [UInt8]) -> UInt64 { BackupCodeSet.find(digest, among: digests) }
 

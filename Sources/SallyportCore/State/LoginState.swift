@@ -151,28 +151,6 @@ package final class Use: Equatable, Sendable {
   }
 }
 
-/// Which codes of the set are used up.
-package struct BackupCodeState: Equatable, Sendable {
-  package let setID: UInt64
-  /// Bit n: the n-th code of the set is used.
-  package var used: UInt64
-  package var lastUse: Use?
-
-  package init(setID: UInt64, used: UInt64, lastUse: Use? = nil) {
-    self.setID = setID
-    self.used = used
-    self.lastUse = lastUse
-  }
-
-  /// Uses up these codes; false where one of them was used before.
-  mutating func use(_ codes: UInt64, _ use: Use) -> Bool {
-    guard codes & used == 0 else { return false }
-    used |= codes
-    lastUse = use
-    return true
-  }
-}
-
 /// An origin that has logged in.
 package struct KnownOrigin: Equatable, Sendable {
   package let origin: NetworkAddress

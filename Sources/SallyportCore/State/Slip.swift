@@ -72,20 +72,6 @@ package struct Refunds: Equatable, Sendable {
   }
 }
 
-extension LoginState {
-  /// What an accepted response gives back: the first pass of the same login where that was charged,
-  /// or else a slip that it puts right. No slip counts after it.
-  mutating func settle(_ turn: Turn, _ corrected: Slip?, at now: UnixTime) {
-    slip = nil
-    if case .last(let firstPass?) = turn {
-      guard firstPass.enrollmentID == enrollmentID else { return }
-      self[known: firstPass.isKnown].giveBack(firstPass.amount)
-    } else if let corrected, refunds.add(at: now) {
-      known.giveBack(corrected.amount)
-    }
-  }
-}
-
 /// The decimal digits of a code, four bits each: two codes are compared digit by digit in a time
 /// that depends on neither.
 package struct PackedDigits {

@@ -1,0 +1,24 @@
+package import OneTimePassword
+
+/// A chance of being right by luck, in units of 10⁻¹².
+package struct GuessProbability: Equatable, Comparable, Sendable {
+  package let units: UInt64
+
+  package init(units: UInt64) { self.units = units }
+
+  package static let none = GuessProbability(units: 0)
+  package static let percent = GuessProbability(units: 10_000_000_000)
+  /// Bounds of a year's budget: 0.01 % and 10 %.
+  package static let budgets =
+    GuessProbability(units: 100_000_000)...GuessProbability(units: 100_000_000_000)
+
+  /// The chance of hitting one given code of so many digits.
+  package init(ofOneCodeWith digits: Digits) {
+    units = 1_000_000_000_000 / UInt64(digits.modulus)
+  }
+
+  /// The chance of hitting one given scratch code: eight digits, the first of them not 0.
+  package static let ofOneScratchCode = GuessProbability(units: 11_112)
+
+  package static func < (a: GuessProbability, b: GuessProbability) -> Bool { a.units < b.units }
+}

@@ -57,8 +57,14 @@ let package = Package(
       dependencies: ["OneTimePassword", "SallyportCore", "CSystem", "CQRCodeGen"],
       swiftSettings: embeddable),
     .target(
+      name: "SallyportLogin",
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem"],
+      swiftSettings: embeddable),
+    .target(
       name: "PAMSallyport",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CLinuxPAM"],
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "CLinuxPAM",
+      ],
       swiftSettings: embeddable, linkerSettings: [.linkedLibrary("pam")]),
     .target(
       name: "pam_sallyport", dependencies: ["PAMSallyport", "CLinuxPAM"],
@@ -83,8 +89,8 @@ let package = Package(
     .target(
       name: "SallyportCLI",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "PAMStack",
-        "SallyportImport", "SallyportDoctor", "CSystem",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
+        "PAMStack", "SallyportImport", "SallyportDoctor", "CSystem",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .executableTarget(name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict),
@@ -101,13 +107,15 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "PAMSallyportTests",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "PAMSallyport"],
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "PAMSallyport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "SallyportCLITests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "PAMStack",
-        "SallyportImport", "SallyportDoctor", "SallyportCLI", "CLinuxPAM",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
+        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "CLinuxPAM",
       ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
   ]
 )

@@ -1,5 +1,6 @@
 internal import CLinuxPAM
 internal import SallyportCore
+import SallyportLogin
 
 // From libpam's C arguments to the flow and back.
 

@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+package import SallyportLogin
 import SallyportSystem
 
 /// pam_sm_authenticate: policy, who -> load -> ask -> lock, decide, SAVE -> answer.
@@ -25,23 +26,24 @@ package func authenticate(
 
 extension Login {
   fileprivate func run(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
-    let policy: Policy
-    let entrance: AuthStep
+    let context: LoginContext
+    let step: AuthStep
     do throws(StoreTrouble) {
       let account = try verifier.account(user)
-      policy = self.policy(for: account)
-      entrance =
-        policy.isEnabled
+      context = self.context(of: account)
+      step =
+        context.policy.isEnabled
         ? try verifier.prepare(
-          user, account, under: policy, mayEnroll: arguments.enroll, after: firstFactor(policy))
+          user, account, in: context, mayEnroll: arguments.enroll,
+          after: firstFactor(context.policy))
         : .skip
     } catch {
       return report(error)
     }
-    switch entrance {
+    let policy = context.policy
+    switch step {
     case .prompt(let pending):
-      return try isRemembered(pending, policy)
-        ? passRemembered(pending, policy) : askAndJudge(pending, policy)
+      return try isRemembered(pending) ? passRemembered(pending) : askAndJudge(pending)
     case .skip:
       if arguments.debug { host.log(.debug, policy.isEnabled ? .notAsked(user) : .disabled) }
       return try passOn(policy)
@@ -98,8 +100,11 @@ extension Login {
 
   // MARK: remembered origins
 
-  private func isRemembered(_ pending: PendingLogin, _ policy: Policy) -> Bool {
-    guard policy.remember > 0, pending.standing == .enrolled, let address else { return false }
+  private func isRemembered(_ pending: PendingLogin) -> Bool {
+    let policy = pending.policy
+    guard policy.remember > 0, case .enrolled(let account) = pending.claimant, let address else {
+      return false
+    }
     // A code alone opens nothing, so its absence may not either: only after a first factor. One
     // field holds the code as well.
     if firstFactor(policy) == .none || arguments.forwardPass || arguments.firstPass == .use {
@@ -109,8 +114,7 @@ extension Login {
     if pending.record.mayLackTheLatest { return false }
     do throws(StoreTrouble) {
       // What is missing is only asked for after a code.
-      if arguments.enroll, let account = pending.account,
-        !lacking(pending.record.enrollment, policy).isEmpty,
+      if arguments.enroll, !lacking(pending.record.enrollment, policy).isEmpty,
         try verifier.level(of: account, under: policy) == .required
       {
         return false
@@ -120,43 +124,38 @@ extension Login {
       // Whoever guesses from there is asked.
       guard throttle.responsesLeft(in: state.known, at: now) > 0 else { return false }
       return state.isRemembered(
-        address, service: Label(host.service()), for: policy.remember, at: now)
+        address, service: pending.context.service, for: policy.remember, at: now)
         && !verifier.store.isOwn(address)
     } catch {
       return false
     }
   }
 
-  private func passRemembered(_ pending: PendingLogin, _ policy: Policy) throws(HostFailure)
-    -> ReturnCode
-  {
+  private func passRemembered(_ pending: PendingLogin) throws(HostFailure) -> ReturnCode {
     try host.setMark(Mark(user: pending.name, .remembered))
     host.log(
-      .info,
-      .remembered(pending.name, from: host.remoteHost(), origin(of: pending.account, policy)))
-    return answerWithoutCode(policy)
+      .info, .remembered(pending.name, from: host.remoteHost(), pending.context.origin))
+    return answerWithoutCode(pending.policy)
   }
 
   // MARK: asking
 
-  private func askAndJudge(_ pending: PendingLogin, _ policy: Policy)
-    throws(HostFailure) -> ReturnCode
-  {
+  private func askAndJudge(_ pending: PendingLogin) throws(HostFailure) -> ReturnCode {
     switch arguments.firstPass {
     case .ask: break
     case .use:
       guard let empty = Secret(count: 0) else { throw .memory }
       let parts = try parts(of: host.password() ?? empty, pending)
-      return try answer(judge(parts, nil, pending, policy, .last(givingBack: nil)), pending)
+      return try answer(judge(parts, nil, pending, .last(givingBack: nil)), pending)
     case .tryThenAsk:
       guard let given = host.password() else { break }
       let parts = try parts(of: given, pending)
       guard hasCode(parts, pending) else { break }
-      let verdict = try judge(parts, nil, pending, policy, .firstPass)
+      let verdict = try judge(parts, nil, pending, .firstPass)
       guard case .refused(let charge) = verdict else { return try answer(verdict, pending) }
-      return try answer(ask(pending, policy, givingBack: charge), pending)
+      return try answer(ask(pending, givingBack: charge), pending)
     }
-    return try answer(ask(pending, policy), pending)
+    return try answer(ask(pending), pending)
   }
 
   private func answer(_ verdict: Verdict, _ pending: PendingLogin) throws(HostFailure)

@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 
 // Enrolling inside the login: a question, the secret, a first code, the backup codes.
@@ -9,10 +10,11 @@ extension Login {
   ///
   /// `atLeast`: the level that it let him through at. Where this line names another policy, the
   /// stricter of both holds.
-  func enroll(_ account: Account, _ policy: Policy, atLeast marked: EnrollmentLevel)
+  func enroll(_ account: Account, _ context: LoginContext, atLeast marked: EnrollmentLevel)
     throws(StoreTrouble) -> ReturnCode
   {
-    if try verifier.enrolled(account) != nil { return denyMeanwhile(account) }
+    if try verifier.store.load(account) != nil { return denyMeanwhile(account) }
+    let policy = context.policy
     let now = try verifier.level(of: account, under: policy)
     let level = marked.rawValue < now.rawValue ? marked : now
     switch level {
@@ -25,7 +27,7 @@ extension Login {
     case .required, .offer: break
     }
     let wanted = policy.missing(from: Factors())
-    return hold(EnrollmentConversation(self, account, policy, level, wanted, of: nil))
+    return hold(EnrollmentConversation(self, account, context, level, wanted, of: nil))
   }
 
   /// What an enrollment lacks and has room for: it takes root to make room, and who gave a right
@@ -41,10 +43,10 @@ extension Login {
   }
 
   /// For one whose enrollment lacks what the policy wants.
-  func complete(_ pending: PendingLogin, _ missing: Factors, _ policy: Policy)
+  func complete(_ account: Account, _ pending: PendingLogin, _ missing: Factors)
     throws(StoreTrouble) -> ReturnCode
   {
-    guard let account = pending.account else { return .ignore }
+    let policy = pending.policy
     let level = try verifier.level(of: account, under: policy)
     switch level {
     case .refuse, .voluntary: return .ignore
@@ -52,7 +54,8 @@ extension Login {
       guard isReminded(account, policy) else { return .ignore }
     case .required, .offer: break
     }
-    return hold(EnrollmentConversation(self, account, policy, level, missing, of: pending.record))
+    return hold(
+      EnrollmentConversation(self, account, pending.context, level, missing, of: pending.record))
   }
 
   /// Every n-th login; one that cannot be counted is not reminded.
@@ -99,19 +102,20 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
 
   let login: Login<Application, Store>
   let account: Account
-  let policy: Policy
+  let context: LoginContext
   let level: EnrollmentLevel
   let wanted: Factors
   /// nil where there is no enrollment yet.
   let record: Record?
 
   var host: Application { login.host }
+  var policy: Policy { context.policy }
 
   init(
-    _ login: Login<Application, Store>, _ account: Account, _ policy: Policy,
+    _ login: Login<Application, Store>, _ account: Account, _ context: LoginContext,
     _ level: EnrollmentLevel, _ wanted: Factors, of record: Record?
   ) {
-    (self.login, self.account, self.policy) = (login, account, policy)
+    (self.login, self.account, self.context) = (login, account, context)
     (self.level, self.wanted, self.record) = (level, wanted, record)
   }
 
@@ -176,11 +180,11 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
     do throws(StoreTrouble) {
       let codes = try BackupCodeSet.fresh(count: hasCodes ? BackupCodeSet.usualCodes : 0)
       guard try save(made, codes.set) else { return .meanwhile }
-      let origin = login.origin(of: account, policy)
       host.log(
         .notice,
         .changed(
-          account.name.bytes, isNew: isNew, made, codes.set, from: host.remoteHost(), origin))
+          account.name.bytes, isNew: isNew, made, codes.set, from: host.remoteHost(),
+          context.origin))
       showEnd(codes.codes)
       return .done
     } catch {

@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 
 // One authenticator of an enrollment inside the login: the secret, and a code that shows that the

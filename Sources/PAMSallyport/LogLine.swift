@@ -1,4 +1,5 @@
 import SallyportCore
+import SallyportLogin
 
 /// One line of the log, or of what people are told, as it grows. Bytes, because the `String`
 /// operations that would put it together are a fifth of the module.

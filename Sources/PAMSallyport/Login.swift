@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 
 /// One login through one line of a stack: what its phases share.
@@ -27,7 +28,7 @@ struct Login<Application: Host, Store: LoginStore> {
   func isSSHD(_ policy: Policy) -> Bool { policy.isSSHD(service: host.service()) }
 
   /// A typing error, on the line or in the file, never opens anything.
-  func policy(for account: Account?) -> Policy {
+  private func policy(for account: Account?) -> Policy {
     guard arguments.unknown.isEmpty else { return .strict }
     let remote = host.remoteHost()
     let login = PolicyRequest(
@@ -46,7 +47,14 @@ struct Login<Application: Host, Store: LoginStore> {
     return policy
   }
 
-  func origin(of account: Account?, _ policy: Policy) -> Origin {
+  /// Under which policy the account logs in, and from where.
+  func context(of account: Account?) -> LoginContext {
+    let policy = policy(for: account)
+    return LoginContext(
+      policy: policy, origin: origin(of: account, policy), service: Label(host.service()))
+  }
+
+  private func origin(of account: Account?, _ policy: Policy) -> Origin {
     guard let remote = host.remoteHost() else {
       guard policy.isLocal(service: host.service()) else { return .unknown }
       let caller = host.realUserID()
@@ -62,13 +70,12 @@ struct Login<Application: Host, Store: LoginStore> {
 
   /// Prompts once, and judges what is typed. `firstPass`: what an earlier response of this call was
   /// charged.
-  func ask(_ pending: PendingLogin, _ policy: Policy, givingBack firstPass: Charge? = nil)
+  func ask(_ pending: PendingLogin, givingBack firstPass: Charge? = nil)
     throws(HostFailure) -> Verdict
   {
-    let typed = try host.ask(prompt(for: pending, policy), echo: arguments.echo)
-    let known: Malformation? = isPasswordOnceMore(typed, policy) ? .password : nil
-    return try judge(
-      try parts(of: typed, pending), known, pending, policy, .last(givingBack: firstPass))
+    let typed = try host.ask(prompt(for: pending, pending.policy), echo: arguments.echo)
+    let known: Malformation? = isPasswordOnceMore(typed, pending.policy) ? .password : nil
+    return try judge(try parts(of: typed, pending), known, pending, .last(givingBack: firstPass))
   }
 
   func parts(of typed: Secret, _ pending: PendingLogin) throws(HostFailure) -> Parts {
@@ -82,16 +89,13 @@ struct Login<Application: Host, Store: LoginStore> {
   }
 
   func judge(
-    _ parts: Parts, _ known: Malformation?, _ pending: PendingLogin, _ policy: Policy,
-    _ turn: Turn
+    _ parts: Parts, _ known: Malformation?, _ pending: PendingLogin, _ turn: Turn
   ) throws(HostFailure) -> Verdict {
     // Before the verdict and whatever it will be: the password module after us fails alike.
     if let password = parts.password { try host.setPassword(password) }
-    let origin = origin(of: pending.account, policy)
-    let visit = LoginContext(origin: origin, service: Label(host.service()), policy: policy)
+    let origin = pending.context.origin
     do throws(StoreTrouble) {
-      let outcome = try verifier.attempt(
-        parts.code, knownAs: known, by: pending, visit, as: turn)
+      let outcome = try verifier.attempt(parts.code, knownAs: known, by: pending, as: turn)
       let line = LogLine.outcome(outcome, user: pending.name, from: host.remoteHost(), origin)
       host.log(outcome.logLevel, line)
       switch outcome {
@@ -121,13 +125,13 @@ struct Login<Application: Host, Store: LoginStore> {
   /// With `hints` it names the authenticators, and so tells who is enrolled. nil: of whom no code
   /// is wanted.
   func prompt(for pending: PendingLogin?, _ policy: Policy) -> [UInt8] {
-    if let pending, let wait = waitingTime(pending, policy) {
+    if let pending, let wait = waitingTime(pending) {
       return LogLine.tooManyWrongCodes(wait).bytes
     }
     if let prompt = arguments.prompt { return prompt }
     var text = bytes(
       of: arguments.forwardPass ? "Password & verification code" : "Verification code")
-    if policy.hints, let pending, pending.standing == .enrolled {
+    if policy.hints, let pending, pending.claimant.isEnrolled {
       var separator: StaticString = " ("
       for authenticator in pending.record.enrollment.authenticators {
         text += bytes(of: separator) + authenticator.name.bytes
@@ -140,25 +144,16 @@ struct Login<Application: Host, Store: LoginStore> {
 
   /// Seconds until a code is judged again; nil where one is now, or where somebody else than the
   /// user himself, at this machine, could read it.
-  private func waitingTime(_ pending: PendingLogin, _ policy: Policy) -> UInt64? {
-    guard pending.standing == .enrolled,
-      case .local(own: true) = origin(of: pending.account, policy)
-    else { return nil }
-    let (enrollment, state) = (pending.record.enrollment, pending.record.state)
-    let throttle = Throttle(for: enrollment, state, under: policy)
-    var shortest: UInt64?
+  private func waitingTime(_ pending: PendingLogin) -> UInt64? {
+    guard pending.claimant.isEnrolled, case .local(own: true) = pending.context.origin else {
+      return nil
+    }
     do throws(StoreTrouble) {
-      let now = try verifier.store.now()
-      for authenticator in enrollment.authenticators {
-        let digits = authenticator.parameters.digits
-        guard let wait = throttle.wait(for: state.known, digits: digits, at: now) else { continue }
-        if wait == 0 { return nil }
-        shortest = min(shortest ?? wait, wait)
-      }
+      let wait = pending.wait(at: try verifier.store.now())
+      return wait == 0 ? nil : wait
     } catch {
       return nil
     }
-    return shortest
   }
 
   /// sshd's method `password` answers every prompt with the password; in the other methods it

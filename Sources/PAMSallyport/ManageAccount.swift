@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+package import SallyportLogin
 import SallyportSystem
 
 /// pam_sm_acct_mgmt, which an application calls only after the whole auth stack said yes: enrolls
@@ -56,16 +57,16 @@ extension Login {
   fileprivate func manageAccount(_ user: [UInt8], _ mark: Mark?) throws(HostFailure) -> ReturnCode {
     do throws(StoreTrouble) {
       let account = try verifier.account(user)
-      let policy = self.policy(for: account)
+      let context = self.context(of: account)
       // What the auth phase began is ended, also where this line names a policy that is disabled.
-      guard policy.isEnabled || mark != nil else { return .ignore }
+      guard context.policy.isEnabled || mark != nil else { return .ignore }
       guard let mark, let account, mark.user == account.name.bytes else {
-        return try answer(another: mark, account, policy)
+        return try answer(another: mark, account, context)
       }
       switch mark.finding {
-      case .due(let level): return try enroll(account, policy, atLeast: level)
+      case .due(let level): return try enroll(account, context, atLeast: level)
       case .accepted(let proof, let mayEnroll):
-        return try finish(account, policy, proof, mayEnroll: mayEnroll)
+        return try finish(account, context, proof, mayEnroll: mayEnroll)
       case .remembered: return .ignore
       }
     } catch {
@@ -75,21 +76,21 @@ extension Login {
   }
 
   /// The auth phase said nothing of this user: whoever it let through is another one.
-  private func answer(another mark: Mark?, _ account: Account?, _ policy: Policy)
+  private func answer(another mark: Mark?, _ account: Account?, _ context: LoginContext)
     throws(StoreTrouble) -> ReturnCode
   {
     var isDenied = false
     if case .due(.required) = mark?.finding { isDenied = true }
-    if arguments.demand, !isDenied { return try demand(account, policy) }
+    if arguments.demand, !isDenied { return try demand(account, context) }
     guard mark != nil else { return .ignore }
-    if !isDenied, let account, try mayPassUnasked(account, policy) { return .ignore }
+    if !isDenied, let account, try mayPassUnasked(account, context.policy) { return .ignore }
     host.log(.notice, .denied(account?.name.bytes ?? [], .anotherUser))
     return .denied
   }
 
   /// One who is enrolled was to be asked, and one who is not, where his level refuses him.
   private func mayPassUnasked(_ account: Account, _ policy: Policy) throws(StoreTrouble) -> Bool {
-    guard try verifier.enrolled(account) == nil else { return false }
+    guard try verifier.store.load(account) == nil else { return false }
     guard policy.isEnabled else { return true }
     return try passesUnenrolled(account, policy)
   }
@@ -103,23 +104,25 @@ extension Login {
 
   // MARK: demand
 
-  private func demand(_ account: Account?, _ policy: Policy) throws(StoreTrouble) -> ReturnCode {
+  private func demand(_ account: Account?, _ context: LoginContext) throws(StoreTrouble)
+    -> ReturnCode
+  {
     guard let account else { return .denied }
-    guard let pending = try verifier.enrolled(account) else {
-      if try passesUnenrolled(account, policy) { return .ignore }
+    guard let pending = try verifier.enrolled(account, in: context) else {
+      if try passesUnenrolled(account, context.policy) { return .ignore }
       host.log(.notice, .denied(account.name.bytes, .notEnrolled))
       return .denied
     }
     let verdict: Verdict
     do throws(HostFailure) {
-      verdict = try ask(pending, policy)
+      verdict = try ask(pending)
     } catch {
       host.log(.notice, .denied(account.name.bytes, .noPrompt))
       return .denied
     }
     switch verdict {
     case .accepted(let proof):
-      _ = try finish(account, policy, proof, mayEnroll: false)
+      _ = try finish(account, context, proof, mayEnroll: false)
       return .success
     case .refused: return .denied
     case .unavailable: return .unavailable
@@ -129,15 +132,15 @@ extension Login {
   // MARK: after our own yes
 
   /// The texts of the login, its origin, and what its enrollment lacks.
-  private func finish(_ account: Account, _ policy: Policy, _ proof: Proof, mayEnroll: Bool)
-    throws(StoreTrouble) -> ReturnCode
-  {
-    guard let pending = try verifier.enrolled(account) else { return .ignore }
+  private func finish(
+    _ account: Account, _ context: LoginContext, _ proof: Proof, mayEnroll: Bool
+  ) throws(StoreTrouble) -> ReturnCode {
+    guard let pending = try verifier.enrolled(account, in: context) else { return .ignore }
     tell(of: proof, pending)
-    let missing = mayEnroll ? lacking(pending.record.enrollment, policy) : Factors()
-    let answer = missing.isEmpty ? .ignore : try complete(pending, missing, policy)
+    let missing = mayEnroll ? lacking(pending.record.enrollment, context.policy) : Factors()
+    let answer = missing.isEmpty ? .ignore : try complete(account, pending, missing)
     // Nothing is remembered of a login that ends here.
-    if policy.remember > 0, answer != .denied { grant(pending, policy) }
+    if context.policy.remember > 0, answer != .denied { grant(pending) }
     return answer
   }
 
@@ -159,9 +162,9 @@ extension Login {
   }
 
   /// Where it cannot be saved, the next login is asked again.
-  private func grant(_ pending: PendingLogin, _ policy: Policy) {
+  private func grant(_ pending: PendingLogin) {
     guard let origin = address, origin.isElsewhere, !verifier.store.isOwn(origin) else { return }
-    let service = Label(host.service())
+    let service = pending.context.service
     do throws(StoreTrouble) {
       _ = try verifier.store.transact(pending.record, asKnown: true) {
         (_, state) throws(StoreTrouble) -> (Bool, LoginState) in

@@ -175,23 +175,9 @@ extension UserFacts {
       throttle.wait(for: state.other, digits: dearest, at: now)
     )
     lastUse = state.lastUse?.time
-    for (authenticator, values) in zip(authenticators, state.authenticators) {
-      switch authenticator.parameters.type {
-      case .hotp: usesCounters = true
-      case .totp(let period):
-        let adjacent = UInt64(throttle.adjacentIntervals)
-        let until = UserFacts.end(ofWaitingFor: values.lastAccepted, period, adjacent, now)
-        aheadUntil = aheadUntil ?? until
-      }
-    }
-  }
-
-  /// As a login sees it: a step beyond all that are accepted now (RFC 6238 §5.2).
-  private static func end(
-    ofWaitingFor last: UInt64?, _ period: UInt32, _ adjacent: UInt64, _ now: UnixTime
-  ) -> UnixTime? {
-    guard let last, last > timeStep(at: now.seconds, period: period) + adjacent else { return nil }
-    let (end, tooLate) = last.multipliedReportingOverflow(by: UInt64(period))
-    return UnixTime(tooLate ? Int64.max : Int64(clamping: end))
+    usesCounters = authenticators.contains { $0.parameters.type == .hotp }
+    aheadUntil = zip(authenticators, state.authenticators).lazy.compactMap { authenticator, values in
+      authenticator.aheadOfClock(values.lastAccepted, throttle, at: now)
+    }.first
   }
 }

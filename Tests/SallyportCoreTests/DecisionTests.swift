@@ -163,15 +163,15 @@ extension LoginState {
 extension Decision {
   /// As the table writes an outcome.
   var words: [String] {
-    switch self {
-    case .accept(.authenticator(let name, let drift), _): ["accept", name.text, "\(drift)"]
-    case .accept(.backupCode(let left), _): ["accept-backup", "\(left)"]
-    case .refuse(.malformed(let malformation), _):
+    switch verdict {
+    case .accept(.authenticator(let name, let drift)): ["accept", name.text, "\(drift)"]
+    case .accept(.backupCode(let left)): ["accept-backup", "\(left)"]
+    case .refuse(.malformed(let malformation)):
       ["refuse", "malformed", malformation == .sshdDummy ? "sshd-dummy" : "\(malformation)"]
-    case .refuse(.wrongCode, _): ["refuse", "wrong-code"]
-    case .refuse(.replayed, _): ["refuse", "replayed"]
-    case .refuse(.throttled, _): ["refuse", "throttled"]
-    case .refuse(.clock(let until), _): ["refuse", "clock", "\(until.seconds)"]
+    case .refuse(.wrongCode): ["refuse", "wrong-code"]
+    case .refuse(.replayed): ["refuse", "replayed"]
+    case .refuse(.throttled): ["refuse", "throttled"]
+    case .refuse(.clock(let until)): ["refuse", "clock", "\(until.seconds)"]
     }
   }
 }

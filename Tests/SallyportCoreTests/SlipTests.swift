@@ -101,7 +101,8 @@ import Testing
     let enrollment = try enrollment([authenticator()])
     let before = LoginState(enrollmentID: 0xe0e0, known: Bucket(spent: charge, since: now))
     let refused = try decide("482913", before, enrollment)
-    guard case .refuse(.wrongCode(let charged), let state) = refused else {
+    let state = refused.state
+    guard case .wrongCode(let charged) = refused.refusal else {
       Issue.record("\(refused)")
       return
     }
@@ -119,7 +120,8 @@ import Testing
     let enrollment = try enrollment([authenticator()])
     let before = LoginState(enrollmentID: 0xe0e0, known: Bucket(spent: charge, since: now))
     let first = try decide("050472", before, enrollment, as: .firstPass)
-    guard case .refuse(.wrongCode(let charged?), let state) = first else {
+    let state = first.state
+    guard case .wrongCode(let charged?) = first.refusal else {
       Issue.record("\(first)")
       return
     }

@@ -88,7 +88,7 @@ private struct Year {
         case .blind, .nobody: guess = UInt32(random.number(0...999_999))
         }
         let decision = try typed(guess, at: now, policy)
-        if case .refuse(.wrongCode(let charge), _) = decision, let charge {
+        if case .wrongCode(let charge?) = decision.refusal {
           result.judged += 1
           result.luck += Double(charge.amount.units) / 1e12
         }

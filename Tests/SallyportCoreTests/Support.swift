@@ -59,26 +59,9 @@ func backupCodes(_ codes: [String], scratch: [String] = [], id: UInt64 = 0xb0b0)
 }
 
 extension Decision {
-  var state: LoginState {
-    switch self {
-    case .accept(_, let state), .refuse(_, let state): state
-    }
-  }
-  var refusal: Refusal? {
-    switch self {
-    case .accept: nil
-    case .refuse(let refusal, _): refusal
-    }
-  }
-  var isWrongCode: Bool {
-    if case .refuse(.wrongCode, _) = self { true } else { false }
-  }
-  var proof: Proof? {
-    switch self {
-    case .accept(let proof, _): proof
-    case .refuse: nil
-    }
-  }
+  var refusal: Refusal? { if case .refuse(let refusal) = verdict { refusal } else { nil } }
+  var isWrongCode: Bool { if case .wrongCode = refusal { true } else { false } }
+  var proof: Proof? { if case .accept(let proof) = verdict { proof } else { nil } }
 }
 
 /// SplitMix64: the same numbers in every run.

@@ -1,9 +1,22 @@
 package import OneTimePassword
 
 /// The outcome of one login attempt, with the state that must be saved before it is told.
-package indirect enum Decision {
-  case accept(Proof, LoginState)
-  case refuse(Refusal, LoginState)
+package struct Decision {
+  package enum Verdict: Equatable, Sendable {
+    case accept(Proof)
+    case refuse(Refusal)
+  }
+
+  package let verdict: Verdict
+  package let state: LoginState
+
+  @inline(never) static func accept(_ proof: Proof, _ state: LoginState) -> Decision {
+    Decision(verdict: .accept(proof), state: state)
+  }
+
+  @inline(never) static func refuse(_ refusal: Refusal, _ state: LoginState) -> Decision {
+    Decision(verdict: .refuse(refusal), state: state)
+  }
 }
 
 /// What a login was accepted for.
@@ -92,28 +105,58 @@ package func decide(
   let code = isThrottled ? UInt32.max : code
   let charge = Charge(
     enrollmentID: enrollment.id, isKnown: isKnown, amount: throttle.cost(of: digits))
-  var next = state
-  var proof: Proof?
-  var replay: Refusal?
-  var (slip, corrected) = (state.slip, Slip?.none)
+  var found = Findings(next: state, slip: state.slip)
   // `reconcile` has made the two lists run side by side.
   for (index, authenticator) in enrollment.authenticators.enumerated() {
-    guard authenticator.parameters.digits == digits, index < next.authenticators.count else {
+    guard authenticator.parameters.digits == digits, index < state.authenticators.count else {
       continue
     }
     let match = try authenticator.match(
-      code, after: next.authenticators[index].lastAccepted, throttle, at: use.time)
+      code, after: state.authenticators[index].lastAccepted, throttle, at: use.time)
     // One that is switched off has had its work, and says nothing.
     guard policy.accepts(authenticator.parameters.type) else { continue }
     if let position = match.nearlyAccepted, isKnown, case .last = turn {
-      slip = Slip(
+      found.slip = Slip(
         authenticator: authenticator.id, position: position, time: use.time,
         amount: charge.amount)
     }
+    found.take(match, of: authenticator, index, use, correcting: isKnown ? state.slip : nil)
+  }
+  if digits == .eight, let set = enrollment.scratchCodes {
+    try found.take(scratchCode: code, of: set, use, isOn: policy.backupCode != .off)
+  }
+  if isThrottled { return .refuse(.throttled, state) }
+  var next = found.next
+  if let proof = found.proof {
+    next.settle(turn, found.corrected, at: use.time)
+    next.remember(use)
+    return .accept(proof, next)
+  }
+  if let replay = found.replay { return .refuse(replay, state) }
+  next[known: isKnown] = throttle.charge(state[known: isKnown], digits: digits, at: use.time)
+  next.slip = found.slip
+  return .refuse(.wrongCode(charge), next)
+}
+
+/// What comparing a code with all that an enrollment accepts has found.
+private struct Findings {
+  /// The state with what was accepted used up.
+  var next: LoginState
+  var proof: Proof?
+  var replay: Refusal?
+  /// The typing error that the code is, or the one before it.
+  var slip: Slip?
+  /// The slip of before that the code puts right.
+  var corrected: Slip?
+
+  init(next: LoginState, slip: Slip?) { (self.next, self.slip) = (next, slip) }
+
+  mutating func take(
+    _ match: Match, of authenticator: Authenticator, _ index: Int, _ use: Use,
+    correcting slip: Slip?
+  ) {
     if let position = match.accepted {
-      if let slip = state.slip, isKnown,
-        slip.isCorrected(by: authenticator.id, at: position, use.time)
-      {
+      if let slip, slip.isCorrected(by: authenticator.id, at: position, use.time) {
         corrected = slip
       }
       next.authenticators[index].accept(position, drift: match.drift, use)
@@ -122,27 +165,20 @@ package func decide(
       replay = replay ?? match.aheadOfClock.map { .clock(until: $0) } ?? .replayed
     }
   }
-  if digits == .eight, let set = enrollment.scratchCodes, var codes = next.backupCodes {
+
+  mutating func take(scratchCode code: UInt32, of set: BackupCodeSet, _ use: Use, isOn: Bool)
+    throws(CryptoError)
+  {
+    guard var codes = next.backupCodes else { return }
     let found = try set.scratchCodes(code)
-    if found != 0, policy.backupCode != .off {
-      if codes.use(found, use) {
-        next.backupCodes = codes
-        proof = proof ?? .backupCode(left: set.left(codes))
-      } else {
-        replay = replay ?? .replayed
-      }
+    guard found != 0, isOn else { return }
+    guard codes.use(found, use) else {
+      replay = replay ?? .replayed
+      return
     }
+    next.backupCodes = codes
+    proof = proof ?? .backupCode(left: set.left(codes))
   }
-  if isThrottled { return .refuse(.throttled, state) }
-  if let proof {
-    next.settle(turn, corrected, at: use.time)
-    next.remember(use)
-    return .accept(proof, next)
-  }
-  if let replay { return .refuse(replay, state) }
-  next[known: isKnown] = throttle.charge(state[known: isKnown], digits: digits, at: use.time)
-  next.slip = slip
-  return .refuse(.wrongCode(charge), next)
 }
 
 extension LoginState {

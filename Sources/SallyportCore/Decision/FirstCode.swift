@@ -23,10 +23,10 @@ package func judge(
   let decision = try decide(
     on: response, enrollment: enrollment, state: LoginState(initialFor: enrollment),
     from: .local(own: true), through: nil, at: now, under: policy)
-  switch decision {
-  case .accept(_, let state): return state.authenticators.first.map { .right($0) } ?? .wrong
-  case .refuse(.malformed, _): return .malformed
-  case .refuse(.wrongCode, _), .refuse(.replayed, _), .refuse(.throttled, _), .refuse(.clock, _):
+  switch decision.verdict {
+  case .accept: return decision.state.authenticators.first.map { .right($0) } ?? .wrong
+  case .refuse(.malformed): return .malformed
+  case .refuse(.wrongCode), .refuse(.replayed), .refuse(.throttled), .refuse(.clock):
     if case .backupCode = response { return .backupCode }
     return .wrong
   }

@@ -17,6 +17,14 @@ struct Match {
 }
 
 extension Authenticator {
+  /// Where `last`, the last accepted step, is beyond every step that is accepted at `now`: when its
+  /// codes are accepted again. nil where it is not, and for an HOTP.
+  package func aheadOfClock(_ last: UInt64?, _ throttle: Throttle, at now: UnixTime) -> UnixTime? {
+    guard case .totp(let period) = parameters.type else { return nil }
+    return StepClock(now: now, period: period, adjacent: throttle.adjacentIntervals)
+      .end(ofWaitingFor: last)
+  }
+
   /// Compares a code with every accepted time step or counter, without an early exit.
   func match(_ code: UInt32, after last: UInt64?, _ throttle: Throttle, at now: UnixTime)
     throws(CryptoError) -> Match

@@ -17,9 +17,9 @@ extension Fuzzer {
         through: nil, at: Owner.now, under: Policy())
     }
     let bare = typed.filter { !Array(" \t-".utf8).contains($0) }
-    switch (response, decision) {
-    case (.malformed, .refuse(.malformed, let state)):
-      must(state == user.state, "a malformed response costs something")
+    switch (response, decision.verdict) {
+    case (.malformed, .refuse(.malformed)):
+      must(decision.state == user.state, "a malformed response costs something")
       must(
         !user.mayBeRight(bare) || typed.count > Response.maximumLength, "a good code is malformed")
     case (.malformed, _): must(false, "a malformed response was judged")

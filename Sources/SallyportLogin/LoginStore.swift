@@ -1,0 +1,47 @@
+package import SallyportCore
+package import SallyportSystem
+
+/// What the login needs of accounts, clock and store.
+package protocol LoginStore {
+  func account(named name: UserName) throws(StoreTrouble) -> Account
+  /// The policy file that holds; nil: the usual one, which need not exist.
+  func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading
+  func isMember(_ account: Account, of group: [UInt8]) -> Tristate
+  /// Whether the address is this machine's own; true also where that cannot be found out.
+  func isOwn(_ address: NumericAddress) -> Bool
+  func now() throws(StoreTrouble) -> UnixTime
+  /// nil: not enrolled, for certain.
+  func load(_ account: Account) throws(StoreTrouble) -> Record?
+  func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record
+  /// What is kept of a user apart from an enrollment.
+  func note(of name: UserName) throws(StoreTrouble) -> UserNote
+  /// Counts a login of one who is not enrolled; how many there were, with this one.
+  func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32
+  /// Enrolls; throws `exists` where somebody else did meanwhile.
+  func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble)
+  /// Puts another enrollment in the place of the record's.
+  func rewrite(
+    _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
+  ) throws(StoreTrouble) -> Transaction<Void>
+  /// Locks, reads again, and writes what `body` returns before `committed` is; `changed`: the
+  /// enrollment is another than the record's, and nothing was written. `asKnown`: from a known
+  /// place, which strangers let go ahead.
+  func transact<Verdict>(
+    _ record: Record, asKnown isKnown: Bool,
+    _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
+  ) throws(StoreTrouble) -> Transaction<Verdict>
+}
+
+extension Store: LoginStore {
+  package func account(named name: UserName) throws(StoreTrouble) -> Account {
+    try Accounts.find(name)
+  }
+
+  package func isMember(_ account: Account, of group: [UInt8]) -> Tristate {
+    Accounts.isMember(account, of: group)
+  }
+
+  package func isOwn(_ address: NumericAddress) -> Bool { Addresses.isOwn(address) }
+
+  package func now() throws(StoreTrouble) -> UnixTime { try Clock.now() }
+}

@@ -1,0 +1,19 @@
+package import SallyportCore
+
+/// What a login attempt came to; the state that says so is on disk.
+package enum Outcome: Equatable, Sendable {
+  case accepted(Proof)
+  case refused(Reason)
+
+  package enum Reason: Equatable, Sendable {
+    case response(Refusal, left: BudgetLeft)
+    case notEnrolled
+    case unknownUser
+  }
+}
+
+/// Wrong codes that will still be judged.
+package struct BudgetLeft: Equatable, Sendable {
+  package let known: UInt64
+  package let other: UInt64
+}

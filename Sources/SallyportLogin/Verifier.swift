@@ -1,0 +1,146 @@
+package import OneTimePassword
+package import SallyportCore
+package import SallyportSystem
+
+/// The two verbs of a login, answered by the store of this machine: who is it, and is this response
+/// right? Every front end calls these.
+package struct Verifier<Store: LoginStore> {
+  package let store: Store
+
+  package init(store: Store) { self.store = store }
+
+  /// nil for a name that nobody can have. The key of everything is the account's own name: where
+  /// the account database folds spellings, a name as typed would walk around the second factor.
+  @inline(never)
+  package func account(_ typed: [UInt8]) throws(StoreTrouble) -> Account? {
+    guard let name = UserName(typed) else { return nil }
+    return try store.account(named: name)
+  }
+
+  /// Reads what is enrolled for `account`, that of the name `typed`, and says how its login goes
+  /// on. `mayEnroll`: the account phase can ask to enroll.
+  package func prepare(
+    _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,
+    after first: FirstFactor
+  ) throws(StoreTrouble) -> AuthStep {
+    guard let account else { return .prompt(try decoy(.invalid(typed), context)) }
+    if let pending = try enrolled(account, in: context) { return .prompt(pending) }
+    let action = try level(of: account, under: context.policy)
+      .action(hasAccount: account.uid != nil, mayEnroll: mayEnroll, after: first)
+    switch action {
+    case .refuse: return .prompt(try decoy(for: account, context))
+    case .pass: return .skip
+    case .enroll(let level): return .enroll(level, account)
+    }
+  }
+
+  /// The level that holds now for one who is not enrolled.
+  package func level(of account: Account, under policy: Policy) throws(StoreTrouble)
+    -> EnrollmentLevel
+  {
+    policy.level(of: try store.note(of: account.name).level, at: try store.now())
+  }
+
+  /// nil: not enrolled, for certain.
+  package func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble)
+    -> PendingLogin?
+  {
+    guard let record = try store.load(account) else { return nil }
+    return PendingLogin(.enrolled(account), record, context)
+  }
+
+  /// Judges a response and saves the new state; throws where it was not judged or not saved.
+  ///
+  /// `malformation`: what the response is already known to be, whatever it looks like.
+  package func attempt(
+    _ typed: Secret, knownAs malformation: Malformation? = nil, by pending: PendingLogin,
+    as turn: Turn = .last(givingBack: nil)
+  ) throws(StoreTrouble) -> Outcome {
+    var pending = pending
+    for _ in 0..<3 {
+      let response = try classify(typed, malformation, pending.record.enrollment)
+      let isKnown = pending.record.state.isKnown(pending.context.origin)
+      let transaction = try store.transact(pending.record, asKnown: isKnown) {
+        (enrollment, state) throws(StoreTrouble) -> (Outcome, LoginState) in
+        // The time of the lock, not of before it: a login that was stopped in between would bring
+        // back an old time, and have all the time since then credited to the budget once more.
+        let now = try store.now()
+        return try pending.judge(response, enrollment, state, at: now, turn)
+      }
+      switch transaction {
+      case .committed(let outcome): return outcome
+      // Asked is asked: whoever has been unenrolled meanwhile is judged by the decoy.
+      case .changed:
+        guard let account = try account(pending.name) else { continue }
+        if let another = try enrolled(account, in: pending.context) {
+          pending = another
+        } else {
+          pending = try decoy(for: account, pending.context)
+        }
+      }
+    }
+    throw .unsettled(path: pending.record.path)
+  }
+
+  private func decoy(for account: Account, _ context: LoginContext) throws(StoreTrouble)
+    -> PendingLogin
+  {
+    try decoy(account.uid == nil ? .unknown(account.name) : .notEnrolled(account), context)
+  }
+
+  private func decoy(_ claimant: Claimant, _ context: LoginContext) throws(StoreTrouble)
+    -> PendingLogin
+  {
+    PendingLogin(claimant, try store.loadDecoy(for: claimant.name), context)
+  }
+}
+
+private func classify(_ typed: Secret, _ known: Malformation?, _ enrollment: Enrollment)
+  throws(StoreTrouble) -> Response
+{
+  do throws(CryptoError) {
+    // Before the lock: the first fetch of an algorithm takes a millisecond or two.
+    try prepareCrypto()
+    let response = try Response.classify(typed, for: enrollment)
+    return known.map { .malformed($0) } ?? response
+  } catch {
+    throw .crypto(error)
+  }
+}
+
+extension PendingLogin {
+  /// Decides, and turns the decision on a decoy into a refusal whatever it was.
+  fileprivate func judge(
+    _ response: Response, _ enrollment: Enrollment, _ state: LoginState, at now: UnixTime,
+    _ turn: Turn
+  ) throws(StoreTrouble) -> (Outcome, LoginState) {
+    let decision: Decision
+    do throws(CryptoError) {
+      decision = try decide(
+        on: response, enrollment: enrollment, state: state, from: context.origin,
+        through: context.service, at: now, under: policy, as: turn)
+    } catch {
+      throw .crypto(error)
+    }
+    switch claimant {
+    case .enrolled: break
+    case .notEnrolled: return (.refused(.notEnrolled), decision.state)
+    case .unknown, .invalid: return (.refused(.unknownUser), decision.state)
+    }
+    switch decision.verdict {
+    case .accept(let proof): return (.accepted(proof), decision.state)
+    case .refuse(let refusal):
+      let left = budgetLeft(enrollment, decision.state, policy, now)
+      return (.refused(.response(refusal, left: left)), decision.state)
+    }
+  }
+}
+
+private func budgetLeft(
+  _ enrollment: Enrollment, _ state: LoginState, _ policy: Policy, _ now: UnixTime
+) -> BudgetLeft {
+  let throttle = Throttle(for: enrollment, state, under: policy)
+  return BudgetLeft(
+    known: throttle.responsesLeft(in: state.known, at: now),
+    other: throttle.responsesLeft(in: state.other, at: now))
+}

@@ -13,7 +13,7 @@ extension EnrollmentConversation {
   func setUp(_ kind: FactorKind, beside made: [Authenticator])
     throws(HostFailure) -> Authenticator?
   {
-    let draft: Authenticator
+    let draft: Draft
     do throws(StoreTrouble) {
       draft = try self.draft(kind, beside: made)
     } catch {
@@ -24,7 +24,10 @@ extension EnrollmentConversation {
     for left in (0..<tries).reversed() {
       let typed = try host.ask(bytes(of: "Code shown by the app: "), echo: true)
       do throws(StoreTrouble) {
-        if let confirmed = try confirmed(draft, by: typed) { return confirmed }
+        let now = try login.verifier.store.now()
+        if case .right(let state) = try draft.judge(firstCode: typed, at: now, under: policy) {
+          return draft.authenticator.confirmed(by: state)
+        }
       } catch {
         _ = try unavailable(error)
         return nil
@@ -39,55 +42,24 @@ extension EnrollmentConversation {
   }
 
   private func draft(_ kind: FactorKind, beside made: [Authenticator])
-    throws(StoreTrouble) -> Authenticator
+    throws(StoreTrouble) -> Draft
   {
     let usual = CodeParameters.standard
     let counted = CodeParameters(type: .hotp, algorithm: usual.algorithm, digits: usual.digits)
     let parameters = kind == .hotp ? counted ?? usual : usual
-    return Authenticator(
-      id: try Random.identifier(), name: name(kind, beside: made), parameters: parameters,
-      secret: try Random.secret(count: parameters.algorithm.secretLength),
-      initialLastAccepted: nil, created: try login.verifier.store.now())
-  }
-
-  /// A name that no other authenticator of the user has.
-  private func name(_ kind: FactorKind, beside made: [Authenticator]) -> Label {
     let others = (record?.enrollment.authenticators ?? []) + made
-    let usual = kind == .hotp ? Label("counter") : Label("phone")
-    var (name, number) = (usual, UInt64(2))
-    while others.contains(where: { $0.name == name }), number < 100 {
-      name = Label(usual.bytes + [UInt8(ascii: "-")] + decimalText(number)) ?? usual
-      number += 1
-    }
-    return name
-  }
-
-  /// The authenticator with its first code used up; nil for a wrong one.
-  private func confirmed(_ draft: Authenticator, by typed: Secret)
-    throws(StoreTrouble) -> Authenticator?
-  {
-    let now = try login.verifier.store.now()
-    do throws(CryptoError) {
-      guard
-        case .right(let state) = try judge(
-          firstCode: typed, of: draft, for: account.name, at: now, under: policy)
-      else { return nil }
-      return Authenticator(
-        id: draft.id, name: draft.name, parameters: draft.parameters, secret: draft.secret,
-        initialLastAccepted: state.lastAccepted, created: draft.created)
-    } catch {
-      throw .crypto(error)
-    }
+    return try Draft(
+      for: account.name, named: freeName(for: parameters.type, beside: others.map { $0.name }),
+      parameters, secret: try Random.secret(count: parameters.algorithm.secretLength),
+      issuer: HostName.label, at: try login.verifier.store.now())
   }
 
   /// Text first, because the ssh client puts its own words before the first line; the code last,
   /// because it is what stays on the screen.
-  private func showSecret(of draft: Authenticator) throws(HostFailure) {
-    let uri = OtpauthURI(
-      issuer: HostName.label.bytes, account: accountName, secret: draft.secret,
-      parameters: draft.parameters)
+  private func showSecret(of draft: Draft) throws(HostFailure) {
+    let uri = draft.uri
     let matrix = uri.text(omittingDefaults: true).flatMap { QREncoder.encode($0) }
-    guard let key = Base32.encode(draft.secret), let complete = uri.text() else { throw .memory }
+    guard let key = Base32.encode(draft.authenticator.secret), let complete = uri.text() else { throw .memory }
     var text = SecretText(capacity: 1024)
     text.add("Add this to an authenticator app:\n")
     for index in 0..<complete.count { text.put(complete[index]) }
@@ -100,10 +72,5 @@ extension EnrollmentConversation {
     try host.show(shown)
     let drawing = matrix?.halfBlocks(quietZone: QRMatrix.usualQuietZone)
     if let drawing { try host.show(drawing) }
-  }
-
-  private var accountName: [UInt8] {
-    let name = account.name.bytes
-    return [UInt8](name.prefix(Label.maximumLength))
   }
 }

@@ -43,7 +43,7 @@ package final class PendingLogin: Sendable {
   package let record: Record
   package let context: LoginContext
 
-  init(_ claimant: Claimant, _ record: Record, _ context: LoginContext) {
+  package init(_ claimant: Claimant, _ record: Record, _ context: LoginContext) {
     (self.claimant, self.record, self.context) = (claimant, record, context)
   }
 

@@ -6,8 +6,17 @@ package import SallyportSystem
 /// right? Every front end calls these.
 package struct Verifier<Store: LoginStore> {
   package let store: Store
+  private let clock: (() throws(StoreTrouble) -> UnixTime)?
 
-  package init(store: Store) { self.store = store }
+  /// `now`: nil for the store's own clock.
+  package init(store: Store, now: (() throws(StoreTrouble) -> UnixTime)? = nil) {
+    (self.store, clock) = (store, now)
+  }
+
+  package func now() throws(StoreTrouble) -> UnixTime {
+    guard let clock else { return try store.now() }
+    return try clock()
+  }
 
   /// nil for a name that nobody can have. The key of everything is the account's own name: where
   /// the account database folds spellings, a name as typed would walk around the second factor.
@@ -38,7 +47,7 @@ package struct Verifier<Store: LoginStore> {
   package func level(of account: Account, under policy: Policy) throws(StoreTrouble)
     -> EnrollmentLevel
   {
-    policy.level(of: try store.note(of: account.name).level, at: try store.now())
+    policy.level(of: try store.note(of: account.name).level, at: try now())
   }
 
   /// nil: not enrolled, for certain.
@@ -64,7 +73,7 @@ package struct Verifier<Store: LoginStore> {
         (enrollment, state) throws(StoreTrouble) -> (Outcome, LoginState) in
         // The time of the lock, not of before it: a login that was stopped in between would bring
         // back an old time, and have all the time since then credited to the budget once more.
-        let now = try store.now()
+        let now = try now()
         return try pending.judge(response, enrollment, state, at: now, turn)
       }
       switch transaction {

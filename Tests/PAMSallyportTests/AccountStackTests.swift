@@ -1,6 +1,7 @@
 import OneTimePassword
 import PAMSallyport
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 import Testing
 

@@ -2,6 +2,7 @@ import Foundation
 import OneTimePassword
 import PAMSallyport
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 import Testing
 

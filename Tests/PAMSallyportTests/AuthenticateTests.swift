@@ -1,6 +1,7 @@
 import OneTimePassword
 import PAMSallyport
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 import Testing
 
@@ -228,7 +229,7 @@ private let wrong = "050472"
     let decision = try decide(
       on: .code(number, decoy.parameters.digits), enrollment: record.enrollment,
       state: record.state, from: .unknown, through: nil, at: store.time, under: Policy())
-    guard case .accept = decision else {
+    guard case .accept = decision.verdict else {
       Issue.record("it is no right code")
       return
     }

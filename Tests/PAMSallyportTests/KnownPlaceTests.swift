@@ -1,5 +1,6 @@
 import PAMSallyport
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 import Testing
 

@@ -1,6 +1,7 @@
 import Foundation
 import PAMSallyport
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 import Testing
 

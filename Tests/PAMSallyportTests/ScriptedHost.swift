@@ -1,6 +1,7 @@
 import OneTimePassword
 import PAMSallyport
 import SallyportCore
+import SallyportLogin
 import Testing
 
 /// An application that plays a script: the prompts it is asked must be those, in that order, and

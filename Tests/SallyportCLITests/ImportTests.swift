@@ -54,7 +54,7 @@ struct ImportedReport: Decodable {
     #expect((report.imported, report.alreadyImported, report.notImported) == (2, 0, 0))
     #expect(report.users.map(\.user) == ["bob", "alice"])
     #expect(report.users.map(\.line) == [1, 2])
-    #expect(report.users[0].authenticators.map(\.name) == ["phone", "phone 2"])
+    #expect(report.users[0].authenticators.map(\.name) == ["counter", "counter-2"])
     #expect(report.users[0].authenticators.map(\.lastAccepted) == [3, nil])
     #expect(report.users[1].authenticators.map(\.digits) == [8])
     #expect(report.users.allSatisfy { $0.backupCodes.isEmpty && $0.reasons.isEmpty })
@@ -74,7 +74,7 @@ struct ImportedReport: Decodable {
         bob     not imported: line 3: the key is no even number of hexadecimal digits
                 not imported: the secret has only 16 bits (--force takes it)
                 sallyport enroll --user bob --store \(bench.directory)      makes a better one
-        alice   phone, HOTP 6 digits, counter carried over
+        alice   counter, HOTP 6 digits, counter carried over
         1 imported, 1 not. No second scan needed: the apps keep working.
 
         """)

@@ -1,6 +1,7 @@
 import ArgumentParser
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 
 /// `sallyport add`
@@ -39,7 +40,7 @@ struct Add: Verb {
     let voice = context.voice(store)
     context.terminal.watchForInterruption()
     if !force {
-      let check = CodeCheck(store: place, path: store.path, context: context, policy: policy)
+      let check = CodeCheck(store: place, context: context, policy: policy)
       try check.ask("Code of an authenticator in use, or backup code: ", for: user, users, voice)
     }
     let draft = try authenticator.draft(
@@ -60,37 +61,32 @@ struct Add: Verb {
   }
 
   private func save(
-    _ draft: Draft, _ confirmation: Confirmation?, to record: Record, in place: Store,
+    _ draft: Draft, _ confirmation: AuthenticatorState?, to record: Record, in place: Store,
     _ context: Context
   ) throws(CommandError) -> Enrollment {
     let change = Amendment(user: user, users: users, store: place, path: store.path)
     return try change.run(
       in: context, of: record.enrollment.id,
       { enrollment throws(CommandError) in
-        try Add.check(draft.name, in: enrollment)
+        try Add.check(draft.authenticator.name, in: enrollment)
         enrollment.authenticators.append(
-          draft.authenticator(lastAccepted: confirmation?.lastAccepted))
+          draft.authenticator.confirmed(by: confirmation))
       },
       then: { state in
-        state.note(confirmation, of: draft.id)
+        state.note(confirmation, of: draft.authenticator.id)
         state.origins = []
         state.forgetRemembered()
       })
   }
 
-  /// The name that was given, or the first of `phone`, `phone-2` … that is free.
+  /// The name that was given, or one that is free.
   private func newName(in enrollment: Enrollment) throws(CommandError) -> Label {
     if let name = authenticator.name {
       try Add.check(name, in: enrollment)
       return name
     }
-    let taken = enrollment.authenticators.map(\.name)
-    let more = (2...Enrollment.maximumAuthenticators).compactMap {
-      Label(Array("phone-\($0)".utf8))
-    }
-    guard let name = ([.phone] + more).first(where: { !taken.contains($0) }) else {
-      throw .tooManyAuthenticators
-    }
+    let name = freeName(
+      for: authenticator.parameters.type, beside: enrollment.authenticators.map(\.name))
     try Add.check(name, in: enrollment)
     return name
   }
@@ -103,7 +99,7 @@ struct Add: Verb {
   }
 
   private func tell(
-    _ draft: Draft, _ confirmation: Confirmation?, _ enrollment: Enrollment,
+    _ draft: Draft, _ confirmation: AuthenticatorState?, _ enrollment: Enrollment,
     under policy: Policy, _ voice: Output
   ) {
     let throttle = Throttle(for: enrollment.authenticators, under: policy)

@@ -4,7 +4,9 @@ import SallyportCore
 
 /// What kind of authenticator, and its names.
 struct AuthenticatorOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Name of the authenticator. (default: phone)", valueName: "text"))
+  @Option(
+    help: ArgumentHelp("Name of the authenticator. (default: phone, or counter)", valueName: "text")
+  )
   var name: Label?
 
   @Option(help: "By time or by counter.")
@@ -70,18 +72,11 @@ struct AuthenticatorOptions: ParsableArguments {
   func issuer(on host: String?) -> Label {
     issuer ?? host.flatMap { Label(Array($0.utf8)) } ?? .linux
   }
-
-  /// Whose account it is: as given, or the user's name, cut where it is too long.
-  func account(of user: UserName) -> Label {
-    account ?? Label(user.bytes) ?? Label(Array(user.text.utf8.prefix(Label.maximumLength)))
-      ?? .user
-  }
 }
 
 extension Label {
   static let phone = Label("phone" as StaticString)
   static let linux = Label("Linux" as StaticString)
-  static let user = Label("user" as StaticString)
   /// What logins through the command are noted as.
   static let sallyport = Label("sallyport" as StaticString)
 }

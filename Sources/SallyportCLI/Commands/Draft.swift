@@ -1,31 +1,7 @@
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
-
-/// An authenticator that is not stored yet.
-struct Draft {
-  let account: Account
-  let parameters: CodeParameters
-  let secret: Secret
-  let name: Label
-  let issuer: Label
-  /// The account's name in the authenticator app.
-  let label: Label
-  let created: UnixTime
-  let id: UInt64
-
-  /// As an authenticator app takes it; an HOTP starts at counter 0.
-  var uri: OtpauthURI {
-    OtpauthURI(issuer: issuer.bytes, account: label.bytes, secret: secret, parameters: parameters)
-  }
-
-  /// What is stored. `lastAccepted`: the step or counter of the confirming code.
-  func authenticator(lastAccepted: UInt64?) -> Authenticator {
-    Authenticator(
-      id: id, name: name, parameters: parameters, secret: secret,
-      initialLastAccepted: lastAccepted, created: created)
-  }
-}
 
 extension AuthenticatorOptions {
   /// The authenticator that was asked for; its secret is read, or made.
@@ -33,13 +9,13 @@ extension AuthenticatorOptions {
     named name: Label, for account: Account, confirming: Bool, _ voice: Output, _ context: Context,
     or consequence: Consequence
   ) throws(CommandError) -> Draft {
-    let parameters = parameters
-    return Draft(
-      account: account, parameters: parameters,
-      secret: try source(confirming: confirming)
-        .secret(for: parameters.algorithm, voice, or: consequence),
-      name: name, issuer: issuer(on: context.hostName), label: self.account(of: account.name),
-      created: try context.time(), id: try freshIdentifier())
+    let secret = try source(confirming: confirming)
+      .secret(for: parameters.algorithm, voice, or: consequence)
+    return try storing { () throws(StoreTrouble) in
+      try Draft(
+        for: account.name, named: name, parameters, secret: secret,
+        issuer: issuer(on: context.hostName), account: self.account, at: try context.now())
+    }
   }
 }
 
@@ -59,7 +35,7 @@ extension Draft {
   func show(_ heading: String, _ qr: QRChoice, _ voice: Output, _ context: Context) {
     voice.say("\(heading)\n")
     voice.say(plainText(inMemory(uri.text())))
-    for line in grouped(inMemory(Base32.encode(secret)), after: "Key to type by hand:") {
+    for line in grouped(inMemory(Base32.encode(authenticator.secret)), after: "Key to type by hand:") {
       voice.say(line)
     }
     voice.say("")
@@ -76,18 +52,18 @@ extension Draft {
   }
 
   /// `"phone" (TOTP, 6 digits, every 30 s; its clock is one step behind)`
-  func text(_ confirmation: Confirmation?) -> String {
-    let clock = confirmation.flatMap { driftText($0.drift) }.map { "; its clock is \($0)" } ?? ""
-    return "\"\(name.text)\" (\(description(of: parameters, every: "every "))\(clock))"
+  func text(_ first: AuthenticatorState?) -> String {
+    let clock = first.flatMap { driftText($0.drift) }.map { "; its clock is \($0)" } ?? ""
+    return "\"\(authenticator.name.text)\" (\(description(of: authenticator.parameters, every: "every "))\(clock))"
   }
 
   /// The members of the object that both enrolling and adding print.
-  func json(_ confirmation: Confirmation?) -> [(String, JSON)] {
-    let next = confirmation.map { $0.lastAccepted &+ 1 } ?? 0
+  func json(_ first: AuthenticatorState?) -> [(String, JSON)] {
+    let next = first?.lastAccepted.map { $0 &+ 1 } ?? 0
     return [
-      ("user", .text(account.name.text)),
-      ("authenticator", .object(facts(of: parameters, name: name, counter: next))),
-      ("secret", .text(plainText(inMemory(Base32.encode(secret))))),
+      ("user", .text(user.text)),
+      ("authenticator", .object(facts(of: authenticator.parameters, name: authenticator.name, counter: next))),
+      ("secret", .text(plainText(inMemory(Base32.encode(authenticator.secret))))),
       ("uri", .text(plainText(inMemory(uri.text())))),
     ]
   }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 import SallyportText
 
@@ -57,7 +58,8 @@ struct Enroll: Verb {
       try voice.insist(question, or: .notEnrolled)
     }
     let draft = try authenticator.draft(
-      named: authenticator.name ?? .phone, for: account, confirming: !noConfirm, voice, context,
+      named: authenticator.name ?? freeName(for: authenticator.parameters.type, beside: []),
+      for: account, confirming: !noConfirm, voice, context,
       or: .notEnrolled)
     let codes = try FreshBackupCodes(count: backupCodes)
     let sheet = Sheet(draft: draft, codes: codes, qr: authenticator.qr)
@@ -73,7 +75,7 @@ struct Enroll: Verb {
     try context.stopIfInterrupted(.notEnrolled)
     try handout?.write(sheet)
     do throws(CommandError) {
-      try save(draft, codes, confirmation, over: presence, in: place)
+      try save(draft, codes, confirmation, of: account, over: presence, in: place)
     } catch {
       handout?.remove()
       throw error
@@ -89,16 +91,16 @@ struct Enroll: Verb {
   }
 
   private func save(
-    _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: Confirmation?,
-    over presence: ExistingEnrollment, in place: Store
+    _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: AuthenticatorState?,
+    of account: Account, over presence: ExistingEnrollment, in place: Store
   ) throws(CommandError) {
     let enrollment = Enrollment(
-      id: try freshIdentifier(), user: draft.account.name, uid: draft.account.uid,
-      created: draft.created,
-      authenticators: [draft.authenticator(lastAccepted: confirmation?.lastAccepted)],
+      id: try freshIdentifier(), user: account.name, uid: account.uid,
+      created: draft.authenticator.created,
+      authenticators: [draft.authenticator.confirmed(by: confirmation)],
       backupCodes: codes.set)
     var state = LoginState(initialFor: enrollment)
-    state.note(confirmation, of: draft.id)
+    state.note(confirmation, of: draft.authenticator.id)
     try storing { () throws(StoreTrouble) in
       try place.prepare()
       switch presence {
@@ -111,7 +113,8 @@ struct Enroll: Verb {
   }
 
   private func text(
-    _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: Confirmation?, _ handout: Handout?
+    _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: AuthenticatorState?,
+    _ handout: Handout?
   ) -> String {
     var lines = ["Enrolled as \(draft.text(confirmation)).", ""]
     if let handout {

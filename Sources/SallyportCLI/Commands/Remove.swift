@@ -33,7 +33,7 @@ struct Remove: Verb {
     let voice = context.voice(store)
     if !force {
       let policy = context.policy(policy, for: try context.account(user), in: place)
-      try CodeCheck(store: place, path: store.path, context: context, policy: policy)
+      try CodeCheck(store: place, context: context, policy: policy)
         .ask("Verification code: ", for: user, users, voice)
     }
     let change = Amendment(user: user, users: users, store: place, path: store.path)

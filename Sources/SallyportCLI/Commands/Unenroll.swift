@@ -61,7 +61,7 @@ struct Unenroll: Verb {
   private func prove(in place: Store, _ context: Context) throws(CommandError) {
     _ = try context.record(user, users, in: place)
     let policy = context.policy(policy, for: try context.account(user), in: place)
-    try CodeCheck(store: place, path: store.path, context: context, policy: policy)
+    try CodeCheck(store: place, context: context, policy: policy)
       .ask("Verification code: ", for: user, users, context.voice(store))
   }
 }

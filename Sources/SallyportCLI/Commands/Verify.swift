@@ -25,7 +25,7 @@ struct Verify: Verb {
     let place = try context.store(store)
     _ = try context.record(user, users, in: place)
     let check = CodeCheck(
-      store: place, path: store.path, context: context,
+      store: place, context: context,
       policy: context.policy(policy, for: try context.account(user), in: place))
     let voice = context.voice(store)
     context.terminal.watchForInterruption()

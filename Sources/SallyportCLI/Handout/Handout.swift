@@ -1,6 +1,7 @@
 import CSystem
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 import SallyportText
 
@@ -45,16 +46,16 @@ struct Sheet {
   let codes: FreshBackupCodes
   let qr: QRChoice
 
-  var heading: String { "Second factor for \(draft.account.name.text) on \(draft.issuer.text)" }
+  var heading: String { "Second factor for \(draft.user.text) on \(draft.issuer.text)" }
 
   /// The URI with all its parameters.
   var uri: String { plainText(inMemory(draft.uri.text())) }
 
   var key: [String] {
-    grouped(inMemory(Base32.encode(draft.secret)), after: "Key to type by hand:")
+    grouped(inMemory(Base32.encode(draft.authenticator.secret)), after: "Key to type by hand:")
   }
 
-  var day: String? { CalendarDate(draft.created).map { "Made \($0.dayText)." } }
+  var day: String? { CalendarDate(draft.authenticator.created).map { "Made \($0.dayText)." } }
 
   /// nil where none is wanted.
   func matrix() -> QRMatrix? { qr == .none ? nil : draft.matrix() }

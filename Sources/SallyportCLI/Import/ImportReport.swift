@@ -108,8 +108,8 @@ extension Imported {
 
   /// `phone, TOTP 6 digits 30 s`
   var authenticatorTexts: [String] {
-    person.authenticators.enumerated().map { index, one in
-      "\(person.name(of: index).text), "
+    zip(person.names, person.authenticators).map { name, one in
+      "\(name.text), "
         + description(of: one.parameters).split(separator: ",").joined()
     }
   }
@@ -151,7 +151,7 @@ extension Imported {
     let one = person.authenticators[index]
     let next = one.lastAccepted.map { $0 &+ 1 } ?? 0
     return .object(
-      facts(of: one.parameters, name: person.name(of: index), counter: next) + [
+      facts(of: one.parameters, name: person.names[index], counter: next) + [
         ("lastAccepted", one.lastAccepted.map { .counter($0) } ?? .null)
       ])
   }

@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 import SallyportImport
 import SallyportSystem
 
@@ -106,9 +107,11 @@ struct Person {
     return used
   }
 
-  /// `phone`, `phone 2`, …: the source has no names.
-  func name(of index: Int) -> Label {
-    index == 0 ? .phone : Label(Array("\(Label.phone.text) \(index + 1)".utf8)) ?? .phone
+  /// What they are called here: the source has no names.
+  var names: [Label] {
+    authenticators.reduce(into: []) { names, one in
+      names.append(freeName(for: one.parameters.type, beside: names))
+    }
   }
 
   /// What is stored, with a state as if the last codes had been accepted here.
@@ -117,10 +120,10 @@ struct Person {
   {
     guard let account else { return nil }
     var list: [Authenticator] = []
-    for (index, one) in authenticators.enumerated() {
+    for (name, one) in zip(names, authenticators) {
       list.append(
         Authenticator(
-          id: try freshIdentifier(), name: name(of: index), parameters: one.parameters,
+          id: try freshIdentifier(), name: name, parameters: one.parameters,
           secret: one.secret, initialLastAccepted: one.lastAccepted, created: now))
     }
     let enrollment = Enrollment(

@@ -243,7 +243,7 @@ def test_uris_of_many_come_from_standard_input(driver, store, sink):
         f"# exported\nroot otpauth://hotp/x:root?secret={secret}&counter=7&digits=8\n"
         f"alice otpauth://totp/x:alice?secret={secret}&algorithm=SHA256\n"
         f"alice otpauth://totp/x:alice?secret={secret}\n"))
-    assert [each["name"] for each in users["alice"]["authenticators"]] == ["phone", "phone 2"]
+    assert [each["name"] for each in users["alice"]["authenticators"]] == ["phone", "phone-2"]
     handed_out.extend(users["root"]["backupCodes"])
     assert driver.login("login", "root", app.code(counter=6)).result == AUTH_ERR
     assert driver.login("login", "root", app.code(counter=7)).result == SUCCESS

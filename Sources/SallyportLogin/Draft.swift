@@ -1,0 +1,76 @@
+package import OneTimePassword
+package import SallyportCore
+package import SallyportSystem
+
+/// An authenticator that is being made: its owner is shown it, and it is not stored before a first
+/// code was right, where one is asked for.
+package struct Draft: Sendable {
+  package let user: UserName
+  /// As it is stored where no first code is asked for.
+  package let authenticator: Authenticator
+  /// Who runs the machine, for the authenticator app.
+  package let issuer: Label
+  /// Whose account it is, for the app.
+  package let account: Label
+
+  /// `account`: nil for the user's name.
+  @inline(never)
+  package init(
+    for user: UserName, named name: Label, _ parameters: CodeParameters, secret: Secret,
+    issuer: Label, account: Label? = nil, at now: UnixTime
+  ) throws(StoreTrouble) {
+    (self.user, self.issuer, self.account) = (user, issuer, account ?? Draft.account(of: user))
+    authenticator = Authenticator(
+      id: try Random.identifier(), name: name, parameters: parameters, secret: secret,
+      initialLastAccepted: nil, created: now)
+  }
+
+  /// A name that is too long for a label is cut.
+  private static func account(of user: UserName) -> Label {
+    Label([UInt8](user.bytes.prefix(Label.maximumLength))) ?? Label("user")
+  }
+
+  /// As an authenticator app takes it; an HOTP starts at counter 0.
+  package var uri: OtpauthURI {
+    OtpauthURI(
+      issuer: issuer.bytes, account: account.bytes, secret: authenticator.secret,
+      parameters: authenticator.parameters)
+  }
+
+  /// Judges the first code, in the window that logins accept.
+  package func judge(firstCode typed: Secret, at now: UnixTime, under policy: Policy)
+    throws(StoreTrouble) -> FirstCode
+  {
+    do throws(CryptoError) {
+      return try SallyportCore.judge(
+        firstCode: typed, of: authenticator, for: user, at: now, under: policy)
+    } catch {
+      throw .crypto(error)
+    }
+  }
+}
+
+extension Authenticator {
+  /// With its first code used up, as that showed it; nil: none was asked for.
+  package func confirmed(by first: AuthenticatorState?) -> Authenticator {
+    Authenticator(
+      id: id, name: name, parameters: parameters, secret: secret,
+      initialLastAccepted: first?.lastAccepted, created: created)
+  }
+}
+
+/// A name for a new authenticator that is not among `taken`: `phone`, `phone-2` …; of one that
+/// counts, `counter`.
+package func freeName(for type: AuthenticatorType, beside taken: [Label]) -> Label {
+  let usual: Label =
+    switch type {
+    case .totp: Label("phone")
+    case .hotp: Label("counter")
+    }
+  var (name, number) = (usual, UInt64(2))
+  while taken.contains(where: { $0 == name }), number < 100 {
+    name = Label(usual.bytes + [UInt8(ascii: "-")] + decimalText(number)) ?? usual
+    number += 1
+  }
+  return name
+}

@@ -9,7 +9,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
 # One data file for each target that enters the module.
-TARGETS = ["OneTimePassword", "SallyportCore", "SallyportSystem", "PAMSallyport", "pam_sallyport",
+TARGETS = ["OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+           "PAMSallyport", "pam_sallyport",
            "CLibcrypto", "CLinuxPAM", "CSystem", "CQRCodeGen"]
 OPEN, CLOSE = "«", "»"
 

@@ -16,7 +16,7 @@ NEAREST = {
     "OneTimePassword": "OneTimePasswordTests", "CLibcrypto": "OneTimePasswordTests",
     "SallyportCore": "SallyportCoreTests", "SallyportSystem": "SallyportSystemTests",
     "CSystem": "SallyportSystemTests", "CQRCodeGen": "SallyportCLITests",
-    "PAMSallyport": "PAMSallyportTests", "pam_sallyport": None, "CLinuxPAM": None,
+    "SallyportLogin": "PAMSallyportTests", "PAMSallyport": "PAMSallyportTests", "pam_sallyport": None, "CLinuxPAM": None,
 }
 # Where the tests of a file are not in one of its name, its own are these.
 OWN = {
@@ -27,6 +27,7 @@ OWN = {
     "StateFields": "StateRecordTests", "Match": "DecisionTests", "Origin": "LoginStateTests",
     "UnenrolledAction": "(Account|PolicyFlow)Tests", "Factors": "AccountTests", "Policy": "PolicyFlowTests",
     "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "Verifier": "AuthenticateTests",
+    "PendingLogin": "AuthenticateTests", "Draft": "AccountTests",
     "ManageAccount": "AccountTests", "Login": "AuthenticateTests", "LogLine": "AuthenticateTests",
     "StoreTransaction": "TransactionTests", "StoredFile": "TransactionTests",
     "StoreManagement": "ManagementTests", "StoreFiles": "ManagementTests",

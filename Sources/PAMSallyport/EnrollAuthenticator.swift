@@ -59,7 +59,9 @@ extension EnrollmentConversation {
   private func showSecret(of draft: Draft) throws(HostFailure) {
     let uri = draft.uri
     let matrix = uri.text(omittingDefaults: true).flatMap { QREncoder.encode($0) }
-    guard let key = Base32.encode(draft.authenticator.secret), let complete = uri.text() else { throw .memory }
+    guard let key = Base32.encode(draft.authenticator.secret), let complete = uri.text() else {
+      throw .memory
+    }
     var text = SecretText(capacity: 1024)
     text.add("Add this to an authenticator app:\n")
     for index in 0..<complete.count { text.put(complete[index]) }

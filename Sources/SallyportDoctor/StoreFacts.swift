@@ -176,8 +176,9 @@ extension UserFacts {
     )
     lastUse = state.lastUse?.time
     usesCounters = authenticators.contains { $0.parameters.type == .hotp }
-    aheadUntil = zip(authenticators, state.authenticators).lazy.compactMap { authenticator, values in
-      authenticator.aheadOfClock(values.lastAccepted, throttle, at: now)
-    }.first
+    aheadUntil =
+      zip(authenticators, state.authenticators).lazy.compactMap { authenticator, values in
+        authenticator.aheadOfClock(values.lastAccepted, throttle, at: now)
+      }.first
   }
 }

@@ -22,7 +22,8 @@ struct Confirmation {
       let reason: String
       switch first {
       case .right(let state): return state
-      case .malformed: reason = "A code has \(draft.authenticator.parameters.digits.rawValue) digits."
+      case .malformed:
+        reason = "A code has \(draft.authenticator.parameters.digits.rawValue) digits."
       case .backupCode: reason = "A backup code does not show that the app works."
       case .wrong: reason = wrongCode(draft.authenticator.parameters.type)
       }

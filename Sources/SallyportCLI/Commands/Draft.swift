@@ -35,7 +35,8 @@ extension Draft {
   func show(_ heading: String, _ qr: QRChoice, _ voice: Output, _ context: Context) {
     voice.say("\(heading)\n")
     voice.say(plainText(inMemory(uri.text())))
-    for line in grouped(inMemory(Base32.encode(authenticator.secret)), after: "Key to type by hand:") {
+    let key = inMemory(Base32.encode(authenticator.secret))
+    for line in grouped(key, after: "Key to type by hand:") {
       voice.say(line)
     }
     voice.say("")
@@ -54,7 +55,8 @@ extension Draft {
   /// `"phone" (TOTP, 6 digits, every 30 s; its clock is one step behind)`
   func text(_ first: AuthenticatorState?) -> String {
     let clock = first.flatMap { driftText($0.drift) }.map { "; its clock is \($0)" } ?? ""
-    return "\"\(authenticator.name.text)\" (\(description(of: authenticator.parameters, every: "every "))\(clock))"
+    return
+      "\"\(authenticator.name.text)\" (\(description(of: authenticator.parameters, every: "every "))\(clock))"
   }
 
   /// The members of the object that both enrolling and adding print.
@@ -62,7 +64,10 @@ extension Draft {
     let next = first?.lastAccepted.map { $0 &+ 1 } ?? 0
     return [
       ("user", .text(user.text)),
-      ("authenticator", .object(facts(of: authenticator.parameters, name: authenticator.name, counter: next))),
+      (
+        "authenticator",
+        .object(facts(of: authenticator.parameters, name: authenticator.name, counter: next))
+      ),
       ("secret", .text(plainText(inMemory(Base32.encode(authenticator.secret))))),
       ("uri", .text(plainText(inMemory(uri.text())))),
     ]

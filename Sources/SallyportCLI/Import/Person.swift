@@ -1,7 +1,7 @@
 import OneTimePassword
 import SallyportCore
-import SallyportLogin
 import SallyportImport
+import SallyportLogin
 import SallyportSystem
 
 /// One account with all that a source has of it: imported whole or not at all.

@@ -2,14 +2,14 @@
 struct StackWalk: Hashable {
   enum Impression: Hashable { case undefined, positive, negative }
 
-  struct EnrollmentStatus: Hashable {
+  struct StackState: Hashable {
     var impression = Impression.undefined
     var status = PAMCode.permissionDenied
   }
 
-  private(set) var standing = EnrollmentStatus()
+  private(set) var standing = StackState()
   /// What `reset` brings back in each open level of substacks.
-  private var saved = [EnrollmentStatus()]
+  private var saved = [StackState()]
   private var previousLevel = 0
   /// The next entry; the number of entries at the end.
   private(set) var index = 0
@@ -57,7 +57,7 @@ struct StackWalk: Hashable {
 
   private mutating func agree(_ code: PAMCode) {
     switch standing.impression {
-    case .undefined: standing = EnrollmentStatus(impression: .positive, status: code)
+    case .undefined: standing = StackState(impression: .positive, status: code)
     case .positive: if standing.status == .success { standing.status = code }
     case .negative: break
     }
@@ -65,12 +65,12 @@ struct StackWalk: Hashable {
 
   private mutating func object(_ code: PAMCode) {
     if standing.impression == .negative { return }
-    standing = EnrollmentStatus(
+    standing = StackState(
       impression: .negative, status: code == .ignore ? .permissionDenied : code)
   }
 
   private mutating func fail() {
-    standing = EnrollmentStatus(impression: .negative, status: .permissionDenied)
+    standing = StackState(impression: .negative, status: .permissionDenied)
   }
 
   /// To the end of this level, and of what is deeper in it.

@@ -17,7 +17,7 @@ struct PolicyReport {
   private let hasUser: Bool
   private let hasOrigin: Bool
   /// Whose login it is and what follows from the level and what is kept of him.
-  private let standing: EnrollmentStatus?
+  private let standing: UserLevel?
   private let local: (services: String, line: Int)
   private let sshd: (services: String, line: Int)
   /// Why `remember` has no effect in the service, where it has none.
@@ -47,7 +47,7 @@ struct PolicyReport {
         StackParser.parse(service: login.service, stacks.files), isMissing: stacks.isMissing
       ).idleRemember : nil
     standing =
-      if let account { try EnrollmentStatus(account, under: policy, store, context) } else { nil }
+      if let account { try UserLevel(account, under: policy, store, context) } else { nil }
   }
 
   private var keys: [PolicyKey] { PolicyKey.allCases.filter(\.isScalar) }
@@ -155,7 +155,7 @@ private func trimmed(_ text: Substring) -> String {
 }
 
 /// The level that holds for one user now.
-private struct EnrollmentStatus {
+private struct UserLevel {
   private let user: String
   private let level: EnrollmentLevel
   private let own: UserNote.Level?
@@ -165,7 +165,7 @@ private struct EnrollmentStatus {
     _ account: Account, under policy: Policy, _ options: StoreOptions, _ context: Context
   ) throws(CommandError) {
     user = account.name.text
-    own = try EnrollmentStatus.own(account, options, context)
+    own = try UserLevel.own(account, options, context)
     level = policy.level(of: own, at: try context.time())
   }
 

@@ -7,12 +7,16 @@ import SallyportText
 /// A subcommand. `run(in:)` does the work; what surrounds it is an argument, so that tests can
 /// bring their own.
 protocol Verb: ParsableCommand {
+  associatedtype Shared: SharedOptions
+  /// What it can be told as other verbs can.
+  var shared: Shared { get }
   func run(in context: Context) throws(CommandError)
   /// As `run`, for a verb whose exit status says more than that it is done.
   func status(in context: Context) throws(CommandError) -> Int32
-  var store: StoreOptions { get }
   /// Whom it is about, where it is about one.
   func user(in context: Context) -> String?
+  /// What messages say of it.
+  func invocation(in context: Context) -> Invocation
 }
 
 extension Verb {
@@ -21,18 +25,29 @@ extension Verb {
     return Sysexit.done.rawValue
   }
 
-  func place(in context: Context) -> Invocation {
-    Invocation(verb: Self._commandName, user: user(in: context), store: store.store)
+  func user(in context: Context) -> String? { shared.user(in: context) }
+
+  func invocation(in context: Context) -> Invocation {
+    Invocation(verb: Self._commandName, user: user(in: context), store: shared.storeOptions.store)
   }
 }
 
+/// The options that a verb has in common with others.
+protocol SharedOptions: ParsableArguments {
+  var storeOptions: StoreOptions { get }
+  func user(in context: Context) -> String?
+}
+
 /// Options of every verb.
-struct StoreOptions: ParsableArguments {
+struct StoreOptions: SharedOptions {
   @Option(help: ArgumentHelp("Use the store in this directory.", valueName: "dir"))
   var store: String?
 
   @Flag(help: "Print JSON and nothing else.")
   var json = false
+
+  var storeOptions: StoreOptions { self }
+  func user(in context: Context) -> String? { nil }
 
   /// Where the store is; a relative `--store` starts at the working directory.
   var path: String {
@@ -41,7 +56,47 @@ struct StoreOptions: ParsableArguments {
   }
 }
 
-/// Options of the verbs that are about one user.
+/// Options of the verbs that are about one user. `User` is how they are told which.
+struct SubjectOptions<User: UserArgument>: SharedOptions {
+  @OptionGroup var argument: User
+  @OptionGroup var users: UserOptions
+  @OptionGroup var storeOptions: StoreOptions
+
+  func user(in context: Context) -> String? { argument.user(in: context) }
+
+  /// The user and the store, to work on.
+  func open(in context: Context) throws(CommandError) -> Subject {
+    let store = try context.store(storeOptions)
+    guard let user = user(in: context) else { throw .nobodyNamed }
+    return Subject(
+      user: user, users: users, store: store, path: storeOptions.path,
+      voice: context.voice(storeOptions),
+      context: context)
+  }
+}
+
+/// How a verb is told whom it is about.
+protocol UserArgument: ParsableArguments {
+  func user(in context: Context) -> String?
+}
+
+/// A user who must be named: of the verbs that change something.
+struct NamedUser: UserArgument {
+  @Option(help: ArgumentHelp("The user.", valueName: "name"))
+  var user: String
+
+  func user(in context: Context) -> String? { user }
+}
+
+/// A user by name, or who called sudo: of the verbs that look.
+struct NamedUserOrCaller: UserArgument {
+  @Option(help: ArgumentHelp("The user. (default: who called sudo)", valueName: "name"))
+  var user: String?
+
+  func user(in context: Context) -> String? { user ?? context.sudoUser }
+}
+
+/// What to do about a user without an account.
 struct UserOptions: ParsableArguments {
   @Flag(help: "Go on where there is no account of that name.")
   var allowMissing = false

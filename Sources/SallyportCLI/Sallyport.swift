@@ -63,7 +63,7 @@ package enum Command {
       if let number = context.terminal.failure { throw .output(errno: number) }
       return status
     } catch {
-      let message = Message(error, at: verb.place(in: context))
+      let message = Message(error, at: verb.invocation(in: context))
       context.terminal.write(Array(message.written.utf8), to: .aside)
       // As a shell says it of a command that a signal ended.
       if case .stopped(.signal(let number), _) = error { return 128 + number }

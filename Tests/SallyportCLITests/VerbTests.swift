@@ -296,7 +296,7 @@ import Testing
     ["enroll", "--user", "root"], ["status", "--user", "root"], ["list"], ["prepare"],
     ["verify", "--user", "root"], ["backup-codes", "--user", "root"], ["unlock", "--user", "root"],
     ["unenroll", "--user", "root", "--force"], ["add", "--user", "root"],
-    ["resync", "--user", "root"],
+    ["resync", "--user", "root"], ["import", "uri", "--user", "root"],
   ]) func `The usual store is root's alone`(arguments: [String]) {
     let terminal = FakeTerminal()
     let context = Context(

@@ -14,8 +14,7 @@ struct Add: Verb {
       before are forgotten.
       """)
 
-  @Option(help: ArgumentHelp("Whose authenticator it will be.", valueName: "name"))
-  var user: String
+  @OptionGroup var shared: SubjectOptions<NamedUser>
 
   @OptionGroup var authenticator: AuthenticatorOptions
 
@@ -25,28 +24,22 @@ struct Add: Verb {
   @Flag(help: "Add it without a code of the others.")
   var force = false
 
-  @OptionGroup var users: UserOptions
   @OptionGroup var policy: PolicyOptions
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { user }
 
   func run(in context: Context) throws(CommandError) {
-    let place = try context.store(store)
-    let record = try context.record(user, users, in: place)
+    let subject = try shared.open(in: context)
+    let record = try subject.record()
     let name = try newName(in: record.enrollment)
-    let account = try context.account(user)
-    let policy = context.policy(policy, for: account, in: place)
-    let voice = context.voice(store)
+    let policy = try subject.policy(policy)
+    let voice = subject.voice
     context.terminal.watchForInterruption()
     if !force {
-      let check = CodeCheck(store: place, context: context, policy: policy)
-      try check.ask("Code of an authenticator in use, or backup code: ", for: user, users, voice)
+      try subject.prove("Code of an authenticator in use, or backup code: ", under: policy)
     }
     let draft = try authenticator.draft(
-      named: name, for: account, confirming: !noConfirm, voice, context,
+      named: name, for: try subject.account(), confirming: !noConfirm, voice, context,
       or: .nothingChanged)
-    if !(store.json && noConfirm) {
+    if !(voice.isJSON && noConfirm) {
       let user = record.enrollment.user.text
       draft.show(
         "Another authenticator for \(user) on \(draft.issuer.text)", authenticator.qr, voice,
@@ -56,17 +49,15 @@ struct Add: Verb {
       noConfirm
       ? nil : try Confirmation.ask(for: draft, under: policy, voice, context, or: .nothingChanged)
     try context.stopIfInterrupted(.nothingChanged)
-    let enrollment = try save(draft, confirmation, to: record, in: place, context)
+    let enrollment = try save(draft, confirmation, to: record, of: subject)
     tell(draft, confirmation, enrollment, under: policy, voice)
   }
 
   private func save(
-    _ draft: Draft, _ confirmation: AuthenticatorState?, to record: Record, in place: Store,
-    _ context: Context
+    _ draft: Draft, _ confirmation: AuthenticatorState?, to record: Record, of subject: Subject
   ) throws(CommandError) -> Enrollment {
-    let change = Amendment(user: user, users: users, store: place, path: store.path)
-    return try change.run(
-      in: context, of: record.enrollment.id,
+    try subject.amend(
+      of: record.enrollment.id,
       { enrollment throws(CommandError) in
         try Add.check(draft.authenticator.name, in: enrollment)
         enrollment.authenticators.append(

@@ -9,29 +9,23 @@ struct BackupCodes: Verb {
   static let configuration = CommandConfiguration(
     commandName: "backup-codes", abstract: "Tell how many backup codes are left, or make new ones.")
 
-  @Option(
-    help: ArgumentHelp("Whose codes. (default, when looking: who called sudo)", valueName: "name"))
-  var user: String?
+  @OptionGroup var shared: SubjectOptions<NamedUserOrCaller>
 
   @Flag(help: "Make a new set; the old codes no longer work.")
   var regenerate = false
 
-  @OptionGroup var users: UserOptions
-  @OptionGroup var store: StoreOptions
-
   func validate() throws {
-    if regenerate, user == nil { throw ValidationError("--regenerate needs --user") }
+    if regenerate, shared.argument.user == nil {
+      throw ValidationError("--regenerate needs --user")
+    }
   }
 
-  func user(in context: Context) -> String? { user ?? context.sudoUser }
-
   func run(in context: Context) throws(CommandError) {
-    let place = try context.store(store)
-    guard let user = user(in: context) else { throw .nobodyNamed }
+    let subject = try shared.open(in: context)
     if regenerate {
-      try renew(user, in: place, context)
+      try renew(subject)
     } else {
-      tell(try context.record(user, users, in: place), context.voice(store))
+      tell(try subject.record(), subject.voice)
     }
   }
 
@@ -44,19 +38,16 @@ struct BackupCodes: Verb {
       ]), "\(left) of \(counted(all, "backup code")) left")
   }
 
-  private func renew(_ user: String, in place: Store, _ context: Context) throws(CommandError) {
-    let first = try context.record(user, users, in: place)
+  private func renew(_ subject: Subject) throws(CommandError) {
+    let first = try subject.record()
     let count = first.enrollment.backupCodes?.digests.count ?? 0
     let fresh = try FreshBackupCodes(count: count > 0 ? count : BackupCodeSet.usualCodes)
-    let change = Amendment(user: user, users: users, store: place, path: store.path)
-    _ = try change.run(
-      in: context, { $0.backupCodes = fresh.set }, then: { $0.forgetRemembered() })
-    let voice = context.voice(store)
+    _ = try subject.amend({ $0.backupCodes = fresh.set }, then: { $0.forgetRemembered() })
     let name = first.enrollment.user.text
-    voice.answer(
+    subject.voice.answer(
       .object([("user", .text(name)), ("backupCodes", fresh.json)]),
       fresh.text + "\nThe old backup codes of \(name) no longer work.")
-    if let number = context.terminal.failure { throw .backupCodesUnseen(errno: number) }
+    if let number = subject.context.terminal.failure { throw .backupCodesUnseen(errno: number) }
   }
 }
 

@@ -37,16 +37,14 @@ struct ConfigCheck: Verb {
   var file: String?
 
   @OptionGroup var login: LoginOptions
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { nil }
+  @OptionGroup var shared: StoreOptions
 
   func run(in context: Context) throws(CommandError) {
     let path = file ?? login.conf
     let text = try PolicyText(path, isOptional: file == nil)
     try text.check(context.terminal)
-    let report = try PolicyReport(text, login, store, context)
-    context.voice(store).answer(report.json, report.text)
+    let report = try PolicyReport(text, login, shared, context)
+    context.voice(shared).answer(report.json, report.text)
   }
 }
 
@@ -56,15 +54,13 @@ struct ConfigShow: Verb {
     commandName: "show", abstract: "Show the policy that holds for a login.")
 
   @OptionGroup var login: LoginOptions
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { nil }
+  @OptionGroup var shared: StoreOptions
 
   func run(in context: Context) throws(CommandError) {
     let text = try PolicyText(login.conf, isOptional: true)
     try text.check(context.terminal)
-    let report = try PolicyReport(text, login, store, context)
-    context.voice(store).answer(report.json, report.text)
+    let report = try PolicyReport(text, login, shared, context)
+    context.voice(shared).answer(report.json, report.text)
   }
 }
 
@@ -79,15 +75,13 @@ struct ConfigInstall: Verb {
   @Option(help: ArgumentHelp("Where it goes.", valueName: "file"))
   var conf = text(Store.usualPolicy)
 
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { nil }
+  @OptionGroup var shared: StoreOptions
 
   func run(in context: Context) throws(CommandError) {
     let text = try PolicyText(file, isOptional: false)
     try text.check(context.terminal)
     try text.install(as: conf)
-    context.voice(store).answer(
+    context.voice(shared).answer(
       .object([("installed", .text(conf))]), "Installed as \(printable(conf.utf8, limit: 255)).")
   }
 }

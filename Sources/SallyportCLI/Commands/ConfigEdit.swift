@@ -18,15 +18,13 @@ struct ConfigEdit: Verb {
   @Option(help: ArgumentHelp("The policy file.", valueName: "file"))
   var conf = "\(Store.usualPolicy)"
 
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { nil }
+  @OptionGroup var shared: StoreOptions
 
   func run(in context: Context) throws(CommandError) {
     let lock = try EditLock(conf)
     let before = try PolicyText(conf, isOptional: true).content
     let copy = try PolicyCopy(of: before.count > 0 ? before : ConfigEdit.beginning, beside: conf)
-    let voice = context.voice(store)
+    let voice = context.voice(shared)
     let text = try edit(copy, voice, context)
     let isChanged = !constantTimeEquals(text.content, before)
     if isChanged { try text.install(as: conf) }

@@ -14,8 +14,7 @@ struct Enroll: Verb {
       the backup codes, once. Nothing is stored before the code was right.
       """)
 
-  @Option(help: ArgumentHelp("The user to enroll.", valueName: "name"))
-  var user: String
+  @OptionGroup var shared: SubjectOptions<NamedUser>
 
   @OptionGroup var authenticator: AuthenticatorOptions
 
@@ -34,11 +33,7 @@ struct Enroll: Verb {
   @Flag(help: "Replace an enrollment, after asking.")
   var force = false
 
-  @OptionGroup var users: UserOptions
   @OptionGroup var policy: PolicyOptions
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { user }
 
   func validate() throws {
     guard (0...BackupCodeSet.maximumCodes).contains(backupCodes) else {
@@ -47,14 +42,14 @@ struct Enroll: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
-    let place = try context.store(store)
-    let account = try context.account(user)
-    guard account.uid != nil || users.allowMissing else { throw .noSuchUser }
-    let voice = context.voice(store)
+    let subject = try shared.open(in: context)
+    let account = try subject.account()
+    guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
+    let voice = subject.voice
     let handout = try self.handout.map { path throws(CommandError) in try Handout(path) }
-    let presence = try ExistingEnrollment(of: account, in: place, force: force)
+    let presence = try ExistingEnrollment(of: account, in: subject.store, force: force)
     context.terminal.watchForInterruption()
-    if let question = presence.question(user), !noConfirm {
+    if let question = presence.question(subject.user), !noConfirm {
       try voice.insist(question, or: .notEnrolled)
     }
     let draft = try authenticator.draft(
@@ -63,19 +58,18 @@ struct Enroll: Verb {
       or: .notEnrolled)
     let codes = try FreshBackupCodes(count: backupCodes)
     let sheet = Sheet(draft: draft, codes: codes, qr: authenticator.qr)
-    if !(noConfirm && (store.json || handout != nil)) {
+    if !(noConfirm && (voice.isJSON || handout != nil)) {
       draft.show(sheet.heading, authenticator.qr, voice, context)
     }
     let confirmation =
       noConfirm
       ? nil
       : try Confirmation.ask(
-        for: draft, under: context.policy(policy, for: account, in: place), voice, context,
-        or: .notEnrolled)
+        for: draft, under: try subject.policy(policy), voice, context, or: .notEnrolled)
     try context.stopIfInterrupted(.notEnrolled)
     try handout?.write(sheet)
     do throws(CommandError) {
-      try save(draft, codes, confirmation, of: account, over: presence, in: place)
+      try save(draft, codes, confirmation, of: account, over: presence, in: subject.store)
     } catch {
       handout?.remove()
       throw error
@@ -92,7 +86,7 @@ struct Enroll: Verb {
 
   private func save(
     _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: AuthenticatorState?,
-    of account: Account, over presence: ExistingEnrollment, in place: Store
+    of account: Account, over presence: ExistingEnrollment, in store: Store
   ) throws(CommandError) {
     let enrollment = Enrollment(
       id: try freshIdentifier(), user: account.name, uid: account.uid,
@@ -102,12 +96,12 @@ struct Enroll: Verb {
     var state = LoginState(initialFor: enrollment)
     state.note(confirmation, of: draft.authenticator.id)
     try storing { () throws(StoreTrouble) in
-      try place.prepare()
+      try store.prepare()
       switch presence {
       // A login may have enrolled him meanwhile: whoever wants no question means that one, too.
-      case .none where force && noConfirm: try place.replace(enrollment, state)
-      case .none: try place.create(enrollment, state)
-      case .enrolled, .broken: try place.replace(enrollment, state)
+      case .none where force && noConfirm: try store.replace(enrollment, state)
+      case .none: try store.create(enrollment, state)
+      case .enrolled, .broken: try store.replace(enrollment, state)
       }
     }
   }

@@ -34,7 +34,7 @@ struct ImportOptions: ParsableArguments {
 }
 
 /// A verb that imports: where its candidates come from is its own.
-protocol ImportVerb: Verb {
+protocol ImportVerb: Verb where Shared == StoreOptions {
   var options: ImportOptions { get }
   /// What the source is called in JSON.
   static var source: String { get }
@@ -44,17 +44,17 @@ protocol ImportVerb: Verb {
 extension ImportVerb {
   static var source: String { _commandName }
 
-  func place(in context: Context) -> Invocation {
-    Invocation(verb: "import \(Self._commandName)", user: user(in: context), store: store.store)
+  func invocation(in context: Context) -> Invocation {
+    Invocation(verb: "import \(Self._commandName)", user: user(in: context), store: shared.store)
   }
 
   func run(in context: Context) throws(CommandError) {
-    let importer = Importer(options: options, store: try context.store(store), context: context)
+    let importer = Importer(options: options, store: try context.store(shared), context: context)
     let found = try candidates(context, at: try context.time())
     let done = try importer.run(try importer.persons(found))
     let report = ImportReport(
-      done, source: Self.source, dryRun: options.dryRun, store: store.store)
-    context.voice(store).answer(report.json, report.text)
+      done, source: Self.source, dryRun: options.dryRun, store: shared.store)
+    context.voice(shared).answer(report.json, report.text)
     if let number = context.terminal.failure, report.hasBackupCodes {
       throw .backupCodesUnseen(errno: number)
     }
@@ -81,7 +81,7 @@ struct ImportGoogleAuthenticator: ImportVerb {
   var allHomes = false
 
   @OptionGroup var options: ImportOptions
-  @OptionGroup var store: StoreOptions
+  @OptionGroup var shared: StoreOptions
 
   func user(in context: Context) -> String? { user }
 
@@ -160,7 +160,7 @@ struct ImportPAMOath: ImportVerb {
   var digits: Digits?
 
   @OptionGroup var options: ImportOptions
-  @OptionGroup var store: StoreOptions
+  @OptionGroup var shared: StoreOptions
 
   func user(in context: Context) -> String? { user }
 
@@ -209,7 +209,7 @@ struct ImportURI: ImportVerb {
   var user: String?
 
   @OptionGroup var options: ImportOptions
-  @OptionGroup var store: StoreOptions
+  @OptionGroup var shared: StoreOptions
 
   func user(in context: Context) -> String? { user }
 
@@ -243,7 +243,7 @@ extension ImportVerb {
         let what = file.mode & 0o022 != 0 ? "write" : "read"
         let mode = String(file.mode & 0o7777, radix: 8)
         let name = printable(path.utf8, limit: 255)
-        context.voice(store).warn("others can \(what) \(name) (mode 0\(mode))")
+        context.voice(shared).warn("others can \(what) \(name) (mode 0\(mode))")
       }
       return file.bytes
     } catch {

@@ -12,8 +12,7 @@ struct Require: Verb {
       in the login, where the module's line has the word enroll, or root enrolls him.
       """)
 
-  @Option(help: ArgumentHelp("Whom.", valueName: "name"))
-  var user: String
+  @OptionGroup var shared: SubjectOptions<NamedUser>
 
   @Option(
     help: ArgumentHelp("From this day on (UTC); until then it is offered.", valueName: "date"))
@@ -22,18 +21,14 @@ struct Require: Verb {
   @Flag(help: "Take it back: the policy's level holds.")
   var undo = false
 
-  @OptionGroup var users: UserOptions
-  @OptionGroup var store: StoreOptions
-
   func validate() throws {
     if undo, by != nil { throw ValidationError("--undo takes no --by") }
   }
 
-  func user(in context: Context) -> String? { user }
-
   func run(in context: Context) throws(CommandError) {
-    let change = LevelChange(user: user, users: users, store: store)
-    try change.run(undo ? nil : .required(from: by?.midnight), in: context) { level in
+    try LevelChange(subject: try shared.open(in: context)).run(
+      undo ? nil : .required(from: by?.midnight)
+    ) { level in
       if case .required = level { true } else { false }
     }
   }
@@ -48,20 +43,15 @@ struct Exempt: Verb {
       enrolled is asked for a code all the same.
       """)
 
-  @Option(help: ArgumentHelp("Whom.", valueName: "name"))
-  var user: String
+  @OptionGroup var shared: SubjectOptions<NamedUser>
 
   @Flag(help: "Take it back: the policy's level holds.")
   var undo = false
 
-  @OptionGroup var users: UserOptions
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { user }
-
   func run(in context: Context) throws(CommandError) {
-    let change = LevelChange(user: user, users: users, store: store)
-    try change.run(undo ? nil : .exempt, in: context) { $0 == .exempt }
+    try LevelChange(subject: try shared.open(in: context)).run(undo ? nil : .exempt) {
+      $0 == .exempt
+    }
   }
 }
 
@@ -77,26 +67,24 @@ struct Day: ExpressibleByArgument {
 
 /// A change of what root says of one user alone.
 struct LevelChange {
-  let user: String
-  let users: UserOptions
-  let store: StoreOptions
+  let subject: Subject
 
   /// `level` nil: takes back the one that `isMeant`; throws `noLevel` where there is none.
-  func run(
-    _ level: UserNote.Level?, in context: Context,
-    undoing isMeant: (UserNote.Level?) -> Bool
-  ) throws(CommandError) {
-    let place = try context.store(store)
-    let account = try context.account(user)
-    guard account.uid != nil || users.allowMissing else { throw .noSuchUser }
-    if level == nil, !isMeant(try context.note(of: account, in: place).level) { throw .noLevel }
+  func run(_ level: UserNote.Level?, undoing isMeant: (UserNote.Level?) -> Bool)
+    throws(CommandError)
+  {
+    let account = try subject.account()
+    guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
+    if level == nil, !isMeant(try subject.context.note(of: account, in: subject.store).level) {
+      throw .noLevel
+    }
     do throws(StoreTrouble) {
-      try place.prepare()
-      _ = try place.changeNote(of: account.name) { $0.level = level }
+      try subject.store.prepare()
+      _ = try subject.store.changeNote(of: account.name) { $0.level = level }
     } catch {
       throw CommandError(note: error)
     }
-    context.voice(store).answer(
+    subject.voice.answer(
       .object([("user", .text(account.name.text)), ("level", fact(level))]),
       LevelChange.text(account.name.text, level))
   }

@@ -8,17 +8,15 @@ import SallyportText
 struct List: Verb {
   static let configuration = CommandConfiguration(abstract: "List everybody who is enrolled.")
 
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { nil }
+  @OptionGroup var shared: StoreOptions
 
   func run(in context: Context) throws(CommandError) {
-    let place = try context.store(store)
-    let names = try storing { () throws(StoreTrouble) in try place.enrolledNames() }
+    let store = try context.store(shared)
+    let names = try storing { () throws(StoreTrouble) in try store.enrolledNames() }
     var rows: [ListRow] = []
     var worst: Sysexit?
     try storing { () throws(StoreTrouble) in
-      try place.load(all: names) { name, result in
+      try store.load(all: names) { name, result in
         switch result {
         case .success(let record): if let record { rows.append(ListRow(record)) }
         case .failure(let trouble): worst = worst ?? tell(trouble, name, context)
@@ -26,14 +24,14 @@ struct List: Verb {
       }
     }
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
-    tell(rows, broken: names.count - rows.count, at: try context.time(), context.voice(store))
+    tell(rows, broken: names.count - rows.count, at: try context.time(), context.voice(shared))
     if let worst { throw .listIncomplete(worst) }
   }
 
   /// An enrollment that cannot be read.
   private func tell(_ trouble: StoreTrouble, _ name: StoredName, _ context: Context) -> Sysexit {
     let user = name.user.map { String(decoding: $0.bytes, as: UTF8.self) }
-    let message = Message(trouble, at: Invocation(verb: "list", user: user, store: store.store))
+    let message = Message(trouble, at: Invocation(verb: "list", user: user, store: shared.store))
     context.terminal.write(Array(message.written.utf8), to: .aside)
     return message.status
   }

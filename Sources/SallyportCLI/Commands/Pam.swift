@@ -54,9 +54,7 @@ struct PamStatus: Verb {
   static let configuration = CommandConfiguration(
     commandName: "status", abstract: "List the services that ask for a code, and how.")
 
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { nil }
+  @OptionGroup var shared: StoreOptions
 
   func run(in context: Context) throws(CommandError) {
     let directory = context.stacks
@@ -70,7 +68,7 @@ struct PamStatus: Verb {
     let json = JSON.object([
       ("services", .list(ours.map(PamStatus.json))), ("others", .list(others.map { .text($0) })),
     ])
-    context.voice(store).answer(json, PamStatus.text(ours, others))
+    context.voice(shared).answer(json, PamStatus.text(ours, others))
   }
 
   private static func text(_ ours: [StackAnalysis], _ others: [String]) -> String {
@@ -141,24 +139,22 @@ struct PamEnable: Verb {
   @Flag(help: "Let users in who are not enrolled, where the policy file sets nothing.")
   var nullok = false
 
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { nil }
+  @OptionGroup var shared: StoreOptions
 
   func run(in context: Context) throws(CommandError) {
     let wishes = StackWishes(
       enroll: enroll, demand: demand, nullok: nullok,
-      store: store.store == nil ? nil : store.path)
+      store: shared.store == nil ? nil : shared.path)
     try context.needRoot("pam enable \(options.service)")
     let change = try stacking { () throws(StackRefusal) in
       try StackPlanner(options.service, in: context.stacks).enable(wishes)
     }
-    let voice = context.voice(store)
+    let voice = context.voice(shared)
     if change.changesNothing {
       let text = "\(options.service) asks for a code already. Nothing was changed."
       return voice.answer(report(change, nil), text)
     }
-    let people = try LoginImpact(of: change, nullok: nullok, store, context)
+    let people = try LoginImpact(of: change, nullok: nullok, shared, context)
     if let obstacle = people.obstacle(to: options.service) { throw .stack(obstacle) }
     voice.say(StackDiff(change).text)
     voice.say(people.text)
@@ -224,16 +220,14 @@ struct PamDisable: Verb {
       """)
 
   @OptionGroup var options: PamOptions
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { nil }
+  @OptionGroup var shared: StoreOptions
 
   func run(in context: Context) throws(CommandError) {
     try context.needRoot("pam disable \(options.service)")
     let change = try stacking { () throws(StackRefusal) in
       try StackPlanner(options.service, in: context.stacks).disable()
     }
-    let voice = context.voice(store)
+    let voice = context.voice(shared)
     voice.say(StackDiff(change).text)
     if !options.dryRun, !options.yes { try voice.insist("Write this?", or: .nothingChanged) }
     let written = options.dryRun ? nil : try context.write(change)

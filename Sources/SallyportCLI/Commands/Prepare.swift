@@ -7,15 +7,13 @@ struct Prepare: Verb {
   static let configuration = CommandConfiguration(
     abstract: "Make the store, where there is none.", shouldDisplay: false)
 
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { nil }
+  @OptionGroup var shared: StoreOptions
 
   func run(in context: Context) throws(CommandError) {
-    let place = try context.store(store)
-    try storing { () throws(StoreTrouble) in try place.prepare() }
-    if store.json {
-      context.voice(store).answer(.object([("store", .text(store.path))]), "")
+    let store = try context.store(shared)
+    try storing { () throws(StoreTrouble) in try store.prepare() }
+    if shared.json {
+      context.voice(shared).answer(.object([("store", .text(shared.path))]), "")
     }
   }
 }

@@ -11,8 +11,7 @@ struct Remove: Verb {
       last authenticator stays: unenroll removes everything.
       """)
 
-  @Option(help: ArgumentHelp("Whose authenticator.", valueName: "name"))
-  var user: String
+  @OptionGroup var shared: SubjectOptions<NamedUser>
 
   @Option(help: ArgumentHelp("The authenticator to remove.", valueName: "text"))
   var name: Label
@@ -20,25 +19,15 @@ struct Remove: Verb {
   @Flag(help: "Remove it without a code.")
   var force = false
 
-  @OptionGroup var users: UserOptions
   @OptionGroup var policy: PolicyOptions
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { user }
 
   func run(in context: Context) throws(CommandError) {
-    let place = try context.store(store)
-    let record = try context.record(user, users, in: place)
+    let subject = try shared.open(in: context)
+    let record = try subject.record()
     _ = try index(in: record.enrollment)
-    let voice = context.voice(store)
-    if !force {
-      let policy = context.policy(policy, for: try context.account(user), in: place)
-      try CodeCheck(store: place, context: context, policy: policy)
-        .ask("Verification code: ", for: user, users, voice)
-    }
-    let change = Amendment(user: user, users: users, store: place, path: store.path)
-    let enrollment = try change.run(
-      in: context, of: record.enrollment.id,
+    if !force { try subject.prove("Verification code: ", under: try subject.policy(policy)) }
+    let enrollment = try subject.amend(
+      of: record.enrollment.id,
       { enrollment throws(CommandError) in
         enrollment.authenticators.remove(at: try index(in: enrollment))
       },
@@ -48,7 +37,7 @@ struct Remove: Verb {
         state.slip = nil
       })
     let (who, left) = (enrollment.user.text, enrollment.authenticators.map(\.name.text))
-    voice.answer(
+    subject.voice.answer(
       .object([
         ("user", .text(who)), ("removed", .text(name.text)),
         ("authenticators", .list(left.map { .text($0) })),

@@ -13,41 +13,36 @@ struct Resynchronize: Verb {
       clock is off by more than logins accept it tells how far: its clock must be set.
       """)
 
-  @Option(help: ArgumentHelp("Whose authenticator.", valueName: "name"))
-  var user: String
+  @OptionGroup var shared: SubjectOptions<NamedUser>
 
   @Option(
     help: ArgumentHelp(
       "The authenticator. (default: whichever showed the codes)", valueName: "text"))
   var name: Label?
 
-  @OptionGroup var users: UserOptions
   @OptionGroup var policy: PolicyOptions
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { user }
 
   func run(in context: Context) throws(CommandError) {
-    let place = try context.store(store)
-    let record = try context.record(user, users, in: place)
+    let subject = try shared.open(in: context)
+    let record = try subject.record()
     if let name, record.enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
-    let voice = context.voice(store)
+    let voice = subject.voice
     context.terminal.watchForInterruption()
     let first = try voice.ask("Code shown by the app: ", echo: false, or: .nothingChanged)
     let second = try voice.ask("The code after it: ", echo: false, or: .nothingChanged)
     try context.stopIfInterrupted(.nothingChanged)
-    let policy = context.policy(policy, for: try context.account(user), in: place)
-    let result = try context.settled(at: store.path) { () throws(CommandError) in
-      let record = try context.record(user, users, in: place)
+    let policy = try subject.policy(policy)
+    let result = try context.settled(at: subject.path) { () throws(CommandError) in
+      let record = try subject.record()
       let codes = try pair(first, second, record.enrollment)
-      return try judge(codes, record, in: place, under: policy, context)
+      return try judge(codes, record, in: subject.store, under: policy, context)
     }
     switch result {
     case .done(let name, let drift, let reopened):
       voice.answer(
         json(name, drift, reopened), text(name, drift, reopened, record.enrollment, context))
     case .refused(let refusal):
-      if store.json { voice.answer(Resynchronize.json(refusal), "") }
+      if voice.isJSON { voice.answer(Resynchronize.json(refusal), "") }
       throw .resync(refusal)
     }
   }
@@ -71,11 +66,11 @@ struct Resynchronize: Verb {
   }
 
   private func judge(
-    _ codes: CodePair, _ record: Record, in place: Store, under policy: Policy, _ context: Context
+    _ codes: CodePair, _ record: Record, in store: Store, under policy: Policy, _ context: Context
   ) throws(CommandError) -> Transaction<Resync> {
     let now = context.now
     return try storing { () throws(StoreTrouble) in
-      try place.transact(record) { (enrollment, state) throws(StoreTrouble) in
+      try store.transact(record) { (enrollment, state) throws(StoreTrouble) in
         let time = try now()
         do throws(CryptoError) {
           var (result, next) = try resync(
@@ -106,7 +101,7 @@ extension Resynchronize {
       \(line)
       Codes accepted while the clock was ahead will be good once more at their time, up to
       \(time). A new secret prevents that:
-      \(place(in: context).command("enroll", "--force"))
+      \(invocation(in: context).command("enroll", "--force"))
       """
   }
 

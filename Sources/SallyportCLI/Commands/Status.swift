@@ -9,30 +9,24 @@ struct Status: Verb {
   static let configuration = CommandConfiguration(
     abstract: "Show a user's authenticators, backup codes and wrong codes.")
 
-  @Option(help: ArgumentHelp("Whose enrollment. (default: who called sudo)", valueName: "name"))
-  var user: String?
+  @OptionGroup var shared: SubjectOptions<NamedUserOrCaller>
 
-  @OptionGroup var users: UserOptions
   @OptionGroup var policy: PolicyOptions
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { user ?? context.sudoUser }
 
   func run(in context: Context) throws(CommandError) {
-    let place = try context.store(store)
-    guard let user = user(in: context) else { throw .nobodyNamed }
-    let account = try context.account(user)
-    let note = try context.note(of: account, in: place)
+    let subject = try shared.open(in: context)
+    let account = try subject.account()
+    let note = try context.note(of: account, in: subject.store)
     do throws(CommandError) {
-      let record = try context.record(user, users, in: place)
-      let policy = context.policy(policy, for: account, in: place)
+      let record = try subject.record()
+      let policy = try subject.policy(policy)
       let report = StatusReport(record, note, under: policy, at: try context.time())
-      context.voice(store).answer(report.json, report.text)
+      subject.voice.answer(report.json, report.text)
     } catch {
       if case .notEnrolled = error {
-        let logins = try context.loginsCounted(of: account, in: place)
+        let logins = try context.loginsCounted(of: account, in: subject.store)
         let report = AbsenceReport(account, note, logins: logins)
-        context.voice(store).answer(report.json, report.text)
+        subject.voice.answer(report.json, report.text)
       }
       throw error
     }

@@ -12,29 +12,24 @@ struct Verify: Verb {
       right; 1: it is not.
       """)
 
-  @Option(help: ArgumentHelp("Whose code it is.", valueName: "name"))
-  var user: String
+  @OptionGroup var shared: SubjectOptions<NamedUser>
 
-  @OptionGroup var users: UserOptions
   @OptionGroup var policy: PolicyOptions
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { user }
 
   func run(in context: Context) throws(CommandError) {
-    let place = try context.store(store)
-    _ = try context.record(user, users, in: place)
-    let check = CodeCheck(
-      store: place, context: context,
-      policy: context.policy(policy, for: try context.account(user), in: place))
-    let voice = context.voice(store)
+    let subject = try shared.open(in: context)
+    _ = try subject.record()
+    let check = subject.check(under: try subject.policy(policy))
+    let voice = subject.voice
     context.terminal.watchForInterruption()
     let typed = try voice.ask("Verification code: ", echo: false, or: .nothingChanged)
     let proof: Proof
     do throws(CommandError) {
-      proof = try check.run(typed, for: user, users)
+      proof = try check.run(typed, for: subject.user, subject.users)
     } catch {
-      if case .code(let rejection) = error, store.json { voice.answer(Verify.json(rejection), "") }
+      if case .code(let rejection) = error, voice.isJSON {
+        voice.answer(Verify.json(rejection), "")
+      }
       throw error
     }
     voice.answer(Verify.json(proof), Verify.text(proof))

@@ -15,9 +15,7 @@ struct Doctor: Verb {
       valueName: "name"))
   var service: [String] = []
 
-  @OptionGroup var store: StoreOptions
-
-  func user(in context: Context) -> String? { nil }
+  @OptionGroup var shared: StoreOptions
 
   func run(in context: Context) throws(CommandError) { _ = try status(in: context) }
 
@@ -26,13 +24,13 @@ struct Doctor: Verb {
     let stacks =
       service.isEmpty
       ? ServiceStack.ours(of: machine) : service.map { ServiceStack(of: machine, $0) }
-    var options = store
-    options.store = store.store ?? storeOfAll(stacks)
+    var options = shared
+    options.store = shared.store ?? storeOfAll(stacks)
     let facts = Facts(
       of: machine, stacks, try opened(options, context), at: options.path, try context.time())
     let diagnosis = Diagnosis(
       facts, option: options.store, version: Sallyport.configuration.version)
-    let voice = context.voice(store)
+    let voice = context.voice(shared)
     let screen = context.terminal.screen(of: voice.stream)
     let report = Report(diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain)
     voice.answer(report.json, report.text)

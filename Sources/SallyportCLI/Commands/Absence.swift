@@ -23,11 +23,16 @@ struct AbsenceReport {
   }
 
   /// The members of `StatusReport` that have a value, with `enrolled` null.
-  var json: JSON {
-    .object([
-      ("user", .text(account.name.text)),
-      ("uid", account.uid.map { .number(Int64($0)) } ?? .null), ("enrolled", .null),
-      ("level", fact(note.level)), ("logins", .number(Int64(logins))),
-    ])
+  var facts: some Encodable {
+    Facts(
+      user: account.name.text, uid: account.uid, level: LevelFacts(note.level), logins: logins)
+  }
+
+  private struct Facts: Encodable {
+    let user: String
+    @OrNull var uid: UInt32?
+    @OrNull var enrolled: String?
+    @OrNull var level: LevelFacts?
+    let logins: UInt32
   }
 }

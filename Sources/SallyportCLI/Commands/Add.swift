@@ -89,6 +89,11 @@ struct Add: Verb {
     }
   }
 
+  /// What is accepted now, of all authenticators.
+  private struct Window: Encodable {
+    let adjacentIntervals, lookAhead: UInt8
+  }
+
   private func tell(
     _ draft: Draft, _ confirmation: AuthenticatorState?, _ enrollment: Enrollment,
     under policy: Policy, _ voice: Output
@@ -96,11 +101,10 @@ struct Add: Verb {
     let throttle = Throttle(for: enrollment.authenticators, under: policy)
     let lines = ["Added \(draft.text(confirmation))."] + narrowing(throttle, under: policy)
     voice.answer(
-      .object(
-        draft.json(confirmation) + [
-          ("adjacentIntervals", .number(Int64(throttle.adjacentIntervals))),
-          ("lookAhead", .number(Int64(throttle.lookAhead))),
-        ]), lines.joined(separator: "\n"))
+      Joined(
+        draft.facts(confirmation),
+        Window(adjacentIntervals: throttle.adjacentIntervals, lookAhead: throttle.lookAhead)),
+      lines.joined(separator: "\n"))
   }
 }
 

@@ -3,7 +3,7 @@ import SallyportCore
 import SallyportText
 
 /// How many more wrong codes of a user are judged.
-struct Allowances: Equatable {
+struct Allowances: Equatable, Encodable {
   let known: Allowance
   let other: Allowance
 
@@ -21,15 +21,13 @@ struct Allowances: Equatable {
     let rest = known.left > 0 && other.left > 0 ? "\(other.left)" : other.text
     return "\(known.text) from known places, \(rest) from elsewhere"
   }
-
-  var json: JSON { .object([("known", known.json), ("other", other.json)]) }
 }
 
 /// How many more wrong codes are judged.
-struct Allowance: Equatable {
+struct Allowance: Equatable, Encodable {
   let left: UInt64
   /// Seconds until the next one is judged; nil: never.
-  let wait: UInt64?
+  @OrNull private(set) var wait: UInt64?
 
   init(_ throttle: Throttle, _ bucket: Bucket, _ digits: Digits, at now: UnixTime) {
     let cost = throttle.cost(of: digits).units
@@ -40,11 +38,5 @@ struct Allowance: Equatable {
   var text: String {
     if left > 0 { return "\(left) more before a wait" }
     return wait.map { "next in \(durationText($0))" } ?? "no more"
-  }
-
-  var json: JSON {
-    .object([
-      ("left", .counter(left)), ("wait", wait.map { .counter($0) } ?? .null),
-    ])
   }
 }

@@ -29,13 +29,21 @@ struct BackupCodes: Verb {
     }
   }
 
+  private struct Left: Encodable {
+    let user: String
+    let left, total: Int
+  }
+
+  private struct New: Encodable {
+    let user: String
+    let backupCodes: [String]
+  }
+
   private func tell(_ record: Record, _ voice: Output) {
     let (left, all) = backupCodeCount(record)
     voice.answer(
-      .object([
-        ("user", .text(record.enrollment.user.text)), ("left", .number(Int64(left))),
-        ("total", .number(Int64(all))),
-      ]), "\(left) of \(counted(all, "backup code")) left")
+      Left(user: record.enrollment.user.text, left: left, total: all),
+      "\(left) of \(counted(all, "backup code")) left")
   }
 
   private func renew(_ subject: Subject) throws(CommandError) {
@@ -45,7 +53,7 @@ struct BackupCodes: Verb {
     _ = try subject.amend({ $0.backupCodes = fresh.set }, then: { $0.forgetRemembered() })
     let name = first.enrollment.user.text
     subject.voice.answer(
-      .object([("user", .text(name)), ("backupCodes", fresh.json)]),
+      New(user: name, backupCodes: fresh.shown),
       fresh.text + "\nThe old backup codes of \(name) no longer work.")
     if let number = subject.context.terminal.failure { throw .backupCodesUnseen(errno: number) }
   }

@@ -44,7 +44,7 @@ struct ConfigCheck: Verb {
     let text = try PolicyText(path, isOptional: file == nil)
     try text.check(context.terminal)
     let report = try PolicyReport(text, login, shared, context)
-    context.voice(shared).answer(report.json, report.text)
+    context.voice(shared).answer(report.facts, report.text)
   }
 }
 
@@ -60,7 +60,7 @@ struct ConfigShow: Verb {
     let text = try PolicyText(login.conf, isOptional: true)
     try text.check(context.terminal)
     let report = try PolicyReport(text, login, shared, context)
-    context.voice(shared).answer(report.json, report.text)
+    context.voice(shared).answer(report.facts, report.text)
   }
 }
 
@@ -77,12 +77,16 @@ struct ConfigInstall: Verb {
 
   @OptionGroup var shared: StoreOptions
 
+  private struct Answer: Encodable {
+    let installed: String
+  }
+
   func run(in context: Context) throws(CommandError) {
     let text = try PolicyText(file, isOptional: false)
     try text.check(context.terminal)
     try text.install(as: conf)
     context.voice(shared).answer(
-      .object([("installed", .text(conf))]), "Installed as \(printable(conf.utf8, limit: 255)).")
+      Answer(installed: conf), "Installed as \(printable(conf.utf8, limit: 255)).")
   }
 }
 

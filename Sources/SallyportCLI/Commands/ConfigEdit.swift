@@ -20,6 +20,11 @@ struct ConfigEdit: Verb {
 
   @OptionGroup var shared: StoreOptions
 
+  private struct Answer: Encodable {
+    let file: String
+    let changed: Bool
+  }
+
   func run(in context: Context) throws(CommandError) {
     let lock = try EditLock(conf)
     let before = try PolicyText(conf, isOptional: true).content
@@ -29,7 +34,7 @@ struct ConfigEdit: Verb {
     let isChanged = !constantTimeEquals(text.content, before)
     if isChanged { try text.install(as: conf) }
     voice.answer(
-      .object([("file", .text(conf)), ("changed", .flag(isChanged))]),
+      Answer(file: conf, changed: isChanged),
       isChanged
         ? "Installed as \(printable(conf.utf8, limit: 255))." : "Nothing was changed.")
     withExtendedLifetime((lock, copy)) {}

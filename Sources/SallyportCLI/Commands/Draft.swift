@@ -60,16 +60,21 @@ extension Draft {
   }
 
   /// The members of the object that both enrolling and adding print.
-  func json(_ first: AuthenticatorState?) -> [(String, JSON)] {
+  func facts(_ first: AuthenticatorState?) -> DraftFacts {
     let next = first?.lastAccepted.map { $0 &+ 1 } ?? 0
-    return [
-      ("user", .text(user.text)),
-      (
-        "authenticator",
-        .object(facts(of: authenticator.parameters, name: authenticator.name, counter: next))
-      ),
-      ("secret", .text(plainText(inMemory(Base32.encode(authenticator.secret))))),
-      ("uri", .text(plainText(inMemory(uri.text())))),
-    ]
+    return DraftFacts(
+      user: user.text,
+      authenticator: AuthenticatorFacts(
+        authenticator.parameters, name: authenticator.name, counter: next),
+      secret: plainText(inMemory(Base32.encode(authenticator.secret))),
+      uri: plainText(inMemory(uri.text())))
   }
+}
+
+struct DraftFacts: Encodable {
+  let user: String
+  let authenticator: AuthenticatorFacts
+  /// In base32.
+  let secret: String
+  let uri: String
 }

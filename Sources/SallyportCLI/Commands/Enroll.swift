@@ -75,13 +75,17 @@ struct Enroll: Verb {
       throw error
     }
     voice.answer(
-      .object(
-        draft.json(confirmation) + [("backupCodes", codes.json)]
-          + (handout.map { [("handout", .text($0.path))] } ?? [])),
+      Joined(
+        draft.facts(confirmation), More(backupCodes: codes.shown, handout: handout?.path)),
       text(draft, codes, confirmation, handout))
     if handout == nil, let number = context.terminal.failure {
       throw .backupCodesUnseen(errno: number)
     }
+  }
+
+  private struct More: Encodable {
+    let backupCodes: [String]
+    let handout: String?
   }
 
   private func save(

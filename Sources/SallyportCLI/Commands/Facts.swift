@@ -3,50 +3,65 @@ import SallyportCore
 import SallyportSystem
 import SallyportText
 
-/// An authenticator for programs. `counter`: the next one of an HOTP.
-func facts(of parameters: CodeParameters, name: Label, counter: UInt64) -> [(String, JSON)] {
-  let algorithm = AlgorithmOption(parameters.algorithm).rawValue
-  var members: [(String, JSON)] = [("name", .text(name.text))]
-  switch parameters.type {
-  case .totp: members.append(("type", .text(TypeOption.totp.rawValue)))
-  case .hotp: members.append(("type", .text(TypeOption.hotp.rawValue)))
+/// An authenticator for programs.
+struct AuthenticatorFacts: Encodable {
+  let name, type, algorithm: String
+  let digits: Int
+  /// Of a TOTP, in seconds.
+  var period: UInt32?
+  /// The next one of an HOTP.
+  var counter: UInt64?
+
+  init(_ parameters: CodeParameters, name: Label, counter: UInt64) {
+    self.name = name.text
+    algorithm = AlgorithmOption(parameters.algorithm).rawValue
+    digits = Int(parameters.digits.rawValue)
+    switch parameters.type {
+    case .totp(let period): (type, self.period) = (TypeOption.totp.rawValue, period)
+    case .hotp: (type, self.counter) = (TypeOption.hotp.rawValue, counter)
+    }
   }
-  members.append(("algorithm", .text(algorithm)))
-  members.append(("digits", .number(Int64(parameters.digits.rawValue))))
-  switch parameters.type {
-  case .totp(let period): members.append(("period", .number(Int64(period))))
-  case .hotp: members.append(("counter", .counter(counter)))
-  }
-  return members
 }
 
-/// A moment for programs, in UTC.
-func fact(_ time: UnixTime) -> JSON { .maybe(CalendarDate(time, inUTC: true)?.internetText) }
+/// A moment for programs, in UTC; nil for a year that no calendar has.
+func fact(_ time: UnixTime) -> String? { CalendarDate(time, inUTC: true)?.internetText }
 
 /// A use for programs.
-func fact(_ use: Use?) -> JSON {
-  guard let use else { return .null }
-  return .object([
-    ("time", fact(use.time)), ("service", .maybe(use.service?.text)),
-    ("origin", .maybe(originText(use.origin))),
-  ])
+struct UseFacts: Encodable {
+  @OrNull var time: String?
+  @OrNull var service: String?
+  @OrNull var origin: String?
+
+  init?(_ use: Use?) {
+    guard let use else { return nil }
+    (time, service, origin) = (fact(use.time), use.service?.text, originText(use.origin))
+  }
 }
 
 /// A remembered origin for programs.
-func fact(_ pair: RememberedOrigin) -> JSON {
-  .object([
-    ("origin", .text(Addresses.text(pair.origin))), ("service", .text(pair.service.text)),
-    ("granted", fact(pair.granted)),
-  ])
+struct RememberedFacts: Encodable {
+  let origin, service: String
+  @OrNull var granted: String?
+
+  init(_ pair: RememberedOrigin) {
+    (origin, service) = (Addresses.text(pair.origin), pair.service.text)
+    granted = fact(pair.granted)
+  }
 }
 
 /// What root said of a user alone, for programs.
-func fact(_ level: UserNote.Level?) -> JSON {
-  switch level {
-  case nil: .null
-  case .exempt: .object([("name", .text("exempt"))])
-  case .required(let from):
-    .object([("name", .text("required")), ("from", from.map { fact($0) } ?? .null)])
+struct LevelFacts: Encodable {
+  let name: String
+  /// Of a required one alone.
+  var from: OrNull<String>?
+
+  init?(_ level: UserNote.Level?) {
+    switch level {
+    case nil: return nil
+    case .exempt: name = "exempt"
+    case .required(let from):
+      (name, self.from) = ("required", OrNull(wrappedValue: from.flatMap { fact($0) }))
+    }
   }
 }
 

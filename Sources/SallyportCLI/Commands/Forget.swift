@@ -14,6 +14,11 @@ struct Forget: Verb {
 
   @OptionGroup var shared: SubjectOptions<NamedUser>
 
+  private struct Answer: Encodable {
+    let user: String
+    let forgotten: [RememberedFacts]
+  }
+
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
     let (name, forgotten) = try subject.transact { enrollment, state in
@@ -22,7 +27,7 @@ struct Forget: Verb {
       return ((enrollment.user.text, state.remembered), next)
     }
     subject.voice.answer(
-      .object([("user", .text(name)), ("forgotten", .list(forgotten.map(fact)))]),
+      Answer(user: name, forgotten: forgotten.map(RememberedFacts.init)),
       "Forgot \(counted(forgotten.count, "remembered address", "es")) of \(name).")
   }
 }

@@ -24,7 +24,4 @@ struct FreshBackupCodes {
     let heading = "\(FreshBackupCodes.heading) Not shown again."
     return ([heading, ""] + columns(ofBackupCodes: shown) + [""]).joined(separator: "\n")
   }
-
-  /// For programs.
-  var json: JSON { .list(shown.map { .text($0) }) }
 }

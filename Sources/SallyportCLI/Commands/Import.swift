@@ -54,7 +54,7 @@ extension ImportVerb {
     let done = try importer.run(try importer.persons(found))
     let report = ImportReport(
       done, source: Self.source, dryRun: options.dryRun, store: shared.store)
-    context.voice(shared).answer(report.json, report.text)
+    context.voice(shared).answer(report.facts, report.text)
     if let number = context.terminal.failure, report.hasBackupCodes {
       throw .backupCodesUnseen(errno: number)
     }

@@ -85,8 +85,13 @@ struct LevelChange {
       throw CommandError(note: error)
     }
     subject.voice.answer(
-      .object([("user", .text(account.name.text)), ("level", fact(level))]),
+      Answer(user: account.name.text, level: LevelFacts(level)),
       LevelChange.text(account.name.text, level))
+  }
+
+  private struct Answer: Encodable {
+    let user: String
+    @OrNull var level: LevelFacts?
   }
 
   private static func text(_ user: String, _ level: UserNote.Level?) -> String {

@@ -10,6 +10,11 @@ struct List: Verb {
 
   @OptionGroup var shared: StoreOptions
 
+  private struct Answer: Encodable {
+    let users: [ListRow.Facts]
+    let unreadable: Int
+  }
+
   func run(in context: Context) throws(CommandError) {
     let store = try context.store(shared)
     let names = try storing { () throws(StoreTrouble) in try store.enrolledNames() }
@@ -41,9 +46,8 @@ struct List: Verb {
     let lines = rows.isEmpty ? [] : table([head] + rows.flatMap { $0.text(at: now) })
     let unread = broken > 0 ? ", \(broken) cannot be read" : ""
     voice.answer(
-      .object([
-        ("users", .list(rows.map(\.json))), ("unreadable", .number(Int64(broken))),
-      ]), (lines + ["\(rows.count) enrolled\(unread)"]).joined(separator: "\n"))
+      Answer(users: rows.map(\.facts), unreadable: broken),
+      (lines + ["\(rows.count) enrolled\(unread)"]).joined(separator: "\n"))
   }
 }
 
@@ -69,10 +73,16 @@ struct ListRow {
     return [first] + names.dropFirst().map { ["", $0] }
   }
 
-  var json: JSON {
-    .object([
-      ("user", .text(user.text)), ("authenticators", .list(authenticators.map { .text($0) })),
-      ("backupCodesLeft", .number(Int64(backupCodes))), ("lastLogin", fact(last)),
-    ])
+  struct Facts: Encodable {
+    let user: String
+    let authenticators: [String]
+    let backupCodesLeft: Int
+    @OrNull var lastLogin: UseFacts?
+  }
+
+  var facts: Facts {
+    Facts(
+      user: user.text, authenticators: authenticators, backupCodesLeft: backupCodes,
+      lastLogin: UseFacts(last))
   }
 }

@@ -65,10 +65,8 @@ struct PamStatus: Verb {
     let ours = all.filter { !$0.lines.isEmpty && !$0.stack.isOther(.auth) }
     let others = all.filter { $0.lines.isEmpty && !$0.stack.isOther(.auth) }
       .map { printable($0.stack.service.utf8) }
-    let json = JSON.object([
-      ("services", .list(ours.map(PamStatus.json))), ("others", .list(others.map { .text($0) })),
-    ])
-    context.voice(shared).answer(json, PamStatus.text(ours, others))
+    context.voice(shared).answer(
+      Answer(services: ours.map(PamStatus.facts), others: others), PamStatus.text(ours, others))
   }
 
   private static func text(_ ours: [StackAnalysis], _ others: [String]) -> String {
@@ -97,20 +95,35 @@ struct PamStatus: Verb {
     return analysis.asksEverybody ? "everybody" : "not all"
   }
 
-  private static func json(_ analysis: StackAnalysis) -> JSON {
-    .object([
-      ("service", .text(analysis.stack.service)), ("file", .maybe(analysis.stack.file)),
-      ("asks", .text(asks(analysis))), ("lines", .list(analysis.lines.map(json))),
-      ("findings", .list(analysis.findings.map { .text($0.text) })),
-    ])
+  private struct Answer: Encodable {
+    let services: [Service]
+    let others: [String]
   }
 
-  static func json(_ line: StackEntry) -> JSON {
-    .object([
-      ("phase", .text("\(line.phase)")), ("file", .text(line.place.file)),
-      ("line", .number(Int64(line.place.line))),
-      ("words", .list(line.arguments.map { .text($0) })),
-    ])
+  private struct Service: Encodable {
+    let service: String
+    @OrNull var file: String?
+    let asks: String
+    let lines: [LineFacts]
+    let findings: [String]
+  }
+
+  private static func facts(_ analysis: StackAnalysis) -> Service {
+    Service(
+      service: analysis.stack.service, file: analysis.stack.file, asks: asks(analysis),
+      lines: analysis.lines.map(LineFacts.init), findings: analysis.findings.map(\.text))
+  }
+}
+
+/// A line of ours in a stack, for programs.
+struct LineFacts: Encodable {
+  let phase, file: String
+  let line: Int
+  let words: [String]
+
+  init(_ entry: StackEntry) {
+    (phase, file) = ("\(entry.phase)", entry.place.file)
+    (line, words) = (entry.place.line, entry.arguments)
   }
 }
 
@@ -175,13 +188,19 @@ struct PamEnable: Verb {
     voice.answer(report(change, written), text)
   }
 
-  private func report(_ change: StackChange, _ written: StackWriter.Written?) -> JSON {
-    .object([
-      ("service", .text(change.service)), ("file", .text(change.path)),
-      ("changed", .flag(written != nil)), ("backup", .maybe(written?.backup)),
-      ("lines", .list(change.analysis.lines.map(PamStatus.json))),
-      ("findings", .list(change.analysis.findings.map { .text($0.text) })),
-    ])
+  private struct Answer: Encodable {
+    let service, file: String
+    let changed: Bool
+    @OrNull var backup: String?
+    let lines: [LineFacts]
+    let findings: [String]
+  }
+
+  private func report(_ change: StackChange, _ written: StackWriter.Written?) -> Answer {
+    Answer(
+      service: change.service, file: change.path, changed: written != nil,
+      backup: written?.backup, lines: change.analysis.lines.map(LineFacts.init),
+      findings: change.analysis.findings.map(\.text))
   }
 
   private func advice(_ written: StackWriter.Written) -> String {
@@ -231,13 +250,16 @@ struct PamDisable: Verb {
     voice.say(StackDiff(change).text)
     if !options.dryRun, !options.yes { try voice.insist("Write this?", or: .nothingChanged) }
     let written = options.dryRun ? nil : try context.write(change)
-    let json = JSON.object([
-      ("service", .text(change.service)), ("file", .text(change.path)),
-      ("changed", .flag(written != nil)),
-      ("removedBackups", .list((written?.removed ?? []).map { .text($0) })),
-      ("findings", .list(change.analysis.findings.map { .text($0.text) })),
-    ])
-    voice.answer(json, result(change, written))
+    let answer = Answer(
+      service: change.service, file: change.path, changed: written != nil,
+      removedBackups: written?.removed ?? [], findings: change.analysis.findings.map(\.text))
+    voice.answer(answer, result(change, written))
+  }
+
+  private struct Answer: Encodable {
+    let service, file: String
+    let changed: Bool
+    let removedBackups, findings: [String]
   }
 
   private func result(_ change: StackChange, _ written: StackWriter.Written?) -> String {

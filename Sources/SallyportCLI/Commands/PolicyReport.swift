@@ -78,28 +78,41 @@ struct PolicyReport {
 
   private func source(_ line: Int) -> String { line > 0 ? "\(path):\(line)" : "built in" }
 
-  var json: JSON {
-    var members = keys.map { ("\($0.name)", json(value($0), file.line(of: $0))) }
-    members.append(("local_services", json(local.services, local.line)))
-    members.append(("sshd_services", json(sshd.services, sshd.line)))
-    members.append(("local", .flag(file.isLocal)))
-    members.append(("remember_idle", idleRemember.map(PolicyReport.json) ?? .null))
-    if let standing { members.append(("level", standing.json)) }
-    return .object(members)
+  /// The values by their keys, and what else there is to say.
+  var facts: some Encodable {
+    var values: [String: Value] = [:]
+    for key in keys { values["\(key.name)"] = fact(value(key), file.line(of: key)) }
+    return Joined(
+      values,
+      More(
+        local_services: fact(local.services, local.line),
+        sshd_services: fact(sshd.services, sshd.line), local: file.isLocal,
+        remember_idle: idleRemember.map {
+          Idle(why: $0.text, file: $0.place.file, line: $0.place.line)
+        }, level: standing?.facts))
   }
 
-  private static func json(_ idle: IdleRemember) -> JSON {
-    .object([
-      ("why", .text(idle.text)), ("file", .text(idle.place.file)),
-      ("line", .number(Int64(idle.place.line))),
-    ])
+  private struct Value: Encodable {
+    let value: String
+    /// null where it is built in.
+    @OrNull var file: String?
+    @OrNull var line: Int?
   }
 
-  private func json(_ value: String, _ line: Int) -> JSON {
-    .object([
-      ("value", .text(value)), ("file", line > 0 ? .text(path) : .null),
-      ("line", line > 0 ? .number(Int64(line)) : .null),
-    ])
+  private struct Idle: Encodable {
+    let why, file: String
+    let line: Int
+  }
+
+  private struct More: Encodable {
+    let local_services, sshd_services: Value
+    let local: Bool
+    @OrNull var remember_idle: Idle?
+    let level: EnrollmentStatus.Facts?
+  }
+
+  private func fact(_ value: String, _ line: Int) -> Value {
+    Value(value: value, file: line > 0 ? path : nil, line: line > 0 ? line : nil)
   }
 
   private func value(_ key: PolicyKey) -> String {
@@ -187,5 +200,10 @@ private struct UserLevel {
     return "without an enrollment the level of \(user) is \(level.name) now\(kept)"
   }
 
-  var json: JSON { .object([("value", .text("\(level.name)")), ("own", fact(own))]) }
+  struct Facts: Encodable {
+    let value: String
+    @OrNull var own: LevelFacts?
+  }
+
+  var facts: Facts { Facts(value: "\(level.name)", own: LevelFacts(own)) }
 }

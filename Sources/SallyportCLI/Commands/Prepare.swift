@@ -9,11 +9,15 @@ struct Prepare: Verb {
 
   @OptionGroup var shared: StoreOptions
 
+  private struct Answer: Encodable {
+    let store: String
+  }
+
   func run(in context: Context) throws(CommandError) {
     let store = try context.store(shared)
     try storing { () throws(StoreTrouble) in try store.prepare() }
     if shared.json {
-      context.voice(shared).answer(.object([("store", .text(shared.path))]), "")
+      context.voice(shared).answer(Answer(store: shared.path), "")
     }
   }
 }

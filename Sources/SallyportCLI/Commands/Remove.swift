@@ -21,6 +21,12 @@ struct Remove: Verb {
 
   @OptionGroup var policy: PolicyOptions
 
+  private struct Answer: Encodable {
+    let user, removed: String
+    /// Those that are left.
+    let authenticators: [String]
+  }
+
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
     let record = try subject.record()
@@ -38,10 +44,8 @@ struct Remove: Verb {
       })
     let (who, left) = (enrollment.user.text, enrollment.authenticators.map(\.name.text))
     subject.voice.answer(
-      .object([
-        ("user", .text(who)), ("removed", .text(name.text)),
-        ("authenticators", .list(left.map { .text($0) })),
-      ]), "Removed \"\(name.text)\". \(who) has \(left.joined(separator: ", ")).")
+      Answer(user: who, removed: name.text, authenticators: left),
+      "Removed \"\(name.text)\". \(who) has \(left.joined(separator: ", ")).")
   }
 
   private func index(in enrollment: Enrollment) throws(CommandError) -> Int {

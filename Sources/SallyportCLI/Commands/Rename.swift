@@ -15,6 +15,10 @@ struct Rename: Verb {
   @Option(help: ArgumentHelp("Its new name.", valueName: "text"))
   var to: Label
 
+  private struct Answer: Encodable {
+    let user, renamed, name: String
+  }
+
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
     let enrollment = try subject.amend { enrollment throws(CommandError) in
@@ -24,8 +28,7 @@ struct Rename: Verb {
     }
     let who = enrollment.user.text
     subject.voice.answer(
-      .object([
-        ("user", .text(who)), ("renamed", .text(name.text)), ("name", .text(to.text)),
-      ]), "\"\(name.text)\" of \(who) is \"\(to.text)\" now.")
+      Answer(user: who, renamed: name.text, name: to.text),
+      "\"\(name.text)\" of \(who) is \"\(to.text)\" now.")
   }
 }

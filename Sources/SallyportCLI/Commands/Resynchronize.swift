@@ -40,9 +40,9 @@ struct Resynchronize: Verb {
     switch result {
     case .done(let name, let drift, let reopened):
       voice.answer(
-        json(name, drift, reopened), text(name, drift, reopened, record.enrollment, context))
+        Answer(name, drift, reopened), text(name, drift, reopened, record.enrollment, context))
     case .refused(let refusal):
-      if voice.isJSON { voice.answer(Resynchronize.json(refusal), "") }
+      if voice.isJSON { voice.answer(Answer(refusal), "") }
       throw .resync(refusal)
     }
   }
@@ -105,26 +105,28 @@ extension Resynchronize {
       """
   }
 
-  private func json(_ name: Label, _ drift: Int32, _ reopened: UnixTime?) -> JSON {
-    .object([
-      ("accepted", .flag(true)), ("authenticator", .text(name.text)),
-      ("drift", .number(Int64(drift))), ("reopenedUntil", reopened.map { fact($0) } ?? .null),
-    ])
-  }
+  fileprivate struct Answer: Encodable {
+    var accepted = false
+    var authenticator, reason: String?
+    var drift: Int32?
+    /// `drift` of a clock that is off, in seconds.
+    var seconds: Int64?
+    var adjacentIntervals: UInt8?
+    var reopenedUntil: OrNull<String>?
 
-  private static func json(_ refusal: ResyncRefusal) -> JSON {
-    var members: [(String, JSON)] = [("accepted", .flag(false))]
-    switch refusal {
-    case .clockOff(let name, let drift, let period, let accepted):
-      members += [
-        ("reason", .text("clock-off")), ("authenticator", .text(name.text)),
-        ("drift", .number(Int64(drift))), ("seconds", .number(Int64(drift) * Int64(period))),
-        ("adjacentIntervals", .number(Int64(accepted))),
-      ]
-    case .replayed(let name):
-      members += [("reason", .text("replayed")), ("authenticator", .text(name.text))]
-    case .notFound: members.append(("reason", .text("not-found")))
+    init(_ name: Label, _ drift: Int32, _ reopened: UnixTime?) {
+      (accepted, authenticator, self.drift) = (true, name.text, drift)
+      reopenedUntil = OrNull(wrappedValue: reopened.flatMap { fact($0) })
     }
-    return .object(members)
+
+    init(_ refusal: ResyncRefusal) {
+      switch refusal {
+      case .clockOff(let name, let drift, let period, let accepted):
+        (reason, authenticator, self.drift) = ("clock-off", name.text, drift)
+        (seconds, adjacentIntervals) = (Int64(drift) * Int64(period), accepted)
+      case .replayed(let name): (reason, authenticator) = ("replayed", name.text)
+      case .notFound: reason = "not-found"
+      }
+    }
   }
 }

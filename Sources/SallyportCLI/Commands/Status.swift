@@ -21,12 +21,12 @@ struct Status: Verb {
       let record = try subject.record()
       let policy = try subject.policy(policy)
       let report = StatusReport(record, note, under: policy, at: try context.time())
-      subject.voice.answer(report.json, report.text)
+      subject.voice.answer(report.facts, report.text)
     } catch {
       if case .notEnrolled = error {
         let logins = try context.loginsCounted(of: account, in: subject.store)
         let report = AbsenceReport(account, note, logins: logins)
-        subject.voice.answer(report.json, report.text)
+        subject.voice.answer(report.facts, report.text)
       }
       throw error
     }
@@ -109,33 +109,48 @@ struct StatusReport {
 
   // MARK: for programs
 
-  var json: JSON {
-    .object([
-      ("user", .text(enrollment.user.text)),
-      ("uid", enrollment.uid.map { .number(Int64($0)) } ?? .null),
-      ("enrolled", fact(enrollment.created)),
-      ("authenticators", .list(zip(enrollment.authenticators, state.authenticators).map(json))),
-      (
-        "backupCodes",
-        .object([
-          ("left", .number(Int64(backupCodes.left))), ("total", .number(Int64(backupCodes.all))),
-          ("scratchLeft", .number(Int64(scratchCodesLeft))),
-          ("lastUse", fact(state.backupCodes?.lastUse)),
-        ])
-      ),
-      ("wrongCodes", wrongCodes.json), ("remembered", .list(state.remembered.map(fact))),
-      ("level", fact(note.level)),
-      ("lastLogin", fact(state.lastUse)),
-    ])
+  var facts: some Encodable {
+    Facts(
+      user: enrollment.user.text, uid: enrollment.uid, enrolled: fact(enrollment.created),
+      authenticators: zip(enrollment.authenticators, state.authenticators).map(
+        StatusReport.facts),
+      backupCodes: Facts.BackupCodes(
+        left: backupCodes.left, total: backupCodes.all, scratchLeft: scratchCodesLeft,
+        lastUse: UseFacts(state.backupCodes?.lastUse)),
+      wrongCodes: wrongCodes, remembered: state.remembered.map(RememberedFacts.init),
+      level: LevelFacts(note.level), lastLogin: UseFacts(state.lastUse))
   }
 
-  private func json(_ authenticator: Authenticator, _ values: AuthenticatorState) -> JSON {
+  private static func facts(_ authenticator: Authenticator, _ values: AuthenticatorState)
+    -> Joined<AuthenticatorFacts, Facts.Use>
+  {
     let next = values.lastAccepted.map { $0 &+ 1 } ?? 0
-    return .object(
-      facts(of: authenticator.parameters, name: authenticator.name, counter: next) + [
-        ("created", fact(authenticator.created)), ("drift", .number(Int64(values.drift))),
-        ("lastUse", fact(values.lastUse)),
-      ])
+    return Joined(
+      AuthenticatorFacts(authenticator.parameters, name: authenticator.name, counter: next),
+      Facts.Use(
+        created: fact(authenticator.created), drift: values.drift,
+        lastUse: UseFacts(values.lastUse)))
+  }
+
+  private struct Facts: Encodable {
+    struct BackupCodes: Encodable {
+      let left, total, scratchLeft: Int
+      @OrNull var lastUse: UseFacts?
+    }
+    struct Use: Encodable {
+      @OrNull var created: String?
+      let drift: Int32
+      @OrNull var lastUse: UseFacts?
+    }
+    let user: String
+    @OrNull var uid: UInt32?
+    @OrNull var enrolled: String?
+    let authenticators: [Joined<AuthenticatorFacts, Use>]
+    let backupCodes: BackupCodes
+    let wrongCodes: Allowances
+    let remembered: [RememberedFacts]
+    @OrNull var level: LevelFacts?
+    @OrNull var lastLogin: UseFacts?
   }
 }
 

@@ -15,6 +15,11 @@ struct Unenroll: Verb {
 
   @OptionGroup var policy: PolicyOptions
 
+  private struct Answer: Encodable {
+    let user: String
+    var removed = true
+  }
+
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
     if !force {
@@ -24,7 +29,7 @@ struct Unenroll: Verb {
     try context.settled(at: subject.path) { () throws(CommandError) in try remove(subject) }
     let name = printable(subject.user.utf8, limit: 255)
     subject.voice.answer(
-      .object([("user", .text(name)), ("removed", .flag(true))]),
+      Answer(user: name),
       "\(name) is not enrolled any more.")
   }
 

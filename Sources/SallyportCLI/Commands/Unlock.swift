@@ -11,6 +11,12 @@ struct Unlock: Verb {
 
   @OptionGroup var policy: PolicyOptions
 
+  private struct Answer: Encodable {
+    let user: String
+    var unlocked = true
+    let wrongCodesBefore: Allowances
+  }
+
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
     let now = try context.time()
@@ -22,8 +28,7 @@ struct Unlock: Verb {
       return ((enrollment.user.text, before), state)
     }
     subject.voice.answer(
-      .object([
-        ("user", .text(name)), ("unlocked", .flag(true)), ("wrongCodesBefore", before.json),
-      ]), "The wrong codes of \(name) are forgotten. Before: \(before.text).")
+      Answer(user: name, wrongCodesBefore: before),
+      "The wrong codes of \(name) are forgotten. Before: \(before.text).")
   }
 }

@@ -28,11 +28,11 @@ struct Verify: Verb {
       proof = try check.run(typed, for: subject.user, subject.users)
     } catch {
       if case .code(let rejection) = error, voice.isJSON {
-        voice.answer(Verify.json(rejection), "")
+        voice.answer(Answer(rejection), "")
       }
       throw error
     }
-    voice.answer(Verify.json(proof), Verify.text(proof))
+    voice.answer(Answer(proof), Verify.text(proof))
   }
 
   private static func text(_ proof: Proof) -> String {
@@ -45,20 +45,22 @@ struct Verify: Verb {
     }
   }
 
-  private static func json(_ proof: Proof) -> JSON {
-    switch proof {
-    case .authenticator(let name, let drift):
-      .object([
-        ("accepted", .flag(true)), ("authenticator", .text(name.text)),
-        ("drift", .number(Int64(drift))),
-      ])
-    case .backupCode(let left):
-      .object([("accepted", .flag(true)), ("backupCodesLeft", .number(Int64(left)))])
-    }
-  }
+  private struct Answer: Encodable {
+    let accepted: Bool
+    var authenticator: String?
+    var drift: Int32?
+    var backupCodesLeft: Int?
+    var reason: String?
 
-  private static func json(_ rejection: Rejection) -> JSON {
-    .object([("accepted", .flag(false)), ("reason", .text(rejection.refusal.word))])
+    init(_ proof: Proof) {
+      accepted = true
+      switch proof {
+      case .authenticator(let name, let drift): (authenticator, self.drift) = (name.text, drift)
+      case .backupCode(let left): backupCodesLeft = left
+      }
+    }
+
+    init(_ rejection: Rejection) { (accepted, reason) = (false, rejection.refusal.word) }
   }
 }
 

@@ -33,7 +33,7 @@ struct Doctor: Verb {
     let voice = context.voice(shared)
     let screen = context.terminal.screen(of: voice.stream)
     let report = Report(diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain)
-    voice.answer(report.json, report.text)
+    voice.answer(report.facts, report.text)
     return diagnosis.status
   }
 

@@ -123,36 +123,43 @@ struct Report {
 
   // MARK: for programs
 
-  var json: JSON {
-    .object([
-      ("findings", .list(diagnosis.findings.map(json))),
-      ("errors", .number(Int64(diagnosis.count(.error)))),
-      ("warnings", .number(Int64(diagnosis.count(.warning)))),
-      ("unseen", .number(Int64(diagnosis.count(.unseen)))),
-      ("lockedOut", .list(diagnosis.lockedOut.map { .text($0) })),
-      ("inWithoutCode", .list(diagnosis.letIn.map { .text($0) })),
-    ])
+  var facts: some Encodable {
+    Facts(
+      findings: diagnosis.findings.map(FindingFacts.init), errors: diagnosis.count(.error),
+      warnings: diagnosis.count(.warning), unseen: diagnosis.count(.unseen),
+      lockedOut: diagnosis.lockedOut, inWithoutCode: diagnosis.letIn)
   }
 
-  private func json(_ finding: Finding) -> JSON {
-    .object([
-      ("id", .text(finding.id)), ("area", .text(finding.area.name)),
-      ("severity", .text(finding.severity.rawValue)), ("text", .text(finding.text)),
-      ("file", .maybe(finding.place?.file)),
-      ("line", finding.place?.line.map { .number(Int64($0)) } ?? .null),
-      ("fixes", .list(finding.fixes.map(json))), ("effect", json(finding.effect)),
-    ])
+  private struct Facts: Encodable {
+    let findings: [FindingFacts]
+    let errors, warnings, unseen: Int
+    let lockedOut, inWithoutCode: [String]
   }
+}
 
-  private func json(_ fix: Fix) -> JSON {
-    .object([("kind", .text(fix.kind)), ("text", .text(fix.text))])
+/// A finding for programs.
+private struct FindingFacts: Encodable {
+  struct Fix: Encodable {
+    let kind, text: String
   }
+  struct Effect: Encodable {
+    let kind, who: String
+  }
+  let id, area, severity, text: String
+  @OrNull var file: String?
+  @OrNull var line: Int?
+  let fixes: [Fix]
+  @OrNull var effect: Effect?
 
-  private func json(_ effect: Effect?) -> JSON {
-    switch effect {
-    case nil: .null
-    case .locksOut(let who): .object([("kind", .text("locksOut")), ("who", .text(who))])
-    case .letsIn(let who): .object([("kind", .text("letsIn")), ("who", .text(who))])
+  init(_ finding: Finding) {
+    (id, area) = (finding.id, finding.area.name)
+    (severity, text) = (finding.severity.rawValue, finding.text)
+    fixes = finding.fixes.map { Fix(kind: $0.kind, text: $0.text) }
+    (file, line) = (finding.place?.file, finding.place?.line)
+    switch finding.effect {
+    case nil: effect = nil
+    case .locksOut(let who): effect = Effect(kind: "locksOut", who: who)
+    case .letsIn(let who): effect = Effect(kind: "letsIn", who: who)
     }
   }
 }

@@ -32,9 +32,7 @@ extension Remark {
     }
   }
 
-  var json: JSON { .object([("code", .text(code)), ("text", .text(text))]) }
-
-  private var code: String {
+  var code: String {
     switch self {
     case .lastStepCarried: "last-step-carried"
     case .counterCarried: "counter-carried"

@@ -73,12 +73,17 @@ struct ImportReport {
 
   // MARK: for programs
 
-  var json: JSON {
-    .object([
-      ("source", .text(source)), ("dryRun", .flag(dryRun)), ("imported", .number(Int64(taken))),
-      ("alreadyImported", .number(Int64(already))), ("notImported", .number(Int64(failed))),
-      ("users", .list(all.map { $0.json(store: store) })),
-    ])
+  var facts: some Encodable {
+    Facts(
+      source: source, dryRun: dryRun, imported: taken, alreadyImported: already,
+      notImported: failed, users: all.map { $0.facts(store: store) })
+  }
+
+  private struct Facts: Encodable {
+    let source: String
+    let dryRun: Bool
+    let imported, alreadyImported, notImported: Int
+    let users: [Imported.Facts]
   }
 }
 
@@ -120,39 +125,53 @@ extension Imported {
     return obstacle.fixes(Invocation(verb: "import", user: name, store: store))
   }
 
-  fileprivate func json(store: String?) -> JSON {
-    let result: String
-    switch self.result {
-    case .imported: result = "imported"
-    case .already(let caughtUp): result = caughtUp ? "brought-up-to-date" : "already-imported"
-    case .not: result = "not-imported"
+  fileprivate struct Facts: Encodable {
+    struct LastAccepted: Encodable {
+      @OrNull var lastAccepted: UInt64?
     }
-    return .object([
-      ("user", .text(name)), ("line", person.line.map { .number(Int64($0)) } ?? .null),
-      ("file", .maybe(person.path)), ("result", .text(result)),
-      ("authenticators", .list(person.authenticators.indices.map(authenticator))),
-      ("scratchCodes", .number(Int64(person.scratchCodes.count))),
-      ("backupCodes", .list(backupCodes.map { .text($0) })),
-      ("remarks", .list(person.remarks.map(\.json))),
-      (
-        "reasons",
-        .list(
-          (obstacles ?? []).map { obstacle in
-            .object([
-              ("code", .text(obstacle.code)), ("text", .text(obstacle.text)),
-              ("fix", .list(fixes(of: obstacle, store: store).map { .text($0) })),
-            ])
-          })
-      ),
-    ])
+    struct Remark: Encodable {
+      let code, text: String
+    }
+    struct Reason: Encodable {
+      let code, text: String
+      let fix: [String]
+    }
+    let user: String
+    @OrNull var line: Int?
+    @OrNull var file: String?
+    let result: String
+    let authenticators: [Joined<AuthenticatorFacts, LastAccepted>]
+    let scratchCodes: Int
+    let backupCodes: [String]
+    let remarks: [Remark]
+    let reasons: [Reason]
   }
 
-  private func authenticator(_ index: Int) -> JSON {
-    let one = person.authenticators[index]
+  fileprivate func facts(store: String?) -> Facts {
+    Facts(
+      user: name, line: person.line, file: person.path, result: word,
+      authenticators: zip(person.names, person.authenticators).map(Imported.facts),
+      scratchCodes: person.scratchCodes.count, backupCodes: backupCodes,
+      remarks: person.remarks.map { Facts.Remark(code: $0.code, text: $0.text) },
+      reasons: (obstacles ?? []).map {
+        Facts.Reason(code: $0.code, text: $0.text, fix: fixes(of: $0, store: store))
+      })
+  }
+
+  private var word: String {
+    switch result {
+    case .imported: "imported"
+    case .already(let caughtUp): caughtUp ? "brought-up-to-date" : "already-imported"
+    case .not: "not-imported"
+    }
+  }
+
+  private static func facts(_ name: Label, _ one: ImportedAuthenticator)
+    -> Joined<AuthenticatorFacts, Facts.LastAccepted>
+  {
     let next = one.lastAccepted.map { $0 &+ 1 } ?? 0
-    return .object(
-      facts(of: one.parameters, name: person.names[index], counter: next) + [
-        ("lastAccepted", one.lastAccepted.map { .counter($0) } ?? .null)
-      ])
+    return Joined(
+      AuthenticatorFacts(one.parameters, name: name, counter: next),
+      Facts.LastAccepted(lastAccepted: one.lastAccepted))
   }
 }

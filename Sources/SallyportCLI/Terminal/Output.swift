@@ -23,8 +23,8 @@ struct Output {
   func write(_ bytes: [UInt8]) { terminal.write(bytes, to: stream) }
 
   /// The answer, in the one form or the other; the other one is not made.
-  func answer(_ json: @autoclosure () -> JSON, _ text: @autoclosure () -> String) {
-    terminal.write(Array(((isJSON ? json().written() : text()) + "\n").utf8), to: .answer)
+  func answer(_ object: @autoclosure () -> some Encodable, _ text: @autoclosure () -> String) {
+    terminal.write((isJSON ? written(object()) : Array(text().utf8)) + [0x0a], to: .answer)
   }
 
   /// What was typed after `prompt`.

@@ -122,8 +122,8 @@ import Testing
       #expect(said.contains("remember has no effect") == (text != nil), "\(said)")
       if let text { #expect(said.contains(text), "\(said)") }
       let json = machine.check("/on.conf", "--service", service, "--json").answer
-      let place = "\"file\": \"/etc/pam.d/\(service)\",\n    \"line\": 1"
-      #expect(json.contains("\"remember_idle\": null") == (text == nil), "\(json)")
+      let place = "\"file\" : \"/etc/pam.d/\(service)\",\n    \"line\" : 1"
+      #expect(json.contains("\"remember_idle\" : null") == (text == nil), "\(json)")
       #expect(json.contains(place) == (text != nil), "\(json)")
       let off = machine.check("/off.conf", "--service", service).answer
       #expect(!off.contains("no effect"), "\(off)")

@@ -38,7 +38,7 @@ package enum Base32 {
     return bytes
   }
 
-  /// Upper case, no padding; nil if memory is short.
+  /// Upper case, no padding; nil when out of memory.
   package static func encode(_ bytes: Secret) -> Secret? {
     let count = bytes.count / 5 * 8 + (bytes.count % 5 * 8 + 4) / 5
     guard let text = Secret(count: count) else { return nil }

@@ -11,7 +11,7 @@ import CLibcrypto
   /// The number of bytes; stays the same for life.
   package let count: Int
 
-  /// `count` zero bytes; nil if `count` is negative or memory is short.
+  /// `count` zero bytes; nil if `count` is negative or out of memory.
   package init?(count: Int) {
     // SAFETY: the memory is `count` bytes (one for an empty secret) and owned by this object.
     guard count >= 0, let base = unsafe otp_allocate(count) else { return nil }
@@ -19,7 +19,7 @@ import CLibcrypto
     self.count = count
   }
 
-  /// A copy of `bytes`; nil if memory is short.
+  /// A copy of `bytes`; nil when out of memory.
   package convenience init?(_ bytes: some Collection<UInt8>) {
     self.init(count: bytes.count)
     var index = 0
@@ -29,7 +29,7 @@ import CLibcrypto
     }
   }
 
-  /// A copy of what the buffer holds; nil if memory is short.
+  /// A copy of what the buffer holds; nil when out of memory.
   package convenience init?(copying bytes: UnsafeRawBufferPointer) {
     self.init(count: bytes.count)
     // SAFETY: both have bytes.count bytes, and this one is fresh: they do not overlap.
@@ -94,7 +94,7 @@ import CLibcrypto
     }
   }
 
-  /// A copy of the bytes in `range`; nil if the range is not inside, or memory is short.
+  /// A copy of the bytes in `range`; nil if the range is not inside, or when out of memory.
   package func slice(_ range: Range<Int>) -> Secret? {
     guard range.lowerBound >= 0, range.upperBound <= count else { return nil }
     // SAFETY: checked above.

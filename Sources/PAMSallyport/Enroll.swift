@@ -142,17 +142,15 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
   /// No secret is shown where nobody answers, and an empty answer is no yes.
   private func isWelcome() throws(HostFailure) -> Bool {
     if level == .required {
-      var text = LogLine("")
+      var text = LogLine(
+        record == nil ? "Two-factor login is required on " : "Another factor is required on ")
       text.add(HostName.label.bytes)
-      text.add(
-        record == nil
-          ? " asks for a second factor from now on."
-          : " asks for more than your second factor of today from now on.")
+      text.add(".")
       try login.show(text)
     }
     let question: StaticString =
       level == .required
-      ? "Set it up now? [y/n]: " : "You can set up a second factor. Now? [y/n, Enter = later]: "
+      ? "Set it up now? [y/n]: " : "Set up a second factor now? [y/n, Enter = later]: "
     for _ in 0..<3 {
       let answer = try host.ask(bytes(of: question), echo: true)
       if isWord(answer, "y", "yes") { return true }
@@ -161,7 +159,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
     if level == .required {
       var text = LogLine("")
       text.add(HostName.label.bytes)
-      text.add(" needs a second factor. Log in again when you have your phone at hand.")
+      text.add(" requires a second factor. Log in again with your phone at hand.")
       try login.show(text)
     }
     return false
@@ -245,7 +243,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
 
   func unavailable(_ trouble: StoreTrouble) throws(HostFailure) -> End {
     _ = login.report(trouble)
-    try login.show(LogLine("It cannot be set up now: the machine has trouble, its log says which."))
+    try login.show(LogLine("Not set up: internal error; see the system log."))
     return .putOff
   }
 }

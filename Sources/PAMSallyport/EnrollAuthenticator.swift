@@ -32,7 +32,7 @@ extension EnrollmentConversation {
         _ = try unavailable(error)
         return nil
       }
-      var text = LogLine("Not the right code.")
+      var text = LogLine("Wrong code.")
       if kind == .totp { text.add(" Is the phone's clock set automatically?") }
       text.add(" ", left)
       text.add(left == 1 ? " try left." : " tries left.")

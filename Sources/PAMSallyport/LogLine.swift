@@ -45,7 +45,7 @@ extension LogLine {
   static func unknownWord(_ word: [UInt8]) -> LogLine {
     var line = LogLine("unknown argument \"")
     line.add(escaped(word))
-    line.add("\": the strict policy holds (one adjacent interval, the unenrolled refused)")
+    line.add("\": the strict policy applies (one adjacent interval, unenrolled users refused)")
     return line
   }
 
@@ -94,7 +94,7 @@ extension LogLine {
   }
 
   static func noRoom(_ user: [UInt8]) -> LogLine {
-    var line = LogLine("no room for the authenticator that the policy wants: remove one:")
+    var line = LogLine("no room for a required authenticator, remove one:")
     line.add(user: user)
     return line
   }
@@ -229,7 +229,7 @@ extension LogLine {
       add(left.other)
     case .replayed: break
     case .clock(let end):
-      add(": the last accepted code is of a time ahead of the clock; codes are refused until unix ")
+      add(": the last accepted code is ahead of the clock; codes are refused until unix ")
       add("time ", Int(end.seconds))
       add(", backup codes work")
     }
@@ -253,15 +253,15 @@ extension Outcome.Reason {
 extension Malformation {
   fileprivate var text: StaticString {
     switch self {
-    case .empty: "empty"
-    case .tooLong: "too long"
-    case .length: "digits, but not as many as a code has"
+    case .empty: "no code given"
+    case .tooLong: "too long for a code"
+    case .length: "wrong number of digits"
     case .characters: "neither a code nor a backup code"
     case .sshdDummy: "sshd forbids this user to log in (PermitRootLogin, AllowUsers)"
     case .password:
       """
-      the password once more; sshd's PasswordAuthentication answers every prompt with it, codes \
-      need KbdInteractiveAuthentication
+      the password again; sshd's PasswordAuthentication answers every prompt with it, codes need \
+      KbdInteractiveAuthentication
       """
     }
   }

@@ -24,7 +24,7 @@ package struct ModuleArguments: Sendable {
   package private(set) var enroll = false
   /// `demand`: the account phase asks whoever the auth phase did not ask.
   package private(set) var demand = false
-  /// Words that mean nothing here: logged, and the strict policy holds.
+  /// Words that mean nothing here: logged, and the strict policy applies.
   package private(set) var unknown: [[UInt8]] = []
   private var nullOK = false
 

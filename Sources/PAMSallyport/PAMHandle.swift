@@ -126,7 +126,7 @@ import SallyportCore
 }
 
 extension Secret {
-  /// With a NUL at its end, for C; nil where memory is short.
+  /// With a NUL at its end, for C; nil when out of memory.
   fileprivate func terminated() -> Secret? {
     guard let terminated = Secret(count: count + 1) else { return nil }
     // SAFETY: the index is below both counts.

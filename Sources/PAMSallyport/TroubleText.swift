@@ -9,12 +9,12 @@ extension LogLine {
   static func trouble(
     _ trouble: StoreTrouble, user: [UInt8], from host: [UInt8]?, _ origin: Origin
   ) -> LogLine {
-    var line = LogLine("trouble:")
+    var line = LogLine("error:")
     line.add(user: user)
     line.add(origin, host)
     line.add(": ")
     line.add(trouble)
-    if case .noStore = trouble { line.add(" (sallyport enroll makes it)") }
+    if case .noStore = trouble { line.add(" (sallyport enroll makes one)") }
     return line
   }
 
@@ -24,30 +24,17 @@ extension LogLine {
     line.add(trouble)
     line.add(
       hasLastGood
-        ? "; the last good file holds"
-        : "; the strict policy holds (one adjacent interval, the unenrolled refused)")
+        ? "; the last good file applies"
+        : "; the strict policy applies (one adjacent interval, unenrolled users refused)")
     return line
   }
 
   @inline(never) private mutating func add(_ trouble: StoreTrouble) {
     let path = trouble.pathBytes
-    if case .malformed(_, let error) = trouble {
-      add(path)
-      add(":", error.line)
-      add(": ")
-      add(error.problem)
-      if !error.found.isEmpty {
-        add(", found \"")
-        add(escaped(error.found))
-        add("\"")
-      }
-      return
-    }
+    add(path)
+    if case .malformed(_, let error) = trouble { add(":", error.line) }
+    if !path.isEmpty { add(": ") }
     add(factOf: trouble)
-    if !path.isEmpty {
-      add(": ")
-      add(path)
-    }
   }
 
   private mutating func add(factOf trouble: StoreTrouble) {
@@ -56,28 +43,34 @@ extension LogLine {
       add(call)
       add(": ")
       add(error: number)
-    case .noStore: add("there is no store")
+    case .noStore: add("no such store")
     case .unsafe(_, let flaw): add(flaw)
-    case .incomplete: add("the enrollment is not whole, this file is missing")
-    case .malformed(_, let error): add(error.problem)
+    case .incomplete: add("missing, the enrollment is incomplete")
+    case .malformed(_, let error):
+      add(error.problem)
+      if !error.found.isEmpty {
+        add(", found \"")
+        add(escaped(error.found))
+        add("\"")
+      }
     case .state(_, .crypto(let error)), .crypto(let error):
       add("libcrypto: ")
       add(error.text)
     case .state(_, let problem): add(problem.text)
-    case .foreignState: add("the state belongs to another enrollment")
+    case .foreignState: add("belongs to another enrollment")
     case .otherUser(_, let found):
-      add("the enrollment is that of ")
+      add("is the enrollment of ")
       add(escaped(found.bytes, limit: 255))
     case .otherUID(_, let recorded, let found):
-      add("the enrollment is that of uid ", Int(recorded))
+      add("is the enrollment of uid ", Int(recorded))
       if let found {
         add(", the account has uid ", Int(found))
       } else {
-        add(", the account is gone")
+        add(", the account does not exist")
       }
-    case .busy: add("the lock was not to be had in time, another process holds it")
+    case .busy: add("timed out waiting for the lock")
     case .unsettled: add("the enrollment kept changing")
-    case .exists: add("exists already")
+    case .exists: add("already exists")
     case .outOfMemory: add("out of memory")
     }
   }
@@ -88,40 +81,39 @@ extension LogLine {
     case .notADirectory: add("is not a directory")
     case .notRegular: add("is not a regular file")
     case .owner(let found, let wanted):
-      add("belongs to uid ", Int(found))
+      add("owned by uid ", Int(found))
       add(", must be uid ", Int(wanted))
-      add("'s")
     case .mode(let mode):
       add("mode ")
       add(octal: mode)
-      add(" lets others in")
+      add(" is too open")
     case .links(let count):
       add("has ")
       add(count)
       add(" hard links, must have one")
-    case .tooLong: add("is longer than 64 KiB")
+    case .tooLong: add("longer than 64 KiB")
     }
   }
 
   private mutating func add(_ problem: SettingsError.Problem) {
     switch problem {
     case .textTooLong: add("longer than 64 KiB")
-    case .notASetting: add("neither a setting, a section nor a comment")
+    case .notASetting: add("not a setting, section or comment")
     case .unknownSection: add("unknown section")
     case .unknownKey: add("unknown key")
-    case .duplicateKey: add("this key stands twice")
+    case .duplicateKey: add("duplicate key")
     case .missing(let key):
       add(key)
       add(" is missing")
     case .value(let key, let wanted):
       add(key)
-      add(": wanted ")
+      add(": expected ")
       add(wanted)
     case .tooMany(let what):
-      add("too many of ")
+      add("too many: ")
       add(what)
     case .notUnique(let what):
-      add("two have the same ")
+      add("duplicate ")
       add(what)
     case .outOfMemory: add("out of memory")
     }
@@ -153,9 +145,9 @@ extension LogLine {
 extension StateRecord.Problem {
   fileprivate var text: StaticString {
     switch self {
-    case .size: "the state has a wrong size"
-    case .bothSlotsBroken: "both records of the state are damaged"
-    case .exhausted: "the state's sequence number is at its end"
+    case .size: "wrong size"
+    case .bothSlotsBroken: "both records of the state are corrupt"
+    case .exhausted: "sequence number exhausted"
     case .crypto(let error): error.text
     }
   }

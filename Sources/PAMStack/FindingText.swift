@@ -1,64 +1,79 @@
 import SallyportCore
 
 extension StackFinding {
-  /// One line for people: what it means, with the place in front where there is one.
-  package var text: String {
+  /// One line for people: the fact, with the place in front where there is one.
+  package var text: String { place.map { "\($0.text): \(fact)" } ?? fact }
+
+  /// The line that it is about.
+  private var place: StackLocation? {
     switch self {
-    case .fault(let fault): return "\(fault.place.text): \(fault.problem.text)"
-    case .moduleMissing(let place, let module):
-      return "\(place.text): the module \(printable(module)) cannot be loaded"
+    case .fault(let fault): fault.place
+    case .nobodyPasses, .tooComplex, .notAsked: nil
+    case .authNeverRuns(let place): place
+    case .moduleMissing(let place, _), .secondPrompt(let place, _, _), .neverReached(let place),
+      .skipped(let place, _, _, _), .notCounted(let place), .codeAlone(let place),
+      .unknownAlone(let place, _, _), .nothingToTake(let place), .jumpPastEnd(let place),
+      .jumpedOver(let place, _, _), .askedTwice(_, let place), .wrongPasswordReaches(let place),
+      .ignoreIsDenied(_, let place), .enrollWithoutLine(let place, _),
+      .accountNotFirst(let place, _, _), .sessionSkipped(let place),
+      .enrollWithoutFirstFactor(let place), .wrongPasswordEnrolls(let place, _),
+      .enrollWithFirstPass(let place, _), .demandForbidden(let place):
+      place
+    }
+  }
+
+  /// What is so, without the place.
+  package var fact: String {
+    switch self {
+    case .fault(let fault): return fault.problem.text
+    case .moduleMissing(_, let module): return "\(printable(module)) does not exist: the line fails"
     case .nobodyPasses(let phase): return "nobody can pass the \(phase) stack"
-    case .tooComplex(let phase): return "the \(phase) stack has too many branches to be sure of it"
-    case .notAsked: return "nobody is asked for a code"
-    case .authNeverRuns(let place):
-      return (place.map { "\($0.text): " } ?? "") + "never asked: the program runs no auth phase"
-    case .secondPrompt(let place, let other, let module):
-      return "\(place.text): the program has one field, and \(printable(module)) "
+    case .tooComplex(let phase): return "the \(phase) stack has too many branches to check"
+    case .notAsked: return "no auth line names pam_sallyport.so: nobody is asked for a code"
+    case .authNeverRuns: return "the program runs no auth phase: nobody is asked for a code"
+    case .secondPrompt(_, let other, let module):
+      return "the program has one answer for every prompt, and \(printable(module)) "
         + "(\(other.text)) asks too"
-    case .neverReached(let place):
-      return "\(place.text): no login that succeeds gets to this line"
-    case .skipped(let place, let by, let module, let answer):
-      let module = printable(module)
-      return "\(place.text): not asked where \(module) (\(by.text)) answers \(answer.name)"
-    case .notCounted(let place):
-      return "\(place.text): its refusal does not count; the control must be required"
-    case .codeAlone(let place):
-      return "\(place.text): a code alone lets in, whatever the password"
-    case .unknownAlone(let place, let by, let module):
-      return "\(place.text): a code alone lets in, unless \(printable(module)) (\(by.text)) "
-        + "checks a password"
-    case .nothingToTake(let place):
-      return "\(place.text): use_first_pass, and nothing before it asks: it always fails"
-    case .jumpPastEnd(let place):
-      return "\(place.text): its jump leads past the end of the stack, which fails there"
-    case .jumpedOver(let place, let by, let module):
-      return "\(place.text): the jump of \(printable(module)) (\(by.text)) counts this line, "
+    case .neverReached: return "no successful login reaches this line"
+    case .skipped(_, let by, let module, let answer):
+      return "a login succeeds without this line where \(printable(module)) (\(by.text)) "
+        + "returns \(answer.name)"
+    case .notCounted:
+      return "a login succeeds with a wrong code: the control of this line must be required"
+    case .codeAlone: return "a code alone is enough, whatever the password"
+    case .unknownAlone(_, let by, let module):
+      return "a code alone is enough, unless \(printable(module)) (\(by.text)) checks a password"
+    case .nothingToTake:
+      return "use_first_pass, but nothing before this line asks for a password: it always fails"
+    case .jumpPastEnd: return "its jump goes past the end of the stack, which fails there"
+    case .jumpedOver(_, let by, let module):
+      return "the jump of \(printable(module)) (\(by.text)) counts this line, "
         + "and leads to a refusal"
-    case .askedTwice(let first, let second):
-      return "\(second.text): asks a second time, after \(first.text)"
-    case .wrongPasswordReaches(let place):
-      return "\(place.text): a wrong password still reaches the code prompt"
-    case .ignoreIsDenied(.auth, let place):
-      return "\(place.text): who is not enrolled cannot pass: no other line says yes"
-    case .ignoreIsDenied(let phase, let place):
-      return "\(place.text): nobody can pass the \(phase) stack: no other line says yes"
-    case .enrollWithoutLine(let place, let missing):
-      return "\(place.text): enroll needs our line in the \(missing) stack of the same file"
-    case .accountNotFirst(let place, let after, let isSkipped):
+    case .askedTwice(let first, _):
+      return "asks for a second code, after \(first.text), and each code works once"
+    case .wrongPasswordReaches:
+      return "a wrong password still reaches the code prompt: a stranger can use up the budget"
+    case .ignoreIsDenied(.auth, _):
+      return "anyone who is not asked for a code is refused: no other line succeeds"
+    case .ignoreIsDenied(let phase, _):
+      return "nobody can pass the \(phase) stack: no other line succeeds"
+    case .enrollWithoutLine(_, .account):
+      return "enroll without its account line: unenrolled users are let in and never enrolled"
+    case .enrollWithoutLine(_, let missing):
+      return "enroll without its \(missing) line: nothing guards against a missing account line"
+    case .accountNotFirst(_, let after, let isSkipped):
       return isSkipped
-        ? "\(place.text): not reached where the stack ends before it; it must stand before "
-          + after.text
-        : "\(place.text): belongs before \(after.text)"
-    case .sessionSkipped(let place): return "\(place.text): not reached in every login"
-    case .enrollWithoutFirstFactor(let place):
-      return "\(place.text): enroll, and nothing before it asks for a password"
-    case .wrongPasswordEnrolls(let place, let by):
-      let reason = by.map { ", since \($0.text) says yes" } ?? ""
-      return "\(place.text): a wrong password would enroll\(reason)"
-    case .enrollWithFirstPass(let place, let word):
-      return "\(place.text): enroll and \(printable(word)) exclude each other"
-    case .demandForbidden(let place):
-      return "\(place.text): demand asks where nobody can answer"
+        ? "a login succeeds without this line: it must come before \(after.text)"
+        : "should come before \(after.text)"
+    case .sessionSkipped: return "a session can open without this line"
+    case .enrollWithoutFirstFactor:
+      return "nobody can enroll here: nothing before this line asks for a password"
+    case .wrongPasswordEnrolls(_, let by):
+      let reason = by.map { ", since \($0.text) succeeds" } ?? ""
+      return "a stranger with a wrong password can enroll\(reason)"
+    case .enrollWithFirstPass(_, let word):
+      return "enroll and \(printable(word)) cannot be used together"
+    case .demandForbidden: return "demand where nobody can answer a prompt"
     }
   }
 }
@@ -68,12 +83,12 @@ extension StackProblem {
   package var text: String {
     switch self {
     case .unknownType(let word):
-      "\"\(printable(word))\" is no type of module: the line always fails"
+      "unknown type \"\(printable(word))\": the line always fails"
     case .noType: "the line has no type: it always fails"
     case .noControl: "the line has no control: it always fails"
     case .noModule: "the line names no module: it always fails"
     case .badControl(let word):
-      "\"\(printable(word))\" is no control: every answer counts as a failure"
+      "invalid control \"\(printable(word))\": every answer counts as a failure"
     case .cannotInclude(let name): "\(printable(name)) cannot be included: the line always fails"
     case .noFileNamed: "the line includes no file"
     case .endless(let name): "\(printable(name)) includes itself: nobody gets in"

@@ -72,7 +72,7 @@ enum Consequence: Equatable {
 /// Why a secret given by `--secret-from` is not taken. Never a byte of it.
 enum SecretProblem: Equatable {
   case base32(Base32.Error)
-  /// In bytes; wanted are `Secret.shortestKey` to `Secret.longestKey`.
+  /// In bytes; expected `Secret.shortestKey` to `Secret.longestKey`.
   case length(Int)
   case notRegular(path: String)
   case tooLong

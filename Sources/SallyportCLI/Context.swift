@@ -62,7 +62,7 @@ struct Context {
     let path = (options.conf ?? policyFile).map { Array($0.utf8) }
     let reading = store.policy(at: path, base: Policy(), login)
     if let trouble = reading.trouble {
-      let holds = reading.policy == nil ? "the strict policy holds" : "the last good one holds"
+      let holds = reading.policy == nil ? "the strict policy applies" : "the last good file applies"
       let reason = Message(trouble, at: Invocation(verb: "config", store: nil)).text
       let message = Message("\(reason); \(holds)", .configuration, hints: ["sallyport config edit"])
       terminal.write(Array(message.written.utf8), to: .aside)

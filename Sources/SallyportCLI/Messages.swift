@@ -10,13 +10,13 @@ extension Message {
     case .store(let trouble): self.init(trouble, at: invocation)
     case .notRoot:
       self.init(
-        "the store is root's", .notPermitted, hints: ["sudo \(invocation.command(invocation.verb))"]
-      )
+        "only root can read the store", .notPermitted,
+        hints: ["sudo \(invocation.command(invocation.verb))"])
     case .nobodyNamed:
       let example = Invocation(verb: invocation.verb, user: "NAME", store: invocation.store)
-      self.init("whose enrollment is not said", .usage, hints: [example.command(invocation.verb)])
+      self.init("no user given", .usage, hints: [example.command(invocation.verb)])
     case .notAUserName:
-      self.init("\"\(invocation.who)\" cannot be a user name", .noUser, hints: ["getent passwd"])
+      self.init("\"\(invocation.who)\" is not a valid user name", .noUser, hints: ["getent passwd"])
     case .noSuchUser:
       self.init("there is no user \(invocation.who)", .noUser, hints: ["getent passwd"])
     case .notEnrolled:
@@ -26,15 +26,15 @@ extension Message {
       self.init(
         Message(trouble, at: invocation).text, .badData,
         hints: [
-          "rm \(shellQuoted(trouble.path))      then say require or exempt anew"
+          "rm \(shellQuoted(trouble.path))      then run sallyport require or exempt again"
         ])
     case .noLevel:
       self.init(
-        "nothing to take back: \(invocation.who) has no such level", .noInput,
+        "nothing to undo: \(invocation.who) has no such level", .noInput,
         hints: [invocation.command("status", remark: "shows it")])
     case .enrolledAlready(let count):
       self.init(
-        "\(invocation.who) is enrolled already (\(counted(count, "authenticator")))", .exists,
+        "\(invocation.who) is already enrolled (\(counted(count, "authenticator")))", .exists,
         hints: [
           invocation.command("status", remark: "shows it"),
           invocation.command("add", remark: "adds another one"),
@@ -46,15 +46,15 @@ extension Message {
         hints: [invocation.command("status", remark: "shows their names")])
     case .nameTaken(let name):
       self.init(
-        "\(invocation.who) has an authenticator \"\(name)\" already", .exists,
+        "\(invocation.who) already has an authenticator \"\(name)\"", .exists,
         hints: [invocation.command("status", remark: "shows all names")])
     case .tooManyAuthenticators:
       self.init(
-        "\(invocation.who) has \(Enrollment.maximumAuthenticators) authenticators, as many as can be",
+        "\(invocation.who) has \(Enrollment.maximumAuthenticators) authenticators, the maximum",
         .exists, hints: [invocation.command("status", remark: "shows which one to remove")])
     case .lastAuthenticator:
       self.init(
-        "that is the last authenticator of \(invocation.who)", .refused,
+        "cannot remove the last authenticator of \(invocation.who)", .refused,
         hints: [
           invocation.command("add", remark: "adds another one first"),
           invocation.command("unenroll", remark: "removes all, backup codes too"),
@@ -69,12 +69,12 @@ extension Message {
     case .editedElsewhere(let path):
       self.init("\(printable(path.utf8, limit: 255)) is being edited by somebody else", .busy)
     case .editor(let status):
-      self.init("the editor ended with status \(status): nothing was changed", .refused)
+      self.init("the editor exited with status \(status): nothing was changed", .refused)
     case .code(let rejection): self.init(rejection, at: invocation)
     case .resync(let refusal): self.init(refusal, at: invocation)
     case .noRightCode(let tries, let consequence):
       self.init(
-        "no right code in \(tries) tries: \(consequence.text)", .refused,
+        "no correct code in \(tries) tries: \(consequence.text)", .refused,
         hints: [
           invocation.command(invocation.verb, remark: "starts again, with a new secret"), "date",
         ])
@@ -83,7 +83,7 @@ extension Message {
       self.init("\(count) of \(counted(all, "user")) not imported", .badData)
     case .importStopped(_, let done, let all):
       self.init(
-        "stopped after \(done) of \(counted(all, "user")); the same command goes on from there",
+        "stopped after \(done) of \(counted(all, "user")); run the same command again to continue",
         .refused)
     case .declined(let consequence): self.init(consequence.text, .refused)
     case .stopped(let interruption, let consequence): self.init(interruption, consequence)
@@ -91,11 +91,11 @@ extension Message {
       self.init("standard output: \(errnoText(number))", .inputOutput)
     case .backupCodesUnseen(let number):
       self.init(
-        "standard output: \(errnoText(number)); the new backup codes are stored and were not shown",
+        "standard output: \(errnoText(number)); the new backup codes were stored but not shown",
         .inputOutput, hints: [invocation.command("backup-codes", "--regenerate")])
     case .stack(let refusal): self.init(refusal)
     case .listIncomplete(let status):
-      self.init("the list is not complete", status)
+      self.init("the list is incomplete", status)
     }
   }
 
@@ -113,11 +113,11 @@ extension Message {
     case .base32(let error):
       self.init("the secret is not base32: \(error.text)", .badData, hints: hints)
     case .length(let count):
-      let wanted = "wanted are \(Secret.shortestKey) to \(Secret.longestKey)"
+      let wanted = "expected \(Secret.shortestKey) to \(Secret.longestKey)"
       self.init("the secret is \(counted(count, "byte")) long, \(wanted)", .badData, hints: hints)
     case .notRegular(let path):
       let file = printable(path.utf8, limit: 255)
-      self.init("\(file) is not a regular file", .badData, hints: ["ls -ld \(shellQuoted(path))"])
+      self.init("\(file): is not a regular file", .badData, hints: ["ls -ld \(shellQuoted(path))"])
     case .tooLong:
       self.init("the secret is longer than \(Limits.file / 1024) KiB", .badData, hints: hints)
     case .cannotRead(let path, let number):
@@ -129,7 +129,7 @@ extension Message {
         }
       let file = printable(path.utf8, limit: 255)
       self.init(
-        number == ELOOP ? "\(file) is a symbolic link" : "\(file): \(errnoText(number))",
+        number == ELOOP ? "\(file): is a symbolic link" : "\(file): \(errnoText(number))",
         number == ELOOP ? .badData : status, hints: ["ls -ld \(shellQuoted(path))"])
     }
   }
@@ -152,8 +152,8 @@ extension Message {
     let file = printable(path.utf8, limit: 255)
     switch number {
     case Int32(FILE_IS_NOT_REGULAR), ELOOP:
-      self.init("\(file) is not a regular file", .configuration)
-    case Int32(FILE_IS_TOO_LONG): self.init("\(file) is longer than 64 KiB", .configuration)
+      self.init("\(file): is not a regular file", .configuration)
+    case Int32(FILE_IS_TOO_LONG): self.init("\(file): longer than 64 KiB", .configuration)
     case ENOENT, ENOTDIR: self.init("\(file): \(errnoText(number))", .noInput)
     case EACCES, EPERM: self.init("\(file): \(errnoText(number))", .notPermitted)
     case _: self.init("\(file): \(errnoText(number))", .inputOutput)
@@ -167,17 +167,18 @@ extension Message {
     case .wrongCode:
       self.init("wrong code", .refused)
     case .replayed:
-      self.init("that code has been used already", .refused)
+      self.init("that code has already been used", .refused)
     case .throttled:
-      let next = rejection.wait.map { "the next one is judged in \(durationText($0))" }
+      let next = rejection.wait.map { "try again in \(durationText($0))" }
       self.init(
-        "too many wrong codes; \(next ?? "no more are judged")", .refused,
-        hints: [invocation.command("unlock", remark: "lets the next one be judged now")])
+        "too many wrong codes; \(next ?? "no more are accepted")", .refused,
+        hints: [invocation.command("unlock", remark: "allows the next try now")])
     case .clock(let until):
       let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
       self.init(
-        "the clock ran ahead once: codes are refused until \(time), backup codes work", .refused,
-        hints: ["date", invocation.command("resync", remark: "if the clock is right now")])
+        "the last accepted code is ahead of the clock; "
+          + "codes are refused until \(time), backup codes work", .refused,
+        hints: ["date", invocation.command("resync", remark: "if the clock is now correct")])
     }
   }
 
@@ -188,15 +189,15 @@ extension Message {
       let most = offsetText(UInt64(accepted) * UInt64(period))
       self.init(
         "the clock of \"\(name.text)\" is \(off), "
-          + "and no more than \(most) is accepted: set it, then its codes are right",
+          + "at most \(most) is accepted: set that clock",
         .refused, hints: ["date"])
     case .replayed(let name):
       self.init(
-        "those codes of \"\(name.text)\" have been used already", .refused,
+        "those codes of \"\(name.text)\" have already been used", .refused,
         hints: [invocation.command(invocation.verb, remark: "with the next two codes")])
     case .notFound:
       self.init(
-        "those are not two codes in a row, within a day or 1,000 counters", .refused,
+        "not two consecutive codes within a day or 1,000 counters", .refused,
         hints: [invocation.command("status", remark: "shows the authenticators")])
     }
   }
@@ -216,10 +217,10 @@ extension Base32.Error {
   fileprivate var text: String {
     switch kind {
     case .character: "character \(offset + 1) is not a letter or one of 2 to 7"
-    case .padding: "the padding at character \(offset + 1) is not right"
+    case .padding: "the padding at character \(offset + 1) is wrong"
     case .length: "characters are missing"
-    case .trailingBits: "its last character cannot be the last"
-    case .outOfMemory: "memory is short"
+    case .trailingBits: "the last character has bits that must be zero"
+    case .outOfMemory: "out of memory"
     }
   }
 }
@@ -228,10 +229,10 @@ extension Malformation {
   /// For the person who typed.
   var text: String {
     switch self {
-    case .empty: "no code was given"
-    case .tooLong: "that is too long for a code"
-    case .length: "the number of digits is not that of a code"
-    case .characters, .sshdDummy, .password: "that is neither a code nor a backup code"
+    case .empty: "no code given"
+    case .tooLong: "too long for a code"
+    case .length: "wrong number of digits"
+    case .characters, .sshdDummy, .password: "neither a code nor a backup code"
     }
   }
 }

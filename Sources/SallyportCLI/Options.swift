@@ -98,13 +98,13 @@ struct NamedUserOrCaller: UserArgument {
 
 /// What to do about a user without an account.
 struct UserOptions: ParsableArguments {
-  @Flag(help: "Go on where there is no account of that name.")
+  @Flag(help: "Continue even if there is no account of that name.")
   var allowMissing = false
 }
 
 /// Options of the verbs that go by the policy.
 struct PolicyOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Go by this policy file.", valueName: "file"))
+  @Option(help: ArgumentHelp("Use this policy file.", valueName: "file"))
   var conf: String?
 }
 

@@ -11,7 +11,7 @@ import SallyportText
 /// The command `sallyport`.
 struct Sallyport: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Make and look after second factors for Linux logins.",
+    abstract: "Manage second factors for Linux logins.",
     version: "0.1.0",
     subcommands: [
       Enroll.self, Add.self, Remove.self, Rename.self, Status.self, List.self, Verify.self,
@@ -28,7 +28,7 @@ package enum Command {
     let problem = process_harden()
     let terminal = SystemTerminal()
     guard problem == 0 else {
-      let message = Message("cannot shield this process: \(errnoText(problem))", .inputOutput)
+      let message = Message("cannot protect this process: \(errnoText(problem))", .inputOutput)
       terminal.write(Array(message.written.utf8), to: .aside)
       return message.status.rawValue
     }

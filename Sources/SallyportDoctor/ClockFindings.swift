@@ -151,8 +151,8 @@ struct ClockFindings {
       return [
         Finding(
           id: "clock-past", area: area, severity: .error,
-          text: "the clock says \(day): no code is right",
-          fixes: [turnOn], effect: .locksOut("everybody with codes by time"))
+          text: "the clock says \(day): no code is accepted",
+          fixes: [turnOn], effect: .locksOut("everybody with time-based codes"))
       ]
     }
     return [far ?? state] + [unauthenticated].compactMap { $0 }
@@ -177,9 +177,9 @@ struct ClockFindings {
     return Finding(
       id: "clock-offset", area: area, severity: isFar ? .error : .warning,
       text: "the clock is \(durationText(UInt64(offset))) off, says \(source.name)"
-        + (isFar ? ": right codes are refused" : ""),
+        + (isFar ? ": correct codes are refused" : ""),
       fixes: [source.name == "chrony" ? .command("chronyc makestep") : turnOn],
-      effect: isFar ? .locksOut("everybody with codes by time") : nil)
+      effect: isFar ? .locksOut("everybody with time-based codes") : nil)
   }
 
   private var state: Finding {
@@ -188,11 +188,11 @@ struct ClockFindings {
     case .seen(true) where clock.source?.isSynchronised == false, .seen(false):
       return Finding(
         id: "clock-synchronised", area: area, severity: .warning,
-        text: "the clock is not synchronised: when it is some minutes off, right codes are refused",
+        text: "the clock is not synchronised: once it is some minutes off, codes are refused",
         fixes: [turnOn])
     case .seen(true): return .ok("clock-synchronised", area, "synchronised\(says)")
     case .absent, .unseen:
-      return .unseen("clock-synchronised", area, "the kernel's clock cannot be asked")
+      return .unseen("clock-synchronised", area, "the kernel's clock cannot be queried")
     }
   }
 

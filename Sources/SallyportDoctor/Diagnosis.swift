@@ -20,11 +20,12 @@ package struct Diagnosis {
     if facts.hasDirectory {
       found.append(
         .unseen(
-          "people-directory", .people, "people of a directory (nsswitch.conf) were not looked at"))
+          "people-directory", .people, "accounts of other sources in nsswitch.conf were not checked"
+        ))
     }
     found += facts.otherStores.map { path in
       .unseen(
-        "store-other", .store, "lines name another store, which was not looked at: \(path)",
+        "store-other", .store, "lines name another store, which was not checked: \(path)",
         [.command("sallyport doctor --store \(shellQuoted(path))")])
     }
     found += StoreFindings(facts.store, option: option).all

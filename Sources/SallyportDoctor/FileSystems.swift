@@ -24,7 +24,7 @@ enum FileSystemKind: String, CaseIterable {
   var trouble: (reason: String, advice: String) {
     switch self {
     case .tmpfs, .ramfs:
-      ("all enrollments are gone at the next start", "put the store on a disk")
+      ("all enrollments are lost at the next boot", "put the store on a disk")
     case .zfs, .bcachefs, .nilfs2, .f2fs:
       (
         "it writes to new blocks, so on a full disk nobody can log in",

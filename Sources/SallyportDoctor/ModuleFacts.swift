@@ -8,7 +8,7 @@ struct ModuleFacts: Equatable {
   /// The first line that names it.
   var place: FileLocation?
   var file: Probe<FileFacts>
-  /// Of the directories above it: those that others than root can change.
+  /// Of the directories above it: those that users other than root can change.
   var openDirectories: [String] = []
   /// The machine type of its ELF header, and that of this command.
   var machines: (module: UInt16, command: UInt16) = (0, 0)

@@ -27,7 +27,7 @@ struct ModuleFindings {
     case .unseen(let reason): return .unseen("module-missing", area, reason)
     case .seen, .absent:
       return error(
-        "module-missing", "\(module.path) is not there, so whoever is asked for a code is refused",
+        "module-missing", "\(module.path) does not exist: whoever is asked for a code is refused",
         module, [install], .locksOut("everybody who is asked for a code"))
     }
   }
@@ -36,17 +36,17 @@ struct ModuleFindings {
     guard let file = module.file.value else { return nil }
     if file.owner != 0 {
       return error(
-        "module-owner", "\(module.path) belongs to uid \(file.owner), who can change it", module,
+        "module-owner", "\(module.path) is owned by uid \(file.owner), who can change it", module,
         [.command("chown root:root \(shellQuoted(module.path))")], .letsIn("uid \(file.owner)"))
     }
     if file.isOthersToWrite {
       return error(
-        "module-mode", "others than root can change \(module.path)", module,
+        "module-mode", "users other than root can change \(module.path)", module,
         [.command("chmod go-w \(shellQuoted(module.path))")], .letsIn("local users"))
     }
     guard let directory = module.openDirectories.first else { return nil }
     return error(
-      "module-directory", "others than root can change \(directory), where the module is", module,
+      "module-directory", "users other than root can change \(directory), the module's", module,
       [
         .command(
           "chown root:root \(shellQuoted(directory)) && chmod go-w \(shellQuoted(directory))")
@@ -60,7 +60,8 @@ struct ModuleFindings {
     return error(
       "module-architecture",
       of == 0
-        ? "\(module.path) is no library" : "\(module.path) was built for another architecture",
+        ? "\(module.path) is not a shared library"
+        : "\(module.path) was built for another architecture",
       module, [install], .locksOut("everybody who is asked for a code"))
   }
 
@@ -75,7 +76,7 @@ struct ModuleFindings {
     guard let found = module.version, !found.hasPrefix(version) else { return nil }
     return Finding(
       id: "module-version", area: area, severity: .warning,
-      text: "the module is of version \(found), this command of \(version)",
+      text: "the module is version \(found), this command is version \(version)",
       fixes: [.command("apt-get install libpam-sallyport sallyport")])
   }
 

@@ -45,7 +45,7 @@ package struct ModuleLines: Equatable {
     }
   }
 
-  /// Then the strict policy holds.
+  /// Then the strict policy applies.
   var hasUnknownWord: Bool { of(.auth).contains { $0.unknownWord != nil } }
 
   /// The value of `key=` on the auth line, else on any.

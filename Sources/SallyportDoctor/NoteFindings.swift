@@ -31,9 +31,9 @@ struct NoteFindings {
     let fixes = message.hints.filter { $0.hasPrefix("chmod ") || $0.hasPrefix("chown ") }
     return Finding(
       id: "people-note", area: .people, severity: isMet ? .error : .warning,
-      text: "what is kept of \(name) cannot be read: \(message.text)",
+      text: "the level of \(name) cannot be read: \(message.text)",
       fixes: fixes.map { .command($0) }
-        + [.advice("rm \(shellQuoted(note.path)), then sallyport require or exempt anew")],
+        + [.advice("rm \(shellQuoted(note.path)), then run sallyport require or exempt again")],
       effect: isMet ? .locksOut(name) : nil)
   }
 

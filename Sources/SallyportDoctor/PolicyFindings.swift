@@ -28,7 +28,7 @@ struct PolicyFindings {
     return policy.problems.map { problem in
       Finding(
         id: "policy-broken", area: .policy, severity: .error,
-        text: "\(problem.text): the file is not used, an older one or the strict policy holds",
+        text: "\(problem.text): not used; the last good file or the strict policy applies",
         place: problem.place, fixes: [.advice("sallyport config check")])
     } + groups
   }
@@ -106,7 +106,7 @@ struct PolicyFindings {
     let list = listed(policy.stranded)
     return Finding(
       id: "people-stranded", area: area, severity: .error,
-      text: "enrolled with nothing but factors that the policy turns off: \(list)",
+      text: "enrolled only with factors that the policy turns off: \(list)",
       place: FileLocation(file: policy.path),
       fixes: [.command("sallyport add --user \(shellQuoted(first)) --force")],
       effect: .locksOut("\(list) from \(service.name)"))

@@ -33,7 +33,7 @@ package struct CommandOutput: Equatable {
 
   /// The first line of its complaint.
   var complaint: String {
-    if status == -1 { return "no answer in time" }
+    if status == -1 { return "timed out" }
     let line = (errors + "\n" + output).split(separator: "\n").first
     return line.map(String.init) ?? "exit status \(status)"
   }

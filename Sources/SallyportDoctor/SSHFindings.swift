@@ -24,7 +24,7 @@ struct SSHFindings {
     let problems = Set(base.filter { $0.severity != .ok }.map(\.id))
     var unread = ssh.configuration.unread.map { Finding.unseen("ssh-files", area, $0) }
     if ssh.configuration.blocks.count > SSHFacts.mostBlocks {
-      let text = "only the first \(SSHFacts.mostBlocks) Match blocks were looked at"
+      let text = "only the first \(SSHFacts.mostBlocks) Match blocks were checked"
       unread.append(.unseen("ssh-blocks", area, text))
     }
     return base + SSHKeyFindings(ssh, lines).all + more(of: settings) + unread
@@ -36,7 +36,7 @@ struct SSHFindings {
     if let place = placeIn(complaint) {
       return Finding(
         id: "ssh-config", area: area, severity: .error,
-        text: "sshd does not take its configuration and will not start again: \(complaint)",
+        text: "sshd rejects its configuration and will not start again: \(complaint)",
         place: place, fixes: [.advice("correct the line; sshd -t says what is left")],
         effect: .locksOut("everybody over ssh once sshd is restarted"))
     }
@@ -58,7 +58,7 @@ struct SSHFindings {
     }
     return Finding(
       id: "ssh-use-dns", area: area, severity: .warning,
-      text: "with UseDNS an origin can be a name, which no place is known by",
+      text: "with UseDNS an origin can be a host name, which is never a known place",
       place: ssh.configuration.place(of: "UseDNS"), fixes: [.line("UseDNS no")]
     ).added(to: ssh.configuration.file)
   }
@@ -71,7 +71,7 @@ struct SSHFindings {
     guard isHalfOpen, isAsked, enrolled.contains("root") else { return nil }
     return Finding(
       id: "ssh-root", area: area, severity: .warning,
-      text: "root is enrolled and cannot log in over ssh: PermitRootLogin \(permission) "
+      text: "root is enrolled but cannot log in over ssh: PermitRootLogin \(permission) "
         + "forbids prompts",
       place: ssh.configuration.place(of: "PermitRootLogin"),
       fixes: [.line("PermitRootLogin no"), .line("PermitRootLogin yes")]

@@ -30,7 +30,7 @@ extension SSHFacts {
         own =
           index < SSHFacts.mostPeople
           ? SSHFacts.settings(of: machine, ["-C", "addr=127.0.0.1,host=localhost,user=\(name)"])
-          : .unseen("only the first \(SSHFacts.mostPeople) people were looked at")
+          : .unseen("only the first \(SSHFacts.mostPeople) users were checked")
       }
       // Where root is let in by a key alone or not at all, that is a finding of its own.
       if account.uid == 0, own.value?["permitrootlogin"] != "yes" { return nil }

@@ -53,7 +53,7 @@ struct SSHWays {
   /// Without keyboard-interactive a code cannot be asked for.
   private var prompts: Finding? {
     guard !settings.takesPrompts, ways(.asks).isEmpty else { return nil }
-    let who = ways(.open).isEmpty ? "everybody over ssh" : "who has no key over ssh"
+    let who = ways(.open).isEmpty ? "everybody over ssh" : "anyone without a key over ssh"
     return finding(
       "ssh-prompts", .error, "prompts cannot reach the user: KbdInteractiveAuthentication is no",
       "KbdInteractiveAuthentication", [.line("KbdInteractiveAuthentication yes")], .locksOut(who))
@@ -64,10 +64,10 @@ struct SSHWays {
     guard let first = open.first else { return nil }
     let what: String
     switch first {
-    case ["publickey"]: what = "a key alone logs in, no code is asked"
-    case ["hostbased"]: what = "a trusted host alone logs in, no code is asked"
-    case ["gssapi-with-mic"]: what = "a Kerberos ticket alone logs in, no code is asked"
-    case _: what = "\(first.joined(separator: ",")) logs in, no code is asked"
+    case ["publickey"]: what = "a key alone logs in without a code"
+    case ["hostbased"]: what = "a trusted host alone logs in without a code"
+    case ["gssapi-with-mic"]: what = "a Kerberos ticket alone logs in without a code"
+    case _: what = "\(first.joined(separator: ",")) logs in without a code"
     }
     let factor =
       first.contains("publickey") ? "publickey,keyboard-interactive" : "keyboard-interactive"
@@ -80,10 +80,10 @@ struct SSHWays {
 
   private func holder(of way: [String]) -> String {
     switch way.first {
-    case "publickey": "who has a key"
-    case "hostbased": "who is on a trusted host"
-    case "gssapi-with-mic": "who has a ticket"
-    case _: "who passes \(way.joined(separator: ","))"
+    case "publickey": "anyone with a key"
+    case "hostbased": "anyone on a trusted host"
+    case "gssapi-with-mic": "anyone with a ticket"
+    case _: "anyone who passes \(way.joined(separator: ","))"
     }
   }
 
@@ -127,7 +127,7 @@ struct SSHWays {
     return finding(
       "ssh-enroll-early", .error, "keyboard-interactive enrolls before the other methods are asked",
       "AuthenticationMethods", [.line("AuthenticationMethods \(methods)")],
-      .letsIn("who has the password alone, to an enrollment of his own"))
+      .letsIn("anyone with the password alone, to an enrollment of their own"))
   }
 
   private let prompting = "keyboard-interactive"

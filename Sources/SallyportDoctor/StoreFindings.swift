@@ -15,7 +15,7 @@ struct StoreFindings {
   var all: [Finding] {
     if store.isClosed {
       let fix = Fix.command("sudo sallyport doctor")
-      return [.unseen("store-closed", area, "the store is root's and was not looked at", [fix])]
+      return [.unseen("store-closed", area, "only root can read the store: not checked", [fix])]
     }
     let whole = [directories, decoy, leftovers, space, fileSystem, writing].compactMap { $0 }
     return [parent].compactMap { $0 } + whole.flatMap { $0 } + store.users.flatMap(findings)
@@ -77,7 +77,7 @@ struct StoreFindings {
 
   private var decoy: [Finding] {
     switch store.decoyTrouble {
-    case nil: return [.ok("store-decoy", area, "the decoy is whole")]
+    case nil: return [.ok("store-decoy", area, "the decoy is intact")]
     case .noStore, .incomplete, .malformed, .state, .foreignState, .unsettled:
       if store.trouble != nil { return [] }
       return [
@@ -114,7 +114,7 @@ struct StoreFindings {
         Finding(
           id: "store-space", area: area, severity: .warning,
           text:
-            "\(disk.freeBlocks * 100 / disk.blocks) % of the disk is free: logins go on without, "
+            "\(disk.freeBlocks * 100 / disk.blocks) % of the disk is free: logins still work, "
             + "enrolling does not", fixes: [.advice("df -h \(shellQuoted(store.path))")]))
     }
     if disk.files > 0, disk.freeFiles < disk.files / 20 {
@@ -124,7 +124,7 @@ struct StoreFindings {
           text: "\(disk.freeFiles * 100 / disk.files) % of the disk's inodes are free: enrolling "
             + "needs three", fixes: [.advice("df -i \(shellQuoted(store.path))")]))
     }
-    return found.isEmpty ? [.ok("store-space", area, "the disk has room")] : found
+    return found.isEmpty ? [.ok("store-space", area, "the disk has free space")] : found
   }
 
   private var fileSystem: [Finding] {
@@ -154,7 +154,7 @@ struct StoreFindings {
     switch store.writing {
     case .works:
       return store.trouble == nil
-        ? [.ok("store-writing", area, "a state can be made, locked, changed and read")] : []
+        ? [.ok("store-writing", area, "a state can be created, locked, changed and read")] : []
     case .fails(let step, let number):
       let isFull = step == .make || step == .fill
       let full = isFull && [ENOSPC, EDQUOT].contains(number)
@@ -192,7 +192,7 @@ struct StoreFindings {
     if case .otherUID(_, let recorded, nil) = found {
       return Finding(
         id: "user-no-account", area: area, severity: .warning,
-        text: "\(name) is enrolled and has no account (it was uid \(recorded))",
+        text: "\(name) is enrolled but has no account (it was uid \(recorded))",
         fixes: [sallyport("unenroll", name, "--force --allow-missing")])
     }
     return trouble("user-trouble", .error, found, user.name, .locksOut(name))
@@ -203,7 +203,7 @@ struct StoreFindings {
     let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
     return Finding(
       id: "user-ahead", area: area, severity: .error,
-      text: "the last accepted code of \(name) is ahead of the clock: codes are refused until "
+      text: "the last accepted code of \(name) is ahead of the clock; codes are refused until "
         + "\(time), backup codes work",
       fixes: [sallyport("resync", name)], effect: .locksOut(name))
   }
@@ -214,8 +214,8 @@ struct StoreFindings {
     let what = user.usesCounters ? "backup codes and counters" : "backup codes"
     return Finding(
       id: "user-restored", area: area, severity: .warning,
-      text: "the state of \(name) was put back from a copy: \(what) used since that was made are "
-        + "good again",
+      text: "the state of \(name) was restored from a copy: \(what) used since that was made are "
+        + "valid again",
       fixes: [
         user.usesCounters
           ? sallyport("enroll", name, "--force") : sallyport("backup-codes", name, "--regenerate")
@@ -226,10 +226,10 @@ struct StoreFindings {
     guard user.waits.known != 0 || user.waits.other != 0 else { return nil }
     let places = user.waits.known != 0 ? "known places" : "other places"
     let wait = user.waits.known != 0 ? user.waits.known : user.waits.other
-    let next = wait.map { "the next is judged in \(durationText($0))" } ?? "no more are judged"
+    let next = wait.map { "next try in \(durationText($0))" } ?? "no more are accepted"
     return Finding(
       id: "user-throttled", area: area, severity: .warning,
-      text: "\(name) has no wrong codes left from \(places), \(next): was it a stranger?",
+      text: "\(name) has no tries left from \(places), \(next): was it a stranger?",
       fixes: [sallyport("unlock", name)])
   }
 

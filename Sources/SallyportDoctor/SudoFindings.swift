@@ -59,11 +59,11 @@ struct SudoFindings {
     let isLockout = !root && !lines.isVoluntary
     var found = made(
       "sudo-other-account", isLockout ? .error : .warning,
-      "\(word): sudo asks for the code of the account that is entered"
+      "\(word): sudo asks for the code of the target account"
         + (root ? "" : ", and root is not enrolled"), entry,
       isLockout ? .locksOut("everybody from root through sudo") : nil)
     if sudoers.hasRuleForAll {
-      found.fixes = [.advice("take \(word) and the rule for ALL out together, never \(word) alone")]
+      found.fixes = [.advice("remove \(word) and the rule for ALL together, never \(word) alone")]
     }
     if !root { found.fixes.insert(.command("sallyport enroll --user root"), at: 0) }
     return found

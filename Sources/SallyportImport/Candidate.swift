@@ -67,7 +67,7 @@ package enum Remark: Hashable {
   case clearTextPassword
   /// The line means so many digits, the codes used there had others.
   case digitsOfLastCode(line: Int, code: Int)
-  /// The same authenticator stands there twice.
+  /// The same authenticator listed twice.
   case doubled
 }
 

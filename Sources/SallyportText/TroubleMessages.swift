@@ -10,33 +10,36 @@ extension Message {
       self.init(call: call, path, number, at: invocation)
     case .noStore(let path):
       self.init(
-        "there is no store \(path)", .noInput,
-        hints: [invocation.command("enroll", remark: "makes it")])
+        "\(path): no such store", .noInput,
+        hints: [invocation.command("enroll", remark: "makes one")])
     case .unsafe(let path, let flaw): self.init(flaw, path, at: invocation)
     case .incomplete(let path):
       self.init(
-        "\(path) is missing, the enrollment is not whole", .badData, hints: invocation.fixing)
+        "\(path): missing, the enrollment is incomplete", .badData, hints: invocation.fixing)
     case .malformed(let path, let error):
       self.init("\(path):\(error.line): \(error.problem.text)", .badData, hints: invocation.fixing)
     case .state(let path, let problem):
       self.init("\(path): \(problem.text)", .badData, hints: invocation.fixing)
     case .foreignState(let path):
-      self.init("\(path) belongs to another enrollment", .badData, hints: invocation.fixing)
+      self.init("\(path): belongs to another enrollment", .badData, hints: invocation.fixing)
     case .otherUser(let path, let found):
-      self.init("\(path) is the enrollment of \(found.text)", .badData, hints: invocation.fixing)
+      self.init("\(path): is the enrollment of \(found.text)", .badData, hints: invocation.fixing)
     case .otherUID(let path, let recorded, let found):
-      let now = found.map { "the account has uid \($0) now" } ?? "there is no account now"
-      self.init("\(path) was made for uid \(recorded), \(now)", .badData, hints: invocation.fixing)
+      let now = found.map { "the account has uid \($0)" } ?? "the account does not exist"
+      self.init(
+        "\(path): is the enrollment of uid \(recorded), \(now)", .badData, hints: invocation.fixing)
     case .busy(let path):
-      self.init("\(path) is locked, by a login or another command", .busy, hints: ["lslocks"])
+      self.init("\(path): timed out waiting for the lock", .busy, hints: ["lslocks"])
     case .unsettled(let path):
-      self.init("\(path) kept changing", .busy, hints: [invocation.command(invocation.verb)])
+      self.init(
+        "\(path): the enrollment kept changing", .busy,
+        hints: [invocation.command(invocation.verb)])
     case .exists(let path):
       self.init(
-        "\(path) exists already", .exists,
+        "\(path): already exists", .exists,
         hints: [invocation.command("enroll", "--force", remark: "replaces everything")])
-    case .crypto(let error): self.init(error.text, .inputOutput)
-    case .outOfMemory: self.init("memory is short", .busy)
+    case .crypto(let error): self.init("libcrypto: \(error.text)", .inputOutput)
+    case .outOfMemory: self.init("out of memory", .busy)
     }
   }
 
@@ -61,25 +64,24 @@ extension Message {
     let look = ["ls -ld \(quoted)"]
     switch flaw {
     case .symbolicLink:
-      self.init("\(path) is a symbolic link", .configuration, hints: look)
-    case .notADirectory: self.init("\(path) is not a directory", .configuration, hints: look)
-    case .notRegular: self.init("\(path) is not a regular file", .configuration, hints: look)
+      self.init("\(path): is a symbolic link", .configuration, hints: look)
+    case .notADirectory: self.init("\(path): is not a directory", .configuration, hints: look)
+    case .notRegular: self.init("\(path): is not a regular file", .configuration, hints: look)
     case .owner(let owner, let wanted):
       self.init(
-        "\(path) belongs to uid \(owner), it must be \(wanted == 0 ? "root's" : "uid \(wanted)'s")",
+        "\(path): owned by uid \(owner), must be uid \(wanted)",
         wanted == 0 ? .configuration : .notPermitted,
         hints: wanted == 0
           ? ["chown -h root:root \(quoted)"] : ["sudo \(invocation.command(invocation.verb))"])
     case .mode(let mode):
-      let digits = String(mode & 0o7777, radix: 8)
+      let digits = String(mode & 0o7777 | 0o10000, radix: 8).dropFirst()
       self.init(
-        "\(path) is open to others (mode \(digits))", .configuration, hints: ["chmod go= \(quoted)"]
-      )
+        "\(path): mode \(digits) is too open", .configuration, hints: ["chmod go= \(quoted)"])
     case .links(let count):
       self.init(
-        "\(path) has \(count) hard links, it must have one", .configuration,
+        "\(path): has \(count) hard links, must have one", .configuration,
         hints: ["find / -xdev -samefile \(quoted)"])
-    case .tooLong: self.init("\(path) is too long", .badData, hints: invocation.fixing)
+    case .tooLong: self.init("\(path): longer than 64 KiB", .badData, hints: invocation.fixing)
     }
   }
 }
@@ -98,16 +100,16 @@ extension Invocation {
 extension SettingsError.Problem {
   package var text: String {
     switch self {
-    case .textTooLong: "the file is longer than 64 KiB"
-    case .notASetting: "neither `key = value` nor a section"
+    case .textTooLong: "longer than 64 KiB"
+    case .notASetting: "not a setting, section or comment"
     case .unknownSection: "unknown section"
     case .unknownKey: "unknown key"
-    case .duplicateKey: "the key stands twice"
+    case .duplicateKey: "duplicate key"
     case .missing(let key): "\(key) is missing"
-    case .value(let key, let wanted): "\(key): wanted is \(wanted)"
-    case .tooMany(let what): "too many of \(what)"
-    case .notUnique(let key): "the same \(key) stands twice"
-    case .outOfMemory: "memory is short"
+    case .value(let key, let wanted): "\(key): expected \(wanted)"
+    case .tooMany(let what): "too many: \(what)"
+    case .notUnique(let key): "duplicate \(key)"
+    case .outOfMemory: "out of memory"
     }
   }
 }
@@ -115,10 +117,10 @@ extension SettingsError.Problem {
 extension StateRecord.Problem {
   fileprivate var text: String {
     switch self {
-    case .size: "the file has not the size of a login state"
-    case .bothSlotsBroken: "both copies of the login state are broken"
-    case .exhausted: "the sequence number has come to its end"
-    case .crypto(let error): error.text
+    case .size: "wrong size"
+    case .bothSlotsBroken: "both records of the state are corrupt"
+    case .exhausted: "sequence number exhausted"
+    case .crypto(let error): "libcrypto: \(error.text)"
     }
   }
 }
@@ -126,9 +128,9 @@ extension StateRecord.Problem {
 extension CryptoError {
   fileprivate var text: String {
     switch self {
-    case .unavailable: "libcrypto offers no HMAC or SHA-256 here"
-    case .failed: "libcrypto failed to compute"
-    case .outOfMemory: "memory is short"
+    case .unavailable: "HMAC or SHA-256 is not available"
+    case .failed: "HMAC or SHA-256 failed"
+    case .outOfMemory: "out of memory"
     }
   }
 }

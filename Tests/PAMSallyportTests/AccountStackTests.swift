@@ -129,7 +129,7 @@ extension AfterTheAuthPhase {
   @Test func aSecretThatIsMadeInTheLoginHas160Bits() throws {
     try level("offer")
     #expect(auth("enroll") == .ignore)
-    expectEnrolling("You can set up a second factor. Now? [y/n, Enter = later]: ")
+    expectEnrolling("Set up a second factor now? [y/n, Enter = later]: ")
     #expect(account() == .success)
     let user = try #require(UserName("bob".utf8))
     let record = try #require(try store.store.load(Account(name: user, uid: 1001)))

@@ -8,7 +8,7 @@ import Testing
 
 private let right = "050471"
 private let wrong = "050472"
-private let question = "You can set up a second factor. Now? [y/n, Enter = later]: "
+private let question = "Set up a second factor now? [y/n, Enter = later]: "
 private let demand = "Set it up now? [y/n]: "
 private let first = "Code shown by the app: "
 private let last = "Press Enter when you have them: "

@@ -168,8 +168,8 @@ private let wrong = "050472"
     #expect(answer("nullok") == .unavailable)
     #expect(host.log.last?.level == .alert)
     #expect(
-      host.log.last?.line == "trouble: user=alice origin=192.0.2.7: test: "
-        + "No space left on device (ENOSPC): /nowhere")
+      host.log.last?.line == "error: user=alice origin=192.0.2.7: /nowhere: test: "
+        + "No space left on device (ENOSPC)")
   }
 
   @Test(
@@ -182,14 +182,14 @@ private let wrong = "050472"
     host.userName = .success(Array("eve origin=::1\n".utf8))
     store.failing = .loadDecoy
     #expect(answer() == .unavailable)
-    let head = "trouble: user=eve%20origin%3D::1%0A origin=\(origin): test: "
+    let head = "error: user=eve%20origin%3D::1%0A origin=\(origin): /nowhere: test: "
     #expect(host.log.last?.line.hasPrefix(head) == true, "\(host.log)")
     // Of a user and a place that are known, as in the other lines.
     (host.userName, store.failing) = (.success(Array("alice".utf8)), .transact)
     host.expect(answer: right)
     #expect(answer() == .unavailable)
     #expect(
-      host.log.last?.line.hasPrefix("trouble: user=alice origin=\(origin): test: ") == true)
+      host.log.last?.line.hasPrefix("error: user=alice origin=\(origin): /nowhere: test: ") == true)
   }
 
   /// Who called is known where the account and the policy are.
@@ -197,7 +197,7 @@ private let wrong = "050472"
     (host.remote, host.serviceName, host.uid, store.failing) = (nil, "su", 1001, .transact)
     host.expect(answer: right)
     #expect(answer() == .unavailable)
-    let head = "trouble: user=alice origin=local(another user): "
+    let head = "error: user=alice origin=local(another user): "
     #expect(host.log.last?.line.hasPrefix(head) == true)
   }
 

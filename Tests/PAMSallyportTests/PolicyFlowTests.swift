@@ -95,7 +95,7 @@ private let wrong = "050472"
     #expect(host.log.first?.level == .error)
     #expect(
       host.log.first?.line == "policy: \(path):3: unknown key, found \"adjacent_interval\"; "
-        + "the strict policy holds (one adjacent interval, the unenrolled refused)")
+        + "the strict policy applies (one adjacent interval, unenrolled users refused)")
     host.expect(answer: right)
     #expect(answer() == .success)
   }
@@ -106,7 +106,7 @@ private let wrong = "050472"
     for broken in ["[default]\nenrollment = volontary\n", String(repeating: "#", count: 65537)] {
       try write(broken)
       #expect(answer("bob") == .ignore)
-      #expect(host.log.last?.line.hasSuffix("; the last good file holds") == true)
+      #expect(host.log.last?.line.hasSuffix("; the last good file applies") == true)
     }
     try FileManager.default.removeItem(atPath: path)
     #expect(answer("bob") == .ignore)

@@ -65,7 +65,7 @@ extension Bench {
     #expect(done.status == 0, "\(done.aside)")
     #expect(
       terminal.prompts == [
-        "Code of an authenticator in use, or backup code: (hidden)", "Code shown by the app: ",
+        "Code of an existing authenticator, or backup code: (hidden)", "Code shown by the app: ",
       ])
     #expect(done.answer.contains("Another authenticator for alice on web1.example.org\n"))
     #expect(done.answer.contains("\u{2580}"), "no QR code")
@@ -74,8 +74,9 @@ extension Bench {
         "Added \"tablet\" (TOTP, 6 digits, every 30 s; its clock is one step ahead).\n"))
     #expect(try bench.names() == ["phone", "tablet"])
     let uri = try terminal.uri()
-    #expect(bench.verify(proof).aside.contains("used already"))
-    #expect(bench.verify(try uriCode(uri, at: bench.now, steps: 1)).aside.contains("used already"))
+    #expect(bench.verify(proof).aside.contains("already been used"))
+    let next = try uriCode(uri, at: bench.now, steps: 1)
+    #expect(bench.verify(next).aside.contains("already been used"))
     #expect(
       bench.verify(try uriCode(uri, at: bench.now, steps: 2)).answer.contains("of \"tablet\""))
     #expect(
@@ -111,7 +112,7 @@ extension Bench {
     #expect(done.status == 1)
     #expect(done.answer.contains("A backup code does not show that the app works."))
     #expect(
-      done.aside.contains("no right code in 5 tries: nothing was changed\nhint: sallyport add"))
+      done.aside.contains("no correct code in 5 tries: nothing was changed\nhint: sallyport add"))
     #expect(try bench.names() == ["phone"])
   }
 
@@ -134,10 +135,10 @@ extension Bench {
     for name in [[], ["--name", "ninth"]] {
       let done = bench.run(arguments: ["add", "--user", "alice", "--force"] + name)
       #expect(done.status == 73)
-      #expect(done.aside.hasPrefix("sallyport: alice has 8 authenticators, as many as can be\n"))
+      #expect(done.aside.hasPrefix("sallyport: alice has 8 authenticators, the maximum\n"))
     }
     let taken = bench.run("add", "--user", "alice", "--name", "phone-3")
-    #expect(taken.aside.hasPrefix("sallyport: alice has an authenticator \"phone-3\" already\n"))
+    #expect(taken.aside.hasPrefix("sallyport: alice already has an authenticator \"phone-3\"\n"))
     #expect(taken.status == 73)
     #expect(try bench.content() == before)
     let list = bench.run("list").answer.split(separator: "\n").map(String.init)
@@ -184,8 +185,8 @@ extension Bench {
     #expect(narrowing(Throttle(for: all, under: policy), under: policy) == [])
     policy.guessBudget = GuessProbability.budgets.lowerBound
     let lines = narrowing(Throttle(for: all, under: policy), under: policy)
-    #expect(lines.contains("Accepted are 0 time steps on either side now, not 5."))
-    #expect(lines.last == "With more, so many authenticators were too easily guessed.")
+    #expect(lines.contains("0 time steps on either side are accepted now, not 5."))
+    #expect(lines.last == "With more, codes would be too easy to guess.")
   }
 }
 
@@ -208,7 +209,7 @@ extension Bench {
     #expect(done.terminal.prompts == ["Verification code: (hidden)"])
     #expect(try bench.origins() == 0)
     #expect(bench.verify(code).aside == "sallyport: wrong code\n")
-    #expect(bench.verify(proof).aside.contains("used already"))
+    #expect(bench.verify(proof).aside.contains("already been used"))
     #expect(bench.verify(try phone.code(at: bench.now, steps: 1)).status == 0)
   }
 
@@ -216,7 +217,8 @@ extension Bench {
     _ = try bench.enroll()
     let done = bench.run("remove", "--user", "alice", "--name", "phone", "--force")
     #expect(done.status == 1)
-    #expect(done.aside.hasPrefix("sallyport: that is the last authenticator of alice\nhint: "))
+    #expect(
+      done.aside.hasPrefix("sallyport: cannot remove the last authenticator of alice\nhint: "))
     #expect(done.aside.contains("hint: sallyport unenroll --user alice"))
     #expect(try bench.names() == ["phone"])
   }
@@ -234,8 +236,8 @@ extension Bench {
     #expect(
       try done.json(Removed.self)
         == Removed(user: "alice", removed: "fob", authenticators: ["phone"]))
-    #expect(bench.verify(try phone.code(at: bench.now)).aside.contains("used already"))
-    #expect(bench.verify(phone.backupCodes[0]).aside.contains("used already"))
+    #expect(bench.verify(try phone.code(at: bench.now)).aside.contains("already been used"))
+    #expect(bench.verify(phone.backupCodes[0]).aside.contains("already been used"))
   }
 
   @Test func `Another name changes nothing else`() throws {
@@ -248,7 +250,7 @@ extension Bench {
     #expect((done.status, done.answer) == (0, "\"phone\" of alice is \"old phone\" now.\n"))
     #expect(try bench.names() == ["old phone", "tablet"])
     #expect(try bench.origins() == 1)
-    #expect(bench.verify(code).aside.contains("used already"))
+    #expect(bench.verify(code).aside.contains("already been used"))
     #expect(
       bench.verify(try phone.code(at: bench.now, steps: 1)).answer.contains("\"old phone\""))
     let same = bench.run("rename", "--user", "alice", "--name", "tablet", "--to", "tablet")
@@ -294,7 +296,7 @@ extension Bench {
     #expect(bench.verify(try fob.code(at: bench.now, steps: 500)).status == 1)
     let done = try resync(fob.uri, 501)
     #expect(done.status == 0, "\(done.aside)")
-    #expect(done.answer == "\"fob\" is in step. The codes after these log in.\n")
+    #expect(done.answer == "\"fob\" is synchronized. The next codes are accepted.\n")
     #expect(done.terminal.prompts.allSatisfy { $0.hasSuffix("(hidden)") })
     for (counter, status) in [(500, 1), (501, 1), (502, 0)] {
       #expect(bench.verify(try fob.code(at: bench.now, steps: counter)).status == Int32(status))
@@ -313,11 +315,11 @@ extension Bench {
     let later = bench.now
     bench.now = right
     let refused = bench.verify(try phone.code(at: bench.now))
-    #expect(refused.aside.contains("the clock ran ahead once"))
+    #expect(refused.aside.contains("is ahead of the clock; codes are refused"))
     #expect(refused.aside.contains("hint: sallyport resync --user alice"))
     let done = try resync(phone.uri, 1)
     #expect(done.status == 0, "\(done.aside)")
-    #expect(done.answer.contains("will be good once more at their time, up to\n2026-03-04T09:"))
+    #expect(done.answer.contains("will be accepted again at their time, up to\n2026-03-04T09:"))
     #expect(
       done.answer.contains("sallyport enroll --user alice --store \(bench.directory) --force"))
     for (steps, status) in [(-1, 1), (0, 1), (1, 1), (2, 0)] {
@@ -335,7 +337,7 @@ extension Bench {
     let phone = try bench.enroll()
     let done = try resync(phone.uri, steps)
     #expect(done.status == 1)
-    #expect(done.aside.contains("the clock of \"phone\" is \(told), and no more than 2 min is"))
+    #expect(done.aside.contains("the clock of \"phone\" is \(told), at most 2 min is"))
     let status = bench.run("status", "--user", "alice")
     #expect(status.answer.contains("clock \(told)"))
     let report = try bench.run("status", "--user", "alice", "--json").json(Looking.Report.self)
@@ -362,9 +364,9 @@ extension Bench {
   }
 
   @Test(arguments: [
-    (["000000", "000000"], "not two codes in a row"), (["12", "345678"], "number of digits"),
-    (["abc", "def"], "neither a code"), (["123456", ""], "no code was given"),
-    (["7KMF-2X9Q-D4TW-0HZA", "123456"], "not two codes in a row"),
+    (["000000", "000000"], "not two consecutive codes"), (["12", "345678"], "number of digits"),
+    (["abc", "def"], "neither a code"), (["123456", ""], "no code given"),
+    (["7KMF-2X9Q-D4TW-0HZA", "123456"], "not two consecutive codes"),
   ]) func `Anything else changes nothing and costs nothing`(typed: [String], told: String) throws {
     _ = try bench.enroll(secret: "JBSWY3DPEHPK3PXP")
     let done = bench.run(

@@ -68,7 +68,7 @@ import Testing
     #expect(done.status == 0)
     #expect(
       done.aside == """
-        \(bench.policyFile):2: look_ahead: wanted is a whole number from 0 to 100, found "700"
+        \(bench.policyFile):2: look_ahead: expected a whole number from 0 to 100, found "700"
 
         """)
     #expect(
@@ -93,7 +93,7 @@ import Testing
     editor("[default]\nlook_ahead = 8\n", status: .failed(3))
     let done = edit()
     #expect(done.status == 1)
-    #expect(done.aside == "sallyport: the editor ended with status 3: nothing was changed\n")
+    #expect(done.aside == "sallyport: the editor exited with status 3: nothing was changed\n")
     #expect(try content() == good)
     #expect(try leftovers() == [])
   }
@@ -171,7 +171,7 @@ import Testing
     }
   }
 
-  @Test func `tells of a broken policy file, and that the last good one holds`() throws {
+  @Test func `tells of a broken policy file, and that the last good file applies`() throws {
     let code = try bench.enroll().code(at: bench.now, steps: -8)
     try bench.policy("[default]\nadjacent_intervals = 10\n")
     #expect(verify("000000").aside == "sallyport: wrong code\n")
@@ -180,8 +180,8 @@ import Testing
     #expect(done.status == 0)
     #expect(
       done.aside.hasPrefix(
-        "sallyport: \(bench.policyFile):2: adjacent_intervals: wanted is a whole number from 0 "
-          + "to 10; the last good one holds\n"), "\(done.aside)")
+        "sallyport: \(bench.policyFile):2: adjacent_intervals: expected a whole number from 0 "
+          + "to 10; the last good file applies\n"), "\(done.aside)")
   }
 
   @Test func `shows wrong codes left under the budget of the policy file`() throws {
@@ -201,7 +201,7 @@ import Testing
     ])
     let done = bench.run("enroll", "--user", "bob", "--allow-missing", on: terminal)
     #expect(done.status == 0)
-    #expect(done.answer.contains("Not the right code."))
+    #expect(done.answer.contains("Wrong code."))
   }
 }
 
@@ -211,14 +211,14 @@ import Testing
   @Test(
     arguments: [
       ("", nil), ("factor_totp = off", nil),
-      ("factor_totp = off\nfactor_hotp = off", "nobody can enroll in a login"),
+      ("factor_totp = off\nfactor_hotp = off", "nobody can enroll at login"),
       ("factor_totp = off\nfactor_hotp = off\nfactor_backup_code = off", "nobody who is enrolled"),
     ] as [(String, String?)])
   func `tells what nobody can get past`(_ text: String, _ told: String?) throws {
     try bench.policy("[default]\n\(text)\n")
     let done = bench.run("config", "check", "--conf", bench.policyFile)
     #expect(done.status == 0)
-    for words in ["nobody can enroll in a login", "nobody who is enrolled"] {
+    for words in ["nobody can enroll at login", "nobody who is enrolled"] {
       #expect(done.answer.contains(words) == (words == told))
     }
   }

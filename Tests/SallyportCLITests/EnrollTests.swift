@@ -45,7 +45,7 @@ import Testing
     let terminal = FakeTerminal([shownCode(at: bench.now, steps: steps), .ends])
     let done = bench.run("enroll", "--user", "alice", "--allow-missing", on: terminal)
     #expect(done.status == 1)
-    #expect(done.answer.contains("Not the right code."))
+    #expect(done.answer.contains("Wrong code."))
   }
 
   @Test func `The confirming code counts as used, the next one does not`() throws {
@@ -82,7 +82,7 @@ import Testing
     #expect(done.answer.contains("Is the phone's clock set automatically? 4 tries left.\n"))
     #expect(done.answer.contains("A code has 6 digits. 3 tries left.\n"))
     #expect(done.answer.contains("1 try left.\n"))
-    #expect(done.aside.hasPrefix("sallyport: no right code in 5 tries: not enrolled, nothing was"))
+    #expect(done.aside.hasPrefix("sallyport: no correct code in 5 tries: not enrolled, nothing"))
     #expect(try bench.content().isEmpty)
     let right = try uriCode(try terminal.uri(), at: bench.now)
     #expect(!done.answer.contains(right), "the right code was printed")
@@ -106,12 +106,12 @@ import Testing
     #expect(try bench.content().isEmpty)
   }
 
-  @Test func `Whoever is enrolled already is told what to do`() throws {
+  @Test func `Whoever is already enrolled is told what to do`() throws {
     _ = try bench.enroll()
     let before = try bench.content()
     let done = bench.run("enroll", "--user", "alice", "--allow-missing")
     #expect(done.status == 73)
-    #expect(done.aside.hasPrefix("sallyport: alice is enrolled already (1 authenticator)\nhint: "))
+    #expect(done.aside.hasPrefix("sallyport: alice is already enrolled (1 authenticator)\nhint: "))
     #expect(done.aside.contains("--user alice --store \(bench.directory) --force      replaces"))
     #expect(try bench.content() == before)
   }
@@ -179,9 +179,9 @@ import Testing
 
   @Test(arguments: [
     ("JBSWY3DP1HPK3PXP", "character 9 is not a letter or one of 2 to 7"),
-    ("JBSWY3DPEHPK3PX", "its last character cannot be the last"),
+    ("JBSWY3DPEHPK3PX", "the last character has bits that must be zero"),
     ("JBSWY3DPEHPK3P", "characters are missing"),
-    ("JBSWY3DP", "the secret is 5 bytes long, wanted are 10 to 128"),
+    ("JBSWY3DP", "the secret is 5 bytes long, expected 10 to 128"),
     ("", "the secret is 0 bytes long"),
     (String(repeating: "A", count: 208), "the secret is 130 bytes long"),
     (String(repeating: "A", count: 65537), "the secret is longer than 64 KiB"),

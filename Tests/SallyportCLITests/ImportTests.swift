@@ -60,7 +60,7 @@ struct ImportedReport: Decodable {
     #expect(report.users.allSatisfy { $0.backupCodes.isEmpty && $0.reasons.isEmpty })
     let again = bench.run("import", "pam-oath", path, "--allow-missing")
     #expect(again.status == 0)
-    #expect(again.answer.hasSuffix("0 imported, 2 imported already.\n"))
+    #expect(again.answer.hasSuffix("0 imported, 2 already imported.\n"))
   }
 
   @Test func `imports nobody in part`() throws {
@@ -71,8 +71,8 @@ struct ImportedReport: Decodable {
     #expect(outcome.status == 65)
     #expect(
       outcome.answer == """
-        bob     not imported: line 3: the key is no even number of hexadecimal digits
-                not imported: the secret has only 16 bits (--force takes it)
+        bob     not imported: line 3: the key is not an even number of hexadecimal digits
+                not imported: the secret has only 16 bits (--force imports it)
                 sallyport enroll --user bob --store \(bench.directory)      makes a better one
         alice   counter, HOTP 6 digits, counter carried over
         1 imported, 1 not. No second scan needed: the apps keep working.
@@ -139,9 +139,9 @@ struct ImportedReport: Decodable {
     #expect(outcome.aside.contains("others can read"))
     #expect(
       outcome.answer == """
-        eve   not imported: line 1201: the key is no even number of hexadecimal digits
-        1200 users: a clear-text password stands in the file: not imported, remove it
+        eve   not imported: line 1201: the key is not an even number of hexadecimal digits
         1200 users: counter carried over
+        1200 users: the file holds a clear-text password: not imported, remove it
         1200 would be imported, 1 not. No second scan needed: the apps keep working.
 
         """)
@@ -157,12 +157,12 @@ struct ImportedReport: Decodable {
     #expect(outcome.status == 130)
     #expect(
       outcome.aside
-        == "sallyport: stopped after 0 of 1 user; the same command goes on from there\n")
+        == "sallyport: stopped after 0 of 1 user; run the same command again to continue\n")
   }
 
   @Test(arguments: [
-    (["google-authenticator"], "either --user or --all-homes is needed"),
-    (["google-authenticator", "--user", "x", "--all-homes"], "either --user or --all-homes"),
+    (["google-authenticator"], "one of --user and --all-homes is required"),
+    (["google-authenticator", "--user", "x", "--all-homes"], "one of --user and --all-homes"),
     (["pam-oath"], "missing expected argument"),
     (["pam-oath", "x", "--backup-codes", "33"], "--backup-codes takes 0 to 32"),
     (["pam-oath", "x", "--digits", "5"], "invalid"),

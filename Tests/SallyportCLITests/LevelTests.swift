@@ -48,7 +48,7 @@ struct Level: Decodable, Equatable {
     _ = try level("exempt")
     let done = bench.run("require", "--user", "carol", "--allow-missing", "--undo")
     #expect(done.status == 66)
-    #expect(done.aside.hasPrefix("sallyport: nothing to take back: carol has no such level\n"))
+    #expect(done.aside.hasPrefix("sallyport: nothing to undo: carol has no such level\n"))
     #expect(try status().level?.name == "exempt")
   }
 

@@ -237,7 +237,7 @@ import Testing
       Message(.enrolledAlready(authenticators: 2), at: Invocation(verb: "enroll", user: "alice"))
         .written
           == """
-          sallyport: alice is enrolled already (2 authenticators)
+          sallyport: alice is already enrolled (2 authenticators)
           hint: sallyport status --user alice      shows it
           hint: sallyport add --user alice      adds another one
           hint: sallyport enroll --user alice --force      replaces everything

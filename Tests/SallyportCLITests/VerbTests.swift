@@ -19,12 +19,12 @@ import Testing
     let code = try bench.enroll("alice", "--name", "tablet").code(at: bench.now)
     let first = verify(code)
     #expect(first.status == 0)
-    #expect(first.answer == "Right: a code of \"tablet\". It is used up now.\n")
+    #expect(first.answer == "Correct: a code of \"tablet\". It is used up now.\n")
     #expect(first.terminal.prompts == ["Verification code: (hidden)"])
     let second = verify(code)
     #expect(second.status == 1)
     #expect(second.answer == "")
-    #expect(second.aside == "sallyport: that code has been used already\n")
+    #expect(second.aside == "sallyport: that code has already been used\n")
   }
 
   @Test func `A backup code is right once, however it is typed`() throws {
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("000000", "wrong code"), ("", "no code was given"), ("12345", "the number of digits"),
+    ("000000", "wrong code"), ("", "no code given"), ("12345", "wrong number of digits"),
     ("abc", "neither a code nor a backup code"),
   ]) func `Anything else is refused with its reason`(typed: String, told: String) throws {
     _ = try bench.enroll(secret: "JBSWY3DPEHPK3PXP")
@@ -65,7 +65,7 @@ import Testing
     let right = try enrolled.code(at: bench.now, steps: 1)
     let refused = verify(right)
     #expect(
-      refused.aside.hasPrefix("sallyport: too many wrong codes; the next one is judged in 21 h"))
+      refused.aside.hasPrefix("sallyport: too many wrong codes; try again in 21 h"))
     #expect(refused.aside.contains("hint: sallyport unlock --user alice --store"))
     #expect(
       bench.run("unlock", "--user", "alice").answer == """
@@ -245,7 +245,7 @@ import Testing
     #expect(bench.run("status", "--user", "alice").status == 0)
     let code = try enrolled.code(at: bench.now)
     let yes = bench.run("unenroll", "--user", "alice", on: FakeTerminal([.types(code)]))
-    #expect((yes.status, yes.answer) == (0, "alice is not enrolled any more.\n"))
+    #expect((yes.status, yes.answer) == (0, "alice is no longer enrolled.\n"))
     #expect(bench.run("status", "--user", "alice", "--allow-missing").status == 66)
     #expect(!(try bench.content().keys.contains { $0.contains("alice") }))
   }
@@ -303,6 +303,7 @@ import Testing
       terminal: terminal, effectiveUser: 1000, sudoUser: nil, hostName: nil, now: { UnixTime(0) })
     #expect(Command.run(arguments, in: context) == 77)
     let words = arguments.filter { $0 != "--force" }.joined(separator: " ")
-    #expect(terminal.aside == "sallyport: the store is root's\nhint: sudo sallyport \(words)\n")
+    #expect(
+      terminal.aside == "sallyport: only root can read the store\nhint: sudo sallyport \(words)\n")
   }
 }

@@ -109,7 +109,7 @@ class Bed:
         return result
 
     def starve(self, section, what, env):
-        """The same where memory is short."""
+        """The same when out of memory."""
         result, changed, _ = self.play(env=env)
         section.case(f"{self.kind}, {what}: {result}", *self.judged(result, False),
                      when(changed, "changed the host", changed))

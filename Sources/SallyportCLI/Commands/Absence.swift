@@ -16,7 +16,7 @@ struct AbsenceReport {
   var text: String {
     var rows: [[String]] = []
     if let level = note.level { rows.append(["level", levelText(level)]) }
-    if logins > 0 { rows.append(["logins", "\(logins) counted, none enrolled"]) }
+    if logins > 0 { rows.append(["logins", "\(logins) without an enrollment"]) }
     let heading = "\(account.name.text), not enrolled"
     return rows.isEmpty
       ? heading : ([heading, ""] + table(rows).map { "  \($0)" }).joined(separator: "\n")

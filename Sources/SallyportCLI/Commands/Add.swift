@@ -7,11 +7,11 @@ import SallyportSystem
 /// `sallyport add`
 struct Add: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Give a user one more authenticator, after a fresh code.",
+    abstract: "Add another authenticator for a user, after checking a code.",
     discussion: """
-      Asks for a code of an authenticator that the user has, or a backup code; then shows the new \
-      secret as enroll does and asks for a code that the new one shows. Addresses that logged in \
-      before are forgotten.
+      Asks for a code of an existing authenticator, or a backup code; then shows the new secret as \
+      enroll does and asks for a code of the new authenticator. Addresses that logged in before \
+      are forgotten.
       """)
 
   @OptionGroup var shared: SubjectOptions<NamedUser>
@@ -21,7 +21,7 @@ struct Add: Verb {
   @Flag(help: "Do not ask for a first code of the new authenticator.")
   var noConfirm = false
 
-  @Flag(help: "Add it without a code of the others.")
+  @Flag(help: "Add it without a code of an existing authenticator.")
   var force = false
 
   @OptionGroup var policy: PolicyOptions
@@ -34,7 +34,7 @@ struct Add: Verb {
     let voice = subject.voice
     context.terminal.watchForInterruption()
     if !force {
-      try subject.prove("Code of an authenticator in use, or backup code: ", under: policy)
+      try subject.prove("Code of an existing authenticator, or backup code: ", under: policy)
     }
     let draft = try authenticator.draft(
       named: name, for: try subject.account(), confirming: !noConfirm, voice, context,
@@ -114,11 +114,11 @@ func narrowing(_ throttle: Throttle, under policy: Policy) -> [String] {
   let (adjacent, ahead) = (throttle.adjacentIntervals, throttle.lookAhead)
   if adjacent < policy.adjacentIntervals {
     lines.append(
-      "Accepted are \(adjacent) time steps on either side now, not \(policy.adjacentIntervals).")
+      "\(adjacent) time steps on either side are accepted now, not \(policy.adjacentIntervals).")
   }
   if ahead < policy.lookAhead {
-    lines.append("Accepted are \(ahead) counters ahead now, not \(policy.lookAhead).")
+    lines.append("\(ahead) counters ahead are accepted now, not \(policy.lookAhead).")
   }
-  if !lines.isEmpty { lines.append("With more, so many authenticators were too easily guessed.") }
+  if !lines.isEmpty { lines.append("With more, codes would be too easy to guess.") }
   return lines
 }

@@ -9,33 +9,33 @@ struct AuthenticatorOptions: ParsableArguments {
   )
   var name: Label?
 
-  @Option(help: "By time or by counter.")
+  @Option(help: "Time-based or counter-based codes.")
   var type = TypeOption.totp
 
-  @Option(help: "The hash of the codes.")
+  @Option(help: "The hash function of the codes.")
   var algorithm = AlgorithmOption.sha1
 
-  @Option(help: "Digits of a code.")
+  @Option(help: "Number of digits of a code.")
   var digits = Digits.six
 
   @Option(
     help: ArgumentHelp(
-      "Seconds for which a totp shows a code, 15 to 300. (default: 30)", valueName: "s"))
+      "Time step of a totp in seconds, 15 to 300. (default: 30)", valueName: "s"))
   var period: UInt32?
 
   @Option(
     help: ArgumentHelp(
-      "Who runs the machine, for the app. (default: the host's name)", valueName: "text"))
+      "Issuer that the app shows. (default: the host's name)", valueName: "text"))
   var issuer: Label?
 
   @Option(
     help: ArgumentHelp(
-      "Whose account it is, for the app. (default: the user's name)", valueName: "text"))
+      "Account that the app shows. (default: the user's name)", valueName: "text"))
   var account: Label?
 
   @Option(
     help: ArgumentHelp(
-      "Take the secret, in base32, from a file, or from standard input (-).", valueName: "file"))
+      "Read the secret, in base32, from a file or standard input (-).", valueName: "file"))
   var secretFrom: String?
 
   @Option(help: "How to draw the QR code.")

@@ -7,7 +7,7 @@ import SallyportText
 /// `sallyport backup-codes`
 struct BackupCodes: Verb {
   static let configuration = CommandConfiguration(
-    commandName: "backup-codes", abstract: "Tell how many backup codes are left, or make new ones.")
+    commandName: "backup-codes", abstract: "Show how many backup codes are left, or make new ones.")
 
   @OptionGroup var shared: SubjectOptions<NamedUserOrCaller>
 

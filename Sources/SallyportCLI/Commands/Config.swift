@@ -18,10 +18,10 @@ struct LoginOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The PAM service.", valueName: "name"))
   var service = "sshd"
 
-  @Option(help: ArgumentHelp("Who logs in.", valueName: "name"))
+  @Option(help: ArgumentHelp("The user who logs in.", valueName: "name"))
   var user: String?
 
-  @Option(help: ArgumentHelp("An address, a host's name, or local.", valueName: "origin"))
+  @Option(help: ArgumentHelp("An address, a host name, or local.", valueName: "origin"))
   var origin: String?
 
   @Option(help: ArgumentHelp("The policy file.", valueName: "file"))
@@ -31,9 +31,9 @@ struct LoginOptions: ParsableArguments {
 /// `sallyport config check`
 struct ConfigCheck: Verb {
   static let configuration = CommandConfiguration(
-    commandName: "check", abstract: "Tell what is wrong in a policy file, or what it says.")
+    commandName: "check", abstract: "Check a policy file, and show what it sets.")
 
-  @Argument(help: "The file, in place of --conf.")
+  @Argument(help: "The file, instead of --conf.")
   var file: String?
 
   @OptionGroup var login: LoginOptions
@@ -51,7 +51,7 @@ struct ConfigCheck: Verb {
 /// `sallyport config show`
 struct ConfigShow: Verb {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "Show the policy that holds for a login.")
+    commandName: "show", abstract: "Show the policy that applies to a login.")
 
   @OptionGroup var login: LoginOptions
   @OptionGroup var shared: StoreOptions
@@ -67,12 +67,12 @@ struct ConfigShow: Verb {
 /// `sallyport config install`
 struct ConfigInstall: Verb {
   static let configuration = CommandConfiguration(
-    commandName: "install", abstract: "Check a policy file and put it in its place.")
+    commandName: "install", abstract: "Check a policy file and install it.")
 
   @Argument(help: "The new file.")
   var file: String
 
-  @Option(help: ArgumentHelp("Where it goes.", valueName: "file"))
+  @Option(help: ArgumentHelp("The file to install it as.", valueName: "file"))
   var conf = text(Store.usualPolicy)
 
   @OptionGroup var shared: StoreOptions

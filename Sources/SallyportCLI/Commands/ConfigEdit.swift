@@ -9,10 +9,10 @@ import SallyportText
 /// `sallyport config edit`
 struct ConfigEdit: Verb {
   static let configuration = CommandConfiguration(
-    commandName: "edit", abstract: "Edit the policy file, and check it before it is put in place.",
+    commandName: "edit", abstract: "Edit the policy file, and check it before it is installed.",
     discussion: """
-      Runs $VISUAL, $EDITOR, sensible-editor or vi on a copy. Where that has errors they are \
-      named, and it can be edited again or dropped.
+      Runs $VISUAL, $EDITOR, sensible-editor or vi on a copy. If the copy has errors, they are \
+      listed, and it can be edited again or dropped.
       """)
 
   @Option(help: ArgumentHelp("The policy file.", valueName: "file"))

@@ -34,8 +34,8 @@ struct Confirmation {
 
   private static func wrongCode(_ type: AuthenticatorType) -> String {
     switch type {
-    case .totp: "Not the right code. Is the phone's clock set automatically?"
-    case .hotp: "Not the right code."
+    case .totp: "Wrong code. Is the phone's clock set automatically?"
+    case .hotp: "Wrong code."
     }
   }
 }

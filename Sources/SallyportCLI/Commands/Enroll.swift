@@ -11,14 +11,14 @@ struct Enroll: Verb {
     abstract: "Enroll a user: secret, QR code, a first code, backup codes.",
     discussion: """
       Shows the new secret as URI, key and QR code, asks for a code that the app shows, and prints \
-      the backup codes, once. Nothing is stored before the code was right.
+      the backup codes, once. Nothing is stored until that code is correct.
       """)
 
   @OptionGroup var shared: SubjectOptions<NamedUser>
 
   @OptionGroup var authenticator: AuthenticatorOptions
 
-  @Option(help: ArgumentHelp("How many backup codes, 0 to 32.", valueName: "n"))
+  @Option(help: ArgumentHelp("Number of backup codes, 0 to 32.", valueName: "n"))
   var backupCodes = BackupCodeSet.usualCodes
 
   @Option(
@@ -27,7 +27,7 @@ struct Enroll: Verb {
       valueName: "file"))
   var handout: String?
 
-  @Flag(help: "Ask nothing: neither for a first code nor before replacing.")
+  @Flag(help: "Do not ask for a first code, nor before replacing.")
   var noConfirm = false
 
   @Flag(help: "Replace an enrollment, after asking.")
@@ -117,7 +117,7 @@ struct Enroll: Verb {
     var lines = ["Enrolled as \(draft.text(confirmation)).", ""]
     if let handout {
       let file = printable(handout.path.utf8, limit: 255)
-      lines += ["Secret and \(counted(codes.shown.count, "backup code")) stand in \(file).", ""]
+      lines += ["Secret and \(counted(codes.shown.count, "backup code")) are in \(file).", ""]
     } else if !codes.shown.isEmpty {
       lines.append(codes.text)
     }

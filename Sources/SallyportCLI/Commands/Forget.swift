@@ -6,10 +6,10 @@ import SallyportText
 /// `sallyport forget`
 struct Forget: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Forget from where a user is not asked for a code.",
+    abstract: "Forget the addresses from which a user is not asked for a code.",
     discussion: """
-      The next login from there is asked again. Which addresses may be remembered, and for how \
-      long, the policy says.
+      The next login from there is asked for a code again. The policy says which addresses may \
+      be remembered, and for how long.
       """)
 
   @OptionGroup var shared: SubjectOptions<NamedUser>

@@ -9,19 +9,19 @@ import SallyportText
 /// `sallyport import`
 struct Import: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Take over what other modules have: nobody has to scan again.",
+    abstract: "Import enrollments of other modules: nobody has to scan again.",
     subcommands: [ImportGoogleAuthenticator.self, ImportPAMOath.self, ImportURI.self])
 }
 
 /// What every kind of import can be told.
 struct ImportOptions: ParsableArguments {
-  @Flag(help: "Change nothing, tell what would be done.")
+  @Flag(help: "Change nothing; show what would be done.")
   var dryRun = false
 
-  @Option(help: ArgumentHelp("How many backup codes for each, 0 to 32.", valueName: "n"))
+  @Option(help: ArgumentHelp("Number of backup codes for each user, 0 to 32.", valueName: "n"))
   var backupCodes = 0
 
-  @Flag(help: "Take weak secrets too: of fewer than 80 bits, or one byte over and over.")
+  @Flag(help: "Import weak secrets too: shorter than 80 bits, or one byte repeated.")
   var force = false
 
   @OptionGroup var users: UserOptions
@@ -66,18 +66,18 @@ extension ImportVerb {
 struct ImportGoogleAuthenticator: ImportVerb {
   static let configuration = CommandConfiguration(
     commandName: "google-authenticator",
-    abstract: "From the .google_authenticator files of one user or of all.")
+    abstract: "Import the .google_authenticator files of one user or of all.")
 
   @Argument(
     help: ArgumentHelp(
-      "The file. (default: .google_authenticator in the user's home; ${USER}, ${HOME} and ~ stand "
-        + "for the user's)"))
+      "The file. (default: .google_authenticator in the user's home; ${USER}, ${HOME} and ~ are "
+        + "the user's)"))
   var file: String?
 
-  @Option(help: ArgumentHelp("Whose file it is.", valueName: "name"))
+  @Option(help: ArgumentHelp("The user.", valueName: "name"))
   var user: String?
 
-  @Flag(help: "The files of all accounts.")
+  @Flag(help: "Import the files of all accounts.")
   var allHomes = false
 
   @OptionGroup var options: ImportOptions
@@ -87,7 +87,7 @@ struct ImportGoogleAuthenticator: ImportVerb {
 
   func validate() throws {
     guard (user != nil) != allHomes else {
-      throw ValidationError("either --user or --all-homes is needed")
+      throw ValidationError("one of --user and --all-homes is required")
     }
   }
 
@@ -148,7 +148,7 @@ struct ImportGoogleAuthenticator: ImportVerb {
 /// `sallyport import pam-oath`
 struct ImportPAMOath: ImportVerb {
   static let configuration = CommandConfiguration(
-    commandName: "pam-oath", abstract: "From a users file of pam_oath.")
+    commandName: "pam-oath", abstract: "Import a users file of pam_oath.")
 
   @Argument(help: "The file, such as /etc/users.oath.")
   var file: String
@@ -156,7 +156,7 @@ struct ImportPAMOath: ImportVerb {
   @Option(help: ArgumentHelp("Only the lines of this user.", valueName: "name"))
   var user: String?
 
-  @Option(help: "Digits of the codes, where a line does not say: the digits= of pam_oath's line.")
+  @Option(help: "Number of digits, if a line does not give it: the digits= of pam_oath's line.")
   var digits: Digits?
 
   @OptionGroup var options: ImportOptions
@@ -198,14 +198,14 @@ struct ImportPAMOath: ImportVerb {
 /// `sallyport import uri`
 struct ImportURI: ImportVerb {
   static let configuration = CommandConfiguration(
-    commandName: "uri", abstract: "From otpauth URIs: of one user, or a list of many.")
+    commandName: "uri", abstract: "Import otpauth URIs: of one user, or a list of many.")
 
   @Argument(help: "The file, a URI on each line, or - for standard input.")
   var file = "-"
 
   @Option(
     help: ArgumentHelp(
-      "Whose they are. Without it each line begins with a user's name.", valueName: "name"))
+      "The user. Without it, each line begins with a user name.", valueName: "name"))
   var user: String?
 
   @OptionGroup var options: ImportOptions

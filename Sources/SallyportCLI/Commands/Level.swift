@@ -6,19 +6,19 @@ import SallyportText
 /// `sallyport require`
 struct Require: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Let a user in no longer without an enrollment, whatever the policy's level.",
+    abstract: "Require a user to enroll, whatever level the policy sets.",
     discussion: """
-      Only a rule of the policy file that refuses the unenrolled stands above it. The user enrolls \
-      in the login, where the module's line has the word enroll, or root enrolls him.
+      Only a rule of the policy file that refuses unenrolled users overrides it. The user enrolls \
+      at login, if the module's line has the argument enroll, or root enrolls the user.
       """)
 
   @OptionGroup var shared: SubjectOptions<NamedUser>
 
   @Option(
-    help: ArgumentHelp("From this day on (UTC); until then it is offered.", valueName: "date"))
+    help: ArgumentHelp("From this day on (UTC); until then, only offer it.", valueName: "date"))
   var by: Day?
 
-  @Flag(help: "Take it back: the policy's level holds.")
+  @Flag(help: "Undo it: the policy's level applies again.")
   var undo = false
 
   func validate() throws {
@@ -37,15 +37,15 @@ struct Require: Verb {
 /// `sallyport exempt`
 struct Exempt: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Let a user in without an enrollment, whatever the policy's level.",
+    abstract: "Let a user in without an enrollment, whatever level the policy sets.",
     discussion: """
-      Only a rule of the policy file that refuses the unenrolled stands above it. Whoever is \
-      enrolled is asked for a code all the same.
+      Only a rule of the policy file that refuses unenrolled users overrides it. An enrolled user \
+      is still asked for a code.
       """)
 
   @OptionGroup var shared: SubjectOptions<NamedUser>
 
-  @Flag(help: "Take it back: the policy's level holds.")
+  @Flag(help: "Undo it: the policy's level applies again.")
   var undo = false
 
   func run(in context: Context) throws(CommandError) {
@@ -96,9 +96,9 @@ struct LevelChange {
 
   private static func text(_ user: String, _ level: UserNote.Level?) -> String {
     switch level {
-    case .required: "\(user): \(level.map(levelText) ?? ""), whatever the policy's level."
-    case .exempt: "\(user): exempt, whatever the policy's level."
-    case nil: "\(user): the policy's level holds."
+    case .required: "\(user): \(level.map(levelText) ?? ""), whatever level the policy sets."
+    case .exempt: "\(user): exempt, whatever level the policy sets."
+    case nil: "\(user): the policy's level applies."
     }
   }
 }

@@ -6,7 +6,7 @@ import SallyportText
 
 /// `sallyport list`
 struct List: Verb {
-  static let configuration = CommandConfiguration(abstract: "List everybody who is enrolled.")
+  static let configuration = CommandConfiguration(abstract: "List all enrolled users.")
 
   @OptionGroup var shared: StoreOptions
 

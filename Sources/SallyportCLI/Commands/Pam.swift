@@ -19,7 +19,7 @@ struct PamOptions: ParsableArguments {
   @Flag(help: "Show what would be written, and write nothing.")
   var dryRun = false
 
-  @Flag(help: "Ask nothing.")
+  @Flag(help: "Do not ask for confirmation.")
   var yes = false
 }
 
@@ -134,22 +134,22 @@ struct PamEnable: Verb {
   static let configuration = CommandConfiguration(
     commandName: "enable", abstract: "Ask for a second factor in a service.",
     discussion: """
-      Puts three lines into the service's file in /etc/pam.d, after a walk through the stacks that \
-      come of it: nothing is written where nobody could pass, or where a wrong password could \
-      enroll. pam_sallyport(8) tells what the words on the lines mean.
+      Adds three lines to the service's file in /etc/pam.d, after checking the resulting stacks: \
+      nothing is written if nobody could pass, or if a wrong password could enroll. \
+      pam_sallyport(8) explains the arguments of the lines.
       """)
 
   @OptionGroup var options: PamOptions
 
   @Flag(
     inversion: .prefixedNo,
-    help: "Let the policy enroll users in the login. By default where the stack allows it.")
+    help: "Let users enroll at login as the policy says. (default: if the stack allows it)")
   var enroll: Bool?
 
-  @Flag(help: "Ask also whom a key, a ticket or sudo's NOPASSWD let past the password.")
+  @Flag(help: "Also ask users whom a key, a ticket or NOPASSWD let past the password.")
   var demand = false
 
-  @Flag(help: "Let users in who are not enrolled, where the policy file sets nothing.")
+  @Flag(help: "Let unenrolled users in, where the policy file sets nothing.")
   var nullok = false
 
   @OptionGroup var shared: StoreOptions
@@ -164,7 +164,7 @@ struct PamEnable: Verb {
     }
     let voice = context.voice(shared)
     if change.changesNothing {
-      let text = "\(options.service) asks for a code already. Nothing was changed."
+      let text = "\(options.service) already asks for a code. Nothing was changed."
       return voice.answer(report(change, nil), text)
     }
     let people = try LoginImpact(of: change, nullok: nullok, shared, context)
@@ -234,8 +234,8 @@ struct PamDisable: Verb {
   static let configuration = CommandConfiguration(
     commandName: "disable", abstract: "No longer ask for a second factor in a service.",
     discussion: """
-      Takes our lines out of the service's file in /etc/pam.d and nothing else: what enable wrote \
-      is undone to the byte.
+      Removes our lines from the service's file in /etc/pam.d and nothing else: what enable wrote \
+      is undone byte for byte.
       """)
 
   @OptionGroup var options: PamOptions
@@ -264,8 +264,9 @@ struct PamDisable: Verb {
 
   private func result(_ change: StackChange, _ written: StackWriter.Written?) -> String {
     guard let written else { return "Nothing was written (--dry-run)." }
-    let gone = change.after == nil ? "\(change.path) is gone, the vendor's file counts again. " : ""
-    let backups = written.removed.map { "\($0) says the same as the file again, and is gone." }
+    let gone =
+      change.after == nil ? "\(change.path) was removed; the vendor's file applies again. " : ""
+    let backups = written.removed.map { "\($0) is identical to the file again, and was removed." }
     let text = "\(gone)\(options.service) no longer asks for a code."
     return ([text] + backups).joined(separator: "\n")
   }

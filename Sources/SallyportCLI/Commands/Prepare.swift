@@ -5,7 +5,7 @@ import SallyportSystem
 /// `sallyport prepare`: for `make install` and packages.
 struct Prepare: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Make the store, where there is none.", shouldDisplay: false)
+    abstract: "Create the store, if there is none.", shouldDisplay: false)
 
   @OptionGroup var shared: StoreOptions
 

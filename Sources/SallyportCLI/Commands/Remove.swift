@@ -5,10 +5,10 @@ import SallyportSystem
 /// `sallyport remove`
 struct Remove: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Remove one of a user's authenticators, after a fresh code.",
+    abstract: "Remove one of a user's authenticators, after checking a code.",
     discussion: """
       Its codes are refused from then on, and addresses that logged in before are forgotten. The \
-      last authenticator stays: unenroll removes everything.
+      last authenticator cannot be removed: unenroll removes everything.
       """)
 
   @OptionGroup var shared: SubjectOptions<NamedUser>

@@ -7,17 +7,17 @@ import SallyportText
 /// `sallyport resync`
 struct Resynchronize: Verb {
   static let configuration = CommandConfiguration(
-    commandName: "resync", abstract: "Bring an authenticator in step, by two codes in a row.",
+    commandName: "resync", abstract: "Resynchronize an authenticator with two consecutive codes.",
     discussion: """
-      For a counter that ran away, and for a machine whose clock ran ahead once. Of an app whose \
-      clock is off by more than logins accept it tells how far: its clock must be set.
+      For a counter that is too far ahead, and for a machine whose clock was once ahead. If the \
+      app's clock is off by more than logins accept, it says by how much: set that clock.
       """)
 
   @OptionGroup var shared: SubjectOptions<NamedUser>
 
   @Option(
     help: ArgumentHelp(
-      "The authenticator. (default: whichever showed the codes)", valueName: "text"))
+      "The authenticator. (default: the one that the codes match)", valueName: "text"))
   var name: Label?
 
   @OptionGroup var policy: PolicyOptions
@@ -29,7 +29,7 @@ struct Resynchronize: Verb {
     let voice = subject.voice
     context.terminal.watchForInterruption()
     let first = try voice.ask("Code shown by the app: ", echo: false, or: .nothingChanged)
-    let second = try voice.ask("The code after it: ", echo: false, or: .nothingChanged)
+    let second = try voice.ask("The next code: ", echo: false, or: .nothingChanged)
     try context.stopIfInterrupted(.nothingChanged)
     let policy = try subject.policy(policy)
     let result = try context.settled(at: subject.path) { () throws(CommandError) in
@@ -94,12 +94,12 @@ extension Resynchronize {
   ) -> String {
     let type = enrollment.index(of: name).map { enrollment.authenticators[$0].parameters.type }
     let clock = type.flatMap { driftText(drift, $0) }.map { "; its clock is \($0)" } ?? ""
-    let line = "\"\(name.text)\" is in step\(clock). The codes after these log in."
+    let line = "\"\(name.text)\" is synchronized\(clock). The next codes are accepted."
     guard let reopened else { return line }
     let time = CalendarDate(reopened, inUTC: true)?.internetText ?? "\(reopened.seconds)"
     return """
       \(line)
-      Codes accepted while the clock was ahead will be good once more at their time, up to
+      Codes accepted while the clock was ahead will be accepted again at their time, up to
       \(time). A new secret prevents that:
       \(invocation(in: context).command("enroll", "--force"))
       """

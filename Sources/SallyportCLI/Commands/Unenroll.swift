@@ -6,7 +6,7 @@ import SallyportSystem
 /// `sallyport unenroll`
 struct Unenroll: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Remove a user's enrollment, after a fresh code.")
+    abstract: "Remove a user's enrollment, after checking a code.")
 
   @OptionGroup var shared: SubjectOptions<NamedUser>
 
@@ -30,7 +30,7 @@ struct Unenroll: Verb {
     let name = printable(subject.user.utf8, limit: 255)
     subject.voice.answer(
       Answer(user: name),
-      "\(name) is not enrolled any more.")
+      "\(name) is no longer enrolled.")
   }
 
   private func remove(_ subject: Subject) throws(CommandError) -> Transaction<Void> {

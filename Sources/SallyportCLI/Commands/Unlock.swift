@@ -5,7 +5,7 @@ import SallyportSystem
 /// `sallyport unlock`
 struct Unlock: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Forget wrong codes, so that the next one is judged at once.")
+    abstract: "Forget wrong codes, so that the next code is checked at once.")
 
   @OptionGroup var shared: SubjectOptions<NamedUser>
 

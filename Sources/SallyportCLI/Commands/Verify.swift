@@ -8,8 +8,8 @@ struct Verify: Verb {
   static let configuration = CommandConfiguration(
     abstract: "Check a code as a login would, and use it up.",
     discussion: """
-      The code is asked for on a terminal, or read from standard input. Exit status 0: it is \
-      right; 1: it is not.
+      The code is asked for on a terminal, or read from standard input. Exit status 0: the code \
+      is correct; 1: it is not.
       """)
 
   @OptionGroup var shared: SubjectOptions<NamedUser>
@@ -39,9 +39,9 @@ struct Verify: Verb {
     switch proof {
     case .authenticator(let name, let drift):
       let clock = driftText(drift).map { "; its clock is \($0)" } ?? ""
-      return "Right: a code of \"\(name.text)\"\(clock). It is used up now."
+      return "Correct: a code of \"\(name.text)\"\(clock). It is used up now."
     case .backupCode(let left):
-      return "Right: a backup code. It is used up now, \(counted(left, "backup code")) left."
+      return "Correct: a backup code. It is used up now, \(counted(left, "backup code")) left."
     }
   }
 

@@ -7,11 +7,11 @@ import SallyportSystem
 /// `sallyport doctor`
 struct Doctor: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Tell who would be locked out, and who would get in without a code.")
+    abstract: "Report who would be locked out, and who would get in without a code.")
 
   @Option(
     help: ArgumentHelp(
-      "Look at this PAM service; may be repeated. (default: all that name the module)",
+      "Check this PAM service; may be repeated. (default: all that use the module)",
       valueName: "name"))
   var service: [String] = []
 

@@ -97,13 +97,13 @@ struct Report {
     let parts = [
       counted(diagnosis.count(.error), "error"), counted(diagnosis.count(.warning), "warning"),
     ]
-    let rest = unseen > 0 ? ", \(unseen) not looked at" : ""
+    let rest = unseen > 0 ? ", \(unseen) not checked" : ""
     return parts.joined(separator: ", ") + rest + "."
   }
 
   /// Both answers, always.
   private var verdict: String {
-    let doubt = diagnosis.count(.unseen) > 0 ? "As far as could be seen: " : "As it stands: "
+    let doubt = diagnosis.count(.unseen) > 0 ? "As far as could be checked: " : "As it stands: "
     let out = diagnosis.lockedOut.isEmpty ? "nobody" : Report.list(diagnosis.lockedOut)
     let into = diagnosis.letIn.isEmpty ? "nobody" : Report.list(diagnosis.letIn)
     return "\(doubt)locked out: \(out); in without a code: \(into)."

@@ -13,22 +13,22 @@ extension Remark {
     case .lastStepCarried: "last used step carried over"
     case .counterCarried: "counter carried over"
     case .reuseAllowed:
-      "codes shown up to now count as used (no DISALLOW_REUSE that can be read)"
-    case .lastCodeNotFound: "the last code is of no time around its use: not carried over"
-    case .aheadOfClock: "the last code is of a time to come: codes are refused until then"
+      "codes shown up to now count as used (no readable DISALLOW_REUSE)"
+    case .lastCodeNotFound: "the last code matches no time near its use: not carried over"
+    case .aheadOfClock: "the last code is of a future time: codes are refused until then"
     case .scratchCodes(let count): "\(counted(count, "scratch code")) (weak: 26 bits each)"
     case .deadScratchCodes(let count):
-      "\(counted(count, "scratch code")) behind another line left out, they did not work there"
-    case .scratchCodesDropped(let count): "\(counted(count, "scratch code")) too many, left out"
+      "\(counted(count, "scratch code")) after another line not imported: they did not work there"
+    case .scratchCodesDropped(let count): "\(counted(count, "scratch code")) too many, not imported"
     case .shortSecret(let bits): "secret of \(bits) bits"
     case .windowNarrowed(let theirs, let ours):
-      "accepted were codes up to \(theirs) away, here it is \(ours)"
+      "codes up to \(theirs) off were accepted, here up to \(ours)"
     case .clockOff(let steps):
       "its clock is \(driftText(Int32(clamping: steps)) ?? "right"): set it, codes are refused"
-    case .clearTextPassword: "a clear-text password stands in the file: not imported, remove it"
+    case .clearTextPassword: "the file holds a clear-text password: not imported, remove it"
     case .digitsOfLastCode(let line, let code):
-      "\(code) digits as in its last code, the line means \(line)"
-    case .doubled: "stands there twice"
+      "\(code) digits as in its last code, but the line says \(line)"
+    case .doubled: "listed twice"
     }
   }
 
@@ -56,17 +56,17 @@ extension Obstacle {
   var text: String {
     switch self {
     case .line(let error): "line \(error.line): \(error.problem.text)"
-    case .userName: "that can be no user's name"
+    case .userName: "not a valid user name"
     case .noAccount: "there is no such user"
     case .enrolled(let count):
-      "enrolled already, with another secret (\(counted(count, "authenticator")))"
+      "already enrolled, with another secret (\(counted(count, "authenticator")))"
     case .tooManyAuthenticators(let count):
-      "\(count) authenticators, \(Enrollment.maximumAuthenticators) can be had"
+      "\(count) authenticators, the maximum is \(Enrollment.maximumAuthenticators)"
     case .weakSecret(let bits):
-      "the secret has only \(bits) bits (--force takes it)"
-    case .constantSecret: "each byte of the secret is the same (--force takes it)"
+      "the secret has only \(bits) bits (--force imports it)"
+    case .constantSecret: "all bytes of the secret are the same (--force imports it)"
     case .secretTooLong(let bytes):
-      "the secret has \(bytes) bytes, \(Secret.longestKey) can be had"
+      "the secret has \(bytes) bytes, the maximum is \(Secret.longestKey)"
     case .file(_, let problem): problem.text
     case .store(let trouble): Message(trouble, at: Invocation(verb: "import")).text
     }
@@ -116,11 +116,11 @@ extension FileProblem {
   var text: String {
     switch self {
     case .symbolicLink: "the file is a symbolic link"
-    case .notRegular: "it is not a regular file"
+    case .notRegular: "not a regular file"
     case .owner(let owner, let wanted):
-      "the file belongs to uid \(owner), it must be uid \(wanted)'s"
+      "the file is owned by uid \(owner), must be uid \(wanted)"
     case .openToOthers(let mode):
-      "the file is \(mode & 0o044 != 0 ? "readable" : "open") by others"
+      "the file is \(mode & 0o044 != 0 ? "readable" : "accessible") by others"
         + " (mode 0\(String(mode & 0o777, radix: 8)))"
     case .tooLong(let most): "the file is longer than \(most / 1024) KiB"
     case .cannotRead(let number): errnoText(number)
@@ -163,22 +163,22 @@ extension SourceProblem {
 
   var text: String {
     switch self {
-    case .empty: "there is nothing in it"
-    case .notText: "a NUL byte, this is no text"
+    case .empty: "the file is empty"
+    case .notText: "not a text file: it has a NUL byte"
     case .tooLong: "longer than 64 KiB"
     case .base32: "the secret is not base32"
-    case .hexadecimal: "the key is no even number of hexadecimal digits"
+    case .hexadecimal: "the key is not an even number of hexadecimal digits"
     case .keyTooLong: "the key has more than \(UsersOathToken.longestKey) bytes"
     case .noType: "neither TOTP_AUTH nor HOTP_COUNTER is set"
-    case .unknownType: "that type is none that pam_oath knows"
-    case .option(let name): "the value of \(name.text) is out of its range"
-    case .period(let seconds): "codes change every \(seconds) s, 15 to 300 can be had"
-    case .counter: "the counter is no number, or has come to its end"
-    case .date: "the time of the last use is not of the form 2026-03-03T09:12:00L"
-    case .tooFewWords: "words are missing"
-    case .userName: "that can be no user's name"
+    case .unknownType: "not a type that pam_oath knows"
+    case .option(let name): "the value of \(name.text) is out of range"
+    case .period(let seconds): "the time step is \(seconds) s, expected 15 to 300"
+    case .counter: "the counter is not a number, or is exhausted"
+    case .date: "the time of the last use does not have the form 2026-03-03T09:12:00L"
+    case .tooFewWords: "fields are missing"
+    case .userName: "not a valid user name"
     case .uri(let error): error.text
-    case .outOfMemory: "memory is short"
+    case .outOfMemory: "out of memory"
     }
   }
 }
@@ -186,19 +186,19 @@ extension SourceProblem {
 extension OtpauthURI.Error {
   fileprivate var text: String {
     switch self {
-    case .scheme: "that is no otpauth:// URI"
-    case .type: "the URI is neither of totp nor of hotp"
+    case .scheme: "not an otpauth:// URI"
+    case .type: "unknown type in the otpauth URI: expected totp or hotp"
     case .percentEncoding: "a % in the URI is not followed by two hexadecimal digits"
-    case .duplicate(let parameter): "\(parameter.name) stands twice in the URI"
-    case .missing(let parameter): "\(parameter.name) is missing in the URI"
-    case .number(let parameter): "\(parameter.name) of the URI is no number"
+    case .duplicate(let parameter): "\(parameter.name) is given twice in the URI"
+    case .missing(let parameter): "\(parameter.name) is missing from the URI"
+    case .number(let parameter): "\(parameter.name) in the URI is not a number"
     case .range(let parameter, let found):
-      "\(parameter.name)=\(found) cannot be had"
-        + (parameter == .period ? ", 15 to 300 can" : ", 6 to 8 can")
-    case .algorithm: "the hash of the URI is none of SHA1, SHA256 and SHA512"
-    case .secret: "the secret of the URI is not base32"
+      "\(parameter.name)=\(found) is not supported"
+        + (parameter == .period ? ", expected 15 to 300" : ", expected 6 to 8")
+    case .algorithm: "unknown algorithm in the URI: expected SHA1, SHA256 or SHA512"
+    case .secret: "the secret in the URI is not base32"
     case .secretLength(let count): "the secret has \(counted(count, "byte"))"
-    case .outOfMemory: "memory is short"
+    case .outOfMemory: "out of memory"
     }
   }
 }

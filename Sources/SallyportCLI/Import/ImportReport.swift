@@ -46,7 +46,7 @@ struct ImportReport {
         ["not imported: \(obstacle.text)"] + one.fixes(of: obstacle, store: store)
       }
     }
-    let already = one.isNew ? [] : [one.isCaughtUp ? "brought up to date" : "imported already"]
+    let already = one.isNew ? [] : [one.isCaughtUp ? "brought up to date" : "already imported"]
     let remarks = one.isNew ? one.person.remarks.map(\.text) : []
     let codes = columns(ofBackupCodes: one.backupCodes)
     return wrapped(already + one.authenticatorTexts + remarks, width: width) + codes
@@ -65,7 +65,7 @@ struct ImportReport {
   private var summary: String {
     let parts = [
       dryRun ? "\(taken) would be imported" : "\(taken) imported",
-      already > 0 ? "\(already) imported already" : nil, failed > 0 ? "\(failed) not" : nil,
+      already > 0 ? "\(already) already imported" : nil, failed > 0 ? "\(failed) not" : nil,
     ]
     let text = parts.compactMap { $0 }.joined(separator: ", ")
     return taken > 0 ? "\(text). No second scan needed: the apps keep working." : "\(text)."

@@ -8,7 +8,7 @@ import SallyportSystem
 struct Imported {
   enum Result {
     case imported
-    /// Every secret is enrolled already, by an import before. `caughtUp`: codes have been used at
+    /// Every secret is already enrolled, by an import before. `caughtUp`: codes have been used at
     /// the other module since, and are used here now.
     case already(caughtUp: Bool)
     case not([Obstacle])

@@ -64,7 +64,7 @@ struct Person {
 
   mutating func stop(_ obstacle: Obstacle) { obstacles.append(obstacle) }
 
-  /// Whether everything of his is enrolled already.
+  /// Whether everything of his is already enrolled.
   func isEnrolled(in enrollment: Enrollment) -> Bool {
     authenticators.allSatisfy { one in
       enrollment.authenticators.contains { one.isSame(as: $0) }

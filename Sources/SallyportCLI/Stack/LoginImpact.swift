@@ -93,12 +93,12 @@ struct LoginImpact {
       ["pam_google_authenticator", "pam_oath"].contains($0.moduleName)
     }.map { line in
       "\(line.place.text): asks for a code of its own; "
-        + "take the line out once its users are imported"
+        + "remove the line once its users are imported"
     }
   }
 
   private var walked: String {
-    let others = caller.map { "\(printable($0.utf8)) (not enrolled)" } ?? "who is not enrolled"
+    let others = caller.map { "\(printable($0.utf8)) (not enrolled)" } ?? "anyone not enrolled"
     let fate = "\(others) \(unenrolled)"
     if let otherAccount, !dependents.contains(otherAccount.sudo) {
       return "Walked through: sudo asks for root's code, as sudoers says \(otherAccount.word)."
@@ -109,7 +109,7 @@ struct LoginImpact {
     let isOne = enrolled.count == 1
     let does =
       KnownServices.hasOneField(analysis.stack.service)
-      ? "\(isOne ? "types" : "type") the code behind the password"
+      ? "\(isOne ? "types" : "type") the code after the password"
       : "\(isOne ? "is" : "are") asked for a code"
     let asked = "Walked through: \(names) (enrolled) \(does);"
     let isShort = asked.unicodeScalars.count + fate.unicodeScalars.count < 79
@@ -129,7 +129,7 @@ struct LoginImpact {
     case .refuse: return "is refused"
     case .required: return enrolls ? "must enroll to get in" : "is refused, as nobody enrolls here"
     case .offer, .remind, .voluntary:
-      if isDenied { return "is refused, as no other line says yes" }
+      if isDenied { return "is refused, as no other line succeeds" }
       return level != .voluntary && enrolls
         ? "is let in, and asked to enroll" : "is let in without a code"
     }

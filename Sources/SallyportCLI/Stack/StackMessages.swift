@@ -11,57 +11,59 @@ extension Message {
   package init(_ refusal: StackRefusal) {
     switch refusal {
     case .notRoot(let verb):
-      self.init("the files of PAM are root's", .notPermitted, hints: ["sudo sallyport \(verb)"])
+      self.init(
+        "only root can change the files of PAM", .notPermitted, hints: ["sudo sallyport \(verb)"])
     case .notAService(let name):
-      self.init("\"\(shown(name))\" cannot be a service", .usage, hints: ["ls /etc/pam.d"])
+      self.init("\"\(shown(name))\" is not a valid service name", .usage, hints: ["ls /etc/pam.d"])
     case .noSuchService(let name):
       self.init(
         "there is no service \(name): no file /etc/pam.d/\(name)", .noInput,
         hints: ["ls /etc/pam.d"])
     case .noAuthLines(let name):
-      self.init("\(name) has no auth lines of its own, where ours could go", .configuration)
+      self.init("\(name) has no auth lines of its own to add ours to", .configuration)
     case .neverAuthenticates(let name):
-      self.init("\(name) never asks: its program runs no auth phase", .configuration)
+      self.init("\(name) runs no auth phase: nobody is asked for a code", .configuration)
     case .oneField(let name, let finding):
       self.init(
-        finding.map { "\(name) stays as it is: \($0.text)" }
-          ?? "\(name) has one field, and no password module that takes a part of it",
+        finding.map { "\(name) was not changed: \($0.text)" }
+          ?? "\(name) has one field, and no password module that takes its part of it",
         .configuration, hints: [Message.oneFieldRecipe])
     case .onlyFactor(let name):
       self.init(
-        "\(name) has no first factor that must be right: a code alone would let in", .configuration)
+        "\(name) has no required first factor: a code alone would be enough", .configuration)
     case .enabledAlready(let name, let place):
       self.init(
-        "\(place.text) has our line already, with other words or in another place", .exists,
-        hints: ["sallyport pam disable \(name)      first, then enable it anew"])
+        "\(place.text) already has our line, with other arguments or in another place", .exists,
+        hints: ["sallyport pam disable \(name)      first, then enable it again"])
     case .enabledElsewhere(let name, let place):
       let file = place.file.split(separator: "/").last.map(String.init) ?? ""
       self.init(
-        "\(name) asks for a code already, by \(place.text)", .exists,
+        "\(name) already asks for a code, by \(place.text)", .exists,
         hints: [
           "sallyport pam disable \(shellQuoted(file))      for every service that includes it"
         ])
     case .notEnabled(let name):
       self.init(
-        "/etc/pam.d/\(name) has no line of ours", .noInput, hints: ["sallyport pam status"])
+        "/etc/pam.d/\(name) has no pam_sallyport.so line", .noInput,
+        hints: ["sallyport pam status"])
     case .noModule(let path):
       self.init("the module is not installed: \(path) is missing", .configuration)
     case .unsafe(let name, let findings):
       self.init(
-        Message.list("\(name) stays as it is; changed, it would have this", findings),
+        Message.list("\(name) was not changed; the result would be broken", findings),
         .configuration)
     case .cannotEnroll(let name, let findings):
       self.init(
-        Message.list("enroll cannot stand in \(name)", findings), .configuration,
+        Message.list("enroll cannot be used in \(name)", findings), .configuration,
         hints: ["sallyport pam enable \(name) --no-enroll"])
     case .cannotDemand(let name):
       self.init(
-        "demand cannot stand in \(name): nobody can be asked in its account phase", .configuration,
-        hints: ["sallyport pam enable \(name)"])
+        "demand cannot be used in \(name): nobody can be asked in its account phase",
+        .configuration, hints: ["sallyport pam enable \(name)"])
     case .jumpCountsUs(let place):
       self.init(
-        "\(place.text): its jump counts our line, and would leave out another without it",
-        .configuration, hints: ["take the lines out by hand, and make the jump one shorter"])
+        "\(place.text): its jump counts our line, and would skip another line without it",
+        .configuration, hints: ["remove the lines by hand, and make the jump one shorter"])
     case .nobodyEnrolled(let name):
       self.init(
         "nobody is enrolled: nobody could log in to \(name)", .configuration,
@@ -71,7 +73,7 @@ extension Message {
         "root is not enrolled, and \(name) would ask for root's code (\(word) in sudoers)",
         .configuration, hints: ["sallyport enroll --user root"])
     case .changedMeanwhile(let path):
-      self.init("\(path) was changed meanwhile, and is left as it is", .busy)
+      self.init("\(path) was changed meanwhile; nothing was written", .busy)
     case .busy(let path):
       self.init("\(path) is being changed by another command", .busy)
     case .system(let path, let number):

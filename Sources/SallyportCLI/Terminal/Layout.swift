@@ -21,8 +21,7 @@ func plainText(_ secret: Secret) -> String {
   unsafe secret.withBytes { unsafe String(decoding: $0, as: UTF8.self) }
 }
 
-/// What is never absent but where memory is short: the command ends then, before it has changed
-/// anything.
+/// Unwraps a value that is nil only when allocation fails; exits before anything has changed.
 func inMemory<Value>(_ value: Value?) -> Value {
   guard let value else { fatalError("out of memory") }
   return value

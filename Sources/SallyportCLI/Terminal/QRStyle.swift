@@ -19,7 +19,7 @@ extension QRMatrix {
     }
   }
 
-  /// The code as lines of text that end in a newline; nil where memory is short.
+  /// The code as lines of text that end in a newline; nil when out of memory.
   func text(style: QRStyle, quietZone: Int) -> Secret? {
     switch style {
     case .halfBlocks: halfBlocks(quietZone: quietZone)

@@ -1,7 +1,7 @@
 package import OneTimePassword
 
 extension Enrollment {
-  /// The text of an enrollment file (docs/enrollment-format.md); nil where memory is short.
+  /// The text of an enrollment file (docs/enrollment-format.md); nil when out of memory.
   package func written() -> Secret? {
     var text = SecretText(capacity: 4096 + 1024 * authenticators.count)
     text.add("# Sallyport enrollment: holds secrets. Change it with sallyport(1) only.\n")

@@ -31,7 +31,7 @@ extension QRMatrix {
   ///
   /// Light modules are the inked ones, because most terminals write light on dark; on the others
   /// the code is inverted, which readers take too. An odd last line is filled up with light.
-  /// nil where memory is short.
+  /// nil when out of memory.
   package func halfBlocks(quietZone: Int) -> Secret? {
     let zone = max(quietZone, 0)
     let side = size + 2 * zone

@@ -5,7 +5,7 @@ package import SallyportCore
 /// QR codes by libqrcodegen, which is linked in.
 package enum QREncoder {
   /// The smallest QR code of `text`; nil where the text is empty or longer than 929 bytes, or
-  /// memory is short: people have the text then.
+  /// memory runs out: people have the text then.
   package static func encode(_ text: Secret) -> QRMatrix? {
     guard let cells = Secret(count: Int(QR_LARGEST_SIDE * QR_LARGEST_SIDE)) else { return nil }
     var size: Int32 = 0

@@ -34,7 +34,7 @@ extension BackupCodeSet {
     return digests
   }
 
-  /// One code. One in 10⁸ has to be made again; twenty in a row mean that memory is short.
+  /// One code. One in 10⁸ has to be made again; twenty in a row mean that there is no memory.
   private static func freshCode() throws(StoreTrouble) -> Secret {
     for _ in 0..<20 {
       let random = try Random.secret(count: BackupCode.randomBytes)

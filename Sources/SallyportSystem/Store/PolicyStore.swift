@@ -4,7 +4,7 @@ package import SallyportCore
 
 /// What came of the look at a policy file.
 package struct PolicyReading: Sendable {
-  /// nil: the strict policy holds.
+  /// nil: the strict policy applies.
   package let policy: Policy?
   /// Whether the login comes from this machine itself.
   package let isLocal: Bool
@@ -113,7 +113,7 @@ extension Store {
       // SAFETY: as above.
       _ = unsafe sys_rename(store.number, made.cString, directory.number, name.cString)
     } catch {
-      // The day when it is needed, an older one or the strict policy holds.
+      // The day when it is needed, an older one or the strict policy applies.
     }
   }
 }

@@ -73,8 +73,8 @@ def test_errors_are_asked_about_on_a_terminal(directory, editor, answers, wanted
         else touch {mark}; printf '{BAD}' > "$1"; fi''')
     child = pexpect.spawn(COMMAND, ["config", "edit", "--conf", str(directory / "sallyport.conf")],
                           encoding="utf-8", timeout=20)
-    child.expect_exact(f"{directory}/sallyport.conf:2: look_ahead: wanted is a whole number from 0 to "
-                       "100, found \"700\"")
+    child.expect_exact(f"{directory}/sallyport.conf:2: look_ahead: expected a whole number from 0 "
+                       "to 100, found \"700\"")
     child.expect_exact("1 error. Edit again, or drop the changes? [e/d]: ")
     child.send(answers)
     child.expect(pexpect.EOF)
@@ -85,7 +85,7 @@ def test_errors_are_asked_about_on_a_terminal(directory, editor, answers, wanted
 
 
 @pytest.mark.parametrize("script,told", [
-    ("exit 3", "the editor ended with status 3"), ("kill -9 $$", "ended with status 137"),
+    ("exit 3", "the editor exited with status 3"), ("kill -9 $$", "exited with status 137"),
     ('shift; rm "$1"', "No such file"), ('shift; rm "$1"; mkfifo "$1"', "not a regular file"),
     (f"shift; printf '{BAD}' > \"$1\"", "nothing was changed"),
     ('shift; head -c 70000 /dev/zero > "$1"', "longer than 64 KiB")])

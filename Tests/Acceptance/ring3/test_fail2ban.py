@@ -80,7 +80,7 @@ def test_trouble_is_not_counted(said, banned, store):
     enrollment = store.enroll()
     store.state().chmod(0o644)
     lines = said("alice", enrollment.code(), OWNER)
-    assert f"trouble: user=alice origin={OWNER}: " in lines[0] and banned(lines) == {}
+    assert f"error: user=alice origin={OWNER}: " in lines[0] and banned(lines) == {}
 
 
 def test_trouble_of_crafted_names_is_not_counted(said, banned, store):
@@ -89,7 +89,7 @@ def test_trouble_of_crafted_names_is_not_counted(said, banned, store):
     store.directory.joinpath("decoy").chmod(0o755)
     lines = [line for name in CRAFTED for line in said(name, "123456", STRANGER)]
     lines += [line for name in CRAFTED for line in said("daemon", "123456", name)]
-    assert len(lines) == 2 * len(CRAFTED) and all(": trouble: user=" in line for line in lines)
+    assert len(lines) == 2 * len(CRAFTED) and all(": error: user=" in line for line in lines)
     assert banned(lines) == {}
 
 

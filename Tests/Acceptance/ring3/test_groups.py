@@ -255,7 +255,7 @@ def test_a_file_of_64_kib_is_read_and_one_byte_more_is_not(policy, tmp_path, ser
     path = tmp_path / "long.conf"
     path.write_text(whole + "#")
     done = sallyport("config", "check", path)
-    assert done.returncode == 78 and done.stderr == f"sallyport: {path} is longer than 64 KiB\n"
+    assert done.returncode == 78 and done.stderr == f"sallyport: {path}: longer than 64 KiB\n"
     # Without a last good one.
     shutil.rmtree(tmp_path / "store" / "policy.good")
     assert policy.module(whole + "#") == REFUSED

@@ -80,7 +80,7 @@ def assert_trouble(driver, sink, path, answer, **more):
     assert time.monotonic() - start < LOCK_BOUND
     place = path if os.path.lexists(path) else path.parent
     told = [line for line in lines if str(place) in line.text]
-    assert told and "trouble: " in told[0].text and told[0].level == "ALERT", lines
+    assert told and "error: " in told[0].text and told[0].level == "ALERT", lines
 
 
 @pytest.mark.parametrize("directory, damage", [
@@ -142,7 +142,7 @@ def test_a_lock_that_is_never_given_back_is_trouble_for_right_and_wrong_alike(
     assert all("lock" in line.text and str(store.state()) in line.text for line in lines)
     # Whoever may start a login can hold it: no alert.
     assert len(lines) == 2 and {line.level for line in lines} == {"WARNING"}
-    assert all("trouble: user=alice origin=local: " in line.text for line in lines)
+    assert all("error: user=alice origin=local: " in line.text for line in lines)
 
 
 def test_the_state_of_another_user_is_trouble_or_worth_nothing(driver, store, sink):

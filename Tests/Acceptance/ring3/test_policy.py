@@ -105,8 +105,8 @@ def test_a_broken_file_without_a_good_one_is_strict(policy, driver, store, sink)
     with sink.watch() as lines:
         assert asked(driver, "bob", "123456") == (AUTH_ERR, 1)
     errors = [line.text for line in lines if line.level == "ERR"]
-    assert len(errors) == 1 and f'{path}:3: adjacent_intervals: wanted a whole number from 0 to 10, ' \
-        'found "11"; the strict policy holds' in errors[0]
+    assert len(errors) == 1 and f'{path}:3: adjacent_intervals: expected a whole number from 0 to ' \
+        '10, found "11"; the strict policy applies' in errors[0]
     login = driver.login("sshd", "alice", enrollment.code(now - 60), at=now)
     assert login.result == AUTH_ERR
     assert driver.login("sshd", "alice", enrollment.code(now), at=now).result == SUCCESS
@@ -132,7 +132,7 @@ def test_the_last_good_file_holds_while_it_is_broken(policy, driver, store, sink
     with sink.watch() as lines:
         assert asked(driver, "bob", "123456") == (IGNORED, 0)
     assert [line.level for line in lines] == ["ERR"]
-    assert "the last good file holds" in lines[0].text
+    assert "the last good file applies" in lines[0].text
 
 
 def test_a_writable_file_without_a_good_one_is_strict(policy, driver, store, sink):
@@ -140,7 +140,7 @@ def test_a_writable_file_without_a_good_one_is_strict(policy, driver, store, sin
     policy("[default]\nenrollment = voluntary\n", mode=0o666)
     with sink.watch() as lines:
         assert asked(driver, "bob", "123456") == (AUTH_ERR, 1)
-    assert "mode 0666 lets others in" in lines[0].text and lines[0].level == "ERR"
+    assert "mode 0666 is too open" in lines[0].text and lines[0].level == "ERR"
 
 
 def test_an_unchanged_file_is_kept_once(policy, driver, store):
@@ -188,7 +188,7 @@ def test_the_command_names_every_error(tmp_path):
     done = sallyport("config", "check", broken)
     assert done.returncode == 78 and done.stdout == ""
     assert done.stderr.splitlines() == [
-        f"{broken}:2: adjacent_intervals: wanted is a whole number from 0 to 10, found \"11\"",
+        f"{broken}:2: adjacent_intervals: expected a whole number from 0 to 10, found \"11\"",
         f"{broken}:3: unknown key, found \"hint\"",
         f"sallyport: {broken} cannot be used: 2 errors"]
     target = tmp_path / "sallyport.conf"

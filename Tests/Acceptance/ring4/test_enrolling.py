@@ -13,7 +13,7 @@ from screen import Terminal, read_qr_code
 from typist import Child
 
 POLICY = Path("/etc/security/sallyport.conf")
-DEMAND, OFFER = "Set it up now.*: ?$", "You can set up a second factor.*: ?$"
+DEMAND, OFFER = "Set it up now.*: ?$", "Set up a second factor now.*: ?$"
 FIRST, LAST = "Code shown by the app: ?$", "Press Enter when you have them: ?$"
 CODE, PASS = "Verification code: ?$", "[Pp]assword.*: ?$"
 IN, END = "IN-42", pexpect.EOF

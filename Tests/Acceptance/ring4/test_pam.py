@@ -49,7 +49,7 @@ def test_a_service_asks_from_enable_to_disable(service, daemons, store):
     assert not host.enter("alice", alice.code()), "good once"
     done = sallyport("unenroll", "--user", "alice", "--force")
     assert done.returncode == 0, done.stderr
-    assert not host.enter("alice", "123456"), "who is not enrolled is refused"
+    assert not host.enter("alice", "123456"), "anyone not enrolled is refused"
     pam("disable", service, "--yes")
     assert directory() == BASE
     assert host.enter("alice", None)

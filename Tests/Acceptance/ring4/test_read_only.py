@@ -49,7 +49,7 @@ def test_the_disk_that_takes_writing_again_lets_everybody_in(disk, sink):
     subprocess.run(["mount", "-o", "remount,ro", place], check=True)
     with sink.watch() as lines:
         assert not enters(first)
-    assert any("trouble: " in line.text for line in lines)
+    assert any("error: " in line.text for line in lines)
     command = recipes.block(HEADING, "Then, after looking").strip()
     assert command == "mount -o remount,rw /"
     assert type_in(command.replace(" /", f" {place}")).returncode == 0

@@ -71,7 +71,7 @@ def test_a_locker_that_is_not_root_is_refused(store, write, sink):
     code = store.enroll(allow_missing=False).backup_codes[0]
     with sink.watch() as lines:
         assert not pamtester("locker", "alice", code, prefix=as_user("alice"))[0]
-    assert "trouble: " in lines[0].text
+    assert "error: " in lines[0].text
     assert pamtester("locker", "alice", code)[0]
 
 
@@ -82,8 +82,8 @@ LINES = [
     'pam_sallyport(sshd:auth): code accepted: user=alice authenticator="phone" origin=192.0.2.7',
     'pam_sallyport(sudo:auth): code accepted: user=bob authenticator="phone" drift=-1 origin=local',
     'pam_sallyport(sshd:auth): backup code accepted: user=bob left=6 origin=198.51.100.99',
-    'pam_sallyport(sshd:auth): trouble: user=carol origin=192.0.2.8: mode 0644 lets others in: '
-    '/var/lib/sallyport/users/carol/state',
+    'pam_sallyport(sshd:auth): error: user=carol origin=192.0.2.8: '
+    '/var/lib/sallyport/users/carol/state: mode 0644 is too open',
     'pam_sallyport(sshd:account): denied: reason=not-enrolled user=carol',
     'pam_unix(sshd:auth): refused: user=alice origin=198.51.100.9',
 ]

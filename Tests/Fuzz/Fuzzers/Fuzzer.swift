@@ -50,7 +50,7 @@ func succeeds<T, E: Error>(_ what: String, _ body: () throws(E) -> T) -> T {
 }
 
 func secret(_ bytes: some Collection<UInt8>) -> Secret {
-  unwrapped(Secret(bytes), "memory is short")
+  unwrapped(Secret(bytes), "out of memory")
 }
 
 func bytes(_ secret: Secret) -> [UInt8] { (0..<secret.count).map { secret[$0] } }

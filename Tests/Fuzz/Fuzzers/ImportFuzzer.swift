@@ -48,7 +48,7 @@ extension Fuzzer {
             && again.counter == token.counter && again.lastCode == token.lastCode
             && constantTimeEquals(again.key, token.key) && alone[0].user == line.user,
           "line \(line.number) alone says something else")
-      case .failure(let problem): must(problem != .outOfMemory, "memory is short")
+      case .failure(let problem): must(problem != .outOfMemory, "out of memory")
       }
     }
   }

@@ -27,7 +27,7 @@ import Testing
   @Test func `A clock of long ago keeps everybody out`() {
     let diagnosis = Healthy.diagnosis { $0.clock.now = UnixTime(100) }
     #expect(diagnosis.wrong == ["clock-past error"])
-    #expect(diagnosis.lockedOut == ["everybody with codes by time"])
+    #expect(diagnosis.lockedOut == ["everybody with time-based codes"])
   }
 
   @Test func `A time keeper that has lost its servers is told`() {
@@ -262,10 +262,10 @@ import Testing
     let keys = Healthy.diagnosis { $0.ssh = Healthy.ssh("authenticationmethods any") }
     #expect(
       report(keys).last
-        == "As it stands: locked out: nobody; in without a code: who has a key over ssh.")
+        == "As it stands: locked out: nobody; in without a code: anyone with a key over ssh.")
     let unseen = Healthy.diagnosis { $0.store = StoreFacts(isClosed: true) }
-    #expect(report(unseen).last?.hasPrefix("As far as could be seen: ") == true)
-    #expect(report(unseen).dropLast().last == "0 errors, 0 warnings, 1 not looked at.")
+    #expect(report(unseen).last?.hasPrefix("As far as could be checked: ") == true)
+    #expect(report(unseen).dropLast().last == "0 errors, 0 warnings, 1 not checked.")
   }
 
   @Test func `A finding has its place and its fix, in 80 columns`() {

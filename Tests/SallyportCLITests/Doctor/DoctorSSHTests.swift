@@ -24,11 +24,11 @@ struct SSHCase: CustomTestStringConvertible {
     SSHCase(
       name: "a key alone is enough", settings: ["authenticationmethods any"],
       wrong: ["ssh-no-code error"], fix: "AuthenticationMethods publickey,keyboard-interactive",
-      letsIn: "who has a key over ssh"),
+      letsIn: "anyone with a key over ssh"),
     SSHCase(
       name: "a list without prompts", settings: ["authenticationmethods publickey"],
       wrong: ["ssh-no-code error"], fix: "AuthenticationMethods publickey,keyboard-interactive",
-      letsIn: "who has a key over ssh"),
+      letsIn: "anyone with a key over ssh"),
     SSHCase(
       name: "a key after the prompts",
       settings: ["authenticationmethods keyboard-interactive,publickey"]),
@@ -37,7 +37,7 @@ struct SSHCase: CustomTestStringConvertible {
       settings: ["authenticationmethods keyboard-interactive,publickey"], words: ["enroll"],
       wrong: ["ssh-enroll-early error"],
       fix: "AuthenticationMethods publickey,keyboard-interactive",
-      letsIn: "who has the password alone, to an enrollment of his own"),
+      letsIn: "anyone with the password alone, to an enrollment of their own"),
     SSHCase(
       name: "prompts that enroll after a key", words: ["enroll"]),
     SSHCase(
@@ -47,7 +47,7 @@ struct SSHCase: CustomTestStringConvertible {
       name: "a ticket alone",
       settings: ["gssapiauthentication yes", "authenticationmethods gssapi-with-mic"],
       wrong: ["ssh-no-code error"], fix: "AuthenticationMethods keyboard-interactive",
-      letsIn: "who has a ticket over ssh"),
+      letsIn: "anyone with a ticket over ssh"),
     SSHCase(
       name: "prompts are off",
       settings: ["kbdinteractiveauthentication no", "authenticationmethods keyboard-interactive"],
@@ -57,7 +57,7 @@ struct SSHCase: CustomTestStringConvertible {
       name: "prompts are off and keys are enough",
       settings: ["kbdinteractiveauthentication no", "authenticationmethods any"],
       wrong: ["ssh-prompts error", "ssh-no-code error"], fix: "KbdInteractiveAuthentication yes",
-      locksOut: "who has no key over ssh", letsIn: "who has a key over ssh"),
+      locksOut: "anyone without a key over ssh", letsIn: "anyone with a key over ssh"),
     SSHCase(
       name: "the old name of the setting",
       settings: [

@@ -211,14 +211,14 @@ struct StackCase: CustomTestStringConvertible {
     }
   }
 
-  @Test func `an owner whose place is remembered is locked out where no other line says yes`()
+  @Test func `an owner whose place is remembered is locked out where no other line succeeds`()
     throws
   {
     let stack = "auth [default=ignore] pam_unix.so\nauth required pam_sallyport.so"
     let found = StackFindings(try service(stack, named: "sudo", true), ssh: nil).all
     #expect(
       found.first { $0.id == "stack-ignore" }?.effect
-        == .locksOut("whose place is remembered from sudo"))
+        == .locksOut("anyone whose origin is remembered, from sudo"))
     let off = StackFindings(try service(stack, named: "sudo", false), ssh: nil).all
     #expect(!off.contains { $0.id == "stack-ignore" })
   }

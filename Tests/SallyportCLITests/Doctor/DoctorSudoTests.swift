@@ -71,7 +71,7 @@ import Testing
     #expect(
       found[0].fixes == [
         .command("sallyport enroll --user root"),
-        .advice("take targetpw and the rule for ALL out together, never targetpw alone"),
+        .advice("remove targetpw and the rule for ALL together, never targetpw alone"),
       ])
   }
 

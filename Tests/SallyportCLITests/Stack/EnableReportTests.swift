@@ -17,7 +17,7 @@ import Testing
     let open = machine.run("enable", "sudo", "--dry-run", "--nullok", sudoUser: "alice")
     #expect(
       open.answer.contains(
-        "who is not enrolled is let in without a code (enrollment = voluntary).\n"))
+        "anyone not enrolled is let in without a code (enrollment = voluntary).\n"))
   }
 
   @Test(arguments: ["pam_google_authenticator.so", "pam_oath.so"])
@@ -27,7 +27,7 @@ import Testing
     try machine.write("/etc/pam.d/sudo", old + "auth required \(module)\n")
     let enabled = machine.run("enable", "sudo", "--dry-run")
     #expect(enabled.status == 0)
-    #expect(enabled.answer.contains("asks for a code of its own; take the line out once"))
+    #expect(enabled.answer.contains("asks for a code of its own; remove the line once"))
     #expect(!machine.run("enable", "su", "--dry-run").answer.contains("of its own"))
   }
 

@@ -117,7 +117,7 @@ import Testing
     let once = try machine.content()
     let again = machine.run("enable", "sshd")
     #expect(again.status == 0)
-    #expect(again.answer == "sshd asks for a code already. Nothing was changed.\n")
+    #expect(again.answer == "sshd already asks for a code. Nothing was changed.\n")
     let other = machine.run("enable", "sshd", "--nullok")
     #expect(other.status == 73)
     #expect(other.aside.contains("hint: sallyport pam disable sshd"))
@@ -203,11 +203,11 @@ import Testing
     #expect(su.answer.contains("The same in: su-l\n"))
     let login = machine.run("enable", "su-l", "--yes")
     #expect(login.status == 73)
-    #expect(login.aside.contains("su-l asks for a code already, by /etc/pam.d/su:"))
+    #expect(login.aside.contains("su-l already asks for a code, by /etc/pam.d/su:"))
     // common-auth serves su too, which would ask twice.
     let all = machine.run("enable", "common-auth", "--yes")
     #expect(all.status == 78)
-    #expect(all.aside.contains("asks a second time"))
+    #expect(all.aside.contains("asks for a second code"))
     machine.run("disable", "su", "--yes")
     let common = machine.run("enable", "common-auth", "--yes")
     #expect(common.status == 0)
@@ -217,34 +217,34 @@ import Testing
 
   @Test(arguments: [
     (["enable", "nothing"], 66, "there is no service nothing"),
-    (["enable", "../shadow"], 64, "cannot be a service"),
-    (["enable", "su", "--demand"], 78, "demand cannot stand in su"),
-    (["enable", "cups", "--demand"], 78, "demand cannot stand in cups"),
-    (["enable", "cups", "--enroll"], 78, "enroll needs our line in the account stack"),
-    (["enable", "runuser"], 78, "runuser never asks: its program runs no auth phase"),
+    (["enable", "../shadow"], 64, "not a valid service name"),
+    (["enable", "su", "--demand"], 78, "demand cannot be used in su"),
+    (["enable", "cups", "--demand"], 78, "demand cannot be used in cups"),
+    (["enable", "cups", "--enroll"], 78, "enroll without its account line"),
+    (["enable", "runuser"], 78, "runuser runs no auth phase: nobody is asked for a code"),
     (["enable", "closed"], 78, "nobody can pass the auth stack"),
     (["enable", "broken"], 78, "libpam gives up reading here"),
-    (["enable", "corp"], 78, "corp has no first factor that must be right"),
-    (["enable", "corp-or"], 78, "corp-or has no first factor that must be right"),
-    (["enable", "wheel"], 78, "wheel has no first factor that must be right"),
-    (["enable", "code"], 78, "code has no first factor that must be right"),
-    (["enable", "key"], 78, "key has no first factor that must be right"),
-    (["enable", "key-or"], 78, "key-or has no first factor that must be right"),
-    (["enable", "card"], 78, "card has no first factor that must be right"),
-    (["enable", "exec"], 78, "exec has no first factor that must be right"),
-    (["enable", "server"], 78, "server has no first factor that must be right"),
-    (["enable", "inner"], 78, "front stays as it is; changed, it would have this"),
+    (["enable", "corp"], 78, "corp has no required first factor"),
+    (["enable", "corp-or"], 78, "corp-or has no required first factor"),
+    (["enable", "wheel"], 78, "wheel has no required first factor"),
+    (["enable", "code"], 78, "code has no required first factor"),
+    (["enable", "key"], 78, "key has no required first factor"),
+    (["enable", "key-or"], 78, "key-or has no required first factor"),
+    (["enable", "card"], 78, "card has no required first factor"),
+    (["enable", "exec"], 78, "exec has no required first factor"),
+    (["enable", "server"], 78, "server has no required first factor"),
+    (["enable", "inner"], 78, "front was not changed; the result would be broken"),
     (["enable", "inner"], 78, "(/etc/pam.d/front:1) counts this line, and leads to a refusal"),
     (
       ["enable", "anybody", "--enroll"], 78,
-      "a wrong password would enroll, since /etc/pam.d/anybody:"
+      "a stranger with a wrong password can enroll, since /etc/pam.d/anybody:"
     ),
     (["enable", "account-only"], 78, "has no auth lines of its own"),
-    (["disable", "sshd"], 66, "has no line of ours"),
+    (["disable", "sshd"], 66, "has no pam_sallyport.so line"),
     (["disable", "jump"], 78, "its jump counts our line"),
     (
       ["disable", "last"], 78,
-      "last stays as it is; changed, it would have this: nobody can pass the auth stack"
+      "last was not changed; the result would be broken: nobody can pass the auth stack"
     ),
   ])
   func `what would lock out or let in is not written`(

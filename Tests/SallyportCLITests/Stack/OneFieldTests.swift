@@ -30,7 +30,7 @@ import Testing
     let before = try machine.content()
     let refused = machine.run("enable", service, "--yes")
     #expect(refused.status == 78)
-    #expect(refused.aside.contains("\(service) never asks: its program runs no auth phase"))
+    #expect(refused.aside.contains("\(service) runs no auth phase: nobody is asked for a code"))
     #expect(try machine.content() == before)
     let asked = "@include common-auth\nauth required pam_sallyport.so"
     #expect(findings(service, asked) == ["authNeverRuns \(service):2"])
@@ -68,8 +68,8 @@ import Testing
     #expect(
       enabled.answer.contains(
         """
-        Walked through: alice (enrolled) types the code behind the password;
-                        who is not enrolled is refused (enrollment = refuse).
+        Walked through: alice (enrolled) types the code after the password;
+                        anyone not enrolled is refused (enrollment = refuse).
 
         """), "\(enabled.answer)")
     #expect(machine.run("disable", service, "--yes").status == 0)
@@ -134,7 +134,7 @@ import Testing
     let machine = try machine("vsftpd", "@include common-auth")
     let refused = machine.run("enable", "vsftpd", "--enroll", "--yes")
     #expect(refused.status == 78)
-    #expect(refused.aside.contains("enroll and forward_pass exclude each other"))
+    #expect(refused.aside.contains("enroll and forward_pass cannot be used together"))
   }
 
   @Test(arguments: [
@@ -186,6 +186,7 @@ import Testing
     let refused = machine.run("enable", "common-auth", "--yes")
     #expect(refused.status == 78)
     #expect(
-      refused.aside.contains("the program has one field, and pam_unix.so"), "\(refused.aside)")
+      refused.aside.contains("the program has one answer for every prompt, and pam_unix.so"),
+      "\(refused.aside)")
   }
 }

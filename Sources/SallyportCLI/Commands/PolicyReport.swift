@@ -108,7 +108,7 @@ struct PolicyReport {
     let local_services, sshd_services: Value
     let local: Bool
     @OrNull var remember_idle: Idle?
-    let level: EnrollmentStatus.Facts?
+    let level: UserLevel.Facts?
   }
 
   private func fact(_ value: String, _ line: Int) -> Value {

@@ -5,7 +5,7 @@ import FoundationEssentials
 struct OrNull<Value: Encodable>: Encodable {
   var wrappedValue: Value?
 
-  init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
+  init(wrappedValue value: Value?) { wrappedValue = value }
 
   func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()

@@ -95,20 +95,25 @@ let package = Package(
       ], swiftSettings: strict),
     .executableTarget(name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict),
 
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(
-      name: "OneTimePasswordTests", dependencies: ["OneTimePassword", "CLibcrypto"],
+      name: "OneTimePasswordTests", dependencies: ["OneTimePassword", "CLibcrypto", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "SallyportCoreTests", dependencies: ["OneTimePassword", "SallyportCore"],
+      name: "SallyportCoreTests",
+      dependencies: ["OneTimePassword", "SallyportCore", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "SallyportSystemTests",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem"],
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "PAMSallyportTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "PAMSallyport",
+        "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -116,6 +121,7 @@ let package = Package(
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
         "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "CLinuxPAM",
+        "TestSupport",
       ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
   ]
 )

@@ -1,5 +1,6 @@
 import Foundation
 import OneTimePassword
+import TestSupport
 import Testing
 
 /// One run of oathtool: so many codes in a row of one secret.

@@ -1,4 +1,5 @@
 import OneTimePassword
+import TestSupport
 import Testing
 
 private typealias Failure = OtpauthURI.Error

@@ -41,27 +41,3 @@ func padded(_ code: UInt32, _ digits: Digits) -> String {
   let text = String(code)
   return String(repeating: "0", count: Int(digits.rawValue) - text.count) + text
 }
-
-/// SplitMix64: the same numbers in every run.
-struct Seeded: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(_ seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-    return z ^ (z >> 31)
-  }
-
-  mutating func bytes(_ counts: ClosedRange<Int>) -> [UInt8] {
-    let count = Int.random(in: counts, using: &self)
-    return (0..<count).map { _ in UInt8.random(in: 0...255, using: &self) }
-  }
-
-  mutating func pick<T>(_ values: [T]) -> T {
-    values[Int.random(in: 0..<values.count, using: &self)]
-  }
-}

@@ -4,6 +4,7 @@ import PAMSallyport
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
+import TestSupport
 import Testing
 
 /// The loosest file there is, damaged in 100,000 ways: it lets everybody in who is not enrolled.

@@ -3,6 +3,7 @@ import PAMSallyport
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
+import TestSupport
 import Testing
 
 private let question = "Set it up now? [y/n]: "

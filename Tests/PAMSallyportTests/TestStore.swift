@@ -3,6 +3,7 @@ import PAMSallyport
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
+import TestSupport
 import Testing
 
 /// The real store in a directory of its own, with an account list and a clock that the test sets, and

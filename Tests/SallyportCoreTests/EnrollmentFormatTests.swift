@@ -1,6 +1,7 @@
 import Foundation
 import OneTimePassword
 import SallyportCore
+import TestSupport
 import Testing
 
 @Suite struct `An enrollment file` {

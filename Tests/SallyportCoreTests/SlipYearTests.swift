@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import TestSupport
 import Testing
 
 /// A year of an owner who logs in at a known place, and of somebody who guesses from there too.

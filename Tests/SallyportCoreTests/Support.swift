@@ -63,30 +63,3 @@ extension Decision {
   var isWrongCode: Bool { if case .wrongCode = refusal { true } else { false } }
   var proof: Proof? { if case .accept(let proof) = verdict { proof } else { nil } }
 }
-
-/// SplitMix64: the same numbers in every run.
-struct Seeded: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(_ seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-    return z ^ (z >> 31)
-  }
-
-  mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
-  mutating func byte() -> UInt8 { UInt8.random(in: 0...255, using: &self) }
-  mutating func flip() -> Bool { Bool.random(using: &self) }
-  mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in byte() } }
-  mutating func pick<T>(_ values: [T]) -> T { values[number(0...values.count - 1)] }
-  /// Never 0.
-  mutating func id() -> UInt64 { UInt64.random(in: 1...UInt64.max, using: &self) }
-  /// Small, huge and edge values alike.
-  mutating func number64() -> UInt64 {
-    pick([0, 1, UInt64(number(0...1_000_000)), next(), UInt64.max - 1, UInt64.max])
-  }
-}

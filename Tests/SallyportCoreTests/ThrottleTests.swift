@@ -1,6 +1,7 @@
 import Foundation
 import OneTimePassword
 import SallyportCore
+import TestSupport
 import Testing
 
 /// One combination of what the throttle's arithmetic depends on, and that arithmetic done here once

@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import TestSupport
 import Testing
 
 @testable import SallyportSystem
@@ -363,23 +364,4 @@ private func policy(
     }
     #expect(broken > 5_000)
   }
-}
-
-/// SplitMix64: the same numbers in every run.
-private struct Seeded: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(_ seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-    return z ^ (z >> 31)
-  }
-
-  mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
-  mutating func byte() -> UInt8 { UInt8.random(in: 0...255, using: &self) }
-  mutating func pick<T>(_ values: [T]) -> T { values[number(0...values.count - 1)] }
 }

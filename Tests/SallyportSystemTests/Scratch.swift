@@ -2,27 +2,26 @@ import CSystem
 import Foundation
 import OneTimePassword
 import SallyportCore
+import TestSupport
 import Testing
 
 @testable import SallyportSystem
 
 /// A directory of its own for one test, removed with the value.
 final class Scratch {
-  let path: String
   let store: Store
+  private let own: TemporaryDirectory
   private let limit = Limit()
 
   init(patience: LockTimeout = .usual, exchanges: Bool = true, owner: Store.Owner = .effectiveUser)
     throws
   {
-    path = "/tmp/sallyport-test-\(try Random.identifier())"
-    try FileManager.default.createDirectory(
-      atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-    store = Store(root: path + "/store", owner: owner, patience: patience, exchanges: exchanges)
+    own = try TemporaryDirectory()
+    store = Store(root: own.path + "/store", owner: owner, patience: patience, exchanges: exchanges)
     try store.prepare()
   }
 
-  deinit { try? FileManager.default.removeItem(atPath: path) }
+  var path: String { own.path }
 
   /// The same store with other settings.
   func store(patience: LockTimeout = .usual, exchanges: Bool = true) -> Store {

@@ -1,6 +1,7 @@
 import Foundation
 import SallyportCore
 import SallyportSystem
+import TestSupport
 import Testing
 
 @testable import PAMStack
@@ -8,12 +9,13 @@ import Testing
 
 /// A machine in a directory: its files of PAM, and a store with alice in it.
 final class PamBench {
-  let root = FileManager.default.temporaryDirectory
-    .appendingPathComponent("sallyport-pam-\(UUID().uuidString)").path
+  private let directory: TemporaryDirectory
+  var root: String { directory.path }
   let bench = Bench()
 
   init(_ files: [String: String] = Stacks.debian, debian: Bool = true, enrolled: Bool = true) throws
   {
+    directory = try TemporaryDirectory()
     try FileManager.default.createDirectory(
       atPath: "\(root)/etc/pam.d", withIntermediateDirectories: true)
     try FileManager.default.createDirectory(
@@ -22,8 +24,6 @@ final class PamBench {
     if debian { try write("/etc/debian_version", "12.5\n") }
     if enrolled { _ = try bench.enroll() }
   }
-
-  deinit { try? FileManager.default.removeItem(atPath: root) }
 
   func write(_ path: String, _ text: String) throws {
     try Data(text.utf8).write(to: URL(fileURLWithPath: root + path))

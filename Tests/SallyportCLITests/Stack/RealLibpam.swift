@@ -1,5 +1,6 @@
 import CLinuxPAM
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PAMStack
@@ -8,16 +9,14 @@ import Testing
 /// This machine's libpam on a directory of services of its own. Its modules here are pam_permit,
 /// pam_deny and pam_debug, which answers what its arguments say.
 final class RealLibpam {
-  let directory = FileManager.default.temporaryDirectory
-    .appendingPathComponent("sallyport-stacks-\(UUID().uuidString)").path
+  private let own: TemporaryDirectory
+  var directory: String { own.path }
 
   init() throws {
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    own = try TemporaryDirectory()
     // What is wrong on purpose is not for this machine's log.
     setlogmask(1 << LOG_EMERG)
   }
-
-  deinit { try? FileManager.default.removeItem(atPath: directory) }
 
   /// By the C library: Foundation's ways take fifty times as long.
   func write(_ name: String, _ text: String) throws {

@@ -1,10 +1,10 @@
 import Foundation
 
 /// A directory that is removed with its last reference.
-final class TemporaryDirectory {
-  let path: String
+package final class TemporaryDirectory {
+  package let path: String
 
-  init() throws {
+  package init() throws {
     // /var/tmp and /tmp are sticky; the checks of the store allow no other shared directory above it.
     let directory = FileManager.default.temporaryDirectory
       .appendingPathComponent("sallyport-\(UUID().uuidString)")

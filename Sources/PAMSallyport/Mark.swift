@@ -2,6 +2,7 @@ package import SallyportCore
 
 /// What the auth phase found out, for the account and session phases of the same transaction.
 package final class Mark: Sendable {
+  /// What became of the line in the auth phase.
   package enum Finding: Sendable {
     /// Let through without an enrollment: the account phase asks to enroll.
     case due(EnrollmentLevel)

@@ -12,6 +12,7 @@ package struct StackLocation: Hashable, Sendable {
 
 /// One entry of a stack, after all includes.
 package struct StackEntry: Hashable, Sendable {
+  /// What libpam does when it comes to the entry.
   package enum Kind: Hashable, Sendable {
     case module
     /// libpam could make nothing of the line, or not read what it includes: PAM_PERM_DENIED.

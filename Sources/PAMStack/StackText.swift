@@ -6,6 +6,7 @@ struct StackText {
   /// What libpam reads a line into, with the NUL.
   private static let buffer = 1024
 
+  /// A line as libpam puts it together: a backslash at the end joins the next one.
   package struct Line: Equatable {
     /// With blanks, without the comment.
     var bytes: [UInt8]

@@ -17,6 +17,7 @@ package struct StackWriter {
     (self.directory, self.date) = (directory, date)
   }
 
+  /// What a change of a file left beside it.
   package struct Written: Equatable {
     /// Where the old file is kept now.
     package var backup: String?

@@ -43,6 +43,7 @@ package enum Area: Hashable, Comparable {
   }
 }
 
+/// How bad a finding is; the report and the exit status take the worst.
 package enum Severity: String, Comparable, CaseIterable {
   case ok
   /// It could not be looked at.

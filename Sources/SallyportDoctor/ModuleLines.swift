@@ -2,6 +2,7 @@ import PAMStack
 
 /// Our lines in the stacks of one service, in their order.
 package struct ModuleLines: Equatable {
+  /// One line, with the words behind the module.
   package struct Line: Equatable {
     let phase: PAMPhase
     /// The module's path as it is written.

@@ -1,6 +1,7 @@
 /// sshd's configuration as it is written, with all included files: to find the line of a setting.
 /// What counts is what `sshd -T` says.
 struct SSHConfiguration: Equatable {
+  /// A keyword and its arguments.
   package struct Line: Equatable {
     /// In lower case.
     let keyword: String

@@ -4,6 +4,7 @@ import SallyportCore
 /// A user's `.google_authenticator`, read as pam_google_authenticator reads it: a line with the
 /// secret, then options and scratch codes in any order.
 package struct GoogleAuthenticatorFile: Sendable {
+  /// Which codes the secret makes.
   package enum Kind: Equatable, Sendable {
     /// Seconds of a time step.
     case totp(period: UInt32)

@@ -5,6 +5,7 @@ package enum Outcome: Equatable, Sendable {
   case accepted(Proof)
   case refused(Reason)
 
+  /// Why; the one who typed is not told.
   package enum Reason: Equatable, Sendable {
     case response(Refusal, left: BudgetLeft)
     case notEnrolled

@@ -2,6 +2,7 @@ package import OneTimePassword
 
 /// The outcome of one login attempt, with the state that must be saved before it is told.
 package struct Decision {
+  /// The answer to one response.
   package enum Verdict: Equatable, Sendable {
     case accept(Proof)
     case refuse(Refusal)

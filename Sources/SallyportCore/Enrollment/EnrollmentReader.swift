@@ -59,7 +59,8 @@ private struct EnrollmentReader {
     switch key {
     case .code: digests.append(try digest(field))
     case .scratchCode: scratchDigests.append(try digest(field))
-    case _:
+    case .id, .created, .version, .user, .uid, .name, .type, .algorithm, .digits, .period,
+      .lastAccepted, .secret, .salt:
       if given(key) != nil { throw SettingsError(line: line, .duplicateKey) }
       fields.append(field)
     }

@@ -20,6 +20,7 @@ package struct SettingsError: Error, Equatable {
     self.found = found
   }
 
+  /// What is wrong with the line, or the whole text.
   package indirect enum Problem: Equatable, Sendable {
     /// The text is longer than 64 KiB.
     case textTooLong

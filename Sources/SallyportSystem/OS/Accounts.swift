@@ -18,6 +18,7 @@ package struct Account: Equatable, Sendable {
   }
 }
 
+/// The account database, through the name service.
 package enum Accounts {
   /// Looks `name` up (getpwnam_r). Where the name service folds spellings, the account's own
   /// spelling counts: under the name as typed, `Alice` would walk around alice's second factor.

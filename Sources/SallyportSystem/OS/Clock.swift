@@ -1,6 +1,7 @@
 internal import CSystem
 package import SallyportCore
 
+/// The time of day (CLOCK_REALTIME).
 package enum Clock {
   /// The system's idea of the time; may be wrong and may go back.
   @inline(never) package static func now() throws(StoreTrouble) -> UnixTime {

@@ -1,6 +1,7 @@
 internal import CSystem
 package import SallyportCore
 
+/// What this machine calls itself: the issuer in otpauth URIs, and in what people read.
 package enum HostName {
   /// The machine's own name, where it can be shown as it is; else `Linux`.
   package static var label: Label {

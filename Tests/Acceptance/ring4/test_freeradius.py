@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 def enroll():
     """The recipe's commands; what stands on the sheet that they leave."""
     shutil.rmtree(STORE.parent, ignore_errors=True)
-    commands = recipes.block(HEADING, "has a store of its own")
+    commands = recipes.block(HEADING, "has its own store")
     subprocess.run(["sh", "-ec", commands.replace(" sallyport ", f" {COMMAND} ")], check=True, capture_output=True)
     sheet = (STORE.parent / "alice.svg").read_text()
     secret = re.search(r"secret=([A-Z2-7]+)", sheet.replace("</text>\n", ""))[1]

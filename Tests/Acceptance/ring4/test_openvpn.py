@@ -50,7 +50,7 @@ class Server:
         """A client's answer: whether it is in. It stays in."""
         lines = f"remote 127.0.0.1\nproto udp\nclient\ndev tun\nifconfig-noexec\nroute-noexec\n" \
                 f"nobind\nca {self.directory}/cert\nverb 3\nreneg-sec {renegotiate} 0\n"
-        lines += recipes.block(HEADING, "In the client's") if challenge is not None \
+        lines += recipes.block(HEADING, "Add to the client's") if challenge is not None \
             else "auth-user-pass\n"
         config = self.directory / "client.conf"
         config.write_text(lines)
@@ -90,7 +90,7 @@ def serve(tmp_path):
 def test_the_code_has_a_field_of_its_own(serve, store, sink):
     Path("/etc/pam.d/openvpn").write_text(recipes.stack(HEADING, "openvpn"))
     enrollment = store.enroll(allow_missing=False)
-    server = serve(settings("In the server's configuration"))
+    server = serve(settings("Add to the server's configuration"))
     code = enrollment.code()
     assert not server.connect("alice", PASSWORD, enrollment.wrong())
     assert not server.connect("alice", "wrong horse", code)
@@ -104,7 +104,7 @@ def test_the_code_has_a_field_of_its_own(serve, store, sink):
 def test_a_renegotiation_needs_the_servers_token(serve, store, token, stays):
     Path("/etc/pam.d/openvpn").write_text(recipes.stack(HEADING, "openvpn"))
     enrollment = store.enroll(allow_missing=False)
-    lines = settings("In the server's configuration")
+    lines = settings("Add to the server's configuration")
     assert "auth-gen-token\n" in lines
     server = serve(lines if token else lines.replace("auth-gen-token\n", ""))
     assert server.connect("alice", PASSWORD, enrollment.code(), renegotiate=3)

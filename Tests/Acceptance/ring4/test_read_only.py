@@ -50,7 +50,7 @@ def test_the_disk_that_takes_writing_again_lets_everybody_in(disk, sink):
     with sink.watch() as lines:
         assert not enters(first)
     assert any("error: " in line.text for line in lines)
-    command = recipes.block(HEADING, "Then, after looking").strip()
+    command = recipes.block(HEADING, "Then, after checking").strip()
     assert command == "mount -o remount,rw /"
     assert type_in(command.replace(" /", f" {place}")).returncode == 0
     assert enters(second) and not enters(second)
@@ -61,7 +61,7 @@ def test_the_store_in_memory_lets_everybody_in_until_the_next_start(disk):
     first, second, *_ = store.enroll(allow_missing=False).backup_codes
     subprocess.run(["mount", "-o", "remount,ro", place], check=True)
     assert not enters(first)
-    done = type_in(recipes.block(HEADING, "Where it does not take that"))
+    done = type_in(recipes.block(HEADING, "If that fails"))
     assert done.returncode == 0, done.stderr
     assert enters(first) and not enters(first)
     assert Path("/run/sallyport").stat().st_mode & 0o777 == 0o700

@@ -59,9 +59,9 @@ struct PolicyReport {
     }
     var doubt: [String] = []
     if !hasUser {
-      doubt.append("no --user: rules on users and groups count where they are stricter")
+      doubt.append("no --user: rules on users and groups apply where they are stricter")
     }
-    if !hasOrigin { doubt.append("no --origin: rules on addresses count where they are stricter") }
+    if !hasOrigin { doubt.append("no --origin: rules on addresses apply where they are stricter") }
     let services = wrapped(local.services.split(separator: ",").map(trimmed), width: 76)
     let more =
       ["sshd_services  \(sshd.services)  \(source(sshd.line))"]
@@ -151,7 +151,7 @@ struct PolicyReport {
     guard policy.totp == .off, policy.hotp == .off else { return nil }
     return policy.backupCode == .off
       ? "all factors are off: nobody who is enrolled gets in"
-      : "factor_totp and factor_hotp are off: nobody can enroll in a login"
+      : "factor_totp and factor_hotp are off: nobody can enroll at login"
   }
 
   /// Of one authenticator with six digits, as most users have it.
@@ -161,7 +161,7 @@ struct PolicyReport {
       initialLastAccepted: nil, created: UnixTime(0))
     let throttle = Throttle(for: [one], under: policy)
     let cost = throttle.cost(of: .six).units
-    guard cost > 0 else { return "no codes by time are accepted" }
+    guard cost > 0 else { return "no time-based codes are accepted" }
     let hundredths = throttle.refillPerYear.units * 10_000 / cost / 36_525
     let day = "\(hundredths / 100).\(hundredths % 100 < 10 ? "0" : "")\(hundredths % 100)"
     let narrowed =

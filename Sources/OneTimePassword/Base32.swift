@@ -27,7 +27,7 @@ package enum Base32 {
     }
   }
 
-  /// Reads what people type and programs write: lower case, blanks (space, tab) and hyphens
+  /// Reads what people type and programs write: lower case, whitespace (space, tab) and hyphens
   /// anywhere, padding there or left out. Nothing else is forgiven.
   package static func decode(_ text: Secret) throws(Error) -> Secret {
     let shape = try Shape(of: text)

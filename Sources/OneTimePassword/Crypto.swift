@@ -33,7 +33,7 @@ package func prepareCrypto() throws(CryptoError) {
   }
 
   /// One known answer (RFC 4231 §4.2) twice from one context: the second shows that the provider
-  /// of this host starts anew with the key kept, on which every code after the first depends.
+  /// of this host starts over with the key kept, on which every code after the first depends.
   private static func passesSelfTest(_ hmac: OpaquePointer?) -> Bool {
     guard let key = Secret([UInt8](repeating: 0x0b, count: 20)),
       let message = Secret(bytes(of: "Hi There"))

@@ -5,7 +5,7 @@
 package struct OtpauthURI {
   /// Who runs the machine; empty if unsaid. Any bytes.
   package let issuer: [UInt8]
-  /// Whose account; any bytes, but not beginning with a blank, which the format skips.
+  /// Whose account; any bytes, but not beginning with a space, which the format skips.
   package let account: [UInt8]
   /// As bytes, not Base32; 1 to 1024 of them if it was read.
   package let secret: Secret
@@ -14,7 +14,7 @@ package struct OtpauthURI {
   /// The next counter of an HOTP; 0 for a TOTP.
   package let counter: UInt64
 
-  /// Blanks at the head of `account` are dropped, and so is the counter of a TOTP.
+  /// Spaces at the head of `account` are dropped, and so is the counter of a TOTP.
   package init(
     issuer: [UInt8], account: [UInt8], secret: Secret, parameters: CodeParameters,
     counter: UInt64 = 0

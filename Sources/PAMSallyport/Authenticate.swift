@@ -5,8 +5,8 @@ import SallyportSystem
 
 /// pam_sm_authenticate: policy, who -> load -> ask -> lock, decide, SAVE -> answer.
 ///
-/// Nothing that depends on right or wrong is said to the user here: on many stacks this runs after
-/// a wrong password too.
+/// Nothing that depends on the code being correct is shown to the user here: on many stacks this
+/// runs after a wrong password too.
 package func authenticate(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore
 ) -> ReturnCode {
@@ -52,8 +52,8 @@ extension Login {
     }
   }
 
-  /// For one of whom no code is wanted. With `forward_pass` the password is typed at our prompt all
-  /// the same, and goes on whole: a tail that was looked at here would be an oracle for codes.
+  /// For a user of whom no code is required. With `forward_pass` the password is still typed at our
+  /// prompt, and passed on whole: checking its end here would be an oracle for codes.
   private func passOn(_ policy: Policy) throws(HostFailure) -> ReturnCode {
     guard arguments.forwardPass else { return .ignore }
     switch arguments.firstPass {
@@ -77,8 +77,8 @@ extension Login {
     return answerWithoutCode(policy)
   }
 
-  /// The yes to a password must come from the module that asked for it: a success of this one would
-  /// let a wrong password in where that module is `sufficient`.
+  /// The module that asked for a password must decide on it: a success of this one would let a
+  /// wrong password in if that module is `sufficient`.
   private func answerWithoutCode(_ policy: Policy) -> ReturnCode {
     switch firstFactor(policy) {
     case .password: .ignore
@@ -90,7 +90,7 @@ extension Login {
   /// What the application or an earlier module has asked for.
   private func firstFactor(_ policy: Policy) -> FirstFactor {
     if host.password() != nil { return .password }
-    // Of other programs a user's own settings may be in PAM's environment.
+    // In other programs the user's own settings may be in PAM's environment.
     guard isSSHD(policy), let methods = host.sshAuthenticationInfo() else { return .none }
     let isKnown =
       rest(of: methods, after: "publickey") != nil || rest(of: methods, after: "hostbased") != nil
@@ -121,7 +121,7 @@ extension Login {
       }
       let (now, state) = (try verifier.store.now(), pending.record.state)
       let throttle = Throttle(for: pending.record.enrollment, state, under: policy)
-      // Whoever guesses from there is asked.
+      // If somebody guesses from there, ask.
       guard throttle.responsesLeft(in: state.known, at: now) > 0 else { return false }
       return state.isRemembered(
         address, service: pending.context.service, for: policy.remember, at: now)
@@ -177,7 +177,7 @@ extension Login {
       case .malformed: return false
       }
     } catch {
-      return true  // judged next, where the trouble is reported
+      return true  // checked next, where the error is reported
     }
   }
 }

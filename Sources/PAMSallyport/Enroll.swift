@@ -6,10 +6,10 @@ import SallyportSystem
 // Enrolling inside the login: a question, the secret, a first code, the backup codes.
 
 extension Login {
-  /// For one whom the auth phase let through without an enrollment.
+  /// For a user whom the auth phase let through without an enrollment.
   ///
-  /// `atLeast`: the level that it let him through at. Where this line names another policy, the
-  /// stricter of both holds.
+  /// `atLeast`: the level at which it let the user through. If this line names another policy,
+  /// the stricter of both applies.
   func enroll(_ account: Account, _ context: LoginContext, atLeast marked: EnrollmentLevel)
     throws(StoreTrouble) -> ReturnCode
   {
@@ -30,7 +30,7 @@ extension Login {
     return hold(EnrollmentConversation(self, account, context, level, wanted, of: nil))
   }
 
-  /// What an enrollment lacks and has room for: it takes root to make room, and who gave a right
+  /// What an enrollment lacks and has room for: only root can make room, and a user with a correct
   /// code would be locked out until then.
   func lacking(_ enrollment: Enrollment, _ policy: Policy) -> Factors {
     let missing = policy.missing(from: enrollment.factors)
@@ -42,7 +42,7 @@ extension Login {
     return Factors()
   }
 
-  /// For one whose enrollment lacks what the policy wants.
+  /// For a user whose enrollment lacks what the policy requires.
   func complete(_ account: Account, _ pending: PendingLogin, _ missing: Factors)
     throws(StoreTrouble) -> ReturnCode
   {
@@ -58,7 +58,7 @@ extension Login {
       EnrollmentConversation(self, account, pending.context, level, missing, of: pending.record))
   }
 
-  /// Every n-th login; one that cannot be counted is not reminded.
+  /// Every n-th login; a login that cannot be counted is not reminded.
   private func isReminded(_ account: Account, _ policy: Policy) -> Bool {
     do throws(StoreTrouble) {
       let logins = try verifier.store.countLogin(of: account.name)
@@ -69,8 +69,8 @@ extension Login {
     }
   }
 
-  /// Nobody enrolls whom the account stack refuses: the password of an expired account, or of one
-  /// that may not log in here, makes nobody its owner.
+  /// A user whom the account stack refuses cannot enroll: the password of an expired account, or of
+  /// one that may not log in here, does not prove ownership.
   private func hold(_ setup: EnrollmentConversation<Application, Store>) -> ReturnCode {
     let user = setup.account.name.bytes
     let isDenied = setup.level == .required
@@ -105,7 +105,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
   let context: LoginContext
   let level: EnrollmentLevel
   let wanted: Factors
-  /// nil where there is no enrollment yet.
+  /// nil if there is no enrollment yet.
   let record: Record?
 
   var host: Application { login.host }
@@ -119,8 +119,8 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
     (self.level, self.wanted, self.record) = (level, wanted, record)
   }
 
-  /// A missing answer and a conversation that fails end it, like a no. Nothing is stored before the
-  /// first codes were right; what is stored stays.
+  /// A missing answer or a failed conversation ends it, like a no. Nothing is stored before the
+  /// first codes were correct; what is stored stays.
   func run() -> End {
     do throws(HostFailure) {
       guard wanted.hasAuthenticator || record != nil, try isWelcome() else { return .putOff }
@@ -139,7 +139,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
 
   // MARK: the question
 
-  /// No secret is shown where nobody answers, and an empty answer is no yes.
+  /// No secret is shown if nobody answers, and an empty answer is not a yes.
   private func isWelcome() throws(HostFailure) -> Bool {
     if level == .required {
       var text = LogLine(
@@ -190,7 +190,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
     }
   }
 
-  /// False where somebody else changed the enrollment meanwhile.
+  /// False if somebody else changed the enrollment meanwhile.
   private func save(_ made: [Authenticator], _ codes: BackupCodeSet?) throws(StoreTrouble) -> Bool {
     let store = login.verifier.store
     if let record {
@@ -219,8 +219,8 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
     }
   }
 
-  /// Waits at the end: without a prompt the texts would never be seen under `ssh -T` and scp. Who
-  /// loses the connection here is enrolled, and makes new codes.
+  /// Waits at the end: without a prompt the texts would never be seen under `ssh -T` and scp.
+  /// A user who loses the connection here is enrolled, and can make new codes.
   private func showEnd(_ codes: [Secret]) {
     do throws(HostFailure) {
       guard !codes.isEmpty else { return try login.show(LogLine("Enrolled.")) }

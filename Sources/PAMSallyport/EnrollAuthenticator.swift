@@ -3,13 +3,13 @@ import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
-// One authenticator of an enrollment inside the login: the secret, and a code that shows that the
+// One authenticator of an enrollment inside the login: the secret, and a code that proves that the
 // app has it.
 
 private let tries = 5
 
 extension EnrollmentConversation {
-  /// nil where no code was right.
+  /// nil if no code was correct.
   func setUp(_ kind: FactorKind, beside made: [Authenticator])
     throws(HostFailure) -> Authenticator?
   {

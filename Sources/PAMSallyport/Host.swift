@@ -1,7 +1,7 @@
 package import OneTimePassword
 import SallyportCore
 
-/// The application that asks for a login, as the flow sees it: libpam's handle, or a script.
+/// The application that runs a login, as the flow sees it: libpam's handle, or a script.
 package protocol Host: AnyObject {
   /// PAM_USER as typed.
   func user() throws(HostFailure) -> [UInt8]
@@ -18,14 +18,14 @@ package protocol Host: AnyObject {
   func realUserID() -> UInt32
   /// One prompt; the answer without its NUL. A missing answer is a failed conversation.
   func ask(_ prompt: [UInt8], echo: Bool) throws(HostFailure) -> Secret
-  /// Shows a text, which may be a secret; a line end is added. Also where the application wants
+  /// Shows a text, which may be a secret; a line end is added. Even if the application asks for
   /// silence.
   func show(_ text: Secret) throws(HostFailure)
   /// Whether the application wants no texts (PAM_SILENT).
   var isSilent: Bool { get }
   /// What the auth phase left on this handle.
   func mark() -> Mark?
-  /// nil takes it away.
+  /// nil removes it.
   func setMark(_ mark: Mark?) throws(HostFailure)
   /// Whether PAM's environment has SALLYPORT_MARK: of all that the auth phase leaves, only this
   /// reaches sshd's session phase.
@@ -35,16 +35,16 @@ package protocol Host: AnyObject {
   func probeAccountStack() -> AccountAnswer
   /// Whether this transaction is such a question.
   var isProbe: Bool { get }
-  /// Asks libpam to wait before a failure is told; microseconds.
+  /// Asks libpam to wait before it reports a failure; microseconds.
   func delayFailure(_ microseconds: UInt32)
   func log(_ level: LogLevel, _ line: LogLine)
 }
 
 /// What an account stack says of a user.
 package enum AccountAnswer: Equatable, Sendable {
-  /// PAM_SUCCESS or PAM_NEW_AUTHTOK_REQD: he may log in, the latter with a new password.
+  /// PAM_SUCCESS or PAM_NEW_AUTHTOK_REQD: the user may log in, the latter with a new password.
   case yes
-  /// Any other return code, or that of a question that could not be asked.
+  /// Any other return code, or that of a stack that could not be run.
   case no(Int32)
 }
 
@@ -59,7 +59,7 @@ package enum LogLevel: Equatable, Sendable {
   /// Own files are damaged or unsafe.
   case alert
   case error
-  /// Trouble that a stranger can bring about.
+  /// An error that a stranger can cause.
   case warning
   /// A refusal.
   case notice

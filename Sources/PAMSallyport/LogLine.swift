@@ -18,10 +18,10 @@ package struct LogLine: Sendable {
     for index in 0..<text.utf8CodeUnitCount { bytes.append(unsafe text.utf8Start[index]) }
   }
 
-  /// A text that is fit for a log as it is.
+  /// A text that is safe for a log as it is.
   @inline(never) mutating func add(_ text: [UInt8]) { bytes += text }
 
-  /// A value that users control: escaped and cut, and never like a further field.
+  /// A value that users control: escaped and truncated, so that it cannot look like another field.
   mutating func add(field text: [UInt8]) { add(escaped(text, asField: true)) }
 
   @inline(never) mutating func add(_ number: UInt64) {
@@ -79,7 +79,7 @@ extension LogLine {
     return line
   }
 
-  /// A prompt, where nobody but the user reads it. The time is rounded up.
+  /// A prompt, if only the user can read it. The time is rounded up.
   static func tooManyWrongCodes(_ seconds: UInt64) -> LogLine {
     var text = LogLine("Too many wrong codes. Next try in ")
     if seconds <= 5400 {
@@ -107,13 +107,13 @@ extension LogLine {
 
   /// Why the account phase lets nobody pass.
   enum Denial {
-    /// Not enrolled, and must be.
+    /// Not enrolled, but must be.
     case notEnrolled
     /// Enrolled by somebody else since the auth phase.
     case meanwhile
     /// PAM_USER is not whom the auth phase let through.
     case anotherUser
-    /// `demand`, and the application does not ask here.
+    /// `demand`, but the application does not prompt here.
     case noPrompt
   }
 
@@ -133,7 +133,7 @@ extension LogLine {
     return line
   }
 
-  /// The account stack answered `code`, and so nobody is asked to enroll.
+  /// The account stack returned `code`, so nobody is asked to enroll.
   static func notLetIn(_ user: [UInt8], _ code: Int32, isDenied: Bool) -> LogLine {
     var line = LogLine("")
     line.add(isDenied ? "denied:" : "not asked to enroll:")
@@ -151,7 +151,7 @@ extension LogLine {
     return line
   }
 
-  /// One fixed beginning for whatever a login changes in an enrollment: alerts look for it.
+  /// Every change of an enrollment by a login begins with the same words: alerts look for them.
   static func changed(
     _ user: [UInt8], isNew: Bool, _ authenticators: [Authenticator], _ codes: BackupCodeSet?,
     from host: [UInt8]?, _ origin: Origin

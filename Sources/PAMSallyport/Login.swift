@@ -9,12 +9,12 @@ struct Login<Application: Host, Store: LoginStore> {
   let arguments: ModuleArguments
   let verifier: Verifier<Store>
 
-  /// What came of one response; what says so is on disk.
+  /// The result of one response; the state that records it is on disk.
   enum Verdict: Equatable {
     case accepted(Proof)
     /// With what it was charged, where it was.
     case refused(Charge?)
-    /// It was not judged, or could not be saved; logged.
+    /// It was not checked, or could not be saved; logged.
     case unavailable
   }
 
@@ -68,7 +68,7 @@ struct Login<Application: Host, Store: LoginStore> {
   /// PAM_RHOST, where that is an address.
   var address: NumericAddress? { host.remoteHost().flatMap { Addresses.withoutZone($0) } }
 
-  /// Prompts once, and judges what is typed. `firstPass`: what an earlier response of this call was
+  /// Prompts once, and checks the response. `firstPass`: what an earlier response of this call was
   /// charged.
   func ask(_ pending: PendingLogin, givingBack firstPass: Charge? = nil)
     throws(HostFailure) -> Verdict
@@ -91,7 +91,7 @@ struct Login<Application: Host, Store: LoginStore> {
   func judge(
     _ parts: Parts, _ known: Malformation?, _ pending: PendingLogin, _ turn: Turn
   ) throws(HostFailure) -> Verdict {
-    // Before the verdict and whatever it will be: the password module after us fails alike.
+    // Before the verdict, whatever it is: the password module after us then fails the same way.
     if let password = parts.password { try host.setPassword(password) }
     let origin = pending.context.origin
     do throws(StoreTrouble) {
@@ -109,21 +109,21 @@ struct Login<Application: Host, Store: LoginStore> {
     }
   }
 
-  /// `origin` where it is known; whose login and which services are local may be the trouble.
+  /// `origin` if it is known; the error may be in the lookup of the account or of local services.
   func report(_ trouble: StoreTrouble, _ origin: Origin? = nil) -> ReturnCode {
     var user: [UInt8] = []
     do throws(HostFailure) { user = try host.user() } catch {}
     let guess = self.origin(of: nil, Policy())
     let origin = origin ?? (guess == .local(own: false) ? .local(own: true) : guess)
-    // What a stranger can bring about wakes nobody up.
+    // What a stranger can cause must not wake anybody up.
     host.log(
       trouble.mayBeTheCallers ? .warning : .alert,
       .trouble(trouble, user: user, from: host.remoteHost(), origin))
     return .unavailable
   }
 
-  /// With `hints` it names the authenticators, and so tells who is enrolled. nil: of whom no code
-  /// is wanted.
+  /// With `hints` it names the authenticators, and so reveals who is enrolled. nil: no code is
+  /// required of this user.
   func prompt(for pending: PendingLogin?, _ policy: Policy) -> [UInt8] {
     if let pending, let wait = waitingTime(pending) {
       return LogLine.tooManyWrongCodes(wait).bytes
@@ -142,8 +142,8 @@ struct Login<Application: Host, Store: LoginStore> {
     return text + bytes(of: ": ")
   }
 
-  /// Seconds until a code is judged again; nil where one is now, or where somebody else than the
-  /// user himself, at this machine, could read it.
+  /// Seconds until a code is checked again; nil if one is checked now, or if anybody but the
+  /// user, at this machine, could read it.
   private func waitingTime(_ pending: PendingLogin) -> UInt64? {
     guard pending.claimant.isEnrolled, case .local(own: true) = pending.context.origin else {
       return nil
@@ -156,8 +156,8 @@ struct Login<Application: Host, Store: LoginStore> {
     }
   }
 
-  /// sshd's method `password` answers every prompt with the password; in the other methods it
-  /// tells the module what has been authenticated already.
+  /// sshd's method `password` answers every prompt with the password; in the other methods sshd
+  /// tells the module what has already been authenticated.
   private func isPasswordOnceMore(_ typed: Secret, _ policy: Policy) -> Bool {
     guard isSSHD(policy), host.sshAuthenticationInfo() == nil, let password = host.password() else {
       return false

@@ -3,8 +3,8 @@ import SallyportCore
 package import SallyportLogin
 import SallyportSystem
 
-/// pam_sm_acct_mgmt, which an application calls only after the whole auth stack said yes: enrolls
-/// whom the auth phase let through for that, and tells what it kept to itself. With the word
+/// pam_sm_acct_mgmt, which an application calls only after the whole auth stack has succeeded:
+/// enrolls users whom the auth phase let through for that, and shows the texts of the login. With
 /// `demand` it asks whoever the auth phase did not ask.
 package func manageAccount(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore
@@ -13,13 +13,14 @@ package func manageAccount(
   guard mark != nil || arguments.demand, !host.isProbe else { return .ignore }
   for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
   do throws(HostFailure) {
-    // Used up: nothing else is let through for it.
+    // Used up: it lets nothing else through.
     try host.setMark(nil)
     let login = Login(host: host, arguments: arguments, verifier: Verifier(store: store))
     let answer = try login.manageAccount(try host.user(), mark)
     switch answer {
     case .success, .ignore: try host.setEnvironmentMark(false)
-    // For the session phase, where a stack takes this phase's no for a yes.
+    // Some stacks ignore a failing account phase, so leave a mark that makes the session
+    // phase deny.
     case .denied, .refused, .unavailable, .conversation, .memory:
       try host.setMark(Mark(user: mark?.user ?? [], .due(.required)))
     }
@@ -30,12 +31,12 @@ package func manageAccount(
   }
 }
 
-/// pam_sm_open_session: a guard against a missing account line. Who is still marked as one who must
+/// pam_sm_open_session: a guard against a missing account line. A user still marked as one who must
 /// enroll has not been asked to.
 package func openSession(_ host: some Host) -> ReturnCode {
   do throws(HostFailure) {
     let isMarked = host.hasEnvironmentMark
-    // The user's own environment is made of this one.
+    // The environment of the user's session is made from this one.
     try host.setEnvironmentMark(false)
     guard let mark = host.mark() else { return isMarked ? denySession(host, nil) : .ignore }
     switch mark.finding {
@@ -58,7 +59,7 @@ extension Login {
     do throws(StoreTrouble) {
       let account = try verifier.account(user)
       let context = self.context(of: account)
-      // What the auth phase began is ended, also where this line names a policy that is disabled.
+      // Finish what the auth phase began, even if this line names a policy that is disabled.
       guard context.policy.isEnabled || mark != nil else { return .ignore }
       guard let mark, let account, mark.user == account.name.bytes else {
         return try answer(another: mark, account, context)
@@ -70,12 +71,12 @@ extension Login {
       case .remembered: return .ignore
       }
     } catch {
-      // A conversation that failed under `demand` and the like is told there.
+      // Failed conversations, under `demand` for example, are reported there.
       return report(error)
     }
   }
 
-  /// The auth phase said nothing of this user: whoever it let through is another one.
+  /// The auth phase did not see this user: it let another one through.
   private func answer(another mark: Mark?, _ account: Account?, _ context: LoginContext)
     throws(StoreTrouble) -> ReturnCode
   {
@@ -88,7 +89,7 @@ extension Login {
     return .denied
   }
 
-  /// One who is enrolled was to be asked, and one who is not, where his level refuses him.
+  /// An enrolled user must be asked, and an unenrolled one too if the level refuses.
   private func mayPassUnasked(_ account: Account, _ policy: Policy) throws(StoreTrouble) -> Bool {
     guard try verifier.store.load(account) == nil else { return false }
     guard policy.isEnabled else { return true }
@@ -129,7 +130,7 @@ extension Login {
     }
   }
 
-  // MARK: after our own yes
+  // MARK: after our own success
 
   /// The texts of the login, its origin, and what its enrollment lacks.
   private func finish(
@@ -157,11 +158,11 @@ extension Login {
     text.add(". New ones: sudo sallyport backup-codes --user ")
     text.add(escaped(pending.name, limit: 255))
     text.add(" --regenerate")
-    // It is no matter if nobody reads it.
+    // It does not matter if nobody reads it.
     do throws(HostFailure) { try show(text) } catch {}
   }
 
-  /// Where it cannot be saved, the next login is asked again.
+  /// If it cannot be saved, the next login is asked again.
   private func grant(_ pending: PendingLogin) {
     guard let origin = address, origin.isElsewhere, !verifier.store.isOwn(origin) else { return }
     let service = pending.context.service

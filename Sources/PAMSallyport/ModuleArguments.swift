@@ -2,29 +2,29 @@ import OneTimePassword
 package import SallyportCore
 package import SallyportSystem
 
-/// The words of the module's line in /etc/pam.d.
+/// The arguments of the module's line in /etc/pam.d.
 package struct ModuleArguments: Sendable {
-  /// Where the words `use_first_pass` and `try_first_pass` say the code is looked for.
+  /// Where `use_first_pass` and `try_first_pass` look for the code.
   package enum FirstPass: Sendable { case ask, use, tryThenAsk }
 
   /// `store=`: the directory, and that the effective user may own it.
   package private(set) var store = Store()
-  /// `conf=`: a policy file that must be there, in place of the usual one.
+  /// `conf=`: a policy file that must exist, instead of the default one.
   package private(set) var policyFile: [UInt8]?
   package private(set) var firstPass = FirstPass.ask
-  /// `forward_pass`: a password and a code stand in one field; the password is handed on.
+  /// `forward_pass`: a password and a code in one field; the password is passed on.
   package private(set) var forwardPass = false
   /// `prompt=`
   package private(set) var prompt: [UInt8]?
   package private(set) var echo = false
   package private(set) var noDelay = false
   package private(set) var debug = false
-  /// `enroll`: the administrator's word that the account and session lines are there, and that no
-  /// way through the stack forgives a wrong password.
+  /// `enroll`: the administrator states that the account and session lines exist, and that no
+  /// path through the stack forgives a wrong password.
   package private(set) var enroll = false
   /// `demand`: the account phase asks whoever the auth phase did not ask.
   package private(set) var demand = false
-  /// Words that mean nothing here: logged, and the strict policy applies.
+  /// Unknown arguments: logged, and the strict policy applies.
   package private(set) var unknown: [[UInt8]] = []
   private var nullOK = false
 
@@ -37,7 +37,7 @@ package struct ModuleArguments: Sendable {
     }
   }
 
-  /// What holds where the policy file sets nothing.
+  /// What applies if the policy file sets nothing.
   package var base: Policy {
     var policy = Policy()
     if nullOK { policy.enrollment = .voluntary }

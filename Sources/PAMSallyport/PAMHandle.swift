@@ -90,7 +90,7 @@ import SallyportCore
   package var hasEnvironmentMark: Bool { unsafe sp_pam_has_environment_mark(handle) }
 
   package func setEnvironmentMark(_ isThere: Bool) throws(HostFailure) {
-    // To take away what is not there is an error, and libpam logs it.
+    // Removing what is not there is an error, and libpam logs it.
     guard isThere || hasEnvironmentMark else { return }
     let result = unsafe sp_pam_set_environment_mark(handle, isThere)
     guard result == PAM_SUCCESS else { throw HostFailure(result) }
@@ -104,7 +104,7 @@ import SallyportCore
   package var isProbe: Bool { unsafe sp_pam_is_probe(handle) }
 
   package func delayFailure(_ microseconds: UInt32) {
-    // A delay that cannot be had makes no answer less right.
+    // Without the delay the answer is still correct.
     _ = unsafe pam_fail_delay(handle, microseconds)
   }
 

@@ -1,18 +1,18 @@
 internal import CLinuxPAM
 
-/// What the module answers to libpam. Nothing else leaves it.
+/// What the module returns to libpam. It returns nothing else.
 package enum ReturnCode: Equatable, Sendable {
   /// The code was accepted, and the state that says so is on disk.
   case success
-  /// Every refusal, in one shape for all of them.
+  /// Every refusal: the same value for all of them.
   case refused
   /// The policy does not ask this user for a code.
   case ignore
   /// The account or session phase lets nobody pass.
   case denied
-  /// Store, lock, account lookup or save: what was typed was not judged.
+  /// An error of the store, lock, account lookup or save: the response was not checked.
   case unavailable
-  /// The application could not ask.
+  /// The application could not prompt.
   case conversation
   /// libpam is out of memory.
   case memory

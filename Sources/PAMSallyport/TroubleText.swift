@@ -4,7 +4,7 @@ import SallyportCore
 import SallyportSystem
 
 extension LogLine {
-  /// What went wrong with the machine or the store: the fact, its path, and the fix where one
+  /// What went wrong with the machine or the store: the path, the fact, and the fix if one
   /// command fixes it.
   static func trouble(
     _ trouble: StoreTrouble, user: [UInt8], from host: [UInt8]?, _ origin: Origin
@@ -18,7 +18,7 @@ extension LogLine {
     return line
   }
 
-  /// Why a policy file cannot be used, and what holds in its place.
+  /// Why a policy file cannot be used, and what applies instead.
   static func brokenPolicy(_ trouble: StoreTrouble, hasLastGood: Bool) -> LogLine {
     var line = LogLine("policy: ")
     line.add(trouble)

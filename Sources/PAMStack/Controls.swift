@@ -50,7 +50,7 @@ package struct PAMControls: Hashable, Sendable {
     [(.success, action), (.newPasswordRequired, action)]
   }
 
-  /// `value=action` with or without blanks around and between; nil where libpam finds an error.
+  /// `value=action` with or without spaces around and between; nil where libpam finds an error.
   private init?(pairs: [UInt8]) {
     var set = [PAMAction?](repeating: nil, count: PAMCode.all.count)
     var text = ControlText(pairs)

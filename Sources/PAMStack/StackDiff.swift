@@ -25,7 +25,7 @@ package struct StackDiff {
   }
 }
 
-/// A line of somebody's file on a terminal: with its blanks, without what a terminal would obey.
+/// A line of somebody's file on a terminal: with its spaces, without what a terminal would obey.
 private func printableLine(_ bytes: [UInt8]) -> String {
   String(
     decoding: bytes.map { $0 == 0x09 ? 0x20 : ($0 < 0x20 || $0 == 0x7f ? UInt8(ascii: "?") : $0) },

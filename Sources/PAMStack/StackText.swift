@@ -8,7 +8,7 @@ struct StackText {
 
   /// A line as libpam puts it together: a backslash at the end joins the next one.
   package struct Line: Equatable {
-    /// With blanks, without the comment.
+    /// With spaces, without the comment.
     var bytes: [UInt8]
     /// Where it starts and ends in the file, counted from 1.
     var numbers: ClosedRange<Int>
@@ -73,7 +73,7 @@ struct StackText {
   }
 }
 
-/// The words of a line (`_pam_StrTok`): between blanks, or in brackets, where `\]` is a bracket.
+/// The words of a line (`_pam_StrTok`): between whitespace, or in brackets, where `\]` is a bracket.
 struct StackWords {
   private let bytes: [UInt8]
   /// nil after the last word.

@@ -51,7 +51,7 @@ struct StackWalk: Hashable {
     saved = Array(saved.prefix(max(level, previousLevel) + 1))
     while saved.count <= level { saved.append(standing) }
     if previousLevel < level { saved[level] = standing }
-    // What lies deeper is written anew before it is read; dropped, equal walks are equal.
+    // What lies deeper is overwritten before it is read; dropped, equal walks are equal.
     saved = Array(saved.prefix(level + 1))
   }
 

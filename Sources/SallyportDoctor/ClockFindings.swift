@@ -106,7 +106,7 @@ extension ClockFacts {
     return nil
   }
 
-  /// With single blanks, and none at the ends.
+  /// With single spaces, and none at the ends.
   private static func words(_ text: String) -> String {
     text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
   }

@@ -80,7 +80,7 @@ package struct FileLocation: Equatable, Comparable {
 
   package var text: String { line.map { "\(file):\($0)" } ?? file }
 
-  /// A file that the next update of its package writes anew.
+  /// A file that the next update of its package overwrites.
   var isVendors: Bool { file.hasPrefix("/usr/") }
 
   package static func < (a: FileLocation, b: FileLocation) -> Bool {

@@ -12,7 +12,7 @@ final class GroupCensus {
   /// The accounts that the database lists; none where it cannot be listed.
   private lazy var accounts: [Account] = listedAccounts()
 
-  /// Of how many accounts all groups are asked for: each may read the whole database anew.
+  /// Of how many accounts all groups are asked for: each may read the whole database again.
   private static let most = 1000
 
   private var known: [String: String?] = [:]

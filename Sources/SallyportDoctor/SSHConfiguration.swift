@@ -115,7 +115,7 @@ struct SSHConfiguration: Equatable {
   }
 }
 
-/// The words of a line: parted by blanks, or by one `=` after the first; `"…"` keeps blanks; `#`
+/// The words of a line: parted by spaces, or by one `=` after the first; `"…"` keeps spaces; `#`
 /// begins a comment.
 func sshWords(_ line: Substring) -> [String] {
   var words: [String] = []

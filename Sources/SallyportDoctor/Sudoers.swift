@@ -245,7 +245,7 @@ struct SudoersLine {
   }
 }
 
-/// Without blanks at both ends.
+/// Without spaces at both ends.
 private func trimmed(_ text: String) -> String {
   let rest = text.drop { $0.isWhitespace }
   return String(rest.reversed().drop { $0.isWhitespace }.reversed())

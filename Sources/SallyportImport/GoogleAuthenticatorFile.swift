@@ -50,7 +50,7 @@ package struct GoogleAuthenticatorFile: Sendable {
     (scratchCodes, deadScratchCodes) = (scratch.codes, scratch.dead)
   }
 
-  /// The first line. Blanks and hyphens do not count, 0, 1 and 8 stand for O, L and B, and bits
+  /// The first line. Spaces and hyphens do not count, 0, 1 and 8 stand for O, L and B, and bits
   /// that fill no byte are dropped.
   private static func secret(_ text: SourceText, _ line: SourceText.Line) throws(LineProblem)
     -> Secret

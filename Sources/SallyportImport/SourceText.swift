@@ -25,7 +25,7 @@ struct SourceText {
     return lines
   }
 
-  /// The parts between blanks: space, tab and carriage return.
+  /// The parts between whitespace: space, tab and carriage return.
   func words(in range: Range<Int>) -> [Range<Int>] {
     var words: [Range<Int>] = []
     var index = range.lowerBound

@@ -42,7 +42,7 @@ package struct URIListLine: Sendable {
     user = isOneUsers || words.isEmpty ? [] : text.bytes.bytes(in: words[0].prefix(1024))
     do throws(SourceProblem) {
       guard words.count >= wanted else { throw .tooFewWords }
-      // Names in a URI may hold blanks that should have been percent-encoded.
+      // Names in a URI may hold spaces that should have been percent-encoded.
       let place = words[wanted - 1].lowerBound..<words[words.count - 1].upperBound
       guard let bytes = text.bytes.slice(place) else { throw .outOfMemory }
       uri = .success(try URIListLine.read(bytes))

@@ -3,7 +3,7 @@ import SallyportCore
 package import SallyportText
 
 /// A users file of pam_oath (also mod_authn_otp's), line by line, each with what it says or why it
-/// cannot be taken. Lines that pam_oath passes over are not among them: comments and blanks.
+/// cannot be taken. Lines that pam_oath passes over are not among them: comments and blank lines.
 package struct UsersOath: Sendable {
   package let lines: [UsersOathLine]
 

@@ -4,10 +4,10 @@ package import SallyportSystem
 /// What the login needs of accounts, clock and store.
 package protocol LoginStore {
   func account(named name: UserName) throws(StoreTrouble) -> Account
-  /// The policy file that holds; nil: the usual one, which need not exist.
+  /// The policy file that applies; nil: the default one, which need not exist.
   func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate
-  /// Whether the address is this machine's own; true also where that cannot be found out.
+  /// Whether the address is this machine's own; true if that cannot be determined.
   func isOwn(_ address: NumericAddress) -> Bool
   func now() throws(StoreTrouble) -> UnixTime
   /// nil: not enrolled, for certain.
@@ -15,7 +15,7 @@ package protocol LoginStore {
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record
   /// What is kept of a user apart from an enrollment.
   func note(of name: UserName) throws(StoreTrouble) -> UserNote
-  /// Counts a login of one who is not enrolled; how many there were, with this one.
+  /// Counts a login of a user who is not enrolled; how many there were, including this one.
   func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32
   /// Enrolls; throws `exists` where somebody else did meanwhile.
   func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble)

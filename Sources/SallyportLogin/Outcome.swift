@@ -1,6 +1,6 @@
 package import SallyportCore
 
-/// What a login attempt came to; the state that says so is on disk.
+/// The result of a login attempt; the state that records it is on disk.
 package enum Outcome: Equatable, Sendable {
   case accepted(Proof)
   case refused(Reason)
@@ -13,7 +13,7 @@ package enum Outcome: Equatable, Sendable {
   }
 }
 
-/// Wrong codes that will still be judged.
+/// Wrong codes that are still allowed.
 package struct BudgetLeft: Equatable, Sendable {
   package let known: UInt64
   package let other: UInt64

@@ -24,7 +24,7 @@ package enum Claimant: Sendable {
   package var isEnrolled: Bool { if case .enrolled = self { true } else { false } }
 }
 
-/// Where a login comes from and how it is judged.
+/// Where a login comes from and how it is checked.
 package struct LoginContext: Sendable {
   package let policy: Policy
   package let origin: Origin
@@ -36,7 +36,7 @@ package struct LoginContext: Sendable {
   }
 }
 
-/// A login before the response: whose it is, and the record that the response will be judged by.
+/// A login before the response: whose it is, and the record that the response is checked against.
 package final class PendingLogin: Sendable {
   package let claimant: Claimant
   /// The user's, or the decoy's: the same prompt, the same work and the same write for everybody.
@@ -50,8 +50,8 @@ package final class PendingLogin: Sendable {
   package var name: [UInt8] { claimant.name }
   package var policy: Policy { context.policy }
 
-  /// Seconds from `now` until a code from a known place is judged again; 0 if one is now, nil if
-  /// none ever is.
+  /// Seconds from `now` until a code from a known place is checked again; 0 if one is checked now,
+  /// nil if none ever is.
   package func wait(at now: UnixTime) -> UInt64? {
     let (enrollment, state) = (record.enrollment, record.state)
     let throttle = Throttle(for: enrollment, state, under: policy)
@@ -68,7 +68,7 @@ package final class PendingLogin: Sendable {
 /// How the auth phase of a login goes on.
 package enum AuthStep: Sendable {
   case prompt(PendingLogin)
-  /// Not enrolled, and need not be.
+  /// Not enrolled, and not required to be.
   case skip
   /// Not enrolled: the account phase asks to.
   case enroll(EnrollmentLevel, Account)

@@ -2,8 +2,8 @@ package import OneTimePassword
 package import SallyportCore
 package import SallyportSystem
 
-/// The two verbs of a login, answered by the store of this machine: who is it, and is this response
-/// right? Every front end calls these.
+/// The two questions of a login, answered by the store of this machine: who is it, and is this
+/// response correct? Every front end calls these.
 package struct Verifier<Store: LoginStore> {
   package let store: Store
   private let clock: (() throws(StoreTrouble) -> UnixTime)?
@@ -43,7 +43,7 @@ package struct Verifier<Store: LoginStore> {
     }
   }
 
-  /// The level that holds now for one who is not enrolled.
+  /// The level that applies now to a user who is not enrolled.
   package func level(of account: Account, under policy: Policy) throws(StoreTrouble)
     -> EnrollmentLevel
   {
@@ -58,7 +58,7 @@ package struct Verifier<Store: LoginStore> {
     return PendingLogin(.enrolled(account), record, context)
   }
 
-  /// Judges a response and saves the new state; throws where it was not judged or not saved.
+  /// Checks a response and saves the new state; throws if it was not checked or not saved.
   ///
   /// `malformation`: what the response is already known to be, whatever it looks like.
   package func attempt(
@@ -78,7 +78,7 @@ package struct Verifier<Store: LoginStore> {
       }
       switch transaction {
       case .committed(let outcome): return outcome
-      // Asked is asked: whoever has been unenrolled meanwhile is judged by the decoy.
+      // A user who was unenrolled since the prompt is checked against the decoy.
       case .changed:
         guard let account = try account(pending.name) else { continue }
         if let another = try enrolled(account, in: pending.context) {
@@ -118,7 +118,7 @@ private func classify(_ typed: Secret, _ known: Malformation?, _ enrollment: Enr
 }
 
 extension PendingLogin {
-  /// Decides, and turns the decision on a decoy into a refusal whatever it was.
+  /// Decides, and turns any decision on a decoy into a refusal.
   fileprivate func judge(
     _ response: Response, _ enrollment: Enrollment, _ state: LoginState, at now: UnixTime,
     _ turn: Turn

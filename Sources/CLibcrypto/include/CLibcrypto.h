@@ -89,7 +89,7 @@ static inline int otp_hmac_key(EVP_MAC_CTX *context, int algorithm, const void *
   return done == 1;
 }
 
-/* The code of one message under the key set before: starts anew without keying anew, so that
+/* The code of one message under the key set before: starts over without keying again, so that
    nothing of an earlier or half-done message stays. The number of bytes written, or 0. */
 static inline size_t otp_hmac_code(EVP_MAC_CTX *context, const void *_Nullable message,
                                    size_t count, void *code, size_t capacity) {

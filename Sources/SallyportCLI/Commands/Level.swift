@@ -124,7 +124,7 @@ extension Context {
 }
 
 extension CommandError {
-  /// Trouble met with a note: what is broken in it is fixed otherwise than an enrollment.
+  /// An error of a note, which is fixed differently from an enrollment.
   fileprivate init(note trouble: StoreTrouble) {
     self = trouble.isBrokenEnrollment ? .note(trouble) : .store(trouble)
   }

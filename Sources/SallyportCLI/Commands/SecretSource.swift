@@ -56,7 +56,7 @@ enum SecretSource: Equatable {
     throw .secret(.tooLong)
   }
 
-  /// Line ends count as the blanks that base32 forgives.
+  /// Line ends count as the spaces that base32 forgives.
   private static func decoded(_ text: Secret) throws(CommandError) -> Secret {
     for index in 0..<text.count where text[index] == 0x0a || text[index] == 0x0d {
       text.set(index, to: 0x20)

@@ -26,7 +26,7 @@ extension Sheet {
     return page.written
   }
 
-  /// A text without blanks in lines of at most `width` characters.
+  /// A text without spaces in lines of at most `width` characters.
   private func wrapped(_ text: String, width: Int) -> [String] {
     let scalars = Array(text.unicodeScalars)
     return stride(from: 0, to: scalars.count, by: width).map { start in

@@ -34,12 +34,12 @@ func columns(ofBackupCodes codes: [String]) -> [String] {
   }
 }
 
-/// `text` filled up with blanks to `width` columns.
+/// `text` filled up with spaces to `width` columns.
 func padded(_ text: String, _ width: Int) -> String {
   text + String(repeating: " ", count: max(0, width - text.unicodeScalars.count))
 }
 
-/// Rows in columns that line up, three blanks apart. The last cell of a row is not filled up and
+/// Rows in columns that line up, three spaces apart. The last cell of a row is not filled up and
 /// makes no column wider.
 func table(_ rows: [[String]]) -> [String] {
   let count = rows.map(\.count).max() ?? 0

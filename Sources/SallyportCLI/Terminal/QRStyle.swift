@@ -5,7 +5,7 @@ import SallyportCore
 enum QRStyle: Equatable {
   /// One character for two modules, one above the other, in UTF-8.
   case halfBlocks
-  /// Two characters for one module: `##` where it is light, and two blanks.
+  /// Two characters for one module: `##` where it is light, and two spaces.
   case ascii
 }
 

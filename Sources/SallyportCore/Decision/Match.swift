@@ -1,6 +1,6 @@
 import OneTimePassword
 
-/// What one authenticator says of a typed code.
+/// The result of comparing a typed code with one authenticator.
 struct Match {
   /// The greatest matching time step or counter above the last accepted one.
   var accepted: UInt64?

@@ -18,7 +18,7 @@ package enum Malformation: Equatable, Sendable {
   case characters
   /// What sshd sends in place of the response where it forbids the user (root) to log in.
   case sshdDummy
-  /// The password once more: sshd's method `password` answers every prompt with it.
+  /// The password again: sshd's method `password` answers every prompt with it.
   case password
 }
 
@@ -26,7 +26,7 @@ extension Response {
   /// Longer than any code or password that libpam takes (PAM_MAX_RESP_SIZE).
   package static let maximumLength = 512
 
-  /// Classifies what was typed. Blanks and hyphens do not count.
+  /// Classifies what was typed. Spaces and hyphens do not count.
   ///
   /// The enrollment tells which lengths are codes and the salt of backup codes; without a set the
   /// same work is done under another salt.

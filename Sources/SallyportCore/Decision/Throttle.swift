@@ -1,8 +1,8 @@
 package import OneTimePassword
 
-/// The budget of luck of one enrollment under one policy (RFC 4226 §7.3).
+/// The guess budget of one enrollment under one policy (RFC 4226 §7.3).
 ///
-/// Each judged wrong response costs the chance that it would have been right by luck. Two buckets
+/// Each wrong response that is checked costs the probability of guessing it right. Two buckets
 /// (known origins, others) hold a first filling and refill evenly, so that both together, first
 /// filling included, spend the policy's budget in a year. A success refunds nothing but what
 /// `LoginState.settle` does: a refund of everything would give malware beside a busy owner many

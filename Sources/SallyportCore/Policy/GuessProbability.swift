@@ -1,6 +1,6 @@
 package import OneTimePassword
 
-/// A chance of being right by luck, in units of 10⁻¹².
+/// The probability of a correct guess, in units of 10⁻¹².
 package struct GuessProbability: Equatable, Comparable, Sendable {
   package let units: UInt64
 
@@ -12,12 +12,12 @@ package struct GuessProbability: Equatable, Comparable, Sendable {
   package static let budgets =
     GuessProbability(units: 100_000_000)...GuessProbability(units: 100_000_000_000)
 
-  /// The chance of hitting one given code of so many digits.
+  /// The probability of guessing one given code of so many digits.
   package init(ofOneCodeWith digits: Digits) {
     units = 1_000_000_000_000 / UInt64(digits.modulus)
   }
 
-  /// The chance of hitting one given scratch code: eight digits, the first of them not 0.
+  /// The probability of guessing one given scratch code: eight digits, the first of them not 0.
   package static let ofOneScratchCode = GuessProbability(units: 11_112)
 
   package static func < (a: GuessProbability, b: GuessProbability) -> Bool { a.units < b.units }

@@ -2,7 +2,7 @@ package import OneTimePassword
 
 /// What the administrator set, for one login. Here with the built-in defaults.
 package struct Policy: Equatable, Sendable {
-  /// Where this is false the module has nothing to say.
+  /// If this is false, the module does nothing.
   package var isEnabled = true
   /// The greatest value of `adjacentIntervals`.
   package static let mostAdjacentIntervals: UInt8 = 10
@@ -10,7 +10,7 @@ package struct Policy: Equatable, Sendable {
   package var adjacentIntervals: UInt8 = 5
   /// Accepted counters beyond the next one, 0 to 100 (RFC 4226 §7.4).
   package var lookAhead: UInt8 = 10
-  /// The chance of guessing right that a year of trying may have, 0.01 % to 10 % (RFC 4226 §7.3).
+  /// The probability of a correct guess in a year of trying, 0.01 % to 10 % (RFC 4226 §7.3).
   package var guessBudget = GuessProbability.percent
   package var enrollment = EnrollmentLevel.refuse
   /// A rule, and not the defaults, refuses the unenrolled: nothing that is kept of the user himself
@@ -37,8 +37,8 @@ package struct Policy: Equatable, Sendable {
 
   package init() {}
 
-  /// What holds where the administrator's words cannot be understood: shut for the unenrolled, not
-  /// shut for the enrolled.
+  /// What applies if the administrator's settings cannot be understood: closed to unenrolled users,
+  /// open to enrolled ones.
   package static var strict: Policy {
     var policy = Policy()
     policy.adjacentIntervals = 1
@@ -63,11 +63,11 @@ package struct Policy: Equatable, Sendable {
 
 /// What happens to users without an enrollment; the stricter the smaller.
 package enum EnrollmentLevel: UInt8, Sendable {
-  /// They are refused, and nothing tells them from the enrolled.
+  /// They are refused, and cannot be told from enrolled users.
   case refuse
   /// No session before they enroll.
   case required
-  /// Asked at every login, and may put it off.
+  /// Asked at every login, and may postpone it.
   case offer
   /// Asked at every `remind_every`-th login.
   case remind

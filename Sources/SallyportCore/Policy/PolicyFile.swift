@@ -6,7 +6,7 @@ package import OneTimePassword
 /// it is not known whether a rule matches, the stricter of both. One pass over the text, and
 /// nothing of it is kept: a login looks at it once.
 package final class PolicyFile {
-  /// The first reason why the file cannot be used; nothing in it holds where there is one.
+  /// The first reason why the file cannot be used; if there is one, nothing in it applies.
   package private(set) var problem: SettingsError?
   /// Whether the login comes from this machine itself.
   package private(set) var isLocal: Bool

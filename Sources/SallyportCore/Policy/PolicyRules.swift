@@ -62,7 +62,7 @@ package final class PolicyRequest {
   }
 }
 
-/// The words of a value, which blanks and commas part.
+/// The words of a value, which spaces and commas part.
 struct Words {
   let text: Secret
   private var rest: Range<Int>

@@ -64,7 +64,7 @@ extension PolicyFile {
     return count < 3 ? nil : FactorOrder(number: number).map { UInt64($0.number) }
   }
 
-  /// 0, or digits, perhaps a blank, and a unit: seconds, a year at most.
+  /// 0, or digits, perhaps a space, and a unit: seconds, a year at most.
   private func duration(_ value: Range<Int>) -> UInt64? {
     var digits = text.bytes(in: value)
     if same("0", digits) { return 0 }
@@ -85,7 +85,7 @@ extension PolicyFile {
     }
   }
 
-  /// Digits, perhaps a point and one or two more, perhaps a blank, and `%`: in units of `GuessProbability`.
+  /// Digits, perhaps a point and one or two more, perhaps a space, and `%`: in units of `GuessProbability`.
   private func percentage(_ value: Range<Int>) -> UInt64? {
     var digits = text.bytes(in: value)
     guard digits.count < 9, digits.popLast() == UInt8(ascii: "%") else { return nil }

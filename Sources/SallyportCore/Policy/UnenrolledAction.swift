@@ -10,12 +10,12 @@ package enum FirstFactor: Equatable, CaseIterable, Sendable {
 
 /// How a login without an enrollment goes on; the table of docs/decisions.md.
 package enum UnenrolledAction: Equatable, Sendable {
-  /// Asked as the enrolled are, and refused whatever is typed.
+  /// Asked like enrolled users, and refused whatever is typed.
   case refuse
   /// Passes without a code.
   case pass
-  /// Passes the auth phase; the account phase, which comes only after the whole auth stack said
-  /// yes, asks to enroll.
+  /// Passes the auth phase; the account phase, which comes only after the whole auth stack has
+  /// succeeded, asks to enroll.
   case enroll(EnrollmentLevel)
 }
 

@@ -39,7 +39,7 @@ package struct SecretText {
     for index in 0..<text.utf8CodeUnitCount { put(unsafe text.utf8Start[index]) }
   }
 
-  /// nil where memory was short or the text did not fit.
+  /// nil when out of memory or the text did not fit.
   package func finish() -> Secret? { isWhole ? buffer?.slice(0..<length) : nil }
 
   package mutating func put(_ byte: UInt8) {

@@ -116,7 +116,7 @@ extension Secret {
   }
 }
 
-/// A whole decimal number without sign, blanks or overflow; nil for anything else.
+/// A whole decimal number without sign, spaces or overflow; nil for anything else.
 package func decimal(_ text: [UInt8]) -> UInt64? {
   guard !text.isEmpty else { return nil }
   var value: UInt64 = 0

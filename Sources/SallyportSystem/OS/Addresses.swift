@@ -4,7 +4,7 @@ package import SallyportCore
 /// Numeric addresses as text, as PAM_RHOST brings them and people read them.
 package enum Addresses {
   /// An IPv4 address in dotted quads, or an IPv6 address, whose `%zone` is cut; nil for anything
-  /// else (host names, ports, brackets, blanks).
+  /// else (host names, ports, brackets, spaces).
   package static func parse(_ text: [UInt8]) -> NetworkAddress? {
     withoutZone(text).flatMap { NetworkAddress($0.bytes) }
   }

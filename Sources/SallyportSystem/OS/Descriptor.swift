@@ -33,7 +33,7 @@ struct Errno: Error, Equatable {
   }
 }
 
-/// The result of a shim, with its failure told as trouble with `path`.
+/// The result of a shim, with its failure reported as an error with `path`.
 @discardableResult @inline(never)
 func check(_ result: Int64, _ call: StaticString, _ path: Path) throws(StoreTrouble) -> Int64 {
   if result < 0 { throw path.trouble(call, Int32(clamping: 0 - result)) }

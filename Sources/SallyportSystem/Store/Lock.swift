@@ -34,7 +34,7 @@ struct LockTimeout: Sendable {
     result == -sys_EAGAIN || result == -sys_EINTR
   }
 
-  /// `poll`, with its failure told as trouble with `path`.
+  /// `poll`, with its failure reported as an error with `path`.
   func acquire(
     _ call: StaticString, _ path: @autoclosure () -> Path, since start: inout UInt64,
     _ attempt: () -> Int32
@@ -45,7 +45,7 @@ struct LockTimeout: Sendable {
   }
 }
 
-/// Which bytes of a state file stand for its locks. Bytes beyond its end can be locked as well.
+/// Which bytes of a state file are its locks. Bytes beyond its end can be locked as well.
 ///
 /// The lock proper is held over a save. A stranger waits for the gate first, alone, and with it for
 /// the lock; while a known place waits, which the announcement tells, he lets it go ahead. So
@@ -55,11 +55,11 @@ struct LockBytes: Sendable {
   let start: Int64
   let count: Int64
 
-  /// Of a user's own state: the whole file.
+  /// For a user's own state: the whole file.
   static let own = LockBytes(start: 0, count: Int64(StateRecord.fileSize))
 
-  /// Of the decoy, which all names share that are not enrolled: a name's own bytes. `digest` is
-  /// the name's under a secret, so that nobody can find names that wait for each other.
+  /// For the decoy, lock only a name's own bytes, or all unknown users would wait for each other.
+  /// `digest` is the name's under a secret, so that nobody can find names that wait for each other.
   init(decoyDigest digest: [UInt8]) {
     let number = digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     // 63 bits but for two, which the gate and the announcement take.

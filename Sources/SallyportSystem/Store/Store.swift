@@ -7,7 +7,7 @@ package import SallyportCore
 package struct Store: Sendable {
   package static let usualRoot = "/var/lib/sallyport"
 
-  /// Whom the files and all directories above them must belong to.
+  /// Who must own the files and all directories above them.
   package enum Owner: Sendable {
     case root
     /// Root or the effective user: only where somebody named another store than the usual one.
@@ -47,9 +47,9 @@ package struct Store: Sendable {
     return Path(bytes)
   }
 
-  /// How often a login begins anew whose files were exchanged while it waited for their lock.
+  /// How often a login starts over if its files were exchanged while it waited for their lock.
   static let attempts = 3
-  /// How often files are read that are being exchanged meanwhile: each time is a few microseconds.
+  /// How often files that are being exchanged are read again: each time is a few microseconds.
   static let readings = 20
 
   var users: Path { root / "users" }
@@ -110,6 +110,6 @@ package final class Record: Sendable {
 /// What came of an attempt to change a record.
 package enum Transaction<Verdict> {
   case committed(Verdict)
-  /// The enrollment is not the one that was loaded any more; nothing was written. Load it anew.
+  /// The enrollment is no longer the one that was loaded; nothing was written. Load it again.
   case changed
 }

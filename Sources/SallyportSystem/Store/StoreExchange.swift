@@ -19,7 +19,7 @@ extension Store {
 
   /// For file systems that cannot exchange: file by file, under a name that tells of it.
   ///
-  /// A login in between finds the new enrollment with the state of the old one, which is trouble;
+  /// A login in between finds the new enrollment with the state of the old one, which is an error;
   /// at no moment is the user not enrolled. `completeMoves` ends what a crash left half-way.
   private func moveIn(_ made: Unfinished, _ place: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)

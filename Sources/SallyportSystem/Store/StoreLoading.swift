@@ -27,8 +27,8 @@ extension Store {
 
   /// Reads both files of a place.
   ///
-  /// Without a lock: a login may be saving, and a command may be exchanging and wiping. So trouble
-  /// counts only if the files were the same ones before and after it was met.
+  /// Without a lock: a login may be saving, and a command may be exchanging and wiping. So an error
+  /// counts only if the files were the same before and after it.
   func read(_ place: UserDirectory) throws(StoreTrouble) -> Record? {
     try checks.walk(to: root)
     return try read(place, on: try openParent(place.parent))
@@ -123,7 +123,7 @@ extension Store {
     return CurrentState(bytes: bytes, state: current.state, record: current)
   }
 
-  /// The trouble that stays after the last look: a state of another enrollment is a half-way
+  /// The error that remains after the last try: a state of another enrollment is a half-way
   /// exchange where its marker stands.
   private func settled(
     _ trouble: StoreTrouble, _ place: UserDirectory, on parent: borrowing Descriptor

@@ -20,8 +20,8 @@ extension Store {
     }
   }
 
-  /// Enrolls a user whatever is enrolled for him, also what cannot be read any more. At no moment
-  /// is he not enrolled. The old secret is wiped.
+  /// Enrolls a user, replacing any enrollment, even one that cannot be read. At no moment is the
+  /// user not enrolled. The old secret is wiped.
   package func replace(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
     try changing { parent throws(StoreTrouble) in
       let place = try place(of: enrollment.user)
@@ -58,7 +58,7 @@ extension Store {
     }
   }
 
-  /// Takes an enrollment away and wipes it. `changed` where it is not the loaded one any more.
+  /// Removes an enrollment and wipes it. `changed` if it is no longer the loaded one.
   package func remove(_ record: Record) throws(StoreTrouble) -> Transaction<Void> {
     try changing { parent throws(StoreTrouble) in
       guard let locked = try lock(record, on: parent, asKnown: true) else { return .changed }
@@ -67,7 +67,7 @@ extension Store {
     }
   }
 
-  /// Takes away what cannot be read any more. False where there is nothing of that name.
+  /// Removes an enrollment that cannot be read. False if there is nothing of that name.
   package func remove(stored name: StoredName) throws(StoreTrouble) -> Bool {
     try changing { parent throws(StoreTrouble) in
       let place = UserDirectory(parent: users, name: Path(name.directory))

@@ -64,7 +64,7 @@ extension Store {
     }
   }
 
-  /// A decoy that cannot be read is made anew: nothing hangs on it.
+  /// A decoy that cannot be read is created again: nothing depends on it.
   private func prepareDecoy(on store: borrowing Descriptor) throws(StoreTrouble) {
     do throws(StoreTrouble) {
       _ = try loadDecoy(for: [])

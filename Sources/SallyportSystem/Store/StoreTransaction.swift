@@ -7,7 +7,7 @@ extension Store {
   /// counts, and writes the state that it returns before this returns.
   ///
   /// `changed`, with nothing written, where the enrollment is not the loaded one any more. What
-  /// `body` throws is thrown on, with nothing written. A save that fails is trouble whatever was
+  /// `body` throws is rethrown, with nothing written. A failed save is an error whatever was
   /// decided. The ancestors are not walked again: since they were, only the right owner could
   /// change them.
   /// `asKnown`: from a known place, which strangers let go ahead.

@@ -32,7 +32,7 @@ struct StoredFile: ~Copyable {
     return StoredFile(descriptor: descriptor, name: name, place: directory.place)
   }
 
-  /// As `check`, with the path put together only for trouble.
+  /// As `check`, with the path put together only for an error.
   @discardableResult @inline(never)
   private func checked(_ result: Int64, _ call: StaticString) throws(StoreTrouble) -> Int64 {
     if result < 0 { throw path.trouble(call, Int32(clamping: 0 - result)) }

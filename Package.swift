@@ -49,6 +49,7 @@ let package = Package(
     .target(
       name: "CQRCodeGen", cSettings: inC, linkerSettings: [.linkedLibrary(":libqrcodegen.a")]),
     .target(name: "CSystem", cSettings: inC),
+    .target(name: "CCommand", cSettings: inC),
 
     .target(name: "OneTimePassword", dependencies: ["CLibcrypto"], swiftSettings: embeddable),
     .target(name: "SallyportCore", dependencies: ["OneTimePassword"], swiftSettings: embeddable),
@@ -72,25 +73,29 @@ let package = Package(
 
     .target(
       name: "SallyportText",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem"],
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CCommand"],
       swiftSettings: strict),
-    .target(name: "PAMStack", dependencies: ["SallyportCore", "CSystem"], swiftSettings: strict),
+    .target(name: "SallyportFiles", swiftSettings: strict),
+    .target(
+      name: "PAMStack", dependencies: ["SallyportCore", "SallyportFiles"], swiftSettings: strict),
     .target(
       name: "SallyportImport",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "CSystem",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "SallyportFiles",
+        "CCommand",
       ], swiftSettings: strict),
     .target(
       name: "SallyportDoctor",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "PAMStack",
-        "CSystem",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "SallyportFiles",
+        "PAMStack", "CCommand", "CSystem",
       ], swiftSettings: strict),
     .target(
       name: "SallyportCLI",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
-        "PAMStack", "SallyportImport", "SallyportDoctor", "CSystem",
+        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportFiles",
+        "CCommand",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .executableTarget(name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict),

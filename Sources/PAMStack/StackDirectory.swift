@@ -1,8 +1,5 @@
-import CSystem
-
-#if canImport(Glibc)
-  import Glibc
-#endif
+import Glibc
+import SallyportFiles
 
 /// The files of pam.d and the modules of a machine: the one place here that reads anything.
 package struct StackDirectory: Sendable {
@@ -74,29 +71,13 @@ package struct StackDirectory: Sendable {
   /// What fopen(3) and fgets(3) would find; links are followed. nil where it cannot be opened or is
   /// longer than any; nothing of what is not a regular file.
   func content(of path: String) -> [UInt8]? {
-    // SAFETY: the C string lives for the call.
-    let descriptor = unsafe open(root + path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var facts = stat()
-    // SAFETY: filled within the call.
-    guard unsafe fstat(descriptor, &facts) == 0 else { return nil }
-    guard facts.st_mode & S_IFMT == S_IFREG else { return [] }
-    guard facts.st_size <= StackDirectory.longest else { return nil }
-    return all(of: descriptor)
-  }
-
-  private func all(of descriptor: Int32) -> [UInt8]? {
-    var content: [UInt8] = []
-    var part = [UInt8](repeating: 0, count: 1 << 16)
-    while content.count <= StackDirectory.longest {
-      // SAFETY: the buffer has as many bytes as are said.
-      let count = unsafe part.withUnsafeMutableBytes { bytes in
-        unsafe read(descriptor, bytes.baseAddress, bytes.count)
-      }
-      if count == 0 { return content }
-      if count > 0 { content += part.prefix(count) } else if errno != EINTR { return nil }
+    do throws(SystemError) {
+      let file = try OpenFile(root + path, O_RDONLY | O_NONBLOCK)
+      guard try file.facts().isRegular else { return [] }
+      let content = try file.bytes(StackDirectory.longest + 1)
+      return content.count <= StackDirectory.longest ? content : nil
+    } catch {
+      return nil
     }
-    return nil
   }
 }

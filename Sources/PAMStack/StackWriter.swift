@@ -1,9 +1,6 @@
-import CSystem
+import Glibc
 import SallyportCore
-
-#if canImport(Glibc)
-  import Glibc
-#endif
+import SallyportFiles
 
 /// Puts a changed file of pam.d in its place. The file is replaced in one step, so that account,
 /// session and auth lines come and go together: whatever ends the command, a login finds the old
@@ -28,12 +25,7 @@ package struct StackWriter {
   package func write(_ change: StackChange) throws(StackRefusal) -> Written {
     let path = change.path
     let target = try resolved(path)
-    // SAFETY: the C string lives for the call.
-    let lock = unsafe swap_lock(parent(target))
-    guard lock >= 0 else {
-      throw lock == -EWOULDBLOCK ? .busy(path: path) : .system(path: path, errno: -lock)
-    }
-    defer { swap_unlock(lock) }
+    let lock = try lock(parentDirectory(of: target), path)
     guard directory.content(of: path) == change.before?.bytes else {
       throw .changedMeanwhile(path: path)
     }
@@ -42,7 +34,7 @@ package struct StackWriter {
       written.backup = try keep(before, of: path, lock)
     }
     try put(change.after, at: target, path, isNew: change.before == nil)
-    try check(swap_sync(lock), path)
+    try filing(path) { () throws(SystemError) in try lock.sync() }
     if let after = change.after ?? change.before?.withoutOurs, after.ours.isEmpty {
       written.removed = removeBackups(of: path, sayingOnly: after.bytes)
     }
@@ -55,13 +47,13 @@ package struct StackWriter {
     if let file {
       try swap(file.bytes, to: target, path, isFresh: isNew, like: isNew ? nil : target)
     } else {
-      try check(unsafe swap_remove(target), path)
+      if !removeFile(target) { throw .system(path: path, errno: errno) }
     }
   }
 
   /// The old content under a name of its own; an older backup that says the same will do.
-  private func keep(_ file: ServiceFile, of path: String, _ lock: Int32) throws(StackRefusal)
-    -> String
+  private func keep(_ file: ServiceFile, of path: String, _ lock: borrowing OpenFile)
+    throws(StackRefusal) -> String
   {
     for number in 1...99 {
       let name = "\(path).before-sallyport-\(date)\(number == 1 ? "" : "-\(number)")"
@@ -71,20 +63,18 @@ package struct StackWriter {
       }
       try swap(
         file.bytes, to: directory.root + name, name, isFresh: true, like: directory.root + path)
-      try check(swap_sync(lock), name)
+      try filing(name) { () throws(SystemError) in try lock.sync() }
       return name
     }
     throw .system(path: path, errno: EEXIST)
   }
 
   private func removeBackups(of path: String, sayingOnly content: [UInt8]) -> [String] {
-    let (parent, name) = (parent(path), path.split(separator: "/").last ?? "")
+    let (parent, name) = (parentDirectory(of: path), path.split(separator: "/").last ?? "")
     return directory.names(in: parent).filter { $0.hasPrefix("\(name).before-sallyport-") }
       .map { "\(parent)/\($0)" }.sorted()
       .filter { backup in
-        guard directory.content(of: backup) == content else { return false }
-        // SAFETY: the C string lives for the call.
-        return unsafe swap_remove(directory.root + backup) == 0
+        directory.content(of: backup) == content && removeFile(directory.root + backup)
       }
   }
 
@@ -92,35 +82,48 @@ package struct StackWriter {
     _ bytes: [UInt8], to target: String, _ path: String, isFresh: Bool, like: String?
   ) throws(StackRefusal) {
     let name = target.split(separator: "/").last ?? ""
-    let temporary = "\(parent(target))/.\(name).sallyport-new"
-    // SAFETY: all pointers live for the call, and the bytes are as many as is said.
-    let problem = unsafe bytes.withUnsafeBytes { buffer in
-      guard let base = buffer.baseAddress else { return EINVAL }
-      return unsafe swap_in(temporary, target, isFresh, like, base, buffer.count)
+    let temporary = "\(parentDirectory(of: target))/.\(name).sallyport-new"
+    if !removeFile(temporary), errno != ENOENT { throw .system(path: path, errno: errno) }
+    try filing(path) { () throws(SystemError) in
+      let ownership = try like.map { like throws(SystemError) in
+        let facts = try facts(of: like, following: true)
+        return Ownership(like: facts, mode: facts.permissions)
+      }
+      try putFile(
+        target, through: temporary, isNew: isFresh, ownership ?? Ownership(mode: 0o644), bytes)
     }
-    try check(problem, path)
   }
 
-  private func check(_ number: Int32, _ path: String) throws(StackRefusal) {
-    if number != 0 { throw .system(path: path, errno: number) }
+  /// The directory, locked against others who do the same.
+  private func lock(_ directory: String, _ path: String) throws(StackRefusal) -> OpenFile {
+    let file: OpenFile
+    do throws(SystemError) {
+      file = try OpenFile(directory, O_RDONLY | O_DIRECTORY)
+    } catch {
+      throw .system(path: path, errno: error.number)
+    }
+    guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else {
+      throw errno == EWOULDBLOCK ? .busy(path: path) : .system(path: path, errno: errno)
+    }
+    return file
   }
 
+  private func filing(_ path: String, _ step: () throws(SystemError) -> Void) throws(StackRefusal) {
+    do throws(SystemError) {
+      try step()
+    } catch {
+      throw .system(path: path, errno: error.number)
+    }
+  }
+
+  /// Without links; what does not exist stays as it is.
   private func resolved(_ path: String) throws(StackRefusal) -> String {
-    var text = ""
-    // SAFETY: the buffer has PATH_MAX bytes, and ends in NUL where there is no problem.
-    let problem = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) {
-      buffer in
-      guard let base = buffer.baseAddress else { return ENOMEM }
-      let problem = unsafe swap_resolve(directory.root + path, base)
-      if problem == 0 { text = unsafe String(cString: base) }
-      return problem
+    // SAFETY: the C string is ours, is copied and given back.
+    guard let text = unsafe realpath(directory.root + path, nil) else {
+      if errno == ENOENT { return directory.root + path }
+      throw .system(path: path, errno: errno)
     }
-    try check(problem, path)
-    return text
-  }
-
-  private func parent(_ path: String) -> String {
-    guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
-    return String(path[..<slash])
+    defer { unsafe free(text) }
+    return unsafe String(cString: text)
   }
 }

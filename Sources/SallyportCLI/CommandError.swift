@@ -30,7 +30,7 @@ enum CommandError: Error {
   case secret(SecretProblem)
   /// The sheet of `--handout` cannot be written; EEXIST: the file is there already.
   case handout(path: String, errno: Int32)
-  /// A policy file cannot be read or put in its place; the errno, or one of `file_read`'s own.
+  /// A policy file cannot be read or put in its place; the errno, or one of `SystemError`'s own.
   case policyFile(path: String, errno: Int32)
   /// Its problems have been named.
   case policyBroken(path: String, problems: Int)

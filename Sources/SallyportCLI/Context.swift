@@ -1,4 +1,3 @@
-import CSystem
 import OneTimePassword
 import PAMStack
 import SallyportCore

@@ -1,6 +1,7 @@
-import CSystem
+import Glibc
 import OneTimePassword
 import SallyportCore
+import SallyportFiles
 import SallyportSystem
 import SallyportText
 
@@ -151,9 +152,9 @@ extension Message {
   private init(policyFile path: String, _ number: Int32) {
     let file = printable(path.utf8, limit: 255)
     switch number {
-    case Int32(FILE_IS_NOT_REGULAR), ELOOP:
+    case SystemError.notRegular.number, ELOOP:
       self.init("\(file): is not a regular file", .configuration)
-    case Int32(FILE_IS_TOO_LONG): self.init("\(file): longer than 64 KiB", .configuration)
+    case SystemError.tooLong.number: self.init("\(file): longer than 64 KiB", .configuration)
     case ENOENT, ENOTDIR: self.init("\(file): \(errnoText(number))", .noInput)
     case EACCES, EPERM: self.init("\(file): \(errnoText(number))", .notPermitted)
     case _: self.init("\(file): \(errnoText(number))", .inputOutput)

@@ -1,5 +1,5 @@
 import ArgumentParser
-import CSystem
+import Glibc
 import OneTimePassword
 import SallyportSystem
 import SallyportText
@@ -136,11 +136,9 @@ extension QRChoice: ExpressibleByArgument {}
 
 /// The working directory; `.` where it has no path.
 private func workingDirectory() -> String {
-  // SAFETY: the buffer has as many bytes as are said, and ends in NUL where there is a path.
-  unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { path in
-    guard let base = path.baseAddress, unsafe working_directory(base, path.count) else {
-      return "."
-    }
-    return unsafe String(cString: base)
-  }
+  // SAFETY: the C string is ours, is copied and given back.
+  guard let path = unsafe getcwd(nil, 0) else { return "." }
+  defer { unsafe free(path) }
+  let text = unsafe String(cString: path)
+  return text.hasPrefix("/") ? text : "."
 }

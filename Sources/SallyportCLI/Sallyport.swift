@@ -1,12 +1,9 @@
 import ArgumentParser
-import CSystem
+import CCommand
+import Glibc
 import SallyportCore
 import SallyportSystem
 import SallyportText
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// The command `sallyport`.
 struct Sallyport: ParsableCommand {
@@ -24,7 +21,7 @@ struct Sallyport: ParsableCommand {
 package enum Command {
   /// Runs the command with this process's arguments and environment. The result is the exit status.
   package static func start() -> Int32 {
-    guard process_open_standard() == 0 else { return Sysexit.inputOutput.rawValue }
+    guard openStandardDescriptors() else { return Sysexit.inputOutput.rawValue }
     let problem = process_harden()
     let terminal = SystemTerminal()
     guard problem == 0 else {
@@ -32,7 +29,7 @@ package enum Command {
       terminal.write(Array(message.written.utf8), to: .aside)
       return message.status.rawValue
     }
-    let user = process_effective_user()
+    let user = geteuid()
     let context = Context(
       terminal: terminal, effectiveUser: user, sudoUser: user == 0 ? sudoUser() : nil,
       hostName: HostName.label.text, now: { () throws(StoreTrouble) in try Clock.now() },
@@ -93,6 +90,17 @@ package enum Command {
     let stopped = line.hasSuffix(".") ? String(line.dropLast()) : line
     let text = stopped.prefix(1).lowercased() + stopped.dropFirst()
     return printable(text.utf8, limit: 300)
+  }
+
+  /// Closed standard descriptors lead to /dev/null, in the direction in which they are not used: so
+  /// no file that is opened later gets their numbers and what is said to people, and what is said
+  /// to nobody is still trouble.
+  private static func openStandardDescriptors() -> Bool {
+    for number: Int32 in 0...2 where fcntl(number, F_GETFD) < 0 && errno == EBADF {
+      // SAFETY: the C string lives for the call.
+      if unsafe open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY) != number { return false }
+    }
+    return true
   }
 
   private static func sudoUser() -> String? {

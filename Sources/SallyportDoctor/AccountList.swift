@@ -1,4 +1,4 @@
-import CSystem
+import Glibc
 package import SallyportCore
 package import SallyportSystem
 package import SallyportText
@@ -37,22 +37,23 @@ package struct AccountBook {
   /// Every account that the database lists. Some sources list none but answer for a name.
   package static func all() throws(StoreTrouble) -> [HomeAccount] {
     var accounts: [HomeAccount] = []
-    accounts_begin()
-    defer { accounts_end() }
+    setpwent()
+    defer { endpwent() }
     while true {
-      var (user, group): (UInt32, UInt32) = (0, 0)
-      var (name, home): (UnsafePointer<CChar>?, UnsafePointer<CChar>?) = (nil, nil)
-      // SAFETY: both texts hold until the next call and are copied before it.
-      let result = unsafe account_next(&name, &home, &user, &group)
-      if result == 0 { return accounts }
-      guard result == 1, let name = unsafe name, let home = unsafe home else {
-        throw .system("getpwent", path: "", errno: result < 0 ? -result : EIO)
+      errno = 0
+      // SAFETY: the entry holds until the next call and is copied before it.
+      guard let entry = unsafe getpwent() else {
+        // At the end some sources leave ENOENT.
+        if errno == 0 || errno == ENOENT { return accounts }
+        throw .system("getpwent", path: "", errno: errno)
       }
-      let text = unsafe (String(cString: name), String(cString: home))
-      guard let userName = UserName(Array(text.0.utf8)) else { continue }
+      let found = unsafe entry.pointee
+      guard let name = unsafe UserName(Array(String(cString: found.pw_name).utf8)) else { continue }
       accounts.append(
         HomeAccount(
-          account: Account(name: userName, uid: user), home: text.1, user: user, group: group))
+          account: Account(name: name, uid: unsafe found.pw_uid),
+          home: unsafe String(cString: found.pw_dir), user: unsafe found.pw_uid,
+          group: unsafe found.pw_gid))
     }
   }
 }
@@ -61,28 +62,31 @@ extension AccountBook {
   /// Where the home of an account is; nil without an account.
   package static func home(of account: Account) throws(StoreTrouble) -> HomeAccount? {
     guard account.uid != nil else { return nil }
-    var (user, group): (UInt32, UInt32) = (0, 0)
-    var home: UnsafePointer<CChar>?
-    // SAFETY: the text holds until the next call and is copied before it.
-    let result = unsafe String(decoding: account.name.bytes, as: UTF8.self).withCString {
-      unsafe account_named($0, &home, &user, &group)
+    errno = 0
+    // SAFETY: the entry holds until the next look-up and is copied before it.
+    guard let entry = unsafe getpwnam(String(decoding: account.name.bytes, as: UTF8.self)) else {
+      throw .system("getpwnam", path: account.name.text, errno: errno != 0 ? errno : EIO)
     }
-    guard result == 1, let home = unsafe home else {
-      throw .system("getpwnam", path: account.name.text, errno: result < 0 ? -result : EIO)
-    }
+    let found = unsafe entry.pointee
     return HomeAccount(
-      account: account, home: unsafe String(cString: home), user: user, group: group)
+      account: account, home: unsafe String(cString: found.pw_dir), user: unsafe found.pw_uid,
+      group: unsafe found.pw_gid)
   }
 }
 
 /// The moments that a local date can mean: none, one, or two where clocks are set back.
 package func moments(of date: CalendarDate) -> [UnixTime] {
-  [false, true].compactMap { summer in
-    var seconds: Int64 = 0
-    // SAFETY: filled within the call.
-    let isTime = unsafe time_of(
-      Int32(date.year), Int32(date.month), Int32(date.day), Int32(date.hour), Int32(date.minute),
-      Int32(date.second), summer, &seconds)
-    return isTime ? UnixTime(seconds) : nil
+  [Int32(0), 1].compactMap { summer in
+    // SAFETY: a structure of numbers and a text that is not used; the pointer lives for the call,
+    // which puts right what no clock here showed.
+    var fields = unsafe tm()
+    unsafe (fields.tm_year, fields.tm_mon) = (Int32(date.year) - 1900, Int32(date.month) - 1)
+    unsafe (fields.tm_mday, fields.tm_hour) = (Int32(date.day), Int32(date.hour))
+    unsafe (fields.tm_min, fields.tm_sec) = (Int32(date.minute), Int32(date.second))
+    unsafe fields.tm_isdst = summer
+    let seconds = unsafe mktime(&fields)
+    guard unsafe fields.tm_isdst == summer else { return nil }
+    let time = UnixTime(Int64(seconds))
+    return CalendarDate(time) == date ? time : nil
   }
 }

@@ -1,4 +1,4 @@
-import CSystem
+import CCommand
 import SallyportCore
 import SallyportSystem
 import SallyportText

@@ -1,11 +1,7 @@
-import CSystem
+import Glibc
 import SallyportCore
 import SallyportSystem
 import SallyportText
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// What is wrong with the groups that rules name, by the account database of this machine.
 final class GroupCensus {

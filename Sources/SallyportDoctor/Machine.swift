@@ -1,4 +1,6 @@
-import CSystem
+import CCommand
+import Glibc
+import SallyportFiles
 import SallyportText
 
 /// The machine as doctor looks at it: files under a root directory, and the answers of programs. A
@@ -18,7 +20,7 @@ package struct Machine {
 
   /// More of a file or of an answer is not read.
   static let longestText = 1 << 20
-  private static let patience: Int32 = 10_000
+  private static let patience: UInt64 = 10
 
   /// A text file, or its first mebibyte. What is no UTF-8 is fixed.
   func text(_ path: String) -> Probe<String> {
@@ -27,55 +29,47 @@ package struct Machine {
 
   /// A regular file, or so much of it, links followed.
   func bytes(_ path: String, limit: Int = Machine.longestText) -> Probe<[UInt8]> {
-    var count = 0
-    var problem: Int32 = 0
-    // SAFETY: the buffer has as many bytes as are said; the path lives for the call.
-    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: limit) { buffer, initialized in
-      guard let base = buffer.baseAddress else { return }
-      problem = unsafe inspect_read(root + path, base, limit, &count)
-      initialized = count
+    do throws(SystemError) {
+      let file = try OpenFile(root + path, O_RDONLY | O_NONBLOCK)
+      guard try file.facts().isRegular else { throw SystemError(EINVAL) }
+      return .seen(try file.bytes(limit))
+    } catch {
+      return Machine.failed(error.number, path)
     }
-    switch problem {
-    case 0: return .seen(bytes)
-    case ENOENT, ENOTDIR: return .absent
-    case _: return .unseen("\(path): \(errnoText(problem))")
-    }
+  }
+
+  private static func failed<Value>(_ problem: Int32, _ path: String) -> Probe<Value> {
+    problem == ENOENT || problem == ENOTDIR
+      ? .absent : .unseen("\(path): \(errnoText(problem))")
   }
 
   /// What a path is; of a link itself where it is not followed.
   func file(_ path: String, following: Bool = true) -> Probe<FileFacts> {
-    var found = inspected_file()
+    var found = statx()
     // SAFETY: both pointers live for the call.
     let problem = unsafe inspect_file(root + path, following, &found)
-    switch problem {
-    case 0: return .seen(FileFacts(found))
-    case ENOENT, ENOTDIR: return .absent
-    case _: return .unseen("\(path): \(errnoText(problem))")
-    }
+    return problem == 0 ? .seen(FileFacts(found)) : Machine.failed(problem, path)
   }
 
   /// The paths that match a shell pattern, sorted.
   func paths(_ pattern: String) -> [String] {
-    var size = 0
-    // SAFETY: the buffer has as many bytes as are said.
-    let names = unsafe [UInt8](unsafeUninitializedCapacity: Machine.longestText) { buffer, count in
-      guard let base = UnsafeMutableRawPointer(buffer.baseAddress) else { return }
-      size = unsafe inspect_glob(
-        root + pattern, base.assumingMemoryBound(to: CChar.self), buffer.count)
-      count = size
-    }
-    return names.split(separator: 0).map {
-      String(String(decoding: $0, as: UTF8.self).dropFirst(root.count))
+    var found = unsafe glob_t()
+    // SAFETY: where it gives 0 there are as many C strings as it says, until they are freed.
+    guard unsafe glob(root + pattern, 0, nil, &found) == 0 else { return [] }
+    defer { unsafe globfree(&found) }
+    return unsafe (0..<Int(found.gl_pathc)).compactMap { index in
+      unsafe found.gl_pathv[index].map {
+        String(unsafe String(cString: $0).dropFirst(root.count))
+      }
     }
   }
 
   /// The file system that holds a path.
   func disk(_ path: String) -> Probe<DiskFacts> {
-    var found = inspected_disk()
+    var found = statfs()
     // SAFETY: both pointers live for the call.
     let problem = unsafe inspect_disk(root + path, &found)
-    if problem == ENOENT || problem == ENOTDIR { return .absent }
-    return problem == 0 ? .seen(DiskFacts(found)) : .unseen("\(path): \(errnoText(problem))")
+    return problem == 0 ? .seen(DiskFacts(found)) : Machine.failed(problem, path)
   }
 
   // MARK: programs
@@ -99,39 +93,23 @@ package struct Machine {
         real.file($0).value?.isRegular == true
       })
     else { return .absent }
-    return run(program: path, Array(words.dropFirst()))
-  }
-
-  private static func run(program path: String, _ arguments: [String]) -> Probe<CommandOutput> {
-    let line: [UInt8] = ([path] + arguments).flatMap { Array($0.utf8) + [0] }
-    var result = inspected_run()
-    var output = [CChar](repeating: 0, count: longestText)
-    var errors = output
-    // SAFETY: each text ends in NUL, and both buffers have as many bytes as are said.
-    let problem = unsafe line.withUnsafeBytes { line in
-      let words = unsafe line.assumingMemoryBound(to: CChar.self)
-      guard let base = words.baseAddress else { return EINVAL }
-      return unsafe inspect_run(
-        base, words.count, patience, &output, &errors, longestText, &result)
+    do throws(SystemError) {
+      return .seen(
+        try ProgramRun.run([path] + words.dropFirst(), seconds: patience, limit: longestText))
+    } catch {
+      return .unseen("\(path): \(errnoText(error.number))")
     }
-    guard problem == 0 else { return .unseen("\(path): \(errnoText(problem))") }
-    return .seen(
-      CommandOutput(
-        status: result.status, output: text(output, result.out), errors: text(errors, result.error))
-    )
-  }
-
-  private static func text(_ buffer: [CChar], _ count: Int) -> String {
-    String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }
 
 extension FileFacts {
-  init(_ found: inspected_file) {
+  init(_ found: statx) {
+    let kind = mode_t(found.stx_mode) & S_IFMT
+    let hasBirth = found.stx_mask & UInt32(STATX_BTIME) != 0
     self.init(
-      owner: found.owner, mode: found.mode, size: found.size, links: found.links,
-      isRegular: found.is_regular, isDirectory: found.is_directory, modified: found.modified,
-      born: found.born)
+      owner: found.stx_uid, mode: UInt32(found.stx_mode) & 0o7777, size: found.stx_size,
+      links: UInt64(found.stx_nlink), isRegular: kind == S_IFREG, isDirectory: kind == S_IFDIR,
+      modified: found.stx_mtime.tv_sec, born: hasBirth ? found.stx_btime.tv_sec : 0)
   }
 }
 

@@ -1,4 +1,6 @@
-import CSystem
+import CCommand
+import Glibc
+import SallyportFiles
 import SallyportText
 
 /// What doctor knows of a module file that a stack names.
@@ -103,12 +105,10 @@ extension Machine {
 
   /// Why a library cannot be loaded, by a path or a name.
   func refusal(of library: String, _ function: String) -> String? {
-    var reason = [CChar](repeating: 0, count: 512)
-    // SAFETY: all texts live for the call; the buffer has as many bytes as are said.
-    let length = unsafe inspect_loading(library, function, &reason, reason.count)
-    if length == 0 { return nil }
-    if length < 0 { return errnoText(Int32(clamping: -length)) }
-    let bytes = reason.prefix(Int(length)).map { UInt8(bitPattern: $0) }
-    return String(decoding: bytes, as: UTF8.self)
+    do throws(SystemError) {
+      return try ProgramRun.obstacle(toLoading: library, function)
+    } catch {
+      return errnoText(error.number)
+    }
   }
 }

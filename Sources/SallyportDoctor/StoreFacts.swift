@@ -1,6 +1,9 @@
+import CCommand
 import CSystem
+import Glibc
 import OneTimePassword
 import SallyportCore
+import SallyportFiles
 import SallyportSystem
 
 /// What doctor knows of a store.
@@ -52,10 +55,12 @@ struct DiskFacts: Equatable {
 }
 
 extension DiskFacts {
-  init(_ found: inspected_disk) {
+  /// Free is what others than root may take as well.
+  init(_ found: statfs) {
     self.init(
-      type: found.type, isReadOnly: found.is_read_only, blocks: found.blocks,
-      freeBlocks: found.free_blocks, files: found.files, freeFiles: found.free_files)
+      type: UInt32(truncatingIfNeeded: found.f_type), isReadOnly: found.f_flags & 1 != 0,
+      blocks: UInt64(found.f_blocks), freeBlocks: UInt64(found.f_bavail),
+      files: UInt64(found.f_files), freeFiles: UInt64(found.f_ffree))
   }
 }
 
@@ -123,14 +128,44 @@ extension StoreFacts {
   }
 
   private static func writing(in path: String) -> WriteTest {
-    var step = STEP_MAKE
     // The name is one that the next verb wipes, should this process be ended here.
-    let name = "\(path)/.tmp-doctor-\(sys_process())"
-    // SAFETY: both pointers live for the call.
-    let problem = unsafe inspect_writing(name, &step)
-    if problem == 0 { return .works }
-    let steps: [WriteTest.Step] = [.make, .fill, .lock, .change, .read]
-    return .fails(steps[min(Int(step.rawValue), steps.count - 1)], errno: problem)
+    let name = "\(path)/.tmp-doctor-\(getpid())"
+    // SAFETY: the C string lives for the call.
+    let file = unsafe sys_open(sys_here, name, sys_as_new_file)
+    if file < 0 { return .fails(.make, errno: -file) }
+    defer {
+      sys_close(file)
+      removeFile(name)
+    }
+    return changing(file)
+  }
+
+  /// Fills a new file to the size of a login state, and changes it in place as a login does.
+  private static func changing(_ file: Int32) -> WriteTest {
+    let size = 4096
+    var page = [UInt8](repeating: 0, count: size)
+    // SAFETY: the buffers have as many bytes as are said, in all these calls.
+    for offset: UInt64 in [0, 4096] {
+      let done = unsafe sys_write(file, page, size, offset)
+      if done != size { return .fails(.fill, errno: reason(done)) }
+    }
+    let synced = sys_sync(file)
+    if synced < 0 { return .fails(.fill, errno: -synced) }
+    let locked = sys_lock(file, sys_alone, 0, 0)
+    if locked < 0 { return .fails(.lock, errno: -locked) }
+    let changed = [UInt8](repeating: 0x5a, count: size)
+    let done = unsafe sys_write(file, changed, size, 4096)
+    if done != size { return .fails(.change, errno: reason(done)) }
+    let saved = sys_sync_data(file)
+    if saved < 0 { return .fails(.change, errno: -saved) }
+    let got = unsafe sys_read(file, &page, size, 4096)
+    if got != size { return .fails(.read, errno: reason(got)) }
+    return page == changed ? .works : .fails(.read, errno: EIO)
+  }
+
+  /// Why a call has failed, or done only a part.
+  private static func reason(_ result: Int64) -> Int32 {
+    result < 0 ? Int32(clamping: -result) : EIO
   }
 }
 
@@ -156,8 +191,16 @@ extension UserFacts {
     if let found { take(found, now) }
     state = machine.file("\(directory)/state").value ?? FileFacts()
     if facts.disk.value?.type == DiskFacts.btrfs {
-      // SAFETY: the path lives for the call.
-      isInPlace = unsafe inspect_no_copy_on_write("\(directory)/state") == 1
+      isInPlace = isWrittenInPlace("\(directory)/state")
+    }
+  }
+
+  private func isWrittenInPlace(_ path: String) -> Bool {
+    do throws(SystemError) {
+      let file = try OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+      return inspect_no_copy_on_write(file.number) == 1
+    } catch {
+      return false
     }
   }
 

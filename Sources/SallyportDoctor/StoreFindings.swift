@@ -1,4 +1,4 @@
-import CSystem
+import Glibc
 import SallyportCore
 import SallyportSystem
 import SallyportText

@@ -1,6 +1,7 @@
-import CSystem
+import Glibc
 package import OneTimePassword
 import SallyportCore
+import SallyportFiles
 import SallyportSystem
 
 /// A file of another module, read once, never changed.
@@ -16,57 +17,58 @@ package struct SourceFile {
   /// Reads what a name on the command line leads to; `-` is standard input. Not through a link,
   /// and regular, but for standard input.
   package init(_ path: String, longest: Int) throws(FileProblem) {
-    var source = source()
-    // SAFETY: the C string lives for the call, in which the facts are filled.
-    let descriptor = unsafe source_open(path, &source)
-    if descriptor == -ELOOP { throw .symbolicLink }
-    guard descriptor >= 0 else { throw .cannotRead(errno: -descriptor) }
-    defer { source_close(descriptor) }
-    guard source.regular || path == "-" else { throw .notRegular }
-    bytes = try SourceFile.read(descriptor, expecting: Int(clamping: source.size), longest)
-    (owner, mode) = (source.owner, source.mode)
+    do throws(SystemError) {
+      let isInput = path == "-"
+      let file =
+        isInput
+        ? try OpenFile(duplicating: 0) : try OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+      let facts = try file.facts()
+      guard facts.isRegular || isInput else { throw SystemError.notRegular }
+      bytes = try SourceFile.read(file, expecting: facts.size, longest)
+      (owner, mode) = (facts.st_uid, facts.permissions)
+    } catch {
+      switch error {
+      case SystemError(ELOOP): throw .symbolicLink
+      case .notRegular: throw .notRegular
+      case .tooLong: throw .tooLong(most: longest)
+      case _: throw .cannotRead(errno: error.number)
+      }
+    }
   }
 
   /// Reads a file in a user's reach with that user's rights alone, so that no link on the way leads
   /// to what only root can read. Then it must be the user's or root's, and no one else's to read.
   package init(_ path: String, of user: UInt32, _ group: UInt32, longest: Int) throws(FileProblem) {
-    var before = unsafe file_rights()
-    let mayChange = process_effective_user() == 0 && user != 0
-    if mayChange {
-      // SAFETY: filled within the call.
-      let problem = unsafe rights_take(user, group, &before)
-      if problem != 0 { throw .cannotRead(errno: problem) }
-    }
-    // SAFETY: what was filled above.
-    defer { if mayChange { unsafe rights_put_back(&before) } }
+    let rights: FileRights? =
+      if geteuid() == 0 && user != 0 { try FileRights(user, group) } else { nil }
+    defer { rights?.putBack() }
     try self.init(path, longest: longest)
     guard owner == user || owner == 0 else { throw .owner(owner, wanted: user) }
     guard mode & 0o077 == 0 else { throw .openToOthers(mode: mode) }
   }
 
-  private static func read(_ descriptor: Int32, expecting size: Int, _ longest: Int)
-    throws(FileProblem) -> Secret
+  private static func read(_ file: borrowing OpenFile, expecting size: Int, _ longest: Int)
+    throws(SystemError) -> Secret
   {
-    if size > longest { throw .tooLong(most: longest) }
+    if size > longest { throw .tooLong }
     // One byte more than expected tells whether there is more.
     var capacity = max(size, 65536) + 1
     var whole = Secret(count: 0)
     while let soFar = whole {
-      guard let next = Secret(count: capacity) else { throw .cannotRead(errno: ENOMEM) }
+      guard let next = Secret(count: capacity) else { break }
+      let number = file.number
       // SAFETY: what is copied fits, and what is read fits behind it; all live for the call.
       let got = unsafe next.withMutableBytes { target in
         unsafe soFar.withBytes { unsafe target.copyMemory(from: $0) }
-        guard let base = target.baseAddress else { return Int64(0) }
-        return unsafe source_read(descriptor, base + soFar.count, capacity - soFar.count)
+        let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: target[soFar.count...])
+        return unsafe readAll(from: number, into: rest)
       }
-      if got < 0 { throw .cannotRead(errno: Int32(clamping: -got)) }
-      let count = soFar.count + Int(got)
-      if count > longest { throw .tooLong(most: longest) }
+      let count = soFar.count + (try got.get())
+      if count > longest { throw .tooLong }
       whole = next.slice(0..<count)
-      if count < capacity { break }
+      if count < capacity, let whole { return whole }
       capacity = min(capacity * 4, longest + 1)
     }
-    guard let whole else { throw .cannotRead(errno: ENOMEM) }
-    return whole
+    throw SystemError(ENOMEM)
   }
 }

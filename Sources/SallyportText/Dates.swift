@@ -1,4 +1,4 @@
-import CSystem
+import Glibc
 package import SallyportCore
 
 /// A moment on the calendar of some time zone (Gregorian, as localtime_r gives it).
@@ -14,12 +14,14 @@ package struct CalendarDate: Equatable, Sendable {
 
   /// In the reader's time zone, or in UTC; nil for a year that no calendar has.
   package init?(_ time: UnixTime, inUTC: Bool = false) {
-    var fields = date()
-    // SAFETY: the pointer lives for the call.
-    guard unsafe date_of(time.seconds, inUTC, &fields) else { return nil }
-    self.init(
-      year: Int(fields.year), month: Int(fields.month), day: Int(fields.day),
-      hour: Int(fields.hour), minute: Int(fields.minute), second: Int(fields.second))
+    // SAFETY: a structure of numbers and a text that is not used; the pointers live for the call.
+    var fields = unsafe tm()
+    var seconds = time_t(time.seconds)
+    let done = unsafe inUTC ? gmtime_r(&seconds, &fields) : localtime_r(&seconds, &fields)
+    guard unsafe done != nil else { return nil }
+    unsafe self.init(
+      year: Int(fields.tm_year) + 1900, month: Int(fields.tm_mon) + 1, day: Int(fields.tm_mday),
+      hour: Int(fields.tm_hour), minute: Int(fields.tm_min), second: Int(fields.tm_sec))
   }
 
   private static let months = [

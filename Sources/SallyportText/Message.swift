@@ -1,4 +1,4 @@
-import CSystem
+import CCommand
 import OneTimePassword
 import SallyportCore
 import SallyportSystem

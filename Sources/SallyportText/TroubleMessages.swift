@@ -1,4 +1,4 @@
-import CSystem
+import Glibc
 import OneTimePassword
 import SallyportCore
 package import SallyportSystem

@@ -25,14 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "Inspection.h"
 #include "Locks.h"
 #include "Schedule.h"
 #include "Accounts.h"
 #include "Interfaces.h"
-#include "Swap.h"
-#include "Import.h"
-#include "Terminal.h"
 
 #pragma clang assume_nonnull begin
 
@@ -158,6 +154,11 @@ static inline int sys_sync_data(int descriptor) {
   do done = fdatasync(descriptor);
   while (sys_again(done, &tries));
   return sys_result(done);
+}
+
+/* Of everything written to the file system that holds this open file. */
+static inline int sys_sync_file_system(int descriptor) {
+  return sys_result(syscall(SYS_syncfs, descriptor));
 }
 
 static inline int sys_set_mode(int descriptor, uint32_t mode) {

@@ -1,8 +1,9 @@
 import ArgumentParser
-import CSystem
+import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportDoctor
+import SallyportFiles
 import SallyportSystem
 import SallyportText
 
@@ -93,29 +94,30 @@ struct ConfigInstall: Verb {
 extension PolicyText {
   /// An optional one that is missing is empty. `name`: what messages call it, where it is a copy.
   init(_ path: String, isOptional: Bool, namedAs name: String? = nil) throws(CommandError) {
-    guard let buffer = Secret(count: Limits.file) else { throw .store(.outOfMemory) }
-    var count = 0
-    // SAFETY: the buffer has as many bytes as are said; all pointers live for the call.
-    let problem = unsafe buffer.withMutableBytes { bytes in
-      guard let base = bytes.baseAddress else { return ENOMEM }
-      return unsafe path.withCString { unsafe file_read($0, base, bytes.count, &count) }
+    let text: Secret
+    do throws(SystemError) {
+      text = try SallyportCLI.content(ofNamed: path)
+    } catch {
+      guard isOptional, error.number == ENOENT else {
+        throw .policyFile(path: path, errno: error.number)
+      }
+      text = inMemory(Secret(count: 0))
     }
-    if problem != 0, problem != ENOENT || !isOptional {
-      throw .policyFile(path: path, errno: problem)
-    }
-    self.init(name ?? path, inMemory(buffer.slice(0..<count)))
+    self.init(name ?? path, text)
   }
 
-  /// Puts it in the place of `file`, in one step and for good.
+  /// Puts it in the place of `file`, in one step and for good, with the owner and the mode of what
+  /// is there, but for others' right to write.
   func install(as file: String) throws(CommandError) {
-    // SAFETY: all pointers live for the call.
-    let problem = unsafe file.withCString { path in
-      unsafe content.withBytes { bytes in
-        guard let base = bytes.baseAddress else { return ENOMEM }
-        return unsafe file_replace(path, base, bytes.count)
-      }
+    do throws(SystemError) {
+      let old = (try? facts(of: file)).flatMap { $0.isRegular ? $0 : nil }
+      let ownership =
+        old.map { Ownership(like: $0, mode: $0.st_mode & 0o755) } ?? Ownership(mode: 0o644)
+      try putFile(file, through: "\(file).new-\(getpid())", isNew: false, ownership, content)
+      try syncParent(of: file)
+    } catch {
+      throw .policyFile(path: file, errno: error.number)
     }
-    if problem != 0 { throw .policyFile(path: file, errno: problem) }
   }
 
   /// Names every problem on standard error, and what may be one; throws where there is one.

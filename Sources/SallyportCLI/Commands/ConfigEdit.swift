@@ -1,8 +1,9 @@
 import ArgumentParser
-import CSystem
+import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportDoctor
+import SallyportFiles
 import SallyportSystem
 import SallyportText
 
@@ -83,20 +84,29 @@ struct ConfigEdit: Verb {
 /// Only one person edits a policy file at a time.
 private final class EditLock {
   private let path: String
-  private let descriptor: Int32
+  private let file: OpenFile
 
   init(_ conf: String) throws(CommandError) {
     path = conf + ".lock"
-    // SAFETY: the C string lives for the call.
-    descriptor = unsafe path.withCString { unsafe edit_lock($0) }
-    if descriptor == -EAGAIN { throw .editedElsewhere(path: conf) }
-    if descriptor < 0 { throw .policyFile(path: path, errno: -descriptor) }
+    do throws(SystemError) {
+      file = try EditLock.take(path)
+    } catch {
+      throw error.number == EAGAIN
+        ? .editedElsewhere(path: conf) : .policyFile(path: path, errno: error.number)
+    }
   }
 
-  deinit {
-    // SAFETY: as above.
-    unsafe path.withCString { unsafe edit_unlock($0, descriptor) }
+  /// Whoever has it removes the name before it is closed, so a lock may be of a file without one.
+  private static func take(_ path: String) throws(SystemError) -> OpenFile {
+    while true {
+      let file = try OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+      if flock(file.number, LOCK_EX | LOCK_NB) != 0 { throw .last }
+      let (ours, named) = (try file.facts(), try? facts(of: path))
+      if let named, named.st_ino == ours.st_ino, named.st_dev == ours.st_dev { return file }
+    }
   }
+
+  deinit { removeFile(path) }
 }
 
 /// What is edited in the place of a policy file; gone with the value.
@@ -106,18 +116,12 @@ private final class PolicyCopy {
   init(of text: Secret, beside conf: String) throws(CommandError) {
     let number = try freshIdentifier()
     path = "\(conf).edit-\(String(number, radix: 16))"
-    // SAFETY: all pointers live for the call.
-    let problem = unsafe path.withCString { path in
-      unsafe text.withBytes { bytes in
-        guard let base = bytes.baseAddress else { return ENOMEM }
-        return unsafe file_create(path, base, bytes.count)
-      }
+    do throws(SystemError) {
+      try createFile(path, text)
+    } catch {
+      throw .policyFile(path: path, errno: error.number)
     }
-    if problem != 0 { throw .policyFile(path: path, errno: problem) }
   }
 
-  deinit {
-    // SAFETY: the C string lives for the call.
-    unsafe path.withCString { unsafe file_remove($0) }
-  }
+  deinit { removeFile(path) }
 }

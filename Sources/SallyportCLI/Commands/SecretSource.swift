@@ -1,6 +1,7 @@
-import CSystem
+import Glibc
 import OneTimePassword
 import SallyportCore
+import SallyportFiles
 import SallyportSystem
 
 /// Where the secret of a new authenticator comes from.
@@ -25,21 +26,13 @@ enum SecretSource: Equatable {
   }
 
   private static func content(of path: String) throws(CommandError) -> Secret {
-    guard let buffer = Secret(count: Limits.file) else { throw .store(.outOfMemory) }
-    var count = 0
-    // SAFETY: the buffer has as many bytes as are said; all pointers live for the call.
-    let problem = unsafe buffer.withMutableBytes { bytes in
-      guard let base = bytes.baseAddress else { return ENOMEM }
-      return unsafe path.withCString { unsafe file_read($0, base, bytes.count, &count) }
+    do throws(SystemError) {
+      return try SallyportCLI.content(ofNamed: path)
+    } catch {
+      if error == .notRegular { throw .secret(.notRegular(path: path)) }
+      if error == .tooLong { throw .secret(.tooLong) }
+      throw .secret(.cannotRead(path: path, errno: error.number))
     }
-    switch problem {
-    case 0: break
-    case Int32(FILE_IS_NOT_REGULAR): throw .secret(.notRegular(path: path))
-    case Int32(FILE_IS_TOO_LONG): throw .secret(.tooLong)
-    case let number: throw .secret(.cannotRead(path: path, errno: number))
-    }
-    guard let content = buffer.slice(0..<count) else { throw .store(.outOfMemory) }
-    return content
   }
 
   private static func typed(_ onlyFirstLine: Bool, _ voice: Output, _ consequence: Consequence)

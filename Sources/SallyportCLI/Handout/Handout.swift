@@ -1,6 +1,7 @@
-import CSystem
+import Glibc
 import OneTimePassword
 import SallyportCore
+import SallyportFiles
 import SallyportLogin
 import SallyportSystem
 import SallyportText
@@ -14,9 +15,7 @@ struct Handout {
   /// Throws where the file is there already, so that nobody is asked for a code in vain.
   init(_ path: String) throws(CommandError) {
     self.path = path
-    // SAFETY: the path lives for the call.
-    let isTaken = unsafe path.withCString { unsafe file_is_there($0) }
-    if isTaken { throw .handout(path: path, errno: EEXIST) }
+    if (try? facts(of: path)) != nil { throw .handout(path: path, errno: EEXIST) }
   }
 
   private var isPage: Bool { path.lowercased().hasSuffix(".svg") }
@@ -25,19 +24,15 @@ struct Handout {
   /// without its sheet has lost its backup codes.
   func write(_ sheet: Sheet) throws(CommandError) {
     let text = Array((isPage ? sheet.page() : sheet.text()).utf8)
-    // SAFETY: path and bytes live for the call.
-    let problem = unsafe text.withUnsafeBytes { bytes in
-      guard let base = bytes.baseAddress else { return Int32(0) }
-      return unsafe path.withCString { unsafe file_create($0, base, bytes.count) }
+    do throws(SystemError) {
+      try createFile(path, text)
+    } catch {
+      throw .handout(path: path, errno: error.number)
     }
-    if problem != 0 { throw .handout(path: path, errno: problem) }
   }
 
   /// After a failure to enroll.
-  func remove() {
-    // SAFETY: the path lives for the call.
-    unsafe path.withCString { unsafe file_remove($0) }
-  }
+  func remove() { removeFile(path) }
 }
 
 /// What stands on it.

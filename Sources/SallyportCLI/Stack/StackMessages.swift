@@ -1,11 +1,7 @@
-import CSystem
+import Glibc
 package import PAMStack
 import SallyportCore
 import SallyportText
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 extension Message {
   package init(_ refusal: StackRefusal) {

@@ -1,8 +1,5 @@
-import CSystem
-
-#if canImport(Glibc)
-  import Glibc
-#endif
+import Glibc
+import SallyportText
 
 /// What came of a person's editing.
 enum EditorStatus: Equatable {
@@ -20,11 +17,12 @@ enum Editor {
   /// Runs it on a file, in this process's terminal, and waits for it.
   static func run(_ path: String) -> EditorStatus {
     let command = variable("VISUAL") ?? variable("EDITOR") ?? usual
-    // SAFETY: the C strings live for the call.
-    let status = unsafe command.withCString { command in
-      unsafe path.withCString { unsafe edit_run(command, $0) }
-    }
-    return status == 0 ? .done : status > 0 ? .failed(status) : .cannotRun(errno: -status)
+    // system(3) leaves to the editor what the keyboard sends meanwhile.
+    // SAFETY: the C string lives for the call.
+    let status = unsafe system("\(command) \(shellQuoted(path))")
+    if status < 0 { return .cannotRun(errno: errno) }
+    if status == 0 { return .done }
+    return .failed(status & 0x7f == 0 ? status >> 8 & 0xff : 128 + (status & 0x7f))
   }
 
   /// An empty one counts as none.

@@ -1,5 +1,3 @@
-import CSystem
-
 /// A bar that grows, for people who wait at a terminal; nothing anywhere else.
 final class Progress {
   private let total: Int

@@ -1,12 +1,14 @@
-import CSystem
+import CCommand
+import Glibc
 import OneTimePassword
+import SallyportFiles
 
 /// Standard input, output and error of this process.
 final class SystemTerminal: Terminal {
   private var signals: Int32 = -1
   private(set) var failure: Int32?
 
-  var isInteractive: Bool { terminal_is(0) }
+  var isInteractive: Bool { isatty(0) == 1 }
 
   func screen(of stream: Stream) -> Screen? {
     var (columns, lines): (Int32, Int32) = (0, 0)
@@ -27,11 +29,8 @@ final class SystemTerminal: Terminal {
   func write(_ bytes: [UInt8], to stream: Stream) {
     guard stream == .aside || failure == nil else { return }
     // SAFETY: the buffer lives for the call.
-    let problem = unsafe bytes.withUnsafeBytes { bytes in
-      guard let base = bytes.baseAddress else { return Int32(0) }
-      return unsafe output_all(descriptor(stream), base, bytes.count)
-    }
-    if problem != 0, stream == .answer { failure = problem }
+    let result = unsafe bytes.withUnsafeBytes { unsafe writeAll($0, to: descriptor(stream)) }
+    if case .failure(let error) = result, stream == .answer { failure = error.number }
   }
 
   func line(prompt: String, on stream: Stream, echo: Bool) throws(Interruption) -> Secret {
@@ -54,12 +53,11 @@ final class SystemTerminal: Terminal {
       try wait()
       // SAFETY: the buffer has limit + 1 bytes, and lives for the call.
       let got = unsafe buffer.withMutableBytes { bytes in
-        guard let base = bytes.baseAddress else { return Int64(0) }
-        return unsafe input_some(0, base + count, limit + 1 - count)
+        unsafe readSome(from: 0, into: UnsafeMutableRawBufferPointer(rebasing: bytes[count...]))
       }
-      if got < 0 { throw .failure(Int32(clamping: -got)) }
-      if got == 0 { break }
-      count += Int(got)
+      let more = try typed(got)
+      if more == 0 { break }
+      count += more
     }
     if count > limit { return nil }
     guard let bytes = buffer.slice(0..<count) else { throw .failure(ENOMEM) }
@@ -91,11 +89,18 @@ final class SystemTerminal: Terminal {
   private func nextByte() throws(Interruption) -> UInt8? {
     try wait()
     var byte: UInt8 = 0
-    // SAFETY: the pointer lives for the call.
-    let count = unsafe input_some(0, &byte, 1)
-    if count < 0 { throw .failure(Int32(clamping: -count)) }
+    // SAFETY: the byte lives for the call.
+    let got = unsafe withUnsafeMutableBytes(of: &byte) { unsafe readSome(from: 0, into: $0) }
+    let count = try typed(got)
     isAtEnd = count == 0
     return count == 1 ? byte : nil
+  }
+
+  private func typed(_ got: Result<Int, SystemError>) throws(Interruption) -> Int {
+    switch got {
+    case .success(let count): return count
+    case .failure(let error): throw .failure(error.number)
+    }
   }
 
   private func wait() throws(Interruption) {

@@ -38,7 +38,7 @@ extension Store {
           synced: false)
         made.append(unfinished)
       }
-      try check(system_sync(parent.number), "syncfs", users)
+      try check(sys_sync_file_system(parent.number), "syncfs", users)
       return made
     } catch {
       for unfinished in made { wipe(unfinished.name, in: parent) }

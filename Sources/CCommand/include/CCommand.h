@@ -1,9 +1,13 @@
-/* The command's side of the system: terminal, signals, dates and locale.
-   The module uses nothing of it. */
+/* What the command needs of the kernel and the C library and Swift cannot call by itself: variadic
+   calls, macros, and what glibc declares for _GNU_SOURCE alone. No shim decides anything. */
 #pragma once
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
+#include <linux/fs.h>
+#include <linux/stat.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,13 +18,16 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timex.h>
+#include <sys/vfs.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "Files.h"
-
 #pragma clang assume_nonnull begin
+
+/* -- This process */
 
 /* Neither a core file nor another process of the user may hold what this one has in memory.
    0 or errno. */
@@ -30,18 +37,18 @@ static inline int process_harden(void) {
   return setrlimit(RLIMIT_CORE, &none) == 0 ? 0 : errno;
 }
 
-/* Closed standard descriptors lead to /dev/null, in the direction in which they are not used: so no
-   file that is opened later gets their numbers and what is said to people, and what is said to
-   nobody is still trouble. 0 or errno. */
-static inline int process_open_standard(void) {
-  for (int number = 0; number <= 2; number++) {
-    if (fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY) != number) return EBADF;
-  }
-  return 0;
+/* Whose rights count for files, of this thread alone: sets them and gives those before; -1 sets
+   nothing. */
+static inline uint32_t rights_set_user(uint32_t user) { return (uint32_t)syscall(SYS_setfsuid, user); }
+
+static inline uint32_t rights_set_group(uint32_t group) {
+  return (uint32_t)syscall(SYS_setfsgid, group);
 }
 
-static inline uint32_t process_effective_user(void) { return geteuid(); }
+/* The groups of this thread alone. 0 or errno. */
+static inline int rights_set_groups(size_t count, const gid_t *_Nullable groups) {
+  return syscall(SYS_setgroups, count, groups) == 0 ? 0 : errno;
+}
 
 /* -- Signals: taken from a descriptor while the command waits, and at no other moment, so that no
    handler is needed and nothing is ever left half done. */
@@ -81,8 +88,6 @@ static inline int signals_wait(int descriptor, int input) {
 
 /* -- Terminal */
 
-static inline bool terminal_is(int descriptor) { return isatty(descriptor) == 1; }
-
 /* Columns and lines; false where that is unknown. */
 static inline bool terminal_size(int descriptor, int *columns, int *lines) {
   struct winsize size;
@@ -106,35 +111,8 @@ static inline bool locale_is_utf8(void) {
   return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/* -- Reading */
+/* -- Words for errors */
 
-/* What is there, up to so many bytes: their number, 0 at the end, or minus errno. */
-static inline int64_t input_some(int descriptor, void *bytes, size_t capacity) {
-  ssize_t count;
-  do count = read(descriptor, bytes, capacity);
-  while (count < 0 && errno == EINTR);
-  return count < 0 ? -errno : count;
-}
-
-/* -- Dates */
-
-struct date {
-  int year, month, day, hour, minute, second;
-};
-
-/* A moment in the reader's time zone, or in UTC; false where the year does not fit. */
-static inline bool date_of(int64_t seconds, bool utc, struct date *date) {
-  struct tm fields;
-  time_t time = (time_t)seconds;
-  if ((utc ? gmtime_r(&time, &fields) : localtime_r(&time, &fields)) == NULL) return false;
-  *date = (struct date){fields.tm_year + 1900, fields.tm_mon + 1, fields.tm_mday,
-                        fields.tm_hour,        fields.tm_min,     fields.tm_sec};
-  return true;
-}
-
-/* -- Facts */
-
-/* glibc declares these two for _GNU_SOURCE alone, which Swift does not define. */
 extern const char *_Nullable strerrordesc_np(int number);
 extern const char *_Nullable strerrorname_np(int number);
 
@@ -149,9 +127,53 @@ static inline const char *errno_name(int number) {
   return name != NULL ? name : "";
 }
 
-/* The working directory's path, NUL-terminated; false where it has none. */
-static inline bool working_directory(char *path, size_t capacity) {
-  return getcwd(path, capacity) != NULL && path[0] == '/';
+/* -- What doctor looks at */
+
+/* statx(2) of a path, with the time of birth where the file system tells; links are followed where
+   `follow`. 0 or errno. */
+static inline int inspect_file(const char *path, bool follow, struct statx *found) {
+  int flags = follow ? 0 : 0x100; /* AT_SYMLINK_NOFOLLOW */
+  unsigned wanted = STATX_BASIC_STATS | STATX_BTIME;
+  return syscall(SYS_statx, AT_FDCWD, path, flags, wanted, found) == 0 ? 0 : errno;
+}
+
+/* The file system that holds `path`. 0 or errno. */
+static inline int inspect_disk(const char *path, struct statfs *found) {
+  return statfs(path, found) == 0 ? 0 : errno;
+}
+
+/* Whether an open file is written in place on btrfs: 1, 0, or minus errno. */
+static inline int inspect_no_copy_on_write(int descriptor) {
+  int flags = 0;
+  if (ioctl(descriptor, FS_IOC_GETFLAGS, &flags) != 0) return -errno;
+  return (flags & FS_NOCOW_FL) != 0;
+}
+
+/* Whether the kernel takes its clock for synchronised: 1, 0, or minus errno. */
+static inline int inspect_clock(void) {
+  struct timex clock;
+  memset(&clock, 0, sizeof clock);
+  if (adjtimex(&clock) < 0) return -errno;
+  return (clock.status & STA_UNSYNC) == 0;
+}
+
+/* A pipe that no program inherits by itself. 0 or errno. */
+static inline int pipe_open(int *ends) {
+  return syscall(SYS_pipe2, ends, O_CLOEXEC) != 0 ? errno : 0;
+}
+
+/* A child of this process that loads a library as libpam would, looks for a function in it, and
+   writes to `reason` why that does not go: its number, or minus errno. Swift has no fork. */
+static inline int load_in_child(const char *path, const char *function, int reason) {
+  pid_t child = fork();
+  if (child != 0) return child > 0 ? child : -errno;
+  int nowhere = open("/dev/null", O_RDWR);
+  for (int n = 0; n < 3; n++) (void)dup2(nowhere, n);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const char *text = library == NULL ? dlerror() : NULL;
+  if (library != NULL && dlsym(library, function) == NULL) text = "it is no PAM module";
+  if (text != NULL) (void)!write(reason, text, strlen(text));
+  _exit(text != NULL);
 }
 
 #pragma clang assume_nonnull end

@@ -1,0 +1,23 @@
+import Glibc
+import OneTimePassword
+import SallyportFiles
+
+extension Secret: Content {}
+
+/// The content of a file that a person names: regular, not a link, of `Limits.file` bytes at most.
+func content(ofNamed path: String) throws(SystemError) -> Secret {
+  let file = try OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  let facts = try file.facts()
+  if !facts.isRegular { throw .notRegular }
+  if facts.size > Limits.file { throw .tooLong }
+  return try content(of: file)
+}
+
+private func content(of file: borrowing OpenFile) throws(SystemError) -> Secret {
+  guard let buffer = Secret(count: Limits.file) else { throw SystemError(ENOMEM) }
+  let number = file.number
+  // SAFETY: the buffer lives for the call.
+  let got = unsafe buffer.withMutableBytes { unsafe readAll(from: number, into: $0) }
+  guard let content = buffer.slice(0..<(try got.get())) else { throw SystemError(ENOMEM) }
+  return content
+}

@@ -1,0 +1,143 @@
+package import Glibc
+
+/// A system call failed, with this errno.
+package struct SystemError: Error, Equatable, Sendable {
+  package let number: Int32
+
+  package init(_ number: Int32) { self.number = number }
+
+  /// What has just failed.
+  package static var last: SystemError { SystemError(errno) }
+
+  /// Of what is read: not a regular file.
+  package static let notRegular = SystemError(-1)
+  /// Of what is read: longer than it may be.
+  package static let tooLong = SystemError(-2)
+}
+
+/// The result of a call, made anew while a signal interrupts it; a failure where it is negative.
+func uninterrupted(_ call: () -> Int) -> Result<Int, SystemError> {
+  while true {
+    let result = call()
+    if result >= 0 { return .success(result) }
+    if errno != EINTR { return .failure(.last) }
+  }
+}
+
+/// An open file; closed when the value goes. Nothing is inherited by a program that is run.
+package struct OpenFile: ~Copyable {
+  package let number: Int32
+
+  /// As open(2), with these flags; a new file is the caller's alone.
+  package init(_ path: String, _ flags: Int32) throws(SystemError) {
+    // SAFETY: the C string lives for the call.
+    number = unsafe open(path, flags | O_CLOEXEC | O_NOCTTY, 0o600)
+    if number < 0 { throw .last }
+  }
+
+  /// Another number for an open descriptor.
+  package init(duplicating descriptor: Int32) throws(SystemError) {
+    number = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+    if number < 0 { throw .last }
+  }
+
+  deinit { close(number) }
+
+  /// As `deinit`, where it matters whether everything has been written.
+  package consuming func finish() throws(SystemError) {
+    let number = number
+    discard self
+    if close(number) != 0 { throw .last }
+  }
+
+  package func facts() throws(SystemError) -> stat {
+    var facts = stat()
+    // SAFETY: filled within the call.
+    if unsafe fstat(number, &facts) != 0 { throw .last }
+    return facts
+  }
+
+  /// Its first bytes, `count` at most.
+  package func bytes(_ count: Int) throws(SystemError) -> [UInt8] {
+    let number = number
+    var result: Result<Int, SystemError> = .success(0)
+    // SAFETY: as many bytes are initialized as were read.
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+      unsafe result = readAll(from: number, into: UnsafeMutableRawBufferPointer(buffer))
+      initialized = (try? result.get()) ?? 0
+    }
+    _ = try result.get()
+    return bytes
+  }
+
+  /// Its content is on the disk; of a directory, its names.
+  package func sync() throws(SystemError) {
+    let number = number
+    _ = try uninterrupted { Int(fsync(number)) }.get()
+  }
+}
+
+/// What is there, at most as much as the buffer holds: 0 at the end.
+@unsafe package func readSome(
+  from descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer
+) -> Result<Int, SystemError> {
+  uninterrupted { unsafe read(descriptor, buffer.baseAddress, buffer.count) }
+}
+
+/// Reads until the buffer is full or the file ends: the number of bytes.
+@unsafe package func readAll(
+  from descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer
+) -> Result<Int, SystemError> {
+  var count = 0
+  while count < buffer.count {
+    let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+    switch unsafe readSome(from: descriptor, into: rest) {
+    case .success(0): return .success(count)
+    case .success(let got): count += got
+    case .failure(let error): return .failure(error)
+    }
+  }
+  return .success(count)
+}
+
+/// Writes all of it.
+@unsafe package func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Result<
+  Void, SystemError
+> {
+  var rest = unsafe bytes
+  while unsafe !rest.isEmpty {
+    switch uninterrupted({ unsafe write(descriptor, rest.baseAddress, rest.count) }) {
+    case .success(let done): unsafe rest = UnsafeRawBufferPointer(rebasing: rest[done...])
+    case .failure(let error): return .failure(error)
+    }
+  }
+  return .success(())
+}
+
+/// What can be written to a file.
+package protocol Content {
+  func withBytes<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value
+}
+
+extension [UInt8]: Content {
+  package func withBytes<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value {
+    unsafe withUnsafeBytes(body)
+  }
+}
+
+extension stat {
+  package var isRegular: Bool { st_mode & S_IFMT == S_IFREG }
+  /// The twelve permission bits.
+  package var permissions: mode_t { st_mode & 0o7777 }
+  /// In bytes.
+  package var size: Int { Int(clamping: st_size) }
+}
+
+/// What a path is; of a link itself where it is not followed.
+package func facts(of path: String, following: Bool = false) throws(SystemError) -> stat {
+  var facts = stat()
+  // SAFETY: the C string lives for the call, in which the facts are filled.
+  let result = unsafe following ? stat(path, &facts) : lstat(path, &facts)
+  if result != 0 { throw .last }
+  return facts
+}

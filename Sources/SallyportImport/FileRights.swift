@@ -1,0 +1,49 @@
+import CCommand
+import Glibc
+
+/// The rights of this thread, for as long as it opens files with those of a user.
+struct FileRights {
+  private let user: UInt32
+  private let group: UInt32
+  private let groups: [gid_t]
+
+  /// Sets nothing: no process has this one, and the old one is returned.
+  private static let unchanged = UInt32.max
+
+  /// Opens files as that user and his primary group from now on. Where it throws nothing has
+  /// changed. Only for root.
+  init(_ user: UInt32, _ group: UInt32) throws(FileProblem) {
+    self.user = rights_set_user(FileRights.unchanged)
+    self.group = rights_set_group(FileRights.unchanged)
+    groups = try FileRights.groups()
+    let problem = rights_set_groups(0, nil)
+    if problem != 0 { throw .cannotRead(errno: problem) }
+    _ = rights_set_group(group)
+    _ = rights_set_user(user)
+    if rights_set_user(FileRights.unchanged) == user { return }
+    putBack()
+    throw .cannotRead(errno: EPERM)
+  }
+
+  /// A command that went on with another's rights could do harm: it ends where they stay.
+  func putBack() {
+    _ = rights_set_user(user)
+    _ = rights_set_group(group)
+    guard rights_set_user(FileRights.unchanged) == user else { abort() }
+    // SAFETY: the list lives for the call.
+    let problem = unsafe groups.withUnsafeBufferPointer {
+      unsafe rights_set_groups($0.count, $0.baseAddress)
+    }
+    if problem != 0 { abort() }
+  }
+
+  private static func groups() throws(FileProblem) -> [gid_t] {
+    let count = getgroups(0, nil)
+    var groups = [gid_t](repeating: 0, count: Int(max(count, 0)))
+    // SAFETY: the list has as many entries as are said.
+    guard count >= 0, unsafe getgroups(count, &groups) == count else {
+      throw .cannotRead(errno: errno)
+    }
+    return groups
+  }
+}

@@ -59,7 +59,7 @@ let package = Package(
       swiftSettings: embeddable),
     .target(
       name: "SallyportLogin",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem"],
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem"],
       swiftSettings: embeddable),
     .target(
       name: "PAMSallyport",
@@ -73,7 +73,9 @@ let package = Package(
 
     .target(
       name: "SallyportText",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CCommand"],
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "CCommand",
+      ],
       swiftSettings: strict),
     .target(name: "SallyportFiles", swiftSettings: strict),
     .target(

@@ -1,11 +1,5 @@
 #include "CLinuxPAM.h"
 
-// Here and not in the header: the importer of the header does not see _GNU_SOURCE.
-
-const char *sp_errno_name(int number) { return strerrorname_np(number); }
-
-const char *sp_errno_text(int number) { return strerrordesc_np(number); }
-
 // The conversation of the handle that asks the account stack: whatever wants an answer fails.
 static int say_nothing(int count, const struct pam_message **messages,
                        struct pam_response **responses, void *data) {

@@ -1,5 +1,6 @@
 package import OneTimePassword
 import SallyportCore
+package import SallyportLogin
 
 /// The application that runs a login, as the flow sees it: libpam's handle, or a script.
 package protocol Host: AnyObject {

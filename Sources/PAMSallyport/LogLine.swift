@@ -1,47 +1,34 @@
 import SallyportCore
 import SallyportLogin
-
-/// One line of the log, or of what people are told, as it grows. Bytes, because the `String`
-/// operations that would put it together are a fifth of the module.
-package struct LogLine: Sendable {
-  /// UTF-8, without a line end.
-  package private(set) var bytes: [UInt8] = []
-
-  /// With room for most lines: an array that grows is copied each time.
-  @inline(never) init(_ text: StaticString) {
-    bytes.reserveCapacity(256)
-    add(text)
-  }
-
-  @inline(never) mutating func add(_ text: StaticString) {
-    // SAFETY: the pointer and the count are those of one static string.
-    for index in 0..<text.utf8CodeUnitCount { bytes.append(unsafe text.utf8Start[index]) }
-  }
-
-  /// A text that is safe for a log as it is.
-  @inline(never) mutating func add(_ text: [UInt8]) { bytes += text }
-
-  /// A value that users control: escaped and truncated, so that it cannot look like another field.
-  mutating func add(field text: [UInt8]) { add(escaped(text, asField: true)) }
-
-  @inline(never) mutating func add(_ number: UInt64) {
-    if number > 9 { add(number / 10) }
-    bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10))
-  }
-
-  mutating func add(_ number: Int) {
-    if number < 0 { add("-") }
-    add(UInt64(number.magnitude))
-  }
-
-  mutating func add(_ text: StaticString, _ number: Int) {
-    add(text)
-    add(number)
-  }
-}
+import SallyportSystem
 
 // The sentences of the log, one line each. Never a code, a secret or a backup code.
 extension LogLine {
+  /// What went wrong with the machine or the store: the fact, its path, and the fix where one
+  /// command fixes it.
+  static func trouble(
+    _ trouble: StoreTrouble, user: [UInt8], from host: [UInt8]?, _ origin: Origin
+  ) -> LogLine {
+    var line = LogLine("error:")
+    line.add(user: user)
+    line.add(origin, host)
+    line.add(": ")
+    line.add(trouble)
+    if case .noStore = trouble { line.add(" (sallyport enroll makes one)") }
+    return line
+  }
+
+  /// Why a policy file cannot be used, and what holds in its place.
+  static func brokenPolicy(_ trouble: StoreTrouble, hasLastGood: Bool) -> LogLine {
+    var line = LogLine("policy: ")
+    line.add(trouble)
+    line.add(
+      hasLastGood
+        ? "; the last good file applies"
+        : "; the strict policy applies (one adjacent interval, unenrolled users refused)")
+    return line
+  }
+
   static func unknownWord(_ word: [UInt8]) -> LogLine {
     var line = LogLine("unknown argument \"")
     line.add(escaped(word))

@@ -1,6 +1,7 @@
 internal import CLinuxPAM
 package import OneTimePassword
 import SallyportCore
+package import SallyportLogin
 
 /// The one owner of libpam's handle during a call.
 @safe package final class PAMHandle: Host {

@@ -1,6 +1,7 @@
 import CCommand
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 
 /// A complaint in words: what happened, what to do next, and the exit status.
@@ -64,9 +65,7 @@ package func shellQuoted(_ word: String) -> String {
 
 /// `No space left on device (ENOSPC)`
 package func errnoText(_ number: Int32) -> String {
-  // SAFETY: both functions return a constant, NUL-terminated string.
-  let (text, name) = unsafe (
-    String(cString: errno_text(number)), String(cString: errno_name(number))
-  )
-  return name.isEmpty ? "error \(number)" : "\(text) (\(name))"
+  var line = LogLine("")
+  line.add(error: number)
+  return String(decoding: line.bytes, as: UTF8.self)
 }

@@ -111,22 +111,6 @@ static inline bool locale_is_utf8(void) {
   return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/* -- Words for errors */
-
-extern const char *_Nullable strerrordesc_np(int number);
-extern const char *_Nullable strerrorname_np(int number);
-
-/* The text of an error number in English, and its name; "" where there is none. */
-static inline const char *errno_text(int number) {
-  const char *text = strerrordesc_np(number);
-  return text != NULL ? text : "";
-}
-
-static inline const char *errno_name(int number) {
-  const char *name = strerrorname_np(number);
-  return name != NULL ? name : "";
-}
-
 /* -- What doctor looks at */
 
 /* statx(2) of a path, with the time of birth where the file system tells; links are followed where

@@ -104,9 +104,3 @@ static inline void sp_pam_log(pam_handle_t *_Nonnull handle, int level,
 /// The host's errno: a module puts it back when it returns.
 static inline int sp_errno(void) { return errno; }
 static inline void sp_put_back_errno(int before) { errno = before; }
-
-/// "ENOSPC"; NULL for a number without a name.
-const char *_Nullable sp_errno_name(int number);
-
-/// "No space left on device", in English whatever the host's locale is.
-const char *_Nullable sp_errno_text(int number);

@@ -372,4 +372,10 @@ static inline int sys_address_text(const void *bytes, int count, char *text) {
   return inet_ntop(family, bytes, text, sys_address_text_size) != NULL;
 }
 
+/* "ENOSPC"; NULL for a number without a name. */
+const char *_Nullable sys_errno_name(int number);
+
+/* "No space left on device", in English whatever the locale is; NULL for such a number. */
+const char *_Nullable sys_errno_text(int number);
+
 #pragma clang assume_nonnull end

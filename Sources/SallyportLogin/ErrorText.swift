@@ -1,35 +1,13 @@
-internal import CLinuxPAM
+internal import CSystem
 import OneTimePassword
-import SallyportCore
-import SallyportSystem
+package import SallyportCore
+package import SallyportSystem
+
+// The words of errors, for the log and for people: each front end adds what to do next.
 
 extension LogLine {
-  /// What went wrong with the machine or the store: the path, the fact, and the fix if one
-  /// command fixes it.
-  static func trouble(
-    _ trouble: StoreTrouble, user: [UInt8], from host: [UInt8]?, _ origin: Origin
-  ) -> LogLine {
-    var line = LogLine("error:")
-    line.add(user: user)
-    line.add(origin, host)
-    line.add(": ")
-    line.add(trouble)
-    if case .noStore = trouble { line.add(" (sallyport enroll makes one)") }
-    return line
-  }
-
-  /// Why a policy file cannot be used, and what applies instead.
-  static func brokenPolicy(_ trouble: StoreTrouble, hasLastGood: Bool) -> LogLine {
-    var line = LogLine("policy: ")
-    line.add(trouble)
-    line.add(
-      hasLastGood
-        ? "; the last good file applies"
-        : "; the strict policy applies (one adjacent interval, unenrolled users refused)")
-    return line
-  }
-
-  @inline(never) private mutating func add(_ trouble: StoreTrouble) {
+  /// What is wrong with the machine or the store: the path, and the fact.
+  @inline(never) package mutating func add(_ trouble: StoreTrouble) {
     let path = trouble.pathBytes
     add(path)
     if case .malformed(_, let error) = trouble { add(":", error.line) }
@@ -95,7 +73,8 @@ extension LogLine {
     }
   }
 
-  private mutating func add(_ problem: SettingsError.Problem) {
+  /// Why a line of a file cannot be read.
+  package mutating func add(_ problem: SettingsError.Problem) {
     switch problem {
     case .textTooLong: add("longer than 64 KiB")
     case .notASetting: add("not a setting, section or comment")
@@ -119,12 +98,12 @@ extension LogLine {
     }
   }
 
-  /// "No space left on device (ENOSPC)"
-  private mutating func add(error number: Int32) {
+  /// "No space left on device (ENOSPC)", in English whatever the locale is.
+  package mutating func add(error number: Int32) {
     // SAFETY: both calls return static strings or NULL.
-    if let text = unsafe sp_errno_text(number) { unsafe add(cString: text) } else { add("error") }
+    if let text = unsafe sys_errno_text(number) { unsafe add(cString: text) } else { add("error") }
     add(" (")
-    if let name = unsafe sp_errno_name(number) {
+    if let name = unsafe sys_errno_name(number) {
       unsafe add(cString: name)
     } else {
       add(Int(number))

@@ -74,7 +74,7 @@ let package = Package(
     .target(
       name: "SallyportText",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "CCommand",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
       ],
       swiftSettings: strict),
     .target(name: "SallyportFiles", swiftSettings: strict),

@@ -1,4 +1,3 @@
-import CCommand
 import OneTimePassword
 import SallyportCore
 import SallyportLogin

@@ -181,7 +181,7 @@ import Testing
     #expect(
       done.aside.hasPrefix(
         "sallyport: \(bench.policyFile):2: adjacent_intervals: expected a whole number from 0 "
-          + "to 10; the last good file applies\n"), "\(done.aside)")
+          + "to 10, found \"100\"; the last good file applies\n"), "\(done.aside)")
   }
 
   @Test func `shows wrong codes left under the budget of the policy file`() throws {

@@ -29,7 +29,8 @@ package struct StackEntry: Hashable, Sendable {
   /// How many substacks it stands in, 0..15.
   package let level: Int
   package let controls: PAMControls
-  /// As it is written: a path, or a name in libpam's directory of modules. Empty where there is none.
+  /// As it is written: a path, or a name in libpam's directory of modules. Empty where there is
+  /// none.
   package let module: String
   package let arguments: [String]
   /// The line starts with `-`: a module that is missing is not logged.

@@ -6,8 +6,8 @@ package struct StackFiles {
   let includes: String?
   /// Debian's libpam knows the line `@include NAME`; to others it is a line of an unknown type.
   let knowsAtInclude: Bool
-  /// The content of a file by its absolute path; nil where it cannot be opened. A directory opens, and
-  /// is empty.
+  /// The content of a file by its absolute path; nil where it cannot be opened. A directory opens,
+  /// and is empty.
   let read: (String) -> [UInt8]?
 
   /// Debian, Ubuntu and what is made of them.

@@ -212,8 +212,8 @@ package struct StackParser {
     return true
   }
 
-  /// libpam's `extract_modulename`: what is left without directories and the last `.` is neither empty
-  /// nor `?`.
+  /// libpam's `extract_modulename`: what is left without directories and the last `.` is neither
+  /// empty nor `?`.
   private static func hasLogName(_ module: String) -> Bool {
     let file = module.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
     let bytes = Array(file.last ?? "".utf8[...])

@@ -73,7 +73,8 @@ struct StackText {
   }
 }
 
-/// The words of a line (`_pam_StrTok`): between whitespace, or in brackets, where `\]` is a bracket.
+/// The words of a line (`_pam_StrTok`): between whitespace, or in brackets, where `\]` is a
+/// bracket.
 struct StackWords {
   private let bytes: [UInt8]
   /// nil after the last word.

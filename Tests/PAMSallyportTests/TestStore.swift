@@ -6,8 +6,8 @@ import SallyportSystem
 import TestSupport
 import Testing
 
-/// The real store in a directory of its own, with an account list and a clock that the test sets, and
-/// with any call failing on demand.
+/// The real store in a directory of its own, with an account list and a clock that the test sets,
+/// and with any call failing on demand.
 final class TestStore: LoginStore {
   enum Call: CaseIterable {
     case account, now, load, loadDecoy, note, count, transact, create, rewrite

@@ -162,7 +162,8 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     let record = try scratch.loaded("alice")
     try damage.inflict(scratch)
     let expected = damage.expected(scratch.path)
-    // Directories above were walked when it was loaded: only their owner can have changed them since.
+    // Directories above were walked when it was loaded: only their owner can have changed them
+    // since.
     guard expected.path.hasPrefix(record.path) else { return }
     do {
       #expect(isChanged(try accept(step: 99, record, in: scratch.store)))

@@ -5,7 +5,8 @@ package final class TemporaryDirectory {
   package let path: String
 
   package init() throws {
-    // /var/tmp and /tmp are sticky; the checks of the store allow no other shared directory above it.
+    // /var/tmp and /tmp are sticky; the checks of the store allow no other shared directory above
+    // it.
     let directory = FileManager.default.temporaryDirectory
       .appendingPathComponent("sallyport-\(UUID().uuidString)")
     try FileManager.default.createDirectory(

@@ -55,8 +55,8 @@ extension Draft {
   /// `"phone" (TOTP, 6 digits, every 30 s; its clock is one step behind)`
   func text(_ first: AuthenticatorState?) -> String {
     let clock = first.flatMap { driftText($0.drift) }.map { "; its clock is \($0)" } ?? ""
-    return
-      "\"\(authenticator.name.text)\" (\(description(of: authenticator.parameters, every: "every "))\(clock))"
+    let kind = description(of: authenticator.parameters, every: "every ")
+    return "\"\(authenticator.name.text)\" (\(kind)\(clock))"
   }
 
   /// The members of the object that both enrolling and adding print.

@@ -85,7 +85,8 @@ extension PolicyFile {
     }
   }
 
-  /// Digits, perhaps a point and one or two more, perhaps a space, and `%`: in units of `GuessProbability`.
+  /// Digits, perhaps a point and one or two more, perhaps a space, and `%`: in units of
+  /// `GuessProbability`.
   private func percentage(_ value: Range<Int>) -> UInt64? {
     var digits = text.bytes(in: value)
     guard digits.count < 9, digits.popLast() == UInt8(ascii: "%") else { return nil }

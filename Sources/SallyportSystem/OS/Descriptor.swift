@@ -6,7 +6,8 @@ struct Descriptor: ~Copyable {
   /// What kind of file it was when it was opened, whose, and which.
   let facts: sys_facts
 
-  /// Opens `path`, in `directory` where it is relative; never follows a link at its end, never blocks.
+  /// Opens `path`, in `directory` where it is relative; never follows a link at its end, never
+  /// blocks.
   init(_ path: Path, _ how: Int32, in directory: Int32 = sys_here) throws(Errno) {
     var facts = sys_facts()
     // SAFETY: the C string lives for the call.

@@ -8,7 +8,8 @@ package indirect enum StoreTrouble: Error {
   case system(StaticString, path: String, errno: Int32)
   /// The store's directory, or `users` or `decoy` in it, does not exist.
   case noStore(path: String)
-  /// A file or directory that somebody else could have made, could change, or that is no such thing.
+  /// A file or directory that somebody else could have made, could change, or that is no such
+  /// thing.
   case unsafe(path: String, Flaw)
   /// This file, the enrollment or the state, is missing in a user's directory.
   case incomplete(path: String)

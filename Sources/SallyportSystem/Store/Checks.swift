@@ -10,8 +10,8 @@ struct Checks: Sendable {
 
   init(_ owner: Store.Owner) { self.owner = owner }
 
-  /// Walks from `/` to the directory `path`: each a real directory, of the right owner, where no other
-  /// user can put anything in another's place.
+  /// Walks from `/` to the directory `path`: each a real directory, of the right owner, where no
+  /// other user can put anything in another's place.
   ///
   /// From the top down, because then only the right owner can change what has passed.
   /// Throws `noStore` where one is missing.
@@ -42,8 +42,8 @@ struct Checks: Sendable {
     if let flaw = flaw(ofAncestor: found) { throw .unsafe(path: directory.text, flaw) }
   }
 
-  /// A directory on the way to the store: others may write into it only if it is sticky, so that they
-  /// cannot rename what is not theirs.
+  /// A directory on the way to the store: others may write into it only if it is sticky, so that
+  /// they cannot rename what is not theirs.
   func flaw(ofAncestor directory: sys_facts) -> StoreTrouble.Flaw? {
     let isSticky = directory.mode & 0o1000 != 0
     return flaw(ofDirectory: directory, forbidden: isSticky ? 0 : 0o022)

@@ -105,8 +105,8 @@ func newFile(_ name: Path, in directory: borrowing Descriptor, _ path: Path)
   return synced ? Int64(sys_sync(file)) : 0
 }
 
-/// Overwrites what is in the directory `name` with zeros, in place as far as the file system does so,
-/// and removes it. Best effort: what stays is a leftover for the next one.
+/// Overwrites what is in the directory `name` with zeros, in place as far as the file system does
+/// so, and removes it. Best effort: what stays is a leftover for the next one.
 func wipe(_ name: Path, in parent: borrowing Descriptor) {
   do throws(StoreTrouble) {
     let directory = try openDirectory(name, in: parent, name)

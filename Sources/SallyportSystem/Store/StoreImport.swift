@@ -3,15 +3,15 @@ internal import OneTimePassword
 package import SallyportCore
 
 extension Store {
-  /// How many are enrolled at once: the users directory stays locked meanwhile, and whoever waits for
-  /// it gives up after five seconds.
+  /// How many are enrolled at once: the users directory stays locked meanwhile, and whoever waits
+  /// for it gives up after five seconds.
   package static let batch = 1000
 
   /// Enrolls many, none of whom is enrolled: nil for each who is now, or why not.
   ///
-  /// All directories are made, then the file system is synced once, then they get their names: so each
-  /// that has a name is whole, whenever the machine stops. Two flushes for all in place of four for
-  /// each. Throws where nobody of them is enrolled.
+  /// All directories are made, then the file system is synced once, then they get their names: so
+  /// each that has a name is whole, whenever the machine stops. Two flushes for all in place of
+  /// four for each. Throws where nobody of them is enrolled.
   package func create(all new: [(Enrollment, LoginState)]) throws(StoreTrouble) -> [StoreTrouble?] {
     try changing { parent throws(StoreTrouble) in
       let made = try makeAll(new, on: parent)

@@ -3,8 +3,8 @@ internal import OneTimePassword
 internal import SallyportCore
 
 extension Store {
-  /// What is enrolled for the account; nil only where an existing, checked store has no directory of
-  /// that name. Everything else throws, also a caller without the right to read.
+  /// What is enrolled for the account; nil only where an existing, checked store has no directory
+  /// of that name. Everything else throws, also a caller without the right to read.
   package func load(_ account: Account) throws(StoreTrouble) -> Record? {
     guard let record = try read(place(of: account.name)) else { return nil }
     var path: String { (record.place.path / StoredFile.enrollment).text }

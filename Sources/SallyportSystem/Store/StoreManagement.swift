@@ -2,13 +2,13 @@ internal import CSystem
 internal import OneTimePassword
 package import SallyportCore
 
-// What changes enrollments. Order of locks, always: the users directory's, then the user's state. The
-// first is for commands alone: a login, which its user can stop for as long as he likes, holds no
-// lock that somebody else waits for.
+// What changes enrollments. Order of locks, always: the users directory's, then the user's state.
+// The first is for commands alone: a login, which its user can stop for as long as he likes, holds
+// no lock that somebody else waits for.
 
 extension Store {
-  /// Enrolls a user who is not enrolled: the directory appears whole, or not at all. Throws `exists`.
-  /// For logins too: whoever comes second finds the name taken.
+  /// Enrolls a user who is not enrolled: the directory appears whole, or not at all. Throws
+  /// `exists`. For logins too: whoever comes second finds the name taken.
   package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
     try alone { parent throws(StoreTrouble) in
       let place = try place(of: enrollment.user)

@@ -7,8 +7,8 @@ package import SallyportCore
 extension Store {
   private var notes: UserDirectory { UserDirectory(parent: root, name: "unenrolled") }
 
-  /// What is kept of a user; an empty note where there is no file, or no directory for it. Everything
-  /// else throws: a note that cannot be read might be a `required`.
+  /// What is kept of a user; an empty note where there is no file, or no directory for it.
+  /// Everything else throws: a note that cannot be read might be a `required`.
   package func note(of name: UserName) throws(StoreTrouble) -> UserNote {
     try checks.walk(to: root)
     guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks),

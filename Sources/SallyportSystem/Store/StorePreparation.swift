@@ -3,9 +3,9 @@ internal import OneTimePassword
 internal import SallyportCore
 
 extension Store {
-  /// Makes what is missing of the store: its directories (0700) and the decoy, each appearing whole;
-  /// ends what a crash left half-way and wipes what it left over. Every verb that changes calls
-  /// this first. The directory above the store must exist.
+  /// Makes what is missing of the store: its directories (0700) and the decoy, each appearing
+  /// whole; ends what a crash left half-way and wipes what it left over. Every verb that changes
+  /// calls this first. The directory above the store must exist.
   package func prepare() throws(StoreTrouble) {
     try makeDirectory(root)
     try makeDirectory(users)

@@ -42,8 +42,8 @@ extension Store {
       .sorted { $0.lexicographicallyPrecedes($1) }.map { StoredName(directory: $0) }
   }
 
-  /// What is enrolled under a directory's name, without a look at the account; nil where it is gone.
-  /// Throws `otherUser` where the name inside belongs to another directory.
+  /// What is enrolled under a directory's name, without a look at the account; nil where it is
+  /// gone. Throws `otherUser` where the name inside belongs to another directory.
   package func load(stored name: StoredName) throws(StoreTrouble) -> Record? {
     try checks.walk(to: root)
     return try load(stored: name, on: try openParent(users))

@@ -62,8 +62,8 @@ package struct Verifier<Store: LoginStore> {
   ///
   /// `malformation`: what the response is already known to be, whatever it looks like.
   package func attempt(
-    _ typed: Secret, knownAs malformation: Malformation? = nil, by pending: PendingLogin,
-    as turn: Turn = .last(givingBack: nil)
+    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin,
+    as turn: Turn
   ) throws(StoreTrouble) -> Outcome {
     var pending = pending
     for _ in 0..<3 {

@@ -59,6 +59,20 @@ import Testing
     #expect((backup.accepted, backup.backupCodesLeft) == (true, 9))
   }
 
+  /// Codes of eight digits cost a hundredth, so they would be judged again long before.
+  @Test func `The wait that is told is that of a code like the typed one`() throws {
+    let enrolled = try bench.enroll()
+    #expect(
+      bench.run(
+        "add", "--user", "alice", "--digits", "8", "--force", "--no-confirm"
+      ).status == 0)
+    for _ in 0..<20 { _ = verify("000000") }
+    let refused = verify(try enrolled.code(at: bench.now, steps: 1))
+    #expect(
+      refused.aside.hasPrefix("sallyport: too many wrong codes; try again in 21 h"),
+      "\(refused.aside)")
+  }
+
   @Test func `Too many wrong codes are not judged until they are forgotten`() throws {
     let enrolled = try bench.enroll()
     for _ in 0..<20 { #expect(verify("000000").aside.contains("wrong code")) }

@@ -29,23 +29,31 @@ struct CodeCheck {
     let account = try context.account(user)
     let pending = PendingLogin(.enrolled(account), record, login)
     let outcome = try storing { () throws(StoreTrouble) in
-      try verifier.attempt(typed, by: pending)
+      try verifier.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
     }
     switch outcome {
     case .accepted(let proof): return proof
-    case .refused(.response(let refusal, _)):
-      throw .code(Rejection(refusal: refusal, wait: try wait(of: account, verifier, login)))
-    // Unenrolled in between.
-    case .refused(.notEnrolled), .refused(.unknownUser): throw .notEnrolled
+    case .refused(.response(.throttled, _)):
+      let now = try storing { () throws(StoreTrouble) in try verifier.now() }
+      let current = try context.record(user, options, in: store)
+      throw .code(Rejection(refusal: .throttled, wait: try wait(for: typed, current, at: now)))
+    case .refused(.response(let refusal, _)): throw .code(Rejection(refusal: refusal, wait: 0))
+    // Unenrolled in between: that says why.
+    case .refused(.notEnrolled), .refused(.unknownUser):
+      _ = try context.record(user, options, in: store)
+      throw .notEnrolled
     }
   }
 
-  /// Seconds until a code is judged again; nil: never.
-  private func wait(of account: Account, _ verifier: Verifier<Store>, _ login: LoginContext)
-    throws(CommandError) -> UInt64?
+  /// Seconds until a code like the typed one is judged again; nil: never.
+  private func wait(for typed: Secret, _ record: Record, at now: UnixTime) throws(CommandError)
+    -> UInt64?
   {
-    try storing { () throws(StoreTrouble) in
-      try verifier.enrolled(account, in: login)?.wait(at: try verifier.now())
+    let response = try computing { () throws(CryptoError) in
+      try Response.classify(typed, for: record.enrollment)
     }
+    guard case .code(_, let digits) = response else { return 0 }
+    return Throttle(for: record.enrollment, record.state, under: policy)
+      .wait(for: record.state.known, digits: digits, at: now)
   }
 }

@@ -25,9 +25,11 @@ package struct Draft: Sendable {
       initialLastAccepted: nil, created: now)
   }
 
-  /// A name that is too long for a label is cut.
+  /// A name that is too long for a label is cut, and one that cannot be shown is written in %XX:
+  /// two accounts of a machine must not look alike to an app.
   private static func account(of user: UserName) -> Label {
-    Label([UInt8](user.bytes.prefix(Label.maximumLength))) ?? Label("user")
+    Label([UInt8](user.bytes.prefix(Label.maximumLength)))
+      ?? Label([UInt8](escaped(user.bytes).prefix(Label.maximumLength))) ?? Label("user")
   }
 
   /// As an authenticator app takes it; an HOTP starts at counter 0.

@@ -1,0 +1,28 @@
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import Testing
+
+@Suite struct `A new authenticator` {
+  /// Two accounts of one machine must not look alike to an app, which keeps one of the two.
+  @Test(arguments: [
+    (Array("alice".utf8), "alice"), ([0xc3], "%C3"), ([0xc3, 0xa9], "\u{e9}"),
+    (Array(repeating: 0x61, count: 63) + [0xc3, 0xa9], String(repeating: "a", count: 63) + "%"),
+  ])
+  func `names the account as its user is named`(name: [UInt8], label: String) throws {
+    let user = try #require(UserName(name))
+    let secret = try #require(Secret(count: 20))
+    let draft = try Draft(
+      for: user, named: Label("phone"), .standard, secret: secret, issuer: Label("web1"),
+      at: UnixTime(0))
+    #expect(draft.account.text == label)
+  }
+
+  @Test func `has a name that is free`() {
+    #expect(freeName(for: .totp(period: 30), beside: []).text == "phone")
+    #expect(freeName(for: .hotp, beside: [Label("phone")]).text == "counter")
+    #expect(
+      freeName(for: .totp(period: 30), beside: [Label("phone"), Label("phone-2")]).text == "phone-3"
+    )
+  }
+}

@@ -48,11 +48,14 @@ package struct AccountBook {
         throw .system("getpwent", path: "", errno: errno)
       }
       let found = unsafe entry.pointee
-      guard let name = unsafe UserName(Array(String(cString: found.pw_name).utf8)) else { continue }
+      guard let text = unsafe found.pw_name, let home = unsafe found.pw_dir else {
+        throw .system("getpwent", path: "", errno: EIO)
+      }
+      guard let name = unsafe UserName(Array(String(cString: text).utf8)) else { continue }
       accounts.append(
         HomeAccount(
           account: Account(name: name, uid: unsafe found.pw_uid),
-          home: unsafe String(cString: found.pw_dir), user: unsafe found.pw_uid,
+          home: unsafe String(cString: home), user: unsafe found.pw_uid,
           group: unsafe found.pw_gid))
     }
   }
@@ -68,8 +71,11 @@ extension AccountBook {
       throw .system("getpwnam", path: account.name.text, errno: errno != 0 ? errno : EIO)
     }
     let found = unsafe entry.pointee
+    guard let home = unsafe found.pw_dir else {
+      throw .system("getpwnam", path: account.name.text, errno: EIO)
+    }
     return HomeAccount(
-      account: account, home: unsafe String(cString: found.pw_dir), user: unsafe found.pw_uid,
+      account: account, home: unsafe String(cString: home), user: unsafe found.pw_uid,
       group: unsafe found.pw_gid)
   }
 }

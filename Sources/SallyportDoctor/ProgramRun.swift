@@ -76,6 +76,8 @@ enum ProgramRun {
   private static func drain(
     _ pipes: [Pipe], _ texts: inout [[UInt8]], _ limit: Int, until deadline: UInt64
   ) -> Bool {
+    // They are read by their numbers, and must not close before.
+    defer { withExtendedLifetime(pipes) {} }
     var ends = pipes.map { pollfd(fd: $0.end, events: Int16(POLLIN), revents: 0) }
     var part = [UInt8](repeating: 0, count: 65536)
     while ends.contains(where: { $0.fd >= 0 }) {

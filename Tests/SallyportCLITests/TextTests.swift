@@ -115,6 +115,7 @@ import Testing
   func `Texts`(text: String) throws {
     let read = try JSONDecoder().decode([String].self, from: Data(written([text])))
     #expect(read.first?.utf8.elementsEqual(text.utf8) == true)
+    #expect(!written([text]).contains(0x7f))
   }
 
   private struct Everything: Encodable {

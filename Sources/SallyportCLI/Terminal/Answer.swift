@@ -33,5 +33,7 @@ func written(_ answer: some Encodable) -> [UInt8] {
   let encoder = JSONEncoder()
   encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
   // It throws for numbers that JSON has not, and there are whole ones only.
-  return (try? encoder.encode(answer)).map { Array($0) } ?? Array("null".utf8)
+  let text = (try? encoder.encode(answer)).map { Array($0) } ?? Array("null".utf8)
+  // DEL, which a terminal may obey, is only within texts.
+  return text.flatMap { $0 == 0x7f ? Array("\\u007f".utf8) : [$0] }
 }

@@ -155,7 +155,7 @@ extension Login {
     var text = LogLine("")
     text.add(UInt64(left))
     text.add(left == 1 ? " backup code left" : " backup codes left")
-    text.add(". New ones: sudo sallyport backup-codes --user ")
+    text.add(". New ones: sudo sallyport backup-codes ")
     text.add(escaped(pending.name, limit: 255))
     text.add(" --regenerate")
     // It does not matter if nobody reads it.

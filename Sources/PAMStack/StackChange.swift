@@ -21,7 +21,7 @@ package enum StackRefusal: Error, Equatable {
   /// Not a name that a file of pam.d can have.
   case notAService(String)
   /// Neither in /etc/pam.d nor among the vendor's.
-  case noSuchService(String)
+  case noSuchService(String, known: [String])
   /// The service has no auth lines of its own: those of `other` count.
   case noAuthLines(String)
   /// The program never runs the auth phase.

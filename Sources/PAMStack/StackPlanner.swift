@@ -18,7 +18,7 @@ package struct StackPlanner {
     (self.directory, self.service) = (directory, service)
     stack = StackParser.parse(service: service, directory.files)
     guard let path = stack.file, let content = directory.content(of: path) else {
-      throw .noSuchService(service)
+      throw .noSuchService(service, known: directory.services())
     }
     (currentPath, current) = (path, ServiceFile(content))
   }

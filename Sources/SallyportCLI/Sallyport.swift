@@ -9,11 +9,29 @@ import SallyportText
 struct Sallyport: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Manage second factors for Linux logins.",
+    discussion: """
+      Ask for a code in ssh     sallyport pam enable sshd
+      Enroll alice              sallyport enroll alice
+      A phone is lost           sallyport remove alice phone
+      A new phone               sallyport add alice
+      Who is locked out         sallyport doctor
+      """,
     version: "0.1.0",
-    subcommands: [
-      Enroll.self, Add.self, Remove.self, Rename.self, Status.self, List.self, Verify.self,
-      BackupCodes.self, Resynchronize.self, Unlock.self, Forget.self, Require.self, Exempt.self,
-      Unenroll.self, Import.self, Config.self, Pam.self, Doctor.self, Prepare.self,
+    subcommands: [Prepare.self],
+    groupedSubcommands: [
+      CommandGroup(
+        name: "User",
+        subcommands: [
+          Enroll.self, Status.self, List.self, Verify.self, BackupCodes.self, Unlock.self,
+          Forget.self, Unenroll.self, Import.self,
+        ]),
+      CommandGroup(
+        name: "Authenticator",
+        subcommands: [Add.self, Remove.self, Rename.self, Resynchronize.self]),
+      CommandGroup(
+        name: "Policy",
+        subcommands: [Require.self, Exempt.self, Config.self]),
+      CommandGroup(name: "System", subcommands: [Pam.self, Doctor.self]),
     ])
 }
 
@@ -31,14 +49,20 @@ package enum Command {
     }
     let user = geteuid()
     let context = Context(
-      terminal: terminal, effectiveUser: user, sudoUser: user == 0 ? sudoUser() : nil,
+      terminal: terminal, effectiveUser: user, caller: user == 0 ? caller() : nil,
       hostName: HostName.label.text, now: { () throws(StoreTrouble) in try Clock.now() },
       isPlain: isPlain())
     return run(Array(CommandLine.arguments.dropFirst()), in: context)
   }
 
   /// The names of all verbs.
-  static var verbs: [String] { Sallyport.configuration.subcommands.map { $0._commandName } }
+  static var verbs: VerbTree {
+    let all = Sallyport.configuration.subcommands
+    return VerbTree(
+      inner: Dictionary(
+        all.map { ($0._commandName, $0.configuration.subcommands.map { $0._commandName }) },
+        uniquingKeysWith: { first, _ in first }))
+  }
 
   /// Runs the command with these arguments, the name of the command not among them.
   static func run(_ arguments: [String], in context: Context) -> Int32 {
@@ -77,9 +101,16 @@ package enum Command {
       terminal.write(Array((Sallyport.fullMessage(for: error) + "\n").utf8), to: .answer)
       return terminal.failure == nil ? 0 : Sysexit.inputOutput.rawValue
     }
-    let verb = arguments.first.flatMap { verbs.contains($0) ? "\($0) " : nil } ?? ""
-    let message = Message(
-      sentence(Sallyport.message(for: error)), .usage, hints: ["sallyport \(verb)--help"])
+    let problem = Sallyport.message(for: error)
+    let meant = MeantLine(for: arguments, problem: problem, among: verbs)
+    let fault = meant.fault.map { printable($0.utf8, limit: 300) } ?? sentence(problem)
+    let message: Message
+    if let line = meant.text {
+      message = Message("\(fault). Did you mean: \(printable(line.utf8, limit: 300))", .usage)
+    } else {
+      let verb = arguments.first.flatMap { verbs.inner[$0] == nil ? nil : "\($0) " } ?? ""
+      message = Message(fault, .usage, hints: ["sallyport \(verb)--help"])
+    }
     terminal.write(Array(message.written.utf8), to: .aside)
     return message.status.rawValue
   }
@@ -103,9 +134,11 @@ package enum Command {
     return true
   }
 
-  private static func sudoUser() -> String? {
+  /// SUDO_USER or DOAS_USER, which only root may have from them.
+  private static func caller() -> String? {
     // SAFETY: the environment is not changed by anybody while it is read; the text is copied.
-    unsafe getenv("SUDO_USER").map { unsafe String(cString: $0) }
+    let name = unsafe getenv("SUDO_USER") ?? getenv("DOAS_USER")
+    return unsafe name.map { unsafe String(cString: $0) }
   }
 
   /// NO_COLOR, or a terminal that shows nothing but plain text.

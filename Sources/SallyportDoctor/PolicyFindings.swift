@@ -72,7 +72,7 @@ struct PolicyFindings {
     let list = listed(names)
     return Finding(
       id: id, area: area, severity: severity, text: "\(text): \(list)",
-      fixes: [.command("sallyport enroll --user \(shellQuoted(first))")], effect: effect(list))
+      fixes: [.command("sallyport enroll \(shellQuoted(first))")], effect: effect(list))
   }
 
   private var refused: Finding? {
@@ -108,7 +108,7 @@ struct PolicyFindings {
       id: "people-stranded", area: area, severity: .error,
       text: "enrolled only with factors that the policy turns off: \(list)",
       place: FileLocation(file: policy.path),
-      fixes: [.command("sallyport add --user \(shellQuoted(first)) --force")],
+      fixes: [.command("sallyport add \(shellQuoted(first)) --force")],
       effect: .locksOut("\(list) from \(service.name)"))
   }
 

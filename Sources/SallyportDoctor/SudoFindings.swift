@@ -65,7 +65,7 @@ struct SudoFindings {
     if sudoers.hasRuleForAll {
       found.fixes = [.advice("remove \(word) and the rule for ALL together, never \(word) alone")]
     }
-    if !root { found.fixes.insert(.command("sallyport enroll --user root"), at: 0) }
+    if !root { found.fixes.insert(.command("sallyport enroll root"), at: 0) }
     return found
   }
 

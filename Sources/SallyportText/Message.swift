@@ -38,7 +38,9 @@ package struct Invocation: Equatable {
   /// A command that can be copied: the verb for the same user and store.
   package func command(_ verb: String, _ options: String = "", remark: String = "") -> String {
     var words = ["sallyport", verb]
-    if let user { words += ["--user", shellQuoted(user)] }
+    // The plain word after import is a file.
+    if user != nil, verb.hasPrefix("import") { words.append("--user") }
+    if let user { words.append(shellQuoted(user)) }
     if let store { words += ["--store", shellQuoted(store)] }
     if !options.isEmpty { words.append(options) }
     let command = words.joined(separator: " ")
@@ -52,7 +54,8 @@ package func shellQuoted(_ word: String) -> String {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
       UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"),
-      UInt8(ascii: "."), UInt8(ascii: "/"), UInt8(ascii: "@"), UInt8(ascii: "+"):
+      UInt8(ascii: "."), UInt8(ascii: "/"), UInt8(ascii: "@"), UInt8(ascii: "+"),
+      UInt8(ascii: "="), UInt8(ascii: ":"), UInt8(ascii: ","):
       return true
     case _: return false
     }

@@ -219,7 +219,7 @@ extension Bench {
     #expect(done.status == 1)
     #expect(
       done.aside.hasPrefix("sallyport: cannot remove the last authenticator of alice\nhint: "))
-    #expect(done.aside.contains("hint: sallyport unenroll --user alice"))
+    #expect(done.aside.contains("hint: sallyport unenroll alice"))
     #expect(try bench.names() == ["phone"])
   }
 
@@ -316,12 +316,12 @@ extension Bench {
     bench.now = right
     let refused = bench.verify(try phone.code(at: bench.now))
     #expect(refused.aside.contains("is ahead of the clock; codes are refused"))
-    #expect(refused.aside.contains("hint: sallyport resync --user alice"))
+    #expect(refused.aside.contains("hint: sallyport resync alice"))
     let done = try resync(phone.uri, 1)
     #expect(done.status == 0, "\(done.aside)")
     #expect(done.answer.contains("will be accepted again at their time, up to\n2026-03-04T09:"))
     #expect(
-      done.answer.contains("sallyport enroll --user alice --store \(bench.directory) --force"))
+      done.answer.contains("sallyport enroll alice --store \(bench.directory) --force"))
     for (steps, status) in [(-1, 1), (0, 1), (1, 1), (2, 0)] {
       #expect(bench.verify(try phone.code(at: right, steps: steps)).status == Int32(status))
     }

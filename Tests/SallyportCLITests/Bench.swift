@@ -27,9 +27,9 @@ final class Bench {
     try Data(text.utf8).write(to: URL(fileURLWithPath: policyFile))
   }
 
-  private func context(_ terminal: FakeTerminal, sudoUser: String? = nil) -> Context {
+  private func context(_ terminal: FakeTerminal, caller: String? = nil) -> Context {
     Context(
-      terminal: terminal, effectiveUser: geteuid(), sudoUser: sudoUser,
+      terminal: terminal, effectiveUser: geteuid(), caller: caller,
       hostName: "web1.example.org", policyFile: policyFile, edit: { self.editing($0) },
       now: { () throws(StoreTrouble) in self.now })
   }
@@ -49,19 +49,19 @@ final class Bench {
   /// Runs the command on this store and checks that the script was used up.
   @discardableResult
   func run(
-    _ arguments: String..., on terminal: FakeTerminal = FakeTerminal(), sudoUser: String? = nil,
+    _ arguments: String..., on terminal: FakeTerminal = FakeTerminal(), caller: String? = nil,
     sourceLocation: SourceLocation = #_sourceLocation
   ) -> Outcome {
-    run(arguments: arguments, on: terminal, sudoUser: sudoUser, sourceLocation: sourceLocation)
+    run(arguments: arguments, on: terminal, caller: caller, sourceLocation: sourceLocation)
   }
 
   /// As above.
   func run(
-    arguments: [String], on terminal: FakeTerminal = FakeTerminal(), sudoUser: String? = nil,
+    arguments: [String], on terminal: FakeTerminal = FakeTerminal(), caller: String? = nil,
     sourceLocation: SourceLocation = #_sourceLocation
   ) -> Outcome {
     let status = Command.run(
-      arguments + ["--store", directory], in: context(terminal, sudoUser: sudoUser))
+      arguments + ["--store", directory], in: context(terminal, caller: caller))
     #expect(terminal.isUsedUp, "the script goes on", sourceLocation: sourceLocation)
     return Outcome(status: status, terminal: terminal)
   }

@@ -112,7 +112,7 @@ import Testing
     let done = bench.run("enroll", "--user", "alice", "--allow-missing")
     #expect(done.status == 73)
     #expect(done.aside.hasPrefix("sallyport: alice is already enrolled (1 authenticator)\nhint: "))
-    #expect(done.aside.contains("--user alice --store \(bench.directory) --force      replaces"))
+    #expect(done.aside.contains("enroll alice --store \(bench.directory) --force      replaces"))
     #expect(try bench.content() == before)
   }
 
@@ -252,7 +252,7 @@ import Testing
     let done = bench.run(
       "enroll", "--user", "alice", "--allow-missing", "--no-confirm", on: terminal)
     #expect(done.status == 74)
-    #expect(done.aside.contains("hint: sallyport backup-codes --user alice --store"))
+    #expect(done.aside.contains("hint: sallyport backup-codes alice --store"))
     #expect(done.aside.contains(" --regenerate\n"))
   }
 

@@ -229,7 +229,7 @@ import Testing
     let words = hint.split(separator: " ").map(String.init)
     #expect(tools.contains(words.first ?? ""), "\(hint)")
     guard let name = words.firstIndex(of: "sallyport") else { return }
-    #expect(Command.verbs.contains(words[name + 1]), "\(hint)")
+    #expect(Command.verbs.inner[words[name + 1]] != nil, "\(hint)")
     #expect(hint.contains("--store '/tmp/a store'"), "\(hint)")
   }
 
@@ -239,9 +239,9 @@ import Testing
         .written
           == """
           sallyport: alice is already enrolled (2 authenticators)
-          hint: sallyport status --user alice      shows it
-          hint: sallyport add --user alice      adds another one
-          hint: sallyport enroll --user alice --force      replaces everything
+          hint: sallyport status alice      shows it
+          hint: sallyport add alice      adds another one
+          hint: sallyport enroll alice --force      replaces everything
 
           """)
   }
@@ -260,7 +260,7 @@ import Testing
   private let bench = Bench()
 
   @Test(arguments: [
-    ["frobnicate"], ["enroll"], ["verify"], ["unlock"], ["unenroll"], ["status", "--frob"],
+    ["frobnicate"], ["status", "--frobnicate"],
     ["enroll", "--user", "a", "--digits", "9"], ["enroll", "--user", "a", "--period", "14"],
     ["enroll", "--user", "a", "--period", "301"], ["enroll", "--user", "a", "--type", "motp"],
     ["enroll", "--user", "a", "--type", "hotp", "--period", "30"],
@@ -268,13 +268,13 @@ import Testing
     ["enroll", "--user", "a", "--issuer", "a\nb"],
     ["enroll", "--user", "a", "--backup-codes", "33"],
     ["enroll", "--user", "a", "--backup-codes", "-1"], ["enroll", "--user", "a", "--qr", "svg"],
-    ["add"], ["remove", "--user", "a"], ["remove", "--name", "b"], ["resync"],
-    ["rename", "--user", "a", "--name", "b"], ["add", "--user", "a", "--backup-codes", "3"],
+    ["unlock", "a", "b"], ["remove", "a", "b", "c"],
+    ["add", "--user", "a", "--backup-codes", "3"],
     ["enroll", "--user", "a", "--account", String(repeating: "x", count: 65)],
   ]) func `Wrong ones are a usage error of two lines`(arguments: [String]) throws {
     let terminal = FakeTerminal()
     let context = Context(
-      terminal: terminal, effectiveUser: 0, sudoUser: nil, hostName: nil, now: { UnixTime(0) })
+      terminal: terminal, effectiveUser: 0, caller: nil, hostName: nil, now: { UnixTime(0) })
     #expect(Command.run(arguments + ["--store", bench.directory], in: context) == 64)
     let lines = terminal.aside.split(separator: "\n")
     try #require(lines.count == 2, "\(terminal.aside)")
@@ -285,11 +285,27 @@ import Testing
     #expect(try bench.content().isEmpty)
   }
 
+  @Test(arguments: [
+    ["enroll"], ["verify"], ["unlock"], ["unenroll"], ["add"], ["remove", "--name", "b"],
+    ["resync"], ["require"], ["remove", "--user", "a"], ["rename", "--user", "a", "--name", "b"],
+  ]) func `What is missing is named with the line to type`(arguments: [String]) throws {
+    let terminal = FakeTerminal()
+    let context = Context(
+      terminal: terminal, effectiveUser: 0, caller: nil, hostName: nil, now: { UnixTime(0) })
+    #expect(Command.run(arguments + ["--store", bench.directory], in: context) == 64)
+    let lines = terminal.aside.split(separator: "\n")
+    try #require(lines.count == 2, "\(terminal.aside)")
+    #expect(lines[0].hasPrefix("sallyport: no ") && lines[0].hasSuffix(" given"), "\(lines)")
+    #expect(lines[1].hasPrefix("hint: sallyport "), "\(lines)")
+    #expect(lines[1].contains("NAME") || lines[1].contains("status a"), "\(lines)")
+    #expect(try bench.content().isEmpty)
+  }
+
   @Test func `Help and version are answers`() {
     for arguments in [["--help"], ["enroll", "--help"], ["help", "verify"], ["--version"], []] {
       let terminal = FakeTerminal()
       let context = Context(
-        terminal: terminal, effectiveUser: 1000, sudoUser: nil, hostName: nil, now: { UnixTime(0) })
+        terminal: terminal, effectiveUser: 1000, caller: nil, hostName: nil, now: { UnixTime(0) })
       #expect(Command.run(arguments, in: context) == 0)
       #expect(!terminal.answer.isEmpty, "\(arguments)")
       #expect(terminal.aside == "")

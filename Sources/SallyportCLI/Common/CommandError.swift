@@ -10,8 +10,16 @@ enum CommandError: Error {
   case store(StoreTrouble)
   /// Nobody but root may use this store.
   case notRoot
-  /// A verb that reads was not told whom, and sudo names nobody.
+  /// A verb was not told whom it is about.
   case nobodyNamed
+  /// A plain word more than the verb takes.
+  case unexpectedWord(String)
+  /// A plain word in the place of an authenticator's name.
+  case notAName(String)
+  /// A verb was not told which authenticator.
+  case noAuthenticatorNamed
+  /// `rename` was not told the new name.
+  case noNewName
   case notAUserName
   case noSuchUser
   case notEnrolled

@@ -9,8 +9,8 @@ import SallyportText
 struct Context {
   let terminal: any Terminal
   let effectiveUser: UInt32
-  /// SUDO_USER, where root has it.
-  let sudoUser: String?
+  /// Who called sudo or doas, where that made the caller root.
+  let caller: String?
   /// Who runs the machine, in an authenticator app.
   let hostName: String?
   /// The machine's files of PAM.
@@ -105,10 +105,12 @@ extension Output {
   }
 
   /// As `agrees`, where no answer, or no, ends the command.
-  func insist(_ question: String, or consequence: Consequence) throws(CommandError) {
+  func insist(_ question: String, usually: Bool = false, or consequence: Consequence)
+    throws(CommandError)
+  {
     let agreed: Bool
     do throws(Interruption) {
-      agreed = try agrees(question)
+      agreed = try agrees(question, usually: usually)
     } catch {
       throw .stopped(error, consequence)
     }

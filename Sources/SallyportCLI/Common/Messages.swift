@@ -16,6 +16,22 @@ extension Message {
     case .nobodyNamed:
       let example = Invocation(verb: invocation.verb, user: "NAME", store: invocation.store)
       self.init("no user given", .usage, hints: [example.command(invocation.verb)])
+    case .unexpectedWord(let word):
+      self.init(
+        "unexpected argument '\(printable(word.utf8, limit: 64))'", .usage,
+        hints: ["sallyport \(invocation.verb) --help"])
+    case .notAName(let word):
+      let shown = printable(word.utf8, limit: 64)
+      self.init(
+        "\"\(shown)\" is not a valid name: 1 to 64 bytes that can be shown", .usage,
+        hints: [invocation.command(invocation.verb, "phone")])
+    case .noAuthenticatorNamed:
+      self.init(
+        "no authenticator given", .usage,
+        hints: [invocation.command("status", remark: "shows their names")])
+    case .noNewName:
+      self.init(
+        "no new name given", .usage, hints: [invocation.command(invocation.verb, "NAME NEWNAME")])
     case .notAUserName:
       self.init("\"\(invocation.who)\" is not a valid user name", .noUser, hints: ["getent passwd"])
     case .noSuchUser:

@@ -56,46 +56,6 @@ struct StoreOptions: SharedOptions {
   }
 }
 
-/// Options of the verbs that are about one user. `User` is how they are told which.
-struct SubjectOptions<User: UserArgument>: SharedOptions {
-  @OptionGroup var argument: User
-  @OptionGroup var users: UserOptions
-  @OptionGroup var storeOptions: StoreOptions
-
-  func user(in context: Context) -> String? { argument.user(in: context) }
-
-  /// The user and the store, to work on.
-  func open(in context: Context) throws(CommandError) -> Subject {
-    let store = try context.store(storeOptions)
-    guard let user = user(in: context) else { throw .nobodyNamed }
-    return Subject(
-      user: user, users: users, store: store, path: storeOptions.path,
-      voice: context.voice(storeOptions),
-      context: context)
-  }
-}
-
-/// How a verb is told whom it is about.
-protocol UserArgument: ParsableArguments {
-  func user(in context: Context) -> String?
-}
-
-/// A user who must be named: of the verbs that change something.
-struct NamedUser: UserArgument {
-  @Option(help: ArgumentHelp("The user.", valueName: "name"))
-  var user: String
-
-  func user(in context: Context) -> String? { user }
-}
-
-/// A user by name, or who called sudo: of the verbs that look.
-struct NamedUserOrCaller: UserArgument {
-  @Option(help: ArgumentHelp("The user. (default: who called sudo)", valueName: "name"))
-  var user: String?
-
-  func user(in context: Context) -> String? { user ?? context.sudoUser }
-}
-
 /// What to do about a user without an account.
 struct UserOptions: ParsableArguments {
   @Flag(help: "Continue even if there is no account of that name.")

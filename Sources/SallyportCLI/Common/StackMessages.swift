@@ -11,9 +11,10 @@ extension Message {
         "only root can change the files of PAM", .notPermitted, hints: ["sudo sallyport \(verb)"])
     case .notAService(let name):
       self.init("\"\(shown(name))\" is not a valid service name", .usage, hints: ["ls /etc/pam.d"])
-    case .noSuchService(let name):
+    case .noSuchService(let name, let known):
+      let meant = Likeness.service(name, among: known).map { ". Did you mean: \($0)" } ?? ""
       self.init(
-        "there is no service \(name): no file /etc/pam.d/\(name)", .noInput,
+        "there is no service \(name): no file /etc/pam.d/\(name)\(meant)", .noInput,
         hints: ["ls /etc/pam.d"])
     case .noAuthLines(let name):
       self.init("\(name) has no auth lines of its own to add ours to", .configuration)
@@ -63,11 +64,11 @@ extension Message {
     case .nobodyEnrolled(let name):
       self.init(
         "nobody is enrolled: nobody could log in to \(name)", .configuration,
-        hints: ["sallyport enroll --user NAME"])
+        hints: ["sallyport enroll NAME"])
     case .rootNotEnrolled(let name, let word):
       self.init(
         "root is not enrolled, and \(name) would ask for root's code (\(word) in sudoers)",
-        .configuration, hints: ["sallyport enroll --user root"])
+        .configuration, hints: ["sallyport enroll root"])
     case .changedMeanwhile(let path):
       self.init("\(path) was changed meanwhile; nothing was written", .busy)
     case .busy(let path):

@@ -129,12 +129,22 @@ extension PolicyText {
     while let problem = PolicyFile(content, base: Policy(), nobody, ignoringUpTo: line).problem {
       let file = printable(path.utf8, limit: 255)
       let found = problem.found.isEmpty ? "" : ", found \"\(printable(problem.found))\""
-      let text = "\(file):\(problem.line): \(problem.problem.text)\(found)\n"
+      let meant = problem.meantKey.map { ". Did you mean: \($0)" } ?? ""
+      let text = "\(file):\(problem.line): \(problem.problem.text)\(found)\(meant)\n"
       terminal.write(Array(text.utf8), to: .aside)
       (line, count) = (problem.line, count + 1)
     }
     if count > 0 { throw .policyBroken(path: path, problems: count) }
     for line in warnings() { terminal.write(Array("\(line)\n".utf8), to: .aside) }
+  }
+}
+
+extension SettingsError {
+  /// The key of a policy file that an unknown one was probably meant to be.
+  fileprivate var meantKey: String? {
+    guard case .unknownKey = problem else { return nil }
+    let typed = String(decoding: found, as: UTF8.self)
+    return Likeness.nearest(to: typed, among: PolicyKey.allCases.map { "\($0.name)" })
   }
 }
 

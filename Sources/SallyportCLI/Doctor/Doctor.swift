@@ -9,10 +9,15 @@ struct Doctor: Verb {
   static let configuration = CommandConfiguration(
     abstract: "Report who would be locked out, and who would get in without a code.")
 
-  @Option(
+  @Argument(
     help: ArgumentHelp(
-      "Check this PAM service; may be repeated. (default: all that use the module)",
-      valueName: "name"))
+      "The PAM services to check. (default: all that use the module)", valueName: "service"),
+    completion: .custom(Completions.services))
+  var services: [String] = []
+
+  @Option(
+    help: ArgumentHelp("The same, as an option; may be repeated.", valueName: "service"),
+    completion: .custom(Completions.services))
   var service: [String] = []
 
   @OptionGroup var shared: StoreOptions
@@ -20,10 +25,9 @@ struct Doctor: Verb {
   func run(in context: Context) throws(CommandError) { _ = try status(in: context) }
 
   func status(in context: Context) throws(CommandError) -> Int32 {
-    let machine = context.machine
+    let (machine, named) = (context.machine, services + service)
     let stacks =
-      service.isEmpty
-      ? ServiceStack.ours(of: machine) : service.map { ServiceStack(of: machine, $0) }
+      named.isEmpty ? ServiceStack.ours(of: machine) : named.map { ServiceStack(of: machine, $0) }
     var options = shared
     options.store = shared.store ?? storeOfAll(stacks)
     let facts = Facts(

@@ -14,7 +14,7 @@ struct Add: Verb {
       are forgotten.
       """)
 
-  @OptionGroup var shared: SubjectOptions<NamedUser>
+  @OptionGroup var shared: SubjectOptions<CallerIfAgreed>
 
   @OptionGroup var authenticator: AuthenticatorOptions
 
@@ -27,9 +27,9 @@ struct Add: Verb {
   @OptionGroup var policy: PolicyOptions
 
   func run(in context: Context) throws(CommandError) {
-    let subject = try shared.open(in: context)
+    let (subject, given) = try shared.open(in: context, naming: authenticator.argument)
     let record = try subject.record()
-    let name = try newName(in: record.enrollment)
+    let name = try newName(given, in: record.enrollment)
     let policy = try subject.policy(policy)
     let voice = subject.voice
     context.terminal.watchForInterruption()
@@ -71,8 +71,8 @@ struct Add: Verb {
   }
 
   /// The name that was given, or one that is free.
-  private func newName(in enrollment: Enrollment) throws(CommandError) -> Label {
-    if let name = authenticator.name {
+  private func newName(_ given: Label?, in enrollment: Enrollment) throws(CommandError) -> Label {
+    if let name = given {
       try Add.check(name, in: enrollment)
       return name
     }

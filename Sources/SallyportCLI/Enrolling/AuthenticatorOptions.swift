@@ -4,10 +4,7 @@ import SallyportCore
 
 /// What kind of authenticator, and its names.
 struct AuthenticatorOptions: ParsableArguments {
-  @Option(
-    help: ArgumentHelp("Name of the authenticator. (default: phone, or counter)", valueName: "text")
-  )
-  var name: Label?
+  @OptionGroup var argument: AuthenticatorArgument
 
   @Option(help: "Time-based or counter-based codes.")
   var type = TypeOption.totp

@@ -9,14 +9,14 @@ struct BackupCodes: Verb {
   static let configuration = CommandConfiguration(
     commandName: "backup-codes", abstract: "Show how many backup codes are left, or make new ones.")
 
-  @OptionGroup var shared: SubjectOptions<NamedUserOrCaller>
+  @OptionGroup var shared: SubjectOptions<Caller>
 
   @Flag(help: "Make a new set; the old codes no longer work.")
   var regenerate = false
 
   func validate() throws {
-    if regenerate, shared.argument.user == nil {
-      throw ValidationError("--regenerate needs --user")
+    if regenerate, shared.argument.name == nil {
+      throw ValidationError("--regenerate needs a user")
     }
   }
 

@@ -14,7 +14,7 @@ struct Enroll: Verb {
       the backup codes, once. Nothing is stored until that code is correct.
       """)
 
-  @OptionGroup var shared: SubjectOptions<NamedUser>
+  @OptionGroup var shared: SubjectOptions<CallerIfAgreed>
 
   @OptionGroup var authenticator: AuthenticatorOptions
 
@@ -42,7 +42,7 @@ struct Enroll: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
-    let subject = try shared.open(in: context)
+    let (subject, name) = try shared.open(in: context, naming: authenticator.argument)
     let account = try subject.account()
     guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
     let voice = subject.voice
@@ -53,7 +53,7 @@ struct Enroll: Verb {
       try voice.insist(question, or: .notEnrolled)
     }
     let draft = try authenticator.draft(
-      named: authenticator.name ?? freeName(for: authenticator.parameters.type, beside: []),
+      named: name ?? freeName(for: authenticator.parameters.type, beside: []),
       for: account, confirming: !noConfirm, voice, context,
       or: .notEnrolled)
     let codes = try FreshBackupCodes(count: backupCodes)

@@ -23,7 +23,7 @@ struct LoginImpact {
     dependents = change.dependents.filter { !KnownServices.withoutAuth.contains($0) }
     let store = try context.store(options)
     enrolled = try LoginImpact.enrolled(in: store)
-    caller = context.sudoUser.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
+    caller = context.caller.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
     level = LoginImpact.level(change.service, nullok: nullok, store, context)
     otherAccount = LoginImpact.otherAccount([change.service] + dependents, context)
   }

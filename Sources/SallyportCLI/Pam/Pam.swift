@@ -217,7 +217,7 @@ struct PamEnable: Verb {
   /// What to type to see whether it works.
   private func trial(_ service: String) -> String {
     switch service {
-    case "sshd": "ssh NAME@HOST      (sallyport doctor --service sshd checks sshd's own settings)"
+    case "sshd": "ssh NAME@HOST      (sallyport doctor sshd checks sshd's own settings)"
     case "sudo": "sudo -k true"
     case "sudo-i": "sudo -k -i true"
     case "su", "su-l": "su - NAME"

@@ -34,9 +34,10 @@ struct Output {
     return try terminal.line(prompt: prompt, on: onScreen ? stream : .aside, echo: echo)
   }
 
-  /// Whether the answer is yes; anything but `y` and `yes` is no.
-  func agrees(_ question: String) throws(Interruption) -> Bool {
-    let typed = try ask("\(question) [y/N]: ")
+  /// Whether the answer is yes; anything but `y` and `yes` is no. `usually`: an empty line is yes.
+  func agrees(_ question: String, usually: Bool = false) throws(Interruption) -> Bool {
+    let typed = try ask("\(question) \(usually ? "[Y/n]" : "[y/N]"): ")
+    if typed.count == 0 { return usually }
     let answer = (0..<typed.count).map { typed[$0] | 0x20 }
     return answer == [0x79] || answer == [0x79, 0x65, 0x73]
   }

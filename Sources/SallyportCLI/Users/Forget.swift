@@ -12,7 +12,7 @@ struct Forget: Verb {
       be remembered, and for how long.
       """)
 
-  @OptionGroup var shared: SubjectOptions<NamedUser>
+  @OptionGroup var shared: SubjectOptions<Nobody>
 
   private struct Answer: Encodable {
     let user: String

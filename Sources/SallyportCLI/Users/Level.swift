@@ -12,10 +12,11 @@ struct Require: Verb {
       at login, if the module's line has the argument enroll, or root enrolls the user.
       """)
 
-  @OptionGroup var shared: SubjectOptions<NamedUser>
+  @OptionGroup var shared: SubjectOptions<Nobody>
 
   @Option(
-    help: ArgumentHelp("From this day on (UTC); until then, only offer it.", valueName: "date"))
+    help: ArgumentHelp("From this day on (UTC); until then, only offer it.", valueName: "date"),
+    transform: Day.init(typed:))
   var by: Day?
 
   @Flag(help: "Undo it: the policy's level applies again.")
@@ -43,7 +44,7 @@ struct Exempt: Verb {
       is still asked for a code.
       """)
 
-  @OptionGroup var shared: SubjectOptions<NamedUser>
+  @OptionGroup var shared: SubjectOptions<Nobody>
 
   @Flag(help: "Undo it: the policy's level applies again.")
   var undo = false
@@ -56,11 +57,14 @@ struct Exempt: Verb {
 }
 
 /// A day in UTC, as people type it: 2027-03-01.
-struct Day: ExpressibleByArgument {
+struct Day {
   let midnight: UnixTime
 
-  init?(argument: String) {
-    guard let midnight = UnixTime(date: Array(argument.utf8)) else { return nil }
+  /// Throws where it is no day of that form.
+  init(typed text: String) throws {
+    guard let midnight = UnixTime(date: Array(text.utf8)) else {
+      throw ValidationError("expected YYYY-MM-DD, such as 2026-12-01")
+    }
     self.midnight = midnight
   }
 }

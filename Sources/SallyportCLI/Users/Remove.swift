@@ -11,10 +11,9 @@ struct Remove: Verb {
       last authenticator cannot be removed: unenroll removes everything.
       """)
 
-  @OptionGroup var shared: SubjectOptions<NamedUser>
+  @OptionGroup var shared: SubjectOptions<Nobody>
 
-  @Option(help: ArgumentHelp("The authenticator to remove.", valueName: "text"))
-  var name: Label
+  @OptionGroup var authenticator: AuthenticatorArgument
 
   @Flag(help: "Remove it without a code.")
   var force = false
@@ -28,14 +27,15 @@ struct Remove: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
-    let subject = try shared.open(in: context)
+    let (subject, given) = try shared.open(in: context, naming: authenticator)
+    guard let name = given else { throw .noAuthenticatorNamed }
     let record = try subject.record()
-    _ = try index(in: record.enrollment)
+    _ = try index(of: name, in: record.enrollment)
     if !force { try subject.prove("Verification code: ", under: try subject.policy(policy)) }
     let enrollment = try subject.amend(
       of: record.enrollment.id,
       { enrollment throws(CommandError) in
-        enrollment.authenticators.remove(at: try index(in: enrollment))
+        enrollment.authenticators.remove(at: try index(of: name, in: enrollment))
       },
       then: { state in
         state.origins = []
@@ -48,7 +48,7 @@ struct Remove: Verb {
       "Removed \"\(name.text)\". \(who) has \(left.joined(separator: ", ")).")
   }
 
-  private func index(in enrollment: Enrollment) throws(CommandError) -> Int {
+  private func index(of name: Label, in enrollment: Enrollment) throws(CommandError) -> Int {
     guard let index = enrollment.index(of: name) else { throw .noSuchAuthenticator(name.text) }
     guard enrollment.authenticators.count > 1 else { throw .lastAuthenticator }
     return index

@@ -7,20 +7,26 @@ struct Rename: Verb {
   static let configuration = CommandConfiguration(
     abstract: "Give one of a user's authenticators another name.")
 
-  @OptionGroup var shared: SubjectOptions<NamedUser>
+  @OptionGroup var shared: SubjectOptions<Nobody>
 
-  @Option(help: ArgumentHelp("The authenticator to rename.", valueName: "text"))
-  var name: Label
+  @OptionGroup var authenticator: AuthenticatorArgument
 
-  @Option(help: ArgumentHelp("Its new name.", valueName: "text"))
-  var to: Label
+  @Argument(help: ArgumentHelp("Its new name.", valueName: "new-name"))
+  var newName: String?
+
+  @Option(help: ArgumentHelp("The same, as an option.", valueName: "new-name"))
+  var to: Label?
 
   private struct Answer: Encodable {
     let user, renamed, name: String
   }
 
   func run(in context: Context) throws(CommandError) {
-    let subject = try shared.open(in: context)
+    let (subject, names) = try shared.open(
+      in: context,
+      naming: [(authenticator.word, authenticator.option), (newName, to)])
+    guard let name = names[0] else { throw .noAuthenticatorNamed }
+    guard let to = names[1] else { throw .noNewName }
     let enrollment = try subject.amend { enrollment throws(CommandError) in
       guard let index = enrollment.index(of: name) else { throw .noSuchAuthenticator(name.text) }
       if let other = enrollment.index(of: to), other != index { throw .nameTaken(to.text) }

@@ -10,20 +10,18 @@ struct Resynchronize: Verb {
     commandName: "resync", abstract: "Resynchronize an authenticator with two consecutive codes.",
     discussion: """
       For a counter that is too far ahead, and for a machine whose clock was once ahead. If the \
-      app's clock is off by more than logins accept, it says by how much: set that clock.
+      app's clock is off by more than logins accept, it says by how much: set that clock. Without \
+      a name it is the authenticator that the codes match.
       """)
 
-  @OptionGroup var shared: SubjectOptions<NamedUser>
+  @OptionGroup var shared: SubjectOptions<CallerIfAgreed>
 
-  @Option(
-    help: ArgumentHelp(
-      "The authenticator. (default: the one that the codes match)", valueName: "text"))
-  var name: Label?
+  @OptionGroup var authenticator: AuthenticatorArgument
 
   @OptionGroup var policy: PolicyOptions
 
   func run(in context: Context) throws(CommandError) {
-    let subject = try shared.open(in: context)
+    let (subject, name) = try shared.open(in: context, naming: authenticator)
     let record = try subject.record()
     if let name, record.enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
     let voice = subject.voice
@@ -35,7 +33,7 @@ struct Resynchronize: Verb {
     let result = try context.settled(at: subject.path) { () throws(CommandError) in
       let record = try subject.record()
       let codes = try pair(first, second, record.enrollment)
-      return try judge(codes, record, in: subject.store, under: policy, context)
+      return try judge(codes, named: name, record, in: subject.store, under: policy, context)
     }
     switch result {
     case .done(let name, let drift, let reopened):
@@ -66,7 +64,8 @@ struct Resynchronize: Verb {
   }
 
   private func judge(
-    _ codes: CodePair, _ record: Record, in store: Store, under policy: Policy, _ context: Context
+    _ codes: CodePair, named name: Label?, _ record: Record, in store: Store,
+    under policy: Policy, _ context: Context
   ) throws(CommandError) -> Transaction<Resync> {
     let now = context.now
     return try storing { () throws(StoreTrouble) in

@@ -9,7 +9,7 @@ struct Status: Verb {
   static let configuration = CommandConfiguration(
     abstract: "Show a user's authenticators, backup codes and wrong codes.")
 
-  @OptionGroup var shared: SubjectOptions<NamedUserOrCaller>
+  @OptionGroup var shared: SubjectOptions<Caller>
 
   @OptionGroup var policy: PolicyOptions
 

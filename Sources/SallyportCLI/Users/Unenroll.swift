@@ -8,7 +8,7 @@ struct Unenroll: Verb {
   static let configuration = CommandConfiguration(
     abstract: "Remove a user's enrollment, after checking a code.")
 
-  @OptionGroup var shared: SubjectOptions<NamedUser>
+  @OptionGroup var shared: SubjectOptions<Nobody>
 
   @Flag(help: "Remove it without a code.")
   var force = false

@@ -12,7 +12,7 @@ struct Verify: Verb {
       is correct; 1: it is not.
       """)
 
-  @OptionGroup var shared: SubjectOptions<NamedUser>
+  @OptionGroup var shared: SubjectOptions<CallerIfAgreed>
 
   @OptionGroup var policy: PolicyOptions
 

@@ -189,7 +189,7 @@ def test_the_command_names_every_error(tmp_path):
     assert done.returncode == 78 and done.stdout == ""
     assert done.stderr.splitlines() == [
         f"{broken}:2: adjacent_intervals: expected a whole number from 0 to 10, found \"11\"",
-        f"{broken}:3: unknown key, found \"hint\"",
+        f"{broken}:3: unknown key, found \"hint\". Did you mean: hints",
         f"sallyport: {broken} cannot be used: 2 errors"]
     target = tmp_path / "sallyport.conf"
     assert sallyport("config", "install", broken, "--conf", target).returncode == 78

@@ -53,7 +53,7 @@ import Testing
     },
     Breakage(
       name: "btrfs that copies", wrong: "store-copy-on-write warning",
-      fix: "sallyport enroll --user alice --force"
+      fix: "sallyport enroll alice --force"
     ) {
       $0.disk = .seen(DiskFacts(type: DiskFacts.btrfs))
       $0.users[0].isInPlace = false
@@ -72,7 +72,7 @@ import Testing
     },
     Breakage(
       name: "a damaged state", wrong: "user-trouble error",
-      fix: "sallyport enroll --user alice --force", effect: .locksOut("alice")
+      fix: "sallyport enroll alice --force", effect: .locksOut("alice")
     ) { $0.users[0].trouble = .state(path: "\(place)/users/alice/state", .bothSlotsBroken) },
     Breakage(
       name: "an open enrollment", wrong: "user-trouble error",
@@ -83,35 +83,35 @@ import Testing
     },
     Breakage(
       name: "another uid", wrong: "user-trouble error",
-      fix: "sallyport enroll --user alice --force", effect: .locksOut("alice")
+      fix: "sallyport enroll alice --force", effect: .locksOut("alice")
     ) {
       $0.users[0].trouble = .otherUID(
         path: "\(place)/users/alice/enrollment", recorded: 1, found: 2)
     },
     Breakage(
       name: "no account", wrong: "user-no-account warning",
-      fix: "sallyport unenroll --user alice --force --allow-missing"
+      fix: "sallyport unenroll alice --force --allow-missing"
     ) {
       $0.users[0].trouble = .otherUID(
         path: "\(place)/users/alice/enrollment", recorded: 1, found: nil)
     },
     Breakage(
       name: "a clock that ran ahead", wrong: "user-ahead error",
-      fix: "sallyport resync --user alice", effect: .locksOut("alice")
+      fix: "sallyport resync alice", effect: .locksOut("alice")
     ) { $0.users[0].aheadUntil = UnixTime(1_900_000_000) },
     Breakage(
       name: "a state from a backup", wrong: "user-restored warning",
-      fix: "sallyport backup-codes --user alice --regenerate"
+      fix: "sallyport backup-codes alice --regenerate"
     ) { $0.users[0].state = FileFacts(modified: 1000, born: 2000) },
     Breakage(
       name: "counters from a backup", wrong: "user-restored warning",
-      fix: "sallyport enroll --user alice --force"
+      fix: "sallyport enroll alice --force"
     ) {
       $0.users[0].state = FileFacts(modified: 1000, born: 2000)
       $0.users[0].usesCounters = true
     },
     Breakage(
-      name: "guesses", wrong: "user-throttled warning", fix: "sallyport unlock --user alice"
+      name: "guesses", wrong: "user-throttled warning", fix: "sallyport unlock alice"
     ) {
       $0.users[0].waits = (0, 7200)
     },
@@ -129,11 +129,11 @@ import Testing
     },
     Breakage(
       name: "an exemption that waits for an account", wrong: "note-no-account warning",
-      fix: "sallyport exempt --user bob --undo --allow-missing"
+      fix: "sallyport exempt bob --undo --allow-missing"
     ) { $0.notes = [note("bob", level: .exempt, hasAccount: false)] },
     Breakage(
       name: "a duty that waits for an account", wrong: "note-no-account warning",
-      fix: "sallyport require --user bob --undo --allow-missing"
+      fix: "sallyport require bob --undo --allow-missing"
     ) { $0.notes = [note("bob", level: .required(from: nil), hasAccount: false)] },
     Breakage(
       name: "a directory of notes that is another's", wrong: "store-notes error",

@@ -59,7 +59,7 @@ import Testing
     #expect(none[0].effect == .locksOut("everybody from root through sudo"))
     #expect(
       none[0].fixes == [
-        .command("sallyport enroll --user root"), .line("Defaults !rootpw"),
+        .command("sallyport enroll root"), .line("Defaults !rootpw"),
         .advice("visudo -f /etc/sudoers"),
       ])
     #expect(
@@ -70,7 +70,7 @@ import Testing
     let found = try found("Defaults targetpw # of root\nALL ALL=(ALL) ALL\n")
     #expect(
       found[0].fixes == [
-        .command("sallyport enroll --user root"),
+        .command("sallyport enroll root"),
         .advice("remove targetpw and the rule for ALL together, never targetpw alone"),
       ])
   }

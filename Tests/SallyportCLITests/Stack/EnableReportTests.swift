@@ -6,7 +6,7 @@ import Testing
 @Suite struct EnableReportTests {
   @Test func `people are told what it means for them`() throws {
     let machine = try PamBench()
-    let enabled = machine.run("enable", "sudo", "--dry-run", sudoUser: "bob")
+    let enabled = machine.run("enable", "sudo", "--dry-run", caller: "bob")
     #expect(
       enabled.answer.contains(
         """
@@ -14,7 +14,7 @@ import Testing
                         bob (not enrolled) is refused (enrollment = refuse).
 
         """))
-    let open = machine.run("enable", "sudo", "--dry-run", "--nullok", sudoUser: "alice")
+    let open = machine.run("enable", "sudo", "--dry-run", "--nullok", caller: "alice")
     #expect(
       open.answer.contains(
         "anyone not enrolled is let in without a code (enrollment = voluntary).\n"))

@@ -301,7 +301,7 @@ import Testing
     let refused = machine.run("enable", "sudo", "--yes")
     #expect(refused.status == 78)
     #expect(refused.aside.contains("root is not enrolled, and sudo would ask for root's code"))
-    #expect(refused.aside.contains("hint: sallyport enroll --user root"))
+    #expect(refused.aside.contains("hint: sallyport enroll root"))
     #expect(try machine.content() == before)
     let inAll = machine.run("enable", "common-auth", "--dry-run")
     #expect(inAll.status == 78)

@@ -47,10 +47,10 @@ final class PamBench {
 
   /// `sallyport pam …` on this machine.
   @discardableResult
-  func run(_ arguments: String..., answers: String? = nil, sudoUser: String? = nil)
+  func run(_ arguments: String..., answers: String? = nil, caller: String? = nil)
     -> Bench.Outcome
   {
-    command(["pam"] + arguments + ["--store", bench.directory], answers, sudoUser)
+    command(["pam"] + arguments + ["--store", bench.directory], answers, caller)
   }
 
   /// `sallyport config check` of one of its files.
@@ -58,13 +58,13 @@ final class PamBench {
     command(["config", "check", root + path] + options, nil, nil)
   }
 
-  private func command(_ words: [String], _ answers: String?, _ sudoUser: String?)
+  private func command(_ words: [String], _ answers: String?, _ caller: String?)
     -> Bench.Outcome
   {
     let terminal = FakeTerminal(answers.map { [.types($0)] } ?? [])
     let now = bench.now
     let context = Context(
-      terminal: terminal, effectiveUser: 0, sudoUser: sudoUser, hostName: "web1.example.org",
+      terminal: terminal, effectiveUser: 0, caller: caller, hostName: "web1.example.org",
       stacks: StackDirectory(root: root), now: { () throws(StoreTrouble) in now })
     let status = Command.run(words, in: context)
     #expect(terminal.isUsedUp, "the script goes on")

@@ -1,0 +1,37 @@
+import OneTimePassword
+import PAMStack
+import SallyportCore
+import SallyportDoctor
+import SallyportSystem
+
+/// What the shells propose for a word. Nothing is said where something cannot be read.
+enum Completions {
+  /// root, and the accounts of people.
+  static func users(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
+    guard let all = try? AccountBook.all() else { return [] }
+    return all.filter { $0.user == 0 || ($0.user >= firstPerson && $0.user < nobody) }
+      .map(\.account.name.text)
+  }
+
+  /// Those of the user whose name is the word before, for root.
+  static func authenticators(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
+    let names = words.compactMap { UserName(Array($0.utf8)) }
+    let store = Store()
+    for name in names.reversed() {
+      guard let account = try? Accounts.find(name), account.uid != nil,
+        let found = try? store.load(account)
+      else { continue }
+      return found.enrollment.authenticators.map(\.name.text)
+    }
+    return []
+  }
+
+  /// The files in /etc/pam.d.
+  static func services(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
+    StackDirectory().services()
+  }
+
+  /// The usual UID_MIN of login.defs(5).
+  private static let firstPerson: UInt32 = 1000
+  private static let nobody: UInt32 = 65534
+}

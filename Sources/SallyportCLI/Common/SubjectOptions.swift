@@ -1,0 +1,120 @@
+import ArgumentParser
+import SallyportCore
+import SallyportSystem
+
+/// Who is meant where a verb is told nobody.
+protocol UnnamedUser {
+  /// Who called sudo or doas.
+  static var isCaller: Bool { get }
+  /// That person is asked first, and only at a terminal.
+  static var asks: Bool { get }
+  static var help: ArgumentHelp { get }
+}
+
+/// Nobody: of the verbs that take something away.
+enum Nobody: UnnamedUser {
+  static let isCaller = false
+  static let asks = false
+  static let help = ArgumentHelp("The user.", valueName: "user")
+}
+
+/// Who called sudo, after a question: of the verbs that people run for themselves.
+enum CallerIfAgreed: UnnamedUser {
+  static let isCaller = true
+  static let asks = true
+  static let help = ArgumentHelp(
+    "The user. (default: who called sudo, after a question)", valueName: "user")
+}
+
+/// Who called sudo: of the verbs that look.
+enum Caller: UnnamedUser {
+  static let isCaller = true
+  static let asks = false
+  static let help = ArgumentHelp("The user. (default: who called sudo)", valueName: "user")
+}
+
+/// The user: the first plain word, or `--user`.
+struct UserArgument<Unnamed: UnnamedUser>: ParsableArguments {
+  @Argument(help: Unnamed.help, completion: .custom(Completions.users))
+  var word: String?
+
+  @Option(
+    name: [.customLong("user"), .customShort("u")],
+    help: ArgumentHelp("The same, as an option.", valueName: "user"),
+    completion: .custom(Completions.users))
+  var option: String?
+
+  var name: String? { option ?? word }
+}
+
+/// An authenticator: the plain word after the user, or `--name`.
+struct AuthenticatorArgument: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp("The authenticator's name.", valueName: "name"),
+    completion: .custom(Completions.authenticators))
+  var word: String?
+
+  @Option(
+    name: .customLong("name"), help: ArgumentHelp("The same, as an option.", valueName: "name"),
+    completion: .custom(Completions.authenticators))
+  var option: Label?
+}
+
+/// Options of the verbs that are about one user.
+struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
+  @OptionGroup var argument: UserArgument<Unnamed>
+  @OptionGroup var users: UserOptions
+  @OptionGroup var storeOptions: StoreOptions
+
+  func user(in context: Context) -> String? {
+    argument.name ?? (Unnamed.isCaller ? context.caller : nil)
+  }
+
+  /// The user and the store, to work on.
+  func open(in context: Context) throws(CommandError) -> Subject {
+    try open(in: context, naming: []).subject
+  }
+
+  /// As `open(in:)`, and a name for each pair of a plain word and an option; nil where neither is
+  /// there. Plain words fill, in their order, what no option names.
+  func open(in context: Context, naming pairs: [(word: String?, option: Label?)])
+    throws(CommandError) -> (subject: Subject, names: [Label?])
+  {
+    var words = ([argument.option == nil ? nil : argument.word] + pairs.map(\.word))
+      .compactMap { $0 }
+    var names: [Label?] = []
+    for pair in pairs {
+      guard pair.option == nil, !words.isEmpty else {
+        names.append(pair.option)
+        continue
+      }
+      let word = words.removeFirst()
+      guard let name = Label(argument: word) else { throw .notAName(word) }
+      names.append(name)
+    }
+    if let word = words.first { throw .unexpectedWord(word) }
+    let store = try context.store(storeOptions)
+    guard let user = user(in: context) else { throw .nobodyNamed }
+    if argument.name == nil, Unnamed.asks { try agree(to: user, in: context) }
+    let subject = Subject(
+      user: user, users: users, store: store, path: storeOptions.path,
+      voice: context.voice(storeOptions), context: context)
+    return (subject, names)
+  }
+
+  /// As `open(in:naming:)` for a verb about one authenticator.
+  func open(in context: Context, naming authenticator: AuthenticatorArgument)
+    throws(CommandError) -> (subject: Subject, name: Label?)
+  {
+    let (subject, names) = try open(
+      in: context, naming: [(authenticator.word, authenticator.option)])
+    return (subject, names[0])
+  }
+
+  /// Asks whether `user`, whom nobody named, is meant.
+  private func agree(to user: String, in context: Context) throws(CommandError) {
+    guard context.terminal.isInteractive else { throw .nobodyNamed }
+    let question = "For \(printable(user.utf8, limit: 255))?"
+    try context.voice(storeOptions).insist(question, usually: true, or: .nothingChanged)
+  }
+}

@@ -1,0 +1,178 @@
+import SallyportText
+
+/// The command line that somebody probably meant whose own one cannot be parsed.
+struct MeantLine: Equatable {
+  /// What is wrong, where the parser says it less well.
+  var fault: String?
+  /// The words after `sallyport`; nil where no guess is good enough.
+  var words: [String]?
+
+  /// As it can be copied.
+  var text: String? {
+    words.map { (["sallyport"] + $0.map(shellQuoted)).joined(separator: " ") }
+  }
+
+  /// `problem`: the parser's own sentence.
+  init(for arguments: [String], problem: String, among verbs: VerbTree) {
+    guard let first = arguments.first, !first.hasPrefix("-") else {
+      self.init(option: arguments, problem)
+      return
+    }
+    guard let inner = verbs.inner[first] else {
+      self.init(fault: "no command '\(first)'")
+      words = MeantLine.words(for: first, Array(arguments.dropFirst()), among: verbs)
+      return
+    }
+    if !inner.isEmpty, let second = arguments.dropFirst().first, !second.hasPrefix("-"),
+      !inner.contains(second)
+    {
+      self.init(fault: "no command '\(first) \(second)'")
+      let known = MeantLine.synonyms(under: first)
+      let meant =
+        known[second.lowercased()]
+        ?? Likeness.nearest(to: second, among: inner + known.keys.sorted())
+        .map { known[$0] ?? $0 }
+      words = meant.map { [first, $0] + arguments.dropFirst(2) }
+      return
+    }
+    self.init(verb: first, Array(arguments.dropFirst()), problem)
+  }
+
+  private init(fault: String?) { self.fault = fault }
+
+  /// A verb that exists, with something else that does not fit.
+  private init(verb: String, _ rest: [String], _ problem: String) {
+    self.init(option: [verb] + rest, problem)
+    let (user, others) = MeantLine.user(in: rest)
+    switch verb {
+    case "list" where user != nil || !others.filter { !$0.hasPrefix("-") }.isEmpty:
+      let name = user ?? others.first { !$0.hasPrefix("-") }
+      words = ["status"] + [name].compactMap { $0 } + others.filter { $0 != name }
+    case "status" where others.contains("--all"), "status" where others.contains("-a"):
+      words = ["list"]
+    case "doctor" where user != nil: words = ["status"] + [user].compactMap { $0 }
+    case "enroll" where others.contains("--reset"), "enroll" where others.contains("--replace"):
+      words =
+        [verb] + [user].compactMap { $0 }
+        + others.map { ["--reset", "--replace"].contains($0) ? "--force" : $0 }
+    case _: break
+    }
+  }
+
+  /// The parser's own guess at an option, in the whole line.
+  private init(option arguments: [String], _ problem: String) {
+    let quoted = problem.split(separator: "'", omittingEmptySubsequences: false).map(String.init)
+    guard problem.hasPrefix("Unknown option"), quoted.count > 3,
+      let at = arguments.firstIndex(where: { $0 == quoted[1] || $0.hasPrefix("\(quoted[1])=") })
+    else { return }
+    fault = "unknown option '\(quoted[1])'"
+    var line = arguments
+    line[at] = quoted[3] + line[at].dropFirst(quoted[1].count)
+    words = line
+  }
+}
+
+/// The verbs by name, with the verbs that some of them have.
+struct VerbTree {
+  let inner: [String: [String]]
+}
+
+// MARK: - Words for verbs
+
+extension MeantLine {
+  /// `unknown` in the place of a verb: the line with the verb that was meant.
+  private static func words(for unknown: String, _ rest: [String], among verbs: VerbTree)
+    -> [String]?
+  {
+    let typed = unknown.lowercased()
+    if typed == "help" || typed == "?" { return ["--help"] }
+    if typed == "version" { return ["--version"] }
+    let (user, others) = user(in: rest)
+    let about = [user].compactMap { $0 } + others
+    let plain = about.filter { !$0.hasPrefix("-") }
+    if ["delete", "del", "rm", "revoke", "drop"].contains(typed) {
+      return [plain.count > 1 ? "remove" : "unenroll"] + about
+    }
+    if ["test", "check", "validate"].contains(typed) {
+      return (plain.isEmpty ? ["doctor"] : ["verify"]) + about
+    }
+    if let meant = synonyms[typed] { return line(meant, about) }
+    for (verb, inner) in verbs.inner.sorted(by: { $0.key < $1.key }) where inner.contains(typed) {
+      return [verb, typed] + rest
+    }
+    let names = verbs.inner.keys.sorted()
+    let near = Likeness.nearest(to: typed, among: names + synonyms.keys.sorted())
+    guard let near else { return nil }
+    return synonyms[near].map { line($0, about) } ?? [near] + (near == "import" ? rest : about)
+  }
+
+  /// Options of `meant` come behind what it is about.
+  private static func line(_ meant: [String], _ about: [String]) -> [String] {
+    meant.filter { !$0.hasPrefix("-") } + about + meant.filter { $0.hasPrefix("-") }
+  }
+
+  /// The value of `--user`, and the other words.
+  private static func user(in words: [String]) -> (String?, [String]) {
+    var (user, others): (String?, [String]) = (nil, [])
+    var left = words[...]
+    while let word = left.popFirst() {
+      if word == "--user" || word == "-u" {
+        user = left.popFirst()
+      } else if word.hasPrefix("--user=") {
+        user = String(word.dropFirst("--user=".count))
+      } else {
+        others.append(word)
+      }
+    }
+    return (user, others)
+  }
+
+  /// Other programs' words, and those that come to mind.
+  private static let synonyms: [String: [String]] = [
+    "new": ["enroll"], "create": ["enroll"], "register": ["enroll"], "setup": ["enroll"],
+    "init": ["enroll"], "generate": ["enroll"], "enrollment": ["enroll"],
+    "reset": ["enroll", "--force"], "replace": ["enroll", "--force"],
+    "renew": ["enroll", "--force"],
+    "show": ["status"], "info": ["status"], "get": ["status"],
+    // A secret is shown once: another device gets one of its own.
+    "export": ["add"], "qr": ["add"], "qrcode": ["add"], "uri": ["add"],
+    "ls": ["list"], "users": ["list"], "who": ["list"],
+    "codes": ["backup-codes"], "backup": ["backup-codes"], "recovery": ["backup-codes"],
+    "recovery-codes": ["backup-codes"], "scratch": ["backup-codes"],
+    "regenerate": ["backup-codes", "--regenerate"],
+    "sync": ["resync"], "resynchronize": ["resync"], "resynchronise": ["resync"],
+    "unblock": ["unlock"], "unban": ["unlock"], "clear": ["unlock"],
+    "mandatory": ["require"], "enforce": ["require"],
+    "skip": ["exempt"], "optional": ["exempt"], "bypass": ["exempt"],
+    "on": ["pam", "enable"], "activate": ["pam", "enable"],
+    "off": ["pam", "disable"], "deactivate": ["pam", "disable"],
+    "policy": ["config", "show"], "conf": ["config", "show"], "settings": ["config", "show"],
+    "migrate": ["import"], "diagnose": ["doctor"], "health": ["doctor"],
+    "ga": ["import", "google-authenticator"], "oath": ["import", "pam-oath"],
+  ]
+
+  /// The same for the verbs within a verb.
+  private static func synonyms(under verb: String) -> [String: String] {
+    switch verb {
+    case "import":
+      [
+        "ga": "google-authenticator", "google": "google-authenticator",
+        "google_authenticator": "google-authenticator",
+        "pam_google_authenticator": "google-authenticator",
+        "oath": "pam-oath", "pam_oath": "pam-oath", "users.oath": "pam-oath",
+        "otpauth": "uri", "url": "uri", "uris": "uri",
+      ]
+    case "pam":
+      [
+        "on": "enable", "add": "enable", "install": "enable", "off": "disable",
+        "remove": "disable", "list": "status", "show": "status",
+      ]
+    case "config":
+      [
+        "view": "show", "get": "show", "print": "show", "test": "check", "validate": "check",
+        "verify": "check", "set": "edit", "change": "edit", "open": "edit",
+      ]
+    case _: [:]
+    }
+  }
+}

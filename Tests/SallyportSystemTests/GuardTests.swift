@@ -76,7 +76,8 @@ func limitFileSize(_ bytes: UInt) {
   _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
 }
 
-@Suite("The thread while it holds a lock") struct GuardTests {
+/// One after the other: each process of its own is one more of this size.
+@Suite("The thread while it holds a lock", .serialized) struct GuardTests {
   @Test("Stop signals and SIGXFSZ are blocked inside, and only there; what kills is not")
   func mask() throws {
     // The threads that tests run on have all of them blocked.

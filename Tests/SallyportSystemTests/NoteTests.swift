@@ -201,6 +201,7 @@ import Testing
       try scratch.store.countLogin(of: userName("alice"))
     }
     #expect(try scratch.store.countLogin(of: userName("bob")) == 1)
+    sys_unlock(file)
     sys_close(file)
     #expect(try scratch.store.countLogin(of: userName("alice")) == 2)
   }

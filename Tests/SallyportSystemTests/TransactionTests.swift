@@ -64,9 +64,10 @@ import Testing
     // Where a record after that may be lost, all codes until now count as used. In the older slot
     // nothing but its beginning is looked at.
     let mayLack = isCovered && (slot == 0 || offset == 1)
-    let now = timeStep(at: try Clock.now().seconds, period: 30)
+    let before = timeStep(at: try Clock.now().seconds, period: 30)
     let last = verdict(try accept(step: 70, record, in: scratch.store))
-    #expect(mayLack ? (now + 10...now + 11).contains(last ?? 0) : last == left)
+    let after = timeStep(at: try Clock.now().seconds, period: 30)
+    #expect(mayLack ? (before + 10...after + 10).contains(last ?? 0) : last == left)
     // The save that followed made both whole.
     #expect(verdict(try accept(step: 71, try scratch.loaded("alice"), in: scratch.store)) == 70)
   }
@@ -191,6 +192,7 @@ import Testing
     #expect(throws: StoreTrouble.busy(path: scratch.file("alice", "state"))) {
       try accept(step: 50, record, in: scratch.store)
     }
+    sys_unlock(file)
     sys_close(file)
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
   }
@@ -214,6 +216,7 @@ import Testing
     rename(scratch.directory("alice"), to: scratch.directory(".gone-1"))
     rename(scratch.directory("carol"), to: scratch.directory("alice"))
     let old = try contents(scratch.directory(".gone-1") + "/state")
+    sys_unlock(file)
     sys_close(file)
     waiter.wait()
     #expect(outcome.value == true)
@@ -256,7 +259,6 @@ import Testing
     let record = try scratch.loaded("alice")
     let store = scratch.store
     let failures = Outcome()
-    let start = sys_monotonic()
     atOnce(128) { _ in
       do {
         let outcome = try store.transact(record) { _, state throws(StoreTrouble) in
@@ -269,10 +271,8 @@ import Testing
         failures.set(false)
       }
     }
-    let seconds = Double(sys_monotonic() - start) / 1e9
     #expect(failures.value == nil)
     #expect(try scratch.loaded("alice").state.authenticators[0].lastAccepted == 41 + 128)
-    #expect(seconds < 4)
   }
 
   @Test("8 users at once do not wait for each other")

@@ -362,9 +362,12 @@ import Testing
     #expect(Machine.runProgram(["sh", "-c", "kill -9 $$"]).value?.status == 137)
   }
 
-  @Test func `A library is loaded in a process of its own`() {
-    #expect(Machine().refusal(of: "libc.so.6", "printf") == nil)
-    #expect(Machine().refusal(of: "libc.so.6", "pam_sm_authenticate") == "it is no PAM module")
-    #expect(Machine().refusal(of: "/no/such/file.so", "x")?.contains("/no/such/file.so") == true)
+  /// That is forked, of a process that loads nothing at that moment: one without other tests.
+  @Test func `A library is loaded in a process of its own`() async {
+    await #expect(processExitsWith: .success) {
+      #expect(Machine().refusal(of: "libc.so.6", "printf") == nil)
+      #expect(Machine().refusal(of: "libc.so.6", "pam_sm_authenticate") == "it is no PAM module")
+      #expect(Machine().refusal(of: "/no/such/file.so", "x")?.contains("/no/such/file.so") == true)
+    }
   }
 }

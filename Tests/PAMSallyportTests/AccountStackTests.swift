@@ -8,11 +8,13 @@ import Testing
 private let right = "050471"
 
 /// Who is asked to enroll, and who is denied: the account stack's word, and names that change.
-extension AfterTheAuthPhase {
+extension `After the auth phase` {
   // MARK: the account stack's word
 
   @Test(arguments: ["required", "offer", "remind"], [Int32(4), 5, 6, 7, 10, 13, 28])
-  func whomTheAccountStackRefusesIsNotAskedToEnroll(_ level: String, _ code: Int32) throws {
+  func `whom the account stack refuses is not asked to enroll`(_ level: String, _ code: Int32)
+    throws
+  {
     try self.level(level, "remind_every = 1")
     #expect(auth("enroll") == .ignore)
     host.accountStack = .no(code)
@@ -26,8 +28,9 @@ extension AfterTheAuthPhase {
     #expect(try !isEnrolled("bob"))
   }
 
-  @Test(arguments: ["required", "offer"])
-  func whomItRefusesAddsNothingToAnEnrollment(_ level: String) throws {
+  @Test(arguments: ["required", "offer"]) func `whom it refuses adds nothing to an enrollment`(
+    _ level: String
+  ) throws {
     try self.level(level, "factor_hotp = mandatory\nremember = 1 h")
     host.userName = .success(Array("alice".utf8))
     host.expect(answer: right)
@@ -40,7 +43,7 @@ extension AfterTheAuthPhase {
     #expect(record.enrollment.authenticators.count == 1)
   }
 
-  @Test func theAccountStackIsAskedOnlyBeforeSomebodyIsAskedToEnroll() throws {
+  @Test func `the account stack is asked only before somebody is asked to enroll`() throws {
     try level("remind", "remind_every = 2")
     #expect(auth("enroll") == .ignore)
     #expect(account() == .ignore)
@@ -52,8 +55,9 @@ extension AfterTheAuthPhase {
   }
 
   /// What comes of our own line in the stack that it asks.
-  @Test(arguments: [[], ["demand"]])
-  func inThatQuestionOurOwnLineHasNothingToSay(_ words: [String]) throws {
+  @Test(arguments: [[], ["demand"]]) func `in that question our own line has nothing to say`(
+    _ words: [String]
+  ) throws {
     try level("required")
     host.isProbe = true
     for name in ["alice", "bob", "nobody-here", "alice "] {
@@ -69,8 +73,9 @@ extension AfterTheAuthPhase {
   @Test(arguments: [
     ("refuse", ReturnCode.denied), ("required", .denied), ("offer", .ignore), ("remind", .ignore),
     ("voluntary", .ignore),
-  ])
-  func anotherUserAfterOurYesFaresByHisOwnLevel(_ level: String, _ expected: ReturnCode) throws {
+  ]) func `another user after our yes fares by his own level`(
+    _ level: String, _ expected: ReturnCode
+  ) throws {
     for name in ["bob", "nobody-here"] {
       try self.level(level)
       host.kept = Mark(user: Array("alice".utf8), .accepted(.backupCode(left: 3), mayEnroll: true))
@@ -86,7 +91,9 @@ extension AfterTheAuthPhase {
   }
 
   @Test(arguments: ["bob", "alice ", ""])
-  func whoMustEnrollAndBecomesAnotherUserIsDeniedWhateverTheOthersLevel(_ name: String) throws {
+  func `who must enroll and becomes another user is denied whatever the other's level`(
+    _ name: String
+  ) throws {
     try level("required")
     host.userName = .success(Array("carol".utf8))
     store.accounts[Array("carol".utf8)] = 1002
@@ -98,7 +105,9 @@ extension AfterTheAuthPhase {
   }
 
   @Test(arguments: ["alice ", "", "a/b", "\u{7f}"])
-  func aNameThatNobodyCanHaveIsDeniedByDemandAndAfterAnothersYes(_ name: String) throws {
+  func `a name that nobody can have is denied by demand and after another's yes`(_ name: String)
+    throws
+  {
     try level("voluntary")
     host.userName = .success(Array(name.utf8))
     #expect(account("demand") == .denied)
@@ -108,7 +117,7 @@ extension AfterTheAuthPhase {
     }
   }
 
-  @Test func aHostThatFailsInTheAccountPhaseIsDenied() throws {
+  @Test func `a host that fails in the account phase is denied`() throws {
     try level("offer")
     #expect(auth("enroll") == .ignore)
     for failure in [HostFailure.conversation, .memory] {
@@ -126,7 +135,7 @@ extension AfterTheAuthPhase {
   // MARK: what is enrolled
 
   /// As RFC 4226 recommends, section 4, R6.
-  @Test func aSecretThatIsMadeInTheLoginHas160Bits() throws {
+  @Test func `a secret that is made in the login has 160 bits`() throws {
     try level("offer")
     #expect(auth("enroll") == .ignore)
     expectEnrolling("Set up a second factor now? [y/n, Enter = later]: ")
@@ -139,7 +148,7 @@ extension AfterTheAuthPhase {
   // MARK: the line
 
   @Test(arguments: ["use_first_pass", "try_first_pass", "forward_pass"])
-  func firstPassWordsBesideEnrollAreAnError(_ word: String) throws {
+  func `first pass words beside enroll are an error`(_ word: String) throws {
     try level("required")
     if word != "use_first_pass" {
       host.expect(

@@ -18,7 +18,7 @@ private let last = "Press Enter when you have them: "
 private enum Before: CaseIterable, Sendable { case password, key, nothing }
 
 /// Logins of bob, who is not enrolled, and of alice, who is, through auth, account and session.
-@Suite struct AfterTheAuthPhase {
+@Suite struct `After the auth phase` {
   let host = ScriptedHost()
   let store: TestStore
   var path: String { store.directory.path + "/policy.conf" }
@@ -133,7 +133,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(auth(row.enroll ? "enroll" : "nodelay") == row.auth)
   }
 
-  @Test(arguments: rows) private func theUnenrolled(_ row: Row) throws {
+  @Test(arguments: rows) private func `the unenrolled fare as their level says`(_ row: Row) throws {
     try set(row)
     if let question = row.question { host.expect(question, echo: true, answer: "n") }
     #expect(account() == row.account)
@@ -142,7 +142,9 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(openSession(host) == (row.account == .denied ? .denied : .ignore))
   }
 
-  @Test(arguments: rows) private func withoutAnAccountLineWhoMustEnrollHasNoSession(_ row: Row)
+  @Test(arguments: rows) private func `without an account line who must enroll has no session`(
+    _ row: Row
+  )
     throws
   {
     try set(row)
@@ -150,8 +152,9 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(!host.hasEnvironmentMark)
   }
 
-  @Test(arguments: rows) private func theEnrolledAreAskedForACodeWhateverTheLevel(_ row: Row) throws
-  {
+  @Test(arguments: rows) private func `the enrolled are asked for a code whatever the level`(
+    _ row: Row
+  ) throws {
     host.userName = .success(Array("alice".utf8))
     try level(row.level, "remind_every = 1")
     host.token = row.before == .password ? "password" : nil
@@ -164,7 +167,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(openSession(host) == .ignore)
   }
 
-  @Test(arguments: rows) private func whoHasNoAccountIsNeverEnrolled(_ row: Row) throws {
+  @Test(arguments: rows) private func `who has no account is never enrolled`(_ row: Row) throws {
     host.userName = .success(Array("nobody-here".utf8))
     try level(row.level, "remind_every = 1")
     let isAsked = row.level == "refuse" || row.level == "required"
@@ -178,7 +181,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
   // MARK: enrolling
 
   @Test(arguments: [("required", demand), ("offer", question)])
-  func enrollingInTheLoginStoresWhatWasShown(_ level: String, _ question: String) throws {
+  func `enrolling in the login stores what was shown`(_ level: String, _ question: String) throws {
     try self.level(level)
     #expect(auth("enroll") == .ignore)
     expectEnrolling(question)
@@ -206,7 +209,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
   }
 
   @Test(arguments: ["", "n", "N", "no", "later", "maybe", "yy", "\u{1b}"])
-  func noOtherAnswerThanYesIsAYes(_ answer: String) throws {
+  func `no other answer than yes is a yes`(_ answer: String) throws {
     for level in ["required", "offer"] {
       try self.level(level)
       #expect(auth("enroll") == .ignore)
@@ -218,7 +221,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     }
   }
 
-  @Test func fiveWrongCodesEndIt() throws {
+  @Test func `five wrong codes end it`() throws {
     for level in ["required", "offer"] {
       try self.level(level)
       #expect(auth("enroll") == .ignore)
@@ -232,8 +235,9 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
   }
 
   /// A lost connection, at each prompt.
-  @Test(arguments: [0, 1, 2], ["required", "offer"])
-  func aConversationThatEndsIsNoYes(_ prompt: Int, _ level: String) throws {
+  @Test(arguments: [0, 1, 2], ["required", "offer"]) func `a conversation that ends is no yes`(
+    _ prompt: Int, _ level: String
+  ) throws {
     try self.level(level)
     #expect(auth("enroll") == .ignore)
     let ask = level == "required" ? demand : question
@@ -255,7 +259,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
   }
 
   @Test(arguments: [TestStore.Call.create, .note, .load, .now, .account])
-  func troubleIsNeverAYesUnderRequired(_ call: TestStore.Call) throws {
+  func `trouble is never a yes under required`(_ call: TestStore.Call) throws {
     try level("required")
     #expect(auth("enroll") == .ignore)
     store.failing = call
@@ -270,7 +274,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(try !isEnrolled("bob"))
   }
 
-  @Test func whomSomebodyElseEnrolledMeanwhileLogsInAgain() throws {
+  @Test func `whom somebody else enrolled meanwhile logs in again`() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)
     // Two sessions that are due at once: the other one is first.
@@ -298,7 +302,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
 
   // MARK: marks
 
-  @Test func aMarkActsForItsUserOnly() throws {
+  @Test func `a mark acts for its user only`() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)
     host.userName = .success(Array("alice".utf8))
@@ -316,7 +320,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(account() == .ignore)
   }
 
-  @Test func theNextAuthPhaseTakesTheMarkAway() throws {
+  @Test func `the next auth phase takes the mark away`() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)
     #expect(host.hasEnvironmentMark)
@@ -327,7 +331,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(account() == .ignore)
   }
 
-  @Test func whoMustEnrollIsNotLetInByAnAccountLineWhosePolicyIsDisabled() throws {
+  @Test func `who must enroll is not let in by an account line whose policy is disabled`() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)
     try write("[default]\nstate = disabled\n")
@@ -338,7 +342,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(account("demand") == .ignore)
   }
 
-  @Test func whereTheMarkCannotBeKeptNobodyIsLetThrough() throws {
+  @Test func `where the mark cannot be kept nobody is let through`() throws {
     try level("required")
     host.markFails = .memory
     #expect(auth("enroll") == .memory)
@@ -346,7 +350,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
 
   // MARK: levels of one user, dates, reminders
 
-  @Test func remindingCountsLogins() throws {
+  @Test func `reminding counts logins`() throws {
     try level("remind", "remind_every = 3")
     for login in 1...6 {
       #expect(auth("enroll") == .ignore)
@@ -355,14 +359,14 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     }
   }
 
-  @Test func aLoginThatCannotBeCountedGoesOn() throws {
+  @Test func `a login that cannot be counted goes on`() throws {
     try level("remind", "remind_every = 1")
     #expect(auth("enroll") == .ignore)
     store.failing = .count
     #expect(account() == .ignore)
   }
 
-  @Test func requiredFromADateIsAnOfferBeforeIt() throws {  // the store: 18 March 2005
+  @Test func `required from a date is an offer before it`() throws {  // the store: 18 March 2005
     try level("required", "required_from = 2005-03-19")
     #expect(auth() == .ignore)
     try level("required", "required_from = 2005-03-18")
@@ -376,7 +380,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(auth() == .ignore)
   }
 
-  @Test func whatIsKeptOfTheUserStandsAboveTheLevelAndBelowARefusingRule() throws {
+  @Test func `what is kept of the user stands above the level and below a refusing rule`() throws {
     let bob = try #require(UserName("bob".utf8))
     _ = try store.store.changeNote(of: bob) { $0.level = .exempt }
     for level in ["refuse", "required", "offer"] {

@@ -9,7 +9,7 @@ import Testing
 private let right = "050471"
 private let wrong = "050472"
 
-@Suite struct TheLogin {
+@Suite struct `The login` {
   let host = ScriptedHost()
   let store: TestStore
 
@@ -25,7 +25,7 @@ private let wrong = "050472"
     return answer
   }
 
-  @Test func aRightCodeIsAcceptedAndSaved() throws {
+  @Test func `a right code is accepted and saved`() throws {
     host.expect(answer: right)
     #expect(answer() == .success)
     #expect(
@@ -37,7 +37,7 @@ private let wrong = "050472"
     #expect(host.log.last?.line == "refused: reason=replayed user=alice origin=192.0.2.7")
   }
 
-  @Test func aWrongCodeIsRefusedAndTheLogTellsTheBudget() {
+  @Test func `a wrong code is refused and the log tells the budget`() {
     host.expect(answer: wrong)
     #expect(answer() == .refused)
     let line = "refused: reason=wrong-code user=alice origin=192.0.2.7 budget=known:20,other:19"
@@ -48,8 +48,7 @@ private let wrong = "050472"
   @Test(arguments: [
     ("sudo", 0, "local"), ("sudo", 1000, "local"), ("sudo", 1001, "local(another user)"),
     ("polkit-1", 0, "local(another user)"), ("polkit-1", 1000, "local"),
-  ])
-  func aLocalLoginIsTheUsersOwnWhereHeOrRootStartedItButForPolkitsHelper(
+  ]) func `a local login is the user's own where he or root started it, but for polkit's helper`(
     service: String, uid: UInt32, origin: String
   ) {
     (host.serviceName, host.remote, host.uid) = (service, nil, uid)
@@ -59,7 +58,7 @@ private let wrong = "050472"
     #expect(host.log.last?.line == line)
   }
 
-  @Test func aBackupCodeIsAcceptedOnce() {
+  @Test func `a backup code is accepted once`() {
     host.expect(answer: "7kmf-2x9q-d4tw-ohza")
     #expect(answer() == .success)
     #expect(host.log.last?.line == "backup code accepted: user=alice left=0 origin=192.0.2.7")
@@ -68,7 +67,7 @@ private let wrong = "050472"
   }
 
   @Test(arguments: ["bob", "nobody-here", "../alice", "", "-x", ".hidden", "a\nb"])
-  func whoeverIsNotEnrolledIsAskedAndRefusedAlike(_ name: String) {
+  func `whoever is not enrolled is asked and refused alike`(_ name: String) {
     host.userName = .success(Array(name.utf8))
     host.expect(answer: right)
     #expect(answer() == .refused)
@@ -77,15 +76,16 @@ private let wrong = "050472"
     #expect(host.log.allSatisfy { $0.level == .notice && !$0.line.contains("\n") })
   }
 
-  @Test(arguments: ["bob", "nobody-here"])
-  func underNullokTheUnenrolledAreNotAsked(_ name: String) {
+  @Test(arguments: ["bob", "nobody-here"]) func `under nullok the unenrolled are not asked`(
+    _ name: String
+  ) {
     host.userName = .success(Array(name.utf8))
     #expect(answer("nullok") == .ignore)
   }
 
   /// A name service may take "alice " for alice: passed on without a code, it would be her login.
   @Test(arguments: ["alice ", " alice", "../alice", "-x", ".alice", "a/b", ""])
-  func underNullokANameThatNobodyCanHaveIsRefused(_ name: String) {
+  func `under nullok a name that nobody can have is refused`(_ name: String) {
     host.userName = .success(Array(name.utf8))
     host.expect(answer: right)
     #expect(answer("nullok") == .refused)
@@ -93,7 +93,7 @@ private let wrong = "050472"
 
   /// A clock read before it would be as old as the wait: whoever stops his su there would bring
   /// back an old time, which earns the buckets credit and makes known origins forgotten.
-  @Test func theClockIsReadUnderTheLock() throws {
+  @Test func `the clock is read under the lock`() throws {
     host.expect(answer: right)
     #expect(answer() == .success)
     let lock = try #require(store.calls.firstIndex(of: .transact))
@@ -101,19 +101,19 @@ private let wrong = "050472"
     #expect(lock < clock)
   }
 
-  @Test func underNullokABrokenDecoyLocksNobodyOut() {
+  @Test func `under nullok a broken decoy locks nobody out`() {
     host.userName = .success(Array("bob".utf8))
     store.failing = .loadDecoy
     #expect(answer("nullok") == .ignore)
   }
 
-  @Test func underNullokTheEnrolledAreAsked() {
+  @Test func `under nullok the enrolled are asked`() {
     host.expect(answer: wrong)
     #expect(answer("nullok") == .refused)
   }
 
   /// The strict policy's budget is the smaller one: what was spent above it stays spent.
-  @Test func aGuessThroughALineWithAnotherPolicyGivesNoneBack() {
+  @Test func `a guess through a line with another policy gives none back`() {
     for _ in 0..<20 {
       host.expect(answer: wrong)
       #expect(answer() == .refused)
@@ -127,7 +127,7 @@ private let wrong = "050472"
     #expect(host.log.last?.line.contains("reason=throttled") == true)
   }
 
-  @Test func theUserHimselfIsToldHowLongCodesAreNotJudged() {
+  @Test func `the user himself is told how long codes are not judged`() {
     (host.remote, host.serviceName, host.uid) = (nil, "sudo", 1000)
     for _ in 0..<20 {
       host.expect(answer: wrong)
@@ -144,7 +144,7 @@ private let wrong = "050472"
     #expect(answer() == .success)
   }
 
-  @Test func anUnknownWordIsLoggedAndTheStrictPolicyHolds() {
+  @Test func `an unknown word is logged and the strict policy holds`() {
     host.userName = .success(Array("bob".utf8))
     host.expect(answer: right)
     #expect(answer("nullok", "nullokk") == .refused)
@@ -152,7 +152,7 @@ private let wrong = "050472"
     #expect(host.log.first?.line.contains("\"nullokk\"") == true)
   }
 
-  @Test func theStrictPolicyAcceptsOneAdjacentInterval() {
+  @Test func `the strict policy accepts one adjacent interval`() {
     store.time = UnixTime(1_111_111_111 + 60)
     host.expect(answer: right)
     #expect(answer("bogus") == .refused)
@@ -162,7 +162,7 @@ private let wrong = "050472"
   }
 
   @Test(arguments: [TestStore.Call.account, .now, .load, .transact])
-  func anyTroubleWithTheStoreIsNeverASuccess(_ call: TestStore.Call) {
+  func `any trouble with the store is never a success`(_ call: TestStore.Call) {
     store.failing = call
     if call == .now || call == .transact { host.expect(answer: right) }
     #expect(answer("nullok") == .unavailable)
@@ -176,8 +176,10 @@ private let wrong = "050472"
     arguments: [
       ("evil.example", "sudo", "unknown(evil.example)"), (nil, "sudo", "local"),
       (nil, "kiosk", "unknown"), ("a\nb origin=::1", "sshd", "unknown(a%0Ab%20origin%3D::1)"),
-    ] as [(String?, String, String)])
-  func troubleTellsWhoseItIsAndFromWhere(_ remote: String?, _ service: String, _ origin: String) {
+    ] as [(String?, String, String)]) func `trouble tells whose it is and from where`(
+      _ remote: String?, _ service: String, _ origin: String
+    )
+  {
     (host.remote, host.serviceName, host.uid) = (remote, service, 1000)
     host.userName = .success(Array("eve origin=::1\n".utf8))
     store.failing = .loadDecoy
@@ -193,7 +195,7 @@ private let wrong = "050472"
   }
 
   /// Who called is known where the account and the policy are.
-  @Test func troubleOfAnotherUsersSuNamesTheOther() {
+  @Test func `trouble of another user's su names the other`() {
     (host.remote, host.serviceName, host.uid, store.failing) = (nil, "su", 1001, .transact)
     host.expect(answer: right)
     #expect(answer() == .unavailable)
@@ -212,15 +214,17 @@ private let wrong = "050472"
       (.system("pwrite", path: "/s", errno: 28), .alert), (.crypto(.failed), .alert),
       (.unsettled(path: "/s"), .alert), (.noStore(path: "/s"), .alert),
       (.unsafe(path: "/s", .mode(0o644)), .alert),
-    ] as [(StoreTrouble, LogLevel)])
-  func whatAStrangerCanBringAboutIsNoAlert(_ trouble: StoreTrouble, _ level: LogLevel) {
+    ] as [(StoreTrouble, LogLevel)]) func `what a stranger can bring about is no alert`(
+      _ trouble: StoreTrouble, _ level: LogLevel
+    )
+  {
     (store.failing, store.trouble) = (.load, trouble)
     #expect(answer() == .unavailable)
     #expect(host.log.last?.level == level)
   }
 
   /// The decoy is worked on like an enrollment: its own codes are right ones, and no way in.
-  @Test func aRightCodeOfTheDecoyIsRefusedAsNotEnrolled() throws {
+  @Test func `a right code of the decoy is refused as not enrolled`() throws {
     let record = try store.store.loadDecoy(for: Array("bob".utf8))
     let decoy = try #require(record.enrollment.authenticators.first)
     let generator = try CodeGenerator(
@@ -244,20 +248,20 @@ private let wrong = "050472"
   }
 
   @Test(arguments: [TestStore.Call.account, .now, .load, .loadDecoy, .transact])
-  func anyTroubleWithTheDecoyIsNeitherASuccessNorIgnored(_ call: TestStore.Call) {
+  func `any trouble with the decoy is neither a success nor ignored`(_ call: TestStore.Call) {
     host.userName = .success(Array("bob".utf8))
     store.failing = call
     if call == .transact { host.expect(answer: right) }
     #expect(answer() == .unavailable)
   }
 
-  @Test func anEnrollmentThatChangesMeanwhileIsReadAgain() {
+  @Test func `an enrollment that changes meanwhile is read again`() {
     store.changes = 2
     host.expect(answer: right)
     #expect(answer() == .success)
   }
 
-  @Test func whoIsUnenrolledAtThePromptIsRefusedWithARightCodeToo() throws {
+  @Test func `who is unenrolled at the prompt is refused with a right code too`() throws {
     let name = try #require(UserName("alice".utf8))
     let record = try #require(try store.store.load(Account(name: name, uid: 1000)))
     let enrolled = store.store
@@ -271,21 +275,21 @@ private let wrong = "050472"
     #expect(host.kept == nil)
   }
 
-  @Test func anEnrollmentThatKeepsChangingIsTrouble() {
+  @Test func `an enrollment that keeps changing is trouble`() {
     store.changes = 3
     host.expect(answer: right)
     #expect(answer() == .unavailable)
   }
 
   @Test(arguments: [(HostFailure.conversation, ReturnCode.conversation), (.memory, .memory)])
-  func aBrokenConversationIsToldAsSuch(_ failure: HostFailure, _ expected: ReturnCode) {
+  func `a broken conversation is told as such`(_ failure: HostFailure, _ expected: ReturnCode) {
     host.expect(reply: .failure(failure))
     #expect(answer() == expected)
     host.userName = .failure(failure)
     #expect(answer() == expected)
   }
 
-  @Test func aFailureIsDelayedUnlessTheLineSaysOtherwise() {
+  @Test func `a failure is delayed unless the line says otherwise`() {
     host.expect(answer: wrong)
     _ = answer("nodelay")
     #expect(host.delay == nil)
@@ -294,12 +298,12 @@ private let wrong = "050472"
     #expect(host.delay == 2_000_000)
   }
 
-  @Test func thePromptAndItsEchoAreTheLines() {
+  @Test func `the prompt and its echo are the line's`() {
     host.expect("Your code: ", echo: true, answer: right)
     #expect(answer("prompt=Your code: ", "echo") == .success)
   }
 
-  @Test func sshdsPasswordMethodIsRecognisedAndCostsNothing() {
+  @Test func `sshd's password method is recognised and costs nothing`() {
     (host.sshInfo, host.token) = (nil, "123456")
     host.expect(answer: "123456")
     #expect(answer() == .refused)
@@ -311,8 +315,7 @@ private let wrong = "050472"
     ("sudo", nil, UInt32(1000), "known:19,other:20"), ("sudo", nil, 0, "known:19,other:20"),
     ("su", nil, 1001, "known:20,other:19"), ("sshd", nil, 0, "known:20,other:19"),
     ("sudo", "evil.example", 1000, "known:20,other:19"),
-  ])
-  func theOriginTellsWhichBudgetIsSpent(
+  ]) func `the origin tells which budget is spent`(
     _ service: String, _ remote: String?, _ caller: UInt32, _ budget: String
   ) {
     (host.serviceName, host.remote, host.uid) = (service, remote, caller)
@@ -321,7 +324,7 @@ private let wrong = "050472"
     #expect(host.log.last?.line.hasSuffix(budget) == true)
   }
 
-  @Test func whatUsersControlIsEscapedInTheLog() {
+  @Test func `what users control is escaped in the log`() {
     host.userName = .success(Array("eve\nAccepted password for root origin=::1".utf8))
     host.remote = "a\nb) origin=::1"
     host.expect(answer: wrong)

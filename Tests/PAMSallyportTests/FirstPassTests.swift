@@ -9,7 +9,7 @@ private let right = "050471"
 private let both = "Password & verification code: "
 
 /// `use_first_pass`, `try_first_pass` and `forward_pass`, alone and together.
-@Suite struct OneField {
+@Suite struct `One field` {
   struct Case: Sendable {
     var words: [String]
     var token: String?
@@ -63,8 +63,7 @@ private let both = "Password & verification code: "
       typed: "hunter3" + right, answer: .success, tokenAfter: "hunter3"),
   ]
 
-  @Test(arguments: cases)
-  func isReadAsTheWordsSay(_ the: Case) throws {
+  @Test(arguments: cases) func `is read as the words say`(_ the: Case) throws {
     let store = try TestStore()
     try store.enrollAlice()
     let host = ScriptedHost()
@@ -76,7 +75,7 @@ private let both = "Password & verification code: "
     #expect(host.token == the.tokenAfter)
   }
 
-  @Test func thePasswordIsHandedOnBeforeAnythingIsSpent() throws {
+  @Test func `the password is handed on before anything is spent`() throws {
     let store = try TestStore()
     try store.enrollAlice()
     let host = ScriptedHost()
@@ -111,7 +110,7 @@ private let both = "Password & verification code: "
 
   private static let words = ModuleArguments([Array("try_first_pass".utf8)])
 
-  @Test func aPasswordThatLooksLikeACodeNeverLocksItsOwnerOut() throws {
+  @Test func `a password that looks like a code never locks its owner out`() throws {
     let store = try TestStore()
     try store.enrollAlice()
     let host = ScriptedHost()
@@ -127,7 +126,7 @@ private let both = "Password & verification code: "
     #expect(wrong.count == 50)
   }
 
-  @Test func aThousandFirstPassesThatEndAtThePromptAreJudgedTwentyTimes() throws {
+  @Test func `a thousand first passes that end at the prompt are judged twenty times`() throws {
     let store = try TestStore()
     try store.enrollAlice()
     let host = ScriptedHost()
@@ -143,7 +142,9 @@ private let both = "Password & verification code: "
 
   /// Nor does another call of the same host that is accepted.
   @Test(arguments: [("482914", UInt64(22)), ("hello", 11), ("", 11)])
-  func whatIsRefusedAtThePromptGivesNothingBack(_ typed: String, _ millionths: UInt64) throws {
+  func `what is refused at the prompt gives nothing back`(_ typed: String, _ millionths: UInt64)
+    throws
+  {
     let store = try TestStore()
     try store.enrollAlice()
     let host = ScriptedHost()
@@ -159,7 +160,8 @@ private let both = "Password & verification code: "
 
   /// Else another login gave back as a slip what this one's prompt gives back.
   @Test(arguments: [("try_first_pass", false), ("use_first_pass", true)])
-  func aFirstPassIsASlipOnlyWhereNoPromptFollows(_ word: String, _ isSlip: Bool) throws {
+  func `a first pass is a slip only where no prompt follows`(_ word: String, _ isSlip: Bool) throws
+  {
     let store = try TestStore()
     try store.enrollAlice()
     let host = ScriptedHost()
@@ -174,7 +176,7 @@ private let both = "Password & verification code: "
     #expect((after.slip != nil) == isSlip)
   }
 
-  @Test func aFirstPassIsChargedBeforeThePrompt() throws {
+  @Test func `a first pass is charged before the prompt`() throws {
     let store = try TestStore()
     try store.enrollAlice()
     let host = ScriptedHost()

@@ -5,7 +5,7 @@ import SallyportSystem
 import Testing
 
 /// Who waits for the user's lock ahead of strangers.
-@Suite struct APlaceInTheQueue {
+@Suite struct `A place in the queue` {
   private let host = ScriptedHost()
   private let store: TestStore
 
@@ -23,7 +23,7 @@ import Testing
     #expect(host.isUsedUp)
   }
 
-  @Test func isAheadForAnAddressFromWhichALoginWasAccepted() {
+  @Test func `is ahead for an address from which a login was accepted`() {
     log(in: "050472", from: "192.0.2.7")
     log(in: "050471", from: "192.0.2.7")
     log(in: "050472", from: "192.0.2.7")
@@ -32,12 +32,12 @@ import Testing
     #expect(store.waitedAsKnown == [false, false, true, false, true])
   }
 
-  @Test func isAheadForTheUserAtThisMachineAndForNoOtherUser() {
+  @Test func `is ahead for the user at this machine and for no other user`() {
     for uid in [UInt32(1000), 0, 1001] { log(in: "050472", from: nil, as: uid) }
     #expect(store.waitedAsKnown == [true, true, false])
   }
 
-  @Test func isTheSameForOneWhoIsNotEnrolled() {
+  @Test func `is the same for one who is not enrolled`() {
     host.userName = .success(Array("bob".utf8))
     log(in: "050472", from: "192.0.2.7")
     for uid in [UInt32(1001), 0, 1000] { log(in: "050472", from: nil, as: uid) }

@@ -10,7 +10,7 @@ private let right = "050471"
 private let wrong = "050472"
 
 /// A login under a policy file that `conf=` names.
-@Suite struct TheLoginUnderAPolicy {
+@Suite struct `The login under a policy` {
   let host = ScriptedHost()
   let store: TestStore
   var path: String { store.directory.path + "/policy.conf" }
@@ -33,21 +33,21 @@ private let wrong = "050472"
     return answer
   }
 
-  @Test func whereItIsDisabledNothingIsReadOrAsked() throws {
+  @Test func `where it is disabled nothing is read or asked`() throws {
     try write("[default]\nstate = disabled\n")
     #expect(answer() == .ignore)
     #expect(answer("alice ") == .ignore)
     #expect(store.calls == [.account])
   }
 
-  @Test func disablingByNameDoesNotPassANameThatNobodyCanHave() throws {
+  @Test func `disabling by name does not pass a name that nobody can have`() throws {
     try write("[rule a]\nmatch_user = alice\nstate = disabled\n")
     #expect(answer() == .ignore)
     host.expect(answer: right)
     #expect(answer("alice ") == .refused)
   }
 
-  @Test func theIntervalsAreThoseOfTheFile() throws {
+  @Test func `the intervals are those of the file`() throws {
     try write("[default]\nadjacent_intervals = 0\n")
     store.time = UnixTime(1_111_111_111 + 30)
     host.expect(answer: right)
@@ -58,7 +58,9 @@ private let wrong = "050472"
   }
 
   @Test(arguments: [("factor_totp", right), ("factor_backup_code", "7KMF-2X9Q-D4TW-0HZA")])
-  func aFactorThatIsOffIsAskedForAndNotAcceptedAndKept(_ key: String, _ code: String) throws {
+  func `a factor that is off is asked for and not accepted and kept`(_ key: String, _ code: String)
+    throws
+  {
     try write("[default]\n\(key) = off\n")
     host.expect(answer: code)
     #expect(answer() == .refused)
@@ -68,7 +70,7 @@ private let wrong = "050472"
     #expect(answer() == .success)
   }
 
-  @Test func voluntaryIsTheFilesWordAndNullokOnlyWhereItHasNone() throws {
+  @Test func `voluntary is the file's word, and nullok only where it has none`() throws {
     try write("[rule b]\nmatch_user = bob\nenrollment = voluntary\n")
     #expect(answer("bob") == .ignore)
     host.expect(answer: right)
@@ -80,7 +82,9 @@ private let wrong = "050472"
   }
 
   @Test(arguments: [(Tristate.yes, ReturnCode.ignore), (.no, .refused), (.unknown, .refused)])
-  func groupsAreAskedAndInDoubtTheUnenrolledAreRefused(_ truth: Tristate, _ expected: ReturnCode)
+  func `groups are asked and in doubt the unenrolled are refused`(
+    _ truth: Tristate, _ expected: ReturnCode
+  )
     throws
   {
     try write("[rule b]\nmatch_group = guests\nenrollment = voluntary\n")
@@ -89,7 +93,9 @@ private let wrong = "050472"
     #expect(answer("bob") == expected)
   }
 
-  @Test func aBrokenFileIsLoggedAndTheStrictPolicyHoldsWhereThereWasNoGoodOne() throws {
+  @Test func `a broken file is logged and the strict policy holds where there was no good one`()
+    throws
+  {
     try write("[default]\nenrollment = voluntary\nadjacent_interval = 1\n")
     host.expect(answer: right)
     #expect(answer("bob", "nullok") == .refused)
@@ -101,7 +107,7 @@ private let wrong = "050472"
     #expect(answer() == .success)
   }
 
-  @Test func theLastGoodFileHoldsWhileItIsBroken() throws {
+  @Test func `the last good file holds while it is broken`() throws {
     try write("[default]\nenrollment = voluntary\n")
     #expect(answer("bob") == .ignore)
     for broken in ["[default]\nenrollment = volontary\n", String(repeating: "#", count: 65537)] {
@@ -119,13 +125,13 @@ private let wrong = "050472"
     #expect(answer("bob") == .refused)
   }
 
-  @Test func aWordThatMeansNothingIsStrictWhateverTheFileSays() throws {
+  @Test func `a word that means nothing is strict whatever the file says`() throws {
     try write("[default]\nenrollment = voluntary\nstate = disabled\n")
     host.expect(answer: right)
     #expect(answer("bob", "bogus") == .refused)
   }
 
-  @Test func theLocalServicesTellWhoseBudgetIsSpent() throws {
+  @Test func `the local services tell whose budget is spent`() throws {
     try write("[default]\nlocal_services = kiosk\n")
     (host.serviceName, host.remote) = ("kiosk", nil)
     host.expect(answer: wrong)
@@ -137,7 +143,7 @@ private let wrong = "050472"
     #expect(host.log.last?.line.contains("origin=unknown budget=known:19,other:19") == true)
   }
 
-  @Test func aNarrowPolicyGivesBackNoneOfAWideOnesGuesses() throws {
+  @Test func `a narrow policy gives back none of a wide one's guesses`() throws {
     host.remote = "198.51.100.9"
     try write("[default]\nadjacent_intervals = 5\n")
     for _ in 0..<20 {

@@ -131,12 +131,10 @@ private let damages: [Damage] = [
 
 private let owned = ["", "/store", "/store/users", user, enrollment, state]
 
-@Suite("What a store must look like") struct ChecksTests {
+@Suite struct `What a store must look like` {
   /// The stricter rule can be kept by root alone.
-  @Test(
-    "A good store is read",
-    arguments: isRoot ? [Store.Owner.effectiveUser, .root] : [.effectiveUser])
-  func good(owner: Store.Owner) throws {
+  @Test(arguments: isRoot ? [Store.Owner.effectiveUser, .root] : [.effectiveUser])
+  func `A good store is read`(owner: Store.Owner) throws {
     let scratch = try Scratch()
     let enrollment = try scratch.enroll("alice")
     let store = Store(root: scratch.root, owner: owner)
@@ -146,8 +144,8 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     #expect(!record.isDecoy)
   }
 
-  @Test("A damaged store is trouble that names the file and the flaw", arguments: damages)
-  func damaged(damage: Damage) throws {
+  @Test(arguments: damages)
+  func `A damaged store is trouble that names the file and the flaw`(damage: Damage) throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     _ = try scratch.loaded("alice")
@@ -155,8 +153,8 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     #expect(throws: damage.expected(scratch.path)) { try scratch.loaded("alice") }
   }
 
-  @Test("A login that loaded before the damage saves nothing", arguments: damages)
-  func damagedLater(damage: Damage) throws {
+  @Test(arguments: damages)
+  func `A login that loaded before the damage saves nothing`(damage: Damage) throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
@@ -173,9 +171,9 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
   }
 
   @Test(
-    "Another owner anywhere is trouble", .enabled(if: isRoot, "needs root"),
+    .enabled(if: isRoot, "needs root"),
     arguments: owned)
-  func owner(path: String) throws {
+  func `Another owner anywhere is trouble`(path: String) throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     setOwner(scratch.path + path, 65534)
@@ -185,8 +183,8 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     }
   }
 
-  @Test("A device is never waited for", .enabled(if: isRoot, "needs root"))
-  func device() throws {
+  @Test(.enabled(if: isRoot, "needs root"))
+  func `A device is never waited for`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let path = scratch.file("alice", "state")
@@ -195,26 +193,23 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     #expect(throws: StoreTrouble.unsafe(path: path, .notRegular)) { try scratch.loaded("alice") }
   }
 
-  @Test(
-    "A path that is not absolute, or climbs, is refused",
-    arguments: ["store", "", "./store", "/tmp/../tmp", "/.."])
-  func path(root: String) throws {
+  @Test(arguments: ["store", "", "./store", "/tmp/../tmp", "/.."])
+  func `A path that is not absolute, or climbs, is refused`(root: String) throws {
     let store = Store(root: root, owner: .effectiveUser)
     #expect(throws: StoreTrouble.system("lstat", path: root, errno: sys_EINVAL)) {
       try store.load(account("alice"))
     }
   }
 
-  @Test("Slashes and dots too many change nothing", arguments: ["//", "/./", "/"])
-  func slashes(between: String) throws {
+  @Test(arguments: ["//", "/./", "/"])
+  func `Slashes and dots too many change nothing`(between: String) throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let store = Store(root: scratch.path + between + "store" + between, owner: .effectiveUser)
     #expect(try store.load(account("alice")) != nil)
   }
 
-  @Test("A sticky directory above the store may be open to all")
-  func sticky() throws {
+  @Test func `A sticky directory above the store may be open to all`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     setMode(scratch.path, 0o1777)

@@ -5,11 +5,12 @@ import Testing
 
 @testable import SallyportSystem
 
-@Suite("The decoy") struct DecoyTests {
+@Suite struct `The decoy` {
   private func file(_ scratch: Scratch) -> String { scratch.root + "/decoy/state" }
 
-  @Test("It is like everybody's enrollment and saves like it; a name waits for itself only")
-  func saves() throws {
+  @Test func `It is like everybody's enrollment and saves like it; a name waits for itself only`()
+    throws
+  {
     let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
     let record = try scratch.store.loadDecoy(for: Array("mallory".utf8))
     #expect(record.isDecoy)
@@ -39,8 +40,9 @@ import Testing
   }
 
   /// The hash of names that stood here before had 8,192 values and no key.
-  @Test("Which names wait for each other cannot be worked out without the decoy's salt")
-  func names() throws {
+  @Test func `Which names wait for each other cannot be worked out without the decoy's salt`()
+    throws
+  {
     let (scratch, other) = (try Scratch(), try Scratch())
     func start(_ name: String, _ scratch: Scratch) throws -> Int64 {
       try scratch.store.lockBytes(of: scratch.store.loadDecoy(for: Array(name.utf8))).start
@@ -52,8 +54,7 @@ import Testing
     #expect(try start("AaAaAa", scratch) != start("AaAaAa", other))
   }
 
-  @Test("Its last byte and its first can be locked, and a name's own are its alone")
-  func ends() throws {
+  @Test func `Its last byte and its first can be locked, and a name's own are its alone`() throws {
     let scratch = try Scratch()
     for byte in [UInt8(0), 0xff] {
       let bytes = LockBytes(decoyDigest: [UInt8](repeating: byte, count: 32))
@@ -74,8 +75,7 @@ import Testing
     }
   }
 
-  @Test("Torn pages never become trouble")
-  func torn() throws {
+  @Test func `Torn pages never become trouble`() throws {
     let scratch = try Scratch()
     let record = try scratch.store.loadDecoy(for: [])
     for slot in [UInt64(0), 4096] { try overwrite(file(scratch), with: [0xff], at: slot + 4095) }
@@ -84,8 +84,7 @@ import Testing
     #expect(try scratch.store.loadDecoy(for: []).enrollment.id == record.enrollment.id)
   }
 
-  @Test("Many at once never get in each other's way")
-  func crowd() throws {
+  @Test func `Many at once never get in each other's way`() throws {
     let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
     let store = scratch.store
     let failures = Outcome()
@@ -100,8 +99,7 @@ import Testing
     #expect(failures.value == nil)
   }
 
-  @Test("Without one, that is told")
-  func missing() throws {
+  @Test func `Without one, that is told`() throws {
     let scratch = try Scratch()
     try FileManager.default.removeItem(atPath: scratch.root + "/decoy")
     #expect(throws: StoreTrouble.noStore(path: scratch.root + "/decoy")) {
@@ -111,8 +109,7 @@ import Testing
     #expect(try scratch.store.loadDecoy(for: []).isDecoy)
   }
 
-  @Test("Preparing leaves a good one alone and makes a broken one anew")
-  func prepared() throws {
+  @Test func `Preparing leaves a good one alone and makes a broken one anew`() throws {
     let scratch = try Scratch()
     let id = try scratch.store.loadDecoy(for: []).enrollment.id
     try scratch.store.prepare()

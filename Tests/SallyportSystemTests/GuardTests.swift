@@ -77,9 +77,10 @@ func limitFileSize(_ bytes: UInt) {
 }
 
 /// One after the other: each process of its own is one more of this size.
-@Suite("The thread while it holds a lock", .serialized) struct GuardTests {
-  @Test("Stop signals and SIGXFSZ are blocked inside, and only there; what kills is not")
-  func mask() throws {
+@Suite(.serialized) struct `The thread while it holds a lock` {
+  @Test func `Stop signals and SIGXFSZ are blocked inside, and only there; what kills is not`()
+    throws
+  {
     // The threads that tests run on have all of them blocked.
     let usual = blockedSignals()
     defer { for signal in usual { setMask(SIG_BLOCK, signal) } }
@@ -94,8 +95,7 @@ func limitFileSize(_ bytes: UInt) {
     #expect(blockedSignals() == [SIGTTIN])
   }
 
-  @Test("A SIGXFSZ of ours is taken; one that waited before us still waits")
-  func pending() async {
+  @Test func `A SIGXFSZ of ours is taken; one that waited before us still waits`() async {
     await #expect(processExitsWith: .success) {
       try CriticalSection.during { () throws(StoreTrouble) in
         _ = pthread_kill(pthread_self(), SIGXFSZ)
@@ -108,10 +108,8 @@ func limitFileSize(_ bytes: UInt) {
     }
   }
 
-  @Test(
-    "In a set-uid host the real and saved uid are root's inside, of this thread alone",
-    .enabled(if: isRoot, "needs root"))
-  func realUser() throws {
+  @Test(.enabled(if: isRoot, "needs root"))
+  func `In a set-uid host the real and saved uid are root's inside, of this thread alone`() throws {
     try #require(sys_set_real_and_saved_user(65534, 65533) == 0)
     defer { _ = sys_set_real_and_saved_user(0, 0) }
     #expect(users() == [65534, 0, 65533])
@@ -129,8 +127,8 @@ func limitFileSize(_ bytes: UInt) {
     #expect(users() == [65534, 0, 65533])
   }
 
-  @Test("The uid for files is put back, whichever it was", .enabled(if: isRoot, "needs root"))
-  func fileUser() async {
+  @Test(.enabled(if: isRoot, "needs root"))
+  func `The uid for files is put back, whichever it was`() async {
     await #expect(processExitsWith: .success) {
       try #require(sys_set_real_and_saved_user(65534, 65533) == 0)
       sys_set_file_user(65532)
@@ -141,7 +139,6 @@ func limitFileSize(_ bytes: UInt) {
   }
 
   @Test(
-    "A schedule below the ordinary one is put aside inside, and put back",
     .enabled(if: isRoot, "needs root"),
     arguments: [
       (Way(schedOther, 0), Way(schedOther, 0)), (Way(schedOther, 7), Way(schedOther, 0)),
@@ -150,7 +147,9 @@ func limitFileSize(_ bytes: UInt) {
       (Way(schedBatch, -3), Way(schedOther, -3)), (Way(schedFIFO, 0), Way(schedFIFO, 0)),
       (Way(schedIdle | resetOnFork, 1), Way(schedOther | resetOnFork, 0)),
     ])
-  func schedule(before: Way, wanted: Way) async {
+  func `A schedule below the ordinary one is put aside inside, and put back`(
+    before: Way, wanted: Way
+  ) async {
     await #expect(processExitsWith: .success) { [before, wanted] in
       try #require(sys_set_real_and_saved_user(65534, 0) == 0)
       before.choose()
@@ -167,37 +166,33 @@ func limitFileSize(_ bytes: UInt) {
   }
 
   @Test(
-    "Where it cannot be put aside nothing changes and nobody is ended",
     .enabled(if: isRoot, "needs root"),
     arguments: [Way(schedIdle, 3), Way(schedOther, 7), Way(schedBatch, 7)])
-  func scheduleStays(before: Way) async {
+  func `Where it cannot be put aside nothing changes and nobody is ended`(before: Way) async {
     await #expect(processExitsWith: .success) { [before] in try expectUnchanged(before) }
   }
 
   /// The caller of su sets its limits: real-time was allowed, and putting it back was not.
   @Test(
-    "A limit of real-time priorities changes nothing about it",
     .enabled(if: isRoot && limit(14, 1), "needs root and the right to raise limits"),
     arguments: [Way(schedIdle, 3), Way(schedOther, 7), Way(schedBatch, 7)])
-  func scheduleStaysUnderLimit(before: Way) async {
+  func `A limit of real-time priorities changes nothing about it`(before: Way) async {
     await #expect(processExitsWith: .success) { [before] in
       try #require(limit(14, 1))
       try expectUnchanged(before)
     }
   }
 
-  @Test(
-    "A uid that is put back in name only ends the process", .enabled(if: isRoot, "needs root"))
-  func putBackInNameOnly() async {
+  @Test(.enabled(if: isRoot, "needs root"))
+  func `A uid that is put back in name only ends the process`() async {
     await #expect(processExitsWith: .signal(SIGKILL)) {
       try #require(sys_set_real_and_saved_user(65534, 0) == 0)
       try CriticalSection.during { () throws(StoreTrouble) in pretendToSetUsers() }
     }
   }
 
-  @Test(
-    "Without the right to put the uid back it is left alone", .enabled(if: isRoot, "needs root"))
-  func withoutCapability() async {
+  @Test(.enabled(if: isRoot, "needs root"))
+  func `Without the right to put the uid back it is left alone`() async {
     await #expect(processExitsWith: .success) {
       try #require(sys_set_real_and_saved_user(65534, 0) == 0)
       drop(capability: 7)
@@ -209,10 +204,10 @@ func limitFileSize(_ bytes: UInt) {
   }
 
   /// One that ends within the page as well: half a page would cost the owner the codes of now.
-  @Test(
-    "A limit on file sizes is trouble, not a signal and no torn page, whatever was decided",
-    arguments: [UInt(0), 1, 4095, 4096, 6000, 8191])
-  func fileSizeLimit(limit: UInt) async {
+  @Test(arguments: [UInt(0), 1, 4095, 4096, 6000, 8191])
+  func `A limit on file sizes is trouble, not a signal and no torn page, whatever was decided`(
+    limit: UInt
+  ) async {
     await #expect(processExitsWith: .success) { [limit] in
       let scratch = try Scratch()
       try scratch.enroll("alice")

@@ -8,7 +8,7 @@ import Testing
 /// The bytes of a user's state file: the lock proper, then the announcement and the gate.
 private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
 
-@Suite("Who waits for whom") struct OrderTests {
+@Suite struct `Who waits for whom` {
   private let scratch: Scratch
   private let record: Record
   private let other: Int32
@@ -28,14 +28,14 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     }
   }
 
-  @Test(
-    "A stranger waits for the lock, the gate and for known places, these for the lock alone",
-    arguments: [
-      (Int64(0), sys_alone, false, false), (last, sys_alone, false, false),
-      (gate, sys_alone, true, false), (announcement, sys_shared, true, false),
-      (gate + 1, sys_alone, true, true),
-    ])
-  func whom(byte: Int64, kind: Int32, known: Bool, stranger: Bool) throws {
+  @Test(arguments: [
+    (Int64(0), sys_alone, false, false), (last, sys_alone, false, false),
+    (gate, sys_alone, true, false), (announcement, sys_shared, true, false),
+    (gate + 1, sys_alone, true, true),
+  ])
+  func `A stranger waits for the lock, the gate and for known places, these for the lock alone`(
+    byte: Int64, kind: Int32, known: Bool, stranger: Bool
+  ) throws {
     defer { sys_close(other) }
     try #require(sys_lock(other, kind, byte, 1) == 0)
     #expect(try saves(asKnown: true) == known)
@@ -45,8 +45,9 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     #expect(try saves(asKnown: false))
   }
 
-  @Test("Inside, the lock alone is held: the gate is open for the next one, and nobody waits")
-  func inside() throws {
+  @Test func `Inside, the lock alone is held: the gate is open for the next one, and nobody waits`()
+    throws
+  {
     defer { sys_close(other) }
     for isKnown in [true, false] {
       let held = try scratch.store.transact(record, asKnown: isKnown) { _, state in
@@ -57,8 +58,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     }
   }
 
-  @Test("Who has waited at a known place does not say so any longer")
-  func afterWaiting() throws {
+  @Test func `Who has waited at a known place does not say so any longer`() throws {
     defer { sys_close(other) }
     let (store, record, other, held) = (scratch.store(), record, other, Outcome())
     try #require(sys_lock(other, sys_alone, 0, 1) == 0)
@@ -75,8 +75,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     #expect(held.value == true)
   }
 
-  @Test("Several known places can say at once that they wait")
-  func announcedBesideEachOther() throws {
+  @Test func `Several known places can say at once that they wait`() throws {
     defer { sys_close(other) }
     let (store, record, held) = (scratch.store(), record, Outcome())
     try #require(sys_lock(other, sys_alone, 0, 1) == 0)
@@ -92,8 +91,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     #expect(held.value == true)
   }
 
-  @Test("Who gives up waiting leaves nothing locked")
-  func givingUp() throws {
+  @Test func `Who gives up waiting leaves nothing locked`() throws {
     defer { sys_close(other) }
     let third = try opened(scratch.file("alice", "state"))
     defer { sys_close(third) }
@@ -106,8 +104,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     }
   }
 
-  @Test("Of strangers who wait, none comes before a known place that waits")
-  func first() throws {
+  @Test func `Of strangers who wait, none comes before a known place that waits`() throws {
     defer { sys_close(other) }
     let (store, record, order) = (scratch.store(), record, Order())
     try #require(sys_lock(other, sys_alone, 0, 1) == 0)
@@ -128,8 +125,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     #expect(order.value == [true] + [Bool](repeating: false, count: 8))
   }
 
-  @Test("There is one bound for the gate and the lock together")
-  func bound() throws {
+  @Test func `There is one bound for the gate and the lock together`() throws {
     defer { sys_close(other) }
     var (start, tries) = (UInt64(0), 0)
     let third = { () -> Int32 in
@@ -145,8 +141,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     #expect(tries == 1 && start == 1)
   }
 
-  @Test("Calls that are always interrupted are given up")
-  func interrupted() {
+  @Test func `Calls that are always interrupted are given up`() {
     defer { sys_close(other) }
     var start: UInt64 = 0
     #expect(scratch.store.patience.poll(since: &start) { -sys_EINTR } == -sys_EINTR)
@@ -158,10 +153,10 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
   }
 }
 
-@Suite("A file that changes while it is read") struct GrowingTests {
+@Suite struct `A file that changes while it is read` {
   /// It is as long as it was when it was opened, or it is not taken.
-  @Test("An enrollment that grows or shrinks meanwhile is not parsed", arguments: [-1, 0, 1])
-  func length(change: Int) throws {
+  @Test(arguments: [-1, 0, 1])
+  func `An enrollment that grows or shrinks meanwhile is not parsed`(change: Int) throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let path = scratch.file("alice", "enrollment")

@@ -5,9 +5,8 @@ import Testing
 
 @testable import SallyportSystem
 
-@Suite("Accounts, clock, random bytes and addresses") struct MachineTests {
-  @Test("An account has its own spelling and uid")
-  func account() throws {
+@Suite struct `Accounts, clock, random bytes and addresses` {
+  @Test func `An account has its own spelling and uid`() throws {
     let name = try userName("root")
     #expect(try Accounts.find(name) == Account(name: name, uid: 0, group: 0))
     let line = try #require(
@@ -20,21 +19,20 @@ import Testing
     )
   }
 
-  @Test("No such account is the name as typed, without a uid", arguments: ["no-such-user", "a b"])
-  func noAccount(typed: String) throws {
+  @Test(arguments: ["no-such-user", "a b"])
+  func `No such account is the name as typed, without a uid`(typed: String) throws {
     let name = try userName(typed)
     #expect(try Accounts.find(name) == Account(name: name, uid: nil))
   }
 
-  @Test("The clock is that of the system")
-  func clock() throws {
+  @Test func `The clock is that of the system`() throws {
     let before = Int64(Date().timeIntervalSince1970)
     let now = try Clock.now().seconds
     #expect((before...Int64(Date().timeIntervalSince1970) + 1).contains(now))
   }
 
-  @Test("Random bytes fill what is asked for and differ", arguments: [1, 20, 1000, 100_000])
-  func random(count: Int) throws {
+  @Test(arguments: [1, 20, 1000, 100_000])
+  func `Random bytes fill what is asked for and differ`(count: Int) throws {
     let (first, second) = (try Random.secret(count: count), try Random.secret(count: count))
     #expect(first.count == count)
     let same = (0..<count).filter { first[$0] == second[$0] }.count
@@ -43,41 +41,35 @@ import Testing
     #expect(count < 1000 || (count - 64..<count).contains { first[$0] != 0 })
   }
 
-  @Test("Identifiers are never 0 and differ")
-  func identifiers() throws {
+  @Test func `Identifiers are never 0 and differ`() throws {
     let numbers = try (0..<100).map { _ in try Random.identifier() }
     #expect(Set(numbers).count == 100 && !numbers.contains(0))
   }
 
-  @Test("The name of this machine is the kernel's")
-  func hostName() throws {
+  @Test func `The name of this machine is the kernel's`() throws {
     let name = try contents("/proc/sys/kernel/hostname").dropLast()
     #expect(HostName.label == Label([UInt8](name)) && !HostName.label.bytes.isEmpty)
   }
 
-  @Test(
-    "Addresses are read and shown as the network that counts",
-    arguments: [
-      ("192.0.2.7", "192.0.2.7"), ("0.0.0.0", "0.0.0.0"), ("::ffff:192.0.2.7", "192.0.2.7"),
-      ("2001:db8::1", "2001:db8::/64"), ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1::/64"),
-      ("fe80::1%eth0", "fe80::/64"), ("::1", "::/64"), ("2001:DB8::", "2001:db8::/64"),
-    ])
-  func address(text: String, shown: String) throws {
+  @Test(arguments: [
+    ("192.0.2.7", "192.0.2.7"), ("0.0.0.0", "0.0.0.0"), ("::ffff:192.0.2.7", "192.0.2.7"),
+    ("2001:db8::1", "2001:db8::/64"), ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1::/64"),
+    ("fe80::1%eth0", "fe80::/64"), ("::1", "::/64"), ("2001:DB8::", "2001:db8::/64"),
+  ])
+  func `Addresses are read and shown as the network that counts`(text: String, shown: String) throws
+  {
     #expect(Addresses.text(try #require(Addresses.parse([UInt8](text.utf8)))) == shown)
   }
 
-  @Test(
-    "An address in full is shown in full",
-    arguments: [
-      ("192.0.2.7", "192.0.2.7"), ("::ffff:192.0.2.7", "192.0.2.7"), ("2001:DB8::1", "2001:db8::1"),
-      ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1:2:3:4:5"),
-    ])
-  func addressInFull(text: String, shown: String) throws {
+  @Test(arguments: [
+    ("192.0.2.7", "192.0.2.7"), ("::ffff:192.0.2.7", "192.0.2.7"), ("2001:DB8::1", "2001:db8::1"),
+    ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1:2:3:4:5"),
+  ])
+  func `An address in full is shown in full`(text: String, shown: String) throws {
     #expect(Addresses.text(try #require(Addresses.numeric([UInt8](text.utf8)))) == shown)
   }
 
-  @Test("The addresses of this machine's interfaces are its own, and no others")
-  func ownAddresses() throws {
+  @Test func `The addresses of this machine's interfaces are its own, and no others`() throws {
     func isOwn(_ text: String) throws -> Bool {
       Addresses.isOwn(try #require(Addresses.numeric([UInt8](text.utf8))))
     }
@@ -88,14 +80,12 @@ import Testing
     }
   }
 
-  @Test(
-    "What is no numeric address is none",
-    arguments: [
-      "", "host.example", "192.0.2", "192.0.2.7:22", "[::1]", " ::1", "192.0.2.07x", "1",
-      "192.0.2.7%eth0", "%eth0", "::1\0", "192.0.2.7\0", "2001:db8::/64",
-      String(repeating: "1:", count: 40),
-    ])
-  func noAddress(text: String) {
+  @Test(arguments: [
+    "", "host.example", "192.0.2", "192.0.2.7:22", "[::1]", " ::1", "192.0.2.07x", "1",
+    "192.0.2.7%eth0", "%eth0", "::1\0", "192.0.2.7\0", "2001:db8::/64",
+    String(repeating: "1:", count: 40),
+  ])
+  func `What is no numeric address is none`(text: String) {
     #expect(Addresses.parse([UInt8](text.utf8)) == nil)
   }
 }

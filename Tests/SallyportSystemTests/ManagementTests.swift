@@ -13,9 +13,8 @@ func isZeroed(_ file: Int32) -> Bool {
   return count > 100 && bytes.prefix(Int(count)).allSatisfy { $0 == 0 }
 }
 
-@Suite("Enrolling and managing") struct ManagementTests {
-  @Test("Who is enrolled is not enrolled again, and nothing is left over")
-  func exists() throws {
+@Suite struct `Enrolling and managing` {
+  @Test func `Who is enrolled is not enrolled again, and nothing is left over`() throws {
     let scratch = try Scratch()
     let first = try scratch.enroll("alice")
     let trouble = StoreTrouble.exists(path: scratch.directory("alice"))
@@ -24,8 +23,7 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(try scratch.names() == ["alice"])
   }
 
-  @Test("Of many at once one enrolls a user")
-  func race() throws {
+  @Test func `Of many at once one enrolls a user`() throws {
     let scratch = try Scratch()
     let store = scratch.store
     let enrollment = try sample("alice")
@@ -38,8 +36,8 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(try scratch.names() == ["alice"])
   }
 
-  @Test("Replacing exchanges both files and wipes the old ones", arguments: [true, false])
-  func replace(exchanges: Bool) throws {
+  @Test(arguments: [true, false])
+  func `Replacing exchanges both files and wipes the old ones`(exchanges: Bool) throws {
     let scratch = try Scratch(exchanges: exchanges)
     try scratch.enroll("alice")
     _ = try accept(step: 50, try scratch.loaded("alice"), in: scratch.store)
@@ -55,16 +53,15 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
   }
 
-  @Test("Replacing enrolls who is not enrolled", arguments: [true, false])
-  func replaceNobody(exchanges: Bool) throws {
+  @Test(arguments: [true, false])
+  func `Replacing enrolls who is not enrolled`(exchanges: Bool) throws {
     let scratch = try Scratch(exchanges: exchanges)
     let new = try sample("alice")
     try scratch.store.replace(new, LoginState(initialFor: new))
     #expect(try scratch.loaded("alice").enrollment.id == new.id)
   }
 
-  @Test("Replacing fixes what cannot be read")
-  func replaceBroken() throws {
+  @Test func `Replacing fixes what cannot be read`() throws {
     let breaks: [(Scratch) throws -> Void] = [
       { removeName($0.file("alice", "state")) },
       { try overwrite($0.file("alice", "enrollment"), with: [0], at: 0) },
@@ -85,8 +82,8 @@ func isZeroed(_ file: Int32) -> Bool {
     }
   }
 
-  @Test("While it is replaced, a user is never without an enrollment", arguments: [true, false])
-  func neverAbsent(exchanges: Bool) throws {
+  @Test(arguments: [true, false])
+  func `While it is replaced, a user is never without an enrollment`(exchanges: Bool) throws {
     let scratch = try Scratch(exchanges: exchanges)
     try scratch.enroll("alice")
     let (store, owner) = (scratch.store, try account("alice"))
@@ -116,8 +113,8 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(absences.value == 0)
   }
 
-  @Test("An exchange that stopped half-way is trouble until the next command ends it")
-  func halfWay() throws {
+  @Test func `An exchange that stopped half-way is trouble until the next command ends it`() throws
+  {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let new = try sample("alice")
@@ -136,8 +133,7 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(try scratch.names() == ["alice"])
   }
 
-  @Test("An exchange that stopped before it began is forgotten")
-  func notBegun() throws {
+  @Test func `An exchange that stopped before it began is forgotten`() throws {
     let scratch = try Scratch()
     let old = try scratch.enroll("alice")
     try scratch.enroll("bob")
@@ -147,8 +143,7 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(try scratch.names() == ["alice"])
   }
 
-  @Test("Rewriting keeps what the state knows and changes what it is told to")
-  func rewrite() throws {
+  @Test func `Rewriting keeps what the state knows and changes what it is told to`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     _ = try accept(step: 50, try scratch.loaded("alice"), in: scratch.store)
@@ -175,8 +170,7 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(isChanged(try scratch.store.rewrite(record, enrollment) { $0 }))
   }
 
-  @Test("Removing wipes, and a login that has loaded is told")
-  func remove() throws {
+  @Test func `Removing wipes, and a login that has loaded is told`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
@@ -190,8 +184,7 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(isChanged(try scratch.store.remove(record)))
   }
 
-  @Test("What cannot be read can be removed all the same")
-  func removeBroken() throws {
+  @Test func `What cannot be read can be removed all the same`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     removeName(scratch.file("alice", "state"))
@@ -202,10 +195,8 @@ func isZeroed(_ file: Int32) -> Bool {
   }
 
   /// What no login locks: none of these is a state.
-  @Test(
-    "Whatever lies where the state was, the rest can be removed",
-    arguments: ["directory", "link", "pipe", "socket"])
-  func removeStrange(kind: String) throws {
+  @Test(arguments: ["directory", "link", "pipe", "socket"])
+  func `Whatever lies where the state was, the rest can be removed`(kind: String) throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let (state, files) = (scratch.file("alice", "state"), FileManager.default)
@@ -221,8 +212,8 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(try !scratch.names().contains("alice"))
   }
 
-  @Test("Where its state cannot be opened, nothing is removed without the login's lock")
-  func noDescriptors() async {
+  @Test func `Where its state cannot be opened, nothing is removed without the login's lock`() async
+  {
     await #expect(processExitsWith: .success) {
       let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
       try scratch.enroll("alice")
@@ -253,8 +244,7 @@ func isZeroed(_ file: Int32) -> Bool {
     }
   }
 
-  @Test("Commands wait for each other no longer than the bound")
-  func busy() throws {
+  @Test func `Commands wait for each other no longer than the bound`() throws {
     let scratch = try Scratch(patience: LockTimeout(nanoseconds: 10_000_000))
     let users = try Descriptor(Path(scratch.users), sys_as_directory)
     try #require(sys_lock_directory(users.number) == 0)
@@ -276,8 +266,7 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(!isChanged(try store.remove(try scratch.loaded("alice"))))
   }
 
-  @Test("A change waits for a login that is saving")
-  func loginFirst() throws {
+  @Test func `A change waits for a login that is saving`() throws {
     let scratch = try Scratch(patience: LockTimeout(nanoseconds: 10_000_000))
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
@@ -292,8 +281,10 @@ func isZeroed(_ file: Int32) -> Bool {
     #expect(try scratch.loaded("alice").enrollment.id == record.enrollment.id)
   }
 
-  @Test("Where nothing can be written, the old enrollment stays whole and nothing is left over")
-  func noRoom() async {
+  @Test
+  func `Where nothing can be written, the old enrollment stays whole and nothing is left over`()
+    async
+  {
     await #expect(processExitsWith: .success) {
       let scratch = try Scratch()
       let old = try scratch.enroll("alice")
@@ -335,9 +326,8 @@ final class Counter: @unchecked Sendable {
   func increment() { lock.withLock { count += 1 } }
 }
 
-@Suite("The names of users' directories") struct StoredNameTests {
-  @Test("All names come back, and only as the store spells them")
-  func names() throws {
+@Suite struct `The names of users' directories` {
+  @Test func `All names come back, and only as the store spells them`() throws {
     let scratch = try Scratch()
     let long = String(repeating: "%", count: 80)
     let users = ["alice", "alice@corp.example", "Domain User", "naïve", "50%", "a.b-c_d", long]
@@ -353,15 +343,12 @@ final class Counter: @unchecked Sendable {
     #expect(try scratch.store.load(account(long)) != nil)
   }
 
-  @Test(
-    "A directory name that the store would not have made spells no user",
-    arguments: ["%61lice", "%", "%4", "%zz", "a b", "%2e", "%2Fetc", "%41", "-x", "%c3%af"])
-  func foreign(name: String) {
+  @Test(arguments: ["%61lice", "%", "%4", "%zz", "a b", "%2e", "%2Fetc", "%41", "-x", "%c3%af"])
+  func `A directory name that the store would not have made spells no user`(name: String) {
     #expect(StoredName(directory: [UInt8](name.utf8)).user == nil)
   }
 
-  @Test("An enrollment in another's directory is told")
-  func misplaced() throws {
+  @Test func `An enrollment in another's directory is told`() throws {
     let scratch = try Scratch()
     try scratch.enroll("bob")
     rename(scratch.directory("bob"), to: scratch.directory("alice"))

@@ -10,9 +10,8 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
   try paths.map { try facts(at: Path($0)).mode }
 }
 
-@Suite("Preparing a store") struct PreparationTests {
-  @Test("Everything that is made is the owner's alone, whatever the umask says")
-  func modes() async {
+@Suite struct `Preparing a store` {
+  @Test func `Everything that is made is the owner's alone, whatever the umask says`() async {
     await #expect(processExitsWith: .success) {
       // Without root a directory that is made with no permission at all cannot be opened any more.
       for mask in [mode_t(0), 0o077, isRoot ? 0o777 : 0o022] {
@@ -31,8 +30,7 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     }
   }
 
-  @Test("All blocks of a state are written when it is made")
-  func noHoles() throws {
+  @Test func `All blocks of a state are written when it is made`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let path = scratch.file("alice", "state")
@@ -43,8 +41,7 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     #expect(try #require(attributes.fileAllocatedSize) >= 8192)
   }
 
-  @Test("Twice is as good as once")
-  func twice() throws {
+  @Test func `Twice is as good as once`() throws {
     let scratch = try Scratch()
     let enrollment = try scratch.enroll("alice")
     try scratch.store.prepare()
@@ -52,8 +49,9 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     #expect(try scratch.names() == ["alice"])
   }
 
-  @Test("What a crash left over is wiped and removed, also where it is no directory of ours")
-  func leftovers() throws {
+  @Test func `What a crash left over is wiped and removed, also where it is no directory of ours`()
+    throws
+  {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     try scratch.enroll("bob")
@@ -74,8 +72,10 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     #expect(try scratch.store.load(account("alice")) != nil)
   }
 
-  @Test("What is being made without the lock of commands is wiped when it is old and nobody has it")
-  func abandoned() throws {
+  @Test
+  func `What is being made without the lock of commands is wiped when it is old and nobody has it`()
+    throws
+  {
     let scratch = try Scratch()
     let (enrollment, state) = (try sample("alice"), StateRecord.fileSize)
     let parent = try Descriptor(Path(scratch.users), sys_as_directory)
@@ -107,8 +107,7 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     #expect(try scratch.names() == [], "no directory is nobody's work")
   }
 
-  @Test("A directory where others may write is never made a store")
-  func unsafeDirectory() throws {
+  @Test func `A directory where others may write is never made a store`() throws {
     let scratch = try Scratch()
     let store = Store(root: scratch.path + "/second", owner: .effectiveUser)
     setMode(scratch.path, 0o770)

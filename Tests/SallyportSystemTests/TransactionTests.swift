@@ -6,9 +6,11 @@ import Testing
 
 @testable import SallyportSystem
 
-@Suite("A login's save") struct TransactionTests {
-  @Test("What is saved is there at the next login, and the one before stays in the other slot")
-  func happyPath() throws {
+@Suite struct `A login's save` {
+  @Test
+  func `What is saved is there at the next login, and the one before stays in the other slot`()
+    throws
+  {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let fresh = try contents(scratch.file("alice", "state"))
@@ -21,8 +23,7 @@ import Testing
     #expect(twice.suffix(4096) == once.suffix(4096) && twice.prefix(4096) != once.prefix(4096))
   }
 
-  @Test("The state under the lock counts, not the one that was loaded")
-  func stale() throws {
+  @Test func `The state under the lock counts, not the one that was loaded`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let early = try scratch.loaded("alice")
@@ -30,8 +31,7 @@ import Testing
     #expect(verdict(try accept(step: 61, early, in: scratch.store)) == 60)
   }
 
-  @Test("What the body throws is thrown, and nothing is written")
-  func bodyThrows() throws {
+  @Test func `What the body throws is thrown, and nothing is written`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
@@ -46,8 +46,8 @@ import Testing
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
   }
 
-  @Test("A torn slot is the older one", arguments: [UInt64(0), 4096], [1, 60, 4000])
-  func torn(slot: UInt64, at offset: UInt64) throws {
+  @Test(arguments: [UInt64(0), 4096], [1, 60, 4000])
+  func `A torn slot is the older one`(slot: UInt64, at offset: UInt64) throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     for step in UInt64(50)...51 {
@@ -72,8 +72,7 @@ import Testing
     #expect(verdict(try accept(step: 71, try scratch.loaded("alice"), in: scratch.store)) == 70)
   }
 
-  @Test("Both slots broken are trouble for a login that has loaded, too")
-  func bothBroken() throws {
+  @Test func `Both slots broken are trouble for a login that has loaded, too`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
@@ -84,8 +83,7 @@ import Testing
     }
   }
 
-  @Test("The state of another enrollment is not taken for this one's")
-  func foreign() throws {
+  @Test func `The state of another enrollment is not taken for this one's`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     try scratch.enroll("bob")
@@ -99,8 +97,7 @@ import Testing
     }
   }
 
-  @Test("The directory of another user is not taken for this one's")
-  func otherUser() throws {
+  @Test func `The directory of another user is not taken for this one's`() throws {
     let scratch = try Scratch()
     try scratch.enroll("bob")
     rename(scratch.directory("bob"), to: scratch.directory("alice"))
@@ -111,10 +108,11 @@ import Testing
   }
 
   @Test(
-    "A uid that is not the recorded one is trouble",
     arguments: [(1000, 1000, true), (1000, 1001, false), (1000, nil, false), (nil, 1000, true)]
       as [(UInt32?, UInt32?, Bool)])
-  func uid(recorded: UInt32?, found: UInt32?, isGood: Bool) throws {
+  func `A uid that is not the recorded one is trouble`(
+    recorded: UInt32?, found: UInt32?, isGood: Bool
+  ) throws {
     let scratch = try Scratch()
     try scratch.enroll("alice", uid: recorded)
     if isGood {
@@ -126,16 +124,13 @@ import Testing
     }
   }
 
-  @Test("Not enrolled is only a missing directory in a good store")
-  func notEnrolled() throws {
+  @Test func `Not enrolled is only a missing directory in a good store`() throws {
     let scratch = try Scratch()
     #expect(try scratch.store.load(account("alice")) == nil)
   }
 
-  @Test(
-    "A caller without the right to read is told so, never that nobody is enrolled",
-    .enabled(if: isRoot, "needs root"))
-  func unreadable() async {
+  @Test(.enabled(if: isRoot, "needs root"))
+  func `A caller without the right to read is told so, never that nobody is enrolled`() async {
     await #expect(processExitsWith: .success) {
       let scratch = try Scratch()
       try scratch.enroll("alice")
@@ -152,8 +147,7 @@ import Testing
     }
   }
 
-  @Test("An enrollment changed since it was loaded is told, and nothing is written")
-  func changed() throws {
+  @Test func `An enrollment changed since it was loaded is told, and nothing is written`() throws {
     let changes: [(Scratch, Enrollment) throws -> Void] = [
       { try $0.store.replace($1, LoginState(initialFor: $1)) },
       { scratch, _ in
@@ -175,7 +169,7 @@ import Testing
   }
 }
 
-@Suite("The lock") struct LockTests {
+@Suite struct `The lock` {
   /// The state file of a user, open and locked, as another process would have it.
   private func held(_ scratch: Scratch) throws -> Int32 {
     let file = try opened(scratch.file("alice", "state"))
@@ -183,8 +177,7 @@ import Testing
     return file
   }
 
-  @Test("A lock that another holds is waited for no longer than the bound")
-  func busy() throws {
+  @Test func `A lock that another holds is waited for no longer than the bound`() throws {
     let scratch = try Scratch(patience: LockTimeout(nanoseconds: 20_000_000))
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
@@ -197,8 +190,9 @@ import Testing
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
   }
 
-  @Test("Whoever waits while the directories are exchanged saves nothing into the old one")
-  func exchangedWhileWaiting() throws {
+  @Test func `Whoever waits while the directories are exchanged saves nothing into the old one`()
+    throws
+  {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     try scratch.enroll("carol")
@@ -223,8 +217,9 @@ import Testing
     #expect(try contents(scratch.directory(".gone-1") + "/state") == old)
   }
 
-  @Test("Whoever waits while the state is put back from a copy saves into the new file")
-  func restoredWhileWaiting() throws {
+  @Test func `Whoever waits while the state is put back from a copy saves into the new file`()
+    throws
+  {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
@@ -252,8 +247,7 @@ import Testing
     sys_close(file)
   }
 
-  @Test("128 at once all get in, each sees what the one before saved")
-  func crowd() throws {
+  @Test func `128 at once all get in, each sees what the one before saved`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
@@ -275,8 +269,7 @@ import Testing
     #expect(try scratch.loaded("alice").state.authenticators[0].lastAccepted == 41 + 128)
   }
 
-  @Test("8 users at once do not wait for each other")
-  func eightUsers() throws {
+  @Test func `8 users at once do not wait for each other`() throws {
     let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
     for user in 0..<8 { try scratch.enroll("user\(user)") }
     let records = try (0..<8).map { try scratch.loaded("user\($0)") }

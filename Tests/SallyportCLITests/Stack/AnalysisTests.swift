@@ -4,7 +4,7 @@ import Testing
 @testable import PAMStack
 @testable import SallyportCLI
 
-@Suite struct AnalysisTests {
+@Suite struct `The analysis of a stack` {
   /// Findings in short: `name line`, of lines of /etc/pam.d/x without the file.
   static func short(_ finding: StackFinding) -> String {
     func at(_ place: StackLocation) -> String {
@@ -45,7 +45,7 @@ import Testing
     -> [String]
   {
     StackAnalysis(Stacks.parse(service, in: files, debian: debian)).findings
-      .map(AnalysisTests.short)
+      .map(`The analysis of a stack`.short)
   }
 
   @Test func `a stack has these findings and no others`() throws {
@@ -72,7 +72,7 @@ import Testing
       Stacks.parse("x", in: files),
       isMissing: { ["pam_sallyport.so", "pam_gone.so"].contains($0.module) })
     #expect(
-      analysis.findings.map(AnalysisTests.short) == [
+      analysis.findings.map(`The analysis of a stack`.short) == [
         "missing 2", "nobody auth", "ignoreDenied auth 2",
       ])
   }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SallyportCLI
 
-@Suite struct EnableReportTests {
+@Suite struct `The report of pam enable` {
   @Test func `people are told what it means for them`() throws {
     let machine = try PamBench()
     let enabled = machine.run("enable", "sudo", "--dry-run", caller: "bob")

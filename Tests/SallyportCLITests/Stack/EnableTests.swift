@@ -3,7 +3,7 @@ import Testing
 
 @testable import SallyportCLI
 
-@Suite struct EnableTests {
+@Suite struct `Enabling a service` {
   @Test(arguments: ["sshd", "sudo", "su", "login", "common-auth", "cups"])
   func `what enable writes, disable undoes to the byte`(service: String) throws {
     for ending in ["\n", "", "\n\n# the end"] {

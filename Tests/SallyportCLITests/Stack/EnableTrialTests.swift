@@ -5,7 +5,7 @@ import Testing
 
 /// What `enable` makes of stacks by chance, judged by libpam's walk (RealityTests) and by what each
 /// module is documented to answer.
-@Suite struct EnableTrialTests {
+@Suite struct `Enabling in stacks by chance` {
   private typealias Answers = [String: PAMCode]
 
   /// Of each line, by its own word: every way in which its modules may answer.

@@ -4,7 +4,7 @@ import Testing
 @testable import SallyportCLI
 
 /// Programs that never ask, and those that have one answer for every prompt.
-@Suite struct OneFieldTests {
+@Suite struct `Services with one field` {
   private func ends(_ auth: String) -> String {
     "\(auth)\n@include common-account\n@include common-session"
   }
@@ -18,8 +18,10 @@ import Testing
   private func findings(_ service: String, _ auth: String) -> [String] {
     var files = Stacks.debian
     files[service] = ends(auth)
-    return StackAnalysis(Stacks.parse(service, in: files)).findings.map(AnalysisTests.short)
-      .filter { $0.hasPrefix("prompts") || $0.hasPrefix("authNeverRuns") }
+    return StackAnalysis(Stacks.parse(service, in: files)).findings.map(
+      `The analysis of a stack`.short
+    )
+    .filter { $0.hasPrefix("prompts") || $0.hasPrefix("authNeverRuns") }
   }
 
   @Test(arguments: ["cron", "crond", "atd", "systemd-user", "runuser", "runuser-l"])

@@ -3,7 +3,7 @@ import Testing
 @testable import PAMStack
 @testable import SallyportCLI
 
-@Suite struct ParserTests {
+@Suite struct `Reading a stack` {
   /// `phase level control-of-success module arguments`, one for each entry.
   private func entries(_ text: String, _ more: [String: String] = [:], debian: Bool = true)
     -> [String]

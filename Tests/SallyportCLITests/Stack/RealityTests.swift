@@ -3,7 +3,7 @@ import Testing
 @testable import SallyportCLI
 
 /// Our walk against the libpam that is installed here.
-@Suite(.serialized) struct RealityTests {
+@Suite(.serialized) struct `Our walk beside libpam` {
   @Test func `the walk gives libpam's verdict on stacks by chance`() throws {
     let real = try RealLibpam()
     var seen: Set<Int> = []

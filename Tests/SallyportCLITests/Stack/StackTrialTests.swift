@@ -59,7 +59,7 @@ enum PlantedFault: CaseIterable {
 
 /// Fifty stacks, others each time; `Tests/Torture/stacks` plays more. COUNT and SEED set how
 /// many and which.
-@Suite(.serialized) struct StackTrialTests {
+@Suite(.serialized) struct `Stacks by chance` {
   private static func number(_ name: String) -> Int? {
     ProcessInfo.processInfo.environment["SALLYPORT_STACKS_\(name)"].flatMap { Int($0) }
   }
@@ -68,14 +68,16 @@ enum PlantedFault: CaseIterable {
 
   @Test func `no stack admits more or less than it did, or what doctor does not tell of`() throws {
     let run = try StackTrial()
-    for index in 0..<StackTrialTests.count { try run.play(UInt64(StackTrialTests.seed + index)) }
-    print("SEED=\(StackTrialTests.seed): \(run.numbers)")
+    for index in 0..<`Stacks by chance`.count {
+      try run.play(UInt64(`Stacks by chance`.seed + index))
+    }
+    print("SEED=\(`Stacks by chance`.seed): \(run.numbers)")
     for found in run.numbers.violations.prefix(6) {
-      Issue.record("SEED=\(StackTrialTests.seed + found.stack - 1) COUNT=1: \(found)")
+      Issue.record("SEED=\(`Stacks by chance`.seed + found.stack - 1) COUNT=1: \(found)")
     }
     // Whoever repeats one stack sees only that one.
-    guard StackTrialTests.count >= 50 else { return }
-    let share = StackTrialTests.count / 50
+    guard `Stacks by chance`.count >= 50 else { return }
+    let share = `Stacks by chance`.count / 50
     #expect(run.numbers.written > share && run.numbers.refused > share)
     #expect(run.numbers.admitted > share && run.numbers.sound > share)
     #expect(run.numbers.withoutPassword > share && run.numbers.withoutCode > share)

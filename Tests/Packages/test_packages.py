@@ -87,47 +87,48 @@ def test_two_builds_in_different_directories_are_the_same_files(packages, tmp_pa
         assert (other / ".build/deb" / path.name).read_bytes() == path.read_bytes(), path.name
 
 
-class TestCompletions:
-    """Each shell loads what is in the package, and completes a verb with it."""
+@pytest.fixture
+def shares(trees, monkeypatch):
+    """Where the completions are; the command is the package's."""
+    monkeypatch.setenv("PATH", f"{trees['sallyport']}/usr/bin:{os.environ['PATH']}")
+    return trees["sallyport"] / "usr/share"
 
-    @pytest.fixture
-    def directory(self, trees, monkeypatch):
-        monkeypatch.setenv("PATH", f"{trees['sallyport']}/usr/bin:{os.environ['PATH']}")
-        return trees["sallyport"] / "usr/share"
 
-    def test_bash(self, directory):
-        pexpect = pytest.importorskip("pexpect")
-        if not Path("/usr/share/bash-completion/bash_completion").exists():
-            pytest.skip("bash-completion is not installed")
-        shell = pexpect.spawn(
-            "bash --norc --noprofile -i", encoding="utf-8", timeout=20, dimensions=(50, 120),
-            env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "dumb",
-                 "INPUTRC": "/dev/null",
-                 "BASH_COMPLETION_USER_DIR": str(directory / "bash-completion")})
-        shell.sendline(". /usr/share/bash-completion/bash_completion; PS1='rea''dy> '")
-        shell.expect("ready> ")
-        # The completion is found by the command's name, and typed on as it completes.
-        shell.send("sallyport en\t--no-c\t--he\t\n")
-        shell.expect("USAGE: sallyport enroll ")
-        shell.expect("ready> ")
-        shell.sendline("sallyport enroll --type \t\t")
-        shell.expect("hotp +totp")
-        shell.close(force=True)
+def test_bash_completes_verbs_options_and_values(shares):
+    pexpect = pytest.importorskip("pexpect")
+    if not Path("/usr/share/bash-completion/bash_completion").exists():
+        pytest.skip("bash-completion is not installed")
+    shell = pexpect.spawn(
+        "bash --norc --noprofile -i", encoding="utf-8", timeout=20, dimensions=(50, 120),
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "dumb",
+             "INPUTRC": "/dev/null",
+             "BASH_COMPLETION_USER_DIR": str(shares / "bash-completion")})
+    shell.sendline(". /usr/share/bash-completion/bash_completion; PS1='rea''dy> '")
+    shell.expect("ready> ")
+    # The completion is found by the command's name, and typed on as it completes.
+    shell.send("sallyport en\t--no-c\t--he\t\n")
+    shell.expect("USAGE: sallyport enroll ")
+    shell.expect("ready> ")
+    shell.sendline("sallyport enroll --type \t\t")
+    shell.expect("hotp +totp")
+    shell.close(force=True)
 
-    def test_zsh(self, directory):
-        if shutil.which("zsh") is None:
-            pytest.skip("zsh is not installed")
-        script = ("fpath=($1 $fpath); autoload -U compinit; compinit -u -D; "
-                  "print -r -- $_comps[sallyport]; autoload +X _sallyport && print loaded")
-        done = subprocess.run(["zsh", "-fc", script, "-", directory / "zsh/vendor-completions"],
-                              capture_output=True, text=True, check=False)
-        assert done.stdout.split() == ["_sallyport", "loaded"], done.stderr
 
-    def test_fish(self, directory, tmp_path):
-        if shutil.which("fish") is None:
-            pytest.skip("fish is not installed")
-        done = subprocess.run(
-            ["fish", "--no-config", "-c", 'source $argv[1]; complete -C "sallyport en"',
-             directory / "fish/vendor_completions.d/sallyport.fish"],
-            capture_output=True, text=True, check=False, env=os.environ | {"HOME": str(tmp_path)})
-        assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["enroll"], done.stderr
+def test_zsh_loads_the_completion(shares):
+    if shutil.which("zsh") is None:
+        pytest.skip("zsh is not installed")
+    script = ("fpath=($1 $fpath); autoload -U compinit; compinit -u -D; "
+              "print -r -- $_comps[sallyport]; autoload +X _sallyport && print loaded")
+    done = subprocess.run(["zsh", "-fc", script, "-", shares / "zsh/vendor-completions"],
+                          capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["_sallyport", "loaded"], done.stderr
+
+
+def test_fish_completes_a_verb(shares, tmp_path):
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", 'source $argv[1]; complete -C "sallyport en"',
+         shares / "fish/vendor_completions.d/sallyport.fish"],
+        capture_output=True, text=True, check=False, env=os.environ | {"HOME": str(tmp_path)})
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["enroll"], done.stderr

@@ -70,7 +70,7 @@ def test_the_table_has_all_eight():
 
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("words", TABLE)
-def test_each_combination(store, services, words, field):
+def test_each_combination_answers_as_the_table_says(store, services, words, field):
     prompts, result, after = TABLE[words][field]
     enrollment = store.enroll()
     before = filled(FIELDS[field], enrollment)

@@ -1,5 +1,6 @@
 import Foundation
 import OneTimePassword
+import PAMStack
 import SallyportCore
 import SallyportSystem
 import Testing
@@ -14,13 +15,15 @@ final class Bench {
   var now = UnixTime(1_772_530_000)
   /// What is done to a file in an editor.
   var editing: (_ path: String) -> EditorStatus = { _ in .done }
+  /// The machine's root directory as far as PAM reads it; there is none at first.
+  var root: String { directory + ".root" }
   /// The policy file, which is empty at first.
   var policyFile: String { directory + ".conf" }
 
   init() { try? Data().write(to: URL(fileURLWithPath: policyFile)) }
 
   deinit {
-    for path in [directory, policyFile] { try? FileManager.default.removeItem(atPath: path) }
+    for path in [directory, policyFile, root] { try? FileManager.default.removeItem(atPath: path) }
   }
 
   func policy(_ text: String) throws {
@@ -30,7 +33,8 @@ final class Bench {
   private func context(_ terminal: FakeTerminal, caller: String? = nil) -> Context {
     Context(
       terminal: terminal, effectiveUser: geteuid(), caller: caller,
-      hostName: "web1.example.org", policyFile: policyFile, edit: { self.editing($0) },
+      hostName: "web1.example.org", stacks: StackDirectory(root: root), policyFile: policyFile,
+      edit: { self.editing($0) },
       now: { () throws(StoreTrouble) in self.now })
   }
 

@@ -48,6 +48,25 @@ import Testing
     #expect(done.answer.contains("Wrong code."))
   }
 
+  @Test func `The next step is to turn a service on, or to try it`() throws {
+    func next(_ more: String...) -> String {
+      let script = more.isEmpty ? [shownCode(at: bench.now)] : []
+      let arguments = ["enroll", "alice", "--allow-missing", "--force"] + more
+      let isThere = bench.run("status", "alice", "--allow-missing").status == 0
+      let question = isThere && more.isEmpty ? [Act.types("y")] : []
+      let done = bench.run(arguments: arguments, on: FakeTerminal(question + script))
+      #expect(done.status == 0, "\(done.aside)")
+      return done.answer.split(separator: "\n").last.map(String.init) ?? ""
+    }
+    #expect(next() == "Next: sudo sallyport pam enable sshd")
+    let services = "\(bench.root)/etc/pam.d"
+    try FileManager.default.createDirectory(atPath: services, withIntermediateDirectories: true)
+    try Data("auth required pam_unix.so\nauth required pam_sallyport.so\n".utf8)
+      .write(to: URL(filePath: "\(services)/sshd"))
+    #expect(next() == "Next: keep this shell open and log in from another terminal.")
+    #expect(!next("--no-confirm").hasPrefix("Next"))
+  }
+
   @Test func `The confirming code counts as used, the next one does not`() throws {
     let terminal = FakeTerminal([shownCode(at: bench.now)])
     bench.run("enroll", "--user", "alice", "--allow-missing", on: terminal)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import OneTimePassword
+import PAMStack
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
@@ -77,7 +78,7 @@ struct Enroll: Verb {
     voice.answer(
       Joined(
         draft.facts(confirmation), More(backupCodes: codes.shown, handout: handout?.path)),
-      text(draft, codes, confirmation, handout))
+      text(draft, codes, confirmation, handout, context.stacks))
     if handout == nil, let number = context.terminal.failure {
       throw .backupCodesUnseen(errno: number)
     }
@@ -112,7 +113,7 @@ struct Enroll: Verb {
 
   private func text(
     _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: AuthenticatorState?,
-    _ handout: Handout?
+    _ handout: Handout?, _ stacks: StackDirectory
   ) -> String {
     var lines = ["Enrolled as \(draft.text(confirmation)).", ""]
     if let handout {
@@ -121,7 +122,24 @@ struct Enroll: Verb {
     } else if !codes.shown.isEmpty {
       lines.append(codes.text)
     }
-    lines.append("Next: keep this shell open and log in from another terminal.")
+    if !noConfirm {
+      let next =
+        stacks.asksSomewhere
+        ? "keep this shell open and log in from another terminal."
+        : "sudo sallyport pam enable sshd"
+      lines.append("Next: \(next)")
+    }
     return lines.joined(separator: "\n")
+  }
+}
+
+extension StackDirectory {
+  /// Whether any service asks for a code.
+  fileprivate var asksSomewhere: Bool {
+    services().contains { name in
+      let analysis = StackAnalysis(
+        StackParser.parse(service: name, files), isMissing: isMissing)
+      return analysis.line(.auth) != nil
+    }
   }
 }

@@ -59,6 +59,45 @@ def pixels(rows, wide):
     return picture
 
 
+# How a terminal's theme shows a colour: 1 is light. The default is the ground or the text.
+DARK = {"default": {"fg": 1, "bg": 0}, "black": 0, "brightwhite": 1, "white": 1}
+LIGHT = {"default": {"fg": 0, "bg": 1}, "black": 0, "brightwhite": 1, "white": 1}
+
+
+def drawn_pixels(screen, theme):
+    """The screen as rows of 0 (dark) and 1 (light), as a theme shows it: a cell is 4 pixels wide
+    and 8 high, so that two blanks side by side are a square."""
+    def light(colour, ground):
+        # pyte calls the bright variants of 100 to 107 by another name in some versions.
+        colour = {"bfightwhite": "brightwhite"}.get(colour, colour)
+        return theme["default"][ground] if colour == "default" else theme[colour]
+
+    picture = []
+    for row in range(screen.lines):
+        upper, lower = [], []
+        for column in range(screen.columns):
+            cell = screen.buffer[row][column]
+            inks = QUADRANTS.get(cell.data, (0, 0))
+            text, ground = light(cell.fg, "fg"), light(cell.bg, "bg")
+            upper += [text if inks[0] else ground] * 4
+            lower += [text if inks[1] else ground] * 4
+        picture += [upper] * 4 + [lower] * 4
+    return picture
+
+
+def read_as_drawn(screen, theme, path, scale=2):
+    """What zbarimg reads from the screen as the theme shows it, not inverted; or None."""
+    picture = drawn_pixels(screen, theme)
+    lines = []
+    for row in picture:
+        lines += [" ".join(str(1 - pixel) for pixel in row for _ in range(scale))] * scale
+    path.write_text(f"P1\n{len(picture[0]) * scale} {len(picture) * scale}\n"
+                    + "\n".join(lines) + "\n")
+    done = subprocess.run(
+        ["zbarimg", "--quiet", "--raw", str(path)], capture_output=True, text=True)
+    return done.stdout.rstrip("\n") or None
+
+
 def read_qr_code(rows, path, wide=False, inverted=False, scale=6):
     """What zbarimg reads from the drawn rows, or None."""
     picture = pixels(rows, wide)

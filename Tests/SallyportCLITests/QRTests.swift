@@ -136,6 +136,7 @@ import Testing
     (.auto, Screen(columns: 80, lines: 24, isUTF8: false), .tooSmall(82, 42)),
     (.auto, nil, .nothing), (.none, Screen(columns: 80, lines: 24, isUTF8: true), .nothing),
     (.utf8, nil, .halfBlocks), (.ascii, nil, .ascii),
+    (.inverted, nil, .halfBlocks),
     (.utf8, Screen(columns: 20, lines: 5, isUTF8: false), .halfBlocks),
   ]
 
@@ -143,7 +144,47 @@ import Testing
     choice: QRChoice, screen: Screen?, wanted: Drawn
   ) throws {
     let matrix = try matrix(37)
-    #expect(Drawn(QRDrawing(choice, on: screen) { matrix }) == wanted)
+    #expect(Drawn(QRDrawing(choice, on: screen, hasColours: false) { matrix }) == wanted)
+  }
+
+  @Test(arguments: [
+    (80, 24, true, QRStyle.colouredHalfBlocks, 4), (45, 24, true, .colouredHalfBlocks, 4),
+    (80, 23, true, .colouredHalfBlocks, 2), (44, 24, true, .colouredHalfBlocks, 2),
+    (120, 60, false, .colouredSpaces, 4), (82, 60, false, .colouredSpaces, 2),
+  ]) func `With colours the quiet zone is four modules where there is room`(
+    columns: Int, lines: Int, isUTF8: Bool, style: QRStyle, zone: Int
+  ) throws {
+    let matrix = try matrix(37)
+    let screen = Screen(columns: columns, lines: lines, isUTF8: isUTF8)
+    let wanted = inMemory(matrix.text(style: style, quietZone: zone))
+    #expect(
+      QRDrawing(.auto, on: screen, hasColours: true) { matrix }
+        == .code(wanted.bytes(in: 0..<wanted.count)))
+  }
+
+  @Test(arguments: [21, 22, 37], [0, 2, 4])
+  func `Inverted half blocks read back give the modules, with dark ones inked`(
+    size: Int, zone: Int
+  ) throws {
+    let matrix = try matrix(size)
+    let text = plainText(inMemory(matrix.text(style: .inverted, quietZone: zone)))
+    let lines = text.split(separator: "\n").map { Array($0.unicodeScalars) }
+    for row in -zone..<(size + zone) {
+      for column in -zone..<(size + zone) {
+        let scalar = lines[(row + zone) / 2][column + zone]
+        let ink = try isInk(scalar, lower: (row + zone) % 2 == 1)
+        #expect(ink == matrix[row, column], "\(row), \(column)")
+      }
+    }
+  }
+
+  /// Each line sets its colours and takes them back, so that nothing beside the code changes.
+  @Test(arguments: [QRStyle.colouredHalfBlocks, .colouredSpaces])
+  func `Colours end with their line`(style: QRStyle) throws {
+    let text = plainText(inMemory(try matrix(25).text(style: style, quietZone: 2)))
+    let lines = text.split(separator: "\n")
+    #expect(lines.count == (style == .colouredSpaces ? 29 : 15))
+    #expect(lines.allSatisfy { $0.hasPrefix("\u{1b}[") && $0.hasSuffix("\u{1b}[0m") })
   }
 
   enum Drawn: Equatable {

@@ -41,7 +41,7 @@ extension Draft {
     }
     voice.say("")
     let screen = context.terminal.screen(of: voice.stream)
-    switch QRDrawing(qr, on: screen, matrix: matrix) {
+    switch QRDrawing(qr, on: screen, hasColours: !context.isPlain, matrix: matrix) {
     case .nothing: break
     case .code(let text):
       voice.say("Scan this with an authenticator app:\n")

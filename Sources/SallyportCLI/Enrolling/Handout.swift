@@ -62,7 +62,12 @@ struct Sheet {
   func text() -> String {
     var lines = [heading, ""]
     if let matrix = matrix() {
-      let style: QRStyle = qr == .ascii ? .ascii : .halfBlocks
+      let style: QRStyle =
+        switch qr {
+        case .ascii: .ascii
+        case .inverted: .inverted
+        case .auto, .utf8, .none: .halfBlocks
+        }
       let code = inMemory(matrix.text(style: style, quietZone: QRMatrix.usualQuietZone))
       lines += [Sheet.scan, "", plainText(code)]
     }

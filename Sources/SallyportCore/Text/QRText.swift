@@ -30,9 +30,9 @@ extension QRMatrix {
   /// two modules, one above the other, `▀`, `▄`, `█` and blank in UTF-8.
   ///
   /// Light modules are the inked ones, because most terminals write light on dark; on the others
-  /// the code is inverted, which readers take too. An odd last line is filled up with light.
+  /// many readers want the dark ones inked (`darkInk`). An odd last line is filled up with light.
   /// nil when out of memory.
-  package func halfBlocks(quietZone: Int) -> Secret? {
+  package func halfBlocks(quietZone: Int, darkInk: Bool = false) -> Secret? {
     let zone = max(quietZone, 0)
     let side = size + 2 * zone
     let lines = (side + 1) / 2
@@ -40,7 +40,9 @@ extension QRMatrix {
     for line in 0..<lines {
       for column in -zone..<(size + zone) {
         let row = 2 * line - zone
-        text.add(halfBlock(upper: !self[row, column], lower: !self[row + 1, column]))
+        text.add(
+          halfBlock(
+            upper: self[row, column] == darkInk, lower: self[row + 1, column] == darkInk))
       }
       text.put(UInt8(ascii: "\n"))
     }

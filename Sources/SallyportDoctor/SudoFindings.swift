@@ -15,9 +15,13 @@ struct SudoFindings {
       Finding.unseen("sudo-files", area, $0, [.command("sudo sallyport doctor")])
     }
     guard sudoers.isThere || !unread.isEmpty else { return [] }
-    let found = sudoers.entries.compactMap(finding)
-    let isFine = found.isEmpty && unread.isEmpty
-    return unread + found + (isFine ? [.ok("sudo-rules", area, "sudo asks everybody")] : [])
+    let unexpanded = sudoers.unexpanded.map {
+      Finding.unseen(
+        "sudo-aliases", area, "aliases in sudoers were not expanded: \($0)",
+        [.command("visudo -c")])
+    }
+    let found = unread + [unexpanded].compactMap { $0 } + sudoers.entries.compactMap(finding)
+    return found.isEmpty ? [.ok("sudo-rules", area, "sudo asks everybody")] : found
   }
 
   private func finding(_ entry: Sudoers.Entry) -> Finding? {
@@ -27,14 +31,15 @@ struct SudoFindings {
       return made(
         "sudo-nopasswd", all ? .error : .warning,
         all
-          ? "\(who) becomes root without a code: NOPASSWD"
-          : "\(who) runs some commands as root without a code: NOPASSWD",
+          ? "\(who) can become root without a code: NOPASSWD"
+          : "\(who) can run some commands without a code: NOPASSWD",
         entry, .letsIn("\(who) through sudo\(all ? "" : " for some commands")"))
-    case .noAuthentication(let who):
+    case .noAuthentication(let who, let all):
       if lines.demands { return nil }
       return made(
-        "sudo-authenticate", .error, "sudo asks nothing of \(who): !authenticate", entry,
-        .letsIn("\(who) through sudo"))
+        "sudo-authenticate", all ? .error : .warning,
+        "sudo asks nothing of \(who): !authenticate", entry,
+        .letsIn("\(who) through sudo\(all ? "" : " for some commands")"))
     case .exemptGroup(let group):
       if lines.demands { return nil }
       return made(
@@ -69,12 +74,15 @@ struct SudoFindings {
     return found
   }
 
+  /// What is for other hosts changes no login here, as far as their names tell.
   private func made(
     _ id: String, _ severity: Severity, _ text: String, _ entry: Sudoers.Entry, _ effect: Effect?
   ) -> Finding {
-    Finding(
-      id: id, area: area, severity: severity, text: text, place: entry.place,
-      fixes: fixes(entry), effect: effect)
+    let hosts = listed(entry.elsewhere)
+    return Finding(
+      id: id, area: area, severity: hosts.isEmpty ? severity : .warning,
+      text: hosts.isEmpty ? text : "on \(hosts): \(text)", place: entry.place, fixes: fixes(entry),
+      effect: hosts.isEmpty ? effect : nil)
   }
 
   /// A file of the vendor's is not changed: what comes later counts.

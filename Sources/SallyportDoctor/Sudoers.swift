@@ -1,10 +1,13 @@
-/// What sudoers files say about asking: read as text, because `sudo -l` tells of one user only.
+/// What sudoers files say about asking. What their lines mean is what cvtsudoers writes, which
+/// expands aliases; where they stand and how they are written is read from the files. In JSON it
+/// would name no lines either, and that of sudo before 1.9.16 cannot be read where a rule has CWD.
+/// `sudo -l` tells of one user only.
 package struct Sudoers: Equatable {
   enum Exception: Equatable {
-    /// NOPASSWD for these commands.
+    /// NOPASSWD; `all`: for every command as root.
     case noPassword(who: String, all: Bool)
-    /// `!authenticate`
-    case noAuthentication(who: String)
+    /// `!authenticate`; `all` as above.
+    case noAuthentication(who: String, all: Bool)
     /// `!pam_session`
     case noSession
     /// A group whose members are never asked.
@@ -19,20 +22,25 @@ package struct Sudoers: Equatable {
     let exception: Exception
     let place: FileLocation
     /// The line without the exception.
-    let fixed: String
+    var fixed: String
+    /// The hosts that the line is for, where none of them is this machine.
+    var elsewhere: [String] = []
 
     /// Of a line that is for everybody everywhere: `Defaults` and nothing behind it.
     var isForAll: Bool { fixed.split(whereSeparator: \.isWhitespace).first == "Defaults" }
   }
 
   private(set) var entries: [Entry] = []
-  /// The first words of all rules: users, `%group`, `ALL`, aliases.
+  /// Whom the rules are for: users, `%group`, `ALL`; aliases where they were not expanded.
   private(set) var callers: [String] = []
   /// Why a file could not be read.
   private(set) var unread: [String] = []
   /// There is a sudoers file.
   private(set) var isThere = true
+  /// Why aliases were not expanded, where that may matter.
+  private(set) var unexpanded: String?
   private var files: Set<String> = []
+  private var hasAliases = false
 
   /// The vendor's (openSUSE) counts where the administrator has none.
   private static let files = ["/etc/sudoers", "/usr/etc/sudoers"]
@@ -40,8 +48,24 @@ package struct Sudoers: Equatable {
   init() {}
 
   package init(of machine: Machine) {
-    let file = Sudoers.files.first { machine.text($0) != .absent }
-    if let file { read(file, of: machine) } else { isThere = false }
+    guard let file = Sudoers.files.first(where: { machine.text($0) != .absent }) else {
+      isThere = false
+      return
+    }
+    let host = trimmed(machine.text("/proc/sys/kernel/hostname").value ?? "")
+    var lines: [Line] = []
+    read(file, of: machine, on: host, into: &lines)
+    // It reads the same files.
+    if unread.isEmpty { expand(&lines, file, of: machine) }
+    for line in lines { take(line, on: host) }
+  }
+
+  /// A line that counts.
+  private struct Line {
+    let place: FileLocation
+    let written: SudoersLine
+    /// With aliases expanded.
+    var meant: SudoersLine
   }
 
   /// `rootpw`, `targetpw` or `runaspw` where one of them holds for everybody: sudo asks for the
@@ -55,41 +79,81 @@ package struct Sudoers: Equatable {
   /// Whether a rule is for everybody.
   var hasRuleForAll: Bool { callers.contains("ALL") }
 
-  private mutating func read(_ file: String, of machine: Machine) {
+  private mutating func read(
+    _ file: String, of machine: Machine, on host: String, into lines: inout [Line]
+  ) {
     guard files.insert(file).inserted else { return }
     switch machine.text(file) {
     case .absent: return
     case .unseen(let reason): unread.append(reason)
     case .seen(let text):
       for (number, line) in Sudoers.joined(text) {
-        take(line, FileLocation(file: file, line: number), of: machine)
+        let place = FileLocation(file: file, line: number)
+        for included in included(by: line, place, of: machine, on: host) {
+          read(included, of: machine, on: host, into: &lines)
+        }
+        let line = SudoersLine(line)
+        hasAliases = hasAliases || line.isAlias
+        if line.kind != nil { lines.append(Line(place: place, written: line, meant: line)) }
       }
     }
   }
 
-  private mutating func take(_ line: String, _ place: FileLocation, of machine: Machine) {
-    let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
-    guard let first = words.first else { return }
-    switch first {
-    case "@include", "#include":
-      if words.count > 1 { read(Sudoers.path(words[1], place.file), of: machine) }
-    case "@includedir", "#includedir":
-      guard words.count > 1 else { return }
-      let directory = Sudoers.path(words[1], place.file)
-      for file in machine.paths("\(directory)/*") where Sudoers.counts(file) {
-        read(file, of: machine)
-      }
-    case _:
-      if first.hasPrefix("#"), !first.dropFirst().allSatisfy(\.isNumber) || first == "#" { return }
-      let line = SudoersLine(line)
-      // The last one counts; those for somebody come after those for all.
-      let set = line.setForAll
-      entries.removeAll { entry in
-        entry.isForAll && entry.exception.option.map(set.contains) == true
-      }
-      entries += line.entries(at: place)
-      if let caller = line.caller { callers += caller.split(separator: ",").map(String.init) }
+  /// The files that a line includes.
+  private func included(
+    by line: String, _ place: FileLocation, of machine: Machine, on host: String
+  ) -> [String] {
+    let words = line.split(whereSeparator: \.isWhitespace)
+    guard words.count > 1, ["@", "#"].contains(words[0].prefix(1)) else { return [] }
+    let path = Sudoers.path(words[1], place.file, host)
+    switch words[0].dropFirst() {
+    case "include": return [path]
+    case "includedir": return machine.paths("\(path)/*").filter(Sudoers.counts)
+    case _: return []
     }
+  }
+
+  /// Takes the meaning of the lines from what cvtsudoers writes: all Defaults, then all rules, each
+  /// in the order of the files.
+  private mutating func expand(_ lines: inout [Line], _ file: String, of machine: Machine) {
+    let words = ["cvtsudoers", "-c", "/dev/null", "-e", "-f", "sudoers", machine.root + file]
+    let output: String
+    switch machine.run(words) {
+    case .absent:
+      if hasAliases { unexpanded = "there is no cvtsudoers" }
+      return
+    case .unseen(let reason):
+      unexpanded = reason
+      return
+    case .seen(let done) where done.status != 0:
+      unexpanded = "cvtsudoers: \(done.complaint)"
+      return
+    case .seen(let done): output = done.output
+    }
+    let expanded = Sudoers.joined(output).map { SudoersLine($0.1) }
+    for kind in SudoersLine.Kind.allCases {
+      let indices = lines.indices.filter { lines[$0].written.kind == kind }
+      let meant = expanded.filter { $0.kind == kind }
+      if indices.count != meant.count {
+        unexpanded = "cvtsudoers does not write as many lines as the files have"
+      } else {
+        for (index, line) in zip(indices, meant) { lines[index].meant = line }
+      }
+    }
+  }
+
+  private mutating func take(_ line: Line, on host: String) {
+    // The last one counts; those for somebody come after those for all.
+    let set = line.meant.setForAll
+    entries.removeAll { entry in
+      entry.isForAll && entry.exception.option.map(set.contains) == true
+    }
+    let written = line.written.entries(at: line.place, on: host)
+    for (index, entry) in line.meant.entries(at: line.place, on: host).enumerated() {
+      entries.append(entry)
+      if index < written.count { entries[entries.count - 1].fixed = written[index].fixed }
+    }
+    callers += line.meant.callers
   }
 
   /// sudo passes over names with a dot or a tilde at the end.
@@ -98,8 +162,12 @@ package struct Sudoers: Equatable {
     return !name.contains(".") && !name.hasSuffix("~")
   }
 
-  private static func path(_ word: String, _ file: String) -> String {
-    let path = word.filter { $0 != "\"" }
+  /// `%h` is the name of the machine without its domain.
+  private static func path(_ word: Substring, _ file: String, _ host: String) -> String {
+    let name = String(host.prefix { $0 != "." })
+    let path = word.filter { $0 != "\"" }.split(
+      separator: "%h", omittingEmptySubsequences: false
+    ).joined(separator: name)
     guard !path.hasPrefix("/") else { return path }
     return file.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" } + "/" + path
   }
@@ -135,118 +203,4 @@ extension Sudoers.Exception {
     case .otherAccount(let word): word
     }
   }
-}
-
-/// One line of a sudoers file.
-struct SudoersLine {
-  private let text: String
-  private let words: [String]
-
-  init(_ text: String) {
-    self.text = SudoersLine.withoutComment(text)
-    words = self.text.split(whereSeparator: \.isWhitespace).map(String.init)
-  }
-
-  /// Up to a comment: `#` outside of quotes where no uid follows.
-  static func withoutComment(_ text: String) -> String {
-    var isQuoted = false
-    var end = text.startIndex
-    while end < text.endIndex {
-      let next = text.index(after: end)
-      let isUID = next < text.endIndex && text[next].isNumber
-      if text[end] == "\"" { isQuoted.toggle() }
-      if text[end] == "#", !isUID, !isQuoted { break }
-      end = next
-    }
-    return String(text[..<end])
-  }
-
-  func entries(at place: FileLocation) -> [Sudoers.Entry] {
-    guard let first = words.first, !first.hasSuffix("_Alias") else { return [] }
-    let found = first.hasPrefix("Defaults") ? defaults : rules
-    return found.map { Sudoers.Entry(exception: $0, place: place, fixed: $1) }
-  }
-
-  // MARK: rules
-
-  /// Whom a rule is for; nil where the line is none.
-  var caller: String? {
-    guard let first = words.first, text.contains("=") else { return nil }
-    return first.hasSuffix("_Alias") || first.hasPrefix("Defaults") ? nil : first
-  }
-
-  private var rules: [(Sudoers.Exception, String)] {
-    let parts = text.split(separator: "NOPASSWD", omittingEmptySubsequences: false)
-    guard parts.count > 1, let who = words.first else { return [] }
-    let tails = parts.dropFirst().map { $0.drop { $0.isWhitespace } }
-    guard tails.allSatisfy({ $0.hasPrefix(":") }) else { return [] }
-    let commands = tails.flatMap { tail in
-      tail.dropFirst().split(separator: "PASSWD:").first?.split(separator: ",") ?? []
-    }
-    let all = commands.contains { SudoersLine.command($0) == "ALL" }
-    let fixed =
-      parts[0] + tails.map { $0.dropFirst().drop { $0.isWhitespace } }.joined()
-    return [(.noPassword(who: who, all: all), trimmed(String(fixed)))]
-  }
-
-  /// Without tags such as `SETENV:`.
-  private static func command(_ text: Substring) -> Substring {
-    let last = text.split(separator: ":").last ?? ""
-    return last.drop { $0.isWhitespace }.prefix { !$0.isWhitespace }
-  }
-
-  // MARK: defaults
-
-  /// `env_reset`, `!authenticate`, `timestamp_timeout = 5`, …; of those with one name the last.
-  private var options: [String] {
-    var isQuoted = false
-    let parts = words.dropFirst().joined(separator: " ").split { character in
-      if character == "\"" { isQuoted.toggle() }
-      return character == "," && !isQuoted
-    }
-    let all = parts.map { trimmed(String($0)) }
-    return all.enumerated().filter { index, option in
-      let name = SudoersLine.name(of: option)
-      return !all[(index + 1)...].contains { SudoersLine.name(of: $0) == name }
-    }.map(\.element)
-  }
-
-  private static func name(of option: String) -> String {
-    trimmed(String(option.drop { $0 == "!" }.prefix { $0 != "=" }))
-  }
-
-  /// The options that the line sets, one way or the other, for everybody.
-  var setForAll: Set<String> {
-    words.first == "Defaults" ? Set(options.map(SudoersLine.name)) : []
-  }
-
-  private var defaults: [(Sudoers.Exception, String)] {
-    let head = words[0]
-    let who = head.count > 8 ? String(head.dropFirst(9)) : "everybody"
-    return options.compactMap { option in
-      let parts = option.split(separator: "=", maxSplits: 1).map { trimmed(String($0)) }
-      let value = parts.count > 1 ? parts[1].filter { $0 != "\"" } : ""
-      switch parts.first ?? "" {
-      case "!authenticate": return (.noAuthentication(who: who), replacing(option, "authenticate"))
-      case "!pam_session": return (.noSession, replacing(option, "pam_session"))
-      case "exempt_group": return (.exemptGroup(value), replacing(option, "!exempt_group"))
-      case "rootpw", "targetpw", "runaspw":
-        return (.otherAccount(parts[0]), replacing(option, "!\(parts[0])"))
-      case "timestamp_timeout" where value.hasPrefix("-"):
-        return (.endlessTicket, replacing(option, "timestamp_timeout=15"))
-      case _: return nil
-      }
-    }
-  }
-
-  private func replacing(_ option: String, _ other: String) -> String {
-    let parts = text.split(separator: option, maxSplits: 1, omittingEmptySubsequences: false)
-    return trimmed(parts.joined(separator: other))
-  }
-}
-
-/// Without spaces at both ends.
-private func trimmed(_ text: String) -> String {
-  let rest = text.drop { $0.isWhitespace }
-  return String(rest.reversed().drop { $0.isWhitespace }.reversed())
 }

@@ -257,6 +257,13 @@ BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of 
         setting("UseDNS no", "UseDNS no\nMatch User alice\nAuthenticationMethods publickey"),
         "ssh-no-code error", "line"),
     "NOPASSWD": (rule("alice ALL=(ALL) NOPASSWD: ALL"), "sudo-nopasswd error", "line"),
+    "NOPASSWD by an alias": (
+        rule("Cmnd_Alias EVERYTHING = ALL\nalice ALL=(ALL) NOPASSWD: EVERYTHING"),
+        "sudo-nopasswd error", "line"),
+    "NOPASSWD as another user by an alias": (
+        rule("Runas_Alias OP = backup, www-data\nalice ALL=(OP) NOPASSWD: ALL"),
+        "sudo-nopasswd warning", "line"),
+    "sudoers with a mistake": (rule("alice ALL=(ALL) NOPASSWD ALL"), "sudo-aliases unseen", None),
     "!authenticate": (rule("Defaults:alice !authenticate"), "sudo-authenticate error", "line"),
     "enroll without its account line": (
         line("auth required OURS enroll", "session required OURS"), "enroll-account error", "add"),

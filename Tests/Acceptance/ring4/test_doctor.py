@@ -4,6 +4,7 @@ hint fixes it."""
 import os
 import re
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -111,6 +112,54 @@ def test_a_service_that_is_named_is_looked_at_alone(healthy):
     assert wrong(doctor("--service", "sshd")) == []
     assert wrong(doctor("--service", "sudo")) == ["sudo-nopasswd error"]
     assert wrong(doctor("--service", "su")) == ["service-unasked error"]
+
+
+def found_in_sudoers(said):
+    return [(found["id"], found["severity"], found["file"], found["line"], found["text"])
+            for found in said["findings"]
+            if found["severity"] != "ok" and found["id"].startswith("sudo-")]
+
+
+def test_aliases_and_hosts_in_sudoers_mean_what_they_mean_to_sudo(healthy, tmp_path):
+    included = tmp_path / "included"
+    included.write_text(f"""Host_Alias HERE = {socket.gethostname()}
+ADMINS ELSEWHERE = NOPASSWD: EVERYTHING
+ADMINS HERE, ELSEWHERE = (root) NOPASSWD: \\
+    EVERYTHING : ELSEWHERE = NOPASSWD: /bin/ls
+""")
+    SUDOERS.write_text(SUDOERS.read_text() + f"""
+User_Alias ADMINS = alice, %floppy
+Host_Alias ELSEWHERE = no-such-host
+@include {included}
+Cmnd_Alias EVERYTHING = ALL
+Defaults:ADMINS !authenticate
+""")
+    last = len(SUDOERS.read_text().splitlines())
+    assert found_in_sudoers(doctor("--service", "sudo")) == [
+        ("sudo-nopasswd", "warning", str(included), 2,
+         "on no-such-host: alice, %floppy can become root without a code: NOPASSWD"),
+        ("sudo-nopasswd", "error", str(included), 3,
+         "alice, %floppy can become root without a code: NOPASSWD"),
+        ("sudo-authenticate", "error", str(SUDOERS), last,
+         "sudo asks nothing of alice, %floppy: !authenticate")]
+
+
+@pytest.mark.parametrize("said", [None, "exit 3", "echo oops >&2; exit 1", "echo garbage",
+                                  "head -c 10000000 /dev/zero", "kill -9 $$", "exec sleep 60"])
+def test_without_an_answer_of_cvtsudoers_sudoers_are_read_as_they_are(healthy, tmp_path, said):
+    SUDOERS.write_text(SUDOERS.read_text() + "Cmnd_Alias EVERYTHING = ALL\n"
+                       "alice ALL=(ALL) NOPASSWD: EVERYTHING\n")
+    stand_in = tmp_path / "cvtsudoers"
+    stand_in.write_text(f"#!/bin/sh\n{said}\n")
+    stand_in.chmod(0o755)
+    program = shutil.which("cvtsudoers")
+    # No regular file is no program.
+    subprocess.run(["mount", "--bind", stand_in if said else "/dev/null", program], check=True)
+    try:
+        assert wrong(doctor("--service", "sudo")) == [
+            "sudo-aliases unseen", "sudo-nopasswd warning"]
+    finally:
+        subprocess.run(["umount", program], check=True)
 
 
 def test_a_full_disk_is_a_warning_because_logins_go_on(healthy):

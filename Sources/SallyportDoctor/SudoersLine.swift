@@ -1,0 +1,192 @@
+/// One line of a sudoers file, with those that continue it.
+struct SudoersLine: Equatable {
+  enum Kind: CaseIterable { case rule, defaults }
+
+  private let text: String
+  private let words: [String]
+
+  init(_ text: String) {
+    self.text = SudoersLine.withoutComment(text)
+    words = SudoersLine.parts(self.text, at: \.isWhitespace)
+  }
+
+  /// nil where it is an alias, an include or nothing.
+  var kind: Kind? {
+    guard let first = words.first, !isAlias, !first.hasPrefix("@include") else { return nil }
+    if first.hasPrefix("Defaults") { return .defaults }
+    return text.contains("=") ? .rule : nil
+  }
+
+  var isAlias: Bool { words.first?.hasSuffix("_Alias") == true }
+
+  /// Up to a comment: `#` outside of quotes, behind no backslash, where no uid follows.
+  static func withoutComment(_ text: String) -> String {
+    var (isQuoted, isEscaped) = (false, false)
+    var end = text.startIndex
+    while end < text.endIndex {
+      let next = text.index(after: end)
+      let isUID = next < text.endIndex && text[next].isNumber
+      if text[end] == "\"", !isEscaped { isQuoted.toggle() }
+      if text[end] == "#", !isUID, !isQuoted, !isEscaped { break }
+      isEscaped = text[end] == "\\" && !isEscaped
+      end = next
+    }
+    return String(text[..<end])
+  }
+
+  /// What it excepts from asking. `host`: the name of this machine; empty where it is not known.
+  func entries(at place: FileLocation, on host: String) -> [Sudoers.Entry] {
+    switch kind {
+    case .rule: rule(at: place, on: host)
+    case .defaults: defaults(at: place, on: host)
+    case nil: []
+    }
+  }
+
+  // MARK: parts
+
+  /// What stands between characters that are behind no backslash, and not in quotes where it has
+  /// them.
+  static func parts(
+    _ text: String, hasQuotes: Bool = true, at isEnd: (Character) -> Bool
+  ) -> [String] {
+    var (isQuoted, isEscaped) = (false, false)
+    return text.split { character in
+      defer { isEscaped = character == "\\" && !isEscaped }
+      if character == "\"", hasQuotes, !isEscaped { isQuoted.toggle() }
+      return !isQuoted && !isEscaped && isEnd(character)
+    }.map { trimmed(String($0)) }
+  }
+
+  /// A list that words begin with, and the words behind it.
+  private static func list(_ words: [String]) -> (items: [String], rest: ArraySlice<String>) {
+    let last = words.indices.first { index in
+      !words[index].hasSuffix(",") && (index + 1 == words.count || !words[index + 1].hasPrefix(","))
+    }
+    let count = (last ?? -1) + 1
+    return (parts(words[..<count].joined(separator: " ")) { $0 == "," }, words[count...])
+  }
+
+  // MARK: rules
+
+  /// Whom a rule is for; empty where the line is none.
+  var callers: [String] { kind == .rule ? SudoersLine.list(words).items : [] }
+
+  private func rule(at place: FileLocation, on host: String) -> [Sudoers.Entry] {
+    let open = privileges.filter(\.isOpen)
+    guard !open.isEmpty else { return [] }
+    let here = open.filter { SudoersPrivilege.mayMean(host, $0.hosts) }
+    let all = (here.isEmpty ? open : here).contains(where: \.isOpenToRoot)
+    return [
+      Sudoers.Entry(
+        exception: .noPassword(who: listed(callers), all: all), place: place, fixed: withoutTag,
+        elsewhere: here.isEmpty ? open.flatMap(\.hosts) : [])
+    ]
+  }
+
+  /// Parted by colons that stand alone, but not by one in `(users : groups)` or behind a tag.
+  private var privileges: [SudoersPrivilege] {
+    var (parts, isRunas) = ([""], false)
+    for word in SudoersLine.list(words).rest {
+      if word.contains("(") { isRunas = true }
+      if word.contains(")") { isRunas = false }
+      if word == ":", !isRunas, !parts[parts.count - 1].hasSuffix("PASSWD") {
+        parts.append("")
+      } else {
+        parts[parts.count - 1] += " \(word)"
+      }
+    }
+    return parts.map(SudoersPrivilege.init)
+  }
+
+  private var withoutTag: String {
+    let parts = text.split(separator: "NOPASSWD", omittingEmptySubsequences: false)
+    return trimmed(
+      parts.dropFirst().reduce(String(parts.first ?? "")) { line, part in
+        let tail = part.drop(while: \.isWhitespace)
+        return line
+          + (tail.hasPrefix(":") ? tail.dropFirst().drop(while: \.isWhitespace) : "NOPASSWD" + part)
+      })
+  }
+
+  // MARK: defaults
+
+  /// Whom or what a Defaults line is for: `:users`, `>users to run as`, `@hosts`, `!commands`; and
+  /// its options.
+  private var binding: (sign: Character?, items: [String], options: String) {
+    let bound = words[0].dropFirst("Defaults".count)
+    guard let sign = bound.first else { return (nil, [], words.dropFirst().joined(separator: " ")) }
+    let (items, rest) = SudoersLine.list([String(bound.dropFirst())] + words.dropFirst())
+    return (sign, items, rest.joined(separator: " "))
+  }
+
+  /// `env_reset`, `!authenticate`, `timestamp_timeout = 5`, …; of those with one name the last.
+  private var options: [String] {
+    let all = SudoersLine.parts(binding.options) { $0 == "," }
+    return all.enumerated().filter { index, option in
+      let name = SudoersLine.name(of: option)
+      return !all[(index + 1)...].contains { SudoersLine.name(of: $0) == name }
+    }.map(\.element)
+  }
+
+  private static func name(of option: String) -> String {
+    trimmed(String(option.drop { $0 == "!" }.prefix { $0 != "=" }))
+  }
+
+  /// The options that the line sets, one way or the other, for everybody.
+  var setForAll: Set<String> {
+    words.first == "Defaults" ? Set(options.map(SudoersLine.name)) : []
+  }
+
+  private func defaults(at place: FileLocation, on host: String) -> [Sudoers.Entry] {
+    let (sign, items, _) = binding
+    let elsewhere = sign == "@" && !SudoersPrivilege.mayMean(host, items) ? items : []
+    return options.compactMap { option in
+      exception(of: option).map { exception, other in
+        Sudoers.Entry(
+          exception: exception, place: place, fixed: replacing(option, other),
+          elsewhere: elsewhere)
+      }
+    }
+  }
+
+  /// An exception and the option that takes its place.
+  private func exception(of option: String) -> (Sudoers.Exception, String)? {
+    let parts = option.split(separator: "=", maxSplits: 1).map { trimmed(String($0)) }
+    let value = parts.count > 1 ? parts[1].filter { $0 != "\"" } : ""
+    switch parts.first ?? "" {
+    case "!authenticate": return (unasked, "authenticate")
+    case "!pam_session": return (.noSession, "pam_session")
+    case "exempt_group": return (.exemptGroup(value), "!exempt_group")
+    case "rootpw", "targetpw", "runaspw": return (.otherAccount(parts[0]), "!\(parts[0])")
+    case "timestamp_timeout" where value.hasPrefix("-"):
+      return (.endlessTicket, "timestamp_timeout=15")
+    case _: return nil
+    }
+  }
+
+  private var unasked: Sudoers.Exception {
+    let (sign, items, _) = binding
+    let names = listed(items)
+    switch sign {
+    case ":": return .noAuthentication(who: names, all: true)
+    case ">":
+      let all = SudoersPrivilege.mayBeRoot(items)
+      return .noAuthentication(who: "whoever runs a command as \(names)", all: all)
+    case "!":
+      return .noAuthentication(who: "whoever runs \(names)", all: items.contains("ALL"))
+    case _: return .noAuthentication(who: "everybody", all: true)
+    }
+  }
+
+  private func replacing(_ option: String, _ other: String) -> String {
+    let parts = text.split(separator: option, maxSplits: 1, omittingEmptySubsequences: false)
+    return trimmed(parts.joined(separator: other))
+  }
+}
+
+/// Without spaces at both ends.
+func trimmed(_ text: String) -> String {
+  let rest = text.drop { $0.isWhitespace }
+  return String(rest.reversed().drop { $0.isWhitespace }.reversed())
+}

@@ -79,6 +79,14 @@ extension StackAnalysis {
     }
   }
 
+  /// Some get through the auth stack, but nobody without a password that is right.
+  package var needsPassword: Bool {
+    let ways = StackPaths(
+      stack[.auth], under: Assumption(ours: [.success], passwords: .wrong, missing: missing))
+    return !ways.areTooMany && !ways.contains { $0.verdict == .success }
+      && !findings.contains(.nobodyPasses(.auth))
+  }
+
   /// nil where `remember` counts.
   package var idleRemember: IdleRemember? {
     guard let line = line(.auth), !KnownServices.withoutAuth.contains(stack.service) else {

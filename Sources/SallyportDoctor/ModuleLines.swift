@@ -36,6 +36,8 @@ package struct ModuleLines: Equatable {
   var saysDemand: Bool { of(.account).contains { $0.has("demand") } }
   /// A login can succeed without that line, or against it.
   var isDemandIdle = false
+  /// Nobody gets through the auth stack without a password that is right.
+  var needsPassword = false
   var enrolls: Bool { of(.auth).contains { $0.has("enroll") } }
   /// The unenrolled pass where the policy file says nothing.
   var isVoluntary: Bool { of(.auth).contains { $0.has("nullok") } }

@@ -1,3 +1,5 @@
+import SallyportText
+
 /// Somebody who is enrolled, as sshd looks for his keys.
 struct SSHPerson: Equatable {
   let name: String
@@ -7,6 +9,8 @@ struct SSHPerson: Equatable {
   let hasKey: Probe<Bool>
   /// The first file that sshd reads for him; nil where AuthorizedKeysFile names none.
   var file: String?
+  /// nil where that is not known.
+  var hasPassword: Bool?
 }
 
 extension SSHFacts {
@@ -50,7 +54,9 @@ extension SSHPerson {
       case .absent: .unseen("sshd did not answer")
       case .unseen(let reason): .unseen(reason)
       }
-    self.init(name: account.name, settings: settings, hasKey: hasKey, file: files.first)
+    self.init(
+      name: account.name, settings: settings, hasKey: hasKey, file: files.first,
+      hasPassword: account.hasPassword)
   }
 
   private static func hasKey(in files: [String], _ settings: SSHSettings, of machine: Machine)
@@ -110,10 +116,11 @@ extension SSHSettings {
   }
 }
 
-/// Who is enrolled and has no key, where sshd lets nobody in without one. Pure.
+/// Who is enrolled and has no key, or no password, where sshd lets nobody in without one. Pure.
 struct SSHKeyFindings {
   private let ssh: SSHFacts
   private let needing: [SSHPerson]
+  private let passwordless: [SSHPerson]
   private let area = Area.service("sshd")
 
   /// `lines`: ours in sshd's stacks.
@@ -123,28 +130,43 @@ struct SSHKeyFindings {
       guard let settings = person.settings.value else { return true }
       return SSHWays(settings, lines, ssh.configuration, block: nil).needsKey
     }
+    passwordless = ssh.people.filter { person in
+      guard person.hasPassword == false, let settings = person.settings.value else { return false }
+      return SSHWays(settings, lines, ssh.configuration, block: nil).needsPassword
+    }
   }
 
   var all: [Finding] {
+    let password = shut(out: passwordless, for: "password") { person in
+      .command("passwd \(shellQuoted(person.name))")
+    }
+    return keys + [password].compactMap { $0 }
+  }
+
+  private var keys: [Finding] {
     guard !needing.isEmpty else { return [] }
+    let keyless = shut(out: needing.filter { $0.hasKey == .seen(false) }, for: "key") { person in
+      let file = person.file ?? "a file that AuthorizedKeysFile names"
+      return .advice("put a public key of \(person.name) into \(file)")
+    }
     let found = [keyless, unseen].compactMap { $0 }
     return found.isEmpty
       ? [.ok("ssh-keys", area, "everybody who is enrolled has a key, which sshd asks for")] : found
   }
 
   /// Some may be enrolled for sudo or the console alone: it is for all of them that it is an error.
-  private var keyless: Finding? {
-    let keyless = needing.filter { $0.hasKey == .seen(false) }
-    guard let first = keyless.first else { return nil }
-    let isAll = keyless.count == ssh.people.count
-    let names = listed(keyless.map(\.name))
-    let file = first.file ?? "a file that AuthorizedKeysFile names"
+  private func shut(out people: [SSHPerson], for thing: String, _ fix: (SSHPerson) -> Fix)
+    -> Finding?
+  {
+    guard let first = people.first else { return nil }
+    let isAll = people.count == ssh.people.count
+    let names = listed(people.map(\.name))
     return Finding(
-      id: "ssh-keys", area: area, severity: isAll ? .error : .warning,
-      text: "sshd asks for a key, and "
+      id: "ssh-\(thing)s", area: area, severity: isAll ? .error : .warning,
+      text: "sshd asks for a \(thing), and "
         + (isAll ? "nobody who is enrolled has one: \(names)" : "\(names) has none"),
       place: ssh.configuration.place(of: "AuthenticationMethods"),
-      fixes: [.advice("put a public key of \(first.name) into \(file)")],
+      fixes: [fix(first)],
       effect: .locksOut(isAll ? "everybody who is enrolled from sshd" : "\(names) from sshd"))
   }
 

@@ -30,10 +30,18 @@ struct SSHWays {
   }
 
   /// Whoever has no key does not get in, in any of the ways that work.
-  var needsKey: Bool {
+  var needsKey: Bool { needs(["publickey"]) }
+
+  /// The auth stack is run in all of the ways that work, and wants a password that is right.
+  var needsPassword: Bool {
+    lines.needsPassword && needs(["keyboard-interactive", "password"])
+      && !settings.isOn("permitemptypasswords")
+  }
+
+  private func needs(_ methods: Set<String>) -> Bool {
     let working = ways(.asks) + ways(.open)
     return settings.usesPAM && !working.isEmpty
-      && working.allSatisfy { $0.contains("publickey") }
+      && working.allSatisfy { !methods.isDisjoint(with: $0) }
   }
 
   var findings: [Finding] {

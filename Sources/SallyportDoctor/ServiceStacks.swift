@@ -48,5 +48,6 @@ extension ServiceFacts {
     self.stack = analysis.findings
     idleRemember = analysis.idleRemember
     lines.isDemandIdle = analysis.isDemandIdle
+    lines.needsPassword = analysis.needsPassword
   }
 }

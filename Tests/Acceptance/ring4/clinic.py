@@ -157,6 +157,11 @@ def remove_keys(*names):
     return remove
 
 
+def lock(*names):
+    return lambda clinic: edit("/etc/shadow", lambda text: re.sub(
+        rf"(?m)^({'|'.join(names)}):", r"\1:!", text))
+
+
 def damage(clinic):
     state = clinic.store.state("alice")
     with open(state, "r+b") as file:
@@ -250,6 +255,8 @@ BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of 
     "sshd has no PAM": (setting("UsePAM yes", "UsePAM no"), "ssh-use-pam error", "line"),
     "nobody has a key": (remove_keys("alice", "bob"), "ssh-keys error", None),
     "bob has no key": (remove_keys("bob"), "ssh-keys warning", None),
+    "nobody has a password": (lock("alice", "bob"), "ssh-passwords error", None),
+    "bob has no password": (lock("bob"), "ssh-passwords warning", None),
     "names for addresses": (setting("UseDNS no", "UseDNS yes"), "ssh-use-dns warning", "line"),
     "sshd does not take its settings": (
         setting("UseDNS no", "UseDNSs no"), "ssh-config error", None),

@@ -47,7 +47,7 @@ def clinic(disk):
 @pytest.fixture
 def healthy(clinic, stacks):
     """Whole again before each test, and after the last."""
-    files = [Path("/etc/passwd"), SUDOERS, SSHD_CONFIG, Path("/etc/pam.d/su")]
+    files = [Path("/etc/passwd"), Path("/etc/shadow"), SUDOERS, SSHD_CONFIG, Path("/etc/pam.d/su")]
     kept = {path: path.read_bytes() for path in files}
     Path("/etc/pam.d/su").write_text("auth required pam_unix.so\naccount required pam_unix.so\n")
     subprocess.run(["mount", "-o", "remount,rw", DEFAULT_STORE], check=True)

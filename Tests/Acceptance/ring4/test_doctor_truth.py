@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clinic import SSHD_CONFIG, doctor, wrong
+from clinic import COMMON, SSHD_CONFIG, doctor, lock, wrong
 from hosts import SCRATCH, Sshd, converse
 from sallyport import MODULE
 from test_doctor import clinic, disk, healthy  # noqa: F401: fixtures
@@ -109,3 +109,21 @@ def test_sshd_does_what_doctor_said(healthy, name):  # noqa: F811
     assert (thief, open_to_alice) in ((True, True), (False, False)), wrong(said)
     shut = any(who.startswith("everybody") or "alice" in who for who in said["lockedOut"])
     assert (owner, shut) in ((True, False), (False, True)), wrong(said)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_who_has_no_password_is_out_where_sshd_asks_for_one(healthy, asks):  # noqa: F811
+    SSHD_CONFIG.write_text(KEYS)
+    lock("alice")(healthy)
+    healthy.stack(f"auth required {healthy.module} nodelay")
+    if not asks:
+        path = Path("/etc/pam.d/sshd")
+        path.write_text("".join(line for line in path.open() if not set(COMMON) & {line.strip()}))
+    said = doctor("--service", "sshd")
+    daemon = Daemon()
+    try:
+        is_in = daemon.lets_in(healthy.enrolled["alice"].backup_codes[0])
+    finally:
+        daemon.stop()
+    assert is_in != asks
+    assert said["lockedOut"] == (["alice from sshd"] if asks else []), wrong(said)

@@ -134,6 +134,77 @@ struct KeyCase: CustomTestStringConvertible {
     #expect(found(facts("alice", "dora")).wrong == ["ssh-keys warning", "ssh-keys unseen"])
   }
 
+  /// Of who has no password, where the auth stack asks for one.
+  private func passwords(
+    _ have: [Bool?], needed: Bool = true, account: [String] = [], _ settings: String...
+  ) -> [Finding] {
+    answer("sshd -T", settings)
+    var facts = SSHFacts(of: fake.machine, accounts)
+    facts.people = zip(["alice", "bob"], have).map { name, password in
+      SSHPerson(
+        name: name, settings: facts.settings, hasKey: .seen(true), hasPassword: password)
+    }
+    var lines = Healthy.lines([], account: account)
+    lines.needsPassword = needed
+    return SSHFindings(facts, lines, enrolled: ["alice", "bob"]).all
+      .filter { $0.id == "ssh-passwords" }
+  }
+
+  @Test func `Where sshd's stack asks for a password, whoever has none is named, and is out`() {
+    let one = passwords([true, false])
+    #expect(one.wrong == ["ssh-passwords warning"])
+    #expect(one.first?.text == "sshd asks for a password, and bob has none")
+    #expect(one.first?.effect == .locksOut("bob from sshd"))
+    #expect(one.first?.fixes == [.command("passwd bob")])
+    #expect(passwords([false, false]).wrong == ["ssh-passwords error"])
+    #expect(passwords([true, nil]) == [])
+  }
+
+  @Test(arguments: [
+    "authenticationmethods publickey", "authenticationmethods any", "usepam no",
+    "permitemptypasswords yes",
+    "authenticationmethods publickey,keyboard-interactive publickey",
+  ]) func `Where a way is left that asks for no password, nobody needs one`(settings: String) {
+    #expect(passwords([false, false], settings) == [])
+  }
+
+  @Test func `Where the stack lets in without a password, nobody needs one`() {
+    #expect(passwords([false, false], needed: false) == [])
+    // Behind `demand` a key alone is refused.
+    let left = passwords([false, true], account: ["demand"], "authenticationmethods any")
+    #expect(left.wrong == ["ssh-passwords warning"])
+  }
+
+  @Test func `A locked account, or one whose password is empty, has none`() throws {
+    try fake.write(
+      "/etc/passwd",
+      ["a", "b", "c", "d"].map { "\($0):x:1001:1001::/srv/\($0):/bin/sh\n" }.joined())
+    try fake.write("/etc/shadow", "a:$6$x:1::::::\nb:!$6$x:1::::::\nc:*:1::::::\nd::1::::::\n")
+    answer()
+    var facts = SSHFacts(of: fake.machine, accounts)
+    facts.look(for: ["a", "b", "c", "d"], of: fake.machine, AccountFacts(of: fake.machine))
+    #expect(facts.people.map(\.hasPassword) == [true, false, false, false])
+  }
+
+  @Test(arguments: [
+    ("auth required pam_unix.so\nauth required pam_sallyport.so", true),
+    (
+      "auth [success=1 default=ignore] pam_unix.so\nauth requisite pam_deny.so\n"
+        + "auth required pam_sallyport.so", true
+    ),
+    ("auth required pam_sallyport.so", false),
+    (
+      "auth sufficient pam_u2f.so\nauth required pam_unix.so\nauth required pam_sallyport.so", false
+    ),
+    ("auth required pam_deny.so\nauth required pam_sallyport.so", false),
+  ]) func `A stack needs a password where none that is right ends in a refusal`(
+    stack: String, needs: Bool
+  ) throws {
+    try fake.write("/etc/pam.d/sshd", stack + "\n")
+    let stack = ServiceStack(of: fake.machine, "sshd")
+    #expect(ServiceFacts(stack, of: fake.machine).lines.needsPassword == needs)
+  }
+
   @Test(arguments: [
     "authenticationmethods keyboard-interactive", "authenticationmethods any",
     "authenticationmethods publickey,keyboard-interactive keyboard-interactive", "usepam no",

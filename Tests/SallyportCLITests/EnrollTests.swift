@@ -48,6 +48,15 @@ import Testing
     #expect(done.answer.contains("Wrong code."))
   }
 
+  @Test(arguments: ["sheet", "sheet.pdf", "sheet.svg.gz", "sheet.txt/", "svg"])
+  func `A sheet is a page or text by its name, and nothing else`(_ name: String) throws {
+    let done = bench.run(
+      "enroll", "alice", "--allow-missing", "--no-confirm", "--handout", "\(bench.root)/\(name)")
+    #expect(done.status == 64)
+    #expect(done.aside.contains("--handout takes a file that ends in .svg"), "\(done.aside)")
+    #expect(try bench.content().isEmpty)
+  }
+
   @Test func `The next step is to turn a service on, or to try it`() throws {
     func next(_ more: String...) -> String {
       let script = more.isEmpty ? [shownCode(at: bench.now)] : []

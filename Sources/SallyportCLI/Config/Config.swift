@@ -45,7 +45,7 @@ struct ConfigCheck: Verb {
     let text = try PolicyText(path, isOptional: file == nil)
     try text.check(context.terminal)
     let report = try PolicyReport(text, login, shared, context)
-    context.voice(shared).answer(report.facts, report.text)
+    context.voice(shared).answer(report.facts, "\(report.text)\nno errors")
   }
 }
 

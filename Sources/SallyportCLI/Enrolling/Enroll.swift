@@ -24,7 +24,7 @@ struct Enroll: Verb {
 
   @Option(
     help: ArgumentHelp(
-      "Write a sheet with secret, QR code and backup codes to a new file. (.svg: to print)",
+      "Write a sheet with secret, QR code and backup codes to a new file: .svg to print, or .txt.",
       valueName: "file"))
   var handout: String?
 
@@ -39,6 +39,9 @@ struct Enroll: Verb {
   func validate() throws {
     guard (0...BackupCodeSet.maximumCodes).contains(backupCodes) else {
       throw ValidationError("--backup-codes takes 0 to \(BackupCodeSet.maximumCodes)")
+    }
+    if let handout, !Handout.endings.contains(where: handout.lowercased().hasSuffix) {
+      throw ValidationError("--handout takes a file that ends in .svg, a page to print, or .txt")
     }
   }
 

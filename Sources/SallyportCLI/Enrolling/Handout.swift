@@ -18,7 +18,10 @@ struct Handout {
     if (try? facts(of: path)) != nil { throw .handout(path: path, errno: EEXIST) }
   }
 
-  private var isPage: Bool { path.lowercased().hasSuffix(".svg") }
+  /// The first is a page to print, the second text.
+  static let endings = [".svg", ".txt"]
+
+  private var isPage: Bool { path.lowercased().hasSuffix(Handout.endings[0]) }
 
   /// On disk before the enrollment is: a sheet without an enrollment is only paper, an enrollment
   /// without its sheet has lost its backup codes.

@@ -13,7 +13,11 @@ struct Status: Verb {
 
   @OptionGroup var policy: PolicyOptions
 
-  func run(in context: Context) throws(CommandError) {
+  func run(in context: Context) throws(CommandError) { _ = try status(in: context) }
+
+  /// Of somebody who is not enrolled the answer says so, and the next command stands on standard
+  /// error.
+  func status(in context: Context) throws(CommandError) -> Int32 {
     let subject = try shared.open(in: context)
     let account = try subject.account()
     let note = try context.note(of: account, in: subject.store)
@@ -22,13 +26,17 @@ struct Status: Verb {
       let policy = try subject.policy(policy)
       let report = StatusReport(record, note, under: policy, at: try context.time())
       subject.voice.answer(report.facts, report.text)
+      return Sysexit.done.rawValue
     } catch {
-      if case .notEnrolled = error {
-        let logins = try context.loginsCounted(of: account, in: subject.store)
-        let report = AbsenceReport(account, note, logins: logins)
-        subject.voice.answer(report.facts, report.text)
+      guard case .notEnrolled = error else { throw error }
+      let logins = try context.loginsCounted(of: account, in: subject.store)
+      let report = AbsenceReport(account, note, logins: logins)
+      subject.voice.answer(report.facts, report.text)
+      let message = Message(error, at: invocation(in: context))
+      for hint in message.hints {
+        context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
       }
-      throw error
+      return message.status.rawValue
     }
   }
 }

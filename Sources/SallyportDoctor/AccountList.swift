@@ -2,6 +2,7 @@ import Glibc
 package import SallyportCore
 package import SallyportSystem
 package import SallyportText
+import Synchronization
 
 /// An account with what a file in its home needs.
 package struct HomeAccount {
@@ -9,6 +10,9 @@ package struct HomeAccount {
   package let home: String
   package let user: UInt32
   package let group: UInt32
+
+  /// Neither root nor a service: the usual UID_MIN and UID_MAX of login.defs(5).
+  package var isPerson: Bool { (1000..<60_000).contains(user) }
 }
 
 /// Accounts for many names at once. Each look-up of its own reads the whole account database where
@@ -34,8 +38,15 @@ package struct AccountBook {
     return found
   }
 
+  /// The process has one place in the database: two readers would each miss what the other gets.
+  private static let reading = Mutex(())
+
   /// Every account that the database lists. Some sources list none but answer for a name.
   package static func all() throws(StoreTrouble) -> [HomeAccount] {
+    try reading.withLock { _ throws(StoreTrouble) in try list() }
+  }
+
+  private static func list() throws(StoreTrouble) -> [HomeAccount] {
     var accounts: [HomeAccount] = []
     setpwent()
     defer { endpwent() }

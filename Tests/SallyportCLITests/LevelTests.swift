@@ -1,5 +1,6 @@
 import Foundation
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
 import Testing
 
@@ -44,6 +45,41 @@ struct Level: Decodable, Equatable {
     #expect(try status().level == nil)
   }
 
+  private struct Many: Decodable {
+    let users: [Told]
+    let exempt: [String]
+  }
+
+  /// root is in the group root by its account, without being a listed member.
+  @Test func `Is set for everybody in a group, and leaves the exempt alone`() throws {
+    let done = bench.run("require", "--group", "root", "--by", "2027-03-01", "--json")
+    try #require(done.status == 0, "\(done.aside)")
+    let told = try done.json(Many.self)
+    let root = try #require(told.users.first { $0.user == "root" })
+    #expect(root.level == Level(name: "required", from: "2027-03-01T00:00:00Z"))
+    bench.run("exempt", "root")
+    let again = bench.run("require", "--group", "root")
+    #expect(again.answer.hasSuffix("left exempt:\n  root\n"), "\(again.answer)")
+    #expect(bench.run("status", "root").answer.contains("exempt"))
+    let undone = try bench.run("require", "--group", "root", "--undo", "--json").json(Many.self)
+    #expect(!undone.users.contains { $0.user == "root" })
+  }
+
+  @Test func `Is set for every person`() throws {
+    let people = Set(try AccountBook.all().filter(\.isPerson).map(\.account.name.text))
+    let done = bench.run("require", "--all", "--json")
+    #expect(done.status == (people.isEmpty ? 66 : 0), "\(done.aside)")
+    if !people.isEmpty { #expect(Set(try done.json(Many.self).users.map(\.user)) == people) }
+  }
+
+  @Test(arguments: [
+    ["require", "root", "--all"], ["require", "--group", "root", "--all"],
+    ["require", "--user", "root", "--group", "root"],
+  ]) func `Is for one user, or a group, or all`(arguments: [String]) {
+    #expect(bench.run(arguments: arguments).status == 64)
+    #expect(bench.run("require", "--group", "no-such-group-here").status == 66)
+  }
+
   @Test func `Is not taken back where it is another one`() throws {
     _ = try level("exempt")
     let done = bench.run("require", "--user", "carol", "--allow-missing", "--undo")
@@ -72,7 +108,8 @@ struct Level: Decodable, Equatable {
     _ = try level("require", "--by", "2027-03-01")
     let absent = bench.run("status", "--user", "carol", "--allow-missing")
     #expect(absent.answer == "carol, not enrolled\n\n  level   required from 2027-03-01 on\n")
-    #expect(absent.aside.hasPrefix("sallyport: carol is not enrolled\n"))
+    #expect(absent.aside == "hint: sallyport enroll carol --store \(bench.directory)\n")
+    #expect(absent.status == 66)
     _ = try bench.enroll("carol")
     let done = bench.run("status", "--user", "carol", "--allow-missing")
     #expect(done.answer.contains("\n  level          required from 2027-03-01 on"))

@@ -20,6 +20,8 @@ enum CommandError: Error {
   case noAuthenticatorNamed
   /// `rename` was not told the new name.
   case noNewName
+  /// No account of a person, or, where it is not empty, none in the group.
+  case nobodyInGroup(String)
   case notAUserName
   case noSuchUser
   case notEnrolled

@@ -9,8 +9,7 @@ enum Completions {
   /// root, and the accounts of people.
   static func users(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
     guard let all = try? AccountBook.all() else { return [] }
-    return all.filter { $0.user == 0 || ($0.user >= firstPerson && $0.user < nobody) }
-      .map(\.account.name.text)
+    return all.filter { $0.user == 0 || $0.isPerson }.map(\.account.name.text)
   }
 
   /// Those of the user whose name is the word before, for root.
@@ -30,8 +29,4 @@ enum Completions {
   static func services(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
     StackDirectory().services()
   }
-
-  /// The usual UID_MIN of login.defs(5).
-  private static let firstPerson: UInt32 = 1000
-  private static let nobody: UInt32 = 65534
 }

@@ -32,6 +32,11 @@ extension Message {
     case .noNewName:
       self.init(
         "no new name given", .usage, hints: [invocation.command(invocation.verb, "NAME NEWNAME")])
+    case .nobodyInGroup(let group):
+      let name = printable(group.utf8, limit: 64)
+      self.init(
+        group.isEmpty ? "no account of a person is found" : "no account is found in group \(name)",
+        .noInput, hints: [group.isEmpty ? "getent passwd" : "getent group \(shellQuoted(name))"])
     case .notAUserName:
       self.init("\"\(invocation.who)\" is not a valid user name", .noUser, hints: ["getent passwd"])
     case .noSuchUser:

@@ -93,13 +93,20 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
       names.append(name)
     }
     if let word = words.first { throw .unexpectedWord(word) }
-    let store = try context.store(storeOptions)
-    guard let user = user(in: context) else { throw .nobodyNamed }
+    guard let user = user(in: context) else {
+      _ = try context.store(storeOptions)
+      throw .nobodyNamed
+    }
+    let subject = try subject(user, in: context)
     if argument.name == nil, Unnamed.asks { try agree(to: user, in: context) }
-    let subject = Subject(
-      user: user, users: users, store: store, path: storeOptions.path,
-      voice: context.voice(storeOptions), context: context)
     return (subject, names)
+  }
+
+  /// A user, whether named or not, and the store.
+  func subject(_ user: String, in context: Context) throws(CommandError) -> Subject {
+    Subject(
+      user: user, users: users, store: try context.store(storeOptions),
+      path: storeOptions.path, voice: context.voice(storeOptions), context: context)
   }
 
   /// As `open(in:naming:)` for a verb about one authenticator.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
 import SallyportText
 
@@ -22,16 +23,60 @@ struct Require: Verb {
   @Flag(help: "Undo it: the policy's level applies again.")
   var undo = false
 
+  @Option(
+    help: ArgumentHelp("Everybody who is in this group now, one by one.", valueName: "group"))
+  var group: String?
+
+  @Flag(help: "Every person who has an account now, one by one.")
+  var all = false
+
   func validate() throws {
     if undo, by != nil { throw ValidationError("--undo takes no --by") }
+    let ways = [shared.argument.name != nil, group != nil, all].filter { $0 }.count
+    if ways > 1 { throw ValidationError("a user, --group and --all exclude each other") }
   }
 
   func run(in context: Context) throws(CommandError) {
-    try LevelChange(subject: try shared.open(in: context)).run(
-      undo ? nil : .required(from: by?.midnight)
-    ) { level in
+    let level: UserNote.Level? = undo ? nil : .required(from: by?.midnight)
+    let isMeant: (UserNote.Level?) -> Bool = { level in
       if case .required = level { true } else { false }
     }
+    guard group != nil || all else {
+      return try LevelChange(subject: try shared.open(in: context)).run(level, undoing: isMeant)
+    }
+    var done: [LevelChange.Answer] = []
+    var exempt: [String] = []
+    let people = try people(in: context)
+    let store = try context.store(shared.storeOptions)
+    if !undo { try storing { () throws(StoreTrouble) in try store.prepare() } }
+    for name in people {
+      let subject = try shared.subject(name, in: context)
+      let account = try subject.account()
+      if !undo, try context.note(of: account, in: subject.store).level == .exempt {
+        exempt.append(name)
+      } else if let change = try LevelChange(subject: subject).change(level, undoing: isMeant) {
+        done.append(change)
+      }
+    }
+    let what = undo ? "the policy's level applies" : level.map(levelText) ?? ""
+    context.voice(shared.storeOptions).answer(
+      LevelChange.Answers(users: done, exempt: exempt),
+      (LevelChange.list(counted(done.count, "user") + ": \(what)", done.map(\.user))
+        + LevelChange.list("left exempt", exempt)).joined(separator: "\n"))
+  }
+
+  /// Names of accounts, in the order of the account database, each once.
+  private func people(in context: Context) throws(CommandError) -> [String] {
+    let accounts = try storing { () throws(StoreTrouble) in try AccountBook.all() }
+    var seen: Set<[UInt8]> = []
+    let found = accounts.filter { one in
+      guard seen.insert(one.account.name.bytes).inserted else { return false }
+      guard let group else { return one.isPerson }
+      let account = Account(name: one.account.name, uid: one.user, group: one.group)
+      return Accounts.isMember(account, of: Array(group.utf8)) == .yes
+    }
+    if found.isEmpty { throw .nobodyInGroup(group ?? "") }
+    return found.map(\.account.name.text)
   }
 }
 
@@ -77,10 +122,18 @@ struct LevelChange {
   func run(_ level: UserNote.Level?, undoing isMeant: (UserNote.Level?) -> Bool)
     throws(CommandError)
   {
+    guard let answer = try change(level, undoing: isMeant) else { throw .noLevel }
+    subject.voice.answer(answer, LevelChange.text(answer.user, level))
+  }
+
+  /// As `run`, without a word; nil where there was nothing to take back.
+  func change(_ level: UserNote.Level?, undoing isMeant: (UserNote.Level?) -> Bool)
+    throws(CommandError) -> Answer?
+  {
     let account = try subject.account()
     guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
     if level == nil, !isMeant(try subject.context.note(of: account, in: subject.store).level) {
-      throw .noLevel
+      return nil
     }
     do throws(StoreTrouble) {
       try subject.store.prepare()
@@ -88,14 +141,23 @@ struct LevelChange {
     } catch {
       throw CommandError(note: error)
     }
-    subject.voice.answer(
-      Answer(user: account.name.text, level: LevelFacts(level)),
-      LevelChange.text(account.name.text, level))
+    return Answer(user: account.name.text, level: LevelFacts(level))
   }
 
-  private struct Answer: Encodable {
+  struct Answer: Encodable {
     let user: String
     @OrNull var level: LevelFacts?
+  }
+
+  /// Of many users; of those who are exempt nothing was changed.
+  struct Answers: Encodable {
+    let users: [Answer]
+    let exempt: [String]
+  }
+
+  /// A heading with names below it; nothing where there is no name.
+  static func list(_ heading: String, _ names: [String]) -> [String] {
+    names.isEmpty ? [] : ["\(heading):"] + wrapped(names, width: 76).map { "  \($0)" }
   }
 
   private static func text(_ user: String, _ level: UserNote.Level?) -> String {

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from logsink import LogSink
-from pam_driver import VALGRIND, Driver
-from sallyport import COMMAND, MODULE, REAL_ROOT, Services, Store, handed_out
+from support.logsink import LogSink
+from support.pam_driver import VALGRIND, Driver
+from support.sallyport import COMMAND, MODULE, REAL_ROOT, Services, Store, handed_out
 
 SHARED = os.environ["SALLYPORT_SHARED"]
 LONGEST_TEST = 180  # seconds; a host that hangs is a failure, not a wait

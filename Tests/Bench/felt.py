@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from hosts import PASSWORD, Sshd, add_account, as_user, edit, service
+from support.hosts import PASSWORD, Sshd, add_account, as_user, edit, service
 from modules import code
 from report import OURS, THEIRS, paired
 

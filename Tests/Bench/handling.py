@@ -8,7 +8,7 @@ from statistics import median
 
 from modules import users
 from report import OURS
-from sallyport import COMMAND
+from support.sallyport import COMMAND
 
 
 def timed(*arguments):

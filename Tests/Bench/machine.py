@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from sallyport import Services
+from support.sallyport import Services
 
 BUILT = Path(os.environ["SALLYPORT_BUILT"])
 SCRATCH = Path(os.environ["SALLYPORT_SCRATCH"])

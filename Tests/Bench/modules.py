@@ -7,7 +7,7 @@ import os
 import struct
 from pathlib import Path
 
-from sallyport import MODULE
+from support.sallyport import MODULE
 
 SECRET = hashlib.sha1(b"bench").digest()  # one for all users: no module's work depends on it
 BASE32 = base64.b32encode(SECRET).decode()

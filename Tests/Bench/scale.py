@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from machine import DRIVER, SCRATCH, attempt, environment, read_times
 from modules import PERIOD, code, users
-from pam_driver import SUCCESS, Barrier, Crowd
+from support.pam_driver import SUCCESS, Barrier, Crowd
 from report import OURS, THEIRS, percentile
 
 PROCESSES = (1, 2, 8, 32)

@@ -9,13 +9,31 @@ STORE = "var/lib/sallyport"
 CONFIGURATION = "etc/security/sallyport.conf"
 
 
+def made(directory, included):
+    """The root directory of a Debian 12 with these packages, which debootstrap makes once.
+    CalledProcessError where it does not."""
+    complete = directory / "complete"
+    if not complete.exists() or complete.read_text() != included:
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["debootstrap", "--variant=minbase", f"--include={included}", "bookworm",
+                        directory], capture_output=True, text=True, check=True)
+        complete.write_text(included)
+    return directory
+
+
+def copied(clean, root):
+    """A copy of such a directory, to be changed."""
+    subprocess.run(["cp", "-a", clean, root], check=True)
+    (root / "complete").unlink()
+    # Else the log goes to the console of whoever tests.
+    (root / "dev/console").unlink(missing_ok=True)
+    return root
+
+
 class Machine:
     def __init__(self, clean, root, packages):
-        self.root = root
-        subprocess.run(["cp", "-a", clean, root], check=True)
-        (root / "complete").unlink()
-        # Else the log goes to the console of whoever tests.
-        (root / "dev/console").unlink(missing_ok=True)
+        self.root = copied(clean, root)
         for path in packages.values():
             shutil.copy(path, root / "root")
         self.packages = {name: f"/root/{path.name}" for name, path in packages.items()}
@@ -80,11 +98,3 @@ class Machine:
             else:
                 found[name] = None
         return found
-
-
-def codes(enrollment, count=1):
-    """The codes of the present time step and of those after it, by oathtool."""
-    done = subprocess.run(
-        ["oathtool", "--totp", "--base32", f"--window={count - 1}", enrollment["secret"]],
-        capture_output=True, text=True, check=True)
-    return done.stdout.split()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clean import Machine
+from clean import Machine, made
 
 REPOSITORY = Path(__file__).parents[2]
 CLEAN = REPOSITORY / ".build/packages/bookworm"
@@ -28,18 +28,11 @@ def clean():
         pytest.skip("a clean Debian 12 needs root")
     if shutil.which("debootstrap") is None:
         pytest.skip("debootstrap is not installed: no clean Debian 12")
-    complete = CLEAN / "complete"
-    if not complete.exists() or complete.read_text() != INCLUDED:
-        shutil.rmtree(CLEAN, ignore_errors=True)
-        CLEAN.parent.mkdir(parents=True, exist_ok=True)
-        made = subprocess.run(
-            ["debootstrap", "--variant=minbase", f"--include={INCLUDED}", "bookworm", CLEAN],
-            capture_output=True, text=True, check=False)
-        if made.returncode != 0:
-            last = (made.stdout + made.stderr).strip().splitlines()[-1:]
-            pytest.skip(f"debootstrap made no clean Debian 12, is a mirror in reach? {last}")
-        complete.write_text(INCLUDED)
-    return CLEAN
+    try:
+        return made(CLEAN, INCLUDED)
+    except subprocess.CalledProcessError as failed:
+        last = (failed.stdout + failed.stderr).strip().splitlines()[-1:]
+        pytest.skip(f"debootstrap made no clean Debian 12, is a mirror in reach? {last}")
 
 
 @pytest.fixture(scope="module")

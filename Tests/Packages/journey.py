@@ -11,13 +11,15 @@ codes are made for the run and gone with it.
 
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import pexpect
+
+from clean import copied, made
+from support.codes import totp
 
 REPOSITORY = Path(__file__).parents[2]
 CLEAN = REPOSITORY / ".build/packages/journey"
@@ -55,14 +57,7 @@ def commands():
 
 def prepare(root):
     """A server with a user, as somebody has it before Sallyport."""
-    if not (CLEAN / "complete").exists():
-        shutil.rmtree(CLEAN, ignore_errors=True)
-        CLEAN.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["debootstrap", "--variant=minbase", f"--include={INCLUDED}", "bookworm",
-                        CLEAN], check=True, stdout=subprocess.DEVNULL)
-        (CLEAN / "complete").touch()
-    subprocess.run(["cp", "-a", CLEAN, root], check=True)
-    (root / "dev/console").unlink(missing_ok=True)
+    copied(made(CLEAN, INCLUDED), root)
     (root / "etc/hostname").write_text("web1\n")
     (root / "etc/hosts").write_text("127.0.0.1 localhost web1\n")
     (root / "root/.bashrc").write_text("PS1='root@web1:/srv# '\nbind 'set enable-bracketed-paste off'\n")
@@ -94,9 +89,7 @@ class Shell:
 
     def code(self):
         """The app's next code; each is good once, so one of the next steps where it was used."""
-        done = subprocess.run(["oathtool", "--base32", "--totp", "--window=3", self.secret],
-                              capture_output=True, text=True, check=True)
-        code = next(code for code in done.stdout.split() if code not in self.codes)
+        code = next(code for code in totp(self.secret, 4) if code not in self.codes)
         self.codes.append(code)
         return code
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from clean import CONFIGURATION, MODULES, STORE, codes
+from clean import CONFIGURATION, MODULES, STORE
+from support.codes import totp
 
 BOTH = ("sallyport", "libpam-sallyport")
 PASSWORD = "correct horse"
@@ -47,7 +48,7 @@ def test_somebody_enrolls_and_logs_in(machine, life):
     (machine.root / SERVICE).write_text(
         "auth requisite pam_unix.so nodelay\nauth required pam_sallyport.so nodelay\n")
     life["alice"] = alice = machine.enroll("alice")
-    life["code"] = code = codes(alice)[0]
+    life["code"] = code = totp(alice["secret"])[0]
     assert not machine.login("try", "alice", PASSWORD, "000000")
     assert not machine.login("try", "alice", "wrong horse", code)
     assert machine.login("try", "alice", PASSWORD, code)
@@ -90,7 +91,7 @@ def test_an_upgrade_keeps_enrollments_and_a_changed_configuration(machine, life)
     assert {path: after[path] for path in before} == before
     # Used codes stay used, the next one works.
     assert not machine.login("try", "alice", PASSWORD, life["code"])
-    assert machine.login("try", "alice", PASSWORD, codes(life["alice"], 4)[3])
+    assert machine.login("try", "alice", PASSWORD, totp(life["alice"]["secret"], 4)[3])
 
 
 def test_removing_is_refused_while_a_service_names_the_module(machine, life):

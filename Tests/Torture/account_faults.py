@@ -14,9 +14,9 @@ from collections import Counter
 from calls import FAULT, faults_of, listed
 from faults import DIED, SLOW, host_changed, refused_in_silence
 from modules import BASE32, code
-from pam_driver import AUTH_ERR, LIVE, SUCCESS, Driver, HostDied
+from support.pam_driver import AUTH_ERR, LIVE, SUCCESS, Driver, HostDied
 from record import when
-from sallyport import MODULE, Services, sallyport
+from support.sallyport import MODULE, Services, sallyport
 from subjects import Ours, counter_code
 
 USER, HERE, ELSEWHERE = "nobody", "192.0.2.7", "198.51.100.9"  # a real account

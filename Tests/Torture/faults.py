@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 from calls import FAULT, faults_of, listed
-from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver, HostDied
+from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver, HostDied
 from record import when
 from subjects import SERVICE, USER, Answers, result_of
 

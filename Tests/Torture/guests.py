@@ -8,9 +8,9 @@ from collections import Counter
 
 import visits
 from modules import code
-from pam_driver import AUTH_ERR, NAMES, SUCCESS, TROUBLE
+from support.pam_driver import AUTH_ERR, NAMES, SUCCESS, TROUBLE
 from record import when
-from sallyport import Services
+from support.sallyport import Services
 from subjects import SERVICE, USER, wrong_code
 
 GUEST, FRAME = (f"{os.environ['SALLYPORT_BUILT']}/{name}" for name in ("guest", "frame.so"))

@@ -7,9 +7,9 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from modules import BASE32, SECRET, code
-from pam_driver import AUTH_ERR, SUCCESS, Driver
+from support.pam_driver import AUTH_ERR, SUCCESS, Driver
 from record import when
-from sallyport import sallyport
+from support.sallyport import sallyport
 from subjects import USER, Ours, only_at, result_of
 
 # Base32 and its bytes: an authenticator each.

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import modules
 from modules import code
-from pam_driver import AUTH_ERR, LIVE, SUCCESS, Barrier, Driver, Reply
+from support.pam_driver import AUTH_ERR, LIVE, SUCCESS, Barrier, Driver, Reply
 from record import when
-from sallyport import COMMAND, MODULE, Services, sallyport
+from support.sallyport import COMMAND, MODULE, Services, sallyport
 from subjects import PERIOD, Ours, only_at, result_of
 
 LOGINS, OF_EACH, OTHERS = 6, 12, 300  # hosts; users of each kind; further users in the file

@@ -10,7 +10,7 @@ from collections import Counter
 
 from account_faults import Bed
 from faults import DIED, Faulty, shut_out, twice
-from pam_driver import AUTH_ERR, SUCCESS, Driver, HostDied, NotStarted
+from support.pam_driver import AUTH_ERR, SUCCESS, Driver, HostDied, NotStarted
 from record import when
 from subjects import SERVICE, USER
 

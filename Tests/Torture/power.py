@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from disks import KINDS, Cutter, MountFailed, RecordedDisk
 from modules import BASE32, code
-from pam_driver import AUTH_ERR, SUCCESS, Driver
+from support.pam_driver import AUTH_ERR, SUCCESS, Driver
 from record import when
-from sallyport import sallyport
+from support.sallyport import sallyport
 from subjects import USER, Answers, result_of
 
 OTHER = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"

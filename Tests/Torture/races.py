@@ -8,9 +8,9 @@ from collections import Counter
 
 import meanwhile
 from managed import SECRETS, Managed, code_of, judge
-from pam_driver import AUTH_ERR, SUCCESS, Crowd, Driver, HostDied
+from support.pam_driver import AUTH_ERR, SUCCESS, Crowd, Driver, HostDied
 from record import when
-from sallyport import COMMAND
+from support.sallyport import COMMAND
 from subjects import SERVICE, USER, Answers, Ours, result_of
 
 CROWD = 64

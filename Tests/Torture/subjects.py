@@ -10,7 +10,7 @@ from pathlib import Path
 
 import modules
 from modules import BASE32, SECRET, code
-from sallyport import MODULE, Services, Store, unlike
+from support.sallyport import MODULE, Services, Store, unlike
 
 SERVICE, USER = "login", "alice"
 PERIOD = 30

@@ -4,10 +4,10 @@ The measuring is that of ring 3 (Tests/Acceptance/sameness.py), longer, and repe
 program disturbed it: a real difference is there every time.
 """
 
-import sameness
-from pam_driver import Driver
+from support import sameness
+from support.pam_driver import Driver
 from record import when
-from sallyport import Services, Store
+from support.sallyport import Services, Store
 
 TRIES = 4
 

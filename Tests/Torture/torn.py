@@ -9,7 +9,7 @@ import time
 from collections import Counter
 
 from modules import code
-from pam_driver import SUCCESS, TROUBLE, Driver
+from support.pam_driver import SUCCESS, TROUBLE, Driver
 from record import when
 from subjects import USER, Ours, result_of
 

@@ -15,7 +15,7 @@ import races
 import timing
 import torn
 import verbs
-from logsink import LogSink
+from support.logsink import LogSink
 from record import Record
 from subjects import SUBJECTS
 

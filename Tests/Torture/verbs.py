@@ -12,9 +12,9 @@ from queue import Empty, Queue
 import modules
 from calls import FAULT, NUMBERS, faults_of, listed
 from modules import BASE32, code
-from pam_driver import AUTH_ERR, SUCCESS, Driver
+from support.pam_driver import AUTH_ERR, SUCCESS, Driver
 from record import when
-from sallyport import COMMAND, Store, sallyport
+from support.sallyport import COMMAND, Store, sallyport
 from subjects import SERVICE, USER, Ours
 
 OTHER = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"  # the second secret of RFC 6238's appendix B

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import guests
 from modules import BASE32, code
-from pam_driver import AUTH_ERR, NAMES, SUCCESS, TROUBLE
+from support.pam_driver import AUTH_ERR, NAMES, SUCCESS, TROUBLE
 from record import when
-from sallyport import MODULE, Services
+from support.sallyport import MODULE, Services
 from subjects import Ours, counter_code, wrong_code
 
 DENIED = "PAM_PERM_DENIED"

@@ -5,11 +5,10 @@ import shutil
 
 import pytest
 
-from hosts import edit
-from pam_driver import BUILT, FAIL, INFO_TEXT, LIVE, SUCCESS, Driver
-from sallyport import MODULE, Store, our_line, reason
-from test_levels import (ANY_PASSWORD, CODE, DEMAND, DENIED, KEY, LAST, OFFER, asked, first_code,
-                         hotp_code, kinds, play)
+from support.hosts import edit
+from support.pam_driver import BUILT, FAIL, INFO_TEXT, LIVE, SUCCESS, Driver
+from support.sallyport import MODULE, Store, first_code, our_line, reason
+from test_levels import ANY_PASSWORD, CODE, DEMAND, DENIED, KEY, LAST, OFFER, asked, kinds, play
 
 EXEC = "account required pam_exec.so quiet"
 PERMIT = "account required pam_permit.so"
@@ -108,7 +107,7 @@ def test_whom_it_refuses_adds_nothing_to_an_enrollment(stack, services, store, l
     for line, more, types in ((f"{EXEC} /bin/false", [], ["totp"]),
                               (PERMIT, ["y", LIVE], ["totp", "hotp"])):
         stack.set(f"{level}\nfactor_hotp = mandatory", line)
-        login = play(services, "nobody", "pw", codes.pop(), *more, live=hotp_code)
+        login = play(services, "nobody", "pw", codes.pop(), *more, live=first_code)
         assert kinds(store) == types and login.unused == 0
         assert (login.results[1] == SUCCESS) == (line == PERMIT)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from hosts import edit
-from pam_driver import AUTH_ERR, ECHO_OFF, ERROR_TEXT, INFO_TEXT, LIVE, SUCCESS, Driver
-from sallyport import our_line
-from test_levels import DENIED, Stack, asked, first_code, play
+from support.hosts import edit
+from support.pam_driver import AUTH_ERR, ECHO_OFF, ERROR_TEXT, INFO_TEXT, LIVE, SUCCESS, Driver
+from support.sallyport import first_code, our_line
+from test_levels import DENIED, Stack, asked, play
 
 PERCENT = "100%% %s%d%n: "
 NO_MEMORY = "PAM_BUF_ERR"

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, Crowd, Driver
-from sallyport import aligned_now, reason, sallyport
+from support.pam_driver import AUTH_ERR, SUCCESS, Crowd, Driver
+from support.sallyport import aligned_now, reason, sallyport
 
 DAY = 86400
 

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from pam_driver import AUTH_ERR, ECHO_OFF, ECHO_ON, SUCCESS
-from sallyport import aligned_now, our_line, reason
+from support.pam_driver import AUTH_ERR, ECHO_OFF, ECHO_ON, SUCCESS
+from support.sallyport import aligned_now, our_line, reason
 
 PROMPT = [[ECHO_OFF, "Verification code: "]]
 

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS
-from sallyport import COMMAND, REAL_ROOT, sallyport
+from support.pam_driver import AUTH_ERR, SUCCESS
+from support.sallyport import COMMAND, REAL_ROOT, sallyport
 
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 

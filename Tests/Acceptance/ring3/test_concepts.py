@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sallyport import sallyport
+from support.sallyport import sallyport
 
 REPOSITORY = Path(__file__).parents[3]
 TEXT = (REPOSITORY / "docs/concepts.md").read_text()

@@ -8,7 +8,7 @@ import subprocess
 import pexpect
 import pytest
 
-from sallyport import COMMAND, REAL_ROOT, sallyport
+from support.sallyport import COMMAND, REAL_ROOT, sallyport
 
 GOOD = "[default]\nlook_ahead = 7\n"
 BAD = "[default]\nlook_ahead = 700\n"

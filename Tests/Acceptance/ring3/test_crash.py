@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, Driver, HostDied
-from sallyport import aligned_now
+from support.pam_driver import AUTH_ERR, SUCCESS, Driver, HostDied
+from support.sallyport import aligned_now
 
 
 def calls_of_a_login(store, services, tmp_path, enrollment, at):

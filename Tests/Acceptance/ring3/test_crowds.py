@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from pam_driver import AUTH_ERR, BUILT, SUCCESS, TROUBLE, Driver
-from sallyport import aligned_now
+from support.pam_driver import AUTH_ERR, BUILT, SUCCESS, TROUBLE, Driver
+from support.sallyport import aligned_now
 
 FLUSH = 0.040
 OWNER, OTHER = "192.0.2.7", "192.0.2.8"

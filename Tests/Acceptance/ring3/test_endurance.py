@@ -2,8 +2,8 @@
 
 import pytest
 
-from pam_driver import AUTH_ERR, NULL, SUCCESS, Driver
-from sallyport import aligned_now
+from support.pam_driver import AUTH_ERR, NULL, SUCCESS, Driver
+from support.sallyport import aligned_now
 
 
 @pytest.mark.in_memory

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hosts import add_account, remove_account
-from pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS, Barrier, Driver, Reply
-from sallyport import aligned_now, our_line, reason, sallyport
+from support.hosts import add_account, remove_account
+from support.pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS, Barrier, Driver, Reply
+from support.sallyport import aligned_now, our_line, reason, sallyport
 
 PASSWORD = "wrong horse 42 "  # digits and a blank at its end: part of the password
 ITEMS = "/usr/lib/x86_64-linux-gnu/pam_wrapper"

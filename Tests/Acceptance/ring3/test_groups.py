@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hosts import SCRATCH, add_account, edit, remove_account
-from pam_driver import AUTH_ERR, BUILT, Driver
-from sallyport import sallyport
+from support.hosts import SCRATCH, add_account, edit, remove_account
+from support.pam_driver import AUTH_ERR, BUILT, Driver
+from support.sallyport import sallyport
 
 IGNORED = "PAM_PERM_DENIED"  # libpam's answer of a stack in which nobody said yes
 PASSES, REFUSED = (IGNORED, 0), (AUTH_ERR, 1)

@@ -10,8 +10,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from sallyport import handed_out, sallyport
-from screen import read_qr_code
+from support.sallyport import handed_out, sallyport
+from support.screen import read_qr_code
 
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 GROUPS = "JBSW Y3DP EHPK 3PXP JBSW Y3DP EHPK 3PXP"

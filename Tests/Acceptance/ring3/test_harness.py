@@ -2,7 +2,7 @@
 
 import syslog
 
-from pam_driver import AUTH_ERR, ECHO_OFF, FAIL, NO_ARRAY, NULL, SUCCESS, Crowd
+from support.pam_driver import AUTH_ERR, ECHO_OFF, FAIL, NO_ARRAY, NULL, SUCCESS, Crowd
 
 
 def test_the_driver_tells_yes_from_no(driver, services):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pam_driver import AUTH_ERR, BUILT, Driver
-from sallyport import MODULE, our_line
-from test_levels import KEY, LIVE, first_code
+from support.pam_driver import AUTH_ERR, BUILT, Driver
+from support.sallyport import MODULE, first_code, our_line
+from test_levels import KEY, LIVE
 
 ERRNO = f"{BUILT}/errno.so"
 LOST = "PAM_CRED_INSUFFICIENT"

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Crowd
-from sallyport import REAL_ROOT, aligned_now, reason
+from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Crowd
+from support.sallyport import REAL_ROOT, aligned_now, reason
 
 LOCK_BOUND = 6  # seconds: the lock's five and room for a slow machine
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, Driver
-from peers import imported, peer
-from sallyport import REAL_ROOT, Enrollment, handed_out, reason, sallyport
+from support.pam_driver import AUTH_ERR, SUCCESS, Driver
+from support.peers import imported, peer
+from support.sallyport import REAL_ROOT, Enrollment, handed_out, reason, sallyport
 
 
 def play(services, service, user, code):

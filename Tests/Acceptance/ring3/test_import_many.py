@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from pam_driver import SUCCESS, Driver
-from peers import imported
-from sallyport import COMMAND, sallyport
+from support.pam_driver import SUCCESS, Driver
+from support.peers import imported
+from support.sallyport import COMMAND, sallyport
 
 # A disk takes longer to remove so many files than the tests to make them.
 pytestmark = pytest.mark.in_memory

@@ -4,13 +4,12 @@ The table of docs/decisions.md, row by row: level, the word enroll, and the firs
 """
 
 import re
-import subprocess
 import time
 
 import pytest
 
-from pam_driver import AUTH_ERR, ECHO_OFF, ECHO_ON, FAIL, LIVE, NULL, SUCCESS, TROUBLE, Driver
-from sallyport import MODULE, handed_out, our_line, reason, sallyport
+from support.pam_driver import AUTH_ERR, ECHO_OFF, ECHO_ON, FAIL, LIVE, NULL, SUCCESS, Driver
+from support.sallyport import MODULE, first_code, handed_out, our_line, reason, sallyport
 
 DENIED = "PAM_PERM_DENIED"
 IGNORED = DENIED  # libpam's word for a stack in which nobody said yes
@@ -21,15 +20,6 @@ LAST = "Press Enter when you have them: "
 ANY_PASSWORD = "auth required pam_exec.so quiet expose_authtok /bin/true"
 KEY = "SSH_AUTH_INFO_0=publickey ssh-ed25519 AAAA"
 FIRST_FACTORS = ["password", "key", "none"]
-
-
-def first_code(text):
-    """The code of a secret that was shown, by oathtool."""
-    secret = re.search(r"secret=([A-Z2-7]+)", text).group(1)
-    handed_out.append(secret)
-    done = subprocess.run(["oathtool", "--totp", "--base32", secret],
-                          capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 class Stack:
@@ -277,15 +267,6 @@ def test_every_third_login_is_reminded(stack, services):
 
 # -- factors
 
-def hotp_code(text):
-    secret = re.search(r"secret=([A-Z2-7]+)", text).group(1)
-    handed_out.append(secret)
-    kind = ["--hotp", "--counter=0"] if "otpauth://hotp/" in text else ["--totp"]
-    done = subprocess.run(["oathtool", *kind, "--base32", secret],
-                          capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
 def kinds(store, user="nobody"):
     return [entry["type"] for entry in store.status(user)["authenticators"]]
 
@@ -303,7 +284,7 @@ def kinds(store, user="nobody"):
 def test_the_login_sets_up_what_the_policy_wants(stack, services, store, policy, expected, codes):
     more = stack.set(f"enrollment = required\n{policy}")
     answers = ["y", *[LIVE] * len(expected), *([""] if codes else [])]
-    login = play(services, "nobody", "pw", *answers, live=hotp_code, **more)
+    login = play(services, "nobody", "pw", *answers, live=first_code, **more)
     assert login.results == [SUCCESS] * 3 and login.unused == 0
     assert kinds(store) == expected
     assert store.status("nobody")["backupCodes"]["left"] == codes
@@ -318,7 +299,7 @@ def test_an_incomplete_enrollment_is_asked_for_what_it_has_and_then_completed(
     more = stack.set(f"enrollment = {level}\nfactor_hotp = mandatory")
     rest = [LIVE] if answer == "y" else []
     with sink.watch() as lines:
-        login = play(services, "nobody", "pw", enrollment.code(), answer, *rest, live=hotp_code, **more)
+        login = play(services, "nobody", "pw", enrollment.code(), answer, *rest, live=first_code, **more)
     changed = [(line.level, line.text.partition("login: ")[2]) for line in lines
                if "enrollment changed" in line.text]
     assert changed == ([("NOTICE", 'action=added user=nobody authenticator="counter" backup-codes=0'

@@ -1,12 +1,11 @@
 """Ways around the levels, and ways to lock somebody out by them, through the real module."""
 
-
 import pytest
 
-from pam_driver import AUTH_ERR, LIVE, SUCCESS, Driver
-from sallyport import MODULE, our_line, sallyport
-from test_levels import (ANY_PASSWORD, CODE, DEMAND, DENIED, asked, hotp_code, kinds,
-                         play, stack)  # noqa: F401: a fixture
+from support.pam_driver import AUTH_ERR, LIVE, SUCCESS, Driver
+from support.sallyport import MODULE, first_code, our_line, sallyport
+from test_levels import (ANY_PASSWORD, CODE, DEMAND, DENIED, asked, kinds, play,
+                         stack)  # noqa: F401: a fixture
 
 LOCAL = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "169.254.3.4", "fe80::7%eth0"]
 
@@ -27,7 +26,7 @@ def test_what_is_required_later_is_asked_for_at_a_remembered_origin_too(stack, s
     assert play(services, "nobody", "pw", codes[0], **more).results == [SUCCESS] * 3
     assert CODE not in asked(play(services, "nobody", "pw", **more))
     more = stack.set("enrollment = required\nremember = 30 d\nfactor_hotp = mandatory")
-    login = play(services, "nobody", "pw", codes[1], "y", LIVE, live=hotp_code, **more)
+    login = play(services, "nobody", "pw", codes[1], "y", LIVE, live=first_code, **more)
     assert login.results == [SUCCESS] * 3 and CODE in asked(login)
     assert kinds(store) == ["totp", "hotp"]
 
@@ -43,7 +42,7 @@ def test_completing_an_enrollment_forgets_every_remembered_place(stack, services
             assert login.results == [SUCCESS] * 3
     assert len(store.status("nobody")["remembered"]) == 2
     more = stack.set("enrollment = required\nremember = 30 d\nfactor_hotp = mandatory")
-    login = play(services, "nobody", "pw", codes[2], "y", LIVE, live=hotp_code, **more)
+    login = play(services, "nobody", "pw", codes[2], "y", LIVE, live=first_code, **more)
     assert login.results == [SUCCESS] * 3 and kinds(store) == ["totp", "hotp"]
     assert store.status("nobody")["remembered"] == []
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver, HostDied, NotStarted
+from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver, HostDied, NotStarted
 
 
 def no_writes(action, limit=0):

@@ -10,21 +10,12 @@ import time
 
 import pytest
 
-from hosts import add_account, remove_account
-from pam_driver import LIVE, SUCCESS, Driver
-from sallyport import COMMAND, MODULE, our_line, sallyport
-from test_levels import first_code
+from support.pam_driver import LIVE, SUCCESS, Driver
+from support.sallyport import COMMAND, MODULE, first_code, our_line, sallyport
 
 ROUNDS = 40  # of each command: 200 in all
 DENIED = "PAM_PERM_DENIED"
 SECRET = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
-
-
-@pytest.fixture
-def carol():
-    add_account("carol", 3003)
-    yield "carol"
-    remove_account("carol")
 
 
 @pytest.fixture

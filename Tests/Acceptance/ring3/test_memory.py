@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from traces import PART, Traces, keyed_states, sha1_block
-from pam_driver import AUTH_ERR, SUCCESS, Barrier, Driver, Reply
-from sallyport import our_line
+from support.traces import PART, Traces, keyed_states, sha1_block
+from support.pam_driver import AUTH_ERR, SUCCESS, Barrier, Driver, Reply
+from support.sallyport import our_line
 
 PASSWORD = "correct horse battery"
 CHANCE = random.Random(20261122)

@@ -9,10 +9,10 @@ import re
 
 import pytest
 
-from pam_driver import LIVE, SUCCESS, Barrier, Driver, NAMES, encoded
-from sallyport import MODULE, handed_out, our_line
-from test_levels import ANY_PASSWORD, first_code
-from traces import Traces, keyed_states
+from support.pam_driver import LIVE, SUCCESS, Barrier, Driver, NAMES, encoded
+from support.sallyport import MODULE, first_code, handed_out, our_line
+from test_levels import ANY_PASSWORD
+from support.traces import Traces, keyed_states
 
 PHASES = ("auth", "acct", "open")
 

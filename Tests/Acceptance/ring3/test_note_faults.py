@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from sallyport import COMMAND
+from support.sallyport import COMMAND
 
 CHANGING = ("mkdirat", "openat", "fchmod", "write", "pwrite64", "fsync", "flock", "renameat",
             "renameat2", "rename", "unlinkat")

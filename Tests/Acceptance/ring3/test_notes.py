@@ -5,22 +5,13 @@ import time
 
 import pytest
 
-from hosts import add_account, remove_account
-from pam_driver import AUTH_ERR, SUCCESS
-from sallyport import MODULE, our_line, sallyport
+from support.pam_driver import AUTH_ERR, SUCCESS
+from support.sallyport import MODULE, our_line, sallyport
 
 IGNORED = "PAM_PERM_DENIED"  # libpam's answer of a stack in which nobody said yes
 PASSES, REFUSED = (IGNORED, 0), (AUTH_ERR, 1)
 NEVER = "2999-12-31"
 KEY = "SSH_AUTH_INFO_0=publickey ssh-ed25519 AAAA"  # a first factor
-
-
-@pytest.fixture
-def carol():
-    """Has an account and no enrollment."""
-    add_account("carol", 3003)
-    yield "carol"
-    remove_account("carol")
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
-from pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS, Driver
-from sallyport import our_line, reason
+from support.pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS, Driver
+from support.sallyport import our_line, reason
 
 ITEMS = "/usr/lib/x86_64-linux-gnu/pam_wrapper"
 CODE = [[ECHO_OFF, "Verification code: "]]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, Driver
-from sallyport import aligned_now, reason, sallyport
+from support.pam_driver import AUTH_ERR, SUCCESS, Driver
+from support.sallyport import aligned_now, reason, sallyport
 
 REPOSITORY = Path(__file__).parents[3]
 IGNORED = "PAM_PERM_DENIED"  # libpam's answer of a stack in which nobody said yes

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Crowd
-from sallyport import aligned_now
+from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Crowd
+from support.sallyport import aligned_now
 
 PROCESSES = 32
 # 200 rounds; most in memory, where a round is short, some where the lock is held for a disk's flush.

@@ -2,9 +2,9 @@
 
 import pytest
 
-import sameness
-from pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS
-from sallyport import reason
+from support import sameness
+from support.pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS
+from support.sallyport import reason
 
 PROMPT = [[ECHO_OFF, "Verification code: "]]
 CASES = {

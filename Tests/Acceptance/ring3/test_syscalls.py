@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, Driver
-from sallyport import MODULE
+from support.pam_driver import AUTH_ERR, SUCCESS, Driver
+from support.sallyport import MODULE
 
 CHANGES = set("""
     creat rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat mkdir mkdirat

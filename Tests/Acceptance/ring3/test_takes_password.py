@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pam_driver import Driver
-from sallyport import our_line
+from support.pam_driver import Driver
+from support.sallyport import our_line
 
 FOLDERS = ["/usr/lib/x86_64-linux-gnu/security", "/lib/x86_64-linux-gnu/security",
            "/usr/lib/aarch64-linux-gnu/security", "/usr/lib64/security"]

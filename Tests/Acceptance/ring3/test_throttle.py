@@ -2,8 +2,8 @@
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS
-from sallyport import aligned_now, reason
+from support.pam_driver import AUTH_ERR, SUCCESS
+from support.sallyport import aligned_now, reason
 
 pytestmark = pytest.mark.in_memory
 HOUR, DAY, YEAR = 3600, 86400, 365 * 86400

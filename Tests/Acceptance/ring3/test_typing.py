@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from pam_driver import AUTH_ERR, FAIL, NO_ARRAY, NULL, SUCCESS, Driver
-from sallyport import reason
+from support.pam_driver import AUTH_ERR, FAIL, NO_ARRAY, NULL, SUCCESS, Driver
+from support.sallyport import reason
 
 FORGIVEN = {
     "a blank in the middle": lambda c: f"{c[:3]} {c[3:]}",

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, Driver
-from sallyport import COMMAND
+from support.pam_driver import AUTH_ERR, SUCCESS, Driver
+from support.sallyport import COMMAND
 
 # The calls that carry bytes out of a process, or into another one.
 OUTPUT = ("write,pwrite64,writev,pwritev,pwritev2,sendto,sendmsg,sendmmsg,splice,vmsplice,tee,"

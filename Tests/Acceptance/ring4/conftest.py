@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hosts import (
+from support.hosts import (
     DEBIAN, PAM_D, SCRATCH, UIDS, Sshd, Su, Sudo, add_account, edit, remove_account, service,
     two_factors)
-from pam_driver import BUILT
-from sallyport import DEFAULT_STORE, MODULE, REAL_ROOT, Services, Store
+from support.pam_driver import BUILT
+from support.sallyport import DEFAULT_STORE, MODULE, REAL_ROOT, Services, Store
 
 
 def pytest_collection_modifyitems(items):

@@ -16,8 +16,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from hosts import as_user, converse
-from typist import Child
+from support.hosts import as_user, converse
+from support.typist import Child
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000

@@ -1,6 +1,6 @@
 """The cases of Tests/Vectors/setups.txt, for a machine to be set up so."""
 
-from sallyport import REPOSITORY
+from support.sallyport import REPOSITORY
 
 VECTORS = REPOSITORY / "Tests/Vectors"
 

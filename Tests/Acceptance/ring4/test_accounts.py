@@ -2,9 +2,9 @@
 
 import pytest
 
-from hosts import UIDS, add_account, remove_account
-from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
-from sallyport import reason
+from support.hosts import UIDS, add_account, remove_account
+from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
+from support.sallyport import reason
 
 SPELLINGS = ["ALICE", "Alice", "alice@corp", "aLiCe@CORP.example"]
 

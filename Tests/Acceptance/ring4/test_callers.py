@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hosts import UIDS, Su, Sudo, as_user, service, two_factors
-from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
-from sallyport import MODULE, Services, reason
-from typist import Child
+from support.hosts import UIDS, Su, Sudo, as_user, service, two_factors
+from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
+from support.sallyport import MODULE, Services, reason
+from support.typist import Child
 
 
 def limits(action=signal.SIG_IGN, **bounds):

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
-from sallyport import Services, Store, reason, sallyport
+from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
+from support.sallyport import Services, Store, reason, sallyport
 
 
 def mount(*arguments):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from clinic import (BREAKAGES, POLICY, PRELOADED, SSHD_CONFIG, SUDOERS, Clinic, doctor, wrong)
-from hosts import SCRATCH, UIDS, edit
-from sallyport import DEFAULT_STORE, sallyport
+from support.hosts import SCRATCH, UIDS, edit
+from support.sallyport import DEFAULT_STORE, sallyport
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from clinic import SSHD_CONFIG, doctor, wrong
-from hosts import PAM_D, Su, Sudo, converse
+from support.hosts import PAM_D, Su, Sudo, converse
 from setups import SETUPS
 from test_doctor import clinic, disk, healthy  # noqa: F401: fixtures
 from test_doctor_truth import Daemon

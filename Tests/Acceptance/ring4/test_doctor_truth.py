@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clinic import COMMON, SSHD_CONFIG, doctor, lock, wrong
-from hosts import SCRATCH, Sshd, converse
-from sallyport import MODULE
+from support.hosts import SCRATCH, Sshd, converse
+from support.sallyport import MODULE
 from test_doctor import clinic, disk, healthy  # noqa: F401: fixtures
 
 BASE = "UsePAM yes\nKbdInteractiveAuthentication yes\nPasswordAuthentication no\nUseDNS no\n"

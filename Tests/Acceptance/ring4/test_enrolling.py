@@ -7,10 +7,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from hosts import PASSWORD, SCRATCH, Sshd, as_user, edit
-from sallyport import MODULE, handed_out
-from screen import Terminal, read_qr_code
-from typist import Child
+from support.hosts import PASSWORD, SCRATCH, Sshd, as_user, edit
+from support.sallyport import MODULE, first_code, handed_out
+from support.screen import Terminal, read_qr_code
+from support.typist import Child
 
 POLICY = Path("/etc/security/sallyport.conf")
 DEMAND, OFFER = "Set it up now.*: ?$", "Set up a second factor now.*: ?$"
@@ -41,14 +41,6 @@ def stack(name, *auth, account=(ACCOUNT,), session=(SESSION,)):
     Path("/etc/pam.d", name).write_text("\n".join(lines) + "\n")
 
 
-def code_of(text):
-    secret = re.search(r"secret=([A-Z2-7]+)", text).group(1)
-    handed_out.append(secret)
-    done = subprocess.run(["oathtool", "--totp", "--base32", secret],
-                          capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
 def login(command, answers, password=PASSWORD):
     """Answers prompts by kind; (got in, the kinds asked in order, all that was written)."""
     child = Child(command, dimensions=(50, 120))
@@ -69,7 +61,7 @@ def login(command, answers, password=PASSWORD):
                 child.close(force=True)
                 return False, asked, written
             answer = answers[kind].pop(0)
-            answer = code_of(written) if answer == "right" else answer
+            answer = first_code(written) if answer == "right" else answer
             (child.answer if kind in (PASS, CODE) else child.sendline)(answer)
     finally:
         child.close(force=True)
@@ -273,11 +265,7 @@ def test_the_qr_code_is_read_from_the_screen(daemons, store, tmp_path, kind):
         rows = [row for row in terminal.rows() if any(cell in "█▀▄" for cell in row)]
         read = read_qr_code(rows, tmp_path / "code.pbm")
         assert read is not None and read.startswith("otpauth://totp/"), "\n".join(terminal.rows())
-        secret = re.search(r"secret=([A-Z2-7]+)", read).group(1)
-        handed_out.append(secret)
-        code = subprocess.run(["oathtool", "--totp", "--base32", secret], capture_output=True,
-                              text=True, check=True).stdout.strip()
-        terminal.child.sendline(code)
+        terminal.child.sendline(first_code(read))
         terminal.expect(LAST)
         terminal.child.sendline("")
         terminal.expect(IN)

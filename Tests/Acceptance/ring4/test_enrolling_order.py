@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hosts import PASSWORD, SCRATCH, as_user, edit
-from sallyport import MODULE
+from support.hosts import PASSWORD, SCRATCH, as_user, edit
+from support.sallyport import MODULE
 from test_enrolling import (  # noqa: F401: nothing_left is a fixture
     ACCOUNT, DEMAND, FIRST, LAST, OFFER, PASS, SU, SUDO, YES, enrolled, login, nothing_left, policy,
     stack)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-import recipes
-from sallyport import COMMAND, Enrollment, handed_out
+from support import recipes
+from support.sallyport import COMMAND, Enrollment, handed_out
 
 HEADING = "### FreeRADIUS"
 STORE = Path("/var/lib/freeradius/sallyport")

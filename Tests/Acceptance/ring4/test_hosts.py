@@ -1,8 +1,8 @@
 """sshd (two ways), sudo and su, as a person meets them."""
 
-from hosts import Sshd, converse
-from pam_driver import Driver
-from sallyport import reason
+from support.hosts import Sshd, converse
+from support.pam_driver import Driver
+from support.sallyport import reason
 
 
 def test_the_right_code_gets_in_and_is_good_once(host, store, sink):

@@ -10,10 +10,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from hosts import DEBIAN, PAM_D, SCRATCH, UIDS, Su, Sudo, add_account, as_user, remove_account
-from peers import peer
-from sallyport import COMMAND, REPOSITORY, Enrollment, handed_out, reason
-from typist import Child
+from support.hosts import DEBIAN, PAM_D, SCRATCH, UIDS, Su, Sudo, add_account, as_user, remove_account
+from support.peers import peer
+from support.sallyport import COMMAND, REPOSITORY, Enrollment, handed_out, reason
+from support.typist import Child
 
 PAGE = (REPOSITORY / "docs/migrating.md").read_text()
 TEN_MINUTES = PAGE[PAGE.index("## Ten minutes"):PAGE.index("## What comes along")]

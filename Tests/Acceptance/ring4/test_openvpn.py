@@ -12,8 +12,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-import recipes
-from hosts import PASSWORD
+from support import recipes
+from support.hosts import PASSWORD
 
 HEADING = "### OpenVPN"
 PLUGIN = "/usr/lib/x86_64-linux-gnu/openvpn/plugins/openvpn-plugin-auth-pam.so"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hosts import Sshd
-from sallyport import reason
+from support.hosts import Sshd
+from support.sallyport import reason
 
 POLICY = Path("/etc/security/sallyport.conf")
 

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from hosts import DEBIAN, PAM_D, Su, Sudo
-from sallyport import COMMAND, sallyport
+from support.hosts import DEBIAN, PAM_D, Su, Sudo
+from support.sallyport import COMMAND, sallyport
 
 pytestmark = pytest.mark.usefixtures("base")
 SERVICES = ["sshd", "sudo", "su"]

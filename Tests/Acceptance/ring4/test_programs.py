@@ -4,10 +4,10 @@ import subprocess
 
 import pytest
 
-import recipes
-from hosts import PAM_D, PASSWORD
+from support import recipes
+from support.hosts import PAM_D, PASSWORD
 from programs import Doas, Dovecot, Login, Pkexec, Saslauthd, Vlock, Vsftpd, XrdpSesman
-from sallyport import COMMAND, MODULE
+from support.sallyport import COMMAND, MODULE
 
 ONE_FIELD = {Vsftpd: "### vsftpd", Dovecot: "### dovecot", XrdpSesman: "### xrdp",
              Saslauthd: "### saslauthd"}

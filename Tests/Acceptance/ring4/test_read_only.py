@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import recipes
-from hosts import PASSWORD, SCRATCH, Su, edit
-from sallyport import DEFAULT_STORE, Store
-from typist import Child
+from support import recipes
+from support.hosts import PASSWORD, SCRATCH, Su, edit
+from support.sallyport import DEFAULT_STORE, Store
+from support.typist import Child
 
 HEADING = "## When the root disk is read-only"
 

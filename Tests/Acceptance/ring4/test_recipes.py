@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import recipes
-from hosts import PASSWORD, Sshd, as_user
-from sallyport import COMMAND, DEFAULT_STORE, MODULE, Enrollment, handed_out
+from support import recipes
+from support.hosts import PASSWORD, Sshd, as_user
+from support.sallyport import COMMAND, DEFAULT_STORE, MODULE, Enrollment, handed_out
 
 
 def pamtester(service, user, *answers, prefix=()):

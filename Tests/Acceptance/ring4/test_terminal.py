@@ -5,9 +5,9 @@ import urllib.parse
 
 import pytest
 
-from pam_driver import SUCCESS, Driver
-from sallyport import COMMAND, Enrollment, sallyport
-from screen import DARK, LIGHT, Terminal, read_as_drawn, read_qr_code
+from support.pam_driver import SUCCESS, Driver
+from support.sallyport import COMMAND, Enrollment, sallyport
+from support.screen import DARK, LIGHT, Terminal, read_as_drawn, read_qr_code
 
 
 def enrolling(*more, columns=80, rows=24, user="alice", env=None):

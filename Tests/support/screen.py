@@ -6,7 +6,7 @@ import subprocess
 import pexpect
 import pyte
 
-from typist import Child
+from support.typist import Child
 
 QUADRANTS = {" ": (0, 0), "\u00a0": (0, 0), "█": (1, 1), "▀": (1, 0), "▄": (0, 1), "#": (1, 1)}
 

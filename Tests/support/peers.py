@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sallyport import sallyport
+from support.sallyport import sallyport
 
 
 def peer(name):

@@ -6,8 +6,8 @@ The two equal runs of one state are the control: states may differ by no more th
 import random
 import statistics
 
-from pam_driver import AUTH_ERR
-from sallyport import aligned_now
+from support.pam_driver import AUTH_ERR
+from support.sallyport import aligned_now
 
 ROUNDS = 300
 ORIGIN = "192.0.2.1"

@@ -2,10 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from support.codes import hotp, totp
 
 COMMAND = os.environ["SALLYPORT_COMMAND"]
 MODULE = os.environ["SALLYPORT_MODULE"]
@@ -36,15 +39,9 @@ class Enrollment:
 
     def codes(self, count, at=None, counter=None):
         """`count` codes of successive steps (or counters), by oathtool."""
-        command = ["oathtool", "--base32", f"--digits={self.digits}", f"--window={count - 1}"]
         if self.type == "totp":
-            now = int(time.time()) if at is None else int(at)
-            command += [f"--totp={self.algorithm}", f"--time-step-size={self.period}s",
-                        f"--now=@{now}"]
-        else:
-            command += [f"--counter={self.counter if counter is None else counter}"]
-        done = subprocess.run([*command, self.secret], capture_output=True, text=True, check=True)
-        return done.stdout.split()
+            return totp(self.secret, count, at, self.algorithm, self.digits, self.period)
+        return hotp(self.secret, count, self.counter if counter is None else counter, self.digits)
 
     def code(self, at=None, counter=None):
         return self.codes(1, at, counter)[0]
@@ -69,6 +66,13 @@ def is_slip(typed, code):
     changed = [n for n, (a, b) in enumerate(zip(typed, code)) if a != b]
     return len(changed) == 1 or len(changed) == 2 and changed[1] == changed[0] + 1 and (
         typed[changed[0]], typed[changed[1]]) == (code[changed[1]], code[changed[0]])
+
+
+def first_code(text):
+    """The first code of the secret that a text shows."""
+    secret = re.search(r"secret=([A-Z2-7]+)", text)[1]
+    handed_out.append(secret)
+    return (hotp(secret) if "otpauth://hotp/" in text else totp(secret))[0]
 
 
 class Store:

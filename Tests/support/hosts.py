@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pexpect
 
-from sallyport import MODULE, REAL_ROOT
-from typist import Child
+from support.sallyport import MODULE, REAL_ROOT
+from support.typist import Child
 
 SCRATCH = Path(os.environ["SALLYPORT_SCRATCH"])
 PASSWORD = "correct horse"

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from sallyport import MODULE
+from support.sallyport import MODULE
 
-TEXT = (Path(__file__).parents[2] / "docs/recipes.md").read_text()
+TEXT = (Path(__file__).resolve().parents[2] / "docs/recipes.md").read_text()
 
 
 def section(heading):

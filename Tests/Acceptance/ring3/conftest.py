@@ -1,0 +1,13 @@
+"""What files of ring 3 have in common."""
+
+import pytest
+
+from support.hosts import add_account, remove_account
+
+
+@pytest.fixture
+def carol():
+    """Has an account and no enrollment."""
+    add_account("carol", 3003)
+    yield "carol"
+    remove_account("carol")

@@ -44,7 +44,11 @@ def pytest_runtest_teardown():
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.get_closest_marker("first") is None)
+    """Those that are alone one after the other, beside the short ones that come first elsewhere;
+    then the long ones."""
+    items.sort(key=lambda item: next(
+        (place for place, marker in enumerate(("alone", "first"))
+         if item.get_closest_marker(marker)), 2))
 
 
 def pytest_report_header():

@@ -11,6 +11,8 @@ from support.pam_driver import AUTH_ERR, BUILT, SUCCESS, TROUBLE, Driver
 from support.sallyport import aligned_now
 
 FLUSH = 0.040
+# Where two times are compared, and both are made of flushes, it does not matter how long one is.
+QUICK = 0.010
 OWNER, OTHER = "192.0.2.7", "192.0.2.8"
 TRIES, STRANGERS = 300, 60
 
@@ -115,7 +117,7 @@ def means(services, enrollment, now, kind, flush, rounds):
 
 @pytest.mark.alone
 @pytest.mark.in_memory
-@pytest.mark.parametrize("flush", [0, FLUSH])
+@pytest.mark.parametrize("flush", [0, QUICK])
 @pytest.mark.parametrize("kind", CROWDS)
 def test_a_crowd_shows_of_no_name_whether_it_is_enrolled(
         store, services, sink, figure, kind, flush):

@@ -58,6 +58,7 @@ def kept(store):
     return done.returncode == 0
 
 
+@pytest.mark.first
 @pytest.mark.parametrize("verb", ["enroll --force", "unenroll", "import", "require", "prepare"])
 def test_a_login_that_enrolls_and_a_command_leave_something_whole(
         store, services, sink, carol, enrolling, figure, verb):

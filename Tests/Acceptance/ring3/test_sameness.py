@@ -34,10 +34,10 @@ def test_malformed_responses_are_answered_alike_too(driver, cases):
         assert (login.result, login.prompts) == (AUTH_ERR, PROMPT)
 
 
-def measured(driver, store, cases, figure, where):
+def measured(driver, store, cases, figure, where, rounds=sameness.ROUNDS):
     """(greatest difference between cases, between equal runs), as parts of the time; shows both."""
-    found = sameness.medians(driver, store, *cases)
-    figure(f"time to the verdict, store {where}, medians of {sameness.ROUNDS} in µs, "
+    found = sameness.medians(driver, store, *cases, rounds)
+    figure(f"time to the verdict, store {where}, medians of {rounds} in µs, "
            f"two equal runs each: {sameness.told(found)}")
     return sameness.spread(found)
 
@@ -56,7 +56,7 @@ def test_the_time_to_the_verdict_is_the_same(driver, store, cases, figure):
 @pytest.mark.alone
 def test_the_time_to_the_verdict_on_a_disk(driver, store, cases, figure):
     """For the record: the disk's own noise decides here, so no more than a factor is asked for."""
-    difference, _ = measured(driver, store, cases, figure, "on disk")
+    difference, _ = measured(driver, store, cases, figure, "on disk", 100)
     assert difference < 1
 
 

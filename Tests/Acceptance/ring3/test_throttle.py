@@ -42,6 +42,7 @@ def test_twenty_wrong_codes_at_once_then_a_wait(guess, driver, store, sink):
     assert (login.result, reason(lines)) == (AUTH_ERR, "throttled")
 
 
+@pytest.mark.first
 def test_the_bucket_refills_at_one_wrong_code_every_twenty_hours(guess, store, figure):
     enrollment, now = store.enroll(), aligned_now()
     empty(guess, enrollment, now, **STRANGER)
@@ -53,6 +54,7 @@ def test_the_bucket_refills_at_one_wrong_code_every_twenty_hours(guess, store, f
            f"{sum(gaps) / len(gaps):.1f} h")
 
 
+@pytest.mark.first
 def test_a_year_of_guessing_from_everywhere_has_less_than_one_per_cent_of_luck(
         guess, store, figure):
     """Both buckets, asked far more often than they refill; the luck is in what was judged."""

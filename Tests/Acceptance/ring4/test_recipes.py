@@ -1,5 +1,6 @@
 """The other recipes of docs/recipes.md: stacks, set-up by programs, patterns for the log."""
 
+import json
 import os
 import re
 import shutil
@@ -199,3 +200,33 @@ def test_the_user_data_makes_a_login_with_key_and_code(installed, tmp_path, writ
         assert done.returncode != 0 and "denied" in done.stderr
     finally:
         daemon.stop()
+
+
+def test_one_secret_serves_several_machines_and_each_has_its_own_memory(tmp_path):
+    """Machines are stores here, and ssh is a script that runs the command in the other one."""
+    if shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, store in [("sallyport", "first"), ("ssh", "second")]:
+        shift = "shift 2; " if name == "ssh" else ""
+        (programs / name).write_text(
+            f'#!/bin/sh\n{shift}exec {COMMAND} "$@" --allow-missing --store {tmp_path}/{store}\n')
+        (programs / name).chmod(0o755)
+    heading = "## One phone for several machines"
+    for words in ("On the first machine", "for each of the others"):
+        subprocess.run(["sh", "-eu"], input=recipes.block(heading, words), text=True, check=True,
+                       cwd=tmp_path, capture_output=True,
+                       env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"})
+    assert (tmp_path / "alice.json").stat().st_mode & 0o077 == 0
+    told = json.loads((tmp_path / "alice.json").read_text())
+    code = Enrollment("alice", told["secret"], "totp", "sha1", 6, 30, None, told["uri"]).code()
+
+    def verify(store, code):
+        return subprocess.run(
+            [COMMAND, "verify", "alice", "--allow-missing", "--store", tmp_path / store],
+            input=f"{code}\n", capture_output=True, text=True, check=False).returncode
+    assert [verify("first", code), verify("second", code)] == [0, 0]
+    assert [verify("first", code), verify("second", code)] == [1, 1]
+    backup = told["backupCodes"][0]
+    assert [verify("second", backup), verify("first", backup)] == [1, 0]

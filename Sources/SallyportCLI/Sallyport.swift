@@ -16,7 +16,7 @@ struct Sallyport: ParsableCommand {
       A new phone               sallyport add alice
       Who is locked out         sallyport doctor
       """,
-    version: "0.1.0",
+    version: Context.version,
     subcommands: [Prepare.self],
     groupedSubcommands: [
       CommandGroup(

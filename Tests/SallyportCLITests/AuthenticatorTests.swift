@@ -178,8 +178,8 @@ extension Bench {
     let phone = try #require(Secret(Array("01234567890123456789".utf8)))
     let all = (1...8).map { id in
       Authenticator(
-        id: id, name: .phone, parameters: .standard, secret: phone, initialLastAccepted: nil,
-        created: bench.now)
+        id: id, name: Label("phone"), parameters: .standard, secret: phone,
+        initialLastAccepted: nil, created: bench.now)
     }
     var policy = Policy()
     #expect(narrowing(Throttle(for: all, under: policy), under: policy) == [])

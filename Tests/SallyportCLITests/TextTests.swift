@@ -196,9 +196,9 @@ import Testing
     (.noSuchAuthenticator("tablet"), .noInput), (.nameTaken("tablet"), .exists),
     (.tooManyAuthenticators, .exists), (.lastAuthenticator, .refused),
     (
-      .resync(.clockOff(name: .phone, drift: -120, period: 30, accepted: 5)), .refused
+      .resync(.clockOff(name: Label("phone"), drift: -120, period: 30, accepted: 5)), .refused
     ),
-    (.resync(.replayed(name: .phone)), .refused), (.resync(.notFound), .refused),
+    (.resync(.replayed(name: Label("phone"))), .refused), (.resync(.notFound), .refused),
     (.backupCodesUnseen(errno: 28), .inputOutput), (.listIncomplete(.badData), .badData),
   ]
 

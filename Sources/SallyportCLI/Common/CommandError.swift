@@ -73,6 +73,23 @@ enum CommandError: Error {
   case listIncomplete(Sysexit)
 }
 
+extension CommandError {
+  /// An error of a note, which is fixed differently from an enrollment.
+  init(note trouble: StoreTrouble) {
+    self = trouble.isBrokenEnrollment ? .note(trouble) : .store(trouble)
+  }
+}
+
+extension StoreTrouble {
+  /// Whether it lies in what is stored for the user, so that replacing or removing that fixes it.
+  var isBrokenEnrollment: Bool {
+    switch self {
+    case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID: true
+    case .system, .noStore, .unsafe, .busy, .unsettled, .exists, .crypto, .outOfMemory: false
+    }
+  }
+}
+
 /// What has not happened.
 enum Consequence: Equatable {
   case notEnrolled

@@ -7,6 +7,9 @@ import SallyportText
 
 /// What a verb finds around it: everything that a test replaces.
 struct Context {
+  /// Of the command, and of the module beside it.
+  static let version = "0.1.0"
+
   let terminal: any Terminal
   let effectiveUser: UInt32
   /// Who called sudo or doas, where that made the caller root.
@@ -52,6 +55,24 @@ struct Context {
     return record
   }
 
+  /// Logins of one who is not enrolled that were counted.
+  func loginsCounted(of account: Account, in store: Store) throws(CommandError) -> UInt32 {
+    do throws(StoreTrouble) {
+      return try store.loginsCounted(of: account.name)
+    } catch {
+      throw CommandError(note: error)
+    }
+  }
+
+  /// What is kept of a user apart from an enrollment.
+  func note(of account: Account, in store: Store) throws(CommandError) -> UserNote {
+    do throws(StoreTrouble) {
+      return try store.note(of: account.name)
+    } catch {
+      throw CommandError(note: error)
+    }
+  }
+
   /// The policy that holds for a user's login on this machine itself, in the service `sallyport`. A
   /// file that cannot be used is told, and what holds then.
   func policy(_ options: PolicyOptions, for account: Account, in store: Store) -> Policy {
@@ -91,6 +112,11 @@ struct Context {
     if let interruption = terminal.interruption() { throw .stopped(interruption, consequence) }
     if let number = terminal.failure { throw .output(errno: number) }
   }
+}
+
+extension Label {
+  /// The service of logins through the command.
+  static let sallyport = Label("sallyport" as StaticString)
 }
 
 extension Output {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import OneTimePassword
+import SallyportCore
 import SallyportSystem
 import SallyportText
 
@@ -93,6 +94,13 @@ enum AlgorithmOption: String, CaseIterable, ExpressibleByArgument {
 }
 
 extension QRChoice: ExpressibleByArgument {}
+
+extension Digits: ExpressibleByArgument {}
+
+extension Label: ExpressibleByArgument {
+  package init?(argument: String) { self.init(Array(argument.utf8)) }
+  package var defaultValueDescription: String { text }
+}
 
 /// The working directory; `.` where it has no path.
 private func workingDirectory() -> String {

@@ -33,7 +33,7 @@ struct Doctor: Verb {
     let facts = Facts(
       of: machine, stacks, try opened(options, context), at: options.path, try context.time())
     let diagnosis = Diagnosis(
-      facts, option: options.store, version: Sallyport.configuration.version)
+      facts, option: options.store, version: Context.version)
     let voice = context.voice(shared)
     let screen = context.terminal.screen(of: voice.stream)
     let report = Report(diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain)

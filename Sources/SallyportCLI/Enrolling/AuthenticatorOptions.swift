@@ -67,20 +67,6 @@ struct AuthenticatorOptions: ParsableArguments {
 
   /// Who runs the machine: as given, or the host's name, where it can be one.
   func issuer(on host: String?) -> Label {
-    issuer ?? host.flatMap { Label(Array($0.utf8)) } ?? .linux
+    issuer ?? host.flatMap { Label(Array($0.utf8)) } ?? Label("Linux")
   }
 }
-
-extension Label {
-  static let phone = Label("phone" as StaticString)
-  static let linux = Label("Linux" as StaticString)
-  /// What logins through the command are noted as.
-  static let sallyport = Label("sallyport" as StaticString)
-}
-
-extension Label: ExpressibleByArgument {
-  package init?(argument: String) { self.init(Array(argument.utf8)) }
-  package var defaultValueDescription: String { text }
-}
-
-extension Digits: ExpressibleByArgument {}

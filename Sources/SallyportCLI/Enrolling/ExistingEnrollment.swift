@@ -43,13 +43,3 @@ enum ExistingEnrollment {
     }
   }
 }
-
-extension StoreTrouble {
-  /// Whether it lies in what is stored for the user, so that replacing or removing that fixes it.
-  var isBrokenEnrollment: Bool {
-    switch self {
-    case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID: true
-    case .system, .noStore, .unsafe, .busy, .unsettled, .exists, .crypto, .outOfMemory: false
-    }
-  }
-}

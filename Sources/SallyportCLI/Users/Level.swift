@@ -168,30 +168,3 @@ struct LevelChange {
     }
   }
 }
-
-extension Context {
-  /// Logins of one who is not enrolled that were counted.
-  func loginsCounted(of account: Account, in store: Store) throws(CommandError) -> UInt32 {
-    do throws(StoreTrouble) {
-      return try store.loginsCounted(of: account.name)
-    } catch {
-      throw CommandError(note: error)
-    }
-  }
-
-  /// What is kept of a user apart from an enrollment.
-  func note(of account: Account, in store: Store) throws(CommandError) -> UserNote {
-    do throws(StoreTrouble) {
-      return try store.note(of: account.name)
-    } catch {
-      throw CommandError(note: error)
-    }
-  }
-}
-
-extension CommandError {
-  /// An error of a note, which is fixed differently from an enrollment.
-  fileprivate init(note trouble: StoreTrouble) {
-    self = trouble.isBrokenEnrollment ? .note(trouble) : .store(trouble)
-  }
-}

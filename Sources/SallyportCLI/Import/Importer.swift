@@ -1,8 +1,29 @@
+import ArgumentParser
 import OneTimePassword
 import SallyportCore
 import SallyportDoctor
 import SallyportImport
 import SallyportSystem
+
+/// What every kind of import can be told.
+struct ImportOptions: ParsableArguments {
+  @Flag(help: "Change nothing; show what would be done.")
+  var dryRun = false
+
+  @Option(help: ArgumentHelp("Number of backup codes for each user, 0 to 32.", valueName: "n"))
+  var backupCodes = 0
+
+  @Flag(help: "Import weak secrets too: shorter than 80 bits, or one byte repeated.")
+  var force = false
+
+  @OptionGroup var users: UserOptions
+
+  func validate() throws {
+    guard (0...BackupCodeSet.maximumCodes).contains(backupCodes) else {
+      throw ValidationError("--backup-codes takes 0 to \(BackupCodeSet.maximumCodes)")
+    }
+  }
+}
 
 /// What came of one person.
 struct Imported {

@@ -57,3 +57,81 @@ private func drawn(_ matrix: QRMatrix, _ style: QRStyle, _ zone: Int) -> [UInt8]
   let text = inMemory(matrix.text(style: style, quietZone: zone))
   return text.bytes(in: 0..<text.count)
 }
+
+/// How modules become characters.
+enum QRStyle: Equatable {
+  /// One character for two modules, one above the other, in UTF-8.
+  case halfBlocks
+  /// The same with the dark modules inked, for terminals that write dark on light.
+  case inverted
+  /// The same as black on bright white, whatever the terminal's colours are (ECMA-48, SGR).
+  case colouredHalfBlocks
+  /// Two characters for one module: `##` where it is light, and two spaces.
+  case ascii
+  /// Two spaces for one module, on black or on bright white.
+  case colouredSpaces
+}
+
+extension QRMatrix {
+  /// The columns and lines that the text takes.
+  func extent(style: QRStyle, quietZone: Int) -> (columns: Int, lines: Int) {
+    let side = size + 2 * max(quietZone, 0)
+    switch style {
+    case .halfBlocks, .inverted, .colouredHalfBlocks: return (side, (side + 1) / 2)
+    case .ascii, .colouredSpaces: return (2 * side, side)
+    }
+  }
+
+  /// The code as lines of text that end in a newline; nil when out of memory.
+  func text(style: QRStyle, quietZone: Int) -> Secret? {
+    switch style {
+    case .halfBlocks: halfBlocks(quietZone: quietZone)
+    case .inverted: halfBlocks(quietZone: quietZone, darkInk: true)
+    case .colouredHalfBlocks:
+      halfBlocks(quietZone: quietZone, darkInk: true).flatMap(painted)
+    case .ascii: ascii(quietZone: max(quietZone, 0))
+    case .colouredSpaces: colouredSpaces(quietZone: max(quietZone, 0))
+    }
+  }
+
+  /// Black on bright white, each line by itself: what is beside the code keeps its colours.
+  private func painted(_ text: Secret) -> Secret? {
+    var lines = 0
+    for index in 0..<text.count where text[index] == UInt8(ascii: "\n") { lines += 1 }
+    var result = SecretText(capacity: text.count + lines * 16)
+    var isStart = true
+    for index in 0..<text.count {
+      if isStart { result.add("\u{1b}[0;30;107m") }
+      isStart = text[index] == UInt8(ascii: "\n")
+      if isStart { result.add("\u{1b}[0m") }
+      result.put(text[index])
+    }
+    return result.finish()
+  }
+
+  private func colouredSpaces(quietZone zone: Int) -> Secret? {
+    let side = size + 2 * zone
+    var text = SecretText(capacity: side * (side * 8 + 6))
+    for row in -zone..<(size + zone) {
+      var last: Bool?
+      for column in -zone..<(size + zone) {
+        let isDark = self[row, column]
+        if isDark != last { text.add(isDark ? "\u{1b}[40m" : "\u{1b}[107m") }
+        text.add("  ")
+        last = isDark
+      }
+      text.add("\u{1b}[0m\n")
+    }
+    return text.finish()
+  }
+
+  private func ascii(quietZone zone: Int) -> Secret? {
+    let side = size + 2 * zone
+    var text = SecretText(capacity: side * (2 * side + 1))
+    for row in -zone..<(size + zone) {
+      for column in -zone..<(size + zone) { text.add(self[row, column] ? "  " : "##") }
+      text.put(UInt8(ascii: "\n"))
+    }
+    return text.finish()
+  }
+}

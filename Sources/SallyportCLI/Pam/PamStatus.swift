@@ -1,0 +1,83 @@
+import ArgumentParser
+import PAMStack
+import SallyportCore
+import SallyportSystem
+import SallyportText
+
+/// `sallyport pam status`
+struct PamStatus: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "status", abstract: "List the services that ask for a code, and how.")
+
+  @OptionGroup var shared: StoreOptions
+
+  func run(in context: Context) throws(CommandError) {
+    let directory = context.stacks
+    let all = directory.services().map { name in
+      StackAnalysis(
+        StackParser.parse(service: name, directory.files), isMissing: directory.isMissing)
+    }
+    let ours = all.filter { !$0.lines.isEmpty && !$0.stack.isOther(.auth) }
+    let others = all.filter { $0.lines.isEmpty && !$0.stack.isOther(.auth) }
+      .map { printable($0.stack.service.utf8) }
+    context.voice(shared).answer(
+      Answer(services: ours.map(PamStatus.facts), others: others), PamStatus.text(ours, others))
+  }
+
+  private static func text(_ ours: [StackAnalysis], _ others: [String]) -> String {
+    let rows = ours.flatMap { analysis in
+      analysis.lines.enumerated().map { index, line in
+        [
+          index == 0 ? printable(analysis.stack.service.utf8) : "",
+          index == 0 ? asks(analysis) : "",
+          "\(line.phase)", "\(line.place.text)  \(line.arguments.joined(separator: " "))",
+        ]
+      }
+    }
+    let head = rows.isEmpty ? [] : table([["SERVICE", "ASKS", "PHASE", "LINE"]] + rows)
+    let warnings = ours.flatMap { analysis in
+      analysis.findings.map { "\(printable(analysis.stack.service.utf8)): \($0.text)" }
+    }
+    let rest =
+      others.isEmpty
+      ? [] : wrapped(["Without a second factor: \(others[0])"] + others.dropFirst(), width: 80)
+    return (head + warnings + rest).joined(separator: "\n")
+  }
+
+  private static func asks(_ analysis: StackAnalysis) -> String {
+    let isRun = !KnownServices.withoutAuth.contains(analysis.stack.service)
+    guard isRun, analysis.line(.auth) != nil else { return "nobody" }
+    return analysis.asksEverybody ? "everybody" : "not all"
+  }
+
+  private struct Answer: Encodable {
+    let services: [Service]
+    let others: [String]
+  }
+
+  private struct Service: Encodable {
+    let service: String
+    @OrNull var file: String?
+    let asks: String
+    let lines: [LineFacts]
+    let findings: [String]
+  }
+
+  private static func facts(_ analysis: StackAnalysis) -> Service {
+    Service(
+      service: analysis.stack.service, file: analysis.stack.file, asks: asks(analysis),
+      lines: analysis.lines.map(LineFacts.init), findings: analysis.findings.map(\.text))
+  }
+}
+
+/// A line of ours in a stack, for programs.
+struct LineFacts: Encodable {
+  let phase, file: String
+  let line: Int
+  let words: [String]
+
+  init(_ entry: StackEntry) {
+    (phase, file) = ("\(entry.phase)", entry.place.file)
+    (line, words) = (entry.place.line, entry.arguments)
+  }
+}

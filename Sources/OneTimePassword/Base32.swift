@@ -4,7 +4,7 @@ package enum Base32 {
   package struct Error: Swift.Error, Equatable {
     /// What is wrong there.
     package enum Kind: Sendable, Equatable {
-      /// A byte that is no letter of the alphabet, blank, hyphen or '='.
+      /// A byte that is no letter of the alphabet, whitespace, hyphen or '='.
       case character
       /// '=' before a letter, or neither none nor as many as RFC 4648 wants.
       case padding

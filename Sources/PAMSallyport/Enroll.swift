@@ -71,16 +71,16 @@ extension Login {
 
   /// A user whom the account stack refuses cannot enroll: the password of an expired account, or of
   /// one that may not log in here, does not prove ownership.
-  private func hold(_ setup: EnrollmentConversation<Application, Store>) -> ReturnCode {
-    let user = setup.account.name.bytes
-    let isDenied = setup.level == .required
+  private func hold(_ conversation: EnrollmentConversation<Application, Store>) -> ReturnCode {
+    let user = conversation.account.name.bytes
+    let isDenied = conversation.level == .required
     if case .no(let code) = host.probeAccountStack() {
       host.log(isDenied ? .notice : .info, .notLetIn(user, code, isDenied: isDenied))
       return isDenied ? .denied : .ignore
     }
-    switch setup.run() {
+    switch conversation.run() {
     case .done: return .success
-    case .meanwhile: return denyMeanwhile(setup.account)
+    case .meanwhile: return denyMeanwhile(conversation.account)
     case .putOff:
       host.log(isDenied ? .notice : .info, isDenied ? .denied(user, .notEnrolled) : .putOff(user))
       return isDenied ? .denied : .ignore

@@ -54,7 +54,7 @@ package struct PAMControls: Hashable, Sendable {
   private init?(pairs: [UInt8]) {
     var set = [PAMAction?](repeating: nil, count: PAMCode.all.count)
     var text = ControlText(pairs)
-    while text.skipBlanks() {
+    while text.skipSpaces() {
       guard let value = text.value(), text.equalsSign(), let action = text.action() else {
         return nil
       }
@@ -82,12 +82,12 @@ private struct ControlText {
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
   /// False at the end.
-  mutating func skipBlanks() -> Bool {
+  mutating func skipSpaces() -> Bool {
     while place < bytes.count, isSpace(bytes[place]) { place += 1 }
     return place < bytes.count
   }
 
-  /// libpam wants no blank after the word: `okdefault=bad` are two pairs to it.
+  /// libpam wants no space after the word: `okdefault=bad` are two pairs to it.
   private mutating func takes(_ word: String) -> Bool {
     guard bytes[place...].starts(with: word.utf8) else { return false }
     place += word.utf8.count
@@ -100,9 +100,9 @@ private struct ControlText {
   }
 
   mutating func equalsSign() -> Bool {
-    guard skipBlanks(), bytes[place] == UInt8(ascii: "=") else { return false }
+    guard skipSpaces(), bytes[place] == UInt8(ascii: "=") else { return false }
     place += 1
-    return skipBlanks()
+    return skipSpaces()
   }
 
   mutating func action() -> PAMAction? {

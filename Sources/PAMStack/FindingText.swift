@@ -2,23 +2,25 @@ import SallyportCore
 
 extension StackFinding {
   /// One line for people: the fact, with the place in front where there is one.
-  package var text: String { place.map { "\($0.text): \(fact)" } ?? fact }
+  package var text: String { location.map { "\($0.text): \(fact)" } ?? fact }
 
   /// The line that it is about.
-  private var place: StackLocation? {
+  private var location: StackLocation? {
     switch self {
-    case .fault(let fault): fault.place
+    case .fault(let fault): fault.location
     case .nobodyPasses, .tooComplex, .notAsked: nil
-    case .authNeverRuns(let place): place
-    case .moduleMissing(let place, _), .secondPrompt(let place, _, _), .neverReached(let place),
-      .skipped(let place, _, _, _), .notCounted(let place), .codeAlone(let place),
-      .unknownAlone(let place, _, _), .nothingToTake(let place), .jumpPastEnd(let place),
-      .jumpedOver(let place, _, _), .askedTwice(_, let place), .wrongPasswordReaches(let place),
-      .ignoreIsDenied(_, let place), .enrollWithoutLine(let place, _),
-      .accountNotFirst(let place, _, _), .sessionSkipped(let place),
-      .enrollWithoutFirstFactor(let place), .wrongPasswordEnrolls(let place, _),
-      .enrollWithFirstPass(let place, _), .demandForbidden(let place):
-      place
+    case .authNeverRuns(let location): location
+    case .moduleMissing(let location, _), .secondPrompt(let location, _, _),
+      .neverReached(let location),
+      .skipped(let location, _, _, _), .notCounted(let location), .codeAlone(let location),
+      .unknownAlone(let location, _, _), .nothingToTake(let location), .jumpPastEnd(let location),
+      .jumpedOver(let location, _, _), .askedTwice(_, let location),
+      .wrongPasswordReaches(let location),
+      .ignoreIsDenied(_, let location), .enrollWithoutLine(let location, _),
+      .accountNotFirst(let location, _, _), .sessionSkipped(let location),
+      .enrollWithoutFirstFactor(let location), .wrongPasswordEnrolls(let location, _),
+      .enrollWithFirstPass(let location, _), .demandForbidden(let location):
+      location
     }
   }
 

@@ -58,7 +58,7 @@ extension StackEntry {
 /// Why `remember` of sallyport.conf(5) does nothing in a service: a place is only remembered to
 /// those who have been asked for something else.
 package struct IdleRemember: Equatable, Sendable {
-  package let place: StackLocation
+  package let location: StackLocation
   /// Password and code come together.
   package let isOneField: Bool
 
@@ -75,7 +75,7 @@ extension StackAnalysis {
     guard let line = line(.account), line.arguments.contains("demand") else { return false }
     return findings.contains { finding in
       if case .accountNotFirst(_, _, isSkipped: true) = finding { return true }
-      return finding == .notCounted(line.place)
+      return finding == .notCounted(line.location)
     }
   }
 
@@ -93,11 +93,11 @@ extension StackAnalysis {
       return nil
     }
     if line.arguments.contains("forward_pass") {
-      return IdleRemember(place: line.place, isOneField: true)
+      return IdleRemember(location: line.location, isOneField: true)
     }
     let ways = StackPaths(
       stack[.auth], under: Assumption(ours: [.ignore], passwords: .anything, missing: missing))
     let counts = ways.areTooMany || ways.contains { $0.ours && $0.asked }
-    return counts ? nil : IdleRemember(place: line.place, isOneField: false)
+    return counts ? nil : IdleRemember(location: line.location, isOneField: false)
   }
 }

@@ -130,17 +130,17 @@ package struct StackAnalysis {
     var seen: Set<StackFinding> = []
     for entry in PAMPhase.allCases.flatMap({ stack[$0] })
     where entry.kind == .module && !entry.isSilent && missing.contains(entry.module) {
-      let finding = StackFinding.moduleMissing(entry.place, module: entry.module)
+      let finding = StackFinding.moduleMissing(entry.location, module: entry.module)
       if seen.insert(finding).inserted { findings.append(finding) }
     }
   }
 
   private mutating func findLineFaults() {
-    findings += stack[.auth].filter(starved.contains).map { .nothingToTake($0.place) }
+    findings += stack[.auth].filter(starved.contains).map { .nothingToTake($0.location) }
     for stack in [PAMPhase.auth, .account, .session].map({ stack[$0] }) {
       for (index, entry) in stack.enumerated()
       where entry.jumps.contains(where: { stack.jump($0, from: index).isPastEnd }) {
-        findings.append(.jumpPastEnd(entry.place))
+        findings.append(.jumpPastEnd(entry.location))
       }
     }
   }
@@ -163,7 +163,7 @@ package struct StackAnalysis {
 extension StackAnalysis {
   private mutating func lookAtAuth() {
     if KnownServices.withoutAuth.contains(stack.service) {
-      return findings.append(.authNeverRuns(line(.auth)?.place))
+      return findings.append(.authNeverRuns(line(.auth)?.location))
     }
     let assumption = Assumption(ours: [.success], callerMayBeRoot: true)
     guard let all = paths(.auth, assumption),
@@ -176,7 +176,7 @@ extension StackAnalysis {
     lookAtWrongPasswords(line)
     lookForCodeAlone(line)
     if let other = otherPrompt(line) {
-      findings.append(.secondPrompt(line.place, other: other.place, module: other.module))
+      findings.append(.secondPrompt(line.location, other: other.location, module: other.module))
     }
     if line.arguments.contains("enroll") { lookAtEnroll(line) }
   }
@@ -184,13 +184,13 @@ extension StackAnalysis {
   private mutating func lookForWaysAround(_ line: StackEntry, _ right: StackPaths) {
     let passes = right.contains { $0.verdict == .success }
     if passes, !right.contains(where: { $0.verdict == .success && $0.ours }) {
-      findings.append(.neverReached(line.place))
+      findings.append(.neverReached(line.location))
     }
     if let twice = right.first(where: { path in
       path.verdict == .success && path.steps.count { StackAnalysis.isOurs($0.entry) } > 1
     }) {
-      let places = twice.steps.map(\.entry).filter(StackAnalysis.isOurs).map(\.place)
-      findings.append(.askedTwice(places[0], places[1]))
+      let locations = twice.steps.map(\.entry).filter(StackAnalysis.isOurs).map(\.location)
+      findings.append(.askedTwice(locations[0], locations[1]))
     }
     for passwords in [Assumption.Passwords.right, .anything] {
       let assumption = Assumption(ours: [.authenticationError], passwords: passwords)
@@ -201,10 +201,10 @@ extension StackAnalysis {
       if let last = skipped?.steps.last(where: { $0.index < place }) {
         findings.append(
           .skipped(
-            line.place, by: last.entry.place, module: last.entry.module, answer: last.answer))
+            line.location, by: last.entry.location, module: last.entry.module, answer: last.answer))
       }
       let counts = !refused.contains { $0.verdict == .success && $0.ours }
-      if !counts { findings.append(.notCounted(line.place)) }
+      if !counts { findings.append(.notCounted(line.location)) }
       if skipped != nil || !counts { return }
     }
   }
@@ -212,7 +212,7 @@ extension StackAnalysis {
   private mutating func lookAtIgnore(_ line: StackEntry) {
     guard let ignored = paths(.auth, Assumption(ours: [.ignore])) else { return }
     if !ignored.contains(where: { $0.verdict == .success }) {
-      findings.append(.ignoreIsDenied(.auth, line.place))
+      findings.append(.ignoreIsDenied(.auth, line.location))
     }
   }
 
@@ -224,7 +224,7 @@ extension StackAnalysis {
       let before = path.steps.prefix { !StackAnalysis.isOurs($0.entry) }
       return path.ours && before.contains { ModuleKind($0.entry) == .password }
     }
-    if isReached { findings.append(.wrongPasswordReaches(line.place)) }
+    if isReached { findings.append(.wrongPasswordReaches(line.location)) }
   }
 
   /// Who needs no code, and who comes from a remembered place, is answered PAM_IGNORE.
@@ -233,25 +233,25 @@ extension StackAnalysis {
       ours: [.success, .ignore], passwords: .wrong, factorsFail: true, unknownsFail: true)
     guard let failing = paths(.auth, assumption) else { return }
     let isIn: (StackPath) -> Bool = { $0.verdict == .success && $0.ours }
-    if failing.contains(where: isIn) { return findings.append(.codeAlone(line.place)) }
+    if failing.contains(where: isIn) { return findings.append(.codeAlone(line.location)) }
     assumption.unknownsFail = false
     let by = paths(.auth, assumption)?.first(where: isIn)?.steps
       .last { ModuleKind($0.entry) == .unknown }?.entry
-    if let by { findings.append(.unknownAlone(line.place, by: by.place, module: by.module)) }
+    if let by { findings.append(.unknownAlone(line.location, by: by.location, module: by.module)) }
   }
 
   private mutating func lookAtEnroll(_ line: StackEntry) {
     let assumption = Assumption(ours: [.ignore], passwords: .anything)
     guard let all = paths(.auth, assumption) else { return }
     if !all.contains(where: { $0.ours && $0.asked }) {
-      findings.append(.enrollWithoutFirstFactor(line.place))
+      findings.append(.enrollWithoutFirstFactor(line.location))
     }
     // An unenrolled user who is let through is answered PAM_IGNORE: the yes comes from another.
     guard let wrong = paths(.auth, Assumption(ours: [.ignore], passwords: .wrong)) else { return }
     let way = wrong.first { $0.verdict == .success && $0.ours && $0.asked }
     if let way {
       let by = way.steps.last { $0.answer == .success && !StackAnalysis.isOurs($0.entry) }
-      findings.append(.wrongPasswordEnrolls(line.place, by: by?.entry.place))
+      findings.append(.wrongPasswordEnrolls(line.location, by: by?.entry.location))
     }
   }
 }
@@ -263,22 +263,22 @@ extension StackAnalysis {
     let wantsEnroll = lines.first { $0.phase == .auth && $0.arguments.contains("enroll") }
     guard let line = line(.account) else {
       if let wantsEnroll {
-        findings.append(.enrollWithoutLine(wantsEnroll.place, missing: .account))
+        findings.append(.enrollWithoutLine(wantsEnroll.location, missing: .account))
       }
       return lookWhetherAnybodyPasses(.account)
     }
     guard let ways = paths(.account, Assumption(ours: [.ignore])) else { return }
     let ends: (StackPath) -> Bool = { $0.verdict == .success || $0.verdict == .newPasswordRequired }
-    if !ways.contains(where: ends) { findings.append(.ignoreIsDenied(.account, line.place)) }
+    if !ways.contains(where: ends) { findings.append(.ignoreIsDenied(.account, line.location)) }
     let decides = wantsEnroll != nil || line.arguments.contains("demand")
     if decides, let refused = self.paths(.account, Assumption(ours: [.permissionDenied])),
       refused.contains(where: { ends($0) && $0.ours })
     {
-      findings.append(.notCounted(line.place))
+      findings.append(.notCounted(line.location))
     }
     if let first = stack[.account].first, first != line {
       let isSkipped = ways.contains { ends($0) && !$0.ours }
-      findings.append(.accountNotFirst(line.place, after: first.place, isSkipped: isSkipped))
+      findings.append(.accountNotFirst(line.location, after: first.location, isSkipped: isSkipped))
     }
   }
 
@@ -286,16 +286,16 @@ extension StackAnalysis {
     let wantsEnroll = lines.first { $0.phase == .auth && $0.arguments.contains("enroll") }
     guard let line = line(.session) else {
       if let wantsEnroll {
-        findings.append(.enrollWithoutLine(wantsEnroll.place, missing: .session))
+        findings.append(.enrollWithoutLine(wantsEnroll.location, missing: .session))
       }
       return lookWhetherAnybodyPasses(.session)
     }
     guard let ways = paths(.session, Assumption(ours: [.ignore])) else { return }
     if !ways.contains(where: { $0.verdict == .success }) {
-      findings.append(.ignoreIsDenied(.session, line.place))
+      findings.append(.ignoreIsDenied(.session, line.location))
     }
     if ways.contains(where: { $0.verdict == .success && !$0.ours }) {
-      findings.append(.sessionSkipped(line.place))
+      findings.append(.sessionSkipped(line.location))
     }
   }
 
@@ -312,16 +312,16 @@ extension StackAnalysis {
   private mutating func lookAtWords() {
     for line in lines {
       if line.phase == .account, line.arguments.contains("demand") {
-        let file = line.place.file.split(separator: "/").last.map(String.init) ?? ""
+        let file = line.location.file.split(separator: "/").last.map(String.init) ?? ""
         if KnownServices.forbidsDemand(stack.service) || KnownServices.forbidsDemand(file) {
-          findings.append(.demandForbidden(line.place))
+          findings.append(.demandForbidden(line.location))
         }
       }
       let taking = ["use_first_pass", "try_first_pass", "forward_pass"]
       if line.phase == .auth, line.arguments.contains("enroll"),
         let word = line.arguments.first(where: { taking.contains($0) })
       {
-        findings.append(.enrollWithFirstPass(line.place, word: word))
+        findings.append(.enrollWithFirstPass(line.location, word: word))
       }
     }
   }

@@ -93,9 +93,10 @@ extension StackAnalysis {
     let isMore = found.contains { $0.admitsMore }
     let jumps = found.flatMap(\.keptOut).map { jump in
       StackFinding.jumpedOver(
-        line.place, by: jump?.entry.place ?? line.place, module: jump?.entry.module ?? line.module)
+        line.location, by: jump?.entry.location ?? line.location,
+        module: jump?.entry.module ?? line.module)
     }
-    return (isMore ? [.codeAlone(line.place)] : []) + jumps.prefix(1)
+    return (isMore ? [.codeAlone(line.location)] : []) + jumps.prefix(1)
   }
 
   /// Lines at which a right password is refused, always, since their jump counts ours; not told
@@ -107,7 +108,7 @@ extension StackAnalysis {
         ModuleKind(jump.entry) == .password || ModuleKind(jump.entry) == .factor,
         let line = line(jump.entry.phase), !findings.contains(.nobodyPasses(line.phase))
       else { return nil }
-      return .jumpedOver(line.place, by: jump.entry.place, module: jump.entry.module)
+      return .jumpedOver(line.location, by: jump.entry.location, module: jump.entry.module)
     }
   }
 

@@ -21,8 +21,8 @@ package struct StackEntry: Hashable, Sendable {
     case substack
   }
 
-  package let place: StackLocation
-  /// The lines of the service's own file that it came by; those of `place` where that is the file.
+  package let location: StackLocation
+  /// The lines of the service's own file that it came by; those of `location` if that is the file.
   package let root: ClosedRange<Int>
   package let phase: PAMPhase
   package let kind: Kind
@@ -73,7 +73,7 @@ package enum StackProblem: Hashable, Sendable {
 
 /// A problem and where it is.
 package struct StackFault: Hashable, Sendable {
-  package let place: StackLocation
+  package let location: StackLocation
   package let problem: StackProblem
 }
 

@@ -46,8 +46,9 @@ package struct StackParser {
     }
     if own == nil, other == nil {
       stack.isAborted = true
-      let place = StackLocation(file: "\(files.directories.first ?? "")/\(stack.service)", line: 0)
-      stack.faults.append(StackFault(place: place, problem: .noFile))
+      let location = StackLocation(
+        file: "\(files.directories.first ?? "")/\(stack.service)", line: 0)
+      stack.faults.append(StackFault(location: location, problem: .noFile))
     }
   }
 
@@ -81,24 +82,25 @@ package struct StackParser {
         note(.unreadable, StackLocation(file: file.path, line: line))
         return false
       case .line(let line):
-        let place = StackLocation(file: file.path, line: line.numbers.lowerBound)
+        let location = StackLocation(file: file.path, line: line.numbers.lowerBound)
         lines -= 1
-        guard lines > 0 else { return lose(.endless(file.path), place) }
+        guard lines > 0 else { return lose(.endless(file.path), location) }
         var position = position
         position.root = position.root ?? line.numbers
-        var reader = LineReader(words: StackWords(line.bytes), place: place, position: position)
+        var reader = LineReader(
+          words: StackWords(line.bytes), location: location, position: position)
         guard parse(&reader) else { return false }
       }
     }
   }
 
-  private mutating func note(_ problem: StackProblem, _ place: StackLocation) {
-    let fault = StackFault(place: place, problem: problem)
+  private mutating func note(_ problem: StackProblem, _ location: StackLocation) {
+    let fault = StackFault(location: location, problem: problem)
     if !stack.faults.contains(fault) { stack.faults.append(fault) }
   }
 
-  private mutating func lose(_ problem: StackProblem, _ place: StackLocation) -> Bool {
-    note(problem, place)
+  private mutating func lose(_ problem: StackProblem, _ location: StackLocation) -> Bool {
+    note(problem, location)
     isLost = true
     return false
   }
@@ -106,7 +108,7 @@ package struct StackParser {
   /// What is known of a line while it is read.
   private struct LineReader {
     var words: StackWords
-    let place: StackLocation
+    let location: StackLocation
     let position: Position
     var kind = StackEntry.Kind.module
     var isSilent = false
@@ -128,7 +130,7 @@ package struct StackParser {
       // The most sensitive of them, libpam says.
       line.phase = line.position.phase ?? .auth
       line.kind = .mustFail
-      note(type.map { .unknownType(text($0)) } ?? .noType, line.place)
+      note(type.map { .unknownType(text($0)) } ?? .noType, line.location)
     }
     if let wanted = line.position.phase, wanted != line.phase { return true }
     return parseControl(&line)
@@ -136,8 +138,8 @@ package struct StackParser {
 
   private mutating func parseControl(_ line: inout LineReader) -> Bool {
     guard let control = line.words.next() else {
-      note(.noControl, line.place)
-      note(.noModule, line.place)
+      note(.noControl, line.location)
+      note(.noModule, line.location)
       line.kind = .mustFail
       return add(line, .allBad, module: nil, [])
     }
@@ -149,9 +151,9 @@ package struct StackParser {
     }
     var isBroken = false
     let controls = PAMControls(word: control, isBroken: &isBroken)
-    if isBroken { note(.badControl(text(control)), line.place) }
+    if isBroken { note(.badControl(text(control)), line.location) }
     guard let module = line.words.next() else {
-      note(.noModule, line.place)
+      note(.noModule, line.location)
       line.kind = .mustFail
       return add(line, controls, module: nil, [])
     }
@@ -164,8 +166,8 @@ package struct StackParser {
   ) -> Bool {
     guard let word else {
       // Debian's libpam follows the pointer to the name that is not there, and ends the process.
-      if files.knowsAtInclude { return lose(.noFileNamed, line.place) }
-      note(.noFileNamed, line.place)
+      if files.knowsAtInclude { return lose(.noFileNamed, line.location) }
+      note(.noFileNamed, line.location)
       return fail(line, phase)
     }
     let name = text(word)
@@ -174,14 +176,14 @@ package struct StackParser {
       line.kind = .substack
       guard add(line, .allBad, module: name, []) else { return false }
     }
-    if line.position.depth >= StackParser.deepest { return lose(.endless(name), line.place) }
+    if line.position.depth >= StackParser.deepest { return lose(.endless(name), line.location) }
     var inner = line.position
     (inner.phase, inner.level, inner.depth) = (phase, inner.level + level, inner.depth + 1)
     if inner.level < StackParser.mostLevels, let file = files.included(name), read(file, inner) {
       return true
     }
     if isLost { return false }
-    note(.cannotInclude(name), line.place)
+    note(.cannotInclude(name), line.location)
     return fail(line, phase)
   }
 
@@ -200,10 +202,11 @@ package struct StackParser {
     _ line: LineReader, _ controls: PAMControls, module: String?, _ arguments: [String]
   ) -> Bool {
     let entry = StackEntry(
-      place: line.place, root: line.position.root ?? 0...0, phase: line.phase, kind: line.kind,
+      location: line.location, root: line.position.root ?? 0...0, phase: line.phase,
+      kind: line.kind,
       level: line.position.level, controls: controls, module: module ?? "", arguments: arguments,
       isSilent: line.isSilent)
-    if let module, !StackParser.hasLogName(module) { return lose(.unreadable, line.place) }
+    if let module, !StackParser.hasLogName(module) { return lose(.unreadable, line.location) }
     if line.position.isOther {
       stack.other[line.phase, default: []].append(entry)
     } else {

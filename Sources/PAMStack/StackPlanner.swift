@@ -48,7 +48,7 @@ package struct StackPlanner {
       // `other` stands in for services; it is none.
       return name != "other" && stack.file != currentPath
         && PAMPhase.allCases.contains { phase in
-          !stack.isOther(phase) && stack[phase].contains { $0.place.file == path }
+          !stack.isOther(phase) && stack[phase].contains { $0.location.file == path }
         }
     }
   }
@@ -81,7 +81,7 @@ extension StackPlanner {
     try check(before, wishes)
     let (file, analysis) = try best(bare, before.stack, wishes)
     if bare != current, file != current, let line = self.analysis(with: current).lines.first {
-      throw .enabledAlready(service: service, line.place)
+      throw .enabledAlready(service: service, line.location)
     }
     try checkDependents(file)
     return change(to: file, analysis)
@@ -95,7 +95,7 @@ extension StackPlanner {
       throw .noAuthLines(service)
     }
     if let line = before.line(.auth) {
-      throw .enabledElsewhere(service: service, line.place)
+      throw .enabledElsewhere(service: service, line.location)
     }
     if wishes.demand,
       KnownServices.forbidsDemand(service) || before.stack.isOther(.account)
@@ -221,7 +221,7 @@ extension StackPlanner {
     let bare = current.withoutOurs
     guard bare != current, !isVendors else {
       if let line = analysis(with: current).line(.auth) {
-        throw .enabledElsewhere(service: service, line.place)
+        throw .enabledElsewhere(service: service, line.location)
       }
       throw .notEnabled(service: service)
     }
@@ -230,7 +230,7 @@ extension StackPlanner {
     if !isVendors(bare), !isKept(bare) {
       for phase in PAMPhase.allCases {
         if let jump = now.stack[phase].jumpOverOurs {
-          throw .jumpCountsUs(jump.place)
+          throw .jumpCountsUs(jump.location)
         }
       }
       let fails = after.findings.filter { $0.keepsEverybodyOut }

@@ -7,7 +7,7 @@ struct StackWalk: Hashable {
     var status = PAMCode.permissionDenied
   }
 
-  private(set) var standing = StackState()
+  private(set) var state = StackState()
   /// What `reset` brings back in each open level of substacks.
   private var saved = [StackState()]
   private var previousLevel = 0
@@ -17,8 +17,8 @@ struct StackWalk: Hashable {
   /// What the application gets, at the end.
   var verdict: PAMCode {
     // Success that nobody has said yes to.
-    standing.status == .success && standing.impression != .positive
-      ? .permissionDenied : standing.status
+    state.status == .success && state.impression != .positive
+      ? .permissionDenied : state.status
   }
 
   /// One entry further. `answer` is what the module there says.
@@ -33,11 +33,11 @@ struct StackWalk: Hashable {
     let code = entry.kind == .mustFail ? PAMCode.permissionDenied : answer
     switch entry.controls[code] {
     case .ignore: break
-    case .reset: standing = saved[entry.level]
+    case .reset: state = saved[entry.level]
     case .ok: agree(code)
     case .done:
       agree(code)
-      if standing.impression == .positive { leave(entry.level, stack) }
+      if state.impression == .positive { leave(entry.level, stack) }
     case .bad: object(code)
     case .die:
       object(code)
@@ -49,28 +49,28 @@ struct StackWalk: Hashable {
 
   private mutating func enter(_ level: Int) {
     saved = Array(saved.prefix(max(level, previousLevel) + 1))
-    while saved.count <= level { saved.append(standing) }
-    if previousLevel < level { saved[level] = standing }
+    while saved.count <= level { saved.append(state) }
+    if previousLevel < level { saved[level] = state }
     // What lies deeper is overwritten before it is read; dropped, equal walks are equal.
     saved = Array(saved.prefix(level + 1))
   }
 
   private mutating func agree(_ code: PAMCode) {
-    switch standing.impression {
-    case .undefined: standing = StackState(impression: .positive, status: code)
-    case .positive: if standing.status == .success { standing.status = code }
+    switch state.impression {
+    case .undefined: state = StackState(impression: .positive, status: code)
+    case .positive: if state.status == .success { state.status = code }
     case .negative: break
     }
   }
 
   private mutating func object(_ code: PAMCode) {
-    if standing.impression == .negative { return }
-    standing = StackState(
+    if state.impression == .negative { return }
+    state = StackState(
       impression: .negative, status: code == .ignore ? .permissionDenied : code)
   }
 
   private mutating func fail() {
-    standing = StackState(impression: .negative, status: .permissionDenied)
+    state = StackState(impression: .negative, status: .permissionDenied)
   }
 
   /// To the end of this level, and of what is deeper in it.
@@ -86,7 +86,7 @@ struct StackWalk: Hashable {
 
   /// The same for every status that only fails, so that fewer walks differ.
   mutating func forgetWhichFailure() {
-    standing.status = StackWalk.kind(standing.status)
+    state.status = StackWalk.kind(state.status)
     for level in saved.indices { saved[level].status = StackWalk.kind(saved[level].status) }
   }
 

@@ -67,7 +67,7 @@ package struct Diagnosis {
     for finding in all where !kept.contains(finding) {
       let same = kept.firstIndex { one in
         finding.severity != .ok && one.area != finding.area && one.id == finding.id
-          && one.text == finding.text && one.place == finding.place
+          && one.text == finding.text && one.location == finding.location
       }
       if let same {
         others[same] += 1
@@ -153,7 +153,7 @@ struct SharedFindings {
 
   var all: [Finding] {
     let shared = services.filter { service in
-      service.lines.of(.auth).contains { $0.place.file != service.file }
+      service.lines.of(.auth).contains { $0.location.file != service.file }
     }
     let names = shared.map(\.name).filter(SharedFindings.awkward.contains)
     guard let line = shared.first?.lines.of(.auth).first, let first = names.first else { return [] }
@@ -163,7 +163,7 @@ struct SharedFindings {
         id: "stack-shared", area: .machine, severity: .warning,
         text: "this line also asks in \(first)\(more), where nobody can answer or the store is "
           + "closed: give each service a line of its own",
-        place: line.place, fixes: [.advice("pam_sallyport(8), STACKS")])
+        location: line.location, fixes: [.advice("pam_sallyport(8), STACKS")])
     ]
   }
 }

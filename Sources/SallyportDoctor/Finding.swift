@@ -8,7 +8,7 @@ package struct Finding: Equatable {
   /// What it is and means, in one sentence.
   package let text: String
   /// Where it stands.
-  package var place: FileLocation?
+  package var location: FileLocation?
   /// What makes it go away; any one of them.
   package var fixes: [Fix] = []
   /// What it does to logins as things stand.

@@ -20,7 +20,7 @@ package struct Machine {
 
   /// More of a file or of an answer is not read.
   static let longestText = 1 << 20
-  private static let patience: UInt64 = 10
+  private static let timeout: UInt64 = 10
 
   /// A text file, or its first mebibyte. What is no UTF-8 is fixed.
   func text(_ path: String) -> Probe<String> {
@@ -95,7 +95,7 @@ package struct Machine {
     else { return .absent }
     do throws(SystemError) {
       return .seen(
-        try ProgramRun.run([path] + words.dropFirst(), seconds: patience, limit: longestText))
+        try ProgramRun.run([path] + words.dropFirst(), seconds: timeout, limit: longestText))
     } catch {
       return .unseen("\(path): \(errnoText(error.number))")
     }

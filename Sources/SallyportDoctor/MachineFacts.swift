@@ -82,7 +82,7 @@ extension Facts {
     for line in services.flatMap(\.lines.lines) {
       let path = ModuleFacts.path(line.path, in: directory)
       if !modules.contains(where: { $0.path == path }) {
-        modules.append(ModuleFacts(of: machine, path, at: line.place))
+        modules.append(ModuleFacts(of: machine, path, at: line.location))
       }
     }
     if services.isEmpty {

@@ -8,7 +8,7 @@ struct ModuleFacts: Equatable {
   /// Where libpam would load it from.
   let path: String
   /// The first line that names it.
-  var place: FileLocation?
+  var location: FileLocation?
   var file: Probe<FileFacts>
   /// Of the directories above it: those that users other than root can change.
   var openDirectories: [String] = []
@@ -20,7 +20,7 @@ struct ModuleFacts: Equatable {
   var version: String?
 
   static func == (a: ModuleFacts, b: ModuleFacts) -> Bool {
-    a.path == b.path && a.place == b.place && a.file == b.file && a.refusal == b.refusal
+    a.path == b.path && a.location == b.location && a.file == b.file && a.refusal == b.refusal
       && a.openDirectories == b.openDirectories && a.machines == b.machines
       && a.version == b.version
   }
@@ -56,9 +56,9 @@ extension ModuleFacts {
     written.hasPrefix("/") ? written : "\(directory ?? "/usr/lib/security")/\(written)"
   }
 
-  init(of machine: Machine, _ path: String, at place: FileLocation?) {
+  init(of machine: Machine, _ path: String, at location: FileLocation?) {
     self.path = path
-    self.place = place
+    self.location = location
     file = machine.file(path)
     guard case .seen(let facts) = file, facts.isRegular else { return }
     machines = (

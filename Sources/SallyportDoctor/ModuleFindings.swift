@@ -90,7 +90,7 @@ struct ModuleFindings {
     _ id: String, _ text: String, _ module: ModuleFacts, _ fixes: [Fix], _ effect: Effect
   ) -> Finding {
     Finding(
-      id: id, area: area, severity: .error, text: text, place: module.place, fixes: fixes,
+      id: id, area: area, severity: .error, text: text, location: module.location, fixes: fixes,
       effect: effect)
   }
 }

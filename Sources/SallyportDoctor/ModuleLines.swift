@@ -8,7 +8,7 @@ package struct ModuleLines: Equatable {
     /// The module's path as it is written.
     let path: String
     let words: [String]
-    let place: FileLocation
+    let location: FileLocation
 
     private static let words: Set = [
       "nullok", "use_first_pass", "try_first_pass", "forward_pass", "echo", "nodelay", "debug",

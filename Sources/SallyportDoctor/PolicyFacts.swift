@@ -6,7 +6,7 @@ import SallyportText
 /// What doctor knows of the policy that a service's line works under.
 struct PolicyFacts: Equatable {
   struct Problem: Equatable {
-    let place: FileLocation
+    let location: FileLocation
     let text: String
   }
 
@@ -59,7 +59,7 @@ extension PolicyFacts {
     if let text {
       problems = PolicyFacts.problems(in: text, path)
       groups = PolicyText(path, text).flaws(of: census).map {
-        Problem(place: FileLocation(file: path, line: $1), text: $0)
+        Problem(location: FileLocation(file: path, line: $1), text: $0)
       }
     }
     let policy = ServicePolicy(text: text, service: service)
@@ -87,8 +87,8 @@ extension PolicyFacts {
     var line = 0
     while let found = PolicyFile(text, base: Policy(), nobody, ignoringUpTo: line).problem {
       line = found.line
-      let place = FileLocation(file: path, line: line)
-      problems.append(Problem(place: place, text: found.problem.text))
+      let location = FileLocation(file: path, line: line)
+      problems.append(Problem(location: location, text: found.problem.text))
     }
     return problems
   }

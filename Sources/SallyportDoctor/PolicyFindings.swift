@@ -29,7 +29,7 @@ struct PolicyFindings {
       Finding(
         id: "policy-broken", area: .policy, severity: .error,
         text: "\(problem.text): not used; the last good file or the strict policy applies",
-        place: problem.place, fixes: [.advice("sallyport config check")])
+        location: problem.location, fixes: [.advice("sallyport config check")])
     } + groups
   }
 
@@ -38,7 +38,8 @@ struct PolicyFindings {
   private var groups: [Finding] {
     policy.groups.map { flaw in
       Finding(
-        id: "policy-group", area: .policy, severity: .warning, text: flaw.text, place: flaw.place,
+        id: "policy-group", area: .policy, severity: .warning, text: flaw.text,
+        location: flaw.location,
         fixes: [.advice("sallyport.conf(5), match_group; getent group")])
     }
   }
@@ -50,7 +51,7 @@ struct PolicyFindings {
         Finding(
           id: "policy-disabled", area: area, severity: .warning,
           text: "the policy asks nobody for a code here (state = disabled)",
-          place: FileLocation(file: policy.path),
+          location: FileLocation(file: policy.path),
           fixes: [.advice("sallyport config show --service \(service.name)")],
           effect: .letsIn("whoever has the password in \(service.name)"))
       ]
@@ -107,7 +108,7 @@ struct PolicyFindings {
     return Finding(
       id: "people-stranded", area: area, severity: .error,
       text: "enrolled only with factors that the policy turns off: \(list)",
-      place: FileLocation(file: policy.path),
+      location: FileLocation(file: policy.path),
       fixes: [.command("sallyport add \(shellQuoted(first)) --force")],
       effect: .locksOut("\(list) from \(service.name)"))
   }
@@ -119,7 +120,7 @@ struct PolicyFindings {
     let words = ["auth", "required", line.path] + line.words.filter { $0 != "nullok" }
     return Finding(
       id: "policy-nullok", area: area, severity: .warning,
-      text: "nullok has no effect: \(policy.path) refuses the unenrolled", place: line.place,
+      text: "nullok has no effect: \(policy.path) refuses the unenrolled", location: line.location,
       fixes: [.line(words.joined(separator: " "))])
   }
 }

@@ -6,7 +6,7 @@ struct SSHConfiguration: Equatable {
     /// In lower case.
     let keyword: String
     let arguments: [String]
-    let place: FileLocation
+    let location: FileLocation
     /// The index of its Match block; nil where it holds for all.
     let block: Int?
   }
@@ -15,7 +15,7 @@ struct SSHConfiguration: Equatable {
   struct Block: Equatable {
     /// In lower case, with their patterns.
     let criteria: [Criterion]
-    let place: FileLocation
+    let location: FileLocation
 
     var text: String { criteria.map { "\($0.name) \($0.patterns)" }.joined(separator: " ") }
   }
@@ -53,12 +53,12 @@ struct SSHConfiguration: Equatable {
 
   /// The first of a Match block where it has one, else the first that holds for all: as in sshd the
   /// first one wins. nil where that is the vendor's, which nobody changes in place.
-  func place(of keyword: String, in block: Int? = nil) -> FileLocation? {
+  func location(of keyword: String, in block: Int? = nil) -> FileLocation? {
     let spellings = SSHConfiguration.spellings(of: keyword.lowercased())
     let all = lines.filter { spellings.contains($0.keyword) }
     let inside = all.first { block != nil && $0.block == block }
-    let place = (inside ?? all.first { $0.block == nil })?.place
-    return place?.isVendors == true ? nil : place
+    let location = (inside ?? all.first { $0.block == nil })?.location
+    return location?.isVendors == true ? nil : location
   }
 
   private static func spellings(of keyword: String) -> [String] {
@@ -73,21 +73,21 @@ struct SSHConfiguration: Equatable {
     case .unseen(let reason): unread.append(reason)
     case .seen(let text):
       for (index, line) in linesOf(text).enumerated() {
-        let place = FileLocation(file: file, line: index + 1)
-        take(sshWords(line), at: place, of: machine, &block, depth)
+        let location = FileLocation(file: file, line: index + 1)
+        take(sshWords(line), at: location, of: machine, &block, depth)
       }
     }
   }
 
   private mutating func take(
-    _ words: [String], at place: FileLocation, of machine: Machine, _ block: inout Int?,
+    _ words: [String], at location: FileLocation, of machine: Machine, _ block: inout Int?,
     _ depth: Int
   ) {
     guard let keyword = words.first?.lowercased() else { return }
     let arguments = Array(words.dropFirst())
     switch keyword {
     case "match":
-      blocks.append(Block(criteria: SSHConfiguration.criteria(arguments), place: place))
+      blocks.append(Block(criteria: SSHConfiguration.criteria(arguments), location: location))
       block = blocks.count - 1
     case "include" where depth < SSHConfiguration.deepest:
       for pattern in arguments {
@@ -98,7 +98,7 @@ struct SSHConfiguration: Equatable {
         }
       }
     case _:
-      lines.append(Line(keyword: keyword, arguments: arguments, place: place, block: block))
+      lines.append(Line(keyword: keyword, arguments: arguments, location: location, block: block))
     }
   }
 

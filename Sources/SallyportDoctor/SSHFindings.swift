@@ -33,11 +33,11 @@ struct SSHFindings {
 
   /// sshd does not say its settings.
   private func unusable(_ complaint: String) -> Finding {
-    if let place = placeIn(complaint) {
+    if let location = locationIn(complaint) {
       return Finding(
         id: "ssh-config", area: area, severity: .error,
         text: "sshd rejects its configuration and will not start again: \(complaint)",
-        place: place, fixes: [.advice("correct the line; sshd -t says what is left")],
+        location: location, fixes: [.advice("correct the line; sshd -t says what is left")],
         effect: .locksOut("everybody over ssh once sshd is restarted"))
     }
     let fixes: [Fix] =
@@ -59,7 +59,7 @@ struct SSHFindings {
     return Finding(
       id: "ssh-use-dns", area: area, severity: .warning,
       text: "with UseDNS an origin can be a host name, which is never a known place",
-      place: ssh.configuration.place(of: "UseDNS"), fixes: [.line("UseDNS no")]
+      location: ssh.configuration.location(of: "UseDNS"), fixes: [.line("UseDNS no")]
     ).added(to: ssh.configuration.file)
   }
 
@@ -73,7 +73,7 @@ struct SSHFindings {
       id: "ssh-root", area: area, severity: .warning,
       text: "root is enrolled but cannot log in over ssh: PermitRootLogin \(permission) "
         + "forbids prompts",
-      place: ssh.configuration.place(of: "PermitRootLogin"),
+      location: ssh.configuration.location(of: "PermitRootLogin"),
       fixes: [.line("PermitRootLogin no"), .line("PermitRootLogin yes")]
     ).added(to: ssh.configuration.file)
   }
@@ -109,12 +109,12 @@ struct SSHFindings {
     }
     return Finding(
       id: found.id, area: area, severity: isOnPurpose ? .warning : found.severity,
-      text: "Match \(block.text): \(found.text)", place: found.place ?? block.place,
+      text: "Match \(block.text): \(found.text)", location: found.location ?? block.location,
       fixes: found.fixes, effect: effect)
   }
 
   /// `/etc/ssh/sshd_config: line 12: …`
-  private func placeIn(_ complaint: String) -> FileLocation? {
+  private func locationIn(_ complaint: String) -> FileLocation? {
     let words = complaint.split(separator: " ")
     guard let index = words.firstIndex(of: "line"), index > 0, index + 1 < words.count else {
       return nil

@@ -165,7 +165,7 @@ struct SSHKeyFindings {
       id: "ssh-\(thing)s", area: area, severity: isAll ? .error : .warning,
       text: "sshd asks for a \(thing), and "
         + (isAll ? "nobody who is enrolled has one: \(names)" : "\(names) has none"),
-      place: ssh.configuration.place(of: "AuthenticationMethods"),
+      location: ssh.configuration.location(of: "AuthenticationMethods"),
       fixes: [fix(first)],
       effect: .locksOut(isAll ? "everybody who is enrolled from sshd" : "\(names) from sshd"))
   }

@@ -144,9 +144,9 @@ struct SSHWays {
     _ id: String, _ severity: Severity, _ text: String, _ keyword: String, _ fixes: [Fix],
     _ effect: Effect?
   ) -> Finding {
-    let place = configuration.place(of: keyword, in: block)
+    let location = configuration.location(of: keyword, in: block)
     return Finding(
-      id: id, area: area, severity: severity, text: text, place: place, fixes: fixes,
+      id: id, area: area, severity: severity, text: text, location: location, fixes: fixes,
       effect: effect
     ).added(to: configuration.file, isWhole: block == nil)
   }
@@ -156,9 +156,9 @@ extension Finding {
   /// Where no line has the setting: as a new one of the file, since sshd's first one wins.
   /// In a Match block it is the person who writes it there.
   func added(to file: String, isWhole: Bool = true) -> Finding {
-    guard place == nil else { return self }
+    guard location == nil else { return self }
     var found = self
-    if isWhole { found.place = FileLocation(file: file) }
+    if isWhole { found.location = FileLocation(file: file) }
     found.fixes = fixes.map { fix in
       switch fix {
       case .line(let text): isWhole ? .add(text) : .advice("\(text), inside this block")

@@ -33,7 +33,7 @@ extension ModuleLines {
       stack[phase].filter { $0.kind == .module && $0.moduleName == "pam_sallyport" }.map { entry in
         Line(
           phase: phase, path: entry.module, words: entry.arguments,
-          place: FileLocation(file: entry.place.file, line: entry.place.line))
+          location: FileLocation(file: entry.location.file, line: entry.location.line))
       }
     }
   }

@@ -31,64 +31,67 @@ struct StackFindings {
     let fact = found.fact
     return switch found {
     case .fault(let fault): self.fault(fault)
-    case .moduleMissing(let place, let module): missing(module, place, fact)
+    case .moduleMissing(let location, let module): missing(module, location, fact)
     case .nobodyPasses: nobodyPasses(fact)
     case .tooComplex: .unseen("stack-complex", area, fact)
     case .notAsked: lines.demands ? nil : notAsked(fact)
-    case .authNeverRuns(let place): authNeverRuns(place, fact)
-    case .secondPrompt(let place, _, _): secondPrompt(place, fact)
-    case .neverReached(let place):
-      lines.demands || isSkipped(place) ? nil : around("stack-unreached", fact, place, nil)
-    case .skipped(let place, let by, _, _): lines.demands ? nil : skipped(place, by, fact)
-    case .notCounted(let place): notCounted(place, fact)
-    case .codeAlone(let place): onlyFactor(place, fact)
-    case .unknownAlone(let place, _, _):
+    case .authNeverRuns(let location): authNeverRuns(location, fact)
+    case .secondPrompt(let location, _, _): secondPrompt(location, fact)
+    case .neverReached(let location):
+      lines.demands || isSkipped(location) ? nil : around("stack-unreached", fact, location, nil)
+    case .skipped(let location, let by, _, _): lines.demands ? nil : skipped(location, by, fact)
+    case .notCounted(let location): notCounted(location, fact)
+    case .codeAlone(let location): onlyFactor(location, fact)
+    case .unknownAlone(let location, _, _):
       sshdAsksBefore
-        ? nil : made("stack-unknown-factor", .unseen, fact, place, [StackFindings.manual])
-    case .nothingToTake(let place):
-      made("stack-nothing-to-take", .warning, fact, place, [StackFindings.manual])
-    case .jumpPastEnd(let place):
-      made("stack-jump", .warning, fact, place, [.advice("pam.d(5)")])
-    case .jumpedOver(let place, _, let module):
+        ? nil : made("stack-unknown-factor", .unseen, fact, location, [StackFindings.manual])
+    case .nothingToTake(let location):
+      made("stack-nothing-to-take", .warning, fact, location, [StackFindings.manual])
+    case .jumpPastEnd(let location):
+      made("stack-jump", .warning, fact, location, [.advice("pam.d(5)")])
+    case .jumpedOver(let location, _, let module):
       made(
-        "stack-jumped-over", .error, fact, place,
+        "stack-jumped-over", .error, fact, location,
         [.advice("make that jump one longer, or put this line where no jump counts it")],
         .locksOut("whom \(module) lets pass from \(name)"))
     case .askedTwice(let first, let second):
       made(
         "stack-twice", .warning, fact, second,
         [.advice("remove this line, or the one at \(first.text)")])
-    case .wrongPasswordReaches(let place):
-      made("stack-wrong-password", .warning, fact, place, [StackFindings.manual])
-    case .ignoreIsDenied(let phase, let place): ignoreIsDenied(phase, place, fact)
-    case .enrollWithoutLine(let place, let phase): enroll(at: place, without: phase, fact)
-    case .accountNotFirst(let place, let after, let isSkipped):
-      isSkipped ? accountSkipped(place, after, fact) : nil
-    case .sessionSkipped(let place): sessionSkipped(place, fact)
-    case .enrollWithoutFirstFactor(let place): noFirstFactor(place, fact)
-    case .wrongPasswordEnrolls(let place, _): wrongPasswordEnrolls(place, fact)
-    case .enrollWithFirstPass(let place, let word): firstPass(place, word, fact)
-    case .demandForbidden(let place): demandForbidden(place, fact)
+    case .wrongPasswordReaches(let location):
+      made("stack-wrong-password", .warning, fact, location, [StackFindings.manual])
+    case .ignoreIsDenied(let phase, let location): ignoreIsDenied(phase, location, fact)
+    case .enrollWithoutLine(let location, let phase): enroll(at: location, without: phase, fact)
+    case .accountNotFirst(let location, let after, let isSkipped):
+      isSkipped ? accountSkipped(location, after, fact) : nil
+    case .sessionSkipped(let location): sessionSkipped(location, fact)
+    case .enrollWithoutFirstFactor(let location): noFirstFactor(location, fact)
+    case .wrongPasswordEnrolls(let location, _): wrongPasswordEnrolls(location, fact)
+    case .enrollWithFirstPass(let location, let word): firstPass(location, word, fact)
+    case .demandForbidden(let location): demandForbidden(location, fact)
     }
   }
 
   private func made(
-    _ id: String, _ severity: Severity, _ text: String, _ place: StackLocation?, _ fixes: [Fix],
+    _ id: String, _ severity: Severity, _ text: String, _ location: StackLocation?, _ fixes: [Fix],
     _ effect: Effect? = nil
   ) -> Finding {
-    let place = place.map { FileLocation(file: $0.file, line: $0.line > 0 ? $0.line : nil) }
+    let location = location.map { FileLocation(file: $0.file, line: $0.line > 0 ? $0.line : nil) }
     return Finding(
-      id: id, area: area, severity: severity, text: text, place: place, fixes: fixes, effect: effect
+      id: id, area: area, severity: severity, text: text, location: location, fixes: fixes,
+      effect: effect
     )
   }
 
   /// The line at a place, with other words or another control.
   private func line(
-    at place: StackLocation, control: String = "required", without word: String? = nil
+    at location: StackLocation, control: String = "required", without word: String? = nil
   )
     -> Fix
   {
-    let found = lines.lines.first { $0.place == FileLocation(file: place.file, line: place.line) }
+    let found = lines.lines.first {
+      $0.location == FileLocation(file: location.file, line: location.line)
+    }
     let words = (found?.words ?? []).filter { $0 != word && !ModuleLines.Line.isUnknown($0) }
     let module = found?.path ?? ModuleFacts.name
     let phase = found?.phase.rawValue ?? "auth"
@@ -101,16 +104,16 @@ struct StackFindings {
 
   private func fault(_ fault: StackFault) -> Finding {
     made(
-      "stack-fault", fault.problem.isFatal ? .error : .warning, fault.problem.text, fault.place,
+      "stack-fault", fault.problem.isFatal ? .error : .warning, fault.problem.text, fault.location,
       [.advice("pam.d(5)")],
       fault.problem.isFatal ? .locksOut("everybody from \(name)") : nil)
   }
 
   /// Our own is told of among the modules.
-  private func missing(_ module: String, _ place: StackLocation, _ fact: String) -> Finding? {
+  private func missing(_ module: String, _ location: StackLocation, _ fact: String) -> Finding? {
     if module.hasSuffix(ModuleFacts.name) { return nil }
     return made(
-      "stack-module", .warning, fact, place,
+      "stack-module", .warning, fact, location,
       [.advice("install its package, or remove the line")])
   }
 
@@ -129,12 +132,12 @@ struct StackFindings {
   }
 
   /// By a file that it includes, that is no mistake of anybody's.
-  private func authNeverRuns(_ place: StackLocation?, _ fact: String) -> Finding {
-    if let place, place.file != service.file { return .ok("service-no-auth", area, fact) }
+  private func authNeverRuns(_ location: StackLocation?, _ fact: String) -> Finding {
+    if let location, location.file != service.file { return .ok("service-no-auth", area, fact) }
     return made(
-      "service-no-auth", .warning, fact, place,
+      "service-no-auth", .warning, fact, location,
       [
-        place.map { _ in .command("sallyport pam disable \(shellQuoted(name))") }
+        location.map { _ in .command("sallyport pam disable \(shellQuoted(name))") }
           ?? StackFindings.manual
       ])
   }
@@ -145,20 +148,21 @@ struct StackFindings {
   }
 
   /// OpenVPN's plugin answers each prompt by itself where its line names them.
-  private func secondPrompt(_ place: StackLocation, _ fact: String) -> Finding {
+  private func secondPrompt(_ location: StackLocation, _ fact: String) -> Finding {
     let isOpenVPN = name == "openvpn"
     return made(
       "stack-one-field", isOpenVPN ? .warning : .error,
-      fact + (isOpenVPN ? ": works only if the plugin's line names the prompts" : ""), place,
-      place.file == service.file ? [enabledAgain, StackFindings.manual] : [StackFindings.manual],
+      fact + (isOpenVPN ? ": works only if the plugin's line names the prompts" : ""), location,
+      location.file == service.file
+        ? [enabledAgain, StackFindings.manual] : [StackFindings.manual],
       isOpenVPN ? nil : .locksOut("everybody from \(name)"))
   }
 
-  private func around(_ id: String, _ text: String, _ place: StackLocation, _ advice: Fix?)
+  private func around(_ id: String, _ text: String, _ location: StackLocation, _ advice: Fix?)
     -> Finding
   {
     made(
-      id, .error, text, place, [advice ?? StackFindings.manual],
+      id, .error, text, location, [advice ?? StackFindings.manual],
       .letsIn("whoever has the password in \(name)"))
   }
 
@@ -170,23 +174,23 @@ struct StackFindings {
     }
   }
 
-  private func skipped(_ place: StackLocation, _ by: StackLocation, _ fact: String) -> Finding {
+  private func skipped(_ location: StackLocation, _ by: StackLocation, _ fact: String) -> Finding {
     around(
-      "stack-skipped", fact, place,
+      "stack-skipped", fact, location,
       .advice("put it before \(by.text), or make that one required"))
   }
 
-  private func notCounted(_ place: StackLocation, _ fact: String) -> Finding {
+  private func notCounted(_ location: StackLocation, _ fact: String) -> Finding {
     made(
-      "stack-uncounted", .error, fact, place, [line(at: place)],
+      "stack-uncounted", .error, fact, location, [line(at: location)],
       .letsIn("whoever has the password in \(name)"))
   }
 
   /// Before sshd asked for anything else, or in any other program.
-  private func onlyFactor(_ place: StackLocation, _ fact: String) -> Finding? {
+  private func onlyFactor(_ location: StackLocation, _ fact: String) -> Finding? {
     if sshdAsksBefore { return nil }
     return made(
-      "stack-only-factor", .error, fact, place,
+      "stack-only-factor", .error, fact, location,
       [.advice("put it after a line that asks for the password, and fails if that is wrong")])
   }
 
@@ -202,12 +206,12 @@ struct StackFindings {
     guard let idle = service.idleRemember, service.policy.remembers,
       idle.isOneField || !sshdAsksBefore
     else { return nil }
-    return made("remember-idle", .warning, idle.text, idle.place, [.advice(rememberPage)])
+    return made("remember-idle", .warning, idle.text, idle.location, [.advice(rememberPage)])
   }
 
   private let rememberPage = "pam_sallyport(8), Remembered origins"
 
-  private func ignoreIsDenied(_ phase: PAMPhase, _ place: StackLocation, _ fact: String)
+  private func ignoreIsDenied(_ phase: PAMPhase, _ location: StackLocation, _ fact: String)
     -> Finding?
   {
     if phase == .auth {
@@ -217,77 +221,79 @@ struct StackFindings {
           || service.policy.unenrolled.contains(where: { $0.action == .pass })
       else { return nil }
       return made(
-        "stack-ignore", .error, fact, place,
+        "stack-ignore", .error, fact, location,
         [.advice("auth required pam_permit.so after it, behind a forced key only")],
         .locksOut(
           isRemembering
             ? "anyone whose origin is remembered, from \(name)" : "the unenrolled from \(name)"))
     }
     return made(
-      "stack-ignore", .error, fact, place,
+      "stack-ignore", .error, fact, location,
       [.advice("\(phase.rawValue) required pam_permit.so after it")],
       .locksOut("everybody from \(name)"))
   }
 
   // MARK: enroll and demand
 
-  private func enroll(at place: StackLocation, without phase: PAMPhase, _ fact: String) -> Finding {
+  private func enroll(at location: StackLocation, without phase: PAMPhase, _ fact: String)
+    -> Finding
+  {
     let isAccount = phase == .account
     let added = Fix.add(
       "\(phase.rawValue) required \(lines.lines.first?.path ?? ModuleFacts.name)")
     var found = made(
       isAccount ? "enroll-account" : "enroll-session", isAccount ? .error : .warning,
-      "\(fact) (\(place.text))", nil, [added],
+      "\(fact) (\(location.text))", nil, [added],
       isAccount ? .letsIn("the unenrolled in \(name)") : nil)
-    found.place = FileLocation(file: service.file ?? place.file)
+    found.location = FileLocation(file: service.file ?? location.file)
     return found
   }
 
   private var matters: Bool { lines.saysDemand || lines.enrolls }
 
-  private func accountSkipped(_ place: StackLocation, _ after: StackLocation, _ fact: String)
+  private func accountSkipped(_ location: StackLocation, _ after: StackLocation, _ fact: String)
     -> Finding?
   {
     guard matters else { return nil }
     return made(
-      "account-skipped", .error, fact, place, [.advice("put it before \(after.text)")],
+      "account-skipped", .error, fact, location, [.advice("put it before \(after.text)")],
       .letsIn(
         lines.saysDemand
           ? "the enrolled who were not asked, and the unenrolled, in \(name)"
           : "the unenrolled in \(name)"))
   }
 
-  private func sessionSkipped(_ place: StackLocation, _ fact: String) -> Finding? {
+  private func sessionSkipped(_ location: StackLocation, _ fact: String) -> Finding? {
     guard matters else { return nil }
     return made(
-      "session-skipped", .warning, fact, place,
+      "session-skipped", .warning, fact, location,
       [.advice("put it first among the session lines")])
   }
 
   /// After a key that sshd asked for, `enroll` needs no password line.
-  private func noFirstFactor(_ place: StackLocation, _ fact: String) -> Finding? {
+  private func noFirstFactor(_ location: StackLocation, _ fact: String) -> Finding? {
     let ways = (ssh?.ways ?? []).filter { $0.contains("keyboard-interactive") }
     if !ways.isEmpty, ways.allSatisfy({ $0.first != "keyboard-interactive" }) { return nil }
-    return made("enroll-first-factor", .warning, fact, place, [StackFindings.manual])
+    return made("enroll-first-factor", .warning, fact, location, [StackFindings.manual])
   }
 
-  private func wrongPasswordEnrolls(_ place: StackLocation, _ fact: String) -> Finding {
+  private func wrongPasswordEnrolls(_ location: StackLocation, _ fact: String) -> Finding {
     made(
-      "enroll-wrong-password", .error, fact, place,
-      [line(at: place, without: "enroll"), StackFindings.manual],
+      "enroll-wrong-password", .error, fact, location,
+      [line(at: location, without: "enroll"), StackFindings.manual],
       .letsIn("whoever knows the name of an unenrolled user in \(name)"))
   }
 
-  private func firstPass(_ place: StackLocation, _ word: String, _ fact: String) -> Finding {
+  private func firstPass(_ location: StackLocation, _ word: String, _ fact: String) -> Finding {
     made(
-      "enroll-first-pass", .error, fact, place,
-      [line(at: place, without: "enroll"), line(at: place, without: word)],
+      "enroll-first-pass", .error, fact, location,
+      [line(at: location, without: "enroll"), line(at: location, without: word)],
       .letsIn("whoever knows the name of an unenrolled user in \(name)"))
   }
 
-  private func demandForbidden(_ place: StackLocation, _ fact: String) -> Finding {
+  private func demandForbidden(_ location: StackLocation, _ fact: String) -> Finding {
     made(
-      "demand-forbidden", .error, fact, place, [line(at: place, without: "demand")],
+      "demand-forbidden", .error, fact, location, [line(at: location, without: "demand")],
       .locksOut("whatever runs without a person in \(name)"))
   }
 
@@ -295,10 +301,10 @@ struct StackFindings {
 
   private func unknownWord(_ line: ModuleLines.Line) -> Finding? {
     guard let unknown = line.unknownWord else { return nil }
-    let place = StackLocation(file: line.place.file, line: line.place.line ?? 0)
+    let location = StackLocation(file: line.location.file, line: line.location.line ?? 0)
     return made(
       "line-word", .warning,
-      "unknown argument \"\(unknown)\": the strict policy applies", place,
-      [self.line(at: place, without: unknown)])
+      "unknown argument \"\(unknown)\": the strict policy applies", location,
+      [self.line(at: location, without: unknown)])
   }
 }

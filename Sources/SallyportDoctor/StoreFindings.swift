@@ -30,11 +30,11 @@ struct StoreFindings {
   private func trouble(
     _ id: String, _ severity: Severity, _ trouble: StoreTrouble, _ user: String?, _ effect: Effect?
   ) -> Finding {
-    let place = Invocation(verb: "doctor", user: user, store: option)
-    let message = Message(trouble, at: place)
+    let invocation = Invocation(verb: "doctor", user: user, store: option)
+    let message = Message(trouble, at: invocation)
     let fixes = message.hints.map(fix)
     return Finding(
-      id: id, area: area, severity: severity, text: message.text, place: nil, fixes: fixes,
+      id: id, area: area, severity: severity, text: message.text, location: nil, fixes: fixes,
       effect: effect)
   }
 

@@ -81,14 +81,15 @@ struct SudoFindings {
     let hosts = listed(entry.elsewhere)
     return Finding(
       id: id, area: area, severity: hosts.isEmpty ? severity : .warning,
-      text: hosts.isEmpty ? text : "on \(hosts): \(text)", place: entry.place, fixes: fixes(entry),
+      text: hosts.isEmpty ? text : "on \(hosts): \(text)", location: entry.location,
+      fixes: fixes(entry),
       effect: hosts.isEmpty ? effect : nil)
   }
 
   /// A file of the vendor's is not changed: what comes later counts.
   private func fixes(_ entry: Sudoers.Entry) -> [Fix] {
-    entry.place.isVendors
+    entry.location.isVendors
       ? [.advice("visudo -f /etc/sudoers.d/sallyport, with the line: \(entry.fixed)")]
-      : [.line(entry.fixed), .advice("visudo -f \(entry.place.file)")]
+      : [.line(entry.fixed), .advice("visudo -f \(entry.location.file)")]
   }
 }

@@ -20,7 +20,7 @@ package struct Sudoers: Equatable {
 
   struct Entry: Equatable {
     let exception: Exception
-    let place: FileLocation
+    let location: FileLocation
     /// The line without the exception.
     var fixed: String
     /// The hosts that the line is for, where none of them is this machine.
@@ -62,7 +62,7 @@ package struct Sudoers: Equatable {
 
   /// A line that counts.
   private struct Line {
-    let place: FileLocation
+    let location: FileLocation
     let written: SudoersLine
     /// With aliases expanded.
     var meant: SudoersLine
@@ -88,24 +88,24 @@ package struct Sudoers: Equatable {
     case .unseen(let reason): unread.append(reason)
     case .seen(let text):
       for (number, line) in Sudoers.joined(text) {
-        let place = FileLocation(file: file, line: number)
-        for included in included(by: line, place, of: machine, on: host) {
+        let location = FileLocation(file: file, line: number)
+        for included in included(by: line, location, of: machine, on: host) {
           read(included, of: machine, on: host, into: &lines)
         }
         let line = SudoersLine(line)
         hasAliases = hasAliases || line.isAlias
-        if line.kind != nil { lines.append(Line(place: place, written: line, meant: line)) }
+        if line.kind != nil { lines.append(Line(location: location, written: line, meant: line)) }
       }
     }
   }
 
   /// The files that a line includes.
   private func included(
-    by line: String, _ place: FileLocation, of machine: Machine, on host: String
+    by line: String, _ location: FileLocation, of machine: Machine, on host: String
   ) -> [String] {
     let words = line.split(whereSeparator: \.isWhitespace)
     guard words.count > 1, ["@", "#"].contains(words[0].prefix(1)) else { return [] }
-    let path = Sudoers.path(words[1], place.file, host)
+    let path = Sudoers.path(words[1], location.file, host)
     switch words[0].dropFirst() {
     case "include": return [path]
     case "includedir": return machine.paths("\(path)/*").filter(Sudoers.counts)
@@ -148,8 +148,8 @@ package struct Sudoers: Equatable {
     entries.removeAll { entry in
       entry.isForAll && entry.exception.option.map(set.contains) == true
     }
-    let written = line.written.entries(at: line.place, on: host)
-    for (index, entry) in line.meant.entries(at: line.place, on: host).enumerated() {
+    let written = line.written.entries(at: line.location, on: host)
+    for (index, entry) in line.meant.entries(at: line.location, on: host).enumerated() {
       entries.append(entry)
       if index < written.count { entries[entries.count - 1].fixed = written[index].fixed }
     }

@@ -35,10 +35,10 @@ struct SudoersLine: Equatable {
   }
 
   /// What it excepts from asking. `host`: the name of this machine; empty where it is not known.
-  func entries(at place: FileLocation, on host: String) -> [Sudoers.Entry] {
+  func entries(at location: FileLocation, on host: String) -> [Sudoers.Entry] {
     switch kind {
-    case .rule: rule(at: place, on: host)
-    case .defaults: defaults(at: place, on: host)
+    case .rule: rule(at: location, on: host)
+    case .defaults: defaults(at: location, on: host)
     case nil: []
     }
   }
@@ -72,14 +72,15 @@ struct SudoersLine: Equatable {
   /// Whom a rule is for; empty where the line is none.
   var callers: [String] { kind == .rule ? SudoersLine.list(words).items : [] }
 
-  private func rule(at place: FileLocation, on host: String) -> [Sudoers.Entry] {
+  private func rule(at location: FileLocation, on host: String) -> [Sudoers.Entry] {
     let open = privileges.filter(\.isOpen)
     guard !open.isEmpty else { return [] }
     let here = open.filter { SudoersPrivilege.mayMean(host, $0.hosts) }
     let all = (here.isEmpty ? open : here).contains(where: \.isOpenToRoot)
     return [
       Sudoers.Entry(
-        exception: .noPassword(who: listed(callers), all: all), place: place, fixed: withoutTag,
+        exception: .noPassword(who: listed(callers), all: all), location: location,
+        fixed: withoutTag,
         elsewhere: here.isEmpty ? open.flatMap(\.hosts) : [])
     ]
   }
@@ -138,13 +139,13 @@ struct SudoersLine: Equatable {
     words.first == "Defaults" ? Set(options.map(SudoersLine.name)) : []
   }
 
-  private func defaults(at place: FileLocation, on host: String) -> [Sudoers.Entry] {
+  private func defaults(at location: FileLocation, on host: String) -> [Sudoers.Entry] {
     let (sign, items, _) = binding
     let elsewhere = sign == "@" && !SudoersPrivilege.mayMean(host, items) ? items : []
     return options.compactMap { option in
       exception(of: option).map { exception, other in
         Sudoers.Entry(
-          exception: exception, place: place, fixed: replacing(option, other),
+          exception: exception, location: location, fixed: replacing(option, other),
           elsewhere: elsewhere)
       }
     }

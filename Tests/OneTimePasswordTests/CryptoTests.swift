@@ -82,7 +82,7 @@ import Testing
     #expect(drainErrors() == before)
   }
 
-  @Test func `leaves no error behind where an algorithm is not to be had`() async {
+  @Test func `leaves no error behind if an algorithm is not available`() async {
     await #expect(processExitsWith: .success) {
       try #require(unsafe EVP_set_default_properties(nil, "provider=none") == 1)
       ERR_clear_error()

@@ -202,13 +202,13 @@ import Testing
     (.backupCodesUnseen(errno: 28), .inputOutput), (.listIncomplete(.badData), .badData),
   ]
 
-  private let place = Invocation(verb: "status", user: "al ice", store: "/tmp/a store")
+  private let invocation = Invocation(verb: "status", user: "al ice", store: "/tmp/a store")
 
   @Test func `Every trouble has its exit status, a sentence and commands that exist`() {
     let all = Messages.troubles.map { (CommandError.store($0), $1) } + Messages.others
-    for (complaint, status) in all {
-      let message = Message(complaint, at: place)
-      #expect(message.status == status, "\(complaint)")
+    for (error, status) in all {
+      let message = Message(error, at: invocation)
+      #expect(message.status == status, "\(error)")
       check(message.text)
       for hint in message.hints { check(hint: hint) }
     }
@@ -247,8 +247,8 @@ import Testing
   }
 
   @Test func `A name cannot play tricks on the terminal`() {
-    let place = Invocation(verb: "status", user: "a\u{1b}[2Jb", store: nil)
-    #expect(Message(.noSuchUser, at: place).text == "there is no user a%1B[2Jb")
+    let invocation = Invocation(verb: "status", user: "a\u{1b}[2Jb", store: nil)
+    #expect(Message(.noSuchUser, at: invocation).text == "there is no user a%1B[2Jb")
   }
 
   @Test func `Exit statuses are those of sysexits`() {

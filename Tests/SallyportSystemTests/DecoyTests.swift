@@ -11,7 +11,7 @@ import Testing
   @Test func `It is like everybody's enrollment and saves like it; a name waits for itself only`()
     throws
   {
-    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
+    let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 0))
     let record = try scratch.store.loadDecoy(for: Array("mallory".utf8))
     #expect(record.isDecoy)
     #expect(record.enrollment.authenticators.count == 1)
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test func `Many at once never get in each other's way`() throws {
-    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
+    let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 0))
     let store = scratch.store
     let failures = Outcome()
     atOnce(32) { index in

@@ -14,7 +14,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
   private let other: Int32
 
   init() throws {
-    scratch = try Scratch(patience: LockTimeout(nanoseconds: 20_000_000))
+    scratch = try Scratch(timeout: LockTimeout(nanoseconds: 20_000_000))
     try scratch.enroll("alice")
     record = try scratch.loaded("alice")
     other = try opened(scratch.file("alice", "state"))
@@ -98,7 +98,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     try #require(sys_lock(other, sys_alone, 0, 1) == 0)
     for isKnown in [true, false] {
       #expect(throws: StoreTrouble.busy(path: "/x")) {
-        try LockBytes.own.acquire(third, asKnown: isKnown, scratch.store.patience, "/x")
+        try LockBytes.own.acquire(third, asKnown: isKnown, scratch.store.timeout, "/x")
       }
       #expect([announcement, gate].allSatisfy { sys_is_locked(other, $0) == 0 })
     }
@@ -144,7 +144,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
   @Test func `Calls that are always interrupted are given up`() {
     defer { sys_close(other) }
     var start: UInt64 = 0
-    #expect(scratch.store.patience.poll(since: &start) { -sys_EINTR } == -sys_EINTR)
+    #expect(scratch.store.timeout.poll(since: &start) { -sys_EINTR } == -sys_EINTR)
     var tries: Int32 = 0
     errno = sys_EINTR
     // SAFETY: counted within the calls.

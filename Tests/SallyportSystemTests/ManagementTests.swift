@@ -215,12 +215,12 @@ func isZeroed(_ file: Int32) -> Bool {
   @Test func `Where its state cannot be opened, nothing is removed without the login's lock`() async
   {
     await #expect(processExitsWith: .success) {
-      let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
+      let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 0))
       try scratch.enroll("alice")
       let name = try #require(try scratch.store.enrolledNames().first)
       let login = try Descriptor(Path(scratch.file("alice", "state")), sys_for_updating)
-      let patience = scratch.store.patience
-      try LockBytes.own.acquire(login.number, asKnown: true, patience, "/x")
+      let timeout = scratch.store.timeout
+      try LockBytes.own.acquire(login.number, asKnown: true, timeout, "/x")
       var limit = rlimit()
       let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
       // SAFETY, twice: filled and read within the call.
@@ -245,7 +245,7 @@ func isZeroed(_ file: Int32) -> Bool {
   }
 
   @Test func `Commands wait for each other no longer than the bound`() throws {
-    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 10_000_000))
+    let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 10_000_000))
     let users = try Descriptor(Path(scratch.users), sys_as_directory)
     try #require(sys_lock_directory(users.number) == 0)
     let (store, name, new) = (scratch.store, try userName("alice"), try sample("alice"))
@@ -267,7 +267,7 @@ func isZeroed(_ file: Int32) -> Bool {
   }
 
   @Test func `A change waits for a login that is saving`() throws {
-    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 10_000_000))
+    let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 10_000_000))
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
     let state = try Descriptor(Path(scratch.file("alice", "state")), sys_for_updating)

@@ -101,7 +101,7 @@ import Testing
     for name in ["a b", "%", String(repeating: "ü", count: 100)] {
       try scratch.store.write(required, of: userName(name))
       #expect(try scratch.store.note(of: userName(name)) == required)
-      let file = try scratch.store.place(of: userName(name)).name.text
+      let file = try scratch.store.location(of: userName(name)).name.text
       #expect(exists(path(scratch, file)))
     }
   }
@@ -193,7 +193,7 @@ import Testing
   }
 
   @Test func `are waited for no longer than the bound, by that user's logins alone`() throws {
-    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 20_000_000))
+    let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 20_000_000))
     _ = try scratch.store.countLogin(of: userName("alice"))
     let file = try opened(path(scratch))
     try #require(sys_lock(file, sys_alone, 0, 1) == 0)

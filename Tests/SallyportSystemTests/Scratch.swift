@@ -14,18 +14,18 @@ final class Scratch {
   private let limit = Limit()
 
   init(
-    patience: LockTimeout = .ofTests, exchanges: Bool = true, owner: Store.Owner = .effectiveUser
+    timeout: LockTimeout = .ofTests, exchanges: Bool = true, owner: Store.Owner = .effectiveUser
   ) throws {
     own = try TemporaryDirectory()
-    store = Store(root: own.path + "/store", owner: owner, patience: patience, exchanges: exchanges)
+    store = Store(root: own.path + "/store", owner: owner, timeout: timeout, exchanges: exchanges)
     try store.prepare()
   }
 
   var path: String { own.path }
 
   /// The same store with other settings.
-  func store(patience: LockTimeout = .ofTests, exchanges: Bool = true) -> Store {
-    Store(root: root, owner: .effectiveUser, patience: patience, exchanges: exchanges)
+  func store(timeout: LockTimeout = .ofTests, exchanges: Bool = true) -> Store {
+    Store(root: root, owner: .effectiveUser, timeout: timeout, exchanges: exchanges)
   }
 
   /// The store's paths as text.

@@ -178,7 +178,7 @@ import Testing
   }
 
   @Test func `A lock that another holds is waited for no longer than the bound`() throws {
-    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 20_000_000))
+    let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 20_000_000))
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
     let file = try held(scratch)
@@ -270,7 +270,7 @@ import Testing
   }
 
   @Test func `8 users at once do not wait for each other`() throws {
-    let scratch = try Scratch(patience: LockTimeout(nanoseconds: 0))
+    let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 0))
     for user in 0..<8 { try scratch.enroll("user\(user)") }
     let records = try (0..<8).map { try scratch.loaded("user\($0)") }
     let store = scratch.store

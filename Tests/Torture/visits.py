@@ -25,7 +25,7 @@ WHOLE = "amcos"  # auth, account, credentials, open, close: as sshd does
 OWNER, POOR, LACKING, NEWCOMER = "daemon", "bin", "sys", "nobody"
 
 
-class LoginContext(NamedTuple):
+class Visit(NamedTuple):
     """One login, what it is to give in auth, account and session, and what it leaves."""
 
     policy: str
@@ -39,51 +39,51 @@ class LoginContext(NamedTuple):
 
 
 def visits_of(at, backup, last):
-    """{what: LoginContext}. `backup` and `last`: a code of the owner's, and the last of the poor's."""
+    """{what: Visit}. `backup` and `last`: a code of the owner's, and the last of the poor's."""
     right, denied = code(at), (SUCCESS, DENIED, DENIED)
     wrong = wrong_code(at)
     passed, asked = (SUCCESS,) * 3, (None, SUCCESS, SUCCESS)
     required, offer = "enrollment = required", "enrollment = offer"
     remember, second = "remember = 30d", "enrollment = required\nfactor_hotp = mandatory"
     return {
-        "accepted": LoginContext("", OWNER, (right,), passed),
-        "accepted by backup code": LoginContext("", POOR, (last,), passed),
-        "refused": LoginContext("", OWNER, (wrong,), (AUTH_ERR, SUCCESS, SUCCESS)),
-        "a broken conversation": LoginContext("", OWNER, ("fail",), (None, SUCCESS, SUCCESS)),
-        "no string": LoginContext("", OWNER, ("null",), (None, SUCCESS, SUCCESS)),
-        "no store": LoginContext("", OWNER, (right,), (TROUBLE, SUCCESS, SUCCESS), before=no_store),
-        "state destroyed": LoginContext("", OWNER, (right,), (TROUBLE, SUCCESS, SUCCESS),
+        "accepted": Visit("", OWNER, (right,), passed),
+        "accepted by backup code": Visit("", POOR, (last,), passed),
+        "refused": Visit("", OWNER, (wrong,), (AUTH_ERR, SUCCESS, SUCCESS)),
+        "a broken conversation": Visit("", OWNER, ("fail",), (None, SUCCESS, SUCCESS)),
+        "no string": Visit("", OWNER, ("null",), (None, SUCCESS, SUCCESS)),
+        "no store": Visit("", OWNER, (right,), (TROUBLE, SUCCESS, SUCCESS), before=no_store),
+        "state destroyed": Visit("", OWNER, (right,), (TROUBLE, SUCCESS, SUCCESS),
                                  before=no_state),
-        "disabled": LoginContext("state = disabled", OWNER, (), passed),
-        "a broken policy": LoginContext("nonsense", NEWCOMER, (right,), (AUTH_ERR, SUCCESS, SUCCESS)),
-        "voluntary": LoginContext("enrollment = voluntary", NEWCOMER, (), passed),
-        "refuse": LoginContext("enrollment = refuse", NEWCOMER, (right,), (AUTH_ERR, SUCCESS, SUCCESS)),
-        "required, enrolled": LoginContext(required, NEWCOMER, ("y", "live", ""), passed, leaves=True),
-        "required, gone at the end": LoginContext(required, NEWCOMER, ("y", "live", "fail"), passed,
+        "disabled": Visit("state = disabled", OWNER, (), passed),
+        "a broken policy": Visit("nonsense", NEWCOMER, (right,), (AUTH_ERR, SUCCESS, SUCCESS)),
+        "voluntary": Visit("enrollment = voluntary", NEWCOMER, (), passed),
+        "refuse": Visit("enrollment = refuse", NEWCOMER, (right,), (AUTH_ERR, SUCCESS, SUCCESS)),
+        "required, enrolled": Visit(required, NEWCOMER, ("y", "live", ""), passed, leaves=True),
+        "required, gone at the end": Visit(required, NEWCOMER, ("y", "live", "fail"), passed,
                                            leaves=True),
-        "required, wrong codes": LoginContext(required, NEWCOMER, ("y", *[wrong] * 5), denied,
+        "required, wrong codes": Visit(required, NEWCOMER, ("y", *[wrong] * 5), denied,
                                        leaves=False),
-        "required, no": LoginContext(required, NEWCOMER, ("n",), denied, leaves=False),
-        "required, no string": LoginContext(required, NEWCOMER, ("y", "null"), denied, leaves=False),
-        "required, gone": LoginContext(required, NEWCOMER, ("y", "fail"), denied, leaves=False),
-        "required, no account phase": LoginContext(required, NEWCOMER, (), (SUCCESS, None, DENIED), "acos",
+        "required, no": Visit(required, NEWCOMER, ("n",), denied, leaves=False),
+        "required, no string": Visit(required, NEWCOMER, ("y", "null"), denied, leaves=False),
+        "required, gone": Visit(required, NEWCOMER, ("y", "fail"), denied, leaves=False),
+        "required, no account phase": Visit(required, NEWCOMER, (), (SUCCESS, None, DENIED), "acos",
                                             leaves=False),
-        "offer, later": LoginContext(offer, NEWCOMER, ("",), passed, leaves=False),
-        "offer, enrolled": LoginContext(offer, NEWCOMER, ("y", "live", ""), passed, leaves=True),
-        "remind, not yet": LoginContext("enrollment = remind", NEWCOMER, (), passed, leaves=False),
-        "remind, enrolled": LoginContext("enrollment = remind\nremind_every = 1", NEWCOMER,
+        "offer, later": Visit(offer, NEWCOMER, ("",), passed, leaves=False),
+        "offer, enrolled": Visit(offer, NEWCOMER, ("y", "live", ""), passed, leaves=True),
+        "remind, not yet": Visit("enrollment = remind", NEWCOMER, (), passed, leaves=False),
+        "remind, enrolled": Visit("enrollment = remind\nremind_every = 1", NEWCOMER,
                                   ("y", "live", ""), passed, leaves=True),
-        "completed": LoginContext(second, LACKING, (right, "y", "live"), passed),
-        "not completed": LoginContext(second, LACKING, (right, "n"), denied),
-        "a grant": LoginContext(remember, OWNER, (right,), passed),
-        "remembered": LoginContext(remember, OWNER, (), passed, before=remembered),
-        "demand, right": LoginContext("", OWNER, (right,), asked, "mcos", "demand"),
-        "demand, backup code": LoginContext(remember, OWNER, (backup,), asked, "mcos", "demand"),
-        "demand, wrong": LoginContext("", OWNER, (wrong,), (None, DENIED, DENIED), "mcos", "demand"),
-        "demand, gone": LoginContext("", OWNER, ("fail",), (None, DENIED, DENIED), "mcos", "demand"),
-        "demand, not enrolled": LoginContext(required, NEWCOMER, (), (None, DENIED, DENIED), "mcos",
+        "completed": Visit(second, LACKING, (right, "y", "live"), passed),
+        "not completed": Visit(second, LACKING, (right, "n"), denied),
+        "a grant": Visit(remember, OWNER, (right,), passed),
+        "remembered": Visit(remember, OWNER, (), passed, before=remembered),
+        "demand, right": Visit("", OWNER, (right,), asked, "mcos", "demand"),
+        "demand, backup code": Visit(remember, OWNER, (backup,), asked, "mcos", "demand"),
+        "demand, wrong": Visit("", OWNER, (wrong,), (None, DENIED, DENIED), "mcos", "demand"),
+        "demand, gone": Visit("", OWNER, ("fail",), (None, DENIED, DENIED), "mcos", "demand"),
+        "demand, not enrolled": Visit(required, NEWCOMER, (), (None, DENIED, DENIED), "mcos",
                                       "demand"),
-        "demand, no store": LoginContext("", OWNER, (right,), (None, TROUBLE, DENIED), "mcos", "demand",
+        "demand, no store": Visit("", OWNER, (right,), (None, TROUBLE, DENIED), "mcos", "demand",
                                   before=no_store),
     }
 

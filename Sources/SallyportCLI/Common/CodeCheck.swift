@@ -11,11 +11,11 @@ struct CodeCheck {
 
   /// Asks for a code, or a backup code, before something that only the user may want. Throws `code`
   /// for a wrong one.
-  func ask(_ prompt: String, for user: String, _ options: UserOptions, _ voice: Output)
+  func ask(_ prompt: String, for user: String, _ options: UserOptions, _ output: Output)
     throws(CommandError)
   {
     context.terminal.watchForInterruption()
-    let typed = try voice.ask(prompt, echo: false, or: .nothingChanged)
+    let typed = try output.ask(prompt, echo: false, or: .nothingChanged)
     _ = try run(typed, for: user, options)
     try context.stopIfInterrupted(.nothingChanged)
   }

@@ -35,7 +35,9 @@ struct Context {
     return Store()
   }
 
-  func voice(_ options: StoreOptions) -> Output { Output(terminal: terminal, isJSON: options.json) }
+  func output(_ options: StoreOptions) -> Output {
+    Output(terminal: terminal, isJSON: options.json)
+  }
 
   /// The account of that name; its `uid` is nil where there is none.
   func account(_ name: String) throws(CommandError) -> Account {

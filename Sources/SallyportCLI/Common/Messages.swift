@@ -6,8 +6,8 @@ import SallyportSystem
 import SallyportText
 
 extension Message {
-  init(_ complaint: CommandError, at invocation: Invocation) {
-    switch complaint {
+  init(_ error: CommandError, at invocation: Invocation) {
+    switch error {
     case .store(let trouble): self.init(trouble, at: invocation)
     case .notRoot:
       self.init(

@@ -28,14 +28,14 @@ extension Message {
     case .onlyFactor(let name):
       self.init(
         "\(name) has no required first factor: a code alone would be enough", .configuration)
-    case .enabledAlready(let name, let place):
+    case .enabledAlready(let name, let location):
       self.init(
-        "\(place.text) already has our line, with other arguments or in another place", .exists,
+        "\(location.text) already has our line, with other arguments or in another place", .exists,
         hints: ["sallyport pam disable \(name)      first, then enable it again"])
-    case .enabledElsewhere(let name, let place):
-      let file = place.file.split(separator: "/").last.map(String.init) ?? ""
+    case .enabledElsewhere(let name, let location):
+      let file = location.file.split(separator: "/").last.map(String.init) ?? ""
       self.init(
-        "\(name) already asks for a code, by \(place.text)", .exists,
+        "\(name) already asks for a code, by \(location.text)", .exists,
         hints: [
           "sallyport pam disable \(shellQuoted(file))      for every service that includes it"
         ])
@@ -57,9 +57,9 @@ extension Message {
       self.init(
         "demand cannot be used in \(name): nobody can be asked in its account phase",
         .configuration, hints: ["sallyport pam enable \(name)"])
-    case .jumpCountsUs(let place):
+    case .jumpCountsUs(let location):
       self.init(
-        "\(place.text): its jump counts our line, and would skip another line without it",
+        "\(location.text): its jump counts our line, and would skip another line without it",
         .configuration, hints: ["remove the lines by hand, and make the jump one shorter"])
     case .nobodyEnrolled(let name):
       self.init(

@@ -9,7 +9,7 @@ struct Subject {
   let store: Store
   /// Where the store is, for messages.
   let path: String
-  let voice: Output
+  let output: Output
   let context: Context
 
   func account() throws(CommandError) -> Account { try context.account(user) }
@@ -24,7 +24,7 @@ struct Subject {
 
   /// Asks for a code of the user's, and uses it up. Throws `code` for a wrong one.
   func prove(_ prompt: String, under policy: Policy) throws(CommandError) {
-    try check(under: policy).ask(prompt, for: user, users, voice)
+    try check(under: policy).ask(prompt, for: user, users, output)
   }
 
   func check(under policy: Policy) -> CodeCheck {

@@ -106,7 +106,7 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
   func subject(_ user: String, in context: Context) throws(CommandError) -> Subject {
     Subject(
       user: user, users: users, store: try context.store(storeOptions),
-      path: storeOptions.path, voice: context.voice(storeOptions), context: context)
+      path: storeOptions.path, output: context.output(storeOptions), context: context)
   }
 
   /// As `open(in:naming:)` for a verb about one authenticator.
@@ -122,6 +122,6 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
   private func agree(to user: String, in context: Context) throws(CommandError) {
     guard context.terminal.isInteractive else { throw .nobodyNamed }
     let question = "For \(printable(user.utf8, limit: 255))?"
-    try context.voice(storeOptions).insist(question, usually: true, or: .nothingChanged)
+    try context.output(storeOptions).insist(question, usually: true, or: .nothingChanged)
   }
 }

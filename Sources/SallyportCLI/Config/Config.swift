@@ -45,7 +45,7 @@ struct ConfigCheck: Verb {
     let text = try PolicyText(path, isOptional: file == nil)
     try text.check(context.terminal)
     let report = try PolicyReport(text, login, shared, context)
-    context.voice(shared).answer(report.facts, "\(report.text)\nno errors")
+    context.output(shared).answer(report.facts, "\(report.text)\nno errors")
   }
 }
 
@@ -61,7 +61,7 @@ struct ConfigShow: Verb {
     let text = try PolicyText(login.conf, isOptional: true)
     try text.check(context.terminal)
     let report = try PolicyReport(text, login, shared, context)
-    context.voice(shared).answer(report.facts, report.text)
+    context.output(shared).answer(report.facts, report.text)
   }
 }
 
@@ -86,7 +86,7 @@ struct ConfigInstall: Verb {
     let text = try PolicyText(file, isOptional: false)
     try text.check(context.terminal)
     try text.install(as: conf)
-    context.voice(shared).answer(
+    context.output(shared).answer(
       Answer(installed: conf), "Installed as \(printable(conf.utf8, limit: 255)).")
   }
 }

@@ -30,11 +30,11 @@ struct ConfigEdit: Verb {
     let lock = try EditLock(conf)
     let before = try PolicyText(conf, isOptional: true).content
     let copy = try PolicyCopy(of: before.count > 0 ? before : ConfigEdit.beginning, beside: conf)
-    let voice = context.voice(shared)
-    let text = try edit(copy, voice, context)
+    let output = context.output(shared)
+    let text = try edit(copy, output, context)
     let isChanged = !constantTimeEquals(text.content, before)
     if isChanged { try text.install(as: conf) }
-    voice.answer(
+    output.answer(
       Answer(file: conf, changed: isChanged),
       isChanged
         ? "Installed as \(printable(conf.utf8, limit: 255))." : "Nothing was changed.")
@@ -47,7 +47,7 @@ struct ConfigEdit: Verb {
   }
 
   /// Until it has no errors. Throws where the editor fails, or somebody drops it.
-  private func edit(_ copy: PolicyCopy, _ voice: Output, _ context: Context) throws(CommandError)
+  private func edit(_ copy: PolicyCopy, _ output: Output, _ context: Context) throws(CommandError)
     -> PolicyText
   {
     while true {
@@ -62,16 +62,16 @@ struct ConfigEdit: Verb {
         return text
       } catch {
         guard case .policyBroken(_, let problems) = error else { throw error }
-        try askWhatNow(problems, voice)
+        try askWhatNow(problems, output)
       }
     }
   }
 
   /// Throws unless it is to be edited again: what nobody answers is dropped.
-  private func askWhatNow(_ problems: Int, _ voice: Output) throws(CommandError) {
+  private func askWhatNow(_ problems: Int, _ output: Output) throws(CommandError) {
     let question = "\(counted(problems, "error")). Edit again, or drop the changes? [e/d]: "
     while true {
-      let typed = try voice.ask(question, echo: true, or: .nothingChanged)
+      let typed = try output.ask(question, echo: true, or: .nothingChanged)
       switch String(decoding: typed.bytes(in: 0..<typed.count), as: UTF8.self) {
       case "e", "E", "": return
       case "d", "D": throw .declined(.nothingChanged)

@@ -17,7 +17,7 @@ struct PolicyReport {
   private let hasUser: Bool
   private let hasOrigin: Bool
   /// Whose login it is and what follows from the level and what is kept of him.
-  private let standing: UserLevel?
+  private let userLevel: UserLevel?
   private let local: (services: String, line: Int)
   private let sshd: (services: String, line: Int)
   /// Why `remember` has no effect in the service, where it has none.
@@ -29,12 +29,12 @@ struct PolicyReport {
   ) throws(CommandError) {
     let account: Account? = if let user = login.user { try context.account(user) } else { nil }
     let host = login.origin == "local" ? nil : login.origin
-    let circumstances = PolicyRequest(
+    let request = PolicyRequest(
       service: Array(login.service.utf8), user: account?.name.bytes,
       isRemote: host != nil,
       address: host.flatMap { Addresses.withoutZone(Array($0.utf8)) }, parse: Addresses.numeric,
       membership: { group in account.map { Accounts.isMember($0, of: group) } ?? .unknown })
-    file = PolicyFile(text.content, base: Policy(), circumstances)
+    file = PolicyFile(text.content, base: Policy(), request)
     policy = file.policy(Policy())
     (path, hasUser) = (printable(text.path.utf8, limit: 255), login.user != nil)
     hasOrigin = file.isLocal || login.origin != nil
@@ -46,7 +46,7 @@ struct PolicyReport {
       ? StackAnalysis(
         StackParser.parse(service: login.service, stacks.files), isMissing: stacks.isMissing
       ).idleRemember : nil
-    standing =
+    userLevel =
       if let account { try UserLevel(account, under: policy, store, context) } else { nil }
   }
 
@@ -66,13 +66,14 @@ struct PolicyReport {
     let more =
       ["sshd_services  \(sshd.services)  \(source(sshd.line))"]
       + ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }
-    return (doubt + table(rows) + more + [standing?.text, idle, pace, deadEnd].compactMap { $0 })
+    return (doubt + table(rows) + more + [userLevel?.text, idle, pace, deadEnd].compactMap { $0 })
       .joined(separator: "\n")
   }
 
   private var idle: String? {
     idleRemember.map { idle in
-      "\(idle.text) (\(idle.place.text))\(isSSHD && !idle.isOneField ? "; after a key it has" : "")"
+      let keys = isSSHD && !idle.isOneField ? "; after a key it has" : ""
+      return "\(idle.text) (\(idle.location.text))\(keys)"
     }
   }
 
@@ -88,8 +89,8 @@ struct PolicyReport {
         localServices: fact(local.services, local.line),
         sshdServices: fact(sshd.services, sshd.line), local: file.isLocal,
         rememberIdle: idleRemember.map {
-          Idle(why: $0.text, file: $0.place.file, line: $0.place.line)
-        }, level: standing?.facts))
+          Idle(why: $0.text, file: $0.location.file, line: $0.location.line)
+        }, level: userLevel?.facts))
   }
 
   private struct Value: Encodable {

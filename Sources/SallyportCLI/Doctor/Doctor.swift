@@ -34,10 +34,10 @@ struct Doctor: Verb {
       of: machine, stacks, try opened(options, context), at: options.path, try context.time())
     let diagnosis = Diagnosis(
       facts, option: options.store, version: Context.version)
-    let voice = context.voice(shared)
-    let screen = context.terminal.screen(of: voice.stream)
+    let output = context.output(shared)
+    let screen = context.terminal.screen(of: output.stream)
     let report = Report(diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain)
-    voice.answer(report.facts, report.text)
+    output.answer(report.facts, report.text)
     return diagnosis.status
   }
 

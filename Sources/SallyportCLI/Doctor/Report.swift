@@ -39,19 +39,19 @@ struct Report {
   }
 
   private func lines(of finding: Finding) -> [String] {
-    let place = finding.place?.text ?? ""
+    let location = finding.location?.text ?? ""
     let head = "  \(mark(finding.severity)) "
     let margin = String(repeating: " ", count: head.unicodeScalars.count)
     var lines = folded(finding.text, Report.width - margin.count)
     lines = lines.enumerated().map { ($0 == 0 ? head : margin) + $1 }
     let last = lines.last ?? ""
-    if !place.isEmpty {
-      let gap = Report.width - last.unicodeScalars.count - place.unicodeScalars.count
+    if !location.isEmpty {
+      let gap = Report.width - last.unicodeScalars.count - location.unicodeScalars.count
       if gap >= 3 {
-        lines[lines.count - 1] = last + String(repeating: " ", count: gap) + place
+        lines[lines.count - 1] = last + String(repeating: " ", count: gap) + location
       } else {
-        let indent = max(6, Report.width - place.unicodeScalars.count)
-        lines.append(String(repeating: " ", count: indent) + place)
+        let indent = max(6, Report.width - location.unicodeScalars.count)
+        lines.append(String(repeating: " ", count: indent) + location)
       }
     }
     return lines + finding.fixes.flatMap { self.lines(of: $0) }
@@ -155,7 +155,7 @@ private struct FindingFacts: Encodable {
     (id, area) = (finding.id, finding.area.name)
     (severity, text) = (finding.severity.rawValue, finding.text)
     fixes = finding.fixes.map { Fix(kind: $0.kind, text: $0.text) }
-    (file, line) = (finding.place?.file, finding.place?.line)
+    (file, line) = (finding.location?.file, finding.location?.line)
     switch finding.effect {
     case nil: effect = nil
     case .locksOut(let who): effect = Effect(kind: "locksOut", who: who)

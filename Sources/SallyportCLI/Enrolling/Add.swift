@@ -31,26 +31,26 @@ struct Add: Verb {
     let record = try subject.record()
     let name = try newName(given, in: record.enrollment)
     let policy = try subject.policy(policy)
-    let voice = subject.voice
+    let output = subject.output
     context.terminal.watchForInterruption()
     if !force {
       try subject.prove("Code of an existing authenticator, or backup code: ", under: policy)
     }
     let draft = try authenticator.draft(
-      named: name, for: try subject.account(), confirming: !noConfirm, voice, context,
+      named: name, for: try subject.account(), confirming: !noConfirm, output, context,
       or: .nothingChanged)
-    if !(voice.isJSON && noConfirm) {
+    if !(output.isJSON && noConfirm) {
       let user = record.enrollment.user.text
       draft.show(
-        "Another authenticator for \(user) on \(draft.issuer.text)", authenticator.qr, voice,
+        "Another authenticator for \(user) on \(draft.issuer.text)", authenticator.qr, output,
         context)
     }
     let confirmation =
       noConfirm
-      ? nil : try Confirmation.ask(for: draft, under: policy, voice, context, or: .nothingChanged)
+      ? nil : try Confirmation.ask(for: draft, under: policy, output, context, or: .nothingChanged)
     try context.stopIfInterrupted(.nothingChanged)
     let enrollment = try save(draft, confirmation, to: record, of: subject)
-    tell(draft, confirmation, enrollment, under: policy, voice)
+    tell(draft, confirmation, enrollment, under: policy, output)
   }
 
   private func save(
@@ -96,11 +96,11 @@ struct Add: Verb {
 
   private func tell(
     _ draft: Draft, _ confirmation: AuthenticatorState?, _ enrollment: Enrollment,
-    under policy: Policy, _ voice: Output
+    under policy: Policy, _ output: Output
   ) {
     let throttle = Throttle(for: enrollment.authenticators, under: policy)
     let lines = ["Added \(draft.text(confirmation))."] + narrowing(throttle, under: policy)
-    voice.answer(
+    output.answer(
       Joined(
         draft.facts(confirmation),
         Window(adjacentIntervals: throttle.adjacentIntervals, lookAhead: throttle.lookAhead)),

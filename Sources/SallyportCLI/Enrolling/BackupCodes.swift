@@ -25,7 +25,7 @@ struct BackupCodes: Verb {
     if regenerate {
       try renew(subject)
     } else {
-      tell(try subject.record(), subject.voice)
+      tell(try subject.record(), subject.output)
     }
   }
 
@@ -39,9 +39,9 @@ struct BackupCodes: Verb {
     let backupCodes: [String]
   }
 
-  private func tell(_ record: Record, _ voice: Output) {
+  private func tell(_ record: Record, _ output: Output) {
     let (left, all) = backupCodeCount(record)
-    voice.answer(
+    output.answer(
       Left(user: record.enrollment.user.text, left: left, total: all),
       "\(left) of \(counted(all, "backup code")) left")
   }
@@ -52,7 +52,7 @@ struct BackupCodes: Verb {
     let fresh = try FreshBackupCodes(count: count > 0 ? count : BackupCodeSet.usualCodes)
     _ = try subject.amend({ $0.backupCodes = fresh.set }, then: { $0.forgetRemembered() })
     let name = first.enrollment.user.text
-    subject.voice.answer(
+    subject.output.answer(
       New(user: name, backupCodes: fresh.shown),
       fresh.text + "\nThe old backup codes of \(name) no longer work.")
     if let number = subject.context.terminal.failure { throw .backupCodesUnseen(errno: number) }

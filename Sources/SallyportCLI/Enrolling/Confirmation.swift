@@ -10,11 +10,11 @@ struct Confirmation {
   /// Asks until a code is right, in the window that logins accept: its step or counter, which
   /// counts as used, and the drift of the app's clock.
   static func ask(
-    for draft: Draft, under policy: Policy, _ voice: Output, _ context: Context,
+    for draft: Draft, under policy: Policy, _ output: Output, _ context: Context,
     or consequence: Consequence
   ) throws(CommandError) -> AuthenticatorState {
     for left in (0..<tries).reversed() {
-      let typed = try voice.ask("Code shown by the app: ", echo: true, or: consequence)
+      let typed = try output.ask("Code shown by the app: ", echo: true, or: consequence)
       let time = try context.time()
       let first = try storing { () throws(StoreTrouble) in
         try draft.judge(firstCode: typed, at: time, under: policy)
@@ -27,7 +27,7 @@ struct Confirmation {
       case .backupCode: reason = "A backup code does not show that the app works."
       case .wrong: reason = wrongCode(draft.authenticator.parameters.type)
       }
-      if left > 0 { voice.say("\(reason) \(left == 1 ? "1 try" : "\(left) tries") left.") }
+      if left > 0 { output.say("\(reason) \(left == 1 ? "1 try" : "\(left) tries") left.") }
     }
     throw .noRightCode(tries: tries, consequence)
   }

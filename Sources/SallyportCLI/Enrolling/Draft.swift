@@ -6,11 +6,11 @@ import SallyportSystem
 extension AuthenticatorOptions {
   /// The authenticator that was asked for; its secret is read, or made.
   func draft(
-    named name: Label, for account: Account, confirming: Bool, _ voice: Output, _ context: Context,
+    named name: Label, for account: Account, confirming: Bool, _ output: Output, _ context: Context,
     or consequence: Consequence
   ) throws(CommandError) -> Draft {
     let secret = try source(confirming: confirming)
-      .secret(for: parameters.algorithm, voice, or: consequence)
+      .secret(for: parameters.algorithm, output, or: consequence)
     return try storing { () throws(StoreTrouble) in
       try Draft(
         for: account.name, named: name, parameters, secret: secret,
@@ -32,23 +32,23 @@ extension Draft {
   }
 
   /// URI, key and QR code, below `heading`.
-  func show(_ heading: String, _ qr: QRChoice, _ voice: Output, _ context: Context) {
-    voice.say("\(heading)\n")
-    voice.say(plainText(inMemory(uri.text())))
+  func show(_ heading: String, _ qr: QRChoice, _ output: Output, _ context: Context) {
+    output.say("\(heading)\n")
+    output.say(plainText(inMemory(uri.text())))
     let key = inMemory(Base32.encode(authenticator.secret))
     for line in grouped(key, after: "Key to type by hand:") {
-      voice.say(line)
+      output.say(line)
     }
-    voice.say("")
-    let screen = context.terminal.screen(of: voice.stream)
+    output.say("")
+    let screen = context.terminal.screen(of: output.stream)
     switch QRDrawing(qr, on: screen, hasColours: !context.isPlain, matrix: matrix) {
     case .nothing: break
     case .code(let text):
-      voice.say("Scan this with an authenticator app:\n")
-      voice.write(text)
+      output.say("Scan this with an authenticator app:\n")
+      output.write(text)
     case .tooSmall(let columns, let lines):
-      voice.say("No QR code: it needs \(columns) columns and \(lines) lines. Type the key, or")
-      voice.say("start again in a larger window.")
+      output.say("No QR code: it needs \(columns) columns and \(lines) lines. Type the key, or")
+      output.say("start again in a larger window.")
     }
   }
 

@@ -49,36 +49,36 @@ struct Enroll: Verb {
     let (subject, name) = try shared.open(in: context, naming: authenticator.argument)
     let account = try subject.account()
     guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
-    let voice = subject.voice
+    let output = subject.output
     let handout = try self.handout.map { path throws(CommandError) in try Handout(path) }
-    let presence = try ExistingEnrollment(of: account, in: subject.store, force: force)
+    let existing = try ExistingEnrollment(of: account, in: subject.store, force: force)
     context.terminal.watchForInterruption()
-    if let question = presence.question(subject.user), !noConfirm {
-      try voice.insist(question, or: .notEnrolled)
+    if let question = existing.question(subject.user), !noConfirm {
+      try output.insist(question, or: .notEnrolled)
     }
     let draft = try authenticator.draft(
       named: name ?? freeName(for: authenticator.parameters.type, beside: []),
-      for: account, confirming: !noConfirm, voice, context,
+      for: account, confirming: !noConfirm, output, context,
       or: .notEnrolled)
     let codes = try FreshBackupCodes(count: backupCodes)
     let sheet = Sheet(draft: draft, codes: codes, qr: authenticator.qr)
-    if !(noConfirm && (voice.isJSON || handout != nil)) {
-      draft.show(sheet.heading, authenticator.qr, voice, context)
+    if !(noConfirm && (output.isJSON || handout != nil)) {
+      draft.show(sheet.heading, authenticator.qr, output, context)
     }
     let confirmation =
       noConfirm
       ? nil
       : try Confirmation.ask(
-        for: draft, under: try subject.policy(policy), voice, context, or: .notEnrolled)
+        for: draft, under: try subject.policy(policy), output, context, or: .notEnrolled)
     try context.stopIfInterrupted(.notEnrolled)
     try handout?.write(sheet)
     do throws(CommandError) {
-      try save(draft, codes, confirmation, of: account, over: presence, in: subject.store)
+      try save(draft, codes, confirmation, of: account, over: existing, in: subject.store)
     } catch {
       handout?.remove()
       throw error
     }
-    voice.answer(
+    output.answer(
       Joined(
         draft.facts(confirmation), More(backupCodes: codes.shown, handout: handout?.path)),
       text(draft, codes, confirmation, handout, context.stacks))
@@ -94,7 +94,7 @@ struct Enroll: Verb {
 
   private func save(
     _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: AuthenticatorState?,
-    of account: Account, over presence: ExistingEnrollment, in store: Store
+    of account: Account, over existing: ExistingEnrollment, in store: Store
   ) throws(CommandError) {
     let enrollment = Enrollment(
       id: try freshIdentifier(), user: account.name, uid: account.uid,
@@ -105,7 +105,7 @@ struct Enroll: Verb {
     state.note(confirmation, of: draft.authenticator.id)
     try storing { () throws(StoreTrouble) in
       try store.prepare()
-      switch presence {
+      switch existing {
       // A login may have enrolled him meanwhile: whoever wants no question means that one, too.
       case .none where force && noConfirm: try store.replace(enrollment, state)
       case .none: try store.create(enrollment, state)

@@ -11,7 +11,7 @@ enum SecretSource: Equatable {
   /// The first line of it where codes are typed after it, else all.
   case standardInput(onlyFirstLine: Bool)
 
-  func secret(for algorithm: HashAlgorithm, _ voice: Output, or consequence: Consequence)
+  func secret(for algorithm: HashAlgorithm, _ output: Output, or consequence: Consequence)
     throws(CommandError) -> Secret
   {
     switch self {
@@ -21,7 +21,7 @@ enum SecretSource: Equatable {
       }
     case .file(let path): return try SecretSource.decoded(try SecretSource.content(of: path))
     case .standardInput(let onlyFirstLine):
-      return try SecretSource.decoded(try SecretSource.typed(onlyFirstLine, voice, consequence))
+      return try SecretSource.decoded(try SecretSource.typed(onlyFirstLine, output, consequence))
     }
   }
 
@@ -35,14 +35,14 @@ enum SecretSource: Equatable {
     }
   }
 
-  private static func typed(_ onlyFirstLine: Bool, _ voice: Output, _ consequence: Consequence)
+  private static func typed(_ onlyFirstLine: Bool, _ output: Output, _ consequence: Consequence)
     throws(CommandError) -> Secret
   {
     do throws(Interruption) {
-      if onlyFirstLine || voice.terminal.isInteractive {
-        return try voice.ask("Secret in base32: ", echo: false)
+      if onlyFirstLine || output.terminal.isInteractive {
+        return try output.ask("Secret in base32: ", echo: false)
       }
-      if let all = try voice.terminal.rest(limit: Limits.file) { return all }
+      if let all = try output.terminal.rest(limit: Limits.file) { return all }
     } catch {
       throw .stopped(error, consequence)
     }

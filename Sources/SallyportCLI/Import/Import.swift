@@ -34,7 +34,7 @@ extension ImportVerb {
     let done = try importer.run(try importer.persons(found))
     let report = ImportReport(
       done, source: Self.source, dryRun: options.dryRun, store: shared.store)
-    context.voice(shared).answer(report.facts, report.text)
+    context.output(shared).answer(report.facts, report.text)
     if let number = context.terminal.failure, report.hasBackupCodes {
       throw .backupCodesUnseen(errno: number)
     }
@@ -223,7 +223,7 @@ extension ImportVerb {
         let what = file.mode & 0o022 != 0 ? "write" : "read"
         let mode = String(file.mode & 0o7777, radix: 8)
         let name = printable(path.utf8, limit: 255)
-        context.voice(shared).warn("others can \(what) \(name) (mode 0\(mode))")
+        context.output(shared).warn("others can \(what) \(name) (mode 0\(mode))")
       }
       return file.bytes
     } catch {

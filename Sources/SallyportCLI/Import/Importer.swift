@@ -106,7 +106,7 @@ struct Importer {
     var results: [Imported] = []
     var (new, places): ([(Enrollment, LoginState)], [Int]) = ([], [])
     for person in persons {
-      var result = Imported(person: person, result: try standing(of: person))
+      var result = Imported(person: person, result: try outcome(of: person))
       if case .imported = result.result, !options.dryRun {
         let codes = try FreshBackupCodes(
           count: options.backupCodes, scratchCodes: person.scratchCodes)
@@ -147,7 +147,7 @@ struct Importer {
     }
   }
 
-  private func standing(of person: Person) throws(CommandError) -> Imported.Result {
+  private func outcome(of person: Person) throws(CommandError) -> Imported.Result {
     guard person.obstacles.isEmpty, let account = person.account else {
       return .not(person.obstacles)
     }

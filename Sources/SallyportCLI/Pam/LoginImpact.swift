@@ -92,7 +92,7 @@ struct LoginImpact {
     analysis.stack[.auth].filter {
       ["pam_google_authenticator", "pam_oath"].contains($0.moduleName)
     }.map { line in
-      "\(line.place.text): asks for a code of its own; "
+      "\(line.location.text): asks for a code of its own; "
         + "remove the line once its users are imported"
     }
   }

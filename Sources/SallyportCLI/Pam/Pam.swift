@@ -80,19 +80,19 @@ struct PamEnable: Verb {
     let change = try stacking { () throws(StackRefusal) in
       try StackPlanner(options.service, in: context.stacks).enable(wishes)
     }
-    let voice = context.voice(shared)
+    let output = context.output(shared)
     if change.changesNothing {
       let text = "\(options.service) already asks for a code. Nothing was changed."
-      return voice.answer(report(change, nil), text)
+      return output.answer(report(change, nil), text)
     }
-    let people = try LoginImpact(of: change, nullok: nullok, shared, context)
-    if let obstacle = people.obstacle(to: options.service) { throw .stack(obstacle) }
-    voice.say(StackDiff(change).text)
-    voice.say(people.text)
-    if options.dryRun { return finish(voice, change, nil, "Nothing was written (--dry-run).") }
-    if !options.yes { try voice.insist("Write this? \(keeping(change))", or: .nothingChanged) }
+    let impact = try LoginImpact(of: change, nullok: nullok, shared, context)
+    if let obstacle = impact.obstacle(to: options.service) { throw .stack(obstacle) }
+    output.say(StackDiff(change).text)
+    output.say(impact.text)
+    if options.dryRun { return finish(output, change, nil, "Nothing was written (--dry-run).") }
+    if !options.yes { try output.insist("Write this? \(keeping(change))", or: .nothingChanged) }
     let written = try context.write(change)
-    finish(voice, change, written, advice(written))
+    finish(output, change, written, advice(written))
   }
 
   private func keeping(_ change: StackChange) -> String {
@@ -101,9 +101,9 @@ struct PamEnable: Verb {
   }
 
   private func finish(
-    _ voice: Output, _ change: StackChange, _ written: StackWriter.Written?, _ text: String
+    _ output: Output, _ change: StackChange, _ written: StackWriter.Written?, _ text: String
   ) {
-    voice.answer(report(change, written), text)
+    output.answer(report(change, written), text)
   }
 
   private struct Answer: Encodable {
@@ -164,14 +164,14 @@ struct PamDisable: Verb {
     let change = try stacking { () throws(StackRefusal) in
       try StackPlanner(options.service, in: context.stacks).disable()
     }
-    let voice = context.voice(shared)
-    voice.say(StackDiff(change).text)
-    if !options.dryRun, !options.yes { try voice.insist("Write this?", or: .nothingChanged) }
+    let output = context.output(shared)
+    output.say(StackDiff(change).text)
+    if !options.dryRun, !options.yes { try output.insist("Write this?", or: .nothingChanged) }
     let written = options.dryRun ? nil : try context.write(change)
     let answer = Answer(
       service: change.service, file: change.path, changed: written != nil,
       removedBackups: written?.removed ?? [], findings: change.analysis.findings.map(\.text))
-    voice.answer(answer, result(change, written))
+    output.answer(answer, result(change, written))
   }
 
   private struct Answer: Encodable {

@@ -20,7 +20,7 @@ struct PamStatus: Verb {
     let ours = all.filter { !$0.lines.isEmpty && !$0.stack.isOther(.auth) }
     let others = all.filter { $0.lines.isEmpty && !$0.stack.isOther(.auth) }
       .map { printable($0.stack.service.utf8) }
-    context.voice(shared).answer(
+    context.output(shared).answer(
       Answer(services: ours.map(PamStatus.facts), others: others), PamStatus.text(ours, others))
   }
 
@@ -30,7 +30,7 @@ struct PamStatus: Verb {
         [
           index == 0 ? printable(analysis.stack.service.utf8) : "",
           index == 0 ? asks(analysis) : "",
-          "\(line.phase)", "\(line.place.text)  \(line.arguments.joined(separator: " "))",
+          "\(line.phase)", "\(line.location.text)  \(line.arguments.joined(separator: " "))",
         ]
       }
     }
@@ -77,7 +77,7 @@ struct LineFacts: Encodable {
   let words: [String]
 
   init(_ entry: StackEntry) {
-    (phase, file) = ("\(entry.phase)", entry.place.file)
-    (line, words) = (entry.place.line, entry.arguments)
+    (phase, file) = ("\(entry.phase)", entry.location.file)
+    (line, words) = (entry.location.line, entry.arguments)
   }
 }

@@ -26,7 +26,7 @@ struct Forget: Verb {
       next.forgetRemembered()
       return ((enrollment.user.text, state.remembered), next)
     }
-    subject.voice.answer(
+    subject.output.answer(
       Answer(user: name, forgotten: forgotten.map(RememberedFacts.init)),
       "Forgot \(counted(forgotten.count, "remembered address", "es")) of \(name).")
   }

@@ -59,7 +59,7 @@ struct Require: Verb {
       }
     }
     let what = undo ? "the policy's level applies" : level.map(levelText) ?? ""
-    context.voice(shared.storeOptions).answer(
+    context.output(shared.storeOptions).answer(
       LevelChange.Answers(users: done, exempt: exempt),
       (LevelChange.list(counted(done.count, "user") + ": \(what)", done.map(\.user))
         + LevelChange.list("left exempt", exempt)).joined(separator: "\n"))
@@ -123,7 +123,7 @@ struct LevelChange {
     throws(CommandError)
   {
     guard let answer = try change(level, undoing: isMeant) else { throw .noLevel }
-    subject.voice.answer(answer, LevelChange.text(answer.user, level))
+    subject.output.answer(answer, LevelChange.text(answer.user, level))
   }
 
   /// As `run`, without a word; nil where there was nothing to take back.

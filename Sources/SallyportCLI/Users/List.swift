@@ -29,7 +29,7 @@ struct List: Verb {
       }
     }
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
-    tell(rows, broken: names.count - rows.count, at: try context.time(), context.voice(shared))
+    tell(rows, broken: names.count - rows.count, at: try context.time(), context.output(shared))
     if let worst { throw .listIncomplete(worst) }
   }
 
@@ -41,11 +41,11 @@ struct List: Verb {
     return message.status
   }
 
-  private func tell(_ rows: [ListRow], broken: Int, at now: UnixTime, _ voice: Output) {
+  private func tell(_ rows: [ListRow], broken: Int, at now: UnixTime, _ output: Output) {
     let head = ["USER", "AUTHENTICATORS", "BACKUP CODES", "LAST LOGIN"]
     let lines = rows.isEmpty ? [] : table([head] + rows.flatMap { $0.text(at: now) })
     let unread = broken > 0 ? ", \(broken) cannot be read" : ""
-    voice.answer(
+    output.answer(
       Answer(users: rows.map(\.facts), unreadable: broken),
       (lines + ["\(rows.count) enrolled\(unread)"]).joined(separator: "\n"))
   }

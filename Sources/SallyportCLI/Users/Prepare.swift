@@ -17,7 +17,7 @@ struct Prepare: Verb {
     let store = try context.store(shared)
     try storing { () throws(StoreTrouble) in try store.prepare() }
     if shared.json {
-      context.voice(shared).answer(Answer(store: shared.path), "")
+      context.output(shared).answer(Answer(store: shared.path), "")
     }
   }
 }

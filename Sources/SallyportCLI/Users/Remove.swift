@@ -43,7 +43,7 @@ struct Remove: Verb {
         state.slip = nil
       })
     let (who, left) = (enrollment.user.text, enrollment.authenticators.map(\.name.text))
-    subject.voice.answer(
+    subject.output.answer(
       Answer(user: who, removed: name.text, authenticators: left),
       "Removed \"\(name.text)\". \(who) has \(left.joined(separator: ", ")).")
   }

@@ -33,7 +33,7 @@ struct Rename: Verb {
       enrollment.authenticators[index].name = to
     }
     let who = enrollment.user.text
-    subject.voice.answer(
+    subject.output.answer(
       Answer(user: who, renamed: name.text, name: to.text),
       "\"\(name.text)\" of \(who) is \"\(to.text)\" now.")
   }

@@ -24,10 +24,10 @@ struct Resynchronize: Verb {
     let (subject, name) = try shared.open(in: context, naming: authenticator)
     let record = try subject.record()
     if let name, record.enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
-    let voice = subject.voice
+    let output = subject.output
     context.terminal.watchForInterruption()
-    let first = try voice.ask("Code shown by the app: ", echo: false, or: .nothingChanged)
-    let second = try voice.ask("The next code: ", echo: false, or: .nothingChanged)
+    let first = try output.ask("Code shown by the app: ", echo: false, or: .nothingChanged)
+    let second = try output.ask("The next code: ", echo: false, or: .nothingChanged)
     try context.stopIfInterrupted(.nothingChanged)
     let policy = try subject.policy(policy)
     let result = try context.settled(at: subject.path) { () throws(CommandError) in
@@ -37,10 +37,10 @@ struct Resynchronize: Verb {
     }
     switch result {
     case .done(let name, let drift, let reopened):
-      voice.answer(
+      output.answer(
         Answer(name, drift, reopened), text(name, drift, reopened, record.enrollment, context))
     case .refused(let refusal):
-      if voice.isJSON { voice.answer(Answer(refusal), "") }
+      if output.isJSON { output.answer(Answer(refusal), "") }
       throw .resync(refusal)
     }
   }

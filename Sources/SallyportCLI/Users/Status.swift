@@ -25,13 +25,13 @@ struct Status: Verb {
       let record = try subject.record()
       let policy = try subject.policy(policy)
       let report = StatusReport(record, note, under: policy, at: try context.time())
-      subject.voice.answer(report.facts, report.text)
+      subject.output.answer(report.facts, report.text)
       return Sysexit.done.rawValue
     } catch {
       guard case .notEnrolled = error else { throw error }
       let logins = try context.loginsCounted(of: account, in: subject.store)
       let report = AbsenceReport(account, note, logins: logins)
-      subject.voice.answer(report.facts, report.text)
+      subject.output.answer(report.facts, report.text)
       let message = Message(error, at: invocation(in: context))
       for hint in message.hints {
         context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)

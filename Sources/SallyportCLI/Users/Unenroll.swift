@@ -28,7 +28,7 @@ struct Unenroll: Verb {
     }
     try context.settled(at: subject.path) { () throws(CommandError) in try remove(subject) }
     let name = printable(subject.user.utf8, limit: 255)
-    subject.voice.answer(
+    subject.output.answer(
       Answer(user: name),
       "\(name) is no longer enrolled.")
   }

@@ -27,7 +27,7 @@ struct Unlock: Verb {
       (state.known, state.other, state.slip) = (.full, .full, nil)
       return ((enrollment.user.text, before), state)
     }
-    subject.voice.answer(
+    subject.output.answer(
       Answer(user: name, wrongCodesBefore: before),
       "The wrong codes of \(name) are forgotten. Before: \(before.text).")
   }

@@ -20,19 +20,19 @@ struct Verify: Verb {
     let subject = try shared.open(in: context)
     _ = try subject.record()
     let check = subject.check(under: try subject.policy(policy))
-    let voice = subject.voice
+    let output = subject.output
     context.terminal.watchForInterruption()
-    let typed = try voice.ask("Verification code: ", echo: false, or: .nothingChanged)
+    let typed = try output.ask("Verification code: ", echo: false, or: .nothingChanged)
     let proof: Proof
     do throws(CommandError) {
       proof = try check.run(typed, for: subject.user, subject.users)
     } catch {
-      if case .code(let rejection) = error, voice.isJSON {
-        voice.answer(Answer(rejection), "")
+      if case .code(let rejection) = error, output.isJSON {
+        output.answer(Answer(rejection), "")
       }
       throw error
     }
-    voice.answer(Answer(proof), Verify.text(proof))
+    output.answer(Answer(proof), Verify.text(proof))
   }
 
   private static func text(_ proof: Proof) -> String {

@@ -36,7 +36,7 @@ extension Response {
     if typed.count == 0 { return .malformed(.empty) }
     if typed.count > maximumLength { return .malformed(.tooLong) }
     if isSSHDDummy(typed) { return .malformed(.sshdDummy) }
-    guard let bare = withoutBlanksAndHyphens(typed) else { throw .outOfMemory }
+    guard let bare = withoutSpacesAndHyphens(typed) else { throw .outOfMemory }
     if bare.count == 0 { return .malformed(.empty) }
     if let value = number(bare) {
       guard let digits = UInt8(exactly: bare.count).flatMap(Digits.init(rawValue:)),
@@ -107,7 +107,7 @@ extension Response {
     }
   }
 
-  private static func withoutBlanksAndHyphens(_ typed: Secret) -> Secret? {
+  private static func withoutSpacesAndHyphens(_ typed: Secret) -> Secret? {
     var kept = 0
     for index in 0..<typed.count where counts(typed[index]) { kept += 1 }
     guard let bare = Secret(count: kept) else { return nil }

@@ -53,7 +53,7 @@ package struct Throttle: Equatable, Sendable {
   }
 
   /// What one wrong response of so many digits costs.
-  package func cost(of digits: Digits) -> GuessProbability { accepted.luck(of: digits) }
+  package func cost(of digits: Digits) -> GuessProbability { accepted.probability(of: digits) }
 
   /// What is left in `bucket` at `now`.
   package func available(in bucket: Bucket, at now: UnixTime) -> GuessProbability {
@@ -125,7 +125,7 @@ private struct AcceptedCodes: Equatable, Sendable {
 
   var dearest: GuessProbability { max(six, max(seven, eight)) }
 
-  func luck(of digits: Digits) -> GuessProbability {
+  func probability(of digits: Digits) -> GuessProbability {
     switch digits {
     case .six: six
     case .seven: seven

@@ -173,8 +173,8 @@ package final class PolicyFile {
       let isNamed = login.meets(.matchService, &words, isLocal: false) == .yes
       if key == .sshdServices { isSSHD = isNamed } else { isLocal = !login.isRemote && isNamed }
     } else if section.match != .no {
-      let truth = login.meets(key, &words, isLocal: isLocal)
-      if truth.rawValue < section.match.rawValue { section.match = truth }
+      let result = login.meets(key, &words, isLocal: isLocal)
+      if result.rawValue < section.match.rawValue { section.match = result }
     }
   }
 }

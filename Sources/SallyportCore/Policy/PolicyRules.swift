@@ -35,12 +35,12 @@ package final class PolicyRequest {
   /// machine itself.
   @inline(never)
   func meets(_ key: PolicyKey, _ words: inout Words, isLocal: Bool) -> Tristate {
-    var truth = Tristate.no
-    while truth != .yes, let word = words.next() {
+    var result = Tristate.no
+    while result != .yes, let word = words.next() {
       let found = meets(key, word, isLocal)
-      if found.rawValue > truth.rawValue { truth = found }
+      if found.rawValue > result.rawValue { result = found }
     }
-    return truth
+    return result
   }
 
   private func meets(_ key: PolicyKey, _ word: [UInt8], _ isLocal: Bool) -> Tristate {

@@ -74,16 +74,16 @@ struct LockBytes: Sendable {
 
   /// Takes the lock of `file`. Where it fails, nothing stays locked.
   func acquire(
-    _ file: Int32, asKnown isKnown: Bool, _ patience: LockTimeout, _ path: @autoclosure () -> Path
+    _ file: Int32, asKnown isKnown: Bool, _ timeout: LockTimeout, _ path: @autoclosure () -> Path
   ) throws(StoreTrouble) {
     var start: UInt64 = 0
     do throws(StoreTrouble) {
       if !isKnown {
-        try patience.acquire("fcntl", path(), since: &start) {
+        try timeout.acquire("fcntl", path(), since: &start) {
           sys_lock(file, sys_alone, gate, 1)
         }
       }
-      try patience.acquire("fcntl", path(), since: &start) {
+      try timeout.acquire("fcntl", path(), since: &start) {
         isKnown ? lockAnnounced(file) : lockStandingBack(file)
       }
     } catch {

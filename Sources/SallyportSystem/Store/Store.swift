@@ -16,28 +16,28 @@ package struct Store: Sendable {
 
   let root: Path
   let checks: Checks
-  let patience: LockTimeout
+  let timeout: LockTimeout
   /// Whether two directories are exchanged at once, where the file system can.
   let exchanges: Bool
 
   /// `root` is an absolute path without `..`; nothing is looked at before it is used.
   package init(root: String = usualRoot, owner: Owner = .root) {
-    self.init(root: root, owner: owner, patience: .usual, exchanges: true)
+    self.init(root: root, owner: owner, timeout: .usual, exchanges: true)
   }
 
   /// As above, with a path as the kernel takes it.
   package init(root: [UInt8], owner: Owner) {
-    self.init(root: root, owner: owner, patience: .usual, exchanges: true)
+    self.init(root: root, owner: owner, timeout: .usual, exchanges: true)
   }
 
-  init(root: String, owner: Owner, patience: LockTimeout, exchanges: Bool) {
-    self.init(root: bytes(of: root), owner: owner, patience: patience, exchanges: exchanges)
+  init(root: String, owner: Owner, timeout: LockTimeout, exchanges: Bool) {
+    self.init(root: bytes(of: root), owner: owner, timeout: timeout, exchanges: exchanges)
   }
 
-  private init(root: [UInt8], owner: Owner, patience: LockTimeout, exchanges: Bool) {
+  private init(root: [UInt8], owner: Owner, timeout: LockTimeout, exchanges: Bool) {
     self.root = Store.withoutTrailingSlashes(root)
     checks = Checks(owner)
-    self.patience = patience
+    self.timeout = timeout
     self.exchanges = exchanges
   }
 
@@ -60,7 +60,7 @@ package struct Store: Sendable {
   }
 
   /// Where `name`'s directory is. Throws `crypto` for a long name that cannot be hashed.
-  func place(of name: UserName) throws(StoreTrouble) -> UserDirectory {
+  func location(of name: UserName) throws(StoreTrouble) -> UserDirectory {
     let file: [UInt8]
     if let plain = name.fileName {
       file = plain
@@ -85,23 +85,23 @@ package final class Record: Sendable {
   package let enrollment: Enrollment
   package var state: LoginState { current.state }
   /// The user's directory.
-  package var path: String { place.path.text }
-  package var isDecoy: Bool { place.isDecoy }
+  package var path: String { location.path.text }
+  package var isDecoy: Bool { location.isDecoy }
   /// A state after this one may have been lost.
   package var mayLackTheLatest: Bool { current.record?.mayLackTheLatest == true }
 
   let current: CurrentState
-  let place: UserDirectory
+  let location: UserDirectory
   let directory: Identity
   let version: Version
 
   init(
-    enrollment: Enrollment, current: CurrentState, place: UserDirectory, directory: Identity,
+    enrollment: Enrollment, current: CurrentState, location: UserDirectory, directory: Identity,
     version: Version
   ) {
     self.enrollment = enrollment
     self.current = current
-    self.place = place
+    self.location = location
     self.directory = directory
     self.version = version
   }

@@ -12,7 +12,7 @@ extension Store {
   /// cannot be read is 0: it only says when somebody is reminded.
   package func loginsCounted(of name: UserName) throws(StoreTrouble) -> UInt32 {
     try checks.walk(to: root)
-    let file = try place(of: name).name
+    let file = try location(of: name).name
     guard let directory = try OpenUserDirectory.open(counts, on: try openParent(root), checks),
       let stored = try StoredFile.open(file, sys_for_reading, in: directory, checks)
     else { return 0 }
@@ -22,7 +22,7 @@ extension Store {
   /// Counts a login of somebody who is not enrolled; how many there were, with this one.
   package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
     try checks.walk(to: root)
-    let file = try place(of: name).name
+    let file = try location(of: name).name
     return try CriticalSection.during { () throws(StoreTrouble) -> UInt32 in
       try makeDirectory(counts.path)
       guard let directory = try OpenUserDirectory.open(counts, on: try openParent(root), checks)
@@ -31,7 +31,7 @@ extension Store {
       }
       let stored = try countFile(file, in: directory)
       let number = stored.descriptor.number
-      try LockBytes.own.acquire(number, asKnown: true, patience, stored.path)
+      try LockBytes.own.acquire(number, asKnown: true, timeout, stored.path)
       defer { sys_unlock(number) }
       let before = try count(in: stored)
       let now = before < UInt32.max ? before + 1 : before
@@ -64,13 +64,13 @@ extension Store {
         return file
       }
       do throws(StoreTrouble) {
-        _ = try newFile(name, in: directory.descriptor, directory.place.path / name)
+        _ = try newFile(name, in: directory.descriptor, directory.location.path / name)
       } catch {
         // Another login of the same user has just made it.
         if case .system(_, _, sys_EEXIST) = error { continue }
         throw error
       }
     }
-    throw .unsettled(path: (directory.place.path / name).text)
+    throw .unsettled(path: (directory.location.path / name).text)
   }
 }

@@ -4,36 +4,36 @@ internal import OneTimePassword
 extension Store {
   /// Puts what was made in the place of what is there. Where they can be exchanged at once, the
   /// old one then has the name of what was made, and is the caller's to wipe once this is synced.
-  func exchange(_ made: Unfinished, with place: UserDirectory, on parent: borrowing Descriptor)
+  func exchange(_ made: Unfinished, with location: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
     // SAFETY: the C strings live for the call.
     let result =
       exchanges
-      ? unsafe sys_exchange(parent.number, made.name.cString, place.name.cString) : -sys_EINVAL
+      ? unsafe sys_exchange(parent.number, made.name.cString, location.name.cString) : -sys_EINVAL
     if result == -sys_EINVAL || result == -sys_ENOSYS {
-      return try moveIn(made, place, on: parent)
+      return try moveIn(made, location, on: parent)
     }
-    try check(result, "rename", place.path)
+    try check(result, "rename", location.path)
   }
 
   /// For file systems that cannot exchange: file by file, under a name that tells of it.
   ///
   /// A login in between finds the new enrollment with the state of the old one, which is an error;
   /// at no moment is the user not enrolled. `completeMoves` ends what a crash left half-way.
-  private func moveIn(_ made: Unfinished, _ place: UserDirectory, on parent: borrowing Descriptor)
-    throws(StoreTrouble)
-  {
-    let marker = Leftover.moving(place.name)
-    guard let directory = try OpenUserDirectory.open(place, on: parent, checks) else {
-      throw .unsettled(path: place.path.text)
+  private func moveIn(
+    _ made: Unfinished, _ location: UserDirectory, on parent: borrowing Descriptor
+  ) throws(StoreTrouble) {
+    let marker = Leftover.moving(location.name)
+    guard let directory = try OpenUserDirectory.open(location, on: parent, checks) else {
+      throw .unsettled(path: location.path.text)
     }
     // SAFETY: the C strings live for the call.
     let result = unsafe sys_rename(
       parent.number, made.name.cString, parent.number, marker.cString)
-    try check(result, "rename", place.path)
-    try check(sys_sync(parent.number), "fsync", place.parent)
-    let source = try openDirectory(marker, in: parent, place.parent / marker)
+    try check(result, "rename", location.path)
+    try check(sys_sync(parent.number), "fsync", location.parent)
+    let source = try openDirectory(marker, in: parent, location.parent / marker)
     do throws(StoreTrouble) {
       try move(StoredFile.enrollment, from: source, to: directory)
     } catch {
@@ -49,35 +49,33 @@ extension Store {
   func completeMoves(_ names: [[UInt8]], on parent: borrowing Descriptor) throws(StoreTrouble) {
     for name in names {
       guard let user = rest(of: name, after: Leftover.moving) else { continue }
-      let place = UserDirectory(parent: users, name: Path(user))
-      try completeMove(Path(name), place, on: parent)
+      let location = UserDirectory(parent: users, name: Path(user))
+      try completeMove(Path(name), location, on: parent)
       wipe(Path(name), in: parent)
     }
   }
 
-  private func completeMove(_ marker: Path, _ place: UserDirectory, on parent: borrowing Descriptor)
-    throws(StoreTrouble)
-  {
-    let source = try openDirectory(marker, in: parent, place.parent / marker)
-    let left = try entries(of: source.number, place.parent / marker)
+  private func completeMove(
+    _ marker: Path, _ location: UserDirectory, on parent: borrowing Descriptor
+  ) throws(StoreTrouble) {
+    let source = try openDirectory(marker, in: parent, location.parent / marker)
+    let left = try entries(of: source.number, location.parent / marker)
     let hasBegun = !left.contains(StoredFile.enrollment.bytes)
     guard hasBegun, left.contains(StoredFile.state.bytes) else { return }
-    guard let directory = try OpenUserDirectory.open(place, on: parent, checks) else { return }
+    guard let directory = try OpenUserDirectory.open(location, on: parent, checks) else { return }
     try move(StoredFile.state, from: source, to: directory)
   }
 
   /// Puts a synced file in the place of the user's, which is wiped.
   func move(
     _ file: Path, from source: borrowing Descriptor, to directory: borrowing OpenUserDirectory
-  )
-    throws(StoreTrouble)
-  {
+  ) throws(StoreTrouble) {
     let target = directory.descriptor.number
     let old = try oldFile(file, in: directory)
     // SAFETY: the C strings live for the call.
     let result = unsafe sys_rename(source.number, file.cString, target, file.cString)
-    try check(result, "rename", directory.place.path)
-    try check(sys_sync(target), "fsync", directory.place.path)
+    try check(result, "rename", directory.location.path)
+    try check(sys_sync(target), "fsync", directory.location.path)
     if let old { zero(old) }
   }
 

@@ -50,7 +50,7 @@ extension Store {
     -> StoreTrouble?
   {
     do throws(StoreTrouble) {
-      try rename(made, to: try place(of: user), on: parent)
+      try rename(made, to: try location(of: user), on: parent)
       return nil
     } catch {
       return error

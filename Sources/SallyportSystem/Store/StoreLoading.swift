@@ -6,8 +6,8 @@ extension Store {
   /// What is enrolled for the account; nil only where an existing, checked store has no directory
   /// of that name. Everything else throws, also a caller without the right to read.
   package func load(_ account: Account) throws(StoreTrouble) -> Record? {
-    guard let record = try read(place(of: account.name)) else { return nil }
-    var path: String { (record.place.path / StoredFile.enrollment).text }
+    guard let record = try read(location(of: account.name)) else { return nil }
+    var path: String { (record.location.path / StoredFile.enrollment).text }
     guard record.enrollment.user == account.name else {
       throw .otherUser(path: path, found: record.enrollment.user)
     }
@@ -20,38 +20,39 @@ extension Store {
   /// The enrollment of nobody, worked on for `name`, who is unknown or not enrolled. Throws
   /// `noStore` where it is missing.
   package func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
-    let place = decoy(for: name)
-    guard let record = try read(place) else { throw .noStore(path: place.path.text) }
+    let location = decoy(for: name)
+    guard let record = try read(location) else { throw .noStore(path: location.path.text) }
     return record
   }
 
-  /// Reads both files of a place.
+  /// Reads both files in a user's directory.
   ///
   /// Without a lock: a login may be saving, and a command may be exchanging and wiping. So an error
   /// counts only if the files were the same before and after it.
-  func read(_ place: UserDirectory) throws(StoreTrouble) -> Record? {
+  func read(_ location: UserDirectory) throws(StoreTrouble) -> Record? {
     try checks.walk(to: root)
-    return try read(place, on: try openParent(place.parent))
+    return try read(location, on: try openParent(location.parent))
   }
 
   /// As above, on a parent that was opened before.
-  func read(_ place: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble) -> Record?
+  func read(_ location: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble)
+    -> Record?
   {
     var before: Glimpse?
     for _ in 0..<Store.readings {
       do throws(StoreTrouble) {
-        guard let directory = try OpenUserDirectory.open(place, on: parent, checks) else {
+        guard let directory = try OpenUserDirectory.open(location, on: parent, checks) else {
           return nil
         }
         return try record(in: directory)
       } catch {
         guard error.mayPass else { throw error }
-        let now = Glimpse(of: place, on: parent)
-        if before == now { throw settled(error, place, on: parent) }
+        let now = Glimpse(of: location, on: parent)
+        if before == now { throw settled(error, location, on: parent) }
         before = now
       }
     }
-    throw .unsettled(path: place.path.text)
+    throw .unsettled(path: location.path.text)
   }
 
   /// The directory of all users or the store itself, open and checked; what is above it must have
@@ -73,16 +74,16 @@ extension Store {
     let reading = sys_for_reading
     guard let file = try StoredFile.open(StoredFile.enrollment, reading, in: directory, checks)
     else {
-      throw .incomplete(path: (directory.place.path / StoredFile.enrollment).text)
+      throw .incomplete(path: (directory.location.path / StoredFile.enrollment).text)
     }
     guard let stateFile = try StoredFile.open(StoredFile.state, reading, in: directory, checks)
     else {
-      throw .incomplete(path: (directory.place.path / StoredFile.state).text)
+      throw .incomplete(path: (directory.location.path / StoredFile.state).text)
     }
     let enrollment = try enrollment(in: file)
     let current = try current(in: stateFile, of: enrollment, known: nil)
     return Record(
-      enrollment: enrollment, current: current, place: directory.place,
+      enrollment: enrollment, current: current, location: directory.location,
       directory: directory.identity,
       version: Version(file.facts))
   }
@@ -111,7 +112,7 @@ extension Store {
     do throws(StateRecord.Problem) {
       current = try StateRecord.read(bytes)
     } catch {
-      if file.place.isDecoy, error == .bothSlotsBroken {
+      if file.location.isDecoy, error == .bothSlotsBroken {
         return CurrentState(
           bytes: bytes, state: LoginState(initialFor: enrollment), record: nil)
       }
@@ -126,31 +127,33 @@ extension Store {
   /// The error that remains after the last try: a state of another enrollment is a half-way
   /// exchange where its marker stands.
   private func settled(
-    _ trouble: StoreTrouble, _ place: UserDirectory, on parent: borrowing Descriptor
+    _ trouble: StoreTrouble, _ location: UserDirectory, on parent: borrowing Descriptor
   )
     -> StoreTrouble
   {
     guard case .foreignState = trouble else { return trouble }
     do throws(Errno) {
-      _ = try facts(at: Leftover.moving(place.name), in: parent.number)
-      return .unsettled(path: place.path.text)
+      _ = try facts(at: Leftover.moving(location.name), in: parent.number)
+      return .unsettled(path: location.path.text)
     } catch {
       return trouble
     }
   }
 }
 
-/// Which files a place has at one moment.
+/// Which files a user's directory has at one moment.
 private struct Glimpse: Equatable {
   private let directory: Version?
   private let enrollment: Version?
   private let state: Identity?
 
-  init(of place: UserDirectory, on parent: borrowing Descriptor) {
+  init(of location: UserDirectory, on parent: borrowing Descriptor) {
     let parent = parent.number
-    directory = Glimpse.facts(place.name, in: parent).map { Version($0) }
-    enrollment = Glimpse.facts(place.name / StoredFile.enrollment, in: parent).map { Version($0) }
-    state = Glimpse.facts(place.name / StoredFile.state, in: parent).map { Identity($0) }
+    directory = Glimpse.facts(location.name, in: parent).map { Version($0) }
+    enrollment = Glimpse.facts(location.name / StoredFile.enrollment, in: parent).map {
+      Version($0)
+    }
+    state = Glimpse.facts(location.name / StoredFile.state, in: parent).map { Identity($0) }
   }
 
   private static func facts(_ path: Path, in directory: Int32) -> sys_facts? {

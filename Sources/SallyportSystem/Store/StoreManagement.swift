@@ -11,11 +11,11 @@ extension Store {
   /// `exists`. For logins too: whoever comes second finds the name taken.
   package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
     try alone { parent throws(StoreTrouble) in
-      let place = try place(of: enrollment.user)
-      if try isThere(place, on: parent) { throw .exists(path: place.path.text) }
+      let location = try location(of: enrollment.user)
+      if try isThere(location, on: parent) { throw .exists(path: location.path.text) }
       let made = try make(enrollment, state, on: parent, alone: true)
       try finishing(made, on: parent) { () throws(StoreTrouble) in
-        try appear(made, as: place, on: parent)
+        try appear(made, as: location, on: parent)
       }
     }
   }
@@ -24,10 +24,10 @@ extension Store {
   /// user not enrolled. The old secret is wiped.
   package func replace(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
     try changing { parent throws(StoreTrouble) in
-      let place = try place(of: enrollment.user)
+      let location = try location(of: enrollment.user)
       let made = try make(enrollment, state, on: parent)
       try finishing(made, on: parent) { () throws(StoreTrouble) in
-        try put(made, at: place, on: parent)
+        try put(made, at: location, on: parent)
       }
       // First the new one for good, then the old one's end.
       try check(sys_sync(parent.number), "fsync", users)
@@ -62,7 +62,7 @@ extension Store {
   package func remove(_ record: Record) throws(StoreTrouble) -> Transaction<Void> {
     try changing { parent throws(StoreTrouble) in
       guard let locked = try lock(record, on: parent, asKnown: true) else { return .changed }
-      try takeAway(locked.directory.place, on: parent)
+      try takeAway(locked.directory.location, on: parent)
       return .committed(())
     }
   }
@@ -70,10 +70,10 @@ extension Store {
   /// Removes an enrollment that cannot be read. False if there is nothing of that name.
   package func remove(stored name: StoredName) throws(StoreTrouble) -> Bool {
     try changing { parent throws(StoreTrouble) in
-      let place = UserDirectory(parent: users, name: Path(name.directory))
-      guard try isThere(place, on: parent) else { return false }
-      try holdingState(of: place, on: parent) { () throws(StoreTrouble) in
-        try takeAway(place, on: parent)
+      let location = UserDirectory(parent: users, name: Path(name.directory))
+      guard try isThere(location, on: parent) else { return false }
+      try holdingState(of: location, on: parent) { () throws(StoreTrouble) in
+        try takeAway(location, on: parent)
       }
       return true
     }
@@ -90,7 +90,7 @@ extension Store {
     try alone { parent throws(StoreTrouble) -> Value in
       let number = parent.number
       var start: UInt64 = 0
-      try patience.acquire("flock", users, since: &start) { sys_lock_directory(number) }
+      try timeout.acquire("flock", users, since: &start) { sys_lock_directory(number) }
       defer { sys_unlock_directory(number) }
       return try body(parent)
     }
@@ -108,29 +108,29 @@ extension Store {
 
   /// Gives what was made its name, or puts it in the place of whoever has the name: it may be a
   /// login that was faster.
-  private func put(_ made: Unfinished, at place: UserDirectory, on parent: borrowing Descriptor)
+  private func put(_ made: Unfinished, at location: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
     do throws(StoreTrouble) {
-      return try appear(made, as: place, on: parent)
+      return try appear(made, as: location, on: parent)
     } catch {
       guard case .exists = error else { throw error }
     }
-    try holdingState(of: place, on: parent) { () throws(StoreTrouble) in
-      try exchange(made, with: place, on: parent)
+    try holdingState(of: location, on: parent) { () throws(StoreTrouble) in
+      try exchange(made, with: location, on: parent)
     }
   }
 
   /// Calls `body` while no login of that user can save; where there is no state that could be
   /// locked, no login can.
   private func holdingState(
-    of place: UserDirectory, on parent: borrowing Descriptor,
+    of location: UserDirectory, on parent: borrowing Descriptor,
     _ body: () throws(StoreTrouble) -> Void
   ) throws(StoreTrouble) {
     let file: Descriptor
-    let path = place.path / StoredFile.state
+    let path = location.path / StoredFile.state
     do throws(Errno) {
-      let directory = try Descriptor(place.name, sys_as_directory, in: parent.number)
+      let directory = try Descriptor(location.name, sys_as_directory, in: parent.number)
       file = try Descriptor(StoredFile.state, sys_for_updating, in: directory.number)
     } catch {
       switch error.code {
@@ -141,19 +141,20 @@ extension Store {
     }
     guard file.facts.kind == sys_regular else { return try body() }
     let number = file.number
-    try LockBytes.own.acquire(number, asKnown: true, patience, path)
+    try LockBytes.own.acquire(number, asKnown: true, timeout, path)
     defer { sys_unlock(number) }
     try body()
   }
 
-  func isThere(_ place: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble) -> Bool
+  func isThere(_ location: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble)
+    -> Bool
   {
     do throws(Errno) {
-      _ = try facts(at: place.name, in: parent.number)
+      _ = try facts(at: location.name, in: parent.number)
       return true
     } catch {
       if error.code == sys_ENOENT { return false }
-      throw place.path.trouble("lstat", error.code)
+      throw location.path.trouble("lstat", error.code)
     }
   }
 
@@ -193,35 +194,35 @@ extension Store {
   }
 
   /// Gives what was made its name for good, unless somebody has it.
-  func appear(_ made: Unfinished, as place: UserDirectory, on parent: borrowing Descriptor)
+  func appear(_ made: Unfinished, as location: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
-    try rename(made, to: place, on: parent)
-    try check(sys_sync(parent.number), "fsync", place.parent)
+    try rename(made, to: location, on: parent)
+    try check(sys_sync(parent.number), "fsync", location.parent)
   }
 
-  func rename(_ made: Unfinished, to place: UserDirectory, on parent: borrowing Descriptor)
+  func rename(_ made: Unfinished, to location: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
     // SAFETY: the C strings live for the calls.
-    var result = unsafe sys_rename_new(parent.number, made.name.cString, place.name.cString)
+    var result = unsafe sys_rename_new(parent.number, made.name.cString, location.name.cString)
     if result == -sys_EINVAL || result == -sys_ENOSYS {
       // Not known here: a directory with files in it is never replaced by a rename.
       result = unsafe sys_rename(
-        parent.number, made.name.cString, parent.number, place.name.cString)
+        parent.number, made.name.cString, parent.number, location.name.cString)
     }
-    if result == -sys_EEXIST || result == -sys_ENOTEMPTY { throw .exists(path: place.path.text) }
-    try check(result, "rename", place.path)
+    if result == -sys_EEXIST || result == -sys_ENOTEMPTY { throw .exists(path: location.path.text) }
+    try check(result, "rename", location.path)
   }
 
   /// Gives it a name that is nobody's, for good, and wipes it.
-  func takeAway(_ place: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble) {
+  func takeAway(_ location: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble) {
     let gone = Leftover.named(Leftover.removed, hexadecimal(try Random.identifier()))
     // SAFETY: the C strings live for the call.
     let result = unsafe sys_rename(
-      parent.number, place.name.cString, parent.number, gone.cString)
-    try check(result, "rename", place.path)
-    try check(sys_sync(parent.number), "fsync", place.parent)
+      parent.number, location.name.cString, parent.number, gone.cString)
+    try check(result, "rename", location.path)
+    try check(sys_sync(parent.number), "fsync", location.parent)
     wipe(gone, in: parent)
   }
 }

@@ -12,9 +12,9 @@ extension Store {
   package func note(of name: UserName) throws(StoreTrouble) -> UserNote {
     try checks.walk(to: root)
     guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks),
-      let text = try text(ofNote: try place(of: name).name, in: directory)
+      let text = try text(ofNote: try location(of: name).name, in: directory)
     else { return UserNote() }
-    let path = (notes.path / (try place(of: name).name)).text
+    let path = (notes.path / (try location(of: name).name)).text
     let (user, note): (UserName, UserNote)
     do throws(SettingsError) {
       (user, note) = try UserNote.read(text)
@@ -63,7 +63,7 @@ extension Store {
   private func put(_ note: UserNote, of name: UserName, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
-    let file = try place(of: name).name
+    let file = try location(of: name).name
     try makeDirectory(notes.path)
     guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks) else {
       throw .noStore(path: notes.path.text)

@@ -17,7 +17,7 @@ extension Store {
   ) throws(StoreTrouble) -> Transaction<Verdict> {
     let guarded = try CriticalSection()
     defer { guarded.putBack() }
-    let parent = try openParent(record.place.parent)
+    let parent = try openParent(record.location.parent)
     guard let locked = try lock(record, on: parent, asKnown: isKnown) else { return .changed }
     let (verdict, state) = try body(record.enrollment, locked.current.state)
     try locked.save(state)
@@ -33,11 +33,11 @@ extension Store {
   {
     let bytes = try lockBytes(of: record)
     for _ in 0..<Store.attempts {
-      guard let directory = try OpenUserDirectory.open(record.place, on: parent, checks),
+      guard let directory = try OpenUserDirectory.open(record.location, on: parent, checks),
         directory.identity == record.directory
       else { return nil }
       guard let state = try LockedState(in: directory, self, bytes, asKnown: isKnown) else {
-        let missing = record.place.path / StoredFile.state
+        let missing = record.location.path / StoredFile.state
         if try directory.isStill(on: parent) { throw .incomplete(path: missing.text) }
         continue
       }
@@ -61,7 +61,7 @@ extension Store {
   /// well: else the time would tell who is. One SHA-256 and not HMAC, at a quarter of the price:
   /// nobody sees the digest, so nobody can lengthen what it was made of.
   func lockBytes(of record: Record) throws(StoreTrouble) -> LockBytes {
-    let name = record.place.decoyName ?? record.enrollment.user.bytes
+    let name = record.location.decoyName ?? record.enrollment.user.bytes
     do throws(CryptoError) {
       let digest = try SHA256.digest((record.enrollment.backupCodes?.salt ?? []) + name)
       return record.isDecoy ? LockBytes(decoyDigest: digest) : .own
@@ -84,7 +84,7 @@ struct LockedState: ~Copyable {
     guard let file = try StoredFile.open(StoredFile.state, updating, in: directory, store.checks)
     else { return nil }
     let number = file.descriptor.number
-    try bytes.acquire(number, asKnown: isKnown, store.patience, file.path)
+    try bytes.acquire(number, asKnown: isKnown, store.timeout, file.path)
     self.file = file
   }
 
@@ -108,7 +108,7 @@ struct LockedRecord: ~Copyable {
       throw .state(path: state.file.path.text, error)
     }
     let following = current.record?.nextOffset ?? 0
-    let isDecoy = directory.place.isDecoy
+    let isDecoy = directory.location.isDecoy
     let offset = isDecoy ? Int(sys_process() & 1) * StateRecord.slotSize : following
     try state.file.save(page, at: offset)
   }

@@ -8,10 +8,10 @@ struct StoredFile: ~Copyable {
 
   let descriptor: Descriptor
   let name: Path
-  let place: UserDirectory
+  let location: UserDirectory
 
   var facts: sys_facts { descriptor.facts }
-  @inline(never) var path: Path { place.path / name }
+  @inline(never) var path: Path { location.path / name }
 
   /// nil where the directory has no such file, or it has just been removed.
   @inline(never)
@@ -23,13 +23,14 @@ struct StoredFile: ~Copyable {
       descriptor = try Descriptor(name, how, in: directory.descriptor.number)
     } catch {
       if error.code == sys_ENOENT { return nil }
-      throw fileTrouble(error, name, in: directory.descriptor.number, directory.place.path / name)
+      throw fileTrouble(
+        error, name, in: directory.descriptor.number, directory.location.path / name)
     }
     if descriptor.facts.links == 0 { return nil }
     if let flaw = checks.flaw(ofFile: descriptor.facts) {
-      throw .unsafe(path: (directory.place.path / name).text, flaw)
+      throw .unsafe(path: (directory.location.path / name).text, flaw)
     }
-    return StoredFile(descriptor: descriptor, name: name, place: directory.place)
+    return StoredFile(descriptor: descriptor, name: name, location: directory.location)
   }
 
   /// As `check`, with the path put together only for an error.

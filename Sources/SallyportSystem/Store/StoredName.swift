@@ -67,10 +67,10 @@ extension Store {
   private func load(stored name: StoredName, on parent: borrowing Descriptor)
     throws(StoreTrouble) -> Record?
   {
-    let place = UserDirectory(parent: users, name: Path(name.directory))
-    guard let record = try read(place, on: parent) else { return nil }
+    let location = UserDirectory(parent: users, name: Path(name.directory))
+    guard let record = try read(location, on: parent) else { return nil }
     guard try isOwn(name, of: record.enrollment.user) else {
-      let path = (place.path / StoredFile.enrollment).text
+      let path = (location.path / StoredFile.enrollment).text
       throw .otherUser(path: path, found: record.enrollment.user)
     }
     return record
@@ -79,7 +79,7 @@ extension Store {
   /// Whether that is the directory of this user: a name that is hashed is known by its hash alone.
   private func isOwn(_ name: StoredName, of user: UserName) throws(StoreTrouble) -> Bool {
     if let spelled = name.user { return spelled == user }
-    return same(try place(of: user).name.bytes, Path(name.directory).bytes)
+    return same(try location(of: user).name.bytes, Path(name.directory).bytes)
   }
 }
 

@@ -23,31 +23,31 @@ final class UserDirectory: Sendable {
 /// other also while `enroll --force` exchanges directories.
 struct OpenUserDirectory: ~Copyable {
   let descriptor: Descriptor
-  let place: UserDirectory
+  let location: UserDirectory
 
   var identity: Identity { Identity(descriptor.facts) }
 
   /// nil where the parent has nothing of that name.
   @inline(never)
-  static func open(_ place: UserDirectory, on parent: borrowing Descriptor, _ checks: Checks)
+  static func open(_ location: UserDirectory, on parent: borrowing Descriptor, _ checks: Checks)
     throws(StoreTrouble) -> OpenUserDirectory?
   {
     let descriptor: Descriptor
     do throws(Errno) {
-      descriptor = try Descriptor(place.name, sys_as_directory, in: parent.number)
+      descriptor = try Descriptor(location.name, sys_as_directory, in: parent.number)
     } catch {
       if error.code == sys_ENOENT { return nil }
-      throw directoryTrouble(error, place.name, in: parent.number, place.path)
+      throw directoryTrouble(error, location.name, in: parent.number, location.path)
     }
     if let flaw = checks.flaw(ofUserDirectory: descriptor.facts) {
-      throw .unsafe(path: place.path.text, flaw)
+      throw .unsafe(path: location.path.text, flaw)
     }
-    return OpenUserDirectory(descriptor: descriptor, place: place)
+    return OpenUserDirectory(descriptor: descriptor, location: location)
   }
 
   /// Whether the name still leads to this directory.
   func isStill(on parent: borrowing Descriptor) throws(StoreTrouble) -> Bool {
-    try identity(of: place.name, in: parent.number) == identity
+    try identity(of: location.name, in: parent.number) == identity
   }
 
   /// Whether the name still leads to this file.
@@ -69,7 +69,7 @@ struct OpenUserDirectory: ~Copyable {
       return try facts(at: name, in: directory)
     } catch {
       if error.code == sys_ENOENT { return nil }
-      throw place.path.trouble("lstat", error.code)
+      throw location.path.trouble("lstat", error.code)
     }
   }
 }

@@ -8,7 +8,7 @@ import pytest
 from support.pam_driver import Driver
 from support.sallyport import our_line
 
-FOLDERS = ["/usr/lib/x86_64-linux-gnu/security", "/lib/x86_64-linux-gnu/security",
+DIRECTORIES = ["/usr/lib/x86_64-linux-gnu/security", "/lib/x86_64-linux-gnu/security",
            "/usr/lib/aarch64-linux-gnu/security", "/usr/lib64/security"]
 BOTH = "Password & verification code: "
 TAKE = ["pam_unix.so", "pam_unix.so try_first_pass", "pam_sss.so", "pam_sss.so use_first_pass",
@@ -19,7 +19,7 @@ ASK = ["pam_sss.so prompt_always", "pam_userdb.so db=/nowhere", "pam_winbind.so"
 
 def prompts(line, store, services):
     module = line.split()[0]
-    if not any(Path(directory, module).exists() for directory in FOLDERS):
+    if not any(Path(directory, module).exists() for directory in DIRECTORIES):
         pytest.skip(f"{module} is not installed")
     enrollment = store.enroll()
     services.write("field", our_line(store, "nodelay", "forward_pass"), f"auth required {line}")

@@ -1,4 +1,4 @@
-"""The budget of luck, with a clock of the test's own."""
+"""The guess budget, with a clock of the test's own."""
 
 import pytest
 

@@ -8,11 +8,12 @@ extension Fuzzer {
     let files = input.parts(at: Array("\n==\n".utf8))
     let stack = parsed(files)
     for fault in stack.faults {
-      must(isPlaced(fault.place, in: files) || fault.problem == .noFile, "no such line: \(fault)")
+      must(
+        isPlaced(fault.location, in: files) || fault.problem == .noFile, "no such line: \(fault)")
     }
     for phase in PAMPhase.allCases {
       for entry in stack[phase] {
-        must(isPlaced(entry.place, in: files), "no such line: \(entry)")
+        must(isPlaced(entry.location, in: files), "no such line: \(entry)")
       }
       for code in [PAMCode.authenticationError, .permissionDenied, .userUnknown, .abort] {
         must(stack.verdict(phase) { _ in code } != .success, "everybody refuses, and yet in")
@@ -38,12 +39,12 @@ private func parsed(_ files: [[UInt8]]) -> ServiceStack {
     })
 }
 
-private func isPlaced(_ place: StackLocation, in files: [[UInt8]]) -> Bool {
+private func isPlaced(_ location: StackLocation, in files: [[UInt8]]) -> Bool {
   let names = ["service", "one", "two"].map { "/etc/pam.d/" + $0 }
-  guard let index = names.firstIndex(of: place.file), files.indices.contains(index) else {
+  guard let index = names.firstIndex(of: location.file), files.indices.contains(index) else {
     return false
   }
-  return (1...files[index].count { $0 == UInt8(ascii: "\n") } + 1).contains(place.line)
+  return (1...files[index].count { $0 == UInt8(ascii: "\n") } + 1).contains(location.line)
 }
 
 extension [UInt8] {

@@ -61,10 +61,10 @@ enum Healthy {
     ModuleLines(lines: [
       .init(
         phase: .auth, path: "pam_sallyport.so", words: words,
-        place: FileLocation(file: "/etc/pam.d/sshd", line: 4)),
+        location: FileLocation(file: "/etc/pam.d/sshd", line: 4)),
       .init(
         phase: .account, path: "pam_sallyport.so", words: account,
-        place: FileLocation(file: "/etc/pam.d/sshd", line: 1)),
+        location: FileLocation(file: "/etc/pam.d/sshd", line: 1)),
     ])
   }
 

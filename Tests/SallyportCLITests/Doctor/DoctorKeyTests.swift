@@ -110,7 +110,7 @@ struct KeyCase: CustomTestStringConvertible {
     let found = found(facts("alice", "bob"))
     #expect(found.wrong == ["ssh-keys error"])
     #expect(found.first?.effect == .locksOut("everybody who is enrolled from sshd"))
-    #expect(found.first?.place?.text == "/etc/ssh/sshd_config:1")
+    #expect(found.first?.location?.text == "/etc/ssh/sshd_config:1")
     #expect(
       found.first?.fixes == [
         .advice("put a public key of alice into /srv/alice/.ssh/authorized_keys")
@@ -299,14 +299,14 @@ struct KeyCase: CustomTestStringConvertible {
 
   @Test func `A group that is not there, or nobody is in, is told once for all services`() {
     let flaw = PolicyFacts.Problem(
-      place: FileLocation(file: "/etc/security/sallyport.conf", line: 2),
+      location: FileLocation(file: "/etc/security/sallyport.conf", line: 2),
       text: "there is no group x")
     let diagnosis = Healthy.diagnosis {
       $0.services.append(ServiceFacts(name: "su", lines: Healthy.lines()))
       for index in $0.services.indices { $0.services[index].policy.groups = [flaw] }
     }
     #expect(diagnosis.wrong == ["policy-group warning"])
-    #expect(diagnosis.findings.first { $0.id == "policy-group" }?.place == flaw.place)
+    #expect(diagnosis.findings.first { $0.id == "policy-group" }?.location == flaw.location)
   }
 
   @Test func `Without PAM its stacks say nothing of sshd`() {

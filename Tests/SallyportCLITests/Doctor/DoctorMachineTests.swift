@@ -207,7 +207,8 @@ import Testing
       for index in 0...1 {
         $0.services[index].policy.problems = [
           .init(
-            place: FileLocation(file: "/etc/security/sallyport.conf", line: 3), text: "unknown key")
+            location: FileLocation(file: "/etc/security/sallyport.conf", line: 3),
+            text: "unknown key")
         ]
       }
     }
@@ -268,11 +269,11 @@ import Testing
     #expect(report(unseen).dropLast().last == "0 errors, 0 warnings, 1 not checked.")
   }
 
-  @Test func `A finding has its place and its fix, in 80 columns`() {
-    let place = FileLocation(file: "/etc/ssh/sshd_config.d/50-cloud-init.conf", line: 57)
+  @Test func `A finding has its location and its fix, in 80 columns`() {
+    let location = FileLocation(file: "/etc/ssh/sshd_config.d/50-cloud-init.conf", line: 57)
     let found = Finding(
       id: "x", area: .service("sshd"), severity: .error,
-      text: String(repeating: "word ", count: 30), place: place,
+      text: String(repeating: "word ", count: 30), location: location,
       fixes: [
         .line("A b"), .add("C d"), .command("e"),
         .advice(String(repeating: "f", count: 60) + " " + String(repeating: "g", count: 60)),

@@ -124,7 +124,7 @@ struct SSHCase: CustomTestStringConvertible {
     let found = SSHFindings(SSHFacts(settings: .unseen(complaint)), Healthy.lines(), enrolled: [])
       .all
     #expect(found.wrong == ["ssh-config error"])
-    #expect(found[0].place == FileLocation(file: "/etc/ssh/sshd_config", line: 12))
+    #expect(found[0].location == FileLocation(file: "/etc/ssh/sshd_config", line: 12))
   }
 
   @Test func `What sshd does not say is never taken for good`() {
@@ -157,12 +157,12 @@ struct SSHCase: CustomTestStringConvertible {
     try fake.write(
       "/etc/ssh/sshd_config.d/20-b.conf", "\nKbdInteractiveAuthentication yes # late\n")
     let files = SSHConfiguration(of: fake.machine)
-    #expect(files.place(of: "UsePAM")?.text == "/etc/ssh/sshd_config:3")
+    #expect(files.location(of: "UsePAM")?.text == "/etc/ssh/sshd_config:3")
     #expect(
-      files.place(of: "KbdInteractiveAuthentication")?.text
+      files.location(of: "KbdInteractiveAuthentication")?.text
         == "/etc/ssh/sshd_config.d/10-a.conf:1")
-    #expect(files.place(of: "UseDNS") == nil)
-    #expect(files.place(of: "UseDNS", in: 0)?.text == "/etc/ssh/sshd_config:6")
+    #expect(files.location(of: "UseDNS") == nil)
+    #expect(files.location(of: "UseDNS", in: 0)?.text == "/etc/ssh/sshd_config:6")
     #expect(files.lines.map(\.arguments).contains(["no"]))
   }
 
@@ -176,21 +176,21 @@ struct SSHCase: CustomTestStringConvertible {
     try fake.write("/usr/etc/ssh/sshd_config.d/40-b.conf", "PasswordAuthentication no\n")
     let files = SSHConfiguration(of: fake.machine)
     #expect(files.lines.map(\.keyword) == ["usedns", "passwordauthentication", "usepam"])
-    #expect(files.place(of: "UseDNS")?.text == "/etc/ssh/sshd_config.d/10-a.conf:1")
-    #expect(files.place(of: "PasswordAuthentication") == nil)
+    #expect(files.location(of: "UseDNS")?.text == "/etc/ssh/sshd_config.d/10-a.conf:1")
+    #expect(files.location(of: "PasswordAuthentication") == nil)
     answer("sshd -T", "usepam no")
     let found = SSHFindings(facts(), Healthy.lines([]), enrolled: []).all[0]
-    #expect(found.place == FileLocation(file: "/etc/ssh/sshd_config.d/00-sallyport.conf"))
+    #expect(found.location == FileLocation(file: "/etc/ssh/sshd_config.d/00-sallyport.conf"))
     #expect(found.fixes == [.add("UsePAM yes")])
     // One of the administrator's own stands in for the vendor's.
     try fake.write("/etc/ssh/sshd_config", "UsePAM no\n")
-    #expect(SSHConfiguration(of: fake.machine).place(of: "UsePAM")?.line == 1)
+    #expect(SSHConfiguration(of: fake.machine).location(of: "UsePAM")?.line == 1)
   }
 
   @Test func `Line ends of Windows are those of lines, as for sshd`() throws {
     try fake.write("/etc/ssh/sshd_config", "# ours\r\nUseDNS no\r\nUsePAM no\r\n")
     let files = SSHConfiguration(of: fake.machine)
-    #expect(files.place(of: "UsePAM")?.line == 3)
+    #expect(files.location(of: "UsePAM")?.line == 3)
     #expect(files.lines.map(\.arguments) == [["no"], ["no"]])
   }
 
@@ -198,8 +198,8 @@ struct SSHCase: CustomTestStringConvertible {
     try fake.write("/etc/ssh/sshd_config", "Include /etc/ssh/more\nUseDNS no\n")
     try fake.write("/etc/ssh/more", "Match all\nUsePAM no\n")
     let files = SSHConfiguration(of: fake.machine)
-    #expect(files.place(of: "UseDNS")?.line == 2)
-    #expect(files.place(of: "UsePAM") == nil)
+    #expect(files.location(of: "UseDNS")?.line == 2)
+    #expect(files.location(of: "UsePAM") == nil)
   }
 
   @Test(arguments: [
@@ -231,7 +231,7 @@ struct SSHCase: CustomTestStringConvertible {
     let own = SSHFindings(facts(), Healthy.lines(), enrolled: ["backup"]).all
     #expect(own.wrong == ["ssh-no-code error"])
     let found = own.first { $0.severity == .error }
-    #expect(found?.place == FileLocation(file: "/etc/ssh/sshd_config", line: 3))
+    #expect(found?.location == FileLocation(file: "/etc/ssh/sshd_config", line: 3))
     #expect(found?.effect == .letsIn("backup over ssh"))
   }
 
@@ -247,7 +247,7 @@ struct SSHCase: CustomTestStringConvertible {
     answer("sshd -T -o AuthenticationMethods=any", "kbdinteractiveauthentication no")
     let looked = SSHFindings(facts(), Healthy.lines(), enrolled: []).all
     #expect(looked.wrong == ["ssh-prompts error"])
-    #expect(looked[0].place?.line == 1 && looked[0].effect == .locksOut("everybody over ssh"))
+    #expect(looked[0].location?.line == 1 && looked[0].effect == .locksOut("everybody over ssh"))
   }
 
   @Test func `What holds for all is not told again for each Match block`() throws {

@@ -143,7 +143,7 @@ struct StackCase: CustomTestStringConvertible {
     for (service, severity) in [("vsftpd", Severity.error), ("openvpn", .warning)] {
       let found = try findings(stack, service: service).first { $0.id == "stack-one-field" }
       #expect(found?.severity == severity)
-      #expect(found?.place?.text == "/etc/pam.d/\(service):2")
+      #expect(found?.location?.text == "/etc/pam.d/\(service):2")
       #expect(found?.effect == (service == "vsftpd" ? .locksOut("everybody from vsftpd") : nil))
       #expect(
         found?.fixes.first
@@ -211,7 +211,7 @@ struct StackCase: CustomTestStringConvertible {
     }
   }
 
-  @Test func `an owner whose place is remembered is locked out where no other line succeeds`()
+  @Test func `an owner whose location is remembered is locked out where no other line succeeds`()
     throws
   {
     let stack = "auth [default=ignore] pam_unix.so\nauth required pam_sallyport.so"
@@ -243,7 +243,7 @@ struct StackCase: CustomTestStringConvertible {
     }
   }
 
-  @Test func `demand takes the place of an auth line`() throws {
+  @Test func `demand takes the location of an auth line`() throws {
     let stack =
       "account required pam_sallyport.so demand\nauth required pam_unix.so\n"
       + "account required pam_unix.so\nsession required pam_unix.so"
@@ -258,6 +258,6 @@ struct StackCase: CustomTestStringConvertible {
     try fake.write("/etc/pam.d/cron", "auth required pam_permit.so\n")
     #expect(ServiceStack.ours(of: fake.machine).map(\.service) == ["su", "su-l"])
     let lines = ModuleLines(of: ServiceStack(of: fake.machine, "su"))
-    #expect(lines.of(.auth).map(\.place.text) == ["/etc/pam.d/common-auth:1"])
+    #expect(lines.of(.auth).map(\.location.text) == ["/etc/pam.d/common-auth:1"])
   }
 }

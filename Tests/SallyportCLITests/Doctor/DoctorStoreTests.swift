@@ -17,27 +17,27 @@ import Testing
     var testDescription: String { name }
   }
 
-  static let place = "/var/lib/sallyport"
+  static let root = "/var/lib/sallyport"
   static let breakages: [Breakage] = [
     Breakage(
       name: "no store", wrong: "store-missing error", fix: "sallyport prepare",
       effect: .locksOut("everybody who is asked for a code")
-    ) { $0.trouble = .noStore(path: place) },
+    ) { $0.trouble = .noStore(path: root) },
     Breakage(
       name: "a store of others", wrong: "store-parent error",
-      fix: "chown -h root:root \(place)", effect: .locksOut("everybody who is asked for a code")
-    ) { $0.trouble = .unsafe(path: place, .owner(1000, wanted: 0)) },
+      fix: "chown -h root:root \(root)", effect: .locksOut("everybody who is asked for a code")
+    ) { $0.trouble = .unsafe(path: root, .owner(1000, wanted: 0)) },
     Breakage(
       name: "directories that others look into", wrong: "store-directories warning",
-      fix: "chmod 0700 \(place)"
+      fix: "chmod 0700 \(root)"
     ) {
-      $0.directories[place] = FileFacts(mode: 0o755)
+      $0.directories[root] = FileFacts(mode: 0o755)
     },
     Breakage(name: "no decoy", wrong: "store-decoy warning", fix: "sallyport prepare") {
-      $0.decoyTrouble = .noStore(path: "\(place)/decoy")
+      $0.decoyTrouble = .noStore(path: "\(root)/decoy")
     },
     Breakage(name: "a crash", wrong: "store-leftovers warning", fix: "sallyport prepare") {
-      $0.leftovers = ["\(place)/users/.tmp-1"]
+      $0.leftovers = ["\(root)/users/.tmp-1"]
     },
     Breakage(name: "a full disk", wrong: "store-space warning") {
       $0.disk = .seen(DiskFacts(freeBlocks: 49_999))
@@ -60,11 +60,11 @@ import Testing
     },
     Breakage(
       name: "read-only", wrong: "store-writing error",
-      fix: "mount -o remount,rw \"$(findmnt -n -o TARGET -T \(place))\"",
+      fix: "mount -o remount,rw \"$(findmnt -n -o TARGET -T \(root))\"",
       effect: .locksOut("everybody who is asked for a code")
     ) { $0.writing = .fails(.make, errno: EROFS) },
     Breakage(
-      name: "forbidden", wrong: "store-writing error", fix: "restorecon -Rv \(place)",
+      name: "forbidden", wrong: "store-writing error", fix: "restorecon -Rv \(root)",
       effect: .locksOut("everybody who is asked for a code")
     ) { $0.writing = .fails(.change, errno: EACCES) },
     Breakage(name: "no room for a state", wrong: "store-writing warning") {
@@ -73,27 +73,27 @@ import Testing
     Breakage(
       name: "a damaged state", wrong: "user-trouble error",
       fix: "sallyport enroll alice --force", effect: .locksOut("alice")
-    ) { $0.users[0].trouble = .state(path: "\(place)/users/alice/state", .bothSlotsBroken) },
+    ) { $0.users[0].trouble = .state(path: "\(root)/users/alice/state", .bothSlotsBroken) },
     Breakage(
       name: "an open enrollment", wrong: "user-trouble error",
-      fix: "chmod go= \(place)/users/alice/enrollment", effect: .locksOut("alice")
-    ) { $0.users[0].trouble = .unsafe(path: "\(place)/users/alice/enrollment", .mode(0o644)) },
+      fix: "chmod go= \(root)/users/alice/enrollment", effect: .locksOut("alice")
+    ) { $0.users[0].trouble = .unsafe(path: "\(root)/users/alice/enrollment", .mode(0o644)) },
     Breakage(name: "a second name", wrong: "user-trouble error", effect: .locksOut("alice")) {
-      $0.users[0].trouble = .unsafe(path: "\(place)/users/alice/state", .links(2))
+      $0.users[0].trouble = .unsafe(path: "\(root)/users/alice/state", .links(2))
     },
     Breakage(
       name: "another uid", wrong: "user-trouble error",
       fix: "sallyport enroll alice --force", effect: .locksOut("alice")
     ) {
       $0.users[0].trouble = .otherUID(
-        path: "\(place)/users/alice/enrollment", recorded: 1, found: 2)
+        path: "\(root)/users/alice/enrollment", recorded: 1, found: 2)
     },
     Breakage(
       name: "no account", wrong: "user-no-account warning",
       fix: "sallyport unenroll alice --force --allow-missing"
     ) {
       $0.users[0].trouble = .otherUID(
-        path: "\(place)/users/alice/enrollment", recorded: 1, found: nil)
+        path: "\(root)/users/alice/enrollment", recorded: 1, found: nil)
     },
     Breakage(
       name: "a clock that ran ahead", wrong: "user-ahead error",
@@ -117,13 +117,13 @@ import Testing
     },
     Breakage(
       name: "a note that others can read", wrong: "people-note error",
-      fix: "chmod go= \(place)/unenrolled/bob", effect: .locksOut("bob")
-    ) { $0.notes = [note("bob", trouble: .unsafe(path: "\(place)/unenrolled/bob", .mode(0o644)))] },
+      fix: "chmod go= \(root)/unenrolled/bob", effect: .locksOut("bob")
+    ) { $0.notes = [note("bob", trouble: .unsafe(path: "\(root)/unenrolled/bob", .mode(0o644)))] },
     Breakage(name: "the same of one who is enrolled", wrong: "people-note warning") {
-      $0.notes = [note("alice", trouble: .unsafe(path: "\(place)/unenrolled/alice", .mode(0o644)))]
+      $0.notes = [note("alice", trouble: .unsafe(path: "\(root)/unenrolled/alice", .mode(0o644)))]
     },
     Breakage(name: "a broken note of nobody", wrong: "people-note warning") {
-      let path = "\(place)/unenrolled/x~"
+      let path = "\(root)/unenrolled/x~"
       let error = SettingsError(line: 1, .missing("user"))
       $0.notes = [NoteFacts(path: path, trouble: .malformed(path: path, error))]
     },
@@ -137,8 +137,8 @@ import Testing
     ) { $0.notes = [note("bob", level: .required(from: nil), hasAccount: false)] },
     Breakage(
       name: "a directory of notes that is another's", wrong: "store-notes error",
-      fix: "chown -h root:root \(place)/unenrolled", effect: .locksOut("the unenrolled")
-    ) { $0.notesTrouble = .unsafe(path: "\(place)/unenrolled", .owner(1000, wanted: 0)) },
+      fix: "chown -h root:root \(root)/unenrolled", effect: .locksOut("the unenrolled")
+    ) { $0.notesTrouble = .unsafe(path: "\(root)/unenrolled", .owner(1000, wanted: 0)) },
   ]
 
   static func note(
@@ -146,7 +146,7 @@ import Testing
     hasAccount: Bool = true
   ) -> NoteFacts {
     NoteFacts(
-      path: "\(place)/unenrolled/\(name)", name: name, trouble: trouble, level: level,
+      path: "\(root)/unenrolled/\(name)", name: name, trouble: trouble, level: level,
       hasAccount: hasAccount)
   }
 
@@ -318,7 +318,7 @@ import Testing
   @Test func `A policy's mistakes, absence and dead ends are seen`() throws {
     _ = try bench.enroll("alice", "--backup-codes", "0")
     let broken = try policy("[default]\nlook_ahead = x\nnonsense = 1\n")
-    #expect(broken.problems.map(\.place.line) == [2, 3])
+    #expect(broken.problems.map(\.location.line) == [2, 3])
     #expect(try policy("[default]\nfactor_totp = off\n").stranded == ["alice"])
     #expect(try policy("[default]\nfactor_hotp = off\n").stranded == [])
     #expect(try policy("[default]\nstate = disabled\n").isDisabled)

@@ -62,7 +62,7 @@ import Testing
   ) throws {
     let found = try found("Defaults env_reset\n\(line)\n")
     #expect(found.wrong == [wrong])
-    #expect(found[0].place == FileLocation(file: "/etc/sudoers", line: 2))
+    #expect(found[0].location == FileLocation(file: "/etc/sudoers", line: 2))
     #expect(found[0].fixes.first == .line(fixed))
     #expect(try self.found("Defaults env_reset\n\(fixed)\n").wrong == [])
   }
@@ -138,7 +138,7 @@ import Testing
     try fake.write("/etc/sudoers.d/alice", "alice ALL=(ALL) NOPASSWD:ALL\n")
     let rules = Sudoers(of: fake.machine)
     let found = SudoFindings(rules, Healthy.lines(["enroll"]), enrolled: ["alice"]).all
-    #expect(found.map { $0.place?.text } == ["/etc/sudoers.d/alice:1", "/usr/etc/sudoers:2"])
+    #expect(found.map { $0.location?.text } == ["/etc/sudoers.d/alice:1", "/usr/etc/sudoers:2"])
     #expect(
       found[1].fixes == [
         .advice("visudo -f /etc/sudoers.d/sallyport, with the line: Defaults authenticate")
@@ -175,7 +175,7 @@ import Testing
   @Test func `An included file may be named after the host`() throws {
     try fake.write("/proc/sys/kernel/hostname", "web1.example.org\n")
     try fake.write("/etc/sudoers.web1", "carol ALL=(ALL) NOPASSWD:ALL\n")
-    #expect(try found("@include sudoers.%h\n")[0].place?.text == "/etc/sudoers.web1:1")
+    #expect(try found("@include sudoers.%h\n")[0].location?.text == "/etc/sudoers.web1:1")
   }
 
   @Test func `Included files are read in sudo's way`() throws {
@@ -184,7 +184,7 @@ import Testing
     try fake.write("/etc/sudoers.d/one~", "bob ALL=(ALL) NOPASSWD:ALL\n")
     try fake.write("/etc/more", "carol ALL=(ALL) NOPASSWD:ALL\n")
     let found = try found("@includedir /etc/sudoers.d\n#include more\n")
-    #expect(found.map { $0.place?.text } == ["/etc/sudoers.d/10-cloud:1", "/etc/more:1"])
+    #expect(found.map { $0.location?.text } == ["/etc/sudoers.d/10-cloud:1", "/etc/more:1"])
   }
 
   @Test func `Who may call sudo is known`() throws {
@@ -225,7 +225,7 @@ import Testing
 
     """
 
-  @Test func `Aliases mean what cvtsudoers writes, at the place and in the words of the files`()
+  @Test func `Aliases mean what cvtsudoers writes, at the location and in the words of the files`()
     throws
   {
     try fake.write("/proc/sys/kernel/hostname", "web1\n")
@@ -236,7 +236,7 @@ import Testing
         "sudo-nopasswd error", "sudo-nopasswd warning", "sudo-authenticate error",
         "sudo-nopasswd warning",
       ])
-    #expect(found.map { $0.place?.line } == [5, 6, 7, 8])
+    #expect(found.map { $0.location?.line } == [5, 6, 7, 8])
     #expect(
       found.map { $0.fixes.first?.text } == [
         "ADMINS ALL = EVERYTHING", "bob ALL = (SERVICES) ALL", "Defaults:ADMINS authenticate",

@@ -7,37 +7,39 @@ import Testing
 @Suite struct `The analysis of a stack` {
   /// Findings in short: `name line`, of lines of /etc/pam.d/x without the file.
   static func short(_ finding: StackFinding) -> String {
-    func at(_ place: StackLocation) -> String {
-      place.text.replacing("/etc/pam.d/x:", with: "").replacing("/etc/pam.d/", with: "")
+    func at(_ location: StackLocation) -> String {
+      location.text.replacing("/etc/pam.d/x:", with: "").replacing("/etc/pam.d/", with: "")
     }
     switch finding {
-    case .fault(let fault): return "fault \(at(fault.place))"
-    case .moduleMissing(let place, _): return "missing \(at(place))"
+    case .fault(let fault): return "fault \(at(fault.location))"
+    case .moduleMissing(let location, _): return "missing \(at(location))"
     case .nobodyPasses(let phase): return "nobody \(phase)"
     case .tooComplex(let phase): return "complex \(phase)"
     case .notAsked: return "notAsked"
-    case .authNeverRuns(let place): return "authNeverRuns \(place.map(at) ?? "-")"
-    case .secondPrompt(let place, let other, _): return "prompts \(at(place)) and \(at(other))"
-    case .neverReached(let place): return "never \(at(place))"
-    case .skipped(let place, let by, _, _): return "skipped \(at(place)) by \(at(by))"
-    case .notCounted(let place): return "notCounted \(at(place))"
-    case .codeAlone(let place): return "alone \(at(place))"
-    case .unknownAlone(let place, let by, _): return "alone \(at(place)) unless \(at(by))"
-    case .nothingToTake(let place): return "starved \(at(place))"
-    case .jumpPastEnd(let place): return "jump \(at(place))"
-    case .jumpedOver(let place, let by, _): return "jumped \(at(place)) by \(at(by))"
+    case .authNeverRuns(let location): return "authNeverRuns \(location.map(at) ?? "-")"
+    case .secondPrompt(let location, let other, _):
+      return "prompts \(at(location)) and \(at(other))"
+    case .neverReached(let location): return "never \(at(location))"
+    case .skipped(let location, let by, _, _): return "skipped \(at(location)) by \(at(by))"
+    case .notCounted(let location): return "notCounted \(at(location))"
+    case .codeAlone(let location): return "alone \(at(location))"
+    case .unknownAlone(let location, let by, _): return "alone \(at(location)) unless \(at(by))"
+    case .nothingToTake(let location): return "starved \(at(location))"
+    case .jumpPastEnd(let location): return "jump \(at(location))"
+    case .jumpedOver(let location, let by, _): return "jumped \(at(location)) by \(at(by))"
     case .askedTwice(let one, let two): return "twice \(at(one)) \(at(two))"
-    case .wrongPasswordReaches(let place): return "wrongReaches \(at(place))"
-    case .ignoreIsDenied(let phase, let place): return "ignoreDenied \(phase) \(at(place))"
-    case .enrollWithoutLine(let place, let missing): return "enroll \(at(place)) without \(missing)"
-    case .accountNotFirst(let place, let after, let isSkipped):
-      return "account \(at(place)) after \(at(after))\(isSkipped ? " skipped" : "")"
-    case .sessionSkipped(let place): return "session \(at(place)) skipped"
-    case .enrollWithoutFirstFactor(let place): return "enroll \(at(place)) without factor"
-    case .wrongPasswordEnrolls(let place, let by):
-      return "stranger enrolls \(at(place)) by \(by.map(at) ?? "nobody")"
-    case .enrollWithFirstPass(let place, let word): return "enroll \(at(place)) with \(word)"
-    case .demandForbidden(let place): return "demand \(at(place))"
+    case .wrongPasswordReaches(let location): return "wrongReaches \(at(location))"
+    case .ignoreIsDenied(let phase, let location): return "ignoreDenied \(phase) \(at(location))"
+    case .enrollWithoutLine(let location, let missing):
+      return "enroll \(at(location)) without \(missing)"
+    case .accountNotFirst(let location, let after, let isSkipped):
+      return "account \(at(location)) after \(at(after))\(isSkipped ? " skipped" : "")"
+    case .sessionSkipped(let location): return "session \(at(location)) skipped"
+    case .enrollWithoutFirstFactor(let location): return "enroll \(at(location)) without factor"
+    case .wrongPasswordEnrolls(let location, let by):
+      return "stranger enrolls \(at(location)) by \(by.map(at) ?? "nobody")"
+    case .enrollWithFirstPass(let location, let word): return "enroll \(at(location)) with \(word)"
+    case .demandForbidden(let location): return "demand \(at(location))"
     }
   }
 

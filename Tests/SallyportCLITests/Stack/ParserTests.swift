@@ -20,7 +20,7 @@ import Testing
       case .mustFail: what = "must fail"
       case .substack: what = "substack \(entry.module)"
       }
-      return ([entry.place.text, "\(entry.phase)", "\(entry.level)", what] + entry.arguments)
+      return ([entry.location.text, "\(entry.phase)", "\(entry.level)", what] + entry.arguments)
         .joined(separator: " ")
     }
   }

@@ -1,9 +1,9 @@
 /* A disk whose every write and flush is written down: one file in a FUSE file system of its own, to
  * be mounted through a loop device. What reaches it is what the block device is given, in order.
  *
- *   disk IMAGE LOG FOLDER
+ *   disk IMAGE LOG DIRECTORY
  *
- * The file FOLDER/disk shows IMAGE. LOG grows by a record for each write (offset, length, then the
+ * The file DIRECTORY/disk shows IMAGE. LOG grows by a record for each write (offset, length, then the
  * bytes) and each flush (offset -1, length 0): 64-bit and 32-bit numbers of this machine. A record
  * stands there before the kernel hears that the write or the flush is done. Ends with the mount.
  */

@@ -28,7 +28,7 @@ OWN = {
     "UnenrolledAction": "(Account|PolicyFlow)Tests", "Factors": "AccountTests", "Policy": "PolicyFlowTests",
     "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "Verifier": "AuthenticateTests",
     "PendingLogin": "AuthenticateTests", "Draft": "AccountTests",
-    "ManageAccount": "AccountTests", "Login": "AuthenticateTests", "LogLine": "AuthenticateTests",
+    "ManageAccount": "AccountTests", "Login": "AuthenticateTests", "LogMessages": "AuthenticateTests",
     "StoreTransaction": "TransactionTests", "StoredFile": "TransactionTests",
     "StoreManagement": "ManagementTests", "StoreFiles": "ManagementTests",
 }

@@ -1,18 +1,18 @@
 import SallyportText
 
-/// The command line that somebody probably meant whose own one cannot be parsed.
+/// The command line that the user probably meant, if the given one cannot be parsed.
 struct MeantLine: Equatable {
-  /// What is wrong, where the parser says it less well.
+  /// What is wrong, if that can be said better than the parser does.
   var fault: String?
-  /// The words after `sallyport`; nil where no guess is good enough.
+  /// The words after `sallyport`; nil if there is no good guess.
   var words: [String]?
 
-  /// As it can be copied.
+  /// The line to copy, quoted for the shell.
   var text: String? {
     words.map { (["sallyport"] + $0.map(shellQuoted)).joined(separator: " ") }
   }
 
-  /// `problem`: the parser's own sentence.
+  /// `problem` is the parser's message.
   init(for arguments: [String], problem: String, among verbs: VerbTree) {
     guard let first = arguments.first, !first.hasPrefix("-") else {
       self.init(option: arguments, problem)
@@ -40,7 +40,7 @@ struct MeantLine: Equatable {
 
   private init(fault: String?) { self.fault = fault }
 
-  /// A verb that exists, with something else that does not fit.
+  /// For a known verb with arguments that it does not take.
   private init(verb: String, _ rest: [String], _ problem: String) {
     self.init(option: [verb] + rest, problem)
     let (user, others) = MeantLine.user(in: rest)
@@ -59,7 +59,7 @@ struct MeantLine: Equatable {
     }
   }
 
-  /// The parser's own guess at an option, in the whole line.
+  /// The whole line with the option that the parser suggests.
   private init(option arguments: [String], _ problem: String) {
     let quoted = problem.split(separator: "'", omittingEmptySubsequences: false).map(String.init)
     guard problem.hasPrefix("Unknown option"), quoted.count > 3,
@@ -72,7 +72,7 @@ struct MeantLine: Equatable {
   }
 }
 
-/// The verbs by name, with the verbs that some of them have.
+/// The verbs by name, with their subcommands.
 struct VerbTree {
   let inner: [String: [String]]
 }
@@ -80,7 +80,7 @@ struct VerbTree {
 // MARK: - Words for verbs
 
 extension MeantLine {
-  /// `unknown` in the place of a verb: the line with the verb that was meant.
+  /// For an unknown verb: the line with the verb that was probably meant.
   private static func words(for unknown: String, _ rest: [String], among verbs: VerbTree)
     -> [String]?
   {
@@ -106,7 +106,7 @@ extension MeantLine {
     return synonyms[near].map { line($0, about) } ?? [near] + (near == "import" ? rest : about)
   }
 
-  /// Options of `meant` come behind what it is about.
+  /// Puts the options of `meant` after the user and the other words.
   private static func line(_ meant: [String], _ about: [String]) -> [String] {
     meant.filter { !$0.hasPrefix("-") } + about + meant.filter { $0.hasPrefix("-") }
   }
@@ -127,14 +127,14 @@ extension MeantLine {
     return (user, others)
   }
 
-  /// Other programs' words, and those that come to mind.
+  /// Verbs of other programs, and other likely words.
   private static let synonyms: [String: [String]] = [
     "new": ["enroll"], "create": ["enroll"], "register": ["enroll"], "setup": ["enroll"],
     "init": ["enroll"], "generate": ["enroll"], "enrollment": ["enroll"],
     "reset": ["enroll", "--force"], "replace": ["enroll", "--force"],
     "renew": ["enroll", "--force"],
     "show": ["status"], "info": ["status"], "get": ["status"],
-    // A secret is shown once: another device gets one of its own.
+    // A secret is shown only once, so another device gets its own.
     "export": ["add"], "qr": ["add"], "qrcode": ["add"], "uri": ["add"],
     "ls": ["list"], "users": ["list"], "who": ["list"],
     "codes": ["backup-codes"], "backup": ["backup-codes"], "recovery": ["backup-codes"],
@@ -151,7 +151,7 @@ extension MeantLine {
     "ga": ["import", "google-authenticator"], "oath": ["import", "pam-oath"],
   ]
 
-  /// The same for the verbs within a verb.
+  /// The same for subcommands.
   private static func synonyms(under verb: String) -> [String: String] {
     switch verb {
     case "import":

@@ -35,9 +35,10 @@ struct Sallyport: ParsableCommand {
     ])
 }
 
-/// The way from the arguments to the exit status.
+/// Runs the command: from the arguments to the exit status.
 package enum Command {
-  /// Runs the command with this process's arguments and environment. The result is the exit status.
+  /// Runs the command with the arguments and the environment of this process. Returns the exit
+  /// status.
   package static func start() -> Int32 {
     guard openStandardDescriptors() else { return Sysexit.inputOutput.rawValue }
     let problem = process_harden()
@@ -64,7 +65,7 @@ package enum Command {
         uniquingKeysWith: { first, _ in first }))
   }
 
-  /// Runs the command with these arguments, the name of the command not among them.
+  /// Runs the command with these arguments, without the command's own name.
   static func run(_ arguments: [String], in context: Context) -> Int32 {
     do {
       var command = try Sallyport.parseAsRoot(arguments)
@@ -86,14 +87,14 @@ package enum Command {
     } catch {
       let message = Message(error, at: verb.invocation(in: context))
       context.terminal.write(Array(message.written.utf8), to: .aside)
-      // As a shell says it of a command that a signal ended.
+      // The exit status that a shell reports for a command ended by a signal.
       if case .stopped(.signal(let number), _) = error { return 128 + number }
       if case .importStopped(.signal(let number), _, _) = error { return 128 + number }
       return message.status.rawValue
     }
   }
 
-  /// Help and version on standard output; else what is wrong with the arguments.
+  /// Prints help or the version on standard output, or a usage error on standard error.
   private static func tell(_ error: any Error, _ arguments: [String], _ terminal: any Terminal)
     -> Int32
   {
@@ -115,7 +116,7 @@ package enum Command {
     return message.status.rawValue
   }
 
-  /// The parser's message in our form: one line, lower case, no full stop, no control characters.
+  /// The parser's message in our style: one line, lower case, no full stop, no control characters.
   private static func sentence(_ message: String) -> String {
     let line = message.split(separator: "\n").joined(separator: " ")
     let stopped = line.hasSuffix(".") ? String(line.dropLast()) : line
@@ -123,9 +124,9 @@ package enum Command {
     return printable(text.utf8, limit: 300)
   }
 
-  /// Closed standard descriptors lead to /dev/null, in the direction in which they are not used: so
-  /// no file that is opened later gets their numbers and what is said to people, and what is said
-  /// to nobody is still trouble.
+  /// Opens closed standard descriptors on /dev/null, so that no file opened later gets their
+  /// numbers and our output. They are opened for the opposite direction, so that using them still
+  /// fails.
   private static func openStandardDescriptors() -> Bool {
     for number: Int32 in 0...2 where fcntl(number, F_GETFD) < 0 && errno == EBADF {
       // SAFETY: the C string lives for the call.
@@ -134,14 +135,14 @@ package enum Command {
     return true
   }
 
-  /// SUDO_USER or DOAS_USER, which only root may have from them.
+  /// SUDO_USER or DOAS_USER, which are only trusted if the caller is root.
   private static func caller() -> String? {
-    // SAFETY: the environment is not changed by anybody while it is read; the text is copied.
+    // SAFETY: nobody changes the environment while it is read; the text is copied.
     let name = unsafe getenv("SUDO_USER") ?? getenv("DOAS_USER")
     return unsafe name.map { unsafe String(cString: $0) }
   }
 
-  /// NO_COLOR, or a terminal that shows nothing but plain text.
+  /// NO_COLOR is set, or the terminal is dumb or unknown.
   private static func isPlain() -> Bool {
     // SAFETY: as above.
     let name = unsafe getenv("TERM").map { unsafe String(cString: $0) }

@@ -3,14 +3,14 @@ import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
-/// One code, checked as a login on this machine's own terminal would, and used up.
+/// Checks a code as a local login would, which uses it up.
 struct CodeCheck {
   let store: Store
   let context: Context
   let policy: Policy
 
-  /// Asks for a code, or a backup code, before something that only the user may want. Throws `code`
-  /// for a wrong one.
+  /// Asks for a code or a backup code before a change that needs the user's consent. Throws `code`
+  /// if it is refused.
   func ask(_ prompt: String, for user: String, _ options: UserOptions, _ output: Output)
     throws(CommandError)
   {
@@ -20,7 +20,7 @@ struct CodeCheck {
     try context.stopIfInterrupted(.nothingChanged)
   }
 
-  /// What a right code proves. Throws `code` for any other.
+  /// Returns what the code proves. Throws `code` if it is refused.
   func run(_ typed: Secret, for user: String, _ options: UserOptions) throws(CommandError) -> Proof
   {
     let record = try context.record(user, options, in: store)
@@ -38,14 +38,14 @@ struct CodeCheck {
       let current = try context.record(user, options, in: store)
       throw .code(Rejection(refusal: .throttled, wait: try wait(for: typed, current, at: now)))
     case .refused(.response(let refusal, _)): throw .code(Rejection(refusal: refusal, wait: 0))
-    // Unenrolled in between: that says why.
+    // The user was unenrolled meanwhile; `record` throws the reason.
     case .refused(.notEnrolled), .refused(.unknownUser):
       _ = try context.record(user, options, in: store)
       throw .notEnrolled
     }
   }
 
-  /// Seconds until a code like the typed one is judged again; nil: never.
+  /// Seconds until a code of this length is checked again; nil for never.
   private func wait(for typed: Secret, _ record: Record, at now: UnixTime) throws(CommandError)
     -> UInt64?
   {

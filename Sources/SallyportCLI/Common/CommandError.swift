@@ -5,83 +5,84 @@ import SallyportImport
 import SallyportSystem
 import SallyportText
 
-/// Everything that keeps a verb from doing its work: facts only. The sentences are in Messages.
+/// Why a verb failed: facts only. `Messages` has the text and the exit status.
 enum CommandError: Error {
   case store(StoreTrouble)
-  /// Nobody but root may use this store.
+  /// Only root may use this store.
   case notRoot
-  /// A verb was not told whom it is about.
+  /// No user is named, and there is no default.
   case nobodyNamed
-  /// A plain word more than the verb takes.
+  /// One positional argument too many.
   case unexpectedWord(String)
-  /// A plain word in the place of an authenticator's name.
+  /// A positional argument that is not a valid name for an authenticator.
   case notAName(String)
-  /// A verb was not told which authenticator.
+  /// No authenticator is named.
   case noAuthenticatorNamed
-  /// `rename` was not told the new name.
+  /// `rename` without a new name.
   case noNewName
   /// No account of a person, or, where it is not empty, none in the group.
   case nobodyInGroup(String)
   case notAUserName
   case noSuchUser
   case notEnrolled
-  /// What is kept of the user apart from an enrollment cannot be read.
+  /// The user's note (`UserNote`) cannot be read.
   case note(StoreTrouble)
-  /// There is nothing that `--undo` could take back.
+  /// `--undo` without a level to undo.
   case noLevel
   case enrolledAlready(authenticators: Int)
-  /// The user has no authenticator of that name.
+  /// The user has no authenticator with this name.
   case noSuchAuthenticator(String)
-  /// The user has one of that name already.
+  /// The user already has an authenticator with this name.
   case nameTaken(String)
   case tooManyAuthenticators
-  /// Without it the user would not be enrolled.
+  /// Removing it would leave the user without an authenticator.
   case lastAuthenticator
   case secret(SecretProblem)
-  /// The sheet of `--handout` cannot be written; EEXIST: the file is there already.
+  /// The file of `--handout` cannot be written; EEXIST if it exists.
   case handout(path: String, errno: Int32)
-  /// A policy file cannot be read or put in its place; the errno, or one of `SystemError`'s own.
+  /// A policy file cannot be read or replaced. The number is an errno, or one that `SystemError`
+  /// defines.
   case policyFile(path: String, errno: Int32)
-  /// Its problems have been named.
+  /// The policy file has errors, which have been printed.
   case policyBroken(path: String, problems: Int)
-  /// Somebody else has it in an editor.
+  /// Another `config edit` holds the lock.
   case editedElsewhere(path: String)
-  /// The editor ended with this exit status, so what it left is not taken.
+  /// The editor exited with this status; its changes are discarded.
   case editor(status: Int32)
-  /// The code was judged and is not accepted.
+  /// The code was checked and refused.
   case code(Rejection)
-  /// Two codes do not bring an authenticator in step.
+  /// The two codes do not resynchronize an authenticator.
   case resync(ResyncRefusal)
-  /// None of the codes typed for a new authenticator was right.
+  /// No code for a new authenticator was correct.
   case noRightCode(tries: Int, Consequence)
   /// A list to import cannot be read.
   case importFile(path: String, FileProblem)
-  /// Some users were not imported; they have been named.
+  /// Some users were not imported; the report names them.
   case notAllImported(Int, of: Int)
-  /// Somebody stopped it; so many users have been gone through.
+  /// Interrupted after `done` users.
   case importStopped(Interruption, done: Int, of: Int)
-  /// Somebody answered no.
+  /// The user answered no.
   case declined(Consequence)
   case stopped(Interruption, Consequence)
-  /// Standard output cannot be written.
+  /// Writing to standard output failed.
   case output(errno: Int32)
-  /// The same, after the new backup codes were stored.
+  /// Writing to standard output failed after new backup codes were stored.
   case backupCodesUnseen(errno: Int32)
-  /// A service's stacks are not changed.
+  /// A service's PAM stacks were not changed.
   case stack(StackRefusal)
-  /// Some enrollments of a list cannot be read; they have been named.
+  /// Some enrollments cannot be read; they have been named.
   case listIncomplete(Sysexit)
 }
 
 extension CommandError {
-  /// An error of a note, which is fixed differently from an enrollment.
+  /// Damage to a note is fixed differently from damage to an enrollment.
   init(note trouble: StoreTrouble) {
     self = trouble.isBrokenEnrollment ? .note(trouble) : .store(trouble)
   }
 }
 
 extension StoreTrouble {
-  /// Whether it lies in what is stored for the user, so that replacing or removing that fixes it.
+  /// Whether the user's stored files are at fault, so that replacing or removing them fixes it.
   var isBrokenEnrollment: Bool {
     switch self {
     case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID: true
@@ -90,13 +91,13 @@ extension StoreTrouble {
   }
 }
 
-/// What has not happened.
+/// What was not done because of an error.
 enum Consequence: Equatable {
   case notEnrolled
   case nothingChanged
 }
 
-/// Why a secret given by `--secret-from` is not taken. Never a byte of it.
+/// Why a secret from `--secret-from` is rejected. Never contains a byte of it.
 enum SecretProblem: Equatable {
   case base32(Base32.Error)
   /// In bytes; expected `Secret.shortestKey` to `Secret.longestKey`.
@@ -106,14 +107,14 @@ enum SecretProblem: Equatable {
   case cannotRead(path: String, errno: Int32)
 }
 
-/// A refusal as `decide` gave it, with what can be said about the next try.
+/// A refusal that `decide` returned, and when the next try is possible.
 struct Rejection: Equatable {
   let refusal: Refusal
-  /// Where it was refused for the budget: seconds until the next one is judged; nil: never.
+  /// If throttled: seconds until the next code is checked; nil for never.
   let wait: UInt64?
 }
 
-/// Runs a step of the store or the core as one of the command.
+/// Runs `step` and rethrows its error as a `CommandError`.
 func storing<Value>(
   _ step: () throws(StoreTrouble) -> Value
 ) throws(CommandError) -> Value {
@@ -124,7 +125,7 @@ func storing<Value>(
   }
 }
 
-/// As `storing`, for what only libcrypto can refuse.
+/// As `storing`, for steps that only libcrypto can fail.
 func computing<Value>(_ step: () throws(CryptoError) -> Value) throws(CommandError) -> Value {
   do throws(CryptoError) {
     return try step()

@@ -4,15 +4,15 @@ import SallyportCore
 import SallyportDoctor
 import SallyportSystem
 
-/// What the shells propose for a word. Nothing is said where something cannot be read.
+/// What shells propose to complete a word. If something cannot be read, there are no proposals.
 enum Completions {
-  /// root, and the accounts of people.
+  /// root, and the accounts of ordinary users.
   static func users(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
     guard let all = try? AccountBook.all() else { return [] }
     return all.filter { $0.user == 0 || $0.isPerson }.map(\.account.name.text)
   }
 
-  /// Those of the user whose name is the word before, for root.
+  /// The authenticators of the last user named on the line, if the caller is root.
   static func authenticators(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
     let names = words.compactMap { UserName(Array($0.utf8)) }
     let store = Store()

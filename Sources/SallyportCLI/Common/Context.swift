@@ -5,30 +5,30 @@ import SallyportDoctor
 import SallyportSystem
 import SallyportText
 
-/// What a verb finds around it: everything that a test replaces.
+/// The environment of a verb: everything that tests replace.
 struct Context {
-  /// Of the command, and of the module beside it.
+  /// The version of the command and of the module.
   static let version = "0.1.0"
 
   let terminal: any Terminal
   let effectiveUser: UInt32
-  /// Who called sudo or doas, where that made the caller root.
+  /// The user who called sudo or doas, if the caller is root by it.
   let caller: String?
-  /// Who runs the machine, in an authenticator app.
+  /// The default issuer in authenticator apps.
   let hostName: String?
-  /// The machine's files of PAM.
+  /// The PAM configuration and the modules of this machine.
   var stacks = StackDirectory()
-  /// The policy file where none is named; nil: the usual one, which need not exist.
+  /// The policy file without `--conf`; nil for the usual one, which need not exist.
   var policyFile: String?
-  /// Lets a person edit a file: the exit status of the editor.
+  /// Runs the user's editor on a file.
   var edit: (_ path: String) -> EditorStatus = Editor.run
   let now: () throws(StoreTrouble) -> UnixTime
-  /// The terminal shows plain text only.
+  /// The terminal supports plain text only, or NO_COLOR is set.
   var isPlain = false
-  /// What doctor looks at.
+  /// The machine that doctor examines.
   var machine = Machine()
 
-  /// The store to work on. The usual one is root's; `--store` may name one of the caller's own.
+  /// The store to use. The usual one belongs to root, one named by `--store` to the caller.
   func store(_ options: StoreOptions) throws(CommandError) -> Store {
     if options.store != nil { return Store(root: options.path, owner: .effectiveUser) }
     guard effectiveUser == 0 else { throw .notRoot }
@@ -39,13 +39,13 @@ struct Context {
     Output(terminal: terminal, isJSON: options.json)
   }
 
-  /// The account of that name; its `uid` is nil where there is none.
+  /// The account with this name; its `uid` is nil if there is none.
   func account(_ name: String) throws(CommandError) -> Account {
     guard let name = UserName(Array(name.utf8)) else { throw .notAUserName }
     return try storing { () throws(StoreTrouble) in try Accounts.find(name) }
   }
 
-  /// The enrollment of a user, who must have one.
+  /// The user's enrollment. Throws `notEnrolled`, or `noSuchUser`, if there is none.
   func record(_ user: String, _ options: UserOptions, in store: Store) throws(CommandError)
     -> Record
   {
@@ -57,7 +57,7 @@ struct Context {
     return record
   }
 
-  /// Logins of one who is not enrolled that were counted.
+  /// How many logins without an enrollment were counted.
   func loginsCounted(of account: Account, in store: Store) throws(CommandError) -> UInt32 {
     do throws(StoreTrouble) {
       return try store.loginsCounted(of: account.name)
@@ -66,7 +66,7 @@ struct Context {
     }
   }
 
-  /// What is kept of a user apart from an enrollment.
+  /// The user's note, which is stored apart from an enrollment.
   func note(of account: Account, in store: Store) throws(CommandError) -> UserNote {
     do throws(StoreTrouble) {
       return try store.note(of: account.name)
@@ -75,8 +75,8 @@ struct Context {
     }
   }
 
-  /// The policy that holds for a user's login on this machine itself, in the service `sallyport`. A
-  /// file that cannot be used is told, and what holds then.
+  /// The policy for a local login of this user in the service `sallyport`. If the file cannot be
+  /// used, prints a warning that says which policy applies instead.
   func policy(_ options: PolicyOptions, for account: Account, in store: Store) -> Policy {
     let login = PolicyRequest(
       service: Label.sallyport.bytes, user: account.name.bytes, isRemote: false, address: nil,
@@ -92,7 +92,7 @@ struct Context {
     return reading.policy ?? .strict
   }
 
-  /// `body` again while others change the enrollment in between, three times at most.
+  /// Repeats `body`, up to three times, while another process changes the enrollment in between.
   func settled<Value>(
     at path: String, _ body: () throws(CommandError) -> Transaction<Value>
   ) throws(CommandError) -> Value {
@@ -109,7 +109,7 @@ struct Context {
     try storing { () throws(StoreTrouble) in try now() }
   }
 
-  /// The last chance to turn back before something is changed.
+  /// Throws if a signal has arrived or writing has failed. Called before something is changed.
   func stopIfInterrupted(_ consequence: Consequence) throws(CommandError) {
     if let interruption = terminal.interruption() { throw .stopped(interruption, consequence) }
     if let number = terminal.failure { throw .output(errno: number) }
@@ -122,7 +122,7 @@ extension Label {
 }
 
 extension Output {
-  /// As `ask`, where no answer ends the command.
+  /// As `ask`, but throws `stopped` if there is no answer.
   func ask(_ prompt: String, echo: Bool, or consequence: Consequence) throws(CommandError) -> Secret
   {
     do throws(Interruption) {
@@ -132,7 +132,7 @@ extension Output {
     }
   }
 
-  /// As `agrees`, where no answer, or no, ends the command.
+  /// As `agrees`, but throws unless the answer is yes.
   func insist(_ question: String, usually: Bool = false, or consequence: Consequence)
     throws(CommandError)
   {

@@ -3,13 +3,13 @@ import SallyportCore
 import SallyportSystem
 import SallyportText
 
-/// An authenticator for programs.
+/// An authenticator in JSON.
 struct AuthenticatorFacts: Encodable {
   let name, type, algorithm: String
   let digits: Int
-  /// Of a TOTP, in seconds.
+  /// TOTP only, in seconds.
   var period: UInt32?
-  /// The next one of an HOTP.
+  /// HOTP only: the next counter.
   var counter: UInt64?
 
   init(_ parameters: CodeParameters, name: Label, counter: UInt64) {
@@ -23,10 +23,10 @@ struct AuthenticatorFacts: Encodable {
   }
 }
 
-/// A moment for programs, in UTC; nil for a year that no calendar has.
+/// A time in JSON, in UTC; nil for a year out of the calendar's range.
 func fact(_ time: UnixTime) -> String? { CalendarDate(time, inUTC: true)?.internetText }
 
-/// A use for programs.
+/// A use in JSON.
 struct UseFacts: Encodable {
   @OrNull var time: String?
   @OrNull var service: String?
@@ -38,7 +38,7 @@ struct UseFacts: Encodable {
   }
 }
 
-/// A remembered origin for programs.
+/// A remembered origin in JSON.
 struct RememberedFacts: Encodable {
   let origin, service: String
   @OrNull var granted: String?
@@ -49,10 +49,10 @@ struct RememberedFacts: Encodable {
   }
 }
 
-/// What root said of a user alone, for programs.
+/// A user's own level, which root set, in JSON.
 struct LevelFacts: Encodable {
   let name: String
-  /// Of a required one alone.
+  /// Only if the level is `required`.
   var from: OrNull<String>?
 
   init?(_ level: UserNote.Level?) {
@@ -65,7 +65,7 @@ struct LevelFacts: Encodable {
   }
 }
 
-/// `required from 2027-03-01 on`: days as `--by` takes them.
+/// `required from 2027-03-01 on`, with the date as `--by` takes it.
 func levelText(_ level: UserNote.Level) -> String {
   switch level {
   case .exempt: return "exempt"
@@ -76,7 +76,7 @@ func levelText(_ level: UserNote.Level) -> String {
   }
 }
 
-/// `192.0.2.7`, `this machine`; nil where it is unknown.
+/// `192.0.2.7` or `this machine`; nil if unknown.
 func originText(_ origin: Origin) -> String? {
   switch origin {
   case .address(let address): Addresses.text(address)

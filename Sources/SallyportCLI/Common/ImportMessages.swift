@@ -5,7 +5,7 @@ import SallyportImport
 import SallyportSystem
 import SallyportText
 
-// What people and programs are told of an import. Never a byte of a secret.
+// The messages of an import, as text and as codes for JSON. Never a byte of a secret.
 
 extension Remark {
   var text: String {
@@ -72,7 +72,7 @@ extension Obstacle {
     }
   }
 
-  /// For programs.
+  /// The word for JSON.
   var code: String {
     switch self {
     case .line: "line"
@@ -88,7 +88,7 @@ extension Obstacle {
     }
   }
 
-  /// Whether it only says that there is nothing to import.
+  /// Whether the file does not exist, so that there is nothing to import.
   var isAbsence: Bool {
     guard case .file(_, .cannotRead(let number)) = self else { return false }
     return number == ENOENT || number == ENOTDIR
@@ -151,7 +151,7 @@ extension FileProblem {
 }
 
 extension SourceProblem {
-  /// Whether the line is well formed, and what it wants cannot be had.
+  /// Whether the line is well formed, but asks for something that is not supported.
   fileprivate var needsNewSecret: Bool {
     switch self {
     case .period, .counter, .keyTooLong, .noType: true

@@ -1,7 +1,7 @@
-/// Which known word an unknown one was probably meant to be.
+/// Finds the known word that an unknown one was probably meant to be.
 enum Likeness {
-  /// The word that is nearest to `word`, at most two slips away, and one for three letters;
-  /// nil where there is none. Of words equally near, the first.
+  /// The word nearest to `word`, if it is at most two edits away (one for words of three to five
+  /// letters). Of equally near words, the first.
   static func nearest(to word: String, among words: [String]) -> String? {
     let typed = word.lowercased()
     let most = min(2, typed.count / 3)
@@ -9,8 +9,8 @@ enum Likeness {
     return near.filter { $0.slips <= most }.min { $0.slips < $1.slips }?.word
   }
 
-  /// The least number of letters that have to be added, removed, changed or swapped with the next
-  /// one: the distance of Damerau and Levenshtein, with each letter moved once at most.
+  /// The smallest number of letters to insert, delete, replace or swap with their neighbour: the
+  /// Damerau–Levenshtein distance, in which no letter is edited twice.
   static func slips(between first: String, and second: String) -> Int {
     let (a, b) = (Array(first.unicodeScalars), Array(second.unicodeScalars))
     guard max(a.count, b.count) <= 64 else { return Int.max }
@@ -29,7 +29,7 @@ enum Likeness {
     return rows[a.count][b.count]
   }
 
-  /// As `nearest`, for services of PAM: their programs often have other names.
+  /// As `nearest`, for PAM services, which are often not named after their programs.
   static func service(_ name: String, among known: [String]) -> String? {
     let usual = ["ssh": "sshd", "openssh": "sshd", "console": "login", "gdm": "gdm-password"]
     if let meant = usual[name.lowercased()], known.contains(meant) { return meant }

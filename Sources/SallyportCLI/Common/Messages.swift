@@ -235,7 +235,7 @@ extension Consequence {
 }
 
 extension Base32.Error {
-  /// The place counts from 1.
+  /// Positions count from 1.
   fileprivate var text: String {
     switch kind {
     case .character: "character \(offset + 1) is not a letter or one of 2 to 7"
@@ -248,7 +248,7 @@ extension Base32.Error {
 }
 
 extension Malformation {
-  /// For the person who typed.
+  /// The text for the user who typed it.
   var text: String {
     switch self {
     case .empty: "no code given"

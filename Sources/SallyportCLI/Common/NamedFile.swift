@@ -4,7 +4,8 @@ import SallyportFiles
 
 extension Secret: Content {}
 
-/// The content of a file that a person names: regular, not a link, of `Limits.file` bytes at most.
+/// Reads a file that the user named. It must be a regular file, not a symbolic link, of at most
+/// `Limits.file` bytes.
 func content(ofNamed path: String) throws(SystemError) -> Secret {
   let file = try OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   let facts = try file.facts()

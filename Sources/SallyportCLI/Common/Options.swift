@@ -5,18 +5,17 @@ import SallyportCore
 import SallyportSystem
 import SallyportText
 
-/// A subcommand. `run(in:)` does the work; what surrounds it is an argument, so that tests can
-/// bring their own.
+/// A subcommand. `run(in:)` does the work; its environment is an argument that tests replace.
 protocol Verb: ParsableCommand {
   associatedtype Shared: SharedOptions
-  /// What it can be told as other verbs can.
+  /// The options that this verb shares with others.
   var shared: Shared { get }
   func run(in context: Context) throws(CommandError)
-  /// As `run`, for a verb whose exit status says more than that it is done.
+  /// As `run`, but returns the exit status. Doctor's depends on what it found.
   func status(in context: Context) throws(CommandError) -> Int32
-  /// Whom it is about, where it is about one.
+  /// The user that the verb is about, if it is about one.
   func user(in context: Context) -> String?
-  /// What messages say of it.
+  /// How the verb was called, for messages.
   func invocation(in context: Context) -> Invocation
 }
 
@@ -33,13 +32,13 @@ extension Verb {
   }
 }
 
-/// The options that a verb has in common with others.
+/// Options that several verbs share.
 protocol SharedOptions: ParsableArguments {
   var storeOptions: StoreOptions { get }
   func user(in context: Context) -> String?
 }
 
-/// Options of every verb.
+/// The options of every verb.
 struct StoreOptions: SharedOptions {
   @Option(help: ArgumentHelp("Use the store in this directory.", valueName: "dir"))
   var store: String?
@@ -50,20 +49,20 @@ struct StoreOptions: SharedOptions {
   var storeOptions: StoreOptions { self }
   func user(in context: Context) -> String? { nil }
 
-  /// Where the store is; a relative `--store` starts at the working directory.
+  /// The path of the store. A relative `--store` is relative to the working directory.
   var path: String {
     guard let store else { return Store.usualRoot }
     return store.utf8.first == UInt8(ascii: "/") ? store : "\(workingDirectory())/\(store)"
   }
 }
 
-/// What to do about a user without an account.
+/// The option for users without an account.
 struct UserOptions: ParsableArguments {
   @Flag(help: "Continue even if there is no account of that name.")
   var allowMissing = false
 }
 
-/// Options of the verbs that go by the policy.
+/// The option of the verbs that apply the policy.
 struct PolicyOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Use this policy file.", valueName: "file"))
   var conf: String?
@@ -102,9 +101,9 @@ extension Label: ExpressibleByArgument {
   package var defaultValueDescription: String { text }
 }
 
-/// The working directory; `.` where it has no path.
+/// The working directory; `.` if it has no path.
 private func workingDirectory() -> String {
-  // SAFETY: the C string is ours, is copied and given back.
+  // SAFETY: the C string is ours; it is copied and then freed.
   guard let path = unsafe getcwd(nil, 0) else { return "." }
   defer { unsafe free(path) }
   let text = unsafe String(cString: path)

@@ -1,28 +1,28 @@
 import SallyportCore
 import SallyportSystem
 
-/// The user that a verb is about, in a store.
+/// The user that a verb is about, and the store.
 struct Subject {
-  /// As it was typed, or as sudo named it.
+  /// As typed, or the user who called sudo or doas.
   let user: String
   let users: UserOptions
   let store: Store
-  /// Where the store is, for messages.
+  /// The path of the store, for messages.
   let path: String
   let output: Output
   let context: Context
 
   func account() throws(CommandError) -> Account { try context.account(user) }
 
-  /// The enrollment, which there must be.
+  /// The user's enrollment. Throws `notEnrolled`, or `noSuchUser`, if there is none.
   func record() throws(CommandError) -> Record { try context.record(user, users, in: store) }
 
-  /// The policy that holds for the user's login on this machine itself.
+  /// The policy for a local login of this user.
   func policy(_ options: PolicyOptions) throws(CommandError) -> Policy {
     context.policy(options, for: try account(), in: store)
   }
 
-  /// Asks for a code of the user's, and uses it up. Throws `code` for a wrong one.
+  /// Asks for one of the user's codes, and uses it up. Throws `code` if it is refused.
   func prove(_ prompt: String, under policy: Policy) throws(CommandError) {
     try check(under: policy).ask(prompt, for: user, users, output)
   }
@@ -31,9 +31,9 @@ struct Subject {
     CodeCheck(store: store, context: context, policy: policy)
   }
 
-  /// Changes the enrollment as it is now, then the state as logins have left it, in one step for
-  /// logins, and returns the new enrollment. `id`: only while it is that enrollment, and not one
-  /// that has taken its place.
+  /// Changes the current enrollment and then the current state; a login sees both changes or
+  /// neither. Returns the new enrollment. With `id`, throws if another enrollment has replaced the
+  /// one with that id.
   func amend(
     of id: UInt64? = nil,
     _ change: (inout Enrollment) throws(CommandError) -> Void,
@@ -60,7 +60,7 @@ struct Subject {
     }
   }
 
-  /// Changes the login state, as a login would.
+  /// Changes the login state in a transaction, as a login does.
   func transact<Value>(
     _ change: (Enrollment, LoginState) throws(StoreTrouble) -> (Value, LoginState)
   ) throws(CommandError) -> Value {
@@ -72,6 +72,6 @@ struct Subject {
 }
 
 extension Enrollment {
-  /// Where the authenticator of that name is.
+  /// The index of the authenticator with this name.
   func index(of name: Label) -> Int? { authenticators.firstIndex { $0.name == name } }
 }

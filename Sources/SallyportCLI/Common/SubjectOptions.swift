@@ -2,23 +2,23 @@ import ArgumentParser
 import SallyportCore
 import SallyportSystem
 
-/// Who is meant where a verb is told nobody.
+/// The user of a verb if none is named.
 protocol UnnamedUser {
-  /// Who called sudo or doas.
+  /// Whether it is the user who called sudo or doas.
   static var isCaller: Bool { get }
-  /// That person is asked first, and only at a terminal.
+  /// Whether to ask first; without a terminal this fails.
   static var asks: Bool { get }
   static var help: ArgumentHelp { get }
 }
 
-/// Nobody: of the verbs that take something away.
+/// No default: for verbs that remove something.
 enum Nobody: UnnamedUser {
   static let isCaller = false
   static let asks = false
   static let help = ArgumentHelp("The user.", valueName: "user")
 }
 
-/// Who called sudo, after a question: of the verbs that people run for themselves.
+/// The user who called sudo, after a question: for verbs that users run for themselves.
 enum CallerIfAgreed: UnnamedUser {
   static let isCaller = true
   static let asks = true
@@ -26,14 +26,14 @@ enum CallerIfAgreed: UnnamedUser {
     "The user. (default: who called sudo, after a question)", valueName: "user")
 }
 
-/// Who called sudo: of the verbs that look.
+/// The user who called sudo: for verbs that only read.
 enum Caller: UnnamedUser {
   static let isCaller = true
   static let asks = false
   static let help = ArgumentHelp("The user. (default: who called sudo)", valueName: "user")
 }
 
-/// The user: the first plain word, or `--user`.
+/// The user: the first positional argument, or `--user`.
 struct UserArgument<Unnamed: UnnamedUser>: ParsableArguments {
   @Argument(help: Unnamed.help, completion: .custom(Completions.users))
   var word: String?
@@ -47,7 +47,7 @@ struct UserArgument<Unnamed: UnnamedUser>: ParsableArguments {
   var name: String? { option ?? word }
 }
 
-/// An authenticator: the plain word after the user, or `--name`.
+/// An authenticator: the positional argument after the user, or `--name`.
 struct AuthenticatorArgument: ParsableArguments {
   @Argument(
     help: ArgumentHelp("The authenticator's name.", valueName: "name"),
@@ -60,7 +60,7 @@ struct AuthenticatorArgument: ParsableArguments {
   var option: Label?
 }
 
-/// Options of the verbs that are about one user.
+/// The options of the verbs that are about one user.
 struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
   @OptionGroup var argument: UserArgument<Unnamed>
   @OptionGroup var users: UserOptions
@@ -70,13 +70,13 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
     argument.name ?? (Unnamed.isCaller ? context.caller : nil)
   }
 
-  /// The user and the store, to work on.
+  /// The user and the store that the options name.
   func open(in context: Context) throws(CommandError) -> Subject {
     try open(in: context, naming: []).subject
   }
 
-  /// As `open(in:)`, and a name for each pair of a plain word and an option; nil where neither is
-  /// there. Plain words fill, in their order, what no option names.
+  /// As `open(in:)`, and the name that each pair of a positional argument and an option gives; nil
+  /// if both are missing. Positional arguments are used in order for what the options leave out.
   func open(in context: Context, naming pairs: [(word: String?, option: Label?)])
     throws(CommandError) -> (subject: Subject, names: [Label?])
   {
@@ -102,14 +102,14 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
     return (subject, names)
   }
 
-  /// A user, whether named or not, and the store.
+  /// This user and the store. The user need not be the one that the options name.
   func subject(_ user: String, in context: Context) throws(CommandError) -> Subject {
     Subject(
       user: user, users: users, store: try context.store(storeOptions),
       path: storeOptions.path, output: context.output(storeOptions), context: context)
   }
 
-  /// As `open(in:naming:)` for a verb about one authenticator.
+  /// As `open(in:naming:)`, for a verb about one authenticator.
   func open(in context: Context, naming authenticator: AuthenticatorArgument)
     throws(CommandError) -> (subject: Subject, name: Label?)
   {
@@ -118,7 +118,7 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
     return (subject, names[0])
   }
 
-  /// Asks whether `user`, whom nobody named, is meant.
+  /// Asks whether the default user is meant.
   private func agree(to user: String, in context: Context) throws(CommandError) {
     guard context.terminal.isInteractive else { throw .nobodyNamed }
     let question = "For \(printable(user.utf8, limit: 255))?"

@@ -14,7 +14,7 @@ struct Config: ParsableCommand {
     subcommands: [ConfigCheck.self, ConfigShow.self, ConfigEdit.self, ConfigInstall.self])
 }
 
-/// Whose login the policy is looked at for.
+/// The login to show the policy for.
 struct LoginOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The PAM service.", valueName: "name"))
   var service = "sshd"
@@ -92,7 +92,8 @@ struct ConfigInstall: Verb {
 }
 
 extension PolicyText {
-  /// An optional one that is missing is empty. `name`: what messages call it, where it is a copy.
+  /// Reads a policy file; if it is optional and missing, it is empty. `name`: the name in messages,
+  /// if `path` is a copy.
   init(_ path: String, isOptional: Bool, namedAs name: String? = nil) throws(CommandError) {
     let text: Secret
     do throws(SystemError) {
@@ -106,8 +107,8 @@ extension PolicyText {
     self.init(name ?? path, text)
   }
 
-  /// Puts it in the place of `file`, in one step and for good, with the owner and the mode of what
-  /// is there, but for others' right to write.
+  /// Replaces `file` atomically and durably. Keeps its owner and mode, but removes write permission
+  /// for group and others.
   func install(as file: String) throws(CommandError) {
     do throws(SystemError) {
       let old = (try? facts(of: file)).flatMap { $0.isRegular ? $0 : nil }
@@ -120,7 +121,7 @@ extension PolicyText {
     }
   }
 
-  /// Names every problem on standard error, and what may be one; throws where there is one.
+  /// Prints every error, or else every warning, on standard error. Throws if there are errors.
   func check(_ terminal: any Terminal) throws(CommandError) {
     let nobody = PolicyRequest(
       service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
@@ -148,5 +149,5 @@ extension SettingsError {
   }
 }
 
-/// A text of the source.
+/// A string literal as a `String`.
 private func text(_ literal: StaticString) -> String { "\(literal)" }

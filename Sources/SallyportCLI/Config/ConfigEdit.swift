@@ -41,12 +41,12 @@ struct ConfigEdit: Verb {
     withExtendedLifetime((lock, copy)) {}
   }
 
-  /// What a new file begins with.
+  /// The content of a new policy file.
   private static var beginning: Secret {
     inMemory(Secret(Array("# What each key means: man sallyport.conf\n\n[default]\n".utf8)))
   }
 
-  /// Until it has no errors. Throws where the editor fails, or somebody drops it.
+  /// Edits until the copy has no errors. Throws if the editor fails or the changes are dropped.
   private func edit(_ copy: PolicyCopy, _ output: Output, _ context: Context) throws(CommandError)
     -> PolicyText
   {
@@ -67,7 +67,7 @@ struct ConfigEdit: Verb {
     }
   }
 
-  /// Throws unless it is to be edited again: what nobody answers is dropped.
+  /// Throws if the changes are to be dropped, or if there is no answer.
   private func askWhatNow(_ problems: Int, _ output: Output) throws(CommandError) {
     let question = "\(counted(problems, "error")). Edit again, or drop the changes? [e/d]: "
     while true {
@@ -81,7 +81,7 @@ struct ConfigEdit: Verb {
   }
 }
 
-/// Only one person edits a policy file at a time.
+/// The lock that lets only one `config edit` work on a policy file at a time.
 private final class EditLock {
   private let path: String
   private let file: OpenFile
@@ -96,7 +96,8 @@ private final class EditLock {
     }
   }
 
-  /// Whoever has it removes the name before it is closed, so a lock may be of a file without one.
+  /// The holder removes the file before it unlocks, so the file that we locked may no longer have
+  /// its name. Then try again.
   private static func take(_ path: String) throws(SystemError) -> OpenFile {
     while true {
       let file = try OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
@@ -109,7 +110,7 @@ private final class EditLock {
   deinit { removeFile(path) }
 }
 
-/// What is edited in the place of a policy file; gone with the value.
+/// The copy of a policy file that is edited, removed with this object.
 private final class PolicyCopy {
   let path: String
 

@@ -9,18 +9,18 @@ import SallyportText
   import Glibc
 #endif
 
-/// What a policy file says of one login.
+/// What a policy file sets for one login.
 struct PolicyReport {
   private let file: PolicyFile
   private let policy: Policy
   private let path: String
   private let hasUser: Bool
   private let hasOrigin: Bool
-  /// Whose login it is and what follows from the level and what is kept of him.
+  /// The level of the user, if one is named.
   private let userLevel: UserLevel?
   private let local: (services: String, line: Int)
   private let sshd: (services: String, line: Int)
-  /// Why `remember` has no effect in the service, where it has none.
+  /// Why `remember` has no effect in the service; nil if it has, or is off.
   private let idleRemember: IdleRemember?
   private let isSSHD: Bool
 
@@ -79,7 +79,7 @@ struct PolicyReport {
 
   private func source(_ line: Int) -> String { line > 0 ? "\(path):\(line)" : "built in" }
 
-  /// The values by their keys, and what else there is to say.
+  /// The values by their keys, and `More`.
   var facts: some Encodable {
     var values: [String: Value] = [:]
     for key in keys { values["\(key.name)"] = fact(value(key), file.line(of: key)) }
@@ -95,7 +95,7 @@ struct PolicyReport {
 
   private struct Value: Encodable {
     let value: String
-    /// null where it is built in.
+    /// null for a built-in value.
     @OrNull var file: String?
     @OrNull var line: Int?
   }
@@ -111,7 +111,7 @@ struct PolicyReport {
     @OrNull var rememberIdle: Idle?
     let level: UserLevel.Facts?
 
-    /// As the file spells them.
+    /// The spelling in the policy file.
     enum CodingKeys: String, CodingKey {
       case localServices = "local_services"
       case sshdServices = "sshd_services"
@@ -147,7 +147,7 @@ struct PolicyReport {
     }
   }
 
-  /// What nobody can get past, whatever is typed.
+  /// A warning if nobody can log in, or enroll at login, with these factors.
   private var deadEnd: String? {
     guard policy.totp == .off, policy.hotp == .off else { return nil }
     return policy.backupCode == .off
@@ -155,7 +155,7 @@ struct PolicyReport {
       : "factor_totp and factor_hotp are off: nobody can enroll at login"
   }
 
-  /// Of one authenticator with six digits, as most users have it.
+  /// The pace of guesses for one TOTP authenticator with six digits, as most users have.
   private var pace: String {
     let one = Authenticator(
       id: 1, name: Label("one"), parameters: .standard, secret: inMemory(Secret(count: 20)),
@@ -177,13 +177,13 @@ private func trimmed(_ text: Substring) -> String {
   String(text.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
 }
 
-/// The level that holds for one user now.
+/// The level that currently applies to one user.
 private struct UserLevel {
   private let user: String
   private let level: EnrollmentLevel
   private let own: UserNote.Level?
 
-  /// What is kept of the user counts where the store may be read.
+  /// Uses the user's own level if the caller may read the store.
   init(
     _ account: Account, under policy: Policy, _ options: StoreOptions, _ context: Context
   ) throws(CommandError) {

@@ -41,14 +41,14 @@ struct Doctor: Verb {
     return diagnosis.status
   }
 
-  /// The `store=` that all lines have in common; nil for the usual one.
+  /// The `store=` that all lines have in common; nil for the usual store.
   private func storeOfAll(_ stacks: [ServiceStack]) -> String? {
     let lines = stacks.map { ModuleLines(of: $0) }.filter { !$0.lines.isEmpty }
     let stores = Set(lines.map { $0.value(of: "store") })
     return stores.count == 1 ? stores.first ?? nil : nil
   }
 
-  /// nil where the caller may not use it: that is told as something unseen.
+  /// nil if the caller may not use the store, which is reported as not checked.
   private func opened(_ options: StoreOptions, _ context: Context) throws(CommandError) -> Store? {
     do throws(CommandError) {
       return try context.store(options)

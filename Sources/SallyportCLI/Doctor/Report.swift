@@ -1,10 +1,10 @@
 import SallyportDoctor
 import SallyportText
 
-/// A diagnosis in words, and as an object for programs.
+/// A diagnosis as text and as JSON.
 struct Report {
   let diagnosis: Diagnosis
-  /// The screen shows ✓ and ✗.
+  /// The terminal can show ✓ and ✗.
   let hasMarks: Bool
   private static let width = 80
 
@@ -12,7 +12,7 @@ struct Report {
     (self.diagnosis, self.hasMarks) = (diagnosis, hasMarks)
   }
 
-  // MARK: for people
+  // MARK: text
 
   var text: String {
     let lines = areas.flatMap { area in [area.name] + section(area) }
@@ -25,7 +25,7 @@ struct Report {
     }
   }
 
-  /// What is wrong first, then advice; of what is right one line.
+  /// Problems first, then advice, then one line for all that is right.
   private func section(_ area: Area) -> [String] {
     let all = diagnosis.findings.filter { $0.area == area }
     let wrong = Severity.allCases.reversed().filter { $0 != .ok }.flatMap { severity in
@@ -57,7 +57,7 @@ struct Report {
     return lines + finding.fixes.flatMap { self.lines(of: $0) }
   }
 
-  /// What is to be copied stays on one line, however long.
+  /// What the user copies stays on one line, however long.
   private func lines(of fix: Fix) -> [String] {
     switch fix {
     case .command(let text): return ["      # \(text)"]
@@ -101,7 +101,7 @@ struct Report {
     return parts.joined(separator: ", ") + rest + "."
   }
 
-  /// Both answers, always.
+  /// Always says both who is locked out and who gets in without a code.
   private var verdict: String {
     let doubt = diagnosis.count(.unseen) > 0 ? "As far as could be checked: " : "As it stands: "
     let out = diagnosis.lockedOut.isEmpty ? "nobody" : Report.list(diagnosis.lockedOut)
@@ -114,14 +114,14 @@ struct Report {
     return names.count > 3 ? "\(shown) and \(names.count - 3) more" : shown
   }
 
-  /// What files and programs say is others' text: no control characters.
+  /// Removes control characters, which text from files and programs may contain.
   private static func clean(_ line: String) -> String {
     String(
       String.UnicodeScalarView(
         line.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 }))
   }
 
-  // MARK: for programs
+  // MARK: JSON
 
   var facts: some Encodable {
     Facts(
@@ -137,7 +137,7 @@ struct Report {
   }
 }
 
-/// A finding for programs.
+/// A finding in JSON.
 private struct FindingFacts: Encodable {
   struct Fix: Encodable {
     let kind, text: String

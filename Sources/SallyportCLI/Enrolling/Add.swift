@@ -70,7 +70,7 @@ struct Add: Verb {
       })
   }
 
-  /// The name that was given, or one that is free.
+  /// The name from `--name`, or a free default name.
   private func newName(_ given: Label?, in enrollment: Enrollment) throws(CommandError) -> Label {
     if let name = given {
       try Add.check(name, in: enrollment)
@@ -89,7 +89,7 @@ struct Add: Verb {
     }
   }
 
-  /// What is accepted now, of all authenticators.
+  /// The range of codes that are now accepted, for all authenticators.
   private struct Window: Encodable {
     let adjacentIntervals, lookAhead: UInt8
   }
@@ -108,7 +108,7 @@ struct Add: Verb {
   }
 }
 
-/// What to say where so many authenticators leave less than the policy's intervals or look-ahead.
+/// The lines that say so if this many authenticators narrow the policy's intervals or look-ahead.
 func narrowing(_ throttle: Throttle, under policy: Policy) -> [String] {
   var lines: [String] = []
   let (adjacent, ahead) = (throttle.adjacentIntervals, throttle.lookAhead)

@@ -2,7 +2,7 @@ import ArgumentParser
 import OneTimePassword
 import SallyportCore
 
-/// What kind of authenticator, and its names.
+/// The options for a new authenticator.
 struct AuthenticatorOptions: ParsableArguments {
   @OptionGroup var argument: AuthenticatorArgument
 
@@ -46,7 +46,7 @@ struct AuthenticatorOptions: ParsableArguments {
     }
   }
 
-  /// What `validate` has let through.
+  /// The parameters; valid after `validate`.
   var parameters: CodeParameters {
     let kind: AuthenticatorType
     switch type {
@@ -56,7 +56,7 @@ struct AuthenticatorOptions: ParsableArguments {
     return CodeParameters(type: kind, algorithm: algorithm.algorithm, digits: digits) ?? .standard
   }
 
-  /// `confirming`: codes are typed after the secret.
+  /// `confirming`: a code is typed after the secret, so standard input holds more than the secret.
   func source(confirming: Bool) -> SecretSource {
     switch secretFrom {
     case nil: .fresh
@@ -65,7 +65,7 @@ struct AuthenticatorOptions: ParsableArguments {
     }
   }
 
-  /// Who runs the machine: as given, or the host's name, where it can be one.
+  /// The issuer from `--issuer`, or the host name if it is a valid label.
   func issuer(on host: String?) -> Label {
     issuer ?? host.flatMap { Label(Array($0.utf8)) } ?? Label("Linux")
   }

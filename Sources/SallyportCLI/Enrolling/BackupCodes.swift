@@ -65,14 +65,14 @@ func backupCodeCount(_ record: Record) -> (left: Int, all: Int) {
   return (set.left(record.state.backupCodes), set.count)
 }
 
-/// A new set of backup codes: what people get, and what is kept.
+/// A new set of backup codes: the codes to show, and the digests to store.
 struct FreshBackupCodes {
-  /// In groups, as they are shown once.
+  /// The codes in groups, to be shown once.
   let shown: [String]
-  /// nil where no codes were wanted.
+  /// nil if there are no codes.
   let set: BackupCodeSet?
 
-  /// `scratchCodes`: of another module, kept beside the new ones.
+  /// `scratchCodes`: those of another module, stored beside the new codes.
   init(count: Int, scratchCodes: [Secret] = []) throws(CommandError) {
     let fresh = try storing { () throws(StoreTrouble) in
       try BackupCodeSet.fresh(count: count, scratchCodes: scratchCodes)
@@ -82,7 +82,7 @@ struct FreshBackupCodes {
 
   static let heading = "Backup codes: each works once, when the phone is not at hand."
 
-  /// The lines for people.
+  /// The text that shows the codes.
   var text: String {
     let heading = "\(FreshBackupCodes.heading) Not shown again."
     return ([heading, ""] + columns(ofBackupCodes: shown) + [""]).joined(separator: "\n")

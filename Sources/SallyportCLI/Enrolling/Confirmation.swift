@@ -3,12 +3,12 @@ import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
-/// The first code of a new authenticator: proof that the app has the right secret and clock.
+/// The first code of a new authenticator, which proves that the app has the right secret and clock.
 struct Confirmation {
   static let tries = 5
 
-  /// Asks until a code is right, in the window that logins accept: its step or counter, which
-  /// counts as used, and the drift of the app's clock.
+  /// Asks until a code is correct, within the range that logins accept. Returns its time step or
+  /// counter, which is used up, and the drift of the app's clock.
   static func ask(
     for draft: Draft, under policy: Policy, _ output: Output, _ context: Context,
     or consequence: Consequence
@@ -41,7 +41,7 @@ struct Confirmation {
 }
 
 extension LoginState {
-  /// Notes what the first code of a new authenticator showed.
+  /// Stores the drift that the first code of a new authenticator showed.
   mutating func note(_ first: AuthenticatorState?, of id: UInt64) {
     guard let first, let index = authenticators.firstIndex(where: { $0.id == id }) else {
       return

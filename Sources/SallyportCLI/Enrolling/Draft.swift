@@ -4,7 +4,7 @@ import SallyportLogin
 import SallyportSystem
 
 extension AuthenticatorOptions {
-  /// The authenticator that was asked for; its secret is read, or made.
+  /// The authenticator that the options describe, with a secret that is read or generated.
   func draft(
     named name: Label, for account: Account, confirming: Bool, _ output: Output, _ context: Context,
     or consequence: Consequence
@@ -19,19 +19,19 @@ extension AuthenticatorOptions {
   }
 }
 
-/// A random id, never 0.
+/// A random identifier, never 0.
 func freshIdentifier() throws(CommandError) -> UInt64 {
   try storing { () throws(StoreTrouble) in try Random.identifier() }
 }
 
-// MARK: what people and programs see
+// MARK: output
 
 extension Draft {
   func matrix() -> QRMatrix {
     inMemory(QREncoder.encode(inMemory(uri.text(omittingDefaults: true))))
   }
 
-  /// URI, key and QR code, below `heading`.
+  /// Prints `heading`, the URI, the key and the QR code.
   func show(_ heading: String, _ qr: QRChoice, _ output: Output, _ context: Context) {
     output.say("\(heading)\n")
     output.say(plainText(inMemory(uri.text())))
@@ -59,7 +59,7 @@ extension Draft {
     return "\"\(authenticator.name.text)\" (\(kind)\(clock))"
   }
 
-  /// The members of the object that both enrolling and adding print.
+  /// The JSON members that enroll and add have in common.
   func facts(_ first: AuthenticatorState?) -> DraftFacts {
     let next = first?.lastAccepted.map { $0 &+ 1 } ?? 0
     return DraftFacts(

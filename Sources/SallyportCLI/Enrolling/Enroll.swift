@@ -106,7 +106,8 @@ struct Enroll: Verb {
     try storing { () throws(StoreTrouble) in
       try store.prepare()
       switch existing {
-      // A login may have enrolled him meanwhile: whoever wants no question means that one, too.
+      // The user may have enrolled at a login meanwhile; --force --no-confirm replaces that as
+      // well.
       case .none where force && noConfirm: try store.replace(enrollment, state)
       case .none: try store.create(enrollment, state)
       case .enrolled, .broken: try store.replace(enrollment, state)

@@ -2,14 +2,14 @@ import SallyportCore
 import SallyportSystem
 import SallyportText
 
-/// What stands in the way of a new enrollment.
+/// What a new enrollment would replace.
 enum ExistingEnrollment {
   case none
   case enrolled(authenticators: Int)
-  /// Something that cannot be read; only `--force` gets that far.
+  /// An enrollment that cannot be read; only with `--force`.
   case broken
 
-  /// Throws what there is, unless it may be replaced.
+  /// Throws `enrolledAlready`, or why the enrollment cannot be read, without `force`.
   init(of account: Account, in store: Store, force: Bool) throws(CommandError) {
     do throws(StoreTrouble) {
       guard let record = try store.load(account) else {
@@ -32,7 +32,7 @@ enum ExistingEnrollment {
     self = .broken
   }
 
-  /// What is asked before it is replaced.
+  /// The question to ask before it is replaced; nil if there is nothing to replace.
   func question(_ user: String) -> String? {
     let user = printable(user.utf8, limit: 255)
     switch self {

@@ -6,13 +6,13 @@ import SallyportLogin
 import SallyportSystem
 import SallyportText
 
-/// `--handout`: a sheet with everything that its reader needs to log in, in a new file that root
-/// hands over. Where there is one, the backup codes are shown nowhere else to people.
+/// `--handout`: a new file with everything that the user needs to log in. With it, the backup codes
+/// are not shown on the terminal.
 struct Handout {
-  /// As it was given.
+  /// As given on the command line.
   let path: String
 
-  /// Throws where the file is there already, so that nobody is asked for a code in vain.
+  /// Throws if the file exists, before the user is asked for a code.
   init(_ path: String) throws(CommandError) {
     self.path = path
     if (try? facts(of: path)) != nil { throw .handout(path: path, errno: EEXIST) }
@@ -23,8 +23,8 @@ struct Handout {
 
   private var isPage: Bool { path.lowercased().hasSuffix(Handout.endings[0]) }
 
-  /// On disk before the enrollment is: a sheet without an enrollment is only paper, an enrollment
-  /// without its sheet has lost its backup codes.
+  /// Called before the enrollment is stored: a sheet without an enrollment is harmless, but an
+  /// enrollment without its sheet has lost its backup codes.
   func write(_ sheet: Sheet) throws(CommandError) {
     let text = Array((isPage ? sheet.page() : sheet.text()).utf8)
     do throws(SystemError) {
@@ -34,11 +34,11 @@ struct Handout {
     }
   }
 
-  /// After a failure to enroll.
+  /// Called if the enrollment could not be stored.
   func remove() { removeFile(path) }
 }
 
-/// What stands on it.
+/// The content of a handout.
 struct Sheet {
   let draft: Draft
   let codes: FreshBackupCodes
@@ -46,7 +46,7 @@ struct Sheet {
 
   var heading: String { "Second factor for \(draft.user.text) on \(draft.issuer.text)" }
 
-  /// The URI with all its parameters.
+  /// The otpauth URI with all its parameters.
   var uri: String { plainText(inMemory(draft.uri.text())) }
 
   var key: [String] {
@@ -55,13 +55,13 @@ struct Sheet {
 
   var day: String? { CalendarDate(draft.authenticator.created).map { "Made \($0.dayText)." } }
 
-  /// nil where none is wanted.
+  /// nil with `--qr none`.
   func matrix() -> QRMatrix? { qr == .none ? nil : draft.matrix() }
 
   static let scan = "Scan this with an authenticator app:"
   static let care = "Whoever sees this sheet can make the codes. Keep it locked away."
 
-  /// As a terminal shows it.
+  /// The sheet as plain text.
   func text() -> String {
     var lines = [heading, ""]
     if let matrix = matrix() {

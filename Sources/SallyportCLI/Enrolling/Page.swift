@@ -1,7 +1,7 @@
 import SallyportCore
 
 extension Sheet {
-  /// A page of A4 to print, as SVG 1.1. One unit is a millimeter.
+  /// An A4 page to print, as SVG 1.1. One unit is a millimeter.
   func page() -> String {
     var page = Page()
     page.line(heading, at: 25, size: 7)
@@ -26,7 +26,7 @@ extension Sheet {
     return page.written
   }
 
-  /// A text without spaces in lines of at most `width` characters.
+  /// Breaks a text without spaces into lines of at most `width` characters.
   private func wrapped(_ text: String, width: Int) -> [String] {
     let scalars = Array(text.unicodeScalars)
     return stride(from: 0, to: scalars.count, by: width).map { start in
@@ -37,7 +37,7 @@ extension Sheet {
   }
 }
 
-/// An SVG document as it grows.
+/// Builds an SVG document.
 private struct Page {
   private var lines = [
     #"<?xml version="1.0" encoding="UTF-8"?>"#,
@@ -48,7 +48,7 @@ private struct Page {
 
   var written: String { (lines + ["</svg>", ""]).joined(separator: "\n") }
 
-  /// One line of text with its baseline `place` below the upper edge.
+  /// Adds one line of text, with its baseline `place` below the upper edge.
   mutating func line(_ text: String, at place: Int, size: Int = 4, isFixed: Bool = false) {
     let family = isFixed ? "monospace" : "sans-serif"
     lines.append(
@@ -56,7 +56,8 @@ private struct Page {
         + #" xml:space="preserve">\#(Page.escaped(text))</text>"#)
   }
 
-  /// The code with the quiet zone of four modules that ISO/IEC 18004 wants, `side` wide with it.
+  /// Adds the QR code, `side` wide including the quiet zone of four modules that ISO/IEC 18004
+  /// requires.
   mutating func code(_ matrix: QRMatrix, at place: Int, side: Int) {
     let zone = 4
     var path = ""

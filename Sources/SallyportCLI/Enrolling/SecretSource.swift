@@ -8,7 +8,7 @@ import SallyportSystem
 enum SecretSource: Equatable {
   case fresh
   case file(String)
-  /// The first line of it where codes are typed after it, else all.
+  /// The first line if a code follows it, else all of standard input.
   case standardInput(onlyFirstLine: Bool)
 
   func secret(for algorithm: HashAlgorithm, _ output: Output, or consequence: Consequence)
@@ -49,7 +49,7 @@ enum SecretSource: Equatable {
     throw .secret(.tooLong)
   }
 
-  /// Line ends count as the spaces that base32 forgives.
+  /// Line ends are ignored, as spaces are.
   private static func decoded(_ text: Secret) throws(CommandError) -> Secret {
     for index in 0..<text.count where text[index] == 0x0a || text[index] == 0x0d {
       text.set(index, to: 0x20)

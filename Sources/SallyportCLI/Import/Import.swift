@@ -13,10 +13,10 @@ struct Import: ParsableCommand {
     subcommands: [ImportGoogleAuthenticator.self, ImportPAMOath.self, ImportURI.self])
 }
 
-/// A verb that imports: where its candidates come from is its own.
+/// A verb that imports. Each reads its own kind of source.
 protocol ImportVerb: Verb where Shared == StoreOptions {
   var options: ImportOptions { get }
-  /// What the source is called in JSON.
+  /// The name of the source in JSON.
   static var source: String { get }
   func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate]
 }
@@ -85,7 +85,8 @@ struct ImportGoogleAuthenticator: ImportVerb {
     return candidates
   }
 
-  /// Of a user by name, whose file must be there. Without an account the file is the caller's.
+  /// The candidate of a named user, whose file must exist. Without an account, the caller must own
+  /// the file.
   private func candidate(
     _ user: String, _ template: HomePath, _ context: Context, at now: UnixTime
   ) throws(CommandError) -> Candidate {
@@ -207,7 +208,7 @@ struct ImportURI: ImportVerb {
 }
 
 extension ImportVerb {
-  /// A whole list. It is told when others can read or write it.
+  /// Reads a whole list. Warns if others can read or write it.
   fileprivate func listContent(of path: String, _ context: Context) throws(CommandError) -> Secret {
     if path == "-" {
       do throws(Interruption) {

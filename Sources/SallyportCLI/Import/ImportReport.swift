@@ -3,14 +3,14 @@ import SallyportCore
 import SallyportImport
 import SallyportText
 
-/// What an import has come to, user by user.
+/// The result of an import, user by user.
 struct ImportReport {
   private let all: [Imported]
   private let source: String
   private let dryRun: Bool
   private let store: String?
 
-  /// Of more users than these, people are told only of those who need something.
+  /// With more users than this, the text names only those who failed or got backup codes.
   static let mostLines = 200
 
   init(_ all: [Imported], source: String, dryRun: Bool, store: String?) {
@@ -22,7 +22,7 @@ struct ImportReport {
   private var taken: Int { all.count { $0.isNew } }
   private var already: Int { all.count - taken - failed }
 
-  // MARK: for people
+  // MARK: text
 
   var text: String {
     if all.isEmpty { return "Nothing to import." }
@@ -52,7 +52,7 @@ struct ImportReport {
     return wrapped(already + one.authenticatorTexts + remarks, width: width) + codes
   }
 
-  /// Each kind of remark once, with how many users it is about.
+  /// Each kind of remark once, with the number of users that it applies to.
   private var remarkCounts: [String] {
     var counts: [Remark: Int] = [:]
     for one in all where one.isNew {
@@ -71,7 +71,7 @@ struct ImportReport {
     return taken > 0 ? "\(text). No second scan needed: the apps keep working." : "\(text)."
   }
 
-  // MARK: for programs
+  // MARK: JSON
 
   var facts: some Encodable {
     Facts(
@@ -119,7 +119,7 @@ extension Imported {
     }
   }
 
-  /// Commands to type next, or lines to look at.
+  /// What to run next, or which lines to look at.
   func fixes(of obstacle: Obstacle, store: String?) -> [String] {
     let name = String(decoding: person.name, as: UTF8.self)
     return obstacle.fixes(Invocation(verb: "import", user: name, store: store))

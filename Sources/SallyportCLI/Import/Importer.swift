@@ -5,7 +5,7 @@ import SallyportDoctor
 import SallyportImport
 import SallyportSystem
 
-/// What every kind of import can be told.
+/// The options of every import.
 struct ImportOptions: ParsableArguments {
   @Flag(help: "Change nothing; show what would be done.")
   var dryRun = false
@@ -25,30 +25,30 @@ struct ImportOptions: ParsableArguments {
   }
 }
 
-/// What came of one person.
+/// The result for one user.
 struct Imported {
   enum Result {
     case imported
-    /// Every secret is already enrolled, by an import before. `caughtUp`: codes have been used at
-    /// the other module since, and are used here now.
+    /// An earlier import enrolled every secret. `caughtUp`: codes were used with the other module
+    /// since then, and are now marked as used here.
     case already(caughtUp: Bool)
     case not([Obstacle])
   }
 
   let person: Person
   let result: Result
-  /// New ones, shown once.
+  /// New backup codes, to be shown once.
   var backupCodes: [String] = []
 }
 
-/// Takes candidates into a store.
+/// Imports candidates into a store.
 struct Importer {
   let options: ImportOptions
   let store: Store
   let context: Context
 
-  /// Candidates of one account joined, in the order of its first; those that are no users by
-  /// themselves.
+  /// Joins the candidates of each account, in the order of its first one. A candidate whose user
+  /// name is not valid stands alone.
   func persons(_ candidates: [Candidate]) throws(CommandError) -> [Person] {
     var accounts = try storing { () throws(StoreTrouble) in
       try AccountBook(forNames: candidates.count)
@@ -75,8 +75,8 @@ struct Importer {
     return persons
   }
 
-  /// Enrolls whom it can, a batch at a time. Throws `importStopped` where somebody interrupts: what
-  /// was done stays, and the same command goes on from there.
+  /// Enrolls users in batches. Throws `importStopped` if interrupted: what is done is kept, and the
+  /// same command continues from there.
   func run(_ persons: [Person]) throws(CommandError) -> [Imported] {
     let now = try context.time()
     context.terminal.watchForInterruption()
@@ -127,8 +127,8 @@ struct Importer {
     return results
   }
 
-  /// Carries over what has been used at the other module since the import before. Whether there was
-  /// something.
+  /// Marks codes as used that were used with the other module since the earlier import. Returns
+  /// whether there were any.
   private func catchUp(_ person: Person, _ record: Record) throws(StoreTrouble) -> Bool {
     let scratchCodes = try person.scratchCodesUsedUp(in: record.enrollment)
     let change = { (enrollment: Enrollment, state: LoginState) in

@@ -4,12 +4,12 @@ import SallyportImport
 import SallyportLogin
 import SallyportSystem
 
-/// One account with all that a source has of it: imported whole or not at all.
+/// One account with everything that a source has about it. It is imported whole or not at all.
 struct Person {
-  /// As the account database spells it, or, without an account, the source.
+  /// As in the account database; without an account, as in the source.
   let name: [UInt8]
   let account: Account?
-  /// Of the first of its lines.
+  /// The number of its first line.
   let line: Int?
   let path: String?
   private(set) var authenticators: [ImportedAuthenticator] = []
@@ -23,8 +23,8 @@ struct Person {
     (line, path) = (first.line, first.path)
   }
 
-  /// Joins what another line says. The same authenticator twice is one; of its two places the
-  /// greater counts.
+  /// Adds another line about this user. If an authenticator is listed twice, the greater last
+  /// accepted step or counter is kept.
   mutating func add(_ candidate: Candidate) {
     for remark in candidate.remarks where !remarks.contains(remark) { remarks.append(remark) }
     scratchCodes += candidate.scratchCodes
@@ -39,7 +39,7 @@ struct Person {
     authenticators[twin].lastAccepted = places.max()
   }
 
-  /// What the rules say, before the store is asked. `force`: weak secrets are taken.
+  /// Checks the rules that do not need the store. `force` accepts weak secrets.
   mutating func check(allowMissing: Bool, force: Bool) {
     if let account, account.uid == nil, !allowMissing { obstacles.insert(.noAccount, at: 0) }
     if authenticators.count > Enrollment.maximumAuthenticators {
@@ -64,20 +64,21 @@ struct Person {
 
   mutating func stop(_ obstacle: Obstacle) { obstacles.append(obstacle) }
 
-  /// Whether everything of his is already enrolled.
+  /// Whether all of the authenticators are already enrolled.
   func isEnrolled(in enrollment: Enrollment) -> Bool {
     authenticators.allSatisfy { one in
       enrollment.authenticators.contains { one.isSame(as: $0) }
     }
   }
 
-  /// The state with the source's places where they are greater, and these scratch codes used.
+  /// The state with the source's last accepted steps and counters, where they are greater, and with
+  /// these scratch codes used.
   func caughtUp(_ state: LoginState, with enrollment: Enrollment, _ scratchCodes: UInt64)
     -> LoginState
   {
     var state = state
     state.reconcile(with: enrollment)
-    // `reconcile` has made the two lists run side by side.
+    // After `reconcile` the two lists have the same order.
     for (index, stored) in enrollment.authenticators.enumerated() {
       let own = authenticators.first { $0.isSame(as: stored) }
       guard let last = own?.lastAccepted, index < state.authenticators.count else { continue }
@@ -88,8 +89,8 @@ struct Person {
     return state
   }
 
-  /// Scratch codes that are enrolled and no longer in the user's file, which loses each that is
-  /// used, as bits of the used ones.
+  /// The enrolled scratch codes that are no longer in the user's file, as a bit mask. The other
+  /// module deletes each code that is used.
   func scratchCodesUsedUp(in enrollment: Enrollment) throws(StoreTrouble) -> UInt64 {
     guard path != nil, let set = enrollment.backupCodes else { return 0 }
     var left: [[UInt8]] = []
@@ -107,14 +108,14 @@ struct Person {
     return used
   }
 
-  /// What they are called here: the source has no names.
+  /// The names of the authenticators here; the source has none.
   var names: [Label] {
     authenticators.reduce(into: []) { names, one in
       names.append(freeName(for: one.parameters.type, beside: names))
     }
   }
 
-  /// What is stored, with a state as if the last codes had been accepted here.
+  /// What to store, with a state as if the last codes had been accepted here.
   func enrollment(_ codes: BackupCodeSet?, at now: UnixTime) throws(CommandError)
     -> (Enrollment, LoginState)?
   {

@@ -4,16 +4,16 @@ import SallyportCore
 import SallyportDoctor
 import SallyportSystem
 
-/// What a changed stack means for the people of this machine.
+/// What a changed stack means for the users of this machine.
 struct LoginImpact {
   private let analysis: StackAnalysis
   private let enrolled: [String]
-  /// Who called sudo, and is not enrolled.
+  /// The user who called sudo, if not enrolled.
   private let caller: String?
   private let level: EnrollmentLevel
   private let dependents: [String]
-  /// What of these services is sudo, and the word of sudoers by which it asks for the code of the
-  /// account that is entered.
+  /// The service that is sudo's, and the sudoers option that makes it ask for the target user's
+  /// code.
   private let otherAccount: (sudo: String, word: String)?
 
   init(
@@ -45,8 +45,8 @@ struct LoginImpact {
     }
   }
 
-  /// What the policy says of those who are not enrolled; of a policy that cannot be read, the
-  /// strict one.
+  /// The level for users who are not enrolled. If the policy cannot be read, that of the strict
+  /// policy.
   private static func level(
     _ service: String, nullok: Bool, _ store: Store, _ context: Context
   ) -> EnrollmentLevel {
@@ -68,10 +68,10 @@ struct LoginImpact {
     }
   }
 
-  /// Why nobody could pass, nil where somebody can.
+  /// Why nobody could log in; nil if somebody could.
   func obstacle(to service: String) -> StackRefusal? {
     let enrolls = analysis.line(.auth)?.arguments.contains("enroll") == true
-    // Who is not enrolled is let in, or can enroll here.
+    // Otherwise users who are not enrolled are let in, or can enroll here.
     guard level == .refuse || (level == .required && !enrolls) else { return nil }
     if let otherAccount, !enrolled.contains("root") {
       return .rootNotEnrolled(service: otherAccount.sudo, word: otherAccount.word)
@@ -87,7 +87,7 @@ struct LoginImpact {
     return ([walked] + included + warnings.map { "warning: \($0)" }).joined(separator: "\n")
   }
 
-  /// The modules whose users are imported: they go on asking.
+  /// Warnings about other modules' lines, which keep asking for a code after an import.
   private var oldLines: [String] {
     analysis.stack[.auth].filter {
       ["pam_google_authenticator", "pam_oath"].contains($0.moduleName)

@@ -11,7 +11,7 @@ struct Pam: ParsableCommand {
     subcommands: [PamStatus.self, PamEnable.self, PamDisable.self])
 }
 
-/// Options of the verbs that write.
+/// The options of the verbs that write.
 struct PamOptions: ParsableArguments {
   @Argument(help: ArgumentHelp("The service: a name in /etc/pam.d.", valueName: "service"))
   var service: String
@@ -23,7 +23,7 @@ struct PamOptions: ParsableArguments {
   var yes = false
 }
 
-/// Runs a step that works on stacks as one of the command.
+/// Runs `step` and rethrows its error as a `CommandError`.
 func stacking<Value>(_ step: () throws(StackRefusal) -> Value) throws(CommandError) -> Value {
   do throws(StackRefusal) {
     return try step()
@@ -33,12 +33,12 @@ func stacking<Value>(_ step: () throws(StackRefusal) -> Value) throws(CommandErr
 }
 
 extension Context {
-  /// Throws where the caller may not change what PAM reads.
+  /// Throws if the caller may not change PAM's configuration.
   func needRoot(_ verb: String) throws(CommandError) {
     guard effectiveUser == 0 || !stacks.root.isEmpty else { throw .stack(.notRoot(verb: verb)) }
   }
 
-  /// Replaces the file, and tells what became of the old one.
+  /// Replaces the file, and returns what became of the old one.
   func write(_ change: StackChange) throws(CommandError) -> StackWriter.Written {
     let day = CalendarDate(try time())?.isoDay ?? "0000-00-00"
     return try stacking { () throws(StackRefusal) in
@@ -132,7 +132,7 @@ struct PamEnable: Verb {
       ]).joined(separator: "\n")
   }
 
-  /// What to type to see whether it works.
+  /// How to try whether it works.
   private func trial(_ service: String) -> String {
     switch service {
     case "sshd": "ssh NAME@HOST      (sallyport doctor sshd checks sshd's own settings)"

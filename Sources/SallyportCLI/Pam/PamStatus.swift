@@ -70,7 +70,7 @@ struct PamStatus: Verb {
   }
 }
 
-/// A line of ours in a stack, for programs.
+/// One of our lines in a stack, in JSON.
 struct LineFacts: Encodable {
   let phase, file: String
   let line: Int

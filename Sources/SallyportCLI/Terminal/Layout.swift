@@ -2,8 +2,8 @@ import OneTimePassword
 import SallyportCore
 import SallyportText
 
-/// A secret in base32, in groups of four, for people who type it: up to 12 groups behind `heading`,
-/// more of them on lines of their own.
+/// A base32 secret in groups of four characters, which are easier to type. Up to 12 groups follow
+/// `heading` on its line; more get lines of their own.
 func grouped(_ base32: Secret, after heading: String) -> [String] {
   let groups = stride(from: 0, to: base32.count, by: 4).map { start in
     String(decoding: (start..<min(start + 4, base32.count)).map { base32[$0] }, as: UTF8.self)
@@ -15,7 +15,7 @@ func grouped(_ base32: Secret, after heading: String) -> [String] {
   return [heading] + lines
 }
 
-/// A secret's bytes as text. Only for what a person or a program is meant to see.
+/// A secret's bytes as text. Only for what is meant to be shown.
 func plainText(_ secret: Secret) -> String {
   // SAFETY: the bytes are copied while the secret lives.
   unsafe secret.withBytes { unsafe String(decoding: $0, as: UTF8.self) }
@@ -34,13 +34,13 @@ func columns(ofBackupCodes codes: [String]) -> [String] {
   }
 }
 
-/// `text` filled up with spaces to `width` columns.
+/// Pads `text` with spaces to `width` columns.
 func padded(_ text: String, _ width: Int) -> String {
   text + String(repeating: " ", count: max(0, width - text.unicodeScalars.count))
 }
 
-/// Rows in columns that line up, three spaces apart. The last cell of a row is not filled up and
-/// makes no column wider.
+/// Aligns rows in columns, three spaces apart. The last cell of a row is not padded and does not
+/// widen its column.
 func table(_ rows: [[String]]) -> [String] {
   let count = rows.map(\.count).max() ?? 0
   let widths = (0..<count).map { column in
@@ -53,7 +53,7 @@ func table(_ rows: [[String]]) -> [String] {
   }
 }
 
-/// Parts with commas between them, in lines of at most `width` columns where the parts allow it.
+/// Joins parts with commas, in lines of at most `width` columns unless a single part is longer.
 func wrapped(_ parts: [String], width: Int) -> [String] {
   parts.reduce(into: []) { lines, part in
     guard let last = lines.last, last.unicodeScalars.count + part.unicodeScalars.count + 3 <= width
@@ -66,7 +66,7 @@ func wrapped(_ parts: [String], width: Int) -> [String] {
   }
 }
 
-/// `TOTP, 6 digits, 30 s`; the hash where it is not the usual SHA-1.
+/// `TOTP, 6 digits, 30 s`; names the hash function unless it is SHA-1.
 func description(of parameters: CodeParameters, every: String = "") -> String {
   let hash: String
   switch parameters.algorithm {
@@ -81,14 +81,14 @@ func description(of parameters: CodeParameters, every: String = "") -> String {
   }
 }
 
-/// `one step behind`, `3 steps ahead`; nil where the clock is right. `drift` in time steps.
+/// `one step behind`, `3 steps ahead`; nil if the clock is right. `drift` is in time steps.
 func driftText(_ drift: Int32) -> String? {
   guard drift != 0 else { return nil }
   let steps = drift.magnitude == 1 ? "one step" : "\(drift.magnitude) steps"
   return "\(steps) \(drift < 0 ? "behind" : "ahead")"
 }
 
-/// `20 min behind`; nil where the clock of a TOTP authenticator is right.
+/// `20 min behind`; nil if the clock is right, and for HOTP, which has none.
 func driftText(_ drift: Int32, _ type: AuthenticatorType) -> String? {
   guard case .totp(let period) = type, drift != 0 else { return nil }
   let off = offsetText(UInt64(drift.magnitude) * UInt64(period))

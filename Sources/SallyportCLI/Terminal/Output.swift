@@ -1,41 +1,42 @@
 import FoundationEssentials
 import OneTimePassword
 
-/// Says things in the right place: with `--json` standard output has the one object and nothing
-/// else, and what is for people goes to standard error.
+/// Writes to the right stream: with `--json`, standard output gets one JSON object and nothing
+/// else, and all text for people goes to standard error.
 struct Output {
   let terminal: any Terminal
   let isJSON: Bool
 
-  /// Where people read.
+  /// The stream for text that people read.
   var stream: Stream { isJSON ? .aside : .answer }
 
-  /// A line for people.
+  /// Writes a line for people.
   func say(_ line: String) { write(line + "\n") }
 
-  /// A line for people that is not about the answer.
+  /// Writes a warning to standard error.
   func warn(_ line: String) {
     terminal.write(Array("sallyport: warning: \(line)\n".utf8), to: .aside)
   }
 
-  /// Text for people as it is.
+  /// Writes text for people, without adding a newline.
   func write(_ text: String) { terminal.write(Array(text.utf8), to: stream) }
 
   func write(_ bytes: [UInt8]) { terminal.write(bytes, to: stream) }
 
-  /// The answer, in the one form or the other; the other one is not made.
+  /// Writes the answer, as JSON or as text. The other form is not evaluated.
   func answer(_ object: @autoclosure () -> some Encodable, _ text: @autoclosure () -> String) {
     terminal.write((isJSON ? written(object()) : Array(text().utf8)) + [0x0a], to: .answer)
   }
 
-  /// What was typed after `prompt`.
+  /// Returns what the user typed after `prompt`.
   func ask(_ prompt: String, echo: Bool = true) throws(Interruption) -> Secret {
-    // A prompt belongs where the person looks, not into a file that takes the answer.
+    // If the answer is redirected to a file, the prompt goes to standard error.
     let onScreen = terminal.screen(of: stream) != nil
     return try terminal.line(prompt: prompt, on: onScreen ? stream : .aside, echo: echo)
   }
 
-  /// Whether the answer is yes; anything but `y` and `yes` is no. `usually`: an empty line is yes.
+  /// Whether the user answered `y` or `yes`, in either case. With `usually`, an empty line is also
+  /// yes.
   func agrees(_ question: String, usually: Bool = false) throws(Interruption) -> Bool {
     let typed = try ask("\(question) \(usually ? "[Y/n]" : "[y/N]"): ")
     if typed.count == 0 { return usually }
@@ -44,7 +45,7 @@ struct Output {
   }
 }
 
-/// A value that is in the object as null where there is none; an Optional alone is left out then.
+/// Encodes nil as null. A plain Optional would be left out of the object.
 @propertyWrapper
 struct OrNull<Value: Encodable>: Encodable {
   var wrappedValue: Value?
@@ -59,7 +60,7 @@ struct OrNull<Value: Encodable>: Encodable {
 
 extension OrNull: Equatable where Value: Equatable {}
 
-/// The members of both in one object.
+/// Encodes the members of both values into one object.
 struct Joined<First: Encodable, Second: Encodable>: Encodable {
   let first: First
   let second: Second
@@ -72,12 +73,12 @@ struct Joined<First: Encodable, Second: Encodable>: Encodable {
   }
 }
 
-/// As it is printed for programs (RFC 8259), without a last newline.
+/// The JSON text (RFC 8259), without a newline at the end.
 func written(_ answer: some Encodable) -> [UInt8] {
   let encoder = JSONEncoder()
   encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-  // It throws for numbers that JSON has not, and there are whole ones only.
+  // Encoding fails only for numbers that are not finite, and all of ours are integers.
   let text = (try? encoder.encode(answer)).map { Array($0) } ?? Array("null".utf8)
-  // DEL, which a terminal may obey, is only within texts.
+  // Escapes DEL, which a terminal may interpret. It can only occur inside strings.
   return text.flatMap { $0 == 0x7f ? Array("\\u007f".utf8) : [$0] }
 }

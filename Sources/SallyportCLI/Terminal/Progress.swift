@@ -1,11 +1,10 @@
-/// A bar that grows, for people who wait at a terminal; nothing anywhere else.
+/// A progress bar on a terminal; prints nothing elsewhere.
 final class Progress {
   private let total: Int
   private let terminal: any Terminal
   private let width: Int
   private var shown = false
 
-  /// Only work of more than one step has a bar.
   init(of total: Int, on terminal: any Terminal) {
     self.total = total
     self.terminal = terminal
@@ -21,7 +20,7 @@ final class Progress {
     terminal.write(Array("\r[\(bar)] \(counts)".utf8), to: .aside)
   }
 
-  /// Takes the bar away.
+  /// Erases the bar.
   func end() {
     guard shown else { return }
     let blank = String(repeating: " ", count: width + 31)

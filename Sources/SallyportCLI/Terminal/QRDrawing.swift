@@ -1,21 +1,21 @@
 import OneTimePassword
 import SallyportCore
 
-/// `--qr`: how the QR code is to be drawn.
+/// `--qr`: how to draw the QR code.
 enum QRChoice: String, CaseIterable {
   case auto, utf8, inverted, ascii, none
 }
 
-/// What there is to show for a QR code.
+/// A QR code as text, or why there is none.
 enum QRDrawing: Equatable {
   case code([UInt8])
-  /// None was wanted, or nobody looks.
+  /// `--qr none`, or not a terminal.
   case nothing
-  /// The screen would have to have so many columns and lines.
+  /// The terminal is smaller than these columns and lines.
   case tooSmall(columns: Int, lines: Int)
 
-  /// Chooses from what was asked for and what the screen can show. A line of it stays free for the
-  /// prompt. What is asked for by name is drawn whether it fits or not, and without colours.
+  /// With `auto`, takes the first style that fits on the screen, with one line left for the prompt.
+  /// Any other choice is drawn whether it fits or not, and without colours.
   init(_ choice: QRChoice, on screen: Screen?, hasColours: Bool, matrix: () -> QRMatrix) {
     switch choice {
     case .none: self = .nothing
@@ -49,7 +49,7 @@ enum QRDrawing: Equatable {
 }
 
 extension QRMatrix {
-  /// What ISO/IEC 18004 wants.
+  /// The width that ISO/IEC 18004 requires.
   fileprivate static let fullQuietZone = 4
 }
 
@@ -58,22 +58,22 @@ private func drawn(_ matrix: QRMatrix, _ style: QRStyle, _ zone: Int) -> [UInt8]
   return text.bytes(in: 0..<text.count)
 }
 
-/// How modules become characters.
+/// How modules are drawn as characters.
 enum QRStyle: Equatable {
-  /// One character for two modules, one above the other, in UTF-8.
+  /// One UTF-8 character for two modules, one above the other.
   case halfBlocks
-  /// The same with the dark modules inked, for terminals that write dark on light.
+  /// The same with dark modules as ink, for terminals with dark text on a light background.
   case inverted
-  /// The same as black on bright white, whatever the terminal's colours are (ECMA-48, SGR).
+  /// The same in black on bright white, whatever the terminal's colours are (ECMA-48, SGR).
   case colouredHalfBlocks
-  /// Two characters for one module: `##` where it is light, and two spaces.
+  /// Two characters for each module: `##` if it is light, else two spaces.
   case ascii
-  /// Two spaces for one module, on black or on bright white.
+  /// Two spaces for each module, on black or on bright white.
   case colouredSpaces
 }
 
 extension QRMatrix {
-  /// The columns and lines that the text takes.
+  /// The size of the text, in columns and lines.
   func extent(style: QRStyle, quietZone: Int) -> (columns: Int, lines: Int) {
     let side = size + 2 * max(quietZone, 0)
     switch style {
@@ -82,7 +82,7 @@ extension QRMatrix {
     }
   }
 
-  /// The code as lines of text that end in a newline; nil when out of memory.
+  /// The code as lines of text, each ending in a newline; nil if out of memory.
   func text(style: QRStyle, quietZone: Int) -> Secret? {
     switch style {
     case .halfBlocks: halfBlocks(quietZone: quietZone)
@@ -94,7 +94,7 @@ extension QRMatrix {
     }
   }
 
-  /// Black on bright white, each line by itself: what is beside the code keeps its colours.
+  /// Sets the colours on each line alone, so that the text around the code keeps its own.
   private func painted(_ text: Secret) -> Secret? {
     var lines = 0
     for index in 0..<text.count where text[index] == UInt8(ascii: "\n") { lines += 1 }

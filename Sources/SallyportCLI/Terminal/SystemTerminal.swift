@@ -71,7 +71,7 @@ final class SystemTerminal: Terminal {
     }
   }
 
-  /// Byte by byte, so that nothing is taken from whoever reads after the newline.
+  /// Reads byte by byte, so that what follows the newline is left for other programs.
   private func readLine(limit: Int) throws(Interruption) -> Secret {
     guard let buffer = Secret(count: limit) else { throw .failure(ENOMEM) }
     var count = 0

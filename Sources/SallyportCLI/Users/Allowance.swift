@@ -2,12 +2,12 @@ import OneTimePassword
 import SallyportCore
 import SallyportText
 
-/// How many more wrong codes of a user are judged.
+/// How many more wrong codes of a user are checked before a wait.
 struct Allowances: Equatable, Encodable {
   let known: Allowance
   let other: Allowance
 
-  /// For codes of the length that costs most.
+  /// Counts codes of the length that costs most.
   init(_ enrollment: Enrollment, _ state: LoginState, under policy: Policy, at now: UnixTime) {
     let throttle = Throttle(for: enrollment, state, under: policy)
     let digits =
@@ -23,10 +23,10 @@ struct Allowances: Equatable, Encodable {
   }
 }
 
-/// How many more wrong codes are judged.
+/// How many more wrong codes are checked before a wait, from one kind of origin.
 struct Allowance: Equatable, Encodable {
   let left: UInt64
-  /// Seconds until the next one is judged; nil: never.
+  /// Seconds until the next code is checked; nil for never.
   @OrNull private(set) var wait: UInt64?
 
   init(_ throttle: Throttle, _ bucket: Bucket, _ digits: Digits, at now: UnixTime) {

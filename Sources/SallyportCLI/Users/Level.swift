@@ -101,11 +101,11 @@ struct Exempt: Verb {
   }
 }
 
-/// A day in UTC, as people type it: 2027-03-01.
+/// A date in UTC, typed as 2027-03-01.
 struct Day {
   let midnight: UnixTime
 
-  /// Throws where it is no day of that form.
+  /// Throws unless it is a date of that form.
   init(typed text: String) throws {
     guard let midnight = UnixTime(date: Array(text.utf8)) else {
       throw ValidationError("expected YYYY-MM-DD, such as 2026-12-01")
@@ -114,11 +114,12 @@ struct Day {
   }
 }
 
-/// A change of what root says of one user alone.
+/// A change of one user's own level, which root sets.
 struct LevelChange {
   let subject: Subject
 
-  /// `level` nil: takes back the one that `isMeant`; throws `noLevel` where there is none.
+  /// Sets the level. nil removes the one for which `isMeant` is true, and throws `noLevel` if the
+  /// user has no such level.
   func run(_ level: UserNote.Level?, undoing isMeant: (UserNote.Level?) -> Bool)
     throws(CommandError)
   {

@@ -33,7 +33,7 @@ struct List: Verb {
     if let worst { throw .listIncomplete(worst) }
   }
 
-  /// An enrollment that cannot be read.
+  /// Names an enrollment that cannot be read.
   private func tell(_ trouble: StoreTrouble, _ name: StoredName, _ context: Context) -> Sysexit {
     let user = name.user.map { String(decoding: $0.bytes, as: UTF8.self) }
     let message = Message(trouble, at: Invocation(verb: "list", user: user, store: shared.store))
@@ -65,7 +65,7 @@ struct ListRow {
     last = record.state.lastUse
   }
 
-  /// More than one row where the names would make it too wide.
+  /// Has several rows if the names do not fit in one.
   func text(at now: UnixTime) -> [[String]] {
     let names = wrapped(authenticators, width: 28)
     let when = last.map { whenText($0.time, seenFrom: now) } ?? "never"

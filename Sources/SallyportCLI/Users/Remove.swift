@@ -22,7 +22,7 @@ struct Remove: Verb {
 
   private struct Answer: Encodable {
     let user, removed: String
-    /// Those that are left.
+    /// The names of those that are left.
     let authenticators: [String]
   }
 

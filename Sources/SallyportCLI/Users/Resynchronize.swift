@@ -45,7 +45,8 @@ struct Resynchronize: Verb {
     }
   }
 
-  /// Throws `code` for what is no code, `resync` for two that are not of a kind.
+  /// Throws `code` if one of them is malformed, `resync` if they are not two codes of the same
+  /// length.
   private func pair(_ first: Secret, _ second: Secret, _ enrollment: Enrollment)
     throws(CommandError) -> CodePair
   {
@@ -84,7 +85,7 @@ struct Resynchronize: Verb {
   }
 }
 
-// MARK: what people and programs see
+// MARK: output
 
 extension Resynchronize {
   private func text(
@@ -108,7 +109,7 @@ extension Resynchronize {
     var accepted = false
     var authenticator, reason: String?
     var drift: Int32?
-    /// `drift` of a clock that is off, in seconds.
+    /// `drift` in seconds, if the clock is off by too much.
     var seconds: Int64?
     var adjacentIntervals: UInt8?
     var reopenedUntil: OrNull<String>?

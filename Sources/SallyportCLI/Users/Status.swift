@@ -41,7 +41,7 @@ struct Status: Verb {
   }
 }
 
-/// What there is to say about one enrollment.
+/// The status of an enrolled user.
 struct StatusReport {
   private let enrollment: Enrollment
   private let state: LoginState
@@ -60,7 +60,7 @@ struct StatusReport {
     wrongCodes = Allowances(record.enrollment, state, under: policy, at: now)
   }
 
-  // MARK: for people
+  // MARK: text
 
   var text: String {
     var rows = authenticatorRows
@@ -115,7 +115,7 @@ struct StatusReport {
     }
   }
 
-  // MARK: for programs
+  // MARK: JSON
 
   var facts: some Encodable {
     Facts(
@@ -162,17 +162,17 @@ struct StatusReport {
   }
 }
 
-/// A moment in the reader's time zone.
+/// A time in the local time zone.
 func whenText(_ time: UnixTime, seenFrom now: UnixTime) -> String {
   guard let date = CalendarDate(time), let today = CalendarDate(now) else { return "some day" }
   return date.text(seenFrom: today)
 }
 
-/// What there is to say about a user who is not enrolled.
+/// The status of a user who is not enrolled.
 struct AbsenceReport {
   private let account: Account
   private let note: UserNote
-  /// Counted without an enrollment.
+  /// Logins counted without an enrollment.
   private let logins: UInt32
 
   init(_ account: Account, _ note: UserNote, logins: UInt32) {
@@ -188,7 +188,7 @@ struct AbsenceReport {
       ? heading : ([heading, ""] + table(rows).map { "  \($0)" }).joined(separator: "\n")
   }
 
-  /// The members of `StatusReport` that have a value, with `enrolled` null.
+  /// Those members of `StatusReport`'s object that have a value, and `enrolled`, which is null.
   var facts: some Encodable {
     Facts(
       user: account.name.text, uid: account.uid, level: LevelFacts(note.level), logins: logins)

@@ -45,7 +45,7 @@ struct Unenroll: Verb {
     return try storing { () throws(StoreTrouble) in try subject.store.remove(record) }
   }
 
-  /// What is stored under the user's name and cannot be read.
+  /// Removes what is stored under the user's name, without reading it.
   private func removeUnread(_ subject: Subject) throws(CommandError) {
     let (store, account) = (subject.store, try subject.account())
     let removed = try storing { () throws(StoreTrouble) in

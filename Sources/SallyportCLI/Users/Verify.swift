@@ -65,7 +65,7 @@ struct Verify: Verb {
 }
 
 extension Refusal {
-  /// The reason as the module logs it.
+  /// The reason, in the word that the module logs.
   fileprivate var word: String {
     switch self {
     case .malformed: "malformed"

@@ -102,7 +102,9 @@ let package = Package(
       ], swiftSettings: strict),
     .executableTarget(name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict),
 
-    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["OneTimePassword"], path: "Tests/TestSupport",
+      swiftSettings: strict),
     .testTarget(
       name: "OneTimePasswordTests", dependencies: ["OneTimePassword", "CLibcrypto", "TestSupport"],
       swiftSettings: strict),

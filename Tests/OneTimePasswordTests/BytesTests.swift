@@ -1,4 +1,5 @@
 import OneTimePassword
+import TestSupport
 import Testing
 
 @Suite struct `Texts as bytes` {

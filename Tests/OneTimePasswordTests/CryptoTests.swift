@@ -1,5 +1,6 @@
 import CLibcrypto
 import OneTimePassword
+import TestSupport
 import Testing
 
 @Suite struct `libcrypto` {

@@ -91,43 +91,34 @@ import Testing
 }
 
 /// Bytes changed, put in or left out, lines doubled, moved or lost, always in the same way.
-private struct Damage: RandomNumberGenerator {
-  private var state: UInt64
+private struct Damage {
+  private var random: Seeded
 
-  init(seed: UInt64) { state = seed }
-
-  /// SplitMix64.
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-    return z ^ (z >> 31)
-  }
+  init(seed: UInt64) { random = Seeded(seed) }
 
   mutating func done(to text: [UInt8]) -> [UInt8] {
     var text = text
-    for _ in 0..<Int.random(in: 1...6, using: &self) where !text.isEmpty { change(&text) }
+    for _ in 0..<Int.random(in: 1...6, using: &random) where !text.isEmpty { change(&text) }
     return text
   }
 
   private mutating func change(_ text: inout [UInt8]) {
-    let place = text.indices.randomElement(using: &self) ?? 0
+    let place = text.indices.randomElement(using: &random) ?? 0
     let pieces = ["[", "]", "=", "\n", "#", "%", ",", "\0", "\u{ff}", "state = disabled\n", "9"]
-    switch Int.random(in: 0...5, using: &self) {
-    case 0: text[place] = UInt8.random(in: 0...255, using: &self)
+    switch Int.random(in: 0...5, using: &random) {
+    case 0: text[place] = UInt8.random(in: 0...255, using: &random)
     case 1: text.remove(at: place)
-    case 2: text.insert(contentsOf: (pieces.randomElement(using: &self) ?? "").utf8, at: place)
+    case 2: text.insert(contentsOf: (pieces.randomElement(using: &random) ?? "").utf8, at: place)
     case 3: text.removeSubrange(place..<min(text.count, place + 30))
-    case 4: text.swapAt(place, text.indices.randomElement(using: &self) ?? 0)
+    case 4: text.swapAt(place, text.indices.randomElement(using: &random) ?? 0)
     case _: move(&text)
     }
   }
 
   private mutating func move(_ text: inout [UInt8]) {
     var lines = text.split(separator: 0x0a, omittingEmptySubsequences: false)
-    let line = lines[lines.indices.randomElement(using: &self) ?? 0]
-    lines.insert(line, at: lines.indices.randomElement(using: &self) ?? 0)
+    let line = lines[lines.indices.randomElement(using: &random) ?? 0]
+    lines.insert(line, at: lines.indices.randomElement(using: &random) ?? 0)
     text = Array(lines.joined(separator: [0x0a]))
   }
 }

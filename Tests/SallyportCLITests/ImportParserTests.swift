@@ -1,15 +1,12 @@
 import Foundation
 import OneTimePassword
 import SallyportCore
+import TestSupport
 import Testing
 
 @testable import SallyportCLI
 @testable import SallyportImport
 @testable import SallyportText
-
-private func secret(_ text: String) throws -> Secret { try #require(Secret(Array(text.utf8))) }
-private func bytes(_ secret: Secret) -> [UInt8] { secret.bytes(in: 0..<secret.count) }
-private func text(_ secret: Secret) -> String { String(decoding: bytes(secret), as: UTF8.self) }
 
 @Suite struct `A google-authenticator file` {
   private func parse(_ text: String) throws(LineProblem) -> GoogleAuthenticatorFile {

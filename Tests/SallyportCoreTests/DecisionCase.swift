@@ -1,6 +1,7 @@
 import Foundation
 import OneTimePassword
 import SallyportCore
+import TestSupport
 import Testing
 
 /// One case of Tests/Vectors/decisions.txt; the head of that file says what its lines mean.

@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import TestSupport
 import Testing
 
 @Suite struct `A QR code as text` {

@@ -1,25 +1,13 @@
-import Foundation
 import OneTimePassword
 import SallyportCore
+import TestSupport
 import Testing
 
-/// The lines of a file in Tests/Vectors without its comments.
-func vectorLines(_ name: String) throws -> [String] {
-  let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("Vectors/" + name)
-  return try String(contentsOf: file, encoding: .utf8)
-    .split(separator: "\n").map(String.init).filter { !$0.hasPrefix("#") }
-}
-
-func secret(_ bytes: some Collection<UInt8>) throws -> Secret { try #require(Secret(bytes)) }
-func secret(_ text: String) throws -> Secret { try secret(Array(text.utf8)) }
-func bytes(_ secret: Secret) -> [UInt8] { (0..<secret.count).map { secret[$0] } }
-func text(_ secret: Secret) -> String { String(decoding: bytes(secret), as: UTF8.self) }
 func label(_ text: String) throws -> Label { try #require(Label(Array(text.utf8))) }
 
 /// The secret of the RFCs' examples, as long as the output of the hash.
 func example(_ algorithm: HashAlgorithm = .sha1) throws -> Secret {
-  try secret((0..<algorithm.secretLength).map { UInt8(ascii: "0") + UInt8(($0 + 1) % 10) })
+  try example(algorithm.secretLength)
 }
 
 func parameters(

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// An auth stack by chance, as people write them, of modules that the command knows and modules
 /// that it does not.
 struct ChanceStack {
@@ -29,7 +31,7 @@ struct ChanceStack {
   private(set) var inner: [Line] = []
   /// After which own line, and how.
   private var including: (index: Int, word: String)?
-  private(set) var random: Chance
+  private(set) var random: Seeded
 
   private static let modules: [Role: [String]] = [
     .password: [
@@ -55,7 +57,7 @@ struct ChanceStack {
   ]
 
   init(seed: UInt64) {
-    random = Chance(seed: seed)
+    random = Seeded(seed &* 2 &+ 1)
     lines = file("own", of: 5)
     if random.below(3) == 0 {
       inner = file("inner", of: 3)
@@ -143,7 +145,7 @@ struct ChanceLogin {
 
   private enum Unknowns { case refuse, agree, any }
 
-  fileprivate init(_ lines: [ChanceStack.Line], _ random: inout Chance) {
+  fileprivate init(_ lines: [ChanceStack.Line], _ random: inout Seeded) {
     isPasswordRight = random.below(2) == 0
     isFactorRight = random.below(3) == 0
     isRoot = random.below(6) == 0
@@ -188,19 +190,8 @@ struct ChanceLogin {
   }
 }
 
-/// SplitMix64.
-struct Chance {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed &* 2 &+ 1 }
-
-  mutating func below(_ bound: Int) -> Int {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return Int((mixed ^ (mixed >> 31)) % UInt64(bound))
-  }
+extension Seeded {
+  mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 
   mutating func one<T>(of choices: [T]) -> T { choices[below(choices.count)] }
 }

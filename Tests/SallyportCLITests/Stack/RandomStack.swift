@@ -1,26 +1,22 @@
+import TestSupport
+
 @testable import PAMStack
 @testable import SallyportCLI
 
 /// Files of pam.d by chance, mostly as people write them, from a seed that can be repeated.
 struct RandomStack {
-  private var state: UInt64
+  private var random: Seeded
   /// Of the files that lines may include.
   let directory: String
   let included = ["one", "two", "three"]
   private var mayFailAtInclude = true
 
-  init(seed: UInt64, directory: String) { (state, self.directory) = (seed &* 2 &+ 1, directory) }
-
-  /// SplitMix64.
-  private mutating func below(_ bound: Int) -> Int {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return Int((mixed ^ (mixed >> 31)) % UInt64(bound))
+  init(seed: UInt64, directory: String) {
+    (random, self.directory) = (Seeded(seed &* 2 &+ 1), directory)
   }
 
-  private mutating func one<T>(of choices: [T]) -> T { choices[below(choices.count)] }
+  private mutating func below(_ bound: Int) -> Int { random.below(bound) }
+  private mutating func one<T>(of choices: [T]) -> T { random.one(of: choices) }
   private mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
 
   /// The service's own file, `other` and what they include. Later files are included by earlier

@@ -1,6 +1,6 @@
 """The time to a refusal is the same for every state a user can be in; equal runs are the control.
 
-The measuring is that of ring 3 (Tests/Acceptance/sameness.py), longer, and repeated where another
+The measuring is that of ring 3 (Tests/support/sameness.py), longer, and repeated where another
 program disturbed it: a real difference is there every time.
 """
 

@@ -142,19 +142,15 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(openSession(host) == (row.account == .denied ? .denied : .ignore))
   }
 
-  @Test(arguments: rows) private func `without an account line who must enroll has no session`(
-    _ row: Row
-  )
-    throws
-  {
+  @Test(arguments: rows)
+  private func `without an account line who must enroll has no session`(_ row: Row) throws {
     try set(row)
     #expect(openSession(host) == row.session)
     #expect(!host.hasEnvironmentMark)
   }
 
-  @Test(arguments: rows) private func `the enrolled are asked for a code whatever the level`(
-    _ row: Row
-  ) throws {
+  @Test(arguments: rows)
+  private func `the enrolled are asked for a code whatever the level`(_ row: Row) throws {
     host.userName = .success(Array("alice".utf8))
     try level(row.level, "remind_every = 1")
     host.token = row.before == .password ? "password" : nil
@@ -235,9 +231,8 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
   }
 
   /// A lost connection, at each prompt.
-  @Test(arguments: [0, 1, 2], ["required", "offer"]) func `a conversation that ends is no yes`(
-    _ prompt: Int, _ level: String
-  ) throws {
+  @Test(arguments: [0, 1, 2], ["required", "offer"])
+  func `a conversation that ends is no yes`(_ prompt: Int, _ level: String) throws {
     try self.level(level)
     #expect(auth("enroll") == .ignore)
     let ask = level == "required" ? demand : question

@@ -78,9 +78,9 @@ import Testing
   @Test func `Torn pages never become trouble`() throws {
     let scratch = try Scratch()
     let record = try scratch.store.loadDecoy(for: [])
-    for slot in [UInt64(0), 4096] { try overwrite(file(scratch), with: [0xff], at: slot + 4095) }
+    try breakSlots(of: file(scratch))
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 0)
-    for slot in [UInt64(0), 4096] { try overwrite(file(scratch), with: [0xff], at: slot + 4095) }
+    try breakSlots(of: file(scratch))
     #expect(try scratch.store.loadDecoy(for: []).enrollment.id == record.enrollment.id)
   }
 

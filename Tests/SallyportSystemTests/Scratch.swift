@@ -137,6 +137,14 @@ func overwrite(_ path: String, with bytes: [UInt8], at offset: UInt64) throws {
   try handle.close()
 }
 
+/// Inverts the last byte of both slots of a state file, which is one of their checksum.
+func breakSlots(of path: String) throws {
+  for end in [4095, 8191] {
+    let byte = try contents(path)[end]
+    try overwrite(path, with: [~byte], at: UInt64(end))
+  }
+}
+
 /// A login's save that raises the last accepted step to `step`.
 func accept(step: UInt64, _ record: Record, in store: Store, asKnown: Bool = true) throws
   -> Transaction<UInt64>

@@ -77,7 +77,7 @@ import Testing
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
     let path = scratch.file("alice", "state")
-    for slot in [UInt64(0), 4096] { try overwrite(path, with: [0xff], at: slot + 4095) }
+    try breakSlots(of: path)
     #expect(throws: StoreTrouble.state(path: path, .bothSlotsBroken)) {
       try accept(step: 50, record, in: scratch.store)
     }

@@ -5,10 +5,13 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: build demo test fuzz sanitize mutants torture timing stacks bench check ci install uninstall deb clean
+.PHONY: help build demo test fuzz sanitize mutants torture timing stacks bench check ci install uninstall deb clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
+
+help:           ## this list
+	@sed -nE 's/^([a-z]+): *## /make \1\t/p' Makefile | expand -t 16
 
 demo:           ## a throwaway user enrolls and logs in, under your eyes
 	Tests/demo
@@ -47,11 +50,11 @@ check:          ## the shape of the module, the walls, format, manuals
 install:        ## what `make build` made; root, or DESTDIR
 	pam/install
 
-uninstall:
+uninstall:      ## takes it away again
 	pam/install --remove
 
 deb:            ## Debian packages, into .build/deb
 	pam/deb
 
-clean:
+clean:          ## removes .build
 	rm -rf .build

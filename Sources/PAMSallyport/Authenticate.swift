@@ -31,6 +31,11 @@ extension Login {
     do throws(StoreTrouble) {
       let account = try verifier.account(user)
       context = self.context(of: account)
+      // Nothing else may stand before this line: a code alone opens nothing.
+      if arguments.afterKey, !isAfterKey(context.policy) {
+        host.log(.notice, .denied(user, .noKey))
+        return .refused
+      }
       step =
         context.policy.isEnabled
         ? try verifier.prepare(
@@ -53,9 +58,12 @@ extension Login {
   }
 
   /// For a user of whom no code is required. With `forward_pass` the password is still typed at our
-  /// prompt, and passed on whole: checking its end here would be an oracle for codes.
+  /// prompt, and passed on whole: checking its end here would be an oracle for codes. After a key
+  /// no other line may be there to succeed.
   private func passOn(_ policy: Policy) throws(HostFailure) -> ReturnCode {
-    guard arguments.forwardPass else { return .ignore }
+    guard arguments.forwardPass else {
+      return arguments.afterKey ? answerWithoutCode(policy) : .ignore
+    }
     switch arguments.firstPass {
     case .use: return .ignore
     case .tryThenAsk: if host.password() != nil { return .ignore }
@@ -90,12 +98,17 @@ extension Login {
   /// What the application or an earlier module has asked for.
   private func firstFactor(_ policy: Policy) -> FirstFactor {
     if host.password() != nil { return .password }
+    return isAfterKey(policy) ? .key : .none
+  }
+
+  /// Whether sshd says that a key, a host or a ticket was accepted.
+  @inline(never)
+  private func isAfterKey(_ policy: Policy) -> Bool {
     // In other programs the user's own settings may be in PAM's environment.
-    guard isSSHD(policy), let methods = host.sshAuthenticationInfo() else { return .none }
-    let isKnown =
-      rest(of: methods, after: "publickey") != nil || rest(of: methods, after: "hostbased") != nil
+    guard isSSHD(policy), let methods = host.sshAuthenticationInfo() else { return false }
+    return rest(of: methods, after: "publickey") != nil
+      || rest(of: methods, after: "hostbased") != nil
       || rest(of: methods, after: "gssapi-with-mic") != nil
-    return isKnown ? .key : .none
   }
 
   // MARK: remembered origins

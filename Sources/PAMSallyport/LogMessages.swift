@@ -92,7 +92,7 @@ extension LogLine {
     return line
   }
 
-  /// Why the account phase lets nobody pass.
+  /// Why a phase lets nobody pass, whatever was typed.
   enum Denial {
     /// Not enrolled, but must be.
     case notEnrolled
@@ -102,8 +102,11 @@ extension LogLine {
     case anotherUser
     /// `demand`, but the application does not prompt here.
     case noPrompt
+    /// `after-key`, and sshd has accepted none.
+    case noKey
   }
 
+  @inline(never)
   static func denied(_ user: [UInt8], _ reason: Denial) -> LogLine {
     var line = LogLine("denied: reason=")
     switch reason {
@@ -111,6 +114,7 @@ extension LogLine {
     case .meanwhile: line.add("enrolled-meanwhile")
     case .anotherUser: line.add("another-user")
     case .noPrompt: line.add("no-prompt")
+    case .noKey: line.add("no-key")
     }
     line.add(user: user)
     if reason == .noPrompt {

@@ -24,6 +24,8 @@ package struct ModuleArguments: Sendable {
   package private(set) var enroll = false
   /// `demand`: the account phase asks whoever the auth phase did not ask.
   package private(set) var demand = false
+  /// `after-key`: sshd has accepted a key, or nobody gets in by this line.
+  package private(set) var afterKey = false
   /// Unknown arguments: logged, and the strict policy applies.
   package private(set) var unknown: [[UInt8]] = []
   private var nullOK = false
@@ -59,6 +61,8 @@ package struct ModuleArguments: Sendable {
       enroll = true
     } else if same("demand", word) {
       demand = true
+    } else if same("after-key", word) {
+      afterKey = true
     } else if same("nodelay", word) {
       noDelay = true
     } else if same("debug", word) {

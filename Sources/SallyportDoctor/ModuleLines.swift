@@ -12,7 +12,7 @@ package struct ModuleLines: Equatable {
 
     private static let words: Set = [
       "nullok", "use_first_pass", "try_first_pass", "forward_pass", "echo", "nodelay", "debug",
-      "enroll", "demand",
+      "enroll", "demand", "after-key",
     ]
 
     /// The first word that means nothing to the module.
@@ -39,6 +39,8 @@ package struct ModuleLines: Equatable {
   /// Nobody gets through the auth stack without a password that is right.
   var needsPassword = false
   var enrolls: Bool { of(.auth).contains { $0.has("enroll") } }
+  /// Nobody passes whom sshd has not accepted a key of.
+  var isAfterKey: Bool { of(.auth).contains { $0.has("after-key") } }
   /// The unenrolled pass where the policy file says nothing.
   var isVoluntary: Bool { of(.auth).contains { $0.has("nullok") } }
   /// A code behind the password in one field is taken.

@@ -19,6 +19,9 @@ struct SSHWays {
   private func kind(of way: [String]) -> Kind {
     // Method `password` answers every prompt with the password.
     if way.contains("password"), lines.isInAuth, !lines.takesPassword { return .dead }
+    if lines.isAfterKey, !way.prefix(while: { $0 != prompting }).contains(where: isKey) {
+      if way.contains(prompting) || way.contains("password") { return .dead }
+    }
     let asks = way.contains("keyboard-interactive") || way.contains("password")
     if asks, lines.isInAuth { return .asks }
     if way.contains("keyboard-interactive"), lines.demands { return .asks }
@@ -100,11 +103,13 @@ struct SSHWays {
     let works = !ways(.asks).isEmpty || !ways(.open).isEmpty
     guard !works, settings.takesPrompts else { return nil }
     let written = settings.writtenWays.map { $0.joined(separator: ",") }.joined(separator: " ")
-    let reason =
-      written.contains("password") ? "password cannot answer the code's prompt" : "none is enabled"
+    var reason = "none is enabled"
+    if written.contains("password") { reason = "password cannot answer the code's prompt" }
+    if lines.isAfterKey { reason = "after-key needs a key before the prompts" }
+    let factor = lines.isAfterKey ? "publickey,keyboard-interactive" : "keyboard-interactive"
     return finding(
       "ssh-methods", .error, "nobody can complete AuthenticationMethods \(written): \(reason)",
-      "AuthenticationMethods", [.line("AuthenticationMethods keyboard-interactive")],
+      "AuthenticationMethods", [.line("AuthenticationMethods \(factor)")],
       .locksOut("everybody over ssh"))
   }
 
@@ -139,6 +144,10 @@ struct SSHWays {
   }
 
   private let prompting = "keyboard-interactive"
+
+  private func isKey(_ method: String) -> Bool {
+    ["publickey", "hostbased", "gssapi-with-mic"].contains(method)
+  }
 
   private func finding(
     _ id: String, _ severity: Severity, _ text: String, _ keyword: String, _ fixes: [Fix],

@@ -93,6 +93,12 @@ struct SSHCase: CustomTestStringConvertible {
         "pubkeyauthentication no", "authenticationmethods publickey,keyboard-interactive",
       ], wrong: ["ssh-methods error"], fix: "AuthenticationMethods keyboard-interactive",
       locksOut: "everybody over ssh"),
+    SSHCase(name: "a key first where PAM's line wants one", words: ["after-key"]),
+    SSHCase(
+      name: "no key first where PAM's line wants one",
+      settings: ["authenticationmethods keyboard-interactive"], words: ["after-key"],
+      wrong: ["ssh-methods error"], fix: "AuthenticationMethods publickey,keyboard-interactive",
+      locksOut: "everybody over ssh"),
     SSHCase(
       name: "names in place of addresses", settings: ["usedns yes"], wrong: ["ssh-use-dns warning"],
       fix: "UseDNS no"),

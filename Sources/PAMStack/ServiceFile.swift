@@ -44,9 +44,27 @@ package struct ServiceFile: Equatable {
     return found
   }
 
-  /// Without the lines that name our module.
+  /// In front of a line that is left out while a key stands for the password.
+  static let omission = Array("#after-key# ".utf8)
+
+  /// The numbers of the lines that are left out.
+  var omitted: [Int] {
+    lines.indices.filter { lines[$0].starts(with: ServiceFile.omission) }.map { $0 + 1 }
+  }
+
+  /// Makes comments of these lines.
+  func omitting(_ numbers: ClosedRange<Int>) -> ServiceFile {
+    var file = self
+    for number in numbers where file.lines.indices.contains(number - 1) {
+      file.lines[number - 1] = ServiceFile.omission + file.lines[number - 1]
+    }
+    return file
+  }
+
+  /// Without the lines that name our module, and with those that were left out for it.
   var withoutOurs: ServiceFile {
     var file = self
+    for number in omitted { file.lines[number - 1].removeFirst(ServiceFile.omission.count) }
     for range in ours.reversed() {
       let indices = (range.lowerBound - 1)...(range.upperBound - 1)
       let wasLast = range.upperBound == file.lines.count

@@ -210,7 +210,8 @@ extension StackAnalysis {
   }
 
   private mutating func lookAtIgnore(_ line: StackEntry) {
-    guard let ignored = paths(.auth, Assumption(ours: [.ignore])) else { return }
+    // After a key it answers yes itself.
+    guard !line.isAfterKey, let ignored = paths(.auth, Assumption(ours: [.ignore])) else { return }
     if !ignored.contains(where: { $0.verdict == .success }) {
       findings.append(.ignoreIsDenied(.auth, line.location))
     }
@@ -229,6 +230,7 @@ extension StackAnalysis {
 
   /// Who needs no code, and who comes from a remembered place, is answered PAM_IGNORE.
   private mutating func lookForCodeAlone(_ line: StackEntry) {
+    if line.isAfterKey { return }
     var assumption = Assumption(
       ours: [.success, .ignore], passwords: .wrong, factorsFail: true, unknownsFail: true)
     guard let failing = paths(.auth, assumption) else { return }
@@ -243,7 +245,7 @@ extension StackAnalysis {
   private mutating func lookAtEnroll(_ line: StackEntry) {
     let assumption = Assumption(ours: [.ignore], passwords: .anything)
     guard let all = paths(.auth, assumption) else { return }
-    if !all.contains(where: { $0.ours && $0.asked }) {
+    if !line.isAfterKey, !all.contains(where: { $0.ours && $0.asked }) {
       findings.append(.enrollWithoutFirstFactor(line.location))
     }
     // An unenrolled user who is let through is answered PAM_IGNORE: the yes comes from another.

@@ -4,13 +4,17 @@ package struct StackWishes: Equatable {
   var enroll: Bool?
   var demand = false
   var nullok = false
+  /// The first factor is a key that sshd has accepted, in place of a password.
+  var afterKey = false
   /// `--store`
   var store: String?
 
   package init(
-    enroll: Bool? = nil, demand: Bool = false, nullok: Bool = false, store: String? = nil
+    enroll: Bool? = nil, demand: Bool = false, nullok: Bool = false, afterKey: Bool = false,
+    store: String? = nil
   ) {
-    (self.enroll, self.demand, self.nullok, self.store) = (enroll, demand, nullok, store)
+    (self.enroll, self.demand, self.nullok) = (enroll, demand, nullok)
+    (self.afterKey, self.store) = (afterKey, store)
   }
 }
 
@@ -43,6 +47,8 @@ package enum StackRefusal: Error, Equatable {
   /// `--enroll`, and these say why not.
   case cannotEnroll(service: String, [StackFinding])
   case cannotDemand(service: String)
+  /// No line of the service's own file is for the password alone, so none can be left out.
+  case noPasswordLine(String)
   /// A jump counts our line: without it, it would leave out another.
   case jumpCountsUs(StackLocation)
   /// Nobody is enrolled, and those who are not are refused.

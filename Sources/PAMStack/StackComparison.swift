@@ -96,7 +96,7 @@ extension StackAnalysis {
         line.location, by: jump?.entry.location ?? line.location,
         module: jump?.entry.module ?? line.module)
     }
-    return (isMore ? [.codeAlone(line.location)] : []) + jumps.prefix(1)
+    return (isMore && !line.isAfterKey ? [.codeAlone(line.location)] : []) + jumps.prefix(1)
   }
 
   /// Lines at which a right password is refused, always, since their jump counts ours; not told

@@ -8,8 +8,9 @@ package struct StackDiff {
     let (old, new) = (change.shown, change.after ?? change.shown.withoutOurs)
     let isAdding = change.shown.ours.isEmpty
     let longer = isAdding ? new : old
-    let ours = Set(longer.ours.flatMap { Array($0) })
-    let mark = isAdding ? "+" : "-"
+    let omitted = Set(longer.omitted)
+    let ours = Set(longer.ours.flatMap { Array($0) }).union(omitted)
+    let (mark, other) = isAdding ? ("+", "-") : ("-", "+")
     var (lines, last): ([String], Int) = ([], 0)
     for number in longer.lines.indices.map({ $0 + 1 }) {
       let isOurs = ours.contains(number)
@@ -17,6 +18,10 @@ package struct StackDiff {
       if number > last + 1 { lines.append("   …") }
       last = number
       let line = longer.lines[number - 1].filter { $0 != 0x0a }
+      if omitted.contains(number) {
+        let old = line.dropFirst(ServiceFile.omission.count)
+        lines.append("\(other)  \(printableLine(Array(old)))")
+      }
       lines.append("\(isOurs ? mark : " ")  \(printableLine(line))")
     }
     if last < longer.lines.count { lines.append("   …") }

@@ -36,6 +36,9 @@ package struct StackEntry: Hashable, Sendable {
   /// The line starts with `-`: a module that is missing is not logged.
   package let isSilent: Bool
 
+  /// Our line, which refuses whomever sshd has not accepted a key of.
+  var isAfterKey: Bool { arguments.contains("after-key") }
+
   /// `pam_unix` of `/lib/security/pam_unix.so`; for comparisons.
   package var moduleName: String {
     let file = module.split(separator: "/", omittingEmptySubsequences: false).last ?? ""

@@ -79,7 +79,8 @@ extension StackPlanner {
     let bare = current.withoutOurs
     let before = analysis(with: bare)
     try check(before, wishes)
-    let (file, analysis) = try best(bare, before.stack, wishes)
+    let base = wishes.afterKey ? try omittingPassword(bare, before.stack) : bare
+    let (file, analysis) = try best(base, before.stack, wishes)
     if bare != current, file != current, let line = self.analysis(with: current).lines.first {
       throw .enabledAlready(service: service, line.location)
     }
@@ -107,6 +108,17 @@ extension StackPlanner {
     }
   }
 
+  /// With comments for the lines by which passwords are asked for, and for nothing else.
+  private func omittingPassword(_ bare: ServiceFile, _ stack: ServiceStack) throws(StackRefusal)
+    -> ServiceFile
+  {
+    let others = PAMPhase.allCases.filter { $0 != .auth }.flatMap { stack[$0] }
+    let roots = Set(stack[.auth].filter { ModuleKind($0) == .password }.map(\.root))
+    guard service == "sshd", !roots.isEmpty, !others.contains(where: { roots.contains($0.root) })
+    else { throw .noPasswordLine(service) }
+    return roots.reduce(bare) { $0.omitting($1) }
+  }
+
   private typealias Attempt = (file: ServiceFile, analysis: StackAnalysis)
 
   /// The first place for the auth line where the walk finds nothing against it; else the first
@@ -122,7 +134,8 @@ extension StackPlanner {
     let ways = wishes.enroll.map { [$0] } ?? (mayEnroll ? [true, false] : [false])
     var second: Attempt?
     var refused: [StackFinding] = []
-    for (place, enroll) in places(bare, stack).flatMap({ place in ways.map { (place, $0) } }) {
+    let places = places(bare, stack, inFront: hasOneField || wishes.afterKey)
+    for (place, enroll) in places.flatMap({ place in ways.map { (place, $0) } }) {
       let one = attempt(bare, stack, place, wishes, enroll: enroll)
       if refusals(of: one, .all).isEmpty { return one }
       if second == nil, refusals(of: one, .worst).isEmpty { second = one }
@@ -164,7 +177,7 @@ extension StackPlanner {
   /// In front of which lines of the file the auth line may go, the best first: behind the first
   /// factor, further behind, and in front of the first factor. Never in front of what comes before
   /// that, which lets root pass.
-  private func places(_ bare: ServiceFile, _ stack: ServiceStack) -> [Int] {
+  private func places(_ bare: ServiceFile, _ stack: ServiceStack, inFront: Bool) -> [Int] {
     if let end = bare.endOfProfiles { return [end + 1] }
     var roots: [ClosedRange<Int>] = []
     var factors: [Int] = []
@@ -177,14 +190,15 @@ extension StackPlanner {
     }
     guard let first = factors.first, let last = factors.last else { return [] }
     let front = [roots[first].lowerBound]
-    return hasOneField ? front : roots[last...].map { $0.upperBound + 1 } + front
+    return inFront ? front : roots[last...].map { $0.upperBound + 1 } + front
   }
 
   private func attempt(
     _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackWishes, enroll: Bool
   ) -> Attempt {
     let words = [
-      enroll ? "enroll" : nil, hasOneField ? "forward_pass" : nil, wishes.nullok ? "nullok" : nil,
+      wishes.afterKey ? "after-key" : nil, enroll ? "enroll" : nil,
+      hasOneField ? "forward_pass" : nil, wishes.nullok ? "nullok" : nil,
     ]
     var lines = [(place, line("auth    ", words, wishes))]
     if !stack.isOther(.account), let first = stack[.account].first {

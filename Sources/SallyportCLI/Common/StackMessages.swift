@@ -57,6 +57,10 @@ extension Message {
       self.init(
         "demand cannot be used in \(name): nobody can be asked in its account phase",
         .configuration, hints: ["sallyport pam enable \(name)"])
+    case .noPasswordLine(let name):
+      self.init(
+        "/etc/pam.d/\(name) has no line for the password alone that could be left out",
+        .configuration, hints: ["sallyport pam enable \(name) --sshd key+password+code"])
     case .jumpCountsUs(let location):
       self.init(
         "\(location.text): its jump counts our line, and would skip another line without it",

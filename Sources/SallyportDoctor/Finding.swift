@@ -73,7 +73,7 @@ package enum Effect: Equatable {
 }
 
 /// A line of a file.
-package struct FileLocation: Equatable, Comparable {
+package struct FileLocation: Equatable, Comparable, Sendable {
   package let file: String
   /// From 1; nil where it is the file as a whole.
   package var line: Int?

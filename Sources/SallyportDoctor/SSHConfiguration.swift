@@ -1,3 +1,5 @@
+import Glibc
+
 /// sshd's configuration as it is written, with all included files: to find the line of a setting.
 /// What counts is what `sshd -T` says.
 struct SSHConfiguration: Equatable {
@@ -28,6 +30,9 @@ struct SSHConfiguration: Equatable {
   private(set) var file = SSHConfiguration.usualFile
   private(set) var lines: [Line] = []
   private(set) var blocks: [Block] = []
+  /// How many of `lines` sshd reads before a file of the name `dropIn`, for all connections; nil
+  /// where no Include would read it.
+  private(set) var linesBeforeDropIn: Int?
   /// Files that could not be read, with the reason.
   private(set) var unread: [String] = []
 
@@ -35,7 +40,7 @@ struct SSHConfiguration: Equatable {
   /// openSUSE's sshd takes it where the administrator has none; it includes the drop-ins first. A
   /// file of the administrator's would stand in for all of it.
   private static let vendorsFile = "/usr/etc/ssh/sshd_config"
-  private static let dropIn = "/etc/ssh/sshd_config.d/00-sallyport.conf"
+  private static let dropIn = SSHStage.path
   /// sshd's own bound of files that include each other.
   private static let deepest = 16
 
@@ -61,7 +66,7 @@ struct SSHConfiguration: Equatable {
     return location?.isVendors == true ? nil : location
   }
 
-  private static func spellings(of keyword: String) -> [String] {
+  static func spellings(of keyword: String) -> [String] {
     guard keyword == "kbdinteractiveauthentication" else { return [keyword] }
     return [keyword, "challengeresponseauthentication", "skeyauthentication"]
   }
@@ -92,14 +97,27 @@ struct SSHConfiguration: Equatable {
     case "include" where depth < SSHConfiguration.deepest:
       for pattern in arguments {
         let path = pattern.hasPrefix("/") ? pattern : "/etc/ssh/\(pattern)"
+        let takesDropIn = block == nil && matches(SSHConfiguration.dropIn, path)
         for file in machine.paths(path) {
+          if takesDropIn, file >= SSHConfiguration.dropIn { noteDropIn() }
           var inner = block
           read(file, of: machine, &inner, depth: depth + 1)
         }
+        if takesDropIn { noteDropIn() }
       }
     case _:
       lines.append(Line(keyword: keyword, arguments: arguments, location: location, block: block))
     }
+  }
+
+  private mutating func noteDropIn() {
+    if linesBeforeDropIn == nil { linesBeforeDropIn = lines.count }
+  }
+
+  /// As glob(3) has it.
+  private func matches(_ path: String, _ pattern: String) -> Bool {
+    // SAFETY: both C strings live for the call.
+    unsafe fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0
   }
 
   private static func criteria(_ words: [String]) -> [Criterion] {

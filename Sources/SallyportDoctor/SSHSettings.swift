@@ -1,16 +1,20 @@
 /// What `sshd -T` says: the settings that hold for one kind of connection.
 struct SSHSettings: Equatable {
   private let values: [String: String]
+  /// Where it listens: the values of ListenAddress.
+  let addresses: [String]
 
   /// One setting a line; of repeated ones the first counts.
   init(_ text: String) {
-    var values: [String: String] = [:]
+    var (values, addresses) = ([String: String](), [String]())
     for line in text.split(separator: "\n") {
       let parts = line.split(separator: " ", maxSplits: 1)
-      guard let keyword = parts.first?.lowercased(), values[keyword] == nil else { continue }
-      values[keyword] = parts.count > 1 ? String(parts[1]) : ""
+      guard let keyword = parts.first?.lowercased() else { continue }
+      let value = parts.count > 1 ? String(parts[1]) : ""
+      if keyword == "listenaddress" { addresses.append(value) }
+      if values[keyword] == nil { values[keyword] = value }
     }
-    self.values = values
+    (self.values, self.addresses) = (values, addresses)
   }
 
   subscript(keyword: String) -> String { written(keyword).lowercased() }

@@ -1,6 +1,7 @@
 import OneTimePassword
 import PAMStack
 import SallyportCore
+import SallyportDoctor
 import SallyportImport
 import SallyportSystem
 import SallyportText
@@ -70,6 +71,8 @@ enum CommandError: Error {
   case backupCodesUnseen(errno: Int32)
   /// A service's PAM stacks were not changed.
   case stack(StackRefusal)
+  /// sshd's side of its service was not changed.
+  case ssh(SSHTrouble)
   /// Some enrollments cannot be read; they have been named.
   case listIncomplete(Sysexit)
 }

@@ -116,6 +116,7 @@ extension Message {
         "standard output: \(errnoText(number)); the new backup codes were stored but not shown",
         .inputOutput, hints: [invocation.command("backup-codes", "--regenerate")])
     case .stack(let refusal): self.init(refusal)
+    case .ssh(let trouble): self.init(trouble)
     case .listIncomplete(let status):
       self.init("the list is incomplete", status)
     }

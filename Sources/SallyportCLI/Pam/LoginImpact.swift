@@ -34,7 +34,7 @@ struct LoginImpact {
     return rules.otherAccountForAll.map { (sudo, $0) }
   }
 
-  private static func enrolled(in store: Store) throws(CommandError) -> [String] {
+  static func enrolled(in store: Store) throws(CommandError) -> [String] {
     do throws(StoreTrouble) {
       return try store.enrolledNames().compactMap { name in
         name.user.map { printable($0.bytes, limit: 64) }

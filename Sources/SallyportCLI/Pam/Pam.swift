@@ -1,6 +1,7 @@
 import ArgumentParser
 import PAMStack
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
 import SallyportText
 
@@ -54,7 +55,8 @@ struct PamEnable: Verb {
     discussion: """
       Adds three lines to the service's file in /etc/pam.d, after checking the resulting stacks: \
       nothing is written if nobody could pass, or if a wrong password could enroll. \
-      pam_sallyport(8) explains the arguments of the lines.
+      pam_sallyport(8) explains the arguments of the lines. In sshd it first sets what sshd asks \
+      for, and goes on only once the sshd that runs has taken it.
       """)
 
   @OptionGroup var options: PamOptions
@@ -70,40 +72,93 @@ struct PamEnable: Verb {
   @Flag(help: "Let unenrolled users in, where the policy file sets nothing.")
   var nullok = false
 
+  @Option(
+    help: ArgumentHelp(
+      "What sshd asks for, in sshd alone. "
+        + "(default: password+code, or a key as well where sshd asks for one)",
+      valueName: "method"))
+  var sshd: SSHMethod?
+
   @OptionGroup var shared: StoreOptions
 
+  func validate() throws {
+    if sshd != nil, options.service != "sshd" {
+      throw ValidationError("--sshd is for the service sshd")
+    }
+  }
+
   func run(in context: Context) throws(CommandError) {
-    let wishes = StackWishes(
-      enroll: enroll, demand: demand, nullok: nullok,
-      store: shared.store == nil ? nil : shared.path)
     try context.needRoot("pam enable \(options.service)")
+    let side = try sshSide(context)
+    let wishes = StackWishes(
+      enroll: enroll, demand: demand, nullok: nullok, afterKey: side?.method == .keyCode,
+      store: shared.store == nil ? nil : shared.path)
     let change = try stacking { () throws(StackRefusal) in
       try StackPlanner(options.service, in: context.stacks).enable(wishes)
     }
+    let isSet = try asSSH { () throws(SSHTrouble) in try side?.changesNothing() ?? true }
     let output = context.output(shared)
-    if change.changesNothing {
+    if change.changesNothing, isSet {
       let text = "\(options.service) already asks for a code. Nothing was changed."
-      return output.answer(report(change, nil), text)
+      return output.answer(report(change, side, nil, false), text)
     }
     let impact = try LoginImpact(of: change, nullok: nullok, shared, context)
     if let obstacle = impact.obstacle(to: options.service) { throw .stack(obstacle) }
-    output.say(StackDiff(change).text)
-    output.say(impact.text)
-    if options.dryRun { return finish(output, change, nil, "Nothing was written (--dry-run).") }
-    if !options.yes { try output.insist("Write this? \(keeping(change))", or: .nothingChanged) }
-    let written = try context.write(change)
-    finish(output, change, written, advice(written))
+    show(change, side, impact, output)
+    if options.dryRun {
+      let text = "Nothing was written (--dry-run)."
+      return output.answer(report(change, side, nil, false), text)
+    }
+    if !options.yes { try output.insist(question(change, side, isSet), or: .nothingChanged) }
+    let written = try write(change, side, context)
+    output.answer(report(change, side, written, true), advice(written))
   }
 
-  private func keeping(_ change: StackChange) -> String {
-    change.before == nil
-      ? "\(change.path) is new." : "The old file is kept beside it, with the date in its name."
+  private func sshSide(_ context: Context) throws(CommandError) -> SSHSide? {
+    guard options.service == "sshd" else { return nil }
+    let enrolled = try LoginImpact.enrolled(in: context.store(shared))
+    return try asSSH { () throws(SSHTrouble) in
+      try SSHSide(sshd, enrolled: enrolled, context)
+    }
   }
 
-  private func finish(
-    _ output: Output, _ change: StackChange, _ written: StackWriter.Written?, _ text: String
+  private func show(
+    _ change: StackChange, _ side: SSHSide?, _ impact: LoginImpact, _ output: Output
   ) {
-    output.answer(report(change, written), text)
+    if let diff = side?.diff { output.say(diff) }
+    if !change.changesNothing { output.say(StackDiff(change).text) }
+    output.say(impact.text)
+    for line in side?.text ?? [] { output.say(line) }
+  }
+
+  private func question(_ change: StackChange, _ side: SSHSide?, _ isSet: Bool) -> String {
+    let does = isSet ? "Write this?" : "Write this and reload sshd?"
+    if change.changesNothing { return does }
+    return change.before == nil
+      ? "\(does) \(change.path) is new."
+      : "\(does) The old file is kept beside it, with the date in its name."
+  }
+
+  /// nil where PAM's lines are there already.
+  private func write(_ change: StackChange, _ side: SSHSide?, _ context: Context)
+    throws(CommandError) -> StackWriter.Written?
+  {
+    let put = { () throws(CommandError) in
+      change.changesNothing ? nil : try context.write(change)
+    }
+    guard let side else { return try put() }
+    return try side.turnOn(changesPAM: !change.changesNothing, put) {
+      guard !change.changesNothing else { return }
+      do throws(CommandError) {
+        let back = try stacking { () throws(StackRefusal) in
+          try StackPlanner(options.service, in: context.stacks).disable()
+        }
+        _ = try context.write(back)
+      } catch {
+        let message = Message(error, at: invocation(in: context))
+        context.terminal.write(Array(message.written.utf8), to: .aside)
+      }
+    }
   }
 
   private struct Answer: Encodable {
@@ -112,18 +167,21 @@ struct PamEnable: Verb {
     @OrNull var backup: String?
     let lines: [LineFacts]
     let findings: [String]
+    @OrNull var sshd: SSHSideFacts?
   }
 
-  private func report(_ change: StackChange, _ written: StackWriter.Written?) -> Answer {
+  private func report(
+    _ change: StackChange, _ side: SSHSide?, _ written: StackWriter.Written?, _ changed: Bool
+  ) -> Answer {
     Answer(
-      service: change.service, file: change.path, changed: written != nil,
+      service: change.service, file: change.path, changed: changed,
       backup: written?.backup, lines: change.analysis.lines.map(LineFacts.init),
-      findings: change.analysis.findings.map(\.text))
+      findings: change.analysis.findings.map(\.text), sshd: side?.facts)
   }
 
-  private func advice(_ written: StackWriter.Written) -> String {
+  private func advice(_ written: StackWriter.Written?) -> String {
     let service = options.service
-    let kept = written.backup.map { ["The old file: \($0)"] } ?? []
+    let kept = written?.backup.map { ["The old file: \($0)"] } ?? []
     return
       (kept + [
         "Done. Keep this shell open, and try it from another terminal now:",
@@ -161,17 +219,44 @@ struct PamDisable: Verb {
 
   func run(in context: Context) throws(CommandError) {
     try context.needRoot("pam disable \(options.service)")
-    let change = try stacking { () throws(StackRefusal) in
-      try StackPlanner(options.service, in: context.stacks).disable()
-    }
     let output = context.output(shared)
-    output.say(StackDiff(change).text)
-    if !options.dryRun, !options.yes { try output.insist("Write this?", or: .nothingChanged) }
-    let written = options.dryRun ? nil : try context.write(change)
+    let removal = options.service == "sshd" ? SSHRemoval(context, output) : nil
+    let change = try change(context, removal)
+    if let diff = removal?.diff { output.say(diff) }
+    if let change { output.say(StackDiff(change).text) }
+    if options.dryRun { return answer(output, change, nil, "Nothing was written (--dry-run).") }
+    if !options.yes { try output.insist("Write this?", or: .nothingChanged) }
+    let write = { () throws(CommandError) in try change.map(context.write) }
+    let written: StackWriter.Written?
+    if let removal {
+      written = try removal.turnOff(changesPAM: change != nil, write)
+    } else {
+      written = try write()
+    }
+    answer(output, change, written, result(change, written), changed: true)
+  }
+
+  /// nil where PAM's lines are gone already, and our file among sshd's settings is not.
+  private func change(_ context: Context, _ removal: SSHRemoval?) throws(CommandError)
+    -> StackChange?
+  {
+    do throws(StackRefusal) {
+      return try StackPlanner(options.service, in: context.stacks).disable()
+    } catch {
+      if case .notEnabled = error, removal?.stage != nil { return nil }
+      throw .stack(error)
+    }
+  }
+
+  private func answer(
+    _ output: Output, _ change: StackChange?, _ written: StackWriter.Written?, _ text: String,
+    changed: Bool = false
+  ) {
     let answer = Answer(
-      service: change.service, file: change.path, changed: written != nil,
-      removedBackups: written?.removed ?? [], findings: change.analysis.findings.map(\.text))
-    output.answer(answer, result(change, written))
+      service: options.service, file: change?.path ?? "/etc/pam.d/\(options.service)",
+      changed: changed, removedBackups: written?.removed ?? [],
+      findings: change?.analysis.findings.map(\.text) ?? [])
+    output.answer(answer, text)
   }
 
   private struct Answer: Encodable {
@@ -180,11 +265,12 @@ struct PamDisable: Verb {
     let removedBackups, findings: [String]
   }
 
-  private func result(_ change: StackChange, _ written: StackWriter.Written?) -> String {
-    guard let written else { return "Nothing was written (--dry-run)." }
-    let gone =
-      change.after == nil ? "\(change.path) was removed; the vendor's file applies again. " : ""
-    let backups = written.removed.map { "\($0) is identical to the file again, and was removed." }
+  private func result(_ change: StackChange?, _ written: StackWriter.Written?) -> String {
+    let vendors = change.flatMap { $0.after == nil ? $0.path : nil }
+    let gone = vendors.map { "\($0) was removed; the vendor's file applies again. " } ?? ""
+    let backups = (written?.removed ?? []).map {
+      "\($0) is identical to the file again, and was removed."
+    }
     let text = "\(gone)\(options.service) no longer asks for a code."
     return ([text] + backups).joined(separator: "\n")
   }

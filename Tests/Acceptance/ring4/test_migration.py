@@ -65,7 +65,9 @@ class Server:
         """Puts our lines into every service, with the old one still there."""
         enable = on_the_page("sallyport pam enable sshd")
         for service in SERVICES:
-            said = types(" ".join([enable.replace("sshd", service), *words, "--yes"]))
+            # The daemon of these tests has settings of its own.
+            more = ["--sshd", "none"] if service == "sshd" else []
+            said = types(" ".join([enable.replace("sshd", service), *words, *more, "--yes"]))
             assert f"sallyport pam disable {service}" in said
 
     def drop_the_old_line(self):

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections import defaultdict
 
 import pytest
 
@@ -19,6 +20,10 @@ BASE = {name: content for name, content in DEBIAN.items() if name not in ONE_FIE
 def base(debian):
     for name in ONE_FIELD:
         (PAM_D / name).unlink(missing_ok=True)
+
+
+# sshd's own settings have tests of their own, in test_pam_sshd.py.
+UNSET = defaultdict(tuple, sshd=("--sshd", "none"))
 
 
 def directory():
@@ -41,7 +46,7 @@ def test_a_service_asks_from_enable_to_disable(service, daemons, store):
     alice = store.enroll(allow_missing=False)
     store.enroll("bob", allow_missing=False)
     assert host.enter("alice", None), "Debian's own stack lets a password in"
-    said = pam("enable", service, "--yes")
+    said = pam("enable", service, "--yes", *UNSET[service])
     assert "Walked through: alice, bob (enrolled) are asked for a code" in said
     assert not host.enter("alice", alice.wrong())
     assert not host.enter("alice", alice.code(), password="guessed")
@@ -70,7 +75,7 @@ def test_a_code_is_asked_for_everywhere_with_common_auth(daemons, store):
 def test_the_old_file_is_back_to_the_byte(service, store):
     store.enroll(allow_missing=False)
     os.chmod(PAM_D / service, 0o640)
-    pam("enable", service, "--yes")
+    pam("enable", service, "--yes", *UNSET[service])
     assert (PAM_D / service).stat().st_mode & 0o777 == 0o640
     backup = [name for name in directory() if name.startswith(f"{service}.before-sallyport-")]
     assert len(backup) == 1 and (PAM_D / backup[0]).read_bytes() == DEBIAN[service]
@@ -94,19 +99,21 @@ def killed(call, count, *arguments):
 @pytest.mark.parametrize("verb", ["enable", "disable"])
 def test_a_kill_leaves_the_old_file_or_the_new_one(verb, store):
     store.enroll(allow_missing=False)
-    pam("enable", "sshd", "--yes")
+    on = ["pam", "enable", "sshd", "--yes", "--sshd", "none"]
+    off = ["pam", "disable", "sshd", "--yes"]
+    assert sallyport(*on).returncode == 0
     enabled = (PAM_D / "sshd").read_bytes()
     kills = 0
     for call in CALLS:
         for count in range(1, 30):
             is_enabled = (PAM_D / "sshd").read_bytes() == enabled
             if is_enabled == (verb == "enable"):
-                pam("disable" if is_enabled else "enable", "sshd", "--yes")
-            if not killed(call, count, "pam", verb, "sshd", "--yes"):
+                assert sallyport(*(off if is_enabled else on)).returncode == 0
+            if not killed(call, count, *(on if verb == "enable" else off)):
                 break
             kills += 1
             assert (PAM_D / "sshd").read_bytes() in (DEBIAN["sshd"], enabled), f"{call} {count}"
     assert kills >= 10
-    sallyport("pam", "enable", "sshd", "--yes")
+    sallyport(*on)
     pam("disable", "sshd", "--yes")
     assert directory() == BASE, "nothing is left over"

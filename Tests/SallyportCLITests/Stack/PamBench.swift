@@ -6,12 +6,15 @@ import Testing
 
 @testable import PAMStack
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 /// A machine in a directory: its files of PAM, and a store with alice in it.
 final class PamBench {
   private let directory: TemporaryDirectory
   var root: String { directory.path }
   let bench = Bench()
+  /// There is no sshd on it, unless a test brings one.
+  var programs: ([String]) -> Probe<CommandOutput> = { _ in .absent }
 
   init(_ files: [String: String] = Stacks.debian, debian: Bool = true, enrolled: Bool = true) throws
   {
@@ -65,7 +68,8 @@ final class PamBench {
     let now = bench.now
     let context = Context(
       terminal: terminal, effectiveUser: 0, caller: caller, hostName: "web1.example.org",
-      stacks: StackDirectory(root: root), now: { () throws(StoreTrouble) in now })
+      stacks: StackDirectory(root: root), now: { () throws(StoreTrouble) in now },
+      machine: Machine(root: root, run: programs))
     let status = Command.run(words, in: context)
     #expect(terminal.isUsedUp, "the script goes on")
     return Bench.Outcome(status: status, terminal: terminal)

@@ -1,0 +1,73 @@
+import Glibc
+import SallyportDoctor
+import SallyportFiles
+
+/// Our file among sshd's settings, replaced in one step.
+struct SSHFile {
+  /// In front of its path; empty on this machine.
+  let root: String
+
+  private var path: String { root + SSHStage.path }
+  /// sshd reads no file whose name begins with a dot.
+  private var temporary: String {
+    "\(parentDirectory(of: path))/.00-sallyport.conf.sallyport-new"
+  }
+
+  /// sshd's directory, against others who do the same.
+  func lock() throws(CommandError) -> OpenFile {
+    let directory = parentDirectory(of: parentDirectory(of: path))
+    do throws(SystemError) {
+      let file = try OpenFile(directory, O_RDONLY | O_DIRECTORY)
+      if flock(file.number, LOCK_EX | LOCK_NB) != 0 { throw .last }
+      return file
+    } catch {
+      let path = SSHStage.path
+      throw .ssh(
+        error.number == EWOULDBLOCK ? .busy(path: path) : .system(path: path, errno: error.number))
+    }
+  }
+
+  /// Keeps the lock until here.
+  func sync(_ lock: borrowing OpenFile) throws(CommandError) {
+    do throws(SystemError) {
+      try lock.sync()
+    } catch {
+      throw .ssh(.system(path: SSHStage.path, errno: error.number))
+    }
+  }
+
+  /// nil where there is none.
+  func text() throws(SSHTrouble) -> String? {
+    do throws(SystemError) {
+      let file = try OpenFile(path, O_RDONLY | O_NONBLOCK)
+      return String(decoding: try file.bytes(65536), as: UTF8.self)
+    } catch {
+      if error.number == ENOENT { return nil }
+      throw .system(path: SSHStage.path, errno: error.number)
+    }
+  }
+
+  /// Writes the file, or removes it where `text` is nil; on the disk with its name.
+  func put(_ text: String?) throws(SSHTrouble) {
+    let old = try self.text()
+    guard old != text else { return }
+    try filing { () throws(SystemError) in
+      if let text {
+        if !removeFile(temporary), errno != ENOENT { throw .last }
+        try putFile(
+          path, through: temporary, isNew: old == nil, Ownership(mode: 0o644), Array(text.utf8))
+      } else if !removeFile(path) {
+        throw .last
+      }
+      try syncParent(of: path)
+    }
+  }
+
+  private func filing(_ step: () throws(SystemError) -> Void) throws(SSHTrouble) {
+    do throws(SystemError) {
+      try step()
+    } catch {
+      throw .system(path: SSHStage.path, errno: error.number)
+    }
+  }
+}

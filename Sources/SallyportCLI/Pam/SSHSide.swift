@@ -1,0 +1,136 @@
+import ArgumentParser
+import Glibc
+import PAMStack
+import SallyportDoctor
+import SallyportFiles
+
+extension SSHMethod: ExpressibleByArgument {}
+
+/// sshd's side of turning its service on and off: our file among its settings, and the proof that
+/// the sshd that runs has read it.
+///
+/// The order lets nobody in by a code alone and keeps nobody out who was in, wherever it ends:
+/// first sshd asks for the password by prompts, then PAM's lines ask for the code as well.
+struct SSHSide {
+  private let plan: SSHPlan
+  private let running: RunningSSHD
+  private let file: SSHFile
+
+  /// nil where there is no sshd, and no method was named.
+  init?(_ method: SSHMethod?, enrolled: [String], _ context: Context) throws(SSHTrouble) {
+    let stack = StackParser.parse(service: "sshd", context.stacks.files)
+    let hasAfterKey = stack[.auth].contains { $0.arguments.contains("after-key") }
+    guard
+      let plan = try SSHPlan(
+        method, of: context.machine, enrolled: enrolled, hasAfterKey: hasAfterKey)
+    else { return nil }
+    self.plan = plan
+    running = RunningSSHD(context.machine, as: context.caller ?? "root")
+    file = SSHFile(root: context.stacks.root)
+    if plan.method != .none { try running.needListener() }
+  }
+
+  var method: SSHMethod { plan.method }
+  private var last: SSHStage { SSHStage(method: plan.method) }
+  /// Our file is written, unless everything is set already.
+  private var writes: Bool { plan.method != .none && !plan.isSetByOthers }
+
+  func changesNothing() throws(SSHTrouble) -> Bool {
+    guard plan.method != .none else { return true }
+    guard plan.isSetByOthers || plan.current == last else { return false }
+    return try running.isCurrent()
+  }
+
+  /// Runs `write`, which changes PAM's lines if `changesPAM`, where it belongs among the steps.
+  /// `undo` takes it back.
+  func turnOn<Value>(
+    changesPAM: Bool, _ write: () throws(CommandError) -> Value, undo: () -> Void
+  ) throws(CommandError) -> Value {
+    guard plan.method != .none else { return try write() }
+    let lock = try file.lock()
+    let old = try asSSH { () throws(SSHTrouble) in
+      (text: try file.text(), offers: try running.offers())
+    }
+    var isTold = false
+    do throws(CommandError) {
+      try set(writes ? plan.method.stages(before: changesPAM) : [last], &isTold)
+      let value = try write()
+      do throws(CommandError) {
+        try set(writes ? plan.method.stages(after: changesPAM) : [], &isTold)
+      } catch {
+        undo()
+        throw error
+      }
+      try file.sync(lock)
+      return value
+    } catch {
+      throw takenBack(old.text, isTold ? .some(old.offers) : nil, error)
+    }
+  }
+
+  private func set(_ stages: [SSHStage], _ isTold: inout Bool) throws(CommandError) {
+    for stage in stages {
+      try asSSH { () throws(SSHTrouble) in
+        if writes { try file.put(stage.text) }
+        try plan.verify(stage)
+      }
+      isTold = true
+      try asSSH { () throws(SSHTrouble) in try running.reload(stage.settings) }
+    }
+  }
+
+  /// The file as it was. `offers`: what sshd offered, if it was told to read the other one.
+  private func takenBack(_ text: String?, _ offers: Set<String>??, _ error: CommandError)
+    -> CommandError
+  {
+    do throws(SSHTrouble) {
+      try file.put(text)
+      if let offers { try running.reload([], wanted: offers) }
+      return error
+    } catch let second {
+      return .ssh(.notTakenBack(path: SSHStage.path, second))
+    }
+  }
+
+  // MARK: what it means, before the question
+
+  var text: [String] {
+    SSHSide.list("Still in by key alone", plan.byKeyAlone)
+      + SSHSide.list("Locked out of ssh after this", plan.lockedOut)
+  }
+
+  private static func list(_ heading: String, _ names: [String]) -> [String] {
+    guard let first = names.first else { return [] }
+    return wrapped(["\(heading): \(first)"] + names.dropFirst(), width: 80)
+  }
+
+  /// The file as it will be.
+  var diff: String? {
+    guard writes, plan.current != last else { return nil }
+    let head = plan.current == nil ? "\(SSHStage.path) (new)" : SSHStage.path
+    return ([head] + last.settings.map { "+  \($0.text)" }).joined(separator: "\n")
+  }
+
+  var facts: SSHSideFacts {
+    SSHSideFacts(
+      method: plan.method.rawValue, file: writes ? SSHStage.path : nil,
+      settings: writes ? last.settings.map(\.text) : [], byKeyAlone: plan.byKeyAlone,
+      lockedOut: plan.lockedOut)
+  }
+}
+
+/// The same for programs.
+struct SSHSideFacts: Encodable {
+  let method: String
+  @OrNull var file: String?
+  let settings, byKeyAlone, lockedOut: [String]
+}
+
+/// Runs a step that works on sshd as one of the command.
+func asSSH<Value>(_ step: () throws(SSHTrouble) -> Value) throws(CommandError) -> Value {
+  do throws(SSHTrouble) {
+    return try step()
+  } catch {
+    throw .ssh(error)
+  }
+}

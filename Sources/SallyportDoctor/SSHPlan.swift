@@ -1,0 +1,152 @@
+/// What becomes of sshd's settings when its service is turned on, before anything is written.
+package struct SSHPlan {
+  package let method: SSHMethod
+  /// What our file holds now; nil where there is none.
+  package let current: SSHStage?
+  /// The values in effect are those wanted, without a file of ours.
+  package let isSetByOthers: Bool
+  /// Whoever still gets in by a key alone, and where that is said.
+  package let byKeyAlone: [String]
+  /// Who gets in now and will not, with the reason.
+  package let lockedOut: [String]
+  /// What doctor knows of whom.
+  private let accounts: AccountFacts
+  private let enrolled: [String]
+  private let machine: Machine
+
+  /// `asked`: the method that was named. `enrolled`: who has an enrollment. `hasAfterKey`: PAM's
+  /// line already takes a key for the first factor. nil where there is no sshd, and none was named.
+  package init?(
+    _ asked: SSHMethod?, of machine: Machine, enrolled: [String], hasAfterKey: Bool
+  ) throws(SSHTrouble) {
+    if asked == nil, machine.run(["sshd", "-T"]) == .absent { return nil }
+    (self.machine, self.enrolled) = (machine, enrolled)
+    accounts = AccountFacts(of: machine)
+    current = asked == SSHMethod.none ? nil : try machine.sshStage()
+    if asked == SSHMethod.none {
+      (method, isSetByOthers, lockedOut) = (.none, true, [])
+      byKeyAlone = SSHPlan.keyHolders(machine, accounts)
+      return
+    }
+    let configuration = SSHConfiguration(of: machine)
+    let people = SSHPlan.people(accounts, enrolled)
+    let before = try SSHSurvey(of: machine, configuration, accounts, people: people)
+    if let named = asked ?? current?.method {
+      method = named
+    } else {
+      method = try SSHPlan.usual(before.base, hasAfterKey: hasAfterKey)
+    }
+    let last = SSHStage(method: method)
+    isSetByOthers =
+      current == nil
+      && before.mismatches(with: last, configuration, enrolled: enrolled).isEmpty
+    var after = before
+    if !isSetByOthers {
+      try SSHPlan.check(last, before, configuration, enrolled: enrolled)
+      after = try SSHSurvey(
+        of: machine, configuration, accounts, people: people, assuming: last.settings)
+      let found = after.mismatches(with: last, configuration, enrolled: enrolled)
+      if !found.isEmpty { throw .shadowed(found) }
+    }
+    byKeyAlone = after.exceptions(enrolled).map { part in
+      let location = part.block.map { configuration.blocks[$0].location.text } ?? ""
+      return "\(listed(part.users)) (\(part.who ?? ""), \(location))"
+    }
+    lockedOut = SSHPlan.lockedOut(accounts, before, after, method)
+  }
+
+  /// root, those who are enrolled, and those who may have to enroll.
+  private static func people(_ accounts: AccountFacts, _ enrolled: [String]) -> [String] {
+    let others = ["root"] + accounts.people.map(\.name)
+    return enrolled + others.filter { !enrolled.contains($0) }
+  }
+
+  /// The method where none is named: what is asked for now, and a code.
+  private static func usual(_ now: SSHSettings, hasAfterKey: Bool) throws(SSHTrouble) -> SSHMethod {
+    let ways = now.ways
+    guard ways.contains(where: { !$0.isWithoutPrompt }) else { throw .methodNeeded }
+    guard ways.allSatisfy({ $0.contains("publickey") }) else { return .passwordCode }
+    return hasAfterKey ? .keyCode : .keyPasswordCode
+  }
+
+  /// Whether sshd would read our file before the other values.
+  private static func check(
+    _ stage: SSHStage, _ before: SSHSurvey, _ configuration: SSHConfiguration, enrolled: [String]
+  ) throws(SSHTrouble) {
+    guard let count = configuration.linesBeforeDropIn else {
+      throw .shadowed(before.mismatches(with: stage, configuration, enrolled: enrolled))
+    }
+    let earlier = configuration.lines.prefix(count).filter { $0.block == nil }
+    let shadows = stage.needed.compactMap { wanted -> SSHMismatch? in
+      let keywords = SSHConfiguration.spellings(of: wanted.keyword.lowercased())
+      let line = earlier.first { keywords.contains($0.keyword) }
+      guard let line else { return nil }
+      let found = SSHSetting(wanted.keyword, line.arguments.joined(separator: " "))
+      guard found.value.lowercased() != wanted.value else { return nil }
+      return SSHMismatch(who: nil, found: found, wanted: wanted, location: line.location)
+    }
+    if !shadows.isEmpty { throw .shadowed(shadows) }
+  }
+
+  private static func lockedOut(
+    _ accounts: AccountFacts, _ before: SSHSurvey, _ after: SSHSurvey, _ method: SSHMethod
+  ) -> [String] {
+    accounts.people.compactMap { account in
+      let (now, then) = (before.settings(of: account.name), after.settings(of: account.name))
+      guard now.lets(account, needsPassword: true),
+        !then.lets(account, needsPassword: method.needsPassword)
+      else { return nil }
+      return "\(account.name) (\(lack(account, then, method)))"
+    }
+  }
+
+  private static func lack(
+    _ account: AccountFacts.Account, _ settings: SSHSettings, _ method: SSHMethod
+  ) -> String {
+    if account.uid == 0, settings["permitrootlogin"] != "yes" {
+      return "PermitRootLogin \(settings["permitrootlogin"])"
+    }
+    if method != .passwordCode, !account.hasKeys { return "no key" }
+    return "no password"
+  }
+
+  /// Where sshd's settings stay: whoever gets in by a key.
+  private static func keyHolders(_ machine: Machine, _ accounts: AccountFacts) -> [String] {
+    let survey = SSHFacts.settings(of: machine, []).value
+    guard let settings = survey, settings.ways.contains(where: \.isWithoutPrompt) else { return [] }
+    return accounts.people.filter {
+      $0.hasKeys && ($0.uid != 0 || settings["permitrootlogin"] != "no")
+    }.map(\.name)
+  }
+
+  /// Throws where sshd does not take its configuration, or the values in effect are not those of
+  /// the stage, for whomever.
+  package func verify(_ stage: SSHStage) throws(SSHTrouble) {
+    let complaint = machine.sshComplaint()
+    let configuration = SSHConfiguration(of: machine)
+    let survey = try SSHSurvey(
+      of: machine, configuration, accounts, people: SSHPlan.people(accounts, enrolled))
+    let found = survey.mismatches(with: stage, configuration, enrolled: enrolled)
+    if !found.isEmpty { throw .shadowed(found) }
+    if let complaint { throw .sshd(complaint) }
+  }
+}
+
+extension Machine {
+  /// What `sshd -t` says against its configuration; nil where it takes it.
+  package func sshComplaint() -> String? {
+    guard let done = run(["sshd", "-t"]).value else { return "sshd -t cannot be run" }
+    return done.status == 0 ? nil : done.complaint
+  }
+
+  /// What our file among sshd's settings holds; nil where there is none.
+  package func sshStage() throws(SSHTrouble) -> SSHStage? {
+    switch text(SSHStage.path) {
+    case .absent: return nil
+    case .unseen(let reason): throw .sshd(reason)
+    case .seen(let text):
+      guard let stage = SSHStage(text: text) else { throw .notOurs(path: SSHStage.path) }
+      return stage
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import CSystem
+import Glibc
+
+/// The sshd that runs: what it offers, and how it is told to read its configuration again.
+///
+/// A client that proves nothing is told the methods with which it may go on. It is what the running
+/// sshd itself says, however it was started and whatever file it has read.
+package struct RunningSSHD {
+  private let machine: Machine
+  /// Who is said to come: best somebody who may, since sshd shuts out for a while who often names
+  /// others (PerSourcePenalties).
+  private let user: String
+
+  package init(_ machine: Machine, as user: String) { (self.machine, self.user) = (machine, user) }
+
+  /// Milliseconds between questions; a daemon that starts anew does not listen for a moment, and
+  /// one that is asked more often shuts out who asks.
+  private static let pauses: [UInt32] = [100, 300, 600, 1200, 2400]
+
+  private enum Answer: Equatable {
+    case offers(Set<String>)
+    case notListening
+    case other
+
+    var methods: Set<String>? {
+      switch self {
+      case .offers(let methods): methods
+      case .notListening, .other: nil
+      }
+    }
+  }
+
+  /// Throws where nobody listens.
+  package func needListener() throws(SSHTrouble) {
+    let door = Door(try machine.sshSettings([]))
+    if ask(door) == .notListening { throw .notRunning(door.text) }
+  }
+
+  /// Whether it already offers what its configuration says.
+  package func isCurrent() throws(SSHTrouble) -> Bool {
+    let door = Door(try machine.sshSettings([]))
+    return ask(door) == .offers(try expected(at: door).offered)
+  }
+
+  /// What it offers now; nil where it does not say.
+  package func offers() throws(SSHTrouble) -> Set<String>? {
+    ask(Door(try machine.sshSettings([]))).methods
+  }
+
+  /// Makes it read its configuration again, and waits until it offers what that says, or `wanted`.
+  /// `settings`: for the message.
+  package func reload(_ settings: [SSHSetting], wanted: Set<String>? = nil) throws(SSHTrouble) {
+    let base = try machine.sshSettings([])
+    let door = Door(base)
+    var wanted = wanted ?? []
+    if wanted.isEmpty { wanted = try expected(at: door).offered }
+    let process = try tell(base)
+    var answer = ask(door)
+    for pause in RunningSSHD.pauses where answer != .offers(wanted) {
+      sys_sleep(pause * 1_000_000)
+      answer = ask(door)
+    }
+    if answer == .offers(wanted) { return }
+    throw .unproven(
+      SSHDoubt(
+        wanted: wanted.sorted(), offered: answer.methods?.sorted(), address: door.text,
+        file: process.flatMap(file), settings: settings))
+  }
+
+  /// The settings of the connection by which it is asked.
+  private func expected(at door: Door) throws(SSHTrouble) -> SSHSettings {
+    let login = "user=\(user),host=\(door.host),addr=\(door.host)"
+    return try machine.sshSettings(["-C", "\(login),laddr=\(door.host),lport=\(door.port)"])
+  }
+
+  private func ask(_ door: Door) -> Answer {
+    let options = [
+      "BatchMode=yes", "PreferredAuthentications=none", "StrictHostKeyChecking=no",
+      "UserKnownHostsFile=/dev/null", "GlobalKnownHostsFile=/dev/null", "ConnectTimeout=5",
+      "LogLevel=ERROR", "ControlPath=none", "IdentityAgent=none",
+    ]
+    let words =
+      ["ssh", "-F", "none", "-T", "-p", door.port, "-l", user]
+      + options.flatMap { ["-o", $0] } + [door.host, "exit"]
+    guard let said = machine.run(words).value?.errors else { return .other }
+    if said.contains("Connection refused") { return .notListening }
+    let denied = said.components(between: "Permission denied (", and: ")")
+    return denied.map { .offers(Set($0.split(separator: ",").map(String.init))) } ?? .other
+  }
+
+  // MARK: telling it
+
+  /// The process that was told, where it is known. What nobody has to be told, since it starts with
+  /// each connection, shows in what it offers.
+  private func tell(_ settings: SSHSettings) throws(SSHTrouble) -> Int32? {
+    if machine.file("/run/systemd/system").value?.isDirectory == true {
+      for unit in ["ssh.service", "sshd.service"] {
+        guard machine.answer(["systemctl", "is-active", unit]) != nil else { continue }
+        guard let done = machine.run(["systemctl", "reload", unit]).value, done.status == 0 else {
+          throw .notReloaded("systemctl reload \(unit) failed")
+        }
+        let main = machine.answer(["systemctl", "show", "-P", "MainPID", unit])
+        return main.flatMap(Int32.init(line:))
+      }
+    }
+    let path = settings.written("pidfile")
+    guard let process = machine.text(path).value.flatMap(Int32.init(line:)), process > 1,
+      machine.text("/proc/\(process)/comm").value == "sshd\n"
+    else { return nil }
+    if kill(process, SIGHUP) != 0 {
+      throw .notReloaded("process \(process) cannot be told: errno \(errno)")
+    }
+    return process
+  }
+
+  /// What follows `-f` in the words that it was started with.
+  private func file(of process: Int32) -> String? {
+    let words = (machine.text("/proc/\(process)/cmdline").value ?? "")
+      .split { $0 == " " || $0 == "\0" }.map(String.init)
+    guard let index = words.firstIndex(of: "-f"), index + 1 < words.count else { return nil }
+    return words[index + 1]
+  }
+}
+
+/// Where a client of this machine reaches sshd.
+private struct Door {
+  let host, port: String
+
+  var text: String { "\(host):\(port)" }
+
+  /// Of several addresses one of this machine alone.
+  init(_ settings: SSHSettings) {
+    let hosts = settings.addresses.map { address in
+      let colon = address.lastIndex(of: ":") ?? address.endIndex
+      return address[..<colon].filter { $0 != "[" && $0 != "]" }
+    }
+    let known = [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("::", "::1")]
+    host = known.first { hosts.contains($0.0) }?.1 ?? hosts.first ?? "127.0.0.1"
+    port = settings.addresses.first?.split(separator: ":").last.map(String.init) ?? "22"
+  }
+}
+
+extension Int32 {
+  /// A number on a line of its own.
+  fileprivate init?(line: String) {
+    guard let number = Int32(line.filter { $0 != "\n" }) else { return nil }
+    self = number
+  }
+}
+
+extension String {
+  /// What stands between the last two such texts.
+  fileprivate func components(between start: String, and end: Character) -> String? {
+    guard let line = split(separator: "\n").last(where: { $0.contains(start) }),
+      let range = line.firstRange(of: start)
+    else { return nil }
+    return String(line[range.upperBound...].prefix { $0 != end })
+  }
+}

@@ -1,0 +1,135 @@
+/// sshd's settings for all whom they may differ for: everybody else, people by name, and a
+/// connection of each Match block.
+struct SSHSurvey: Equatable {
+  struct Part: Equatable {
+    /// nil: everybody.
+    var who: String?
+    /// The index of the Match block.
+    var block: Int?
+    /// Whom it is about, where it names users or groups.
+    var users: [String] = []
+    let settings: SSHSettings
+  }
+
+  private(set) var parts: [Part]
+
+  /// What holds for everybody for whom nothing else is said.
+  var base: SSHSettings { parts[0].settings }
+
+  init(parts: [Part]) { self.parts = parts }
+
+  /// Asks sshd. `assuming`: settings that come before all others.
+  init(
+    of machine: Machine, _ configuration: SSHConfiguration, _ accounts: AccountFacts,
+    people: [String], assuming settings: [SSHSetting] = []
+  ) throws(SSHTrouble) {
+    let options = settings.flatMap { ["-o", "\($0.keyword)=\($0.value)"] }
+    parts = [Part(settings: try machine.sshSettings(options))]
+    let blocks = configuration.blocks.prefix(SSHFacts.mostBlocks)
+    for (index, block) in blocks.enumerated() {
+      guard let probe = SSHProbe(block, accounts) else { continue }
+      let settings = try machine.sshSettings(options + ["-C", probe.text])
+      parts.append(
+        Part(who: "Match \(block.text)", block: index, users: probe.users, settings: settings))
+    }
+    let names = blocks.contains { $0.criteria.contains { ["user", "group"].contains($0.name) } }
+    guard names else { return }
+    for name in people.prefix(SSHFacts.mostPeople) {
+      let login = "user=\(name),host=localhost,addr=127.0.0.1"
+      let settings = try machine.sshSettings(options + ["-C", login])
+      parts.append(Part(who: name, users: [name], settings: settings))
+    }
+  }
+
+  /// What holds for a person.
+  func settings(of name: String) -> SSHSettings {
+    parts.last { $0.who == name }?.settings ?? base
+  }
+
+  /// Where the values in effect are not those of the stage. Whoever is not enrolled may have been
+  /// excepted on purpose, with a key.
+  func mismatches(
+    with stage: SSHStage, _ configuration: SSHConfiguration, enrolled: [String]
+  ) -> [SSHMismatch] {
+    var found: [SSHMismatch] = []
+    for part in parts where !part.isExcepted(enrolled) {
+      for wanted in stage.needed where !part.settings.has(wanted) {
+        let value = part.settings.written(wanted.keyword.lowercased())
+        let location = configuration.location(of: wanted.keyword, in: part.block)
+        let mismatch = SSHMismatch(
+          who: part.who, found: SSHSetting(wanted.keyword, value), wanted: wanted,
+          location: location ?? FileLocation(file: configuration.file))
+        // A person's is the one of the block that names him.
+        let isTold = found.contains {
+          $0.found == mismatch.found && ($0.location == mismatch.location || part.block == nil)
+        }
+        if !isTold { found.append(mismatch) }
+      }
+    }
+    return found
+  }
+
+  /// Who is excepted, each Match block once.
+  func exceptions(_ enrolled: [String]) -> [Part] {
+    parts.filter { $0.block != nil && $0.isExcepted(enrolled) }
+  }
+}
+
+extension SSHSurvey.Part {
+  /// It names people of whom none is enrolled, and all its ways are by key alone.
+  fileprivate func isExcepted(_ enrolled: [String]) -> Bool {
+    !users.isEmpty && !settings.ways.isEmpty && settings.ways.allSatisfy(\.isWithoutPrompt)
+      && users.allSatisfy { !$0.contains("*") && !$0.contains("?") && !enrolled.contains($0) }
+  }
+}
+
+extension [String] {
+  /// A way in that asks for nothing that PAM judges.
+  var isWithoutPrompt: Bool {
+    allSatisfy { $0 != "keyboard-interactive" && $0 != "password" }
+  }
+}
+
+extension SSHSettings {
+  func has(_ setting: SSHSetting) -> Bool {
+    let keyword = setting.keyword.lowercased()
+    if keyword == "kbdinteractiveauthentication" { return takesPrompts }
+    return self[keyword] == setting.value
+  }
+
+  /// The methods that sshd offers before anything was proven.
+  var offered: Set<String> { Set(ways.compactMap(\.first)) }
+
+  /// Whether an account gets in. `needsPassword`: behind the prompts.
+  func lets(_ account: AccountFacts.Account, needsPassword: Bool) -> Bool {
+    ways.contains { way in
+      if account.uid == 0 {
+        if self["permitrootlogin"] == "no" { return false }
+        if self["permitrootlogin"] != "yes", !way.isWithoutPrompt { return false }
+      }
+      if way.contains("publickey"), !account.hasKeys { return false }
+      return way.isWithoutPrompt || !needsPassword || account.hasPassword != false
+    }
+  }
+}
+
+extension Machine {
+  /// What `sshd -T` says. Where no list of AuthenticationMethods can be completed, all but the
+  /// lists.
+  func sshSettings(_ options: [String]) throws(SSHTrouble) -> SSHSettings {
+    switch SSHFacts.settings(of: self, options) {
+    case .absent: throw .sshd("there is no sshd on this machine")
+    case .seen(let settings): return settings
+    case .unseen(let reason):
+      let isUnfinished = ["cannot be satisfied", "AuthenticationMethods list"].contains {
+        reason.contains($0)
+      }
+      // The first one wins.
+      let without = ["-o", "AuthenticationMethods=any"] + options
+      guard isUnfinished, let settings = SSHFacts.settings(of: self, without).value else {
+        throw .sshd(reason)
+      }
+      return settings
+    }
+  }
+}

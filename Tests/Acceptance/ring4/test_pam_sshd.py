@@ -1,0 +1,334 @@
+"""`sallyport pam enable sshd` with the machine's own sshd, on the settings that Debian ships."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from support.hosts import PAM_D, PASSWORD, SCRATCH, UIDS, Sshd, add_account, converse, edit, remove_account
+from support.sallyport import COMMAND, sallyport
+
+pytestmark = pytest.mark.usefixtures("debian")
+CONFIG = Path("/etc/ssh/sshd_config")
+DROP_INS = Path("/etc/ssh/sshd_config.d")
+OURS = DROP_INS / "00-sallyport.conf"
+PACKAGED = Path("/usr/share/openssh/sshd_config").read_text()
+METHODS = ["password+code", "key+code", "key+password+code"]
+
+
+class Daemon(Sshd):
+    """The machine's sshd, as its unit starts it, on a port of its own."""
+
+    def __init__(self, *options):
+        shutil.rmtree(DROP_INS)
+        DROP_INS.mkdir()
+        CONFIG.write_text(PACKAGED)
+        self.directory = SCRATCH / "own-sshd"
+        self.directory.mkdir(exist_ok=True)
+        for key in ("host", "alice"):
+            if not (self.directory / key).exists():
+                subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+                                self.directory / key], check=True)
+        for name, uid in {**UIDS, "git": 3009}.items():
+            keys = Path("/home", name, ".ssh")
+            keys.mkdir(parents=True, exist_ok=True)
+            (keys / "authorized_keys").write_text((self.directory / "alice.pub").read_text())
+            for path in (keys.parent, keys, keys / "authorized_keys"):
+                os.chown(path, uid, uid)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        (DROP_INS / "90-here.conf").write_text(
+            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.directory}/host\n"
+            "MaxStartups 100\nUseDNS no\n")
+        self.log = open(self.directory / "log", "w")
+        self.options = options
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["/usr/sbin/sshd", "-D", "-e", *self.options], stderr=self.log)
+        self._wait()
+        return self
+
+    def reload(self):
+        """As at the next start of the machine: sshd reads what is on the disk."""
+        Path("/run/sshd.pid").unlink(missing_ok=True)
+        self.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 10
+        while not Path("/run/sshd.pid").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        self._wait()
+
+    def stop(self):
+        if self.process:
+            super().stop()
+
+    def by_key(self, user="alice"):
+        """Whether a key alone is enough."""
+        done = subprocess.run(
+            self.command(user, "-o", "BatchMode=yes", "-o", "PreferredAuthentications=publickey"),
+            capture_output=True, text=True, timeout=30)
+        return "IN-42" in done.stdout
+
+    def prompted(self, user, code, password):
+        """Prompts, and no key."""
+        command = self.command(user, "-o", "PreferredAuthentications=keyboard-interactive,password")
+        return converse(command, code, password)[0]
+
+    def offers(self):
+        """The methods with which a client may go on; it waits for an sshd that starts anew."""
+        command = self.command("nobody", "-o", "BatchMode=yes",
+                               "-o", "PreferredAuthentications=none")
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+            if found := re.search(r"Permission denied \((.*)\)", done.stderr):
+                return found[1]
+            time.sleep(0.02)
+        raise AssertionError(done.stderr)
+
+
+@pytest.fixture
+def daemon(debian, store):
+    add_account("git", 3009)
+    edit("/etc/shadow", lambda text: re.sub("(?m)^git:[^:]*", "git:!", text))
+    daemon = Daemon()
+    yield daemon
+    daemon.stop()
+    remove_account("git")
+    shutil.rmtree(DROP_INS)
+    DROP_INS.mkdir()
+    CONFIG.write_text(PACKAGED)
+    Path("/run/sshd.pid").unlink(missing_ok=True)
+
+
+def enable(*words):
+    return sallyport("pam", "enable", "sshd", "--yes", *words)
+
+
+def content():
+    """Everything that turning on may change."""
+    return {str(path): path.read_bytes() for path in [*PAM_D.iterdir(), *DROP_INS.iterdir(), CONFIG]}
+
+
+def test_the_password_and_a_code_let_in_on_debians_own_settings(daemon, store):
+    alice = store.enroll(allow_missing=False)
+    before = content()
+    daemon.start()
+    assert daemon.enter("alice", None) and daemon.by_key()
+    done = enable()
+    assert done.returncode == 0, done.stderr
+    assert OURS.stat().st_mode & 0o777 == 0o644
+    assert "AuthenticationMethods keyboard-interactive" in OURS.read_text()
+    assert daemon.offers() == "keyboard-interactive"
+    assert not daemon.by_key(), "nor does a key alone"
+    assert not daemon.enter("alice", alice.wrong())
+    assert not daemon.enter("alice", alice.code(), password="guessed")
+    assert daemon.enter("alice", alice.code())
+    again = enable()
+    assert again.returncode == 0 and "Nothing was changed" in again.stdout
+    done = sallyport("pam", "disable", "sshd", "--yes")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert content() == before
+    assert daemon.enter("alice", None) and daemon.by_key()
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_a_key_comes_first_where_it_is_asked_for(method, daemon, store):
+    alice = store.enroll(allow_missing=False)
+    before = content()
+    daemon.start()
+    done = enable("--sshd", method)
+    assert done.returncode == 0, done.stderr
+    assert daemon.offers() == "publickey"
+    assert not daemon.by_key()
+    assert not daemon.enter("alice", alice.wrong())
+    password = None if method == "key+code" else PASSWORD
+    assert daemon.enter("alice", alice.code(), password=password)
+    done = sallyport("pam", "disable", "sshd", "--yes")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert content() == before and daemon.by_key()
+
+
+def test_without_our_settings_key_and_code_are_no_code_alone(daemon, store):
+    alice = store.enroll(allow_missing=False)
+    daemon.start()
+    assert enable("--sshd", "key+code").returncode == 0
+    OURS.write_text("KbdInteractiveAuthentication yes\nAuthenticationMethods any\n")
+    daemon.reload()
+    assert "keyboard-interactive" in daemon.offers()
+    assert not daemon.prompted("alice", alice.code(), PASSWORD)
+    assert daemon.by_key()
+
+
+def test_who_is_excepted_by_key_is_named_and_stays_in(daemon, store):
+    store.enroll(allow_missing=False)
+    CONFIG.write_text(PACKAGED + "Match User git\n    AuthenticationMethods publickey\n")
+    daemon.start()
+    line = PACKAGED.count("\n") + 1
+    said = enable()
+    assert said.returncode == 0, said.stderr
+    assert f"Still in by key alone: git (Match user git, /etc/ssh/sshd_config:{line})" in said.stdout
+    assert "Locked out" not in said.stdout
+    assert daemon.by_key("git") and not daemon.by_key("alice")
+
+
+def test_who_has_a_key_and_no_password_is_named_before_the_question(daemon, store):
+    store.enroll(allow_missing=False)
+    daemon.start()
+    said = sallyport("pam", "enable", "sshd", "--dry-run", "--json")
+    assert said.returncode == 0, said.stderr
+    sshd = json.loads(said.stdout)["sshd"]
+    assert (sshd["method"], sshd["byKeyAlone"]) == ("password+code", [])
+    assert sshd["lockedOut"] == ["git (no password)"]
+    assert "+  AuthenticationMethods keyboard-interactive" in said.stderr
+    assert not OURS.exists()
+
+
+def earlier(daemon):
+    (DROP_INS / "00-aaa.conf").write_text("KbdInteractiveAuthentication no\n")
+    return "/etc/ssh/sshd_config.d/00-aaa.conf:1: KbdInteractiveAuthentication no"
+
+
+def no_include(daemon):
+    lines = PACKAGED.replace("Include ", "#Include ") + (DROP_INS / "90-here.conf").read_text()
+    CONFIG.write_text(lines)
+    line = lines.split("\n").index("KbdInteractiveAuthentication no") + 1
+    return f"/etc/ssh/sshd_config:{line}: KbdInteractiveAuthentication no"
+
+
+def a_match_of_its_own(daemon):
+    CONFIG.write_text(PACKAGED + "Match User alice\n    KbdInteractiveAuthentication no\n")
+    line = PACKAGED.count("\n") + 2
+    return f"/etc/ssh/sshd_config:{line}: Match user alice: KbdInteractiveAuthentication no"
+
+
+def a_match_for_all_from_here(daemon):
+    CONFIG.write_text(PACKAGED + "Match Address 127.0.0.0/8\n    AuthenticationMethods publickey\n")
+    line = PACKAGED.count("\n") + 2
+    return f"/etc/ssh/sshd_config:{line}: Match address 127.0.0.0/8: AuthenticationMethods publickey"
+
+
+def another_file(daemon):
+    """`-f`: what sshd -T says is not what the running sshd has read."""
+    own = daemon.directory / "config"
+    own.write_text((DROP_INS / "90-here.conf").read_text() + "UsePAM yes\nPidFile /run/sshd.pid\n")
+    daemon.options = ("-f", str(own))
+    return f"was started with -f {own}"
+
+
+def not_ours(daemon):
+    OURS.write_text("UseDNS no\n")
+    return "is not as this command writes it"
+
+
+@pytest.mark.parametrize(
+    "trap", [earlier, no_include, a_match_of_its_own, a_match_for_all_from_here, another_file,
+             not_ours])
+def test_where_the_settings_would_not_count_nothing_is_changed(trap, daemon, store):
+    store.enroll(allow_missing=False)
+    expected = trap(daemon)
+    daemon.start()
+    before = content()
+    offered = daemon.offers()
+    done = enable()
+    assert done.returncode not in (0, 64), done.stdout
+    assert expected in done.stderr, done.stderr
+    assert content() == before
+    assert daemon.offers() == offered
+    assert daemon.process.poll() is None
+    if trap is not no_include:
+        dry = sallyport("pam", "enable", "sshd", "--dry-run")
+        assert (dry.returncode != 0) == (trap is not another_file)
+
+
+def test_an_sshd_that_does_not_run_shows_nothing(daemon, store):
+    store.enroll(allow_missing=False)
+    before = content()
+    done = enable()
+    assert done.returncode == 78 and "no sshd listens at 127.0.0.1" in done.stderr
+    assert content() == before
+    assert enable("--sshd", "none").returncode == 0
+    assert not OURS.exists() and "pam_sallyport" in (PAM_D / "sshd").read_text()
+
+
+def test_where_keys_alone_are_taken_the_method_has_to_be_named(daemon, store):
+    store.enroll(allow_missing=False)
+    (DROP_INS / "50-keys.conf").write_text("PasswordAuthentication no\n")
+    daemon.start()
+    done = enable()
+    assert done.returncode == 64 and "--sshd key+code" in done.stderr
+    assert enable("--sshd", "key+password+code").returncode == 0
+    assert daemon.offers() == "publickey"
+
+
+def killed(call, count, *arguments):
+    """Runs the command; True if it was killed at its `count`th `call`."""
+    strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
+              "-e", f"inject={call}:signal=SIGKILL:when={count}"]
+    done = subprocess.run([*strace, COMMAND, *arguments], capture_output=True, timeout=60)
+    return done.returncode in (-9, 137)
+
+
+# Between any two steps stands one of these calls; of the last there are two for each program run.
+CALLS = {"link": 1, "rename": 1, "unlink": 1, "fsync": 1, "kill": 1, "pipe2": 8}
+
+
+@pytest.mark.parametrize("verb", ["enable", "disable"])
+@pytest.mark.parametrize("method", METHODS[:2])
+def test_a_kill_lets_nobody_in_by_a_code_and_keeps_nobody_out(method, verb, daemon, store):
+    alice = store.enroll(allow_missing=False)
+    Path("/etc/security/sallyport.conf").unlink(missing_ok=True)
+    words = ["--sshd", method] if verb == "enable" else []
+    daemon.start()
+    before = content()
+    assert enable("--sshd", method).returncode == 0
+    after = {name: text for name, text in content().items() if "before-sallyport" not in name}
+    seen, kills, fresh = {}, 0, store.state("alice").read_bytes()
+
+    def visible():
+        return {name: text for name, text in content().items()
+                if "before-sallyport" not in name and not Path(name).name.startswith(".")}
+
+    def look():
+        """What holds now, once for each state of the files and of the running sshd."""
+        state = (tuple(sorted(visible().items())), daemon.offers())
+        if state in seen:
+            return
+        seen[state] = True
+        # No code was used.
+        store.state("alice").write_bytes(fresh)
+        assert not daemon.prompted("alice", alice.code(), "guessed"), state
+        if method == "key+code":
+            # Who has a key, and perhaps no password that is right.
+            assert daemon.by_key() or daemon.enter("alice", alice.code(), "guessed"), state
+        else:
+            assert daemon.prompted("alice", alice.code(), PASSWORD), state
+
+    for call, step in CALLS.items():
+        for count in range(1, 200, step):
+            if verb == "enable":
+                assert sallyport("pam", "disable", "sshd", "--yes").returncode in (0, 66)
+            else:
+                assert enable("--sshd", method).returncode == 0
+            if not killed(call, count, "pam", verb, "sshd", "--yes", *words):
+                break
+            kills += 1
+            look()
+            daemon.reload()
+            look()
+    assert kills >= 10 and len(seen) >= 3, (kills, len(seen))
+    assert enable("--sshd", method).returncode == 0
+    assert visible() == after, "running it again completes it"
+    done = sallyport("pam", "disable", "sshd", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert {name for name in content()} == {name for name in before} and visible() == before

@@ -1,0 +1,98 @@
+import Foundation
+
+@testable import SallyportDoctor
+
+/// An sshd on a `PamBench`, which its settings say and which is told to read them again by systemd.
+/// What it offers is what it has read, not what the files say.
+final class FakeSSHD {
+  /// What Debian 12's sshd says of its packaged file, as far as it is asked here.
+  static let debian = """
+    port 22
+    listenaddress [::]:22
+    listenaddress 0.0.0.0:22
+    usepam yes
+    permitrootlogin without-password
+    hostbasedauthentication no
+    pubkeyauthentication yes
+    gssapiauthentication no
+    passwordauthentication yes
+    kbdinteractiveauthentication no
+    pidfile /run/sshd.pid
+    authorizedkeysfile .ssh/authorized_keys .ssh/authorized_keys2
+    authenticationmethods any
+    """
+
+  private let machine: PamBench
+  /// `sshd -T` without a file of ours.
+  var settings = FakeSSHD.debian
+  /// The settings that a Match block has for a user.
+  var matches: [String: String] = [:]
+  var isListening = true
+  var reloads = true
+  /// What sshd refuses when it is tested.
+  var complaint: String?
+  /// What was done, and what PAM's file was by then.
+  private(set) var events: [String] = []
+  private var read = ""
+
+  init(_ machine: PamBench) throws {
+    self.machine = machine
+    for path in ["/etc/ssh/sshd_config.d", "/run/systemd/system"] {
+      try FileManager.default.createDirectory(
+        atPath: machine.root + path, withIntermediateDirectories: true)
+    }
+    try machine.write(
+      "/etc/ssh/sshd_config",
+      "Include /etc/ssh/sshd_config.d/*.conf\nKbdInteractiveAuthentication no\nUsePAM yes\n")
+    try machine.write(
+      "/etc/passwd",
+      """
+      root:x:0:0::/root:/bin/sh
+      alice:x:1000:1000::/home/alice:/bin/sh
+      git:x:1001:1001::/home/git:/bin/sh
+
+      """)
+    try machine.write("/etc/shadow", "root:!::\nalice:$6$x::\ngit:!::\n")
+    for home in ["alice", "git"] {
+      try FileManager.default.createDirectory(
+        atPath: "\(machine.root)/home/\(home)/.ssh", withIntermediateDirectories: true)
+      try machine.write("/home/\(home)/.ssh/authorized_keys", "ssh-ed25519 AAAA x\n")
+    }
+    machine.programs = { [unowned self] in answer($0) }
+  }
+
+  var dropIn: String? { machine.read(SSHStage.path) }
+
+  private func answer(_ words: [String]) -> Probe<CommandOutput> {
+    switch words.prefix(2) {
+    case ["sshd", "-t"]:
+      return .seen(CommandOutput(status: complaint == nil ? 0 : 255, errors: complaint ?? ""))
+    case ["sshd", "-T"]: return .seen(CommandOutput(output: said(words, dropIn ?? "")))
+    case ["systemctl", "is-active"]:
+      return .seen(CommandOutput(status: words[2] == "ssh.service" ? 0 : 3))
+    case ["systemctl", "reload"]:
+      let isAsking = machine.read("/etc/pam.d/sshd")?.contains("pam_sallyport") == true
+      events.append(isAsking ? "reload, PAM asks" : "reload")
+      if reloads { read = dropIn ?? "" }
+      return .seen(CommandOutput(status: reloads ? 0 : 1))
+    case ["systemctl", "show"]: return .seen(CommandOutput(output: "0\n"))
+    case ["ssh", "-F"]:
+      guard isListening else {
+        return .seen(CommandOutput(status: 255, errors: "connect: Connection refused"))
+      }
+      let offered = SSHSettings(said([], read)).offered.sorted().joined(separator: ",")
+      return .seen(CommandOutput(status: 255, errors: "x@y: Permission denied (\(offered)).\n"))
+    case _: return .absent
+    }
+  }
+
+  private func said(_ words: [String], _ dropIn: String) -> String {
+    let options = words.filter { $0.contains("=") && !$0.hasPrefix("user=") }
+      .map { $0.replacing("=", with: " ", maxReplacements: 1) }
+    let user = words.last.flatMap { word in
+      word.split(separator: ",").first { $0.hasPrefix("user=") }?.dropFirst(5)
+    }
+    let own = user.flatMap { matches[String($0)] } ?? ""
+    return ([own] + options + [dropIn.lowercased(), settings]).joined(separator: "\n")
+  }
+}

@@ -10,14 +10,6 @@ package struct Decision {
 
   package let verdict: Verdict
   package let state: LoginState
-
-  @inline(never) static func accept(_ proof: Proof, _ state: LoginState) -> Decision {
-    Decision(verdict: .accept(proof), state: state)
-  }
-
-  @inline(never) static func refuse(_ refusal: Refusal, _ state: LoginState) -> Decision {
-    Decision(verdict: .refuse(refusal), state: state)
-  }
 }
 
 /// What a login was accepted for.
@@ -59,6 +51,7 @@ package enum Turn: Equatable, Sendable {
 /// every authenticator with every accepted time step or counter, without an early exit. The state
 /// in the result is what must be written before the answer is given; if it cannot be written, the
 /// answer is no.
+@inline(never)
 package func decide(
   on response: Response, enrollment: Enrollment, state: LoginState, from origin: Origin,
   through service: Label?, at now: UnixTime, under policy: Policy,
@@ -68,38 +61,38 @@ package func decide(
   state.reconcile(with: enrollment)
   state.distrustFuture(now)
   let use = Use(time: now, origin: origin, service: service)
+  let verdict: Decision.Verdict
   switch response {
-  case .malformed(let malformation):
-    return .refuse(.malformed(malformation), state)
+  case .malformed(let malformation): verdict = .refuse(.malformed(malformation))
   case .backupCode(let digest):
-    return judge(backupCode: digest, of: enrollment.backupCodes, state, use, policy, turn)
+    verdict = judge(backupCode: digest, of: enrollment.backupCodes, &state, use, policy, turn)
   case .code(let code, let digits):
     let throttle = Throttle(for: enrollment, state, under: policy)
-    return try judge(code, digits, of: enrollment, state, throttle, use, policy, turn)
+    verdict = try judge(code, digits, of: enrollment, &state, throttle, use, policy, turn)
   }
+  return Decision(verdict: verdict, state: state)
 }
 
 @inline(never) private func judge(
-  backupCode digest: [UInt8], of set: BackupCodeSet?, _ state: LoginState, _ use: Use,
+  backupCode digest: [UInt8], of set: BackupCodeSet?, _ state: inout LoginState, _ use: Use,
   _ policy: Policy, _ turn: Turn
-) -> Decision {
-  guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode(nil), state) }
+) -> Decision.Verdict {
+  guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode(nil)) }
   let found = set.backupCodes(digest)
-  if found == 0 || policy.backupCode == .off { return .refuse(.wrongCode(nil), state) }
-  guard codes.use(found, use) else { return .refuse(.replayed, state) }
-  var state = state
+  if found == 0 || policy.backupCode == .off { return .refuse(.wrongCode(nil)) }
+  guard codes.use(found, use) else { return .refuse(.replayed) }
   state.backupCodes = codes
   state.settle(turn, nil, at: use.time)
   state.remember(use)
-  return .accept(.backupCode(left: set.left(codes)), state)
+  return .accept(.backupCode(left: set.left(codes)))
 }
 
 /// Digits are enforced: authenticators with another number of them are not compared. Imported
 /// scratch codes have eight, and are judged like the codes of one more authenticator.
 @inline(never) private func judge(
-  _ code: UInt32, _ digits: Digits, of enrollment: Enrollment, _ state: LoginState,
+  _ code: UInt32, _ digits: Digits, of enrollment: Enrollment, _ state: inout LoginState,
   _ throttle: Throttle, _ use: Use, _ policy: Policy, _ turn: Turn
-) throws(CryptoError) -> Decision {
+) throws(CryptoError) -> Decision.Verdict {
   let isKnown = state.isKnown(use.origin)
   let isThrottled = throttle.isThrottled(state[known: isKnown], digits: digits, at: use.time)
   // The same work, but nothing that hangs on the code: no code is as great as this number.
@@ -126,17 +119,17 @@ package func decide(
   if digits == .eight, let set = enrollment.scratchCodes {
     try found.take(scratchCode: code, of: set, use, isOn: policy.backupCode != .off)
   }
-  if isThrottled { return .refuse(.throttled, state) }
-  var next = found.next
+  if isThrottled { return .refuse(.throttled) }
   if let proof = found.proof {
-    next.settle(turn, found.corrected, at: use.time)
-    next.remember(use)
-    return .accept(proof, next)
+    state = found.next
+    state.settle(turn, found.corrected, at: use.time)
+    state.remember(use)
+    return .accept(proof)
   }
-  if let replay = found.replay { return .refuse(replay, state) }
-  next[known: isKnown] = throttle.charge(state[known: isKnown], digits: digits, at: use.time)
-  next.slip = found.slip
-  return .refuse(.wrongCode(charge), next)
+  if let replay = found.replay { return .refuse(replay) }
+  state[known: isKnown] = throttle.charge(state[known: isKnown], digits: digits, at: use.time)
+  state.slip = found.slip
+  return .refuse(.wrongCode(charge))
 }
 
 /// What comparing a code with all that an enrollment accepts has found.

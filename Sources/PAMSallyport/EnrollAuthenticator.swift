@@ -64,7 +64,7 @@ extension EnrollmentConversation {
     }
     var text = SecretText(capacity: 1024)
     text.add("Add this to an authenticator app:\n")
-    for index in 0..<complete.count { text.put(complete[index]) }
+    text.add(complete)
     text.add("\nKey to type by hand:")
     for index in 0..<key.count {
       if index % 4 == 0 { text.put(UInt8(ascii: " ")) }

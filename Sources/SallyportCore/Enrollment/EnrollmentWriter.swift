@@ -5,7 +5,7 @@ extension Enrollment {
   package func written() -> Secret? {
     var text = SecretText(capacity: 4096 + 1024 * authenticators.count)
     text.add("# Sallyport enrollment: holds secrets. Change it with sallyport(1) only.\n")
-    text.add("version", "1")
+    text.add("version", bytes(of: "1"))
     text.add("user", user.bytes)
     text.add("uid", uid.map { decimalText(UInt64($0)) } ?? bytes(of: "none"))
     text.add("id", hexadecimal(id))
@@ -24,11 +24,11 @@ extension Authenticator {
     text.add("name", name.bytes)
     switch parameters.type {
     case .totp(let period):
-      text.add("type", "totp")
+      text.add("type", bytes(of: "totp"))
       text.add("period", decimalText(UInt64(period)))
-    case .hotp: text.add("type", "hotp")
+    case .hotp: text.add("type", bytes(of: "hotp"))
     }
-    text.add("algorithm", parameters.algorithm.name)
+    text.add("algorithm", bytes(of: parameters.algorithm.name))
     text.add("digits", decimalText(UInt64(parameters.digits.rawValue)))
     text.add("last_accepted", initialLastAccepted.map(decimalText) ?? bytes(of: "none"))
     text.add("secret", Base32.encode(secret))

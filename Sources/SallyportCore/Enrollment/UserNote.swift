@@ -107,12 +107,12 @@ private struct NoteReader {
     return isExempt ? .exempt : nil
   }
 
-  private func field(_ key: Key) throws(SettingsError) -> Field {
+  @inline(never) private func field(_ key: Key) throws(SettingsError) -> Field {
     guard let field = fields[key.rawValue] else { throw SettingsError(line: 1, .missing(key.name)) }
     return field
   }
 
-  private func number(_ key: Key, upTo most: UInt64, _ wanted: StaticString)
+  @inline(never) private func number(_ key: Key, upTo most: UInt64, _ wanted: StaticString)
     throws(SettingsError) -> UInt64
   {
     guard let number = decimal(text.bytes(in: try field(key).value)), number <= most else {
@@ -121,6 +121,7 @@ private struct NoteReader {
     return number
   }
 
+  @inline(never)
   private func wrong(_ key: Key, _ wanted: StaticString) throws(SettingsError) -> SettingsError {
     let field = try field(key)
     return SettingsError(

@@ -103,7 +103,9 @@ package struct LoginState: Equatable, Sendable {
     other.distrustFuture(now)
     refunds.distrustFuture(now)
     if let slip, slip.time > now { self.slip = nil }
-    remembered.removeAll { $0.granted > now }
+    var believed: [RememberedOrigin] = []
+    for one in remembered where one.granted <= now { believed.append(one) }
+    remembered = believed
   }
 }
 
@@ -181,8 +183,10 @@ extension LoginState {
   /// Notes a successful login's address as a known origin, in front of the others.
   mutating func remember(_ use: Use) {
     guard case .address(let address) = use.origin else { return }
-    origins.removeAll { $0.origin == address }
-    origins.insert(KnownOrigin(origin: address, lastSeen: use.time), at: 0)
-    if origins.count > LoginState.maximumOrigins { origins.removeLast() }
+    var latest = [KnownOrigin(origin: address, lastSeen: use.time)]
+    for known in origins where known.origin != address && latest.count < LoginState.maximumOrigins {
+      latest.append(known)
+    }
+    origins = latest
   }
 }

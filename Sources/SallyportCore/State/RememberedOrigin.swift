@@ -38,10 +38,12 @@ extension LoginState {
   /// Nothing for an address that is not elsewhere, or a service whose name is no `Label`.
   package mutating func grant(_ origin: NumericAddress, service: Label?, at now: UnixTime) {
     guard origin.isElsewhere, let service else { return }
-    remembered.removeAll { $0.isOf(origin, service) }
-    let new = RememberedOrigin(origin: origin, service: service, granted: now)
-    remembered.insert(new, at: 0)
-    if remembered.count > LoginState.maximumRemembered { remembered.removeLast() }
+    var newest = [RememberedOrigin(origin: origin, service: service, granted: now)]
+    for one in remembered
+    where !one.isOf(origin, service) && newest.count < LoginState.maximumRemembered {
+      newest.append(one)
+    }
+    remembered = newest
   }
 
   package mutating func forgetRemembered() { remembered = [] }

@@ -15,7 +15,7 @@ package struct QRMatrix: Sendable {
   }
 
   /// Whether the module is dark; false outside the square, which is the quiet zone.
-  package subscript(_ row: Int, _ column: Int) -> Bool {
+  @inline(never) package subscript(_ row: Int, _ column: Int) -> Bool {
     guard (0..<size).contains(row), (0..<size).contains(column) else { return false }
     return cells[row * size + column] & 1 == 1
   }

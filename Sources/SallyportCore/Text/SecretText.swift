@@ -9,20 +9,15 @@ package struct SecretText {
   /// `capacity`: the most bytes that the text can have.
   package init(capacity: Int) { buffer = Secret(count: capacity) }
 
-  mutating func add(_ key: StaticString, _ value: some Collection<UInt8>) {
+  /// A line `key = value`.
+  @inline(never) mutating func add(_ key: StaticString, _ value: [UInt8]) {
     add(key)
     add(" = ")
     for byte in value { put(byte) }
     add("\n")
   }
 
-  mutating func add(_ key: StaticString, _ value: StaticString) {
-    add(key)
-    add(" = ")
-    add(value)
-    add("\n")
-  }
-
+  /// Such a line; nil for a value that there was no memory for.
   mutating func add(_ key: StaticString, _ value: Secret?) {
     guard let value else {
       isWhole = false
@@ -30,11 +25,15 @@ package struct SecretText {
     }
     add(key)
     add(" = ")
-    for index in 0..<value.count { put(value[index]) }
+    add(value)
     add("\n")
   }
 
-  package mutating func add(_ text: StaticString) {
+  package mutating func add(_ text: Secret) {
+    for index in 0..<text.count { put(text[index]) }
+  }
+
+  @inline(never) package mutating func add(_ text: StaticString) {
     // SAFETY: the pointer and the count are those of one static string.
     for index in 0..<text.utf8CodeUnitCount { put(unsafe text.utf8Start[index]) }
   }
@@ -42,13 +41,12 @@ package struct SecretText {
   /// nil when out of memory or the text did not fit.
   package func finish() -> Secret? { isWhole ? buffer?.slice(0..<length) : nil }
 
-  package mutating func put(_ byte: UInt8) {
+  @inline(never) package mutating func put(_ byte: UInt8) {
     guard let buffer, length < buffer.count else {
       isWhole = false
       return
     }
-    // SAFETY: the index was compared with the count.
-    unsafe buffer.withMutableBytes { unsafe $0[length] = byte }
+    buffer.set(length, to: byte)
     length += 1
   }
 }

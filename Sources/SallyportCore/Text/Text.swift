@@ -132,12 +132,7 @@ package func decimal(_ text: [UInt8]) -> UInt64? {
 
 /// Decimal digits of `value`.
 package func decimalText(_ value: UInt64) -> [UInt8] {
-  if value == 0 { return [UInt8(ascii: "0")] }
-  var digits: [UInt8] = []
-  var rest = value
-  while rest > 0 {
-    digits.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
-    rest /= 10
-  }
-  return digits.reversed()
+  var digits = value > 9 ? decimalText(value / 10) : []
+  digits.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value % 10))
+  return digits
 }

@@ -22,9 +22,8 @@ extension UnixTime {
   /// to 2999 written as 2027-01-31 (RFC 3339 §5.6).
   package init?(date text: [UInt8]) {
     guard text.count == 10, text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"),
-      let year = decimal([UInt8](text[0..<4])).map({ Int64(clamping: $0) }),
-      let month = decimal([UInt8](text[5..<7])).map({ Int64(clamping: $0) }),
-      let day = decimal([UInt8](text[8..<10])).map({ Int64(clamping: $0) }),
+      let year = UnixTime.number(text[0..<4]), let month = UnixTime.number(text[5..<7]),
+      let day = UnixTime.number(text[8..<10]),
       (1970...2999).contains(year), (1...12).contains(month), day >= 1
     else { return nil }
     let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
@@ -36,5 +35,9 @@ extension UnixTime {
     let leaps = shifted / 4 - shifted / 100 + shifted / 400
     let days = shifted * 365 + leaps + (months * 153 + 2) / 5 + day - 1 - 719_468
     self.init(days * 86_400)
+  }
+
+  @inline(never) private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
+    decimal([UInt8](digits)).map { Int64(clamping: $0) }
   }
 }

@@ -13,7 +13,7 @@
 
 /* getpwnam_r: 1 with the account's own spelling (in `buffer`), its uid and primary group, 0 for a clean "there is
    none", or a negative errno (-ERANGE: the buffer is too small). */
-static inline int sys_account(const void *name, char *buffer, size_t size,
+static inline int sys_account(const void *name, void *buffer, size_t size,
                               const char *_Nullable *_Nonnull spelling, uint32_t *uid,
                               uint32_t *gid) {
   struct passwd entry, *found = NULL;

@@ -214,14 +214,14 @@ static inline void *_Nullable sys_names_open(int directory, int *error) {
 }
 
 /* 1 and a name with its NUL, 0 at the end, or a negative errno. */
-static inline int sys_names_next(void *names, char *name, size_t capacity) {
+static inline int sys_names_next(void *names, void *name, size_t capacity) {
   errno = 0;
   const struct dirent *entry = readdir((DIR *)names);
   if (entry == NULL) return errno == 0 ? 0 : -errno;
   size_t length = strnlen(entry->d_name, sizeof entry->d_name);
   if (length >= capacity) return -ENAMETOOLONG;
   memcpy(name, entry->d_name, length);
-  name[length] = 0;
+  ((char *)name)[length] = 0;
   return 1;
 }
 

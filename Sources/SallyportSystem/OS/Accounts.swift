@@ -62,11 +62,11 @@ package enum Accounts {
   /// The result of the shim; 1 without an account where the database's spelling is no login name.
   private static func look(up name: UserName, bufferSize: Int, _ account: inout Account?) -> Int32 {
     var (uid, group): (UInt32, UInt32) = (0, 0)
-    var buffer = [CChar](repeating: 0, count: bufferSize)
+    var buffer = [UInt8](repeating: 0, count: bufferSize)
     let typed = Path(name.bytes).cString
     var found: UserName?
     // SAFETY: all buffers live for the call; the spelling is a C string inside `buffer`.
-    let result = unsafe buffer.withUnsafeMutableBufferPointer { buffer -> Int32 in
+    let result = unsafe buffer.withUnsafeMutableBytes { buffer -> Int32 in
       guard let base = buffer.baseAddress else { return -sys_EINVAL }
       var spelling: UnsafePointer<CChar>?
       let result = unsafe sys_account(typed, base, buffer.count, &spelling, &uid, &group)

@@ -56,6 +56,19 @@ func facts(at path: Path, in directory: Int32 = sys_here) throws(Errno) -> sys_f
   return facts
 }
 
+/// As above; nil where there is nothing of that name. `path` is for the error.
+@inline(never)
+func found(_ name: Path, in directory: Int32, _ path: @autoclosure () -> Path)
+  throws(StoreTrouble) -> sys_facts?
+{
+  do throws(Errno) {
+    return try facts(at: name, in: directory)
+  } catch {
+    if error.code == sys_ENOENT { return nil }
+    throw path().trouble("lstat", error.code)
+  }
+}
+
 /// Which file or directory something is, however it is called.
 struct Identity: Equatable, Sendable {
   let device: UInt64

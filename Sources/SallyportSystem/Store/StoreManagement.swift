@@ -149,13 +149,7 @@ extension Store {
   func isThere(_ location: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble)
     -> Bool
   {
-    do throws(Errno) {
-      _ = try facts(at: location.name, in: parent.number)
-      return true
-    } catch {
-      if error.code == sys_ENOENT { return false }
-      throw location.path.trouble("lstat", error.code)
-    }
+    try found(location.name, in: parent.number, location.path) != nil
   }
 
   func make(

@@ -11,10 +11,12 @@ extension Store {
   /// Everything else throws: a note that cannot be read might be a `required`.
   package func note(of name: UserName) throws(StoreTrouble) -> UserNote {
     try checks.walk(to: root)
-    guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks),
-      let text = try text(ofNote: try location(of: name).name, in: directory)
-    else { return UserNote() }
-    let path = (notes.path / (try location(of: name).name)).text
+    guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks) else {
+      return UserNote()
+    }
+    let file = try location(of: name).name
+    guard let text = try text(ofNote: file, in: directory) else { return UserNote() }
+    var path: String { (notes.path / file).text }
     let (user, note): (UserName, UserNote)
     do throws(SettingsError) {
       (user, note) = try UserNote.read(text)
@@ -48,12 +50,7 @@ extension Store {
         guard let text = try file.secret() else { continue }
         return text
       }
-      do throws(Errno) {
-        _ = try facts(at: name, in: directory.descriptor.number)
-      } catch {
-        if error.code == sys_ENOENT { return nil }
-        throw (notes.path / name).trouble("lstat", error.code)
-      }
+      if try found(name, in: directory.descriptor.number, notes.path / name) == nil { return nil }
     }
     throw .unsettled(path: (notes.path / name).text)
   }

@@ -92,11 +92,10 @@ func entries(of directory: Int32, _ path: Path) throws(StoreTrouble) -> [[UInt8]
   }
   defer { unsafe sys_names_close(reader) }
   var names: [[UInt8]] = []
-  var buffer = [CChar](repeating: 0, count: 256)
+  var buffer = [UInt8](repeating: 0, count: 256)
   while try check(unsafe sys_names_next(reader, &buffer, buffer.count), "readdir", path) == 1 {
-    let name = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-    let isItself = name.count <= 2 && name.allSatisfy { $0 == UInt8(ascii: ".") }
-    if !isItself { names.append(name) }
+    let name = [UInt8](buffer.prefix { $0 != 0 })
+    if !same(".", name), !same("..", name) { names.append(name) }
   }
   return names
 }

@@ -65,12 +65,7 @@ struct OpenUserDirectory: ~Copyable {
   }
 
   private func found(_ name: Path, in directory: Int32) throws(StoreTrouble) -> sys_facts? {
-    do throws(Errno) {
-      return try facts(at: name, in: directory)
-    } catch {
-      if error.code == sys_ENOENT { return nil }
-      throw location.path.trouble("lstat", error.code)
-    }
+    try SallyportSystem.found(name, in: directory, location.path)
   }
 }
 

@@ -17,7 +17,7 @@ package func authenticate(
     try host.setMark(nil)
     try host.setEnvironmentMark(false)
     let user = try host.user()
-    return try Login(host: host, arguments: arguments, verifier: Verifier(store: store)).run(user)
+    return try Login(host, arguments, store: store).run(user)
   } catch {
     host.log(.error, .hostFailed(error))
     return ReturnCode(error)

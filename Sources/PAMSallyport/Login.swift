@@ -4,10 +4,14 @@ import SallyportLogin
 import SallyportSystem
 
 /// One login through one line of a stack: what its phases share.
-struct Login<Application: Host, Store: LoginStore> {
+final class Login<Application: Host, Store: LoginStore> {
   let host: Application
   let arguments: ModuleArguments
   let verifier: Verifier<Store>
+
+  init(_ host: Application, _ arguments: ModuleArguments, store: Store) {
+    (self.host, self.arguments, verifier) = (host, arguments, Verifier(store: store))
+  }
 
   /// The result of one response; the state that records it is on disk.
   enum Verdict: Equatable {
@@ -34,8 +38,8 @@ struct Login<Application: Host, Store: LoginStore> {
     let login = PolicyRequest(
       service: host.service(), user: account?.name.bytes, isRemote: remote != nil,
       address: remote.flatMap { Addresses.withoutZone($0) }, parse: Addresses.numeric,
-      membership: { group in
-        account.map { verifier.store.isMember($0, of: group) } ?? .unknown
+      membership: { [store = verifier.store] group in
+        account.map { store.isMember($0, of: group) } ?? .unknown
       })
     let reading = verifier.store.policy(
       at: arguments.policyFile, base: arguments.base, login)

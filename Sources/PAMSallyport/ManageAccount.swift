@@ -15,7 +15,7 @@ package func manageAccount(
   do throws(HostFailure) {
     // Used up: it lets nothing else through.
     try host.setMark(nil)
-    let login = Login(host: host, arguments: arguments, verifier: Verifier(store: store))
+    let login = Login(host, arguments, store: store)
     let answer = try login.manageAccount(try host.user(), mark)
     switch answer {
     case .success, .ignore: try host.setEnvironmentMark(false)

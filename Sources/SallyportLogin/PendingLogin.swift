@@ -25,7 +25,7 @@ package enum Claimant: Sendable {
 }
 
 /// Where a login comes from and how it is checked.
-package struct LoginContext: Sendable {
+package final class LoginContext: Sendable {
   package let policy: Policy
   package let origin: Origin
   /// nil for a service whose name is no label.

@@ -4,7 +4,7 @@ package import SallyportSystem
 
 /// The two questions of a login, answered by the store of this machine: who is it, and is this
 /// response correct? Every front end calls these.
-package struct Verifier<Store: LoginStore> {
+package final class Verifier<Store: LoginStore> {
   package let store: Store
   private let clock: (() throws(StoreTrouble) -> UnixTime)?
 

@@ -5,6 +5,12 @@ import Testing
 
 @testable import SallyportSystem
 
+extension Account: Equatable {
+  static func == (a: Account, b: Account) -> Bool {
+    a.name == b.name && a.uid == b.uid && a.group == b.group
+  }
+}
+
 @Suite struct `Accounts, clock, random bytes and addresses` {
   @Test func `An account has its own spelling and uid`() throws {
     let name = try userName("root")

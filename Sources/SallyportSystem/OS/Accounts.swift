@@ -3,7 +3,7 @@ internal import OneTimePassword
 package import SallyportCore
 
 /// Whose login it is, as the account database spells it.
-package struct Account: Equatable, Sendable {
+package final class Account: Sendable {
   /// `pw_name`; the name as typed where there is no such account.
   package let name: UserName
   /// nil where there is no such account.

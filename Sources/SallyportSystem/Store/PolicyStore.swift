@@ -3,7 +3,7 @@ package import OneTimePassword
 package import SallyportCore
 
 /// What came of the look at a policy file.
-package struct PolicyReading: Sendable {
+package final class PolicyReading: Sendable {
   /// nil: the strict policy applies.
   package let policy: Policy?
   /// Whether the login comes from this machine itself.
@@ -13,6 +13,11 @@ package struct PolicyReading: Sendable {
 
   package init(policy: Policy?, isLocal: Bool, trouble: StoreTrouble?) {
     (self.policy, self.isLocal, self.trouble) = (policy, isLocal, trouble)
+  }
+
+  /// What a good file says. `trouble`: why that is not the one there is now.
+  fileprivate convenience init(_ file: PolicyFile, _ base: Policy, trouble: StoreTrouble?) {
+    self.init(policy: file.policy(base), isLocal: file.isLocal, trouble: trouble)
   }
 }
 
@@ -32,16 +37,13 @@ extension Store {
       let policy = PolicyFile(text, base: base, login)
       if let problem = policy.problem { throw .malformed(path: file.text, problem) }
       keep(text, of: file)
-      return PolicyReading(policy: policy.policy(base), isLocal: policy.isLocal, trouble: nil)
+      return PolicyReading(policy, base, trouble: nil)
     } catch {
       trouble = error
     }
     if let text = lastGood(of: file) {
       let policy = PolicyFile(text, base: base, login)
-      if policy.problem == nil {
-        return PolicyReading(
-          policy: policy.policy(base), isLocal: policy.isLocal, trouble: trouble)
-      }
+      if policy.problem == nil { return PolicyReading(policy, base, trouble: trouble) }
     }
     return PolicyReading(policy: nil, isLocal: false, trouble: trouble)
   }

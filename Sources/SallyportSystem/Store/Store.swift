@@ -4,7 +4,7 @@ package import SallyportCore
 
 /// The enrollments and login states of one machine (docs/enrollment-format.md):
 /// `users/NAME/enrollment`, `users/NAME/state`, and the same two files for nobody in `decoy`.
-package struct Store: Sendable {
+package final class Store: Sendable {
   package static let usualRoot = "/var/lib/sallyport"
 
   /// Who must own the files and all directories above them.
@@ -21,16 +21,16 @@ package struct Store: Sendable {
   let exchanges: Bool
 
   /// `root` is an absolute path without `..`; nothing is looked at before it is used.
-  package init(root: String = usualRoot, owner: Owner = .root) {
+  package convenience init(root: String = usualRoot, owner: Owner = .root) {
     self.init(root: root, owner: owner, timeout: .usual, exchanges: true)
   }
 
   /// As above, with a path as the kernel takes it.
-  package init(root: [UInt8], owner: Owner) {
+  package convenience init(root: [UInt8], owner: Owner) {
     self.init(root: root, owner: owner, timeout: .usual, exchanges: true)
   }
 
-  init(root: String, owner: Owner, timeout: LockTimeout, exchanges: Bool) {
+  convenience init(root: String, owner: Owner, timeout: LockTimeout, exchanges: Bool) {
     self.init(root: bytes(of: root), owner: owner, timeout: timeout, exchanges: exchanges)
   }
 

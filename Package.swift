@@ -18,7 +18,8 @@ let inC: [CSetting] = [.define("_GNU_SOURCE")]
 
 /// The link of the module itself. lld, because it honours the version script to the letter. No
 /// start files: nothing in it has to run when a host loads it. No index of the unwind tables: the
-/// functions in Swift have none.
+/// functions in Swift have none. Here the optimizer sees the module as a whole (pam/build), and
+/// inlines what makes it no larger.
 let moduleLink: [LinkerSetting] = [
   .unsafeFlags(
     [
@@ -27,7 +28,8 @@ let moduleLink: [LinkerSetting] = [
       "-Xlinker", "-soname=pam_sallyport.so", "-Xlinker", "-znodelete", "-Xlinker", "-zdefs",
       "-Xlinker", "-zrelro", "-Xlinker", "-znow", "-Xlinker", "--as-needed",
       "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all", "-Xlinker", "--no-undefined-version",
-      "-Xlinker", "--no-eh-frame-hdr",
+      "-Xlinker", "--no-eh-frame-hdr", "-Xlinker", "-O2",
+      "-Xlinker", "-mllvm", "-Xlinker", "-inline-threshold=0",
     ], .when(traits: ["Module"])),
   .linkedLibrary("swiftUnicodeDataTables", .when(traits: ["Module"])),
 ]

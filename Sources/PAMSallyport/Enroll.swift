@@ -141,16 +141,14 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
 
   /// No secret is shown if nobody answers, and an empty answer is not a yes.
   private func isWelcome() throws(HostFailure) -> Bool {
-    if level == .required {
-      var text = LogLine(
-        record == nil ? "Two-factor login is required on " : "Another factor is required on ")
-      text.add(HostName.label.bytes)
-      text.add(".")
-      try login.show(text)
-    }
+    var text = LogLine(record == nil ? "Two-factor login" : "Another factor")
+    text.add(level == .required ? " is required on " : " is available on ")
+    text.add(HostName.label.bytes)
+    text.add(". You need an authenticator app\non your phone, such as Aegis, FreeOTP or ")
+    text.add("Google Authenticator.")
+    try login.show(text)
     let question: StaticString =
-      level == .required
-      ? "Set it up now? [y/n]: " : "Set up a second factor now? [y/n, Enter = later]: "
+      level == .required ? "Set it up now? [y/n]: " : "Set it up now? [y/n, Enter = later]: "
     for _ in 0..<3 {
       let answer = try host.ask(bytes(of: question), echo: true)
       if isWord(answer, "y", "yes") { return true }

@@ -7,6 +7,8 @@ import SallyportSystem
 // app has it.
 
 private let tries = 5
+/// Answers that are no try are bounded too: a program may give them for ever.
+private let questions = 20
 
 extension EnrollmentConversation {
   /// nil if no code was correct.
@@ -21,24 +23,40 @@ extension EnrollmentConversation {
       return nil
     }
     try showSecret(of: draft)
-    for left in (0..<tries).reversed() {
+    var left = tries
+    for _ in 0..<questions {
       let typed = try host.ask(bytes(of: "Code shown by the app: "), echo: true)
+      if typed.count == 0 { continue }
+      if typed.count == 1, typed[0] | 0x20 == UInt8(ascii: "i") {
+        try showDrawing(of: draft, darkInk: true)
+        continue
+      }
+      left -= 1
+      let first: FirstCode
       do throws(StoreTrouble) {
         let now = try login.verifier.store.now()
-        if case .right(let state) = try draft.judge(firstCode: typed, at: now, under: policy) {
-          return draft.authenticator.confirmed(by: state)
-        }
+        first = try draft.judge(firstCode: typed, at: now, under: policy)
       } catch {
         _ = try unavailable(error)
         return nil
       }
-      var text = LogLine("Wrong code.")
-      if kind == .totp { text.add(" Is the phone's clock set automatically?") }
-      text.add(" ", left)
-      text.add(left == 1 ? " try left." : " tries left.")
-      try login.show(text)
+      if case .right(let state) = first { return draft.authenticator.confirmed(by: state) }
+      try login.show(refusal(of: first, kind, left))
+      if left == 0 { break }
     }
     return nil
+  }
+
+  private func refusal(of first: FirstCode, _ kind: FactorKind, _ left: Int) -> LogLine {
+    var text = LogLine("Wrong code.")
+    if case .clockOff(let seconds) = first {
+      text = LogLine(clockOff: seconds)
+    } else if kind == .totp {
+      text.add(" Is the phone's clock set automatically?")
+    }
+    text.add(" ", left)
+    text.add(left == 1 ? " try left." : " tries left.")
+    return text
   }
 
   private func draft(_ kind: FactorKind, beside made: [Authenticator])
@@ -58,7 +76,6 @@ extension EnrollmentConversation {
   /// because it is what stays on the screen.
   private func showSecret(of draft: Draft) throws(HostFailure) {
     let uri = draft.uri
-    let matrix = uri.text(omittingDefaults: true).flatMap { QREncoder.encode($0) }
     guard let key = Base32.encode(draft.authenticator.secret), let complete = uri.text() else {
       throw .memory
     }
@@ -70,9 +87,16 @@ extension EnrollmentConversation {
       if index % 4 == 0 { text.put(UInt8(ascii: " ")) }
       text.put(key[index])
     }
+    text.add("\nThe code below does not scan? Type i to invert it, or enter the key.")
     guard let shown = text.finish() else { throw .memory }
     try host.show(shown)
-    let drawing = matrix?.halfBlocks(quietZone: QRMatrix.usualQuietZone)
+    try showDrawing(of: draft, darkInk: false)
+  }
+
+  /// The QR code, made anew each time: nothing of it stays in memory between two prompts.
+  private func showDrawing(of draft: Draft, darkInk: Bool) throws(HostFailure) {
+    let matrix = draft.uri.text(omittingDefaults: true).flatMap { QREncoder.encode($0) }
+    let drawing = matrix?.halfBlocks(quietZone: QRMatrix.usualQuietZone, darkInk: darkInk)
     if let drawing { try host.show(drawing) }
   }
 }

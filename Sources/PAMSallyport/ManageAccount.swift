@@ -155,9 +155,15 @@ extension Login {
     var text = LogLine("")
     text.add(UInt64(left))
     text.add(left == 1 ? " backup code left" : " backup codes left")
-    text.add(". New ones: sudo sallyport backup-codes ")
-    text.add(escaped(pending.name, limit: 255))
-    text.add(" --regenerate")
+    let name = escaped(pending.name, limit: 255)
+    if case .backupCode = proof {
+      text.add(". Lost your phone? As root: sallyport add ")
+      text.add(name)
+    } else {
+      text.add(". New ones, as root: sallyport backup-codes ")
+      text.add(name)
+      text.add(" --regenerate")
+    }
     // It does not matter if nobody reads it.
     do throws(HostFailure) { try show(text) } catch {}
   }

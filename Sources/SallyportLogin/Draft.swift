@@ -52,6 +52,18 @@ package struct Draft: Sendable {
   }
 }
 
+extension LogLine {
+  /// What to do about a first code of another time, by so many seconds; below 0 the app is behind.
+  package init(clockOff seconds: Int64) {
+    self.init("The phone's clock is ")
+    let off = seconds.magnitude
+    add(off < 100 ? off : off < 6000 ? off / 60 : off / 3600)
+    add(off < 100 ? " s " : off < 6000 ? " min " : " h ")
+    add(seconds < 0 ? "behind" : "ahead")
+    add(". Set it, then type the next code.")
+  }
+}
+
 extension Authenticator {
   /// With its first code used up, as that showed it; nil: none was asked for.
   package func confirmed(by first: AuthenticatorState?) -> Authenticator {

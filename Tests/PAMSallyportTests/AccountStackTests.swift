@@ -138,7 +138,7 @@ extension `After the auth phase` {
   @Test func `a secret that is made in the login has 160 bits`() throws {
     try level("offer")
     #expect(auth("enroll") == .ignore)
-    expectEnrolling("Set up a second factor now? [y/n, Enter = later]: ")
+    expectEnrolling("Set it up now? [y/n, Enter = later]: ")
     #expect(account() == .success)
     let user = try #require(UserName("bob".utf8))
     let record = try #require(try store.store.load(Account(name: user, uid: 1001)))

@@ -25,6 +25,8 @@ struct Confirmation {
       case .malformed:
         reason = "A code has \(draft.authenticator.parameters.digits.rawValue) digits."
       case .backupCode: reason = "A backup code does not show that the app works."
+      case .clockOff(let seconds):
+        reason = String(decoding: LogLine(clockOff: seconds).bytes, as: UTF8.self)
       case .wrong: reason = wrongCode(draft.authenticator.parameters.type)
       }
       if left > 0 { output.say("\(reason) \(left == 1 ? "1 try" : "\(left) tries") left.") }

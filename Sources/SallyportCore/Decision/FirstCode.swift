@@ -5,6 +5,9 @@ package enum FirstCode: Equatable, Sendable {
   /// What is stored: the code counts as used.
   case right(AuthenticatorState)
   case wrong
+  /// A code of a time step within a day, which logins do not accept: by how many seconds the app's
+  /// clock is ahead, below 0 behind.
+  case clockOff(Int64)
   /// No code of this authenticator's length.
   case malformed
   case backupCode
@@ -27,7 +30,25 @@ package func judge(
   case .accept: return decision.state.authenticators.first.map { .right($0) } ?? .wrong
   case .refuse(.malformed): return .malformed
   case .refuse(.wrongCode), .refuse(.replayed), .refuse(.throttled), .refuse(.clock):
-    if case .backupCode = response { return .backupCode }
-    return .wrong
+    guard case .code(let code, _) = response else { return .backupCode }
+    return try authenticator.clockOffset(of: code, at: now).map { .clockOff($0) } ?? .wrong
+  }
+}
+
+extension Authenticator {
+  /// By how many seconds the clock of the app is ahead that shows `code`, below 0 behind: that of
+  /// the nearest time step within a day; nil where there is none, and for an HOTP. One in 170 codes
+  /// of six digits that are plainly wrong is of some such step.
+  fileprivate func clockOffset(of code: UInt32, at now: UnixTime) throws(CryptoError) -> Int64? {
+    guard case .totp(let period) = parameters.type else { return nil }
+    let step = timeStep(at: now.seconds, period: period)
+    let generator = try CodeGenerator(
+      secret: secret, algorithm: parameters.algorithm, digits: parameters.digits)
+    for distance in 0...(86_400 / UInt64(max(period, 1))) {
+      let seconds = Int64(distance) * Int64(period)
+      if try generator.code(at: step + distance) == code { return seconds }
+      if distance <= step, try generator.code(at: step - distance) == code { return -seconds }
+    }
+    return nil
   }
 }

@@ -14,7 +14,7 @@ from support.sallyport import MODULE, first_code, handed_out, our_line, reason, 
 DENIED = "PAM_PERM_DENIED"
 IGNORED = DENIED  # libpam's word for a stack in which nobody said yes
 CODE, FIRST = "Verification code: ", "Code shown by the app: "
-DEMAND, OFFER = "Set it up now? [y/n]: ", "Set up a second factor now? [y/n, Enter = later]: "
+DEMAND, OFFER = "Set it up now? [y/n]: ", "Set it up now? [y/n, Enter = later]: "
 LAST = "Press Enter when you have them: "
 # pam_exec asks for a password, so that PAM_AUTHTOK is set, and its program says yes to any.
 ANY_PASSWORD = "auth required pam_exec.so quiet expose_authtok /bin/true"

@@ -13,7 +13,7 @@ from support.screen import Terminal, read_qr_code
 from support.typist import Child
 
 POLICY = Path("/etc/security/sallyport.conf")
-DEMAND, OFFER = "Set it up now.*: ?$", "Set up a second factor now.*: ?$"
+DEMAND, OFFER = r"Set it up now\? \[y/n\]: ?$", r"Set it up now\? \[y/n, .*: ?$"
 FIRST, LAST = "Code shown by the app: ?$", "Press Enter when you have them: ?$"
 CODE, PASS = "Verification code: ?$", "[Pp]assword.*: ?$"
 IN, END = "IN-42", pexpect.EOF

@@ -1,0 +1,75 @@
+import OneTimePassword
+import PAMSallyport
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import Testing
+
+private let wrong = "050472"
+private let demand = "Set it up now? [y/n]: "
+private let first = "Code shown by the app: "
+private let last = "Press Enter when you have them: "
+
+/// At the question for the first code.
+extension `After the auth phase` {
+  @Test func `an empty line and a look at the inverted picture cost no try`() throws {
+    try level("required")
+    #expect(auth("enroll") == .ignore)
+    host.expect(demand, echo: true, answer: "y")
+    for answer in ["", "i", "", "I", wrong, "", wrong, wrong, wrong] {
+      host.expect(first, echo: true, answer: answer)
+    }
+    host.expect(first, echo: true, reply: .made { code($0) })
+    host.expect(last, echo: true, answer: "")
+    #expect(account() == .success)
+    let pictures = host.shown.filter { $0.hasPrefix(" ") || $0.hasPrefix("\u{2588}") }
+    #expect(pictures.count == 3)
+    guard pictures.count == 3 else { return }
+    #expect(pictures[1] == pictures[2])
+    // Ink where there was none, and none where it was; below the last line of an odd number of
+    // lines there is nothing to turn round.
+    let turned: [Character: Character] = [
+      "\u{2588}": " ", " ": "\u{2588}", "\u{2580}": "\u{2584}", "\u{2584}": "\u{2580}", "\n": "\n",
+    ]
+    let (before, after) = (pictures[0].split(separator: "\n"), pictures[1].split(separator: "\n"))
+    #expect(before.count == after.count && before.count > 10)
+    for (old, new) in zip(before.dropLast(), after) {
+      #expect(String(new) == String(old.map { turned[$0] ?? "?" }))
+    }
+  }
+
+  @Test func `empty lines without end are not answered without end`() throws {
+    try level("required")
+    #expect(auth("enroll") == .ignore)
+    host.expect(demand, echo: true, answer: "y")
+    for _ in 0..<20 { host.expect(first, echo: true, answer: "") }
+    #expect(account() == .denied)
+    #expect(try !isEnrolled("bob"))
+  }
+
+  @Test(arguments: [
+    (-1200, "20 min behind"), (7200, "2 h ahead"), (-86_400, "24 h behind"), (300, "5 min ahead"),
+  ]) func `how far the clock of the phone is off is told, and its code does not enroll`(
+    _ seconds: Int64, _ told: String
+  ) throws {
+    try write("[default]\nenrollment = required\nadjacent_intervals = 5\n")
+    #expect(auth("enroll") == .ignore)
+    host.expect(demand, echo: true, answer: "y")
+    let time = store.time
+    let off = UnixTime(time.seconds + seconds + (seconds == 300 ? 30 : 0))
+    host.expect(
+      first, echo: true,
+      reply: .made { shown in
+        store.time = off
+        defer { store.time = time }
+        return code(shown)
+      })
+    host.expect(first, echo: true, reply: .failure(.conversation))
+    #expect(account() == .denied)
+    #expect(try !isEnrolled("bob"))
+    #expect(
+      host.shown.contains(
+        "The phone's clock is \(told). Set it, then type the next code. 4 tries left."),
+      "\(host.shown.last ?? "")")
+  }
+}

@@ -40,7 +40,7 @@ def text_of(sheet):
     return "\n".join(ET.fromstring(content).itertext()) if sheet.suffix == ".svg" else content
 
 
-@pytest.mark.parametrize("name", ["alice.txt", "alice.svg", "alice"])
+@pytest.mark.parametrize("name", ["alice.txt", "alice.svg", "ALICE.TXT"])
 def test_the_sheet_has_everything_and_is_its_makers_alone(enroll, store, tmp_path, name):
     sheet = tmp_path / name
     done = enroll(sheet, "--json", *NAMES, umask=0)
@@ -56,27 +56,27 @@ def test_the_sheet_has_everything_and_is_its_makers_alone(enroll, store, tmp_pat
 
 
 def test_the_sheets_backup_codes_work(enroll, store, driver, tmp_path):
-    done = enroll(tmp_path / "sheet", "--json")
+    done = enroll(tmp_path / "sheet.txt", "--json")
     code = backup_codes(done)[9]
-    assert code in (tmp_path / "sheet").read_text()
+    assert code in (tmp_path / "sheet.txt").read_text()
     assert driver.login("login", "alice", code).result == "PAM_SUCCESS"
 
 
 def test_nothing_secret_is_printed_beside_the_sheet(enroll, tmp_path):
-    done = enroll(tmp_path / "sheet")
+    done = enroll(tmp_path / "sheet.txt")
     assert done.returncode == 0, done.stderr
-    sheet = (tmp_path / "sheet").read_text()
+    sheet = (tmp_path / "sheet.txt").read_text()
     codes = [word for word in sheet.split() if word.count("-") == 3]
     handed_out.extend(codes)
     assert len(codes) == 10
     for secret in (*codes, SECRET, GROUPS, "otpauth:", "\u2588"):
         assert secret in sheet and secret not in done.stdout + done.stderr
-    assert str(tmp_path / "sheet") in done.stdout
+    assert str(tmp_path / "sheet.txt") in done.stdout
 
 
 def test_zbarimg_reads_the_code_of_a_text(enroll, tmp_path):
-    enroll(tmp_path / "sheet")
-    rows = [line for line in (tmp_path / "sheet").read_text().splitlines()
+    enroll(tmp_path / "sheet.txt")
+    rows = [line for line in (tmp_path / "sheet.txt").read_text().splitlines()
             if set(line) & set("\u2580\u2584\u2588")]
     read = read_qr_code(rows, tmp_path / "code.pbm")
     assert read.startswith("otpauth://totp/") and f"secret={SECRET}" in read
@@ -103,7 +103,7 @@ TAKEN = {
 
 @pytest.mark.parametrize("what", TAKEN)
 def test_what_has_that_name_stays_and_nobody_is_enrolled(enroll, store, tmp_path, what):
-    sheet = tmp_path / "sheet"
+    sheet = tmp_path / "sheet.txt"
     TAKEN[what](sheet)
     before = sheet.lstat()
     done = enroll(sheet)
@@ -113,7 +113,7 @@ def test_what_has_that_name_stays_and_nobody_is_enrolled(enroll, store, tmp_path
 
 
 def test_a_directory_that_is_not_there_is_said(enroll, store, tmp_path):
-    done = enroll(tmp_path / "no such directory" / "sheet")
+    done = enroll(tmp_path / "no such directory" / "sheet.txt")
     assert done.returncode == 66 and "ENOENT" in done.stderr
     assert not store.of().exists()
 
@@ -122,15 +122,15 @@ def test_a_directory_that_is_not_there_is_said(enroll, store, tmp_path):
 def test_a_failure_to_write_leaves_neither_sheet_nor_enrollment(
         enroll, store, tmp_path, limit, what):
     """The largest size of a file, in bytes, stands for a full disk: the sheet has about 3,000."""
-    done = enroll(tmp_path / "sheet", restore_signals=False, preexec_fn=lambda: resource.setrlimit(
+    done = enroll(tmp_path / "sheet.txt", restore_signals=False, preexec_fn=lambda: resource.setrlimit(
         resource.RLIMIT_FSIZE, (limit, limit)))
     assert done.returncode == 74 and "EFBIG" in done.stderr, what
-    assert not (tmp_path / "sheet").exists() and not store.of().exists()
+    assert not (tmp_path / "sheet.txt").exists() and not store.of().exists()
     assert "otpauth" not in done.stdout
 
 
 def test_the_sheet_is_on_disk_before_the_user_is_enrolled(enroll, store, tmp_path):
-    sheet, trace = tmp_path / "sheet", tmp_path / "trace"
+    sheet, trace = tmp_path / "sheet.txt", tmp_path / "trace"
     done = subprocess.run(
         ["strace", "-y", "-o", trace, "-e", "trace=fsync,renameat2", os.environ["SALLYPORT_COMMAND"],
          "enroll", "--user", "alice", "--allow-missing", "--no-confirm", "--handout", sheet,

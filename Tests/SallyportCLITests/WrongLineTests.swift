@@ -127,6 +127,15 @@ import Testing
     #expect(Likeness.slips(between: second, and: first) == count)
   }
 
+  /// Bash expands the words that it is proposed.
+  @Test(arguments: ["$(id)", "`id`", "a b", "a;b", "a'b", "a\\b", "~", "*", "$HOME", ""])
+  func `What a shell would not take as it is is not proposed`(name: String) {
+    #expect(
+      Completions.safe([name, "work-phone", "alice@example.org"]) == [
+        "work-phone", "alice@example.org",
+      ])
+  }
+
   @Test func `What is too long to be a slip is not compared`() {
     let long = String(repeating: "a", count: 100_000)
     #expect(Likeness.nearest(to: long, among: ["enroll", long]) == nil)

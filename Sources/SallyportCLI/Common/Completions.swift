@@ -3,13 +3,14 @@ import PAMStack
 import SallyportCore
 import SallyportDoctor
 import SallyportSystem
+import SallyportText
 
 /// What shells propose to complete a word. If something cannot be read, there are no proposals.
 enum Completions {
   /// root, and the accounts of ordinary users.
   static func users(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
     guard let all = try? AccountBook.all() else { return [] }
-    return all.filter { $0.user == 0 || $0.isPerson }.map(\.account.name.text)
+    return safe(all.filter { $0.user == 0 || $0.isPerson }.map(\.account.name.text))
   }
 
   /// The authenticators of the last user named on the line, if the caller is root.
@@ -20,13 +21,17 @@ enum Completions {
       guard let account = try? Accounts.find(name), account.uid != nil,
         let found = try? store.load(account)
       else { continue }
-      return found.enrollment.authenticators.map(\.name.text)
+      return safe(found.enrollment.authenticators.map(\.name.text))
     }
     return []
   }
 
   /// The files in /etc/pam.d.
   static func services(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
-    StackDirectory().services()
+    safe(StackDirectory().services())
   }
+
+  /// Those that a shell takes as they are. Bash expands the words that it is proposed, so a name
+  /// with `$(` in it, which its owner may have chosen, would run as a command.
+  static func safe(_ words: [String]) -> [String] { words.filter { shellQuoted($0) == $0 } }
 }

@@ -47,7 +47,7 @@ struct Level: Decodable, Equatable {
 
   private struct Many: Decodable {
     let users: [Told]
-    let exempt: [String]
+    let exempt, alreadyRequired: [String]
   }
 
   /// root is in the group root by its account, without being a listed member.
@@ -57,6 +57,12 @@ struct Level: Decodable, Equatable {
     let told = try done.json(Many.self)
     let root = try #require(told.users.first { $0.user == "root" })
     #expect(root.level == Level(name: "required", from: "2027-03-01T00:00:00Z"))
+    let later = try bench.run("require", "--group", "root", "--by", "2028-03-01", "--json")
+      .json(Many.self)
+    #expect(later.users.isEmpty && later.alreadyRequired.contains("root"))
+    #expect(bench.run("status", "root").answer.contains("required from 2027-03-01 on"))
+    let sooner = try bench.run("require", "--group", "root", "--json").json(Many.self)
+    #expect(sooner.users.contains { $0.user == "root" && $0.level?.from == nil })
     bench.run("exempt", "root")
     let again = bench.run("require", "--group", "root")
     #expect(again.answer.hasSuffix("left exempt:\n  root\n"), "\(again.answer)")

@@ -23,6 +23,8 @@ enum CommandError: Error {
   case noNewName
   /// No account of a person, or, where it is not empty, none in the group.
   case nobodyInGroup(String)
+  /// Whether the account is in the group is not known; nothing was changed.
+  case membershipUnknown(String)
   case notAUserName
   case noSuchUser
   case notEnrolled

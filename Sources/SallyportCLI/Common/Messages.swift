@@ -37,6 +37,11 @@ extension Message {
       self.init(
         group.isEmpty ? "no account of a person is found" : "no account is found in group \(name)",
         .noInput, hints: [group.isEmpty ? "getent passwd" : "getent group \(shellQuoted(name))"])
+    case .membershipUnknown(let name):
+      let user = printable(name.utf8, limit: 64)
+      self.init(
+        "whether \(user) is in the group is not known: nothing was changed", .busy,
+        hints: ["id \(shellQuoted(user))"])
     case .notAUserName:
       self.init("\"\(invocation.who)\" is not a valid user name", .noUser, hints: ["getent passwd"])
     case .noSuchUser:

@@ -45,38 +45,62 @@ struct Require: Verb {
       return try LevelChange(subject: try shared.open(in: context)).run(level, undoing: isMeant)
     }
     var done: [LevelChange.Answer] = []
-    var exempt: [String] = []
+    var (exempt, earlier): ([String], [String]) = ([], [])
     let people = try people(in: context)
     let store = try context.store(shared.storeOptions)
     if !undo { try storing { () throws(StoreTrouble) in try store.prepare() } }
     for name in people {
       let subject = try shared.subject(name, in: context)
       let account = try subject.account()
-      if !undo, try context.note(of: account, in: subject.store).level == .exempt {
+      let old = try context.note(of: account, in: subject.store).level
+      if !undo, old == .exempt {
         exempt.append(name)
+      } else if !undo, case .required(let from) = old, isBy(from) {
+        earlier.append(name)
       } else if let change = try LevelChange(subject: subject).change(level, undoing: isMeant) {
         done.append(change)
       }
     }
     let what = undo ? "the policy's level applies" : level.map(levelText) ?? ""
     context.output(shared.storeOptions).answer(
-      LevelChange.Answers(users: done, exempt: exempt),
+      LevelChange.Answers(users: done, exempt: exempt, alreadyRequired: earlier),
       (LevelChange.list(counted(done.count, "user") + ": \(what)", done.map(\.user))
-        + LevelChange.list("left exempt", exempt)).joined(separator: "\n"))
+        + LevelChange.list("left exempt", exempt)
+        + LevelChange.list("already required, from the same day or an earlier one", earlier))
+        .joined(separator: "\n"))
   }
 
-  /// Names of accounts, in the order of the account database, each once.
+  /// Whether a user who is required from that day on would not be required any earlier.
+  private func isBy(_ from: UnixTime?) -> Bool {
+    guard let from else { return true }
+    return by.map { from.seconds <= $0.midnight.seconds } ?? false
+  }
+
+  /// Names of accounts, in the order of the account database, each once. Throws before anything is
+  /// changed if of somebody it is not known whether he is in the group.
   private func people(in context: Context) throws(CommandError) -> [String] {
     let accounts = try storing { () throws(StoreTrouble) in try AccountBook.all() }
     var seen: Set<[UInt8]> = []
-    let found = accounts.filter { one in
-      guard seen.insert(one.account.name.bytes).inserted else { return false }
-      guard let group else { return one.isPerson }
-      let account = Account(name: one.account.name, uid: one.user, group: one.group)
-      return Accounts.isMember(account, of: Array(group.utf8)) == .yes
+    var (found, unknown): ([String], [String]) = ([], [])
+    for one in accounts where seen.insert(one.account.name.bytes).inserted {
+      // As it would be typed; the subject is looked up by it.
+      let name = String(decoding: one.account.name.bytes, as: UTF8.self)
+      switch isMeant(one) {
+      case .yes:
+        Array(name.utf8) == one.account.name.bytes ? found.append(name) : unknown.append(name)
+      case .unknown: unknown.append(name)
+      case .no: break
+      }
     }
     if found.isEmpty { throw .nobodyInGroup(group ?? "") }
-    return found.map(\.account.name.text)
+    if let name = unknown.first { throw .membershipUnknown(name) }
+    return found
+  }
+
+  private func isMeant(_ one: HomeAccount) -> Tristate {
+    guard let group else { return one.isPerson ? .yes : .no }
+    let account = Account(name: one.account.name, uid: one.user, group: one.group)
+    return Accounts.isMember(account, of: Array(group.utf8))
   }
 }
 
@@ -150,15 +174,16 @@ struct LevelChange {
     @OrNull var level: LevelFacts?
   }
 
-  /// Of many users; of those who are exempt nothing was changed.
+  /// Of many users; of those who are exempt, or required already, nothing was changed.
   struct Answers: Encodable {
     let users: [Answer]
-    let exempt: [String]
+    let exempt, alreadyRequired: [String]
   }
 
   /// A heading with names below it; nothing where there is no name.
   static func list(_ heading: String, _ names: [String]) -> [String] {
-    names.isEmpty ? [] : ["\(heading):"] + wrapped(names, width: 76).map { "  \($0)" }
+    let shown = names.map { printable($0.utf8, limit: 255) }
+    return names.isEmpty ? [] : ["\(heading):"] + wrapped(shown, width: 76).map { "  \($0)" }
   }
 
   private static func text(_ user: String, _ level: UserNote.Level?) -> String {

@@ -155,7 +155,8 @@ extension Login {
     var text = LogLine("")
     text.add(UInt64(left))
     text.add(left == 1 ? " backup code left" : " backup codes left")
-    let name = escaped(pending.name, limit: 255)
+    // A name that a shell does not take as it is would name somebody else, or run.
+    let name = isPlain(pending.name) ? pending.name : []
     if case .backupCode = proof {
       text.add(". Lost your phone? As root: sallyport add ")
       text.add(name)
@@ -187,5 +188,14 @@ extension Login {
   func show(_ text: LogLine) throws(HostFailure) {
     guard let secret = Secret(text.bytes) else { throw .memory }
     try host.show(secret)
+  }
+}
+
+private func isPlain(_ name: [UInt8]) -> Bool {
+  name.allSatisfy { byte in
+    switch byte {
+    case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x40, 0x5f: true
+    case _: false
+    }
   }
 }

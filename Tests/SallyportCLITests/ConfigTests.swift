@@ -203,6 +203,15 @@ import Testing
     #expect(done.status == 0)
     #expect(done.answer.contains("The phone's clock is 30 s ahead. Set it, then type the next"))
   }
+
+  /// The clock of an app whose code is of this very step is not off.
+  @Test func `tells no offset where the policy takes no code of that kind`() throws {
+    try bench.policy("[default]\nfactor_totp = off\n")
+    let terminal = FakeTerminal([shownCode(at: bench.now), .ends])
+    let done = bench.run("enroll", "--user", "bob", "--allow-missing", on: terminal)
+    #expect(done.status == 1)
+    #expect(done.answer.contains("Wrong code.") && !done.answer.contains("clock is"))
+  }
 }
 
 @Suite struct `Checking the policy file` {

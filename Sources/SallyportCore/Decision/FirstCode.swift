@@ -37,14 +37,14 @@ package func judge(
 
 extension Authenticator {
   /// By how many seconds the clock of the app is ahead that shows `code`, below 0 behind: that of
-  /// the nearest time step within a day; nil where there is none, and for an HOTP. One in 170 codes
-  /// of six digits that are plainly wrong is of some such step.
+  /// the nearest other time step within a day; nil where there is none, and for an HOTP. One in 170
+  /// codes of six digits that are plainly wrong is of some such step.
   fileprivate func clockOffset(of code: UInt32, at now: UnixTime) throws(CryptoError) -> Int64? {
     guard case .totp(let period) = parameters.type else { return nil }
     let step = timeStep(at: now.seconds, period: period)
     let generator = try CodeGenerator(
       secret: secret, algorithm: parameters.algorithm, digits: parameters.digits)
-    for distance in 0...(86_400 / UInt64(max(period, 1))) {
+    for distance in 1...(86_400 / UInt64(max(period, 1))) {
       let seconds = Int64(distance) * Int64(period)
       if try generator.code(at: step + distance) == code { return seconds }
       if distance <= step, try generator.code(at: step - distance) == code { return -seconds }

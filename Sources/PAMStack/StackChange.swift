@@ -49,6 +49,12 @@ package enum StackRefusal: Error, Equatable {
   case cannotDemand(service: String)
   /// No line of the service's own file is for the password alone, so none can be left out.
   case noPasswordLine(String)
+  /// The line for the password brings these modules too, which would be left out with it.
+  case moreThanPassword(String, modules: [String])
+  /// `after-key` would refuse everybody in these services, which include the file.
+  case passwordElsewhere(String, services: [String])
+  /// The policy's sshd_services does not name the service: no key is believed in it.
+  case keyNotBelieved(String)
   /// A jump counts our line: without it, it would leave out another.
   case jumpCountsUs(StackLocation)
   /// Nobody is enrolled, and those who are not are refused.
@@ -75,6 +81,11 @@ package struct StackChange {
   package let analysis: StackAnalysis
   /// Services that include the file, and change with it.
   package let dependents: [String]
+
+  /// Whether the file is as it was to be, also where writing it ended in an error.
+  package func isWritten(in directory: StackDirectory) -> Bool {
+    directory.content(of: path) == after?.bytes
+  }
 
   package var changesNothing: Bool { before == after && before != nil }
 }

@@ -39,6 +39,15 @@ package struct StackEntry: Hashable, Sendable {
   /// Our line, which refuses whomever sshd has not accepted a key of.
   var isAfterKey: Bool { arguments.contains("after-key") }
 
+  /// Without the password it is of no use, or it changes nothing of who gets in.
+  var goesWithPassword: Bool {
+    switch ModuleKind(self) {
+    case .password, .permit, .deny: true
+    case .quiet: ["pam_env", "pam_cap"].contains(moduleName)
+    case .ours, .factor, .rootOnly, .unknown: false
+    }
+  }
+
   /// `pam_unix` of `/lib/security/pam_unix.so`; for comparisons.
   package var moduleName: String {
     let file = module.split(separator: "/", omittingEmptySubsequences: false).last ?? ""

@@ -48,7 +48,8 @@ package struct StackPlanner {
       // `other` stands in for services; it is none.
       return name != "other" && stack.file != currentPath
         && PAMPhase.allCases.contains { phase in
-          !stack.isOther(phase) && stack[phase].contains { $0.location.file == path }
+          !stack.isOther(phase)
+            && stack[phase].contains { [path, currentPath].contains($0.location.file) }
         }
     }
   }
@@ -112,10 +113,15 @@ extension StackPlanner {
   private func omittingPassword(_ bare: ServiceFile, _ stack: ServiceStack) throws(StackRefusal)
     -> ServiceFile
   {
-    let others = PAMPhase.allCases.filter { $0 != .auth }.flatMap { stack[$0] }
+    let phases = PAMPhase.allCases.filter { $0 != .auth }.flatMap { stack[$0] }
     let roots = Set(stack[.auth].filter { ModuleKind($0) == .password }.map(\.root))
-    guard service == "sshd", !roots.isEmpty, !others.contains(where: { roots.contains($0.root) })
+    guard service == "sshd", !roots.isEmpty, !phases.contains(where: { roots.contains($0.root) })
     else { throw .noPasswordLine(service) }
+    let others = stack[.auth].filter { roots.contains($0.root) && $0.kind == .module }
+      .filter { !$0.goesWithPassword }.map(\.moduleName)
+    if !others.isEmpty { throw .moreThanPassword(service, modules: others) }
+    let dependents = dependents()
+    if !dependents.isEmpty { throw .passwordElsewhere(service, services: dependents) }
     return roots.reduce(bare) { $0.omitting($1) }
   }
 

@@ -61,6 +61,20 @@ extension Message {
       self.init(
         "/etc/pam.d/\(name) has no line for the password alone that could be left out",
         .configuration, hints: ["sallyport pam enable \(name) --sshd key+password+code"])
+    case .moreThanPassword(let name, let modules):
+      self.init(
+        "the line for the password in /etc/pam.d/\(name) brings other modules too, which would be "
+          + "left out with it: \(modules.map(shown).joined(separator: ", "))",
+        .configuration, hints: ["sallyport pam enable \(name) --sshd key+password+code"])
+    case .passwordElsewhere(let name, let services):
+      self.init(
+        "other services include /etc/pam.d/\(name) and have no key in place of the password: "
+          + services.map(shown).joined(separator: ", "),
+        .configuration, hints: ["sallyport pam enable \(name) --sshd key+password+code"])
+    case .keyNotBelieved(let name):
+      self.init(
+        "sshd_services of the policy does not name \(name): whoever has a key would be refused",
+        .configuration, hints: ["sallyport config check --service \(name)"])
     case .jumpCountsUs(let location):
       self.init(
         "\(location.text): its jump counts our line, and would skip another line without it",

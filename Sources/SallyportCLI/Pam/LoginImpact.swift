@@ -10,7 +10,7 @@ struct LoginImpact {
   private let enrolled: [String]
   /// The user who called sudo, if not enrolled.
   private let caller: String?
-  private let level: EnrollmentLevel
+  private let policy: Policy
   private let dependents: [String]
   /// The service that is sudo's, and the sudoers option that makes it ask for the target user's
   /// code.
@@ -24,7 +24,7 @@ struct LoginImpact {
     let store = try context.store(options)
     enrolled = try LoginImpact.enrolled(in: store)
     caller = context.caller.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
-    level = LoginImpact.level(change.service, nullok: nullok, store, context)
+    policy = LoginImpact.policy(change.service, nullok: nullok, store, context)
     otherAccount = LoginImpact.otherAccount([change.service] + dependents, context)
   }
 
@@ -37,7 +37,7 @@ struct LoginImpact {
   static func enrolled(in store: Store) throws(CommandError) -> [String] {
     do throws(StoreTrouble) {
       return try store.enrolledNames().compactMap { name in
-        name.user.map { printable($0.bytes, limit: 64) }
+        name.user.map { String(decoding: $0.bytes, as: UTF8.self) }
       }
     } catch {
       if case .noStore = error { return [] }
@@ -45,11 +45,12 @@ struct LoginImpact {
     }
   }
 
-  /// The level for users who are not enrolled. If the policy cannot be read, that of the strict
-  /// policy.
-  private static func level(
+  private var level: EnrollmentLevel { policy.enrollment }
+
+  /// What holds for users who are not enrolled. If the policy cannot be read, the strict one.
+  private static func policy(
     _ service: String, nullok: Bool, _ store: Store, _ context: Context
-  ) -> EnrollmentLevel {
+  ) -> Policy {
     var base = Policy()
     if nullok { base.enrollment = .voluntary }
     let everybody = PolicyRequest(
@@ -59,18 +60,22 @@ struct LoginImpact {
     let path = context.policyFile ?? context.stacks.root + "\(Store.usualPolicy)"
     do throws(StoreTrouble) {
       guard let text = try store.policyText(at: Array(path.utf8), optional: true) else {
-        return base.enrollment
+        return base
       }
       let file = PolicyFile(text, base: base, everybody)
-      return file.problem == nil ? file.policy(base).enrollment : Policy.strict.enrollment
+      return file.problem == nil ? file.policy(base) : Policy.strict
     } catch {
-      return Policy.strict.enrollment
+      return Policy.strict
     }
   }
 
   /// Why nobody could log in; nil if somebody could.
   func obstacle(to service: String) -> StackRefusal? {
-    let enrolls = analysis.line(.auth)?.arguments.contains("enroll") == true
+    let words = analysis.line(.auth)?.arguments ?? []
+    if words.contains("after-key"), !policy.isSSHD(service: Array(service.utf8)) {
+      return .keyNotBelieved(service)
+    }
+    let enrolls = words.contains("enroll")
     // Otherwise users who are not enrolled are let in, or can enroll here.
     guard level == .refuse || (level == .required && !enrolls) else { return nil }
     if let otherAccount, !enrolled.contains("root") {
@@ -105,7 +110,7 @@ struct LoginImpact {
     }
     guard !enrolled.isEmpty else { return "Walked through: nobody is enrolled; \(fate)." }
     let more = enrolled.count > 2 ? " and \(enrolled.count - 2) more" : ""
-    let names = enrolled.prefix(2).joined(separator: ", ") + more
+    let names = enrolled.prefix(2).map { printable($0.utf8) }.joined(separator: ", ") + more
     let isOne = enrolled.count == 1
     let does =
       KnownServices.hasOneField(analysis.stack.service)

@@ -28,6 +28,26 @@ import Testing
     #expect(try machine.content() == before)
   }
 
+  @Test(arguments: ["pam_faillock", "pam_access", "pam_fprintd", "pam_custom"])
+  func `leaves no other module out with it, unseen`(module: String) throws {
+    var files = Stacks.debian
+    files["common-auth"] = "auth required \(module).so\n" + (files["common-auth"] ?? "")
+    let machine = try PamBench(files)
+    #expect(throws: StackRefusal.moreThanPassword("sshd", modules: [module])) {
+      try planner(machine).enable(StackWishes(afterKey: true))
+    }
+  }
+
+  @Test func `is not for services that have no key`() throws {
+    var files = Stacks.debian
+    files["cockpit"] = "@include sshd"
+    let machine = try PamBench(files)
+    #expect(throws: StackRefusal.passwordElsewhere("sshd", services: ["cockpit"])) {
+      try planner(machine).enable(StackWishes(afterKey: true))
+    }
+    #expect(throws: Never.self) { try planner(machine).enable(StackWishes()) }
+  }
+
   @Test func `needs a line that is for the password alone`() throws {
     for text in ["account required pam_unix.so", "@include system-login"] {
       let both = "auth required pam_unix.so\naccount required pam_unix.so"

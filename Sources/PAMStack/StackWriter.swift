@@ -4,7 +4,7 @@ import SallyportFiles
 
 /// Puts a changed file of pam.d in its place. The file is replaced in one step, so that account,
 /// session and auth lines come and go together: whatever ends the command, a login finds the old
-/// stacks or the new ones.
+/// stacks or the new ones. The caller sees to it that no other command does the same.
 package struct StackWriter {
   let directory: StackDirectory
   /// For the name of the backup: 2026-11-21.
@@ -25,16 +25,16 @@ package struct StackWriter {
   package func write(_ change: StackChange) throws(StackRefusal) -> Written {
     let path = change.path
     let target = try resolved(path)
-    let lock = try lock(parentDirectory(of: target), path)
+    let parent = try open(parentDirectory(of: target), path)
     guard directory.content(of: path) == change.before?.bytes else {
       throw .changedMeanwhile(path: path)
     }
     var written = Written()
     if let before = change.before, before.ours.isEmpty {
-      written.backup = try keep(before, of: path, lock)
+      written.backup = try keep(before, of: path, parent)
     }
     try put(change.after, at: target, path, isNew: change.before == nil)
-    try filing(path) { () throws(SystemError) in try lock.sync() }
+    try filing(path) { () throws(SystemError) in try parent.sync() }
     if let after = change.after ?? change.before?.withoutOurs, after.ours.isEmpty {
       written.removed = removeBackups(of: path, sayingOnly: after.bytes)
     }
@@ -52,7 +52,7 @@ package struct StackWriter {
   }
 
   /// The old content under a name of its own; an older backup that says the same will do.
-  private func keep(_ file: ServiceFile, of path: String, _ lock: borrowing OpenFile)
+  private func keep(_ file: ServiceFile, of path: String, _ parent: borrowing OpenFile)
     throws(StackRefusal) -> String
   {
     for number in 1...99 {
@@ -63,7 +63,7 @@ package struct StackWriter {
       }
       try swap(
         file.bytes, to: directory.root + name, name, isFresh: true, like: directory.root + path)
-      try filing(name) { () throws(SystemError) in try lock.sync() }
+      try filing(name) { () throws(SystemError) in try parent.sync() }
       return name
     }
     throw .system(path: path, errno: EEXIST)
@@ -94,18 +94,13 @@ package struct StackWriter {
     }
   }
 
-  /// The directory, locked against others who do the same.
-  private func lock(_ directory: String, _ path: String) throws(StackRefusal) -> OpenFile {
-    let file: OpenFile
+  /// The directory, to be brought to the disk.
+  private func open(_ directory: String, _ path: String) throws(StackRefusal) -> OpenFile {
     do throws(SystemError) {
-      file = try OpenFile(directory, O_RDONLY | O_DIRECTORY)
+      return try OpenFile(directory, O_RDONLY | O_DIRECTORY)
     } catch {
       throw .system(path: path, errno: error.number)
     }
-    guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else {
-      throw errno == EWOULDBLOCK ? .busy(path: path) : .system(path: path, errno: errno)
-    }
-    return file
   }
 
   private func filing(_ path: String, _ step: () throws(SystemError) -> Void) throws(StackRefusal) {

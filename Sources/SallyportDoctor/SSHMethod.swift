@@ -9,14 +9,14 @@ package enum SSHMethod: String, CaseIterable, Sendable {
   /// The password is asked for by PAM's lines, besides the code.
   var needsPassword: Bool { self != .keyCode }
 
-  /// What is set before PAM's lines are written.
-  package func stages(before changesPAM: Bool) -> [SSHStage] {
+  /// What is set before PAM's lines are written, and how it lets in on the way.
+  package func stages(before changesPAM: Bool, _ passing: SSHStage.Passing) -> [SSHStage] {
     let last = SSHStage(method: self)
     switch self {
     case .none: return []
     case .passwordCode: return [last]
-    case .keyPasswordCode: return [SSHStage(method: self, isPassing: true), last]
-    case .keyCode: return [changesPAM ? SSHStage(method: self, isPassing: true) : last]
+    case .keyPasswordCode: return [SSHStage(method: self, passing: passing), last]
+    case .keyCode: return [changesPAM ? SSHStage(method: self, passing: passing) : last]
     }
   }
 
@@ -28,11 +28,19 @@ package enum SSHMethod: String, CaseIterable, Sendable {
 
 /// One content of our file among sshd's settings.
 package struct SSHStage: Equatable, Sendable {
+  /// On the way to a method with a key, sshd offers other methods than it did, which shows that it
+  /// has read the file.
+  package enum Passing: CaseIterable, Sendable {
+    /// Whoever has a key gets in by it alone, as before: nobody with a key is kept out while PAM's
+    /// lines ask for something else still. Only where a key alone is enough for everybody.
+    case keyAlone
+    /// A key and what PAM's lines ask for, in either order.
+    case eitherOrder
+  }
+
   package let method: SSHMethod
-  /// Whoever has a key gets in by it alone, as before. It is set on the way to a method with a key:
-  /// sshd then offers other methods than it did, which shows that it has read the file, and nobody
-  /// with a key is kept out while PAM's lines ask for something else still.
-  var isPassing = false
+  /// nil: the way is at its end.
+  package let passing: Passing?
 
   /// The file; sshd takes the first value of a setting, and reads the files by their names.
   package static let path = "/etc/ssh/sshd_config.d/00-sallyport.conf"
@@ -40,10 +48,11 @@ package struct SSHStage: Equatable, Sendable {
   /// Each keyword with its value.
   package var settings: [SSHSetting] {
     let lists =
-      switch (method, isPassing) {
+      switch (method, passing) {
       case (.passwordCode, _): "keyboard-interactive"
-      case (_, true): "publickey keyboard-interactive,publickey"
-      case (_, false): "publickey,keyboard-interactive"
+      case (_, .keyAlone): "publickey keyboard-interactive,publickey"
+      case (_, .eitherOrder): "publickey,keyboard-interactive keyboard-interactive,publickey"
+      case (_, nil): "publickey,keyboard-interactive"
       }
     let key = [SSHSetting("PubkeyAuthentication", "yes")]
     return [SSHSetting("UsePAM", "yes")] + (method == .passwordCode ? [] : key) + [
@@ -59,7 +68,7 @@ package struct SSHStage: Equatable, Sendable {
 
   /// The file's text, which tells what it is of: a file with another one is somebody else's.
   package var text: String {
-    let step = isPassing ? ", first step" : ""
+    let step = passing == nil ? "" : ", first step"
     return """
       # Written by sallyport pam enable sshd --sshd \(method.rawValue)\(step)
       # Undo: sallyport pam disable sshd
@@ -71,14 +80,15 @@ package struct SSHStage: Equatable, Sendable {
   /// The stage whose text it is.
   package init?(text: String) {
     let all = SSHMethod.allCases.filter { $0 != .none }.flatMap { method in
-      [SSHStage(method: method), SSHStage(method: method, isPassing: true)]
+      [SSHStage(method: method)]
+        + Passing.allCases.map { SSHStage(method: method, passing: $0) }
     }
     guard let stage = all.first(where: { $0.text == text }) else { return nil }
     self = stage
   }
 
-  package init(method: SSHMethod, isPassing: Bool = false) {
-    (self.method, self.isPassing) = (method, isPassing)
+  package init(method: SSHMethod, passing: Passing? = nil) {
+    (self.method, self.passing) = (method, passing)
   }
 }
 
@@ -110,7 +120,6 @@ package enum SSHTrouble: Error, Equatable {
   case unproven(SSHDoubt)
   /// What was taken back is not in effect, since sshd has not read its configuration again.
   indirect case notTakenBack(path: String, SSHTrouble)
-  case busy(path: String)
   case system(path: String, errno: Int32)
 }
 

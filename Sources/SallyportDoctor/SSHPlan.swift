@@ -9,6 +9,8 @@ package struct SSHPlan {
   package let byKeyAlone: [String]
   /// Who gets in now and will not, with the reason.
   package let lockedOut: [String]
+  /// How sshd lets in on the way to the method: by nothing less than it asks for now.
+  package let passing: SSHStage.Passing
   /// What doctor knows of whom.
   private let accounts: AccountFacts
   private let enrolled: [String]
@@ -24,13 +26,14 @@ package struct SSHPlan {
     accounts = AccountFacts(of: machine)
     current = asked == SSHMethod.none ? nil : try machine.sshStage()
     if asked == SSHMethod.none {
-      (method, isSetByOthers, lockedOut) = (.none, true, [])
+      (method, isSetByOthers, lockedOut, passing) = (.none, true, [], .eitherOrder)
       byKeyAlone = SSHPlan.keyHolders(machine, accounts)
       return
     }
     let configuration = SSHConfiguration(of: machine)
     let people = SSHPlan.people(accounts, enrolled)
     let before = try SSHSurvey(of: machine, configuration, accounts, people: people)
+    passing = before.letsKeysAlone ? .keyAlone : .eitherOrder
     if let named = asked ?? current?.method {
       method = named
     } else {
@@ -137,6 +140,11 @@ extension Machine {
   package func sshComplaint() -> String? {
     guard let done = run(["sshd", "-t"]).value else { return "sshd -t cannot be run" }
     return done.status == 0 ? nil : done.complaint
+  }
+
+  /// Whether a key alone is enough for everybody for whom sshd's settings say nothing else.
+  package func sshLetsKeysAlone() throws(SSHTrouble) -> Bool {
+    try sshSettings([]).letsKeysAlone
   }
 
   /// What our file among sshd's settings holds; nil where there is none.

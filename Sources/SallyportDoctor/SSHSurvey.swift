@@ -16,6 +16,9 @@ struct SSHSurvey: Equatable {
   /// What holds for everybody for whom nothing else is said.
   var base: SSHSettings { parts[0].settings }
 
+  /// Whoever it is about gets in by a key alone.
+  var letsKeysAlone: Bool { parts.allSatisfy(\.settings.letsKeysAlone) }
+
   init(parts: [Part]) { self.parts = parts }
 
   /// Asks sshd. `assuming`: settings that come before all others.
@@ -96,6 +99,8 @@ extension SSHSettings {
     if keyword == "kbdinteractiveauthentication" { return takesPrompts }
     return self[keyword] == setting.value
   }
+
+  var letsKeysAlone: Bool { ways.contains(["publickey"]) }
 
   /// The methods that sshd offers before anything was proven.
   var offered: Set<String> { Set(ways.compactMap(\.first)) }

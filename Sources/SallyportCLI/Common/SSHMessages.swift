@@ -33,7 +33,6 @@ extension Message {
         hints: [
           "systemctl restart ssh      keep this shell open", "sallyport doctor --service sshd",
         ])
-    case .busy(let path): self.init("\(path) is being changed by another command", .busy)
     case .system(let path, let number): self.init("\(path): \(errnoText(number))", .inputOutput)
     }
   }
@@ -53,7 +52,9 @@ extension Message {
   }
 
   private init(_ doubt: SSHDoubt) {
-    let offered = doubt.offered.map { "it offers \($0.joined(separator: ","))" }
+    let offered = doubt.offered.map { methods in
+      "it offers \(printable(methods.joined(separator: ",").utf8, limit: 255))"
+    }
     let said = offered ?? "it does not answer"
     let file = doubt.file.map { printable($0.utf8, limit: 255) }
     let started = file.map { ", and was started with -f \($0)" } ?? ""

@@ -110,7 +110,9 @@ struct PamEnable: Verb {
       return output.answer(report(change, side, nil, false), text)
     }
     if !options.yes { try output.insist(question(change, side, isSet), or: .nothingChanged) }
+    let lock = try context.lockPam()
     let written = try write(change, side, context)
+    lock.end()
     output.answer(report(change, side, written, true), advice(written))
   }
 
@@ -148,15 +150,17 @@ struct PamEnable: Verb {
     }
     guard let side else { return try put() }
     return try side.turnOn(changesPAM: !change.changesNothing, put) {
-      guard !change.changesNothing else { return }
+      guard !change.changesNothing, change.isWritten(in: context.stacks) else { return true }
       do throws(CommandError) {
         let back = try stacking { () throws(StackRefusal) in
           try StackPlanner(options.service, in: context.stacks).disable()
         }
         _ = try context.write(back)
+        return true
       } catch {
         let message = Message(error, at: invocation(in: context))
         context.terminal.write(Array(message.written.utf8), to: .aside)
+        return false
       }
     }
   }
@@ -220,19 +224,23 @@ struct PamDisable: Verb {
   func run(in context: Context) throws(CommandError) {
     try context.needRoot("pam disable \(options.service)")
     let output = context.output(shared)
-    let removal = options.service == "sshd" ? SSHRemoval(context, output) : nil
+    let removal = try options.service == "sshd" ? SSHRemoval(context, output) : nil
     let change = try change(context, removal)
     if let diff = removal?.diff { output.say(diff) }
     if let change { output.say(StackDiff(change).text) }
     if options.dryRun { return answer(output, change, nil, "Nothing was written (--dry-run).") }
     if !options.yes { try output.insist("Write this?", or: .nothingChanged) }
+    let lock = try context.lockPam()
     let write = { () throws(CommandError) in try change.map(context.write) }
     let written: StackWriter.Written?
     if let removal {
-      written = try removal.turnOff(changesPAM: change != nil, write)
+      written = try removal.turnOff(changesPAM: change != nil, write) {
+        change?.isWritten(in: context.stacks) == true
+      }
     } else {
       written = try write()
     }
+    lock.end()
     answer(output, change, written, result(change, written), changed: true)
   }
 

@@ -13,29 +13,6 @@ struct SSHFile {
     "\(parentDirectory(of: path))/.00-sallyport.conf.sallyport-new"
   }
 
-  /// sshd's directory, against others who do the same.
-  func lock() throws(CommandError) -> OpenFile {
-    let directory = parentDirectory(of: parentDirectory(of: path))
-    do throws(SystemError) {
-      let file = try OpenFile(directory, O_RDONLY | O_DIRECTORY)
-      if flock(file.number, LOCK_EX | LOCK_NB) != 0 { throw .last }
-      return file
-    } catch {
-      let path = SSHStage.path
-      throw .ssh(
-        error.number == EWOULDBLOCK ? .busy(path: path) : .system(path: path, errno: error.number))
-    }
-  }
-
-  /// Keeps the lock until here.
-  func sync(_ lock: borrowing OpenFile) throws(CommandError) {
-    do throws(SystemError) {
-      try lock.sync()
-    } catch {
-      throw .ssh(.system(path: SSHStage.path, errno: error.number))
-    }
-  }
-
   /// nil where there is none.
   func text() throws(SSHTrouble) -> String? {
     do throws(SystemError) {
@@ -60,6 +37,20 @@ struct SSHFile {
         throw .last
       }
       try syncParent(of: path)
+    }
+  }
+
+  /// What is told after an error, with the old text in its place. `running`: the sshd that was told
+  /// to read another one; `wanted`: what it offered, where that is not what the old text says.
+  func takenBack(
+    _ text: String?, _ running: RunningSSHD?, wanted: Set<String>? = nil, _ error: CommandError
+  ) -> CommandError {
+    do throws(SSHTrouble) {
+      try put(text)
+      try running?.reload([], wanted: wanted)
+      return error
+    } catch let second {
+      return .ssh(.notTakenBack(path: SSHStage.path, second))
     }
   }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import PAMStack
+import SallyportCore
 import SallyportDoctor
 import SallyportFiles
 
@@ -42,29 +43,40 @@ struct SSHSide {
   }
 
   /// Runs `write`, which changes PAM's lines if `changesPAM`, where it belongs among the steps.
-  /// `undo` takes it back.
+  /// `undo` takes it back; false where it could not.
   func turnOn<Value>(
-    changesPAM: Bool, _ write: () throws(CommandError) -> Value, undo: () -> Void
+    changesPAM: Bool, _ write: () throws(CommandError) -> Value, undo: () -> Bool
   ) throws(CommandError) -> Value {
     guard plan.method != .none else { return try write() }
-    let lock = try file.lock()
     let old = try asSSH { () throws(SSHTrouble) in
       (text: try file.text(), offers: try running.offers())
     }
-    var isTold = false
+    guard old.text == plan.current?.text else {
+      throw .stack(.changedMeanwhile(path: SSHStage.path))
+    }
+    let first = writes ? plan.method.stages(before: changesPAM, plan.passing) : [last]
+    let second = writes ? plan.method.stages(after: changesPAM) : []
+    var (isTold, mayBeWritten) = (false, false)
     do throws(CommandError) {
-      try set(writes ? plan.method.stages(before: changesPAM) : [last], &isTold)
+      try set(first, &isTold)
+      mayBeWritten = true
       let value = try write()
-      do throws(CommandError) {
-        try set(writes ? plan.method.stages(after: changesPAM) : [], &isTold)
-      } catch {
-        undo()
-        throw error
-      }
-      try file.sync(lock)
+      try set(second, &isTold)
       return value
     } catch {
-      throw takenBack(old.text, isTold ? .some(old.offers) : nil, error)
+      // PAM's lines go back by the way that they came. Where they stay, so does what suits them.
+      if mayBeWritten, !second.isEmpty { setAgain(first) }
+      if mayBeWritten, !undo() { throw error }
+      throw file.takenBack(old.text, isTold ? running : nil, wanted: old.offers, error)
+    }
+  }
+
+  private func setAgain(_ stages: [SSHStage]) {
+    do throws(CommandError) {
+      var isTold = false
+      try set(stages, &isTold)
+    } catch {
+      // The first error is told.
     }
   }
 
@@ -79,19 +91,6 @@ struct SSHSide {
     }
   }
 
-  /// The file as it was. `offers`: what sshd offered, if it was told to read the other one.
-  private func takenBack(_ text: String?, _ offers: Set<String>??, _ error: CommandError)
-    -> CommandError
-  {
-    do throws(SSHTrouble) {
-      try file.put(text)
-      if let offers { try running.reload([], wanted: offers) }
-      return error
-    } catch let second {
-      return .ssh(.notTakenBack(path: SSHStage.path, second))
-    }
-  }
-
   // MARK: what it means, before the question
 
   var text: [String] {
@@ -101,7 +100,8 @@ struct SSHSide {
 
   private static func list(_ heading: String, _ names: [String]) -> [String] {
     guard let first = names.first else { return [] }
-    return wrapped(["\(heading): \(first)"] + names.dropFirst(), width: 80)
+    let shown = ["\(heading): \(first)"] + names.dropFirst()
+    return wrapped(shown.map { printable($0.utf8, limit: 400) }, width: 80)
   }
 
   /// The file as it will be.

@@ -271,12 +271,59 @@ def test_where_keys_alone_are_taken_the_method_has_to_be_named(daemon, store):
     assert daemon.offers() == "publickey"
 
 
-def killed(call, count, *arguments):
-    """Runs the command; True if it was killed at its `count`th `call`."""
+def signalled(sent, call, count, *arguments):
+    """Runs the command, with a signal at its `count`th `call`; its status."""
     strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
-              "-e", f"inject={call}:signal=SIGKILL:when={count}"]
+              "-e", f"inject={call}:signal={sent}:when={count}"]
     done = subprocess.run([*strace, COMMAND, *arguments], capture_output=True, timeout=60)
-    return done.returncode in (-9, 137)
+    return done.returncode
+
+
+def killed(call, count, *arguments):
+    return signalled("SIGKILL", call, count, *arguments) in (-9, 137)
+
+
+@pytest.fixture
+def asks(daemon, store):
+    """sshd asks for the password and a code, by our settings and PAM's lines."""
+    alice = store.enroll(allow_missing=False)
+    daemon.start()
+    assert enable().returncode == 0
+    return alice
+
+
+def test_a_kill_on_the_way_to_a_key_as_well_opens_no_way_by_a_key_alone(asks, daemon, store):
+    fresh = store.state("alice").read_bytes()
+    seen, kills = set(), 0
+
+    def look():
+        state = (OURS.read_text(), daemon.offers())
+        if state in seen:
+            return
+        seen.add(state)
+        store.state("alice").write_bytes(fresh)
+        assert not daemon.by_key(), state
+        assert not daemon.prompted("alice", asks.code(), "guessed"), state
+        assert daemon.enter("alice", asks.code()), state
+
+    for call, step in CALLS.items():
+        for count in range(1, 200, step):
+            assert enable("--sshd", METHODS[0]).returncode == 0
+            if not killed(call, count, "pam", "enable", "sshd", "--yes", "--sshd", METHODS[2]):
+                break
+            kills += 1
+            look()
+            daemon.reload()
+            look()
+    assert kills >= 5 and len(seen) >= 3, (kills, len(seen))
+
+
+@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_no_signal_that_can_be_held_back_ends_it_between_two_steps(sent, asks, daemon):
+    words = ["pam", "enable", "sshd", "--yes", "--sshd", METHODS[2]]
+    assert signalled(sent, "rename", 1, *words) == 0
+    assert daemon.offers() == "publickey" and not daemon.by_key()
+    assert "first step" not in OURS.read_text()
 
 
 # Between any two steps stands one of these calls; of the last there are two for each program run.

@@ -33,7 +33,16 @@ final class FakeSSHD {
   var complaint: String?
   /// What was done, and what PAM's file was by then.
   private(set) var events: [String] = []
-  private var read = ""
+  /// Which reloads are told to have failed, though sshd has read its settings.
+  var failing: Set<Int> = []
+  /// sshd refuses its settings without our file.
+  var needsOurs = false
+  /// Called after a reload.
+  var reloaded: () -> Void = {}
+  /// Our file, as the sshd that runs has read it.
+  private(set) var read = ""
+  /// The ways in by each content that our file had when it was tested or read.
+  private(set) var ways: [[[String]]] = []
 
   init(_ machine: PamBench) throws {
     self.machine = machine
@@ -66,6 +75,8 @@ final class FakeSSHD {
   private func answer(_ words: [String]) -> Probe<CommandOutput> {
     switch words.prefix(2) {
     case ["sshd", "-t"]:
+      ways.append(SSHSettings(said([], dropIn ?? "")).ways)
+      let complaint = needsOurs && dropIn == nil ? "without ours" : complaint
       return .seen(CommandOutput(status: complaint == nil ? 0 : 255, errors: complaint ?? ""))
     case ["sshd", "-T"]: return .seen(CommandOutput(output: said(words, dropIn ?? "")))
     case ["systemctl", "is-active"]:
@@ -74,7 +85,9 @@ final class FakeSSHD {
       let isAsking = machine.read("/etc/pam.d/sshd")?.contains("pam_sallyport") == true
       events.append(isAsking ? "reload, PAM asks" : "reload")
       if reloads { read = dropIn ?? "" }
-      return .seen(CommandOutput(status: reloads ? 0 : 1))
+      ways.append(SSHSettings(said([], read)).ways)
+      reloaded()
+      return .seen(CommandOutput(status: reloads && !failing.contains(events.count) ? 0 : 1))
     case ["systemctl", "show"]: return .seen(CommandOutput(output: "0\n"))
     case ["ssh", "-F"]:
       guard isListening else {

@@ -23,6 +23,8 @@ final class PamBench {
       atPath: "\(root)/etc/pam.d", withIntermediateDirectories: true)
     try FileManager.default.createDirectory(
       atPath: "\(root)/usr/lib/pam.d", withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(
+      atPath: "\(root)/run", withIntermediateDirectories: true)
     for (name, text) in files { try write("/etc/pam.d/\(name)", text + "\n") }
     if debian { try write("/etc/debian_version", "12.5\n") }
     if enrolled { _ = try bench.enroll() }

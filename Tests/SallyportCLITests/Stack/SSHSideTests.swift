@@ -114,6 +114,14 @@ import Testing
     #expect(sshd.events == ["reload"])
   }
 
+  @Test func `the host and the port of the question are of one address`() throws {
+    sshd.settings =
+      "listenaddress 192.0.2.1:2222\nlistenaddress 127.0.0.1:22\n"
+      + FakeSSHD.debian.replacing("listenaddress", with: "#")
+    sshd.isListening = false
+    #expect(machine.run("enable", "sshd", "--yes").aside.contains("at 127.0.0.1:22:"))
+  }
+
   @Test func `keys alone need a word`() {
     sshd.settings = "passwordauthentication no\n" + FakeSSHD.debian
     let refused = machine.run("enable", "sshd", "--yes")
@@ -123,8 +131,9 @@ import Testing
 
   @Test(arguments: SSHMethod.allCases.filter { $0 != .none })
   func `our file is known by its text`(method: SSHMethod) {
-    for isPassing in [false, true] {
-      let stage = SSHStage(method: method, isPassing: isPassing)
+    let ways = method == .passwordCode ? [] : SSHStage.Passing.allCases
+    for passing in [nil] + ways.map(Optional.some) {
+      let stage = SSHStage(method: method, passing: passing)
       #expect(SSHStage(text: stage.text) == stage)
       #expect(SSHStage(text: stage.text + "#") == nil)
     }

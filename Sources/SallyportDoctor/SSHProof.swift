@@ -128,15 +128,25 @@ private struct Door {
 
   var text: String { "\(host):\(port)" }
 
-  /// Of several addresses one of this machine alone.
+  /// Of several addresses one that a client of this machine reaches in any case, with its own port.
   init(_ settings: SSHSettings) {
-    let hosts = settings.addresses.map { address in
+    let all = settings.addresses.map { address in
       let colon = address.lastIndex(of: ":") ?? address.endIndex
-      return address[..<colon].filter { $0 != "[" && $0 != "]" }
+      return (
+        host: address[..<colon].filter { $0 != "[" && $0 != "]" },
+        port: String(address[colon...].dropFirst())
+      )
     }
-    let known = [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("::", "::1")]
-    host = known.first { hosts.contains($0.0) }?.1 ?? hosts.first ?? "127.0.0.1"
-    port = settings.addresses.first?.split(separator: ":").last.map(String.init) ?? "22"
+    let known = [
+      ("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("::", "::1"), ("::1", "::1"),
+    ]
+    for (listening, reached) in known {
+      if let one = all.first(where: { $0.host == listening }) {
+        (host, port) = (reached, one.port)
+        return
+      }
+    }
+    (host, port) = (all.first?.host ?? "127.0.0.1", all.first?.port ?? "22")
   }
 }
 

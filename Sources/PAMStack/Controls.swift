@@ -1,25 +1,25 @@
-/// What libpam does with a module's answer (pam.d(5), the words right of `=`).
+/// What libpam does with a module's return value: the word right of `=` in pam.d(5).
 package enum PAMAction: Hashable, Sendable {
   case ignore, ok, done, bad, die, reset
-  /// Skips as many of the following modules of the same level.
+  /// Skips this many of the following modules on the same level, at least 1.
   case jump(Int32)
-  /// A number that libpam takes for no action: the stack fails.
+  /// A number that libpam takes for none of the actions: the stack fails.
   case invalid
 
-  /// The words in libpam's order: 0, -1, -2, … are what it keeps.
+  /// In the order of libpam, which stores them as 0, -1, -2, ….
   fileprivate static let words: [(word: String, action: PAMAction)] = [
     ("ignore", .ignore), ("ok", .ok), ("done", .done), ("bad", .bad), ("die", .die),
     ("reset", .reset),
   ]
 }
 
-/// The second word of a line: an action for each of the 32 answers.
+/// The control field of a line: an action for each of the 32 return values.
 package struct PAMControls: Hashable, Sendable {
   private var actions: [PAMAction]
 
   package subscript(code: PAMCode) -> PAMAction { actions[Int(code.number)] }
 
-  /// All answers fail.
+  /// Every return value is a failure.
   static let allBad = PAMControls(default: .bad)
 
   private init(default action: PAMAction, _ others: [(PAMCode, PAMAction)] = []) {
@@ -27,8 +27,8 @@ package struct PAMControls: Hashable, Sendable {
     for (code, action) in others { actions[Int(code.number)] = action }
   }
 
-  /// A keyword or the inside of `[value=action …]`. What is neither makes every answer fail, as in
-  /// libpam; `isBroken` tells.
+  /// Parses a keyword or the inside of `[value=action …]`. As in libpam, anything else makes every
+  /// return value a failure; then `isBroken` is set.
   init(word: [UInt8], isBroken: inout Bool) {
     if equal(word, "required") {
       self.init(default: .bad, PAMControls.usual(.ok) + [(.ignore, .ignore)])
@@ -50,7 +50,8 @@ package struct PAMControls: Hashable, Sendable {
     [(.success, action), (.newPasswordRequired, action)]
   }
 
-  /// `value=action` with or without spaces around and between; nil where libpam finds an error.
+  /// Parses `value=action` pairs, with or without spaces around and between them. Returns nil where
+  /// libpam reports an error.
   private init?(pairs: [UInt8]) {
     var set = [PAMAction?](repeating: nil, count: PAMCode.all.count)
     var text = ControlText(pairs)
@@ -72,7 +73,7 @@ package struct PAMControls: Hashable, Sendable {
 private struct ControlText {
   enum Value {
     case one(Int)
-    /// `default`: those that have no action yet.
+    /// `default`: the return values that have no action yet.
     case others
   }
 
@@ -81,13 +82,13 @@ private struct ControlText {
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  /// False at the end.
+  /// Returns false at the end of the text.
   mutating func skipSpaces() -> Bool {
     while place < bytes.count, isSpace(bytes[place]) { place += 1 }
     return place < bytes.count
   }
 
-  /// libpam wants no space after the word: `okdefault=bad` are two pairs to it.
+  /// libpam needs no space after the word: it reads `okdefault=bad` as two pairs.
   private mutating func takes(_ word: String) -> Bool {
     guard bytes[place...].starts(with: word.utf8) else { return false }
     place += word.utf8.count
@@ -110,8 +111,8 @@ private struct ControlText {
     return jump()
   }
 
-  /// libpam adds up an `int` and does not look whether it is too small for the number: what comes
-  /// of it may be one of the words.
+  /// libpam adds the digits up in an `int` without a check for overflow, so that a long number may
+  /// come out as one of the words.
   private mutating func jump() -> PAMAction? {
     var number: Int32 = 0
     let start = place

@@ -1,10 +1,10 @@
 import SallyportCore
 
 extension StackFinding {
-  /// One line for people: the fact, with the place in front where there is one.
+  /// One line to show: the fact, after the file and line if it is about one.
   package var text: String { location.map { "\($0.text): \(fact)" } ?? fact }
 
-  /// The line that it is about.
+  /// The line that the finding is about.
   private var location: StackLocation? {
     switch self {
     case .fault(let fault): fault.location
@@ -24,7 +24,7 @@ extension StackFinding {
     }
   }
 
-  /// What is so, without the place.
+  /// The finding in words, without file and line.
   package var fact: String {
     switch self {
     case .fault(let fault): return fault.problem.text
@@ -81,7 +81,7 @@ extension StackFinding {
 }
 
 extension StackProblem {
-  /// What libpam makes of it.
+  /// What the problem does in libpam.
   package var text: String {
     switch self {
     case .unknownType(let word):
@@ -101,5 +101,5 @@ extension StackProblem {
   }
 }
 
-/// A word of somebody's file.
+/// Makes a word from a configuration file safe to show.
 private func printable(_ word: String) -> String { SallyportCore.printable(word.utf8, limit: 64) }

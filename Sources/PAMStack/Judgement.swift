@@ -1,8 +1,8 @@
 extension StackAnalysis {
   enum Strictness { case all, worst }
 
-  /// What speaks against writing this stack. `.worst`: what nobody can want; `.all`: also a way
-  /// around our line.
+  /// The findings for which this stack is not written. `.worst`: those that nobody can want;
+  /// `.all`: also a way around our line.
   func refusals(of strictness: Strictness) -> [StackFinding] {
     findings.filter { finding in
       switch finding {
@@ -23,7 +23,7 @@ extension StackAnalysis {
 }
 
 extension StackFinding {
-  /// Nobody gets in, whoever it is.
+  /// Whether nobody at all can log in.
   var keepsEverybodyOut: Bool {
     switch self {
     case .nobodyPasses: true
@@ -40,7 +40,7 @@ extension StackFinding {
 }
 
 extension StackFinding {
-  /// What no change of a file may bring to a service that includes it.
+  /// Whether a change is refused if it causes this in a service that includes the file.
   var harmsOthers: Bool {
     switch self {
     case .nobodyPasses, .secondPrompt, .codeAlone, .jumpedOver, .askedTwice, .wrongPasswordEnrolls,

@@ -1,20 +1,21 @@
-/// What is known of programs by the names of their services.
+/// What is known about programs from their service names.
 package enum KnownServices {
-  /// They never run the auth phase: there is no login in which a code could be asked for.
+  /// Services that never run the auth phase, so that no login asks for a code.
   package static let withoutAuth: Set = [
     "atd", "cron", "crond", "runuser", "runuser-l", "systemd-user",
   ]
 
-  /// `demand` keeps out what runs without a person there, and root's own ways in.
+  /// Services in which `demand` would lock out programs that run unattended, or root.
   private static let withoutDemand = withoutAuth.union(["su", "su-l"])
 
-  /// Whether `demand` may not stand in this service, or in this file of another.
+  /// Whether `demand` is not allowed in the service, or in the included file, of this name.
   static func forbidsDemand(_ name: String) -> Bool {
     name.hasPrefix("common-") || withoutDemand.contains(name)
   }
 
-  /// They have one answer, and give it to every prompt: FTP servers, mail servers by themselves or
-  /// by saslauthd (whose services are named after protocols), remote desktops, RADIUS and VPNs.
+  /// Programs that have one answer and give it to every prompt: FTP servers, remote desktops,
+  /// RADIUS, VPNs, and mail servers, by themselves or through saslauthd (whose services are named
+  /// after protocols).
   private static let withOneField: Set = [
     "vsftpd", "ftp", "proftpd", "pure-ftpd", "xrdp-sesman", "dovecot", "openvpn", "radiusd",
     "saslauthd", "imap", "imaps", "pop", "pop3", "smtp", "smtpd", "sieve", "lmtp", "ldap", "xmpp",

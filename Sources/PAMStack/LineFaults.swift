@@ -1,6 +1,7 @@
 extension [StackEntry] {
-  /// Where a jump by `count` modules from the entry at `index` leads: over the entries up to
-  /// `last`. A substack counts as one. libpam fails where there are fewer.
+  /// The target of a jump over `count` modules from the entry at `index`: it skips the entries up
+  /// to `last`. A substack counts as one module. If there are fewer, `isPastEnd` is set, and libpam
+  /// fails.
   func jump(_ count: Int32, from index: Int) -> (last: Int, isPastEnd: Bool) {
     let level = self[index].level
     var (last, left) = (index, count)
@@ -11,7 +12,8 @@ extension [StackEntry] {
     return (last, left > 0)
   }
 
-  /// What has a jump that counts a line of ours. Past the end one fails with our lines and without.
+  /// The first entry with a jump that counts one of our lines. Jumps past the end do not count
+  /// here: they fail with our lines and without.
   var jumpOverOurs: StackEntry? {
     enumerated().first { index, entry in
       entry.jumps.contains { count in
@@ -24,18 +26,18 @@ extension [StackEntry] {
 }
 
 extension StackEntry {
-  /// By how many modules its answers may jump.
+  /// The numbers of modules that its actions may skip.
   var jumps: Set<Int32> {
     guard kind == .module else { return [] }
     return Set(PAMCode.all.compactMap { if case .jump(let n) = controls[$0] { n } else { nil } })
   }
 
-  /// Of our two words for it the later counts.
+  /// If both words are given, the later one applies.
   var neverAsks: Bool {
     arguments.last { $0 == "use_first_pass" || $0 == "try_first_pass" } == "use_first_pass"
   }
 
-  /// PAM_AUTHTOK may be set after it.
+  /// Whether PAM_AUTHTOK may be set after this entry.
   private var mayLeavePassword: Bool {
     guard kind == .module else { return false }
     switch ModuleKind(self) {
@@ -45,7 +47,7 @@ extension StackEntry {
     }
   }
 
-  /// Lines that take what an earlier one has asked for, where none has.
+  /// The entries that use the password of an earlier entry when no earlier entry asks for one.
   static func starved(in stack: [StackEntry]) -> [StackEntry] {
     let first = stack.firstIndex { $0.mayLeavePassword && !$0.neverAsks } ?? stack.count
     return stack[..<first].filter { entry in
@@ -55,11 +57,11 @@ extension StackEntry {
   }
 }
 
-/// Why `remember` of sallyport.conf(5) does nothing in a service: a place is only remembered to
-/// those who have been asked for something else.
+/// Why `remember` of sallyport.conf(5) has no effect in a service: origins are remembered only for
+/// users who were asked for another factor as well.
 package struct IdleRemember: Equatable, Sendable {
   package let location: StackLocation
-  /// Password and code come together.
+  /// Whether password and code are typed into one field.
   package let isOneField: Bool
 
   package var text: String {
@@ -70,7 +72,7 @@ package struct IdleRemember: Equatable, Sendable {
 }
 
 extension StackAnalysis {
-  /// `demand` on a line that a login can do without.
+  /// Whether there is a `demand` that has no effect, since a login can succeed without its line.
   package var isDemandIdle: Bool {
     guard let line = line(.account), line.arguments.contains("demand") else { return false }
     return findings.contains { finding in
@@ -79,7 +81,7 @@ extension StackAnalysis {
     }
   }
 
-  /// Some get through the auth stack, but nobody without a password that is right.
+  /// Whether logins can succeed, but only with a correct password.
   package var needsPassword: Bool {
     let ways = StackPaths(
       stack[.auth], under: Assumption(ours: [.success], passwords: .wrong, missing: missing))
@@ -87,7 +89,7 @@ extension StackAnalysis {
       && !findings.contains(.nobodyPasses(.auth))
   }
 
-  /// nil where `remember` counts.
+  /// Why `remember` has no effect; nil if it has one.
   package var idleRemember: IdleRemember? {
     guard let line = line(.auth), !KnownServices.withoutAuth.contains(stack.service) else {
       return nil

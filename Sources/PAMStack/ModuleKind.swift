@@ -1,20 +1,20 @@
-/// What is known of a module by its name: what it may answer, and whether it may have asked for a
+/// What a module's name says about it: what it may return, and whether it may have asked for a
 /// password.
 enum ModuleKind: Equatable {
   case ours
-  /// Asks for a password, or takes the one that was typed, and knows whether it is right.
+  /// Checks a password that it asks for, or that an earlier module has stored.
   case password
-  /// A fingerprint, a smart card, a security key, another one-time code.
+  /// Checks another factor: a fingerprint, a smart card, a security key, another one-time code.
   case factor
-  /// Always says yes.
+  /// Always succeeds.
   case permit
-  /// Always says no.
+  /// Always fails.
   case deny
-  /// Says yes to callers that are root.
+  /// Succeeds if the caller is root.
   case rootOnly
-  /// Asks nobody for anything.
+  /// Asks for nothing.
   case quiet
-  /// May do anything, also ask for a password and not look at it.
+  /// May do anything, even ask for a password without checking it.
   case unknown
 
   init(_ entry: StackEntry) {
@@ -30,7 +30,7 @@ enum ModuleKind: Equatable {
     }
   }
 
-  /// PAM_AUTHTOK may be set after it, whether the password was right or not.
+  /// Whether PAM_AUTHTOK may be set afterwards, by a correct password or a wrong one.
   var mayAskForPassword: Bool {
     switch self {
     case .password, .unknown: true
@@ -65,14 +65,15 @@ enum ModuleKind: Equatable {
 // MARK: - PAM_IGNORE
 
 extension ModuleKind {
-  /// By a word of its line: for users that it does not know or who have no second factor
-  /// (`nullok`, `nouserok`), below a user id, or while its server is away.
+  /// Whether an argument makes it return PAM_IGNORE: for users that it does not know or who have no
+  /// second factor (`nullok`, `nouserok`), below a user ID, or while its server is down.
   static func isToldToIgnore(_ entry: StackEntry) -> Bool {
     let words = ModuleKind(entry) == .password ? passwordWords : factorWords
     return entry.arguments.contains { argument in words.contains { argument.hasPrefix($0) } }
   }
 
-  /// By its line, or by what nothing is known of: a file of its own, or the module itself.
+  /// Whether it may return PAM_IGNORE, because of its line or for reasons that the line does not
+  /// show: a file of its own, or an unknown module.
   static func mayIgnore(_ entry: StackEntry) -> Bool {
     switch ModuleKind(entry) {
     case .password: isToldToIgnore(entry)

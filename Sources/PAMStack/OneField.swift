@@ -1,6 +1,6 @@
 extension StackEntry {
-  /// Whether the module takes the password from PAM_AUTHTOK, where a line of ours before it has put
-  /// it, and does not ask. Each was tried.
+  /// Whether the module uses the password that our line before it has stored in PAM_AUTHTOK, and
+  /// does not ask. Each of these was tested.
   var takesPassword: Bool {
     switch moduleName {
     case "pam_unix": true
@@ -11,7 +11,8 @@ extension StackEntry {
     }
   }
 
-  /// pam_exec hands the password to a program, and asks for it where there is none.
+  /// Also pam_exec with `expose_authtok`, which passes the password to a program and asks for it if
+  /// there is none.
   fileprivate var asksForPassword: Bool {
     kind == .module
       && (ModuleKind(self) == .password
@@ -20,8 +21,8 @@ extension StackEntry {
 }
 
 extension StackAnalysis {
-  /// In a program that gives the same answer to every prompt: what else asks beside our line, so
-  /// that one of the two has the wrong text.
+  /// Another entry that prompts, in a program that gives the same answer to every prompt: one of
+  /// the two then gets the wrong text.
   func otherPrompt(_ line: StackEntry) -> StackEntry? {
     guard KnownServices.hasOneField(stack.service), !line.neverAsks,
       let place = stack[.auth].firstIndex(of: line)

@@ -1,10 +1,9 @@
-/// What a module or a whole stack answers: the return values of Linux-PAM (_pam_types.h) by their
-/// numbers.
+/// A return value of a module or of a whole stack, by its number in Linux-PAM (_pam_types.h).
 package struct PAMCode: Hashable, Sendable {
   /// 0..31.
   package let number: UInt8
 
-  /// nil for a number that libpam does not know.
+  /// Returns nil for a number that libpam does not know.
   package init?(number: Int) {
     guard (0..<PAMCode.names.count).contains(number) else { return nil }
     self.number = UInt8(number)
@@ -25,7 +24,7 @@ package struct PAMCode: Hashable, Sendable {
 
   package static let all = names.indices.map { PAMCode(UInt8($0)) }
 
-  /// As it stands left of `=` in a control (pam.d(5)).
+  /// The name that stands left of `=` in a control (pam.d(5)).
   package var name: String { PAMCode.names[Int(number)] }
 
   static let names = [
@@ -38,11 +37,11 @@ package struct PAMCode: Hashable, Sendable {
   ]
 }
 
-/// The four lists of modules of a service.
+/// The four stacks of a service.
 package enum PAMPhase: String, CaseIterable, Sendable {
   case auth, account, session, password
 
-  /// The word at the start of a line; libpam does not tell upper from lower case.
+  /// Parses the first word of a line; as in libpam, case does not matter.
   init?(word: [UInt8]) {
     guard let phase = PAMPhase.allCases.first(where: { equal(word, $0.rawValue) }) else {
       return nil
@@ -51,7 +50,7 @@ package enum PAMPhase: String, CaseIterable, Sendable {
   }
 }
 
-/// Whether the bytes are that word in ASCII, in whatever case.
+/// Whether the bytes are this ASCII word, ignoring case.
 func equal(_ bytes: [UInt8], _ word: String) -> Bool {
   bytes.count == word.utf8.count
     && zip(bytes, word.utf8).allSatisfy { lowered($0) == lowered($1) }

@@ -1,7 +1,7 @@
-/// A file of pam.d as its lines, to put lines in and to take ours out: what is put in and taken out
-/// again leaves the bytes as they were.
+/// A file of pam.d as lines, to add our lines and remove them. Adding and then removing them leaves
+/// the bytes as they were.
 package struct ServiceFile: Equatable {
-  /// Each with its newline, but perhaps the last one.
+  /// Each with its newline, which the last may lack.
   private(set) var lines: [[UInt8]]
 
   init(_ bytes: [UInt8]) {
@@ -16,12 +16,12 @@ package struct ServiceFile: Equatable {
 
   var bytes: [UInt8] { lines.flatMap { $0 } }
 
-  /// Puts `line` in front of line `number`, counted from 1; one behind the last is the end.
+  /// Inserts `line` before line `number`, counted from 1; the number after the last one appends it.
   mutating func insert(_ line: String, before number: Int) {
     var line = Array(line.utf8)
     let index = min(max(number - 1, 0), lines.count)
     if index == lines.count, let last = lines.last, last.last != 0x0a {
-      // The new last line ends as the old one did, so that taking it out shows how that was.
+      // The new last line ends as the old one did, so that removing it can restore that ending.
       lines[index - 1].append(0x0a)
     } else {
       line.append(0x0a)
@@ -29,7 +29,7 @@ package struct ServiceFile: Equatable {
     lines.insert(line, at: index)
   }
 
-  /// The numbers of the lines that name our module; a line that goes on has several.
+  /// The ranges of lines that name our module; a line that is continued spans several numbers.
   var ours: [ClosedRange<Int>] {
     var text = StackText(bytes)
     var found: [ClosedRange<Int>] = []
@@ -44,15 +44,15 @@ package struct ServiceFile: Equatable {
     return found
   }
 
-  /// In front of a line that is left out while a key stands for the password.
+  /// Put in front of a line that is disabled while a key replaces the password.
   static let omission = Array("#after-key# ".utf8)
 
-  /// The numbers of the lines that are left out.
+  /// The numbers of the lines that are disabled.
   var omitted: [Int] {
     lines.indices.filter { lines[$0].starts(with: ServiceFile.omission) }.map { $0 + 1 }
   }
 
-  /// Makes comments of these lines.
+  /// Comments these lines out.
   func omitting(_ numbers: ClosedRange<Int>) -> ServiceFile {
     var file = self
     for number in numbers where file.lines.indices.contains(number - 1) {
@@ -61,7 +61,7 @@ package struct ServiceFile: Equatable {
     return file
   }
 
-  /// Without the lines that name our module, and with those that were left out for it.
+  /// Without the lines that name our module, and with the disabled lines enabled again.
   var withoutOurs: ServiceFile {
     var file = self
     for number in omitted { file.lines[number - 1].removeFirst(ServiceFile.omission.count) }
@@ -75,7 +75,7 @@ package struct ServiceFile: Equatable {
     return file
   }
 
-  /// The number of the line that closes pam-auth-update's own part.
+  /// The number of the line that ends the part written by pam-auth-update; nil if there is none.
   var endOfProfiles: Int? {
     lines.firstIndex { $0.starts(with: "# end of pam-auth-update config".utf8) }.map { $0 + 1 }
   }

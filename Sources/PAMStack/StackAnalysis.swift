@@ -1,84 +1,86 @@
-/// What is wrong with, or worth knowing of, our lines in a service's stacks. Facts only; how grave
-/// each is depends on the host.
+/// A fact about our lines in a service's stacks: a fault, or something worth knowing. Its severity
+/// depends on the machine.
 package enum StackFinding: Hashable, Sendable {
-  /// Something of a file that libpam stumbles over; `isFatal` ones keep everybody out.
+  /// Something in a file that libpam cannot handle; if `isFatal`, nobody gets in.
   case fault(StackFault)
   /// The module of this line cannot be loaded.
   case moduleMissing(StackLocation, module: String)
-  /// No way through this phase ends well, whatever is typed.
+  /// No path through this phase succeeds, whatever is typed.
   case nobodyPasses(PAMPhase)
-  /// There are too many ways through this phase to walk them all: take it for unsafe.
+  /// The phase has too many paths to walk them all, and must be taken for unsafe.
   case tooComplex(PAMPhase)
   /// Nothing in the auth stack asks for a code.
   case notAsked
-  /// The program never runs the auth stack, in which this line stands, if any does.
+  /// The program never runs the auth phase, in which our line, if any, stands here.
   case authNeverRuns(StackLocation?)
-  /// The program gives one answer to every prompt, and this line and the one at `other` both ask.
+  /// The program gives one answer to every prompt, and both this line and the one at `other`
+  /// prompt.
   case secondPrompt(StackLocation, other: StackLocation, module: String)
-  /// No login that succeeds calls this line of ours in the auth stack.
+  /// No successful login runs our auth line.
   case neverReached(StackLocation)
-  /// A login can succeed without calling our line, when the line `by` answers `answer`: it ends the
-  /// stack, or jumps over ours. Root's own (pam_rootok) are not counted.
+  /// A login can succeed without our line if the entry at `by` returns `answer`, which ends the
+  /// stack or jumps over our line. pam_rootok, which lets only root pass, does not count.
   case skipped(StackLocation, by: StackLocation, module: String, answer: PAMCode)
-  /// A login can succeed though our line refuses (optional, sufficient, …): the code in the auth
-  /// stack, or whom `enroll` or `demand` leave to it in the account stack.
+  /// A login can succeed although our line refuses it, because of its control (optional,
+  /// sufficient, …). In the auth stack that is a wrong code; in the account stack, a user whom
+  /// `enroll` or `demand` must stop there.
   case notCounted(StackLocation)
-  /// A login succeeds in which no password, fingerprint or the like was right, with this line's yes
-  /// or where it asks nobody. Modules that are not known are taken for checkers of passwords.
+  /// A login succeeds without a correct password, fingerprint or the like, if our line accepts the
+  /// code or does not ask for one. Unknown modules count as if they checked a password.
   case codeAlone(StackLocation)
-  /// The same, if the module at `by`, which is not known, says yes without a password.
+  /// As `codeAlone`, but only if the unknown module at `by` succeeds without a correct password.
   case unknownAlone(StackLocation, by: StackLocation, module: String)
-  /// The line takes what an earlier one has asked for, and none has: it always fails.
+  /// The line uses a password that no earlier line has asked for, and so always fails.
   case nothingToTake(StackLocation)
-  /// The line's jump leads past the end of its stack, where libpam fails.
+  /// The line jumps past the end of its stack, where libpam fails.
   case jumpPastEnd(StackLocation)
-  /// The jump of the line `by` counts ours, and leads whom its module lets pass to a refusal.
+  /// The jump at `by` counts our line, so that a login that its module accepts ends in a refusal.
   case jumpedOver(StackLocation, by: StackLocation, module: String)
-  /// More than one of our lines runs in one login; a code is good once.
+  /// One login runs two of our lines, but a code works only once.
   case askedTwice(StackLocation, StackLocation)
-  /// Somebody whose password is wrong is asked for a code all the same, and can spend the budget.
+  /// A user with a wrong password is still asked for a code, and can use up the budget.
   case wrongPasswordReaches(StackLocation)
-  /// Where our line answers PAM_IGNORE, no way through this phase ends well.
+  /// If our line returns PAM_IGNORE, no path through this phase succeeds.
   case ignoreIsDenied(PAMPhase, StackLocation)
-  /// `enroll` without a line of ours in the account stack, or the session stack.
+  /// `enroll` without our line in the account stack or in the session stack.
   case enrollWithoutLine(StackLocation, missing: PAMPhase)
-  /// Our line does not stand first in its account stack. `isSkipped`: a login can succeed without
-  /// calling it.
+  /// Our line is not the first in its account stack. `isSkipped`: a login can succeed without it.
   case accountNotFirst(StackLocation, after: StackLocation, isSkipped: Bool)
-  /// Our session line can be left out.
+  /// A session can open without our line.
   case sessionSkipped(StackLocation)
-  /// `enroll`, and on no way to it anything asks for a password. Right only where sshd has asked
-  /// for a key.
+  /// `enroll`, but no path to the line asks for a password. Correct only if sshd has asked for a
+  /// key.
   case enrollWithoutFirstFactor(StackLocation)
-  /// `enroll`, and a login in which the password was wrong can succeed: a stranger would enroll a
-  /// phone of his own. `by` is what says yes.
+  /// `enroll`, but a login with a wrong password can succeed, so that a stranger could enroll a
+  /// device of their own. `by` is the line that makes it succeed.
   case wrongPasswordEnrolls(StackLocation, by: StackLocation?)
   /// `enroll` together with use_first_pass, try_first_pass or forward_pass.
   case enrollWithFirstPass(StackLocation, word: String)
-  /// `demand` where nobody can be asked, or in what such services include.
+  /// `demand` in a service whose users cannot answer a prompt, or in a file that such services
+  /// include.
   case demandForbidden(StackLocation)
 }
 
-/// The stacks of one service, walked. This is what `sallyport doctor` and `sallyport pam` judge by.
+/// The walked stacks of one service: what `sallyport doctor` and `sallyport pam` judge by.
 ///
 ///     let files = StackDirectory().files           // this machine's, or `StackDirectory(root:)`
 ///     let stack = StackParser.parse(service: "sshd", files)
 ///     let analysis = StackAnalysis(stack, isMissing: StackDirectory().isMissing)
 ///     for finding in analysis.findings { … }
 ///
-/// Every way through a stack is walked, with the modules answering as they may: pam_permit yes,
-/// pam_deny and pam_rootok no (nobody here is root), password modules as the question wants it (and
-/// where a code alone must not do, those that are not known too), a module that cannot be loaded
-/// PAM_MODULE_UNKNOWN, and all others anything. So "can" in a finding
-/// means: some answers of the other modules lead there.
+/// Every path through a stack is walked, with each return value that a module may give. pam_permit
+/// succeeds; pam_deny fails, and so does pam_rootok (the user is not root); password modules
+/// succeed or fail as the question assumes, and so do unknown modules when the question is whether
+/// a code alone is enough; a module that cannot be loaded returns PAM_MODULE_UNKNOWN; all others
+/// return anything. So "can" in a finding means: for some return values of the other modules.
 package struct StackAnalysis {
   package let stack: ServiceStack
-  /// Our lines of all phases, in their order.
+  /// Our lines in all phases, in order.
   package let lines: [StackEntry]
   package private(set) var findings: [StackFinding] = []
-  /// Modules that cannot be loaded, as they are written.
+  /// Modules that cannot be loaded, spelled as in the file.
   let missing: Set<String>
-  /// Lines that take a password which nobody has asked for.
+  /// Lines that use a password that no earlier line has asked for.
   private let starved: Set<StackEntry>
 
   package init(
@@ -103,8 +105,7 @@ package struct StackAnalysis {
     lookAtWords()
   }
 
-  /// Whether every login here that succeeds has been asked for a code by us, as far as the stack
-  /// decides it.
+  /// Whether every successful login has been asked for a code, as far as the stack decides it.
   package var asksEverybody: Bool {
     !findings.contains { finding in
       switch finding {
@@ -145,7 +146,7 @@ package struct StackAnalysis {
     }
   }
 
-  /// nil, with a finding, where there are too many.
+  /// Returns nil, after adding a finding, if there are too many.
   private mutating func paths(_ phase: PAMPhase, _ assumption: Assumption) -> StackPaths? {
     var assumption = assumption
     assumption.missing = missing
@@ -196,7 +197,7 @@ extension StackAnalysis {
       let assumption = Assumption(ours: [.authenticationError], passwords: passwords)
       guard let refused = paths(.auth, assumption) else { return }
       let skipped = refused.first { $0.verdict == .success && !$0.ours }
-      // The last that ran before our line would have.
+      // The last entry that ran before the place of our line.
       let place = stack[.auth].firstIndex(of: line) ?? 0
       if let last = skipped?.steps.last(where: { $0.index < place }) {
         findings.append(
@@ -210,7 +211,7 @@ extension StackAnalysis {
   }
 
   private mutating func lookAtIgnore(_ line: StackEntry) {
-    // After a key it answers yes itself.
+    // After a key our line returns PAM_SUCCESS even where it asks for nothing.
     guard !line.isAfterKey, let ignored = paths(.auth, Assumption(ours: [.ignore])) else { return }
     if !ignored.contains(where: { $0.verdict == .success }) {
       findings.append(.ignoreIsDenied(.auth, line.location))
@@ -228,7 +229,7 @@ extension StackAnalysis {
     if isReached { findings.append(.wrongPasswordReaches(line.location)) }
   }
 
-  /// Who needs no code, and who comes from a remembered place, is answered PAM_IGNORE.
+  /// Our line returns PAM_IGNORE for users who need no code and for remembered origins.
   private mutating func lookForCodeAlone(_ line: StackEntry) {
     if line.isAfterKey { return }
     var assumption = Assumption(
@@ -248,7 +249,7 @@ extension StackAnalysis {
     if !line.isAfterKey, !all.contains(where: { $0.ours && $0.asked }) {
       findings.append(.enrollWithoutFirstFactor(line.location))
     }
-    // An unenrolled user who is let through is answered PAM_IGNORE: the yes comes from another.
+    // An unenrolled user who is let through gets PAM_IGNORE, so another entry must succeed.
     guard let wrong = paths(.auth, Assumption(ours: [.ignore], passwords: .wrong)) else { return }
     let way = wrong.first { $0.verdict == .success && $0.ours && $0.asked }
     if let way {
@@ -258,7 +259,7 @@ extension StackAnalysis {
   }
 }
 
-// MARK: - The account and session stacks, and the words
+// MARK: - The account and session stacks, and the arguments
 
 extension StackAnalysis {
   private mutating func lookAtAccount() {
@@ -302,7 +303,7 @@ extension StackAnalysis {
   }
 
   private mutating func lookWhetherAnybodyPasses(_ phase: PAMPhase) {
-    // Not every application calls these phases, and not every service has lines for them.
+    // Not every application runs these phases, and not every service has lines for them.
     guard !stack[phase].isEmpty, let ways = paths(phase, Assumption(ours: [.ignore])) else {
       return
     }

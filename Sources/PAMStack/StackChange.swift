@@ -1,12 +1,12 @@
-/// What an administrator may ask for when a service is turned on.
+/// The options of `pam enable`.
 package struct StackWishes: Equatable {
-  /// nil: where the walk of the stack allows it.
+  /// nil: if the stack allows it.
   var enroll: Bool?
   var demand = false
   var nullok = false
-  /// The first factor is a key that sshd has accepted, in place of a password.
+  /// A key that sshd has accepted replaces the password as the first factor.
   var afterKey = false
-  /// `--store`
+  /// The path from `--store`; nil for the usual store.
   var store: String?
 
   package init(
@@ -18,50 +18,51 @@ package struct StackWishes: Equatable {
   }
 }
 
-/// Why lines of ours are not put into a service's file, or not taken out.
+/// Why our lines were not added to a service's file, or not removed.
 package enum StackRefusal: Error, Equatable {
-  /// `verb`: what was asked for, to be tried as root.
+  /// The caller is not root. `verb` is the command to repeat as root.
   case notRoot(verb: String)
-  /// Not a name that a file of pam.d can have.
+  /// Not a valid file name in /etc/pam.d.
   case notAService(String)
-  /// Neither in /etc/pam.d nor among the vendor's.
+  /// No file in /etc/pam.d or in the vendor's directories. `known` are the services that have one.
   case noSuchService(String, known: [String])
-  /// The service has no auth lines of its own: those of `other` count.
+  /// The service has no auth lines of its own; those of `other` apply.
   case noAuthLines(String)
   /// The program never runs the auth phase.
   case neverAuthenticates(String)
-  /// The program has one field, and what asks for the password, if anything does, is not known to
-  /// take it from our line.
+  /// The program has one field, and the module that asks for the password, if there is one, is not
+  /// known to accept it from our line.
   case oneField(service: String, StackFinding?)
-  /// Our code would be the only thing that is asked for.
+  /// The code would be the only factor.
   case onlyFactor(String)
-  /// Our line is there already, in this file.
+  /// The service's own file has our line already.
   case enabledAlready(service: String, StackLocation)
-  /// Our line is there by a file that this one includes.
+  /// A file that the service includes has our line already.
   case enabledElsewhere(service: String, StackLocation)
   case notEnabled(service: String)
-  /// The module is not where libpam looks.
+  /// The module is not in libpam's directory.
   case noModule(String)
-  /// As the stack is, or would be.
+  /// The findings in the stack as it is, or as it would be.
   case unsafe(service: String, [StackFinding])
-  /// `--enroll`, and these say why not.
+  /// `--enroll` is not possible, because of these findings.
   case cannotEnroll(service: String, [StackFinding])
   case cannotDemand(service: String)
-  /// No line of the service's own file is for the password alone, so none can be left out.
+  /// No line of the service's own file is for the password alone, so none can be disabled.
   case noPasswordLine(String)
-  /// The line for the password brings these modules too, which would be left out with it.
+  /// The line for the password also brings in these modules, which would be disabled with it.
   case moreThanPassword(String, modules: [String])
-  /// `after-key` would refuse everybody in these services, which include the file.
+  /// With `after-key`, these services, which include the file, would refuse everybody.
   case passwordElsewhere(String, services: [String])
-  /// The policy's sshd_services does not name the service: no key is believed in it.
+  /// sshd_services in the policy does not name the service, so a key does not count in it.
   case keyNotBelieved(String)
-  /// A jump counts our line: without it, it would leave out another.
+  /// A jump counts our line: without the line, it would skip a different one.
   case jumpCountsUs(StackLocation)
-  /// Nobody is enrolled, and those who are not are refused.
+  /// Nobody is enrolled, and unenrolled users are refused.
   case nobodyEnrolled(service: String)
-  /// sudo would ask for root's code by this word of sudoers (`targetpw`), and root has none.
+  /// sudo would ask for root's code, as this sudoers option says (`targetpw`), but root is not
+  /// enrolled.
   case rootNotEnrolled(service: String, word: String)
-  /// Somebody else changed the file meanwhile.
+  /// Another program changed the file meanwhile.
   case changedMeanwhile(path: String)
   case busy(path: String)
   case system(path: String, errno: Int32)
@@ -70,19 +71,19 @@ package enum StackRefusal: Error, Equatable {
 /// A service's file before and after.
 package struct StackChange {
   package let service: String
-  /// The administrator's file; where it is a link, what it leads to is written.
+  /// The administrator's file. If it is a symbolic link, its target is written.
   package let path: String
-  /// nil where only the vendor has a file: a new one is made from it.
+  /// nil if only the vendor has a file, which is then copied.
   package let before: ServiceFile?
-  /// nil where the file goes, since the vendor's says the same.
+  /// nil if the file is removed, since the vendor's has the same content.
   package let after: ServiceFile?
-  /// What diffs are shown against.
+  /// The file that diffs are against.
   let shown: ServiceFile
   package let analysis: StackAnalysis
-  /// Services that include the file, and change with it.
+  /// Services that include the file, and so change with it.
   package let dependents: [String]
 
-  /// Whether the file is as it was to be, also where writing it ended in an error.
+  /// Whether the file has its new content, even if writing it ended in an error.
   package func isWritten(in directory: StackDirectory) -> Bool {
     directory.content(of: path) == after?.bytes
   }

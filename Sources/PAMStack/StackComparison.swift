@@ -1,5 +1,5 @@
-/// A stack with lines of ours beside the same stack without them, walked together: the other
-/// modules give both the same answers.
+/// Walks a stack with our lines and the same stack without them side by side. In both, the other
+/// modules return the same values.
 struct StackComparison {
   private struct Pair: Hashable {
     var with = StackWalk()
@@ -7,7 +7,7 @@ struct StackComparison {
     var jump: Jump?
   }
 
-  /// What has led the walk with our lines over one of them last.
+  /// The last jump of the walk with our lines that skipped one of them.
   struct Jump: Hashable {
     let entry: StackEntry
     let answer: PAMCode
@@ -15,20 +15,21 @@ struct StackComparison {
 
   private let stack: [StackEntry]
   private let bare: [StackEntry]
-  /// Where the entries of `bare` stand in `stack`, and its end.
+  /// The index in `stack` of each entry of `bare`, and the end of `stack`.
   private let places: [Int]
   private var seen: Set<Pair> = []
-  /// Some answers let in with our lines whom the stack kept out without them. True also where there
-  /// are too many ways to be sure.
+  /// Whether some return values let a login in with our lines that is refused without them. True
+  /// also if there are too many paths to be sure.
   private(set) var admitsMore = false
-  /// Some answers let nobody in with our lines whom the stack let in without them, after this jump.
+  /// The jumps after which some return values refuse a login with our lines that succeeds without
+  /// them.
   private(set) var keptOut: Set<Jump?> = []
-  /// Jumps after which somebody is let in with our lines.
+  /// The jumps after which a login can succeed with our lines.
   private(set) var letIn: Set<Jump?> = []
 
   private static let most = 40_000
 
-  /// `ours`: what our lines may answer.
+  /// `ours`: the values that our lines may return.
   init(_ stack: [StackEntry], ours: [PAMCode], missing: Set<String>) {
     self.stack = stack
     let kept = stack.indices.filter { !StackAnalysis.isOurs(stack[$0]) }
@@ -57,7 +58,7 @@ struct StackComparison {
     if pair.without.lets, !pair.with.lets { keptOut.insert(pair.jump) }
   }
 
-  /// The walk that is behind goes on; both, where they stand at the same entry.
+  /// Advances the walk that is behind, or both if they are at the same entry.
   private mutating func next(_ pair: Pair, _ at: Int, _ assumption: Assumption) -> [Pair] {
     assumption.answers(of: stack[at]).compactMap { answer in
       var next = pair
@@ -80,13 +81,13 @@ struct StackComparison {
 }
 
 extension StackWalk {
-  /// The application goes on.
+  /// Whether the application continues the login.
   fileprivate var lets: Bool { verdict == .success || verdict == .newPasswordRequired }
 }
 
 extension StackAnalysis {
-  /// What a right code changes, whatever the other modules answer: logins that the stacks without
-  /// our lines refuse get in, or some that they let in do not.
+  /// The changes that our lines make for a correct code, whatever the other modules return: logins
+  /// that get in only with our lines, and logins that get in only without them.
   var differences: [StackFinding] {
     guard let line = line(.auth) else { return [] }
     let found = comparisons
@@ -99,8 +100,8 @@ extension StackAnalysis {
     return (isMore && !line.isAfterKey ? [.codeAlone(line.location)] : []) + jumps.prefix(1)
   }
 
-  /// Lines at which a right password is refused, always, since their jump counts ours; not told
-  /// where everybody is. Other modules may jump to a refusal on purpose.
+  /// Lines after which a correct password is always refused, since their jump counts our line. Not
+  /// reported if everybody is refused. Jumps of other modules may lead to a refusal on purpose.
   var passwordsJumpedOver: [StackFinding] {
     let jumps = PAMPhase.allCases.contains { stack[$0].jumpOverOurs != nil } ? comparisons : []
     return jumps.flatMap { $0.keptOut.subtracting($0.letIn) }.compactMap { jump in

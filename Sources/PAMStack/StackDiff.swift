@@ -1,6 +1,6 @@
 import SallyportCore
 
-/// A change of a service's file as people look at it.
+/// The change of a service's file, to show.
 package struct StackDiff {
   package let text: String
 
@@ -30,7 +30,7 @@ package struct StackDiff {
   }
 }
 
-/// A line of somebody's file on a terminal: with its spaces, without what a terminal would obey.
+/// A line of a configuration file, safe for a terminal: spaces stay, control characters become `?`.
 private func printableLine(_ bytes: [UInt8]) -> String {
   String(
     decoding: bytes.map { $0 == 0x09 ? 0x20 : ($0 < 0x20 || $0 == 0x7f ? UInt8(ascii: "?") : $0) },

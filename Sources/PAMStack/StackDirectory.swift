@@ -1,23 +1,23 @@
 import Glibc
 import SallyportFiles
 
-/// The files of pam.d and the modules of a machine: the one place here that reads anything.
+/// The PAM configuration and modules of a machine: the only type of this target that reads files.
 package struct StackDirectory: Sendable {
-  /// In front of every path; empty on this machine.
+  /// Put in front of every path; empty on this machine.
   package let root: String
 
   package init(root: String = "") { self.root = root }
 
-  /// A file of pam.d is never as long.
+  /// In bytes. No file of pam.d is this long.
   private static let longest = 1 << 20
 
-  /// With the rules of the machine's libpam: Debian's are not everybody's.
+  /// With the rules of the machine's libpam, which differ between Debian and others.
   package var files: StackFiles {
     let read: (String) -> [UInt8]? = { content(of: $0) }
     return exists("/etc/debian_version") ? .debian(read) : .upstream(read)
   }
 
-  /// Whether libpam would not find the module. False where its directory is not known.
+  /// Whether libpam would not find the module. False if the directory of modules is not known.
   package func isMissing(_ entry: StackEntry) -> Bool {
     if entry.module.contains("$ISA") { return false }
     if entry.module.hasPrefix("/") { return !exists(entry.module) }
@@ -25,7 +25,7 @@ package struct StackDirectory: Sendable {
     return !exists("\(modules)/\(entry.module)")
   }
 
-  /// The directory from which libpam takes modules; nil where it is none of the usual ones.
+  /// libpam's directory of modules; nil if it is none of the usual ones.
   package var modules: String? {
     let triplet = "\(StackDirectory.machine)-linux-gnu"
     let usual = [
@@ -43,16 +43,16 @@ package struct StackDirectory: Sendable {
     private static let machine = "x86_64"
   #endif
 
-  /// The names in the directories of services, without what editors and packages leave behind.
+  /// The names of all services, without the files that editors and packages leave behind.
   package func services() -> [String] {
     let names = Set(files.directories.flatMap(names))
     return names.filter { !$0.contains(".") && !$0.hasSuffix("~") }.sorted()
   }
 
-  /// What stands in a directory; nothing where it cannot be read.
+  /// The names in a directory; empty if it cannot be read.
   func names(in path: String) -> [String] {
     var names: [String] = []
-    // SAFETY: the stream is ours and open; a name is a C string that lives until the next one.
+    // SAFETY: the stream is ours and open; a name is a C string that lives until the next readdir.
     guard let stream = unsafe opendir(root + path) else { return [] }
     while let entry = unsafe readdir(stream) {
       unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
@@ -68,8 +68,8 @@ package struct StackDirectory: Sendable {
     unsafe access(root + path, F_OK) == 0
   }
 
-  /// What fopen(3) and fgets(3) would find; links are followed. nil where it cannot be opened or is
-  /// longer than any; nothing of what is not a regular file.
+  /// The bytes that fopen(3) and fgets(3) would read; symbolic links are followed. Returns nil if
+  /// the file cannot be opened or is too long, and no bytes if it is not a regular file.
   func content(of path: String) -> [UInt8]? {
     do throws(SystemError) {
       let file = try OpenFile(root + path, O_RDONLY | O_NONBLOCK)

@@ -1,23 +1,25 @@
-/// Where libpam looks for the file of a service and for what it includes.
+/// Where libpam looks for the file of a service and for included files.
 package struct StackFiles {
-  /// For the file of a service, the first one that has it counts.
+  /// Searched in this order for the file of a service; the first one found is read.
   let directories: [String]
-  /// Debian's libpam takes what is included from one directory only; others look in `directories`.
+  /// The only directory for included files in Debian's libpam; nil if they are searched in
+  /// `directories`.
   let includes: String?
-  /// Debian's libpam knows the line `@include NAME`; to others it is a line of an unknown type.
+  /// Whether libpam knows the line `@include NAME`, as Debian's does; for others the type is
+  /// unknown.
   let knowsAtInclude: Bool
-  /// The content of a file by its absolute path; nil where it cannot be opened. A directory opens,
-  /// and is empty.
+  /// Returns the content of the file at an absolute path, nil if it cannot be opened. A directory
+  /// can be opened, and is empty.
   let read: (String) -> [UInt8]?
 
-  /// Debian, Ubuntu and what is made of them.
+  /// Debian, Ubuntu and their derivatives.
   package static func debian(_ read: @escaping (String) -> [UInt8]?) -> StackFiles {
     StackFiles(
       directories: ["/etc/pam.d", "/usr/lib/pam.d"], includes: "/etc/pam.d", knowsAtInclude: true,
       read: read)
   }
 
-  /// Linux-PAM as it is published: Fedora, Arch, openSUSE, whose vendor files are in /usr/etc.
+  /// Linux-PAM as published: Fedora, Arch and openSUSE, whose vendor files are in /usr/etc.
   package static func upstream(_ read: @escaping (String) -> [UInt8]?) -> StackFiles {
     StackFiles(
       directories: ["/etc/pam.d", "/usr/lib/pam.d", "/usr/etc/pam.d"], includes: nil,

@@ -1,31 +1,31 @@
-/// Reads the stacks of a service as libpam does (Linux-PAM 1.5.2, `_pam_init_handlers`, with the
-/// changes of Debian 12). Total: every content of every file gives a result.
+/// Parses the stacks of a service as libpam does (Linux-PAM 1.5.2, `_pam_init_handlers`, with the
+/// changes of Debian 12). Every content of every file gives a result.
 package struct StackParser {
   private let files: StackFiles
   private var stack: ServiceStack
-  /// Lines that will still be read: an end to what has none.
+  /// How many more lines may be read, so that endless includes end.
   private var lines = 20_000
-  /// libpam itself comes to grief here: there is no stack, wherever in the nest of includes it was.
+  /// libpam itself fails here: there is no stack, whatever the depth of includes.
   private var isLost = false
 
-  /// No set-up has as many; libpam itself counts substacks only, 16 at most.
+  /// More than any real configuration has. libpam limits only substacks, to 16.
   private static let deepest = 48
   private static let mostLevels = 16
 
-  /// The stacks of `service`, a name as an application gives it to pam_start.
+  /// Parses the stacks of `service`, the name that an application passes to pam_start(3).
   package static func parse(service: String, _ files: StackFiles) -> ServiceStack {
     var parser = StackParser(service: service, files)
     parser.parseAll()
     return parser.stack
   }
 
-  /// One file alone, as the service `other` would be read from it; for tests and fuzzing.
+  /// Parses one file alone, as the only file of a service; for tests and fuzzing.
   package static func parse(_ content: [UInt8]) -> ServiceStack {
     parse(service: "file", .debian { $0 == "/etc/pam.d/file" ? content : nil })
   }
 
   private init(service: String, _ files: StackFiles) {
-    // As pam_start: without directories, in lower case.
+    // As pam_start does: without directories, in lower case.
     let name = service.utf8.split(separator: UInt8(ascii: "/")).last.map { $0.map(lowered) } ?? []
     let text = String(decoding: name, as: UTF8.self)
     self.files = files
@@ -34,7 +34,7 @@ package struct StackParser {
 
   private mutating func parseAll() {
     let own = stack.file.flatMap { _ in files.service(stack.service) }
-    // A service of the name `other` fills the fallback, twice.
+    // libpam reads the file of a service named `other` into the fallback, twice.
     if let own, !readTop(own, isOther: stack.service == "other") {
       stack.isAborted = true
       return
@@ -56,19 +56,19 @@ package struct StackParser {
     read(file, Position(isOther: isOther))
   }
 
-  /// Where in the nest of includes a file is read.
+  /// The position in the nested includes at which a file is read.
   private struct Position {
     let isOther: Bool
-    /// What the including line was for; nil: everything.
+    /// The phase of the including line; nil for all.
     var phase: PAMPhase?
-    /// Of substacks, as libpam counts.
+    /// How many substacks, counted as libpam does.
     var level = 0
-    /// Of all includes.
+    /// How many includes of any kind.
     var depth = 0
     var root: ClosedRange<Int>?
   }
 
-  /// False where libpam gives up the whole service.
+  /// Returns false if libpam fails the whole service.
   private mutating func read(_ file: StackFiles.File, _ position: Position) -> Bool {
     if !stack.files.contains(file.path) { stack.files.append(file.path) }
     var text = StackText(file.content)
@@ -105,7 +105,7 @@ package struct StackParser {
     return false
   }
 
-  /// What is known of a line while it is read.
+  /// The parts of a line that are known so far.
   private struct LineReader {
     var words: StackWords
     let location: StackLocation
@@ -127,7 +127,7 @@ package struct StackParser {
     if let type, let phase = PAMPhase(word: type) {
       line.phase = phase
     } else {
-      // The most sensitive of them, libpam says.
+      // libpam takes `auth`, which its source calls the most sensitive type.
       line.phase = line.position.phase ?? .auth
       line.kind = .mustFail
       note(type.map { .unknownType(text($0)) } ?? .noType, line.location)
@@ -160,12 +160,12 @@ package struct StackParser {
     return add(line, controls, module: text(module), line.words.rest().map(text))
   }
 
-  /// `level` is 1 for a substack. `phase` is nil for `@include` where all types are wanted.
+  /// `level` is 1 for a substack. `phase` is nil for `@include` of all types.
   private mutating func include(
     _ word: [UInt8]?, _ line: LineReader, phase: PAMPhase?, as level: Int
   ) -> Bool {
     guard let word else {
-      // Debian's libpam follows the pointer to the name that is not there, and ends the process.
+      // Debian's libpam dereferences the missing name and crashes.
       if files.knowsAtInclude { return lose(.noFileNamed, line.location) }
       note(.noFileNamed, line.location)
       return fail(line, phase)
@@ -187,8 +187,8 @@ package struct StackParser {
     return fail(line, phase)
   }
 
-  /// An entry that fails in place of what cannot be included. `@include` has no type to put it
-  /// under where all types are wanted: there libpam gives up.
+  /// Adds an entry that fails in place of the file that cannot be included. An `@include` of all
+  /// types has no type to put it under; then libpam fails the whole service.
   private mutating func fail(_ line: LineReader, _ phase: PAMPhase?) -> Bool {
     guard let phase else { return false }
     var line = line
@@ -196,8 +196,8 @@ package struct StackParser {
     return add(line, .allBad, module: nil, [])
   }
 
-  /// False where libpam cannot make a name for its log of the module's: it gives up, and leaves a
-  /// list behind whose end is not set.
+  /// Returns false if libpam cannot derive a name for its log from the module's: it then fails and
+  /// leaves an unterminated list behind.
   private mutating func add(
     _ line: LineReader, _ controls: PAMControls, module: String?, _ arguments: [String]
   ) -> Bool {
@@ -215,7 +215,7 @@ package struct StackParser {
     return true
   }
 
-  /// libpam's `extract_modulename`: what is left without directories and the last `.` is neither
+  /// As libpam's `extract_modulename`: without directories and the last `.`, the name is neither
   /// empty nor `?`.
   private static func hasLogName(_ module: String) -> Bool {
     let file = module.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

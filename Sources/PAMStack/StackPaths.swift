@@ -1,26 +1,27 @@
-/// What the modules of a stack are taken to answer while every way through it is walked. What a
-/// module is not known for, it may answer: any code.
+/// The return values that modules are assumed to give while every path is walked. A module about
+/// which nothing is known may return any value.
 struct Assumption {
   enum Passwords {
     case right, wrong, anything
-    /// Whatever checks something, or may, says yes or no, or ignores the login where it may.
+    /// Every module that checks something, or may, succeeds or fails, or returns PAM_IGNORE if it
+    /// may.
     case rightOrWrong
   }
 
   var ours: [PAMCode]
   var passwords = Passwords.right
-  /// Fingerprints, smart cards and the like fail too.
+  /// Whether fingerprints, smart cards and the like fail too.
   var factorsFail = false
-  /// Modules that are not known fail too: each may check a password.
+  /// Whether unknown modules fail too, since each may check a password.
   var unknownsFail = false
-  /// pam_rootok may say yes.
+  /// Whether pam_rootok may succeed.
   var callerMayBeRoot = false
-  /// Modules that cannot be loaded, and answer PAM_MODULE_UNKNOWN.
+  /// Modules that cannot be loaded and so return PAM_MODULE_UNKNOWN.
   var missing: Set<String> = []
-  /// Lines that take a password which nobody has asked for.
+  /// Lines that use a password that no earlier line has asked for.
   var starved: Set<StackEntry> = []
 
-  /// One answer of each sort that makes a difference to the walk.
+  /// The return values to try: one of each kind that makes a difference to the walk.
   func answers(of entry: StackEntry) -> [PAMCode] {
     if entry.kind != .module { return [.permissionDenied] }
     if missing.contains(entry.module) { return [.moduleUnknown] }
@@ -56,7 +57,7 @@ struct Assumption {
 
   private func any(of entry: StackEntry) -> [PAMCode] { differing(PAMCode.all, entry) }
 
-  /// PAM_IGNORE only where the line asks for it.
+  /// Includes PAM_IGNORE only if an argument of the line asks for it.
   private func failures(of entry: StackEntry) -> [PAMCode] {
     let codes = PAMCode.all.filter { code in
       code != .success && code != .newPasswordRequired
@@ -84,11 +85,11 @@ struct Assumption {
   }
 }
 
-/// One way through a stack.
+/// One path through a stack.
 struct StackPath {
-  /// What the module of an entry answered.
+  /// What the module of an entry returned.
   struct Step {
-    /// In the stack.
+    /// The index in the stack.
     let index: Int
     let entry: StackEntry
     let answer: PAMCode
@@ -97,12 +98,13 @@ struct StackPath {
   /// The modules that ran, in order.
   let steps: [Step]
   let verdict: PAMCode
-  /// Our line ran; `asked`: something that may have asked for a password ran before it.
+  /// Whether our line ran. `asked`: whether a module that may have asked for a password ran before
+  /// it.
   let ours: Bool
   let asked: Bool
 }
 
-/// Every way through a stack under an assumption, ways that end alike taken together.
+/// Every path through a stack under an assumption. Paths that reach the same state are merged.
 struct StackPaths {
   private struct Node: Hashable {
     var walk = StackWalk()
@@ -113,7 +115,7 @@ struct StackPaths {
   private let stack: [StackEntry]
   private var came: [Node: (from: Node, answer: PAMCode)] = [:]
   private var ends: [Node] = []
-  /// There are more than anybody would write down on purpose: nothing is known.
+  /// Whether there are more than any real configuration has; then nothing is known.
   private(set) var areTooMany = false
 
   private static let most = 20_000
@@ -133,7 +135,7 @@ struct StackPaths {
     }
   }
 
-  /// Those that no other way has led to.
+  /// The nodes that no other path has reached.
   private mutating func steps(from node: Node, _ assumption: Assumption) -> [Node] {
     let entry = stack[node.walk.index]
     let kind = entry.kind == .module ? ModuleKind(entry) : .quiet
@@ -149,7 +151,7 @@ struct StackPaths {
     }
   }
 
-  /// A way that ends so, nil where there is none.
+  /// A matching path; nil if there is none.
   func first(where matches: (StackPath) -> Bool) -> StackPath? {
     for end in ends {
       let path = path(to: end)

@@ -1,4 +1,4 @@
-/// Works out where our lines go. Reads through `StackDirectory`, writes nothing.
+/// Works out where our lines go. Reads through `StackDirectory` and writes nothing.
 package struct StackPlanner {
   let directory: StackDirectory
   let service: String
@@ -23,14 +23,14 @@ package struct StackPlanner {
     (currentPath, current) = (path, ServiceFile(content))
   }
 
-  /// The administrator's file of the service.
+  /// The service's file in /etc/pam.d.
   var path: String { "/etc/pam.d/\(service)" }
   private var isVendors: Bool { currentPath != path }
-  /// The code is typed behind the password, and our line takes it off.
+  /// Whether the code is typed after the password in one field, and our line removes it.
   private var hasOneField: Bool { KnownServices.hasOneField(service) }
 
-  /// The stacks with `file` in the place of the service's own; `other`: of a service that includes
-  /// it.
+  /// The stacks with `file` in place of the service's own file; with `other`, those of a service
+  /// that includes it.
   private func analysis(with file: ServiceFile, of other: String? = nil) -> StackAnalysis {
     let (path, bytes, usual) = (path, file.bytes, directory.files)
     let files = StackFiles(
@@ -41,11 +41,11 @@ package struct StackPlanner {
       StackParser.parse(service: other ?? service, files), isMissing: directory.isMissing)
   }
 
-  /// Services whose own stacks take lines from this one's file.
+  /// Services that include this service's file.
   private func dependents() -> [String] {
     directory.services().filter { name in
       let stack = StackParser.parse(service: name, directory.files)
-      // `other` stands in for services; it is none.
+      // `other` is a fallback, not a service.
       return name != "other" && stack.file != currentPath
         && PAMPhase.allCases.contains { phase in
           !stack.isOther(phase)
@@ -60,7 +60,7 @@ package struct StackPlanner {
       shown: current, analysis: analysis, dependents: dependents())
   }
 
-  /// What a service that includes the file would come to.
+  /// Throws if the changed file would harm a service that includes it.
   private func checkDependents(_ file: ServiceFile) throws(StackRefusal) {
     for name in dependents() {
       let (before, after) = (analysis(with: current, of: name), analysis(with: file, of: name))
@@ -109,7 +109,7 @@ extension StackPlanner {
     }
   }
 
-  /// With comments for the lines by which passwords are asked for, and for nothing else.
+  /// Comments out the lines that ask for the password. Throws if one of them does anything else.
   private func omittingPassword(_ bare: ServiceFile, _ stack: ServiceStack) throws(StackRefusal)
     -> ServiceFile
   {
@@ -127,8 +127,8 @@ extension StackPlanner {
 
   private typealias Attempt = (file: ServiceFile, analysis: StackAnalysis)
 
-  /// The first place for the auth line where the walk finds nothing against it; else the first
-  /// where only a way around the line is found.
+  /// The first place for the auth line for which the walk finds nothing to object to; otherwise the
+  /// first for which it finds only a way around the line.
   private func best(_ bare: ServiceFile, _ stack: ServiceStack, _ wishes: StackWishes)
     throws(StackRefusal) -> Attempt
   {
@@ -151,7 +151,7 @@ extension StackPlanner {
     throw refusal(refused, wishes)
   }
 
-  /// A code alone is what sshd may ask for, behind a key; but not where a password had to be right.
+  /// After a key, sshd may ask for the code alone; but not if a password had to be correct before.
   private func refusals(of attempt: Attempt, _ strictness: StackAnalysis.Strictness)
     -> [StackFinding]
   {
@@ -173,16 +173,17 @@ extension StackPlanner {
     return .unsafe(service: service, findings)
   }
 
-  /// `enroll` stands only where our account and session lines can stand beside.
+  /// Why `enroll` is not possible: our account and session lines have no stack of the service's own
+  /// to go into.
   private func missing(_ stack: ServiceStack) -> [StackFinding] {
     let line = StackLocation(file: path, line: stack[.auth].first?.root.lowerBound ?? 1)
     return [PAMPhase.account, .session].filter { stack.isOther($0) }
       .map { .enrollWithoutLine(line, missing: $0) }
   }
 
-  /// In front of which lines of the file the auth line may go, the best first: behind the first
-  /// factor, further behind, and in front of the first factor. Never in front of what comes before
-  /// that, which lets root pass.
+  /// The lines of the file before which the auth line may go, the best first: after the first
+  /// factor, further down, and before the first factor. Never before the entries that precede it,
+  /// such as pam_rootok, which lets root pass.
   private func places(_ bare: ServiceFile, _ stack: ServiceStack, inFront: Bool) -> [Int] {
     if let end = bare.endOfProfiles { return [end + 1] }
     var roots: [ClosedRange<Int>] = []
@@ -212,13 +213,13 @@ extension StackPlanner {
         (first.root.lowerBound, line("account ", [wishes.demand ? "demand" : nil], wishes)))
     }
     if !stack.isOther(.session), let first = stack[.session].first {
-      // What pam_selinux clears first is cleared before anybody else runs.
+      // pam_selinux with `close` must stay the first session module.
       let clears = first.moduleName == "pam_selinux" && first.arguments.contains("close")
       let place = clears ? first.root.upperBound + 1 : first.root.lowerBound
       lines.append((place, line("session ", [], wishes)))
     }
     var file = bare
-    // From the end, so that the numbers of the lines before stay as they are.
+    // From the end, so that the numbers of earlier lines do not change.
     for (place, line) in lines.reversed().sorted(by: { $0.0 > $1.0 }) {
       file.insert(line, before: place)
     }
@@ -246,7 +247,7 @@ extension StackPlanner {
       throw .notEnabled(service: service)
     }
     let (now, after) = (analysis(with: current), analysis(with: bare))
-    // What `enable` wrote is undone whatever the file was before.
+    // What `enable` wrote is removed, whatever the file was before.
     if !isVendors(bare), !isKept(bare) {
       for phase in PAMPhase.allCases {
         if let jump = now.stack[phase].jumpOverOurs {
@@ -254,7 +255,7 @@ extension StackPlanner {
         }
       }
       let fails = after.findings.filter { $0.keepsEverybodyOut }
-      // Where nobody got in before, taking our lines out makes nothing worse.
+      // If nobody could log in before, removing our lines makes nothing worse.
       if !fails.isEmpty, !now.findings.contains(where: \.keepsEverybodyOut) {
         throw .unsafe(service: service, fails)
       }
@@ -263,7 +264,7 @@ extension StackPlanner {
     return change(to: isVendors(bare) ? nil : bare, after)
   }
 
-  /// Whether the vendor's file says the same, so that the administrator's was made by `enable`.
+  /// Whether the vendor's file has this content, so that `enable` created the administrator's.
   private func isVendors(_ bare: ServiceFile) -> Bool {
     for directory in directory.files.directories.dropFirst() {
       if let content = self.directory.content(of: "\(directory)/\(service)") {
@@ -273,7 +274,7 @@ extension StackPlanner {
     return false
   }
 
-  /// Whether a backup says the same, which `enable` left behind.
+  /// Whether a backup that `enable` left behind has this content.
   private func isKept(_ bare: ServiceFile) -> Bool {
     directory.names(in: "/etc/pam.d").contains { name in
       name.hasPrefix("\(service).before-sallyport-")

@@ -1,23 +1,23 @@
-/// A file of pam.d as libpam 1.5.2 cuts it into lines (`_pam_assemble_line`): with `\` at its end a
-/// line goes on, `#` ends it, and what is longer than the buffer is cut as fgets(3) cuts it.
+/// Splits a file of pam.d into lines as libpam 1.5.2 does (`_pam_assemble_line`): `\` at the end
+/// continues a line, `#` starts a comment, and a line longer than the buffer is cut as by fgets(3).
 ///
-/// Newer versions take lines of any length: what `isOverlong` tells of may mean two things.
+/// Newer versions read lines of any length, so a file with `isOverlong` may have two meanings.
 struct StackText {
-  /// What libpam reads a line into, with the NUL.
+  /// The size of libpam's line buffer, with the NUL.
   private static let buffer = 1024
 
-  /// A line as libpam puts it together: a backslash at the end joins the next one.
+  /// A line as libpam assembles it: a backslash at the end joins the next one.
   package struct Line: Equatable {
-    /// With spaces, without the comment.
+    /// Without the comment; spaces are kept.
     var bytes: [UInt8]
-    /// Where it starts and ends in the file, counted from 1.
+    /// Its first and last line in the file, counted from 1.
     var numbers: ClosedRange<Int>
   }
 
   enum Item: Equatable {
     case line(Line)
-    /// libpam gives up, and the service with it: the file ends in a line that goes on, or a line
-    /// that goes on fills the buffer (libpam 1.5.2 then never returns).
+    /// libpam fails the whole service: the file ends in a continued line, or a continued line fills
+    /// the buffer (libpam 1.5.2 then never returns).
     case broken(line: Int)
     case end
   }
@@ -25,12 +25,12 @@ struct StackText {
   private let bytes: [UInt8]
   private var place = 0
   private var number = 1
-  /// A line of the file was longer than the buffer.
+  /// Whether a line of the file was longer than the buffer.
   private(set) var isOverlong = false
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  /// The next line that is not blank and not a comment.
+  /// Returns the next line that is neither blank nor a comment.
   mutating func next() -> Item {
     var line: Line?
     while true {
@@ -55,7 +55,8 @@ struct StackText {
     }
   }
 
-  /// As fgets(3): up to the end of the line, at most `count` bytes; a string ends at its first NUL.
+  /// As fgets(3): up to the end of the line, at most `count` bytes. As in a C string, a NUL ends
+  /// it.
   private mutating func chunk(atMost count: Int) -> ArraySlice<UInt8>? {
     guard place < bytes.count else { return nil }
     let most = bytes[place..<min(bytes.count, place + count)]
@@ -73,8 +74,8 @@ struct StackText {
   }
 }
 
-/// The words of a line (`_pam_StrTok`): between whitespace, or in brackets, where `\]` is a
-/// bracket.
+/// Splits a line into words as `_pam_StrTok` does: at whitespace, or in brackets, where `\]` stands
+/// for a bracket.
 struct StackWords {
   private let bytes: [UInt8]
   /// nil after the last word.
@@ -112,7 +113,7 @@ struct StackWords {
 
   private mutating func go(past end: Int) { place = end + 1 < bytes.count ? end + 1 : nil }
 
-  /// What is left.
+  /// The remaining words.
   mutating func rest() -> [[UInt8]] {
     var words: [[UInt8]] = []
     while let word = next() { words.append(word) }

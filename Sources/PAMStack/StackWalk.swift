@@ -1,4 +1,4 @@
-/// How far a stack has been walked, as libpam's `_pam_dispatch_aux` keeps it.
+/// The state of a walk through a stack, as libpam's `_pam_dispatch_aux` keeps it.
 struct StackWalk: Hashable {
   enum Impression: Hashable { case undefined, positive, negative }
 
@@ -8,20 +8,20 @@ struct StackWalk: Hashable {
   }
 
   private(set) var state = StackState()
-  /// What `reset` brings back in each open level of substacks.
+  /// The state that `reset` restores, for each open level of substacks.
   private var saved = [StackState()]
   private var previousLevel = 0
-  /// The next entry; the number of entries at the end.
+  /// The index of the next entry; the number of entries at the end.
   private(set) var index = 0
 
-  /// What the application gets, at the end.
+  /// The return value that the application gets at the end.
   var verdict: PAMCode {
-    // Success that nobody has said yes to.
+    // A success that no module has returned does not count.
     state.status == .success && state.impression != .positive
       ? .permissionDenied : state.status
   }
 
-  /// One entry further. `answer` is what the module there says.
+  /// Advances by one entry. `answer` is the return value of its module.
   mutating func step(_ stack: [StackEntry], answer: PAMCode) {
     let entry = stack[index]
     enter(entry.level)
@@ -51,7 +51,7 @@ struct StackWalk: Hashable {
     saved = Array(saved.prefix(max(level, previousLevel) + 1))
     while saved.count <= level { saved.append(state) }
     if previousLevel < level { saved[level] = state }
-    // What lies deeper is overwritten before it is read; dropped, equal walks are equal.
+    // Deeper levels are overwritten before they are read. Without them, equal walks compare equal.
     saved = Array(saved.prefix(level + 1))
   }
 
@@ -73,7 +73,7 @@ struct StackWalk: Hashable {
     state = StackState(impression: .negative, status: .permissionDenied)
   }
 
-  /// To the end of this level, and of what is deeper in it.
+  /// Skips to the end of this level, with the levels inside it.
   private mutating func leave(_ level: Int, _ stack: [StackEntry]) {
     while index + 1 < stack.count, stack[index + 1].level >= level { index += 1 }
   }
@@ -84,7 +84,7 @@ struct StackWalk: Hashable {
     if isPastEnd { fail() }
   }
 
-  /// The same for every status that only fails, so that fewer walks differ.
+  /// Makes all failures the same, so that fewer walks differ.
   mutating func forgetWhichFailure() {
     state.status = StackWalk.kind(state.status)
     for level in saved.indices { saved[level].status = StackWalk.kind(saved[level].status) }
@@ -96,8 +96,8 @@ struct StackWalk: Hashable {
 }
 
 extension ServiceStack {
-  /// What libpam answers to the application when each module answers as `answer` says.
-  /// `answer` is asked for entries of kind `.module` only, in the order in which they run.
+  /// The value that libpam returns to the application if each module returns what `answer` says.
+  /// `answer` is called only for entries of kind `.module`, in the order in which they run.
   package func verdict(_ phase: PAMPhase, _ answer: (StackEntry) -> PAMCode) -> PAMCode {
     if isAborted { return .abort }
     let entries = self[phase]

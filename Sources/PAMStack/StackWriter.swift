@@ -2,23 +2,23 @@ import Glibc
 import SallyportCore
 import SallyportFiles
 
-/// Puts a changed file of pam.d in its place. The file is replaced in one step, so that account,
-/// session and auth lines come and go together: whatever ends the command, a login finds the old
-/// stacks or the new ones. The caller sees to it that no other command does the same.
+/// Writes a changed file of pam.d. The file is replaced in one step, so that account, session and
+/// auth lines change together: even if the command is killed, a login sees either the old stacks or
+/// the new ones. The caller must hold the lock (`PamLock`).
 package struct StackWriter {
   let directory: StackDirectory
-  /// For the name of the backup: 2026-11-21.
+  /// The date in the name of the backup, as in 2026-11-21.
   let date: String
 
   package init(directory: StackDirectory, date: String) {
     (self.directory, self.date) = (directory, date)
   }
 
-  /// What a change of a file left beside it.
+  /// What writing a file left beside it.
   package struct Written: Equatable {
-    /// Where the old file is kept now.
+    /// Where the old file is kept; nil if it is not.
     package var backup: String?
-    /// Backups that say the same as the file does now, and are gone.
+    /// Backups that were removed, since they had the same content as the file has now.
     package var removed: [String] = []
   }
 
@@ -51,7 +51,7 @@ package struct StackWriter {
     }
   }
 
-  /// The old content under a name of its own; an older backup that says the same will do.
+  /// Keeps the old content in a backup; an older backup with the same content is used instead.
   private func keep(_ file: ServiceFile, of path: String, _ parent: borrowing OpenFile)
     throws(StackRefusal) -> String
   {
@@ -94,7 +94,7 @@ package struct StackWriter {
     }
   }
 
-  /// The directory, to be brought to the disk.
+  /// Opens the directory, to sync it.
   private func open(_ directory: String, _ path: String) throws(StackRefusal) -> OpenFile {
     do throws(SystemError) {
       return try OpenFile(directory, O_RDONLY | O_DIRECTORY)
@@ -111,9 +111,9 @@ package struct StackWriter {
     }
   }
 
-  /// Without links; what does not exist stays as it is.
+  /// The path without symbolic links; unchanged if it does not exist.
   private func resolved(_ path: String) throws(StackRefusal) -> String {
-    // SAFETY: the C string is ours, is copied and given back.
+    // SAFETY: realpath(3) allocates the C string; it is copied, then freed.
     guard let text = unsafe realpath(directory.root + path, nil) else {
       if errno == ENOENT { return directory.root + path }
       throw .system(path: path, errno: errno)

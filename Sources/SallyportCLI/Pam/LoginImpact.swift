@@ -4,7 +4,7 @@ import SallyportCore
 import SallyportDoctor
 import SallyportSystem
 
-/// What a changed stack means for the users of this machine.
+/// The effect of a changed stack on the users of this machine.
 struct LoginImpact {
   private let analysis: StackAnalysis
   private let enrolled: [String]
@@ -12,8 +12,8 @@ struct LoginImpact {
   private let caller: String?
   private let policy: Policy
   private let dependents: [String]
-  /// The service that is sudo's, and the sudoers option that makes it ask for the target user's
-  /// code.
+  /// The sudo service that the change affects, and the sudoers option that makes sudo ask for the
+  /// target user's code.
   private let otherAccount: (sudo: String, word: String)?
 
   init(
@@ -47,7 +47,7 @@ struct LoginImpact {
 
   private var level: EnrollmentLevel { policy.enrollment }
 
-  /// What holds for users who are not enrolled. If the policy cannot be read, the strict one.
+  /// The policy that applies to users who are not enrolled: `Policy.strict` if it cannot be read.
   private static func policy(
     _ service: String, nullok: Bool, _ store: Store, _ context: Context
   ) -> Policy {
@@ -92,7 +92,7 @@ struct LoginImpact {
     return ([walked] + included + warnings.map { "warning: \($0)" }).joined(separator: "\n")
   }
 
-  /// Warnings about other modules' lines, which keep asking for a code after an import.
+  /// Warnings about lines of other modules that keep asking for their own code after an import.
   private var oldLines: [String] {
     analysis.stack[.auth].filter {
       ["pam_google_authenticator", "pam_oath"].contains($0.moduleName)

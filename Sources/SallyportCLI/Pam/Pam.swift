@@ -34,12 +34,12 @@ func stacking<Value>(_ step: () throws(StackRefusal) -> Value) throws(CommandErr
 }
 
 extension Context {
-  /// Throws if the caller may not change PAM's configuration.
+  /// Throws `notRoot` if the caller may not change the PAM configuration.
   func needRoot(_ verb: String) throws(CommandError) {
     guard effectiveUser == 0 || !stacks.root.isEmpty else { throw .stack(.notRoot(verb: verb)) }
   }
 
-  /// Replaces the file, and returns what became of the old one.
+  /// Replaces the file; returns where the old one is kept.
   func write(_ change: StackChange) throws(CommandError) -> StackWriter.Written {
     let day = CalendarDate(try time())?.isoDay ?? "0000-00-00"
     return try stacking { () throws(StackRefusal) in
@@ -141,7 +141,7 @@ struct PamEnable: Verb {
       : "\(does) The old file is kept beside it, with the date in its name."
   }
 
-  /// nil where PAM's lines are there already.
+  /// Returns nil if the lines are in the file already.
   private func write(_ change: StackChange, _ side: SSHSide?, _ context: Context)
     throws(CommandError) -> StackWriter.Written?
   {
@@ -194,7 +194,7 @@ struct PamEnable: Verb {
       ]).joined(separator: "\n")
   }
 
-  /// How to try whether it works.
+  /// The command or login that tries out the service.
   private func trial(_ service: String) -> String {
     switch service {
     case "sshd": "ssh NAME@HOST      (sallyport doctor sshd checks sshd's own settings)"
@@ -244,7 +244,7 @@ struct PamDisable: Verb {
     answer(output, change, written, result(change, written), changed: true)
   }
 
-  /// nil where PAM's lines are gone already, and our file among sshd's settings is not.
+  /// Returns nil if the lines are gone but our file is still in sshd's configuration.
   private func change(_ context: Context, _ removal: SSHRemoval?) throws(CommandError)
     -> StackChange?
   {

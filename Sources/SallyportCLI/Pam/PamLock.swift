@@ -2,13 +2,14 @@ import Glibc
 import PAMStack
 import SallyportFiles
 
-/// One command at a time changes the files of PAM and sshd. The file is root's alone: whoever may
-/// open a file may hold its lock.
+/// The lock that lets only one command at a time change the files of PAM and sshd. Only root can
+/// open the file, since anyone who can open it could hold its lock.
 struct PamLock: ~Copyable {
   static let path = "/run/sallyport-pam.lock"
   private let file: OpenFile
 
-  /// `root`: in front of the path; empty on this machine.
+  /// `root` is put in front of the path; empty on this machine. Throws `busy` if another command
+  /// holds the lock.
   init(root: String) throws(CommandError) {
     do throws(SystemError) {
       let opened = try OpenFile(root + PamLock.path, O_RDWR | O_CREAT | O_NOFOLLOW)
@@ -22,13 +23,12 @@ struct PamLock: ~Copyable {
     }
   }
 
-  /// Holds the lock until here.
+  /// Keeps the lock until this call.
   consuming func end() {}
 }
 
 extension Context {
-  /// Until the lock ends no other command changes the same files, and no signal that can be held
-  /// back ends this one between two steps.
+  /// Takes the lock, and holds back the signals that would end the command between two steps.
   func lockPam() throws(CommandError) -> PamLock {
     terminal.watchForInterruption()
     return try PamLock(root: stacks.root)

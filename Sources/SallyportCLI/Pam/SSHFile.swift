@@ -2,18 +2,18 @@ import Glibc
 import SallyportDoctor
 import SallyportFiles
 
-/// Our file among sshd's settings, replaced in one step.
+/// Our file in sshd's configuration directory, replaced in one step.
 struct SSHFile {
-  /// In front of its path; empty on this machine.
+  /// Put in front of the path; empty on this machine.
   let root: String
 
   private var path: String { root + SSHStage.path }
-  /// sshd reads no file whose name begins with a dot.
+  /// sshd's `Include` matches no name that begins with a dot.
   private var temporary: String {
     "\(parentDirectory(of: path))/.00-sallyport.conf.sallyport-new"
   }
 
-  /// nil where there is none.
+  /// Returns nil if the file does not exist.
   func text() throws(SSHTrouble) -> String? {
     do throws(SystemError) {
       let file = try OpenFile(path, O_RDONLY | O_NONBLOCK)
@@ -24,7 +24,7 @@ struct SSHFile {
     }
   }
 
-  /// Writes the file, or removes it where `text` is nil; on the disk with its name.
+  /// Writes the file, or removes it if `text` is nil, and syncs its directory.
   func put(_ text: String?) throws(SSHTrouble) {
     let old = try self.text()
     guard old != text else { return }
@@ -40,8 +40,9 @@ struct SSHFile {
     }
   }
 
-  /// What is told after an error, with the old text in its place. `running`: the sshd that was told
-  /// to read another one; `wanted`: what it offered, where that is not what the old text says.
+  /// Puts the old text back and returns the error to report. `running` is the sshd that was told to
+  /// reload, nil if none was; `wanted` is what it offered, if that differs from what the old text
+  /// says.
   func takenBack(
     _ text: String?, _ running: RunningSSHD?, wanted: Set<String>? = nil, _ error: CommandError
   ) -> CommandError {

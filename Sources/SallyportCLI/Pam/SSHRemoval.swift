@@ -2,17 +2,18 @@ import PAMStack
 import SallyportDoctor
 import SallyportText
 
-/// sshd's side of turning its service off: PAM's lines go first, then our file among its settings.
+/// The sshd side of `pam disable`: the PAM lines are removed first, then our file in sshd's
+/// configuration.
 struct SSHRemoval {
-  /// What our file holds; nil where there is none, or it is not as we write it.
+  /// What our file says; nil if there is none, or if it is not as we write it.
   let stage: SSHStage?
   private let machine: Machine
   private let running: RunningSSHD
   private let file: SSHFile
   private let output: Output
 
-  /// Throws where PAM's lines take a key for the password and our file is not as we write it: what
-  /// sshd will ask for is not known.
+  /// Throws if the PAM lines have `after-key` and our file is not as we write it: it is then
+  /// unknown what sshd will ask for.
   init(_ context: Context, _ output: Output) throws(CommandError) {
     machine = context.machine
     running = RunningSSHD(context.machine, as: context.caller ?? "root")
@@ -33,8 +34,8 @@ struct SSHRemoval {
     return (["\(SSHStage.path) (removed)"] + lines).joined(separator: "\n")
   }
 
-  /// Runs `write`, which takes PAM's lines out if `changesPAM`, where it belongs among the steps.
-  /// `isWritten`: whether they are gone, if it threw.
+  /// Removes our file, and calls `write` at its place among the steps; `write` removes the PAM
+  /// lines if `changesPAM`. If it throws, `isWritten` says whether they are gone.
   func turnOff<Value>(
     changesPAM: Bool, _ write: () throws(CommandError) -> Value, isWritten: () -> Bool
   ) throws(CommandError) -> Value {
@@ -47,7 +48,7 @@ struct SSHRemoval {
       }
       value = try write()
     } catch {
-      // Where the password is asked for again in spite of it, whoever has none still gets in.
+      // The PAM lines are gone. Left as it is now, sshd still admits users without a password.
       if isWritten() { throw error }
       throw file.takenBack(stage.text, isTold ? listener : nil, error)
     }
@@ -63,10 +64,11 @@ struct SSHRemoval {
     return value
   }
 
-  /// Whoever has a key may have no password, which is asked for again as soon as PAM's lines are
-  /// out. Where a key alone will be enough without our file, it is from here on.
+  /// Users with a key may have no password, but are asked for one as soon as the PAM lines are
+  /// gone. If sshd will accept a key alone once our file is removed, accept a key alone from here
+  /// on.
   private func pass(_ now: inout SSHStage, _ isTold: inout Bool) throws(SSHTrouble) {
-    // What sshd would say without the file, which it is not told to read meanwhile.
+    // Ask sshd what applies without the file. The running sshd does not reload meanwhile.
     try file.put(nil)
     let letsKeysAlone = try machine.sshLetsKeysAlone()
     guard letsKeysAlone else { return try file.put(now.text) }
@@ -74,7 +76,7 @@ struct SSHRemoval {
     try put(now.text, &isTold)
   }
 
-  /// The file with this text, which sshd takes and has read, if it runs.
+  /// Writes the file, checks that sshd accepts it, and reloads sshd if it is running.
   private func put(_ text: String?, _ isTold: inout Bool) throws(SSHTrouble) {
     try file.put(text)
     if let complaint = machine.sshComplaint() { throw .sshd(complaint) }
@@ -91,7 +93,7 @@ struct SSHRemoval {
     }
   }
 
-  /// The sshd that is told; nil where none runs.
+  /// The running sshd; nil if none is running.
   private var listener: RunningSSHD? {
     do throws(SSHTrouble) {
       try running.needListener()

@@ -7,17 +7,17 @@ import SallyportFiles
 
 extension SSHMethod: ExpressibleByArgument {}
 
-/// sshd's side of turning its service on and off: our file among its settings, and the proof that
-/// the sshd that runs has read it.
+/// The sshd side of `pam enable`: our file in sshd's configuration, and the check that the running
+/// sshd has read it.
 ///
-/// The order lets nobody in by a code alone and keeps nobody out who was in, wherever it ends:
-/// first sshd asks for the password by prompts, then PAM's lines ask for the code as well.
+/// Wherever the command is interrupted, nobody gets in by a code alone and nobody is locked out:
+/// first sshd asks for the password by prompts, then the PAM lines ask for the code as well.
 struct SSHSide {
   private let plan: SSHPlan
   private let running: RunningSSHD
   private let file: SSHFile
 
-  /// nil where there is no sshd, and no method was named.
+  /// Returns nil if sshd is not installed and no method was given.
   init?(_ method: SSHMethod?, enrolled: [String], _ context: Context) throws(SSHTrouble) {
     let stack = StackParser.parse(service: "sshd", context.stacks.files)
     let hasAfterKey = stack[.auth].contains { $0.arguments.contains("after-key") }
@@ -33,7 +33,7 @@ struct SSHSide {
 
   var method: SSHMethod { plan.method }
   private var last: SSHStage { SSHStage(method: plan.method) }
-  /// Our file is written, unless everything is set already.
+  /// Whether our file is written: not if sshd is already set that way by another file.
   private var writes: Bool { plan.method != .none && !plan.isSetByOthers }
 
   func changesNothing() throws(SSHTrouble) -> Bool {
@@ -42,8 +42,8 @@ struct SSHSide {
     return try running.isCurrent()
   }
 
-  /// Runs `write`, which changes PAM's lines if `changesPAM`, where it belongs among the steps.
-  /// `undo` takes it back; false where it could not.
+  /// Writes our file, and calls `write` at its place among the steps; `write` adds the PAM lines if
+  /// `changesPAM`. `undo` removes them again and returns whether that succeeded.
   func turnOn<Value>(
     changesPAM: Bool, _ write: () throws(CommandError) -> Value, undo: () -> Bool
   ) throws(CommandError) -> Value {
@@ -64,7 +64,8 @@ struct SSHSide {
       try set(second, &isTold)
       return value
     } catch {
-      // PAM's lines go back by the way that they came. Where they stay, so does what suits them.
+      // Undo the steps in reverse order. If the PAM lines cannot be removed, keep the settings that
+      // fit them.
       if mayBeWritten, !second.isEmpty { setAgain(first) }
       if mayBeWritten, !undo() { throw error }
       throw file.takenBack(old.text, isTold ? running : nil, wanted: old.offers, error)
@@ -76,7 +77,7 @@ struct SSHSide {
       var isTold = false
       try set(stages, &isTold)
     } catch {
-      // The first error is told.
+      // The caller reports the first error.
     }
   }
 
@@ -91,7 +92,7 @@ struct SSHSide {
     }
   }
 
-  // MARK: what it means, before the question
+  // MARK: what is shown before the question
 
   var text: [String] {
     SSHSide.list("Still in by key alone", plan.byKeyAlone)
@@ -104,7 +105,7 @@ struct SSHSide {
     return wrapped(shown.map { printable($0.utf8, limit: 400) }, width: 80)
   }
 
-  /// The file as it will be.
+  /// The new content of our file, as a diff; nil if it does not change.
   var diff: String? {
     guard writes, plan.current != last else { return nil }
     let head = plan.current == nil ? "\(SSHStage.path) (new)" : SSHStage.path
@@ -119,14 +120,14 @@ struct SSHSide {
   }
 }
 
-/// The same for programs.
+/// sshd's side in JSON.
 struct SSHSideFacts: Encodable {
   let method: String
   @OrNull var file: String?
   let settings, byKeyAlone, lockedOut: [String]
 }
 
-/// Runs a step that works on sshd as one of the command.
+/// Runs `step` and rethrows its error as a `CommandError`.
 func asSSH<Value>(_ step: () throws(SSHTrouble) -> Value) throws(CommandError) -> Value {
   do throws(SSHTrouble) {
     return try step()

@@ -1,4 +1,5 @@
-/// The accounts and groups in the machine's own files. What a directory knows is not in them.
+/// The accounts and groups in the machine's own files, without those that come from a directory
+/// service.
 struct AccountFacts: Equatable {
   struct Account: Equatable {
     let name: String
@@ -6,12 +7,12 @@ struct AccountFacts: Equatable {
     let group: UInt32
     let shell: String
     var home = "/"
-    /// Whether it has a password that can be right; nil where /etc/shadow cannot be read.
+    /// Whether a password can be correct for it; nil if /etc/shadow cannot be read.
     var hasPassword: Bool?
-    /// There is a list of keys in its home.
+    /// Whether its home has a file of authorized keys.
     var hasKeys = false
 
-    /// root and the numbers of people, with a shell.
+    /// Whether it is root or in the range of ordinary users, and has a shell.
     var isPerson: Bool {
       let isNumber = uid == 0 || (1000..<60_000).contains(uid)
       let shell = shell.split(separator: "/").last ?? "sh"
@@ -28,19 +29,19 @@ struct AccountFacts: Equatable {
   var accounts: [Account] = []
   var groups: [Group] = []
 
-  /// Who is in a group, by its list or as the account's own group.
+  /// The members of a group, by its list or as their primary group.
   func members(of name: String) -> [String] {
     guard let group = groups.first(where: { $0.name == name }) else { return [] }
     let own = accounts.filter { $0.group == group.number }.map(\.name)
     return group.members + own.filter { !group.members.contains($0) }
   }
 
-  /// Those whom people log in as, with a password or keys.
+  /// The ordinary users and root, if they have a password or keys to log in with.
   var people: [Account] {
     accounts.filter { $0.isPerson && ($0.hasPassword != false || $0.hasKeys) }
   }
 
-  /// Of them, those whom a service would ask.
+  /// Those of them whom a service would ask for a code.
   func people(of service: String, _ sudoers: Sudoers?, _ ssh: SSHFacts?) -> [Account] {
     switch service {
     case "sshd":
@@ -54,7 +55,7 @@ struct AccountFacts: Equatable {
     }
   }
 
-  /// Whether the first word of a sudoers rule means the account; of an alias it is not known.
+  /// Whether the first field of a sudoers rule includes the account; false for an alias.
   private func means(_ caller: String, _ account: Account) -> Bool {
     if caller.hasPrefix("%") {
       return members(of: String(caller.dropFirst())).contains(account.name)

@@ -4,23 +4,24 @@ package import SallyportSystem
 package import SallyportText
 import Synchronization
 
-/// An account with what a file in its home needs.
+/// An account, and what is needed to read a file in its home.
 package struct HomeAccount {
   package let account: Account
   package let home: String
   package let user: UInt32
   package let group: UInt32
 
-  /// Neither root nor a service: the usual UID_MIN and UID_MAX of login.defs(5).
+  /// Whether it is neither root nor a system account: the default UID_MIN and UID_MAX of
+  /// login.defs(5).
   package var isPerson: Bool { (1000..<60_000).contains(user) }
 }
 
-/// Accounts for many names at once. Each look-up of its own reads the whole account database where
-/// that is a file, so for many it is read once, and only what is not in it is looked up.
+/// Accounts for many names at once. If the account database is a file, each lookup reads all of it;
+/// so for many names it is read once, and only missing names are looked up.
 package struct AccountBook {
   private var known: [[UInt8]: Account] = [:]
 
-  /// From so many names on the database is read as a whole.
+  /// The number of names from which the whole database is read.
   private static let many = 32
 
   package init(forNames count: Int) throws(StoreTrouble) {
@@ -30,7 +31,7 @@ package struct AccountBook {
     }
   }
 
-  /// The account of that name, by its own spelling.
+  /// The account with this name, spelled as in the database.
   package mutating func find(_ name: UserName) throws(StoreTrouble) -> Account {
     if let account = known[name.bytes] { return account }
     let found = try Accounts.find(name)
@@ -38,10 +39,11 @@ package struct AccountBook {
     return found
   }
 
-  /// The process has one place in the database: two readers would each miss what the other gets.
+  /// The position in the database is shared by the process: each of two readers would miss what the
+  /// other gets.
   private static let reading = Mutex(())
 
-  /// Every account that the database lists. Some sources list none but answer for a name.
+  /// Every account that the database lists. Some sources list none, but find an account by name.
   package static func all() throws(StoreTrouble) -> [HomeAccount] {
     try reading.withLock { _ throws(StoreTrouble) in try list() }
   }
@@ -52,9 +54,9 @@ package struct AccountBook {
     defer { endpwent() }
     while true {
       errno = 0
-      // SAFETY: the entry holds until the next call and is copied before it.
+      // SAFETY: the entry is valid until the next call, and is copied before it.
       guard let entry = unsafe getpwent() else {
-        // At the end some sources leave ENOENT.
+        // Some sources set ENOENT at the end.
         if errno == 0 || errno == ENOENT { return accounts }
         throw .system("getpwent", path: "", errno: errno)
       }
@@ -73,11 +75,11 @@ package struct AccountBook {
 }
 
 extension AccountBook {
-  /// Where the home of an account is; nil without an account.
+  /// Adds the home directory; nil if the account does not exist.
   package static func home(of account: Account) throws(StoreTrouble) -> HomeAccount? {
     guard account.uid != nil else { return nil }
     errno = 0
-    // SAFETY: the entry holds until the next look-up and is copied before it.
+    // SAFETY: the entry is valid until the next lookup, and is copied before it.
     guard let entry = unsafe getpwnam(String(decoding: account.name.bytes, as: UTF8.self)) else {
       throw .system("getpwnam", path: account.name.text, errno: errno != 0 ? errno : EIO)
     }
@@ -91,11 +93,11 @@ extension AccountBook {
   }
 }
 
-/// The moments that a local date can mean: none, one, or two where clocks are set back.
+/// The times that a local date can stand for: none, one, or two when clocks are set back.
 package func moments(of date: CalendarDate) -> [UnixTime] {
   [Int32(0), 1].compactMap { summer in
-    // SAFETY: a structure of numbers and a text that is not used; the pointer lives for the call,
-    // which puts right what no clock here showed.
+    // SAFETY: a struct of numbers and a text that is not used; the pointer lives for the call,
+    // which normalizes times that no local clock showed.
     var fields = unsafe tm()
     unsafe (fields.tm_year, fields.tm_mon) = (Int32(date.year) - 1900, Int32(date.month) - 1)
     unsafe (fields.tm_mday, fields.tm_hour) = (Int32(date.day), Int32(date.hour))

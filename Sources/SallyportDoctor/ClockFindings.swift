@@ -3,23 +3,23 @@ import SallyportCore
 import SallyportSystem
 import SallyportText
 
-/// What doctor knows of the machine's clock.
+/// The state of the machine's clock.
 struct ClockFacts: Equatable {
-  /// What the kernel says of itself.
+  /// Whether the kernel says so.
   var isSynchronised: Probe<Bool>
-  /// Who keeps it right, and how far off it says the clock is, in seconds.
+  /// The program that keeps it correct, with the offset in seconds that it reports.
   var source: Source?
-  /// There is a timedatectl to turn it on with.
+  /// Whether timedatectl exists, to turn synchronization on.
   var hasTimedate = false
   var now: UnixTime
 
   struct Source: Equatable {
     let name: String
-    /// Positive where the clock is behind or ahead: nobody minds which.
+    /// In seconds; only the absolute value counts.
     var offset: Double?
     var isSynchronised = true
-    /// Nobody on the path can set it: a receiver of this machine's own, or answers that are signed
-    /// (NTS, RFC 8915, or a shared key). nil where that is not known.
+    /// Whether nobody on the network can set it: a receiver of this machine's own, or signed
+    /// answers (NTS, RFC 8915, or a shared key). nil if unknown.
     var isAuthenticated: Bool?
   }
 }
@@ -48,12 +48,13 @@ extension ClockFacts {
     (program: "timedatectl", words: ["timedatectl", "timesync-status"]),
   ]
 
-  /// What tells which of the servers sign their answers.
+  /// The commands that tell which servers sign their answers.
   private static let vouchers = [
     "chronyc": ["chronyc", "-n", "authdata"], "ntpq": ["ntpq", "-c", "associations"],
   ]
 
-  /// Of the one server that the clock follows. `more`: what `vouchers` answer.
+  /// Whether the server that the clock follows signs its answers. `more` is the output of the
+  /// command in `vouchers`.
   static func isAuthenticated(_ program: String, _ answer: String, _ more: String?) -> Bool? {
     let rows = (more ?? "").split(separator: "\n").map { row in
       row.split(whereSeparator: \.isWhitespace).map(String.init)
@@ -63,7 +64,7 @@ extension ClockFacts {
       let reference = value(of: "Reference ID", in: answer, ":") ?? ""
       guard more != nil, !["", "00000000 ()"].contains(reference) else { return nil }
       let server = reference.split(separator: "(").last?.split(separator: ")").first ?? ""
-      // NTP servers have a row each; what is a receiver's has none.
+      // Each NTP server has a row; a receiver has none.
       let row = rows.first { $0.count > 1 && $0[0] == server }
       return row.map { $0[1] != "-" } ?? true
     case "ntpq":
@@ -71,12 +72,12 @@ extension ClockFacts {
       let row = rows.first { $0.contains("sys.peer") }
       guard let row, row.count > 5 else { return nil }
       return row[5] == "ok"
-    // It knows SNTP alone.
+    // systemd-timesyncd supports only SNTP.
     case _: return false
     }
   }
 
-  /// What a time keeper says; nil where that cannot be understood.
+  /// Parses the output of a time daemon; nil if it is not understood.
   static func source(_ program: String, _ answer: String) -> Source? {
     switch program {
     case "chronyc":
@@ -97,7 +98,7 @@ extension ClockFacts {
     }
   }
 
-  /// `key : value` on a line, or `key=value` in a list.
+  /// The value in `key : value` on a line, or in `key=value` in a list.
   private static func value(of key: String, in text: String, _ sign: Character) -> String? {
     for part in text.split(whereSeparator: { $0 == "\n" || ($0 == "," && sign == "=") }) {
       let sides = part.split(separator: sign, maxSplits: 1).map { words(String($0)) }
@@ -106,7 +107,7 @@ extension ClockFacts {
     return nil
   }
 
-  /// With single spaces, and none at the ends.
+  /// With single spaces, and none at either end.
   private static func words(_ text: String) -> String {
     text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
   }
@@ -115,7 +116,7 @@ extension ClockFacts {
     text.split(separator: " ").first.flatMap { Double($0) }.map(\.magnitude)
   }
 
-  /// `+1.5ms`, `-23us`, `2min 3.5s`
+  /// In seconds, from `+1.5ms`, `-23us` or `2min 3.5s`.
   private static func duration(_ text: String) -> Double? {
     let units = [
       ("min", 60.0), ("ms", 0.001), ("us", 0.000_001), ("ns", 0.000_000_001), ("h", 3600.0),
@@ -132,15 +133,15 @@ extension ClockFacts {
   }
 }
 
-/// What is wrong with the clock, which codes by time depend on. Pure.
+/// Problems of the clock, on which time-based codes depend. Pure.
 struct ClockFindings {
   let clock: ClockFacts
   private let area = Area.clock
-  /// Half a time step: beyond it the right code is an adjacent one.
+  /// In seconds: half a time step, beyond which the current code is that of an adjacent step.
   private static let noted = 15.0
-  /// Five steps of 30 s, as many as are accepted.
+  /// In seconds: five steps of 30 s, the most that are accepted.
   private static let refused = 150.0
-  /// The start of 2026, before this was written: no clock that is right shows less.
+  /// The start of 2026, before which this was not written: a clock that shows less is wrong.
   private static let earliest: Int64 = 1_767_225_600
 
   init(_ clock: ClockFacts) { self.clock = clock }
@@ -158,7 +159,8 @@ struct ClockFindings {
     return [far ?? state] + [unauthenticated].compactMap { $0 }
   }
 
-  /// Advice: most machines have no other. What it can cost stands in the threat model.
+  /// Only a hint, as most machines have no other source. docs/threat-model.md says what it can
+  /// cost.
   private var unauthenticated: Finding? {
     guard let source = clock.source, source.isAuthenticated == false else { return nil }
     var found = Finding.ok(

@@ -6,13 +6,13 @@ import SallyportText
 package struct Diagnosis {
   package var findings: [Finding]
 
-  /// `option`: `--store`, for the commands that fix.
+  /// `option` is the `--store` for the commands that fix a finding.
   package init(_ facts: Facts, option: String? = nil, version: String) {
     let services = facts.services.sorted { Diagnosis.rank($0) < Diagnosis.rank($1) }
     var found = Diagnosis.merged(services.flatMap { Diagnosis.findings(of: $0, facts) })
     found += SharedFindings(services).all
     if facts.services.isEmpty { found.append(Diagnosis.nobody) }
-    // Several services have one policy file.
+    // Services may share one policy file.
     for finding in services.flatMap({ PolicyFindings($0).file })
     where !found.contains(finding) {
       found.append(finding)
@@ -37,7 +37,7 @@ package struct Diagnosis {
 
   private static func findings(of service: ServiceFacts, _ facts: Facts) -> [Finding] {
     let enrolled = facts.store.enrolled
-    // A stack that is not used says nothing of logins.
+    // A stack that sshd does not run does not matter.
     if service.name == "sshd", let ssh = facts.ssh, ssh.settings.value?.usesPAM == false {
       return SSHFindings(ssh, service.lines, enrolled: enrolled).all
     }
@@ -53,13 +53,13 @@ package struct Diagnosis {
     return found + PolicyFindings(service).people
   }
 
-  /// Those first that people log in by.
+  /// The services that people log in by come first.
   private static func rank(_ service: ServiceFacts) -> (Int, String) {
     let first = ["sshd", "login", "sudo", "sudo-i", "su", "su-l"]
     return (first.firstIndex(of: service.name) ?? first.count, service.name)
   }
 
-  /// What several services have from one shared file is told once.
+  /// Merges findings that several services have because of one shared file.
   private static func merged(_ all: [Finding]) -> [Finding] {
     var kept: [Finding] = []
     var others: [Int] = []
@@ -87,8 +87,8 @@ package struct Diagnosis {
 
   var worst: Severity { findings.map(\.severity).max() ?? .ok }
 
-  /// 0 where nothing was found, 1 with warnings or with what could not be looked at, 2 where
-  /// somebody is kept out or gets in.
+  /// The exit status: 0 if nothing was found, 1 for warnings or something that could not be
+  /// examined, 2 if somebody is locked out or gets in without a code.
   package var status: Int32 {
     switch worst {
     case .ok: 0
@@ -127,7 +127,7 @@ package struct Diagnosis {
 }
 
 extension Finding {
-  /// Also of so many other services.
+  /// The same finding, with the number of other services that have it.
   fileprivate func held(by others: Int) -> Finding {
     let more = " and \(counted(others, "other service"))"
     var found = self
@@ -140,10 +140,10 @@ extension Finding {
   }
 }
 
-/// Lines in a file that many services share. Pure.
+/// Findings about our lines in a file that many services share. Pure.
 struct SharedFindings {
   private let services: [ServiceFacts]
-  /// Nobody sits in front of them, or they do not run as root.
+  /// Services with nobody to answer a prompt, or that do not run as root.
   private static let awkward: Set = [
     "cups", "xscreensaver", "swaylock", "i3lock", "gtklock", "cinnamon-screensaver",
     "mate-screensaver", "kscreenlocker", "kde", "vlock",

@@ -1,9 +1,9 @@
-/// File systems on which a store has something to be told.
+/// File systems that affect what a store is for.
 enum FileSystemKind: String, CaseIterable {
   case tmpfs, ramfs, zfs, bcachefs, nilfs2, f2fs, nfs, cifs, smb2, fuse
   case ninep = "9p"
 
-  /// statfs(2)
+  /// Its type in statfs(2).
   var magic: UInt32 {
     switch self {
     case .tmpfs: 0x0102_1994
@@ -20,7 +20,7 @@ enum FileSystemKind: String, CaseIterable {
     }
   }
 
-  /// What it does to a store, and what helps.
+  /// What it does to a store, and what to do about it.
   var trouble: (reason: String, advice: String) {
     switch self {
     case .tmpfs, .ramfs:
@@ -40,7 +40,7 @@ enum FileSystemKind: String, CaseIterable {
 }
 
 extension DiskFacts {
-  /// Copies on write unless a file says otherwise, as those of the store do.
+  /// Copies on write, unless a file is set otherwise, as those of the store are.
   static let btrfs: UInt32 = 0x9123_683e
 
   var kind: FileSystemKind? { FileSystemKind.allCases.first { $0.magic == type } }

@@ -1,17 +1,17 @@
-/// One thing that doctor found out.
+/// One result of doctor.
 package struct Finding: Equatable {
-  /// A name of the finding that programs may rely on.
+  /// A stable name, for programs.
   package let id: String
-  /// What it belongs to: a service, or a part of the machine.
+  /// The service or the part of the machine that it is about.
   package let area: Area
   package let severity: Severity
-  /// What it is and means, in one sentence.
+  /// What was found and what it means, in one sentence.
   package let text: String
-  /// Where it stands.
+  /// The file and line that it is about.
   package var location: FileLocation?
-  /// What makes it go away; any one of them.
+  /// Each of them alone fixes it.
   package var fixes: [Fix] = []
-  /// What it does to logins as things stand.
+  /// What it does to logins now; nil unless it is an error.
   package var effect: Effect?
 
   /// Something that is as it should be.
@@ -19,13 +19,13 @@ package struct Finding: Equatable {
     Finding(id: id, area: area, severity: .ok, text: text)
   }
 
-  /// Something that could not be looked at: never taken for good.
+  /// Something that could not be examined, and is never taken for good.
   static func unseen(_ id: String, _ area: Area, _ text: String, _ fixes: [Fix] = []) -> Finding {
     Finding(id: id, area: area, severity: .unseen, text: text, fixes: fixes)
   }
 }
 
-/// Where a finding belongs, in the order of the report.
+/// What a finding is about, in the order of the report.
 package enum Area: Hashable, Comparable {
   case service(String)
   case policy, people, store, clock, module, machine
@@ -43,13 +43,13 @@ package enum Area: Hashable, Comparable {
   }
 }
 
-/// How bad a finding is; the report and the exit status take the worst.
+/// How bad a finding is. The worst one decides the exit status.
 package enum Severity: String, Comparable, CaseIterable {
   case ok
-  /// It could not be looked at.
+  /// It could not be examined.
   case unseen
   case warning
-  /// It keeps somebody out, or lets somebody in without a code.
+  /// It locks somebody out, or lets somebody in without a code.
   case error
 
   package static func < (a: Severity, b: Severity) -> Bool { a.rank < b.rank }
@@ -64,7 +64,7 @@ package enum Severity: String, Comparable, CaseIterable {
   }
 }
 
-/// What an error does.
+/// What an error does to logins.
 package enum Effect: Equatable {
   /// Who cannot log in.
   case locksOut(String)
@@ -72,15 +72,15 @@ package enum Effect: Equatable {
   case letsIn(String)
 }
 
-/// A line of a file.
+/// A line in a file.
 package struct FileLocation: Equatable, Comparable, Sendable {
   package let file: String
-  /// From 1; nil where it is the file as a whole.
+  /// Counted from 1; nil for the file as a whole.
   package var line: Int?
 
   package var text: String { line.map { "\(file):\($0)" } ?? file }
 
-  /// A file that the next update of its package overwrites.
+  /// Whether the next update of its package overwrites the file.
   var isVendors: Bool { file.hasPrefix("/usr/") }
 
   package static func < (a: FileLocation, b: FileLocation) -> Bool {
@@ -88,21 +88,21 @@ package struct FileLocation: Equatable, Comparable, Sendable {
   }
 }
 
-/// Names for a sentence, the first five of them.
+/// Joins names for a sentence, at most the first five.
 func listed(_ names: [String]) -> String {
   let shown = names.prefix(5).joined(separator: ", ")
   return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown
 }
 
-/// What makes a finding go away.
+/// Something that makes a finding go away.
 package enum Fix: Equatable {
-  /// To be typed by root.
+  /// A command to run as root.
   case command(String)
-  /// To be written in place of the line that the finding names.
+  /// A line to write in place of the one that the finding is about.
   case line(String)
-  /// To be written as a new first line of the file that the finding names.
+  /// A line to add at the top of the file that the finding is about.
   case add(String)
-  /// What only a person can do.
+  /// Something that a command cannot do.
   case advice(String)
 
   package var text: String {
@@ -111,7 +111,7 @@ package enum Fix: Equatable {
     }
   }
 
-  /// What it is, for people and for programs.
+  /// The kind in the report, as text and in JSON.
   package var kind: String {
     switch self {
     case .command: "command"

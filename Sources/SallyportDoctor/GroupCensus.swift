@@ -3,17 +3,17 @@ import SallyportCore
 import SallyportSystem
 import SallyportText
 
-/// What is wrong with the groups that rules name, by the account database of this machine.
+/// Problems of the groups that policy rules name, by the account database of this machine.
 final class GroupCensus {
-  /// The accounts that the database lists; none where it cannot be listed.
+  /// The accounts that the database lists; empty if it cannot list them.
   private lazy var accounts: [Account] = listedAccounts()
 
-  /// Of how many accounts all groups are asked for: each may read the whole database again.
+  /// How many accounts are asked about at most, since each question may read the whole database.
   private static let most = 1000
 
   private var known: [String: String?] = [:]
 
-  /// Nil where the group is there and somebody is in it.
+  /// Returns nil if the group exists and has a member.
   func flaw(of name: String) -> String? {
     if let flaw = known[name] { return flaw }
     let flaw = lookedUpFlaw(of: name)
@@ -23,7 +23,7 @@ final class GroupCensus {
 
   private func lookedUpFlaw(of name: String) -> String? {
     errno = 0
-    // SAFETY: the entry holds until the next look-up of a group, which comes after its last use.
+    // SAFETY: the entry is valid until the next lookup of a group, which comes after its last use.
     guard let group = unsafe getgrnam(name) else {
       let problem = errno
       let name = printable(name.utf8)
@@ -36,7 +36,7 @@ final class GroupCensus {
       return nil
     }
     let bytes = Array(name.utf8)
-    // A directory may list no members, and still say of an account that it is one.
+    // A directory service may list no members, but confirm the membership of an account.
     if accounts.prefix(GroupCensus.most).contains(where: {
       Accounts.isMember($0, of: bytes) == .yes
     }) {
@@ -46,7 +46,7 @@ final class GroupCensus {
   }
 
   @unsafe private func listsAnAccount(_ group: UnsafeMutablePointer<group>) -> Bool {
-    // SAFETY: a list of C strings with NULL at its end.
+    // SAFETY: a list of C strings that ends with NULL.
     guard var member = unsafe group.pointee.gr_mem else { return false }
     while let name = unsafe member.pointee {
       if unsafe getpwnam(name) != nil { return true }

@@ -3,12 +3,12 @@ import Glibc
 import SallyportFiles
 import SallyportText
 
-/// The machine as doctor looks at it: files under a root directory, and the answers of programs. A
-/// test brings its own directory and its own answers.
+/// The machine that doctor examines: the files under a root directory, and the output of programs.
+/// Tests provide a directory and outputs of their own.
 package struct Machine {
-  /// In front of every path; empty for the real machine.
+  /// Put in front of every path; empty for this machine.
   var root = ""
-  /// Runs a program by its name, with arguments; absent where there is none of that name.
+  /// Runs a program by name, with arguments; `absent` if there is no such program.
   var run: (_ words: [String]) -> Probe<CommandOutput> = Machine.runProgram
 
   package init(
@@ -18,16 +18,16 @@ package struct Machine {
     (self.root, self.run) = (root, run)
   }
 
-  /// More of a file or of an answer is not read.
+  /// In bytes. Of a longer file or output, the rest is not read.
   static let longestText = 1 << 20
   private static let timeout: UInt64 = 10
 
-  /// A text file, or its first mebibyte. What is no UTF-8 is fixed.
+  /// A text file, or its first mebibyte. Invalid UTF-8 is replaced.
   func text(_ path: String) -> Probe<String> {
     bytes(path).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// A regular file, or so much of it, links followed.
+  /// The first `limit` bytes of a regular file; symbolic links are followed.
   func bytes(_ path: String, limit: Int = Machine.longestText) -> Probe<[UInt8]> {
     do throws(SystemError) {
       let file = try OpenFile(root + path, O_RDONLY | O_NONBLOCK)
@@ -43,7 +43,7 @@ package struct Machine {
       ? .absent : .unseen("\(path): \(errnoText(problem))")
   }
 
-  /// What a path is; of a link itself where it is not followed.
+  /// What stat(2) says about a path, or about the link itself if links are not followed.
   func file(_ path: String, following: Bool = true) -> Probe<FileFacts> {
     var found = statx()
     // SAFETY: both pointers live for the call.
@@ -54,7 +54,7 @@ package struct Machine {
   /// The paths that match a shell pattern, sorted.
   func paths(_ pattern: String) -> [String] {
     var found = unsafe glob_t()
-    // SAFETY: where it gives 0 there are as many C strings as it says, until they are freed.
+    // SAFETY: after 0 there are as many C strings as it says, until they are freed.
     guard unsafe glob(root + pattern, 0, nil, &found) == 0 else { return [] }
     defer { unsafe globfree(&found) }
     return unsafe (0..<Int(found.gl_pathc)).compactMap { index in
@@ -74,18 +74,18 @@ package struct Machine {
 
   // MARK: programs
 
-  /// What a program says that ends well; nil where it does not, or cannot be run.
+  /// The output of a program that succeeds; nil if it fails or cannot be run.
   func answer(_ words: [String]) -> String? {
     let done = run(words).value
     return done?.status == 0 ? done?.output : nil
   }
 
-  /// Where programs are looked for, whatever PATH says.
+  /// The directories that are searched for programs, whatever PATH says.
   static let programDirectories = [
     "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin",
   ]
 
-  /// No shell, a clean environment, ten seconds, a mebibyte.
+  /// Without a shell, with a clean environment, for at most ten seconds and a mebibyte of output.
   static func runProgram(_ words: [String]) -> Probe<CommandOutput> {
     let real = Machine()
     guard let name = words.first,
@@ -113,8 +113,8 @@ extension FileFacts {
   }
 }
 
-/// The lines of a text, also of one with the line ends of Windows, which sudo and sshd read too:
-/// each of those is one `Character`.
+/// Splits a text into lines, also at the line ends of Windows, which sudo and sshd accept too: each
+/// of those is one `Character`.
 func linesOf(_ text: String) -> [Substring] {
   text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
 }

@@ -2,41 +2,42 @@ package import PAMStack
 package import SallyportCore
 package import SallyportSystem
 
-/// Everything that doctor has looked at. What follows from it are findings.
+/// Everything that doctor has examined. The findings follow from it.
 package struct Facts: Equatable {
   var now: UnixTime
-  /// The services that were looked at.
+  /// The services that were examined.
   var services: [ServiceFacts] = []
-  /// nil where no service was asked for whose way it is.
+  /// nil if no service depends on it.
   var ssh: SSHFacts?
   var sudoers: Sudoers?
   var store = StoreFacts()
   var clock: ClockFacts
   var modules: [ModuleFacts] = []
-  /// Stores that lines name, besides the one that was looked at.
+  /// Other stores that our lines name.
   var otherStores: [String] = []
-  /// Accounts of a directory are not in the machine's own files.
+  /// Whether some accounts come from a directory service, and so are not in the machine's own
+  /// files.
   var hasDirectory = false
 }
 
-/// What doctor knows of one PAM service.
+/// One PAM service.
 struct ServiceFacts: Equatable {
   let name: String
   var lines = ModuleLines()
   var policy = PolicyFacts()
-  /// Its own file; nil where `other` stands in for it.
+  /// Its own file; nil if it uses `other`.
   var file: String?
-  /// What the walk through its stacks says.
+  /// The findings of the walk through its stacks.
   var stack: [StackFinding] = []
-  /// Why `remember` has no effect here, where it has none.
+  /// Why `remember` has no effect here; nil if it has one.
   var idleRemember: IdleRemember?
 
-  /// The store that its lines work with.
+  /// The store that its lines use.
   var store: String { lines.value(of: "store") ?? Store.usualRoot }
 }
 
 extension Facts {
-  /// Looks at the machine. `store`: nil where the caller may not use it.
+  /// Examines the machine. `store` is nil if the caller may not use it.
   package init(
     of machine: Machine, _ stacks: [ServiceStack], _ store: Store?, at path: String, _ now: UnixTime
   ) {
@@ -60,7 +61,7 @@ extension Facts {
     hasDirectory = Facts.hasDirectory(machine)
   }
 
-  /// The policy of one service, for those who are not enrolled.
+  /// Reads the policy of one service, and what it says about users who are not enrolled.
   private mutating func look(
     at index: Int, of machine: Machine, _ store: Store?, _ accounts: AccountFacts,
     _ census: GroupCensus
@@ -75,7 +76,7 @@ extension Facts {
       self.store.users, census, now)
   }
 
-  /// Each file that a line names, once.
+  /// Every module file that our lines name, each once.
   private static func modules(of machine: Machine, _ services: [ServiceFacts]) -> [ModuleFacts] {
     let directory = ModuleFacts.directory(of: machine)
     var modules: [ModuleFacts] = []

@@ -3,20 +3,21 @@ import Glibc
 import SallyportFiles
 import SallyportText
 
-/// What doctor knows of a module file that a stack names.
+/// A module file that a stack names.
 struct ModuleFacts: Equatable {
-  /// Where libpam would load it from.
+  /// The path from which libpam would load it.
   let path: String
   /// The first line that names it.
   var location: FileLocation?
   var file: Probe<FileFacts>
-  /// Of the directories above it: those that users other than root can change.
+  /// The directories above it that users other than root can change.
   var openDirectories: [String] = []
-  /// The machine type of its ELF header, and that of this command.
+  /// The machine types in the ELF headers of the module and of this command, as `elfMachine`
+  /// returns them.
   var machines: (module: UInt16, command: UInt16) = (0, 0)
-  /// Why it cannot be loaded.
+  /// Why it cannot be loaded; nil if it can be.
   var refusal: String?
-  /// Of the package or the file, where that can be told.
+  /// The version of the package or of the file; nil if unknown.
   var version: String?
 
   static func == (a: ModuleFacts, b: ModuleFacts) -> Bool {
@@ -27,7 +28,7 @@ struct ModuleFacts: Equatable {
 
   static let name = "pam_sallyport.so"
 
-  /// The directories that libpam may have been built for; the one with pam_unix.so is it.
+  /// libpam's directory of modules: of the possible ones, the one that has pam_unix.so.
   static func directory(of machine: Machine) -> String? {
     let patterns = [
       "/usr/lib/*-linux-gnu*/security/pam_unix.so", "/lib/*-linux-gnu*/security/pam_unix.so",
@@ -36,12 +37,13 @@ struct ModuleFacts: Equatable {
     ]
     let all = patterns.flatMap { machine.paths($0) }
     let own = elfMachine(of: Machine(), "/proc/self/exe")
-    // Of several architectures, that of this machine.
+    // With several architectures, the directory of this one.
     let found = all.first { elfMachine(of: machine, $0) == own } ?? all.first
     return found.map { String($0.dropLast("/pam_unix.so".count)) }
   }
 
-  /// e_machine, with the class in its upper byte; 0 for what is no ELF file of this byte order.
+  /// e_machine, with the ELF class in its upper byte; 0 if it is not an ELF file of this byte
+  /// order.
   fileprivate static func elfMachine(of machine: Machine, _ path: String) -> UInt16 {
     guard let head = machine.head(path), head.count >= 20,
       head.prefix(4).elementsEqual([0x7f, 0x45, 0x4c, 0x46])
@@ -51,7 +53,7 @@ struct ModuleFacts: Equatable {
 }
 
 extension ModuleFacts {
-  /// `written`: as it stands on a line; a bare name is in libpam's directory.
+  /// `written` is the module as spelled on the line; a bare name is in libpam's directory.
   static func path(_ written: String, in directory: String?) -> String {
     written.hasPrefix("/") ? written : "\(directory ?? "/usr/lib/security")/\(written)"
   }
@@ -69,7 +71,7 @@ extension ModuleFacts {
       guard let facts = machine.file(directory).value else { return false }
       return facts.owner != 0 || (facts.isOthersToWrite && facts.mode & 0o1000 == 0)
     }
-    // What others can write is not loaded here: it is an error already.
+    // A file that others can write is not loaded here; it is an error already.
     if facts.owner == 0, !facts.isOthersToWrite { refusal = machine.refusal(ofModule: path) }
     version = ModuleFacts.version(of: machine)
   }
@@ -93,17 +95,17 @@ extension ModuleFacts {
 }
 
 extension Machine {
-  /// The first bytes of a file.
+  /// The first 20 bytes of a file.
   fileprivate func head(_ path: String) -> [UInt8]? {
     bytes(path, limit: 20).value
   }
 
-  /// Why libpam could not load a module; nil where it can.
+  /// Why libpam could not load a module; nil if it could.
   fileprivate func refusal(ofModule path: String) -> String? {
     refusal(of: root + path, "pam_sm_authenticate")
   }
 
-  /// Why a library cannot be loaded, by a path or a name.
+  /// Why a library, given by path or name, cannot be loaded; nil if it can be.
   func refusal(of library: String, _ function: String) -> String? {
     do throws(SystemError) {
       return try ProgramRun.obstacle(toLoading: library, function)

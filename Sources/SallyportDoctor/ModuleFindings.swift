@@ -1,9 +1,9 @@
 import SallyportText
 
-/// What is wrong with the module's file. Pure.
+/// Problems of the module file. Pure.
 struct ModuleFindings {
   let modules: [ModuleFacts]
-  /// This command's own version.
+  /// The version of this command.
   let version: String
   private let area = Area.module
 

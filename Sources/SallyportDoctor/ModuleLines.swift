@@ -1,11 +1,11 @@
 import PAMStack
 
-/// Our lines in the stacks of one service, in their order.
+/// Our lines in the stacks of one service, in order.
 package struct ModuleLines: Equatable {
-  /// One line, with the words behind the module.
+  /// One line, with the module's arguments.
   package struct Line: Equatable {
     let phase: PAMPhase
-    /// The module's path as it is written.
+    /// The module, spelled as on the line.
     let path: String
     let words: [String]
     let location: FileLocation
@@ -15,7 +15,7 @@ package struct ModuleLines: Equatable {
       "enroll", "demand", "after-key",
     ]
 
-    /// The first word that means nothing to the module.
+    /// The first argument that the module does not know.
     var unknownWord: String? { words.first(where: Line.isUnknown) }
 
     static func isUnknown(_ word: String) -> Bool {
@@ -31,29 +31,29 @@ package struct ModuleLines: Equatable {
   func of(_ phase: PAMPhase) -> [Line] { lines.filter { $0.phase == phase } }
 
   var isInAuth: Bool { !of(.auth).isEmpty }
-  /// Whoever was not asked in the auth phase is asked in the account phase, or refused.
+  /// Whether users who were not asked in the auth phase are asked or refused in the account phase.
   var demands: Bool { saysDemand && !isDemandIdle }
   var saysDemand: Bool { of(.account).contains { $0.has("demand") } }
-  /// A login can succeed without that line, or against it.
+  /// Whether a login can succeed without the line, or although it refuses.
   var isDemandIdle = false
-  /// Nobody gets through the auth stack without a password that is right.
+  /// Whether nobody gets through the auth stack without a correct password.
   var needsPassword = false
   var enrolls: Bool { of(.auth).contains { $0.has("enroll") } }
-  /// Nobody passes whom sshd has not accepted a key of.
+  /// Whether users are refused unless sshd has accepted their key.
   var isAfterKey: Bool { of(.auth).contains { $0.has("after-key") } }
-  /// The unenrolled pass where the policy file says nothing.
+  /// Whether unenrolled users are let in if the policy file does not set `enrollment`.
   var isVoluntary: Bool { of(.auth).contains { $0.has("nullok") } }
-  /// A code behind the password in one field is taken.
+  /// Whether a code typed after the password in one field is accepted.
   var takesPassword: Bool {
     of(.auth).contains {
       $0.has("forward_pass") || $0.has("use_first_pass") || $0.has("try_first_pass")
     }
   }
 
-  /// Then the strict policy applies.
+  /// With an unknown argument, the strict policy applies.
   var hasUnknownWord: Bool { of(.auth).contains { $0.unknownWord != nil } }
 
-  /// The value of `key=` on the auth line, else on any.
+  /// The value of `key=` on the auth line, or else on any line.
   package func value(of key: String) -> String? {
     for line in of(.auth) + lines {
       if let word = line.words.first(where: { $0.hasPrefix("\(key)=") }) {

@@ -2,21 +2,21 @@ import OneTimePassword
 import SallyportCore
 import SallyportSystem
 
-/// What doctor knows of what is kept of one user apart from an enrollment: a file of `unenrolled`.
+/// The note of one user, a file in `unenrolled`, which is stored apart from an enrollment.
 struct NoteFacts: Equatable {
   let path: String
-  /// The login name; nil where even that cannot be told.
+  /// The login name; nil if unknown.
   var name: String?
-  /// Why it cannot be read. Somebody who is not enrolled is refused by that.
+  /// Why it cannot be read; the user is then refused, if not enrolled.
   var trouble: StoreTrouble?
-  /// What root said of the user.
+  /// The user's own level, which root set.
   var level: UserNote.Level?
-  /// Taken for true where the accounts could not be asked.
+  /// True also if the account database cannot be read.
   var hasAccount = true
 }
 
 extension StoreFacts {
-  /// The notes of all users, and why none of them can be read.
+  /// The notes of all users, and the error if none of them can be read.
   static func notes(of machine: Machine, _ store: Store, in path: String)
     -> ([NoteFacts], StoreTrouble?)
   {
@@ -25,7 +25,7 @@ extension StoreFacts {
     return (machine.paths("\(directory)/*").map { NoteFacts($0, of: machine, store) }, nil)
   }
 
-  /// That of the directory itself: anybody's note meets it.
+  /// The error that reading anybody's note returns, which is then one of the directory.
   private static func trouble(of directory: String, _ store: Store) -> StoreTrouble? {
     guard let anybody = UserName(Array("root".utf8)) else { return nil }
     do throws(StoreTrouble) {
@@ -41,7 +41,7 @@ extension NoteFacts {
   init(_ path: String, of machine: Machine, _ store: Store) {
     self.init(path: path)
     let file = Array((path.split(separator: "/").last ?? "").utf8)
-    // A long name is hashed, and stands in the file only.
+    // A long name is hashed, so that only the file has it.
     let written = NoteFacts.user(in: path, of: machine)
     guard let user = StoredName(directory: file).user ?? written else {
       trouble = .malformed(path: path, SettingsError(line: 1, .missing("user")))
@@ -54,7 +54,7 @@ extension NoteFacts {
       trouble = error
     }
     hasAccount = NoteFacts.hasAccount(user)
-    // The store itself would look for it elsewhere.
+    // The store itself would look for the note under another name.
     if let own = user.fileName, own != file { trouble = .otherUser(path: path, found: user) }
   }
 
@@ -62,7 +62,7 @@ extension NoteFacts {
     do throws(StoreTrouble) { return try Accounts.find(user).uid != nil } catch { return true }
   }
 
-  /// Whose it says it is.
+  /// The user whom the file names.
   private static func user(in path: String, of machine: Machine) -> UserName? {
     guard let bytes = machine.bytes(path).value, let text = Secret(bytes) else { return nil }
     do throws(SettingsError) {

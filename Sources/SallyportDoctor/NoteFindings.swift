@@ -2,10 +2,10 @@ import SallyportCore
 import SallyportSystem
 import SallyportText
 
-/// What is wrong with what is kept of users apart from their enrollments. Pure.
+/// Problems of the notes of users. Pure.
 struct NoteFindings {
   private let store: StoreFacts
-  /// `--store`, for the commands that fix.
+  /// The `--store` for the commands that fix a finding.
   private let option: String?
 
   init(_ store: StoreFacts, option: String?) { (self.store, self.option) = (store, option) }
@@ -22,7 +22,7 @@ struct NoteFindings {
     return store.notes.compactMap { broken($0) ?? forNobody($0) }
   }
 
-  /// Whoever is enrolled, or has no account, does not meet it.
+  /// Only for users who are not enrolled and have an account; others are not affected.
   private func broken(_ note: NoteFacts) -> Finding? {
     guard let trouble = note.trouble else { return nil }
     let name = note.name ?? note.path
@@ -37,7 +37,7 @@ struct NoteFindings {
       effect: isMet ? .locksOut(name) : nil)
   }
 
-  /// An account that is made under that name has what was said of another.
+  /// A new account with this name would get the level that was set for somebody else.
   private func forNobody(_ note: NoteFacts) -> Finding? {
     guard !note.hasAccount, let name = note.name, let level = note.level else { return nil }
     let (what, verb) =

@@ -3,7 +3,7 @@ import SallyportCore
 import SallyportSystem
 import SallyportText
 
-/// What doctor knows of the policy that a service's line works under.
+/// The policy that applies to a service's line.
 struct PolicyFacts: Equatable {
   struct Problem: Equatable {
     let location: FileLocation
@@ -13,33 +13,33 @@ struct PolicyFacts: Equatable {
   var path = "/etc/security/sallyport.conf"
   /// Why it cannot be read.
   var trouble: StoreTrouble?
-  /// Every line that is wrong.
+  /// Every invalid line.
   var problems: [Problem] = []
-  /// Groups of rules that are not there, or that nobody is in.
+  /// Groups in rules that do not exist or have no members.
   var groups: [Problem] = []
-  /// What the policy says of each person without an enrollment.
+  /// What the policy does with each user who has no enrollment.
   var unenrolled: [Person] = []
-  /// The module has nothing to say to somebody who is unknown to all rules.
+  /// Whether the module does nothing for a user whom no rule matches.
   var isDisabled = false
-  /// The file refuses the unenrolled though the line says nullok.
+  /// Whether the file refuses unenrolled users although the line has `nullok`.
   var overrulesLine = false
 
-  /// A place can be remembered for somebody who is enrolled.
+  /// Whether origins can be remembered for some enrolled user.
   var remembers = false
-  /// Enrolled, with nothing but factors that the policy turns off.
+  /// Users enrolled only with types of authenticators that the policy disables.
   var stranded: [String] = []
 
   struct Person: Equatable {
     let name: String
     var action = UnenrolledAction.refuse
     var isDisabled = false
-    /// What is kept of him cannot be read.
+    /// Why the user's note cannot be read.
     var trouble: StoreTrouble?
   }
 }
 
 extension PolicyFacts {
-  /// For one service, by the words of its auth line.
+  /// For one service, with the arguments of its auth line.
   init(
     of machine: Machine, _ store: Store?, _ service: ServiceFacts,
     people: [AccountFacts.Account], _ enrolled: [UserFacts], _ census: GroupCensus,
@@ -106,20 +106,20 @@ extension PolicyFacts.Person {
     } catch {
       trouble = error
     }
-    // A password is asked for, or the walk through the stack says that none is.
+    // As after a password. If nothing asks for one, the walk through the stack reports that.
     action = found.level(of: note.level, at: now).action(
       hasAccount: true, mayEnroll: policy.mayEnroll, after: .password)
   }
 }
 
-/// The policy of one service, by the file and the words of its line.
+/// The policy of one service, from the file and the arguments of its line.
 private struct ServicePolicy {
   let text: Secret?
   let service: ServiceFacts
 
   var mayEnroll: Bool { service.lines.enrolls }
 
-  /// What holds where the file says nothing.
+  /// What applies if the file sets nothing.
   private var base: Policy {
     if service.lines.hasUnknownWord { return .strict }
     var policy = Policy()
@@ -127,7 +127,7 @@ private struct ServicePolicy {
     return policy
   }
 
-  /// For a login from nowhere in particular.
+  /// For a login from an unknown origin.
   func policy(of name: String) -> Policy {
     guard let text, !service.lines.hasUnknownWord else { return base }
     let bytes = Array(service.name.utf8)

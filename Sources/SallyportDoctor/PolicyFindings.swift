@@ -3,7 +3,7 @@ import SallyportCore
 import SallyportSystem
 import SallyportText
 
-/// What a policy does to the people of one service. Pure.
+/// What a policy does to the users of one service. Pure.
 struct PolicyFindings {
   let service: ServiceFacts
   private let area: Area
@@ -15,7 +15,7 @@ struct PolicyFindings {
 
   private var policy: PolicyFacts { service.policy }
 
-  /// Of the file itself.
+  /// Findings about the file itself.
   var file: [Finding] {
     if let trouble = policy.trouble {
       let message = Message(trouble, at: Invocation(verb: "doctor"))
@@ -33,8 +33,8 @@ struct PolicyFindings {
     } + groups
   }
 
-  /// A rule for those who need codes holds for nobody then, or, where the group is not there, for
-  /// everybody.
+  /// A rule with such a group matches nobody; one that requires codes and whose group does not
+  /// exist matches everybody.
   private var groups: [Finding] {
     policy.groups.map { flaw in
       Finding(
@@ -44,7 +44,7 @@ struct PolicyFindings {
     }
   }
 
-  /// Of the people.
+  /// Findings about the users.
   var people: [Finding] {
     if policy.isDisabled {
       return [
@@ -59,7 +59,7 @@ struct PolicyFindings {
     return [refused, enrolling, passing, stranded, overruled].compactMap { $0 }
   }
 
-  /// Those of whom `test` is true, where this service asks for codes.
+  /// The users for whom `test` is true, if this service asks for codes.
   private func names(_ test: (PolicyFacts.Person) -> Bool) -> [String] {
     guard service.lines.isInAuth else { return [] }
     return policy.unenrolled.filter { $0.trouble == nil && test($0) }.map(\.name)

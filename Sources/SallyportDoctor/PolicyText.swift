@@ -1,7 +1,7 @@
 package import OneTimePassword
 import SallyportCore
 
-/// A policy file as people name it.
+/// The text of a policy file, and its path for messages.
 package struct PolicyText {
   package let path: String
   package let content: Secret
@@ -10,14 +10,14 @@ package struct PolicyText {
 }
 
 extension PolicyText {
-  /// A line for each group of a rule that cannot be found, and for each in which nobody is: such a
-  /// rule holds for nobody.
+  /// One line for each group in a rule that does not exist or has no members, so that the rule
+  /// matches nobody.
   package func warnings() -> [String] {
     let file = printable(path.utf8, limit: 255)
     return flaws(of: GroupCensus()).map { "\(file):\($1): warning: \($0)" }
   }
 
-  /// The same, each with its line.
+  /// The same problems, each with its line number.
   func flaws(of census: GroupCensus) -> [(String, Int)] {
     groups().compactMap { name, line in census.flaw(of: name).map { ($0, line) } }
   }
@@ -28,19 +28,19 @@ extension PolicyText {
     }
   }
 
-  /// The local services as they stand in the text, and the line; 0: the built-in ones.
+  /// The value of local_services and its line; line 0 for the built-in default.
   package func localServices() -> (services: String, line: Int) {
     if let (words, line) = values(of: .localServices).last { return (words, line) }
     let usual = Policy.usualLocalServices.map { String(decoding: $0, as: UTF8.self) }
     return (usual.joined(separator: ", "), 0)
   }
 
-  /// The services that are an sshd, likewise.
+  /// The value of sshd_services and its line; line 0 for the built-in default.
   package func sshdServices() -> (services: String, line: Int) {
     values(of: .sshdServices).last.map { ($0.0, $0.1) } ?? ("sshd", 0)
   }
 
-  /// All values of a key, each with its line; none where the text is broken.
+  /// All values of a key, each with its line; empty if the text is not valid.
   private func values(of key: PolicyKey) -> [(String, Int)] {
     var found: [(String, Int)] = []
     do throws(SettingsError) {

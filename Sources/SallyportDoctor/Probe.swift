@@ -1,9 +1,9 @@
-/// The outcome of a look at something on the machine.
+/// The result of examining something on the machine.
 package enum Probe<Value> {
   case seen(Value)
-  /// It is cleanly not there.
+  /// It does not exist.
   case absent
-  /// It could not be looked at, for this reason.
+  /// It could not be examined, for this reason.
   case unseen(String)
 
   var value: Value? {
@@ -24,14 +24,14 @@ package enum Probe<Value> {
 
 extension Probe: Equatable where Value: Equatable {}
 
-/// What a program said and how it ended.
+/// The output of a program and how it ended.
 package struct CommandOutput: Equatable {
-  /// Its exit status; 128 + n after a signal, -1 where the time was over.
+  /// The exit status; 128 + n after signal n, -1 after a timeout.
   var status: Int32 = 0
   var output = ""
   var errors = ""
 
-  /// The first line of its complaint.
+  /// The first line of its error message.
   var complaint: String {
     if status == -1 { return "timed out" }
     let line = (errors + "\n" + output).split(separator: "\n").first
@@ -39,7 +39,7 @@ package struct CommandOutput: Equatable {
   }
 }
 
-/// What stat(2) says of a file.
+/// What stat(2) says about a file.
 struct FileFacts: Equatable {
   var owner: UInt32 = 0
   /// The twelve permission bits.
@@ -48,9 +48,9 @@ struct FileFacts: Equatable {
   var links: UInt64 = 1
   var isRegular = true
   var isDirectory = false
-  /// Seconds since 1970.
+  /// In seconds since 1970.
   var modified: Int64 = 0
-  /// As `modified`; 0 where the file system does not tell.
+  /// The birth time in seconds since 1970; 0 if the file system does not record it.
   var born: Int64 = 0
 
   var isOthersToWrite: Bool { mode & 0o022 != 0 }

@@ -3,10 +3,10 @@ import CSystem
 import Glibc
 import SallyportFiles
 
-/// Children of this process, with a bounded time and a bounded answer.
+/// Runs child processes with limits on their time and output.
 enum ProgramRun {
-  /// Runs a program by its path, with its arguments, a clean environment and no input. Of each of
-  /// its answers `limit` bytes are kept.
+  /// Runs the program at a path with a clean environment and no input. Keeps up to `limit` bytes
+  /// each of its standard output and standard error. Throws if it cannot be started.
   static func run(_ words: [String], seconds: UInt64, limit: Int) throws(SystemError)
     -> CommandOutput
   {
@@ -18,8 +18,8 @@ enum ProgramRun {
       output: texts[0], errors: texts[1])
   }
 
-  /// Why a library cannot be loaded as libpam would load a module, in a process of its own; nil
-  /// where it can.
+  /// Why a library cannot be loaded as libpam would load a module, tested in a child process; nil
+  /// if it can be.
   static func obstacle(toLoading library: String, _ function: String) throws(SystemError) -> String?
   {
     let pipe = try Pipe()
@@ -37,7 +37,7 @@ enum ProgramRun {
     guard let path = words.first else { throw SystemError(EINVAL) }
     let environment = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "TZ=UTC"]
     var (child, none) = (pid_t(-1), sigset_t())
-    // SAFETY: both are made here and given back at the end; all pointers live for the calls.
+    // SAFETY: both are created here and destroyed at the end; all pointers live for the calls.
     var (actions, attributes) = unsafe (posix_spawn_file_actions_t(), posix_spawnattr_t())
     let problem = unsafe withCStrings(words) { words in
       unsafe withCStrings(environment) { environment in
@@ -59,7 +59,7 @@ enum ProgramRun {
     return child
   }
 
-  /// The wait status, -1 where the time was over, and what came through the pipes.
+  /// Returns the wait status, -1 after a timeout, and the bytes from the pipes.
   private static func finish(_ child: pid_t, _ pipes: [Pipe], _ seconds: UInt64, _ limit: Int)
     -> (status: Int32, texts: [String])
   {
@@ -71,12 +71,12 @@ enum ProgramRun {
     return (status, texts.map { String(decoding: $0, as: UTF8.self) })
   }
 
-  /// Reads until all pipes end, or the deadline: false then. What is more than `limit` is read and
-  /// dropped.
+  /// Reads until all pipes end, or until the deadline: then returns false. What exceeds `limit` is
+  /// read and dropped.
   private static func drain(
     _ pipes: [Pipe], _ texts: inout [[UInt8]], _ limit: Int, until deadline: UInt64
   ) -> Bool {
-    // They are read by their numbers, and must not close before.
+    // They are read by their numbers, and must not be closed before.
     defer { withExtendedLifetime(pipes) {} }
     var ends = pipes.map { pollfd(fd: $0.end, events: Int16(POLLIN), revents: 0) }
     var part = [UInt8](repeating: 0, count: 65536)
@@ -84,7 +84,7 @@ enum ProgramRun {
       let now = sys_monotonic()
       if now >= deadline { return false }
       let left = Int32(clamping: (deadline - now) / 1_000_000 + 1)
-      // SAFETY: as many as are said.
+      // SAFETY: the array has as many entries as are passed.
       if unsafe poll(&ends, nfds_t(ends.count), left) < 0 {
         if errno != EINTR { return false }
         continue
@@ -101,7 +101,7 @@ enum ProgramRun {
     return true
   }
 
-  /// Waits for a child, and ends it and its group where the deadline comes first: -1 then.
+  /// Waits for a child; kills it and its process group at the deadline, and then returns -1.
   private static func wait(for child: pid_t, until deadline: UInt64) -> Int32 {
     var status: Int32 = 0
     while true {
@@ -120,7 +120,7 @@ enum ProgramRun {
   }
 }
 
-/// A pipe that no program inherits by itself.
+/// A pipe with the close-on-exec flag, so that programs inherit only what they are given.
 private final class Pipe {
   let end: Int32
   private(set) var input: Int32
@@ -144,11 +144,11 @@ private final class Pipe {
   }
 }
 
-/// The words as C takes them, with NULL behind the last one.
+/// Passes the words as an argv array, which ends with NULL.
 @unsafe private func withCStrings(
   _ words: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Int32
 ) -> Int32 {
-  // SAFETY: copies of ours, given back after the call.
+  // SAFETY: these copies are ours, and are freed after the call.
   var copies = unsafe words.map { unsafe strdup($0) }
   unsafe copies.append(nil)
   let result = unsafe copies.withUnsafeBufferPointer { words in

@@ -1,7 +1,7 @@
 import Glibc
 
-/// sshd's configuration as it is written, with all included files: to find the line of a setting.
-/// What counts is what `sshd -T` says.
+/// sshd's configuration as written, with all included files, to find the line that sets something.
+/// The values in effect are those of `sshd -T`.
 struct SSHConfiguration: Equatable {
   /// A keyword and its arguments.
   package struct Line: Equatable {
@@ -9,7 +9,7 @@ struct SSHConfiguration: Equatable {
     let keyword: String
     let arguments: [String]
     let location: FileLocation
-    /// The index of its Match block; nil where it holds for all.
+    /// The index of its Match block; nil outside of any.
     let block: Int?
   }
 
@@ -26,22 +26,22 @@ struct SSHConfiguration: Equatable {
     let name, patterns: String
   }
 
-  /// Where new lines go, so that they come first.
+  /// The file to which new lines are added, so that they come first.
   private(set) var file = SSHConfiguration.usualFile
   private(set) var lines: [Line] = []
   private(set) var blocks: [Block] = []
-  /// How many of `lines` sshd reads before a file of the name `dropIn`, for all connections; nil
-  /// where no Include would read it.
+  /// How many of `lines` sshd reads, for all connections, before a file named `dropIn`; nil if no
+  /// Include would read that file.
   private(set) var linesBeforeDropIn: Int?
-  /// Files that could not be read, with the reason.
+  /// Files that could not be read, each with the reason.
   private(set) var unread: [String] = []
 
   private static let usualFile = "/etc/ssh/sshd_config"
-  /// openSUSE's sshd takes it where the administrator has none; it includes the drop-ins first. A
-  /// file of the administrator's would stand in for all of it.
+  /// openSUSE's sshd reads it if the administrator has none; it includes the drop-ins first. A file
+  /// of the administrator's would replace all of it.
   private static let vendorsFile = "/usr/etc/ssh/sshd_config"
   private static let dropIn = SSHStage.path
-  /// sshd's own bound of files that include each other.
+  /// sshd's own limit for nested includes.
   private static let deepest = 16
 
   init() {}
@@ -56,8 +56,8 @@ struct SSHConfiguration: Equatable {
     read(first, of: machine, &block, depth: 0)
   }
 
-  /// The first of a Match block where it has one, else the first that holds for all: as in sshd the
-  /// first one wins. nil where that is the vendor's, which nobody changes in place.
+  /// The first line with the keyword in a Match block, or else the first outside of any, since sshd
+  /// uses the first value. nil if that line is the vendor's, which is not to be edited.
   func location(of keyword: String, in block: Int? = nil) -> FileLocation? {
     let spellings = SSHConfiguration.spellings(of: keyword.lowercased())
     let all = lines.filter { spellings.contains($0.keyword) }
@@ -71,7 +71,7 @@ struct SSHConfiguration: Equatable {
     return [keyword, "challengeresponseauthentication", "skeyauthentication"]
   }
 
-  /// What a file opens as a Match block ends with it.
+  /// As in sshd, a Match block that an included file opens ends with that file.
   private mutating func read(_ file: String, of machine: Machine, _ block: inout Int?, depth: Int) {
     switch machine.text(file) {
     case .absent: return
@@ -114,7 +114,7 @@ struct SSHConfiguration: Equatable {
     if linesBeforeDropIn == nil { linesBeforeDropIn = lines.count }
   }
 
-  /// As glob(3) has it.
+  /// Whether the path matches, as glob(3) does it.
   private func matches(_ path: String, _ pattern: String) -> Bool {
     // SAFETY: both C strings live for the call.
     unsafe fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0
@@ -133,8 +133,8 @@ struct SSHConfiguration: Equatable {
   }
 }
 
-/// The words of a line: parted by spaces, or by one `=` after the first; `"…"` keeps spaces; `#`
-/// begins a comment.
+/// The words of a line: separated by spaces, or by one `=` after the first; `"…"` keeps spaces; `#`
+/// starts a comment.
 func sshWords(_ line: Substring) -> [String] {
   var words: [String] = []
   var word = ""

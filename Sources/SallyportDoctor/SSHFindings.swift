@@ -1,9 +1,9 @@
-/// What is wrong with sshd's settings, where its PAM service asks for a code. Pure.
+/// Problems of sshd's settings, if its PAM service asks for a code. Pure.
 struct SSHFindings {
   let ssh: SSHFacts
   /// Our lines in sshd's stacks.
   let lines: ModuleLines
-  /// Who has an enrollment.
+  /// The names of enrolled users.
   let enrolled: Set<String>
   private let area = Area.service("sshd")
 
@@ -31,7 +31,7 @@ struct SSHFindings {
       + ssh.variants.flatMap { findings(of: $0, besides: problems) }
   }
 
-  /// sshd does not say its settings.
+  /// sshd rejects its configuration, so its settings are unknown.
   private func unusable(_ complaint: String) -> Finding {
     if let location = locationIn(complaint) {
       return Finding(
@@ -63,7 +63,8 @@ struct SSHFindings {
     ).added(to: ssh.configuration.file)
   }
 
-  /// sshd refuses prompts for root unless PermitRootLogin is `yes`; that shows as a wrong code.
+  /// sshd refuses prompts for root unless PermitRootLogin is `yes`; to root that looks like a wrong
+  /// code.
   private func root(_ settings: SSHSettings) -> Finding? {
     let permission = settings["permitrootlogin"]
     let isHalfOpen = ["prohibit-password", "without-password"].contains(permission)
@@ -94,7 +95,7 @@ struct SSHFindings {
     }
   }
 
-  /// An exception for users without an enrollment was made on purpose: programs have no phone.
+  /// An exception for unenrolled users was made on purpose, as for programs, which have no phone.
   private func narrowed(_ found: Finding, to block: SSHConfiguration.Block, _ users: [String])
     -> Finding
   {
@@ -113,7 +114,7 @@ struct SSHFindings {
       fixes: found.fixes, effect: effect)
   }
 
-  /// `/etc/ssh/sshd_config: line 12: …`
+  /// Parses `/etc/ssh/sshd_config: line 12: …`.
   private func locationIn(_ complaint: String) -> FileLocation? {
     let words = complaint.split(separator: " ")
     guard let index = words.firstIndex(of: "line"), index > 0, index + 1 < words.count else {

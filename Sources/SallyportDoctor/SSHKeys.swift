@@ -1,23 +1,24 @@
 import SallyportText
 
-/// Somebody who is enrolled, as sshd looks for his keys.
+/// An enrolled user, and where sshd looks for their keys.
 struct SSHPerson: Equatable {
   let name: String
-  /// What holds for his logins from this machine.
+  /// The settings for their logins from this machine.
   let settings: Probe<SSHSettings>
-  /// Whether a file that sshd reads has a key of his; unseen where keys can come from elsewhere.
+  /// Whether a file that sshd reads has a key for them; unseen if keys can also come from
+  /// elsewhere.
   let hasKey: Probe<Bool>
-  /// The first file that sshd reads for him; nil where AuthorizedKeysFile names none.
+  /// The first file that sshd reads for them; nil if AuthorizedKeysFile names none.
   var file: String?
-  /// nil where that is not known.
+  /// nil if unknown.
   var hasPassword: Bool?
 }
 
 extension SSHFacts {
-  /// Each costs a run of sshd, where Match blocks name users or groups.
+  /// A limit, as each needs a run of sshd if Match blocks name users or groups.
   static let mostPeople = 100
 
-  /// Looks for the keys of those who are enrolled.
+  /// Looks for the keys of enrolled users.
   mutating func look(for names: [String], of machine: Machine, _ accounts: AccountFacts) {
     let differ = configuration.blocks.contains { block in
       block.criteria.contains { ["user", "group"].contains($0.name) }
@@ -36,7 +37,7 @@ extension SSHFacts {
           ? SSHFacts.settings(of: machine, ["-C", "addr=127.0.0.1,host=localhost,user=\(name)"])
           : .unseen("only the first \(SSHFacts.mostPeople) users were checked")
       }
-      // Where root is let in by a key alone or not at all, that is a finding of its own.
+      // Another finding reports that root is let in by a key alone, or not at all.
       if account.uid == 0, own.value?["permitrootlogin"] != "yes" { return nil }
       return SSHPerson(account, own, of: machine)
     }
@@ -72,8 +73,8 @@ extension SSHPerson {
     return .seen(false)
   }
 
-  /// Whether one line of a file is a key: its type and what begins as each key does in base64, with
-  /// options before it or not. `#` begins a comment.
+  /// Whether a line of a file is a key: a type followed by the base64 with which every key begins,
+  /// after options or not. `#` starts a comment.
   private static func hasKey(_ text: String) -> Bool {
     linesOf(text).contains { line in
       let words = line.split { $0 == " " || $0 == "\t" }
@@ -86,8 +87,8 @@ extension SSHPerson {
 }
 
 extension SSHSettings {
-  /// AuthorizedKeysFile for one person: `%h`, `%u`, `%U` and `%%` stand for his, and what is not
-  /// absolute then lies in his home.
+  /// AuthorizedKeysFile for one user: `%h`, `%u`, `%U` and `%%` are replaced, and relative paths
+  /// are relative to the home.
   fileprivate func keyFiles(of account: AccountFacts.Account) -> [String] {
     let words = written("authorizedkeysfile").split(separator: " ").map(String.init)
     return words.filter { $0.lowercased() != "none" }.map { word in
@@ -116,14 +117,14 @@ extension SSHSettings {
   }
 }
 
-/// Who is enrolled and has no key, or no password, where sshd lets nobody in without one. Pure.
+/// Enrolled users without a key, or without a password, if sshd lets nobody in without one. Pure.
 struct SSHKeyFindings {
   private let ssh: SSHFacts
   private let needing: [SSHPerson]
   private let passwordless: [SSHPerson]
   private let area = Area.service("sshd")
 
-  /// `lines`: ours in sshd's stacks.
+  /// `lines` are ours in sshd's stacks.
   init(_ ssh: SSHFacts, _ lines: ModuleLines) {
     self.ssh = ssh
     needing = ssh.people.filter { person in
@@ -154,7 +155,8 @@ struct SSHKeyFindings {
       ? [.ok("ssh-keys", area, "everybody who is enrolled has a key, which sshd asks for")] : found
   }
 
-  /// Some may be enrolled for sudo or the console alone: it is for all of them that it is an error.
+  /// An error only if all of them are shut out, since some may be enrolled for sudo or the console
+  /// alone.
   private func shut(out people: [SSHPerson], for thing: String, _ fix: (SSHPerson) -> Fix)
     -> Finding?
   {

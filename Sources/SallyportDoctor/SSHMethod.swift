@@ -1,15 +1,16 @@
-/// What sshd asks for before it lets somebody in.
+/// What sshd asks for before it lets a user in.
 package enum SSHMethod: String, CaseIterable, Sendable {
   case passwordCode = "password+code"
   case keyCode = "key+code"
   case keyPasswordCode = "key+password+code"
-  /// sshd's settings stay as they are.
+  /// sshd's settings are not changed.
   case none
 
-  /// The password is asked for by PAM's lines, besides the code.
+  /// Whether the PAM lines ask for the password as well as the code.
   var needsPassword: Bool { self != .keyCode }
 
-  /// What is set before PAM's lines are written, and how it lets in on the way.
+  /// The settings to write before the PAM lines, so that nobody is locked out or let in too early
+  /// meanwhile.
   package func stages(before changesPAM: Bool, _ passing: SSHStage.Passing) -> [SSHStage] {
     let last = SSHStage(method: self)
     switch self {
@@ -20,29 +21,29 @@ package enum SSHMethod: String, CaseIterable, Sendable {
     }
   }
 
-  /// And after they were written.
+  /// The settings to write after the PAM lines.
   package func stages(after changesPAM: Bool) -> [SSHStage] {
     self == .keyCode && changesPAM ? [SSHStage(method: self)] : []
   }
 }
 
-/// One content of our file among sshd's settings.
+/// One of the contents of our file in sshd's configuration.
 package struct SSHStage: Equatable, Sendable {
-  /// On the way to a method with a key, sshd offers other methods than it did, which shows that it
-  /// has read the file.
+  /// What sshd accepts on the way to a method with a key. It offers other methods then than before,
+  /// which shows that it has read the file.
   package enum Passing: CaseIterable, Sendable {
-    /// Whoever has a key gets in by it alone, as before: nobody with a key is kept out while PAM's
-    /// lines ask for something else still. Only where a key alone is enough for everybody.
+    /// A key alone, as before, so that users with a key are not locked out before the PAM lines are
+    /// written. Only if a key alone is enough for everybody now.
     case keyAlone
-    /// A key and what PAM's lines ask for, in either order.
+    /// A key and what the PAM lines ask for, in either order.
     case eitherOrder
   }
 
   package let method: SSHMethod
-  /// nil: the way is at its end.
+  /// nil for the final settings.
   package let passing: Passing?
 
-  /// The file; sshd takes the first value of a setting, and reads the files by their names.
+  /// sshd uses the first value of a setting, and reads these files in the order of their names.
   package static let path = "/etc/ssh/sshd_config.d/00-sallyport.conf"
 
   /// Each keyword with its value.
@@ -62,11 +63,11 @@ package struct SSHStage: Equatable, Sendable {
     ]
   }
 
-  /// Those that have to be in effect. Where AuthenticationMethods is, it does not matter whether
-  /// there is a method `password`.
+  /// The settings that must be in effect. If AuthenticationMethods is, the method `password` does
+  /// not matter.
   var needed: [SSHSetting] { settings.filter { $0.keyword != "PasswordAuthentication" } }
 
-  /// The file's text, which tells what it is of: a file with another one is somebody else's.
+  /// The file's text, which identifies the stage: a file with any other text is not ours.
   package var text: String {
     let step = passing == nil ? "" : ", first step"
     return """
@@ -77,7 +78,7 @@ package struct SSHStage: Equatable, Sendable {
       """
   }
 
-  /// The stage whose text it is.
+  /// The stage with this text; nil if it is not ours.
   package init?(text: String) {
     let all = SSHMethod.allCases.filter { $0 != .none }.flatMap { method in
       [SSHStage(method: method)]
@@ -98,49 +99,49 @@ package struct SSHSetting: Equatable, Sendable {
 
   init(_ keyword: String, _ value: String) { (self.keyword, self.value) = (keyword, value) }
 
-  /// As it is written in a file.
+  /// The line in a configuration file.
   package var text: String { "\(keyword) \(value)" }
 }
 
-/// Why sshd's side of a service is not changed, or was taken back.
+/// Why sshd's settings were not changed, or were restored.
 package enum SSHTrouble: Error, Equatable {
-  /// sshd does not take its configuration, or does not say its settings.
+  /// sshd rejects its configuration, or does not print its settings; with its message.
   case sshd(String)
-  /// sshd takes keys alone: which method is wanted has to be said.
+  /// sshd accepts keys alone now, so the method must be given.
   case methodNeeded
-  /// Our file has another text than we write.
+  /// Our file has a text that we did not write.
   case notOurs(path: String)
-  /// Values that are, or would be, in effect in place of those wanted.
+  /// Values that are, or would be, in effect instead of the wanted ones.
   case shadowed([SSHMismatch])
-  /// Nobody listens where sshd's configuration says, such as `127.0.0.1:22`.
+  /// Nobody listens at the address in sshd's configuration, such as `127.0.0.1:22`.
   case notRunning(String)
-  /// sshd was not told to read its configuration again.
+  /// sshd could not be told to reload its configuration.
   case notReloaded(String)
-  /// What the running sshd offers is not what its configuration says: it has another one.
+  /// The running sshd does not offer what its configuration says, so it uses another one.
   case unproven(SSHDoubt)
-  /// What was taken back is not in effect, since sshd has not read its configuration again.
+  /// The settings were restored, but sshd has not reloaded them.
   indirect case notTakenBack(path: String, SSHTrouble)
   case system(path: String, errno: Int32)
 }
 
-/// What a running sshd said.
+/// What a running sshd offers, and what it should offer.
 package struct SSHDoubt: Equatable, Sendable {
   /// The methods that its configuration offers.
   package let wanted: [String]
-  /// Those that it did offer; nil where it did not answer as sshd does.
+  /// The methods that it did offer; nil if it did not answer as sshd does.
   package let offered: [String]?
   package let address: String
-  /// The file that the running sshd was started with by `-f`.
+  /// The file that the running sshd was started with (`-f`); nil if it is the usual one or unknown.
   package let file: String?
   package let settings: [SSHSetting]
 }
 
 /// A value in effect that is not the wanted one.
 package struct SSHMismatch: Equatable, Sendable {
-  /// The Match block or the user that it is about; nil: everybody.
+  /// The Match block or the user for which it is in effect; nil for everybody.
   package let who: String?
   package let found: SSHSetting
   package let wanted: SSHSetting
-  /// The line that sets it; a file as a whole where a new first line has to.
+  /// The line that sets it; a whole file if a new first line must be added.
   package let location: FileLocation
 }

@@ -1,23 +1,24 @@
-/// What becomes of sshd's settings when its service is turned on, before anything is written.
+/// How `pam enable` will change sshd's settings; nothing is written yet.
 package struct SSHPlan {
   package let method: SSHMethod
-  /// What our file holds now; nil where there is none.
+  /// What our file says now; nil if there is none.
   package let current: SSHStage?
-  /// The values in effect are those wanted, without a file of ours.
+  /// Whether the wanted values are in effect already, without a file of ours.
   package let isSetByOthers: Bool
-  /// Whoever still gets in by a key alone, and where that is said.
+  /// Users who will still get in by a key alone, each with the Match block that allows it.
   package let byKeyAlone: [String]
-  /// Who gets in now and will not, with the reason.
+  /// Users who get in now but will not any more, each with the reason.
   package let lockedOut: [String]
-  /// How sshd lets in on the way to the method: by nothing less than it asks for now.
+  /// What sshd accepts on the way to the method: nothing less than it asks for now.
   package let passing: SSHStage.Passing
-  /// What doctor knows of whom.
+  /// The accounts in the machine's own files.
   private let accounts: AccountFacts
   private let enrolled: [String]
   private let machine: Machine
 
-  /// `asked`: the method that was named. `enrolled`: who has an enrollment. `hasAfterKey`: PAM's
-  /// line already takes a key for the first factor. nil where there is no sshd, and none was named.
+  /// `asked` is the method that was given; `enrolled` are the names of enrolled users;
+  /// `hasAfterKey` says that the PAM line already takes a key for the first factor. Returns nil if
+  /// sshd is not installed and no method was given.
   package init?(
     _ asked: SSHMethod?, of machine: Machine, enrolled: [String], hasAfterKey: Bool
   ) throws(SSHTrouble) {
@@ -58,13 +59,13 @@ package struct SSHPlan {
     lockedOut = SSHPlan.lockedOut(accounts, before, after, method)
   }
 
-  /// root, those who are enrolled, and those who may have to enroll.
+  /// root, the enrolled users, and those who may have to enroll.
   private static func people(_ accounts: AccountFacts, _ enrolled: [String]) -> [String] {
     let others = ["root"] + accounts.people.map(\.name)
     return enrolled + others.filter { !enrolled.contains($0) }
   }
 
-  /// The method where none is named: what is asked for now, and a code.
+  /// The default method: what sshd asks for now, and a code.
   private static func usual(_ now: SSHSettings, hasAfterKey: Bool) throws(SSHTrouble) -> SSHMethod {
     let ways = now.ways
     guard ways.contains(where: { !$0.isWithoutPrompt }) else { throw .methodNeeded }
@@ -72,7 +73,7 @@ package struct SSHPlan {
     return hasAfterKey ? .keyCode : .keyPasswordCode
   }
 
-  /// Whether sshd would read our file before the other values.
+  /// Throws if sshd would not read our file before the other values.
   private static func check(
     _ stage: SSHStage, _ before: SSHSurvey, _ configuration: SSHConfiguration, enrolled: [String]
   ) throws(SSHTrouble) {
@@ -113,7 +114,7 @@ package struct SSHPlan {
     return "no password"
   }
 
-  /// Where sshd's settings stay: whoever gets in by a key.
+  /// The users who get in by a key, if sshd's settings are not changed.
   private static func keyHolders(_ machine: Machine, _ accounts: AccountFacts) -> [String] {
     let survey = SSHFacts.settings(of: machine, []).value
     guard let settings = survey, settings.ways.contains(where: \.isWithoutPrompt) else { return [] }
@@ -122,8 +123,8 @@ package struct SSHPlan {
     }.map(\.name)
   }
 
-  /// Throws where sshd does not take its configuration, or the values in effect are not those of
-  /// the stage, for whomever.
+  /// Throws if sshd rejects its configuration, or if the values in effect are not those of the
+  /// stage for some user.
   package func verify(_ stage: SSHStage) throws(SSHTrouble) {
     let complaint = machine.sshComplaint()
     let configuration = SSHConfiguration(of: machine)
@@ -136,18 +137,18 @@ package struct SSHPlan {
 }
 
 extension Machine {
-  /// What `sshd -t` says against its configuration; nil where it takes it.
+  /// The error of `sshd -t` about its configuration; nil if it accepts it.
   package func sshComplaint() -> String? {
     guard let done = run(["sshd", "-t"]).value else { return "sshd -t cannot be run" }
     return done.status == 0 ? nil : done.complaint
   }
 
-  /// Whether a key alone is enough for everybody for whom sshd's settings say nothing else.
+  /// Whether a key alone is enough, unless a Match block says otherwise.
   package func sshLetsKeysAlone() throws(SSHTrouble) -> Bool {
     try sshSettings([]).letsKeysAlone
   }
 
-  /// What our file among sshd's settings holds; nil where there is none.
+  /// What our file in sshd's configuration says; nil if there is none. Throws if it is not ours.
   package func sshStage() throws(SSHTrouble) -> SSHStage? {
     switch text(SSHStage.path) {
     case .absent: return nil

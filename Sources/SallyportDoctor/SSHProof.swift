@@ -1,20 +1,20 @@
 import CSystem
 import Glibc
 
-/// The sshd that runs: what it offers, and how it is told to read its configuration again.
+/// The running sshd: what it offers, and how it is told to reload its configuration.
 ///
-/// A client that proves nothing is told the methods with which it may go on. It is what the running
-/// sshd itself says, however it was started and whatever file it has read.
+/// A client that has proven nothing is told the methods with which it may go on. So the running
+/// sshd itself tells, however it was started and whichever file it has read.
 package struct RunningSSHD {
   private let machine: Machine
-  /// Who is said to come: best somebody who may, since sshd shuts out for a while who often names
-  /// others (PerSourcePenalties).
+  /// The user name for the questions. It should be one who may log in, since sshd blocks clients
+  /// for a while that often name others (PerSourcePenalties).
   private let user: String
 
   package init(_ machine: Machine, as user: String) { (self.machine, self.user) = (machine, user) }
 
-  /// Milliseconds between questions; a daemon that starts anew does not listen for a moment, and
-  /// one that is asked more often shuts out who asks.
+  /// In milliseconds, between questions. A daemon that restarts does not listen for a moment, and
+  /// one that is asked more often blocks the client.
   private static let pauses: [UInt32] = [100, 300, 600, 1200, 2400]
 
   private enum Answer: Equatable {
@@ -30,7 +30,7 @@ package struct RunningSSHD {
     }
   }
 
-  /// Throws where nobody listens.
+  /// Throws `notRunning` if nobody listens.
   package func needListener() throws(SSHTrouble) {
     let door = Door(try machine.sshSettings([]))
     if ask(door) == .notListening { throw .notRunning(door.text) }
@@ -42,13 +42,13 @@ package struct RunningSSHD {
     return ask(door) == .offers(try expected(at: door).offered)
   }
 
-  /// What it offers now; nil where it does not say.
+  /// The methods that it offers now; nil if it does not say.
   package func offers() throws(SSHTrouble) -> Set<String>? {
     ask(Door(try machine.sshSettings([]))).methods
   }
 
-  /// Makes it read its configuration again, and waits until it offers what that says, or `wanted`.
-  /// `settings`: for the message.
+  /// Tells it to reload, and waits until it offers `wanted`, or else what its configuration says.
+  /// `settings` are for the message of an error.
   package func reload(_ settings: [SSHSetting], wanted: Set<String>? = nil) throws(SSHTrouble) {
     let base = try machine.sshSettings([])
     let door = Door(base)
@@ -67,7 +67,7 @@ package struct RunningSSHD {
         file: process.flatMap(file), settings: settings))
   }
 
-  /// The settings of the connection by which it is asked.
+  /// The settings for the connection by which it is asked.
   private func expected(at door: Door) throws(SSHTrouble) -> SSHSettings {
     let login = "user=\(user),host=\(door.host),addr=\(door.host)"
     return try machine.sshSettings(["-C", "\(login),laddr=\(door.host),lport=\(door.port)"])
@@ -90,8 +90,8 @@ package struct RunningSSHD {
 
   // MARK: telling it
 
-  /// The process that was told, where it is known. What nobody has to be told, since it starts with
-  /// each connection, shows in what it offers.
+  /// Tells sshd to reload and returns its process ID, if known. An sshd that is started for each
+  /// connection needs no reload; what it offers shows that.
   private func tell(_ settings: SSHSettings) throws(SSHTrouble) -> Int32? {
     if machine.file("/run/systemd/system").value?.isDirectory == true {
       for unit in ["ssh.service", "sshd.service"] {
@@ -113,7 +113,7 @@ package struct RunningSSHD {
     return process
   }
 
-  /// What follows `-f` in the words that it was started with.
+  /// The argument of `-f` in the command line of the process.
   private func file(of process: Int32) -> String? {
     let words = (machine.text("/proc/\(process)/cmdline").value ?? "")
       .split { $0 == " " || $0 == "\0" }.map(String.init)
@@ -122,13 +122,13 @@ package struct RunningSSHD {
   }
 }
 
-/// Where a client of this machine reaches sshd.
+/// The address at which a client on this machine reaches sshd.
 private struct Door {
   let host, port: String
 
   var text: String { "\(host):\(port)" }
 
-  /// Of several addresses one that a client of this machine reaches in any case, with its own port.
+  /// Of several addresses, one that a client on this machine can always reach, with its own port.
   init(_ settings: SSHSettings) {
     let all = settings.addresses.map { address in
       let colon = address.lastIndex(of: ":") ?? address.endIndex
@@ -159,7 +159,7 @@ extension Int32 {
 }
 
 extension String {
-  /// What stands between the last two such texts.
+  /// The text between the last occurrence of `start` and `end`.
   fileprivate func components(between start: String, and end: Character) -> String? {
     guard let line = split(separator: "\n").last(where: { $0.contains(start) }),
       let range = line.firstRange(of: start)

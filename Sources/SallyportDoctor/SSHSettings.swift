@@ -1,10 +1,10 @@
-/// What `sshd -T` says: the settings that hold for one kind of connection.
+/// The output of `sshd -T`: the settings for one kind of connection.
 struct SSHSettings: Equatable {
   private let values: [String: String]
-  /// Where it listens: the values of ListenAddress.
+  /// The values of ListenAddress.
   let addresses: [String]
 
-  /// One setting a line; of repeated ones the first counts.
+  /// One setting on each line. If one is repeated, the first counts.
   init(_ text: String) {
     var (values, addresses) = ([String: String](), [String]())
     for line in text.split(separator: "\n") {
@@ -19,14 +19,14 @@ struct SSHSettings: Equatable {
 
   subscript(keyword: String) -> String { written(keyword).lowercased() }
 
-  /// As sshd says it: the case of paths counts.
+  /// As sshd prints it, since the case of paths matters.
   func written(_ keyword: String) -> String { values[keyword] ?? "" }
 
   func isOn(_ keyword: String) -> Bool { self[keyword] == "yes" }
 
   var usesPAM: Bool { isOn("usepam") }
 
-  /// ChallengeResponseAuthentication is its name before OpenSSH 8.7.
+  /// Before OpenSSH 8.7 the setting is called ChallengeResponseAuthentication.
   var takesPrompts: Bool {
     isOn("kbdinteractiveauthentication") || isOn("challengeresponseauthentication")
   }
@@ -41,10 +41,10 @@ struct SSHSettings: Equatable {
     return all.filter(\.1).map(\.0)
   }
 
-  /// Whether AuthenticationMethods names lists of methods.
+  /// Whether AuthenticationMethods lists methods.
   var namesMethods: Bool { !["", "any"].contains(self["authenticationmethods"]) }
 
-  /// AuthenticationMethods as it is written; the enabled methods one by one where it names none.
+  /// AuthenticationMethods as written; if it lists none, each enabled method by itself.
   var writtenWays: [[String]] {
     guard namesMethods else { return methods.map { [$0] } }
     return self["authenticationmethods"].split(separator: " ").map { list in
@@ -54,33 +54,33 @@ struct SSHSettings: Equatable {
     }
   }
 
-  /// The ways that sshd keeps: those whose methods are all enabled.
+  /// The lists that sshd uses: those whose methods are all enabled.
   var ways: [[String]] {
     let enabled = methods
     return writtenWays.filter { $0.allSatisfy(enabled.contains) }
   }
 }
 
-/// What doctor knows of sshd.
+/// sshd's settings and configuration, and its enrolled users.
 struct SSHFacts: Equatable {
   var settings: Probe<SSHSettings>
   var variants: [SSHVariant] = []
   var configuration = SSHConfiguration()
-  /// Those who are enrolled, but for accounts that nobody logs in as.
+  /// The enrolled users, without accounts that nobody logs in as.
   var people: [SSHPerson] = []
 }
 
-/// The settings behind one Match block.
+/// The settings in effect in one Match block.
 struct SSHVariant: Equatable {
-  /// The block's index in the configuration.
+  /// The index of the block in the configuration.
   let block: Int
   let settings: Probe<SSHSettings>
-  /// Whom it is about, where it names users or groups.
+  /// The users that it matches, if it names users or groups.
   var users: [String] = []
 }
 
 extension SSHFacts {
-  /// Each costs a run of sshd.
+  /// A limit, as each needs a run of sshd.
   static let mostBlocks = 100
 
   init(of machine: Machine, _ accounts: AccountFacts) {
@@ -106,8 +106,8 @@ extension SSHFacts {
     }
   }
 
-  /// sshd does not start, and says no settings, where no list of methods can be completed: then all
-  /// but the lists is asked for.
+  /// sshd does not start, and prints no settings, if no list of methods can be completed. Then asks
+  /// for the settings without the lists.
   private func unsatisfied(of machine: Machine) -> Probe<SSHSettings> {
     let line = configuration.lines.first {
       $0.keyword == "authenticationmethods" && $0.block == nil
@@ -128,14 +128,14 @@ extension SSHFacts {
   }
 }
 
-/// A connection that a Match block is about.
+/// A connection that a Match block matches.
 struct SSHProbe: Equatable {
-  /// For `sshd -C`.
+  /// The argument of `sshd -C`.
   let text: String
-  /// Whom the block names.
+  /// The users that the block names.
   let users: [String]
 
-  /// nil where nobody here can be meant: a group without members.
+  /// Returns nil if the block matches no user here: a group without members.
   init?(_ block: SSHConfiguration.Block, _ accounts: AccountFacts) {
     var values = ["user": "nobody", "host": "localhost", "addr": "127.0.0.1"]
     var named: [String] = []
@@ -161,7 +161,7 @@ struct SSHProbe: Equatable {
     users = named
   }
 
-  /// Something that the first pattern without `!` matches; nil where that is everything.
+  /// A text that the first pattern without `!` matches; nil if it matches everything.
   private static func plain(_ patterns: String) -> String? {
     let first = patterns.split(separator: ",").first { !$0.hasPrefix("!") }
     guard let first, first != "*" else { return nil }

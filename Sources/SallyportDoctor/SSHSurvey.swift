@@ -1,27 +1,27 @@
-/// sshd's settings for all whom they may differ for: everybody else, people by name, and a
-/// connection of each Match block.
+/// sshd's settings for everybody for whom they may differ: the default, users by name, and a
+/// connection for each Match block.
 struct SSHSurvey: Equatable {
   struct Part: Equatable {
-    /// nil: everybody.
+    /// nil for the default.
     var who: String?
     /// The index of the Match block.
     var block: Int?
-    /// Whom it is about, where it names users or groups.
+    /// The users that it matches, if it names users or groups.
     var users: [String] = []
     let settings: SSHSettings
   }
 
   private(set) var parts: [Part]
 
-  /// What holds for everybody for whom nothing else is said.
+  /// The settings for everybody whom no other part is about.
   var base: SSHSettings { parts[0].settings }
 
-  /// Whoever it is about gets in by a key alone.
+  /// Whether a key alone is enough in every part.
   var letsKeysAlone: Bool { parts.allSatisfy(\.settings.letsKeysAlone) }
 
   init(parts: [Part]) { self.parts = parts }
 
-  /// Asks sshd. `assuming`: settings that come before all others.
+  /// Asks sshd. `assuming` are settings that come before all others.
   init(
     of machine: Machine, _ configuration: SSHConfiguration, _ accounts: AccountFacts,
     people: [String], assuming settings: [SSHSetting] = []
@@ -44,13 +44,13 @@ struct SSHSurvey: Equatable {
     }
   }
 
-  /// What holds for a person.
+  /// The settings for a user.
   func settings(of name: String) -> SSHSettings {
     parts.last { $0.who == name }?.settings ?? base
   }
 
-  /// Where the values in effect are not those of the stage. Whoever is not enrolled may have been
-  /// excepted on purpose, with a key.
+  /// Where the values in effect are not those of the stage. Unenrolled users may have been excepted
+  /// on purpose, if they need a key.
   func mismatches(
     with stage: SSHStage, _ configuration: SSHConfiguration, enrolled: [String]
   ) -> [SSHMismatch] {
@@ -62,7 +62,7 @@ struct SSHSurvey: Equatable {
         let mismatch = SSHMismatch(
           who: part.who, found: SSHSetting(wanted.keyword, value), wanted: wanted,
           location: location ?? FileLocation(file: configuration.file))
-        // A person's is the one of the block that names him.
+        // A user's settings are those of the block that names the user.
         let isTold = found.contains {
           $0.found == mismatch.found && ($0.location == mismatch.location || part.block == nil)
         }
@@ -72,14 +72,14 @@ struct SSHSurvey: Equatable {
     return found
   }
 
-  /// Who is excepted, each Match block once.
+  /// The parts that are exceptions, one for each Match block.
   func exceptions(_ enrolled: [String]) -> [Part] {
     parts.filter { $0.block != nil && $0.isExcepted(enrolled) }
   }
 }
 
 extension SSHSurvey.Part {
-  /// It names people of whom none is enrolled, and all its ways are by key alone.
+  /// Whether it names only users who are not enrolled, and lets them in only by a key alone.
   fileprivate func isExcepted(_ enrolled: [String]) -> Bool {
     !users.isEmpty && !settings.ways.isEmpty && settings.ways.allSatisfy(\.isWithoutPrompt)
       && users.allSatisfy { !$0.contains("*") && !$0.contains("?") && !enrolled.contains($0) }
@@ -87,7 +87,7 @@ extension SSHSurvey.Part {
 }
 
 extension [String] {
-  /// A way in that asks for nothing that PAM judges.
+  /// Whether it asks for nothing that PAM checks.
   var isWithoutPrompt: Bool {
     allSatisfy { $0 != "keyboard-interactive" && $0 != "password" }
   }
@@ -102,10 +102,10 @@ extension SSHSettings {
 
   var letsKeysAlone: Bool { ways.contains(["publickey"]) }
 
-  /// The methods that sshd offers before anything was proven.
+  /// The methods that sshd offers before anything is proven.
   var offered: Set<String> { Set(ways.compactMap(\.first)) }
 
-  /// Whether an account gets in. `needsPassword`: behind the prompts.
+  /// Whether an account can log in. `needsPassword`: the prompts ask for a password too.
   func lets(_ account: AccountFacts.Account, needsPassword: Bool) -> Bool {
     ways.contains { way in
       if account.uid == 0 {
@@ -119,8 +119,8 @@ extension SSHSettings {
 }
 
 extension Machine {
-  /// What `sshd -T` says. Where no list of AuthenticationMethods can be completed, all but the
-  /// lists.
+  /// The output of `sshd -T`. If no list of AuthenticationMethods can be completed, the settings
+  /// without the lists.
   func sshSettings(_ options: [String]) throws(SSHTrouble) -> SSHSettings {
     switch SSHFacts.settings(of: self, options) {
     case .absent: throw .sshd("there is no sshd on this machine")
@@ -129,7 +129,7 @@ extension Machine {
       let isUnfinished = ["cannot be satisfied", "AuthenticationMethods list"].contains {
         reason.contains($0)
       }
-      // The first one wins.
+      // The first value counts.
       let without = ["-o", "AuthenticationMethods=any"] + options
       guard isUnfinished, let settings = SSHFacts.settings(of: self, without).value else {
         throw .sshd(reason)

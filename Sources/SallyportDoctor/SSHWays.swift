@@ -1,4 +1,5 @@
-/// The ways into sshd under one set of settings, and whether each asks for a code. Pure.
+/// The lists of methods that sshd accepts under one set of settings, and whether each asks for a
+/// code. Pure.
 struct SSHWays {
   private let settings: SSHSettings
   private let lines: ModuleLines
@@ -13,11 +14,11 @@ struct SSHWays {
     (self.configuration, self.block) = (configuration, block)
   }
 
-  /// What a way does.
+  /// What a list of methods does: asks for a code, lets in without one, or always fails.
   private enum Kind { case asks, open, dead }
 
   private func kind(of way: [String]) -> Kind {
-    // Method `password` answers every prompt with the password.
+    // The method `password` answers every prompt with the password.
     if way.contains("password"), lines.isInAuth, !lines.takesPassword { return .dead }
     if lines.isAfterKey, !way.prefix(while: { $0 != prompting }).contains(where: isKey) {
       if way.contains(prompting) || way.contains("password") { return .dead }
@@ -32,10 +33,10 @@ struct SSHWays {
     settings.ways.filter { self.kind(of: $0) == kind }
   }
 
-  /// Whoever has no key does not get in, in any of the ways that work.
+  /// Whether every working list needs a key.
   var needsKey: Bool { needs(["publickey"]) }
 
-  /// The auth stack is run in all of the ways that work, and wants a password that is right.
+  /// Whether every working list runs the auth stack, which needs a correct password.
   var needsPassword: Bool {
     lines.needsPassword && needs(["keyboard-interactive", "password"])
       && !settings.isOn("permitemptypasswords")
@@ -61,7 +62,7 @@ struct SSHWays {
       [.line("UsePAM yes")], .letsIn("whoever has a password or a key over ssh"))
   }
 
-  /// Without keyboard-interactive a code cannot be asked for.
+  /// Without keyboard-interactive, a code cannot be asked for.
   private var prompts: Finding? {
     guard !settings.takesPrompts, ways(.asks).isEmpty else { return nil }
     let who = ways(.open).isEmpty ? "everybody over ssh" : "anyone without a key over ssh"
@@ -98,7 +99,7 @@ struct SSHWays {
     }
   }
 
-  /// Lists that nobody can complete, and no other way.
+  /// There are only lists that nobody can complete.
   private var unfinished: Finding? {
     let works = !ways(.asks).isEmpty || !ways(.open).isEmpty
     guard !works, settings.takesPrompts else { return nil }
@@ -128,8 +129,8 @@ struct SSHWays {
       keyword, [.line(fix)], nil)
   }
 
-  /// Enrolling happens within keyboard-interactive: what comes after it was not asked yet, and a
-  /// stranger with the password alone would enroll a phone of his own.
+  /// Enrolling happens within keyboard-interactive, before the methods that come later: a stranger
+  /// with only the password could enroll a device of their own.
   private var early: Finding? {
     let written = settings.writtenWays
     let ordered = written.map { way in
@@ -162,8 +163,8 @@ struct SSHWays {
 }
 
 extension Finding {
-  /// Where no line has the setting: as a new one of the file, since sshd's first one wins.
-  /// In a Match block it is the person who writes it there.
+  /// If no line sets it, suggests a new first line of the file, since sshd uses the first value. In
+  /// a Match block, the administrator has to add it there.
   func added(to file: String, isWhole: Bool = true) -> Finding {
     guard location == nil else { return self }
     var found = self

@@ -1,6 +1,6 @@
 package import PAMStack
 
-// The way from the stacks as libpam reads them to what doctor knows of a service.
+// Converts the stacks as libpam reads them to doctor's facts.
 
 extension ServiceStack {
   /// The stacks of one service.
@@ -8,7 +8,7 @@ extension ServiceStack {
     self = StackParser.parse(service: service, StackDirectory(root: machine.root).files)
   }
 
-  /// Those of all services whose stacks name our module, without the files that are only included.
+  /// The stacks of all services that name our module, without files that are only included.
   package static func ours(of machine: Machine) -> [ServiceStack] {
     let names = StackDirectory(root: machine.root).services()
     let stacks = names.map { ServiceStack(of: machine, $0) }
@@ -19,7 +19,7 @@ extension ServiceStack {
     }
   }
 
-  /// By its name, for su is a service though su-l includes it.
+  /// Decided by the name, as su is a service although su-l includes it.
   private static func isOnlyIncluded(_ name: String) -> Bool {
     ["common-", "system-"].contains { name.hasPrefix($0) }
       || ["-auth", "-account", "-session"].contains { name.hasSuffix($0) } || name == "postlogin"

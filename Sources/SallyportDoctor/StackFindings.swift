@@ -10,7 +10,7 @@ struct StackFindings {
   private let area: Area
   private var name: String { service.name }
 
-  /// `ssh`: sshd's settings, where the service is sshd's.
+  /// `ssh` are sshd's settings, if the service is sshd's.
   init(_ service: ServiceFacts, ssh: SSHSettings?) {
     self.service = service
     self.ssh = service.name == "sshd" ? ssh : nil
@@ -83,7 +83,7 @@ struct StackFindings {
     )
   }
 
-  /// The line at a place, with other words or another control.
+  /// The line at a location, with an argument removed or another control.
   private func line(
     at location: StackLocation, control: String = "required", without word: String? = nil
   )
@@ -109,7 +109,7 @@ struct StackFindings {
       fault.problem.isFatal ? .locksOut("everybody from \(name)") : nil)
   }
 
-  /// Our own is told of among the modules.
+  /// A missing file of our own is reported among the modules.
   private func missing(_ module: String, _ location: StackLocation, _ fact: String) -> Finding? {
     if module.hasSuffix(ModuleFacts.name) { return nil }
     return made(
@@ -131,7 +131,7 @@ struct StackFindings {
       .letsIn("whoever has the password in \(name)"))
   }
 
-  /// By a file that it includes, that is no mistake of anybody's.
+  /// If the line comes from a file that the service includes, it is not a mistake.
   private func authNeverRuns(_ location: StackLocation?, _ fact: String) -> Finding {
     if let location, location.file != service.file { return .ok("service-no-auth", area, fact) }
     return made(
@@ -147,7 +147,7 @@ struct StackFindings {
     return .command("sallyport pam disable \(quoted) && sallyport pam enable \(quoted)")
   }
 
-  /// OpenVPN's plugin answers each prompt by itself where its line names them.
+  /// OpenVPN's plugin answers each prompt separately if its line names the prompts.
   private func secondPrompt(_ location: StackLocation, _ fact: String) -> Finding {
     let isOpenVPN = name == "openvpn"
     return made(
@@ -166,7 +166,7 @@ struct StackFindings {
       .letsIn("whoever has the password in \(name)"))
   }
 
-  /// Told with the line that does it.
+  /// Reported with the line that causes it.
   private func isSkipped(_ line: StackLocation) -> Bool {
     service.stack.contains { found in
       if case .skipped(line, _, _, _) = found { return true }
@@ -186,7 +186,7 @@ struct StackFindings {
       .letsIn("whoever has the password in \(name)"))
   }
 
-  /// Before sshd asked for anything else, or in any other program.
+  /// Unless sshd has asked for another factor before.
   private func onlyFactor(_ location: StackLocation, _ fact: String) -> Finding? {
     if sshdAsksBefore { return nil }
     return made(
@@ -194,14 +194,14 @@ struct StackFindings {
       [.advice("put it after a line that asks for the password, and fails if that is wrong")])
   }
 
-  /// In every way to the auth stack, which sshd runs for two of its methods.
+  /// In every list with a method that runs the auth stack; sshd has two of them.
   private var sshdAsksBefore: Bool {
     let asking: Set = ["keyboard-interactive", "password"]
     let ways = (ssh?.ways ?? []).filter { !asking.isDisjoint(with: $0) }
     return ssh != nil && ways.allSatisfy { way in way.first.map { !asking.contains($0) } ?? false }
   }
 
-  /// Where the policy sets it.
+  /// Only if the policy sets it.
   private var idleRemember: Finding? {
     guard let idle = service.idleRemember, service.policy.remembers,
       idle.isOneField || !sshdAsksBefore

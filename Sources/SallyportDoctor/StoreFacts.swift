@@ -6,36 +6,36 @@ import SallyportCore
 import SallyportFiles
 import SallyportSystem
 
-/// What doctor knows of a store.
+/// A store and its file system.
 struct StoreFacts: Equatable {
   var path = Store.usualRoot
-  /// Why the directories of all users could not be listed.
+  /// Why the directories of users could not be listed.
   var trouble: StoreTrouble?
   var decoyTrouble: StoreTrouble?
-  /// The store's directory and `users` in it.
+  /// The store's directory and its `users`.
   var directories: [String: FileFacts] = [:]
-  /// Paths of what a crash left behind: nobody's, older than a minute.
+  /// Paths of files that a crash left behind: they belong to no user and are older than a minute.
   var leftovers: [String] = []
   var disk: Probe<DiskFacts> = .absent
   var writing = WriteTest.works
   var users: [UserFacts] = []
-  /// What is kept of users apart from their enrollments.
+  /// The notes of users.
   var notes: [NoteFacts] = []
-  /// Why none of those can be read.
+  /// Why no note can be read.
   var notesTrouble: StoreTrouble?
-  /// The caller may not look into it.
+  /// Whether the caller may not read the store.
   var isClosed = false
 
-  /// Who has an enrollment that can be read.
+  /// Users with an enrollment that can be read.
   var enrolled: Set<String> { Set(users.filter { $0.trouble == nil }.compactMap(\.name)) }
 
-  /// Of them, those with an account.
+  /// Those of them who have an account.
   var peopleEnrolled: [String] {
     users.filter { $0.trouble == nil && !$0.isForNobody }.compactMap(\.name)
   }
 }
 
-/// What came of making and changing a file as a login does.
+/// The result of creating and changing a file as a login does.
 enum WriteTest: Equatable {
   case works
   case fails(Step, errno: Int32)
@@ -44,18 +44,18 @@ enum WriteTest: Equatable {
 }
 
 struct DiskFacts: Equatable {
-  /// As statfs(2) gives it.
+  /// The type in statfs(2).
   var type: UInt32 = 0xef53
   var isReadOnly = false
   var blocks: UInt64 = 1_000_000
   var freeBlocks: UInt64 = 500_000
-  /// 0 where the file system has no fixed number of files.
+  /// 0 if the file system has no fixed number of files.
   var files: UInt64 = 1_000_000
   var freeFiles: UInt64 = 500_000
 }
 
 extension DiskFacts {
-  /// Free is what others than root may take as well.
+  /// Free space is what users other than root may use too.
   init(_ found: statfs) {
     self.init(
       type: UInt32(truncatingIfNeeded: found.f_type), isReadOnly: found.f_flags & 1 != 0,
@@ -64,26 +64,27 @@ extension DiskFacts {
   }
 }
 
-/// What doctor knows of one enrollment.
+/// One enrollment.
 struct UserFacts: Equatable {
   /// The name of its directory.
   let directory: String
-  /// The login name; nil where even that cannot be told.
+  /// The login name; nil if unknown.
   let name: String?
-  /// Why its logins fail.
+  /// Why its logins fail; nil if they do not.
   var trouble: StoreTrouble?
-  /// There is no account, and the enrollment was made for none.
+  /// Whether no account has this name, and none had when the enrollment was made.
   var isForNobody = false
-  /// Where the last accepted step is ahead of the clock: when the codes of then are accepted.
+  /// If the last accepted step is ahead of the clock: the time from which codes are accepted again.
   var aheadUntil: UnixTime?
-  /// Seconds until the next code is judged, from known and from other places; 0: now.
+  /// Seconds until the next code is checked, from known and from other origins; 0 for now, nil for
+  /// never.
   var waits: (known: UInt64?, other: UInt64?) = (0, 0)
   var usesCounters = false
   var factors = Factors()
-  /// nil where it was never used, or that was long ago.
+  /// nil if it was never used, or only long ago.
   var lastUse: UnixTime?
   var state = FileFacts()
-  /// On btrfs: the state is written in place.
+  /// On btrfs: whether the state is written in place.
   var isInPlace: Bool?
 
   static func == (a: UserFacts, b: UserFacts) -> Bool {
@@ -116,7 +117,7 @@ extension StoreFacts {
     }
   }
 
-  /// Those of a command that is at work now are younger.
+  /// Files of commands that are running now are younger.
   private static func leftovers(of machine: Machine, in path: String, _ now: UnixTime) -> [String] {
     let patterns = [".tmp-*", ".gone-*", ".new-*", ".moving-*"].flatMap {
       ["\(path)/\($0)", "\(path)/users/\($0)"]
@@ -128,7 +129,7 @@ extension StoreFacts {
   }
 
   private static func writing(in path: String) -> WriteTest {
-    // The name is one that the next verb wipes, should this process be ended here.
+    // If this process is killed here, the next command removes files with such a name.
     let name = "\(path)/.tmp-doctor-\(getpid())"
     // SAFETY: the C string lives for the call.
     let file = unsafe sys_open(sys_here, name, sys_as_new_file)
@@ -144,7 +145,7 @@ extension StoreFacts {
   private static func changing(_ file: Int32) -> WriteTest {
     let size = 4096
     var page = [UInt8](repeating: 0, count: size)
-    // SAFETY: the buffers have as many bytes as are said, in all these calls.
+    // SAFETY: in all these calls the buffers have as many bytes as are passed.
     for offset: UInt64 in [0, 4096] {
       let done = unsafe sys_write(file, page, size, offset)
       if done != size { return .fails(.fill, errno: reason(done)) }
@@ -163,7 +164,7 @@ extension StoreFacts {
     return page == changed ? .works : .fails(.read, errno: EIO)
   }
 
-  /// Why a call has failed, or done only a part.
+  /// Why a call failed, or wrote only a part.
   private static func reason(_ result: Int64) -> Int32 {
     result < 0 ? Int32(clamping: -result) : EIO
   }

@@ -3,10 +3,10 @@ import SallyportCore
 import SallyportSystem
 import SallyportText
 
-/// What is wrong with the store. Pure.
+/// Problems of the store. Pure.
 struct StoreFindings {
   let store: StoreFacts
-  /// `--store`, for the commands that fix.
+  /// The `--store` for the commands that fix a finding.
   let option: String?
   private let area = Area.store
 
@@ -22,7 +22,7 @@ struct StoreFindings {
       + people
   }
 
-  /// A command of ours, with the store it is about.
+  /// One of our commands, for this store.
   private func sallyport(_ verb: String, _ user: String? = nil, _ options: String = "") -> Fix {
     .command(Invocation(verb: "doctor", user: user, store: option).command(verb, options))
   }
@@ -38,7 +38,7 @@ struct StoreFindings {
       effect: effect)
   }
 
-  /// A hint without its remark; one that only looks is advice.
+  /// The command in a hint, without its remark; as advice if it only shows something.
   private func fix(_ hint: String) -> Fix {
     let command = hint.split(separator: "      ").first.map(String.init) ?? hint
     let acts = ["chmod ", "chown ", "sallyport "].contains { command.hasPrefix($0) }
@@ -208,7 +208,8 @@ struct StoreFindings {
       fixes: [sallyport("resync", name)], effect: .locksOut(name))
   }
 
-  /// A file that is younger than its content was copied here, from a backup or another machine.
+  /// A file that was created later than it was modified is a copy, from a backup or another
+  /// machine.
   private func rolledBack(_ user: UserFacts, _ name: String) -> Finding? {
     guard user.state.born > user.state.modified + 2 else { return nil }
     let what = user.usesCounters ? "backup codes and counters" : "backup codes"

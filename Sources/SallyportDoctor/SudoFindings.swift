@@ -1,4 +1,4 @@
-/// What sudoers says about asking, where sudo's PAM service asks for a code. Pure.
+/// What sudoers says about asking, if sudo's PAM service asks for a code. Pure.
 struct SudoFindings {
   let sudoers: Sudoers
   /// Our lines in sudo's stacks.
@@ -57,8 +57,8 @@ struct SudoFindings {
     }
   }
 
-  /// openSUSE ships `targetpw` with a rule for ALL: without the one, the other makes everybody root
-  /// by a password of their own.
+  /// openSUSE ships `targetpw` with a rule for ALL: without `targetpw`, the rule would make every
+  /// user root by their own password.
   private func otherAccount(_ word: String, _ entry: Sudoers.Entry) -> Finding {
     let root = enrolled.contains("root")
     let isLockout = !root && !lines.isVoluntary
@@ -74,7 +74,7 @@ struct SudoFindings {
     return found
   }
 
-  /// What is for other hosts changes no login here, as far as their names tell.
+  /// Lines for other hosts do not affect logins here, as far as host names tell.
   private func made(
     _ id: String, _ severity: Severity, _ text: String, _ entry: Sudoers.Entry, _ effect: Effect?
   ) -> Finding {
@@ -86,7 +86,7 @@ struct SudoFindings {
       effect: hosts.isEmpty ? effect : nil)
   }
 
-  /// A file of the vendor's is not changed: what comes later counts.
+  /// The vendor's file is not edited; a later line overrides it.
   private func fixes(_ entry: Sudoers.Entry) -> [Fix] {
     entry.location.isVendors
       ? [.advice("visudo -f /etc/sudoers.d/sallyport, with the line: \(entry.fixed)")]

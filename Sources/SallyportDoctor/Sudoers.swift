@@ -1,20 +1,20 @@
-/// What sudoers files say about asking. What their lines mean is what cvtsudoers writes, which
-/// expands aliases; where they stand and how they are written is read from the files. In JSON it
-/// would name no lines either, and that of sudo before 1.9.16 cannot be read where a rule has CWD.
-/// `sudo -l` tells of one user only.
+/// What sudoers files say about asking. cvtsudoers, which expands aliases, tells what the lines
+/// mean; where they stand and how they are written is read from the files. Its JSON has no line
+/// numbers either, and is invalid before sudo 1.9.16 if a rule has CWD. `sudo -l` covers only one
+/// user.
 package struct Sudoers: Equatable {
   enum Exception: Equatable {
-    /// NOPASSWD; `all`: for every command as root.
+    /// NOPASSWD. `all`: for every command as root.
     case noPassword(who: String, all: Bool)
-    /// `!authenticate`; `all` as above.
+    /// `!authenticate`. `all`: as above.
     case noAuthentication(who: String, all: Bool)
     /// `!pam_session`
     case noSession
-    /// A group whose members are never asked.
+    /// The members of this group are never asked.
     case exemptGroup(String)
-    /// A ticket that never ends.
+    /// A ticket that never expires.
     case endlessTicket
-    /// `rootpw`, `targetpw` or `runaspw`: the code of another account is asked for.
+    /// `rootpw`, `targetpw` or `runaspw`: sudo asks for the code of another account.
     case otherAccount(String)
   }
 
@@ -23,26 +23,26 @@ package struct Sudoers: Equatable {
     let location: FileLocation
     /// The line without the exception.
     var fixed: String
-    /// The hosts that the line is for, where none of them is this machine.
+    /// The hosts of the line, if none of them is this machine.
     var elsewhere: [String] = []
 
-    /// Of a line that is for everybody everywhere: `Defaults` and nothing behind it.
+    /// Whether the line applies to everybody everywhere: plain `Defaults`.
     var isForAll: Bool { fixed.split(whereSeparator: \.isWhitespace).first == "Defaults" }
   }
 
   private(set) var entries: [Entry] = []
-  /// Whom the rules are for: users, `%group`, `ALL`; aliases where they were not expanded.
+  /// Who has rules: users, `%group`, `ALL`; also aliases that were not expanded.
   private(set) var callers: [String] = []
-  /// Why a file could not be read.
+  /// Files that could not be read, each with the reason.
   private(set) var unread: [String] = []
-  /// There is a sudoers file.
+  /// Whether there is a sudoers file.
   private(set) var isThere = true
-  /// Why aliases were not expanded, where that may matter.
+  /// Why aliases were not expanded, if that may matter.
   private(set) var unexpanded: String?
   private var files: Set<String> = []
   private var hasAliases = false
 
-  /// The vendor's (openSUSE) counts where the administrator has none.
+  /// The vendor's (openSUSE) is read if the administrator has none.
   private static let files = ["/etc/sudoers", "/usr/etc/sudoers"]
 
   init() {}
@@ -55,12 +55,12 @@ package struct Sudoers: Equatable {
     let host = trimmed(machine.text("/proc/sys/kernel/hostname").value ?? "")
     var lines: [Line] = []
     read(file, of: machine, on: host, into: &lines)
-    // It reads the same files.
+    // cvtsudoers reads the same files.
     if unread.isEmpty { expand(&lines, file, of: machine) }
     for line in lines { take(line, on: host) }
   }
 
-  /// A line that counts.
+  /// A rule or a Defaults line.
   private struct Line {
     let location: FileLocation
     let written: SudoersLine
@@ -68,7 +68,7 @@ package struct Sudoers: Equatable {
     var meant: SudoersLine
   }
 
-  /// `rootpw`, `targetpw` or `runaspw` where one of them holds for everybody: sudo asks for the
+  /// `rootpw`, `targetpw` or `runaspw`, if one of them applies to everybody: sudo then asks for the
   /// code of another account than the caller's.
   package var otherAccountForAll: String? {
     entries.lazy.filter(\.isForAll).compactMap { entry in
@@ -76,7 +76,7 @@ package struct Sudoers: Equatable {
     }.first
   }
 
-  /// Whether a rule is for everybody.
+  /// Whether a rule applies to everybody.
   var hasRuleForAll: Bool { callers.contains("ALL") }
 
   private mutating func read(
@@ -113,8 +113,8 @@ package struct Sudoers: Equatable {
     }
   }
 
-  /// Takes the meaning of the lines from what cvtsudoers writes: all Defaults, then all rules, each
-  /// in the order of the files.
+  /// Takes the meaning of the lines from the output of cvtsudoers: all Defaults, then all rules,
+  /// each in the order of the files.
   private mutating func expand(_ lines: inout [Line], _ file: String, of machine: Machine) {
     let words = ["cvtsudoers", "-c", "/dev/null", "-e", "-f", "sudoers", machine.root + file]
     let output: String
@@ -143,7 +143,7 @@ package struct Sudoers: Equatable {
   }
 
   private mutating func take(_ line: Line, on host: String) {
-    // The last one counts; those for somebody come after those for all.
+    // The last one counts; those for particular users come after those for all.
     let set = line.meant.setForAll
     entries.removeAll { entry in
       entry.isForAll && entry.exception.option.map(set.contains) == true
@@ -156,13 +156,13 @@ package struct Sudoers: Equatable {
     callers += line.meant.callers
   }
 
-  /// sudo passes over names with a dot or a tilde at the end.
+  /// Whether sudo reads the file: it skips names with a dot, or with a tilde at the end.
   private static func counts(_ file: String) -> Bool {
     let name = file.split(separator: "/").last ?? ""
     return !name.contains(".") && !name.hasSuffix("~")
   }
 
-  /// `%h` is the name of the machine without its domain.
+  /// Replaces `%h` by the host name without its domain.
   private static func path(_ word: Substring, _ file: String, _ host: String) -> String {
     let name = String(host.prefix { $0 != "." })
     let path = word.filter { $0 != "\"" }.split(
@@ -172,8 +172,8 @@ package struct Sudoers: Equatable {
     return file.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" } + "/" + path
   }
 
-  /// Lines with those that a backslash continues, and the number of the first. A comment ends with
-  /// its line.
+  /// Joins lines that end with a backslash with the next; each with the number of its first line. A
+  /// comment ends with its line.
   private static func joined(_ text: String) -> [(Int, String)] {
     var (lines, open): ([(Int, String)], String?) = ([], nil)
     var start = 1
@@ -192,7 +192,7 @@ package struct Sudoers: Equatable {
 }
 
 extension Sudoers.Exception {
-  /// The option of a Defaults line that makes it.
+  /// The option of a Defaults line that makes the exception.
   fileprivate var option: String? {
     switch self {
     case .noPassword: nil

@@ -1,4 +1,4 @@
-/// One line of a sudoers file, with those that continue it.
+/// One line of a sudoers file, with its continuation lines.
 struct SudoersLine: Equatable {
   enum Kind: CaseIterable { case rule, defaults }
 
@@ -10,7 +10,7 @@ struct SudoersLine: Equatable {
     words = SudoersLine.parts(self.text, at: \.isWhitespace)
   }
 
-  /// nil where it is an alias, an include or nothing.
+  /// nil if it is an alias, an include, or empty.
   var kind: Kind? {
     guard let first = words.first, !isAlias, !first.hasPrefix("@include") else { return nil }
     if first.hasPrefix("Defaults") { return .defaults }
@@ -19,7 +19,8 @@ struct SudoersLine: Equatable {
 
   var isAlias: Bool { words.first?.hasSuffix("_Alias") == true }
 
-  /// Up to a comment: `#` outside of quotes, behind no backslash, where no uid follows.
+  /// Removes a comment: from `#` outside of quotes, without a backslash before it or a user ID
+  /// after it.
   static func withoutComment(_ text: String) -> String {
     var (isQuoted, isEscaped) = (false, false)
     var end = text.startIndex
@@ -34,7 +35,7 @@ struct SudoersLine: Equatable {
     return String(text[..<end])
   }
 
-  /// What it excepts from asking. `host`: the name of this machine; empty where it is not known.
+  /// The exceptions from asking in this line. `host` is the name of this machine; empty if unknown.
   func entries(at location: FileLocation, on host: String) -> [Sudoers.Entry] {
     switch kind {
     case .rule: rule(at: location, on: host)
@@ -45,8 +46,8 @@ struct SudoersLine: Equatable {
 
   // MARK: parts
 
-  /// What stands between characters that are behind no backslash, and not in quotes where it has
-  /// them.
+  /// The parts between separators. A separator has no backslash before it, and is not in quotes if
+  /// `hasQuotes`.
   static func parts(
     _ text: String, hasQuotes: Bool = true, at isEnd: (Character) -> Bool
   ) -> [String] {
@@ -58,7 +59,7 @@ struct SudoersLine: Equatable {
     }.map { trimmed(String($0)) }
   }
 
-  /// A list that words begin with, and the words behind it.
+  /// The list at the start of the words, and the words after it.
   private static func list(_ words: [String]) -> (items: [String], rest: ArraySlice<String>) {
     let last = words.indices.first { index in
       !words[index].hasSuffix(",") && (index + 1 == words.count || !words[index + 1].hasPrefix(","))
@@ -69,7 +70,7 @@ struct SudoersLine: Equatable {
 
   // MARK: rules
 
-  /// Whom a rule is for; empty where the line is none.
+  /// The callers of a rule; empty if the line is not a rule.
   var callers: [String] { kind == .rule ? SudoersLine.list(words).items : [] }
 
   private func rule(at location: FileLocation, on host: String) -> [Sudoers.Entry] {
@@ -85,7 +86,7 @@ struct SudoersLine: Equatable {
     ]
   }
 
-  /// Parted by colons that stand alone, but not by one in `(users : groups)` or behind a tag.
+  /// Separated by single colons, except one in `(users : groups)` or after a tag.
   private var privileges: [SudoersPrivilege] {
     var (parts, isRunas) = ([""], false)
     for word in SudoersLine.list(words).rest {
@@ -112,8 +113,8 @@ struct SudoersLine: Equatable {
 
   // MARK: defaults
 
-  /// Whom or what a Defaults line is for: `:users`, `>users to run as`, `@hosts`, `!commands`; and
-  /// its options.
+  /// What a Defaults line applies to (`:users`, `>users to run as`, `@hosts`, `!commands`), and its
+  /// options.
   private var binding: (sign: Character?, items: [String], options: String) {
     let bound = words[0].dropFirst("Defaults".count)
     guard let sign = bound.first else { return (nil, [], words.dropFirst().joined(separator: " ")) }
@@ -121,7 +122,7 @@ struct SudoersLine: Equatable {
     return (sign, items, rest.joined(separator: " "))
   }
 
-  /// `env_reset`, `!authenticate`, `timestamp_timeout = 5`, …; of those with one name the last.
+  /// `env_reset`, `!authenticate`, `timestamp_timeout = 5`, …; if one is repeated, the last.
   private var options: [String] {
     let all = SudoersLine.parts(binding.options) { $0 == "," }
     return all.enumerated().filter { index, option in
@@ -134,7 +135,7 @@ struct SudoersLine: Equatable {
     trimmed(String(option.drop { $0 == "!" }.prefix { $0 != "=" }))
   }
 
-  /// The options that the line sets, one way or the other, for everybody.
+  /// The names of the options that the line sets or clears for everybody.
   var setForAll: Set<String> {
     words.first == "Defaults" ? Set(options.map(SudoersLine.name)) : []
   }
@@ -151,7 +152,7 @@ struct SudoersLine: Equatable {
     }
   }
 
-  /// An exception and the option that takes its place.
+  /// The exception that an option makes, and the option to use instead.
   private func exception(of option: String) -> (Sudoers.Exception, String)? {
     let parts = option.split(separator: "=", maxSplits: 1).map { trimmed(String($0)) }
     let value = parts.count > 1 ? parts[1].filter { $0 != "\"" } : ""
@@ -186,7 +187,7 @@ struct SudoersLine: Equatable {
   }
 }
 
-/// Without spaces at both ends.
+/// Without whitespace at either end.
 func trimmed(_ text: String) -> String {
   let rest = text.drop { $0.isWhitespace }
   return String(rest.reversed().drop { $0.isWhitespace }.reversed())

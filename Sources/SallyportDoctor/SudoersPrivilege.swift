@@ -1,15 +1,15 @@
-/// What a rule of sudoers allows on some hosts: `web1 = (root) NOPASSWD: /bin/ls, /bin/id`.
+/// What a sudoers rule allows on some hosts: `web1 = (root) NOPASSWD: /bin/ls, /bin/id`.
 struct SudoersPrivilege {
   let hosts: [String]
-  /// A command of it is run without asking.
+  /// Whether one of its commands is run without asking.
   private(set) var isOpen = false
-  /// Every command, as root.
+  /// Whether every command can be run as root without asking.
   private(set) var isOpenToRoot = false
 
   init(_ text: String) {
     let sides = text.split(separator: "=", maxSplits: 1).map(String.init)
     hosts = sides.count > 1 ? SudoersLine.parts(sides[0]) { $0 == "," } : []
-    // Both hold for the commands that follow as well.
+    // Both also apply to the commands that follow.
     var (mayBeRoot, asksNot) = (true, false)
     for var command in SudoersPrivilege.commands(sides.last ?? "") {
       if command.hasPrefix("("), let end = command.firstIndex(of: ")") {
@@ -27,8 +27,8 @@ struct SudoersPrivilege {
     }
   }
 
-  /// Parted by commas, but not by those in the list of users that may stand before a command. In an
-  /// argument a quote is a character like others.
+  /// Separated by commas, but not by those in the list of users that may precede a command. In an
+  /// argument, a quote is an ordinary character.
   private static func commands(_ text: String) -> [String] {
     SudoersLine.parts(text, hasQuotes: false) { $0 == "," }.reduce(into: []) { commands, part in
       if let last = commands.last, last.hasPrefix("("), !last.contains(")") {
@@ -39,7 +39,8 @@ struct SudoersPrivilege {
     }
   }
 
-  /// Whether one of the users to run as may be root: all but the plain names and numbers of others.
+  /// Whether one of the users to run as may be root: true unless all are plain names or numbers of
+  /// other users.
   static func mayBeRoot(_ users: [String]) -> Bool {
     users.contains { name in
       let isOther = name.hasPrefix("#") || name.first?.isLowercase == true
@@ -47,8 +48,8 @@ struct SudoersPrivilege {
     }
   }
 
-  /// Whether a list of hosts may mean a machine: all but the plain names of others, and its own
-  /// name behind `!`. `host` is empty where its name is not known.
+  /// Whether a list of hosts may include a machine: true unless all are plain names of other hosts,
+  /// or its own name after `!`. `host` is empty if its name is unknown.
   static func mayMean(_ host: String, _ hosts: [String]) -> Bool {
     let own = [host.lowercased(), label(host)]
     if host.isEmpty || hosts.isEmpty { return true }
@@ -62,6 +63,6 @@ struct SudoersPrivilege {
     }
   }
 
-  /// Without the domain: sudo may have one from the DNS.
+  /// The name without the domain, as sudo may get a domain from the DNS.
   private static func label(_ name: String) -> String { name.prefix { $0 != "." }.lowercased() }
 }

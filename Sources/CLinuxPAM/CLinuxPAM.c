@@ -1,6 +1,6 @@
 #include "CLinuxPAM.h"
 
-// The conversation of the handle that asks the account stack: whatever wants an answer fails.
+// The conversation of the probe of the account stack: every message that needs an answer fails.
 static int say_nothing(int count, const struct pam_message **messages,
                        struct pam_response **responses, void *data) {
   (void)data;
@@ -18,7 +18,8 @@ bool sp_pam_is_probe(pam_handle_t *handle) {
   return ((const struct pam_conv *)item)->conv == say_nothing;
 }
 
-// What a module can decide by. Not PAM_AUTHTOK and PAM_OLDAUTHTOK: a password has no business there.
+// The items on which a module may base its decision. Without PAM_AUTHTOK and PAM_OLDAUTHTOK: the
+// account phase needs no password.
 static int copy_items(pam_handle_t *from, pam_handle_t *to) {
   const int items[] = {PAM_TTY, PAM_RHOST, PAM_RUSER, PAM_XDISPLAY};
   int result = PAM_SUCCESS;

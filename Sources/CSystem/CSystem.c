@@ -1,6 +1,6 @@
 #include "CSystem.h"
 
-/* Here and not in the header: Swift's importer does not set _GNU_SOURCE. */
+/* Not in the header, as they need _GNU_SOURCE, which Swift's importer does not set. */
 
 const char *sys_errno_name(int number) { return strerrorname_np(number); }
 

@@ -2,13 +2,13 @@ package import OneTimePassword
 package import SallyportCore
 package import SallyportSystem
 
-/// An authenticator as another module has it, and the place from which it goes on here.
+/// An authenticator of another module, and the state in which it continues here.
 package struct ImportedAuthenticator {
   package let parameters: CodeParameters
   package let secret: Secret
   /// The greatest time step or counter whose code has been used there.
   package var lastAccepted: UInt64?
-  /// The offset of its clock that was allowed for there, in time steps.
+  /// The clock offset that the other module allows for, in time steps.
   package var drift: Int32 = 0
 
   package func isSame(as stored: Authenticator) -> Bool {
@@ -16,19 +16,19 @@ package struct ImportedAuthenticator {
   }
 }
 
-/// What a source has of one user: a file of his own, or a line of everybody's.
+/// What a source says about one user: the user's own file, or a line in a list.
 package struct Candidate {
-  /// As the source spells the name.
+  /// Spelled as in the source.
   package let user: [UInt8]
-  /// In a list.
+  /// Set in a list: counted from 1.
   package var line: Int?
-  /// A file of his own.
+  /// Set if the user has a file.
   package var path: String?
   package var authenticator: ImportedAuthenticator?
   /// Eight digits each.
   package var scratchCodes: [Secret] = []
   package var remarks: [Remark] = []
-  /// Why nothing of this can be taken.
+  /// Why nothing of this can be imported.
   package var obstacle: Obstacle?
 
   package init(
@@ -40,61 +40,62 @@ package struct Candidate {
   }
 }
 
-/// What people are told of what was taken.
+/// What to tell about an import.
 package enum Remark: Hashable {
-  /// Codes up to the last one used there are used here.
+  /// Codes up to the last one used there count as used.
   case lastStepCarried
   case counterCarried
-  /// The other module let codes be used again: those shown up to now count as used.
+  /// The other module allowed codes to be reused; those up to now count as used.
   case reuseAllowed
-  /// pam_oath's last code is not that of any time around its last use.
+  /// The last code in pam_oath's file is not the code of any time near its last use.
   case lastCodeNotFound
-  /// The last code is of a time to come: codes are refused until then.
+  /// The last code belongs to a time in the future; codes are refused until then.
   case aheadOfClock
-  /// So many scratch codes came along, of 26 bits each.
+  /// This many scratch codes, of 26 bits each, were imported.
   case scratchCodes(Int)
-  /// So many stand behind a line at which the other module stops looking: they were dead.
+  /// This many come after a line at which the other module stops looking, and so never worked.
   case deadScratchCodes(Int)
-  /// More than a set can have.
+  /// This many exceed the size of a set.
   case scratchCodesDropped(Int)
-  /// The secret has so many bits; new ones have 160.
+  /// The secret has this many bits; new ones have 160.
   case shortSecret(bits: Int)
-  /// The other module accepted codes so many steps, or counters, away; here it is fewer.
+  /// The number of steps or counters accepted by the other module, and the smaller one accepted
+  /// here.
   case windowNarrowed(theirs: Int, ours: Int)
-  /// The app's clock is so many steps off, more than is accepted here.
+  /// The app's clock is off by this many steps, more than is accepted here.
   case clockOff(steps: Int64)
-  /// A clear-text password stands beside it and is not imported.
+  /// The file also has a clear-text password, which is not imported.
   case clearTextPassword
-  /// The line means so many digits, the codes used there had others.
+  /// The digits that the line specifies, and those of the last code used there.
   case digitsOfLastCode(line: Int, code: Int)
-  /// The same authenticator listed twice.
+  /// The same authenticator is listed twice.
   case doubled
 }
 
-/// Why a user is not imported.
+/// Why a user was not imported.
 package enum Obstacle: Equatable {
-  /// In a line of a list, or of a file of his own.
+  /// A fault in a line of the list, or of the user's file.
   case line(LineProblem)
   case userName
   case noAccount
-  /// Somebody enrolled has another secret, or more than these.
+  /// The user is enrolled already, with another secret or with more authenticators than these.
   case enrolled(authenticators: Int)
   case tooManyAuthenticators(Int)
-  /// Fewer than 80 bits.
+  /// Shorter than 80 bits.
   case weakSecret(bits: Int)
-  /// Every byte is the same.
+  /// All bytes are the same.
   case constantSecret
   case secretTooLong(bytes: Int)
   case file(path: String, FileProblem)
   case store(StoreTrouble)
 }
 
-/// Why a file is not read.
+/// Why a file was not read.
 package enum FileProblem: Error, Equatable {
   case symbolicLink
   case notRegular
   case owner(UInt32, wanted: UInt32)
-  /// Others may read or write it: the permission bits.
+  /// Other users may read or write it; with the permission bits.
   case openToOthers(mode: UInt32)
   case tooLong(most: Int)
   case cannotRead(errno: Int32)

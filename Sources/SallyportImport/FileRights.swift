@@ -1,17 +1,17 @@
 import CCommand
 import Glibc
 
-/// The rights of this thread, for as long as it opens files with those of a user.
+/// The file access rights of this thread, while it opens files with those of a user.
 struct FileRights {
   private let user: UInt32
   private let group: UInt32
   private let groups: [gid_t]
 
-  /// Sets nothing: no process has this one, and the old one is returned.
+  /// Not a valid ID: setting it changes nothing, and returns the present one.
   private static let unchanged = UInt32.max
 
-  /// Opens files as that user and his primary group from now on. Where it throws nothing has
-  /// changed. Only for root.
+  /// From now on, opens files as this user, with the user's primary group. If it throws, nothing
+  /// has changed. Only root can do this.
   init(_ user: UInt32, _ group: UInt32) throws(FileProblem) {
     self.user = rights_set_user(FileRights.unchanged)
     self.group = rights_set_group(FileRights.unchanged)
@@ -25,7 +25,7 @@ struct FileRights {
     throw .cannotRead(errno: EPERM)
   }
 
-  /// A command that went on with another's rights could do harm: it ends where they stay.
+  /// Ends the process if the rights cannot be restored, as it could do harm with another user's.
   func putBack() {
     _ = rights_set_user(user)
     _ = rights_set_group(group)
@@ -40,7 +40,7 @@ struct FileRights {
   private static func groups() throws(FileProblem) -> [gid_t] {
     let count = getgroups(0, nil)
     var groups = [gid_t](repeating: 0, count: Int(max(count, 0)))
-    // SAFETY: the list has as many entries as are said.
+    // SAFETY: the list has as many entries as are passed.
     guard count >= 0, unsafe getgroups(count, &groups) == count else {
       throw .cannotRead(errno: errno)
     }

@@ -1,12 +1,12 @@
 package import OneTimePassword
 import SallyportCore
 
-/// A user's `.google_authenticator`, read as pam_google_authenticator reads it: a line with the
+/// A user's `.google_authenticator`, parsed as pam_google_authenticator does: a line with the
 /// secret, then options and scratch codes in any order.
 package struct GoogleAuthenticatorFile: Sendable {
-  /// Which codes the secret makes.
+  /// The type of the codes.
   package enum Kind: Equatable, Sendable {
-    /// Seconds of a time step.
+    /// The time step in seconds.
     case totp(period: UInt32)
     /// The counter of the next code, from 1.
     case hotp(next: UInt64)
@@ -14,22 +14,22 @@ package struct GoogleAuthenticatorFile: Sendable {
 
   package let secret: Secret
   package let kind: Kind
-  /// The time steps whose codes have been used lately; nil where codes may be used again, or
-  /// that cannot be read.
+  /// The time steps whose codes were used recently; nil if codes may be reused, or if the list
+  /// cannot be parsed.
   package let usedSteps: [UInt64]?
   /// How many codes are accepted at any moment.
   package let window: UInt32
-  /// The offset of the app's clock that is allowed for, in time steps.
+  /// The clock offset that is allowed for, in time steps.
   package let skew: Int64
-  /// Eight digits each; those that count.
+  /// The ones that work, of eight digits each.
   package let scratchCodes: [Secret]
-  /// Scratch codes behind a line at which the other module stops looking for them.
+  /// How many scratch codes come after a line at which the other module stops looking for them.
   package let deadScratchCodes: Int
 
-  /// The most bytes that the other module reads.
+  /// In bytes: the most that the other module reads.
   package static let longest = 65536
 
-  /// Total for any bytes. What the other module takes is taken, what makes it refuse is refused.
+  /// Any bytes give a result. Accepts what the other module accepts, and rejects what it rejects.
   package static func parse(_ bytes: Secret) throws(LineProblem) -> GoogleAuthenticatorFile {
     if bytes.count > longest { throw LineProblem(1, .tooLong) }
     let text = SourceText(bytes)
@@ -50,8 +50,8 @@ package struct GoogleAuthenticatorFile: Sendable {
     (scratchCodes, deadScratchCodes) = (scratch.codes, scratch.dead)
   }
 
-  /// The first line. Spaces and hyphens do not count, 0, 1 and 8 stand for O, L and B, and bits
-  /// that fill no byte are dropped.
+  /// Parses the first line. Spaces and hyphens are ignored, 0, 1 and 8 stand for O, L and B, and
+  /// leftover bits that do not fill a byte are dropped.
   private static func secret(_ text: SourceText, _ line: SourceText.Line) throws(LineProblem)
     -> Secret
   {
@@ -87,17 +87,17 @@ package struct GoogleAuthenticatorFile: Sendable {
   }
 }
 
-/// Lines `" NAME value`. Of several with one name the first counts.
+/// The lines `" NAME value`. If a name is repeated, the first counts.
 private struct GoogleAuthenticatorOptions {
   private let text: SourceText
   private let lines: [SourceText.Line]
 
   init(_ text: SourceText, _ lines: [SourceText.Line]) { (self.text, self.lines) = (text, lines) }
 
-  /// By counter where there is one above 0, whatever else is said.
+  /// HOTP if there is a counter above 0, whatever else is set.
   func kind() throws(LineProblem) -> GoogleAuthenticatorFile.Kind {
     if let (next, _) = integer("HOTP_COUNTER"), next > 0 { return .hotp(next: UInt64(next)) }
-    // The other module looks for this text alone, wherever it stands.
+    // The other module looks for just this text, anywhere in the file.
     guard contains("\" TOTP_AUTH") else { throw LineProblem(1, .noType) }
     let period = try number("STEP_SIZE", in: 1...60) ?? 30
     guard CodeParameters.periods.contains(period) else {
@@ -106,7 +106,7 @@ private struct GoogleAuthenticatorOptions {
     return .totp(period: period)
   }
 
-  /// The steps listed; nil also where one of them is no number: it may be the latest.
+  /// Returns nil also if one of the steps is not a number, since it may be the latest.
   func usedSteps() -> [UInt64]? {
     guard let (range, _) = value("DISALLOW_REUSE") else { return nil }
     var steps: [UInt64] = []
@@ -127,7 +127,7 @@ private struct GoogleAuthenticatorOptions {
     return UInt32(truncatingIfNeeded: number)
   }
 
-  /// The number that a value begins with, as strtol reads it; 0 where it is none.
+  /// The number at the start of the value, as strtol(3) parses it; 0 if there is none.
   private func integer(_ name: StaticString) -> (value: Int64, line: Int)? {
     guard let (range, line) = value(name) else { return nil }
     var (index, isNegative) = (range.lowerBound, false)
@@ -170,7 +170,7 @@ private struct GoogleAuthenticatorOptions {
   }
 }
 
-/// Lines of eight digits, up to the first line that is neither that, nor blank, nor an option.
+/// The lines of eight digits, up to the first line that is neither that, nor blank, nor an option.
 private struct GoogleAuthenticatorScratchCodes {
   private(set) var codes: [Secret] = []
   private(set) var dead = 0
@@ -196,7 +196,7 @@ private struct GoogleAuthenticatorScratchCodes {
     }
   }
 
-  /// nil where the number is not of eight digits; zeros before it do not count.
+  /// Returns nil unless the number has eight digits, without leading zeros.
   private static func code(_ text: SourceText, _ word: Range<Int>) -> Secret? {
     let digits = (word.lowerBound..<word.upperBound).drop { text.bytes[$0] == UInt8(ascii: "0") }
     guard digits.count == 8, digits.allSatisfy({ (0x30...0x39).contains(text.bytes[$0]) }) else {

@@ -1,12 +1,12 @@
 package import SallyportCore
 
-/// The path of a user's file, with the words of pam_google_authenticator's `secret=`.
+/// The path of a user's file, with the placeholders of pam_google_authenticator's `secret=`.
 package struct HomePath {
   private let template: String
 
   package init(_ template: String) { self.template = template }
 
-  /// Whether it hangs on the user's home.
+  /// Whether the path depends on the user's home.
   package var needsHome: Bool {
     template.hasPrefix("~") || template.utf8Contains("${HOME}") || template.utf8Contains("%h")
   }

@@ -4,18 +4,18 @@ import SallyportCore
 import SallyportFiles
 import SallyportSystem
 
-/// A file of another module, read once, never changed.
+/// A file of another module. It is read once and never changed.
 package struct SourceFile {
   package let bytes: Secret
   let owner: UInt32
-  /// Permission bits.
+  /// The permission bits.
   package let mode: UInt32
 
-  /// Bytes of the longest list that is read: some ten million users.
+  /// In bytes; enough for some ten million users.
   package static let longestList = 1 << 30
 
-  /// Reads what a name on the command line leads to; `-` is standard input. Not through a link,
-  /// and regular, but for standard input.
+  /// Reads a file named on the command line; `-` is standard input. Any other file must be a
+  /// regular one, and symbolic links are not followed.
   package init(_ path: String, longest: Int) throws(FileProblem) {
     do throws(SystemError) {
       let isInput = path == "-"
@@ -36,8 +36,9 @@ package struct SourceFile {
     }
   }
 
-  /// Reads a file in a user's reach with that user's rights alone, so that no link on the way leads
-  /// to what only root can read. Then it must be the user's or root's, and no one else's to read.
+  /// Reads a file that a user can change, with that user's rights alone, so that no link in the
+  /// path leads to a file that only root can read. The file must belong to the user or root, and
+  /// nobody else may read it.
   package init(_ path: String, of user: UInt32, _ group: UInt32, longest: Int) throws(FileProblem) {
     let rights: FileRights? =
       if geteuid() == 0 && user != 0 { try FileRights(user, group) } else { nil }
@@ -51,13 +52,14 @@ package struct SourceFile {
     throws(SystemError) -> Secret
   {
     if size > longest { throw .tooLong }
-    // One byte more than expected tells whether there is more.
+    // One byte more than expected, to see whether there is more.
     var capacity = max(size, 65536) + 1
     var whole = Secret(count: 0)
     while let soFar = whole {
       guard let next = Secret(count: capacity) else { break }
       let number = file.number
-      // SAFETY: what is copied fits, and what is read fits behind it; all live for the call.
+      // SAFETY: the copied bytes fit, and the bytes read fit after them; both buffers live for the
+      // call.
       let got = unsafe next.withMutableBytes { target in
         unsafe soFar.withBytes { unsafe target.copyMemory(from: $0) }
         let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: target[soFar.count...])

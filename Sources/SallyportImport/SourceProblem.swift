@@ -1,48 +1,48 @@
 package import OneTimePassword
 import SallyportCore
 
-/// Why a line of another module's file cannot be taken. Never holds a byte of a secret.
+/// Why a line of another module's file cannot be imported. Never contains a byte of a secret.
 package enum SourceProblem: Error, Equatable, Sendable {
-  /// Nothing, or nothing but comments.
+  /// There is nothing but comments.
   case empty
-  /// A byte 0, which no such text has.
+  /// A NUL, which no text contains.
   case notText
-  /// Longer than the other module itself reads: 64 KiB.
+  /// Longer than the 64 KiB that the other module itself reads.
   case tooLong
-  /// The secret has characters that base32 has not, or none at all.
+  /// The secret is empty or has a character that is not in base32.
   case base32
-  /// The key is no even number of hexadecimal digits.
+  /// The key is not an even number of hexadecimal digits.
   case hexadecimal
-  /// The key has more than 32 bytes, which the other module refuses.
+  /// The key exceeds 32 bytes, which the other module rejects.
   case keyTooLong
-  /// Neither by time nor by counter.
+  /// Neither TOTP nor HOTP.
   case noType
-  /// A type of token that the other module does not know.
+  /// A token type that the other module does not know.
   case unknownType
-  /// An option whose value the other module refuses.
+  /// An option with a value that the other module rejects.
   case option(StaticText)
-  /// Codes change every so many seconds; 15 to 300 can be had.
+  /// This time step, in seconds, is not within the supported 15 to 300.
   case period(UInt64)
-  /// The counter is none, or has come to its end.
+  /// The counter is not a number, or has reached its end.
   case counter
-  /// The date is none.
+  /// Not a valid date.
   case date
-  /// Fewer words than a line has.
+  /// The line has too few fields.
   case tooFewWords
-  /// The name can be no user's.
+  /// Not a valid user name.
   case userName
   case uri(OtpauthURI.Error)
   case outOfMemory
 }
 
-/// A name in the source, to be shown.
+/// A name to show, as it is in the source.
 package struct StaticText: Equatable, Sendable {
   package let text: String
 
   init(_ text: StaticString) { self.text = "\(text)" }
 }
 
-/// A problem with its line, from 1.
+/// A problem and its line, counted from 1.
 package struct LineProblem: Error, Equatable, Sendable {
   package let line: Int
   package let problem: SourceProblem

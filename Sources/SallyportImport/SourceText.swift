@@ -1,12 +1,12 @@
 import OneTimePassword
 import SallyportCore
 
-/// The lines and words of a file of another module, as places in its bytes: they hold secrets,
-/// which are not copied on the way. Total for any bytes.
+/// The lines and words of another module's file, as ranges of its bytes: these contain secrets,
+/// which are not copied. Any bytes give a result.
 struct SourceText {
   let bytes: Secret
 
-  /// From one line feed to the next, with the line's number from 1. The last line needs none.
+  /// A line without its line feed, which the last line may lack. The number is counted from 1.
   package struct Line {
     let number: Int
     let range: Range<Int>
@@ -25,7 +25,7 @@ struct SourceText {
     return lines
   }
 
-  /// The parts between whitespace: space, tab and carriage return.
+  /// The parts between whitespace, which is a space, a tab or a carriage return.
   func words(in range: Range<Int>) -> [Range<Int>] {
     var words: [Range<Int>] = []
     var index = range.lowerBound
@@ -47,10 +47,10 @@ struct SourceText {
     return nil
   }
 
-  /// The first of the range's bytes, where it has one; 0 else.
+  /// The first byte of the range; 0 if it is empty.
   func first(of range: Range<Int>) -> UInt8 { range.isEmpty ? 0 : bytes[range.lowerBound] }
 
-  /// A whole decimal number without sign or overflow.
+  /// A decimal number without a sign; nil on overflow.
   func number(in range: Range<Int>) -> UInt64? {
     range.count <= 20 ? decimal(bytes.bytes(in: range)) : nil
   }

@@ -2,9 +2,9 @@ package import OneTimePassword
 package import SallyportCore
 import SallyportText
 
-// What each source's words mean here. Pure: the time is an argument.
+// Converts what each source says. Pure: the time is an argument.
 
-/// What stands in the policy's built-in defaults; a file may set others.
+/// The built-in defaults. A policy file may set others.
 private let usual = Policy()
 
 extension GoogleAuthenticatorFile {
@@ -21,7 +21,7 @@ extension GoogleAuthenticatorFile {
     return candidate
   }
 
-  /// Always six digits under SHA-1.
+  /// Always SHA-1 and six digits.
   private func authenticator(at now: UnixTime, _ remarks: inout [Remark]) -> ImportedAuthenticator?
   {
     switch kind {
@@ -49,8 +49,8 @@ extension GoogleAuthenticatorFile {
     }
   }
 
-  /// The greatest step that has been used. Where the other module forgets them, the greatest that
-  /// it may have accepted by now, so that in no case a code is good once more.
+  /// The greatest step that was used. If the other module does not record it, the greatest one that
+  /// it may have accepted by now, so that no code works again.
   private func lastStep(at step: UInt64, _ remarks: inout [Remark]) -> UInt64? {
     let (ahead, overflow) = step.addingReportingOverflow(UInt64(window / 2))
     let offset = UInt64(max(0, min(skew, 1_000_000)))
@@ -59,7 +59,7 @@ extension GoogleAuthenticatorFile {
       remarks.append(.reuseAllowed)
       return greatest
     }
-    // What lies beyond was never accepted by a clock that is right now.
+    // With a correct clock, later ones cannot have been accepted.
     guard let last = usedSteps.filter({ $0 <= greatest }).max() else { return nil }
     remarks.append(.lastStepCarried)
     return last
@@ -84,8 +84,9 @@ extension URIListLine.ReadURI {
 }
 
 extension UsersOathToken {
-  /// `moments`: what `lastUse` can mean, one or, when clocks are set back, two. `preferred`: the
-  /// digits where the line does not say. Throws `problem` or what libcrypto refuses.
+  /// `moments` are the times that `lastUse` can stand for: one, or two when clocks are set back.
+  /// `preferred` are the digits to use if the line does not specify them. Throws `problem`, or an
+  /// error of libcrypto.
   package func authenticator(
     preferring preferred: Digits?, at now: UnixTime, _ moments: [UnixTime],
     _ remarks: inout [Remark]
@@ -98,7 +99,7 @@ extension UsersOathToken {
     }
   }
 
-  /// The counter is that of the last code where there is one, else that of the next.
+  /// The counter in the file is that of the last code if there is one, otherwise that of the next.
   private func counted(_ meant: Digits, _ remarks: inout [Remark]) throws(TakeoverError)
     -> ImportedAuthenticator
   {
@@ -134,8 +135,8 @@ extension UsersOathToken {
     return try imported(used, lastAccepted: last)
   }
 
-  /// The step of the last code: around its use, or around now where the clock or the zone was
-  /// another.
+  /// The step of the last code: near its last use, or near now if the clock or the time zone was
+  /// different.
   private func lastStep(_ steps: [UInt64], _ present: UInt64, _ digits: Digits)
     throws(TakeoverError) -> UInt64?
   {
@@ -147,15 +148,15 @@ extension UsersOathToken {
     return try hits(around(present), nearest: present, digits)
   }
 
-  /// How far from its use a code is looked for, in time steps.
+  /// In time steps: how far from its use a code is searched for.
   private static let reach: UInt64 = 60
 
-  /// Steps are at most 2⁶³/30: no overflow.
+  /// Cannot overflow, as steps are at most 2⁶³/30.
   private func around(_ step: UInt64) -> ClosedRange<UInt64> {
     (step > Self.reach ? step - Self.reach : 0)...(step + Self.reach)
   }
 
-  /// The place nearest to `wanted` in the range whose code is the last one used.
+  /// The step in the range nearest to `wanted` whose code is the last one used.
   private func hits(_ range: ClosedRange<UInt64>, nearest wanted: UInt64, _ digits: Digits)
     throws(TakeoverError) -> UInt64?
   {
@@ -183,7 +184,7 @@ extension UsersOathToken {
   }
 }
 
-/// Why a token that was read cannot be taken.
+/// Why a token that was parsed cannot be imported.
 package enum TakeoverError: Error, Equatable {
   case problem(SourceProblem)
   case crypto(CryptoError)

@@ -1,12 +1,12 @@
 package import OneTimePassword
 import SallyportCore
 
-/// A list of otpauth URIs: `USER URI` on each line, or URIs alone where all are one user's. Blank
-/// lines and comments (`#`) are passed over.
+/// A list of otpauth URIs: `USER URI` on each line, or only URIs if all belong to one user. Blank
+/// lines and comments (`#`) are skipped.
 package struct URIList: Sendable {
   package let lines: [URIListLine]
 
-  /// Total for any bytes. `isOneUsers`: the lines have no names.
+  /// Any bytes give a result. `isOneUsers`: the lines have no user names.
   package init(_ bytes: Secret, isOneUsers: Bool) {
     let text = SourceText(bytes)
     lines = text.lines.compactMap { line in
@@ -22,15 +22,15 @@ package struct URIList: Sendable {
 /// One line of the list.
 package struct URIListLine: Sendable {
   package let number: Int
-  /// As it stands there; empty where the lines have none.
+  /// Spelled as in the file; empty if the lines have no names.
   package let user: [UInt8]
   package let uri: Result<ReadURI, SourceProblem>
 
-  /// What of a URI is stored. Its names are for apps.
+  /// The parts of a URI that are stored. Its label and issuer are only for apps.
   package struct ReadURI: Sendable {
     package let secret: Secret
     package let parameters: CodeParameters
-    /// The next one of an HOTP.
+    /// HOTP only: the next counter.
     package let counter: UInt64
   }
 
@@ -42,7 +42,7 @@ package struct URIListLine: Sendable {
     user = isOneUsers || words.isEmpty ? [] : text.bytes.bytes(in: words[0].prefix(1024))
     do throws(SourceProblem) {
       guard words.count >= wanted else { throw .tooFewWords }
-      // Names in a URI may hold spaces that should have been percent-encoded.
+      // Names in a URI may contain spaces that should have been percent-encoded.
       let place = words[wanted - 1].lowerBound..<words[words.count - 1].upperBound
       guard let bytes = text.bytes.slice(place) else { throw .outOfMemory }
       uri = .success(try URIListLine.read(bytes))

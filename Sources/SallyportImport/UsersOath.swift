@@ -2,12 +2,12 @@ package import OneTimePassword
 import SallyportCore
 package import SallyportText
 
-/// A users file of pam_oath (also mod_authn_otp's), line by line, each with what it says or why it
-/// cannot be taken. Lines that pam_oath passes over are not among them: comments and blank lines.
+/// A users file of pam_oath (or of mod_authn_otp), line by line: each with its token, or why it
+/// cannot be imported. Lines that pam_oath skips, comments and blank lines, are not included.
 package struct UsersOath: Sendable {
   package let lines: [UsersOathLine]
 
-  /// Total for any bytes.
+  /// Any bytes give a result.
   package init(_ bytes: Secret) {
     let text = SourceText(bytes)
     lines = text.lines.compactMap { line in
@@ -17,8 +17,8 @@ package struct UsersOath: Sendable {
     }
   }
 
-  /// pam_oath passes over every line whose first word is no type of its own. What looks like one,
-  /// such as `TOTP` or `HOTP/T45`, was meant as one: whoever wrote it wants to hear of it.
+  /// pam_oath skips every line whose first word is not one of its types. A word that looks like a
+  /// type, such as `TOTP` or `HOTP/T45`, was meant as one, and is reported.
   private static func isMeantAsToken(_ text: SourceText, _ word: Range<Int>) -> Bool {
     guard word.count >= 4 else { return false }
     let start = text.bytes.bytes(in: word.prefix(4)).map { $0 | 0x20 }
@@ -26,10 +26,10 @@ package struct UsersOath: Sendable {
   }
 }
 
-/// One line: a token of one user.
+/// One line: a user's token.
 package struct UsersOathLine: Sendable {
   package let number: Int
-  /// As it stands there; empty where the line has none.
+  /// Spelled as in the file; empty if missing.
   package let user: [UInt8]
   package let token: Result<UsersOathToken, SourceProblem>
 
@@ -48,25 +48,25 @@ package struct UsersOathLine: Sendable {
 package struct UsersOathToken: Sendable {
   package let type: AuthenticatorType
   package let digits: Digits
-  /// Whether TYPE says how many; six are meant otherwise.
+  /// Whether TYPE specifies the digits; otherwise there are six.
   package let saysDigits: Bool
   package let key: Secret
-  /// A password stands there in clear text.
+  /// Whether the line has a clear-text password.
   package let hasPassword: Bool
-  /// HOTP: of the last accepted code where there is one, else of the next.
+  /// HOTP only: the counter of the last accepted code if there is one, otherwise of the next.
   package let counter: UInt64
   package let lastCode: UsedCode?
-  /// When that was, in the local time of the machine, without its zone.
+  /// The time of that, in the machine's local time, without its zone.
   package let lastUse: CalendarDate?
 
   /// A code that was accepted.
   package struct UsedCode: Equatable, Sendable {
     package let value: UInt32
-    /// nil where it is none of ours: not 6 to 8 digits.
+    /// nil unless it has 6 to 8 digits.
     package let digits: Digits?
   }
 
-  /// Bytes of the longest key that the other module takes.
+  /// In bytes: the longest key that the other module accepts.
   package static let longestKey = 32
 
   fileprivate init(_ text: SourceText, _ words: [Range<Int>]) throws(SourceProblem) {
@@ -132,7 +132,7 @@ package struct UsersOathToken: Sendable {
     return counter
   }
 
-  /// Any word may stand here. `-` is what people write for none, and no code that was accepted.
+  /// Any word is allowed here. `-` is often written for none, and is never an accepted code.
   private static func code(_ text: SourceText, _ word: Range<Int>) -> UsedCode? {
     if text.bytes.holds("-", in: word) { return nil }
     guard word.count <= 9, let value = text.number(in: word) else {

@@ -1,5 +1,5 @@
-/* What the command needs of the kernel and the C library and Swift cannot call by itself: variadic
-   calls, macros, and what glibc declares for _GNU_SOURCE alone. No shim decides anything. */
+/* Functions of the kernel and the C library that the command needs and Swift cannot call: variadic
+   functions, macros, and what glibc declares only with _GNU_SOURCE. They decide nothing. */
 #pragma once
 
 #include <dlfcn.h>
@@ -29,15 +29,14 @@
 
 /* -- This process */
 
-/* Neither a core file nor another process of the user may hold what this one has in memory.
-   0 or errno. */
+/* Turns off core files, and access to the memory by other processes of the user. 0 or errno. */
 static inline int process_harden(void) {
   struct rlimit none = {0, 0};
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return errno;
   return setrlimit(RLIMIT_CORE, &none) == 0 ? 0 : errno;
 }
 
-/* Whose rights count for files, of this thread alone: sets them and gives those before; -1 sets
+/* setfsuid(2): the user for file access, of this thread alone. Returns the one before; -1 changes
    nothing. */
 static inline uint32_t rights_set_user(uint32_t user) { return (uint32_t)syscall(SYS_setfsuid, user); }
 
@@ -45,16 +44,16 @@ static inline uint32_t rights_set_group(uint32_t group) {
   return (uint32_t)syscall(SYS_setfsgid, group);
 }
 
-/* The groups of this thread alone. 0 or errno. */
+/* setgroups(2), of this thread alone: the C library would change all threads. 0 or errno. */
 static inline int rights_set_groups(size_t count, const gid_t *_Nullable groups) {
   return syscall(SYS_setgroups, count, groups) == 0 ? 0 : errno;
 }
 
-/* -- Signals: taken from a descriptor while the command waits, and at no other moment, so that no
-   handler is needed and nothing is ever left half done. */
+/* -- Signals are read from a descriptor, only while the command waits, so that it needs no handler
+   and is never interrupted halfway. */
 
-/* Blocks the signals that end a command from outside, and gives a descriptor to take them from;
-   -1 if there is none (they are not blocked then). */
+/* Blocks the signals that users send to end a command, and returns a descriptor to read them from;
+   -1 on failure, when they are not blocked. */
 static inline int signals_open(void) {
   sigset_t set;
   sigemptyset(&set);
@@ -70,14 +69,14 @@ static inline int signals_open(void) {
   return descriptor;
 }
 
-/* The number of a signal that has arrived, or 0. */
+/* Returns the number of a signal that has arrived, or 0. */
 static inline int signals_take(int descriptor) {
   struct signalfd_siginfo info;
   if (descriptor < 0) return 0;
   return read(descriptor, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
 }
 
-/* Waits until `input` can be read or has ended, or a signal has arrived. 0 or errno. */
+/* Waits until `input` can be read or has ended, or until a signal arrives. 0 or errno. */
 static inline int signals_wait(int descriptor, int input) {
   struct pollfd both[2] = {{input, POLLIN, 0}, {descriptor, POLLIN, 0}};
   while (poll(both, 2, -1) < 0) {
@@ -88,7 +87,7 @@ static inline int signals_wait(int descriptor, int input) {
 
 /* -- Terminal */
 
-/* Columns and lines; false where that is unknown. */
+/* Sets columns and lines; returns false if they are unknown. */
 static inline bool terminal_size(int descriptor, int *columns, int *lines) {
   struct winsize size;
   if (ioctl(descriptor, TIOCGWINSZ, &size) != 0) return false;
@@ -97,7 +96,7 @@ static inline bool terminal_size(int descriptor, int *columns, int *lines) {
   return size.ws_col > 0 && size.ws_row > 0;
 }
 
-/* Whether typed characters are shown; does nothing where `descriptor` is no terminal. */
+/* Turns the echo of typed characters on or off; does nothing if `descriptor` is not a terminal. */
 static inline void terminal_echo(int descriptor, bool on) {
   struct termios mode;
   if (tcgetattr(descriptor, &mode) != 0) return;
@@ -105,16 +104,16 @@ static inline void terminal_echo(int descriptor, bool on) {
   tcsetattr(descriptor, TCSADRAIN, &mode);
 }
 
-/* Whether the reader's locale writes UTF-8. */
+/* Whether the locale of the user has UTF-8. */
 static inline bool locale_is_utf8(void) {
   if (setlocale(LC_CTYPE, "") == NULL) return false;
   return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/* -- What doctor looks at */
+/* -- What doctor examines */
 
-/* statx(2) of a path, with the time of birth where the file system tells; links are followed where
-   `follow`. 0 or errno. */
+/* statx(2) of a path, with the birth time if the file system records it; follows symbolic links if
+   `follow` is set. 0 or errno. */
 static inline int inspect_file(const char *path, bool follow, struct statx *found) {
   int flags = follow ? 0 : 0x100; /* AT_SYMLINK_NOFOLLOW */
   unsigned wanted = STATX_BASIC_STATS | STATX_BTIME;
@@ -126,14 +125,14 @@ static inline int inspect_disk(const char *path, struct statfs *found) {
   return statfs(path, found) == 0 ? 0 : errno;
 }
 
-/* Whether an open file is written in place on btrfs: 1, 0, or minus errno. */
+/* Whether btrfs writes an open file in place: 1, 0, or a negative errno. */
 static inline int inspect_no_copy_on_write(int descriptor) {
   int flags = 0;
   if (ioctl(descriptor, FS_IOC_GETFLAGS, &flags) != 0) return -errno;
   return (flags & FS_NOCOW_FL) != 0;
 }
 
-/* Whether the kernel takes its clock for synchronised: 1, 0, or minus errno. */
+/* Whether the kernel considers its clock synchronized: 1, 0, or a negative errno. */
 static inline int inspect_clock(void) {
   struct timex clock;
   memset(&clock, 0, sizeof clock);
@@ -141,13 +140,14 @@ static inline int inspect_clock(void) {
   return (clock.status & STA_UNSYNC) == 0;
 }
 
-/* A pipe that no program inherits by itself. 0 or errno. */
+/* A pipe with the close-on-exec flag. 0 or errno. */
 static inline int pipe_open(int *ends) {
   return syscall(SYS_pipe2, ends, O_CLOEXEC) != 0 ? errno : 0;
 }
 
-/* A child of this process that loads a library as libpam would, looks for a function in it, and
-   writes to `reason` why that does not go: its number, or minus errno. Swift has no fork. */
+/* Starts a child that loads a library as libpam would, looks up a function in it, and writes the
+   reason to `reason` if that fails. Returns its process ID, or a negative errno. Swift has no
+   fork. */
 static inline int load_in_child(const char *path, const char *function, int reason) {
   pid_t child = fork();
   if (child != 0) return child > 0 ? child : -errno;

@@ -1,9 +1,9 @@
-/* What OneTimePassword needs of libcrypto, in a form that Swift can call safely.
-   No shim decides anything. Each leaves the error queue of the host as it found it:
-   sshd and others report the oldest error in it as their own. */
+/* The functions of libcrypto that OneTimePassword needs, in a form that Swift can call safely. They
+   decide nothing. Each leaves the application's error queue as it was: sshd and others report the
+   oldest error in it as their own. */
 #pragma once
 
-/* Else the name of this file, with its directory, would stand in what is shipped. */
+/* Keeps the path of this file out of the binaries. */
 #define OPENSSL_NO_FILENAMES
 
 #include <openssl/core_names.h>
@@ -16,7 +16,7 @@
 
 #pragma clang assume_nonnull begin
 
-/* Zeroed memory, or NULL. At least one byte, because a request for none gives NULL. */
+/* Returns zeroed memory, at least one byte, as OPENSSL_zalloc(0) returns NULL; or NULL. */
 static inline void *_Nullable otp_allocate(size_t count) {
   ERR_set_mark();
   void *memory = OPENSSL_zalloc(count > 0 ? count : 1);
@@ -24,17 +24,17 @@ static inline void *_Nullable otp_allocate(size_t count) {
   return memory;
 }
 
-/* Wipes and frees what otp_allocate gave. */
+/* Wipes and frees memory from otp_allocate. */
 static inline void otp_release(void *memory, size_t count) {
   OPENSSL_clear_free(memory, count);
 }
 
-/* For what is no secret: the time tells where two differ. 1 or 0. */
+/* Whether both are equal: 1 or 0. Not for secrets, as the time reveals where they differ. */
 static inline int otp_same(const void *_Nullable a, const void *_Nullable b, size_t count) {
   return count == 0 || memcmp(a, b, count) == 0;
 }
 
-/* Where the byte stands first, or `count`. */
+/* The index of the first such byte, or `count`. */
 static inline size_t otp_first(const void *_Nullable bytes, unsigned char byte, size_t count) {
   const char *found = count > 0 ? memchr(bytes, byte, count) : NULL;
   return found != NULL ? (size_t)(found - (const char *)bytes) : count;
@@ -63,8 +63,8 @@ static inline EVP_MAC_CTX *_Nullable otp_hmac_new(EVP_MAC *mac) {
   return context;
 }
 
-/* The digest of a HashAlgorithm by its raw value, or NULL. The parameter array is built here:
-   from Swift a string constant would be a temporary copy, and OSSL_PARAM keeps the pointer. */
+/* The digest for the raw value of a HashAlgorithm, or NULL. It is C because OSSL_PARAM keeps the
+   pointer, and a string constant from Swift would be a temporary copy. */
 static inline const char *_Nullable otp_digest_name(int algorithm) {
   switch (algorithm) {
     case 1: return OSSL_DIGEST_NAME_SHA1;
@@ -74,7 +74,7 @@ static inline const char *_Nullable otp_digest_name(int algorithm) {
   }
 }
 
-/* Sets digest and key. 1 or 0. */
+/* Sets the digest and the key. 1 or 0. */
 static inline int otp_hmac_key(EVP_MAC_CTX *context, int algorithm, const void *key,
                                size_t count) {
   const char *name = otp_digest_name(algorithm);
@@ -89,8 +89,8 @@ static inline int otp_hmac_key(EVP_MAC_CTX *context, int algorithm, const void *
   return done == 1;
 }
 
-/* The code of one message under the key set before: starts over without keying again, so that
-   nothing of an earlier or half-done message stays. The number of bytes written, or 0. */
+/* The HMAC of a message with the key set before. It reinitializes the context without the key,
+   which drops what an earlier message left. Returns the number of bytes written, or 0. */
 static inline size_t otp_hmac_code(EVP_MAC_CTX *context, const void *_Nullable message,
                                    size_t count, void *code, size_t capacity) {
   size_t written = 0;
@@ -102,12 +102,12 @@ static inline size_t otp_hmac_code(EVP_MAC_CTX *context, const void *_Nullable m
   return done ? written : 0;
 }
 
-/* Wipes the key and frees. */
+/* Wipes the key and frees the context. */
 static inline void otp_hmac_free(EVP_MAC_CTX *context) {
   EVP_MAC_CTX_free(context);
 }
 
-/* 1, or 0. `output` holds 32 bytes. */
+/* 1 or 0. `output` must hold 32 bytes. */
 static inline int otp_sha256(const EVP_MD *digest, const void *_Nullable bytes, size_t count,
                              void *output) {
   if (EVP_MD_get_size(digest) != 32) return 0;

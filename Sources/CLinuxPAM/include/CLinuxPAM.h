@@ -1,5 +1,5 @@
-// The edge to Linux-PAM: what is variadic, a macro or a bare `const void **`, as plain functions.
-// No decisions here.
+// Linux-PAM's variadic functions, macros and `const void **` parameters as plain functions, which
+// decide nothing. An `int` result is a PAM return code.
 #pragma once
 
 #include <errno.h>
@@ -12,28 +12,31 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/// A string item; NULL where it is not set or cannot be read.
+/// Returns a string item, which belongs to the handle; NULL if it is not set or cannot be read.
 static inline const char *_Nullable sp_pam_item(pam_handle_t *_Nonnull handle, int item) {
   const void *value = NULL;
   return pam_get_item(handle, item, &value) == PAM_SUCCESS ? value : NULL;
 }
 
-/// The user's name, asked for by the application's own prompt where it is not set.
+/// Sets `name` to the user's name, which belongs to the handle. If it is not set yet, the
+/// application asks for it with its own prompt.
 static inline int sp_pam_user(pam_handle_t *_Nonnull handle,
                               const char *_Nullable *_Nonnull name) {
   *name = NULL;
   return pam_get_user(handle, name, NULL);
 }
 
-/// One prompt. `text` is a C string; void, because Swift has it as bytes. The answer is the caller's to wipe and free, also after a failure.
+/// Shows a prompt of the style PAM_PROMPT_ECHO_ON or PAM_PROMPT_ECHO_OFF. `text` is a C string; its
+/// type is void because Swift passes bytes. The caller wipes and frees the answer, also after a
+/// failure.
 static inline int sp_pam_ask(pam_handle_t *_Nonnull handle, int style, const void *_Nonnull text,
                              char *_Nullable *_Nonnull answer) {
   *answer = NULL;
   return pam_prompt(handle, style, answer, "%s", (const char *)text);
 }
 
-/// Shows a text, a C string as above. Not by pam_prompt, whose vasprintf leaves parts of a long text
-/// in the buffers that it outgrows: a secret's.
+/// Shows `text`, a C string as above. Does not use pam_prompt(3): its vasprintf(3) leaves parts of
+/// a long text, which may be a secret, in buffers that it frees while it grows.
 static inline int sp_pam_show(pam_handle_t *_Nonnull handle, const void *_Nullable text) {
   const void *item = NULL;
   int result = pam_get_item(handle, PAM_CONV, &item);
@@ -55,7 +58,7 @@ static const int sp_pam_silent = (int)PAM_SILENT;
 
 typedef void (*sp_pam_cleanup)(pam_handle_t *_Nonnull handle, void *_Nullable data, int status);
 
-/// What the module keeps on the handle from one phase to the next; NULL where there is nothing.
+/// Returns the data that the module keeps on the handle between phases; NULL if there is none.
 static inline void *_Nullable sp_pam_mark(pam_handle_t *_Nonnull handle) {
   const void *data = NULL;
   return pam_get_data(handle, "pam_sallyport", &data) == PAM_SUCCESS ? (void *)data : NULL;
@@ -66,7 +69,8 @@ static inline int sp_pam_set_mark(pam_handle_t *_Nonnull handle, void *_Nullable
   return pam_set_data(handle, "pam_sallyport", data, cleanup);
 }
 
-// PAM's own environment. The names stand here, because a Swift string's way into C brings kilobytes.
+// Variables in PAM's environment. Their names are here because converting a Swift string to a C
+// string would add kilobytes to the module.
 
 static inline const char *_Nullable sp_pam_ssh_info(pam_handle_t *_Nonnull handle) {
   return pam_getenv(handle, "SSH_AUTH_INFO_0");
@@ -86,21 +90,21 @@ static inline void sp_wipe_and_free(char *_Nullable text) {
   free(text);
 }
 
-/// Asks the account stack of the handle's service about the handle's user, on a handle of its own
-/// whose conversation shows nothing and answers nothing: the stack's return code, or that of a call
-/// that failed before it. Modules that do something in that phase do it here too.
+/// Runs the account stack of the handle's service for the handle's user, on another handle, whose
+/// conversation shows and answers nothing. Returns the code of the stack, or of a call that failed
+/// before it. Side effects of modules in the account phase happen here too.
 int sp_pam_probe_account(pam_handle_t *_Nonnull handle, int flags);
 
-/// Whether `handle` is such a handle: known by its conversation, a function that only this module
-/// has, so that no variable that somebody can set says so.
+/// Whether `handle` is the one of such a probe. It is recognized by its conversation function,
+/// which only this module has; a variable could be set by others.
 bool sp_pam_is_probe(pam_handle_t *_Nonnull handle);
 
-/// `line` as `text` above.
+/// Logs `line`, a C string as above, with a priority of syslog(3).
 static inline void sp_pam_log(pam_handle_t *_Nonnull handle, int level,
                               const void *_Nonnull line) {
   pam_syslog(handle, level, "%s", (const char *)line);
 }
 
-/// The host's errno: a module puts it back when it returns.
+/// errno of the application, which the module restores when it returns.
 static inline int sp_errno(void) { return errno; }
 static inline void sp_put_back_errno(int before) { errno = before; }

@@ -1,4 +1,4 @@
-/* What SallyportSystem asks the account database. Results as in CSystem.h. */
+/* Questions of SallyportSystem to the account database. Results as in CSystem.h. */
 #pragma once
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 #pragma clang assume_nonnull begin
 
-/* getpwnam_r: 1 with the account's own spelling (in `buffer`), its uid and primary group, 0 for a clean "there is
-   none", or a negative errno (-ERANGE: the buffer is too small). */
+/* getpwnam_r(3). 1 with the account's own spelling (in `buffer`), its uid and its primary group; 0
+   if there is no such account; or a negative errno, -ERANGE if the buffer is too small. */
 static inline int sys_account(const void *name, void *buffer, size_t size,
                               const char *_Nullable *_Nonnull spelling, uint32_t *uid,
                               uint32_t *gid) {
@@ -26,11 +26,11 @@ static inline int sys_account(const void *name, void *buffer, size_t size,
   return 1;
 }
 
-enum { sys_lookups = 12 }; /* bounds every repetition: nothing of a name service is waited for */
+enum { sys_lookups = 12 }; /* the most tries: a name service is not waited for */
 
-/* getgrnam_r, with a buffer that grows up to a megabyte: the group's number, and 1 where `user` is one
-   of the members that it lists (none where a name service gives NULL for the list), 0 where not;
-   -ENOENT where there cleanly is none, or a negative errno. */
+/* getgrnam_r(3), with a buffer that grows up to a mebibyte. Sets the group's number, and returns 1
+   if the group lists `user` as a member, 0 if not (or if a name service returns NULL for the list);
+   -ENOENT if there is no such group, or another negative errno. */
 static inline int sys_group(const void *group, const void *user, uint32_t *number) {
   size_t size = 1024;
   int result = -ERANGE;
@@ -52,8 +52,9 @@ static inline int sys_group(const void *group, const void *user, uint32_t *numbe
   return result;
 }
 
-/* getgrouplist, to its end: 1 where `group` is among the groups of `user`, whose primary one is
-   `primary`, 0 where not, or a negative errno. The C library does not tell that a source failed. */
+/* getgrouplist(3), with a list that grows until it is complete. 1 if `group` is one of the groups
+   of `user`, whose primary group is `primary`, 0 if not, or a negative errno. The C library does
+   not report that a source failed. */
 static inline int sys_has_group(const void *user, uint32_t primary, uint32_t group) {
   int size = 64;
   for (int left = sys_lookups; left > 0 && size > 0 && size <= 1 << 20; left--) {
@@ -64,7 +65,7 @@ static inline int sys_has_group(const void *user, uint32_t primary, uint32_t gro
     for (int one = 0; one < done; one++) result |= groups[one] == group;
     free(groups);
     if (done >= 0) return result;
-    if (count <= size) return -ENOMEM; /* its only failure but a list that is too short */
+    if (count <= size) return -ENOMEM; /* the only other failure than a list that is too short */
     size = count;
   }
   return -ERANGE;

@@ -1,7 +1,7 @@
-/* What SallyportSystem needs of the kernel and the C library, in a form that Swift can call:
-   variadic calls, errno and macros end here. Every function that can fail gives a negative errno.
-   No shim decides anything. Paths and names are C strings; void, because Swift has them as bytes.
-   Nothing here needs _GNU_SOURCE, which Swift's importer does not set. */
+/* Functions of the kernel and the C library that SallyportSystem needs, without variadic arguments,
+   macros and errno, so that Swift can call them. They decide nothing. Every function that can fail
+   returns a negative errno. Paths and names are C strings; their type is void because Swift passes
+   bytes. Nothing here needs _GNU_SOURCE, which Swift's importer does not set. */
 #pragma once
 
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@
 
 #pragma clang assume_nonnull begin
 
-/* ---- names of numbers ---- */
+/* ---- constants ---- */
 
 static const int32_t sys_EPERM = EPERM, sys_ENOENT = ENOENT, sys_EINTR = EINTR, sys_EIO = EIO,
                      sys_EAGAIN = EAGAIN, sys_EACCES = EACCES, sys_EEXIST = EEXIST,
@@ -42,10 +42,11 @@ static const int32_t sys_EPERM = EPERM, sys_ENOENT = ENOENT, sys_EINTR = EINTR, 
                      sys_ELOOP = ELOOP, sys_ENXIO = ENXIO, sys_EMFILE = EMFILE,
                      sys_ENFILE = ENFILE, sys_ENOMEM = ENOMEM;
 
-/* Start of a relative path: the working directory. With an absolute path it does not matter. */
+/* As `directory`: relative paths start in the working directory. */
 static const int32_t sys_here = AT_FDCWD;
 
-/* How to open. None follows a link at the end of the path, blocks, or outlives an exec. */
+/* How to open. None of them follows a symbolic link at the end of the path or blocks, and all have
+   the close-on-exec flag. */
 static const int32_t sys_for_reading = O_RDONLY;
 static const int32_t sys_for_updating = O_RDWR;
 static const int32_t sys_as_directory = O_RDONLY | O_DIRECTORY;
@@ -55,7 +56,7 @@ static const int32_t sys_as_new_file = O_RDWR | O_CREAT | O_EXCL;
 
 enum sys_kind { sys_regular, sys_directory, sys_link, sys_other_kind };
 
-/* What stat(2) says, as far as somebody asks. */
+/* The fields of stat(2) that are used. */
 typedef struct {
   uint64_t device, inode, links, size;
   uint32_t owner;
@@ -67,7 +68,7 @@ typedef struct {
 
 static inline int sys_result(int64_t result) { return result < 0 ? -errno : (int)result; }
 
-/* Whether a call that failed is made once more: an interrupted one is, but not for ever. */
+/* Whether to repeat a call: one that was interrupted, up to 100 times. */
 static inline int sys_again(int64_t result, int *tries) {
   return result < 0 && errno == EINTR && ++*tries < 100;
 }
@@ -80,7 +81,7 @@ static inline int sys_open(int directory, const void *path, int how) {
   return sys_result(descriptor);
 }
 
-/* Linux frees the descriptor whatever close says: never to be repeated. */
+/* Never repeated: Linux frees the descriptor even if close(2) fails. */
 static inline void sys_close(int descriptor) { (void)close(descriptor); }
 
 static inline void sys_take_facts(const struct stat *from, sys_facts *facts) {
@@ -108,7 +109,7 @@ static inline int sys_facts_of(int descriptor, sys_facts *facts) {
   return 0;
 }
 
-/* Of the name itself, where it is a link. */
+/* Of the link itself, if the name is a symbolic link. */
 static inline int sys_facts_at(int directory, const void *path, sys_facts *facts) {
   struct stat found;
   if (fstatat(directory, path, &found, AT_SYMLINK_NOFOLLOW) < 0) return -errno;
@@ -116,7 +117,7 @@ static inline int sys_facts_at(int directory, const void *path, sys_facts *facts
   return 0;
 }
 
-/* One pread: the number of bytes, which may be fewer. */
+/* One pread(2). Returns the number of bytes, which may be less than `count`. */
 static inline int64_t sys_read(int descriptor, void *bytes, size_t count, uint64_t offset) {
   ssize_t done;
   int tries = 0;
@@ -125,7 +126,7 @@ static inline int64_t sys_read(int descriptor, void *bytes, size_t count, uint64
   return done < 0 ? -errno : done;
 }
 
-/* One pwrite: the number of bytes, which may be fewer. */
+/* One pwrite(2). Returns the number of bytes, which may be less than `count`. */
 static inline int64_t sys_write(int descriptor, const void *bytes, size_t count,
                                 uint64_t offset) {
   ssize_t done;
@@ -135,7 +136,7 @@ static inline int64_t sys_write(int descriptor, const void *bytes, size_t count,
   return done < 0 ? -errno : done;
 }
 
-/* Where a write ends by RLIMIT_FSIZE; 0 where that cannot be told. */
+/* RLIMIT_FSIZE in bytes; 0 if unknown. */
 static inline uint64_t sys_file_size_limit(void) {
   struct rlimit limit;
   return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? (uint64_t)limit.rlim_cur : 0;
@@ -148,7 +149,7 @@ static inline int sys_sync(int descriptor) {
   return sys_result(done);
 }
 
-/* Of the content alone: the size and place of a file that is written in place do not change. */
+/* fdatasync(2): the content alone, as writing in place does not change the file's size. */
 static inline int sys_sync_data(int descriptor) {
   int done, tries = 0;
   do done = fdatasync(descriptor);
@@ -156,7 +157,7 @@ static inline int sys_sync_data(int descriptor) {
   return sys_result(done);
 }
 
-/* Of everything written to the file system that holds this open file. */
+/* syncfs(2): the whole file system that holds this open file. */
 static inline int sys_sync_file_system(int descriptor) {
   return sys_result(syscall(SYS_syncfs, descriptor));
 }
@@ -181,7 +182,7 @@ static inline int sys_rename(int from_directory, const void *from, int to_direct
   return sys_result(renameat(from_directory, from, to_directory, to));
 }
 
-/* -EEXIST where `to` is there; -EINVAL or -ENOSYS where the file system cannot. */
+/* -EEXIST if `to` exists; -EINVAL or -ENOSYS if the file system does not support it. */
 static inline int sys_rename_new(int directory, const void *from, const void *to) {
   return sys_result(syscall(SYS_renameat2, directory, from, directory, to, RENAME_NOREPLACE));
 }
@@ -190,8 +191,8 @@ static inline int sys_exchange(int directory, const void *a, const void *b) {
   return sys_result(syscall(SYS_renameat2, directory, a, directory, b, RENAME_EXCHANGE));
 }
 
-/* On btrfs: a write to this still empty file will go to the same blocks each time, and so needs no
-   free ones. 0 elsewhere. */
+/* On btrfs, makes writes to this file, which must be empty, reuse its blocks, so that they need no
+   free ones. Does nothing and returns 0 on other file systems. */
 static inline int sys_no_copy_on_write(int descriptor) {
   struct statfs system;
   if (fstatfs(descriptor, &system) < 0) return -errno;
@@ -204,7 +205,7 @@ static inline int sys_no_copy_on_write(int descriptor) {
 
 /* ---- names in a directory ---- */
 
-/* A reader of the names in a directory, or NULL with *error set. Closed by sys_names_close. */
+/* Returns a reader of the names in a directory, for sys_names_close; or NULL with *error set. */
 static inline void *_Nullable sys_names_open(int directory, int *error) {
   int descriptor = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *names = descriptor < 0 ? NULL : fdopendir(descriptor);
@@ -213,7 +214,7 @@ static inline void *_Nullable sys_names_open(int directory, int *error) {
   return names;
 }
 
-/* 1 and a name with its NUL, 0 at the end, or a negative errno. */
+/* Returns 1 with a name and its NUL in `name`, 0 at the end, or a negative errno. */
 static inline int sys_names_next(void *names, void *name, size_t capacity) {
   errno = 0;
   const struct dirent *entry = readdir((DIR *)names);
@@ -237,14 +238,14 @@ static inline int sys_now(int64_t *seconds) {
   return 0;
 }
 
-/* Nanoseconds that only grow. */
+/* CLOCK_MONOTONIC, in nanoseconds. */
 static inline uint64_t sys_monotonic(void) {
   struct timespec now = { 0, 0 };
   (void)clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* At most a second; a signal ends it early. */
+/* Sleeps for less than a second; a signal ends it early. */
 static inline void sys_sleep(uint32_t nanoseconds) {
   struct timespec time = { 0, nanoseconds < 1000000000u ? nanoseconds : 999999999u };
   (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
@@ -255,13 +256,14 @@ static inline void sys_sleep(uint32_t nanoseconds) {
 static inline int32_t sys_process(void) { return getpid(); }
 static inline uint32_t sys_effective_user(void) { return geteuid(); }
 
-/* The signals that a guard blocks: they would stop us while others wait for our lock, or kill us
-   over a write. What kills outright is let through: a save is one write, so dying is harmless. */
+/* The signals to block: they would stop the process while others wait for our lock, or kill it
+   because of a write. Other signals that kill are not blocked: a save is a single write, so that
+   dying is harmless. */
 static const int sys_guarded[] = { SIGTSTP, SIGTTIN, SIGTTOU, SIGXFSZ };
 enum { sys_guarded_count = sizeof sys_guarded / sizeof sys_guarded[0] };
 
-/* Blocks them for this thread. *blocked: bit n for each that was not blocked already;
-   *pending: whether a SIGXFSZ was waiting before us. */
+/* Blocks them for this thread. Sets bit n of *blocked for each that was not blocked before, and
+   *pending if a SIGXFSZ was pending before. */
 static inline int sys_block_signals(uint32_t *blocked, int *pending) {
   sigset_t ours, before, waiting;
   sigemptyset(&ours);
@@ -276,7 +278,7 @@ static inline int sys_block_signals(uint32_t *blocked, int *pending) {
   return 0;
 }
 
-/* Takes a waiting SIGXFSZ, so that it does not kill when the mask is put back. */
+/* Takes a pending SIGXFSZ, which would kill the process once the mask is restored. */
 static inline void sys_take_file_size_signal(void) {
   sigset_t only;
   struct timespec none = { 0, 0 };
@@ -291,7 +293,7 @@ static inline int sys_file_size_signal_waits(void) {
   return sigpending(&waiting) == 0 && sigismember(&waiting, SIGXFSZ) == 1;
 }
 
-/* Unblocks what sys_block_signals blocked. */
+/* Unblocks the signals that sys_block_signals blocked. */
 static inline void sys_unblock_signals(uint32_t blocked) {
   sigset_t ours;
   sigemptyset(&ours);
@@ -300,7 +302,7 @@ static inline void sys_unblock_signals(uint32_t blocked) {
   (void)pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
 }
 
-/* `files`: the one that counts for files, usually the effective one. */
+/* `files` is the uid for file access, usually the effective one. */
 typedef struct { uint32_t real, effective, saved, files; } sys_users;
 
 static inline int sys_get_users(sys_users *users) {
@@ -310,16 +312,16 @@ static inline int sys_get_users(sys_users *users) {
 #else
   if (syscall(SYS_getresuid, &real, &effective, &saved) < 0) return -errno;
 #endif
-  // Sets nothing: no process has this one, and the old one is returned.
+  /* -1 is not a valid uid: changes nothing, and returns the present one. */
   *users = (sys_users){ real, effective, saved, (uint32_t)syscall(SYS_setfsuid, (uid_t)-1) };
   return 0;
 }
 
-/* setresuid makes the uid for files the effective one. */
+/* setfsuid(2). Needed after setresuid(2), which sets this uid to the effective one. */
 static inline void sys_set_file_user(uint32_t files) { (void)syscall(SYS_setfsuid, files); }
 
-/* Real and saved uid of this thread alone: the C library's function would signal all threads of
-   the host. The effective uid stays. */
+/* Sets the real and the saved uid of this thread alone, and keeps the effective one. The C
+   library's function would change all threads of the application. */
 static inline int sys_set_real_and_saved_user(uint32_t real, uint32_t saved) {
 #ifdef SYS_setresuid32
   return sys_result(syscall(SYS_setresuid32, real, (uid_t)-1, saved));
@@ -328,7 +330,7 @@ static inline int sys_set_real_and_saved_user(uint32_t real, uint32_t saved) {
 #endif
 }
 
-/* Whether this thread may take any uid (and so could put one back). */
+/* Whether this thread may set any uid, and so could restore one (CAP_SETUID). 1 or 0. */
 static inline int sys_may_change_users(void) {
   struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
   struct __user_cap_data_struct sets[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
@@ -336,7 +338,7 @@ static inline int sys_may_change_users(void) {
   return (sets[0].effective >> CAP_SETUID & 1u) != 0;
 }
 
-/* Ends the process at once, with nothing run or flushed. */
+/* Kills the process at once: no handler runs, and nothing is flushed. */
 static inline void sys_die(void) __attribute__((noreturn));
 static inline void sys_die(void) {
   (void)kill(getpid(), SIGKILL);
@@ -345,20 +347,20 @@ static inline void sys_die(void) {
 
 /* ---- the machine's name, random bytes, addresses ---- */
 
-/* NUL-terminated, perhaps empty. `capacity` is at least 1. */
+/* The host name with its NUL; empty if unknown. `capacity` must be at least 1. */
 static inline void sys_host_name(void *name, size_t capacity) {
   char *text = name;
   if (gethostname(text, capacity) != 0) text[0] = 0;
   text[capacity - 1] = 0;
 }
 
-/* One getrandom: the number of bytes, which may be fewer. */
+/* One getrandom(2). Returns the number of bytes, which may be less than `count`. */
 static inline int64_t sys_random(void *bytes, size_t count) {
   ssize_t done = getrandom(bytes, count, 0);
   return done < 0 ? -errno : done;
 }
 
-/* The number of bytes of the address (4 or 16), or 0. `bytes` holds 16. */
+/* Returns the size of the address, 4 or 16, or 0 if it is not one. `bytes` must hold 16 bytes. */
 static inline int sys_parse_address(const void *text, void *bytes) {
   if (inet_pton(AF_INET, text, bytes) == 1) return 4;
   return inet_pton(AF_INET6, text, bytes) == 1 ? 16 : 0;
@@ -366,16 +368,16 @@ static inline int sys_parse_address(const void *text, void *bytes) {
 
 enum { sys_address_text_size = INET6_ADDRSTRLEN };
 
-/* `text` holds sys_address_text_size bytes. 1 or 0. */
+/* 1 or 0. `text` must hold sys_address_text_size bytes. */
 static inline int sys_address_text(const void *bytes, int count, char *text) {
   int family = count == 4 ? AF_INET : AF_INET6;
   return inet_ntop(family, bytes, text, sys_address_text_size) != NULL;
 }
 
-/* "ENOSPC"; NULL for a number without a name. */
+/* Such as "ENOSPC"; NULL for a number without a name. */
 const char *_Nullable sys_errno_name(int number);
 
-/* "No space left on device", in English whatever the locale is; NULL for such a number. */
+/* Such as "No space left on device", in English in every locale; NULL as above. */
 const char *_Nullable sys_errno_text(int number);
 
 #pragma clang assume_nonnull end

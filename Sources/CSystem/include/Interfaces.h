@@ -1,4 +1,4 @@
-/* What SallyportSystem asks the kernel about this machine's network. Results as in CSystem.h. */
+/* Questions of SallyportSystem about this machine's network. Results as in CSystem.h. */
 #pragma once
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 
 #pragma clang assume_nonnull begin
 
-/* getifaddrs: 1 where an interface of this machine has the address (16 bytes, network order, IPv4 as
-   ::ffff:a.b.c.d), 0 where none has, or a negative errno. */
+/* getifaddrs(3). 1 if an interface of this machine has the address (16 bytes, network order, IPv4
+   as ::ffff:a.b.c.d), 0 if none has it, or a negative errno. */
 static inline int sys_is_own_address(const void *address) {
   struct ifaddrs *all = NULL;
   int found = 0;

@@ -1,4 +1,4 @@
-/* Locks of files and directories. Results as in CSystem.h. */
+/* Locks on files and directories. Results as in CSystem.h. */
 #pragma once
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 
 static const int32_t sys_alone = F_WRLCK, sys_shared = F_RDLCK, sys_no_more = F_UNLCK;
 
-/* A lock of that kind, which belongs to the open file description: -EAGAIN if another is in its
-   way. The bytes need not exist. */
+/* Takes a lock of this kind on a range of bytes, which need not exist. It belongs to the open file
+   description. -EAGAIN if another lock conflicts. */
 static inline int sys_lock(int descriptor, int kind, int64_t start, int64_t length) {
   struct flock range = {
     .l_type = (short)kind, .l_whence = SEEK_SET, .l_start = start, .l_len = length };
@@ -25,21 +25,21 @@ static inline int sys_lock(int descriptor, int kind, int64_t start, int64_t leng
   return errno == EACCES ? -EAGAIN : -errno;
 }
 
-/* 1 where another has a lock on this byte, of either kind; 0, or a negative errno. */
+/* 1 if another has a lock of either kind on this byte, 0 if none, or a negative errno. */
 static inline int sys_is_locked(int descriptor, int64_t byte) {
   struct flock range = {
     .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
   return fcntl(descriptor, F_OFD_GETLK, &range) < 0 ? -errno : range.l_type != F_UNLCK;
 }
 
-/* All of them. Said aloud, because a child forked by another thread would keep the lock past our
-   close. */
+/* Releases all locks of this open file description. close(2) alone does not if a child that another
+   thread forked has the descriptor too. */
 static inline void sys_unlock(int descriptor) {
   struct flock whole = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
   (void)fcntl(descriptor, F_OFD_SETLK, &whole);
 }
 
-/* flock(2), which directories can have too: -EAGAIN if another has it. */
+/* flock(2), which works on directories too. -EAGAIN if another process has the lock. */
 static inline int sys_lock_directory(int descriptor) {
   return flock(descriptor, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
 }

@@ -1,6 +1,6 @@
-/* How the kernel lets this thread run. Of this thread alone: with 0 for a process, the calls take the
-   thread that makes them. Not sched_setattr, which would make a slice of its own of the kernel's
-   usual one (Linux 6.12). */
+/* How the kernel schedules this thread. With 0 for the process, the calls mean the calling thread.
+   sched_setattr(2) is not used: since Linux 6.12 it would turn the default time slice into one set
+   for the thread. */
 #pragma once
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 #pragma clang assume_nonnull begin
 
-/* The policy (with the flag for children), -1 where the kernel does not tell; the nice value; the
-   priority of disk access, 0 where there is none of its own. */
+/* The policy with SCHED_RESET_ON_FORK, -1 if unknown; the nice value; the I/O priority, 0 if the
+   thread has none of its own. */
 typedef struct { int32_t policy, nice, disk; } sys_schedule;
 
 enum { sys_other = 0, sys_batch = 3, sys_idle = 5, sys_reset_on_fork = 0x40000000,

@@ -70,8 +70,3 @@ struct Subject {
     }
   }
 }
-
-extension Enrollment {
-  /// The index of the authenticator with this name.
-  func index(of name: Label) -> Int? { authenticators.firstIndex { $0.name == name } }
-}

@@ -1,0 +1,79 @@
+/// A change of what is enrolled for a user, as a value: what a login, the command and the service
+/// carry out alike.
+package enum EnrollmentChange: Sendable {
+  /// Enrolls a user who is not enrolled.
+  case create(Enrollment)
+  /// More factors. A set of backup codes takes the place of the one that is there; nil leaves it.
+  case add([Authenticator], backupCodes: BackupCodeSet?)
+  /// Removes the authenticator of that name, which must not be the last one.
+  case remove(Label)
+  case rename(Label, to: Label)
+  /// A set of backup codes in the place of the one that is there.
+  case renew(BackupCodeSet)
+
+  /// Why a change cannot be carried out.
+  package enum Flaw: Error, Equatable, Sendable {
+    /// There is an enrollment already.
+    case enrolled
+    case noSuchAuthenticator
+    case lastAuthenticator
+    case nameTaken(Label)
+    case tooManyAuthenticators
+  }
+}
+
+extension EnrollmentChange {
+  /// The enrollment after the change; nothing else of it differs.
+  package func applied(to enrollment: Enrollment) throws(Flaw) -> Enrollment {
+    var changed = enrollment
+    switch self {
+    case .create: throw .enrolled
+    case .add(let authenticators, let backupCodes):
+      for one in authenticators { try changed.add(one) }
+      changed.backupCodes = backupCodes ?? changed.backupCodes
+    case .remove(let name):
+      let index = try changed.position(of: name)
+      guard changed.authenticators.count > 1 else { throw .lastAuthenticator }
+      changed.authenticators.remove(at: index)
+    case .rename(let name, let new):
+      let index = try changed.position(of: name)
+      if let other = changed.index(of: new), other != index { throw .nameTaken(new) }
+      changed.authenticators[index].name = new
+    case .renew(let codes): changed.backupCodes = codes
+    }
+    return changed
+  }
+
+  /// The state that goes with the changed enrollment: who could do without a code before the change
+  /// is asked again, where the change is more than a name.
+  package func applied(to state: LoginState, of changed: Enrollment) -> LoginState {
+    var state = state
+    state.reconcile(with: changed)
+    switch self {
+    case .rename: break
+    case .create, .add, .renew: state.forgetRemembered()
+    case .remove:
+      state.forgetRemembered()
+      state.slip = nil
+    }
+    return state
+  }
+}
+
+extension Enrollment {
+  /// The index of the authenticator with this name.
+  package func index(of name: Label) -> Int? { authenticators.firstIndex { $0.name == name } }
+
+  fileprivate func position(of name: Label) throws(EnrollmentChange.Flaw) -> Int {
+    guard let index = index(of: name) else { throw .noSuchAuthenticator }
+    return index
+  }
+
+  fileprivate mutating func add(_ authenticator: Authenticator) throws(EnrollmentChange.Flaw) {
+    if index(of: authenticator.name) != nil { throw .nameTaken(authenticator.name) }
+    guard authenticators.count < Enrollment.maximumAuthenticators else {
+      throw .tooManyAuthenticators
+    }
+    authenticators.append(authenticator)
+  }
+}

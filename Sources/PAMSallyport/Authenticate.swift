@@ -29,7 +29,7 @@ extension Login {
     let context: LoginContext
     let step: AuthStep
     do throws(StoreTrouble) {
-      let account = try verifier.account(user)
+      let account = try store.account(typed: user)
       context = self.context(of: account)
       // Nothing else may stand before this line: a code alone opens nothing.
       if arguments.afterKey, !isAfterKey(context.policy) {
@@ -38,7 +38,7 @@ extension Login {
       }
       step =
         context.policy.isEnabled
-        ? try verifier.prepare(
+        ? try examiner.prepare(
           user, account, in: context, mayEnroll: arguments.enroll,
           after: firstFactor(context.policy))
         : .skip
@@ -123,22 +123,13 @@ extension Login {
     if firstFactor(policy) == .none || arguments.forwardPass || arguments.firstPass == .use {
       return false
     }
-    // It may have been forgotten in a state that is lost.
-    if pending.record.mayLackTheLatest { return false }
     do throws(StoreTrouble) {
-      // What is missing is only asked for after a code.
-      if arguments.enroll, !lacking(pending.record.enrollment, policy).isEmpty,
-        try verifier.level(of: account, under: policy) == .required
-      {
+      guard pending.isRemembered(address, at: try store.now()), !store.isOwn(address) else {
         return false
       }
-      let (now, state) = (try verifier.store.now(), pending.record.state)
-      let throttle = Throttle(for: pending.record.enrollment, state, under: policy)
-      // If somebody guesses from there, ask.
-      guard throttle.responsesLeft(in: state.known, at: now) > 0 else { return false }
-      return state.isRemembered(
-        address, service: pending.context.service, for: policy.remember, at: now)
-        && !verifier.store.isOwn(address)
+      // What is missing is only asked for after a code.
+      guard arguments.enroll, !lacking(pending).isEmpty else { return true }
+      return try examiner.level(of: account, in: pending.context) != .required
     } catch {
       return false
     }
@@ -185,10 +176,7 @@ extension Login {
 
   private func hasCode(_ parts: Parts, _ pending: PendingLogin) -> Bool {
     do throws(CryptoError) {
-      switch try Response.classify(parts.code, for: pending.record.enrollment) {
-      case .code, .backupCode: return true
-      case .malformed: return false
-      }
+      return try pending.hasFormOfCode(parts.code)
     } catch {
       return true  // checked next, where the error is reported
     }

@@ -13,9 +13,9 @@ extension Login {
   func enroll(_ account: Account, _ context: LoginContext, atLeast marked: EnrollmentLevel)
     throws(StoreTrouble) -> ReturnCode
   {
-    if try verifier.store.load(account) != nil { return denyMeanwhile(account) }
+    if try examiner.enrolled(account, in: context) != nil { return denyMeanwhile(account) }
     let policy = context.policy
-    let now = try verifier.level(of: account, under: policy)
+    let now = try examiner.level(of: account, in: context)
     let level = marked.rawValue < now.rawValue ? marked : now
     switch level {
     case .refuse:
@@ -32,13 +32,12 @@ extension Login {
 
   /// What an enrollment lacks and has room for: only root can make room, and a user with a correct
   /// code would be locked out until then.
-  func lacking(_ enrollment: Enrollment, _ policy: Policy) -> Factors {
-    let missing = policy.missing(from: enrollment.factors)
+  func lacking(_ pending: PendingLogin) -> Factors {
+    let missing = pending.policy.missing(from: pending.factors)
+    if missing.isEmpty { return missing }
     let more = (missing.contains(.totp) ? 1 : 0) + (missing.contains(.hotp) ? 1 : 0)
-    guard enrollment.authenticators.count + more > Enrollment.maximumAuthenticators else {
-      return missing
-    }
-    host.log(.error, .noRoom(enrollment.user.bytes))
+    guard pending.names.count + more > Enrollment.maximumAuthenticators else { return missing }
+    host.log(.error, .noRoom(pending.name))
     return Factors()
   }
 
@@ -47,7 +46,7 @@ extension Login {
     throws(StoreTrouble) -> ReturnCode
   {
     let policy = pending.policy
-    let level = try verifier.level(of: account, under: policy)
+    let level = try examiner.level(of: account, in: pending.context)
     switch level {
     case .refuse, .voluntary: return .ignore
     case .remind:
@@ -55,13 +54,13 @@ extension Login {
     case .required, .offer: break
     }
     return hold(
-      EnrollmentConversation(self, account, pending.context, level, missing, of: pending.record))
+      EnrollmentConversation(self, account, pending.context, level, missing, of: pending))
   }
 
   /// Every n-th login; a login that cannot be counted is not reminded.
   private func isReminded(_ account: Account, _ policy: Policy) -> Bool {
     do throws(StoreTrouble) {
-      let logins = try verifier.store.countLogin(of: account.name)
+      let logins = try examiner.countLogin(of: account.name)
       return logins % UInt32(max(policy.remindEvery, 1)) == 0
     } catch {
       _ = report(error)
@@ -106,24 +105,24 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
   let level: EnrollmentLevel
   let wanted: Factors
   /// nil if there is no enrollment yet.
-  let record: Record?
+  let enrolled: PendingLogin?
 
   var host: Application { login.host }
   var policy: Policy { context.policy }
 
   init(
     _ login: Login<Application, Store>, _ account: Account, _ context: LoginContext,
-    _ level: EnrollmentLevel, _ wanted: Factors, of record: Record?
+    _ level: EnrollmentLevel, _ wanted: Factors, of enrolled: PendingLogin?
   ) {
     (self.login, self.account, self.context) = (login, account, context)
-    (self.level, self.wanted, self.record) = (level, wanted, record)
+    (self.level, self.wanted, self.enrolled) = (level, wanted, enrolled)
   }
 
   /// A missing answer or a failed conversation ends it, like a no. Nothing is stored before the
   /// first codes were correct; what is stored stays.
   func run() -> End {
     do throws(HostFailure) {
-      guard wanted.hasAuthenticator || record != nil, try isWelcome() else { return .putOff }
+      guard wanted.hasAuthenticator || enrolled != nil, try isWelcome() else { return .putOff }
       var made: [Authenticator] = []
       for kind in policy.factorOrder.kinds {
         guard kind != .backupCode, wanted.contains(kind) else { continue }
@@ -141,7 +140,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
 
   /// No secret is shown if nobody answers, and an empty answer is not a yes.
   private func isWelcome() throws(HostFailure) -> Bool {
-    var text = LogLine(record == nil ? "Two-factor login" : "Another factor")
+    var text = LogLine(enrolled == nil ? "Two-factor login" : "Another factor")
     text.add(level == .required ? " is required on " : " is available on ")
     text.add(HostName.label.bytes)
     text.add(". You need an authenticator app\non your phone, such as Aegis, FreeOTP or ")
@@ -171,7 +170,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
   // MARK: the end
 
   private func finish(_ made: [Authenticator]) throws(HostFailure) -> End {
-    let isNew = record == nil
+    let isNew = enrolled == nil
     let hasCodes = policy.backupCode != .off && (isNew || wanted.contains(.backupCode))
     do throws(StoreTrouble) {
       let codes = try BackupCodeSet.fresh(count: hasCodes ? BackupCodeSet.usualCodes : 0)
@@ -190,31 +189,16 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
 
   /// False if somebody else changed the enrollment meanwhile.
   private func save(_ made: [Authenticator], _ codes: BackupCodeSet?) throws(StoreTrouble) -> Bool {
-    let store = login.verifier.store
-    if let record {
-      var enrollment = record.enrollment
-      enrollment.authenticators += made
-      enrollment.backupCodes = codes ?? enrollment.backupCodes
-      let change = { (state: LoginState) in
-        var state = state
-        state.forgetRemembered()
-        return state
-      }
-      switch try store.rewrite(record, enrollment, change) {
-      case .committed: return true
-      case .changed: return false
-      }
+    let change: EnrollmentChange
+    if enrolled != nil {
+      change = .add(made, backupCodes: codes)
+    } else {
+      change = .create(
+        Enrollment(
+          id: try Random.identifier(), user: account.name, uid: account.uid,
+          created: try login.store.now(), authenticators: made, backupCodes: codes))
     }
-    let enrollment = Enrollment(
-      id: try Random.identifier(), user: account.name, uid: account.uid,
-      created: try store.now(), authenticators: made, backupCodes: codes)
-    do throws(StoreTrouble) {
-      try store.create(enrollment, LoginState(initialFor: enrollment))
-      return true
-    } catch {
-      if case .exists = error { return false }
-      throw error
-    }
+    return try login.examiner.amend(change, of: enrolled) == .done
   }
 
   /// Waits at the end: without a prompt the texts would never be seen under `ssh -T` and scp.

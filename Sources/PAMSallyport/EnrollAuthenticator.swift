@@ -34,7 +34,7 @@ extension EnrollmentConversation {
       left -= 1
       let first: FirstCode
       do throws(StoreTrouble) {
-        let now = try login.verifier.store.now()
+        let now = try login.store.now()
         first = try draft.judge(firstCode: typed, at: now, under: policy)
       } catch {
         _ = try unavailable(error)
@@ -65,11 +65,11 @@ extension EnrollmentConversation {
     let usual = CodeParameters.standard
     let counted = CodeParameters(type: .hotp, algorithm: usual.algorithm, digits: usual.digits)
     let parameters = kind == .hotp ? counted ?? usual : usual
-    let others = (record?.enrollment.authenticators ?? []) + made
+    let taken = (enrolled?.names ?? []) + made.map { $0.name }
     return try Draft(
-      for: account.name, named: freeName(for: parameters.type, beside: others.map { $0.name }),
+      for: account.name, named: freeName(for: parameters.type, beside: taken),
       parameters, secret: try Random.secret(count: parameters.algorithm.secretLength),
-      issuer: HostName.label, at: try login.verifier.store.now())
+      issuer: HostName.label, at: try login.store.now())
   }
 
   /// Text first, because the ssh client puts its own words before the first line; the code last,

@@ -7,10 +7,12 @@ import SallyportSystem
 final class Login<Application: Host, Store: LoginStore> {
   let host: Application
   let arguments: ModuleArguments
-  let verifier: Verifier<Store>
+  let store: Store
+  let examiner: any Examiner
 
   init(_ host: Application, _ arguments: ModuleArguments, store: Store) {
-    (self.host, self.arguments, verifier) = (host, arguments, Verifier(store: store))
+    (self.host, self.arguments, self.store) = (host, arguments, store)
+    examiner = FileExaminer(store: store)
   }
 
   /// The result of one response; the state that records it is on disk.
@@ -38,10 +40,10 @@ final class Login<Application: Host, Store: LoginStore> {
     let login = PolicyRequest(
       service: host.service(), user: account?.name.bytes, isRemote: remote != nil,
       address: remote.flatMap { Addresses.withoutZone($0) }, parse: Addresses.numeric,
-      membership: { [store = verifier.store] group in
+      membership: { [store] group in
         account.map { store.isMember($0, of: group) } ?? .unknown
       })
-    let reading = verifier.store.policy(
+    let reading = store.policy(
       at: arguments.policyFile, base: arguments.base, login)
     if let trouble = reading.trouble {
       host.log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
@@ -84,8 +86,7 @@ final class Login<Application: Host, Store: LoginStore> {
 
   func parts(of typed: Secret, _ pending: PendingLogin) throws(HostFailure) -> Parts {
     guard arguments.forwardPass else { return Parts(password: nil, code: typed) }
-    let lengths = pending.record.enrollment.authenticators.map { $0.parameters.digits }
-    if let parts = Response.split(typed, lengths: lengths) {
+    if let parts = Response.split(typed, lengths: pending.lengths) {
       return Parts(password: parts.password, code: parts.code)
     }
     guard let empty = Secret(count: 0) else { throw .memory }
@@ -99,7 +100,7 @@ final class Login<Application: Host, Store: LoginStore> {
     if let password = parts.password { try host.setPassword(password) }
     let origin = pending.context.origin
     do throws(StoreTrouble) {
-      let outcome = try verifier.attempt(parts.code, knownAs: known, by: pending, as: turn)
+      let outcome = try examiner.attempt(parts.code, knownAs: known, by: pending, as: turn)
       let line = LogLine.outcome(outcome, user: pending.name, from: host.remoteHost(), origin)
       host.log(outcome.logLevel, line)
       switch outcome {
@@ -137,8 +138,8 @@ final class Login<Application: Host, Store: LoginStore> {
       of: arguments.forwardPass ? "Password & verification code" : "Verification code")
     if policy.hints, let pending, pending.claimant.isEnrolled {
       var separator: StaticString = " ("
-      for authenticator in pending.record.enrollment.authenticators {
-        text += bytes(of: separator) + authenticator.name.bytes
+      for name in pending.names {
+        text += bytes(of: separator) + name.bytes
         separator = ", "
       }
       text.append(UInt8(ascii: ")"))
@@ -153,7 +154,7 @@ final class Login<Application: Host, Store: LoginStore> {
       return nil
     }
     do throws(StoreTrouble) {
-      let wait = pending.wait(at: try verifier.store.now())
+      let wait = pending.wait(at: try store.now())
       return wait == 0 ? nil : wait
     } catch {
       return nil

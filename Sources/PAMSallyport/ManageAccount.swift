@@ -57,7 +57,7 @@ private func denySession(_ host: some Host, _ user: [UInt8]?) -> ReturnCode {
 extension Login {
   fileprivate func manageAccount(_ user: [UInt8], _ mark: Mark?) throws(HostFailure) -> ReturnCode {
     do throws(StoreTrouble) {
-      let account = try verifier.account(user)
+      let account = try store.account(typed: user)
       let context = self.context(of: account)
       // Finish what the auth phase began, even if this line names a policy that is disabled.
       guard context.policy.isEnabled || mark != nil else { return .ignore }
@@ -84,20 +84,24 @@ extension Login {
     if case .due(.required) = mark?.finding { isDenied = true }
     if arguments.demand, !isDenied { return try demand(account, context) }
     guard mark != nil else { return .ignore }
-    if !isDenied, let account, try mayPassUnasked(account, context.policy) { return .ignore }
+    if !isDenied, let account, try mayPassUnasked(account, context) { return .ignore }
     host.log(.notice, .denied(account?.name.bytes ?? [], .anotherUser))
     return .denied
   }
 
   /// An enrolled user must be asked, and an unenrolled one too if the level refuses.
-  private func mayPassUnasked(_ account: Account, _ policy: Policy) throws(StoreTrouble) -> Bool {
-    guard try verifier.store.load(account) == nil else { return false }
-    guard policy.isEnabled else { return true }
-    return try passesUnenrolled(account, policy)
+  private func mayPassUnasked(_ account: Account, _ context: LoginContext) throws(StoreTrouble)
+    -> Bool
+  {
+    guard try examiner.enrolled(account, in: context) == nil else { return false }
+    guard context.policy.isEnabled else { return true }
+    return try passesUnenrolled(account, context)
   }
 
-  private func passesUnenrolled(_ account: Account, _ policy: Policy) throws(StoreTrouble) -> Bool {
-    switch try verifier.level(of: account, under: policy) {
+  private func passesUnenrolled(_ account: Account, _ context: LoginContext) throws(StoreTrouble)
+    -> Bool
+  {
+    switch try examiner.level(of: account, in: context) {
     case .refuse, .required: false
     case .offer, .remind, .voluntary: true
     }
@@ -109,8 +113,8 @@ extension Login {
     -> ReturnCode
   {
     guard let account else { return .denied }
-    guard let pending = try verifier.enrolled(account, in: context) else {
-      if try passesUnenrolled(account, context.policy) { return .ignore }
+    guard let pending = try examiner.enrolled(account, in: context) else {
+      if try passesUnenrolled(account, context) { return .ignore }
       host.log(.notice, .denied(account.name.bytes, .notEnrolled))
       return .denied
     }
@@ -136,9 +140,9 @@ extension Login {
   private func finish(
     _ account: Account, _ context: LoginContext, _ proof: Proof, mayEnroll: Bool
   ) throws(StoreTrouble) -> ReturnCode {
-    guard let pending = try verifier.enrolled(account, in: context) else { return .ignore }
+    guard let pending = try examiner.enrolled(account, in: context) else { return .ignore }
     tell(of: proof, pending)
-    let missing = mayEnroll ? lacking(pending.record.enrollment, context.policy) : Factors()
+    let missing = mayEnroll ? lacking(pending) : Factors()
     let answer = missing.isEmpty ? .ignore : try complete(account, pending, missing)
     // Nothing is remembered of a login that ends here.
     if context.policy.remember > 0, answer != .denied { grant(pending) }
@@ -146,8 +150,7 @@ extension Login {
   }
 
   private func tell(of proof: Proof, _ pending: PendingLogin) {
-    guard !host.isSilent, let set = pending.record.enrollment.backupCodes else { return }
-    let left = set.left(pending.record.state.backupCodes)
+    guard !host.isSilent, let left = pending.backupCodesLeft else { return }
     switch proof {
     case .backupCode: break
     case .authenticator: if left > 2 { return }
@@ -171,15 +174,9 @@ extension Login {
 
   /// If it cannot be saved, the next login is asked again.
   private func grant(_ pending: PendingLogin) {
-    guard let origin = address, origin.isElsewhere, !verifier.store.isOwn(origin) else { return }
-    let service = pending.context.service
+    guard let address, address.isElsewhere, !store.isOwn(address) else { return }
     do throws(StoreTrouble) {
-      _ = try verifier.store.transact(pending.record, asKnown: true) {
-        (_, state) throws(StoreTrouble) -> (Bool, LoginState) in
-        var state = state
-        state.grant(origin, service: service, at: try verifier.store.now())
-        return (true, state)
-      }
+      try examiner.remember(address, for: pending)
     } catch {
       _ = report(error)
     }

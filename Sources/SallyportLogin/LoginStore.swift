@@ -32,6 +32,16 @@ package protocol LoginStore {
   ) throws(StoreTrouble) -> Transaction<Verdict>
 }
 
+extension LoginStore {
+  /// nil for a name that nobody can have. The key of everything is the account's own name: where
+  /// the account database folds spellings, a name as typed would walk around the second factor.
+  @inline(never)
+  package func account(typed: [UInt8]) throws(StoreTrouble) -> Account? {
+    guard let name = UserName(typed) else { return nil }
+    return try account(named: name)
+  }
+}
+
 extension Store: LoginStore {
   package func account(named name: UserName) throws(StoreTrouble) -> Account {
     try Accounts.find(name)

@@ -1,4 +1,4 @@
-import OneTimePassword
+package import OneTimePassword
 package import SallyportCore
 package import SallyportSystem
 
@@ -36,12 +36,13 @@ package final class LoginContext: Sendable {
   }
 }
 
-/// A login before the response: whose it is, and the record that the response is checked against.
+/// A login before the response: whose it is, where it comes from, and what a front end may know of
+/// what the response is checked against.
 package final class PendingLogin: Sendable {
   package let claimant: Claimant
-  /// The user's, or the decoy's: the same prompt, the same work and the same write for everybody.
-  package let record: Record
   package let context: LoginContext
+  /// The user's, or the decoy's: the same prompt, the same work and the same write for everybody.
+  let record: Record
 
   package init(_ claimant: Claimant, _ record: Record, _ context: LoginContext) {
     (self.claimant, self.record, self.context) = (claimant, record, context)
@@ -49,6 +50,39 @@ package final class PendingLogin: Sendable {
 
   package var name: [UInt8] { claimant.name }
   package var policy: Policy { context.policy }
+
+  /// The lengths of authenticators' codes.
+  package var lengths: [Digits] { record.enrollment.authenticators.map { $0.parameters.digits } }
+
+  /// The names of the authenticators.
+  package var names: [Label] { record.enrollment.authenticators.map { $0.name } }
+
+  /// The kinds of factors that are enrolled, used-up backup codes included.
+  package var factors: Factors { record.enrollment.factors }
+
+  /// Backup codes that are good; nil where there is no set of them.
+  package var backupCodesLeft: Int? {
+    record.enrollment.backupCodes?.left(record.state.backupCodes)
+  }
+
+  /// Whether `typed` has the form of a code or a backup code, right or wrong.
+  package func hasFormOfCode(_ typed: Secret) throws(CryptoError) -> Bool {
+    switch try Response.classify(typed, for: record.enrollment) {
+    case .code, .backupCode: true
+    case .malformed: false
+    }
+  }
+
+  /// Whether nobody has to be asked who logs in from `address` now.
+  package func isRemembered(_ address: NumericAddress, at now: UnixTime) -> Bool {
+    let state = record.state
+    // It may have been forgotten in a state that is lost.
+    if record.mayLackTheLatest { return false }
+    let throttle = Throttle(for: record.enrollment, state, under: policy)
+    // If somebody guesses from there, ask.
+    return throttle.responsesLeft(in: state.known, at: now) > 0
+      && state.isRemembered(address, service: context.service, for: policy.remember, at: now)
+  }
 
   /// Seconds from `now` until a code from a known place is checked again; 0 if one is checked now,
   /// nil if none ever is.

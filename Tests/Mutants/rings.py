@@ -26,7 +26,7 @@ OWN = {
     "OtpauthURIReader": "OtpauthURITests", "OtpauthURIWriter": "OtpauthURITests",
     "StateFields": "StateRecordTests", "Match": "DecisionTests", "Origin": "LoginStateTests",
     "UnenrolledAction": "(Account|PolicyFlow)Tests", "Factors": "AccountTests", "Policy": "PolicyFlowTests",
-    "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "Verifier": "AuthenticateTests",
+    "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "FileExaminer": "AuthenticateTests",
     "PendingLogin": "AuthenticateTests", "Draft": "AccountTests",
     "ManageAccount": "AccountTests", "Login": "AuthenticateTests", "LogMessages": "AuthenticateTests",
     "StoreTransaction": "TransactionTests", "StoredFile": "TransactionTests",

@@ -25,16 +25,16 @@ struct CodeCheck {
   {
     let record = try context.record(user, options, in: store)
     let login = LoginContext(policy: policy, origin: .local(own: true), service: .sallyport)
-    let verifier = Verifier(store: store, now: context.now)
+    let examiner = FileExaminer(store: store, now: context.now)
     let account = try context.account(user)
     let pending = PendingLogin(.enrolled(account), record, login)
     let outcome = try storing { () throws(StoreTrouble) in
-      try verifier.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
+      try examiner.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
     }
     switch outcome {
     case .accepted(let proof): return proof
     case .refused(.response(.throttled, _)):
-      let now = try storing { () throws(StoreTrouble) in try verifier.now() }
+      let now = try context.time()
       let current = try context.record(user, options, in: store)
       throw .code(Rejection(refusal: .throttled, wait: try wait(for: typed, current, at: now)))
     case .refused(.response(let refusal, _)): throw .code(Rejection(refusal: refusal, wait: 0))

@@ -31,24 +31,20 @@ struct Subject {
     CodeCheck(store: store, context: context, policy: policy)
   }
 
-  /// Changes the current enrollment and then the current state; a login sees both changes or
-  /// neither. Returns the new enrollment. With `id`, throws if another enrollment has replaced the
-  /// one with that id.
+  /// Changes the current enrollment and then the current state, on which `adjust` is called last; a
+  /// login sees both changes or neither. Returns the new enrollment. With `id`, throws if another
+  /// enrollment has replaced the one with that id.
   func amend(
-    of id: UInt64? = nil,
-    _ change: (inout Enrollment) throws(CommandError) -> Void,
+    _ change: EnrollmentChange, of id: UInt64? = nil,
     then adjust: (inout LoginState) -> Void = { _ in }
   ) throws(CommandError) -> Enrollment {
     try context.settled(at: path) { () throws(CommandError) in
       let record = try record()
       if let id, record.enrollment.id != id { throw .store(.unsettled(path: record.path)) }
-      var enrollment = record.enrollment
-      try change(&enrollment)
-      let changed = enrollment
+      let changed = try self.changed(record.enrollment, by: change)
       let result = try storing { () throws(StoreTrouble) in
         try store.rewrite(record, changed) { state in
-          var state = state
-          state.reconcile(with: changed)
+          var state = change.applied(to: state, of: changed)
           adjust(&state)
           return state
         }
@@ -56,6 +52,23 @@ struct Subject {
       switch result {
       case .committed: return .committed(changed)
       case .changed: return .changed
+      }
+    }
+  }
+
+  /// What `change` makes of the enrollment, or why it cannot be.
+  func changed(_ enrollment: Enrollment, by change: EnrollmentChange) throws(CommandError)
+    -> Enrollment
+  {
+    do throws(EnrollmentChange.Flaw) {
+      return try change.applied(to: enrollment)
+    } catch {
+      switch error {
+      case .enrolled: throw .enrolledAlready(authenticators: enrollment.authenticators.count)
+      case .noSuchAuthenticator(let name): throw .noSuchAuthenticator(name.text)
+      case .lastAuthenticator: throw .lastAuthenticator
+      case .nameTaken(let name): throw .nameTaken(name.text)
+      case .tooManyAuthenticators: throw .tooManyAuthenticators
       }
     }
   }

@@ -56,18 +56,11 @@ struct Add: Verb {
   private func save(
     _ draft: Draft, _ confirmation: AuthenticatorState?, to record: Record, of subject: Subject
   ) throws(CommandError) -> Enrollment {
-    try subject.amend(
-      of: record.enrollment.id,
-      { enrollment throws(CommandError) in
-        try Add.check(draft.authenticator.name, in: enrollment)
-        enrollment.authenticators.append(
-          draft.authenticator.confirmed(by: confirmation))
-      },
-      then: { state in
-        state.note(confirmation, of: draft.authenticator.id)
-        state.origins = []
-        state.forgetRemembered()
-      })
+    let added = draft.authenticator.confirmed(by: confirmation)
+    return try subject.amend(.add([added], backupCodes: nil), of: record.enrollment.id) { state in
+      state.note(confirmation, of: added.id)
+      state.origins = []
+    }
   }
 
   /// The name from `--name`, or a free default name.

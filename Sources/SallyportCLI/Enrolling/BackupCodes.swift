@@ -50,7 +50,7 @@ struct BackupCodes: Verb {
     let first = try subject.record()
     let count = first.enrollment.backupCodes?.digests.count ?? 0
     let fresh = try FreshBackupCodes(count: count > 0 ? count : BackupCodeSet.usualCodes)
-    _ = try subject.amend({ $0.backupCodes = fresh.set }, then: { $0.forgetRemembered() })
+    if let set = fresh.set { _ = try subject.amend(.renew(set)) }
     let name = first.enrollment.user.text
     subject.output.answer(
       New(user: name, backupCodes: fresh.shown),

@@ -30,27 +30,12 @@ struct Remove: Verb {
     let (subject, given) = try shared.open(in: context, naming: authenticator)
     guard let name = given else { throw .noAuthenticatorNamed }
     let record = try subject.record()
-    _ = try index(of: name, in: record.enrollment)
+    _ = try subject.changed(record.enrollment, by: .remove(name))
     if !force { try subject.prove("Verification code: ", under: try subject.policy(policy)) }
-    let enrollment = try subject.amend(
-      of: record.enrollment.id,
-      { enrollment throws(CommandError) in
-        enrollment.authenticators.remove(at: try index(of: name, in: enrollment))
-      },
-      then: { state in
-        state.origins = []
-        state.forgetRemembered()
-        state.slip = nil
-      })
+    let enrollment = try subject.amend(.remove(name), of: record.enrollment.id) { $0.origins = [] }
     let (who, left) = (enrollment.user.text, enrollment.authenticators.map(\.name.text))
     subject.output.answer(
       Answer(user: who, removed: name.text, authenticators: left),
       "Removed \"\(name.text)\". \(who) has \(left.joined(separator: ", ")).")
-  }
-
-  private func index(of name: Label, in enrollment: Enrollment) throws(CommandError) -> Int {
-    guard let index = enrollment.index(of: name) else { throw .noSuchAuthenticator(name.text) }
-    guard enrollment.authenticators.count > 1 else { throw .lastAuthenticator }
-    return index
   }
 }

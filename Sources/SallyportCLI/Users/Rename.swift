@@ -27,11 +27,7 @@ struct Rename: Verb {
       naming: [(authenticator.word, authenticator.option), (newName, to)])
     guard let name = names[0] else { throw .noAuthenticatorNamed }
     guard let to = names[1] else { throw .noNewName }
-    let enrollment = try subject.amend { enrollment throws(CommandError) in
-      guard let index = enrollment.index(of: name) else { throw .noSuchAuthenticator(name.text) }
-      if let other = enrollment.index(of: to), other != index { throw .nameTaken(to.text) }
-      enrollment.authenticators[index].name = to
-    }
+    let enrollment = try subject.amend(.rename(name, to: to))
     let who = enrollment.user.text
     subject.output.answer(
       Answer(user: who, renamed: name.text, name: to.text),

@@ -15,7 +15,7 @@ package enum EnrollmentChange: Sendable {
   package enum Flaw: Error, Equatable, Sendable {
     /// There is an enrollment already.
     case enrolled
-    case noSuchAuthenticator
+    case noSuchAuthenticator(Label)
     case lastAuthenticator
     case nameTaken(Label)
     case tooManyAuthenticators
@@ -65,7 +65,7 @@ extension Enrollment {
   package func index(of name: Label) -> Int? { authenticators.firstIndex { $0.name == name } }
 
   fileprivate func position(of name: Label) throws(EnrollmentChange.Flaw) -> Int {
-    guard let index = index(of: name) else { throw .noSuchAuthenticator }
+    guard let index = index(of: name) else { throw .noSuchAuthenticator(name) }
     return index
   }
 

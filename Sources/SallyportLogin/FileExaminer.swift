@@ -2,10 +2,9 @@ package import OneTimePassword
 package import SallyportCore
 package import SallyportSystem
 
-/// The two questions of a login, answered by the store of this machine: who is it, and is this
-/// response correct? Every front end calls these.
-package final class Verifier<Store: LoginStore> {
-  package let store: Store
+/// Answers from the files of this machine.
+package final class FileExaminer<Store: LoginStore>: Examiner {
+  private let store: Store
   private let clock: (() throws(StoreTrouble) -> UnixTime)?
 
   /// `now`: nil for the store's own clock.
@@ -13,28 +12,18 @@ package final class Verifier<Store: LoginStore> {
     (self.store, clock) = (store, now)
   }
 
-  package func now() throws(StoreTrouble) -> UnixTime {
+  private func now() throws(StoreTrouble) -> UnixTime {
     guard let clock else { return try store.now() }
     return try clock()
   }
 
-  /// nil for a name that nobody can have. The key of everything is the account's own name: where
-  /// the account database folds spellings, a name as typed would walk around the second factor.
-  @inline(never)
-  package func account(_ typed: [UInt8]) throws(StoreTrouble) -> Account? {
-    guard let name = UserName(typed) else { return nil }
-    return try store.account(named: name)
-  }
-
-  /// Reads what is enrolled for `account`, that of the name `typed`, and says how its login goes
-  /// on. `mayEnroll`: the account phase can ask to enroll.
   package func prepare(
     _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,
     after first: FirstFactor
   ) throws(StoreTrouble) -> AuthStep {
     guard let account else { return .prompt(try decoy(.invalid(typed), context)) }
     if let pending = try enrolled(account, in: context) { return .prompt(pending) }
-    let action = try level(of: account, under: context.policy)
+    let action = try level(of: account, in: context)
       .action(hasAccount: account.uid != nil, mayEnroll: mayEnroll, after: first)
     switch action {
     case .refuse: return .prompt(try decoy(for: account, context))
@@ -43,14 +32,12 @@ package final class Verifier<Store: LoginStore> {
     }
   }
 
-  /// The level that applies now to a user who is not enrolled.
-  package func level(of account: Account, under policy: Policy) throws(StoreTrouble)
+  package func level(of account: Account, in context: LoginContext) throws(StoreTrouble)
     -> EnrollmentLevel
   {
-    policy.level(of: try store.note(of: account.name).level, at: try now())
+    context.policy.level(of: try store.note(of: account.name).level, at: try now())
   }
 
-  /// nil: not enrolled, for certain.
   package func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble)
     -> PendingLogin?
   {
@@ -58,9 +45,6 @@ package final class Verifier<Store: LoginStore> {
     return PendingLogin(.enrolled(account), record, context)
   }
 
-  /// Checks a response and saves the new state; throws if it was not checked or not saved.
-  ///
-  /// `malformation`: what the response is already known to be, whatever it looks like.
   package func attempt(
     _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin,
     as turn: Turn
@@ -80,7 +64,7 @@ package final class Verifier<Store: LoginStore> {
       case .committed(let outcome): return outcome
       // A user who was unenrolled since the prompt is checked against the decoy.
       case .changed:
-        guard let account = try account(pending.name) else { continue }
+        guard let account = try store.account(typed: pending.name) else { continue }
         if let another = try enrolled(account, in: pending.context) {
           pending = another
         } else {
@@ -89,6 +73,46 @@ package final class Verifier<Store: LoginStore> {
       }
     }
     throw .unsettled(path: pending.record.path)
+  }
+
+  package func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {
+    _ = try store.transact(pending.record, asKnown: true) {
+      (_, state) throws(StoreTrouble) -> (Bool, LoginState) in
+      var state = state
+      state.grant(address, service: pending.context.service, at: try now())
+      return (true, state)
+    }
+  }
+
+  package func amend(_ change: EnrollmentChange, of pending: PendingLogin?) throws(StoreTrouble)
+    -> Amendment
+  {
+    if case .create(let enrollment) = change { return try create(enrollment) }
+    guard let record = pending?.record else { return .changed }
+    let changed: Enrollment
+    do throws(EnrollmentChange.Flaw) {
+      changed = try change.applied(to: record.enrollment)
+    } catch {
+      return .flawed(error)
+    }
+    switch try store.rewrite(record, changed, { change.applied(to: $0, of: changed) }) {
+    case .committed: return .done
+    case .changed: return .changed
+    }
+  }
+
+  private func create(_ enrollment: Enrollment) throws(StoreTrouble) -> Amendment {
+    do throws(StoreTrouble) {
+      try store.create(enrollment, LoginState(initialFor: enrollment))
+      return .done
+    } catch {
+      if case .exists = error { return .changed }
+      throw error
+    }
+  }
+
+  package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
+    try store.countLogin(of: name)
   }
 
   private func decoy(for account: Account, _ context: LoginContext) throws(StoreTrouble)

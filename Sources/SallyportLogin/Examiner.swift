@@ -25,7 +25,8 @@ package protocol Examiner: AnyObject {
   /// From now on, and for as long as the policy says, `address` is not asked for a code.
   func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble)
   /// Changes what is enrolled. `pending`: what the change was asked for; nil for `create`.
-  func amend(_ change: EnrollmentChange, of pending: PendingLogin?) throws(StoreTrouble) -> Amendment
+  func amend(_ change: EnrollmentChange, of pending: PendingLogin?) throws(StoreTrouble)
+    -> Amendment
   /// Counts a login of a user who is not enrolled; how many there were, including this one.
   func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32
 }

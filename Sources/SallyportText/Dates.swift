@@ -32,12 +32,14 @@ package struct CalendarDate: Equatable, Sendable {
   /// `2026-03-03`
   package var isoDay: String { String(internetText.prefix(10)) }
 
+  /// `2026-03-03 09.12`: for the label of an authenticator, in which a colon ends the issuer.
+  package var labelText: String { "\(isoDay) \(clock.replacing(":", with: "."))" }
+
   /// `3 March 2026`
   package var dayText: String { "\(dayAndMonth) \(year)" }
 
   /// `today 09:12`, `yesterday 09:12`, `3 March 09:12` of the same year, or `3 March 2026`.
   package func text(seenFrom now: CalendarDate) -> String {
-    let clock = "\(CalendarDate.two(hour)):\(CalendarDate.two(minute))"
     let distance = now.dayNumber - dayNumber
     if distance == 0 { return "today \(clock)" }
     if distance == 1 { return "yesterday \(clock)" }
@@ -51,6 +53,8 @@ package struct CalendarDate: Equatable, Sendable {
     let two = CalendarDate.two
     return "\(four)-\(two(month))-\(two(day))T\(two(hour)):\(two(minute)):\(two(second))Z"
   }
+
+  private var clock: String { "\(CalendarDate.two(hour)):\(CalendarDate.two(minute))" }
 
   private var dayAndMonth: String {
     let known = CalendarDate.months.indices.contains(month - 1)

@@ -1,6 +1,7 @@
 import Foundation
 import OneTimePassword
 import SallyportCore
+import SallyportText
 import Testing
 
 @testable import SallyportCLI
@@ -169,6 +170,37 @@ import Testing
     let first = try bench.enroll()
     let second = try bench.enroll("alice", "--force")
     #expect(first.secret != second.secret)
+  }
+
+  /// The account in a URI, as an app shows it.
+  private func label(_ uri: String) throws -> String {
+    let path = try #require(URLComponents(string: uri)).path
+    return String(try #require(path.split(separator: ":").last))
+  }
+
+  @Test func `Where an old phone may show an entry too, the new one has its day in the label`()
+    throws
+  {
+    let form = DateFormatter()
+    form.dateFormat = "yyyy-MM-dd HH.mm"
+    let date = { form.string(from: Date(timeIntervalSince1970: Double(self.bench.now.seconds))) }
+    #expect(try label(bench.enroll().uri) == "alice")
+    // Made on one day: the day alone would be the same twice.
+    #expect(try label(bench.enroll("alice", "--force").uri) == "alice \(date())")
+    bench.now = UnixTime(bench.now.seconds + 86400)
+    #expect(try label(bench.enroll("alice", "--force").uri) == "alice \(date().prefix(10))")
+    #expect(try label(bench.add("tablet")) == "alice \(date())")
+    #expect(try label(bench.enroll("alice", "--force", "--account", "me").uri) == "me")
+    let long = String(repeating: "n", count: 60)
+    #expect(try label(bench.enroll(long).uri) == long)
+    #expect(try label(bench.enroll(long, "--force").uri).hasSuffix("n \(date())"))
+  }
+
+  @Test func `A broken enrollment's place is taken under a label with the day`() throws {
+    _ = try bench.enroll()
+    try Data().write(to: URL(fileURLWithPath: "\(bench.directory)/users/alice/enrollment"))
+    let day = try #require(CalendarDate(bench.now)).isoDay
+    #expect(try label(bench.enroll("alice", "--force").uri) == "alice \(day)")
   }
 
   @Test func `The JSON object has the promised shape`() throws {

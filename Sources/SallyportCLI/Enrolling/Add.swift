@@ -37,8 +37,8 @@ struct Add: Verb {
       try subject.prove("Code of an existing authenticator, or backup code: ", under: policy)
     }
     let draft = try authenticator.draft(
-      named: name, for: try subject.account(), confirming: !noConfirm, output, context,
-      or: .nothingChanged)
+      named: name, for: try subject.account(), after: record.enrollment.newest,
+      confirming: !noConfirm, output, context, or: .nothingChanged)
     if !(output.isJSON && noConfirm) {
       let user = record.enrollment.user.text
       draft.show(

@@ -2,20 +2,37 @@ import OneTimePassword
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
+import SallyportText
 
 extension AuthenticatorOptions {
   /// The authenticator that the options describe, with a secret that is read or generated.
+  ///
+  /// `earlier`: when the user's last one was made, which an app may still show beside it; nil if
+  /// there is none.
   func draft(
-    named name: Label, for account: Account, confirming: Bool, _ output: Output, _ context: Context,
-    or consequence: Consequence
+    named name: Label, for account: Account, after earlier: UnixTime?, confirming: Bool,
+    _ output: Output, _ context: Context, or consequence: Consequence
   ) throws(CommandError) -> Draft {
     let secret = try source(confirming: confirming)
       .secret(for: parameters.algorithm, output, or: consequence)
     return try storing { () throws(StoreTrouble) in
-      try Draft(
+      let now = try context.now()
+      return try Draft(
         for: account.name, named: name, parameters, secret: secret,
-        issuer: issuer(on: context.hostName), account: self.account, at: try context.now())
+        issuer: issuer(on: context.hostName),
+        account: self.account
+          ?? earlier.flatMap { AuthenticatorOptions.label(account.name, at: now, after: $0) },
+        at: now)
     }
+  }
+
+  /// `alice 2026-11-22`, so that an app shows the new entry apart from the old one; with the time
+  /// if that was made on the same day. nil if it is no label.
+  private static func label(_ user: UserName, at now: UnixTime, after earlier: UnixTime) -> Label? {
+    guard let today = CalendarDate(now) else { return nil }
+    let isSameDay = CalendarDate(earlier)?.isoDay == today.isoDay
+    let mark = Array(" \(isSameDay ? today.labelText : today.isoDay)".utf8)
+    return Label(user.bytes.prefix(Label.maximumLength - mark.count) + mark)
   }
 }
 

@@ -58,7 +58,7 @@ struct Enroll: Verb {
     }
     let draft = try authenticator.draft(
       named: name ?? freeName(for: authenticator.parameters.type, beside: []),
-      for: account, confirming: !noConfirm, output, context,
+      for: account, after: existing.newest, confirming: !noConfirm, output, context,
       or: .notEnrolled)
     let codes = try FreshBackupCodes(count: backupCodes)
     let sheet = Sheet(draft: draft, codes: codes, qr: authenticator.qr)

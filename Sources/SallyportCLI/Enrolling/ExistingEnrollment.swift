@@ -5,7 +5,7 @@ import SallyportText
 /// What a new enrollment would replace.
 enum ExistingEnrollment {
   case none
-  case enrolled(authenticators: Int)
+  case enrolled(authenticators: Int, newest: UnixTime)
   /// An enrollment that cannot be read; only with `--force`.
   case broken
 
@@ -16,11 +16,13 @@ enum ExistingEnrollment {
         self = .none
         return
       }
-      self = .enrolled(authenticators: record.enrollment.authenticators.count)
+      let enrollment = record.enrollment
+      self = .enrolled(
+        authenticators: enrollment.authenticators.count, newest: enrollment.newest)
     } catch {
       self = try ExistingEnrollment(trouble: error, force: force)
     }
-    if case .enrolled(let count) = self, !force { throw .enrolledAlready(authenticators: count) }
+    if case .enrolled(let count, _) = self, !force { throw .enrolledAlready(authenticators: count) }
   }
 
   private init(trouble: StoreTrouble, force: Bool) throws(CommandError) {
@@ -37,9 +39,23 @@ enum ExistingEnrollment {
     let user = printable(user.utf8, limit: 255)
     switch self {
     case .none: return nil
-    case .enrolled(let count):
+    case .enrolled(let count, _):
       return "Replace the enrollment of \(user) (\(counted(count, "authenticator")))?"
     case .broken: return "Replace the broken enrollment of \(user)?"
     }
   }
+
+  /// When its last authenticator was made, as far as that can be told; nil if there is none.
+  var newest: UnixTime? {
+    switch self {
+    case .none: nil
+    case .enrolled(_, let newest): newest
+    case .broken: UnixTime(0)
+    }
+  }
+}
+
+extension Enrollment {
+  /// When its last authenticator was made.
+  var newest: UnixTime { UnixTime(authenticators.map(\.created.seconds).max() ?? 0) }
 }

@@ -59,6 +59,8 @@ def pixels(rows, wide):
     return picture
 
 
+# A letter leaves some of its cell blank; where it stands, there is no quiet zone.
+TEXT = (1, 0)
 # How a terminal's theme shows a colour: 1 is light. The default is the ground or the text.
 DARK = {"default": {"fg": 1, "bg": 0}, "black": 0, "brightwhite": 1, "white": 1}
 LIGHT = {"default": {"fg": 0, "bg": 1}, "black": 0, "brightwhite": 1, "white": 1}
@@ -77,7 +79,7 @@ def drawn_pixels(screen, theme):
         upper, lower = [], []
         for column in range(screen.columns):
             cell = screen.buffer[row][column]
-            inks = QUADRANTS.get(cell.data, (0, 0))
+            inks = QUADRANTS.get(cell.data, TEXT)
             text, ground = light(cell.fg, "fg"), light(cell.bg, "bg")
             upper += [text if inks[0] else ground] * 4
             lower += [text if inks[1] else ground] * 4
@@ -85,28 +87,26 @@ def drawn_pixels(screen, theme):
     return picture
 
 
-def read_as_drawn(screen, theme, path, scale=2):
-    """What zbarimg reads from the screen as the theme shows it, not inverted; or None."""
-    picture = drawn_pixels(screen, theme)
-    lines = []
-    for row in picture:
-        lines += [" ".join(str(1 - pixel) for pixel in row for _ in range(scale))] * scale
-    path.write_text(f"P1\n{len(picture[0]) * scale} {len(picture) * scale}\n"
-                    + "\n".join(lines) + "\n")
-    done = subprocess.run(
-        ["zbarimg", "--quiet", "--raw", str(path)], capture_output=True, text=True)
-    return done.stdout.rstrip("\n") or None
+# Two readers that have nothing in common: what one of them lets pass, the other may not.
+READERS = (["zbarimg", "--quiet", "--raw"], ["ZXingReader", "-format", "QRCode", "-bytes"])
 
 
-def read_qr_code(rows, path, wide=False, inverted=False, scale=6):
-    """What zbarimg reads from the drawn rows, or None."""
-    picture = pixels(rows, wide)
-    lines = []
-    for row in picture:
-        bits = " ".join(str(pixel ^ 1 ^ inverted) for pixel in row for _ in range(scale))
-        lines += [bits] * scale
-    width, height = len(picture[0]) * scale, len(picture) * scale
-    path.write_text(f"P1\n{width} {height}\n" + "\n".join(lines) + "\n")
-    done = subprocess.run(
-        ["zbarimg", "--quiet", "--raw", str(path)], capture_output=True, text=True)
-    return done.stdout.rstrip("\n") or None
+def read(picture, path, scale):
+    """What both readers make of rows of 0 (dark) and 1 (light); None if one of them reads nothing."""
+    rows = [bytes(255 * pixel for pixel in row for _ in range(scale)) * scale for row in picture]
+    size = f"{len(picture[0]) * scale} {len(picture) * scale}"
+    path.write_bytes(f"P5 {size} 255\n".encode() + b"".join(rows))
+    texts = [subprocess.run([*reader, path], capture_output=True, text=True).stdout.rstrip("\n")
+             for reader in READERS]
+    assert not all(texts) or texts[0] == texts[1], texts
+    return texts[0] if all(texts) else None
+
+
+def read_as_drawn(screen, theme, path):
+    """What is read from the screen as the theme shows it, not inverted; or None."""
+    return read(drawn_pixels(screen, theme), path, scale=2)
+
+
+def read_qr_code(rows, path, wide=False):
+    """What is read from the drawn rows alone, or None."""
+    return read(pixels(rows, wide), path, scale=6)

@@ -78,7 +78,7 @@ def test_zbarimg_reads_the_code_of_a_text(enroll, tmp_path):
     enroll(tmp_path / "sheet.txt")
     rows = [line for line in (tmp_path / "sheet.txt").read_text().splitlines()
             if set(line) & set("\u2580\u2584\u2588")]
-    read = read_qr_code(rows, tmp_path / "code.pbm")
+    read = read_qr_code(rows, tmp_path / "code.pgm")
     assert read.startswith("otpauth://totp/") and f"secret={SECRET}" in read
 
 

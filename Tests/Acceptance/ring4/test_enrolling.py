@@ -9,7 +9,7 @@ import pytest
 
 from support.hosts import PASSWORD, SCRATCH, Sshd, as_user, edit
 from support.sallyport import MODULE, first_code, handed_out
-from support.screen import Terminal, read_qr_code
+from support.screen import DARK, LIGHT, Terminal, read_as_drawn
 from support.typist import Child
 
 POLICY = Path("/etc/security/sallyport.conf")
@@ -250,20 +250,26 @@ def test_enrolling_starts_no_process_and_loads_nothing(daemons, tmp_path, kind):
     assert [call for of_one in calls for call in of_one if STARTS.search(call)] == []
 
 
-@pytest.mark.parametrize("kind", ["sshd", "su"])
-def test_the_qr_code_is_read_from_the_screen(daemons, store, tmp_path, kind):
+@pytest.mark.parametrize("theme, typed", [(DARK, []), (LIGHT, ["i"])], ids=["dark", "light"])
+@pytest.mark.parametrize("kind, locale", [
+    ("sshd", "C.UTF-8"), ("sudo", "C.UTF-8"), ("sudo", "C"), ("su", "C.UTF-8"), ("su", "C")])
+def test_the_qr_code_is_read_from_the_screen(daemons, store, tmp_path, kind, theme, typed, locale):
+    """On 80 columns and 24 lines, as drawn; on a light ground after it was inverted."""
     policy("enrollment = required")
     stack(kind)
-    words = daemons["keyboard-interactive"].command("alice", "-t") if kind == "sshd" else SU
-    terminal = Terminal(words)
+    words = {"sudo": SUDO, "su": SU}.get(kind) or daemons["keyboard-interactive"].command(
+        "alice", "-t")
+    terminal = Terminal(words, env={"LC_ALL": locale})
     try:
         terminal.expect(PASS)
         terminal.child.answer(PASSWORD)
         terminal.expect(DEMAND)
         terminal.child.sendline("y")
         terminal.expect(FIRST)
-        rows = [row for row in terminal.rows() if any(cell in "█▀▄" for cell in row)]
-        read = read_qr_code(rows, tmp_path / "code.pbm")
+        for line in typed:
+            terminal.child.sendline(line)
+            terminal.expect(FIRST)
+        read = read_as_drawn(terminal.screen, theme, tmp_path / "code.pgm")
         assert read is not None and read.startswith("otpauth://totp/"), "\n".join(terminal.rows())
         terminal.child.sendline(first_code(read))
         terminal.expect(LAST)
@@ -272,6 +278,16 @@ def test_the_qr_code_is_read_from_the_screen(daemons, store, tmp_path, kind):
     finally:
         terminal.child.close(force=True)
     assert enrolled(store)
+
+
+def test_ssh_without_utf8_shows_no_code_and_the_key_enrolls(daemons, store):
+    """The client writes each byte of a block character as an octal number."""
+    policy("enrollment = required")
+    stack("sshd")
+    words = ["env", "LC_ALL=C", *daemons["keyboard-interactive"].command("alice", "-t")]
+    entered, _, written = login(words, {DEMAND: ["y"], **YES})
+    assert r"\342\226\200" in written and "\u2580" not in written
+    assert entered and enrolled(store)
 
 
 def test_scp_shows_the_backup_codes(daemons, store, tmp_path):

@@ -44,30 +44,28 @@ def meaning(uri):
         query.get, ("secret", "algorithm", "digits", "period"))
 
 
+def assert_is_read(terminal, read):
+    """What was read is what is printed; ends the command."""
+    assert read is not None, "\n".join(terminal.rows())
+    assert meaning(read) == meaning(printed_enrollment(terminal).uri)
+    terminal.child.sendintr()
+    terminal.finish()
+
+
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])
 @pytest.mark.parametrize("columns, rows, locale", [
     (80, 24, "C.UTF-8"), (80, 50, "C.UTF-8"), (120, 60, "C")])
-def test_zbarimg_reads_the_screen_as_drawn_in_every_theme(
+def test_the_code_is_read_from_the_screen_as_drawn_in_every_theme(
         store, tmp_path, columns, rows, locale, theme):
     """Black on bright white whatever the terminal's own colours are, and not inverted."""
     terminal = enrolling(columns=columns, rows=rows, env={"LC_ALL": locale})
-    printed = printed_enrollment(terminal)
-    read = read_as_drawn(terminal.screen, theme, tmp_path / "screen.pbm")
-    assert read is not None, "\n".join(terminal.rows())
-    assert meaning(read) == meaning(printed.uri)
-    terminal.child.sendintr()
-    terminal.finish()
+    assert_is_read(terminal, read_as_drawn(terminal.screen, theme, tmp_path / "screen.pgm"))
 
 
 @pytest.mark.parametrize("mode, theme", [("utf8", DARK), ("inverted", LIGHT)])
 def test_a_drawing_without_colours_is_read_in_its_own_theme(store, tmp_path, mode, theme):
     terminal = enrolling("--qr", mode, rows=50)
-    printed = printed_enrollment(terminal)
-    read = read_as_drawn(terminal.screen, theme, tmp_path / "screen.pbm")
-    assert read is not None, "\n".join(terminal.rows())
-    assert meaning(read) == meaning(printed.uri)
-    terminal.child.sendintr()
-    terminal.finish()
+    assert_is_read(terminal, read_as_drawn(terminal.screen, theme, tmp_path / "screen.pgm"))
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
@@ -79,15 +77,11 @@ def test_a_terminal_without_colours_gets_no_escape_sequences(store, env):
 
 
 @pytest.mark.parametrize("mode, rows", [("utf8", 24), ("utf8", 50), ("ascii", 60)])
-def test_zbarimg_reads_the_drawn_code(store, tmp_path, mode, rows):
+def test_the_code_is_read_without_colours_on_a_dark_ground(store, tmp_path, mode, rows):
     """Read with the ground dark, as most terminals are; what a phone has to do."""
     terminal = enrolling("--qr", mode, columns=120, rows=rows)
-    printed = printed_enrollment(terminal)
-    read = read_qr_code(terminal.rows(), tmp_path / "screen.pbm", wide=mode == "ascii")
-    assert read is not None, "\n".join(terminal.rows())
-    assert meaning(read) == meaning(printed.uri)
-    terminal.child.sendintr()
-    terminal.finish()
+    assert_is_read(terminal, read_qr_code(
+        terminal.rows(), tmp_path / "screen.pgm", wide=mode == "ascii"))
 
 
 def test_enrolling_asks_for_one_code_and_shows_backup_codes_that_work(store, services, sink):
@@ -140,9 +134,5 @@ def test_five_wrong_codes_end_the_enrolling(store):
 
 def test_a_locale_without_utf8_gets_ascii(store, tmp_path):
     terminal = enrolling(rows=60, columns=120, env={"LC_ALL": "C", "NO_COLOR": "1"})
-    printed = printed_enrollment(terminal)
     assert "█" not in "".join(terminal.rows())
-    read = read_qr_code(terminal.rows(), tmp_path / "screen.pbm", wide=True)
-    assert meaning(read) == meaning(printed.uri)
-    terminal.child.sendintr()
-    terminal.finish()
+    assert_is_read(terminal, read_qr_code(terminal.rows(), tmp_path / "screen.pgm", wide=True))

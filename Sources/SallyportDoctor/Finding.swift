@@ -13,6 +13,13 @@ package struct Finding: Equatable {
   package var fixes: [Fix] = []
   /// What it does to logins now; nil unless it is an error.
   package var effect: Effect?
+  /// nil where it is no single user's.
+  var ofUser: OfUser?
+
+  /// The sentence for many users who have the same: `before`, how many, `after`, their names.
+  struct OfUser: Equatable {
+    let name, before, after: String
+  }
 
   /// Something that is as it should be.
   static func ok(_ id: String, _ area: Area, _ text: String) -> Finding {
@@ -22,6 +29,26 @@ package struct Finding: Equatable {
   /// Something that could not be examined, and is never taken for good.
   static func unseen(_ id: String, _ area: Area, _ text: String, _ fixes: [Fix] = []) -> Finding {
     Finding(id: id, area: area, severity: .unseen, text: text, fixes: fixes)
+  }
+}
+
+extension Finding {
+  /// Whether a report may tell of both at once.
+  package func isShared(with other: Finding) -> Bool {
+    guard let ofUser, let others = other.ofUser else { return false }
+    return id == other.id && severity == other.severity && area == other.area
+      && ofUser.before == others.before && ofUser.after == others.after
+  }
+
+  /// One that stands for this one and for `others`, which share it.
+  package func together(with others: some Collection<Finding>) -> Finding {
+    guard !others.isEmpty, let ofUser else { return self }
+    let names = [ofUser.name] + others.compactMap(\.ofUser?.name)
+    let text = "\(ofUser.before)\(names.count) users \(ofUser.after): \(listed(names, 2))"
+    let more = Fix.advice("the same for the others: sallyport doctor --json has each command")
+    return Finding(
+      id: id, area: area, severity: severity, text: text, location: location,
+      fixes: fixes.isEmpty ? [] : fixes + [more])
   }
 }
 
@@ -88,10 +115,10 @@ package struct FileLocation: Equatable, Comparable, Sendable {
   }
 }
 
-/// Joins names for a sentence, at most the first five.
-func listed(_ names: [String]) -> String {
-  let shown = names.prefix(5).joined(separator: ", ")
-  return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown
+/// Joins names for a sentence, at most the first `count`.
+func listed(_ names: [String], _ count: Int = 5) -> String {
+  let shown = names.prefix(count).joined(separator: ", ")
+  return names.count > count ? "\(shown) and \(names.count - count) more" : shown
 }
 
 /// Something that makes a finding go away.

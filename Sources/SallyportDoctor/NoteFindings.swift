@@ -28,28 +28,35 @@ struct NoteFindings {
     let name = note.name ?? note.path
     let message = Message(trouble, at: Invocation(verb: "doctor", user: note.name, store: option))
     let isMet = note.name.map { note.hasAccount && !store.enrolled.contains($0) } ?? false
+    let reason = message.text.replacing(note.path, with: "\(store.path)/unenrolled/*")
     let fixes = message.hints.filter { $0.hasPrefix("chmod ") || $0.hasPrefix("chown ") }
     return Finding(
       id: "people-note", area: .people, severity: isMet ? .error : .warning,
       text: "the level of \(name) cannot be read: \(message.text)",
       fixes: fixes.map { .command($0) }
         + [.advice("rm \(shellQuoted(note.path)), then run sallyport require or exempt again")],
-      effect: isMet ? .locksOut(name) : nil)
+      effect: isMet ? .locksOut(name) : nil,
+      ofUser: Finding.OfUser(
+        name: name, before: "the levels of ",
+        after: "cannot be read (\(reason))"))
   }
 
   /// A new account with this name would get the level that was set for somebody else.
   private func forNobody(_ note: NoteFacts) -> Finding? {
     guard !note.hasAccount, let name = note.name, let level = note.level else { return nil }
-    let (what, verb) =
+    let (what, verb, plural) =
       switch level {
-      case .exempt: ("may log in without an enrollment", "exempt")
-      case .required: ("has to enroll", "require")
+      case .exempt: ("may log in without an enrollment", "exempt", "may log in unenrolled")
+      case .required: ("has to enroll", "require", "have to enroll")
       }
     let undo = Invocation(verb: verb, user: name, store: option)
       .command(verb, "--undo --allow-missing")
     return Finding(
       id: "note-no-account", area: .people, severity: .warning,
       text: "\(name) \(what), and there is no such account: whoever gets the name gets that too",
-      fixes: [.command(undo)])
+      fixes: [.command(undo)],
+      ofUser: Finding.OfUser(
+        name: name, before: "",
+        after: "\(plural), and have no account (whoever gets the name gets that too)"))
   }
 }

@@ -193,9 +193,15 @@ struct StoreFindings {
       return Finding(
         id: "user-no-account", area: area, severity: .warning,
         text: "\(name) is enrolled but has no account (it was uid \(recorded))",
-        fixes: [sallyport("unenroll", name, "--force --allow-missing")])
+        fixes: [sallyport("unenroll", name, "--force --allow-missing")],
+        ofUser: Finding.OfUser(
+          name: name, before: "", after: "are enrolled but have no account"))
     }
-    return trouble("user-trouble", .error, found, user.name, .locksOut(name))
+    var finding = trouble("user-trouble", .error, found, user.name, .locksOut(name))
+    let reason = finding.text.replacing(user.directory, with: "\(store.path)/users/*")
+    finding.ofUser = Finding.OfUser(
+      name: name, before: "the enrollments of ", after: "cannot be used (\(reason))")
+    return finding
   }
 
   private func ahead(_ user: UserFacts, _ name: String) -> Finding? {
@@ -205,7 +211,10 @@ struct StoreFindings {
       id: "user-ahead", area: area, severity: .error,
       text: "the last accepted code of \(name) is ahead of the clock; codes are refused until "
         + "\(time), backup codes work",
-      fixes: [sallyport("resync", name)], effect: .locksOut(name))
+      fixes: [sallyport("resync", name)], effect: .locksOut(name),
+      ofUser: Finding.OfUser(
+        name: name, before: "the last accepted codes of ",
+        after: "are ahead of the clock; codes are refused for now, backup codes work"))
   }
 
   /// A file that was created later than it was modified is a copy, from a backup or another
@@ -220,7 +229,10 @@ struct StoreFindings {
       fixes: [
         user.usesCounters
           ? sallyport("enroll", name, "--force") : sallyport("backup-codes", name, "--regenerate")
-      ])
+      ],
+      ofUser: Finding.OfUser(
+        name: name, before: "the states of ",
+        after: "were restored from a copy (\(what) used since it was made are valid again)"))
   }
 
   private func throttled(_ user: UserFacts, _ name: String) -> Finding? {
@@ -231,7 +243,9 @@ struct StoreFindings {
     return Finding(
       id: "user-throttled", area: area, severity: .warning,
       text: "\(name) has no tries left from \(places), \(next): was it a stranger?",
-      fixes: [sallyport("unlock", name)])
+      fixes: [sallyport("unlock", name)],
+      ofUser: Finding.OfUser(
+        name: name, before: "", after: "have no tries left from \(places) (a stranger?)"))
   }
 
   private var people: [Finding] {

@@ -34,6 +34,29 @@ import Testing
       ])
   }
 
+  @Test(arguments: [(nil, 80), (20, 40), (72, 72), (100, 100), (101, 100), (300, 100)])
+  func `Text is as wide as the terminal, 100 columns at most`(columns: Int?, width: Int) {
+    let screen = columns.map { Screen(columns: $0, lines: 24, isUTF8: true) }
+    #expect(Output(terminal: FakeTerminal(screen: screen), isJSON: false).width == width)
+  }
+
+  @Test(arguments: [60, 80, 100])
+  func `Many names fill the lines of the terminal, and go no further`(columns: Int) throws {
+    let bench = Bench()
+    _ = try bench.enroll()
+    for name in ["one", "two", "three", "four", "five", "six", "seven"] {
+      bench.run(
+        "add", "alice", "--name", "the \(name)", "--no-confirm", "--force", "--json")
+    }
+    let screen = Screen(columns: columns, lines: 24, isUTF8: true)
+    let list = bench.run("list", on: FakeTerminal(screen: screen)).answer.split(separator: "\n")
+    let lines = list.dropFirst().dropLast().count
+    #expect(lines == (columns == 100 ? 2 : columns == 80 ? 4 : 8))
+    #expect(list.allSatisfy { $0.count <= columns })
+    let people = LevelChange.list("these", list.map(String.init) + ["x"], width: columns)
+    #expect(people.allSatisfy { $0.count <= columns })
+  }
+
   @Test func `A long line goes on below`() {
     let parts = ["used today 09:12", "sshd", "192.0.2.7", "clock one step behind"]
     #expect(wrapped(parts, width: 80) == [parts.joined(separator: ", ")])

@@ -45,7 +45,8 @@ struct ConfigCheck: Verb {
     let text = try PolicyText(path, isOptional: file == nil)
     try text.check(context.terminal)
     let report = try PolicyReport(text, login, shared, context)
-    context.output(shared).answer(report.facts, "\(report.text)\nno errors")
+    let output = context.output(shared)
+    output.answer(report.facts, "\(report.text(width: output.width))\nno errors")
   }
 }
 
@@ -61,7 +62,8 @@ struct ConfigShow: Verb {
     let text = try PolicyText(login.conf, isOptional: true)
     try text.check(context.terminal)
     let report = try PolicyReport(text, login, shared, context)
-    context.output(shared).answer(report.facts, report.text)
+    let output = context.output(shared)
+    output.answer(report.facts, report.text(width: output.width))
   }
 }
 

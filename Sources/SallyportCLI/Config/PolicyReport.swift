@@ -52,7 +52,8 @@ struct PolicyReport {
 
   private var keys: [PolicyKey] { PolicyKey.allCases.filter(\.isScalar) }
 
-  var text: String {
+  /// In lines of at most `width` columns, but for the table.
+  func text(width: Int) -> String {
     let rows = keys.map { key in
       let line = file.line(of: key)
       return ["\(key.name)", value(key), source(line)]
@@ -62,7 +63,7 @@ struct PolicyReport {
       doubt.append("no --user: rules on users and groups apply where they are stricter")
     }
     if !hasOrigin { doubt.append("no --origin: rules on addresses apply where they are stricter") }
-    let services = wrapped(local.services.split(separator: ",").map(trimmed), width: 76)
+    let services = wrapped(local.services.split(separator: ",").map(trimmed), width: width - 4)
     let more =
       ["sshd_services  \(sshd.services)  \(source(sshd.line))"]
       + ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }

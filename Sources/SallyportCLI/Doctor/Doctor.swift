@@ -36,7 +36,8 @@ struct Doctor: Verb {
       facts, option: options.store, version: Context.version)
     let output = context.output(shared)
     let screen = context.terminal.screen(of: output.stream)
-    let report = Report(diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain)
+    let report = Report(
+      diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain, width: output.width)
     output.answer(report.facts, report.text)
     return diagnosis.status
   }

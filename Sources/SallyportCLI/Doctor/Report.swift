@@ -6,17 +6,18 @@ struct Report {
   let diagnosis: Diagnosis
   /// The terminal can show ✓ and ✗.
   let hasMarks: Bool
-  private static let width = 80
+  /// In columns, at least 40; only what is to be copied may be wider.
+  let width: Int
 
-  init(_ diagnosis: Diagnosis, hasMarks: Bool) {
-    (self.diagnosis, self.hasMarks) = (diagnosis, hasMarks)
+  init(_ diagnosis: Diagnosis, hasMarks: Bool, width: Int) {
+    (self.diagnosis, self.hasMarks, self.width) = (diagnosis, hasMarks, width)
   }
 
   // MARK: text
 
   var text: String {
     let lines = areas.flatMap { area in [area.name] + section(area) }
-    return (lines + [count, verdict]).map(Report.clean).joined(separator: "\n")
+    return (lines + [count] + verdict).map(Report.clean).joined(separator: "\n")
   }
 
   private var areas: [Area] {
@@ -34,23 +35,33 @@ struct Report {
     let advised = all.filter { $0.severity == .ok && !$0.fixes.isEmpty }
     let right = all.filter { $0.severity == .ok && $0.fixes.isEmpty }
     let summary = right.count == 1 ? right[0].text : counted(right.count, "check")
-    return (wrong + advised).flatMap { lines(of: $0) }
+    return Report.together(wrong + advised).flatMap { lines(of: $0) }
       + (right.isEmpty ? [] : ["  \(mark(.ok)) \(summary)"])
+  }
+
+  /// Tells once what several users have, in the place of the first of them.
+  private static func together(_ all: [Finding]) -> [Finding] {
+    var groups: [[Finding]] = []
+    for finding in all {
+      let same = groups.firstIndex { $0[0].isShared(with: finding) }
+      if let same { groups[same].append(finding) } else { groups.append([finding]) }
+    }
+    return groups.map { $0[0].together(with: $0.dropFirst()) }
   }
 
   private func lines(of finding: Finding) -> [String] {
     let location = finding.location?.text ?? ""
     let head = "  \(mark(finding.severity)) "
     let margin = String(repeating: " ", count: head.unicodeScalars.count)
-    var lines = folded(finding.text, Report.width - margin.count)
+    var lines = folded(finding.text, width - margin.count)
     lines = lines.enumerated().map { ($0 == 0 ? head : margin) + $1 }
     let last = lines.last ?? ""
     if !location.isEmpty {
-      let gap = Report.width - last.unicodeScalars.count - location.unicodeScalars.count
+      let gap = width - last.unicodeScalars.count - location.unicodeScalars.count
       if gap >= 3 {
         lines[lines.count - 1] = last + String(repeating: " ", count: gap) + location
       } else {
-        let indent = max(6, Report.width - location.unicodeScalars.count)
+        let indent = max(6, width - location.unicodeScalars.count)
         lines.append(String(repeating: " ", count: indent) + location)
       }
     }
@@ -64,7 +75,7 @@ struct Report {
     case .line(let text): return ["      line: \(text)"]
     case .add(let text): return ["      add: \(text)"]
     case .advice(let text):
-      return folded(text, Report.width - 11).enumerated().map { index, line in
+      return folded(text, width - 11).enumerated().map { index, line in
         (index == 0 ? "      see: " : "           ") + line
       }
     }
@@ -102,16 +113,20 @@ struct Report {
   }
 
   /// Always says both who is locked out and who gets in without a code.
-  private var verdict: String {
-    let doubt = diagnosis.count(.unseen) > 0 ? "As far as could be checked: " : "As it stands: "
-    let out = diagnosis.lockedOut.isEmpty ? "nobody" : Report.list(diagnosis.lockedOut)
-    let into = diagnosis.letIn.isEmpty ? "nobody" : Report.list(diagnosis.letIn)
-    return "\(doubt)locked out: \(out); in without a code: \(into)."
+  private var verdict: [String] {
+    let doubt = diagnosis.count(.unseen) > 0 ? "As far as could be checked:" : "As it stands:"
+    let rows =
+      Report.rows("locked out", diagnosis.lockedOut)
+      + Report.rows("in without a code", diagnosis.letIn)
+    return [doubt] + table(rows).map { "  \($0)" }
   }
 
-  private static func list(_ names: [String]) -> String {
-    let shown = names.prefix(3).joined(separator: ", ")
-    return names.count > 3 ? "\(shown) and \(names.count - 3) more" : shown
+  /// One for each name, with the heading before the first.
+  private static func rows(_ heading: String, _ names: [String]) -> [[String]] {
+    let shown = Array(names.prefix(8))
+    let more = names.count > shown.count ? ["and \(names.count - shown.count) more"] : []
+    let list = names.isEmpty ? ["nobody"] : shown + more
+    return list.enumerated().map { [$0 == 0 ? heading : "", $1] }
   }
 
   /// Removes control characters, which text from files and programs may contain.

@@ -34,7 +34,8 @@ extension ImportVerb {
     let done = try importer.run(try importer.persons(found))
     let report = ImportReport(
       done, source: Self.source, dryRun: options.dryRun, store: shared.store)
-    context.output(shared).answer(report.facts, report.text)
+    let output = context.output(shared)
+    output.answer(report.facts, report.text(width: output.width))
     if let number = context.terminal.failure, report.hasBackupCodes {
       throw .backupCodesUnseen(errno: number)
     }

@@ -24,19 +24,20 @@ struct ImportReport {
 
   // MARK: text
 
-  var text: String {
+  /// In lines of at most `width` columns, but for what is to be copied.
+  func text(width: Int) -> String {
     if all.isEmpty { return "Nothing to import." }
     let isLong = all.count > ImportReport.mostLines
     let shown = isLong ? all.filter { $0.obstacles != nil || !$0.backupCodes.isEmpty } : all
-    let width = min(shown.map { $0.name.unicodeScalars.count }.max() ?? 0, 32) + 3
-    let rows = shown.flatMap { lines(of: $0, width) }
+    let names = min(shown.map { $0.name.unicodeScalars.count }.max() ?? 0, 32) + 3
+    let rows = shown.flatMap { lines(of: $0, names, width) }
     return (rows + (isLong ? remarkCounts : []) + [summary]).joined(separator: "\n")
   }
 
-  private func lines(of one: Imported, _ width: Int) -> [String] {
-    let rows = rows(of: one, 80 - width)
+  private func lines(of one: Imported, _ names: Int, _ width: Int) -> [String] {
+    let rows = rows(of: one, width - names)
     return rows.enumerated().map { index, row in
-      index == 0 ? padded(one.name, width - 3) + "   " + row : padded("", width) + row
+      index == 0 ? padded(one.name, names - 3) + "   " + row : padded("", names) + row
     }
   }
 

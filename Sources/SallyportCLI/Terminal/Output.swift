@@ -10,6 +10,10 @@ struct Output {
   /// The stream for text that people read.
   var stream: Stream { isJSON ? .aside : .answer }
 
+  /// Columns for text that people read: the terminal's, at most 100 so that the eye finds the next
+  /// line, and at least 40; 80 where it is not a terminal.
+  var width: Int { terminal.screen(of: stream).map { max(40, min($0.columns, 100)) } ?? 80 }
+
   /// Writes a line for people.
   func say(_ line: String) { write(line + "\n") }
 

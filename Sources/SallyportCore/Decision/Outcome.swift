@@ -1,5 +1,3 @@
-package import SallyportCore
-
 /// The result of a login attempt; the state that records it is on disk.
 package enum Outcome: Equatable, Sendable {
   case accepted(Proof)
@@ -17,4 +15,6 @@ package enum Outcome: Equatable, Sendable {
 package struct BudgetLeft: Equatable, Sendable {
   package let known: UInt64
   package let other: UInt64
+
+  package init(known: UInt64, other: UInt64) { (self.known, self.other) = (known, other) }
 }

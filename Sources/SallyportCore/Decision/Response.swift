@@ -10,7 +10,7 @@ package enum Response: Sendable {
 }
 
 /// Why a response is neither a code nor a backup code. It costs nothing: it cannot be right.
-package enum Malformation: Equatable, Sendable {
+package enum Malformation: UInt8, CaseIterable, Sendable {
   case empty
   case tooLong
   /// Digits, but of a length that no code of the user has.

@@ -5,6 +5,15 @@ extension Enrollment {
   /// keeps all rules, or an error with its line. Unknown keys are refused, not skipped: whoever
   /// does not know them would decide without them.
   package static func read(_ text: Secret) throws(SettingsError) -> Enrollment {
+    let enrollment = try readPart(text)
+    guard !enrollment.authenticators.isEmpty else {
+      throw SettingsError(line: 1, .missing("authenticator"))
+    }
+    return enrollment
+  }
+
+  /// The same for a part of an enrollment, which may lack authenticators.
+  static func readPart(_ text: Secret) throws(SettingsError) -> Enrollment {
     var reader = EnrollmentReader(text: text)
     var lines = try SettingsScanner(text)
     while let line = try lines.next() {
@@ -117,7 +126,6 @@ private struct EnrollmentReader {
   /// authenticators or backup codes, whose state would then be forgotten.
   mutating func finish() throws(SettingsError) -> Enrollment {
     guard section == .end else { throw SettingsError(line: sectionLine, .missing("[end]")) }
-    guard !authenticators.isEmpty else { throw SettingsError(line: 1, .missing("authenticator")) }
     (fields, sectionLine) = (head, 1)
     let name = try field(.user)
     guard let user = UserName(text.bytes(in: name.value)) else {

@@ -1,7 +1,8 @@
 import OneTimePassword
 
 /// What can be set in a policy file. The scalar ones first, and of these the ones first of which
-/// the smaller value is the stricter one; otherwise in the order of the manual.
+/// the smaller value is the stricter one; otherwise in the order of the manual. A request to the
+/// service has the scalar values in this order: another one is another version of it.
 package enum PolicyKey: UInt8, CaseIterable, Sendable {
   case state, adjacentIntervals, lookAhead, guessBudget, enrollment, remember
   case remindEvery, requiredFrom
@@ -76,6 +77,23 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
   /// counts in doubt.
   static let scalars = 14
   static let tightened = 6
+
+  /// What a number may be; a word as its number in `word`.
+  var bounds: ClosedRange<UInt64> {
+    switch self {
+    case .adjacentIntervals: 0...UInt64(Policy.mostAdjacentIntervals)
+    case .lookAhead: 0...100
+    case .guessBudget:
+      GuessProbability.budgets.lowerBound.units...GuessProbability.budgets.upperBound.units
+    case .remember: 0...366 * 86_400
+    case .remindEvery: 1...100
+    case .minimumFactors: 1...3
+    case .state, .enrollment, .requiredFrom, .factorTOTP, .factorHOTP, .factorBackupCode,
+      .factorOrder, .hints, .localServices, .sshdServices, .matchService, .matchUser, .matchGroup,
+      .matchOrigin:
+      0...UInt64.max
+    }
+  }
 
   package var isScalar: Bool { rawValue < PolicyKey.localServices.rawValue }
 

@@ -8,10 +8,8 @@ extension PolicyFile {
     switch key {
     case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints:
       return choice(key, value)
-    case .adjacentIntervals: return whole(value, 0...UInt64(Policy.mostAdjacentIntervals))
-    case .lookAhead: return whole(value, 0...100)
-    case .remindEvery: return whole(value, 1...100)
-    case .minimumFactors: return whole(value, 1...3)
+    case .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors:
+      return whole(key, value)
     case .guessBudget: return percentage(value)
     case .remember: return duration(value)
     case .requiredFrom:
@@ -46,9 +44,8 @@ extension PolicyFile {
     return nil
   }
 
-  private func whole(_ value: Range<Int>, _ bounds: ClosedRange<UInt64>) -> UInt64? {
-    guard let number = decimal(text.bytes(in: value)), bounds.contains(number) else { return nil }
-    return number
+  private func whole(_ key: PolicyKey, _ value: Range<Int>) -> UInt64? {
+    decimal(text.bytes(in: value)).flatMap { key.bounds.contains($0) ? $0 : nil }
   }
 
   /// All three kinds, in any order.
@@ -71,7 +68,9 @@ extension PolicyFile {
     guard digits.count < 12, let unit = digits.popLast().flatMap(seconds) else { return nil }
     if digits.last == 0x20 { digits.removeLast() }
     // At most eleven digits: no overflow.
-    guard let number = decimal(digits), number * unit <= 366 * 86_400 else { return nil }
+    guard let number = decimal(digits), PolicyKey.remember.bounds.contains(number * unit) else {
+      return nil
+    }
     return number * unit
   }
 
@@ -101,7 +100,6 @@ extension PolicyFile {
     }
     // At most seven digits: no overflow.
     guard let number = decimal(digits) else { return nil }
-    let units = number * unit
-    return GuessProbability.budgets.contains(GuessProbability(units: units)) ? units : nil
+    return PolicyKey.guessBudget.bounds.contains(number * unit) ? number * unit : nil
   }
 }

@@ -1,5 +1,5 @@
 /// What has already been asked in this transaction, before the module's line.
-package enum FirstFactor: Equatable, CaseIterable, Sendable {
+package enum FirstFactor: UInt8, CaseIterable, Sendable {
   /// An earlier module asked for a password. That it was right is for that module to say.
   case password
   /// sshd says that a key, a host or a Kerberos ticket was accepted.

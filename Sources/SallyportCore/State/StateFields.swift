@@ -12,6 +12,9 @@ struct ByteWriter {
 
   init(count: Int) { bytes = [UInt8](repeating: 0, count: count) }
 
+  /// A value that has no place here.
+  mutating func fail() { isWhole = false }
+
   mutating func put(_ more: [UInt8]) {
     // SAFETY: the buffer lives for the call.
     unsafe more.withUnsafeBytes { unsafe put($0) }
@@ -28,10 +31,7 @@ struct ByteWriter {
   }
 
   @inline(never) private mutating func put(_ more: UnsafeRawBufferPointer) {
-    guard more.count <= bytes.count - position else {
-      isWhole = false
-      return
-    }
+    guard more.count <= bytes.count - position else { return fail() }
     // SAFETY: there are as many bytes from the position on.
     unsafe bytes.withUnsafeMutableBytes {
       unsafe UnsafeMutableRawBufferPointer(rebasing: $0[position...]).copyMemory(from: more)
@@ -63,7 +63,7 @@ struct ByteReader {
 
   var isAtEnd: Bool { position == end }
 
-  private mutating func fail() {
+  mutating func fail() {
     isWhole = false
     position = end
   }
@@ -193,7 +193,7 @@ extension ByteWriter {
     put(use.service)
   }
 
-  @inline(never) private mutating func put(_ label: Label?) {
+  @inline(never) mutating func put(_ label: Label?) {
     let name = label?.bytes ?? []
     put(count: name.count)
     put(name)

@@ -1,0 +1,225 @@
+import OneTimePassword
+
+// The fields of an answer, each kind written and read side by side.
+
+extension ServiceAnswer {
+  /// The frame; nil where a value has no place in one.
+  package func encoded() -> [UInt8]? {
+    var frame = ByteWriter(count: Wire.mostBytesOfFields)
+    frame.putVersion()
+    frame.put(self)
+    return frame.isWhole ? [UInt8](frame.bytes.prefix(frame.position)) : nil
+  }
+
+  /// Reads the answer to a request. Total: any bytes give an answer that the service gives to this
+  /// verb, with all values in their ranges, or nil.
+  package static func decode(_ frame: [UInt8], to verb: ServiceRequest.Verb) -> ServiceAnswer? {
+    var fields = ByteReader(frame, 0..<frame.count)
+    guard fields.takesVersion(), let answer = fields.answer(), fields.isWhole, fields.isAtEnd,
+      answer.answers(verb.number)
+    else { return nil }
+    return answer
+  }
+}
+
+extension ByteWriter {
+  fileprivate mutating func put(_ answer: ServiceAnswer) {
+    put(count: Int(answer.number.rawValue))
+    switch answer {
+    case .prompt(let status, let shape):
+      put(robust: Int(status.rawValue))
+      put(shape)
+    case .skip, .notEnrolled, .done, .changed, .notServed: break
+    case .enroll(let level), .level(let level): put(robust: Int(level.rawValue) + 1)
+    case .outcome(.accepted(let proof)): put(proof)
+    case .outcome(.refused(let reason)): put(reason)
+    case .count(let count): put(UInt64(count), bytes: 4)
+    case .flaw(let flaw): put(flaw)
+    case .trouble(let mayBeTheCallers): put(isThere: mayBeTheCallers)
+    }
+  }
+}
+
+extension ByteReader {
+  /// Counts only where the reader is whole and at its end afterwards.
+  fileprivate mutating func answer() -> ServiceAnswer? {
+    switch ServiceAnswer.Number(rawValue: UInt8(truncatingIfNeeded: number(bytes: 1))) {
+    case .prompt:
+      let status = EnrollmentStatus(rawValue: UInt8(truncatingIfNeeded: robust(atMost: 3)))
+      return status.map { .prompt($0, shape()) }
+    case .skip: return .skip
+    case .enroll: return level().map { .enroll($0) }
+    case .accepted: return proof().map { .outcome(.accepted($0)) }
+    case .refused: return reason().map { .outcome(.refused($0)) }
+    case .notEnrolled: return .notEnrolled
+    case .level: return level().map { .level($0) }
+    case .count: return .count(UInt32(truncatingIfNeeded: number(bytes: 4)))
+    case .done: return .done
+    case .changed: return .changed
+    case .flaw: return flaw().map { .flaw($0) }
+    case .trouble: return .trouble(mayBeTheCallers: isThere())
+    case .notServed: return .notServed
+    case nil: return nil
+    }
+  }
+
+  private mutating func level() -> EnrollmentLevel? {
+    EnrollmentLevel(rawValue: UInt8(truncatingIfNeeded: robust(atMost: 5) - 1))
+  }
+}
+
+// MARK: the shape
+
+extension ByteWriter {
+  private mutating func put(_ shape: Shape) {
+    if !(1...Enrollment.maximumAuthenticators).contains(shape.authenticators.count) { fail() }
+    put(shape.enrollmentID)
+    put(count: shape.authenticators.count)
+    for authenticator in shape.authenticators {
+      put(authenticator.name)
+      put(count: Int(authenticator.kind.rawValue))
+      put(count: Int(authenticator.digits.rawValue))
+    }
+    put(isThere: shape.backupCodesLeft != nil)
+    if let left = shape.backupCodesLeft {
+      put(count: left, atMost: 2 * BackupCodeSet.maximumCodes)
+      put(isThere: shape.hasScratchCodes)
+    }
+    put(isThere: shape.wait != nil)
+    if let wait = shape.wait { put(wait) }
+    put(robust: shape.isRemembered ? 2 : 1)
+  }
+}
+
+extension ByteReader {
+  private mutating func shape() -> Shape {
+    let id = number64()
+    var authenticators: [Shape.Authenticator] = []
+    let count = count(atMost: Enrollment.maximumAuthenticators)
+    if id == 0 || count == 0 { fail() }
+    for _ in 0..<count {
+      guard let name = label(), let kind = kind(), let digits = digits() else {
+        fail()
+        break
+      }
+      authenticators.append(Shape.Authenticator(name: name, kind: kind, digits: digits))
+    }
+    let left = isThere() ? self.count(atMost: 2 * BackupCodeSet.maximumCodes) : nil
+    return Shape(
+      enrollmentID: id, authenticators: authenticators,
+      hasScratchCodes: left != nil && isThere(), backupCodesLeft: left,
+      wait: isThere() ? number64() : nil, isRemembered: robust(atMost: 2) == 2)
+  }
+
+  private mutating func kind() -> FactorKind? {
+    FactorKind(rawValue: UInt8(truncatingIfNeeded: count(atMost: 1)))
+  }
+
+  private mutating func digits() -> Digits? {
+    Digits(rawValue: UInt8(truncatingIfNeeded: number(bytes: 1)))
+  }
+}
+
+// MARK: the outcome
+
+extension ByteWriter {
+  private mutating func put(_ proof: Proof) {
+    switch proof {
+    case .authenticator(let name, let drift):
+      put(count: 1)
+      put(name)
+      put(UInt64(UInt32(bitPattern: drift)), bytes: 4)
+    case .backupCode(let left):
+      put(count: 2)
+      put(count: left, atMost: 2 * BackupCodeSet.maximumCodes)
+    }
+  }
+
+  private mutating func put(_ reason: Outcome.Reason) {
+    switch reason {
+    case .notEnrolled: put(count: 0)
+    case .unknownUser: put(count: 1)
+    case .response(let refusal, let left):
+      put(refusal)
+      put(left.known)
+      put(left.other)
+    }
+  }
+
+  private mutating func put(_ refusal: Refusal) {
+    switch refusal {
+    case .malformed(let malformation):
+      put(count: 2)
+      put(count: Int(malformation.rawValue))
+    case .wrongCode(nil): put(count: 3)
+    case .wrongCode(let charge?):
+      put(count: 4)
+      put(charge)
+    case .replayed: put(count: 5)
+    case .throttled: put(count: 6)
+    case .clock(let until):
+      put(count: 7)
+      put(until)
+    }
+  }
+}
+
+extension ByteReader {
+  private mutating func proof() -> Proof? {
+    switch count(atMost: 2) {
+    case 1:
+      label().map {
+        .authenticator(name: $0, drift: Int32(truncatingIfNeeded: number(bytes: 4)))
+      }
+    case 2: .backupCode(left: count(atMost: 2 * BackupCodeSet.maximumCodes))
+    case _: nil
+    }
+  }
+
+  private mutating func reason() -> Outcome.Reason? {
+    let refusal: Refusal?
+    switch count(atMost: 7) {
+    case 1: return .unknownUser
+    case 2:
+      let malformation = Malformation(rawValue: UInt8(truncatingIfNeeded: number(bytes: 1)))
+      refusal = malformation.map { .malformed($0) }
+    case 3: refusal = .wrongCode(nil)
+    case 4: refusal = .wrongCode(charge())
+    case 5: refusal = .replayed
+    case 6: refusal = .throttled
+    case 7: refusal = .clock(until: time())
+    case _: return .notEnrolled
+    }
+    return refusal.map { .response($0, left: BudgetLeft(known: number64(), other: number64())) }
+  }
+}
+
+// MARK: the flaw of a change
+
+extension ByteWriter {
+  private mutating func put(_ flaw: EnrollmentChange.Flaw) {
+    switch flaw {
+    case .enrolled: put(count: 0)
+    case .noSuchAuthenticator(let name):
+      put(count: 1)
+      put(name)
+    case .lastAuthenticator: put(count: 2)
+    case .nameTaken(let name):
+      put(count: 3)
+      put(name)
+    case .tooManyAuthenticators: put(count: 4)
+    }
+  }
+}
+
+extension ByteReader {
+  private mutating func flaw() -> EnrollmentChange.Flaw? {
+    switch count(atMost: 4) {
+    case 1: label().map { .noSuchAuthenticator($0) }
+    case 2: .lastAuthenticator
+    case 3: label().map { .nameTaken($0) }
+    case 4: .tooManyAuthenticators
+    case _: .enrolled
+    }
+  }
+}

@@ -1,0 +1,101 @@
+package import OneTimePassword
+
+extension ServiceRequest {
+  /// Reads a frame. Total: any bytes give a request whose values are all in their ranges, or nil.
+  package static func decode(_ frame: Secret) -> ServiceRequest? {
+    let length = Int(frame[1]) | Int(frame[2]) << 8
+    guard (3...frame.count).contains(length), frame.count <= Wire.longestFrame,
+      let secret = frame.slice(length..<frame.count)
+    else { return nil }
+    var fields = ByteReader(frame.bytes(in: 0..<length), 0..<length)
+    guard fields.takesVersion(), fields.number(bytes: 2) == length else { return nil }
+    guard let request = fields.request(secret), fields.isWhole, fields.isAtEnd else { return nil }
+    // What would be written otherwise is no frame of ours.
+    guard let again = request.encoded() else { return nil }
+    again.set(0, to: frame[0])
+    return constantTimeEquals(again, frame) ? request : nil
+  }
+}
+
+extension ByteReader {
+  /// Counts only where the reader is whole and at its end afterwards.
+  fileprivate mutating func request(_ secret: Secret) -> ServiceRequest? {
+    let name = counted()
+    let (service, place, policy) = (counted(), place(), policy())
+    let milliseconds = UInt32(truncatingIfNeeded: number(bytes: 4))
+    guard let verb = verb(of: name, secret) else { return nil }
+    return ServiceRequest(
+      name: name, service: service, place: place, policy: policy, millisecondsLeft: milliseconds,
+      verb: verb)
+  }
+
+  private mutating func place() -> ServiceRequest.Place {
+    switch count(atMost: 2) {
+    case 1: .local
+    case 2: NumericAddress(take(16)).map { .address($0) } ?? .unknown
+    case _: .unknown
+    }
+  }
+
+  private mutating func policy() -> Policy {
+    var policy = Policy()
+    for key in PolicyKey.allCases where key.isScalar {
+      let value = number64()
+      if !key.bounds.contains(value) { fail() }
+      policy[key] = value
+    }
+    policy.isRefusedByRule = isThere()
+    return policy
+  }
+
+  private mutating func byte() -> UInt8 { UInt8(truncatingIfNeeded: number(bytes: 1)) }
+
+  private mutating func verb(of name: [UInt8], _ secret: Secret) -> ServiceRequest.Verb? {
+    switch ServiceRequest.Verb.Number(rawValue: byte()) {
+    case .prepare:
+      let mayEnroll = isThere()
+      return FirstFactor(rawValue: byte()).map { .prepare(mayEnroll: mayEnroll, after: $0) }
+    case .attempt:
+      let known = count(atMost: Malformation.allCases.count)
+      let malformation = Malformation(rawValue: UInt8(truncatingIfNeeded: known - 1))
+      return .attempt(secret, knownAs: malformation, as: turn())
+    case .enrolled: return .enrolled
+    case .level: return .level
+    case .remember: return .remember
+    case .count: return .count
+    case .amend:
+      let id = number64()
+      return change(secret).map { .amend($0, to: id) }
+    case nil: return nil
+    }
+  }
+
+  private mutating func turn() -> Turn {
+    switch count(atMost: 2) {
+    case 1: .last(givingBack: nil)
+    case 2: .last(givingBack: charge())
+    case _: .firstPass
+    }
+  }
+
+  private mutating func change(_ secret: Secret) -> EnrollmentChange? {
+    switch EnrollmentChange.Number(rawValue: byte()) {
+    case .create:
+      guard let enrollment = try? Enrollment.read(secret) else { return nil }
+      return .create(enrollment)
+    case .add:
+      guard let part = try? Enrollment.readPart(secret) else { return nil }
+      return .add(part.authenticators, backupCodes: part.backupCodes)
+    case .renew:
+      guard let part = try? Enrollment.readPart(secret), let codes = part.backupCodes else {
+        return nil
+      }
+      return .renew(codes)
+    case .remove: return label().map { .remove($0) }
+    case .rename:
+      guard let name = label(), let new = label() else { return nil }
+      return .rename(name, to: new)
+    case nil: return nil
+    }
+  }
+}

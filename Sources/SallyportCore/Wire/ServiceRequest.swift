@@ -1,0 +1,93 @@
+package import OneTimePassword
+
+/// A question to the service of this machine: for whom, from where, and what.
+package struct ServiceRequest: Sendable {
+  /// Where the login comes from. Whether a local one is the user's own, the service finds out.
+  package enum Place: Equatable, Sendable {
+    case unknown
+    case local
+    /// In full: `remember` needs all of it.
+    case address(NumericAddress)
+  }
+
+  /// What is asked.
+  package enum Verb: Sendable {
+    /// How does this login go on? `mayEnroll`: the account phase can ask to enroll.
+    case prepare(mayEnroll: Bool, after: FirstFactor)
+    /// Is this response correct? One of more than `Response.maximumLength` bytes is not sent, only
+    /// that it is too long.
+    case attempt(Secret, knownAs: Malformation?, as: Turn)
+    /// What is enrolled?
+    case enrolled
+    /// Which level applies now to this user, if he is not enrolled?
+    case level
+    /// Remember the address of the request.
+    case remember
+    /// Count a login of a user who is not enrolled.
+    case count
+    /// Change what is enrolled. `to`: the id of the enrollment that the change is meant for; 0 for
+    /// `create`, where there must be none.
+    case amend(EnrollmentChange, to: UInt64)
+  }
+
+  /// The name as it was typed, 1 to 255 bytes; for `amend` the account's own.
+  package let name: [UInt8]
+  /// The name of the PAM service, up to 255 bytes.
+  package let service: [UInt8]
+  package let place: Place
+  /// Its scalar values and `isRefusedByRule`; no lists of services are sent.
+  package let policy: Policy
+  /// For how long the caller waits for the answer.
+  package let millisecondsLeft: UInt32
+  package let verb: Verb
+
+  package init(
+    name: [UInt8], service: [UInt8], place: Place, policy: Policy, millisecondsLeft: UInt32,
+    verb: Verb
+  ) {
+    self.name = name
+    self.service = service
+    self.place = place
+    self.policy = policy
+    self.millisecondsLeft = millisecondsLeft
+    self.verb = verb
+  }
+}
+
+extension ServiceRequest.Verb {
+  /// The verb as its byte in a frame.
+  enum Number: UInt8 {
+    case prepare = 1
+    case attempt, enrolled, level, remember, count, amend
+  }
+
+  var number: Number {
+    switch self {
+    case .prepare: .prepare
+    case .attempt: .attempt
+    case .enrolled: .enrolled
+    case .level: .level
+    case .remember: .remember
+    case .count: .count
+    case .amend: .amend
+    }
+  }
+}
+
+extension EnrollmentChange {
+  /// The change as its byte in a frame.
+  enum Number: UInt8 {
+    case create = 1
+    case add, remove, rename, renew
+  }
+
+  var number: Number {
+    switch self {
+    case .create: .create
+    case .add: .add
+    case .remove: .remove
+    case .rename: .rename
+    case .renew: .renew
+    }
+  }
+}

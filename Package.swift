@@ -39,6 +39,7 @@ let package = Package(
   products: [
     .library(name: "pam_sallyport", type: .dynamic, targets: ["pam_sallyport"]),
     .executable(name: "sallyport", targets: ["sallyport"]),
+    .executable(name: "sallyportd", targets: ["sallyportd"]),
   ],
   traits: [.trait(name: "Module", description: "Embedded Swift for pam_sallyport.so")],
   dependencies: [
@@ -52,6 +53,7 @@ let package = Package(
       name: "CQRCodeGen", cSettings: inC, linkerSettings: [.linkedLibrary(":libqrcodegen.a")]),
     .target(name: "CSystem", cSettings: inC),
     .target(name: "CCommand", cSettings: inC),
+    .target(name: "CService", cSettings: inC),
 
     .target(name: "OneTimePassword", dependencies: ["CLibcrypto"], swiftSettings: embeddable),
     .target(name: "SallyportCore", dependencies: ["OneTimePassword"], swiftSettings: embeddable),
@@ -103,6 +105,15 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .executableTarget(name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict),
+    .target(
+      name: "SallyportService", dependencies: ["OneTimePassword", "SallyportCore", "CService"],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "sallyportd",
+      dependencies: [
+        "OneTimePassword", "SallyportService",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], swiftSettings: strict),
 
     .target(
       name: "TestSupport", dependencies: ["OneTimePassword"], path: "Tests/TestSupport",
@@ -125,6 +136,13 @@ let package = Package(
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "PAMSallyport",
         "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "SallyportServiceTests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportService", "CService",
+        "CSystem", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -49,6 +49,7 @@ extension LogLine {
     case .busy: add("timed out waiting for the lock")
     case .unsettled: add("the enrollment kept changing")
     case .exists: add("already exists")
+    case .service(_, let fault): add(fault)
     case .outOfMemory: add("out of memory")
     }
   }
@@ -70,6 +71,19 @@ extension LogLine {
       add(count)
       add(" hard links, must have one")
     case .tooLong: add("longer than 64 KiB")
+    }
+  }
+
+  private mutating func add(_ fault: StoreTrouble.ServiceFault) {
+    switch fault {
+    case .notASocket: add("is not a socket")
+    case .notRoot(let user):
+      add("the service has uid ", Int(user))
+      add(", must be uid 0")
+    case .busy: add("the service is busy")
+    case .silent: add("no answer from the service")
+    case .garbage: add("the service's answer cannot be read")
+    case .trouble: add("the service failed, see its log")
     }
   }
 

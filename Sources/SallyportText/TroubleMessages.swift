@@ -22,6 +22,7 @@ extension Message {
     case .exists:
       let command = invocation.command("enroll", "--force", remark: "replaces everything")
       self.init(text, .exists, hints: [command])
+    case .service(let path, let fault): self.init(text, fault, path)
     case .crypto: self.init(text, .inputOutput)
     case .outOfMemory: self.init(text, .busy)
     }
@@ -53,6 +54,18 @@ extension Message {
     case .mode: self.init(text, .configuration, hints: ["chmod go= \(quoted)"])
     case .links: self.init(text, .configuration, hints: ["find / -xdev -samefile \(quoted)"])
     case .tooLong: self.init(text, .badData, hints: invocation.fixing)
+    }
+  }
+}
+
+extension Message {
+  fileprivate init(_ text: String, _ fault: StoreTrouble.ServiceFault, _ path: String) {
+    let status = "systemctl status sallyport"
+    switch fault {
+    case .notASocket, .notRoot:
+      self.init(text, .configuration, hints: ["ls -l \(shellQuoted(path))"])
+    case .busy, .silent, .trouble: self.init(text, .busy, hints: [status])
+    case .garbage: self.init(text, .inputOutput, hints: [status])
     }
   }
 }

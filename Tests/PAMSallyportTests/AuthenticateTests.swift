@@ -213,7 +213,11 @@ private let wrong = "050472"
       (.system("pwrite", path: "/s", errno: 27), .warning),
       (.system("pwrite", path: "/s", errno: 28), .alert), (.crypto(.failed), .alert),
       (.unsettled(path: "/s"), .alert), (.noStore(path: "/s"), .alert),
-      (.unsafe(path: "/s", .mode(0o644)), .alert),
+      (.unsafe(path: "/s", .mode(0o644)), .alert), (.service(path: "/s", .busy), .warning),
+      (.service(path: "/s", .silent), .warning), (.service(path: "/s", .garbage), .alert),
+      (.service(path: "/s", .notASocket), .alert), (.service(path: "/s", .notRoot(7)), .alert),
+      (.service(path: "/s", .trouble(mayBeTheCallers: true)), .warning),
+      (.service(path: "/s", .trouble(mayBeTheCallers: false)), .alert),
     ] as [(StoreTrouble, LogLevel)]) func `what a stranger can bring about is no alert`(
       _ trouble: StoreTrouble, _ level: LogLevel
     )

@@ -193,6 +193,10 @@ import Testing
     (.otherUID(path: "/s/e", recorded: 1000, found: 1001), .badData),
     (.busy(path: "/s/e"), .busy), (.unsettled(path: "/s/e"), .busy),
     (.exists(path: "/s/e"), .exists),
+    (.service(path: "/s", .notASocket), .configuration),
+    (.service(path: "/s", .notRoot(1000)), .configuration), (.service(path: "/s", .busy), .busy),
+    (.service(path: "/s", .silent), .busy), (.service(path: "/s", .garbage), .inputOutput),
+    (.service(path: "/s", .trouble(mayBeTheCallers: false)), .busy),
     (.crypto(.unavailable), .inputOutput), (.outOfMemory, .busy),
   ]
 

@@ -29,6 +29,7 @@
 #include "Schedule.h"
 #include "Accounts.h"
 #include "Interfaces.h"
+#include "Sockets.h"
 
 #pragma clang assume_nonnull begin
 
@@ -40,7 +41,9 @@ static const int32_t sys_EPERM = EPERM, sys_ENOENT = ENOENT, sys_EINTR = EINTR, 
                      sys_EFBIG = EFBIG, sys_ENOSPC = ENOSPC, sys_EROFS = EROFS,
                      sys_ERANGE = ERANGE, sys_ENOSYS = ENOSYS, sys_ENOTEMPTY = ENOTEMPTY,
                      sys_ELOOP = ELOOP, sys_ENXIO = ENXIO, sys_EMFILE = EMFILE,
-                     sys_ENFILE = ENFILE, sys_ENOMEM = ENOMEM;
+                     sys_ENFILE = ENFILE, sys_ENOMEM = ENOMEM,
+                     sys_EPIPE = EPIPE, sys_ECONNRESET = ECONNRESET,
+                     sys_ECONNREFUSED = ECONNREFUSED;
 
 /* As `directory`: relative paths start in the working directory. */
 static const int32_t sys_here = AT_FDCWD;
@@ -54,7 +57,7 @@ static const int32_t sys_as_new_file = O_RDWR | O_CREAT | O_EXCL;
 
 /* ---- files ---- */
 
-enum sys_kind { sys_regular, sys_directory, sys_link, sys_other_kind };
+enum sys_kind { sys_regular, sys_directory, sys_link, sys_socket_kind, sys_other_kind };
 
 /* The fields of stat(2) that are used. */
 typedef struct {
@@ -94,7 +97,8 @@ static inline void sys_take_facts(const struct stat *from, sys_facts *facts) {
     .mode = from->st_mode & 07777,
     .kind = S_ISREG(from->st_mode) ? sys_regular
           : S_ISDIR(from->st_mode) ? sys_directory
-          : S_ISLNK(from->st_mode) ? sys_link : sys_other_kind,
+          : S_ISLNK(from->st_mode) ? sys_link
+          : S_ISSOCK(from->st_mode) ? sys_socket_kind : sys_other_kind,
     .modified = from->st_mtim.tv_sec,
     .changed = from->st_ctim.tv_sec,
     .modified_nanoseconds = (uint32_t)from->st_mtim.tv_nsec,

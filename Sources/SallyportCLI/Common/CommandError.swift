@@ -91,7 +91,8 @@ extension StoreTrouble {
   var isBrokenEnrollment: Bool {
     switch self {
     case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID: true
-    case .system, .noStore, .unsafe, .busy, .unsettled, .exists, .crypto, .outOfMemory: false
+    case .system, .noStore, .unsafe, .busy, .unsettled, .exists, .service, .crypto, .outOfMemory:
+      false
     }
   }
 }

@@ -26,6 +26,8 @@ package indirect enum StoreTrouble: Error {
   /// The files were exchanged each time we looked, or an exchange stopped half-way.
   case unsettled(path: String)
   case exists(path: String)
+  /// The service, whose socket this is, did not do what it was asked.
+  case service(path: String, ServiceFault)
   case crypto(CryptoError)
   case outOfMemory
 
@@ -42,6 +44,22 @@ package indirect enum StoreTrouble: Error {
     /// Longer than 64 KiB.
     case tooLong
   }
+
+  /// What is wrong with the service. Whether it has done what it was asked is not known.
+  package enum ServiceFault: Equatable, Sendable {
+    /// A file, directory or link is where its socket should be.
+    case notASocket
+    /// Somebody else listens there, with this effective uid.
+    case notRoot(UInt32)
+    /// More ask it than it lets wait.
+    case busy
+    /// It closed the connection without an answer, or did not answer in time.
+    case silent
+    /// It gave an answer that cannot be read.
+    case garbage
+    /// It answered that it has trouble, which its log names.
+    case trouble(mayBeTheCallers: Bool)
+  }
 }
 
 extension StoreTrouble: Equatable {
@@ -55,7 +73,7 @@ extension StoreTrouble: Equatable {
     case .system(_, let path, _), .noStore(let path), .unsafe(let path, _),
       .incomplete(let path), .malformed(let path, _), .state(let path, _),
       .foreignState(let path), .otherUser(let path, _), .otherUID(let path, _, _),
-      .busy(let path), .unsettled(let path), .exists(let path):
+      .busy(let path), .unsettled(let path), .exists(let path), .service(let path, _):
       return path
     case .crypto, .outOfMemory: return ""
     }
@@ -65,11 +83,13 @@ extension StoreTrouble: Equatable {
   /// caller of su, by the limits that the process inherits.
   package var mayBeTheCallers: Bool {
     switch self {
-    case .busy, .outOfMemory, .crypto(.outOfMemory): true
+    case .busy, .outOfMemory, .crypto(.outOfMemory), .service(_, .busy), .service(_, .silent): true
+    case .service(_, .trouble(let mayBeTheCallers)): mayBeTheCallers
     case .system(_, _, let number):
       number == sys_EMFILE || number == sys_ENFILE || number == sys_ENOMEM || number == sys_EFBIG
     case .noStore, .unsafe, .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID,
-      .unsettled, .exists, .crypto:
+      .unsettled, .exists, .crypto, .service(_, .notASocket), .service(_, .notRoot),
+      .service(_, .garbage):
       false
     }
   }
@@ -93,6 +113,7 @@ extension StoreTrouble: Equatable {
     case .exists: 11
     case .crypto: 12
     case .outOfMemory: 13
+    case .service: 14
     }
   }
 
@@ -115,6 +136,9 @@ extension StoreTrouble: Equatable {
       case .otherUID(_, let uid2, let found2) = other
     {
       return uid == uid2 && found == found2
+    }
+    if case .service(_, let fault) = self, case .service(_, let fault2) = other {
+      return fault == fault2
     }
     if case .crypto(let error) = self, case .crypto(let error2) = other { return error == error2 }
     return true

@@ -182,7 +182,8 @@ extension StoreTrouble {
   fileprivate var mayPass: Bool {
     switch self {
     case .incomplete, .malformed, .state, .foreignState, .unsettled: true
-    case .system, .noStore, .unsafe, .otherUser, .otherUID, .busy, .exists, .crypto, .outOfMemory:
+    case .system, .noStore, .unsafe, .otherUser, .otherUID, .busy, .exists, .service, .crypto,
+      .outOfMemory:
       false
     }
   }

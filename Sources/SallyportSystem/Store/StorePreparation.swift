@@ -74,7 +74,8 @@ extension Store {
       case .noStore: break
       case .incomplete, .malformed, .state, .foreignState, .unsettled:
         try takeAway(decoy, on: store)
-      case .system, .unsafe, .otherUser, .otherUID, .busy, .exists, .crypto, .outOfMemory:
+      case .system, .unsafe, .otherUser, .otherUID, .busy, .exists, .service, .crypto,
+        .outOfMemory:
         throw error
       }
     }

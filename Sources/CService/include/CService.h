@@ -1,0 +1,242 @@
+/* What the service needs of the kernel and the C library: its sockets, threads, signals and log. Every
+   function that can fail gives a negative errno. No shim decides anything. */
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#pragma clang assume_nonnull begin
+
+/* -- Listening */
+
+static inline int service_address(const char *path, struct sockaddr_un *address) {
+  memset(address, 0, sizeof *address);
+  address->sun_family = AF_UNIX;
+  size_t length = strlen(path);
+  if (length >= sizeof address->sun_path) return -ENAMETOOLONG;
+  memcpy(address->sun_path, path, length);
+  return 0;
+}
+
+/* Connects once to see whether somebody listens: 0, or why not. */
+static inline int service_try(const char *path) {
+  struct sockaddr_un address;
+  int result = service_address(path, &address);
+  int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return -errno;
+  if (result == 0 && connect(probe, (const void *)&address, sizeof address) < 0) result = -errno;
+  close(probe);
+  return result;
+}
+
+/* A new socket with these permission bits, on which nobody listens yet. The mask of the process is
+   changed for a moment: only while there is one thread. */
+static inline int service_bind(const char *path, mode_t mode) {
+  struct sockaddr_un address;
+  int result = service_address(path, &address);
+  int made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (made < 0) return -errno;
+  mode_t before = umask(0777 & ~mode);
+  if (result == 0 && bind(made, (const void *)&address, sizeof address) < 0) result = -errno;
+  umask(before);
+  if (result == 0) return made;
+  close(made);
+  return result;
+}
+
+static inline int service_listen(int socket, int backlog) {
+  return listen(socket, backlog) < 0 ? -errno : 0;
+}
+
+/* Which path this descriptor listens on for packets, with its NUL, from whoever started us; it is no
+   longer inherited and no longer blocks. -EINVAL for any other descriptor. */
+static inline int service_adopt(int socket, char *path, size_t capacity) {
+  int domain = 0, type = 0, listens = 0;
+  socklen_t size = sizeof(int);
+  struct sockaddr_un address;
+  socklen_t length = sizeof address;
+  if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 ||
+      getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) < 0 ||
+      getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0)
+    return -errno;
+  if (domain != AF_UNIX || type != SOCK_SEQPACKET || listens == 0) return -EINVAL;
+  memset(&address, 0, sizeof address);
+  if (getsockname(socket, (void *)&address, &length) < 0) return -errno;
+  size_t count = strnlen(address.sun_path, sizeof address.sun_path);
+  if (count >= capacity) return -ENAMETOOLONG;
+  memcpy(path, address.sun_path, count);
+  path[count] = 0;
+  if (fcntl(socket, F_SETFD, FD_CLOEXEC) < 0) return -errno;
+  int flags = fcntl(socket, F_GETFL);
+  return flags < 0 || fcntl(socket, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+/* Each packet that is received tells who sent it. What is accepted inherits it. */
+static inline int service_pass_credentials(int socket) {
+  int on = 1;
+  return setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ? -errno : 0;
+}
+
+/* A lock that lasts as long as this process has the descriptor: -EAGAIN where another has it. */
+static inline int service_lock(const char *path) {
+  int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+  if (file < 0) return -errno;
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) return file;
+  int error = errno;
+  close(file);
+  return -error;
+}
+
+/* -- A connection. Nothing here blocks. */
+
+typedef struct { int32_t process; uint32_t user; } service_sender;
+
+/* A connection, and who made it: pid and effective uid at connect(). */
+int service_accept(int listener, service_sender *peer);
+
+/* The size of the packet that is there, 0 at the end, -EAGAIN where there is none yet. */
+static inline int64_t service_size(int connection) {
+  char none;
+  ssize_t size = recv(connection, &none, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+  return size < 0 ? -errno : size;
+}
+
+/* The packet, and who sent it: pid and real uid by the kernel's word. -EBADMSG where it does not fit,
+   or brings more than itself: descriptors that come with it are not taken. */
+static inline int64_t service_receive(int connection, void *bytes, size_t count,
+                                      service_sender *sender) {
+  struct { int32_t process; uint32_t user, group; } found;
+  union {
+    struct cmsghdr head;
+    char room[CMSG_SPACE(sizeof found)];
+  } control;
+  struct iovec place = { bytes, count };
+  struct msghdr message = { .msg_iov = &place, .msg_iovlen = 1, .msg_control = &control,
+                            .msg_controllen = sizeof control };
+  ssize_t done = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (done < 0) return -errno;
+  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return -EBADMSG;
+  const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+  if (head == NULL || head->cmsg_level != SOL_SOCKET || head->cmsg_type != 2 /* SCM_CREDENTIALS */ ||
+      head->cmsg_len != CMSG_LEN(sizeof found))
+    return -EBADMSG;
+  memcpy(&found, CMSG_DATA(head), sizeof found);
+  *sender = (service_sender){ found.process, found.user };
+  return done;
+}
+
+/* One packet, which fits or is not sent: a peer that reads nothing holds nobody. */
+static inline int64_t service_send(int connection, const void *bytes, size_t count) {
+  ssize_t done = send(connection, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return done < 0 ? -errno : done;
+}
+
+/* 1 or 0: is there such an account? Or a negative errno. */
+static inline int service_has_account(uint32_t user) {
+  for (size_t size = 1024; size <= 1u << 20; size *= 4) {
+    struct passwd entry, *found = NULL;
+    char *buffer = malloc(size);
+    if (buffer == NULL) return -ENOMEM;
+    int error = getpwuid_r(user, &entry, buffer, size, &found);
+    free(buffer);
+    if (error == 0) return found != NULL;
+    if (error != ERANGE) return error > 0 ? -error : -EIO;
+  }
+  return -ERANGE;
+}
+
+/* -- Threads, signals, log */
+
+/* Starts a thread that nobody waits for, with so much of a stack. */
+static inline int service_start(size_t stack, void *_Nullable (*_Nonnull body)(void *_Nullable),
+                                void *_Nullable argument) {
+  pthread_attr_t how;
+  pthread_t thread;
+  int error = pthread_attr_init(&how);
+  if (error != 0) return -error;
+  if ((error = pthread_attr_setstacksize(&how, stack)) == 0 &&
+      (error = pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED)) == 0)
+    error = pthread_create(&thread, &how, body, argument);
+  (void)pthread_attr_destroy(&how);
+  return -error;
+}
+
+/* A number that threads wait for: each `service_wait` takes one. */
+static inline int service_counter(void) {
+  int made = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+  return made < 0 ? -errno : made;
+}
+
+static inline void service_count_up(int counter, uint64_t by) {
+  while (write(counter, &by, sizeof by) < 0 && errno == EINTR) { }
+}
+
+static inline void service_count_down(int counter) {
+  uint64_t one;
+  while (read(counter, &one, sizeof one) < 0 && errno == EINTR) { }
+}
+
+/* Keeps the signals that end the service for service_wait_for_end, in this thread and those that it
+   starts; and nobody who went away ends it. */
+static inline int service_hold_signals(void) {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGHUP, SIG_IGN) == SIG_ERR) return -errno;
+  return -pthread_sigmask(SIG_BLOCK, &ends, NULL);
+}
+
+static inline void service_wait_for_end(void) {
+  sigset_t ends;
+  int which;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  while (sigwait(&ends, &which) != 0) { }
+}
+
+/* No core file, no other process that reads this one's memory, as many descriptors as it may have,
+   and none of 0, 1 and 2 closed, where a socket would get what somebody prints. */
+static inline int service_harden(void) {
+  for (int number = 0; number < 3; number++)
+    if (fcntl(number, F_GETFD) < 0 && open("/dev/null", O_RDWR) != number) return -EBADF;
+  struct rlimit limit = { 0, 0 };
+  if (setrlimit(RLIMIT_CORE, &limit) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return -errno;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return -errno;
+  if (limit.rlim_max > 4096) limit.rlim_max = 4096;
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
+}
+
+/* Nanoseconds that only grow. */
+static inline uint64_t service_monotonic(void) {
+  struct timespec now = { 0, 0 };
+  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline void service_log(int level, const char *text) {
+  syslog(LOG_AUTHPRIV | level, "%s", text);
+}
+
+static inline void service_open_log(void) { openlog("sallyportd", LOG_PID, LOG_AUTHPRIV); }
+
+#pragma clang assume_nonnull end

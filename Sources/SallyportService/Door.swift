@@ -1,0 +1,191 @@
+import CService
+import Glibc
+import Synchronization
+
+/// One socket of the service: a thread that accepts connections and holds them until their packet is
+/// there, and threads that answer packets. Nothing is shared with the other socket, so that whoever
+/// fills this one takes nothing from that.
+///
+/// Until a packet is there, a connection is nobody's: each su connects with the effective uid 0,
+/// whoever started it, and its real uid comes with the packet. So connections without a packet take
+/// no worker and spend no user's share. They have a bound and a second of time of their own, and
+/// where they are too many, the one goes that has waited longest among those of the user who has
+/// most. Whoever stops his su before their packets cannot close the root socket by that: they go
+/// first, and a client that is not stopped sends its packet some microseconds after it connects.
+/// To drive out one such client he would have to start, between these two steps of it, as many su
+/// as there is room for connections; and on the public socket he only drives out his own.
+final class Door: Sendable {
+  let socket: Peer.Socket
+  private let listener: Listener
+  private let limits: Limits
+  private let handler: Handler
+  private let queue: Mutex<PacketQueue>
+  /// What workers sleep on: one for each packet that came.
+  private let packets: Int32
+  /// Readable when the end has been asked for.
+  private let ending: Int32
+  private let threads = Atomic<Int>(0)
+  private let refusedPeers = RareLine()
+  private let accepting = RareLine()
+
+  init(_ listener: Listener, _ socket: Peer.Socket, _ limits: Limits, _ handler: @escaping Handler)
+    throws(ServiceError)
+  {
+    (self.listener, self.socket, self.limits, self.handler) = (listener, socket, limits, handler)
+    queue = Mutex(PacketQueue(limits))
+    packets = try ServiceError.check(service_counter(), "eventfd")
+    ending = try ServiceError.check(service_counter(), "eventfd")
+  }
+
+  deinit {
+    close(packets)
+    close(ending)
+  }
+
+  /// Starts its threads. They end after `end`.
+  func open() throws(ServiceError) {
+    for _ in 0..<limits.workers { try start { $0.work() } }
+    try start { $0.watch() }
+  }
+
+  /// No more connections are accepted; what has been is still answered.
+  func end() { service_count_up(ending, 1) }
+
+  /// Whether all its threads have ended.
+  var isAtRest: Bool { threads.load(ordering: .acquiring) == 0 }
+
+  // MARK: threads
+
+  private func start(_ body: @escaping @Sendable (Door) -> Void) throws(ServiceError) {
+    threads.add(1, ordering: .acquiringAndReleasing)
+    do throws(ServiceError) {
+      try startThread {
+        body(self)
+        self.threads.subtract(1, ordering: .acquiringAndReleasing)
+      }
+    } catch {
+      threads.subtract(1, ordering: .acquiringAndReleasing)
+      throw error
+    }
+  }
+
+  private func work() {
+    while true {
+      let (job, isOver) = queue.withLock { queue in
+        (queue.next(), queue.isClosed && queue.isEmpty)
+      }
+      if let job {
+        answer(job)
+        queue.withLock { $0.finish(job) }
+      } else if isOver {
+        return
+      } else {
+        service_count_down(packets)
+      }
+    }
+  }
+
+  /// A peer that has given up is not answered, and nothing is done for it.
+  private func answer(_ job: Job) {
+    let waited = service_monotonic() - job.peer.arrived
+    guard waited < limits.untilWork, job.connection.awaitsAnswer, hasAccount(job.peer) else {
+      return
+    }
+    job.connection.answer(handler(job.peer, job.request))
+  }
+
+  /// Looked up by a worker, since name services may take their time.
+  private func hasAccount(_ peer: Peer) -> Bool {
+    switch peer.socket {
+    case .root: true
+    case .everybody: peer.effectiveUser == 0 || service_has_account(peer.effectiveUser) == 1
+    }
+  }
+
+  // MARK: connections
+
+  private func watch() {
+    var waiting: [Connection] = []
+    var isEnding = false
+    while !(isEnding && waiting.isEmpty) {
+      let isAsked = sleep(until: waiting.first?.accepted, waiting, isEnding)
+      waiting = stillWaiting(waiting)
+      if isAsked.listener, !isEnding { accept(&waiting) }
+      if isAsked.end, !isEnding {
+        isEnding = true
+        listener.remove()
+        // Who connected before it was removed is answered.
+        if listener.isOurs { accept(&waiting) }
+      }
+    }
+    queue.withLock { $0.isClosed = true }
+    service_count_up(packets, UInt64(limits.workers))
+  }
+
+  private func sleep(until first: UInt64?, _ waiting: [Connection], _ isEnding: Bool)
+    -> (listener: Bool, end: Bool)
+  {
+    var watched = waiting.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
+    // Once it is asked for, the end is not looked for any more.
+    watched.append(pollfd(fd: isEnding ? -1 : ending, events: Int16(POLLIN), revents: 0))
+    watched.append(
+      pollfd(fd: isEnding ? -1 : listener.descriptor, events: Int16(POLLIN), revents: 0))
+    // SAFETY: as many as are said.
+    let count = unsafe poll(&watched, nfds_t(watched.count), patience(since: first))
+    if count < 0 { return (false, false) }
+    return (watched[watched.count - 1].revents != 0, watched[watched.count - 2].revents != 0)
+  }
+
+  /// Milliseconds until the first connection has had its time; -1 for ever.
+  private func patience(since first: UInt64?) -> Int32 {
+    guard let first else { return -1 }
+    let (end, now) = (first + limits.untilPacket, service_monotonic())
+    return now < end ? Int32(clamping: (end - now) / 1_000_000 + 1) : 0
+  }
+
+  /// Passes the packets on that have come, and leaves out whoever is refused or too late.
+  private func stillWaiting(_ waiting: [Connection]) -> [Connection] {
+    let now = service_monotonic()
+    return waiting.filter { isStillWaiting($0) && now < $0.accepted + limits.untilPacket }
+  }
+
+  private func isStillWaiting(_ connection: Connection) -> Bool {
+    switch connection.receive() {
+    case .notYet: return true
+    case .refused: return false
+    case .job(let job):
+      let pushedOut = queue.withLock { $0.add(job) }
+      service_count_up(packets, 1)
+      if pushedOut != nil { accepting.write("more packets than can wait") }
+      return false
+    }
+  }
+
+  /// Accepts what is there, but not for ever: those that wait have their turn.
+  private func accept(_ waiting: inout [Connection]) {
+    for _ in 0..<64 {
+      do throws(Connection.Refusal) {
+        let connection = try Connection.accept(from: listener.descriptor, of: socket)
+        guard isStillWaiting(connection) else { continue }
+        waiting.append(connection)
+        if waiting.count > limits.connections { makeRoom(&waiting) }
+      } catch {
+        switch error {
+        case .none: return
+        case .peer(let user): refusedPeers.write("connection of uid \(user) refused")
+        case .failed(let number):
+          accepting.write("accept: \(errnoText(number))")
+          // It still waits. Without anybody to close for it, look again a little later.
+          if waiting.isEmpty { _ = poll(nil, 0, 100) } else { makeRoom(&waiting) }
+          return
+        }
+      }
+    }
+  }
+
+  /// Closes one, unless its packet has come meanwhile.
+  private func makeRoom(_ waiting: inout [Connection]) {
+    guard let index = crowdedOut(of: waiting.lazy.map { $0.effectiveUser }) else { return }
+    _ = isStillWaiting(waiting.remove(at: index))
+  }
+}

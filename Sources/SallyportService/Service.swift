@@ -1,0 +1,103 @@
+import CService
+import Glibc
+package import OneTimePassword
+
+/// What a packet is answered with: 1 to 65,536 bytes; anything else closes the connection without an
+/// answer. Called by several threads at once.
+package typealias Handler = @Sendable (Peer, Secret) -> [UInt8]
+
+/// Why the service cannot start.
+package enum ServiceError: Error, Equatable {
+  /// A system call failed.
+  case system(StaticCall, path: String, errno: Int32)
+  /// Another service has this path.
+  case inUse(path: String)
+  /// Something that is not a socket, or a directory that others may change, is in the way.
+  case notOurs(path: String)
+  /// Whoever started the service passed a descriptor that is no socket of it.
+  case unknownDescriptor(Int32)
+
+  /// The name of a system call.
+  package typealias StaticCall = String
+
+  @discardableResult
+  package static func check(_ result: Int32, _ call: StaticCall, _ path: String = "")
+    throws(ServiceError) -> Int32
+  {
+    guard result >= 0 else { throw .system(call, path: path, errno: -result) }
+    return result
+  }
+}
+
+extension ServiceError {
+  /// For the log and for people.
+  package var text: String {
+    switch self {
+    case .system(let call, let path, let number):
+      (path.isEmpty ? "" : "\(path): ") + "\(call): \(errnoText(number))"
+    case .inUse(let path): "\(path): another service listens there"
+    case .notOurs(let path): "\(path): is not a socket, or in a directory that others may change"
+    case .unknownDescriptor(let number): "descriptor \(number) is not one of the service's sockets"
+    }
+  }
+}
+
+/// The running service.
+package final class Service: Sendable {
+  private let doors: [Door]
+
+  private init(_ doors: [Door]) { self.doors = doors }
+
+  /// Serves these sockets, from threads of its own, until `stop`.
+  package static func start(
+    _ listeners: Listeners, root: Limits = .root, everybody: Limits = .everybody,
+    handler: @escaping Handler
+  ) throws(ServiceError) -> Service {
+    var doors: [Door] = []
+    if let listener = listeners.root { doors.append(try Door(listener, .root, root, handler)) }
+    if let listener = listeners.everybody {
+      doors.append(try Door(listener, .everybody, everybody, handler))
+    }
+    for door in doors { try door.open() }
+    return Service(doors)
+  }
+
+  /// Accepts nothing more, and waits for what is under way, at most so many nanoseconds. false where
+  /// it is not done by then.
+  @discardableResult
+  package func stop(within time: UInt64 = 5_000_000_000) -> Bool {
+    let start = service_monotonic()
+    for door in doors { door.end() }
+    while !doors.allSatisfy(\.isAtRest) {
+      if service_monotonic() - start > time { return false }
+      _ = poll(nil, 0, 2)
+    }
+    return true
+  }
+}
+
+/// What the C library says of an errno, in English.
+func errnoText(_ number: Int32) -> String {
+  // SAFETY: a C string for any number, copied at once.
+  unsafe String(cString: strerror(number))
+}
+
+/// Runs `body` on a thread of its own. Its stack has room for the modules of the name service.
+func startThread(_ body: @escaping @Sendable () -> Void) throws(ServiceError) {
+  // SAFETY: the box is taken over by the thread, or released here where there is none.
+  let box = unsafe Unmanaged.passRetained(Body(body))
+  let result = unsafe service_start(512 * 1024, runBody, box.toOpaque())
+  if result < 0 { unsafe box.release() }
+  try ServiceError.check(result, "pthread_create")
+}
+
+@unsafe private func runBody(_ box: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  // SAFETY: the box that startThread gave away.
+  if let box = unsafe box { unsafe Unmanaged<Body>.fromOpaque(box).takeRetainedValue().run() }
+  return nil
+}
+
+private final class Body: Sendable {
+  let run: @Sendable () -> Void
+  init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+}

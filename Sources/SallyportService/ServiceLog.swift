@@ -1,0 +1,47 @@
+import CService
+import Glibc
+import SallyportCore
+import Synchronization
+
+/// The service's lines in the log of the system, as `sallyportd`.
+package enum ServiceLog {
+  /// Before the first line.
+  package static func open() { service_open_log() }
+
+  package static func error(_ text: String) { write(LOG_ERR, text) }
+  package static func info(_ text: String) { write(LOG_INFO, text) }
+
+  /// To standard error as well, for whoever starts the service by hand.
+  package static func fatal(_ text: String) {
+    error(text)
+    let line = Array("sallyportd: \(text)\n".utf8)
+    // SAFETY: the bytes live for the call.
+    _ = unsafe Glibc.write(2, line, line.count)
+  }
+
+  private static func write(_ level: Int32, _ text: String) {
+    let line = escaped(Array(text.utf8), limit: 500) + [0]
+    // SAFETY: a C string that lives for the call.
+    unsafe line.withUnsafeBytes { bytes in
+      guard let base = unsafe bytes.bindMemory(to: CChar.self).baseAddress else { return }
+      unsafe service_log(level, base)
+    }
+  }
+}
+
+/// A line that strangers can cause: one in ten seconds, with how many there were.
+final class RareLine: Sendable {
+  private let state = Mutex((count: 0, next: UInt64(0)))
+
+  func write(_ text: @autoclosure () -> String) {
+    let count = state.withLock { state -> Int? in
+      state.count += 1
+      let now = service_monotonic()
+      guard now >= state.next else { return nil }
+      defer { state = (0, now + 10_000_000_000) }
+      return state.count
+    }
+    guard let count else { return }
+    ServiceLog.error(count == 1 ? text() : "\(text()) (\(count) times)")
+  }
+}

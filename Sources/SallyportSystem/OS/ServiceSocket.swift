@@ -1,0 +1,115 @@
+internal import CSystem
+package import OneTimePassword
+
+/// The way to the service of this machine: one connection for one packet and its answer.
+///
+/// The real uid of a set-uid host is left as it is, since the service goes by the real uid of
+/// whoever sends; so who started su may stop, starve or limit it here, and only his own login ends.
+package enum ServiceSocket {
+  /// Asks the service that listens at `path`, and waits `timeLeft` milliseconds in all, at most a
+  /// minute. nil where there is none: connect() found no socket, or one on which nobody listens.
+  ///
+  /// Everything else is trouble, and so is whatever comes after connect(): the caller of a login
+  /// can bring much of it about, and must not choose by it who judges his code.
+  @inline(never) package static func ask(
+    _ request: Secret, at path: String, timeLeft: UInt64
+  ) throws(StoreTrouble) -> [UInt8]? {
+    let connection = try Connection(path, until: deadline(milliseconds: timeLeft))
+    guard try connection.connect() else { return nil }
+    try connection.checkListener()
+    try connection.send(request)
+    return try connection.receive()
+  }
+
+  private static func deadline(milliseconds: UInt64) -> UInt64 {
+    sys_monotonic() &+ min(milliseconds, 60_000) &* 1_000_000
+  }
+}
+
+private struct Connection: ~Copyable {
+  private let descriptor: Int32
+  private let path: Path
+  /// In the nanoseconds of sys_monotonic.
+  private let end: UInt64
+
+  init(_ path: String, until end: UInt64) throws(StoreTrouble) {
+    (self.path, self.end) = (Path(path), end)
+    descriptor = try check(sys_socket(), "socket", self.path)
+  }
+
+  deinit { sys_close(descriptor) }
+
+  /// false where nobody listens.
+  func connect() throws(StoreTrouble) -> Bool {
+    let soon = min(end, sys_monotonic() &+ 1_000_000_000)
+    let result = bounded(sys_sending_time, until: soon) {
+      // SAFETY: the C string lives for the call.
+      Int64(unsafe sys_connect(descriptor, path.cString))
+    }
+    switch Int32(clamping: 0 - result) {
+    case 0: return true
+    case sys_ENOENT, sys_ECONNREFUSED:
+      try checkKind()
+      return false
+    case sys_EAGAIN: throw fault(.busy)
+    case let number: throw path.trouble("connect", number)
+    }
+  }
+
+  /// For connect(), a file is a socket that nobody listens on, and a dangling link is nothing.
+  private func checkKind() throws(StoreTrouble) {
+    guard let facts = try found(path, in: sys_here, path) else { return }
+    if facts.kind != sys_socket_kind { throw fault(.notASocket) }
+  }
+
+  func checkListener() throws(StoreTrouble) {
+    var user = UInt32.max
+    // SAFETY: filled within the call.
+    try check(unsafe sys_listener(descriptor, &user), "getsockopt", path)
+    if user != 0 { throw fault(.notRoot(user)) }
+  }
+
+  func send(_ request: Secret) throws(StoreTrouble) {
+    let result = bounded(sys_sending_time, until: end) {
+      // SAFETY: the bytes live for the call.
+      unsafe request.withBytes { unsafe sys_send(descriptor, $0.baseAddress, $0.count) }
+    }
+    try checkAnswering(result, "send")
+  }
+
+  func receive() throws(StoreTrouble) -> [UInt8] {
+    let size = bounded(sys_receiving_time, until: end) { sys_packet_size(descriptor) }
+    try checkAnswering(size, "recv")
+    if size == 0 { throw fault(.silent) }
+    guard let count = Int(exactly: size), count <= 65_536 else { throw fault(.garbage) }
+    var answer = [UInt8](repeating: 0, count: count)
+    // SAFETY: the buffer has `count` bytes.
+    let done = unsafe sys_receive(descriptor, &answer, count)
+    if done != size { throw fault(.garbage) }
+    return answer
+  }
+
+  private func checkAnswering(_ result: Int64, _ call: StaticString) throws(StoreTrouble) {
+    switch Int32(clamping: 0 - result) {
+    case sys_EAGAIN, sys_EPIPE, sys_ECONNRESET: throw fault(.silent)
+    case _: try check(result, call, path)
+    }
+  }
+
+  /// Makes the call again when a signal interrupts it, each time for no more than what is left;
+  /// -EAGAIN where that is nothing.
+  private func bounded(_ direction: Int32, until end: UInt64, _ call: () -> Int64) -> Int64 {
+    while true {
+      let now = sys_monotonic()
+      guard now < end else { return -Int64(sys_EAGAIN) }
+      let result = sys_set_time(descriptor, direction, Int64((end - now) / 1000 + 1))
+      if result < 0 { return Int64(result) }
+      let done = call()
+      if done != -Int64(sys_EINTR) { return done }
+    }
+  }
+
+  @inline(never) private func fault(_ fault: StoreTrouble.ServiceFault) -> StoreTrouble {
+    .service(path: path.text, fault)
+  }
+}

@@ -1,0 +1,52 @@
+import ArgumentParser
+import CService
+import OneTimePassword
+import SallyportService
+
+/// The service `sallyportd`.
+struct Sallyportd: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sallyportd",
+    abstract: "Check codes for programs that are not root, and for su and sudo.",
+    discussion: """
+      Started by the system. It takes its sockets from systemd, or opens them itself, and stays in
+      the foreground until SIGTERM.
+      """)
+
+  @Option(help: "Listen here for root's programs.")
+  var rootSocket = Listeners.rootPath
+
+  @Option(help: "Listen here for everybody else.")
+  var publicSocket = Listeners.everybodysPath
+
+  func run() throws {
+    ServiceLog.open()
+    do throws(ServiceError) {
+      try serve()
+    } catch {
+      ServiceLog.fatal(error.text)
+      throw ExitCode.failure
+    }
+  }
+
+  private func serve() throws(ServiceError) {
+    try ServiceError.check(service_harden(), "setrlimit")
+    try ServiceError.check(service_hold_signals(), "sigprocmask")
+    let service = try Service.start(listeners()) { _, request in
+      request.bytes(in: 0..<request.count)
+    }
+    ServiceLog.info("started")
+    service_wait_for_end()
+    let isDone = service.stop()
+    ServiceLog.info(isDone ? "stopped" : "stopped, with packets unanswered")
+  }
+
+  private func listeners() throws(ServiceError) -> Listeners {
+    if let passed = try Listeners.passed(root: rootSocket, everybody: publicSocket) {
+      return passed
+    }
+    return try Listeners.open(root: rootSocket, everybody: publicSocket)
+  }
+}
+
+Sallyportd.main()

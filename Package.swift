@@ -106,12 +106,14 @@ let package = Package(
       ], swiftSettings: strict),
     .executableTarget(name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict),
     .target(
-      name: "SallyportService", dependencies: ["OneTimePassword", "SallyportCore", "CService"],
-      swiftSettings: strict),
+      name: "SallyportService",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "CService",
+      ], swiftSettings: strict),
     .executableTarget(
       name: "sallyportd",
       dependencies: [
-        "OneTimePassword", "SallyportService",
+        "OneTimePassword", "SallyportSystem", "SallyportService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
 

@@ -1,6 +1,7 @@
 internal import CLinuxPAM
 internal import SallyportCore
 import SallyportLogin
+import SallyportSystem
 
 // From libpam's C arguments to the flow and back.
 
@@ -18,11 +19,26 @@ package enum Phase: Sendable { case auth, account, session }
   let arguments = unsafe ModuleArguments(copied(count, words))
   // SAFETY: the handle is libpam's, valid for this call.
   let host = unsafe PAMHandle(handle, flags: flags)
+  let store = arguments.store
+  let examiner = examiner(arguments, effective: geteuid(), real: getuid())
   switch phase {
-  case .auth: return authenticate(host, arguments, store: arguments.store).code
-  case .account: return manageAccount(host, arguments, store: arguments.store).code
+  case .auth: return authenticate(host, arguments, store: store, examiner: examiner).code
+  case .account: return manageAccount(host, arguments, store: store, examiner: examiner).code
   case .session: return openSession(host).code
   }
+}
+
+/// Who judges in a process of these uids. Not root: the service, or nobody. Root's, but started by
+/// somebody else (su, sudo): the service where it is there, because whoever started the process can
+/// stop it, starve it and set its limits. All others: the files, as under `store=`, which the
+/// service does not know.
+private func examiner(_ arguments: ModuleArguments, effective: UInt32, real: UInt32)
+  -> (any Examiner)?
+{
+  if arguments.hasOwnStore { return nil }
+  if effective != 0 { return ServiceExaminer(at: ServiceExaminer.publicSocket) }
+  let root = ServiceExaminer.rootSocket
+  return real != 0 && ServiceSocket.isThere(root) ? ServiceExaminer(at: root) : nil
 }
 
 /// The credentials phase: there is nothing to set.

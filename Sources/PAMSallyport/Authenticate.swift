@@ -8,7 +8,8 @@ import SallyportSystem
 /// Nothing that depends on the code being correct is shown to the user here: on many stacks this
 /// runs after a wrong password too.
 package func authenticate(
-  _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore
+  _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
+  examiner: (any Examiner)? = nil
 ) -> ReturnCode {
   if !arguments.noDelay { host.delayFailure(2_000_000) }
   for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
@@ -17,7 +18,7 @@ package func authenticate(
     try host.setMark(nil)
     try host.setEnvironmentMark(false)
     let user = try host.user()
-    return try Login(host, arguments, store: store).run(user)
+    return try Login(host, arguments, store: store, examiner: examiner).run(user)
   } catch {
     host.log(.error, .hostFailed(error))
     return ReturnCode(error)

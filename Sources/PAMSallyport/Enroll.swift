@@ -23,7 +23,7 @@ extension Login {
       return .denied
     case .voluntary: return .ignore
     case .remind:
-      guard isReminded(account, policy) else { return .ignore }
+      guard isReminded(account, context) else { return .ignore }
     case .required, .offer: break
     }
     let wanted = policy.missing(from: Factors())
@@ -36,7 +36,8 @@ extension Login {
     let missing = pending.policy.missing(from: pending.factors)
     if missing.isEmpty { return missing }
     let more = (missing.contains(.totp) ? 1 : 0) + (missing.contains(.hotp) ? 1 : 0)
-    guard pending.names.count + more > Enrollment.maximumAuthenticators else { return missing }
+    let all = pending.shape.authenticators.count + more
+    guard all > Enrollment.maximumAuthenticators else { return missing }
     host.log(.error, .noRoom(pending.name))
     return Factors()
   }
@@ -45,12 +46,11 @@ extension Login {
   func complete(_ account: Account, _ pending: PendingLogin, _ missing: Factors)
     throws(StoreTrouble) -> ReturnCode
   {
-    let policy = pending.policy
     let level = try examiner.level(of: account, in: pending.context)
     switch level {
     case .refuse, .voluntary: return .ignore
     case .remind:
-      guard isReminded(account, policy) else { return .ignore }
+      guard isReminded(account, pending.context) else { return .ignore }
     case .required, .offer: break
     }
     return hold(
@@ -58,10 +58,10 @@ extension Login {
   }
 
   /// Every n-th login; a login that cannot be counted is not reminded.
-  private func isReminded(_ account: Account, _ policy: Policy) -> Bool {
+  private func isReminded(_ account: Account, _ context: LoginContext) -> Bool {
     do throws(StoreTrouble) {
-      let logins = try examiner.countLogin(of: account.name)
-      return logins % UInt32(max(policy.remindEvery, 1)) == 0
+      let logins = try examiner.countLogin(of: account.name, in: context)
+      return logins % UInt32(max(context.policy.remindEvery, 1)) == 0
     } catch {
       _ = report(error)
       return false
@@ -198,7 +198,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
           id: try Random.identifier(), user: account.name, uid: account.uid,
           created: try login.store.now(), authenticators: made, backupCodes: codes))
     }
-    return try login.examiner.amend(change, of: enrolled) == .done
+    return try login.examiner.amend(change, of: account.name, enrolled, in: context) == .done
   }
 
   /// Waits at the end: without a prompt the texts would never be seen under `ssh -T` and scp.

@@ -65,7 +65,7 @@ extension EnrollmentConversation {
     let usual = CodeParameters.standard
     let counted = CodeParameters(type: .hotp, algorithm: usual.algorithm, digits: usual.digits)
     let parameters = kind == .hotp ? counted ?? usual : usual
-    let taken = (enrolled?.names ?? []) + made.map { $0.name }
+    let taken = (enrolled?.shape.authenticators ?? []).map { $0.name } + made.map { $0.name }
     return try Draft(
       for: account.name, named: freeName(for: parameters.type, beside: taken),
       parameters, secret: try Random.secret(count: parameters.algorithm.secretLength),

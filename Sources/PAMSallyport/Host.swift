@@ -54,16 +54,3 @@ package enum HostFailure: Error, Equatable {
   case conversation
   case memory
 }
-
-/// syslog's priorities that the module uses, as Linux-PAM's guide for module writers has them.
-package enum LogLevel: Equatable, Sendable {
-  /// Own files are damaged or unsafe.
-  case alert
-  case error
-  /// An error that a stranger can cause.
-  case warning
-  /// A refusal.
-  case notice
-  case info
-  case debug
-}

@@ -10,9 +10,12 @@ final class Login<Application: Host, Store: LoginStore> {
   let store: Store
   let examiner: any Examiner
 
-  init(_ host: Application, _ arguments: ModuleArguments, store: Store) {
+  /// `examiner`: nil for the files of the store.
+  init(
+    _ host: Application, _ arguments: ModuleArguments, store: Store, examiner: (any Examiner)?
+  ) {
     (self.host, self.arguments, self.store) = (host, arguments, store)
-    examiner = FileExaminer(store: store)
+    self.examiner = examiner ?? FileExaminer(store: store)
   }
 
   /// The result of one response; the state that records it is on disk.
@@ -57,16 +60,15 @@ final class Login<Application: Host, Store: LoginStore> {
   func context(of account: Account?) -> LoginContext {
     let policy = policy(for: account)
     return LoginContext(
-      policy: policy, origin: origin(of: account, policy), service: Label(host.service()))
+      policy: policy, origin: origin(of: account, policy), address: address,
+      service: Label(host.service()))
   }
 
   private func origin(of account: Account?, _ policy: Policy) -> Origin {
     guard let remote = host.remoteHost() else {
       guard policy.isLocal(service: host.service()) else { return .unknown }
-      let caller = host.realUserID()
-      // polkit's helper is started as root for whoever asks.
-      if caller == 0 { return .local(own: !same("polkit-1", host.service())) }
-      return .local(own: caller == account?.uid)
+      return .local(
+        own: isOwn(account, caller: host.realUserID(), through: host.service()))
     }
     return Addresses.parse(remote).map { .address($0) } ?? .unknown
   }
@@ -86,7 +88,7 @@ final class Login<Application: Host, Store: LoginStore> {
 
   func parts(of typed: Secret, _ pending: PendingLogin) throws(HostFailure) -> Parts {
     guard arguments.forwardPass else { return Parts(password: nil, code: typed) }
-    if let parts = Response.split(typed, lengths: pending.lengths) {
+    if let parts = Response.split(typed, lengths: pending.shape.authenticators.map { $0.digits }) {
       return Parts(password: parts.password, code: parts.code)
     }
     guard let empty = Secret(count: 0) else { throw .memory }
@@ -138,8 +140,8 @@ final class Login<Application: Host, Store: LoginStore> {
       of: arguments.forwardPass ? "Password & verification code" : "Verification code")
     if policy.hints, let pending, pending.claimant.isEnrolled {
       var separator: StaticString = " ("
-      for name in pending.names {
-        text += bytes(of: separator) + name.bytes
+      for authenticator in pending.shape.authenticators {
+        text += bytes(of: separator) + authenticator.name.bytes
         separator = ", "
       }
       text.append(UInt8(ascii: ")"))
@@ -168,17 +170,6 @@ final class Login<Application: Host, Store: LoginStore> {
       return false
     }
     return constantTimeEquals(typed, password)
-  }
-}
-
-extension Outcome {
-  /// As Linux-PAM's guide for module writers has it.
-  fileprivate var logLevel: LogLevel {
-    switch self {
-    case .accepted: .info
-    case .refused(.response(.malformed, _)): .info
-    case .refused(.response), .refused(.notEnrolled), .refused(.unknownUser): .notice
-    }
   }
 }
 

@@ -7,7 +7,8 @@ import SallyportSystem
 /// enrolls users whom the auth phase let through for that, and shows the texts of the login. With
 /// `demand` it asks whoever the auth phase did not ask.
 package func manageAccount(
-  _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore
+  _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
+  examiner: (any Examiner)? = nil
 ) -> ReturnCode {
   let mark = host.mark()
   guard mark != nil || arguments.demand, !host.isProbe else { return .ignore }
@@ -15,7 +16,7 @@ package func manageAccount(
   do throws(HostFailure) {
     // Used up: it lets nothing else through.
     try host.setMark(nil)
-    let login = Login(host, arguments, store: store)
+    let login = Login(host, arguments, store: store, examiner: examiner)
     let answer = try login.manageAccount(try host.user(), mark)
     switch answer {
     case .success, .ignore: try host.setEnvironmentMark(false)

@@ -9,6 +9,8 @@ package struct ModuleArguments: Sendable {
 
   /// `store=`: the directory, and that the effective user may own it.
   package private(set) var store = Store()
+  /// Whether `store=` stands on the line.
+  package private(set) var hasOwnStore = false
   /// `conf=`: a policy file that must exist, instead of the default one.
   package private(set) var policyFile: [UInt8]?
   package private(set) var firstPass = FirstPass.ask
@@ -75,6 +77,7 @@ package struct ModuleArguments: Sendable {
   private mutating func takeSetting(_ word: [UInt8]) {
     if let directory = rest(of: word, after: "store="), directory.first == UInt8(ascii: "/") {
       store = Store(root: directory, owner: .effectiveUser)
+      hasOwnStore = true
     } else if let file = rest(of: word, after: "conf="), file.first == UInt8(ascii: "/") {
       policyFile = file
     } else if let text = rest(of: word, after: "prompt="), isPrompt(text) {

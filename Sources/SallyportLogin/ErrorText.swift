@@ -76,6 +76,8 @@ extension LogLine {
 
   private mutating func add(_ fault: StoreTrouble.ServiceFault) {
     switch fault {
+    case .absent: add("the service is not running (systemctl enable --now sallyport.socket)")
+    case .notServed: add("the service does not do this for this program")
     case .notASocket: add("is not a socket")
     case .notRoot(let user):
       add("the service has uid ", Int(user))

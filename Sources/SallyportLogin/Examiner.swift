@@ -24,11 +24,14 @@ package protocol Examiner: AnyObject {
   func level(of account: Account, in context: LoginContext) throws(StoreTrouble) -> EnrollmentLevel
   /// From now on, and for as long as the policy says, `address` is not asked for a code.
   func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble)
-  /// Changes what is enrolled. `pending`: what the change was asked for; nil for `create`.
-  func amend(_ change: EnrollmentChange, of pending: PendingLogin?) throws(StoreTrouble)
-    -> Amendment
+  /// Changes what is enrolled for the account of that name. `pending`: what the change was asked
+  /// for; nil for `create`.
+  func amend(
+    _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
+    in context: LoginContext
+  ) throws(StoreTrouble) -> Amendment
   /// Counts a login of a user who is not enrolled; how many there were, including this one.
-  func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32
+  func countLogin(of name: UserName, in context: LoginContext) throws(StoreTrouble) -> UInt32
 }
 
 /// What came of a change.

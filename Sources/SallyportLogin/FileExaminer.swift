@@ -50,10 +50,11 @@ package final class FileExaminer<Store: LoginStore>: Examiner {
     as turn: Turn
   ) throws(StoreTrouble) -> Outcome {
     var pending = pending
+    var record = try record(of: pending)
     for _ in 0..<3 {
-      let response = try classify(typed, malformation, pending.record.enrollment)
-      let isKnown = pending.record.state.isKnown(pending.context.origin)
-      let transaction = try store.transact(pending.record, asKnown: isKnown) {
+      let response = try classify(typed, malformation, record.enrollment)
+      let isKnown = record.state.isKnown(pending.context.origin)
+      let transaction = try store.transact(record, asKnown: isKnown) {
         (enrollment, state) throws(StoreTrouble) -> (Outcome, LoginState) in
         // The time of the lock, not of before it: a login that was stopped in between would bring
         // back an old time, and have all the time since then credited to the budget once more.
@@ -64,19 +65,30 @@ package final class FileExaminer<Store: LoginStore>: Examiner {
       case .committed(let outcome): return outcome
       // A user who was unenrolled since the prompt is checked against the decoy.
       case .changed:
-        guard let account = try store.account(typed: pending.name) else { continue }
-        if let another = try enrolled(account, in: pending.context) {
-          pending = another
-        } else {
-          pending = try decoy(for: account, pending.context)
-        }
+        let account = try store.account(typed: pending.name)
+        pending = try examinee(pending.name, account, in: pending.context)
+        record = try self.record(of: pending)
       }
     }
-    throw .unsettled(path: pending.record.path)
+    throw .unsettled(path: record.path)
+  }
+
+  /// Whom a response is judged for: the user, or the decoy in the place of one who is not enrolled.
+  package func examinee(_ typed: [UInt8], _ account: Account?, in context: LoginContext)
+    throws(StoreTrouble) -> PendingLogin
+  {
+    guard let account else { return try decoy(.invalid(typed), context) }
+    if let pending = try enrolled(account, in: context) { return pending }
+    return try decoy(for: account, context)
+  }
+
+  private func record(of pending: PendingLogin) throws(StoreTrouble) -> Record {
+    guard let record = pending.record else { throw .noStore(path: "") }
+    return record
   }
 
   package func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {
-    _ = try store.transact(pending.record, asKnown: true) {
+    _ = try store.transact(try record(of: pending), asKnown: true) {
       (_, state) throws(StoreTrouble) -> (Bool, LoginState) in
       var state = state
       state.grant(address, service: pending.context.service, at: try now())
@@ -84,9 +96,10 @@ package final class FileExaminer<Store: LoginStore>: Examiner {
     }
   }
 
-  package func amend(_ change: EnrollmentChange, of pending: PendingLogin?) throws(StoreTrouble)
-    -> Amendment
-  {
+  package func amend(
+    _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
+    in context: LoginContext
+  ) throws(StoreTrouble) -> Amendment {
     if case .create(let enrollment) = change { return try create(enrollment) }
     guard let record = pending?.record else { return .changed }
     let changed: Enrollment
@@ -111,7 +124,9 @@ package final class FileExaminer<Store: LoginStore>: Examiner {
     }
   }
 
-  package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
+  package func countLogin(of name: UserName, in context: LoginContext) throws(StoreTrouble)
+    -> UInt32
+  {
     try store.countLogin(of: name)
   }
 

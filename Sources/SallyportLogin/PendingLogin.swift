@@ -28,53 +28,94 @@ package enum Claimant: Sendable {
 package final class LoginContext: Sendable {
   package let policy: Policy
   package let origin: Origin
+  /// The origin in full, where it is an address.
+  package let address: NumericAddress?
   /// nil for a service whose name is no label.
   package let service: Label?
 
-  package init(policy: Policy, origin: Origin, service: Label?) {
+  package init(policy: Policy, origin: Origin, address: NumericAddress? = nil, service: Label?) {
     (self.policy, self.origin, self.service) = (policy, origin, service)
+    self.address = address
   }
+}
+
+/// Whether a local login is the user's own: the real uid of whoever started it is his or root's.
+package func isOwn(_ account: Account?, caller: UInt32, through service: [UInt8]) -> Bool {
+  // polkit's helper is started as root for whoever asks.
+  caller == 0 ? !same("polkit-1", service) : caller == account?.uid
 }
 
 /// A login before the response: whose it is, where it comes from, and what a front end may know of
 /// what the response is checked against.
 package final class PendingLogin: Sendable {
+  /// What is known of the enrollment, the user's or the decoy's: the same prompt, the same work and
+  /// the same write for everybody.
+  private enum Basis {
+    case record(Record)
+    case shape(Shape)
+  }
+
   package let claimant: Claimant
   package let context: LoginContext
-  /// The user's, or the decoy's: the same prompt, the same work and the same write for everybody.
-  let record: Record
+  private let basis: Basis
 
+  /// Of this machine's files.
   package init(_ claimant: Claimant, _ record: Record, _ context: LoginContext) {
-    (self.claimant, self.record, self.context) = (claimant, record, context)
+    (self.claimant, basis, self.context) = (claimant, .record(record), context)
+  }
+
+  /// Of the service.
+  package init(_ claimant: Claimant, _ shape: Shape, _ context: LoginContext) {
+    (self.claimant, basis, self.context) = (claimant, .shape(shape), context)
   }
 
   package var name: [UInt8] { claimant.name }
   package var policy: Policy { context.policy }
 
-  /// The lengths of authenticators' codes.
-  package var lengths: [Digits] { record.enrollment.authenticators.map { $0.parameters.digits } }
+  /// nil where the service has it.
+  var record: Record? { if case .record(let record) = basis { record } else { nil } }
 
-  /// The names of the authenticators.
-  package var names: [Label] { record.enrollment.authenticators.map { $0.name } }
+  /// Worked out anew each time.
+  package var shape: Shape {
+    switch basis {
+    case .shape(let shape): shape
+    case .record(let record):
+      Shape(of: record.enrollment, record.state, wait: 0, isRemembered: false)
+    }
+  }
 
-  /// The kinds of factors that are enrolled, used-up backup codes included.
-  package var factors: Factors { record.enrollment.factors }
+  /// The id of the enrollment.
+  package var enrollmentID: UInt64 {
+    switch basis {
+    case .shape(let shape): shape.enrollmentID
+    case .record(let record): record.enrollment.id
+    }
+  }
 
   /// Backup codes that are good; nil where there is no set of them.
   package var backupCodesLeft: Int? {
-    record.enrollment.backupCodes?.left(record.state.backupCodes)
+    switch basis {
+    case .shape(let shape): shape.backupCodesLeft
+    case .record(let record): record.enrollment.backupCodes?.left(record.state.backupCodes)
+    }
+  }
+
+  /// The kinds of factors that are enrolled, used-up backup codes included.
+  package var factors: Factors {
+    switch basis {
+    case .shape(let shape): shape.factors
+    case .record(let record): record.enrollment.factors
+    }
   }
 
   /// Whether `typed` has the form of a code or a backup code, right or wrong.
   package func hasFormOfCode(_ typed: Secret) throws(CryptoError) -> Bool {
-    switch try Response.classify(typed, for: record.enrollment) {
-    case .code, .backupCode: true
-    case .malformed: false
-    }
+    try Response.malformation(of: typed, for: shape) == nil
   }
 
   /// Whether nobody has to be asked who logs in from `address` now.
   package func isRemembered(_ address: NumericAddress, at now: UnixTime) -> Bool {
+    guard case .record(let record) = basis else { return shape.isRemembered }
     let state = record.state
     // It may have been forgotten in a state that is lost.
     if record.mayLackTheLatest { return false }
@@ -87,6 +128,7 @@ package final class PendingLogin: Sendable {
   /// Seconds from `now` until a code from a known place is checked again; 0 if one is checked now,
   /// nil if none ever is.
   package func wait(at now: UnixTime) -> UInt64? {
+    guard case .record(let record) = basis else { return shape.wait }
     let (enrollment, state) = (record.enrollment, record.state)
     let throttle = Throttle(for: enrollment, state, under: policy)
     var shortest: UInt64?

@@ -1,6 +1,7 @@
 import CService
 import Glibc
 import SallyportCore
+package import SallyportLogin
 import Synchronization
 
 /// The service's lines in the log of the system, as `sallyportd`.
@@ -19,8 +20,17 @@ package enum ServiceLog {
     _ = unsafe Glibc.write(2, line, line.count)
   }
 
+  /// A line of a login.
+  package static func write(_ level: LogLevel, _ line: LogLine) {
+    write(level.priority, line.bytes)
+  }
+
   private static func write(_ level: Int32, _ text: String) {
-    let line = escaped(Array(text.utf8), limit: 500) + [0]
+    write(level, escaped(Array(text.utf8), limit: 500))
+  }
+
+  private static func write(_ level: Int32, _ text: [UInt8]) {
+    let line = text + [0]
     // SAFETY: a C string that lives for the call.
     unsafe line.withUnsafeBytes { bytes in
       guard let base = unsafe bytes.bindMemory(to: CChar.self).baseAddress else { return }
@@ -43,5 +53,18 @@ final class RareLine: Sendable {
     }
     guard let count else { return }
     ServiceLog.error(count == 1 ? text() : "\(text()) (\(count) times)")
+  }
+}
+
+extension LogLevel {
+  fileprivate var priority: Int32 {
+    switch self {
+    case .alert: LOG_ALERT
+    case .error: LOG_ERR
+    case .warning: LOG_WARNING
+    case .notice: LOG_NOTICE
+    case .info: LOG_INFO
+    case .debug: LOG_DEBUG
+    }
   }
 }

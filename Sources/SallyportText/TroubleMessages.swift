@@ -60,10 +60,13 @@ extension Message {
 
 extension Message {
   fileprivate init(_ text: String, _ fault: StoreTrouble.ServiceFault, _ path: String) {
-    let status = "systemctl status sallyport"
+    let status = "systemctl status sallyport.service"
     switch fault {
     case .notASocket, .notRoot:
       self.init(text, .configuration, hints: ["ls -l \(shellQuoted(path))"])
+    case .absent:
+      self.init(text, .noInput, hints: ["systemctl enable --now sallyport.socket"])
+    case .notServed: self.init(text, .notPermitted)
     case .busy, .silent, .trouble: self.init(text, .busy, hints: [status])
     case .garbage: self.init(text, .inputOutput, hints: [status])
     }

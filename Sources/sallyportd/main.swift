@@ -1,7 +1,7 @@
 import ArgumentParser
 import CService
-import OneTimePassword
 import SallyportService
+import SallyportSystem
 
 /// The service `sallyportd`.
 struct Sallyportd: ParsableCommand {
@@ -32,9 +32,8 @@ struct Sallyportd: ParsableCommand {
   private func serve() throws(ServiceError) {
     try ServiceError.check(service_harden(), "setrlimit")
     try ServiceError.check(service_hold_signals(), "sigprocmask")
-    let service = try Service.start(listeners()) { _, request in
-      request.bytes(in: 0..<request.count)
-    }
+    let desk = Desk(store: Store()) { ServiceLog.write($0, $1) }
+    let service = try Service.start(listeners()) { desk.answer($0, $1) }
     ServiceLog.info("started")
     service_wait_for_end()
     let isDone = service.stop()

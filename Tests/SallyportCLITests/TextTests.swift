@@ -251,7 +251,7 @@ import Testing
   private func check(hint: String) {
     let tools = [
       "sudo", "getent", "ls", "chown", "chmod", "find", "df", "findmnt", "lslocks", "date",
-      "sallyport",
+      "sallyport", "systemctl",
     ]
     let words = hint.split(separator: " ").map(String.init)
     #expect(tools.contains(words.first ?? ""), "\(hint)")

@@ -221,8 +221,7 @@ import Testing
     gate.open()
     #expect(client.answer() == [1] && early.answer() == [1])
     #expect(service.stop())
-    let request = try #require(Secret(ping))
-    #expect(try ServiceSocket.ask(request, at: service.root, timeLeft: 20_000) == nil)
+    #expect(!ServiceSocket.isThere(service.root))
   }
 
   @Test func `the sockets are for root and for everybody, whatever the umask is`() async {

@@ -33,6 +33,36 @@ extension Response {
   package static func classify(_ typed: Secret, for enrollment: Enrollment)
     throws(CryptoError) -> Response
   {
+    switch try form(of: typed, hasCodes: enrollment.hasCodes(of:)) {
+    case .code(let code, let digits): return .code(code, digits)
+    case .malformed(let malformation): return .malformed(malformation)
+    case .backupCode(let code):
+      let salt =
+        enrollment.backupCodes?.salt ?? [UInt8](repeating: 0, count: BackupCodeSet.saltLength)
+      return .backupCode(digest: try BackupCode.digest(code, salt: salt))
+    }
+  }
+
+  /// Why it is neither a code nor a backup code, right or wrong, of such an enrollment; nil where it
+  /// may be one.
+  package static func malformation(of typed: Secret, for shape: Shape) throws(CryptoError)
+    -> Malformation?
+  {
+    switch try form(of: typed, hasCodes: shape.hasCodes(of:)) {
+    case .code, .backupCode: nil
+    case .malformed(let malformation): malformation
+    }
+  }
+
+  private enum Form {
+    case code(UInt32, Digits)
+    case backupCode(Secret)
+    case malformed(Malformation)
+  }
+
+  private static func form(of typed: Secret, hasCodes: (Digits) -> Bool) throws(CryptoError)
+    -> Form
+  {
     if typed.count == 0 { return .malformed(.empty) }
     if typed.count > maximumLength { return .malformed(.tooLong) }
     if isSSHDDummy(typed) { return .malformed(.sshdDummy) }
@@ -40,14 +70,11 @@ extension Response {
     if bare.count == 0 { return .malformed(.empty) }
     if let value = number(bare) {
       guard let digits = UInt8(exactly: bare.count).flatMap(Digits.init(rawValue:)),
-        enrollment.hasCodes(of: digits)
+        hasCodes(digits)
       else { return .malformed(.length) }
       return .code(value, digits)
     }
-    guard let code = normalizedBackupCode(bare) else { return .malformed(.characters) }
-    let salt =
-      enrollment.backupCodes?.salt ?? [UInt8](repeating: 0, count: BackupCodeSet.saltLength)
-    return .backupCode(digest: try BackupCode.digest(code, salt: salt))
+    return normalizedBackupCode(bare).map { .backupCode($0) } ?? .malformed(.characters)
   }
 
   /// Parts a password and a code typed into one field: the code is a backup code written with its

@@ -1,6 +1,6 @@
 /// A change of what is enrolled for a user, as a value: what a login, the command and the service
 /// carry out alike.
-package enum EnrollmentChange: Sendable {
+package indirect enum EnrollmentChange: Sendable {
   /// Enrolls a user who is not enrolled.
   case create(Enrollment)
   /// More factors. A set of backup codes takes the place of the one that is there; nil leaves it.

@@ -53,6 +53,12 @@ package struct Shape: Equatable, Sendable {
       isRemembered: isRemembered)
   }
 
+  /// Whether some code has so many digits: of an authenticator, or a scratch code.
+  func hasCodes(of digits: Digits) -> Bool {
+    for one in authenticators where one.digits == digits { return true }
+    return digits == .eight && hasScratchCodes
+  }
+
   /// The kinds that are enrolled, used-up backup codes included.
   package var factors: Factors {
     var factors = Factors()

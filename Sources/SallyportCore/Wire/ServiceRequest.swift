@@ -11,7 +11,7 @@ package struct ServiceRequest: Sendable {
   }
 
   /// What is asked.
-  package enum Verb: Sendable {
+  package indirect enum Verb: Sendable {
     /// How does this login go on? `mayEnroll`: the account phase can ask to enroll.
     case prepare(mayEnroll: Bool, after: FirstFactor)
     /// Is this response correct? One of more than `Response.maximumLength` bytes is not sent, only

@@ -10,4 +10,7 @@ package enum Clock {
     try check(unsafe sys_now(&seconds), "clock_gettime", .none)
     return UnixTime(seconds)
   }
+
+  /// Milliseconds since some moment; never goes back (CLOCK_MONOTONIC).
+  package static func monotonicMilliseconds() -> UInt64 { sys_monotonic() / 1_000_000 }
 }

@@ -6,16 +6,25 @@ package import OneTimePassword
 /// The real uid of a set-uid host is left as it is, since the service goes by the real uid of
 /// whoever sends; so who started su may stop, starve or limit it here, and only his own login ends.
 package enum ServiceSocket {
+  /// Whether a service is there: false where connect() finds no socket at `path`, or one on which
+  /// nobody listens, and for nothing else. The caller of a login can bring about much of what else
+  /// can go wrong, and must not choose by it who judges his code.
+  package static func isThere(_ path: String) -> Bool {
+    do throws(StoreTrouble) {
+      try Connection(path, until: deadline(milliseconds: 1000)).connect()
+    } catch {
+      if case .service(_, .absent) = error { return false }
+    }
+    return true
+  }
+
   /// Asks the service that listens at `path`, and waits `timeLeft` milliseconds in all, at most a
-  /// minute. nil where there is none: connect() found no socket, or one on which nobody listens.
-  ///
-  /// Everything else is trouble, and so is whatever comes after connect(): the caller of a login
-  /// can bring much of it about, and must not choose by it who judges his code.
+  /// minute.
   @inline(never) package static func ask(
     _ request: Secret, at path: String, timeLeft: UInt64
-  ) throws(StoreTrouble) -> [UInt8]? {
+  ) throws(StoreTrouble) -> [UInt8] {
     let connection = try Connection(path, until: deadline(milliseconds: timeLeft))
-    guard try connection.connect() else { return nil }
+    try connection.connect()
     try connection.checkListener()
     try connection.send(request)
     return try connection.receive()
@@ -39,18 +48,18 @@ private struct Connection: ~Copyable {
 
   deinit { sys_close(descriptor) }
 
-  /// false where nobody listens.
-  func connect() throws(StoreTrouble) -> Bool {
+  /// Throws `absent` where nobody listens.
+  func connect() throws(StoreTrouble) {
     let soon = min(end, sys_monotonic() &+ 1_000_000_000)
     let result = bounded(sys_sending_time, until: soon) {
       // SAFETY: the C string lives for the call.
       Int64(unsafe sys_connect(descriptor, path.cString))
     }
     switch Int32(clamping: 0 - result) {
-    case 0: return true
+    case 0: return
     case sys_ENOENT, sys_ECONNREFUSED:
       try checkKind()
-      return false
+      throw fault(.absent)
     case sys_EAGAIN: throw fault(.busy)
     case let number: throw path.trouble("connect", number)
     }

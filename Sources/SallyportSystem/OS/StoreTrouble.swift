@@ -47,6 +47,10 @@ package indirect enum StoreTrouble: Error {
 
   /// What is wrong with the service. Whether it has done what it was asked is not known.
   package enum ServiceFault: Equatable, Sendable {
+    /// Nobody listens there.
+    case absent
+    /// It does not do that on this socket, or not for this caller.
+    case notServed
     /// A file, directory or link is where its socket should be.
     case notASocket
     /// Somebody else listens there, with this effective uid.
@@ -88,7 +92,8 @@ extension StoreTrouble: Equatable {
     case .system(_, _, let number):
       number == sys_EMFILE || number == sys_ENFILE || number == sys_ENOMEM || number == sys_EFBIG
     case .noStore, .unsafe, .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID,
-      .unsettled, .exists, .crypto, .service(_, .notASocket), .service(_, .notRoot),
+      .unsettled, .exists, .crypto, .service(_, .absent), .service(_, .notServed),
+      .service(_, .notASocket), .service(_, .notRoot),
       .service(_, .garbage):
       false
     }

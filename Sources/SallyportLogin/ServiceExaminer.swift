@@ -1,0 +1,154 @@
+package import OneTimePassword
+package import SallyportCore
+package import SallyportSystem
+
+/// Answers by asking the service of this machine: for programs that are not root, and for those of
+/// root that somebody else has started and could stop, starve or limit.
+package final class ServiceExaminer: Examiner {
+  /// Where the service answers root's programs, for any account.
+  package static let rootSocket = "/run/sallyport/root"
+  /// Where it answers everybody, for the caller's own account.
+  package static let publicSocket = "/run/sallyport/socket"
+  /// Milliseconds for all that one call of the module asks, without the time that a person types.
+  package static let patience: UInt64 = 5000
+
+  private let path: String
+  private var millisecondsLeft = ServiceExaminer.patience
+
+  package init(at path: String) { self.path = path }
+
+  package func prepare(
+    _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,
+    after first: FirstFactor
+  ) throws(StoreTrouble) -> AuthStep {
+    let verb = ServiceRequest.Verb.prepare(mayEnroll: mayEnroll, after: first)
+    let answer = try ask(verb, of: typed, in: context)
+    if case .prompt(let status, let shape) = answer {
+      return .prompt(PendingLogin(claimant(status, typed, account), shape, context))
+    }
+    // An account that only the service knows, or that only this program knows, is nobody's.
+    guard let account else { throw trouble(in: answer) }
+    switch answer {
+    case .skip where !context.policy.isRefusedByRule: return .skip
+    case .skip: return .prompt(PendingLogin(.notEnrolled(account), .usual, context))
+    case .enroll(let level) where mayEnroll: return .enroll(level, account)
+    case _: throw trouble(in: answer)
+    }
+  }
+
+  package func attempt(
+    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin, as turn: Turn
+  ) throws(StoreTrouble) -> Outcome {
+    let verb = ServiceRequest.Verb.attempt(typed, knownAs: malformation, as: turn)
+    let answer = try ask(verb, of: pending.name, in: pending.context)
+    guard case .outcome(let outcome) = answer else { throw trouble(in: answer) }
+    if case .accepted = outcome, !pending.claimant.isEnrolled { throw fault(.garbage) }
+    return outcome
+  }
+
+  package func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble)
+    -> PendingLogin?
+  {
+    let answer = try ask(.enrolled, of: account.name.bytes, in: context)
+    switch answer {
+    case .notEnrolled: return nil
+    case .prompt(.enrolled, let shape): return PendingLogin(.enrolled(account), shape, context)
+    case _: throw trouble(in: answer)
+    }
+  }
+
+  package func level(of account: Account, in context: LoginContext) throws(StoreTrouble)
+    -> EnrollmentLevel
+  {
+    let answer = try ask(.level, of: account.name.bytes, in: context)
+    guard case .level(let level) = answer else { throw trouble(in: answer) }
+    return level
+  }
+
+  package func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {
+    let answer = try ask(.remember, of: pending.name, in: pending.context)
+    guard case .done = answer else { throw trouble(in: answer) }
+  }
+
+  package func amend(
+    _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
+    in context: LoginContext
+  ) throws(StoreTrouble) -> Amendment {
+    let verb = ServiceRequest.Verb.amend(change, to: pending?.enrollmentID ?? 0)
+    let answer = try ask(verb, of: user.bytes, in: context)
+    switch answer {
+    case .done: return .done
+    case .changed: return .changed
+    case .flaw(let flaw): return .flawed(flaw)
+    case _: throw trouble(in: answer)
+    }
+  }
+
+  package func countLogin(of name: UserName, in context: LoginContext) throws(StoreTrouble)
+    -> UInt32
+  {
+    let answer = try ask(.count, of: name.bytes, in: context)
+    guard case .count(let count) = answer else { throw trouble(in: answer) }
+    return count
+  }
+
+  // MARK: asking
+
+  private func ask(_ verb: ServiceRequest.Verb, of name: [UInt8], in context: LoginContext)
+    throws(StoreTrouble) -> ServiceAnswer
+  {
+    let request = ServiceRequest(
+      name: name, service: context.service?.bytes ?? [], place: context.place,
+      policy: context.policy, millisecondsLeft: UInt32(clamping: millisecondsLeft), verb: verb)
+    guard let frame = request.encoded() else { throw .outOfMemory }
+    let start = Clock.monotonicMilliseconds()
+    let bytes = try ServiceSocket.ask(frame, at: path, timeLeft: millisecondsLeft)
+    millisecondsLeft -= min(millisecondsLeft, Clock.monotonicMilliseconds() &- start)
+    guard let answer = ServiceAnswer.decode(bytes, to: verb) else { throw fault(.garbage) }
+    return answer
+  }
+
+  private func trouble(in answer: ServiceAnswer) -> StoreTrouble {
+    switch answer {
+    case .trouble(let mayBeTheCallers): fault(.trouble(mayBeTheCallers: mayBeTheCallers))
+    case .notServed: fault(.notServed)
+    case _: fault(.garbage)
+    }
+  }
+
+  private func fault(_ fault: StoreTrouble.ServiceFault) -> StoreTrouble {
+    .service(path: path, fault)
+  }
+}
+
+/// As the service knows them; whom it has not found is nobody, whatever this program found.
+private func claimant(_ status: EnrollmentStatus, _ typed: [UInt8], _ account: Account?) -> Claimant
+{
+  guard let account else {
+    return UserName(typed).map { .unknown($0) } ?? .invalid(typed)
+  }
+  switch status {
+  case .enrolled: return .enrolled(account)
+  case .notEnrolled: return .notEnrolled(account)
+  case .unknown: return .unknown(account.name)
+  }
+}
+
+extension LoginContext {
+  fileprivate var place: ServiceRequest.Place {
+    switch origin {
+    case .local: .local
+    case .unknown: .unknown
+    case .address: address.map { .address($0) } ?? .unknown
+    }
+  }
+}
+
+extension Shape {
+  /// What is asked of somebody who is refused whatever is typed.
+  fileprivate static var usual: Shape {
+    Shape(
+      enrollmentID: 1, authenticators: [], hasScratchCodes: false, backupCodesLeft: nil, wait: 0,
+      isRemembered: false)
+  }
+}

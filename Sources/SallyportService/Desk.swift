@@ -1,0 +1,214 @@
+package import OneTimePassword
+import SallyportCore
+package import SallyportLogin
+import SallyportSystem
+
+/// Answers the packets that peers send. It does what the module does in root's own programs, with
+/// the same `FileExaminer`; here it is settled whose account, whose policy and which origin counts.
+///
+/// On the root socket the peer is root: its word on the account, the policy and a remote address
+/// counts, and whose local login it is tells the real user. On the public socket nothing counts
+/// that is not the kernel's: the account is the peer's own, the policy is this machine's for the
+/// service `sallyport-user`, and the login is local.
+package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
+  /// Under which service the policy is read for programs that are not root.
+  package static var publicService: StaticString { "sallyport-user" }
+
+  private let store: Store
+  /// The policy file; nil for the usual one.
+  private let policyFile: [UInt8]?
+  private let log: @Sendable (LogLevel, LogLine) -> Void
+
+  package init(
+    store: Store, policyFile: [UInt8]? = nil, log: @escaping @Sendable (LogLevel, LogLine) -> Void
+  ) {
+    (self.store, self.policyFile, self.log) = (store, policyFile, log)
+  }
+
+  /// The frame of the answer; empty for a packet that is no request.
+  package func answer(_ peer: Peer, _ packet: Secret) -> [UInt8] {
+    guard let request = ServiceRequest.decode(packet) else { return [] }
+    return (answer(peer, request) ?? .notServed).encoded() ?? []
+  }
+
+  /// nil: not for this peer.
+  private func answer(_ peer: Peer, _ request: ServiceRequest) -> ServiceAnswer? {
+    do throws(StoreTrouble) {
+      let account = try store.account(typed: request.name)
+      switch peer.socket {
+      case .root:
+        let question = Question(request, account, root(request, account, peer))
+        return try answer(question, request.verb)
+      case .everybody:
+        // The name must lead to the number: several names may have one.
+        guard let account, account.uid == peer.effectiveUser, let verb = open(request.verb) else {
+          return nil
+        }
+        let question = Question(request, account, own(request, account, peer))
+        let answer = try answer(question, verb)
+        note(answer, question, peer)
+        return answer
+      }
+    } catch {
+      log(
+        error.mayBeTheCallers ? .warning : .alert,
+        .trouble(error, user: request.name, from: nil, .unknown))
+      return .trouble(mayBeTheCallers: error.mayBeTheCallers)
+    }
+  }
+
+  // MARK: who, under which policy, from where
+
+  private func root(_ request: ServiceRequest, _ account: Account?, _ peer: Peer) -> LoginContext {
+    let origin: Origin
+    var address: NumericAddress?
+    switch request.place {
+    case .unknown: origin = .unknown
+    case .local:
+      origin = .local(
+        own: isOwn(account, caller: peer.realUser, through: request.service))
+    case .address(let found):
+      address = found
+      origin = NetworkAddress(found.bytes).map { .address($0) } ?? .unknown
+    }
+    return LoginContext(
+      policy: request.policy, origin: origin, address: address, service: Label(request.service))
+  }
+
+  private func own(_ request: ServiceRequest, _ account: Account, _ peer: Peer) -> LoginContext {
+    let service = bytes(of: Self.publicService)
+    let login = PolicyRequest(
+      service: service, user: account.name.bytes, isRemote: false, address: nil,
+      parse: Addresses.numeric, membership: { store.isMember(account, of: $0) })
+    let reading = store.policy(at: policyFile, base: Policy(), login)
+    if let trouble = reading.trouble {
+      log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
+    }
+    return LoginContext(
+      policy: reading.policy ?? .strict,
+      origin: .local(own: isOwn(account, caller: peer.realUser, through: request.service)),
+      service: Label(request.service))
+  }
+
+  /// What a program that is not root may ask. It gets nothing back of what a first pass was charged:
+  /// it could say so of any amount. nil: nothing.
+  private func open(_ verb: ServiceRequest.Verb) -> ServiceRequest.Verb? {
+    switch verb {
+    case .prepare(_, let first): .prepare(mayEnroll: false, after: first)
+    case .attempt(let typed, let known, _):
+      .attempt(typed, knownAs: known, as: .last(givingBack: nil))
+    case .enrolled, .level: verb
+    case .remember, .count, .amend: nil
+    }
+  }
+
+  // MARK: answering
+
+  private func answer(_ question: Question, _ verb: ServiceRequest.Verb) throws(StoreTrouble)
+    -> ServiceAnswer?
+  {
+    let (files, context) = (FileExaminer(store: store), question.context)
+    switch verb {
+    case .prepare(let mayEnroll, let first):
+      guard context.policy.isEnabled else { return .skip }
+      return try prepare(question, mayEnroll: mayEnroll, after: first)
+    case .attempt(let typed, let known, let turn):
+      let pending = try files.examinee(question.name, question.account, in: context)
+      return .outcome(try files.attempt(typed, knownAs: known, by: pending, as: turn))
+    case .enrolled:
+      guard let pending = try enrolled(question) else { return .notEnrolled }
+      return .prompt(.enrolled, try shape(of: pending))
+    case .level:
+      guard let account = question.account else { return nil }
+      return .level(try files.level(of: account, in: context))
+    case .remember:
+      guard let address = context.address, let pending = try enrolled(question) else { return nil }
+      try files.remember(address, for: pending)
+      return .done
+    case .count:
+      guard let account = question.account else { return nil }
+      return .count(try files.countLogin(of: account.name, in: context))
+    case .amend(let change, let id): return try amend(question, change, to: id)
+    }
+  }
+
+  private func prepare(_ question: Question, mayEnroll: Bool, after first: FirstFactor)
+    throws(StoreTrouble) -> ServiceAnswer
+  {
+    let step = try FileExaminer(store: store).prepare(
+      question.name, question.account, in: question.context, mayEnroll: mayEnroll, after: first)
+    switch step {
+    case .skip: return .skip
+    case .enroll(let level, _): return .enroll(level)
+    case .prompt(let pending):
+      switch pending.claimant {
+      case .enrolled: return .prompt(.enrolled, try shape(of: pending))
+      case .notEnrolled: return .prompt(.notEnrolled, pending.shape)
+      case .unknown, .invalid: return .prompt(.unknown, pending.shape)
+      }
+    }
+  }
+
+  private func enrolled(_ question: Question) throws(StoreTrouble) -> PendingLogin? {
+    guard let account = question.account else { return nil }
+    return try FileExaminer(store: store).enrolled(account, in: question.context)
+  }
+
+  private func shape(of pending: PendingLogin) throws(StoreTrouble) -> Shape {
+    let now = try store.now()
+    let shape = pending.shape
+    var isRemembered = false
+    if pending.policy.remember > 0, let address = pending.context.address {
+      isRemembered = pending.isRemembered(address, at: now)
+    }
+    return Shape(
+      enrollmentID: shape.enrollmentID, authenticators: shape.authenticators,
+      hasScratchCodes: shape.hasScratchCodes, backupCodesLeft: shape.backupCodesLeft,
+      wait: pending.wait(at: now), isRemembered: isRemembered)
+  }
+
+  private func amend(_ question: Question, _ change: EnrollmentChange, to id: UInt64)
+    throws(StoreTrouble) -> ServiceAnswer?
+  {
+    guard let account = question.account, account.uid != nil else { return nil }
+    var pending: PendingLogin?
+    if case .create(let enrollment) = change {
+      guard enrollment.user == account.name, enrollment.uid == account.uid else { return nil }
+    } else {
+      pending = try enrolled(question)
+      guard pending?.enrollmentID == id else { return .changed }
+    }
+    let amendment = try FileExaminer(store: store).amend(
+      change, of: account.name, pending, in: question.context)
+    switch amendment {
+    case .done: return .done
+    case .changed: return .changed
+    case .flawed(let flaw): return .flaw(flaw)
+    }
+  }
+
+  // MARK: the log
+
+  /// What the module of a program that is not root logs, its user could have written himself.
+  private func note(_ answer: ServiceAnswer?, _ question: Question, _ peer: Peer) {
+    guard case .outcome(let outcome) = answer else { return }
+    var line = LogLine.outcome(
+      outcome, user: question.name, from: nil, question.context.origin)
+    line.add(" service=")
+    line.add(field: question.context.service?.bytes ?? [])
+    line.add(" uid=", Int(peer.realUser))
+    log(outcome.logLevel, line)
+  }
+}
+
+/// For whom something is asked, and how it is judged.
+private struct Question {
+  /// As it was typed.
+  let name: [UInt8]
+  let account: Account?
+  let context: LoginContext
+
+  init(_ request: ServiceRequest, _ account: Account?, _ context: LoginContext) {
+    (name, self.account, self.context) = (request.name, account, context)
+  }
+}

@@ -30,6 +30,9 @@ OWN = {
     "PendingLogin": "AuthenticateTests", "Draft": "AccountTests",
     "ManageAccount": "AccountTests", "Login": "AuthenticateTests", "LogMessages": "AuthenticateTests",
     "StoreTransaction": "TransactionTests", "StoredFile": "TransactionTests",
+    "RequestReader": "ServiceRequestTests", "RequestWriter": "ServiceRequestTests",
+    "AnswerFields": "ServiceAnswerTests", "Shape": "ServiceAnswerTests",
+    "WireFields": "Service(Request|Answer)Tests",
     "StoreManagement": "ManagementTests", "StoreFiles": "ManagementTests",
 }
 # The tests among them that go through thousands of texts or years: after the others.

@@ -3,7 +3,7 @@ package import OneTimePassword
 extension Enrollment {
   /// The text of an enrollment file (docs/enrollment-format.md); nil when out of memory.
   package func written() -> Secret? {
-    var text = SecretText(capacity: 4096 + 1024 * authenticators.count)
+    var text = SecretText(capacity: 8192 + 1024 * authenticators.count)
     text.add("# Sallyport enrollment: holds secrets. Change it with sallyport(1) only.\n")
     text.add("version", bytes(of: "1"))
     text.add("user", user.bytes)

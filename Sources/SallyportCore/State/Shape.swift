@@ -2,6 +2,7 @@ package import OneTimePassword
 
 /// What a front end needs to know of an enrollment to ask for a code: no secret and no digest.
 package struct Shape: Equatable, Sendable {
+  /// One TOTP or HOTP secret, without it.
   package struct Authenticator: Equatable, Sendable {
     package let name: Label
     /// `totp` or `hotp`.

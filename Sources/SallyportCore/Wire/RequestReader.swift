@@ -4,12 +4,12 @@ extension ServiceRequest {
   /// Reads a frame. Total: any bytes give a request whose values are all in their ranges, or nil.
   package static func decode(_ frame: Secret) -> ServiceRequest? {
     let length = Int(frame[1]) | Int(frame[2]) << 8
-    guard (3...frame.count).contains(length), frame.count <= Wire.longestFrame,
-      let secret = frame.slice(length..<frame.count)
-    else { return nil }
+    guard length <= frame.count, let secret = frame.slice(length..<frame.count) else { return nil }
     var fields = ByteReader(frame.bytes(in: 0..<length), 0..<length)
-    guard fields.takesVersion(), fields.number(bytes: 2) == length else { return nil }
-    guard let request = fields.request(secret), fields.isWhole, fields.isAtEnd else { return nil }
+    guard fields.takesVersion(), fields.number(bytes: 2) == length,
+      fields.number(bytes: 2) == secret.count, let request = fields.request(secret),
+      fields.isWhole, fields.isAtEnd
+    else { return nil }
     // What would be written otherwise is no frame of ours.
     guard let again = request.encoded() else { return nil }
     again.set(0, to: frame[0])

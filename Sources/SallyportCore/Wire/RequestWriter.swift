@@ -1,19 +1,21 @@
 package import OneTimePassword
 
 extension ServiceRequest {
-  /// The frame: version, length of the fields (2 bytes, with these three), the fields, and the
-  /// secret that belongs to them, which is no field because an array is not wiped.
+  /// The frame: version, the lengths of the fields (2 bytes, with these five) and of the secret
+  /// (2), the fields, and the secret, which is no field because an array is not wiped.
   ///
   /// nil where a value has no place in a frame, or out of memory.
   package func encoded() -> Secret? {
+    guard !name.isEmpty, let secret = secret() else { return nil }
     var fields = ByteWriter(count: Wire.mostBytesOfFields)
-    fields.putVersion()
-    fields.position += 2
+    fields.position = Wire.headSize
     fields.put(self)
     let length = fields.position
-    fields.position = 1
+    fields.position = 0
+    fields.putVersion()
     fields.put(UInt64(length), bytes: 2)
-    guard (1...255).contains(name.count), fields.isWhole, let secret = secret() else { return nil }
+    fields.put(UInt64(secret.count), bytes: 2)
+    guard fields.isWhole else { return nil }
     var frame = SecretText(capacity: length + secret.count)
     for byte in fields.bytes.prefix(length) { frame.put(byte) }
     frame.add(secret)

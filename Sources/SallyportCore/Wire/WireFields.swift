@@ -4,8 +4,8 @@
 enum Wire {
   /// The versions that are understood: this one, which is written, and the one before, if any.
   static let versions: ClosedRange<UInt8> = 1...1
-  /// The most bytes of a frame.
-  static let longestFrame = 65_536
+  /// Bytes of a request before its fields.
+  static let headSize = 5
   /// More than the fields of a frame can have, without the secret at the end of a request.
   static let mostBytesOfFields = 1024
 

@@ -137,7 +137,7 @@ let package = Package(
       name: "PAMSallyportTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "PAMSallyport",
-        "TestSupport",
+        "SallyportService", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -97,6 +97,8 @@ package final class ServiceExaminer: Examiner {
   private func ask(_ verb: ServiceRequest.Verb, of name: [UInt8], in context: LoginContext)
     throws(StoreTrouble) -> ServiceAnswer
   {
+    // Nobody has a name that no frame takes, nor this one; the service has the same work with it.
+    let name = (1...255).contains(name.count) ? name : [UInt8(ascii: "/")]
     let request = ServiceRequest(
       name: name, service: context.service?.bytes ?? [], place: context.place,
       policy: context.policy, millisecondsLeft: UInt32(clamping: millisecondsLeft), verb: verb)

@@ -93,7 +93,8 @@ private let wrong = "050472"
 
   /// A clock read before it would be as old as the wait: whoever stops his su there would bring
   /// back an old time, which earns the buckets credit and makes known origins forgotten.
-  @Test func `the clock is read under the lock`() throws {
+  @Test(.enabled(if: !isThroughService, "a service reads it for the prompt as well"))
+  func `the clock is read under the lock`() throws {
     host.expect(answer: right)
     #expect(answer() == .success)
     let lock = try #require(store.calls.firstIndex(of: .transact))
@@ -161,7 +162,9 @@ private let wrong = "050472"
     #expect(answer("bogus") == .success)
   }
 
-  @Test(arguments: [TestStore.Call.account, .now, .load, .transact])
+  @Test(
+    .enabled(if: !isThroughService, "a service's trouble is in its own log"),
+    arguments: [TestStore.Call.account, .now, .load, .transact])
   func `any trouble with the store is never a success`(_ call: TestStore.Call) {
     store.failing = call
     if call == .now || call == .transact { host.expect(answer: right) }
@@ -173,6 +176,7 @@ private let wrong = "050472"
   }
 
   @Test(
+    .enabled(if: !isThroughService, "a service's trouble is in its own log"),
     arguments: [
       ("evil.example", "sudo", "unknown(evil.example)"), (nil, "sudo", "local"),
       (nil, "kiosk", "unknown"), ("a\nb origin=::1", "sshd", "unknown(a%0Ab%20origin%3D::1)"),

@@ -1,0 +1,60 @@
+import Foundation
+import OneTimePassword
+import PAMSallyport
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import TestSupport
+import Testing
+
+@testable import SallyportService
+
+// The flow as these tests call it: with the files, or, where SALLYPORT_TESTS_ASK is `service`, with
+// a service that has the same files. Everything comes to the same.
+
+let isThroughService = ProcessInfo.processInfo.environment["SALLYPORT_TESTS_ASK"] == "service"
+
+func authenticate(_ host: ScriptedHost, _ arguments: ModuleArguments, store: TestStore)
+  -> ReturnCode
+{
+  examining(host, store) { examiner in
+    PAMSallyport.authenticate(host, arguments, store: store, examiner: examiner)
+  }
+}
+
+func manageAccount(_ host: ScriptedHost, _ arguments: ModuleArguments, store: TestStore)
+  -> ReturnCode
+{
+  examining(host, store) { examiner in
+    PAMSallyport.manageAccount(host, arguments, store: store, examiner: examiner)
+  }
+}
+
+/// The service has a thread of its own, which works only while the flow waits for its answer.
+extension TestStore: @unchecked Sendable {}
+
+private func examining(
+  _ host: ScriptedHost, _ store: TestStore, _ flow: ((any Examiner)?) -> ReturnCode
+) -> ReturnCode {
+  guard isThroughService else { return flow(nil) }
+  do {
+    let own = try TemporaryDirectory()
+    let path = own.path + "/root"
+    let listeners = try Listeners.open(root: path, everybody: own.path + "/socket")
+    let desk = Desk(store: store) { _, _ in }
+    let caller = host.uid
+    let service = try Service.start(
+      Listeners(root: listeners.root, everybody: nil), root: Limits(workers: 1)
+    ) { peer, packet in
+      let peer = Peer(
+        socket: .root, process: peer.process, effectiveUser: 0, realUser: caller,
+        arrived: peer.arrived)
+      return desk.answer(peer, packet)
+    }
+    defer { service.stop() }
+    return flow(ServiceExaminer(at: path))
+  } catch {
+    Issue.record("\(error)")
+    return .unavailable
+  }
+}

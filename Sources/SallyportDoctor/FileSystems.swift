@@ -21,7 +21,7 @@ enum FileSystemKind: String, CaseIterable {
   }
 
   /// What it does to a store, and what to do about it.
-  var trouble: (reason: String, advice: String) {
+  var problem: (reason: String, advice: String) {
     switch self {
     case .tmpfs, .ramfs:
       ("all enrollments are lost at the next boot", "put the store on a disk")

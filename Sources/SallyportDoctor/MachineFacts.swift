@@ -72,7 +72,7 @@ extension Facts {
       !directories.contains($0.name)
     }
     services[index].policy = PolicyFacts(
-      of: machine, self.store.trouble == nil ? store : nil, service, people: people,
+      of: machine, self.store.error == nil ? store : nil, service, people: people,
       self.store.users, census, now)
   }
 

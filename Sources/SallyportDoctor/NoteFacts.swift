@@ -8,7 +8,7 @@ struct NoteFacts: Equatable {
   /// The login name; nil if unknown.
   var name: String?
   /// Why it cannot be read; the user is then refused, if not enrolled.
-  var trouble: StoreTrouble?
+  var error: StoreTrouble?
   /// The user's own level, which root set.
   var level: UserNote.Level?
   /// True also if the account database cannot be read.
@@ -21,12 +21,12 @@ extension StoreFacts {
     -> ([NoteFacts], StoreTrouble?)
   {
     let directory = "\(path)/unenrolled"
-    if let trouble = trouble(of: directory, store) { return ([], trouble) }
+    if let error = error(of: directory, store) { return ([], error) }
     return (machine.paths("\(directory)/*").map { NoteFacts($0, of: machine, store) }, nil)
   }
 
   /// The error that reading anybody's note returns, which is then one of the directory.
-  private static func trouble(of directory: String, _ store: Store) -> StoreTrouble? {
+  private static func error(of directory: String, _ store: Store) -> StoreTrouble? {
     guard let anybody = UserName(Array("root".utf8)) else { return nil }
     do throws(StoreTrouble) {
       _ = try store.note(of: anybody)
@@ -44,18 +44,18 @@ extension NoteFacts {
     // A long name is hashed, so that only the file has it.
     let written = NoteFacts.user(in: path, of: machine)
     guard let user = StoredName(directory: file).user ?? written else {
-      trouble = .malformed(path: path, SettingsError(line: 1, .missing("user")))
+      error = .malformed(path: path, SettingsError(line: 1, .missing("user")))
       return
     }
     name = user.text
     do throws(StoreTrouble) {
       level = try store.note(of: user).level
     } catch {
-      trouble = error
+      self.error = error
     }
     hasAccount = NoteFacts.hasAccount(user)
     // The store itself would look for the note under another name.
-    if let own = user.fileName, own != file { trouble = .otherUser(path: path, found: user) }
+    if let own = user.fileName, own != file { error = .otherUser(path: path, found: user) }
   }
 
   private static func hasAccount(_ user: UserName) -> Bool {

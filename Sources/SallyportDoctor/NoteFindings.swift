@@ -11,8 +11,8 @@ struct NoteFindings {
   init(_ store: StoreFacts, option: String?) { (self.store, self.option) = (store, option) }
 
   var all: [Finding] {
-    if let trouble = store.notesTrouble {
-      let message = Message(trouble, at: Invocation(verb: "doctor", store: option))
+    if let error = store.notesError {
+      let message = Message(error, at: Invocation(verb: "doctor", store: option))
       return [
         Finding(
           id: "store-notes", area: .store, severity: .error, text: message.text,
@@ -24,9 +24,9 @@ struct NoteFindings {
 
   /// Only for users who are not enrolled and have an account; others are not affected.
   private func broken(_ note: NoteFacts) -> Finding? {
-    guard let trouble = note.trouble else { return nil }
+    guard let error = note.error else { return nil }
     let name = note.name ?? note.path
-    let message = Message(trouble, at: Invocation(verb: "doctor", user: note.name, store: option))
+    let message = Message(error, at: Invocation(verb: "doctor", user: note.name, store: option))
     let isMet = note.name.map { note.hasAccount && !store.enrolled.contains($0) } ?? false
     let reason = message.text.replacing(note.path, with: "\(store.path)/unenrolled/*")
     let fixes = message.hints.filter { $0.hasPrefix("chmod ") || $0.hasPrefix("chown ") }

@@ -12,7 +12,7 @@ struct PolicyFacts: Equatable {
 
   var path = "/etc/security/sallyport.conf"
   /// Why it cannot be read.
-  var trouble: StoreTrouble?
+  var error: StoreTrouble?
   /// Every invalid line.
   var problems: [Problem] = []
   /// Groups in rules that do not exist or have no members.
@@ -34,7 +34,7 @@ struct PolicyFacts: Equatable {
     var action = UnenrolledAction.refuse
     var isDisabled = false
     /// Why the user's note cannot be read.
-    var trouble: StoreTrouble?
+    var error: StoreTrouble?
   }
 }
 
@@ -53,7 +53,7 @@ extension PolicyFacts {
       let file = Array((machine.root + path).utf8)
       text = try store.policyText(at: file, optional: conf == nil)
     } catch {
-      trouble = error
+      self.error = error
       return
     }
     if let text {
@@ -63,15 +63,19 @@ extension PolicyFacts {
       }
     }
     let policy = ServicePolicy(text: text, service: service)
+    unenrolled = people.map { Person($0.name, policy, store, now) }
+    apply(policy, to: enrolled)
+  }
+
+  private mutating func apply(_ policy: ServicePolicy, to enrolled: [UserFacts]) {
     let nobody = policy.policy(of: "nobody")
     isDisabled = !nobody.isEnabled
     remembers = (["nobody"] + enrolled.compactMap(\.name)).contains { name in
       policy.policy(of: name).remember > 0
     }
-    overrulesLine = service.lines.isVoluntary && nobody.enrollment == .refuse
-    unenrolled = people.map { Person($0.name, policy, store, now) }
+    overrulesLine = policy.service.lines.isVoluntary && nobody.enrollment == .refuse
     stranded = enrolled.filter { user in
-      guard let name = user.name, user.trouble == nil else { return false }
+      guard let name = user.name, user.error == nil else { return false }
       let policy = policy.policy(of: name)
       return !FactorKind.allCases.contains {
         user.factors.contains($0) && policy.use(of: $0) != .off
@@ -104,7 +108,7 @@ extension PolicyFacts.Person {
     do throws(StoreTrouble) {
       note = try store.note(of: user)
     } catch {
-      trouble = error
+      self.error = error
     }
     // As after a password. If nothing asks for one, the walk through the stack reports that.
     action = found.level(of: note.level, at: now).action(

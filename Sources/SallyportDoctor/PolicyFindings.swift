@@ -17,8 +17,8 @@ struct PolicyFindings {
 
   /// Findings about the file itself.
   var file: [Finding] {
-    if let trouble = policy.trouble {
-      let message = Message(trouble, at: Invocation(verb: "doctor"))
+    if let error = policy.error {
+      let message = Message(error, at: Invocation(verb: "doctor"))
       return [
         Finding(
           id: "policy-file", area: .policy, severity: .error, text: message.text,
@@ -62,7 +62,7 @@ struct PolicyFindings {
   /// The users for whom `test` is true, if this service asks for codes.
   private func names(_ test: (PolicyFacts.Person) -> Bool) -> [String] {
     guard service.lines.isInAuth else { return [] }
-    return policy.unenrolled.filter { $0.trouble == nil && test($0) }.map(\.name)
+    return policy.unenrolled.filter { $0.error == nil && test($0) }.map(\.name)
   }
 
   private func made(

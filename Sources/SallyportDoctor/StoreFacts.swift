@@ -10,8 +10,8 @@ import SallyportSystem
 struct StoreFacts: Equatable {
   var path = Store.usualRoot
   /// Why the directories of users could not be listed.
-  var trouble: StoreTrouble?
-  var decoyTrouble: StoreTrouble?
+  var error: StoreTrouble?
+  var decoyError: StoreTrouble?
   /// The store's directory and its `users`.
   var directories: [String: FileFacts] = [:]
   /// Paths of files that a crash left behind: they belong to no user and are older than a minute.
@@ -22,16 +22,16 @@ struct StoreFacts: Equatable {
   /// The notes of users.
   var notes: [NoteFacts] = []
   /// Why no note can be read.
-  var notesTrouble: StoreTrouble?
+  var notesError: StoreTrouble?
   /// Whether the caller may not read the store.
   var isClosed = false
 
   /// Users with an enrollment that can be read.
-  var enrolled: Set<String> { Set(users.filter { $0.trouble == nil }.compactMap(\.name)) }
+  var enrolled: Set<String> { Set(users.filter { $0.error == nil }.compactMap(\.name)) }
 
   /// Those of them who have an account.
   var peopleEnrolled: [String] {
-    users.filter { $0.trouble == nil && !$0.isForNobody }.compactMap(\.name)
+    users.filter { $0.error == nil && !$0.isForNobody }.compactMap(\.name)
   }
 }
 
@@ -71,7 +71,7 @@ struct UserFacts: Equatable {
   /// The login name; nil if unknown.
   let name: String?
   /// Why its logins fail; nil if they do not.
-  var trouble: StoreTrouble?
+  var error: StoreTrouble?
   /// Whether no account has this name, and none had when the enrollment was made.
   var isForNobody = false
   /// If the last accepted step is ahead of the clock: the time from which codes are accepted again.
@@ -88,7 +88,7 @@ struct UserFacts: Equatable {
   var isInPlace: Bool?
 
   static func == (a: UserFacts, b: UserFacts) -> Bool {
-    a.directory == b.directory && a.name == b.name && a.trouble == b.trouble && a.waits == b.waits
+    a.directory == b.directory && a.name == b.name && a.error == b.error && a.waits == b.waits
       && a.aheadUntil == b.aheadUntil && a.lastUse == b.lastUse && a.state == b.state
       && a.isInPlace == b.isInPlace && a.isForNobody == b.isForNobody
       && a.usesCounters == b.usesCounters && a.factors == b.factors
@@ -106,14 +106,14 @@ extension StoreFacts {
       users = try store.enrolledNames().map { UserFacts($0, of: machine, store, self, now) }
       leftovers = StoreFacts.leftovers(of: machine, in: path, now)
       writing = StoreFacts.writing(in: path)
-      (notes, notesTrouble) = StoreFacts.notes(of: machine, store, in: path)
+      (notes, notesError) = StoreFacts.notes(of: machine, store, in: path)
     } catch {
-      trouble = error
+      self.error = error
     }
     do throws(StoreTrouble) {
       _ = try store.loadDecoy(for: [])
     } catch {
-      decoyTrouble = error
+      decoyError = error
     }
   }
 
@@ -186,7 +186,7 @@ extension UserFacts {
         _ = try store.load(account)
       }
     } catch {
-      trouble = error
+      self.error = error
     }
     self.name = name
     if let found { take(found, now) }

@@ -27,11 +27,11 @@ struct StoreFindings {
     .command(Invocation(verb: "doctor", user: user, store: option).command(verb, options))
   }
 
-  private func trouble(
-    _ id: String, _ severity: Severity, _ trouble: StoreTrouble, _ user: String?, _ effect: Effect?
+  private func finding(
+    _ id: String, _ severity: Severity, _ error: StoreTrouble, _ user: String?, _ effect: Effect?
   ) -> Finding {
     let invocation = Invocation(verb: "doctor", user: user, store: option)
-    let message = Message(trouble, at: invocation)
+    let message = Message(error, at: invocation)
     let fixes = message.hints.map(fix)
     return Finding(
       id: id, area: area, severity: severity, text: message.text, location: nil, fixes: fixes,
@@ -48,21 +48,21 @@ struct StoreFindings {
   // MARK: the whole
 
   private var parent: Finding? {
-    switch store.trouble {
+    switch store.error {
     case nil: return nil
     case .noStore(let path):
       return Finding(
         id: "store-missing", area: area, severity: .error, text: "there is no store \(path)",
         fixes: [sallyport("prepare")], effect: .locksOut("everybody who is asked for a code"))
     case .some(let found):
-      return trouble(
+      return finding(
         "store-parent", .error, found, nil, .locksOut("everybody who is asked for a code"))
     }
   }
 
   private var directories: [Finding] {
     let open = store.directories.sorted { $0.key < $1.key }.filter { $0.value.mode & 0o055 != 0 }
-    if store.trouble != nil { return [] }
+    if store.error != nil { return [] }
     guard let first = open.first else {
       return [.ok("store-directories", area, "the directories are closed to others")]
     }
@@ -76,10 +76,10 @@ struct StoreFindings {
   }
 
   private var decoy: [Finding] {
-    switch store.decoyTrouble {
+    switch store.decoyError {
     case nil: return [.ok("store-decoy", area, "the decoy is intact")]
     case .noStore, .incomplete, .malformed, .state, .foreignState, .unsettled:
-      if store.trouble != nil { return [] }
+      if store.error != nil { return [] }
       return [
         Finding(
           id: "store-decoy", area: area, severity: .warning,
@@ -87,7 +87,7 @@ struct StoreFindings {
           fixes: [sallyport("prepare")])
       ]
     case .some(let found):
-      return store.trouble == nil ? [trouble("store-decoy", .warning, found, nil, nil)] : []
+      return store.error == nil ? [finding("store-decoy", .warning, found, nil, nil)] : []
     }
   }
 
@@ -130,7 +130,7 @@ struct StoreFindings {
   private var fileSystem: [Finding] {
     guard let disk = store.disk.value else { return [] }
     if let kind = disk.kind {
-      let (reason, advice) = kind.trouble
+      let (reason, advice) = kind.problem
       return [
         Finding(
           id: "store-file-system", area: area, severity: .warning,
@@ -153,7 +153,7 @@ struct StoreFindings {
   private var writing: [Finding] {
     switch store.writing {
     case .works:
-      return store.trouble == nil
+      return store.error == nil
         ? [.ok("store-writing", area, "a state can be created, locked, changed and read")] : []
     case .fails(let step, let number):
       let isFull = step == .make || step == .fill
@@ -184,12 +184,12 @@ struct StoreFindings {
 
   private func findings(of user: UserFacts) -> [Finding] {
     let name = user.name ?? user.directory
-    if let trouble = user.trouble { return [self.trouble(of: user, name, trouble)] }
+    if let error = user.error { return [unusable(user, name, error)] }
     return [ahead(user, name), rolledBack(user, name), throttled(user, name)].compactMap { $0 }
   }
 
-  private func trouble(of user: UserFacts, _ name: String, _ found: StoreTrouble) -> Finding {
-    if case .otherUID(_, let recorded, nil) = found {
+  private func unusable(_ user: UserFacts, _ name: String, _ error: StoreTrouble) -> Finding {
+    if case .otherUID(_, let recorded, nil) = error {
       return Finding(
         id: "user-no-account", area: area, severity: .warning,
         text: "\(name) is enrolled but has no account (it was uid \(recorded))",
@@ -197,7 +197,7 @@ struct StoreFindings {
         ofUser: Finding.OfUser(
           name: name, before: "", after: "are enrolled but have no account"))
     }
-    var finding = trouble("user-trouble", .error, found, user.name, .locksOut(name))
+    var finding = finding("user-unusable", .error, error, user.name, .locksOut(name))
     let reason = finding.text.replacing(user.directory, with: "\(store.path)/users/*")
     finding.ofUser = Finding.OfUser(
       name: name, before: "the enrollments of ", after: "cannot be used (\(reason))")
@@ -249,7 +249,7 @@ struct StoreFindings {
   }
 
   private var people: [Finding] {
-    let isFine = store.trouble == nil && store.users.allSatisfy { $0.trouble == nil }
+    let isFine = store.error == nil && store.users.allSatisfy { $0.error == nil }
     return isFine
       ? [.ok("users", area, "\(counted(store.users.count, "enrollment")) can be read")] : []
   }

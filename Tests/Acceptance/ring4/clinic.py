@@ -215,15 +215,15 @@ def read_only(clinic):
 
 BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of fix (None: none)
     "an enrollment is open to others":
-        (mode("users/alice/enrollment", 0o644), "user-trouble error", "command"),
+        (mode("users/alice/enrollment", 0o644), "user-unusable error", "command"),
     "a state belongs to another": (
         lambda clinic: os.chown(clinic.store.state("alice"), 3002, 3002),
-        "user-trouble error", "command"),
+        "user-unusable error", "command"),
     "a state has a second name": (
         lambda clinic: os.link(clinic.store.state("alice"), DEFAULT_STORE / "copy"),
-        "user-trouble error", None),
-    "a state is damaged": (damage, "user-trouble error", "command"),
-    "an account has another uid": (move_account, "user-trouble error", "command"),
+        "user-unusable error", None),
+    "a state is damaged": (damage, "user-unusable error", "command"),
+    "an account has another uid": (move_account, "user-unusable error", "command"),
     "a note is open to others": (open_note, "people-note warning", "command"),
     "an exemption waits for an account": (exempt_nobody, "note-no-account warning", "command"),
     "the clock ran ahead": (run_ahead, "user-ahead error", "command"),

@@ -293,7 +293,7 @@ struct KeyCase: CustomTestStringConvertible {
   @Test func `An enrollment for no account needs no key`() {
     var store = Healthy.store
     store.users.append(UserFacts(directory: "/x", name: "dora", isForNobody: true))
-    store.users.append(UserFacts(directory: "/y", name: "erin", trouble: .outOfMemory))
+    store.users.append(UserFacts(directory: "/y", name: "erin", error: .outOfMemory))
     #expect(store.peopleEnrolled == ["alice"])
   }
 

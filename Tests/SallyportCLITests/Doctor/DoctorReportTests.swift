@@ -61,7 +61,7 @@ import Testing
     let diagnosis = Healthy.diagnosis {
       $0.store.users = names.map { UserFacts(directory: "\(root)/users/\($0)", name: $0) }
       for (index, name) in names.enumerated() {
-        $0.store.users[index].trouble = .unsafe(
+        $0.store.users[index].error = .unsafe(
           path: "\(root)/users/\(name)/enrollment", name == "bob" ? .links(2) : .mode(0o644))
       }
     }

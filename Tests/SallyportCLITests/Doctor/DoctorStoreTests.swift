@@ -22,11 +22,11 @@ import Testing
     Breakage(
       name: "no store", wrong: "store-missing error", fix: "sallyport prepare",
       effect: .locksOut("everybody who is asked for a code")
-    ) { $0.trouble = .noStore(path: root) },
+    ) { $0.error = .noStore(path: root) },
     Breakage(
       name: "a store of others", wrong: "store-parent error",
       fix: "chown -h root:root \(root)", effect: .locksOut("everybody who is asked for a code")
-    ) { $0.trouble = .unsafe(path: root, .owner(1000, wanted: 0)) },
+    ) { $0.error = .unsafe(path: root, .owner(1000, wanted: 0)) },
     Breakage(
       name: "directories that others look into", wrong: "store-directories warning",
       fix: "chmod 0700 \(root)"
@@ -34,7 +34,7 @@ import Testing
       $0.directories[root] = FileFacts(mode: 0o755)
     },
     Breakage(name: "no decoy", wrong: "store-decoy warning", fix: "sallyport prepare") {
-      $0.decoyTrouble = .noStore(path: "\(root)/decoy")
+      $0.decoyError = .noStore(path: "\(root)/decoy")
     },
     Breakage(name: "a crash", wrong: "store-leftovers warning", fix: "sallyport prepare") {
       $0.leftovers = ["\(root)/users/.tmp-1"]
@@ -71,28 +71,28 @@ import Testing
       $0.writing = .fails(.fill, errno: ENOSPC)
     },
     Breakage(
-      name: "a damaged state", wrong: "user-trouble error",
+      name: "a damaged state", wrong: "user-unusable error",
       fix: "sallyport enroll alice --force", effect: .locksOut("alice")
-    ) { $0.users[0].trouble = .state(path: "\(root)/users/alice/state", .bothSlotsBroken) },
+    ) { $0.users[0].error = .state(path: "\(root)/users/alice/state", .bothSlotsBroken) },
     Breakage(
-      name: "an open enrollment", wrong: "user-trouble error",
+      name: "an open enrollment", wrong: "user-unusable error",
       fix: "chmod go= \(root)/users/alice/enrollment", effect: .locksOut("alice")
-    ) { $0.users[0].trouble = .unsafe(path: "\(root)/users/alice/enrollment", .mode(0o644)) },
-    Breakage(name: "a second name", wrong: "user-trouble error", effect: .locksOut("alice")) {
-      $0.users[0].trouble = .unsafe(path: "\(root)/users/alice/state", .links(2))
+    ) { $0.users[0].error = .unsafe(path: "\(root)/users/alice/enrollment", .mode(0o644)) },
+    Breakage(name: "a second name", wrong: "user-unusable error", effect: .locksOut("alice")) {
+      $0.users[0].error = .unsafe(path: "\(root)/users/alice/state", .links(2))
     },
     Breakage(
-      name: "another uid", wrong: "user-trouble error",
+      name: "another uid", wrong: "user-unusable error",
       fix: "sallyport enroll alice --force", effect: .locksOut("alice")
     ) {
-      $0.users[0].trouble = .otherUID(
+      $0.users[0].error = .otherUID(
         path: "\(root)/users/alice/enrollment", recorded: 1, found: 2)
     },
     Breakage(
       name: "no account", wrong: "user-no-account warning",
       fix: "sallyport unenroll alice --force --allow-missing"
     ) {
-      $0.users[0].trouble = .otherUID(
+      $0.users[0].error = .otherUID(
         path: "\(root)/users/alice/enrollment", recorded: 1, found: nil)
     },
     Breakage(
@@ -118,14 +118,14 @@ import Testing
     Breakage(
       name: "a note that others can read", wrong: "people-note error",
       fix: "chmod go= \(root)/unenrolled/bob", effect: .locksOut("bob")
-    ) { $0.notes = [note("bob", trouble: .unsafe(path: "\(root)/unenrolled/bob", .mode(0o644)))] },
+    ) { $0.notes = [note("bob", error: .unsafe(path: "\(root)/unenrolled/bob", .mode(0o644)))] },
     Breakage(name: "the same of one who is enrolled", wrong: "people-note warning") {
-      $0.notes = [note("alice", trouble: .unsafe(path: "\(root)/unenrolled/alice", .mode(0o644)))]
+      $0.notes = [note("alice", error: .unsafe(path: "\(root)/unenrolled/alice", .mode(0o644)))]
     },
     Breakage(name: "a broken note of nobody", wrong: "people-note warning") {
       let path = "\(root)/unenrolled/x~"
       let error = SettingsError(line: 1, .missing("user"))
-      $0.notes = [NoteFacts(path: path, trouble: .malformed(path: path, error))]
+      $0.notes = [NoteFacts(path: path, error: .malformed(path: path, error))]
     },
     Breakage(
       name: "an exemption that waits for an account", wrong: "note-no-account warning",
@@ -138,15 +138,15 @@ import Testing
     Breakage(
       name: "a directory of notes that is another's", wrong: "store-notes error",
       fix: "chown -h root:root \(root)/unenrolled", effect: .locksOut("the unenrolled")
-    ) { $0.notesTrouble = .unsafe(path: "\(root)/unenrolled", .owner(1000, wanted: 0)) },
+    ) { $0.notesError = .unsafe(path: "\(root)/unenrolled", .owner(1000, wanted: 0)) },
   ]
 
   static func note(
-    _ name: String, trouble: StoreTrouble? = nil, level: UserNote.Level? = nil,
+    _ name: String, error: StoreTrouble? = nil, level: UserNote.Level? = nil,
     hasAccount: Bool = true
   ) -> NoteFacts {
     NoteFacts(
-      path: "\(root)/unenrolled/\(name)", name: name, trouble: trouble, level: level,
+      path: "\(root)/unenrolled/\(name)", name: name, error: error, level: level,
       hasAccount: hasAccount)
   }
 
@@ -184,7 +184,7 @@ import Testing
 
   @Test func `The commands name another store`() {
     let store = StoreFindings(
-      StoreFacts(trouble: .noStore(path: "/tmp/s")), option: "/tmp/s")
+      StoreFacts(error: .noStore(path: "/tmp/s")), option: "/tmp/s")
     #expect(store.all.first?.fixes == [.command("sallyport prepare --store /tmp/s")])
   }
 }
@@ -201,7 +201,7 @@ import Testing
     _ = try bench.enroll()
     let before = try bench.content()
     let facts = facts()
-    #expect(facts.trouble == nil && facts.decoyTrouble == nil && facts.writing == .works)
+    #expect(facts.error == nil && facts.decoyError == nil && facts.writing == .works)
     #expect(facts.enrolled == ["alice"] && facts.users[0].aheadUntil == nil)
     #expect(facts.users[0].isForNobody && facts.users[0].waits == (0, 0))
     #expect(facts.users[0].state.born <= facts.users[0].state.modified)
@@ -230,10 +230,10 @@ import Testing
       try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: state)
     }
     try set(0o644)
-    #expect(facts().users[0].trouble == .unsafe(path: state, .mode(0o644)))
+    #expect(facts().users[0].error == .unsafe(path: state, .mode(0o644)))
     try set(0o600)
     try FileHandle(forWritingAtPath: state)?.truncate(atOffset: 4096)
-    #expect(facts().users[0].trouble == .state(path: state, .size))
+    #expect(facts().users[0].error == .state(path: state, .size))
     try FileManager.default.createDirectory(
       atPath: "\(bench.directory)/users/.tmp-x", withIntermediateDirectories: false)
     #expect(facts(at: UnixTime(Int64(Date().timeIntervalSince1970) + 3600)).leftovers.count == 1)
@@ -258,20 +258,20 @@ import Testing
     let notes = Dictionary(facts.notes.map { ($0.path.split(separator: "/").last ?? "", $0) }) {
       one, _ in one
     }
-    #expect(facts.notesTrouble == nil && notes.count == 8)
-    #expect(notes["daemon"]?.trouble == nil && notes["daemon"]?.level == .exempt)
+    #expect(facts.notesError == nil && notes.count == 8)
+    #expect(notes["daemon"]?.error == nil && notes["daemon"]?.level == .exempt)
     #expect(notes["daemon"]?.hasAccount == true && notes["nobody-here"]?.hasAccount == false)
     #expect(notes["nobody-here"]?.level == .required(from: nil))
-    #expect(facts.notes.contains { $0.name == long && $0.level == .exempt && $0.trouble == nil })
-    #expect(notes["bin"]?.trouble == .unsafe(path: "\(directory)/bin", .mode(0o640)))
+    #expect(facts.notes.contains { $0.name == long && $0.level == .exempt && $0.error == nil })
+    #expect(notes["bin"]?.error == .unsafe(path: "\(directory)/bin", .mode(0o640)))
     for name in ["sys", "mail", "daemon~", "what~"] {
-      #expect(notes[Substring(name)]?.trouble?.path == "\(directory)/\(name)", "\(name)")
+      #expect(notes[Substring(name)]?.error?.path == "\(directory)/\(name)", "\(name)")
     }
     #expect(notes["mail"]?.name == "mail" && notes["what~"]?.name == nil)
     bench.run("require", "--user", "nobody-here", "--undo", "--allow-missing")
     #expect(self.facts().notes.count == 7)
     try manager.setAttributes([.posixPermissions: 0o770], ofItemAtPath: directory)
-    #expect(self.facts().notesTrouble == .unsafe(path: directory, .mode(0o770)))
+    #expect(self.facts().notesError == .unsafe(path: directory, .mode(0o770)))
     #expect(self.facts().notes.isEmpty)
   }
 
@@ -307,7 +307,7 @@ import Testing
       ? try policy(text, words[0], words[1])
       : try words.first.map { try policy(text, $0) } ?? policy(text)
     #expect(facts.unenrolled.map(\.action) == [action])
-    #expect(facts.trouble == nil && facts.problems == [])
+    #expect(facts.error == nil && facts.problems == [])
   }
 
   @Test func `What root said of one user counts`() throws {
@@ -329,6 +329,6 @@ import Testing
     let store = Store(root: bench.directory, owner: .effectiveUser)
     let facts = PolicyFacts(
       of: Machine(), store, service, people: [], [], GroupCensus(), bench.now)
-    #expect(facts.trouble != nil)
+    #expect(facts.error != nil)
   }
 }

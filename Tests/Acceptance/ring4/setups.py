@@ -26,7 +26,7 @@ def _distributions():
 DISTRIBUTIONS = _distributions()
 
 
-class EnrollmentConversation:
+class SetupCase:
     """files: {file: lines}; locked_out, let_in: what doctor says; unreal: why nobody can try it."""
 
     def __init__(self, lines):
@@ -76,7 +76,7 @@ def _cases():
         if line.startswith("* "):
             blocks.append([])
         blocks[-1].append(line)
-    return [EnrollmentConversation(block) for block in blocks]
+    return [SetupCase(block) for block in blocks]
 
 
 SETUPS = {setup.name: setup for setup in _cases()}

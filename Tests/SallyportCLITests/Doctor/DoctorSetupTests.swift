@@ -7,14 +7,14 @@ import Testing
 
 @Suite struct `Doctor on whole set-ups` {
   /// The files of the case in a directory, read by doctor's own code; alice is enrolled.
-  private func diagnosis(_ setup: EnrollmentConversation, _ fake: FakeMachine) throws -> Diagnosis {
+  private func diagnosis(_ setup: SetupCase, _ fake: FakeMachine) throws -> Diagnosis {
     for (name, lines) in setup.files where name != "sshd_config" {
       try fake.write("/etc/pam.d/\(name)", lines.joined(separator: "\n") + "\n")
     }
     if setup.isDebian {
       try fake.write("/etc/debian_version", "12.8\n")
     }
-    for module in EnrollmentConversation.modules {
+    for module in SetupCase.modules {
       try fake.write("/usr/lib/security/\(module)", "")
     }
     try fake.write("/etc/ssh/sshd_config", setup.settings.joined(separator: "\n") + "\n")
@@ -31,8 +31,8 @@ import Testing
     return Diagnosis(facts, version: "0.1.0")
   }
 
-  @Test(arguments: EnrollmentConversation.all) func `Each has its findings and its verdict`(
-    setup: EnrollmentConversation
+  @Test(arguments: SetupCase.all) func `Each has its findings and its verdict`(
+    setup: SetupCase
   ) throws {
     let found = try diagnosis(setup, FakeMachine())
     #expect(found.wrong == setup.findings)
@@ -41,15 +41,15 @@ import Testing
   }
 
   @Test func `There are forty and more of five distributions, and each is another`() {
-    #expect(EnrollmentConversation.all.count >= 45)
-    #expect(Set(EnrollmentConversation.all.map(\.name)).count == EnrollmentConversation.all.count)
+    #expect(SetupCase.all.count >= 45)
+    #expect(Set(SetupCase.all.map(\.name)).count == SetupCase.all.count)
     for family in ["debian", "ubuntu", "fedora", "arch", "opensuse"] {
-      let cases = EnrollmentConversation.all.filter { $0.distribution.hasPrefix(family) }
+      let cases = SetupCase.all.filter { $0.distribution.hasPrefix(family) }
       #expect(cases.count >= 6, "\(family)")
       #expect(Set(cases.map(\.service)) == ["sshd", "sudo", "su", "login"], "\(family)")
     }
     #expect(
-      Set(EnrollmentConversation.all.map(\.distribution))
-        == Set(EnrollmentConversation.distributions.keys))
+      Set(SetupCase.all.map(\.distribution))
+        == Set(SetupCase.distributions.keys))
   }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import SallyportDoctor
 
 /// A case of Tests/Vectors/setup-cases.txt.
-struct EnrollmentConversation: CustomTestStringConvertible {
+struct SetupCase: CustomTestStringConvertible {
   let name: String
   var distribution = "debian"
   var service = "sshd"
@@ -18,7 +18,7 @@ struct EnrollmentConversation: CustomTestStringConvertible {
   /// The service's file is as `sallyport pam enable` writes it.
   var isEnabled = false
   var testDescription: String { name }
-  var isDebian: Bool { EnrollmentConversation.isDebian(distribution) }
+  var isDebian: Bool { SetupCase.isDebian(distribution) }
 
   /// Its libpam knows `@include`.
   static func isDebian(_ distribution: String) -> Bool {
@@ -57,13 +57,13 @@ struct EnrollmentConversation: CustomTestStringConvertible {
     return Set(known + words.map(String.init).filter { $0.hasSuffix(".so") })
   }()
 
-  static let all: [EnrollmentConversation] = {
+  static let all: [SetupCase] = {
     var cases: [[String]] = []
     for line in read("setup-cases.txt") {
       if line.hasPrefix("* ") { cases.append([]) }
       cases[cases.count - 1].append(line)
     }
-    return cases.map { EnrollmentConversation($0) }
+    return cases.map { SetupCase($0) }
   }()
 
   private init(_ lines: [String]) {
@@ -76,8 +76,8 @@ struct EnrollmentConversation: CustomTestStringConvertible {
     findings = (said("finds").first ?? "").components(separatedBy: ", ").filter { !$0.isEmpty }
     lockedOut = said("out")
     isEnabled = lines.contains("enabled")
-    letIn = said("in").filter { !EnrollmentConversation.isEdit($0) }
-    files = EnrollmentConversation.distributions[distribution] ?? [:]
+    letIn = said("in").filter { !SetupCase.isEdit($0) }
+    files = SetupCase.distributions[distribution] ?? [:]
     var edit: (file: String, index: Int)?
     for line in lines {
       if line.hasPrefix("+ "), let (file, index) = edit {
@@ -85,7 +85,7 @@ struct EnrollmentConversation: CustomTestStringConvertible {
         edit = (file, index + 1)
       } else if line.hasPrefix("ssh ") {
         edit = ("sshd_config", line == "ssh first" ? 0 : settings.count)
-      } else if line.hasPrefix("in "), EnrollmentConversation.isEdit(String(line.dropFirst(3))) {
+      } else if line.hasPrefix("in "), SetupCase.isEdit(String(line.dropFirst(3))) {
         edit = place(line.split(separator: " ").map(String.init))
       }
     }

@@ -13,8 +13,8 @@ struct Shipped: CustomTestStringConvertible {
 
   private static let services = ["sshd", "sudo", "su", "su-l", "login"]
 
-  static let all = EnrollmentConversation.distributions.keys.sorted().flatMap { distribution in
-    services.filter { EnrollmentConversation.distributions[distribution]?[$0] != nil }.flatMap {
+  static let all = SetupCase.distributions.keys.sorted().flatMap { distribution in
+    services.filter { SetupCase.distributions[distribution]?[$0] != nil }.flatMap {
       service in
       let directories = distribution.hasPrefix("opensuse") ? ["/etc/pam.d", "/usr/lib/pam.d"] : []
       return (directories.isEmpty ? ["/etc/pam.d"] : directories).map { directory in
@@ -25,8 +25,8 @@ struct Shipped: CustomTestStringConvertible {
 
   /// A machine with the files of the distribution, written as people write them.
   func machine() throws -> PamBench {
-    let machine = try PamBench([:], debian: EnrollmentConversation.isDebian(distribution))
-    for (name, lines) in EnrollmentConversation.distributions[distribution] ?? [:]
+    let machine = try PamBench([:], debian: SetupCase.isDebian(distribution))
+    for (name, lines) in SetupCase.distributions[distribution] ?? [:]
     where name != "sshd_config" {
       let text = lines.map { $0.replacing(" ", with: "\t", maxReplacements: 1) + "\n" }.joined()
       try machine.write("\(directory)/\(name)", "#%PAM-1.0\n\n\(text)# end\n")
@@ -90,10 +90,10 @@ struct Shipped: CustomTestStringConvertible {
     #expect(try machine.content() == before)
   }
 
-  @Test(arguments: EnrollmentConversation.all.filter(\.isEnabled))
-  func `the lines of the cases are those that enable writes`(setup: EnrollmentConversation) throws {
-    let machine = try PamBench([:], debian: EnrollmentConversation.isDebian(setup.distribution))
-    for (name, lines) in EnrollmentConversation.distributions[setup.distribution] ?? [:] {
+  @Test(arguments: SetupCase.all.filter(\.isEnabled))
+  func `the lines of the cases are those that enable writes`(setup: SetupCase) throws {
+    let machine = try PamBench([:], debian: SetupCase.isDebian(setup.distribution))
+    for (name, lines) in SetupCase.distributions[setup.distribution] ?? [:] {
       try machine.write("/etc/pam.d/\(name)", lines.joined(separator: "\n") + "\n")
     }
     #expect(machine.run("enable", setup.service, "--yes").status == 0)

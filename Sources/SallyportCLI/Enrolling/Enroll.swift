@@ -78,13 +78,7 @@ struct Enroll: Verb {
       handout?.remove()
       throw error
     }
-    output.answer(
-      Joined(
-        draft.facts(confirmation), More(backupCodes: codes.shown, handout: handout?.path)),
-      text(draft, codes, confirmation, handout, context.stacks))
-    if handout == nil, let number = context.terminal.failure {
-      throw .backupCodesUnseen(errno: number)
-    }
+    try tell(sheet, confirmation, handout, output, context)
   }
 
   private struct More: Encodable {
@@ -115,11 +109,26 @@ struct Enroll: Verb {
     }
   }
 
+  /// Throws `backupCodesUnseen` if the backup codes are nowhere but on a standard output that failed.
+  private func tell(
+    _ sheet: Sheet, _ confirmation: AuthenticatorState?, _ handout: Handout?, _ output: Output,
+    _ context: Context
+  ) throws(CommandError) {
+    let facts = sheet.draft.facts(confirmation)
+    output.answer(
+      Joined(facts, More(backupCodes: sheet.codes.shown, handout: handout?.path)),
+      text(sheet, confirmation, handout, context.stacks))
+    if handout == nil, let number = context.terminal.failure {
+      throw .backupCodesUnseen(errno: number)
+    }
+  }
+
   private func text(
-    _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: AuthenticatorState?,
-    _ handout: Handout?, _ stacks: StackDirectory
+    _ sheet: Sheet, _ confirmation: AuthenticatorState?, _ handout: Handout?,
+    _ stacks: StackDirectory
   ) -> String {
-    var lines = ["Enrolled as \(draft.text(confirmation)).", ""]
+    let codes = sheet.codes
+    var lines = ["Enrolled as \(sheet.draft.text(confirmation)).", ""]
     if let handout {
       let file = printable(handout.path.utf8, limit: 255)
       lines += ["Secret and \(counted(codes.shown.count, "backup code")) are in \(file).", ""]

@@ -38,12 +38,15 @@ struct Require: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let level: UserNote.Level? = undo ? nil : .required(from: by?.midnight)
-    let isMeant: (UserNote.Level?) -> Bool = { level in
-      if case .required = level { true } else { false }
-    }
-    guard group != nil || all else {
-      return try LevelChange(subject: try shared.open(in: context)).run(level, undoing: isMeant)
-    }
+    if group != nil || all { return try runForMany(level, in: context) }
+    try LevelChange(subject: try shared.open(in: context)).run(level, undoing: Require.isRequired)
+  }
+
+  private static func isRequired(_ level: UserNote.Level?) -> Bool {
+    if case .required = level { true } else { false }
+  }
+
+  private func runForMany(_ level: UserNote.Level?, in context: Context) throws(CommandError) {
     var done: [LevelChange.Answer] = []
     var (exempt, earlier): ([String], [String]) = ([], [])
     let people = try people(in: context)
@@ -57,7 +60,9 @@ struct Require: Verb {
         exempt.append(name)
       } else if !undo, case .required(let from) = old, isBy(from) {
         earlier.append(name)
-      } else if let change = try LevelChange(subject: subject).change(level, undoing: isMeant) {
+      } else if let change = try LevelChange(subject: subject)
+        .change(level, undoing: Require.isRequired)
+      {
         done.append(change)
       }
     }
@@ -72,14 +77,14 @@ struct Require: Verb {
       lists.flatMap { LevelChange.list($0, $1, width: output.width) }.joined(separator: "\n"))
   }
 
-  /// Whether a user who is required from that day on would not be required any earlier.
+  /// Whether a user who must enroll from that day on must do so by the day given now anyway.
   private func isBy(_ from: UnixTime?) -> Bool {
     guard let from else { return true }
     return by.map { from.seconds <= $0.midnight.seconds } ?? false
   }
 
-  /// Names of accounts, in the order of the account database, each once. Throws before anything is
-  /// changed if of somebody it is not known whether he is in the group.
+  /// The names of the accounts, in the order of the account database, each once. Throws, before
+  /// anything is changed, if the membership of an account is unknown.
   private func people(in context: Context) throws(CommandError) -> [String] {
     let accounts = try storing { () throws(StoreTrouble) in try AccountBook.all() }
     var seen: Set<[UInt8]> = []
@@ -153,7 +158,7 @@ struct LevelChange {
     subject.output.answer(answer, LevelChange.text(answer.user, level))
   }
 
-  /// As `run`, without a word; nil where there was nothing to take back.
+  /// As `run`, but prints nothing, and returns nil if the user has no such level.
   func change(_ level: UserNote.Level?, undoing isMeant: (UserNote.Level?) -> Bool)
     throws(CommandError) -> Answer?
   {
@@ -176,13 +181,13 @@ struct LevelChange {
     @OrNull var level: LevelFacts?
   }
 
-  /// Of many users; of those who are exempt, or required already, nothing was changed.
+  /// The answer for many users. Those who are exempt or required already were not changed.
   struct Answers: Encodable {
     let users: [Answer]
     let exempt, alreadyRequired: [String]
   }
 
-  /// A heading with names below it; nothing where there is no name.
+  /// A heading with names below it; empty if there are no names.
   static func list(_ heading: String, _ names: [String], width: Int) -> [String] {
     let shown = names.map { printable($0.utf8, limit: 255) }
     return names.isEmpty ? [] : ["\(heading):"] + wrapped(shown, width: width - 4).map { "  \($0)" }

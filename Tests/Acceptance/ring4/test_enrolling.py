@@ -210,21 +210,24 @@ def test_the_mark_is_not_in_the_users_environment(daemons, store):
 
 # A process, a pipe, a program, or a library that is loaded.
 STARTS = re.compile(r"^(clone3?|v?fork|pipe2?|execve(at)?|wait4|waitid|prctl|kill)\(|"
-                    r"^mmap\(.*PROT_EXEC|^open(at)?\(.*\\.so\\b")
+                    r"^mmap\(.*PROT_EXEC|^open(at)?\(.*\.so\b")
 
 
 def while_enrolling(report):
-    """What each process that asked did between its demand and the backup codes: lists of calls."""
-    begun, done = {}, []
+    """What each process that asked did between its demand and the backup codes, as lists of calls;
+    and the calls of STARTS in all of the report."""
+    begun, done, starts = {}, [], set()
     for line in report.read_text(errors="replace").splitlines():
         process, call = line.split(maxsplit=1)
+        if found := STARTS.search(call):
+            starts.add(found[0].split("(")[0])
         if process in begun:
             begun[process].append(call)
         if "Set it up now" in call:
             begun[process] = []
         elif "Backup codes" in call and process in begun:
             done.append(begun.pop(process))
-    return done
+    return done, starts
 
 
 @pytest.mark.parametrize("kind", ["sshd", "sudo", "su"])
@@ -245,7 +248,9 @@ def test_enrolling_starts_no_process_and_loads_nothing(daemons, tmp_path, kind):
         words = {"sudo": SUDO, "su": SU}[kind]
         entered, _, written = login([*strace, *words], {DEMAND: ["y"], **YES})
     assert entered and "\u2580" in written, written
-    calls = while_enrolling(report)
+    calls, starts = while_enrolling(report)
+    # Before and after it the same report has them: the modules, and the shell.
+    assert {"openat", "mmap", "execve"} <= starts
     assert calls and all("otpauth://" in "".join(of_one) for of_one in calls)
     assert [call for of_one in calls for call in of_one if STARTS.search(call)] == []
 

@@ -99,7 +99,7 @@ package func decide(
   let code = isThrottled ? UInt32.max : code
   let charge = Charge(
     enrollmentID: enrollment.id, isKnown: isKnown, amount: throttle.cost(of: digits))
-  var found = Findings(next: state, slip: state.slip)
+  var found = Comparison(next: state, slip: state.slip)
   // `reconcile` has made the two lists run side by side.
   for (index, authenticator) in enrollment.authenticators.enumerated() {
     guard authenticator.parameters.digits == digits, index < state.authenticators.count else {
@@ -133,7 +133,7 @@ package func decide(
 }
 
 /// What comparing a code with all that an enrollment accepts has found.
-private struct Findings {
+private struct Comparison {
   /// The state with what was accepted used up.
   var next: LoginState
   var proof: Proof?

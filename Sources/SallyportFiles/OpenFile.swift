@@ -1,21 +1,21 @@
 package import Glibc
 
-/// A system call failed, with this errno.
+/// The errno of a failed system call.
 package struct SystemError: Error, Equatable, Sendable {
   package let number: Int32
 
   package init(_ number: Int32) { self.number = number }
 
-  /// What has just failed.
+  /// The errno of the call that has just failed.
   package static var last: SystemError { SystemError(errno) }
 
-  /// Of what is read: not a regular file.
+  /// The file to read is not a regular file.
   package static let notRegular = SystemError(-1)
-  /// Of what is read: longer than it may be.
+  /// The file to read is longer than allowed.
   package static let tooLong = SystemError(-2)
 }
 
-/// The result of a call, made anew while a signal interrupts it; a failure where it is negative.
+/// Repeats a call while signals interrupt it. A negative result is a failure.
 func uninterrupted(_ call: () -> Int) -> Result<Int, SystemError> {
   while true {
     let result = call()
@@ -24,18 +24,18 @@ func uninterrupted(_ call: () -> Int) -> Result<Int, SystemError> {
   }
 }
 
-/// An open file; closed when the value goes. Nothing is inherited by a program that is run.
+/// An open file with the close-on-exec flag, which is closed at the end of the value's life.
 package struct OpenFile: ~Copyable {
   package let number: Int32
 
-  /// As open(2), with these flags; a new file is the caller's alone.
+  /// open(2) with these flags. Only the owner can access a new file.
   package init(_ path: String, _ flags: Int32) throws(SystemError) {
     // SAFETY: the C string lives for the call.
     number = unsafe open(path, flags | O_CLOEXEC | O_NOCTTY, 0o600)
     if number < 0 { throw .last }
   }
 
-  /// Another number for an open descriptor.
+  /// Duplicates an open descriptor.
   package init(duplicating descriptor: Int32) throws(SystemError) {
     number = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     if number < 0 { throw .last }
@@ -43,7 +43,7 @@ package struct OpenFile: ~Copyable {
 
   deinit { close(number) }
 
-  /// As `deinit`, where it matters whether everything has been written.
+  /// Closes the file like `deinit`, but throws if that fails.
   package consuming func finish() throws(SystemError) {
     let number = number
     discard self
@@ -57,7 +57,7 @@ package struct OpenFile: ~Copyable {
     return facts
   }
 
-  /// Its first bytes, `count` at most.
+  /// The first bytes of the file, at most `count`.
   package func bytes(_ count: Int) throws(SystemError) -> [UInt8] {
     let number = number
     var result: Result<Int, SystemError> = .success(0)
@@ -70,21 +70,21 @@ package struct OpenFile: ~Copyable {
     return bytes
   }
 
-  /// Its content is on the disk; of a directory, its names.
+  /// fsync(2): writes the content, or the names of a directory, to the disk.
   package func sync() throws(SystemError) {
     let number = number
     _ = try uninterrupted { Int(fsync(number)) }.get()
   }
 }
 
-/// What is there, at most as much as the buffer holds: 0 at the end.
+/// One read(2): at most as many bytes as the buffer holds, 0 at the end.
 @unsafe package func readSome(
   from descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer
 ) -> Result<Int, SystemError> {
   uninterrupted { unsafe read(descriptor, buffer.baseAddress, buffer.count) }
 }
 
-/// Reads until the buffer is full or the file ends: the number of bytes.
+/// Reads until the buffer is full or the file ends. Returns the number of bytes.
 @unsafe package func readAll(
   from descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer
 ) -> Result<Int, SystemError> {
@@ -100,7 +100,7 @@ package struct OpenFile: ~Copyable {
   return .success(count)
 }
 
-/// Writes all of it.
+/// Writes all bytes.
 @unsafe package func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Result<
   Void, SystemError
 > {
@@ -114,7 +114,7 @@ package struct OpenFile: ~Copyable {
   return .success(())
 }
 
-/// What can be written to a file.
+/// Bytes that can be written to a file.
 package protocol Content {
   func withBytes<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value
 }
@@ -133,7 +133,7 @@ extension stat {
   package var size: Int { Int(clamping: st_size) }
 }
 
-/// What a path is; of a link itself where it is not followed.
+/// stat(2) of a path, or of the link itself if links are not followed.
 package func facts(of path: String, following: Bool = false) throws(SystemError) -> stat {
   var facts = stat()
   // SAFETY: the C string lives for the call, in which the facts are filled.

@@ -1,7 +1,7 @@
 package import Glibc
 
-/// Makes a file of these bytes where nothing has that name; on the disk, with its name, when this
-/// returns. Where it throws there is no such file.
+/// Creates a file with these bytes, synced with its name. Throws EEXIST if the name is taken; if it
+/// throws, no file remains.
 package func createFile(_ path: String, _ bytes: some Content)
   throws(SystemError)
 {
@@ -14,9 +14,9 @@ package func createFile(_ path: String, _ bytes: some Content)
   }
 }
 
-/// Whose a file is, and who may do what with it.
+/// The owner and the mode of a file.
 package struct Ownership {
-  /// nil: whoever makes it.
+  /// nil for the user who creates it.
   package var owner: (user: uid_t, group: gid_t)?
   package var mode: mode_t
 
@@ -29,9 +29,9 @@ package struct Ownership {
   }
 }
 
-/// Puts a file of these bytes in the place of `path` in one step, through `temporary`, which is
-/// beside it and not there: over what has that name, or, with `isNew`, only where nothing does
-/// (EEXIST). The directory has yet to be synced.
+/// Puts a file with these bytes at `path` in one step, through `temporary`, a name in the same
+/// directory that must not exist. Replaces what is there, unless `isNew`: then it throws EEXIST.
+/// The caller syncs the directory.
 package func putFile(
   _ path: String, through temporary: String, isNew: Bool, _ ownership: Ownership,
   _ bytes: some Content
@@ -44,7 +44,7 @@ package func putFile(
   if result != 0 { throw error }
 }
 
-/// A new file with this content, on the disk; its name is not yet.
+/// Creates a file with this content and syncs it, but not its name.
 private func fill(
   _ path: String, _ bytes: some Content, _ ownership: Ownership
 ) throws(SystemError) {
@@ -65,18 +65,18 @@ private func fill(
   }
 }
 
-/// The names in the directory of `path` outlive a power cut.
+/// Syncs the names in the directory of `path`.
 package func syncParent(of path: String) throws(SystemError) {
   try OpenFile(parentDirectory(of: path), O_RDONLY | O_DIRECTORY).sync()
 }
 
-/// As dirname(1).
+/// The directory of a path, as dirname(1) prints it.
 package func parentDirectory(of path: String) -> String {
   guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
   return slash == path.startIndex ? "/" : String(path[..<slash])
 }
 
-/// Whether there was one that is gone.
+/// Returns whether the file existed and was removed; errno is set otherwise.
 @discardableResult
 package func removeFile(_ path: String) -> Bool {
   // SAFETY: the C string lives for the call.

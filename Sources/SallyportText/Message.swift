@@ -3,10 +3,10 @@ import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
-/// A complaint in words: what happened, what to do next, and the exit status.
+/// An error or a warning: what happened, the next commands, and the exit status.
 package struct Message: Equatable {
   package let text: String
-  /// Commands to type, each with an optional remark.
+  /// The next commands, each with an optional remark.
   package var hints: [String] = []
   package let status: Sysexit
 
@@ -14,16 +14,16 @@ package struct Message: Equatable {
     (self.text, self.status, self.hints) = (text, status, hints)
   }
 
-  /// As it is printed on standard error.
+  /// As printed on standard error.
   package var written: String {
     "sallyport: \(text)\n" + hints.map { "hint: \($0)\n" }.joined()
   }
 }
 
-/// What was asked of the command: enough to say which command comes next.
+/// What the command was called for, to suggest the next command.
 package struct Invocation: Equatable {
   package let verb: String
-  /// As it was typed, or as sudo named it.
+  /// As given on the command line, or by sudo.
   package var user: String?
   /// `--store`.
   package var store: String?
@@ -35,10 +35,10 @@ package struct Invocation: Equatable {
   /// The user for a message.
   package var who: String { user.map { printable($0.utf8, limit: 255) } ?? "nobody" }
 
-  /// A command that can be copied: the verb for the same user and store.
+  /// A command to copy: the verb for the same user and store.
   package func command(_ verb: String, _ options: String = "", remark: String = "") -> String {
     var words = ["sallyport", verb]
-    // The plain word after import is a file.
+    // The positional argument of import is a file.
     if user != nil, verb.hasPrefix("import") { words.append("--user") }
     if let user { words.append(shellQuoted(user)) }
     if let store { words += ["--store", shellQuoted(store)] }
@@ -48,7 +48,7 @@ package struct Invocation: Equatable {
   }
 }
 
-/// A word as a POSIX shell takes it for itself.
+/// A word, quoted for a POSIX shell if it needs to be.
 package func shellQuoted(_ word: String) -> String {
   let plain = word.utf8.allSatisfy { byte in
     switch byte {

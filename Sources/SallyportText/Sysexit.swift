@@ -1,7 +1,7 @@
-/// What the command tells its caller (sysexits.h).
+/// The exit status of the command (sysexits.h).
 package enum Sysexit: Int32, Equatable, CaseIterable {
   case done = 0
-  /// A wrong code, or somebody said no.
+  /// A code was wrong, or the user answered no.
   case refused = 1
   case usage = 64
   case badData = 65

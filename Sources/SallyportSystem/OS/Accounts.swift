@@ -2,13 +2,13 @@ internal import CSystem
 internal import OneTimePassword
 package import SallyportCore
 
-/// Whose login it is, as the account database spells it.
+/// The account of a login, as the account database spells its name.
 package final class Account: Sendable {
-  /// `pw_name`; the name as typed where there is no such account.
+  /// `pw_name`; the name as typed if there is no such account.
   package let name: UserName
-  /// nil where there is no such account.
+  /// nil if there is no such account.
   package let uid: UInt32?
-  /// The number of its primary group; nil where there is no such account.
+  /// The primary group; nil if there is no such account.
   package let group: UInt32?
 
   package init(name: UserName, uid: UInt32?, group: UInt32? = nil) {
@@ -20,11 +20,11 @@ package final class Account: Sendable {
 
 /// The account database, through the name service.
 package enum Accounts {
-  /// Looks `name` up (getpwnam_r). Where the name service folds spellings, the account's own
-  /// spelling counts: under the name as typed, `Alice` would walk around alice's second factor.
+  /// Looks `name` up with getpwnam_r(3). If the name service ignores case, the spelling in the
+  /// database counts: under the name as typed, `Alice` would bypass alice's second factor.
   ///
-  /// No such account is only what the C library tells as a clean "not found" (0 and no entry). It
-  /// gives ENOENT and other numbers for sources that are missing or silent: those throw.
+  /// There is no such account only if the C library returns 0 and no entry. For sources that are
+  /// missing or do not answer it returns ENOENT and other errors; those throw.
   package static func find(_ name: UserName) throws(StoreTrouble) -> Account {
     var size = 1024
     var result: Int32 = 0
@@ -41,10 +41,10 @@ package enum Accounts {
       errno: result < 0 ? 0 - result : sys_EINVAL)
   }
 
-  /// Whether the account is in the group: as one of the members that the group lists, or because
-  /// the group is among those of the account, its primary one included. Each of the two alone is
-  /// not enough: a directory may list no members, and a list of all groups of an account does not
-  /// show that a source failed. Where there is no such group it is not known.
+  /// Whether the account is in the group: as a member that the group lists, or by the list of the
+  /// account's groups, which includes the primary one. Both are needed: a directory service may
+  /// list no members, and the list of an account's groups does not show that a source failed.
+  /// Unknown if there is no such group.
   package static func isMember(_ account: Account, of group: [UInt8]) -> Tristate {
     let user = Path(account.name.bytes).cString
     var number: UInt32 = 0
@@ -56,10 +56,11 @@ package enum Accounts {
     return has < 0 ? .unknown : has == 0 ? .no : .yes
   }
 
-  /// With a buffer of a megabyte at last, or after as many interruptions.
+  /// The last one has a buffer of a mebibyte; interruptions count too.
   private static let attempts = 6
 
-  /// The result of the shim; 1 without an account where the database's spelling is no login name.
+  /// Returns the result of the shim: 1, but no account, if the spelling in the database is not a
+  /// valid name.
   private static func look(up name: UserName, bufferSize: Int, _ account: inout Account?) -> Int32 {
     var (uid, group): (UInt32, UInt32) = (0, 0)
     var buffer = [UInt8](repeating: 0, count: bufferSize)

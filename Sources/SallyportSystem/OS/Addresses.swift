@@ -1,22 +1,22 @@
 internal import CSystem
 package import SallyportCore
 
-/// Numeric addresses as text, as PAM_RHOST brings them and people read them.
+/// Numeric addresses as text, as in PAM_RHOST and in messages.
 package enum Addresses {
-  /// An IPv4 address in dotted quads, or an IPv6 address, whose `%zone` is cut; nil for anything
-  /// else (host names, ports, brackets, spaces).
+  /// Parses an IPv4 address in dotted quads, or an IPv6 address, without its `%zone`. Returns nil
+  /// for anything else, such as host names, ports, brackets or spaces.
   package static func parse(_ text: [UInt8]) -> NetworkAddress? {
     withoutZone(text).flatMap { NetworkAddress($0.bytes) }
   }
 
-  /// The same, in full.
+  /// The same, with all bits of the address.
   package static func withoutZone(_ text: [UInt8]) -> NumericAddress? {
     let isIPv6 = text.contains(UInt8(ascii: ":"))
     let end = isIPv6 ? text.firstIndex(of: UInt8(ascii: "%")) ?? text.count : text.count
     return numeric([UInt8](text[..<end]))
   }
 
-  /// The same, where a zone is wrong.
+  /// The same, but nil if there is a zone.
   @inline(never) package static func numeric(_ text: [UInt8]) -> NumericAddress? {
     guard (1..<Int(sys_address_text_size)).contains(text.count), !text.contains(0) else {
       return nil
@@ -31,7 +31,7 @@ package enum Addresses {
     return NumericAddress([UInt8](bytes.prefix(Int(count))))
   }
 
-  /// Whether an interface of this machine has it; true also where that cannot be found out.
+  /// Whether an interface of this machine has the address; true also if that is unknown.
   package static func isOwn(_ address: NumericAddress) -> Bool {
     // SAFETY: the 16 bytes live for the call.
     unsafe sys_is_own_address(address.bytes) != 0
@@ -42,7 +42,7 @@ package enum Addresses {
     text(address.isIPv4 ? [UInt8](address.bytes.suffix(4)) : address.bytes)
   }
 
-  /// `192.0.2.7`, or for IPv6 the network that counts: `2001:db8::/64`.
+  /// `192.0.2.7`; for IPv6 the network that is compared, as `2001:db8::/64`.
   package static func text(_ address: NetworkAddress) -> String {
     if let ipv4 = address.ipv4 {
       return text((0..<4).map { UInt8(truncatingIfNeeded: ipv4 >> (24 - 8 * UInt32($0))) })

@@ -3,7 +3,7 @@ package import SallyportCore
 
 /// The time of day (CLOCK_REALTIME).
 package enum Clock {
-  /// The system's idea of the time; may be wrong and may go back.
+  /// The system's time, which may be wrong and may go back.
   @inline(never) package static func now() throws(StoreTrouble) -> UnixTime {
     var seconds: Int64 = 0
     // SAFETY: filled within the call.

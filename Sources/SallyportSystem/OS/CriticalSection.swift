@@ -1,16 +1,17 @@
 internal import CSystem
 
-/// This thread while others may be waiting for a lock that it holds.
+/// Protects this thread while other processes may wait for a lock that it holds.
 ///
-/// Stop signals and SIGXFSZ are blocked, and in a set-uid host (su, sudo) the real uid is root's
-/// and a schedule below the ordinary one is put aside: else whoever started it could stop it, or
-/// starve it of the CPU, and everybody else's login with it. What kills is let through: a save is
-/// one write. All of it is of this thread alone, and is put back.
+/// Blocks stop signals and SIGXFSZ. In a set-uid program (su, sudo) it also sets the real uid to
+/// root and raises a schedule that is below the default; otherwise the caller could stop the
+/// process or starve it of the CPU, and so stall everybody's login. Signals that kill are not
+/// blocked, as a save is a single write. All this affects only this thread, and is undone by
+/// `putBack`.
 struct CriticalSection {
   private let signals: BlockedSignals
   private let users: RaisedUser
 
-  /// Whoever has made one puts it back.
+  /// The caller must call `putBack`.
   @inline(never) init() throws(StoreTrouble) {
     signals = try BlockedSignals()
     do throws(StoreTrouble) {
@@ -43,7 +44,8 @@ private struct BlockedSignals {
     try check(result, "pthread_sigmask", .none)
   }
 
-  /// A SIGXFSZ of our own write would kill the host once it is unblocked: it is taken first.
+  /// A SIGXFSZ from our own write would kill the application once it is unblocked, so it is taken
+  /// first.
   func putBack() {
     if wasPending == 0, sys_file_size_signal_waits() == 1 { sys_take_file_size_signal() }
     if ours != 0 { sys_unblock_signals(ours) }
@@ -55,7 +57,8 @@ private struct RaisedUser {
   private let isRaised: Bool
   private var schedule: LowSchedule?
 
-  /// Nothing to do for a real root, nothing that could be undone without CAP_SETUID.
+  /// Does nothing if the real user is root, and nothing that could not be undone without
+  /// CAP_SETUID.
   init() throws(StoreTrouble) {
     // SAFETY: filled within the call.
     try check(unsafe sys_get_users(&before), "getresuid", .none)
@@ -66,9 +69,9 @@ private struct RaisedUser {
     schedule = LowSchedule.putAside()
   }
 
-  /// A host that went on as root where it was a user's could let him do anything, so one that
-  /// cannot be put back (the kernel may be short of memory for a second) is ended: in no case does
-  /// the login go on.
+  /// Ends the process if the users cannot be restored (the kernel may be out of memory for a
+  /// moment): an application that went on as root instead of as a user could let that user do
+  /// anything.
   func putBack() {
     guard isRaised else { return }
     schedule?.putBack()
@@ -91,13 +94,14 @@ private struct RaisedUser {
   }
 }
 
-/// A schedule below the ordinary one, of the processor or the disk, that was put aside.
+/// A schedule for CPU or disk below the default, which was raised.
 private struct LowSchedule {
   private let before: sys_schedule
   private let wasRaised: Bool
   private let wasDiskRaised: Bool
 
-  /// As far as the kernel allows; nil where all is as it was. What is ordinary or above stays.
+  /// Raises it as far as the kernel allows; returns nil if nothing changed. A default or higher
+  /// schedule stays.
   @inline(never) static func putAside() -> LowSchedule? {
     let low = LowSchedule(sys_get_schedule())
     return low.wasRaised || low.wasDiskRaised ? low : nil
@@ -119,12 +123,12 @@ private struct LowSchedule {
     let isLow = policy == Int32(sys_batch) || policy == Int32(sys_idle)
     guard isNiced || isLow else { return false }
     if sys_set_schedule(Int32(sys_other) | flag, min(found.nice, 0)) == 0 { return true }
-    // Half of it may have been done.
+    // Half of it may have been set.
     _ = sys_set_schedule(found.policy, found.nice)
     return false
   }
 
-  /// Nobody is ended where that fails: to have less takes no right.
+  /// Does not end the process on failure: lowering a priority needs no privilege.
   @inline(never) func putBack() {
     if wasRaised { _ = sys_set_schedule(before.policy, before.nice) }
     if wasDiskRaised { sys_set_disk_priority(before.disk) }

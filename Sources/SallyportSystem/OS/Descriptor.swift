@@ -1,13 +1,13 @@
 internal import CSystem
 
-/// An open file or directory; closed when the value goes.
+/// An open file or directory, which is closed at the end of the value's life.
 struct Descriptor: ~Copyable {
   let number: Int32
-  /// What kind of file it was when it was opened, whose, and which.
+  /// What fstat(2) returned when it was opened.
   let facts: sys_facts
 
-  /// Opens `path`, in `directory` where it is relative; never follows a link at its end, never
-  /// blocks.
+  /// Opens `path`, relative to `directory`. Never follows a symbolic link at the end of the path,
+  /// and never blocks.
   init(_ path: Path, _ how: Int32, in directory: Int32 = sys_here) throws(Errno) {
     var facts = sys_facts()
     // SAFETY: the C string lives for the call.
@@ -22,11 +22,11 @@ struct Descriptor: ~Copyable {
   @inline(never) deinit { sys_close(number) }
 }
 
-/// The reason of a failed system call.
+/// The errno of a failed system call.
 struct Errno: Error, Equatable {
   let code: Int32
 
-  /// The result of a shim, which is a negative errno on failure.
+  /// Throws if the result of a shim is a negative errno.
   @discardableResult
   static func check(_ result: Int32) throws(Errno) -> Int32 {
     if result < 0 { throw Errno(code: 0 - result) }
@@ -34,7 +34,7 @@ struct Errno: Error, Equatable {
   }
 }
 
-/// The result of a shim, with its failure reported as an error with `path`.
+/// Throws an error with `path` if the result of a shim is a negative errno.
 @discardableResult @inline(never)
 func check(_ result: Int64, _ call: StaticString, _ path: Path) throws(StoreTrouble) -> Int64 {
   if result < 0 { throw path.trouble(call, Int32(clamping: 0 - result)) }
@@ -48,7 +48,7 @@ func check(_ result: Int32, _ call: StaticString, _ path: Path) throws(StoreTrou
   return result
 }
 
-/// What `path` itself is, in `directory` where it is relative; a link is not followed.
+/// stat(2) of `path`, relative to `directory`; a symbolic link is not followed.
 func facts(at path: Path, in directory: Int32 = sys_here) throws(Errno) -> sys_facts {
   var facts = sys_facts()
   // SAFETY: the C string lives for the call, in which the facts are filled.
@@ -56,7 +56,7 @@ func facts(at path: Path, in directory: Int32 = sys_here) throws(Errno) -> sys_f
   return facts
 }
 
-/// As above; nil where there is nothing of that name. `path` is for the error.
+/// As above, but nil if there is no such file. `path` is for the error.
 @inline(never)
 func found(_ name: Path, in directory: Int32, _ path: @autoclosure () -> Path)
   throws(StoreTrouble) -> sys_facts?
@@ -69,7 +69,7 @@ func found(_ name: Path, in directory: Int32, _ path: @autoclosure () -> Path)
   }
 }
 
-/// Which file or directory something is, however it is called.
+/// Identifies a file or directory, whatever its name is.
 struct Identity: Equatable, Sendable {
   let device: UInt64
   let inode: UInt64
@@ -77,7 +77,8 @@ struct Identity: Equatable, Sendable {
   init(_ facts: sys_facts) { (device, inode) = (facts.device, facts.inode) }
 }
 
-/// Which content a file has. Our own changes always make a new inode; the times tell of others'.
+/// Identifies the content of a file. Our own changes always make a new inode; the times show those
+/// of others.
 struct Version: Equatable, Sendable {
   let identity: Identity
   let size: UInt64

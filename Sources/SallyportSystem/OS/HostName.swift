@@ -1,12 +1,12 @@
 internal import CSystem
 package import SallyportCore
 
-/// What this machine calls itself: the issuer in otpauth URIs, and in what people read.
+/// The name of this machine: the issuer in otpauth URIs, and in messages.
 package enum HostName {
-  /// The machine's own name, where it can be shown as it is; else `Linux`.
+  /// The host name; `Linux` if it is empty or cannot be shown.
   package static var label: Label {
     var name = [UInt8](repeating: 0, count: 256)
-    // SAFETY: the buffer has as many bytes as are said.
+    // SAFETY: the buffer has as many bytes as are passed.
     unsafe name.withUnsafeMutableBytes { buffer in
       guard let base = buffer.baseAddress else { return }
       unsafe sys_host_name(base, buffer.count)

@@ -1,14 +1,14 @@
 internal import OneTimePassword
 internal import SallyportCore
 
-/// A path or a name in a directory, as the kernel takes it. No `String`: its way into C would bring
-/// some ten kilobytes into the module.
+/// A path or a file name as bytes for the kernel. Not a `String`, whose conversion for C would add
+/// ten kilobytes to the module.
 struct Path: Sendable, ExpressibleByStringLiteral {
-  /// The bytes with a NUL at their end, to be handed to C.
+  /// The bytes with a NUL at the end, to pass to C.
   private(set) var cString: [UInt8]
 
   static let top: Path = "/"
-  /// Of calls that have none.
+  /// For calls without a path.
   static let none: Path = ""
 
   @inline(never) init(_ bytes: [UInt8]) { cString = joined(bytes, [0]) }
@@ -26,15 +26,16 @@ struct Path: Sendable, ExpressibleByStringLiteral {
     return bytes
   }
 
-  /// For people; what is no UTF-8 is escaped. (`String` itself would fix it, with nine kilobytes.)
+  /// The path to show; invalid UTF-8 is escaped. (Repairing it by `String` would add nine
+  /// kilobytes.)
   @inline(never) var text: String {
     String(validating: bytes, as: UTF8.self)
       ?? String(validating: escaped(bytes, limit: bytes.count), as: UTF8.self) ?? ""
   }
 
-  /// The path of which these are the first `count` bytes.
+  /// The path made of the first `count` bytes.
   func prefix(_ count: Int) -> Path {
-    // SAFETY: cut to what is there.
+    // SAFETY: limited to the bytes that exist.
     unsafe cString.withUnsafeBytes {
       unsafe Path(copy(of: UnsafeRawBufferPointer(rebasing: $0.prefix(count))))
     }
@@ -53,8 +54,8 @@ struct Path: Sendable, ExpressibleByStringLiteral {
   }
 }
 
-/// The bytes of a text. On Linux every `String` is stored as UTF-8; the general way to its bytes
-/// would bring ten kilobytes for those that are not.
+/// The UTF-8 bytes of a text. On Linux every `String` is stored as UTF-8; the general conversion,
+/// for others, would add ten kilobytes.
 @inline(never) func bytes(of text: String) -> [UInt8] {
   // SAFETY: the buffer is copied within the call.
   unsafe text.utf8.withContiguousStorageIfAvailable { unsafe [UInt8]($0) } ?? []

@@ -2,10 +2,10 @@ import CQRCodeGen
 package import OneTimePassword
 package import SallyportCore
 
-/// QR codes by libqrcodegen, which is linked in.
+/// QR codes from libqrcodegen, which is linked statically.
 package enum QREncoder {
-  /// The smallest QR code of `text`; nil where the text is empty or longer than 929 bytes, or
-  /// memory runs out: people have the text then.
+  /// The smallest QR code of `text`; nil if the text is empty or longer than 929 bytes, or if
+  /// memory is short. The user then has the text alone.
   package static func encode(_ text: Secret) -> QRMatrix? {
     guard let cells = Secret(count: Int(QR_LARGEST_SIDE * QR_LARGEST_SIDE)) else { return nil }
     var size: Int32 = 0

@@ -1,9 +1,10 @@
 internal import CSystem
 package import OneTimePassword
 
-/// Random bytes from the kernel: a login must not start libcrypto's generator in its host.
+/// Random bytes from the kernel, as a login must not start libcrypto's generator in the
+/// application.
 package enum Random {
-  /// `count` random bytes. Throws `outOfMemory`, or `system` where the kernel has none to give.
+  /// `count` random bytes. Throws `outOfMemory`, or `system` if the kernel cannot provide them.
   package static func secret(count: Int) throws(StoreTrouble) -> Secret {
     guard let secret = Secret(count: count) else { throw .outOfMemory }
     // SAFETY: the buffer lives for the call.
@@ -12,7 +13,7 @@ package enum Random {
     return secret
   }
 
-  /// A random number, never 0: the id of an enrollment, an authenticator or a set of codes.
+  /// A random number, never 0, as the id of an enrollment, an authenticator or a set of codes.
   package static func identifier() throws(StoreTrouble) -> UInt64 {
     while true {
       let bytes = try secret(count: 8)
@@ -21,12 +22,12 @@ package enum Random {
     }
   }
 
-  /// 0, or a negative errno.
+  /// Returns 0 or a negative errno.
   @unsafe private static func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Int64 {
     guard let base = buffer.baseAddress else { return 0 }
     var count = 0
     while count < buffer.count {
-      // SAFETY: count < buffer.count, and no more than what is left of it is filled.
+      // SAFETY: count < buffer.count, and at most the rest of the buffer is filled.
       let done = unsafe sys_random(base + count, buffer.count - count)
       if done < 0, done != -Int64(sys_EINTR) { return done }
       count += Int(max(done, 0))

@@ -1,20 +1,20 @@
 internal import CSystem
 internal import OneTimePassword
 
-/// The rules on who owns what in a store, and on who may write there.
+/// Who must own the files of a store and the directories above it, and who may write to them.
 struct Checks: Sendable {
-  /// Bytes that a file of the store may have.
+  /// In bytes: the longest file of the store.
   static let longestFile: UInt64 = 65536
 
   private let owner: Store.Owner
 
   init(_ owner: Store.Owner) { self.owner = owner }
 
-  /// Walks from `/` to the directory `path`: each a real directory, of the right owner, where no
-  /// other user can put anything in another's place.
+  /// Walks from `/` to the directory `path`. Each component must be a real directory with the right
+  /// owner, in which no other user can replace anything that is not theirs.
   ///
-  /// From the top down, because then only the right owner can change what has passed.
-  /// Throws `noStore` where one is missing.
+  /// From the top down, since then only the right owner can change what was checked. Throws
+  /// `noStore` if a directory is missing.
   func walk(to path: Path) throws(StoreTrouble) {
     let bytes = path.cString
     guard bytes.first == UInt8(ascii: "/") else { throw path.trouble("lstat", sys_EINVAL) }
@@ -22,7 +22,7 @@ struct Checks: Sendable {
     var start = 0
     for end in bytes.indices where bytes[end] == UInt8(ascii: "/") || bytes[end] == 0 {
       let component = bytes[start..<end]
-      // A `..` would lead out of what has been checked.
+      // `..` would leave the directories that were checked.
       if component.count == 2, component.allSatisfy({ $0 == UInt8(ascii: ".") }) {
         throw path.trouble("lstat", sys_EINVAL)
       }
@@ -42,19 +42,19 @@ struct Checks: Sendable {
     if let flaw = flaw(ofAncestor: found) { throw .unsafe(path: directory.text, flaw) }
   }
 
-  /// A directory on the way to the store: others may write into it only if it is sticky, so that
-  /// they cannot rename what is not theirs.
+  /// A directory above the store: others may write to it only if it is sticky, so that they cannot
+  /// rename files that are not theirs.
   func flaw(ofAncestor directory: sys_facts) -> StoreTrouble.Flaw? {
     let isSticky = directory.mode & 0o1000 != 0
     return flaw(ofDirectory: directory, forbidden: isSticky ? 0 : 0o022)
   }
 
-  /// The directory of all users: nobody else may write into it, sticky or not.
+  /// The directory of all users: nobody else may write to it, sticky or not.
   func flaw(ofParent directory: sys_facts) -> StoreTrouble.Flaw? {
     flaw(ofDirectory: directory, forbidden: 0o022)
   }
 
-  /// One user's directory: nobody else may even look into it.
+  /// A user's directory: nobody else may read it.
   func flaw(ofUserDirectory directory: sys_facts) -> StoreTrouble.Flaw? {
     flaw(ofDirectory: directory, forbidden: 0o077)
   }
@@ -69,7 +69,7 @@ struct Checks: Sendable {
     return file.size > Checks.longestFile ? .tooLong : nil
   }
 
-  /// A policy file: it may be read by all, and have other names.
+  /// A policy file: everybody may read it, and it may have several names.
   func flaw(ofPolicy file: sys_facts) -> StoreTrouble.Flaw? {
     if file.kind != sys_regular { return .notRegular }
     if let flaw = flaw(ofOwner: file.owner) { return flaw }

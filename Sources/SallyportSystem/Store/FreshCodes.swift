@@ -2,8 +2,9 @@ package import OneTimePassword
 package import SallyportCore
 
 extension BackupCodeSet {
-  /// New backup codes, to be shown once, and what is kept of them; no set for none. `scratchCodes`:
-  /// of another module, kept beside them.
+  /// New backup codes, to be shown once, and their digests to store; no set if `count` is 0 and
+  /// there are no scratch codes. `scratchCodes` are those of another module, which are stored with
+  /// them.
   package static func fresh(count: Int, scratchCodes: [Secret] = []) throws(StoreTrouble) -> (
     codes: [Secret], set: BackupCodeSet?
   ) {
@@ -34,7 +35,7 @@ extension BackupCodeSet {
     return digests
   }
 
-  /// One code. One in 10⁸ has to be made again; twenty in a row mean that there is no memory.
+  /// One code. One in 10⁸ has to be made again; twenty in a row mean that memory is short.
   private static func freshCode() throws(StoreTrouble) -> Secret {
     for _ in 0..<20 {
       let random = try Random.secret(count: BackupCode.randomBytes)

@@ -1,20 +1,22 @@
 internal import CSystem
 internal import SallyportCore
 
-/// How long a lock is waited for, in nanoseconds of the monotonic clock.
+/// How long to try for a lock, in nanoseconds of the monotonic clock.
 struct LockTimeout: Sendable {
   let nanoseconds: UInt64
 
   static let usual = LockTimeout(nanoseconds: 5_000_000_000)
 
-  /// The first pause between two tries, and the longest: a lock is held for about a millisecond.
+  /// In nanoseconds: the first and the longest pause between two tries. A lock is held for about a
+  /// millisecond.
   private static let pauses: ClosedRange<UInt32> = 200_000...5_000_000
 
-  /// Tries until the result is something else than -EAGAIN, or the time since `start` is over.
-  /// `start`: when the waiting began, 0 for not yet; of several locks there is one bound.
+  /// Tries until the result is not -EAGAIN, or until the time is over. `start` is the time at which
+  /// waiting began, 0 if it has not; several locks share one limit.
   ///
-  /// Polled, because F_OFD_SETLKW knows no time limit and a timer would need a signal handler in
-  /// the host. The pauses differ between processes, so that a crowd does not march in step.
+  /// It polls because F_OFD_SETLKW has no timeout, and a timer would need a signal handler in the
+  /// application. The pauses differ between processes, so that they do not all try at the same
+  /// moments.
   func poll(since start: inout UInt64, _ attempt: () -> Int32) -> Int32 {
     var result = attempt()
     if !LockTimeout.mayPass(result) { return result }
@@ -34,7 +36,7 @@ struct LockTimeout: Sendable {
     result == -sys_EAGAIN || result == -sys_EINTR
   }
 
-  /// `poll`, with its failure reported as an error with `path`.
+  /// As `poll`, but throws an error with `path` on failure.
   func acquire(
     _ call: StaticString, _ path: @autoclosure () -> Path, since start: inout UInt64,
     _ attempt: () -> Int32
@@ -45,12 +47,14 @@ struct LockTimeout: Sendable {
   }
 }
 
-/// Which bytes of a state file are its locks. Bytes beyond its end can be locked as well.
+/// The bytes of a state file that are used as locks. Bytes beyond the end of a file can be locked
+/// too.
 ///
-/// The lock proper is held over a save. A stranger waits for the gate first, alone, and with it for
-/// the lock; while a known place waits, which the announcement tells, he lets it go ahead. So
-/// however many strangers there are, at most one of them comes between. Gate, then lock: whoever
-/// has the lock waits for nothing.
+/// The lock proper is held during a save. A login from an unknown place first waits for the gate,
+/// and then, with the gate, for the lock. While a login from a known place waits, which it
+/// announces by a lock, the other lets it go first. So at most one login from an unknown place gets
+/// in between, however many there are. The order is gate, then lock: whoever holds the lock waits
+/// for nothing.
 struct LockBytes: Sendable {
   let start: Int64
   let count: Int64
@@ -59,10 +63,11 @@ struct LockBytes: Sendable {
   static let own = LockBytes(start: 0, count: Int64(StateRecord.fileSize))
 
   /// For the decoy, lock only a name's own bytes, or all unknown users would wait for each other.
-  /// `digest` is the name's under a secret, so that nobody can find names that wait for each other.
+  /// `digest` is that of the name with a secret, so that nobody can find names that wait for each
+  /// other.
   init(decoyDigest digest: [UInt8]) {
     let number = digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-    // 63 bits but for two, which the gate and the announcement take.
+    // 63 bits, without the two lowest ones, so that gate and announcement have bytes of their own.
     start = Int64(number >> 1 & ~3)
     count = 1
   }
@@ -72,7 +77,7 @@ struct LockBytes: Sendable {
   private var announcement: Int64 { start + count }
   private var gate: Int64 { start + count + 1 }
 
-  /// Takes the lock of `file`. Where it fails, nothing stays locked.
+  /// Takes the lock of `file`. If it throws, nothing remains locked.
   func acquire(
     _ file: Int32, asKnown isKnown: Bool, _ timeout: LockTimeout, _ path: @autoclosure () -> Path
   ) throws(StoreTrouble) {
@@ -90,15 +95,14 @@ struct LockBytes: Sendable {
       sys_unlock(file)
       throw error
     }
-    // What was said and taken on the way.
+    // Release the gate and the announcement.
     if !isKnown { _ = sys_lock(file, sys_no_more, gate, 1) }
     if isKnown, start != 0 { _ = sys_lock(file, sys_no_more, announcement, 1) }
   }
 
   private func lock(_ file: Int32) -> Int32 { sys_lock(file, sys_alone, start, count) }
 
-  /// Where it must wait it says so. It does not matter if that fails: then it waits like a
-  /// stranger.
+  /// Announces that it waits. If that fails it waits like any other.
   private func lockAnnounced(_ file: Int32) -> Int32 {
     let result = lock(file)
     if result == -sys_EAGAIN { _ = sys_lock(file, sys_shared, announcement, 1) }

@@ -2,20 +2,20 @@ internal import CSystem
 package import OneTimePassword
 package import SallyportCore
 
-/// What came of the look at a policy file.
+/// The result of reading a policy file.
 package final class PolicyReading: Sendable {
-  /// nil: the strict policy applies.
+  /// nil if the strict policy applies.
   package let policy: Policy?
-  /// Whether the login comes from this machine itself.
+  /// Whether the login is local to this machine.
   package let isLocal: Bool
-  /// Why it is not what the file says now.
+  /// Why it is not the policy in the present file.
   package let trouble: StoreTrouble?
 
   package init(policy: Policy?, isLocal: Bool, trouble: StoreTrouble?) {
     (self.policy, self.isLocal, self.trouble) = (policy, isLocal, trouble)
   }
 
-  /// What a good file says. `trouble`: why that is not the one there is now.
+  /// The policy of a valid file. `trouble`: why that is not the present one.
   fileprivate convenience init(_ file: PolicyFile, _ base: Policy, trouble: StoreTrouble?) {
     self.init(policy: file.policy(base), isLocal: file.isLocal, trouble: trouble)
   }
@@ -24,8 +24,8 @@ package final class PolicyReading: Sendable {
 extension Store {
   package static let usualPolicy: StaticString = "/etc/security/sallyport.conf"
 
-  /// The policy that holds now for a login: that of the file `path`, or of the usual one, which
-  /// need not exist. A good file is kept for the day when it is broken.
+  /// The policy that applies to a login: from the file `path`, or else from the usual file, which
+  /// need not exist. Keeps a copy of a valid file, which applies while the file is not valid.
   package func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
     let file = Path(path ?? bytes(of: Store.usualPolicy))
     var trouble: StoreTrouble?
@@ -48,8 +48,8 @@ extension Store {
     return PolicyReading(policy: nil, isLocal: false, trouble: trouble)
   }
 
-  /// The text of a policy file that only the right owner can change; nil for an optional one that
-  /// is missing.
+  /// The text of a policy file that only the right owner can change; nil if it is missing and
+  /// `optional`.
   package func policyText(at path: [UInt8], optional: Bool) throws(StoreTrouble) -> Secret? {
     try read(policy: Path(path), optional: optional)
   }
@@ -74,7 +74,7 @@ extension Store {
     return text
   }
 
-  // MARK: the last good one
+  // MARK: the last valid one
 
   private var goodOnes: Path { root / "policy.good" }
 
@@ -91,7 +91,7 @@ extension Store {
     }
   }
 
-  /// Best effort: no login fails for it, and while the file stays the same nothing is written.
+  /// Best effort: no login fails because of it, and nothing is written if the file has not changed.
   @inline(never) private func keep(_ text: Secret, of path: Path) {
     do throws(StoreTrouble) {
       let name = try nameOfGoodOne(path)
@@ -107,15 +107,15 @@ extension Store {
       _ = unsafe sys_make_directory(sys_here, goodOnes.cString)
       let directory = try openParent(goodOnes)
       let store = try openParent(root)
-      // In the store itself, where the next command wipes what a crash leaves.
+      // In the store itself, where the next command removes what a crash leaves.
       let made = Leftover.named(Leftover.unfinished, decimalText(UInt64(sys_process())))
-      // SAFETY: as above; nothing is left of that name where all went well.
+      // SAFETY: as above. After a success there is no such file.
       defer { _ = unsafe sys_remove_file(store.number, made.cString) }
       try SallyportSystem.write(text, as: made, in: store, root)
       // SAFETY: as above.
       _ = unsafe sys_rename(store.number, made.cString, directory.number, name.cString)
     } catch {
-      // The day when it is needed, an older one or the strict policy applies.
+      // If it is needed, an older copy or the strict policy applies.
     }
   }
 }

@@ -3,29 +3,29 @@ internal import OneTimePassword
 package import SallyportCore
 
 /// The enrollments and login states of one machine (docs/enrollment-format.md):
-/// `users/NAME/enrollment`, `users/NAME/state`, and the same two files for nobody in `decoy`.
+/// `users/NAME/enrollment` and `users/NAME/state`, and the same two files of the decoy in `decoy`.
 package final class Store: Sendable {
   package static let usualRoot = "/var/lib/sallyport"
 
   /// Who must own the files and all directories above them.
   package enum Owner: Sendable {
     case root
-    /// Root or the effective user: only where somebody named another store than the usual one.
+    /// Root or the effective user; only for a store other than the usual one.
     case effectiveUser
   }
 
   let root: Path
   let checks: Checks
   let timeout: LockTimeout
-  /// Whether two directories are exchanged at once, where the file system can.
+  /// Whether to exchange two directories at once, if the file system supports that.
   let exchanges: Bool
 
-  /// `root` is an absolute path without `..`; nothing is looked at before it is used.
+  /// `root` is an absolute path without `..`. Nothing is read before the store is used.
   package convenience init(root: String = usualRoot, owner: Owner = .root) {
     self.init(root: root, owner: owner, timeout: .usual, exchanges: true)
   }
 
-  /// As above, with a path as the kernel takes it.
+  /// As above, with the path as bytes.
   package convenience init(root: [UInt8], owner: Owner) {
     self.init(root: root, owner: owner, timeout: .usual, exchanges: true)
   }
@@ -49,7 +49,7 @@ package final class Store: Sendable {
 
   /// How often a login starts over if its files were exchanged while it waited for their lock.
   static let attempts = 3
-  /// How often files that are being exchanged are read again: each time is a few microseconds.
+  /// How often to read files again that are being exchanged; each time takes a few microseconds.
   static let readings = 20
 
   var users: Path { root / "users" }
@@ -59,7 +59,7 @@ package final class Store: Sendable {
     UserDirectory(parent: root, name: "decoy", decoyName: name)
   }
 
-  /// Where `name`'s directory is. Throws `crypto` for a long name that cannot be hashed.
+  /// The directory of `name`. Throws `crypto` for a long name that cannot be hashed.
   func location(of name: UserName) throws(StoreTrouble) -> UserDirectory {
     let file: [UInt8]
     if let plain = name.fileName {
@@ -79,15 +79,14 @@ package final class Store: Sendable {
   }
 }
 
-/// An enrollment with its login state as they were when they were read, and which files they
-/// were read from.
+/// An enrollment and its login state as they were read, and the files that they were read from.
 package final class Record: Sendable {
   package let enrollment: Enrollment
   package var state: LoginState { current.state }
   /// The user's directory.
   package var path: String { location.path.text }
   package var isDecoy: Bool { location.isDecoy }
-  /// A state after this one may have been lost.
+  /// Whether a later state may have been lost.
   package var mayLackTheLatest: Bool { current.record?.mayLackTheLatest == true }
 
   let current: CurrentState
@@ -107,9 +106,9 @@ package final class Record: Sendable {
   }
 }
 
-/// What came of an attempt to change a record.
+/// The result of an attempt to change a record.
 package enum Transaction<Verdict> {
   case committed(Verdict)
-  /// The enrollment is no longer the one that was loaded; nothing was written. Load it again.
+  /// The enrollment is not the one that was loaded; nothing was written. Load it again.
   case changed
 }

@@ -2,14 +2,15 @@ internal import CSystem
 internal import OneTimePassword
 package import SallyportCore
 
-// `reminders/NAME`: logins without an enrollment, counted for `enrollment = remind`. A file for
-// each user, which a login changes in place under the lock of that file: nobody else waits for it.
+// `reminders/NAME`: the number of logins without an enrollment, for `enrollment = remind`. Each
+// user has a file, which a login changes in place while it holds that file's lock; nobody else
+// waits for it.
 
 extension Store {
   private var counts: UserDirectory { UserDirectory(parent: root, name: "reminders") }
 
-  /// How many logins of somebody who is not enrolled were counted; 0 where none was. A count that
-  /// cannot be read is 0: it only says when somebody is reminded.
+  /// How many logins of an unenrolled user were counted; 0 also if the count cannot be read, as it
+  /// only decides when to remind the user.
   package func loginsCounted(of name: UserName) throws(StoreTrouble) -> UInt32 {
     try checks.walk(to: root)
     let file = try location(of: name).name
@@ -19,7 +20,7 @@ extension Store {
     return try count(in: stored)
   }
 
-  /// Counts a login of somebody who is not enrolled; how many there were, with this one.
+  /// Counts a login of an unenrolled user. Returns the new number.
   package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
     try checks.walk(to: root)
     let file = try location(of: name).name
@@ -40,7 +41,7 @@ extension Store {
     }
   }
 
-  /// Ten digits and a line feed, so that every count is written over the one before.
+  /// Ten digits and a line feed, so that each count overwrites the one before.
   private func text(of count: UInt32) -> [UInt8] {
     let digits = decimalText(UInt64(count))
     return [UInt8](repeating: UInt8(ascii: "0"), count: 10 - min(digits.count, 10)) + digits
@@ -66,7 +67,7 @@ extension Store {
       do throws(StoreTrouble) {
         _ = try newFile(name, in: directory.descriptor, directory.location.path / name)
       } catch {
-        // Another login of the same user has just made it.
+        // Another login of the same user has just created it.
         if case .system(_, _, sys_EEXIST) = error { continue }
         throw error
       }

@@ -2,8 +2,8 @@ internal import CSystem
 internal import OneTimePassword
 
 extension Store {
-  /// Puts what was made in the place of what is there. Where they can be exchanged at once, the
-  /// old one then has the name of what was made, and is the caller's to wipe once this is synced.
+  /// Puts a new directory in place of the present one. If they can be exchanged at once, the old
+  /// one then has the name of the new one, and the caller wipes it after a sync.
   func exchange(_ made: Unfinished, with location: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
@@ -17,10 +17,10 @@ extension Store {
     try check(result, "rename", location.path)
   }
 
-  /// For file systems that cannot exchange: file by file, under a name that tells of it.
+  /// For file systems that cannot exchange: moves file by file, under a name that says so.
   ///
-  /// A login in between finds the new enrollment with the state of the old one, which is an error;
-  /// at no moment is the user not enrolled. `completeMoves` ends what a crash left half-way.
+  /// A login meanwhile finds the new enrollment with the state of the old one, which is an error;
+  /// at no moment is the user not enrolled. `completeMoves` completes what a crash interrupted.
   private func moveIn(
     _ made: Unfinished, _ location: UserDirectory, on parent: borrowing Descriptor
   ) throws(StoreTrouble) {
@@ -44,8 +44,8 @@ extension Store {
     wipe(marker, in: parent)
   }
 
-  /// Ends the moves that a crash left half-way: one that has begun is completed, one that has not
-  /// is forgotten. Only under the lock of the users directory.
+  /// Completes the moves that a crash interrupted; one that had not begun is dropped. Needs the
+  /// lock of the users directory.
   func completeMoves(_ names: [[UInt8]], on parent: borrowing Descriptor) throws(StoreTrouble) {
     for name in names {
       guard let user = rest(of: name, after: Leftover.moving) else { continue }
@@ -66,7 +66,7 @@ extension Store {
     try move(StoredFile.state, from: source, to: directory)
   }
 
-  /// Puts a synced file in the place of the user's, which is wiped.
+  /// Replaces the user's file by a synced one, and wipes the old one.
   func move(
     _ file: Path, from source: borrowing Descriptor, to directory: borrowing OpenUserDirectory
   ) throws(StoreTrouble) {
@@ -79,7 +79,7 @@ extension Store {
     if let old { zero(old) }
   }
 
-  /// nil where there is none that could be wiped.
+  /// Returns nil if there is no file that could be wiped.
   private func oldFile(_ name: Path, in directory: borrowing OpenUserDirectory)
     throws(StoreTrouble) -> Descriptor?
   {

@@ -2,12 +2,13 @@ internal import CSystem
 internal import OneTimePassword
 internal import SallyportCore
 
-// Making and wiping files: what enrolling and managing need, and no login.
+// Creating and wiping files, for enrolling and managing; a login needs none of it.
 
-/// A directory of the store under a name that is nobody's, with what is being made in it.
+/// A directory of the store that is being created, under a name that belongs to no user.
 final class Unfinished {
   let name: Path
-  /// Made without the lock of all commands: keeps the directory locked for as long as this lives.
+  /// Whether it was created without the lock of all commands: then the directory is locked while
+  /// this object exists.
   private let isAlone: Bool
   private var lock: Descriptor?
 
@@ -18,8 +19,8 @@ final class Unfinished {
       hexadecimal(try Random.identifier()))
   }
 
-  /// Makes the directory with the files in it, all synced unless the caller does that for many at
-  /// once. Where it fails, nothing stays.
+  /// Creates the directory and the files in it, and syncs them unless the caller syncs many at
+  /// once. If it throws, nothing remains.
   func make(
     in parent: borrowing Descriptor, _ path: Path, enrollment: Secret, state: [UInt8]?,
     synced: Bool = true
@@ -42,7 +43,7 @@ final class Unfinished {
   }
 }
 
-/// A directory of the store in which files are made or taken apart.
+/// Opens a directory of the store in which files are created or removed.
 func openDirectory(_ name: Path, in parent: borrowing Descriptor, _ path: Path)
   throws(StoreTrouble) -> Descriptor
 {
@@ -73,8 +74,8 @@ private func write(
   try check(result, "write", path / name)
 }
 
-/// An empty file that nobody else may open, whatever the umask; on btrfs one that will need no
-/// free block when it is changed in place (best effort: without it the login works all the same).
+/// An empty file that only its owner can open, whatever the umask. On btrfs it will need no free
+/// block when it is changed in place; that is best effort, as logins work without it.
 func newFile(_ name: Path, in directory: borrowing Descriptor, _ path: Path)
   throws(StoreTrouble) -> Descriptor
 {
@@ -89,14 +90,15 @@ func newFile(_ name: Path, in directory: borrowing Descriptor, _ path: Path)
   return file
 }
 
-/// Writes all bytes to the start of a file, and syncs it if so wanted: 0, or a negative errno.
+/// Writes all bytes at the start of a file, and syncs it if `synced`. Returns 0 or a negative
+/// errno.
 @unsafe private func put(
   _ buffer: UnsafeRawBufferPointer, into file: Int32, _ synced: Bool = true
 ) -> Int64 {
   guard let base = buffer.baseAddress else { return 0 }
   var count = 0
   while count < buffer.count {
-    // SAFETY: count < buffer.count, and no more than what is left of it is written.
+    // SAFETY: count < buffer.count, and at most the rest of the buffer is written.
     let done = unsafe sys_write(file, base + count, buffer.count - count, UInt64(count))
     if done < 0 { return done }
     if done == 0 { return -Int64(sys_EIO) }
@@ -105,8 +107,8 @@ func newFile(_ name: Path, in directory: borrowing Descriptor, _ path: Path)
   return synced ? Int64(sys_sync(file)) : 0
 }
 
-/// Overwrites what is in the directory `name` with zeros, in place as far as the file system does
-/// so, and removes it. Best effort: what stays is a leftover for the next one.
+/// Overwrites the files in the directory `name` with zeros, in place if the file system does that,
+/// and removes it. Best effort: what remains is a leftover, which the next command removes.
 func wipe(_ name: Path, in parent: borrowing Descriptor) {
   do throws(StoreTrouble) {
     let directory = try openDirectory(name, in: parent, name)
@@ -119,23 +121,23 @@ func wipe(_ name: Path, in parent: borrowing Descriptor) {
     // SAFETY: as above.
     _ = unsafe sys_remove_directory(parent.number, name.cString)
   } catch {
-    // No directory: a file or a link that somebody put there.
+    // Not a directory but a file or link that somebody put there.
     // SAFETY: as above.
     _ = unsafe sys_remove_file(parent.number, name.cString)
   }
 }
 
-/// A file with another name elsewhere is somebody else's, too, and stays as it is.
+/// Does not overwrite a file that has another name elsewhere, as it may belong to somebody else.
 private func zero(_ name: Path, in directory: borrowing Descriptor) {
   do throws(Errno) {
     let file = try Descriptor(name, sys_for_updating, in: directory.number)
     if file.facts.kind == sys_regular, file.facts.links == 1 { zero(file) }
   } catch {
-    // What cannot be opened for writing is only removed.
+    // A file that cannot be opened for writing is only removed.
   }
 }
 
-/// Overwrites an open file with zeros, also one that has lost its name.
+/// Overwrites an open file with zeros, even if its name is gone.
 func zero(_ file: borrowing Descriptor) {
   let size = Int(min(file.facts.size, Checks.longestFile))
   let zeros = [UInt8](repeating: 0, count: size)

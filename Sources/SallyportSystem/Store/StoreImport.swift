@@ -3,15 +3,16 @@ internal import OneTimePassword
 package import SallyportCore
 
 extension Store {
-  /// How many are enrolled at once: the users directory stays locked meanwhile, and whoever waits
-  /// for it gives up after five seconds.
+  /// How many users are enrolled at once. The users directory is locked meanwhile, and others stop
+  /// waiting for it after five seconds.
   package static let batch = 1000
 
-  /// Enrolls many, none of whom is enrolled: nil for each who is now, or why not.
+  /// Enrolls many users, who must not be enrolled. Returns nil for each who is enrolled now,
+  /// otherwise the error.
   ///
-  /// All directories are made, then the file system is synced once, then they get their names: so
-  /// each that has a name is whole, whenever the machine stops. Two flushes for all in place of
-  /// four for each. Throws where nobody of them is enrolled.
+  /// It creates all directories, syncs the file system once, and then gives them their names. So
+  /// every directory with a user's name is complete, whenever the machine stops, and there are two
+  /// syncs instead of four for each user. Throws if no user was enrolled.
   package func create(all new: [(Enrollment, LoginState)]) throws(StoreTrouble) -> [StoreTrouble?] {
     try changing { parent throws(StoreTrouble) in
       let made = try makeAll(new, on: parent)
@@ -57,6 +58,6 @@ extension Store {
     }
   }
 
-  /// Lets others have the users directory for a moment, who look for it every five milliseconds.
+  /// Leaves the users directory to others for a moment; they try for it every five milliseconds.
   package func makeWay() { sys_sleep(6_000_000) }
 }

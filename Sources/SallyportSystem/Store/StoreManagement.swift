@@ -2,13 +2,13 @@ internal import CSystem
 internal import OneTimePassword
 package import SallyportCore
 
-// What changes enrollments. Order of locks, always: the users directory's, then the user's state.
-// The first is for commands alone: a login, which its user can stop for as long as he likes, holds
-// no lock that somebody else waits for.
+// Changes of enrollments. Locks are always taken in this order: the users directory, then the
+// user's state. The first is only for commands: a login, which its user can stop for any time,
+// holds no lock that others wait for.
 
 extension Store {
-  /// Enrolls a user who is not enrolled: the directory appears whole, or not at all. Throws
-  /// `exists`. For logins too: whoever comes second finds the name taken.
+  /// Enrolls a user who is not enrolled; the directory appears complete or not at all. Throws
+  /// `exists` if the name is taken, perhaps by another login a moment before.
   package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
     try alone { parent throws(StoreTrouble) in
       let location = try location(of: enrollment.user)
@@ -29,18 +29,18 @@ extension Store {
       try finishing(made, on: parent) { () throws(StoreTrouble) in
         try put(made, at: location, on: parent)
       }
-      // First the new one for good, then the old one's end.
+      // The new one must be on the disk before the old one is wiped.
       try check(sys_sync(parent.number), "fsync", users)
       wipe(made.name, in: parent)
     }
   }
 
-  /// Puts another enrollment (of the same id) in the place of the loaded one, then saves the state
-  /// that `change` makes of the present one. `changed` where it is not the loaded one any more.
-  /// For logins too: the user's lock is enough.
+  /// Replaces the loaded enrollment by another one with the same id, then saves the state that
+  /// `change` makes of the present one. Returns `changed` if the enrollment is not the loaded one
+  /// any more. Logins may call it too, as it needs only the user's lock.
   ///
-  /// Where saving the state fails after the enrollment was written, the new enrollment stands: a
-  /// state is brought in line with its enrollment whenever it is read.
+  /// If saving the state fails after the enrollment was written, the new enrollment stays: a state
+  /// is reconciled with its enrollment whenever it is read.
   package func rewrite(
     _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
   ) throws(StoreTrouble) -> Transaction<Void> {
@@ -67,7 +67,7 @@ extension Store {
     }
   }
 
-  /// Removes an enrollment that cannot be read. False if there is nothing of that name.
+  /// Removes an enrollment that cannot be read. Returns false if there is none with this name.
   package func remove(stored name: StoredName) throws(StoreTrouble) -> Bool {
     try changing { parent throws(StoreTrouble) in
       let location = UserDirectory(parent: users, name: Path(name.directory))
@@ -83,7 +83,7 @@ extension Store {
 // MARK: steps
 
 extension Store {
-  /// Calls `body` with the users directory, open and locked against other commands.
+  /// Calls `body` with the users directory open, and locked against other commands.
   func changing<Value>(_ body: (borrowing Descriptor) throws(StoreTrouble) -> Value)
     throws(StoreTrouble) -> Value
   {
@@ -96,7 +96,7 @@ extension Store {
     }
   }
 
-  /// Calls `body` with the users directory, open and not locked.
+  /// Calls `body` with the users directory open, but not locked.
   private func alone<Value>(_ body: (borrowing Descriptor) throws(StoreTrouble) -> Value)
     throws(StoreTrouble) -> Value
   {
@@ -106,7 +106,7 @@ extension Store {
     }
   }
 
-  /// Gives what was made its name, or puts it in the place of whoever has the name: it may be a
+  /// Gives a new directory its name, or puts it in place of the one that has the name, perhaps by a
   /// login that was faster.
   private func put(_ made: Unfinished, at location: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
@@ -121,8 +121,8 @@ extension Store {
     }
   }
 
-  /// Calls `body` while no login of that user can save; where there is no state that could be
-  /// locked, no login can.
+  /// Calls `body` while no login of the user can save. If there is no state to lock, no login can
+  /// save anyway.
   private func holdingState(
     of location: UserDirectory, on parent: borrowing Descriptor,
     _ body: () throws(StoreTrouble) -> Void
@@ -134,7 +134,7 @@ extension Store {
       file = try Descriptor(StoredFile.state, sys_for_updating, in: directory.number)
     } catch {
       switch error.code {
-      // Nothing there, or no regular file.
+      // There is nothing, or not a regular file.
       case sys_ENOENT, sys_ENOTDIR, sys_ELOOP, sys_EISDIR, sys_ENXIO: return try body()
       case _: throw path.trouble("open", error.code)
       }
@@ -175,7 +175,7 @@ extension Store {
     }
   }
 
-  /// Calls the last step with what was made; where it fails, that is wiped again.
+  /// Runs the last step with a new directory, which is wiped if that fails.
   private func finishing(
     _ made: Unfinished, on parent: borrowing Descriptor, _ step: () throws(StoreTrouble) -> Void
   ) throws(StoreTrouble) {
@@ -187,7 +187,7 @@ extension Store {
     }
   }
 
-  /// Gives what was made its name for good, unless somebody has it.
+  /// Gives a new directory its name and syncs that. Throws `exists` if the name is taken.
   func appear(_ made: Unfinished, as location: UserDirectory, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
@@ -201,7 +201,7 @@ extension Store {
     // SAFETY: the C strings live for the calls.
     var result = unsafe sys_rename_new(parent.number, made.name.cString, location.name.cString)
     if result == -sys_EINVAL || result == -sys_ENOSYS {
-      // Not known here: a directory with files in it is never replaced by a rename.
+      // Not supported here: a rename never replaces a directory with files in it.
       result = unsafe sys_rename(
         parent.number, made.name.cString, parent.number, location.name.cString)
     }
@@ -209,7 +209,7 @@ extension Store {
     try check(result, "rename", location.path)
   }
 
-  /// Gives it a name that is nobody's, for good, and wipes it.
+  /// Renames it to a name that belongs to no user, syncs that, and wipes it.
   func takeAway(_ location: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble) {
     let gone = Leftover.named(Leftover.removed, hexadecimal(try Random.identifier()))
     // SAFETY: the C strings live for the call.

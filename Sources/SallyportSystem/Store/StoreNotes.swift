@@ -2,13 +2,13 @@ internal import CSystem
 internal import OneTimePassword
 package import SallyportCore
 
-// `unenrolled/NAME`: what is kept of a user apart from an enrollment.
+// `unenrolled/NAME`: a user's note, which is stored apart from an enrollment.
 
 extension Store {
   private var notes: UserDirectory { UserDirectory(parent: root, name: "unenrolled") }
 
-  /// What is kept of a user; an empty note where there is no file, or no directory for it.
-  /// Everything else throws: a note that cannot be read might be a `required`.
+  /// The user's note; an empty one if there is no file, or no directory for it. Everything else
+  /// throws, as a note that cannot be read may say `required`.
   package func note(of name: UserName) throws(StoreTrouble) -> UserNote {
     try checks.walk(to: root)
     guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks) else {
@@ -27,8 +27,8 @@ extension Store {
     return note
   }
 
-  /// Puts what `change` makes of a user's note in its place, for good; an empty one removes the
-  /// file. The new note.
+  /// Stores what `change` makes of a user's note, and syncs it; an empty note removes the file.
+  /// Returns the new note.
   package func changeNote(of name: UserName, _ change: (inout UserNote) -> Void)
     throws(StoreTrouble) -> UserNote
   {
@@ -40,8 +40,8 @@ extension Store {
     }
   }
 
-  /// nil where there is none. A file that is replaced while it is opened has no name any more: then
-  /// its successor counts.
+  /// Returns nil if there is none. A file that was replaced while it was opened has no name any
+  /// more; then its successor is read.
   private func text(ofNote name: Path, in directory: borrowing OpenUserDirectory)
     throws(StoreTrouble) -> Secret?
   {
@@ -55,8 +55,8 @@ extension Store {
     throw .unsettled(path: (notes.path / name).text)
   }
 
-  /// Made among the users' directories, where the next command wipes what a crash leaves, and under
-  /// their lock.
+  /// Creates the file among the users' directories, under their lock, where the next command
+  /// removes what a crash leaves.
   private func put(_ note: UserNote, of name: UserName, on parent: borrowing Descriptor)
     throws(StoreTrouble)
   {
@@ -73,7 +73,7 @@ extension Store {
     } else {
       guard let text = note.written(for: name) else { throw .outOfMemory }
       let made = try Unfinished().name
-      // SAFETY: as above; nothing is left of that name where all went well.
+      // SAFETY: as above. After a success there is no such file.
       defer { _ = unsafe sys_remove_file(parent.number, made.cString) }
       try SallyportSystem.write(text, as: made, in: parent, users)
       // SAFETY: as above.

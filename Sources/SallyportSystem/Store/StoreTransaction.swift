@@ -3,14 +3,13 @@ internal import OneTimePassword
 package import SallyportCore
 
 extension Store {
-  /// Decides and saves under the user's lock: calls `body` with the enrollment and the state that
-  /// counts, and writes the state that it returns before this returns.
+  /// Decides and saves under the user's lock: calls `body` with the enrollment and the state in
+  /// effect, and writes the state that `body` returns before it returns itself.
   ///
-  /// `changed`, with nothing written, where the enrollment is not the loaded one any more. What
-  /// `body` throws is rethrown, with nothing written. A failed save is an error whatever was
-  /// decided. The ancestors are not walked again: since they were, only the right owner could
-  /// change them.
-  /// `asKnown`: from a known place, which strangers let go ahead.
+  /// Returns `changed`, and writes nothing, if the enrollment is not the loaded one any more. If
+  /// `body` throws, nothing is written. A failed save is an error, whatever was decided. The
+  /// directories above are not checked again: since the last check only the right owner could
+  /// change them. `asKnown`: from a known place, which others let go first.
   package func transact<Verdict>(
     _ record: Record, asKnown isKnown: Bool = true,
     _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
@@ -24,9 +23,9 @@ extension Store {
     return .committed(verdict)
   }
 
-  /// The record's files, its state locked; nil where they are not the loaded ones any more. Where a
-  /// record after this state may have been lost, what it may have accepted counts as used: the save
-  /// that follows makes both slots whole and would hide the loss.
+  /// The files of the record with the state locked; nil if they are not the loaded ones any more.
+  /// If a later state may have been lost, everything that it may have accepted counts as used,
+  /// since the next save makes both slots valid and so hides the loss.
   @inline(never)
   func lock(_ record: Record, on parent: borrowing Descriptor, asKnown isKnown: Bool)
     throws(StoreTrouble) -> LockedRecord?
@@ -45,8 +44,8 @@ extension Store {
       guard try directory.enrollmentVersion() == record.version else { return nil }
       var current = try current(
         in: state.file, of: record.enrollment, known: record.current)
-      // The decoy's slots are written by several at once, and nothing hangs on them: it has the
-      // work of a whole record.
+      // The decoy's slots are written by several processes at once, and nothing depends on them. It
+      // takes the time of a complete record.
       if current.record?.mayLackTheLatest == true, !record.isDecoy {
         var state = current.state
         state.distrustLoss(of: record.enrollment, at: try Clock.now())
@@ -57,9 +56,9 @@ extension Store {
     throw .unsettled(path: record.path)
   }
 
-  /// Of the decoy, a digest of the name under the decoy's own salt. Worked out for the enrolled as
-  /// well: else the time would tell who is. One SHA-256 and not HMAC, at a quarter of the price:
-  /// nobody sees the digest, so nobody can lengthen what it was made of.
+  /// For the decoy, a digest of the name with the decoy's own salt. It is computed for enrolled
+  /// users as well, or the time would show who is enrolled. SHA-256 instead of HMAC takes a quarter
+  /// of the time: nobody sees the digest, so length extension does not matter.
   func lockBytes(of record: Record) throws(StoreTrouble) -> LockBytes {
     let name = record.location.decoyName ?? record.enrollment.user.bytes
     do throws(CryptoError) {
@@ -71,11 +70,11 @@ extension Store {
   }
 }
 
-/// A user's state file while no other login or command can change it.
+/// A user's state file, locked against all other logins and commands.
 struct LockedState: ~Copyable {
   let file: StoredFile
 
-  /// nil where there is none, or no more.
+  /// Returns nil if there is no such file any more.
   @inline(never) init?(
     in directory: borrowing OpenUserDirectory, _ store: Store, _ bytes: LockBytes,
     asKnown isKnown: Bool
@@ -97,8 +96,8 @@ struct LockedRecord: ~Copyable {
   let state: LockedState
   let current: CurrentState
 
-  /// Writes the slot that does not count; of the decoy, which others write too, the page that falls
-  /// to this process.
+  /// Writes the older slot; for the decoy, which other processes write too, the page of this
+  /// process.
   @inline(never)
   func save(_ next: LoginState) throws(StoreTrouble) {
     let page: [UInt8]

@@ -1,7 +1,7 @@
 internal import CSystem
 internal import OneTimePassword
 
-/// One checked file of a user's directory, open.
+/// An open file of a user's directory, which was checked.
 struct StoredFile: ~Copyable {
   static let enrollment: Path = "enrollment"
   static let state: Path = "state"
@@ -13,7 +13,7 @@ struct StoredFile: ~Copyable {
   var facts: sys_facts { descriptor.facts }
   @inline(never) var path: Path { location.path / name }
 
-  /// nil where the directory has no such file, or it has just been removed.
+  /// Returns nil if the directory has no such file, or if it has just been removed.
   @inline(never)
   static func open(
     _ name: Path, _ how: Int32, in directory: borrowing OpenUserDirectory, _ checks: Checks
@@ -33,14 +33,14 @@ struct StoredFile: ~Copyable {
     return StoredFile(descriptor: descriptor, name: name, location: directory.location)
   }
 
-  /// As `check`, with the path put together only for an error.
+  /// As `check`, but builds the path only for an error.
   @discardableResult @inline(never)
   private func checked(_ result: Int64, _ call: StaticString) throws(StoreTrouble) -> Int64 {
     if result < 0 { throw path.trouble(call, Int32(clamping: 0 - result)) }
     return result
   }
 
-  /// The whole content; nil where its length changes under us.
+  /// The whole content; nil if its length changes while it is read.
   func secret() throws(StoreTrouble) -> Secret? {
     guard let secret = Secret(count: Int(facts.size)) else { throw .outOfMemory }
     // SAFETY: the buffer lives for the call.
@@ -51,7 +51,7 @@ struct StoredFile: ~Copyable {
     return try isAtEnd(facts.size) ? secret : nil
   }
 
-  /// The first `count` bytes; fewer where the file is shorter.
+  /// The first `count` bytes, or fewer if the file is shorter.
   func bytes(_ count: Int) throws(StoreTrouble) -> [UInt8] {
     let descriptor = descriptor.number
     var result = 0
@@ -71,14 +71,15 @@ struct StoredFile: ~Copyable {
     return try checked(done, "read") == 0
   }
 
-  /// Reads until the buffer is full or the file ends: the number of bytes, or a negative errno.
+  /// Reads until the buffer is full or the file ends. Returns the number of bytes, or a negative
+  /// errno.
   @unsafe static func read(
     _ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer
   ) -> Int {
     guard let base = buffer.baseAddress else { return 0 }
     var count = 0
     while count < buffer.count {
-      // SAFETY: count < buffer.count, and no more than what is left of it is read.
+      // SAFETY: count < buffer.count, and at most the rest of the buffer is read.
       let done = unsafe sys_read(
         descriptor, base + count, buffer.count - count, UInt64(count))
       if done < 0 { return Int(done) }
@@ -88,16 +89,17 @@ struct StoredFile: ~Copyable {
     return count
   }
 
-  /// One pwrite and one fdatasync, so that a crash leaves the old record or the new one.
+  /// One pwrite(2) and one fdatasync(2), so that a crash leaves the old record or the new one.
   func save(_ page: [UInt8], at offset: Int) throws(StoreTrouble) {
-    // Whoever starts su sets its limits; one that ends within the page would tear it.
+    // The caller of su sets its limits; one that ends within the page would tear it.
     guard sys_file_size_limit() >= facts.size else { throw path.trouble("pwrite", sys_EFBIG) }
     // SAFETY: the buffer lives for the call.
     let done = unsafe page.withUnsafeBytes { buffer -> Int64 in
       guard let base = buffer.baseAddress else { return 0 }
       return unsafe sys_write(descriptor.number, base, buffer.count, UInt64(offset))
     }
-    // A short write has no errno of its own; the reason (a full disk, a limit) shows at the next.
+    // A short write sets no errno; the reason, such as a full disk or a limit, shows at the next
+    // one.
     guard try checked(done, "pwrite") == Int64(page.count) else {
       throw path.trouble("pwrite", sys_EIO)
     }

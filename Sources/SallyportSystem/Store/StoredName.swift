@@ -4,18 +4,19 @@ package import SallyportCore
 
 /// The name of a user's directory.
 package struct StoredName: Sendable {
-  /// Its file name, printable ASCII for what the store has made itself.
+  /// Its file name, which is printable ASCII if the store created it.
   package let directory: String
-  /// The login name that it spells; nil for a long one, which is hashed, and for what is not ours.
+  /// The login name in it; nil for a long name, which is hashed, and for a name that is not the
+  /// store's.
   package let user: UserName?
 
-  /// Of a directory of `users` or a file of `unenrolled`.
+  /// The name of a directory in `users` or of a file in `unenrolled`.
   package init(directory bytes: [UInt8]) {
     directory = String(decoding: bytes, as: UTF8.self)
     user = StoredName.user(bytes)
   }
 
-  /// Only the one spelling that the store itself would use.
+  /// Only the one spelling that the store itself uses.
   private static func user(_ directory: [UInt8]) -> UserName? {
     var name: [UInt8] = []
     var rest = directory[...]
@@ -34,7 +35,7 @@ package struct StoredName: Sendable {
 }
 
 extension Store {
-  /// The directories of all users, in the order of their bytes.
+  /// The directories of all users, sorted by their bytes.
   package func enrolledNames() throws(StoreTrouble) -> [StoredName] {
     try checks.walk(to: root)
     let parent = try openParent(users)
@@ -42,14 +43,14 @@ extension Store {
       .sorted { $0.lexicographicallyPrecedes($1) }.map { StoredName(directory: $0) }
   }
 
-  /// What is enrolled under a directory's name, without a look at the account; nil where it is
-  /// gone. Throws `otherUser` where the name inside belongs to another directory.
+  /// The enrollment in a directory, without a look at the account; nil if it is gone. Throws
+  /// `otherUser` if the name inside belongs to another directory.
   package func load(stored name: StoredName) throws(StoreTrouble) -> Record? {
     try checks.walk(to: root)
     return try load(stored: name, on: try openParent(users))
   }
 
-  /// The same for many, one after the other; what is above them is checked once.
+  /// The same for many, one after the other; the directories above are checked once.
   package func load(
     all names: [StoredName], _ take: (StoredName, Result<Record?, StoreTrouble>) -> Void
   ) throws(StoreTrouble) {
@@ -76,17 +77,18 @@ extension Store {
     return record
   }
 
-  /// Whether that is the directory of this user: a name that is hashed is known by its hash alone.
+  /// Whether this is the directory of the user; a hashed name is known by its hash alone.
   private func isOwn(_ name: StoredName, of user: UserName) throws(StoreTrouble) -> Bool {
     if let spelled = name.user { return spelled == user }
     return same(try location(of: user).name.bytes, Path(name.directory).bytes)
   }
 }
 
-/// All names in an open directory but `.` and `..`.
+/// All names in an open directory except `.` and `..`.
 func entries(of directory: Int32, _ path: Path) throws(StoreTrouble) -> [[UInt8]] {
   var error: Int32 = 0
-  // SAFETY: the reader is closed below and used by nobody else; the buffer has its size.
+  // SAFETY: the reader is closed below and not used elsewhere; the buffer has the size that is
+  // passed.
   guard let reader = unsafe sys_names_open(directory, &error) else {
     throw path.trouble("open", 0 - error)
   }

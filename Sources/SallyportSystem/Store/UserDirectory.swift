@@ -1,11 +1,11 @@
 internal import CSystem
 
-/// Where an enrollment's directory is: a name in a directory.
+/// The place of an enrollment's directory: its parent and its name.
 final class UserDirectory: Sendable {
   /// The path of the directory that holds this one and others.
   let parent: Path
   let name: Path
-  /// The decoy: for which name it is worked on.
+  /// The name for which the decoy is used; nil for a user's directory.
   let decoyName: [UInt8]?
 
   var isDecoy: Bool { decoyName != nil }
@@ -19,15 +19,15 @@ final class UserDirectory: Sendable {
   }
 }
 
-/// The directory of one enrollment, open. Both files are opened in it, so that they belong to each
-/// other also while `enroll --force` exchanges directories.
+/// The open directory of one enrollment. Both files are opened through it, so that they belong
+/// together even while `enroll --force` exchanges directories.
 struct OpenUserDirectory: ~Copyable {
   let descriptor: Descriptor
   let location: UserDirectory
 
   var identity: Identity { Identity(descriptor.facts) }
 
-  /// nil where the parent has nothing of that name.
+  /// Returns nil if the parent has no such directory.
   @inline(never)
   static func open(_ location: UserDirectory, on parent: borrowing Descriptor, _ checks: Checks)
     throws(StoreTrouble) -> OpenUserDirectory?
@@ -55,7 +55,7 @@ struct OpenUserDirectory: ~Copyable {
     try identity(of: file.name, in: descriptor.number) == Identity(file.facts)
   }
 
-  /// The version of the enrollment now; nil where there is none.
+  /// The present version of the enrollment; nil if there is none.
   func enrollmentVersion() throws(StoreTrouble) -> Version? {
     try found(StoredFile.enrollment, in: descriptor.number).map { Version($0) }
   }
@@ -69,14 +69,14 @@ struct OpenUserDirectory: ~Copyable {
   }
 }
 
-/// Why a directory cannot be opened: what is no directory at all says more than the system's error.
+/// Why a directory cannot be opened: that it is not a directory says more than the system's error.
 func directoryTrouble(_ error: Errno, _ name: Path, in directory: Int32, _ path: Path)
   -> StoreTrouble
 {
   openingTrouble(error, name, in: directory, path, wanted: sys_directory, else: .notADirectory)
 }
 
-/// Why a file cannot be opened, likewise.
+/// Why a file cannot be opened, in the same way.
 func fileTrouble(_ error: Errno, _ name: Path, in directory: Int32, _ path: Path) -> StoreTrouble {
   openingTrouble(error, name, in: directory, path, wanted: sys_regular, else: .notRegular)
 }
@@ -90,7 +90,7 @@ func fileTrouble(_ error: Errno, _ name: Path, in directory: Int32, _ path: Path
     if found.kind == sys_link { return .unsafe(path: path.text, .symbolicLink) }
     if found.kind != wanted { return .unsafe(path: path.text, flaw) }
   } catch {
-    // Gone by now: the first error counts.
+    // It is gone now, so the first error counts.
   }
   return path.trouble("open", error.code)
 }

@@ -162,9 +162,9 @@ class Barrier:
 class Crowd:
     """Processes that give their answers in the same instant."""
 
-    def __init__(self, services, count):
+    def __init__(self, services, count, preexec=None):
         self._barrier = Barrier()
-        self.drivers = [Driver(services, self._barrier) for _ in range(count)]
+        self.drivers = [Driver(services, self._barrier, preexec=preexec) for _ in range(count)]
 
     def race(self, attempts):
         """Plays attempts[i] = (arguments, options) of Driver.send in process i, all at once."""

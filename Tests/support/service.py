@@ -1,0 +1,85 @@
+"""The service `sallyportd`, and clients of its sockets that do as they like."""
+
+import contextlib
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+SERVICE = os.environ["SALLYPORT_SERVICE"]
+ROOT, PUBLIC = Path("/run/sallyport/root"), Path("/run/sallyport/socket")
+
+
+def connect(path, limit=20):
+    """A socket that blocks, as the module's does: a second to connect, so long for an answer."""
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for direction, seconds in ((socket.SO_SNDTIMEO, 1), (socket.SO_RCVTIMEO, limit)):
+        time_left = struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))
+        client.setsockopt(socket.SOL_SOCKET, direction, time_left)
+    try:
+        client.connect(str(path))
+    except OSError:
+        client.close()
+        raise
+    return client
+
+
+def ask(path, packet=b"ping", limit=20):
+    """The answer; b"" where the connection was closed without one."""
+    with connect(path, limit) as client:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            client.send(packet)
+            return client.recv(1 << 17)
+    return b""
+
+
+def soon(condition, limit=30):
+    """Whether that comes true within so many seconds."""
+    end = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+def listens(path):
+    try:
+        connect(path).close()
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    return True
+
+
+class Service:
+    """The service on its usual paths, or by a command of its own."""
+
+    def __init__(self, *command, **more):
+        self.process = subprocess.Popen(command or [SERVICE], **more)
+
+    def __enter__(self):
+        assert soon(lambda: self.process.poll() is not None or listens(ROOT) and listens(PUBLIC))
+        assert self.process.poll() is None, f"status {self.process.returncode}"
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self, which=signal.SIGTERM, limit=20):
+        if self.process.poll() is None:
+            self.process.send_signal(which)
+        return self.process.wait(limit)
+
+    @property
+    def descriptors(self):
+        return {int(number): os.readlink(f"/proc/{self.process.pid}/fd/{number}")
+                for number in os.listdir(f"/proc/{self.process.pid}/fd")}
+
+    @property
+    def memory(self):
+        """Kilobytes that it has."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(next(line.split()[1] for line in status.splitlines() if "VmRSS" in line))

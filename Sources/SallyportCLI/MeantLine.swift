@@ -45,9 +45,9 @@ struct MeantLine: Equatable {
     self.init(option: [verb] + rest, problem)
     let (user, others) = MeantLine.user(in: rest)
     switch verb {
-    case "list" where user != nil || !others.filter { !$0.hasPrefix("-") }.isEmpty:
-      let name = user ?? others.first { !$0.hasPrefix("-") }
-      words = ["status"] + [name].compactMap { $0 } + others.filter { $0 != name }
+    case "list":
+      guard let name = user ?? MeantLine.unexpected(problem) else { break }
+      words = ["status", name] + others.filter { $0 != name }
     case "status" where others.contains("--all"), "status" where others.contains("-a"):
       words = ["list"]
     case "doctor" where user != nil: words = ["status"] + [user].compactMap { $0 }
@@ -57,6 +57,13 @@ struct MeantLine: Equatable {
         + others.map { ["--reset", "--replace"].contains($0) ? "--force" : $0 }
     case _: break
     }
+  }
+
+  /// The first argument that the parser says it did not expect.
+  private static func unexpected(_ problem: String) -> String? {
+    guard problem.lowercased().contains("unexpected argument") else { return nil }
+    return problem.split(separator: "'", omittingEmptySubsequences: false).dropFirst().first
+      .map(String.init)
   }
 
   /// The whole line with the option that the parser suggests.

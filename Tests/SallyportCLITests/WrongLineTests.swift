@@ -28,6 +28,8 @@ import Testing
     ("list --user alice", "status alice"),
     ("list alice", "status alice"),
     ("list --user alice --json", "status alice --json"),
+    ("list --store DIR --jsn", "list --store DIR --json"),
+    ("list --store DIR alice", "status alice --store DIR"),
     ("status --all", "list"),
     ("doctor --user alice", "status alice"),
     ("ls", "list"),

@@ -57,8 +57,8 @@ package enum StackRefusal: Error, Equatable {
   case keyNotBelieved(String)
   /// A jump counts our line: without the line, it would skip a different one.
   case jumpCountsUs(StackLocation)
-  /// Nobody is enrolled, and unenrolled users are refused.
-  case nobodyEnrolled(service: String)
+  /// Nobody known could log in afterwards. `people`: those who would be refused, with the reason.
+  case locksOutEverybody(service: String, people: [String])
   /// sudo would ask for root's code, as this sudoers option says (`targetpw`), but root is not
   /// enrolled.
   case rootNotEnrolled(service: String, word: String)
@@ -89,4 +89,11 @@ package struct StackChange {
   }
 
   package var changesNothing: Bool { before == after && before != nil }
+
+  /// The change that takes this one back.
+  package var reversed: StackChange {
+    StackChange(
+      service: service, path: path, before: after, after: before, shown: after ?? shown,
+      analysis: analysis, dependents: dependents)
+  }
 }

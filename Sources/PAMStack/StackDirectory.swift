@@ -6,7 +6,17 @@ package struct StackDirectory: Sendable {
   /// Put in front of every path; empty on this machine.
   package let root: String
 
+  /// What planned changes give these files, by path; nil for a file that they remove.
+  private var planned: [String: [UInt8]?] = [:]
+
   package init(root: String = "") { self.root = root }
+
+  /// The same files as they are once the change is written.
+  package func assuming(_ change: StackChange) -> StackDirectory {
+    var directory = self
+    directory.planned[change.path] = .some(change.after?.bytes)
+    return directory
+  }
 
   /// In bytes. No file of pam.d is this long.
   private static let longest = 1 << 20
@@ -71,6 +81,7 @@ package struct StackDirectory: Sendable {
   /// The bytes that fopen(3) and fgets(3) would read; symbolic links are followed. Returns nil if
   /// the file cannot be opened or is too long, and no bytes if it is not a regular file.
   func content(of path: String) -> [UInt8]? {
+    if let content = planned[path] { return content }
     do throws(SystemError) {
       let file = try OpenFile(root + path, O_RDONLY | O_NONBLOCK)
       guard try file.facts().isRegular else { return [] }

@@ -48,11 +48,14 @@ struct AccountFacts: Equatable {
       let isRootIn = ssh?.settings.value?["permitrootlogin"] == "yes"
       return people.filter { $0.uid != 0 || isRootIn }
     case "sudo", "sudo-i":
-      return people.filter { account in
-        account.uid != 0 && sudoers?.callers.contains { means($0, account) } != false
-      }
+      return people.filter { $0.uid != 0 && mayCall($0, sudoers) }
     case _: return people.filter { $0.hasPassword != false }
     }
+  }
+
+  /// Whether a rule of sudoers may be for the account.
+  func mayCall(_ account: Account, _ sudoers: Sudoers?) -> Bool {
+    sudoers?.callers.contains { means($0, account) } != false
   }
 
   /// Whether the first field of a sudoers rule includes the account; false for an alias.

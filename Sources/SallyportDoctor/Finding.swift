@@ -116,7 +116,7 @@ package struct FileLocation: Equatable, Comparable, Sendable {
 }
 
 /// Joins names for a sentence, at most the first `count`.
-func listed(_ names: [String], _ count: Int = 5) -> String {
+package func listed(_ names: [String], _ count: Int = 5) -> String {
   let shown = names.prefix(count).joined(separator: ", ")
   return names.count > count ? "\(shown) and \(names.count - count) more" : shown
 }

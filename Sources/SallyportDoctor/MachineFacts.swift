@@ -93,7 +93,7 @@ extension Facts {
     return modules
   }
 
-  private static func hasDirectory(_ machine: Machine) -> Bool {
+  static func hasDirectory(_ machine: Machine) -> Bool {
     let lines = (machine.text("/etc/nsswitch.conf").value ?? "").split(separator: "\n")
     let sources = lines.first { $0.hasPrefix("passwd:") }?.split(separator: " ").dropFirst() ?? []
     let local = ["files", "compat", "systemd", "db", "mymachines"]

@@ -19,6 +19,8 @@ struct PolicyFacts: Equatable {
   var groups: [Problem] = []
   /// What the policy does with each user who has no enrollment.
   var unenrolled: [Person] = []
+  /// What the policy does with an unenrolled user whom no rule matches.
+  var stranger = UnenrolledAction.refuse
   /// Whether the module does nothing for a user whom no rule matches.
   var isDisabled = false
   /// Whether the file refuses unenrolled users although the line has `nullok`.
@@ -64,6 +66,8 @@ extension PolicyFacts {
     }
     let policy = ServicePolicy(text: text, service: service)
     unenrolled = people.map { Person($0.name, policy, store, now) }
+    stranger = policy.policy(of: "nobody").level(of: nil, at: now).action(
+      hasAccount: true, mayEnroll: policy.mayEnroll, after: .password)
     apply(policy, to: enrolled)
   }
 
@@ -108,7 +112,8 @@ extension PolicyFacts.Person {
     do throws(StoreTrouble) {
       note = try store.note(of: user)
     } catch {
-      self.error = error
+      // Without a store there are no notes.
+      if case .noStore = error {} else { self.error = error }
     }
     // As after a password. If nothing asks for one, the walk through the stack reports that.
     action = found.level(of: note.level, at: now).action(

@@ -9,6 +9,10 @@ package struct SSHPlan {
   package let byKeyAlone: [String]
   /// Users who get in now but will not any more, each with the reason.
   package let lockedOut: [String]
+  /// The names of the users who will still get in by a key alone.
+  package let keyHolders: Set<String>
+  /// The accounts of people whom sshd will not let in, whatever PAM says.
+  package let shutOut: Set<String>
   /// What sshd accepts on the way to the method: nothing less than it asks for now.
   package let passing: SSHStage.Passing
   /// The accounts in the machine's own files.
@@ -27,8 +31,10 @@ package struct SSHPlan {
     accounts = AccountFacts(of: machine)
     current = asked == SSHMethod.none ? nil : try machine.sshStage()
     if asked == SSHMethod.none {
-      (method, isSetByOthers, lockedOut, passing) = (.none, true, [], .eitherOrder)
+      (method, isSetByOthers, passing) = (.none, true, .eitherOrder)
+      (lockedOut, shutOut) = ([], [])
       byKeyAlone = SSHPlan.keyHolders(machine, accounts)
+      keyHolders = Set(byKeyAlone)
       return
     }
     let configuration = SSHConfiguration(of: machine)
@@ -56,7 +62,12 @@ package struct SSHPlan {
       let location = part.block.map { configuration.blocks[$0].location.text } ?? ""
       return "\(listed(part.users)) (\(part.who ?? ""), \(location))"
     }
+    keyHolders = Set(after.exceptions(enrolled).flatMap(\.users))
     lockedOut = SSHPlan.lockedOut(accounts, before, after, method)
+    let outside = accounts.accounts.filter { [method, after] account in
+      !after.settings(of: account.name).lets(account, needsPassword: method.needsPassword)
+    }
+    shutOut = Set(outside.filter(\.isPerson).map(\.name))
   }
 
   /// root, the enrolled users, and those who may have to enroll.

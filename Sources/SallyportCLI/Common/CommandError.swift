@@ -73,6 +73,8 @@ enum CommandError: Error {
   case backupCodesUnseen(errno: Int32)
   /// A service's PAM stacks were not changed.
   case stack(StackRefusal)
+  /// One of several services was not changed, and those before it were taken back.
+  indirect case serviceFailed(String, CommandError, [TakenBack])
   /// sshd's side of its service was not changed.
   case ssh(SSHTrouble)
   /// Some enrollments cannot be read; they have been named.

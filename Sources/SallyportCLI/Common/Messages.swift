@@ -1,6 +1,7 @@
 import Glibc
 import OneTimePassword
 import SallyportCore
+import SallyportDoctor
 import SallyportFiles
 import SallyportSystem
 import SallyportText
@@ -121,6 +122,15 @@ extension Message {
         "standard output: \(errnoText(number)); the new backup codes were stored but not shown",
         .inputOutput, hints: [invocation.command("backup-codes", "--regenerate")])
     case .stack(let refusal): self.init(refusal)
+    case .serviceFailed(let service, let error, let others):
+      let message = Message(error, at: invocation)
+      let fates = others.map { other in
+        other.problem.map { "  \(printable(other.service.utf8)) was changed, and is still: \($0)" }
+          ?? "  \(printable(other.service.utf8)) is as it was before"
+      }
+      self.init(
+        (["\(printable(service.utf8)): \(message.text)"] + fates).joined(separator: "\n"),
+        message.status, hints: message.hints)
     case .ssh(let trouble): self.init(trouble)
     case .listIncomplete(let status):
       self.init("the list is incomplete", status)

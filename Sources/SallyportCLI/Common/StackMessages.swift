@@ -1,6 +1,7 @@
 import Glibc
 package import PAMStack
 import SallyportCore
+import SallyportDoctor
 import SallyportText
 
 extension Message {
@@ -79,10 +80,11 @@ extension Message {
       self.init(
         "\(location.text): its jump counts our line, and would skip another line without it",
         .configuration, hints: ["remove the lines by hand, and make the jump one shorter"])
-    case .nobodyEnrolled(let name):
+    case .locksOutEverybody(let name, let people):
+      let who = people.isEmpty ? "nobody is enrolled" : listed(people.map(shown))
       self.init(
-        "nobody is enrolled: nobody could log in to \(name)", .configuration,
-        hints: ["sallyport enroll NAME"])
+        "nobody could log in to \(name) after this: \(who)", .configuration,
+        hints: ["sallyport enroll NAME", "sallyport pam enable \(name) --force"])
     case .rootNotEnrolled(let name, let word):
       self.init(
         "root is not enrolled, and \(name) would ask for root's code (\(word) in sudoers)",

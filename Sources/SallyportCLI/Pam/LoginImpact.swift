@@ -16,16 +16,27 @@ struct LoginImpact {
   /// target user's code.
   private let otherAccount: (sudo: String, word: String)?
 
+  private let forecast: LoginForecast
+  private let side: SSHSide?
+
   init(
-    of change: StackChange, nullok: Bool, _ options: StoreOptions, _ context: Context
+    of change: StackChange, _ side: SSHSide?, nullok: Bool, _ options: StoreOptions,
+    _ context: Context
   ) throws(CommandError) {
     analysis = change.analysis
+    self.side = side
     dependents = change.dependents.filter { !KnownServices.withoutAuth.contains($0) }
     let store = try context.store(options)
     enrolled = try LoginImpact.enrolled(in: store)
     caller = context.caller.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
     policy = LoginImpact.policy(change.service, nullok: nullok, store, context)
     otherAccount = LoginImpact.otherAccount([change.service] + dependents, context)
+    let now = try context.time()
+    forecast = try storing { () throws(StoreTrouble) in
+      try LoginForecast(
+        change.analysis.stack, of: context.machine, store, at: options.path, now,
+        shutOut: side?.shutOut ?? [])
+    }
   }
 
   private static func otherAccount(_ services: [String], _ context: Context) -> (String, String)? {
@@ -69,19 +80,27 @@ struct LoginImpact {
     }
   }
 
+  /// Who could log in and cannot afterwards, each with the reason; everybody once.
+  var lockedOut: [String] {
+    let outside = side?.lockedOut ?? []
+    let told = (side?.keyHolders ?? []).union(outside.map { String($0.prefix { $0 != " " }) })
+    return outside + forecast.lockedOut.filter { !told.contains(String($0.prefix { $0 != " " })) }
+  }
+
   /// Why nobody could log in; nil if somebody could.
-  func obstacle(to service: String) -> StackRefusal? {
+  var obstacle: StackRefusal? {
+    let service = analysis.stack.service
     let words = analysis.line(.auth)?.arguments ?? []
     if words.contains("after-key"), !policy.isSSHD(service: Array(service.utf8)) {
       return .keyNotBelieved(service)
     }
-    let enrolls = words.contains("enroll")
     // Otherwise users who are not enrolled are let in, or can enroll here.
-    guard level == .refuse || (level == .required && !enrolls) else { return nil }
-    if let otherAccount, !enrolled.contains("root") {
+    let refuses = level == .refuse || level == .required && !words.contains("enroll")
+    if refuses, let otherAccount, !enrolled.contains("root") {
       return .rootNotEnrolled(service: otherAccount.sudo, word: otherAccount.word)
     }
-    return enrolled.isEmpty ? .nobodyEnrolled(service: service) : nil
+    guard forecast.locksOutEverybody else { return nil }
+    return .locksOutEverybody(service: service, people: lockedOut)
   }
 
   var text: String {
@@ -89,7 +108,21 @@ struct LoginImpact {
       dependents.isEmpty
       ? [] : wrapped(["The same in: \(dependents[0])"] + dependents.dropFirst(), width: 80)
     let warnings = analysis.findings.map(\.text) + oldLines
-    return ([walked] + included + warnings.map { "warning: \($0)" }).joined(separator: "\n")
+    let way = analysis.stack.service == "sshd" ? "ssh" : printable(analysis.stack.service.utf8)
+    var lines = [walked] + included + (side?.text ?? [])
+    lines += LoginImpact.list("Locked out of \(way) after this", lockedOut)
+    return (lines + warnings.map { "warning: \($0)" }).joined(separator: "\n")
+  }
+
+  /// A line for each user would hide the question.
+  private static let mostNames = 20
+
+  static func list(_ heading: String, _ names: [String]) -> [String] {
+    guard let first = names.first else { return [] }
+    let more = names.count - mostNames
+    var shown = ["\(heading): \(first)"] + names.dropFirst().prefix(mostNames - 1)
+    if more > 0 { shown.append("and \(more) more") }
+    return wrapped(shown.map { printable($0.utf8, limit: 400) }, width: 80)
   }
 
   /// Warnings about lines of other modules that keep asking for their own code after an import.

@@ -94,16 +94,14 @@ struct SSHSide {
 
   // MARK: what is shown before the question
 
-  var text: [String] {
-    SSHSide.list("Still in by key alone", plan.byKeyAlone)
-      + SSHSide.list("Locked out of ssh after this", plan.lockedOut)
-  }
+  var text: [String] { LoginImpact.list("Still in by key alone", plan.byKeyAlone) }
 
-  private static func list(_ heading: String, _ names: [String]) -> [String] {
-    guard let first = names.first else { return [] }
-    let shown = ["\(heading): \(first)"] + names.dropFirst()
-    return wrapped(shown.map { printable($0.utf8, limit: 400) }, width: 80)
-  }
+  /// Who gets in now and will not, with the reason.
+  var lockedOut: [String] { plan.lockedOut }
+  /// The accounts that sshd will not let in, whatever PAM says.
+  var shutOut: Set<String> { plan.shutOut }
+  /// Who gets in without PAM's lines.
+  var keyHolders: Set<String> { plan.keyHolders }
 
   /// The new content of our file, as a diff; nil if it does not change.
   var diff: String? {

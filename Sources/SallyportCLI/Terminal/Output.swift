@@ -32,6 +32,15 @@ struct Output {
     terminal.write((isJSON ? written(object()) : Array(text().utf8)) + [0x0a], to: .answer)
   }
 
+  /// Writes the answer about several services; about one of them as `answer` does.
+  func answerEach(_ objects: [some Encodable], _ text: String) {
+    if let only = objects.first, objects.count == 1 {
+      answer(only, text)
+    } else {
+      answer(["services": objects], text)
+    }
+  }
+
   /// Returns what the user typed after `prompt`.
   func ask(_ prompt: String, echo: Bool = true) throws(Interruption) -> Secret {
     // If the answer is redirected to a file, the prompt goes to standard error.

@@ -178,7 +178,7 @@ def test_who_is_excepted_by_key_is_named_and_stays_in(daemon, store):
     said = enable()
     assert said.returncode == 0, said.stderr
     assert f"Still in by key alone: git (Match user git, /etc/ssh/sshd_config:{line})" in said.stdout
-    assert "Locked out" not in said.stdout
+    assert "Locked out of ssh after this: bob (not enrolled)\n" in said.stdout
     assert daemon.by_key("git") and not daemon.by_key("alice")
 
 

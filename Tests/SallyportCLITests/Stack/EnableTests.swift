@@ -346,7 +346,8 @@ import Testing
     let before = try machine.content()
     let nobody = machine.run("enable", "sshd", "--yes")
     #expect(nobody.status == 78)
-    #expect(nobody.aside.hasPrefix("sallyport: nobody is enrolled: nobody could log in to sshd\n"))
+    let who = "nobody could log in to sshd after this: alice (not enrolled)"
+    #expect(nobody.aside.hasPrefix("sallyport: \(who)\nhint: sallyport enroll NAME\n"))
     #expect(machine.run("enable", "sshd", "--nullok", "--dry-run").status == 0)
     _ = try machine.bench.enroll()
     let dry = machine.run("enable", "sshd", "--dry-run")

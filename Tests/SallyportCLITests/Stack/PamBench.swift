@@ -32,6 +32,7 @@ final class PamBench {
 
   func write(_ path: String, _ text: String) throws {
     try Data(text.utf8).write(to: URL(fileURLWithPath: root + path))
+    try people("alice")
   }
 
   func read(_ path: String) -> String? {
@@ -39,6 +40,13 @@ final class PamBench {
   }
 
   /// Everything in the directory of services with its mode.
+  /// root without a password, and accounts with one.
+  func people(_ names: String...) throws {
+    let rows = names.enumerated().map { "\($1):x:\(1000 + $0):1000::/home/\($1):/bin/sh\n" }
+    try write("/etc/passwd", "root:x:0:0::/root:/bin/sh\n" + rows.joined())
+    try write("/etc/shadow", "root:!::\n" + names.map { "\($0):$6$x::\n" }.joined())
+  }
+
   func content() throws -> [String: String] {
     let directory = "\(root)/etc/pam.d"
     var content: [String: String] = [:]

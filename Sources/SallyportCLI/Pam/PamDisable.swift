@@ -1,0 +1,110 @@
+import ArgumentParser
+import PAMStack
+import SallyportCore
+import SallyportDoctor
+import SallyportSystem
+import SallyportText
+
+/// `sallyport pam disable`
+struct PamDisable: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "disable", abstract: "No longer ask for a second factor in a service.",
+    discussion: """
+      Removes our lines from the service's file in /etc/pam.d and nothing else: what enable wrote \
+      is undone byte for byte.
+      """)
+
+  @OptionGroup var options: PamOptions
+  @OptionGroup var shared: StoreOptions
+
+  func run(in context: Context) throws(CommandError) {
+    try context.needRoot("pam disable \(options.words)")
+    let output = context.output(shared)
+    let plans = try plans(context, output)
+    for plan in plans { output.say(plan.text) }
+    if options.dryRun { return answer(output, plans, nil, "Nothing was written (--dry-run).") }
+    if !options.yes { try output.insist("Write this?", or: .nothingChanged) }
+    let lock = try context.lockPam()
+    let written = try context.writeAll(plans.map { $0.step(in: context) })
+    lock.end()
+    let text = zip(plans, written).map { $0.result($1) }.joined(separator: "\n")
+    answer(output, plans, written, text)
+  }
+
+  /// Each service as if those before it were written.
+  private func plans(_ context: Context, _ output: Output) throws(CommandError) -> [PamRemoval] {
+    var directory = context.stacks
+    var plans: [PamRemoval] = []
+    for service in options.inOrder {
+      let plan = try PamRemoval(service, in: directory, context, output)
+      if let change = plan.change { directory = directory.assuming(change) }
+      plans.append(plan)
+    }
+    return plans
+  }
+
+  private struct Answer: Encodable {
+    let service, file: String
+    let changed: Bool
+    let removedBackups, findings: [String]
+  }
+
+  /// `written`: nil if nothing was.
+  private func answer(
+    _ output: Output, _ plans: [PamRemoval], _ written: [StackWriter.Written?]?, _ text: String
+  ) {
+    let answers = plans.enumerated().map { index, plan in
+      Answer(
+        service: plan.service, file: plan.change?.path ?? "/etc/pam.d/\(plan.service)",
+        changed: written != nil, removedBackups: written?[index]?.removed ?? [],
+        findings: plan.change?.analysis.findings.map(\.text) ?? [])
+    }
+    output.answerEach(answers, text)
+  }
+}
+
+/// What turning off one service changes, before anything is written.
+struct PamRemoval {
+  let service: String
+  /// nil if the lines are gone but our file is still in sshd's configuration.
+  let change: StackChange?
+  private let ssh: SSHRemoval?
+
+  init(_ service: String, in directory: StackDirectory, _ context: Context, _ output: Output)
+    throws(CommandError)
+  {
+    self.service = service
+    ssh = service == "sshd" ? try SSHRemoval(context, output) : nil
+    do throws(StackRefusal) {
+      change = try StackPlanner(service, in: directory).disable()
+    } catch {
+      guard case .notEnabled = error, ssh?.stage != nil else { throw .stack(error) }
+      change = nil
+    }
+  }
+
+  /// What is shown before the question.
+  var text: String {
+    [ssh?.diff, change.map { StackDiff($0).text }].compactMap { $0 }.joined(separator: "\n")
+  }
+
+  func step(in context: Context) -> PamStep<StackWriter.Written?> {
+    let write = { () throws(CommandError) in try change.map(context.write) }
+    return PamStep(service: service, change: change) { () throws(CommandError) in
+      guard let ssh else { return try write() }
+      return try ssh.turnOff(changesPAM: change != nil, write) {
+        change?.isWritten(in: context.stacks) == true
+      }
+    }
+  }
+
+  func result(_ written: StackWriter.Written?) -> String {
+    let vendors = change.flatMap { $0.after == nil ? $0.path : nil }
+    let gone = vendors.map { "\($0) was removed; the vendor's file applies again. " } ?? ""
+    let backups = (written?.removed ?? []).map {
+      "\($0) is identical to the file again, and was removed."
+    }
+    let text = "\(gone)\(service) no longer asks for a code."
+    return ([text] + backups).joined(separator: "\n")
+  }
+}

@@ -1,0 +1,162 @@
+import ArgumentParser
+import PAMStack
+import SallyportCore
+import SallyportDoctor
+import SallyportSystem
+import SallyportText
+
+/// `sallyport pam enable`
+struct PamEnable: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "enable", abstract: "Ask for a second factor in a service.",
+    discussion: """
+      Adds three lines to each service's file in /etc/pam.d, after checking the resulting stacks: \
+      nothing is written if nobody could pass, or if a wrong password could enroll. \
+      pam_sallyport(8) explains the arguments of the lines. In sshd it first sets what sshd asks \
+      for, and goes on only once the sshd that runs has taken it.
+      """)
+
+  @OptionGroup var options: PamOptions
+
+  @Flag(
+    inversion: .prefixedNo,
+    help: "Let users enroll at login as the policy says. (default: if the stack allows it)")
+  var enroll: Bool?
+
+  @Flag(help: "Also ask users whom a key, a ticket or NOPASSWD let past the password.")
+  var demand = false
+
+  @Flag(help: "Let unenrolled users in, where the policy file sets nothing.")
+  var nullok = false
+
+  @Option(
+    help: ArgumentHelp(
+      "What sshd asks for, in sshd alone. "
+        + "(default: password+code, or a key as well where sshd asks for one)",
+      valueName: "method"))
+  var sshd: SSHMethod?
+
+  @Flag(help: "Write it even if nobody could log in afterwards.")
+  var force = false
+
+  @OptionGroup var shared: StoreOptions
+
+  func validate() throws {
+    if sshd != nil, !options.services.contains("sshd") {
+      throw ValidationError("--sshd is for the service sshd")
+    }
+  }
+
+  func run(in context: Context) throws(CommandError) {
+    try context.needRoot("pam enable \(options.words)")
+    let plans = try plans(context)
+    let output = context.output(shared)
+    let changing = plans.filter { !$0.changesNothing }
+    let asking = plans.filter(\.changesNothing).map { "\($0.service) already asks for a code." }
+    guard !changing.isEmpty else {
+      return answer(output, plans, nil, (asking + ["Nothing was changed."]).joined(separator: " "))
+    }
+    for line in asking { output.say(line) }
+    if !force {
+      for plan in changing { if let obstacle = plan.impact?.obstacle { throw .stack(obstacle) } }
+    }
+    for plan in changing { output.say(plan.text) }
+    if options.dryRun { return answer(output, plans, nil, "Nothing was written (--dry-run).") }
+    if !options.yes { try output.insist(question(changing), or: .nothingChanged) }
+    let lock = try context.lockPam()
+    let written = try context.writeAll(changing.map { $0.step(in: context) })
+    lock.end()
+    let kept = zip(changing.map(\.service), written)
+    let backups = kept.reduce(into: [:]) { $0[$1.0] = $1.1?.backup }
+    answer(output, plans, backups, advice(changing, backups))
+  }
+
+  /// Each service as if those before it were written.
+  private func plans(_ context: Context) throws(CommandError) -> [PamPlan] {
+    var directory = context.stacks
+    var plans: [PamPlan] = []
+    for service in options.inOrder {
+      do throws(CommandError) {
+        let plan = try plan(service, in: directory, context)
+        directory = directory.assuming(plan.change)
+        plans.append(plan)
+      } catch {
+        // Those that include the file of another one are turned on with it.
+        guard case .stack(.enabledElsewhere(_, let location)) = error,
+          plans.contains(where: { $0.change.path == location.file })
+        else { throw error }
+      }
+    }
+    return plans
+  }
+
+  private func plan(_ service: String, in directory: StackDirectory, _ context: Context)
+    throws(CommandError) -> PamPlan
+  {
+    let side = service == "sshd" ? try sshSide(context) : nil
+    let wishes = StackWishes(
+      enroll: enroll, demand: demand, nullok: nullok, afterKey: side?.method == .keyCode,
+      store: shared.store == nil ? nil : shared.path)
+    let change = try stacking { () throws(StackRefusal) in
+      try StackPlanner(service, in: directory).enable(wishes)
+    }
+    let isSet = try asSSH { () throws(SSHTrouble) in try side?.changesNothing() ?? true }
+    var plan = PamPlan(change: change, side: side, isSet: isSet)
+    if !plan.changesNothing {
+      plan.impact = try LoginImpact(of: change, side, nullok: nullok, shared, context)
+    }
+    return plan
+  }
+
+  private func sshSide(_ context: Context) throws(CommandError) -> SSHSide? {
+    let enrolled = try LoginImpact.enrolled(in: context.store(shared))
+    return try asSSH { () throws(SSHTrouble) in
+      try SSHSide(sshd, enrolled: enrolled, context)
+    }
+  }
+
+  private func question(_ plans: [PamPlan]) -> String {
+    let does = plans.allSatisfy(\.isSet) ? "Write this?" : "Write this and reload sshd?"
+    let changes = plans.map(\.change).filter { !$0.changesNothing }
+    let new = changes.filter { $0.before == nil }
+    if changes.isEmpty { return does }
+    if changes.count > 1 {
+      return "\(does) Each old file is kept beside the new one, with the date in its name."
+    }
+    return new.first.map { "\(does) \($0.path) is new." }
+      ?? "\(does) The old file is kept beside it, with the date in its name."
+  }
+
+  private struct Answer: Encodable {
+    let service, file: String
+    let changed: Bool
+    @OrNull var backup: String?
+    let lines: [LineFacts]
+    let findings, lockedOut: [String]
+    @OrNull var sshd: SSHSideFacts?
+  }
+
+  /// `backups`: by service; nil if nothing was written.
+  private func answer(
+    _ output: Output, _ plans: [PamPlan], _ backups: [String: String]?, _ text: String
+  ) {
+    let answers = plans.map { plan in
+      Answer(
+        service: plan.service, file: plan.change.path,
+        changed: backups != nil && !plan.changesNothing, backup: backups?[plan.service],
+        lines: plan.change.analysis.lines.map(LineFacts.init),
+        findings: plan.change.analysis.findings.map(\.text),
+        lockedOut: plan.impact?.lockedOut ?? [], sshd: plan.side?.facts)
+    }
+    output.answerEach(answers, text)
+  }
+
+  private func advice(_ plans: [PamPlan], _ backups: [String: String]) -> String {
+    let kept = plans.compactMap { backups[$0.service] }.map { "The old file: \($0)" }
+    let trials = plans.map { "      \($0.trial)" }
+    let undo =
+      "Undo: sallyport pam disable \(options.inOrder.map(shellQuoted).joined(separator: " "))"
+    let head = "Done. Keep this shell open, and try it from another terminal now:"
+    return (kept + [head] + trials + [undo]).joined(separator: "\n")
+  }
+}

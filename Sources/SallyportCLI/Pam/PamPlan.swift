@@ -1,0 +1,59 @@
+import PAMStack
+import SallyportDoctor
+import SallyportText
+
+/// What turning on one service changes, before anything is written.
+struct PamPlan {
+  let change: StackChange
+  let side: SSHSide?
+  /// sshd is as wanted already, or is not concerned.
+  let isSet: Bool
+  /// nil if nothing changes.
+  var impact: LoginImpact?
+
+  var service: String { change.service }
+  var changesNothing: Bool { change.changesNothing && isSet }
+
+  /// What is shown before the question.
+  var text: String {
+    let diffs = [side?.diff, change.changesNothing ? nil : StackDiff(change).text]
+    return (diffs + [impact?.text]).compactMap { $0 }.joined(separator: "\n")
+  }
+
+  func step(in context: Context) -> PamStep<StackWriter.Written?> {
+    PamStep(service: service, change: change.changesNothing ? nil : change) {
+      () throws(CommandError) in
+      try write(in: context)
+    }
+  }
+
+  /// Returns nil if the lines are in the file already.
+  private func write(in context: Context) throws(CommandError) -> StackWriter.Written? {
+    let put = { () throws(CommandError) in
+      change.changesNothing ? nil : try context.write(change)
+    }
+    guard let side else { return try put() }
+    return try side.turnOn(changesPAM: !change.changesNothing, put) {
+      guard !change.changesNothing, change.isWritten(in: context.stacks) else { return true }
+      let problems = context.takeBack([change]).compactMap(\.problem)
+      for problem in problems {
+        context.terminal.write(Array(Message(problem, .inputOutput).written.utf8), to: .aside)
+      }
+      return problems.isEmpty
+    }
+  }
+
+  /// The command or login that tries out the service.
+  var trial: String {
+    switch service {
+    case "sshd": "ssh NAME@HOST      (sallyport doctor sshd checks sshd's own settings)"
+    case "sudo": "sudo -k true"
+    case "sudo-i": "sudo -k -i true"
+    case "su", "su-l": "su - NAME"
+    case "login": "a login on the console"
+    case _ where KnownServices.hasOneField(service):
+      "a login with PASSWORD123456 as the password, where 123456 is the code"
+    case _: "pamtester \(service) NAME authenticate acct_mgmt"
+    }
+  }
+}

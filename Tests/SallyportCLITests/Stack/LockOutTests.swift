@@ -1,0 +1,103 @@
+import Foundation
+import Testing
+
+@testable import SallyportCLI
+
+/// alice and bob have passwords; both may use sudo.
+@Suite struct `Whom pam enable would lock out` {
+  private let machine: PamBench
+
+  init() throws {
+    machine = try PamBench(enrolled: false)
+    try machine.people("alice", "bob")
+    try machine.write("/etc/sudoers", "alice ALL=(ALL) ALL\nbob ALL=(ALL) ALL\n")
+    try FileManager.default.createDirectory(
+      atPath: "\(machine.root)/etc/security", withIntermediateDirectories: true)
+  }
+
+  private func policy(_ text: String) throws {
+    try machine.write("/etc/security/sallyport.conf", text)
+  }
+
+  private func isRefused(_ service: String, naming people: String) throws -> Bool {
+    let before = try machine.content()
+    let done = machine.run("enable", service, "--yes")
+    let told = "sallyport: nobody could log in to \(service) after this: \(people)\n"
+    return try done.status == 78 && done.aside.hasPrefix(told) && machine.content() == before
+  }
+
+  private func names(_ service: String) throws -> [String] {
+    struct Answer: Decodable { let lockedOut: [String] }
+    return try machine.run("enable", service, "--dry-run", "--json").json(Answer.self).lockedOut
+  }
+
+  @Test func `is named before the question`() throws {
+    _ = try machine.bench.enroll("alice")
+    let dry = machine.run("enable", "sudo", "--dry-run")
+    #expect(dry.answer.contains("\nLocked out of sudo after this: bob (not enrolled)\n"))
+    #expect(try names("sudo") == ["bob (not enrolled)"])
+    _ = try machine.bench.enroll("bob")
+    #expect(try names("sudo") == [])
+  }
+
+  @Test func `is root too where su asks for root's code`() throws {
+    _ = try machine.bench.enroll("alice")
+    #expect(try names("su") == ["bob (not enrolled)"])
+    try machine.write("/etc/shadow", "root:$6$x::\nalice:$6$x::\nbob:$6$x::\n")
+    #expect(try names("su") == ["root (not enrolled)", "bob (not enrolled)"])
+  }
+
+  @Test func `is everybody where nobody is enrolled, unless it is forced`() throws {
+    let both = "alice (not enrolled), bob (not enrolled)"
+    #expect(try isRefused("sudo", naming: both))
+    #expect(machine.run("enable", "sudo", "--yes", "--force").status == 0)
+    #expect(!machine.ours("sudo").isEmpty)
+  }
+
+  @Test func `is everybody where who is enrolled may not use sudo`() throws {
+    _ = try machine.bench.enroll("alice")
+    try machine.write("/etc/sudoers", "bob ALL=(ALL) ALL\n")
+    #expect(try isRefused("sudo", naming: "bob (not enrolled)"))
+    #expect(machine.run("enable", "su", "--dry-run").status == 0)
+  }
+
+  @Test func `is everybody where who is enrolled has no account`() throws {
+    _ = try machine.bench.enroll("carol")
+    #expect(try isRefused("sudo", naming: "alice (not enrolled), bob (not enrolled)"))
+  }
+
+  @Test func `is everybody where the policy turns off all factors`() throws {
+    _ = try machine.bench.enroll("alice")
+    try policy("[default]\nfactor_totp = off\nfactor_backup_code = off\n")
+    let alice = "alice (the policy turns off every factor of the enrollment)"
+    #expect(try isRefused("sudo", naming: "\(alice), bob (not enrolled)"))
+  }
+
+  @Test func `is everybody where the enrollment is damaged`() throws {
+    _ = try machine.bench.enroll("alice")
+    try Data("broken\n".utf8).write(
+      to: URL(fileURLWithPath: "\(machine.bench.directory)/users/alice/enrollment"))
+    #expect(
+      try isRefused("sudo", naming: "alice (the enrollment cannot be used), bob (not enrolled)"))
+  }
+
+  @Test func `is not who is exempt, by a note or by a rule`() throws {
+    #expect(machine.bench.run("exempt", "bob", "--allow-missing").status == 0)
+    #expect(try names("sudo") == ["alice (not enrolled)"])
+    #expect(machine.bench.run("exempt", "bob", "--undo", "--allow-missing").status == 0)
+    try policy("[rule bob]\nmatch_user = bob\nenrollment = voluntary\n")
+    #expect(try names("sudo") == ["alice (not enrolled)"])
+  }
+
+  @Test func `is who has no password for sshd's prompts`() throws {
+    let sshd = try FakeSSHD(machine)
+    _ = try machine.bench.enroll("git")
+    let refused = machine.run("enable", "sshd", "--yes")
+    #expect(refused.status == 78)
+    let told = "nobody could log in to sshd after this: git (no password), alice (not enrolled)\n"
+    #expect(refused.aside.contains(told), "\(refused.aside)")
+    #expect(sshd.dropIn == nil)
+    _ = try machine.bench.enroll("alice")
+    #expect(machine.run("enable", "sshd", "--yes").status == 0)
+  }
+}

@@ -12,6 +12,7 @@ package struct Diagnosis {
     var found = Diagnosis.merged(services.flatMap { Diagnosis.findings(of: $0, facts) })
     found += SharedFindings(services).all
     if facts.services.isEmpty { found.append(Diagnosis.nobody) }
+    found += RevertFindings(pending: facts.revert, boot: facts.boot, now: facts.now).all
     // Services may share one policy file.
     for finding in services.flatMap({ PolicyFindings($0).file })
     where !found.contains(finding) {

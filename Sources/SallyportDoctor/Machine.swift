@@ -9,7 +9,7 @@ package struct Machine {
   /// Put in front of every path; empty for this machine.
   var root = ""
   /// Runs a program by name, with arguments; `absent` if there is no such program.
-  var run: (_ words: [String]) -> Probe<CommandOutput> = Machine.runProgram
+  package var run: (_ words: [String]) -> Probe<CommandOutput> = Machine.runProgram
 
   package init(
     root: String = "",
@@ -71,6 +71,8 @@ package struct Machine {
     let problem = unsafe inspect_disk(root + path, &found)
     return problem == 0 ? .seen(DiskFacts(found)) : Machine.failed(problem, path)
   }
+
+  package var isRunBySystemd: Bool { file("/run/systemd/system").value?.isDirectory == true }
 
   // MARK: programs
 

@@ -13,6 +13,10 @@ package struct Facts: Equatable {
   var store = StoreFacts()
   var clock: ClockFacts
   var modules: [ModuleFacts] = []
+  /// What `pam enable --revert-in` has changed.
+  var revert: Probe<PendingRevert> = .absent
+  /// Identifies the boot of the machine.
+  var boot = ""
   /// Other stores that our lines name.
   var otherStores: [String] = []
   /// Whether some accounts come from a directory service, and so are not in the machine's own
@@ -42,6 +46,7 @@ extension Facts {
     of machine: Machine, _ stacks: [ServiceStack], _ store: Store?, at path: String, _ now: UnixTime
   ) {
     self.init(now: now, clock: ClockFacts(of: machine, now))
+    (revert, boot) = (machine.pendingRevert(), machine.boot)
     let accounts = AccountFacts(of: machine)
     services = stacks.map { ServiceFacts($0, of: machine) }
     otherStores = Set(services.filter { !$0.lines.lines.isEmpty }.map(\.store))

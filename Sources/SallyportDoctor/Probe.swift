@@ -6,7 +6,7 @@ package enum Probe<Value> {
   /// It could not be examined, for this reason.
   case unseen(String)
 
-  var value: Value? {
+  package var value: Value? {
     switch self {
     case .seen(let value): value
     case .absent, .unseen: nil
@@ -27,7 +27,7 @@ extension Probe: Equatable where Value: Equatable {}
 /// The output of a program and how it ended.
 package struct CommandOutput: Equatable {
   /// The exit status; 128 + n after signal n, -1 after a timeout.
-  var status: Int32 = 0
+  package var status: Int32 = 0
   var output = ""
   var errors = ""
 

@@ -1,10 +1,10 @@
 import CCommand
 import CSystem
 import Glibc
-import SallyportFiles
+package import SallyportFiles
 
 /// Runs child processes with limits on their time and output.
-enum ProgramRun {
+package enum ProgramRun {
   /// Runs the program at a path with a clean environment and no input. Keeps up to `limit` bytes
   /// each of its standard output and standard error. Throws if it cannot be started.
   static func run(_ words: [String], seconds: UInt64, limit: Int) throws(SystemError)
@@ -16,6 +16,13 @@ enum ProgramRun {
     return CommandOutput(
       status: status < 0 ? -1 : status & 0x7f == 0 ? status >> 8 & 0xff : 128 + (status & 0x7f),
       output: texts[0], errors: texts[1])
+  }
+
+  /// Starts a program in a session of its own, without input and output, and does not wait for it:
+  /// it goes on when this process and its terminal have ended.
+  package static func detach(_ words: [String]) throws(SystemError) {
+    let null = try OpenFile("/dev/null", O_WRONLY)
+    _ = try spawn(words, null.number, null.number, in: spawn_in_own_session)
   }
 
   /// Why a library cannot be loaded as libpam would load a module, tested in a child process; nil
@@ -31,9 +38,11 @@ enum ProgramRun {
     return status == 0 ? nil : "loading it ends the process (status \(status))"
   }
 
-  private static func spawn(_ words: [String], _ output: Int32, _ errors: Int32)
-    throws(SystemError) -> pid_t
-  {
+  /// `group`: the flag that says what the child is in alone.
+  private static func spawn(
+    _ words: [String], _ output: Int32, _ errors: Int32,
+    in group: Int16 = Int16(POSIX_SPAWN_SETPGROUP)
+  ) throws(SystemError) -> pid_t {
     guard let path = words.first else { throw SystemError(EINVAL) }
     let environment = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "TZ=UTC"]
     var (child, none) = (pid_t(-1), sigset_t())
@@ -47,7 +56,7 @@ enum ProgramRun {
         unsafe posix_spawn_file_actions_adddup2(&actions, output, 1)
         unsafe posix_spawn_file_actions_adddup2(&actions, errors, 2)
         unsafe posix_spawnattr_init(&attributes)
-        let flags = Int16(POSIX_SPAWN_SETPGROUP) | Int16(POSIX_SPAWN_SETSIGMASK)
+        let flags = group | Int16(POSIX_SPAWN_SETSIGMASK)
         unsafe posix_spawnattr_setflags(&attributes, flags)
         unsafe posix_spawnattr_setsigmask(&attributes, &none)
         return unsafe posix_spawn(&child, path, &actions, &attributes, words, environment)

@@ -154,6 +154,9 @@ extension Machine {
     return done.status == 0 ? nil : done.complaint
   }
 
+  /// Whether there is a file of ours among sshd's settings.
+  package var hasSSHFile: Bool { file(SSHStage.path) != .absent }
+
   /// Whether a key alone is enough, unless a Match block says otherwise.
   package func sshLetsKeysAlone() throws(SSHTrouble) -> Bool {
     try sshSettings([]).letsKeysAlone

@@ -93,7 +93,7 @@ package struct RunningSSHD {
   /// Tells sshd to reload and returns its process ID, if known. An sshd that is started for each
   /// connection needs no reload; what it offers shows that.
   private func tell(_ settings: SSHSettings) throws(SSHTrouble) -> Int32? {
-    if machine.file("/run/systemd/system").value?.isDirectory == true {
+    if machine.isRunBySystemd {
       for unit in ["ssh.service", "sshd.service"] {
         guard machine.answer(["systemctl", "is-active", unit]) != nil else { continue }
         guard let done = machine.run(["systemctl", "reload", unit]).value, done.status == 0 else {

@@ -54,7 +54,8 @@ package struct CalendarDate: Equatable, Sendable {
     return "\(four)-\(two(month))-\(two(day))T\(two(hour)):\(two(minute)):\(two(second))Z"
   }
 
-  private var clock: String { "\(CalendarDate.two(hour)):\(CalendarDate.two(minute))" }
+  /// `09:12`
+  package var clock: String { "\(CalendarDate.two(hour)):\(CalendarDate.two(minute))" }
 
   private var dayAndMonth: String {
     let known = CalendarDate.months.indices.contains(month - 1)

@@ -145,6 +145,9 @@ static inline int pipe_open(int *ends) {
   return syscall(SYS_pipe2, ends, O_CLOEXEC) != 0 ? errno : 0;
 }
 
+/* POSIX_SPAWN_SETSID of glibc and musl: the child is in a session of its own. */
+static const int16_t spawn_in_own_session = 0x80;
+
 /* Starts a child that loads a library as libpam would, looks up a function in it, and writes the
    reason to `reason` if that fails. Returns its process ID, or a negative errno. Swift has no
    fork. */

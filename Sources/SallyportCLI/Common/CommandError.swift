@@ -75,6 +75,18 @@ enum CommandError: Error {
   case stack(StackRefusal)
   /// One of several services was not changed, and those before it were taken back.
   indirect case serviceFailed(String, CommandError, [TakenBack])
+  /// `--revert-in` while the change of these services still waits to be confirmed.
+  case revertPending([String])
+  /// `pam confirm` or `pam revert`, and nothing waits to be confirmed.
+  case nothingPending
+  /// `pam confirm` in the login that made the change.
+  case sameLogin
+  /// The file that says what is to be taken back cannot be used.
+  case revertUnreadable(String)
+  /// That file cannot be written, or the timer cannot be started.
+  case revertFile(errno: Int32)
+  /// `pam revert` left this file in its place; a warning said why.
+  case revertUnfinished(path: String)
   /// sshd's side of its service was not changed.
   case ssh(SSHTrouble)
   /// Some enrollments cannot be read; they have been named.

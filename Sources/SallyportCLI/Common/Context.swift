@@ -2,6 +2,7 @@ import OneTimePassword
 import PAMStack
 import SallyportCore
 import SallyportDoctor
+import SallyportFiles
 import SallyportSystem
 import SallyportText
 
@@ -23,6 +24,8 @@ struct Context {
   /// Runs the user's editor on a file.
   var edit: (_ path: String) -> EditorStatus = Editor.run
   let now: () throws(StoreTrouble) -> UnixTime
+  /// Starts a program that outlives this process and its terminal.
+  var detach: (_ words: [String]) throws(SystemError) -> Void = ProgramRun.detach
   /// The terminal supports plain text only, or NO_COLOR is set.
   var isPlain = false
   /// The machine that doctor examines.

@@ -131,6 +131,27 @@ extension Message {
       self.init(
         (["\(printable(service.utf8)): \(message.text)"] + fates).joined(separator: "\n"),
         message.status, hints: message.hints)
+    case .revertPending(let names):
+      self.init(
+        "the change of \(printable(listed(names).utf8, limit: 300)) waits to be confirmed", .exists,
+        hints: [
+          "sallyport pam confirm      to keep it", "sallyport pam revert      to take it back",
+        ])
+    case .nothingPending:
+      self.init(
+        "no change waits to be confirmed", .noInput, hints: ["sallyport pam status"])
+    case .sameLogin:
+      self.init(
+        "this is the login that made the change: only a new one shows that it works",
+        .notPermitted, hints: ["ssh NAME@HOST", "sallyport pam confirm --force"])
+    case .revertUnreadable(let reason):
+      self.init(
+        printable(reason.utf8, limit: 300), .configuration,
+        hints: ["sallyport pam status", "rm \(PendingRevert.path)"])
+    case .revertFile(let number):
+      self.init("\(PendingRevert.path): \(errnoText(number)); nothing was changed", .inputOutput)
+    case .revertUnfinished(let path):
+      self.init("\(path) was not taken back", .configuration, hints: ["sallyport pam revert"])
     case .ssh(let trouble): self.init(trouble)
     case .listIncomplete(let status):
       self.init("the list is incomplete", status)

@@ -9,7 +9,9 @@ import SallyportText
 struct Pam: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show, turn on and turn off the second factor of services.",
-    subcommands: [PamStatus.self, PamEnable.self, PamDisable.self])
+    subcommands: [
+      PamStatus.self, PamEnable.self, PamDisable.self, PamConfirm.self, PamRevert.self,
+    ])
 }
 
 /// The options of the verbs that write.

@@ -26,6 +26,7 @@ struct PamDisable: Verb {
     if !options.yes { try output.insist("Write this?", or: .nothingChanged) }
     let lock = try context.lockPam()
     let written = try context.writeAll(plans.map { $0.step(in: context) })
+    try context.forgetRevert(of: options.services)
     lock.end()
     let text = zip(plans, written).map { $0.result($1) }.joined(separator: "\n")
     answer(output, plans, written, text)

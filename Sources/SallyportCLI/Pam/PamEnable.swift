@@ -39,6 +39,12 @@ struct PamEnable: Verb {
   @Flag(help: "Write it even if nobody could log in afterwards.")
   var force = false
 
+  @Option(
+    help: ArgumentHelp(
+      "Take everything back after this time, such as 10m, unless confirmed by pam confirm.",
+      valueName: "time"))
+  var revertIn: RevertDelay?
+
   @OptionGroup var shared: StoreOptions
 
   func validate() throws {
@@ -64,7 +70,14 @@ struct PamEnable: Verb {
     if options.dryRun { return answer(output, plans, nil, "Nothing was written (--dry-run).") }
     if !options.yes { try output.insist(question(changing), or: .nothingChanged) }
     let lock = try context.lockPam()
-    let written = try context.writeAll(changing.map { $0.step(in: context) })
+    if let revertIn { try context.arm(changing, revertIn) }
+    let written: [StackWriter.Written?]
+    do throws(CommandError) {
+      written = try context.writeAll(changing.map { $0.step(in: context) })
+    } catch {
+      if revertIn != nil { context.disarm(changing) }
+      throw error
+    }
     lock.end()
     let kept = zip(changing.map(\.service), written)
     let backups = kept.reduce(into: [:]) { $0[$1.0] = $1.1?.backup }
@@ -156,6 +169,11 @@ struct PamEnable: Verb {
     let trials = plans.map { "      \($0.trial)" }
     let undo =
       "Undo: sallyport pam disable \(options.inOrder.map(shellQuoted).joined(separator: " "))"
+    if let revertIn {
+      let time = durationText(UInt64(revertIn.seconds))
+      let head = "Done, and taken back in \(time) unless you confirm it from a new login:"
+      return (kept + [head] + trials + ["      sudo sallyport pam confirm"]).joined(separator: "\n")
+    }
     let head = "Done. Keep this shell open, and try it from another terminal now:"
     return (kept + [head] + trials + [undo]).joined(separator: "\n")
   }

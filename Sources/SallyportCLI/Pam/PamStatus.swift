@@ -1,6 +1,7 @@
 import ArgumentParser
 import PAMStack
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
 import SallyportText
 
@@ -20,8 +21,11 @@ struct PamStatus: Verb {
     let ours = all.filter { !$0.lines.isEmpty && !$0.stack.isOther(.auth) }
     let others = all.filter { $0.lines.isEmpty && !$0.stack.isOther(.auth) }
       .map { printable($0.stack.service.utf8) }
-    context.output(shared).answer(
-      Answer(services: ours.map(PamStatus.facts), others: others), PamStatus.text(ours, others))
+    let pending = context.machine.pendingRevert().value
+    let answer = Answer(
+      services: ours.map(PamStatus.facts), others: others, unconfirmed: pending?.names ?? [])
+    let text = [PamStatus.text(ours, others), pending.map(PamStatus.text)].compactMap { $0 }
+    context.output(shared).answer(answer, text.joined(separator: "\n"))
   }
 
   private static func text(_ ours: [StackAnalysis], _ others: [String]) -> String {
@@ -44,6 +48,12 @@ struct PamStatus: Verb {
     return (head + warnings + rest).joined(separator: "\n")
   }
 
+  private static func text(_ pending: PendingRevert) -> String {
+    let names = printable(pending.names.joined(separator: ", ").utf8, limit: 300)
+    let time = CalendarDate(pending.due).map { " at \($0.clock)" } ?? ""
+    return "The change of \(names) is taken back\(time) unless confirmed: sallyport pam confirm"
+  }
+
   private static func asks(_ analysis: StackAnalysis) -> String {
     let isRun = !KnownServices.withoutAuth.contains(analysis.stack.service)
     guard isRun, analysis.line(.auth) != nil else { return "nobody" }
@@ -53,6 +63,8 @@ struct PamStatus: Verb {
   private struct Answer: Encodable {
     let services: [Service]
     let others: [String]
+    /// Services whose change is taken back unless it is confirmed.
+    let unconfirmed: [String]
   }
 
   private struct Service: Encodable {

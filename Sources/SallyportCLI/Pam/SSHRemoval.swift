@@ -76,6 +76,14 @@ struct SSHRemoval {
     try put(now.text, &isTold)
   }
 
+  /// Puts back what our file said before.
+  func restore(_ method: SSHMethod) throws(CommandError) {
+    var isTold = false
+    try asSSH { () throws(SSHTrouble) in
+      try put(SSHStage(method: method).text, &isTold)
+    }
+  }
+
   /// Writes the file, checks that sshd accepts it, and reloads sshd if it is running.
   private func put(_ text: String?, _ isTold: inout Bool) throws(SSHTrouble) {
     try file.put(text)

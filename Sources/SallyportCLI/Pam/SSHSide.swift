@@ -100,6 +100,15 @@ struct SSHSide {
   var lockedOut: [String] { plan.lockedOut }
   /// The accounts that sshd will not let in, whatever PAM says.
   var shutOut: Set<String> { plan.shutOut }
+  /// What our file says now, if it will say something else.
+  var settingsBefore: PendingRevert.Settings {
+    guard diff != nil else { return .unchanged }
+    return plan.current.map { .method($0.method) } ?? .absent
+  }
+  /// Our file says what it said when this was planned.
+  var isAsBefore: Bool {
+    do throws(SSHTrouble) { return try file.text() == plan.current?.text } catch { return false }
+  }
   /// Who gets in without PAM's lines.
   var keyHolders: Set<String> { plan.keyHolders }
 

@@ -33,6 +33,8 @@ final class FakeSSHD {
   var complaint: String?
   /// What was done, and what PAM's file was by then.
   private(set) var events: [String] = []
+  /// The timers that systemd was asked for.
+  private(set) var timers: [[String]] = []
   /// Which reloads are told to have failed, though sshd has read its settings.
   var failing: Set<Int> = []
   /// sshd refuses its settings without our file.
@@ -88,6 +90,9 @@ final class FakeSSHD {
       ways.append(SSHSettings(said([], read)).ways)
       reloaded()
       return .seen(CommandOutput(status: reloads && !failing.contains(events.count) ? 0 : 1))
+    case ["systemd-run", "--quiet"]:
+      timers.append(words)
+      return .seen(CommandOutput())
     case ["systemctl", "show"]: return .seen(CommandOutput(output: "0\n"))
     case ["ssh", "-F"]:
       guard isListening else {

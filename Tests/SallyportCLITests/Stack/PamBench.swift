@@ -1,5 +1,6 @@
 import Foundation
 import SallyportCore
+import SallyportFiles
 import SallyportSystem
 import TestSupport
 import Testing
@@ -15,6 +16,10 @@ final class PamBench {
   let bench = Bench()
   /// There is no sshd on it, unless a test brings one.
   var programs: ([String]) -> Probe<CommandOutput> = { _ in .absent }
+  /// The programs that were left running, with their arguments.
+  private(set) var detached: [[String]] = []
+  /// Why none can be.
+  var detachProblem: SystemError?
 
   init(_ files: [String: String] = Stacks.debian, debian: Bool = true, enrolled: Bool = true) throws
   {
@@ -27,19 +32,14 @@ final class PamBench {
       atPath: "\(root)/run", withIntermediateDirectories: true)
     for (name, text) in files { try write("/etc/pam.d/\(name)", text + "\n") }
     if debian { try write("/etc/debian_version", "12.5\n") }
+    try people("alice")
     if enrolled { _ = try bench.enroll() }
   }
 
   func write(_ path: String, _ text: String) throws {
     try Data(text.utf8).write(to: URL(fileURLWithPath: root + path))
-    try people("alice")
   }
 
-  func read(_ path: String) -> String? {
-    FileManager.default.contents(atPath: root + path).map { String(decoding: $0, as: UTF8.self) }
-  }
-
-  /// Everything in the directory of services with its mode.
   /// root without a password, and accounts with one.
   func people(_ names: String...) throws {
     let rows = names.enumerated().map { "\($1):x:\(1000 + $0):1000::/home/\($1):/bin/sh\n" }
@@ -47,6 +47,11 @@ final class PamBench {
     try write("/etc/shadow", "root:!::\n" + names.map { "\($0):$6$x::\n" }.joined())
   }
 
+  func read(_ path: String) -> String? {
+    FileManager.default.contents(atPath: root + path).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Everything in the directory of services with its mode.
   func content() throws -> [String: String] {
     let directory = "\(root)/etc/pam.d"
     var content: [String: String] = [:]
@@ -63,7 +68,17 @@ final class PamBench {
   func run(_ arguments: String..., answers: String? = nil, caller: String? = nil)
     -> Bench.Outcome
   {
-    command(["pam"] + arguments + ["--store", bench.directory], answers, caller)
+    run(words: arguments, answers: answers, caller: caller)
+  }
+
+  /// As above.
+  func run(words: [String], answers: String? = nil, caller: String? = nil) -> Bench.Outcome {
+    command(["pam"] + words + ["--store", bench.directory], answers, caller)
+  }
+
+  /// `sallyport doctor` of the services that ask.
+  func doctor() -> Bench.Outcome {
+    command(["doctor", "--json", "--store", bench.directory], nil, nil)
   }
 
   /// `sallyport config check` of one of its files.
@@ -78,7 +93,12 @@ final class PamBench {
     let now = bench.now
     let context = Context(
       terminal: terminal, effectiveUser: 0, caller: caller, hostName: "web1.example.org",
-      stacks: StackDirectory(root: root), now: { () throws(StoreTrouble) in now },
+      stacks: StackDirectory(root: root),
+      now: { () throws(StoreTrouble) in now },
+      detach: { words throws(SystemError) in
+        if let problem = self.detachProblem { throw problem }
+        self.detached.append(words)
+      },
       machine: Machine(root: root, run: programs))
     let status = Command.run(words, in: context)
     #expect(terminal.isUsedUp, "the script goes on")

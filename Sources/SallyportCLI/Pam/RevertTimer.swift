@@ -1,0 +1,131 @@
+import ArgumentParser
+import Glibc
+import PAMStack
+import SallyportCore
+import SallyportDoctor
+import SallyportFiles
+
+/// How long a change may wait to be confirmed: `90s`, `10m`, `2h`.
+struct RevertDelay: ExpressibleByArgument {
+  /// 1 to 86,400.
+  let seconds: UInt32
+
+  init?(argument: String) {
+    let units: [Character: UInt32] = ["s": 1, "m": 60, "h": 3600]
+    guard let unit = argument.last.flatMap({ units[$0] }), argument.utf8.count <= 6,
+      let count = UInt32(argument.dropLast())
+    else { return nil }
+    let (seconds, overflow) = count.multipliedReportingOverflow(by: unit)
+    guard !overflow, (1...86_400).contains(seconds) else { return nil }
+    self.seconds = seconds
+  }
+}
+
+extension Context {
+  /// Sees to it that the changes are taken back after the delay, whatever becomes of this process
+  /// and its terminal. First the file says what is to be taken back, then the timer runs, and only
+  /// then may anything be written.
+  func arm(_ plans: [PamPlan], _ delay: RevertDelay) throws(CommandError) {
+    if let old = machine.pendingRevert().value { throw .revertPending(old.names) }
+    let now = try time()
+    let side = plans.compactMap(\.side).first
+    let id = String(UInt64.random(in: 1...UInt64.max), radix: 16)
+    let pending = PendingRevert(
+      id: id, due: UnixTime(now.seconds + Int64(delay.seconds)),
+      services: plans.map(\.change).filter { !$0.changesNothing }.map(\.service),
+      settings: side?.settingsBefore ?? .unchanged, boot: machine.boot, session: machine.session)
+    let path = stacks.root + PendingRevert.path
+    let temporary = path + ".new"
+    try revertFiling { () throws(SystemError) in
+      if !removeFile(temporary), errno != ENOENT { throw .last }
+      try putFile(
+        path, through: temporary, isNew: true, Ownership(mode: 0o600), Array(pending.text.utf8))
+      try syncParent(of: path)
+    }
+    do throws(CommandError) {
+      try startTimer(id, delay)
+    } catch {
+      try forgetRevert()
+      throw error
+    }
+  }
+
+  /// By systemd where it runs, which ends what a login leaves behind; otherwise a process that
+  /// belongs to no login.
+  private func startTimer(_ id: String, _ delay: RevertDelay) throws(CommandError) {
+    let program = try programPath()
+    let verb = ["pam", "revert", "--due", id]
+    if machine.isRunBySystemd {
+      let timer = [
+        "systemd-run", "--quiet", "--collect", "--unit=sallyport-revert-\(id)",
+        "--on-active=\(delay.seconds)s", "--timer-property=AccuracySec=1s",
+      ]
+      if machine.run(timer + [program] + verb).value?.status == 0 { return }
+    }
+    try revertFiling { () throws(SystemError) in
+      try detach([program] + verb + ["--after", "\(delay.seconds)"])
+    }
+  }
+
+  private func programPath() throws(CommandError) -> String {
+    var bytes = [CChar](repeating: 0, count: Int(PATH_MAX))
+    // SAFETY: the buffer has as many bytes as are said, and lives for the call.
+    let count = unsafe readlink("/proc/self/exe", &bytes, bytes.count)
+    guard count > 0, count < bytes.count else { throw .revertFile(errno: errno) }
+    return String(decoding: bytes.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// The change stays as it is from here on, and a timer that still runs finds nothing to do.
+  func forgetRevert() throws(CommandError) {
+    let path = stacks.root + PendingRevert.path
+    try revertFiling { () throws(SystemError) in
+      if !removeFile(path), errno != ENOENT { throw .last }
+      try syncParent(of: path)
+    }
+  }
+
+  /// After writing has failed: what may be left of the change is still taken back by the timer.
+  func disarm(_ plans: [PamPlan]) {
+    let isLeft = plans.contains { plan in
+      !plan.change.changesNothing && plan.change.isWritten(in: stacks)
+    }
+    let sides = plans.compactMap(\.side)
+    if isLeft || sides.contains(where: { !$0.isAsBefore }) { return }
+    // If the file cannot be removed, the timer finds nothing to take back.
+    do throws(CommandError) { try forgetRevert() } catch {}
+  }
+
+  /// Of `pam disable`: nothing is left to be taken back once all of it is off.
+  func forgetRevert(of services: [String]) throws(CommandError) {
+    guard let pending = machine.pendingRevert().value,
+      pending.names.allSatisfy(services.contains)
+    else { return }
+    try forgetRevert()
+  }
+
+  private func revertFiling(_ step: () throws(SystemError) -> Void) throws(CommandError) {
+    do throws(SystemError) {
+      try step()
+    } catch {
+      throw .revertFile(errno: error.number)
+    }
+  }
+}
+
+/// Waits, or less long if the change is confirmed or taken back meanwhile. The time in which the
+/// machine is suspended counts.
+func waitForRevert(_ id: String, seconds: UInt32, of machine: Machine) {
+  // Keeps no file system busy.
+  // SAFETY: the C string lives for the call.
+  _ = unsafe chdir("/")
+  let end = bootTime() + Double(seconds)
+  while bootTime() < end, machine.pendingRevert().value?.id == id { usleep(200_000) }
+}
+
+/// Seconds.
+private func bootTime() -> Double {
+  var time = timespec()
+  // SAFETY: the pointer lives for the call.
+  _ = unsafe clock_gettime(CLOCK_BOOTTIME, &time)
+  return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}

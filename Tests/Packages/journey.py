@@ -6,7 +6,8 @@ stand in the README under "From the package to the first code", typed as they st
 types them in a shell of a clean Debian 12 (a copy of its root directory, with namespaces and a network
 of its own), writes what is seen and how long it took to docs/first-login.md, and fails if a command
 does, or if the login is let in without a code, or with one that was used. User, password, key and
-codes are made for the run and gone with it.
+codes are made for the run and gone with it. Then it does the same for google-authenticator
+(peer_journey.py), on another copy, and counts what either asks of a person.
 """
 
 import re
@@ -14,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pexpect
@@ -68,6 +70,15 @@ def prepare(root):
         shutil.copy(path, root / "srv")
 
 
+@dataclass
+class Tally:
+    """What a way asks of a person, up to the prompts of the login itself, and of the machine."""
+    lines: int
+    answers: int
+    files: int
+    seconds: float
+
+
 class Shell:
     """A terminal of that machine, and somebody with an app in front of it."""
 
@@ -84,7 +95,7 @@ class Shell:
             encoding="utf-8", timeout=100, dimensions=(60, 100),
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
                  "TERM": "xterm", "DEBIAN_FRONTEND": "noninteractive"})
-        self.secret, self.codes = None, []
+        self.secret, self.codes, self.answers = None, [], 0
         self.child.expect_exact(READY)
 
     def code(self):
@@ -106,16 +117,19 @@ class Shell:
             found = self.child.expect([
                 re.escape(READY), r"Code shown by the app: $", r"Verification code: ?$",
                 r"[Pp]assword: ?$", r"\[y/N\]: ?$", r"\(yes/no/\[fingerprint\]\)\? $",
-                r"alice@web1:~\$ $", r"Do you want to continue\? \[Y/n\] $"])
+                r"alice@web1:~\$ $", r"Do you want to continue\? \[Y/n\] $",
+                r"Enter code from app \(-1 to skip\): $", r"\(y/n\) $"])
             seen += self.child.before + (self.child.after if found else "")
-            shown = re.findall(r"[?&]secret=([A-Z2-7]+)", seen)
+            shown = re.findall(r"(?:[?&]secret=|secret key is: )([A-Z2-7]+)", seen)
             self.secret = shown[-1] if shown else self.secret
             if found == 0:
                 return clean(seen), time.monotonic() - start
             if found in (2, 3):
                 self.child.waitnoecho(5)
             answer = {1: self.code, 2: lambda: code or self.code(), 3: lambda: password,
-                      4: lambda: "y", 5: lambda: "yes", 6: lambda: "exit", 7: lambda: "y"}[found]()
+                      4: lambda: "y", 5: lambda: "yes", 6: lambda: "exit", 7: lambda: "y",
+                      8: self.code, 9: lambda: "y"}[found]()
+            self.answers += found in (1, 4, 7, 8, 9)
             self.child.sendline(answer)
             if found == 2:
                 seen += f"{answer}"
@@ -132,10 +146,10 @@ def clean(text):
     return "\n".join(lines).strip("\n")
 
 
-def walk(shell):
-    """Types all; the transcript, {first line of a command: seconds}, the login."""
+def walk(shell, typed):
+    """Types all; the transcript, {first line of a command: seconds}."""
     parts, times = [], {}
-    for command in commands():
+    for command in typed:
         seen, seconds = shell.type(command)
         status = shell.status()
         # doctor: 1 is a warning, such as a clock that nobody says is right.
@@ -145,7 +159,12 @@ def walk(shell):
         parts.append(f"{READY}{seen}\n")
         if command.startswith("ssh "):
             assert "Verification code:" in seen and "alice@web1:~$" in seen, seen
-    return parts, times, commands()[-1]
+    return parts, times
+
+
+def tally(shell, typed, times, files):
+    lines = sum(len(command.splitlines()) for command in typed)
+    return Tally(lines, shell.answers, files, sum(times.values()))
 
 
 def refused(shell, login):
@@ -156,22 +175,46 @@ def refused(shell, login):
         assert "Permission denied" in seen and "alice@web1" not in seen.split("denied")[1], seen
 
 
-def main():
+def way():
+    """The README's: the transcript, the seconds, and what it takes."""
     directory = Path(tempfile.mkdtemp(prefix="sallyport-journey."))
     try:
         prepare(directory / "root")
         shell = Shell(directory / "root")
-        parts, times, login = walk(shell)
-        refused(shell, login)
+        parts, times = walk(shell, commands())
+        taken = tally(shell, commands(), times, 0)
+        refused(shell, commands()[-1])
         shell.child.close(force=True)
     finally:
         shutil.rmtree(directory)
+    return parts, times, taken
+
+
+def compared(ours, theirs):
+    """The table of what both take."""
+    rows = [("lines typed at the shell", ours.lines, theirs.lines),
+            ("answers given before the login", ours.answers, theirs.answers),
+            ("files opened in an editor", ours.files, theirs.files),
+            ("seconds of the machine", f"{ours.seconds:.1f}", f"{theirs.seconds:.1f}")]
+    head = "| | Sallyport | google-authenticator |\n|---|--:|--:|\n"
+    return head + "".join(f"| {name} | {one} | {other} |\n" for name, one, other in rows)
+
+
+def main():
+    import peer_journey
+    parts, times, ours = way()
+    theirs = peer_journey.way()
     rows = "".join(f"| `{command}` | {seconds:.1f} |\n" for command, seconds in times.items())
     text = (f"{HEAD}```\n{''.join(parts)}```\n\n| | s |\n|---|--:|\n{rows}"
-            f"| from the first command to the end of the login | {sum(times.values()):.1f} |\n\n"
+            f"| from the first command to the end of the login | {ours.seconds:.1f} |\n\n"
             "Typing and reading are not counted. The same login with the code that was used, and with\n"
-            "a wrong one, was then refused.\n")
+            "a wrong one, was then refused.\n\n## Beside google-authenticator\n\n"
+            "The same run did the same for libpam-google-authenticator on another copy of that Debian,\n"
+            "from its package to the first login with a code:\n\n"
+            + "".join(f"    {line}\n" for line in peer_journey.COMMANDS)
+            + f"\n{compared(ours, theirs)}")
     print(text)
+    print(compared(ours, theirs))
     TRANSCRIPT.write_text(text)
 
 

@@ -1,4 +1,5 @@
-"""The README's commands, as they stand there, lead from the packages to a login with a code."""
+"""The README's commands, as they stand there, lead from the packages to a login with a code, and ask
+less of a person than google-authenticator does."""
 
 import os
 import shutil
@@ -7,19 +8,29 @@ import subprocess
 import pytest
 
 import journey
+import peer_journey
 
 
-def test_the_commands_of_the_readme_lead_to_a_login(tmp_path):
+@pytest.fixture(scope="module")
+def ours():
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
         pytest.skip("a clean Debian 12 needs root and debootstrap")
     try:
-        journey.prepare(tmp_path / "root")
+        journey.made(journey.CLEAN, journey.INCLUDED)
     except subprocess.CalledProcessError as problem:
         pytest.skip(f"debootstrap made no clean Debian 12, is a mirror in reach? {problem}")
-    shell = journey.Shell(tmp_path / "root")
+    return journey.way()
+
+
+def test_the_commands_of_the_readme_lead_to_a_login(ours):
+    assert len(ours[0]) == 5
+
+
+def test_google_authenticator_takes_more_lines_answers_and_files(ours):
     try:
-        parts, _, login = journey.walk(shell)
-        assert len(parts) == 5
-        journey.refused(shell, login)
-    finally:
-        shell.child.close(force=True)
+        peer_journey.archive()
+    except subprocess.CalledProcessError as problem:
+        pytest.skip(f"its packages were not downloaded, is a mirror in reach? {problem}")
+    taken, theirs = ours[2], peer_journey.way()
+    assert (theirs.lines, theirs.answers, theirs.files) == (6, 6, 2)
+    assert taken.lines <= 5 and taken.answers <= 2 and taken.files == 0

@@ -1,20 +1,20 @@
 package import OneTimePassword
 
-/// What the first code of a new authenticator shows of the app's secret and clock.
+/// What the first code of a new authenticator tells about the app's secret and clock.
 package enum FirstCode: Equatable, Sendable {
-  /// What is stored: the code counts as used.
+  /// The values to store, in which the code counts as used.
   case right(AuthenticatorState)
   case wrong
-  /// A code of a time step within a day, which logins do not accept: by how many seconds the app's
-  /// clock is ahead, below 0 behind.
+  /// The code of a time step within a day that logins do not accept: the app's clock is ahead by
+  /// this many seconds, behind if negative.
   case clockOff(Int64)
-  /// No code of this authenticator's length.
+  /// Not a code of this authenticator's length.
   case malformed
   case backupCode
 }
 
-/// Judges a first code as a login would for a user who has nothing else, with a state that is as
-/// new each time: nothing is throttled, nothing kept.
+/// Judges a first code as a login would for a user who has only this authenticator and a new state:
+/// nothing is throttled, and nothing is stored.
 package func judge(
   firstCode typed: Secret, of authenticator: Authenticator, for user: UserName, at now: UnixTime,
   under policy: Policy
@@ -36,9 +36,9 @@ package func judge(
 }
 
 extension Authenticator {
-  /// By how many seconds the clock of the app is ahead that shows `code`, below 0 behind: that of
-  /// the nearest other time step within a day; nil where there is none, and for an HOTP. One in 170
-  /// codes of six digits that are plainly wrong is of some such step.
+  /// The offset of an app's clock that shows `code`, in seconds, negative if it is behind: that of
+  /// the nearest other time step within a day. nil if there is none, and for HOTP. One in 170 wrong
+  /// codes of six digits belongs to such a step by chance.
   fileprivate func clockOffset(of code: UInt32, at now: UnixTime) throws(CryptoError) -> Int64? {
     guard case .totp(let period) = parameters.type else { return nil }
     let step = timeStep(at: now.seconds, period: period)

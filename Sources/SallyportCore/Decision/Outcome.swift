@@ -3,7 +3,7 @@ package enum Outcome: Equatable, Sendable {
   case accepted(Proof)
   case refused(Reason)
 
-  /// Why; the one who typed is not told.
+  /// Why it was refused; the user is not told.
   package enum Reason: Equatable, Sendable {
     case response(Refusal, left: BudgetLeft)
     case notEnrolled
@@ -11,7 +11,7 @@ package enum Outcome: Equatable, Sendable {
   }
 }
 
-/// Wrong codes that are still allowed.
+/// How many wrong codes are still allowed.
 package struct BudgetLeft: Equatable, Sendable {
   package let known: UInt64
   package let other: UInt64

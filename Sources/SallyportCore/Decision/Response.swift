@@ -1,35 +1,36 @@
 package import OneTimePassword
 
-/// What was typed, classified.
+/// The classified response.
 package enum Response: Sendable {
-  /// Digits of a length that some authenticator of the user has, or his scratch codes.
+  /// As many digits as one of the user's authenticators or scratch codes has.
   case code(UInt32, Digits)
-  /// A backup code, as its digest under the salt of the user's set: computed before the lock.
+  /// A backup code, as its digest with the salt of the user's set, computed before the lock is
+  /// taken.
   case backupCode(digest: [UInt8])
   case malformed(Malformation)
 }
 
-/// Why a response is neither a code nor a backup code. It costs nothing: it cannot be right.
+/// Why a response is neither a code nor a backup code. It costs nothing, as it cannot be correct.
 package enum Malformation: UInt8, CaseIterable, Sendable {
   case empty
   case tooLong
-  /// Digits, but of a length that no code of the user has.
+  /// Only digits, but not as many as any code of the user has.
   case length
   case characters
-  /// What sshd sends in place of the response where it forbids the user (root) to log in.
+  /// What sshd sends instead of the response if it forbids the user (root) to log in.
   case sshdDummy
   /// The password again: sshd's method `password` answers every prompt with it.
   case password
 }
 
 extension Response {
-  /// Longer than any code or password that libpam takes (PAM_MAX_RESP_SIZE).
+  /// In bytes: the longest response that libpam accepts (PAM_MAX_RESP_SIZE).
   package static let maximumLength = 512
 
-  /// Classifies what was typed. Spaces and hyphens do not count.
+  /// Classifies a response. Spaces and hyphens are ignored.
   ///
-  /// The enrollment tells which lengths are codes and the salt of backup codes; without a set the
-  /// same work is done under another salt.
+  /// The enrollment has the lengths of codes and the salt of backup codes. If there is no set, the
+  /// same work is done with another salt.
   package static func classify(_ typed: Secret, for enrollment: Enrollment)
     throws(CryptoError) -> Response
   {
@@ -43,8 +44,8 @@ extension Response {
     }
   }
 
-  /// Why it is neither a code nor a backup code, right or wrong, of such an enrollment; nil where it
-  /// may be one.
+  /// Why the response cannot be a code or a backup code of such an enrollment, correct or not; nil
+  /// if it can.
   package static func malformation(of typed: Secret, for shape: Shape) throws(CryptoError)
     -> Malformation?
   {
@@ -77,8 +78,9 @@ extension Response {
     return normalizedBackupCode(bare).map { .backupCode($0) } ?? .malformed(.characters)
   }
 
-  /// Parts a password and a code typed into one field: the code is a backup code written with its
-  /// hyphens, or the longest tail of digits that some authenticator has. nil where there is none.
+  /// Splits a password and a code typed into one field. The code is a backup code with its hyphens,
+  /// or the longest run of digits at the end that has the length of an authenticator's codes. nil
+  /// if there is no code.
   package static func split(_ typed: Secret, lengths: [Digits]) -> (password: Secret, code: Secret)?
   {
     let end = trimmedEnd(typed)
@@ -141,7 +143,7 @@ extension Response {
     unsafe bare.withMutableBytes { bytes in
       var position = 0
       for index in 0..<typed.count where counts(typed[index]) {
-        // SAFETY: `bare` has a byte for each that counts.
+        // SAFETY: `bare` has a byte for each that is not ignored.
         unsafe bytes[position] = typed[index]
         position += 1
       }
@@ -151,8 +153,8 @@ extension Response {
 
   private static func counts(_ byte: UInt8) -> Bool { !isBlank(byte) && byte != hyphen }
 
-  /// The number that digits spell, up to nine of them; 0 for a longer run, whose length no
-  /// code has; nil for anything but digits.
+  /// The value of up to nine digits; 0 for more, as no code is that long; nil for anything but
+  /// digits.
   private static func number(_ bare: Secret) -> UInt32? {
     guard areDigits(bare, 0..<bare.count) else { return nil }
     guard bare.count <= 9 else { return 0 }

@@ -1,12 +1,12 @@
 package import OneTimePassword
 
-/// Two codes that an authenticator showed one after the other.
+/// Two consecutive codes of one authenticator.
 package struct CodePair: Equatable, Sendable {
   package let first: UInt32
   package let second: UInt32
   package let digits: Digits
 
-  /// nil where one is no code, or they have not the same number of digits.
+  /// Returns nil unless both are codes, with the same number of digits.
   package init?(_ first: Response, _ second: Response) {
     guard case .code(let one, let digits) = first, case .code(let two, let others) = second,
       digits == others
@@ -15,38 +15,38 @@ package struct CodePair: Equatable, Sendable {
   }
 }
 
-/// What came of resynchronizing (RFC 4226 §7.4, RFC 6238 §6).
+/// The result of a resynchronization (RFC 4226 §7.4, RFC 6238 §6).
 package enum Resync: Equatable, Sendable {
-  /// In step with that authenticator: codes after the second one are accepted. `drift` as in
-  /// `AuthenticatorState`. `reopened`: the clock ran ahead once; codes that were accepted then, for
-  /// steps that end by that moment, are good again when their time comes.
+  /// The authenticator is in step: codes after the second one are accepted. `drift` as in
+  /// `AuthenticatorState`. `reopened`: the clock had run ahead, and codes that were accepted then
+  /// are accepted again in their own time; the last of these steps ends at this time.
   case done(name: Label, drift: Int32, reopened: UnixTime?)
   case refused(ResyncRefusal)
 }
 
-/// Why two codes change nothing but the stored drift.
+/// Why two codes changed nothing but the stored drift.
 package enum ResyncRefusal: Equatable, Sendable {
-  /// The authenticator's clock is `drift` steps of `period` seconds off, and logins accept no more
-  /// than `accepted` of them: its clock must be set.
+  /// The authenticator's clock is off by `drift` steps of `period` seconds, but logins accept at
+  /// most `accepted` of them: the clock must be set.
   case clockOff(name: Label, drift: Int32, period: UInt32, accepted: UInt8)
-  /// Codes for about now, at or below the last accepted one.
+  /// Codes near the present time, at or below the last accepted one.
   case replayed(name: Label)
-  /// Not two consecutive codes of any of the authenticators, as far as they are searched.
+  /// Not two consecutive codes of any authenticator within the searched range.
   case notFound
 }
 
-/// How far codes are searched. By luck a pair is hit less than once in 10⁷ tries, so the budget
-/// for wrong codes is left alone: this is for root, who could write the state.
+/// How far to search. A random pair matches less than once in 10⁷ tries, so the budget for wrong
+/// codes is not charged: only root does this, who could write the state anyway.
 private enum Reach {
   /// Seconds on either side of now.
   static let time: UInt64 = 86_400
-  /// Counters beyond the next one.
+  /// The number of counters after the next one.
   static let counters: UInt64 = 1_000
 }
 
-/// Brings an authenticator and its stored place in step, by two consecutive codes of it; `name`: of
-/// that one alone. Reads nothing but its arguments; the state in the result must be written before
-/// the answer is given. Not for logins: the search ends early and takes as long as it needs.
+/// Resynchronizes an authenticator by two consecutive codes; `name` limits the search to that one.
+/// Reads nothing but its arguments; the state in the result must be written before the result is
+/// shown. Not for logins: the search ends early, so that its time depends on the codes.
 package func resync(
   by codes: CodePair, named name: Label?, enrollment: Enrollment, state: LoginState,
   at now: UnixTime, under policy: Policy
@@ -55,7 +55,7 @@ package func resync(
   state.reconcile(with: enrollment)
   state.slip = nil
   let throttle = Throttle(for: enrollment.authenticators, under: policy)
-  // `reconcile` has made the two lists run side by side.
+  // `reconcile` has put both lists in the same order.
   for (index, authenticator) in enrollment.authenticators.enumerated() {
     guard authenticator.parameters.digits == codes.digits, index < state.authenticators.count,
       name == nil || name == authenticator.name
@@ -86,17 +86,18 @@ extension Authenticator {
     }
   }
 
-  /// What the step of the second code changes.
+  /// Applies the step of the second code.
   ///
-  /// A clock that is off by more than logins accept is only noted: with its step as the last
-  /// accepted one, an app that is ahead would be shut out for that long once its clock is right.
+  /// If the clock is off by more than logins accept, only the drift is stored: with the step as the
+  /// last accepted one, an app whose clock is ahead would be refused for that long once its clock
+  /// is correct.
   ///
-  /// The last accepted step is lowered in one case: where it lies beyond every step that a right
-  /// clock accepts, because the machine's clock ran ahead once. It then goes no lower than the
-  /// second code and no lower than now, so that neither these codes nor one accepted for a moment
-  /// up to now is good again. Between now and the old value lie the codes accepted while the clock
-  /// was ahead, and nothing tells which: they are good once more when their time comes, for whoever
-  /// saw them. That is the price, and `reopened` tells it; the other way out is a new secret.
+  /// The last accepted step is lowered in one case: if it lies beyond every step that a correct
+  /// clock accepts, because the machine's clock had run ahead. It is then set no lower than the
+  /// second code and no lower than now, so that neither these codes nor any accepted one up to now
+  /// works again. Codes that were accepted while the clock was ahead lie between now and the old
+  /// value, and it is unknown which they are: they work once more in their own time, for anyone who
+  /// saw them. That is the price, which `reopened` reports; the alternative is a new secret.
   private func fix(
     _ state: inout AuthenticatorState, _ second: UInt64, at step: UInt64, _ period: UInt32,
     adjacent: UInt8
@@ -117,14 +118,15 @@ extension Authenticator {
     return .done(name: name, drift: drift, reopened: endOfCodes(upTo: last, period, adjacent))
   }
 
-  /// When the code of step `last` is accepted no more. At the end of time where that overflows.
+  /// The time from which the code of step `last` is not accepted any more; the end of time on
+  /// overflow.
   private func endOfCodes(upTo last: UInt64, _ period: UInt32, _ adjacent: UInt8) -> UnixTime {
     let (end, overflow) = last.addingReportingOverflow(UInt64(adjacent) + 1)
     let (time, tooLate) = end.multipliedReportingOverflow(by: UInt64(period))
     return UnixTime(overflow || tooLate || time > Int64.max ? Int64.max : Int64(time))
   }
 
-  /// The step of the second code nearest to `step`. Steps are at most 2⁶³/15: no overflow.
+  /// The step of the second code nearest to `step`. Cannot overflow, as steps are at most 2⁶³/15.
   private func find(_ codes: CodePair, around step: UInt64, reach: UInt64)
     throws(CryptoError) -> UInt64?
   {
@@ -132,7 +134,7 @@ extension Authenticator {
     return try find(codes, in: positions, nearest: step)
   }
 
-  /// The first counter of a second code whose first one has not been used.
+  /// The first counter of a second code such that the first code has not been used.
   private func find(_ codes: CodePair, after last: UInt64?) throws(CryptoError) -> UInt64? {
     let (next, isOver) = last?.addingReportingOverflow(1) ?? (0, false)
     if isOver { return nil }

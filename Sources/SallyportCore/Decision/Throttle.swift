@@ -8,15 +8,15 @@ package import OneTimePassword
 /// `LoginState.settle` does: a refund of everything would give malware beside a busy owner many
 /// times the budget.
 package struct Throttle: Equatable, Sendable {
-  /// A bucket holds this many wrong responses, if a quarter of the budget allows …
+  /// The number of wrong responses that a bucket holds, if a quarter of the budget allows it …
   package static let responsesHeld: UInt64 = 20
-  /// … and never fewer than these.
+  /// … and the number that it holds at least.
   package static let fewestResponses: UInt64 = 5
   package static let secondsPerYear: UInt64 = 31_557_600
 
-  /// What one bucket holds.
+  /// The capacity of one bucket.
   package let capacity: GuessProbability
-  /// What one bucket gets back in a year.
+  /// How much one bucket regains in a year.
   package let refillPerYear: GuessProbability
   /// The policy's accepted intervals and look-ahead, narrowed until five responses fit into a
   /// quarter of the budget.
@@ -24,7 +24,7 @@ package struct Throttle: Equatable, Sendable {
   package let lookAhead: UInt8
   private let accepted: AcceptedCodes
 
-  /// As it is now: each scratch code that is used up makes guessing harder.
+  /// As it is now: each scratch code that has been used makes guessing harder.
   package init(for enrollment: Enrollment, _ state: LoginState, under policy: Policy) {
     let left = enrollment.backupCodes?.scratchCodesLeft(state.backupCodes) ?? 0
     self.init(for: enrollment.authenticators, scratchCodes: left, under: policy)
@@ -52,7 +52,7 @@ package struct Throttle: Equatable, Sendable {
     refillPerYear = GuessProbability(units: budget.units / 2 - capacity.units)
   }
 
-  /// What one wrong response of so many digits costs.
+  /// The cost of one wrong response with this number of digits.
   package func cost(of digits: Digits) -> GuessProbability { accepted.probability(of: digits) }
 
   /// What is left in `bucket` at `now`.
@@ -60,29 +60,29 @@ package struct Throttle: Equatable, Sendable {
     GuessProbability(units: capacity.units - spent(of: bucket, at: now))
   }
 
-  /// How many wrong responses of the dearest kind `bucket` still has room for.
+  /// How many wrong responses of the most expensive kind `bucket` still allows.
   package func responsesLeft(in bucket: Bucket, at now: UnixTime) -> UInt64 {
     let price = accepted.dearest.units
     return price == 0 ? 0 : available(in: bucket, at: now).units / price
   }
 
-  /// Whether a response of so many digits from that bucket is not judged any more.
+  /// Whether a response with this number of digits is refused without being judged.
   package func isThrottled(_ bucket: Bucket, digits: Digits, at now: UnixTime) -> Bool {
     available(in: bucket, at: now) < cost(of: digits)
   }
 
-  /// `bucket` after a judged wrong response.
+  /// `bucket` after a wrong response was judged.
   ///
-  /// What was spent above this policy's capacity, through a line with another policy, stays spent:
-  /// else a guess through the one would give back guesses through the other.
+  /// What was spent beyond this policy's capacity, through a line with another policy, stays spent.
+  /// Otherwise a guess through one line would give back guesses through the other.
   package func charge(_ bucket: Bucket, digits: Digits, at now: UnixTime) -> Bucket {
     let most = GuessProbability.budgets.upperBound.units
     let total = spent(min(bucket.spent.units, most), bucket, at: now) + cost(of: digits).units
     return Bucket(spent: GuessProbability(units: min(total, most)), since: now)
   }
 
-  /// Seconds from `now` until a response of so many digits is judged again; 0 if it is already,
-  /// nil if never (a policy too small for these authenticators).
+  /// Seconds from `now` until a response with this number of digits is judged again; 0 if it is
+  /// judged now, nil if never (the budget is too small for these authenticators).
   package func wait(for bucket: Bucket, digits: Digits, at now: UnixTime) -> UInt64? {
     let (price, left) = (cost(of: digits).units, available(in: bucket, at: now).units)
     if left >= price { return 0 }
@@ -98,7 +98,7 @@ package struct Throttle: Equatable, Sendable {
 
   @inline(never) private func spent(_ spent: UInt64, _ bucket: Bucket, at now: UnixTime) -> UInt64 {
     let elapsed = min(now.elapsed(since: bucket.since), 2 * Throttle.secondsPerYear)
-    // At most 6.4·10⁷ s · 5·10¹⁰: no overflow.
+    // Cannot overflow: at most 6.4·10⁷ s · 5·10¹⁰.
     let credit = elapsed * refillPerYear.units / Throttle.secondsPerYear
     return spent > credit ? spent - credit : 0
   }

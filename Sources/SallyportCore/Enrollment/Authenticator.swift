@@ -8,7 +8,7 @@ package struct Authenticator: Sendable {
   package let parameters: CodeParameters
   package let secret: Secret
   /// The time step or counter that counts as accepted from the start, so that the code typed while
-  /// enrolling cannot be used again; nil where none was (HOTP at counter 0).
+  /// enrolling cannot be used again; nil if there was none (HOTP at counter 0).
   package let initialLastAccepted: UInt64?
   package let created: UnixTime
 

@@ -1,11 +1,12 @@
 package import OneTimePassword
 
-/// A set of backup codes as it is kept: hashed under a salt of its own.
+/// A set of backup codes as it is stored: hashed, with a salt of its own.
 ///
-/// A slow hash would guard nothing, since the authenticator's secret stands beside it, and would
-/// give strangers a way to occupy the machine; 80 random bits need none.
+/// A slow hash would protect nothing, since the authenticator's secret is in the same file, and
+/// would let strangers keep the machine busy; 80 random bits need none.
 package struct BackupCodeSet: Equatable, Sendable {
-  /// Used codes are bits of one 64-bit number: backup codes and scratch codes have half each.
+  /// Used codes are bits of one 64-bit number, of which backup codes and scratch codes have half
+  /// each.
   package static let maximumCodes = 32
   package static let usualCodes = 10
   package static let saltLength = 16
@@ -13,9 +14,9 @@ package struct BackupCodeSet: Equatable, Sendable {
   /// Random, never 0.
   package let id: UInt64
   package let salt: [UInt8]
-  /// HMAC-SHA-256 of each code under `salt`.
+  /// The HMAC-SHA-256 of each code, with `salt` as the key.
   package let digests: [[UInt8]]
-  /// The same of each scratch code that was imported: the eight digits that google-authenticator
+  /// The same for each imported scratch code, which has the eight digits that google-authenticator
   /// makes. Their 26 bits can be guessed, so they are judged, counted and throttled like codes.
   package let scratchDigests: [[UInt8]]
 
@@ -29,10 +30,10 @@ package struct BackupCodeSet: Equatable, Sendable {
   /// Backup codes and scratch codes, used or not.
   package var count: Int { digests.count + scratchDigests.count }
 
-  /// The codes with this digest, as bits of the used ones.
+  /// The codes with this digest, as bits in the same order as the used ones.
   func backupCodes(_ digest: [UInt8]) -> UInt64 { BackupCodeSet.find(digest, among: digests) }
 
-  /// The same for the scratch code of that value, which has eight digits.
+  /// The same for a scratch code of eight digits with this value.
   func scratchCodes(_ value: UInt32) throws(CryptoError) -> UInt64 {
     guard let code = Secret(count: Int(Digits.eight.rawValue)) else { throw .outOfMemory }
     var rest = value
@@ -47,7 +48,7 @@ package struct BackupCodeSet: Equatable, Sendable {
     return BackupCodeSet.find(digest, among: scratchDigests) << UInt64(digests.count)
   }
 
-  /// Compares with all, without an early exit.
+  /// Compares with all of them, without an early exit.
   private static func find(_ digest: [UInt8], among digests: [[UInt8]]) -> UInt64 {
     var found: UInt64 = 0
     for index in digests.indices {
@@ -64,8 +65,8 @@ package enum BackupCode {
 
   private static let alphabet: StaticString = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-  /// The code that 10 random bytes spell, without hyphens; nil where it would be all digits (one
-  /// in 10⁸), which could be taken for a one-time code, or for another number of bytes.
+  /// The code for 10 random bytes, without hyphens. nil if it has only digits (one in 10⁸), as it
+  /// could be taken for a one-time code, or for another number of bytes.
   package static func make(from random: Secret) -> Secret? {
     guard random.count == randomBytes, let code = Secret(count: length) else { return nil }
     // SAFETY: index < 32 = the length of the alphabet; the position is below the code's 16.
@@ -80,7 +81,7 @@ package enum BackupCode {
     return isAllDigits(code) ? nil : code
   }
 
-  /// The code in four groups of four, as people see it.
+  /// The code in four groups of four, to show.
   package static func grouped(_ code: Secret) -> String {
     var text: [UInt8] = []
     text.reserveCapacity(length + 3)
@@ -91,12 +92,13 @@ package enum BackupCode {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// What is kept of a code.
+  /// The digest of a code that is stored.
   package static func digest(_ code: Secret, salt: [UInt8]) throws(CryptoError) -> [UInt8] {
     try hmacSHA256(key: salt, message: code)
   }
 
-  /// What a typed character stands for: case, O/0 and I/L/1 forgiven; nil for any other.
+  /// The value of a typed character, ignoring case and taking O for 0 and I or L for 1; nil for any
+  /// other.
   static func normalized(_ character: UInt8) -> UInt8? {
     let upper = (0x61...0x7a).contains(character) ? character - 0x20 : character
     switch upper {

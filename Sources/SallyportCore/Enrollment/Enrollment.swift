@@ -1,18 +1,18 @@
 internal import OneTimePassword
 
-/// A user's whole record, as far as it changes only by enrolling and managing.
+/// Everything that is stored for a user and changes only by enrolling and managing.
 package struct Enrollment: Sendable {
   package static let maximumAuthenticators = 8
 
-  /// Random, never 0. The login state names it: the state of another user, or of an earlier
-  /// enrollment, is not taken for this one's.
+  /// Random, never 0. The login state contains it, so that the state of another user or of an
+  /// earlier enrollment is not taken for this one's.
   package let id: UInt64
-  /// The account's name as the account database spells it.
+  /// The name of the account, spelled as in the account database.
   package let user: UserName
-  /// The account's uid; nil where it was enrolled without an account (`--allow-missing`).
+  /// The uid of the account; nil if it was enrolled without an account (`--allow-missing`).
   package let uid: UInt32?
   package let created: UnixTime
-  /// 1 to 8; names differ, ids differ.
+  /// 1 to 8, with different names and ids.
   package var authenticators: [Authenticator]
   package var backupCodes: BackupCodeSet?
 
@@ -28,13 +28,13 @@ package struct Enrollment: Sendable {
     self.backupCodes = backupCodes
   }
 
-  /// The set of backup codes, where it has scratch codes.
+  /// The set of backup codes if it has scratch codes, otherwise nil.
   var scratchCodes: BackupCodeSet? {
     guard let backupCodes, !backupCodes.scratchDigests.isEmpty else { return nil }
     return backupCodes
   }
 
-  /// Whether some code has so many digits: of an authenticator, or a scratch code.
+  /// Whether an authenticator or a scratch code has this number of digits.
   func hasCodes(of digits: Digits) -> Bool {
     for one in authenticators where one.parameters.digits == digits { return true }
     return digits == .eight && scratchCodes != nil

@@ -1,19 +1,19 @@
-/// A change of what is enrolled for a user, as a value: what a login, the command and the service
-/// carry out alike.
+/// A change of a user's enrollment as a value, which a login, the command and the service apply
+/// alike.
 package indirect enum EnrollmentChange: Sendable {
   /// Enrolls a user who is not enrolled.
   case create(Enrollment)
-  /// More factors. A set of backup codes takes the place of the one that is there; nil leaves it.
+  /// Adds authenticators. A set of backup codes replaces the present one; nil keeps it.
   case add([Authenticator], backupCodes: BackupCodeSet?)
-  /// Removes the authenticator of that name, which must not be the last one.
+  /// Removes the authenticator with this name, which must not be the last one.
   case remove(Label)
   case rename(Label, to: Label)
-  /// A set of backup codes in the place of the one that is there.
+  /// Replaces the set of backup codes.
   case renew(BackupCodeSet)
 
   /// Why a change cannot be carried out.
   package enum Flaw: Error, Equatable, Sendable {
-    /// There is an enrollment already.
+    /// The user is enrolled already.
     case enrolled
     case noSuchAuthenticator(Label)
     case lastAuthenticator
@@ -23,7 +23,7 @@ package indirect enum EnrollmentChange: Sendable {
 }
 
 extension EnrollmentChange {
-  /// The enrollment after the change; nothing else of it differs.
+  /// The enrollment after the change, which changes nothing else.
   package func applied(to enrollment: Enrollment) throws(Flaw) -> Enrollment {
     var changed = enrollment
     switch self {
@@ -44,8 +44,8 @@ extension EnrollmentChange {
     return changed
   }
 
-  /// The state that goes with the changed enrollment: who could do without a code before the change
-  /// is asked again, where the change is more than a name.
+  /// The state to store with the changed enrollment. Unless only a name changes, no origin is
+  /// remembered any more, so that the user is asked again.
   package func applied(to state: LoginState, of changed: Enrollment) -> LoginState {
     var state = state
     state.reconcile(with: changed)

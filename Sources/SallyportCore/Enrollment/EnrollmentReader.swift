@@ -1,9 +1,9 @@
 package import OneTimePassword
 
 extension Enrollment {
-  /// Reads an enrollment file (docs/enrollment-format.md). Total: any bytes give an enrollment that
-  /// keeps all rules, or an error with its line. Unknown keys are refused, not skipped: whoever
-  /// does not know them would decide without them.
+  /// Parses an enrollment file (docs/enrollment-format.md). Any bytes give an enrollment that keeps
+  /// all rules, or an error with its line. Unknown keys are an error, since to ignore them would be
+  /// to decide without them.
   package static func read(_ text: Secret) throws(SettingsError) -> Enrollment {
     let enrollment = try readPart(text)
     guard !enrollment.authenticators.isEmpty else {
@@ -122,8 +122,8 @@ private struct EnrollmentReader {
       id: try identifier(), salt: salt, digests: digests, scratchDigests: scratchDigests)
   }
 
-  /// Without its `[end]` a text has lost its tail: it could be a whole enrollment with fewer
-  /// authenticators or backup codes, whose state would then be forgotten.
+  /// Without `[end]`, the end of the text is missing: the rest could be a valid enrollment with
+  /// fewer authenticators or backup codes, whose state would then be dropped.
   mutating func finish() throws(SettingsError) -> Enrollment {
     guard section == .end else { throw SettingsError(line: sectionLine, .missing("[end]")) }
     (fields, sectionLine) = (head, 1)
@@ -259,12 +259,12 @@ private struct Field {
 
 private enum Section { case head, authenticator, backupCodes, end }
 
-/// In the order in which they are tried: what a file has most of comes first.
+/// In the order in which they are tried: the most frequent ones first.
 private enum Key: UInt8 {
   case code, id, created, version, user, uid, name, type, algorithm, digits, period, lastAccepted
   case secret, salt, scratchCode
 
-  /// How many fields a section has but for those that may be repeated.
+  /// The most fields of a section, not counting those that may be repeated.
   static let mostInASection = 9
 
   init?(spelledIn text: Secret, at range: Range<Int>) {
@@ -312,9 +312,9 @@ private enum Key: UInt8 {
 }
 
 extension Secret {
-  /// Bytes of the shortest key that enrolling takes: 80 bits, as the oldest authenticator apps
-  /// made. What is stored may be shorter: `import --force` takes what another module had.
+  /// In bytes: the shortest key that enrolling accepts, 80 bits, as the oldest authenticator apps
+  /// made. A stored one may be shorter: `import --force` accepts what another module had.
   package static let shortestKey = 10
-  /// Bytes of the longest key that is taken.
+  /// In bytes: the longest key that is accepted.
   package static let longestKey = 128
 }

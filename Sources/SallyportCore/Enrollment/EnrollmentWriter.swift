@@ -1,7 +1,7 @@
 package import OneTimePassword
 
 extension Enrollment {
-  /// The text of an enrollment file (docs/enrollment-format.md); nil when out of memory.
+  /// The text of an enrollment file (docs/enrollment-format.md); nil if memory is short.
   package func written() -> Secret? {
     var text = SecretText(capacity: 8192 + 1024 * authenticators.count)
     text.add("# Sallyport enrollment: holds secrets. Change it with sallyport(1) only.\n")

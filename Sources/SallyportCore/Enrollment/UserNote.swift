@@ -1,12 +1,12 @@
 package import OneTimePassword
 
-/// What is kept of a user apart from an enrollment (docs/enrollment-format.md).
+/// A user's note, which is stored apart from an enrollment (docs/enrollment-format.md).
 package struct UserNote: Equatable, Sendable {
-  /// What root said of this one user; it stands above the policy's level.
+  /// The level that root has set for this user; it overrides the policy's level.
   package enum Level: Equatable, Sendable {
-    /// `sallyport require`: no session without an enrollment; nil: from now on.
+    /// `sallyport require`: no session without an enrollment, from this time on; nil for at once.
     case required(from: UnixTime?)
-    /// `sallyport exempt`: may stay without one.
+    /// `sallyport exempt`: may log in without an enrollment.
     case exempt
   }
 
@@ -16,8 +16,8 @@ package struct UserNote: Equatable, Sendable {
 }
 
 extension UserNote {
-  /// The text of a note's file. The level stands last, so that a file that lost its tail, at
-  /// whichever byte, has none: it is refused, and nobody passes for lack of a line.
+  /// The text of a note's file. The level comes last: if the end of the file is lost, at any byte,
+  /// there is no level and the file is refused, so that nobody passes because a line is missing.
   package func written(for user: UserName) -> Secret? {
     var text = bytes(of: "# Sallyport: change it with sallyport(1) only.\nversion = 1\nuser = ")
     text += user.bytes + bytes(of: "\nfrom = ")
@@ -35,8 +35,8 @@ extension UserNote {
     return Secret(text)
   }
 
-  /// Reads such a text. Total: any bytes give a note and whose it is, or an error with its line.
-  /// Unknown keys are refused, not skipped.
+  /// Parses such a text. Any bytes give a note and its user, or an error with its line. Unknown
+  /// keys are an error.
   package static func read(_ text: Secret) throws(SettingsError) -> (UserName, UserNote) {
     var reader = NoteReader(text: text)
     var lines = try SettingsScanner(text)

@@ -13,10 +13,10 @@ package enum FactorKind: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// What the policy says of one kind.
+/// What the policy says about a kind of factor.
 package enum FactorUse: UInt8, Sendable {
   case on
-  /// Not accepted, but kept.
+  /// Not accepted, but stored.
   case off
   /// An enrollment without one is incomplete.
   case mandatory
@@ -30,7 +30,7 @@ package enum FactorUse: UInt8, Sendable {
   }
 }
 
-/// The order in which enrolling walks through the kinds: each of them once.
+/// The order in which enrolling offers the kinds; each appears once.
 package struct FactorOrder: Equatable, Sendable {
   package let first: FactorKind
   package let second: FactorKind
@@ -38,17 +38,17 @@ package struct FactorOrder: Equatable, Sendable {
 
   package static let usual = FactorOrder(.totp, .hotp, .backupCode)
 
-  /// All three, in that order.
+  /// All three kinds in this order.
   package var kinds: [FactorKind] { [first, second, third] }
 
   private init(_ first: FactorKind, _ second: FactorKind, _ third: FactorKind) {
     (self.first, self.second, self.third) = (first, second, third)
   }
 
-  /// The order as a number to the base of three.
+  /// The order as a number in base three.
   package var number: UInt8 { first.rawValue * 9 + second.rawValue * 3 + third.rawValue }
 
-  /// nil for a number that is no order of all three.
+  /// Returns nil for a number that is not an order of all three.
   package init?(number: UInt8) {
     guard number < 27, let first = FactorKind(rawValue: number / 9),
       let second = FactorKind(rawValue: number / 3 % 3),
@@ -75,7 +75,7 @@ package struct Factors: Equatable, Sendable {
 }
 
 extension Enrollment {
-  /// The kinds that it holds, used-up backup codes included.
+  /// The kinds in the enrollment, used-up backup codes included.
   package var factors: Factors {
     var factors = Factors()
     for authenticator in authenticators { factors.insert(authenticator.parameters.type.factor) }
@@ -102,9 +102,10 @@ extension Policy {
     }
   }
 
-  /// What `factors` lacks to be a complete enrollment: every mandatory kind, an authenticator, and
-  /// kinds that are on, in the policy's order, until there are `minimum_factors`. Kinds that are
-  /// off neither count nor are asked for: a policy that allows too few wants what there is.
+  /// The kinds that `factors` needs to be complete: every mandatory kind, an authenticator, and
+  /// more kinds that are on, in the policy's order, until there are `minimum_factors`. Kinds that
+  /// are off neither count nor are asked for; if the policy allows too few, all that it allows are
+  /// needed.
   package func missing(from factors: Factors) -> Factors {
     var (missing, have) = (Factors(), Factors())
     for kind in FactorKind.allCases where factors.contains(kind) && use(of: kind) != .off {

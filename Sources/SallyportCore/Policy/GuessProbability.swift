@@ -8,16 +8,16 @@ package struct GuessProbability: Equatable, Comparable, Sendable {
 
   package static let none = GuessProbability(units: 0)
   package static let percent = GuessProbability(units: 10_000_000_000)
-  /// Bounds of a year's budget: 0.01 % and 10 %.
+  /// The limits of a year's budget: 0.01 % and 10 %.
   package static let budgets =
     GuessProbability(units: 100_000_000)...GuessProbability(units: 100_000_000_000)
 
-  /// The probability of guessing one given code of so many digits.
+  /// The probability of guessing a given code with this number of digits.
   package init(ofOneCodeWith digits: Digits) {
     units = 1_000_000_000_000 / UInt64(digits.modulus)
   }
 
-  /// The probability of guessing one given scratch code: eight digits, the first of them not 0.
+  /// The probability of guessing a given scratch code: eight digits, the first of which is not 0.
   package static let ofOneScratchCode = GuessProbability(units: 11_112)
 
   package static func < (a: GuessProbability, b: GuessProbability) -> Bool { a.units < b.units }

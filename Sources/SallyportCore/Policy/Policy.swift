@@ -1,6 +1,6 @@
 package import OneTimePassword
 
-/// What the administrator set, for one login. Here with the built-in defaults.
+/// The administrator's settings for one login; here with the built-in defaults.
 package struct Policy: Equatable, Sendable {
   /// If this is false, the module does nothing.
   package var isEnabled = true
@@ -13,26 +13,27 @@ package struct Policy: Equatable, Sendable {
   /// The probability of a correct guess in a year of trying, 0.01 % to 10 % (RFC 4226 §7.3).
   package var guessBudget = GuessProbability.percent
   package var enrollment = EnrollmentLevel.refuse
-  /// A rule, and not the defaults, refuses the unenrolled: nothing that is kept of the user himself
-  /// changes that.
+  /// Whether a rule, not the defaults, refuses unenrolled users: then the user's note changes
+  /// nothing.
   package var isRefusedByRule = false
-  /// Enrollments are offered at each n-th login where the level is `remind`; 1 to 100.
+  /// How often to offer an enrollment at the level `remind`: at every n-th login, 1 to 100.
   package var remindEvery: UInt8 = 3
-  /// Before it `required` is `offer`.
+  /// The time before which `required` means `offer`.
   package var requiredFrom = UnixTime(0)
   package var totp = FactorUse.on
   package var hotp = FactorUse.on
   package var backupCode = FactorUse.on
   package var factorOrder = FactorOrder.usual
-  /// Kinds of factors that a complete enrollment has, 1 to 3.
+  /// The number of kinds of factors in a complete enrollment, 1 to 3.
   package var minimumFactors: UInt8 = 1
-  /// Seconds for which an origin is not asked again; 0: always asked.
+  /// Seconds during which an origin is not asked again; 0 to ask always.
   package var remember: UInt64 = 0
   /// Whether the prompt names the authenticators.
   package var hints = false
-  /// Services in which a login without PAM_RHOST comes from this machine.
+  /// The services in which a login without PAM_RHOST is local.
   package var localServices = Policy.usualLocalServices
-  /// Services that are an sshd, whose word on a key is taken; nil: sshd alone.
+  /// The services that are an sshd, so that what they say about a key is believed; nil for sshd
+  /// alone.
   package var sshdServices: [[UInt8]]?
 
   package init() {}

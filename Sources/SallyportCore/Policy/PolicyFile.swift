@@ -1,33 +1,33 @@
 package import OneTimePassword
 
-/// What a policy file (sallyport.conf(5)) says of one login.
+/// What a policy file (sallyport.conf(5)) says about one login.
 ///
-/// Key by key: the base, then `[default]`, then the first rule that matches and sets the key. Where
-/// it is not known whether a rule matches, the stricter of both. One pass over the text, and
-/// nothing of it is kept: a login looks at it once.
+/// Each key has the value of the first rule that matches and sets it, or else of `[default]`, or
+/// else the base value. If it is unknown whether a rule matches, the stricter of both values
+/// applies. The text is read once and not stored, as a login needs it once.
 package final class PolicyFile {
   /// The first reason why the file cannot be used; if there is one, nothing in it applies.
   package private(set) var problem: SettingsError?
-  /// Whether the login comes from this machine itself.
+  /// Whether the login is local to this machine.
   package private(set) var isLocal: Bool
-  /// By number of a scalar key.
+  /// Indexed by the number of a scalar key.
   private var values = Values(repeating: PolicyFile.unset)
-  /// Whether the login's service is one of `sshd_services`; nil where the file has no such key.
+  /// Whether the login's service is one of `sshd_services`; nil if the file does not set that key.
   private var isSSHD: Bool?
 
   let login: PolicyRequest
   let text: Secret
   private let ignored: Int
-  /// The smallest values of rules that may match.
+  /// The smallest values in rules that may match.
   private var bounds = Values(repeating: PolicyFile.unset)
-  /// Keys that a matching rule has set, as bits.
+  /// The keys that a matching rule has set, as bits.
   private var settled: UInt32 = 0
   private var section = Section()
-  /// The line of the first rule; all lines below are lines of rules.
+  /// The line of the first rule; all lines from there on belong to rules.
   private var rules = Int.max
 
-  /// A number and the line that it stands in: number · 2²⁰ + line, so that the smaller one is the
-  /// stricter one. Numbers are at most 10¹¹, lines 65,536.
+  /// A number with its line, as number · 2²⁰ + line, so that the smaller one is the stricter one.
+  /// Numbers are at most 10¹¹, lines 65,536.
   private typealias Value = UInt64
   private typealias Values = InlineArray<14, Value>
   private static var unset: UInt64 { UInt64.max }
@@ -36,14 +36,14 @@ package final class PolicyFile {
     enum Kind { case none, preset, rule }
     var kind = Kind.none
     var line = 0
-    /// Keys that stand in it, as bits.
+    /// The keys in the section, as bits.
     var keys: UInt32 = 0
     var match = Tristate.yes
     var values = Values(repeating: PolicyFile.unset)
   }
 
-  /// Total: any bytes give values that keep all rules, or a problem. Problems up to the line
-  /// `ignored` are passed over, so that whoever wants them all gets the next.
+  /// Any bytes give values that keep all rules, or a problem. Problems up to the line `ignored` are
+  /// skipped, to find the next one.
   package init(_ text: Secret, base: Policy, _ login: PolicyRequest, ignoringUpTo ignored: Int = 0)
   {
     (self.text, self.login, self.ignored) = (text, login, ignored)
@@ -62,7 +62,7 @@ package final class PolicyFile {
     for index in 0..<PolicyKey.scalars { values[index] = min(values[index], bounds[index]) }
   }
 
-  /// The policy that the values make of `base`.
+  /// `base` with the values of the file.
   package func policy(_ base: Policy) -> Policy {
     var policy = base
     for index in 0..<PolicyKey.scalars {
@@ -74,7 +74,7 @@ package final class PolicyFile {
     return policy
   }
 
-  /// Where the value of a scalar key stands; 0: nowhere, it is the base's.
+  /// The line that sets a scalar key; 0 if it has the base value.
   package func line(of key: PolicyKey) -> Int {
     Int(key.isScalar ? values[Int(key.rawValue)] & 0xfffff : 0)
   }

@@ -55,7 +55,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// A value that is a word, by its number in `Policy`; nil where the key has no such value.
+  /// A value as a word, from its number in `Policy`; nil if the key has no such value.
   package func word(_ number: UInt64) -> StaticString? {
     switch self {
     case .state:
@@ -73,12 +73,12 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// How many keys have one value, and of how many the smaller value is the stricter one, which
-  /// counts in doubt.
+  /// How many keys have one value, and for how many of them the smaller value is the stricter one,
+  /// which applies in doubt.
   static let scalars = 14
   static let tightened = 6
 
-  /// What a number may be; a word as its number in `word`.
+  /// The range of a number; for words, of their numbers in `word`.
   var bounds: ClosedRange<UInt64> {
     switch self {
     case .adjacentIntervals: 0...UInt64(Policy.mostAdjacentIntervals)
@@ -97,7 +97,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
 
   package var isScalar: Bool { rawValue < PolicyKey.localServices.rawValue }
 
-  /// Whether it says when a rule holds, and not what.
+  /// Whether the key is a condition of a rule, not a setting.
   package var isMatch: Bool { rawValue > PolicyKey.sshdServices.rawValue }
 
   init?(spelledIn text: Secret, at range: Range<Int>) {

@@ -1,22 +1,22 @@
 import OneTimePassword
 
-/// Something that may have been impossible to find out.
+/// The answer to a question that may be impossible to answer.
 package enum Tristate: UInt8, Equatable, Sendable { case no, unknown, yes }
 
-/// What a policy file's rules look at, of one login.
+/// The login for which a policy is requested: what its rules can test.
 package final class PolicyRequest {
-  /// PAM's name of the service.
+  /// The service's name in PAM.
   package let service: [UInt8]
-  /// The account's name; nil where it is not known whose login it is, so that each rule on users
-  /// and groups may match or not.
+  /// The account's name; nil if the user is not known, so that each rule on users and groups may
+  /// match or not.
   package let user: [UInt8]?
   /// Whether PAM_RHOST is set.
   package let isRemote: Bool
-  /// PAM_RHOST, where that is an address.
+  /// PAM_RHOST if it is an address, otherwise nil.
   package let address: NumericAddress?
-  /// Takes the text of an address, without zone.
+  /// Parses an address without a zone.
   package let parse: (_ text: [UInt8]) -> NumericAddress?
-  /// Whether the user is in that group; asked only where a rule names one.
+  /// Whether the user is in a group; called only if a rule names one.
   package let membership: (_ group: [UInt8]) -> Tristate
 
   package init(
@@ -31,8 +31,8 @@ package final class PolicyRequest {
     (self.parse, self.membership) = (parse, membership)
   }
 
-  /// Whether one of the words of a rule's condition is true; `isLocal`: the login comes from this
-  /// machine itself.
+  /// Whether one of the words of a condition is true. `isLocal`: the login is local to this
+  /// machine.
   @inline(never)
   func meets(_ key: PolicyKey, _ words: inout Words, isLocal: Bool) -> Tristate {
     var result = Tristate.no
@@ -51,8 +51,8 @@ package final class PolicyRequest {
     return word == user ? .yes : .no
   }
 
-  /// A login over the network without an address, or with a host's name, which is the stranger's to
-  /// choose, may come from any: no range loosens anything for it, and each may tighten.
+  /// A login over the network without an address may come from anywhere, and so may one with a host
+  /// name, which the other side chooses: no range loosens anything for it, but each may tighten.
   private func comes(from word: [UInt8], _ isLocal: Bool) -> Tristate {
     if same("local", word) || same("network", word) {
       return same("local", word) == isLocal ? .yes : .no
@@ -62,7 +62,7 @@ package final class PolicyRequest {
   }
 }
 
-/// The words of a value, which spaces and commas part.
+/// The words of a value, separated by spaces and commas.
 struct Words {
   let text: Secret
   private var rest: Range<Int>

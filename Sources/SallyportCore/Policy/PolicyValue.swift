@@ -3,7 +3,7 @@ import OneTimePassword
 // The values of a policy file as numbers.
 
 extension PolicyFile {
-  /// nil where the value is none of this key.
+  /// Returns nil if the value is not valid for the key.
   @inline(never) func number(_ key: PolicyKey, _ value: Range<Int>) -> UInt64? {
     switch key {
     case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints:
@@ -20,7 +20,7 @@ extension PolicyFile {
     }
   }
 
-  /// 0 where there are words, all of them fit for the key.
+  /// Returns 0 if there are words and all are valid for the key, otherwise nil.
   private func names(_ key: PolicyKey, _ value: Range<Int>) -> UInt64? {
     var words = Words(text, value)
     var found: UInt64?
@@ -61,13 +61,13 @@ extension PolicyFile {
     return count < 3 ? nil : FactorOrder(number: number).map { UInt64($0.number) }
   }
 
-  /// 0, or digits, perhaps a space, and a unit: seconds, a year at most.
+  /// Parses 0, or digits, an optional space and a unit; in seconds, at most a year.
   private func duration(_ value: Range<Int>) -> UInt64? {
     var digits = text.bytes(in: value)
     if same("0", digits) { return 0 }
     guard digits.count < 12, let unit = digits.popLast().flatMap(seconds) else { return nil }
     if digits.last == 0x20 { digits.removeLast() }
-    // At most eleven digits: no overflow.
+    // Cannot overflow, with at most eleven digits.
     guard let number = decimal(digits), PolicyKey.remember.bounds.contains(number * unit) else {
       return nil
     }
@@ -84,8 +84,8 @@ extension PolicyFile {
     }
   }
 
-  /// Digits, perhaps a point and one or two more, perhaps a space, and `%`: in units of
-  /// `GuessProbability`.
+  /// Parses digits, optionally a point with one or two more, an optional space, and `%`; in units
+  /// of `GuessProbability`.
   private func percentage(_ value: Range<Int>) -> UInt64? {
     var digits = text.bytes(in: value)
     guard digits.count < 9, digits.popLast() == UInt8(ascii: "%") else { return nil }
@@ -98,7 +98,7 @@ extension PolicyFile {
       digits.remove(at: digits.count - 3)
       unit /= 100
     }
-    // At most seven digits: no overflow.
+    // Cannot overflow, with at most seven digits.
     guard let number = decimal(digits) else { return nil }
     return PolicyKey.guessBudget.bounds.contains(number * unit) ? number * unit : nil
   }

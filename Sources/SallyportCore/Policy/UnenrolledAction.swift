@@ -1,27 +1,27 @@
-/// What has already been asked in this transaction, before the module's line.
+/// What was asked before the module's line in this transaction.
 package enum FirstFactor: UInt8, CaseIterable, Sendable {
-  /// An earlier module asked for a password. That it was right is for that module to say.
+  /// An earlier module asked for a password. That module decides whether it was correct.
   case password
   /// sshd says that a key, a host or a Kerberos ticket was accepted.
   case key
-  /// Neither is known.
+  /// Neither, as far as is known.
   case none
 }
 
-/// How a login without an enrollment goes on; the table of docs/decisions.md.
+/// What happens at a login without an enrollment; the table is in docs/decisions.md.
 package enum UnenrolledAction: Equatable, Sendable {
-  /// Asked like enrolled users, and refused whatever is typed.
+  /// The user is asked like enrolled users, and refused whatever is typed.
   case refuse
-  /// Passes without a code.
+  /// The user passes without a code.
   case pass
-  /// Passes the auth phase; the account phase, which comes only after the whole auth stack has
+  /// The user passes the auth phase. The account phase, which runs only if the whole auth stack has
   /// succeeded, asks to enroll.
   case enroll(EnrollmentLevel)
 }
 
 extension Policy {
-  /// The level that holds for one user now. In this rank: a rule that refuses, what is kept of the
-  /// user himself (`sallyport require`, `exempt`), everything else.
+  /// The level that applies to a user now. In this order: a rule that refuses; the user's note
+  /// (`sallyport require`, `exempt`); everything else.
   package func level(of own: UserNote.Level?, at now: UnixTime) -> EnrollmentLevel {
     if enrollment == .refuse, isRefusedByRule { return .refuse }
     switch own {
@@ -33,7 +33,7 @@ extension Policy {
 }
 
 extension EnrollmentLevel {
-  /// `mayEnroll`: the line has the word `enroll`.
+  /// `mayEnroll`: the line has the argument `enroll`.
   package func action(hasAccount: Bool, mayEnroll: Bool, after first: FirstFactor)
     -> UnenrolledAction
   {

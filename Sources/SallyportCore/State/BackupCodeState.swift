@@ -1,4 +1,4 @@
-/// Which codes of the set are used up.
+/// Which codes of the set are used.
 package struct BackupCodeState: Equatable, Sendable {
   package let setID: UInt64
   /// Bit n: the n-th code of the set is used.
@@ -11,7 +11,7 @@ package struct BackupCodeState: Equatable, Sendable {
     self.lastUse = lastUse
   }
 
-  /// Uses up these codes; false where one of them was used before.
+  /// Marks these codes as used; returns false if one of them was used before.
   mutating func use(_ codes: UInt64, _ use: Use) -> Bool {
     guard codes & used == 0 else { return false }
     used |= codes
@@ -21,10 +21,10 @@ package struct BackupCodeState: Equatable, Sendable {
 }
 
 extension BackupCodeSet {
-  /// How many codes of the set are still good.
+  /// How many codes of the set are left.
   package func left(_ state: BackupCodeState?) -> Int { unused(from: 0, state) }
 
-  /// How many scratch codes are.
+  /// How many scratch codes are left.
   package func scratchCodesLeft(_ state: BackupCodeState?) -> Int {
     unused(from: digests.count, state)
   }

@@ -1,7 +1,7 @@
-/// What wrong codes have used up of the allowance of one kind of origin.
+/// How much of the allowance for one kind of origin wrong codes have spent.
 package struct Bucket: Equatable, Sendable {
   package private(set) var spent: GuessProbability
-  /// When `spent` was true; refilled evenly from then on.
+  /// The time at which `spent` was correct; it is refilled evenly from then on.
   package private(set) var since: UnixTime
 
   package init(spent: GuessProbability, since: UnixTime) {
@@ -13,7 +13,7 @@ package struct Bucket: Equatable, Sendable {
 
   package mutating func distrustFuture(_ now: UnixTime) { since = min(since, now) }
 
-  /// As if that had not been charged; never more than all.
+  /// Undoes a charge; never gives back more than was spent.
   mutating func giveBack(_ amount: GuessProbability) {
     spent = GuessProbability(units: spent.units - min(spent.units, amount.units))
   }

@@ -1,22 +1,22 @@
 import OneTimePassword
 
-/// What logins change: read, decided on and written under the user's lock.
+/// The values that logins change. They are read, decided on and written under the user's lock.
 package struct LoginState: Equatable, Sendable {
-  /// Origins that count as known after a login from there.
+  /// How many origins are known: those of the latest logins.
   package static let maximumOrigins = 10
 
-  /// The `id` of the enrollment this state belongs to.
+  /// The `id` of the enrollment to which the state belongs.
   package let enrollmentID: UInt64
   package var authenticators: [AuthenticatorState]
   package var backupCodes: BackupCodeState?
   package var known: Bucket
   package var other: Bucket
-  /// nil: none, or none that counts any more.
+  /// nil if there is none, or if it does not count any more.
   package var slip: Slip?
   package var refunds: Refunds
-  /// The latest first.
+  /// The most recent one first.
   package var origins: [KnownOrigin]
-  /// The newest first.
+  /// The most recent one first.
   package var remembered: [RememberedOrigin]
 
   package init(
@@ -36,13 +36,13 @@ package struct LoginState: Equatable, Sendable {
     self.remembered = remembered
   }
 
-  /// The state of a user who has just enrolled.
+  /// The state of a newly enrolled user.
   package init(initialFor enrollment: Enrollment) {
     self.init(enrollmentID: enrollment.id)
     reconcile(with: enrollment)
   }
 
-  /// The latest use of any authenticator or backup code; nil: none has been used.
+  /// The latest use of an authenticator or backup code; nil if none has been used.
   package var lastUse: Use? {
     var latest = backupCodes?.lastUse
     for use in authenticators.compactMap({ $0.lastUse }) where use.time >= latest?.time ?? use.time
@@ -52,9 +52,9 @@ package struct LoginState: Equatable, Sendable {
     return latest
   }
 
-  /// Brings the list of ids in line with the enrollment: one that is missing here has its initial
-  /// values, one that the enrollment does not know is dropped. So the two files need no common
-  /// rename; the enrollment is written first.
+  /// Matches the ids to those of the enrollment: one that is missing here gets its initial values,
+  /// and one that the enrollment lacks is dropped. So the two files need not be renamed together;
+  /// the enrollment is written first.
   package mutating func reconcile(with enrollment: Enrollment) {
     let stored = authenticators
     authenticators = []
@@ -71,11 +71,10 @@ package struct LoginState: Equatable, Sendable {
     }
   }
 
-  /// For a state after which another may have been lost: counts every code as used that a login up
-  /// to now could have been accepted for, under any policy; of a counter the next one, which is
-  /// nearly always the one; and no origin is remembered, nor a slip, for they may have been
-  /// forgotten then. What else was lost is not known: a backup code that was used up then is good
-  /// once more.
+  /// For a state after which a later one may have been lost. Every code counts as used that a login
+  /// may have accepted up to now under any policy, with a counter the next one, which is nearly
+  /// always the one. No origin is remembered and no slip is kept, as they may have been dropped
+  /// since. What else was lost is unknown: a backup code that was used then works once more.
   package mutating func distrustLoss(of enrollment: Enrollment, at now: UnixTime) {
     reconcile(with: enrollment)
     forgetRemembered()
@@ -94,10 +93,10 @@ package struct LoginState: Equatable, Sendable {
     }
   }
 
-  /// Stored times in the future are never believed: a bucket with one is dated back to now and so
-  /// gets no credit, as is a refund; a remembered origin or a slip with one is forgotten. Known
-  /// origins stay: their times decide nothing, and a clock that is set back a second must not put
-  /// the owner among the strangers.
+  /// Does not trust stored times in the future. Such a time of a bucket or a refund is set to now,
+  /// so that it earns no credit; a remembered origin or a slip with one is dropped. Known origins
+  /// stay: their times decide nothing, and setting the clock back by a second must not make the
+  /// owner a stranger.
   package mutating func distrustFuture(_ now: UnixTime) {
     known.distrustFuture(now)
     other.distrustFuture(now)
@@ -109,14 +108,14 @@ package struct LoginState: Equatable, Sendable {
   }
 }
 
-/// The values of one authenticator that logins change.
+/// The values of an authenticator that logins change.
 package struct AuthenticatorState: Equatable, Sendable {
   package let id: UInt64
   /// The last accepted time step (TOTP, RFC 6238 §5.2) or counter (HOTP); only greater ones are
-  /// accepted. nil: none yet.
+  /// accepted. nil if there was none.
   package var lastAccepted: UInt64?
-  /// The offset of the authenticator's clock at its last success or resync, in time steps; its
-  /// clock is behind where this is negative. 0 for HOTP.
+  /// The offset of the authenticator's clock at its last success or resync, in time steps; negative
+  /// if its clock is behind. 0 for HOTP.
   package var drift: Int32
   package var lastUse: Use?
 
@@ -127,7 +126,7 @@ package struct AuthenticatorState: Equatable, Sendable {
     self.lastUse = lastUse
   }
 
-  /// Notes an accepted code: none at or below `position` is accepted again.
+  /// Records an accepted code: none at or below `position` is accepted again.
   mutating func accept(_ position: UInt64, drift: Int32, _ use: Use) {
     lastAccepted = position
     self.drift = drift
@@ -135,11 +134,11 @@ package struct AuthenticatorState: Equatable, Sendable {
   }
 }
 
-/// When, where and through which PAM service something was last accepted; for people only.
+/// When, where and through which PAM service something was last accepted. It is only shown.
 package final class Use: Equatable, Sendable {
   package let time: UnixTime
   package let origin: Origin
-  /// nil where the service's name is no `Label`.
+  /// nil if the service's name is not a valid `Label`.
   package let service: Label?
 
   package init(time: UnixTime, origin: Origin, service: Label?) {
@@ -165,7 +164,7 @@ package struct KnownOrigin: Equatable, Sendable {
 }
 
 extension LoginState {
-  /// Whether wrong codes from there spend the bucket of known places.
+  /// Whether wrong codes from there are charged to the bucket of known origins.
   package func isKnown(_ origin: Origin) -> Bool {
     switch origin {
     case .address(let address): origins.contains { $0.origin == address }
@@ -174,13 +173,13 @@ extension LoginState {
     }
   }
 
-  /// The bucket of known places, or of all others.
+  /// The bucket of known origins, or of all others.
   package subscript(known isKnown: Bool) -> Bucket {
     get { isKnown ? known : other }
     set { if isKnown { known = newValue } else { other = newValue } }
   }
 
-  /// Notes a successful login's address as a known origin, in front of the others.
+  /// Records the address of a successful login as a known origin, before the others.
   mutating func remember(_ use: Use) {
     guard case .address(let address) = use.origin else { return }
     var latest = [KnownOrigin(origin: address, lastSeen: use.time)]

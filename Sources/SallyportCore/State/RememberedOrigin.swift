@@ -1,9 +1,9 @@
 /// An address from which, for a while, no code is asked in one service: the policy's `remember`.
 package struct RememberedOrigin: Equatable, Sendable {
-  /// In full: in an IPv6 network everybody has the same /64.
+  /// The whole address, since in an IPv6 network everybody has the same /64.
   package let origin: NumericAddress
   package let service: Label
-  /// When the login that it was granted after was through.
+  /// The time of the login after which it was granted.
   package let granted: UnixTime
 
   package init(origin: NumericAddress, service: Label, granted: UnixTime) {
@@ -12,21 +12,21 @@ package struct RememberedOrigin: Equatable, Sendable {
     self.granted = granted
   }
 
-  /// Whether it holds at `now`, where the policy remembers for so many seconds; one of a time to
-  /// come does not.
+  /// Whether it is valid at `now`, if the policy remembers for this many seconds. Not if it was
+  /// granted in the future.
   package func holds(for seconds: UInt64, at now: UnixTime) -> Bool {
     granted <= now && now.elapsed(since: granted) < seconds
   }
 }
 
 extension LoginState {
-  /// Pairs of address and service that are remembered.
+  /// The most pairs of address and service that are remembered.
   package static let maximumRemembered = 10
 
-  /// Whether a login from there through that service needs no code after a first factor, where the
-  /// policy remembers for so many seconds. Only addresses are remembered, and of other machines: a
-  /// name is the attacker's data, and everybody on this machine, or behind a tunnel to it, comes
-  /// from the same place.
+  /// Whether a login from there through that service needs no code after a first factor, if the
+  /// policy remembers for this many seconds. Only addresses of other machines are remembered: a
+  /// host name is chosen by the other side, and everybody on this machine, or behind a tunnel to
+  /// it, has the same address.
   package func isRemembered(
     _ origin: NumericAddress, service: Label?, for seconds: UInt64, at now: UnixTime
   ) -> Bool {
@@ -34,8 +34,9 @@ extension LoginState {
       && remembered.contains { $0.isOf(origin, service) && $0.holds(for: seconds, at: now) }
   }
 
-  /// Remembers where a login came from, in front of the others and instead of the same pair.
-  /// Nothing for an address that is not elsewhere, or a service whose name is no `Label`.
+  /// Remembers the address of a login, before the others and instead of the same pair. Does nothing
+  /// for an address that is not another machine's, or for a service whose name is not a valid
+  /// `Label`.
   package mutating func grant(_ origin: NumericAddress, service: Label?, at now: UnixTime) {
     guard origin.isElsewhere, let service else { return }
     var newest = [RememberedOrigin(origin: origin, service: service, granted: now)]

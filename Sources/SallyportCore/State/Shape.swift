@@ -1,8 +1,9 @@
 package import OneTimePassword
 
-/// What a front end needs to know of an enrollment to ask for a code: no secret and no digest.
+/// What a front end needs to know about an enrollment to ask for a code, without secrets and
+/// digests.
 package struct Shape: Equatable, Sendable {
-  /// One TOTP or HOTP secret, without it.
+  /// A TOTP or HOTP authenticator without its secret.
   package struct Authenticator: Equatable, Sendable {
     package let name: Label
     /// `totp` or `hotp`.
@@ -14,18 +15,18 @@ package struct Shape: Equatable, Sendable {
     }
   }
 
-  /// Never 0; the user's, or the decoy's.
+  /// Never 0: that of the user, or of the decoy.
   package let enrollmentID: UInt64
-  /// 1 to 8, in the enrollment's order.
+  /// 1 to 8, in the order of the enrollment.
   package let authenticators: [Authenticator]
   /// Whether the backup codes include scratch codes, used or not.
   package let hasScratchCodes: Bool
-  /// Backup codes and scratch codes that are good, 0 to 64; nil: there is no set of them.
+  /// How many backup codes and scratch codes are left, 0 to 64; nil if there is no set.
   package let backupCodesLeft: Int?
-  /// Seconds until a code from a known place is checked again; 0: one is checked now; nil: none
-  /// ever is.
+  /// Seconds until a code from a known origin is checked again; 0 if it is checked now, nil if
+  /// never.
   package let wait: UInt64?
-  /// Whether no code is needed from there now (the policy's `remember`).
+  /// Whether a login from there needs no code now (`remember` in the policy).
   package let isRemembered: Bool
 
   package init(
@@ -54,7 +55,7 @@ package struct Shape: Equatable, Sendable {
       isRemembered: isRemembered)
   }
 
-  /// Whether some code has so many digits: of an authenticator, or a scratch code.
+  /// Whether an authenticator or a scratch code has this number of digits.
   func hasCodes(of digits: Digits) -> Bool {
     for one in authenticators where one.digits == digits { return true }
     return digits == .eight && hasScratchCodes

@@ -1,8 +1,8 @@
-/// What a wrong response has been charged, so that exactly that can be given back.
+/// What a wrong response was charged, to give back exactly that.
 package struct Charge: Equatable, Sendable {
   /// The enrollment whose login state was charged.
   package let enrollmentID: UInt64
-  /// Which of the two buckets.
+  /// Which of the two buckets was charged.
   package let isKnown: Bool
   package let amount: GuessProbability
 
@@ -13,21 +13,22 @@ package struct Charge: Equatable, Sendable {
   }
 }
 
-/// A wrong code from a known place that was a typing error away from a right one. Never what was
-/// typed.
+/// A wrong code from a known origin that is one typing error away from a correct one. Does not
+/// contain the typed code.
 package struct Slip: Equatable, Sendable {
-  /// Seconds for which it counts.
+  /// In seconds.
   package static let lifetime: UInt64 = 120
-  /// How many time steps or counters beyond it may be accepted for it. Never one before it: then
-  /// its code would still be good, and giving back would tell a guesser that he was close.
+  /// How many time steps or counters after the intended code may still correct it. None before it:
+  /// then the intended code would still be valid, and a refund would tell a guesser that the guess
+  /// was close.
   package static let reach: UInt64 = 2
 
   /// The `id` of the authenticator, never 0.
   package let authenticator: UInt64
-  /// The time step or counter of the code that was meant.
+  /// The time step or counter of the intended code.
   package let position: UInt64
   package let time: UnixTime
-  /// What it was charged, to the bucket of known origins.
+  /// The charge, to the bucket of known origins.
   package let amount: GuessProbability
 
   package init(authenticator: UInt64, position: UInt64, time: UnixTime, amount: GuessProbability) {
@@ -37,7 +38,7 @@ package struct Slip: Equatable, Sendable {
     self.amount = amount
   }
 
-  /// Whether it is put right by that authenticator's code of that step or counter.
+  /// Whether this authenticator's code of this step or counter corrects it.
   func isCorrected(by authenticator: UInt64, at accepted: UInt64, _ now: UnixTime) -> Bool {
     self.authenticator == authenticator && accepted >= position
       && accepted - position <= Slip.reach && time <= now
@@ -45,9 +46,9 @@ package struct Slip: Equatable, Sendable {
   }
 }
 
-/// When slips were given back, the last three times; 1970 where there were fewer.
+/// The times of the last three refunds for slips; 1970 if there were fewer.
 package struct Refunds: Equatable, Sendable {
-  /// Seconds in which there are no more than three.
+  /// In seconds: the period in which there are at most three.
   package static let period: UInt64 = 86_400
 
   package private(set) var last: UnixTime
@@ -60,7 +61,7 @@ package struct Refunds: Equatable, Sendable {
     (self.last, self.second, self.third) = (last, second, third)
   }
 
-  /// Notes one more at `now`; false where there may be none.
+  /// Records a refund at `now`; returns false if there were three within the period.
   mutating func add(at now: UnixTime) -> Bool {
     guard now.elapsed(since: third) >= Refunds.period else { return false }
     (last, second, third) = (now, last, second)
@@ -77,11 +78,11 @@ package struct Refunds: Equatable, Sendable {
 package struct PackedDigits {
   private let bits: UInt32
 
-  /// Of the eight lowest digits.
+  /// Takes the eight lowest digits.
   package init(_ code: UInt32) {
     var (rest, packed) = (code, UInt32(0))
     for place in 0..<UInt32(8) {
-      // A tenth, rounded down, of any 32 bits: a division may take longer for some codes.
+      // rest / 10 for any 32 bits; a division instruction may take longer for some codes.
       let tenth = UInt32(truncatingIfNeeded: (UInt64(rest) &* 0xcccc_cccd) &>> 35)
       packed |= (rest &- tenth &* 10) &<< (4 &* place)
       rest = tenth
@@ -89,14 +90,14 @@ package struct PackedDigits {
     bits = packed
   }
 
-  /// Whether they differ in exactly one digit, or by two different neighbouring digits swapped.
+  /// Whether they differ in exactly one digit, or by two different adjacent digits swapped.
   package func isSlip(of other: PackedDigits) -> Bool {
     let change = bits ^ other.bits
-    // The lowest bit of each digit that is another.
+    // The lowest bit of each digit that differs.
     let changed = (change | change &>> 1 | change &>> 2 | change &>> 3) & 0x1111_1111
     let first = changed & (0 &- changed)
     let swap = change ^ (bits ^ bits &>> 4)
-    // Of two that are swapped, both change by what they differ in.
+    // If two digits are swapped, both differ by the same bits.
     let notSwapped = (swap | (change ^ change &>> 4)) & (first &* 15)
     let isOne = changed == first
     let isSwap = (changed == first &* 17) && (notSwapped == 0)

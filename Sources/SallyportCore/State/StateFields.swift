@@ -1,18 +1,17 @@
 import OneTimePassword
 
-// The fields of a state record, each kind written and read side by side.
+// The fields of a state record, each kind with its writer and its reader.
 
-/// Writes fields one after the other over zeros. Where one does not fit, `isWhole` is false for
-/// good.
+/// Writes fields one after the other. If one does not fit, `isWhole` becomes false and stays so.
 struct ByteWriter {
   private(set) var bytes: [UInt8]
-  /// Where the next field goes.
+  /// The offset of the next field.
   var position = 0
   private(set) var isWhole = true
 
   init(count: Int) { bytes = [UInt8](repeating: 0, count: count) }
 
-  /// A value that has no place here.
+  /// For a value that cannot be stored.
   mutating func fail() { isWhole = false }
 
   mutating func put(_ more: [UInt8]) {
@@ -22,7 +21,7 @@ struct ByteWriter {
 
   mutating func put(_ value: UInt64) { put(value, bytes: 8) }
 
-  /// The lowest bytes of a number, the lowest first.
+  /// The lowest bytes of a number, in little-endian order.
   mutating func put(_ value: UInt64, bytes count: Int) {
     // SAFETY: count is at most 8, and the buffer lives for the call.
     unsafe withUnsafeBytes(of: value.littleEndian) {
@@ -32,7 +31,7 @@ struct ByteWriter {
 
   @inline(never) private mutating func put(_ more: UnsafeRawBufferPointer) {
     guard more.count <= bytes.count - position else { return fail() }
-    // SAFETY: there are as many bytes from the position on.
+    // SAFETY: there are that many bytes from the position on.
     unsafe bytes.withUnsafeMutableBytes {
       unsafe UnsafeMutableRawBufferPointer(rebasing: $0[position...]).copyMemory(from: more)
     }
@@ -46,15 +45,15 @@ struct ByteWriter {
   mutating func put(isThere: Bool) { put(count: isThere ? 1 : 0) }
 }
 
-/// Reads fields one after the other. From the first on that the bytes do not hold, or whose value
-/// cannot be, it gives zeros, and `isWhole` is false for good.
+/// Reads fields one after the other. From the first field that is incomplete or invalid on, it
+/// returns zeros, and `isWhole` stays false.
 struct ByteReader {
   private let bytes: [UInt8]
   private let end: Int
   private var position: Int
   private(set) var isWhole = true
 
-  /// `range` is cut to the bytes that are there.
+  /// `range` is limited to the bytes that exist.
   init(_ bytes: [UInt8], _ range: Range<Int>) {
     let range = range.clamped(to: 0..<bytes.count)
     self.bytes = bytes
@@ -80,14 +79,14 @@ struct ByteReader {
     }
   }
 
-  /// A number of up to eight bytes, the lowest first.
+  /// A little-endian number of up to eight bytes.
   @inline(never) mutating func number(bytes count: Int) -> UInt64 {
     guard count <= end - position else {
       fail()
       return 0
     }
     var value: UInt64 = 0
-    // SAFETY: count is at most 8, and as many bytes are there from the position on.
+    // SAFETY: count is at most 8, and there are that many bytes from the position on.
     unsafe bytes.withUnsafeBytes { bytes in
       unsafe withUnsafeMutableBytes(of: &value) {
         unsafe $0.copyMemory(
@@ -101,7 +100,7 @@ struct ByteReader {
   mutating func number64() -> UInt64 { number(bytes: 8) }
   mutating func time() -> UnixTime { UnixTime(Int64(bitPattern: number64())) }
 
-  /// A byte that counts what follows, or tells which of several things does.
+  /// A byte that says how many values follow, or which of several.
   mutating func count(atMost most: Int) -> Int {
     let count = Int(truncatingIfNeeded: number(bytes: 1))
     if count > most { fail() }
@@ -111,7 +110,7 @@ struct ByteReader {
   /// Whether a value follows.
   mutating func isThere() -> Bool { count(atMost: 1) == 1 }
 
-  /// A name of that many bytes; nil for none.
+  /// A name of that many bytes; nil if there is none.
   mutating func label() -> Label? {
     let name = take(count(atMost: Label.maximumLength))
     let label = Label(name)
@@ -166,7 +165,7 @@ extension ByteWriter {
     put(bucket.since)
   }
 
-  /// As many bytes for none: nothing takes longer because somebody was close.
+  /// Without a slip it writes as many bytes, so that the time does not show that a code was close.
   private mutating func put(_ slip: Slip?) {
     put(slip?.authenticator ?? 0)
     put(slip?.position ?? 0)
@@ -201,7 +200,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// Counts only where the reader is whole and at its end afterwards.
+  /// The result is valid only if the reader is whole and at its end afterwards.
   mutating func loginState() -> LoginState {
     var state = LoginState(enrollmentID: number64())
     for _ in 0..<count(atMost: Enrollment.maximumAuthenticators) {

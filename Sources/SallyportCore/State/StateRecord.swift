@@ -1,10 +1,11 @@
 package import OneTimePassword
 
-/// The login state on disk: two slots of one page, each a whole record with a sequence number and
-/// a checksum. A save writes the slot that does not count, so that a torn write loses nothing.
+/// The login state on disk: two slots of one page each, which hold a complete record with a
+/// sequence number and a checksum. A save writes the slot that is not in effect, so that a torn
+/// write loses nothing.
 ///
-/// A slot, numbers little-endian: magic (8 bytes), sequence number (8), length in bytes of all that
-/// the checksum covers (4), the state, zeros, and in the last 32 bytes SHA-256 of the first
+/// A slot, with little-endian numbers: magic (8 bytes), sequence number (8), number of bytes that
+/// the checksum covers (4), the state, zeros, and in the last 32 bytes the SHA-256 of the first
 /// `length` bytes.
 package enum StateRecord {
   package static let slotSize = 4096
@@ -12,23 +13,23 @@ package enum StateRecord {
 
   /// Why a state file cannot be used.
   package enum Problem: Error, Equatable {
-    /// Not `fileSize` bytes; or a state that no record holds.
+    /// Not `fileSize` bytes, or a state that does not fit into a record.
     case size
-    /// Neither slot holds a whole record.
+    /// Neither slot holds a complete record.
     case bothSlotsBroken
-    /// The sequence number cannot grow: no record of ours comes near.
+    /// The sequence number cannot grow any more, which our own records never reach.
     case exhausted
     case crypto(CryptoError)
   }
 
-  /// The record that counts, and where the next one goes.
+  /// The record in effect, and the offset for the next one.
   package final class Current: Sendable {
     package let state: LoginState
     package let sequence: UInt64
-    /// Bytes from the start of the file.
+    /// In bytes from the start of the file.
     package let nextOffset: Int
-    /// The other slot does not hold the record before this one, as it does after every save: it was
-    /// torn or destroyed, and may have held a later one.
+    /// Whether the other slot does not hold the record before this one, as it does after every
+    /// save: it was torn or destroyed, and may have held a later record.
     package let mayLackTheLatest: Bool
 
     init(state: LoginState, sequence: UInt64, nextOffset: Int, mayLackTheLatest: Bool) {
@@ -39,10 +40,10 @@ package enum StateRecord {
     }
   }
 
-  /// Picks the whole record with the greater sequence number.
+  /// Returns the complete record with the greater sequence number.
   package static func read(_ file: [UInt8]) throws(Problem) -> Current {
     guard file.count == fileSize else { throw .size }
-    // The other one is looked at only if this one is broken: whatever number it carries then.
+    // The other slot is read only if this one is broken, whatever its number is then.
     let isSecondNewer = sequence(file, slotAt: slotSize) > sequence(file, slotAt: 0)
     let newer = isSecondNewer ? slotSize : 0
     if let current = try decode(file, slotAt: newer) { return current }
@@ -50,20 +51,20 @@ package enum StateRecord {
     throw .bothSlotsBroken
   }
 
-  /// Whether the slot begins like a record with this number. That is enough: damage further on in
+  /// Whether the slot begins like the record with this number. That is enough: damage further on in
   /// an older record loses nothing, and a newer one would have another number.
   private static func isRecord(_ number: UInt64, _ file: [UInt8], slotAt start: Int) -> Bool {
     var header = ByteReader(file, start..<start + 8)
     return header.number64() == magic && sequence(file, slotAt: start) == number
   }
 
-  /// What stands where a slot has its sequence number.
+  /// The bytes where a slot has its sequence number.
   private static func sequence(_ file: [UInt8], slotAt start: Int) -> UInt64 {
     var number = ByteReader(file, start + 8..<start + 16)
     return number.number64()
   }
 
-  /// The slot to write over the one that does not count; nil: none counts.
+  /// The slot to write over the one that is not in effect; `current` is nil if neither is.
   package static func next(_ state: LoginState, after current: Current?)
     throws(Problem) -> [UInt8]
   {
@@ -72,7 +73,7 @@ package enum StateRecord {
     return try encode(state, sequence: current.sequence + 1)
   }
 
-  /// The whole file of a fresh state: both slots written, no holes.
+  /// A new file with both slots written, so that it has no holes.
   package static func fresh(_ state: LoginState) throws(Problem) -> [UInt8] {
     try encode(state, sequence: 2) + encode(state, sequence: 1)
   }
@@ -85,7 +86,7 @@ package enum StateRecord {
   @inline(never) private static func encode(_ state: LoginState, sequence: UInt64)
     throws(Problem) -> [UInt8]
   {
-    // What could not be read again must not be written: it would lock the user out.
+    // A record that cannot be read again must not be written, as it would lock the user out.
     guard state.authenticators.count <= Enrollment.maximumAuthenticators,
       state.origins.count <= LoginState.maximumOrigins,
       state.remembered.count <= LoginState.maximumRemembered
@@ -104,7 +105,7 @@ package enum StateRecord {
     return page.bytes
   }
 
-  /// nil where the slot holds no whole record.
+  /// Returns nil if the slot does not hold a complete record.
   @inline(never) private static func decode(_ file: [UInt8], slotAt start: Int)
     throws(Problem) -> Current?
   {

@@ -1,17 +1,18 @@
-/// A name that people give and read: of an authenticator, an issuer, an account or a service.
+/// A name that users give and read: of an authenticator, an issuer, an account or a service.
 ///
 /// 1 to 64 bytes of well-formed UTF-8 without control, format, bidirectional or line-separating
 /// characters, and without a space at either end, so that it can be shown on a terminal and in a
-/// log as it is. Compared as bytes: `String` would take canonically equivalent spellings for equal.
+/// log unchanged. Compared as bytes, since `String` takes canonically equivalent spellings for
+/// equal.
 package struct Label: Equatable, Sendable {
   package static let maximumLength = 64
 
   package let bytes: [UInt8]
 
-  /// nil where the bytes break one of the rules above.
+  /// Returns nil if the bytes break one of the rules above.
   package init?(_ bytes: some Collection<UInt8>) { self.init(checking: [UInt8](bytes)) }
 
-  /// A name in the source, which keeps the rules.
+  /// A name in the source code, which must keep the rules.
   package init(_ literal: StaticString) {
     // SAFETY: the buffer is that of the static string.
     bytes = literal.withUTF8Buffer { unsafe [UInt8]($0) }
@@ -24,10 +25,10 @@ package struct Label: Equatable, Sendable {
     self.bytes = bytes
   }
 
-  /// The name as text, for people.
+  /// The name as text, to show.
   package var text: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// Whether the bytes are well-formed UTF-8 that shows nothing but what it says.
+  /// Whether the bytes are well-formed UTF-8 without deceptive characters.
   package static func isPresentable(_ bytes: some Collection<UInt8>) -> Bool {
     var decoder = UTF8()
     var iterator = bytes.makeIterator()
@@ -41,8 +42,8 @@ package struct Label: Equatable, Sendable {
     }
   }
 
-  /// Unicode general categories Cc, Cf, Zl, Zp and the noncharacters, as ranges: the Unicode
-  /// tables of the standard library would make the module many times its size.
+  /// The Unicode general categories Cc, Cf, Zl, Zp and the noncharacters, as ranges: the standard
+  /// library's Unicode tables would make the module many times larger.
   private static func isDeceptive(_ scalar: UInt32) -> Bool {
     switch scalar {
     case 0...0x1f, 0x7f...0x9f, 0xad, 0x600...0x605, 0x61c, 0x6dd, 0x70f, 0x890...0x891, 0x8e2,

@@ -1,8 +1,8 @@
-/// An address of the Internet in full: 16 bytes in network order, IPv4 as ::ffff:a.b.c.d.
+/// An Internet address: 16 bytes in network order, IPv4 as ::ffff:a.b.c.d.
 package struct NumericAddress: Equatable, Sendable {
   package let bytes: [UInt8]
 
-  /// From the 4 bytes of an IPv4 or the 16 of an IPv6 address; nil for other counts.
+  /// From the 4 bytes of an IPv4 address or the 16 of an IPv6 address; nil for other counts.
   package init?(_ bytes: [UInt8]) {
     let padding: [UInt8] = bytes.count == 4 ? [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff] : []
     self.bytes = padding + bytes
@@ -24,9 +24,9 @@ package struct NumericAddress: Equatable, Sendable {
     return bytes[10] & bytes[11] == 0xff
   }
 
-  /// Whether it names one other machine wherever it is seen. Not 127.0.0.0/8 and ::/64, which are
-  /// this machine, nor 169.254.0.0/16 (RFC 3927) and fe80::/10 (RFC 4291 §2.5.6), which name
-  /// another machine on each link.
+  /// Whether it is the address of one other machine, from wherever it is seen. Not 127.0.0.0/8 and
+  /// ::/64, which are this machine, nor 169.254.0.0/16 (RFC 3927) and fe80::/10 (RFC 4291 §2.5.6),
+  /// which are another machine on each link.
   package var isElsewhere: Bool {
     if isIPv4 { return bytes[12] != 127 && !(bytes[12] == 169 && bytes[13] == 254) }
     if bytes[0] == 0xfe, bytes[1] & 0xc0 == 0x80 { return false }
@@ -38,11 +38,11 @@ package struct NumericAddress: Equatable, Sendable {
 /// The addresses with the same first bits.
 package struct AddressRange: Equatable, Sendable {
   let start: NumericAddress
-  /// 0 to 128; of an IPv4 address 96 more than its prefix has.
+  /// The length of the prefix, 0 to 128; for IPv4 96 more than written.
   let bits: Int
 
-  /// From an address, or one with `/` and the length of a prefix; bits behind it do not count.
-  /// `parse` takes the text of an address.
+  /// Parses an address, or one with `/` and the length of a prefix; bits after the prefix are
+  /// ignored. `parse` parses an address.
   package init?(_ text: [UInt8], _ parse: ([UInt8]) -> NumericAddress?) {
     let slash = text.firstIndex(of: UInt8(ascii: "/")) ?? text.count
     guard let start = parse([UInt8](text[..<slash])) else { return nil }
@@ -58,7 +58,7 @@ package struct AddressRange: Equatable, Sendable {
     }
   }
 
-  /// An IPv6 range holds no IPv4 address, `::/0` neither.
+  /// No IPv6 range contains an IPv4 address, not even `::/0`.
   package func holds(_ address: NumericAddress) -> Bool {
     guard start.isIPv4 == address.isIPv4 else { return false }
     for bit in 0..<bits {

@@ -1,16 +1,16 @@
-/// Where a login comes from. Names are the attacker's data and never count.
+/// Where a login comes from. Host names are chosen by the other side and never count.
 package enum Origin: Equatable, Sendable {
-  /// A numeric PAM_RHOST.
+  /// PAM_RHOST is a numeric address.
   case address(NetworkAddress)
   /// No PAM_RHOST, in a service listed as local. `own`: the real uid is root's or the user's own,
-  /// so that `su alice` by bob does not spend the budget of alice's known places.
+  /// so that `su alice` by bob does not spend alice's budget for known origins.
   case local(own: Bool)
-  /// A host name, or no PAM_RHOST in a service that is not local.
+  /// PAM_RHOST is a host name, or it is missing in a service that is not local.
   case unknown
 }
 
-/// What tells one network origin from another: an IPv4 address, or an IPv6 /64, because a host
-/// picks the lower half freely.
+/// The part of an address that identifies an origin: an IPv4 address, or an IPv6 /64, because a
+/// host can choose the lower half freely.
 package struct NetworkAddress: Equatable, Sendable {
   /// 16 bytes in network order as two numbers; IPv4 as ::ffff:a.b.c.d.
   package let high: UInt64
@@ -22,7 +22,8 @@ package struct NetworkAddress: Equatable, Sendable {
     self.low = isIPv4 ? low : 0
   }
 
-  /// From the 4 bytes of an IPv4 or the 16 of an IPv6 address, network order; nil for other counts.
+  /// From the 4 bytes of an IPv4 address or the 16 of an IPv6 address, in network order; nil for
+  /// other counts.
   package init?(_ bytes: [UInt8]) {
     let padding: [UInt8] = bytes.count == 4 ? [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff] : []
     let all = padding + bytes
@@ -30,7 +31,7 @@ package struct NetworkAddress: Equatable, Sendable {
     self.init(high: NetworkAddress.number(all.prefix(8)), low: NetworkAddress.number(all.suffix(8)))
   }
 
-  /// The IPv4 address, where it is one.
+  /// The IPv4 address; nil for IPv6.
   package var ipv4: UInt32? {
     high == 0 && low >> 32 == 0xffff ? UInt32(truncatingIfNeeded: low) : nil
   }

@@ -1,13 +1,13 @@
 package import OneTimePassword
 
-/// A QR code as a square of dark and light modules. Whoever sees it has the secret.
+/// A QR code as a square of dark and light modules. It contains the secret.
 package struct QRMatrix: Sendable {
   /// Modules on a side, at least 1.
   package let size: Int
   private let cells: Secret
 
-  /// `cells` has one byte per module, row by row, odd where it is dark; nil where it has fewer than
-  /// `size` squared, or `size` is below 1.
+  /// `cells` has one byte per module, row by row, odd for a dark one. Returns nil if it has fewer
+  /// than `size` squared, or if `size` is not within 1 to 177.
   package init?(size: Int, cells: Secret) {
     guard (1...177).contains(size), cells.count >= size * size else { return nil }
     self.size = size
@@ -22,16 +22,16 @@ package struct QRMatrix: Sendable {
 }
 
 extension QRMatrix {
-  /// Modules that ISO/IEC 18004 wants to stay light around the code are 4; every reader tried
-  /// takes 2, and they leave room for a prompt on 24 lines.
+  /// ISO/IEC 18004 requires 4 light modules around the code; every reader tested accepts 2, which
+  /// leave room for a prompt on 24 lines.
   package static let usualQuietZone = 2
 
-  /// The code as lines of text that end in a newline, without escape sequences: one character for
-  /// two modules, one above the other, `▀`, `▄`, `█` and blank in UTF-8.
+  /// The code as lines of text that end in a newline, without escape sequences. Each character
+  /// stands for two modules, one above the other: `▀`, `▄`, `█` and a space, in UTF-8.
   ///
-  /// Light modules are the inked ones, because most terminals write light on dark; on the others
-  /// many readers want the dark ones inked (`darkInk`). An odd last line is filled up with light.
-  /// nil when out of memory.
+  /// Light modules are drawn, because most terminals write light on dark; on the others many
+  /// readers need the dark ones drawn (`darkInk`). An odd last line is completed with light
+  /// modules. nil if memory is short.
   package func halfBlocks(quietZone: Int, darkInk: Bool = false) -> Secret? {
     let zone = max(quietZone, 0)
     let side = size + 2 * zone

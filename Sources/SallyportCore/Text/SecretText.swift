@@ -1,12 +1,13 @@
 package import OneTimePassword
 
-/// A text of bounded length in one wiped buffer: an array that grows leaves copies behind.
+/// A text of bounded length in one buffer, which is wiped; a growing array would leave copies
+/// behind.
 package struct SecretText {
   private let buffer: Secret?
   private var length = 0
   private var isWhole = true
 
-  /// `capacity`: the most bytes that the text can have.
+  /// `capacity` is the longest text in bytes.
   package init(capacity: Int) { buffer = Secret(count: capacity) }
 
   /// A line `key = value`.
@@ -17,7 +18,8 @@ package struct SecretText {
     add("\n")
   }
 
-  /// Such a line; nil for a value that there was no memory for.
+  /// The same line; does nothing but mark the text as incomplete if `value` is nil because memory
+  /// is short.
   mutating func add(_ key: StaticString, _ value: Secret?) {
     guard let value else {
       isWhole = false
@@ -38,7 +40,7 @@ package struct SecretText {
     for index in 0..<text.utf8CodeUnitCount { put(unsafe text.utf8Start[index]) }
   }
 
-  /// nil when out of memory or the text did not fit.
+  /// nil if memory was short or the text did not fit.
   package func finish() -> Secret? { isWhole ? buffer?.slice(0..<length) : nil }
 
   @inline(never) package mutating func put(_ byte: UInt8) {

@@ -1,17 +1,17 @@
 package import OneTimePassword
 
-/// One meaningful line of a `key = value` text with `[sections]` and `#` comments: where its parts
-/// stand among the text's bytes. They are not copied, because a value may be a secret.
+/// One line of a `key = value` text with `[sections]` and `#` comments, as the ranges of its parts.
+/// They are not copied, because a value may be a secret.
 package enum SettingsLine {
   case section(Range<Int>)
   case setting(key: Range<Int>, value: Range<Int>)
 }
 
-/// Why a settings text cannot be used; with the line's number, from 1.
+/// Why a settings text cannot be used, with the line number, counted from 1.
 package struct SettingsError: Error, Equatable {
   package let line: Int
   package let problem: Problem
-  /// What stands there; empty where it may be a secret.
+  /// The text found there; empty if it may be a secret.
   package let found: [UInt8]
 
   package init(line: Int, _ problem: Problem, found: [UInt8] = []) {
@@ -29,13 +29,13 @@ package struct SettingsError: Error, Equatable {
     case unknownSection
     case unknownKey
     case duplicateKey
-    /// This key is missing; `line` is where its section starts.
+    /// This key is missing; `line` is the start of its section.
     case missing(StaticString)
-    /// The value of this key is not of the wanted form.
+    /// The value of this key does not have the expected form.
     case value(StaticString, wanted: StaticString)
-    /// More of these than there may be.
+    /// More of these than are allowed.
     case tooMany(StaticString)
-    /// Two of a kind that must differ in this.
+    /// Two of a kind with the same value of this, which must differ.
     case notUnique(StaticString)
     case outOfMemory
 
@@ -61,12 +61,12 @@ private func same(_ a: StaticString, _ b: StaticString) -> Bool {
   a.withUTF8Buffer { a in b.withUTF8Buffer { b in unsafe a.elementsEqual(b) } }
 }
 
-/// Splits a text into its meaningful lines; total for any bytes.
+/// Splits a text into lines that are neither blank nor comments. Accepts any bytes.
 package struct SettingsScanner {
-  /// Bytes of the longest text that is taken.
+  /// In bytes: the longest text that is accepted.
   package static let longestText = 65536
 
-  /// The number of the line that `next` gave last, from 1.
+  /// The number of the line that `next` last returned, counted from 1.
   package private(set) var number = 0
 
   private let text: Secret
@@ -77,7 +77,7 @@ package struct SettingsScanner {
     self.text = text
   }
 
-  /// The next line that is neither blank nor a comment; nil at the end.
+  /// Returns the next line that is neither blank nor a comment; nil at the end.
   package mutating func next() throws(SettingsError) -> SettingsLine? {
     while start < text.count {
       let end = text.first(UInt8(ascii: "\n"), in: start..<text.count) ?? text.count
@@ -104,7 +104,7 @@ package struct SettingsScanner {
   }
 
   @inline(never) private func trimmed(_ range: Range<Int>) -> Range<Int> {
-    // SAFETY: the range is cut to what is there.
+    // SAFETY: the range is limited to the bytes that exist.
     unsafe text.withBytes { bytes in
       let inside = range.clamped(to: 0..<bytes.count)
       var (start, end) = (inside.lowerBound, inside.upperBound)

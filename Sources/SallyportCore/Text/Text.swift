@@ -1,15 +1,15 @@
 package import OneTimePassword
 
-// Small text on bytes. `String` and `Character` bring Unicode tables into the module.
+// Short texts as bytes. `String` and `Character` would add Unicode tables to the module.
 
-/// `bytes` for a log or a terminal: what is outside 0x20–0x7e as %XX, and `…` as three dots after
-/// `limit` bytes of input.
+/// `bytes` for a log or a terminal: bytes outside 0x20–0x7e become %XX, and after `limit` bytes of
+/// input three dots follow.
 package func printable(_ bytes: some Collection<UInt8>, limit: Int = 64) -> String {
   String(decoding: escaped([UInt8](bytes), limit: limit), as: UTF8.self)
 }
 
-/// The text of `printable` as bytes. `asField`: a space, `%`, `"` and `=` as %XX too, so that a
-/// name cannot look like a further field of a log line (a log watcher would believe it).
+/// The text of `printable` as bytes. `asField`: a space, `%`, `"` and `=` become %XX too, so that a
+/// name cannot look like another field of a log line to a log watcher.
 @inline(never)
 package func escaped(_ bytes: [UInt8], limit: Int = 64, asField: Bool = false) -> [UInt8] {
   var text: [UInt8] = []
@@ -26,7 +26,7 @@ package func escaped(_ bytes: [UInt8], limit: Int = 64, asField: Bool = false) -
   return text
 }
 
-/// Whether a text begins or ends with a space: a settings file would not keep it.
+/// Whether a text begins or ends with a space, which a settings file would lose.
 func hasOuterSpace(_ text: [UInt8]) -> Bool { text.first == 0x20 || text.last == 0x20 }
 
 private func hexadecimalDigit(_ value: UInt8, ten: UInt8) -> UInt8 {
@@ -57,7 +57,7 @@ package func hexadecimal(_ value: UInt64) -> [UInt8] {
   hexadecimal((0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * UInt64($0))) })
 }
 
-/// The bytes that an even number of hexadecimal digits spell; nil for anything else.
+/// The bytes for an even number of hexadecimal digits; nil for anything else.
 package func bytes(fromHexadecimal text: [UInt8]) -> [UInt8]? {
   guard text.count.isMultiple(of: 2) else { return nil }
   var bytes = [UInt8](repeating: 0, count: text.count / 2)
@@ -69,7 +69,7 @@ package func bytes(fromHexadecimal text: [UInt8]) -> [UInt8]? {
   return bytes
 }
 
-/// 16 or more for what is no digit: without an optional, because a login reads hundreds of them.
+/// 16 or more for anything but a digit. Not an optional, because a login reads hundreds of them.
 @inline(__always) private func hexadecimalValue(_ character: UInt8) -> UInt8 {
   let digit = character &- UInt8(ascii: "0")
   if digit < 10 { return digit }
@@ -78,8 +78,8 @@ package func bytes(fromHexadecimal text: [UInt8]) -> [UInt8]? {
 }
 
 extension Secret {
-  /// The `count` bytes that twice as many hexadecimal digits in `range` spell; nil for anything
-  /// else. The same as `bytes(fromHexadecimal:)`, without a copy of the text.
+  /// The `count` bytes for the hexadecimal digits in `range`, which must be twice as many; nil for
+  /// anything else. The same as `bytes(fromHexadecimal:)`, without copying the text.
   @inline(never) package func octets(_ count: Int, spelledIn range: Range<Int>) -> [UInt8]? {
     guard range.count == 2 * count, range.lowerBound >= 0, range.upperBound <= self.count else {
       return nil
@@ -103,7 +103,7 @@ extension Secret {
 }
 
 extension Secret {
-  /// The number of 16 hexadecimal digits; nil for anything else.
+  /// The number in 16 hexadecimal digits; nil for anything else.
   @inline(never) func hexadecimal(in range: Range<Int>) -> UInt64? {
     guard range.count == 16 else { return nil }
     var number: UInt64 = 0
@@ -116,7 +116,7 @@ extension Secret {
   }
 }
 
-/// A whole decimal number without sign, spaces or overflow; nil for anything else.
+/// Parses a decimal number without sign or spaces; nil for anything else, and on overflow.
 package func decimal(_ text: [UInt8]) -> UInt64? {
   guard !text.isEmpty else { return nil }
   var value: UInt64 = 0
@@ -130,7 +130,7 @@ package func decimal(_ text: [UInt8]) -> UInt64? {
   return value
 }
 
-/// Decimal digits of `value`.
+/// The decimal digits of `value`.
 package func decimalText(_ value: UInt64) -> [UInt8] {
   var digits = value > 9 ? decimalText(value / 10) : []
   digits.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value % 10))

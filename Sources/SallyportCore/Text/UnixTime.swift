@@ -1,6 +1,6 @@
-/// A moment, in whole seconds since 1970-01-01T00:00:00Z; before it is negative.
+/// A time in whole seconds since 1970-01-01T00:00:00Z, negative before it.
 ///
-/// The core has no clock: every function that needs the time is given it.
+/// The core has no clock: every function that needs the time gets it as an argument.
 package struct UnixTime: Equatable, Comparable, Sendable {
   package let seconds: Int64
 
@@ -8,8 +8,8 @@ package struct UnixTime: Equatable, Comparable, Sendable {
 
   package static func < (a: UnixTime, b: UnixTime) -> Bool { a.seconds < b.seconds }
 
-  /// Seconds from `earlier` to here; 0 where `earlier` lies in the future, so that a clock set
-  /// back never earns anybody credit.
+  /// Seconds since `earlier`; 0 if `earlier` is in the future, so that setting the clock back never
+  /// earns credit.
   package func elapsed(since earlier: UnixTime) -> UInt64 {
     let (difference, overflow) = seconds.subtractingReportingOverflow(earlier.seconds)
     if overflow { return earlier.seconds < seconds ? UInt64(Int64.max) : 0 }
@@ -18,8 +18,8 @@ package struct UnixTime: Equatable, Comparable, Sendable {
 }
 
 extension UnixTime {
-  /// The midnight, in UTC, with which a day begins; nil where the text is no date of the years 1970
-  /// to 2999 written as 2027-01-31 (RFC 3339 §5.6).
+  /// The midnight, in UTC, at which a day begins; nil unless the text is a date from 1970 to 2999
+  /// in the form 2027-01-31 (RFC 3339 §5.6).
   package init?(date text: [UInt8]) {
     guard text.count == 10, text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"),
       let year = UnixTime.number(text[0..<4]), let month = UnixTime.number(text[5..<7]),
@@ -30,7 +30,7 @@ extension UnixTime {
     let isShort = month == 4 || month == 6 || month == 9 || month == 11
     let length: Int64 = month == 2 ? (isLeap ? 29 : 28) : isShort ? 30 : 31
     guard day <= length else { return nil }
-    // Years that begin in March: the day that comes and goes is their last.
+    // The year begins in March, so that a leap day is its last day.
     let (shifted, months) = month > 2 ? (year, month - 3) : (year - 1, month + 9)
     let leaps = shifted / 4 - shifted / 100 + shifted / 400
     let days = shifted * 365 + leaps + (months * 153 + 2) / 5 + day - 1 - 719_468

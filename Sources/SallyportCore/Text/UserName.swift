@@ -1,12 +1,12 @@
 /// A login name as the account database spells it (`pw_name`): the key of an enrollment.
 ///
-/// 1 to 255 bytes, no `/`, NUL or control character, not starting with `.` or `-`, no space at
-/// either end: nothing that could leave a directory, hide in it, be taken for an option, or read as
-/// another name from the enrollment file.
+/// 1 to 255 bytes, without `/`, NUL and control characters, not starting with `.` or `-`, and
+/// without a space at either end. So it cannot leave a directory, be hidden in it, be taken for an
+/// option, or be read as another name in the enrollment file.
 package struct UserName: Equatable, Sendable {
   package let bytes: [UInt8]
 
-  /// nil where the bytes break one of the rules above.
+  /// Returns nil if the bytes break one of the rules above.
   package init?(_ bytes: some Collection<UInt8>) { self.init(checking: [UInt8](bytes)) }
 
   private init?(checking bytes: [UInt8]) {
@@ -19,12 +19,12 @@ package struct UserName: Equatable, Sendable {
     self.bytes = bytes
   }
 
-  /// The name as printable ASCII, for people and logs.
+  /// The name in printable ASCII, to show and to log.
   package var text: String { printable(bytes, limit: 255) }
 
-  /// The name as a file name, where it fits: bytes outside A–Z a–z 0–9 `_ . @ -` as %XX.
+  /// The name as a file name: bytes outside A–Z a–z 0–9 `_ . @ -` become %XX.
   ///
-  /// nil where that is longer than 200 bytes; the store then uses a hash (see `hashedFileName`).
+  /// nil if that is longer than 200 bytes; the store then uses a hash (see `hashedFileName`).
   package var fileName: [UInt8]? {
     var name: [UInt8] = []
     name.reserveCapacity(bytes.count)
@@ -34,7 +34,7 @@ package struct UserName: Equatable, Sendable {
     return name.count <= 200 ? name : nil
   }
 
-  /// The file name of a long user name: `%%` and the SHA-256 of the name in hex.
+  /// The file name of a long user name: `%%` and the SHA-256 of the name in hexadecimal.
   package static func hashedFileName(sha256: [UInt8]) -> [UInt8] {
     [UInt8(ascii: "%"), UInt8(ascii: "%")] + hexadecimal(sha256)
   }

@@ -109,7 +109,7 @@ struct Enroll: Verb {
     }
   }
 
-  /// Throws `backupCodesUnseen` if the backup codes are nowhere but on a standard output that failed.
+  /// Throws `backupCodesUnseen` if standard output failed and the backup codes are nowhere else.
   private func tell(
     _ sheet: Sheet, _ confirmation: AuthenticatorState?, _ handout: Handout?, _ output: Output,
     _ context: Context

@@ -12,6 +12,7 @@ import felt
 import guessing
 import handling
 import scale
+import through
 import warm
 from machine import BUILT, SCRATCH, Disk, services
 from modules import BASE32, PERIOD, code, contestants
@@ -47,7 +48,8 @@ def main(wanted):
             "felt": lambda: felt.measure(report, modules, short),
             "scale": lambda: scale.measure(report, disk, made, modules, now, short),
             "handling": lambda: handling.measure(report, disk, modules, now, short),
-            "guessing": lambda: guessing.measure(report, sink, now)}
+            "guessing": lambda: guessing.measure(report, sink, now),
+            "through": lambda: through.measure(report, disk, short)}
         if "profile" in wanted:
             return costs.measure(made.directory, modules[0], now)
         for name, section in sections.items():

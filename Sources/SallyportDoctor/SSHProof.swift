@@ -36,6 +36,10 @@ package struct RunningSSHD {
     if ask(door) == .notListening { throw .notRunning(door.text) }
   }
 
+  package func listens() throws(SSHTrouble) -> Bool {
+    ask(Door(try machine.sshSettings([]))) != .notListening
+  }
+
   /// Whether it already offers what its configuration says.
   package func isCurrent() throws(SSHTrouble) -> Bool {
     let door = Door(try machine.sshSettings([]))

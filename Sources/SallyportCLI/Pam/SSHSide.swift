@@ -28,7 +28,7 @@ struct SSHSide {
     self.plan = plan
     running = RunningSSHD(context.machine, as: context.caller ?? "root")
     file = SSHFile(root: context.stacks.root)
-    if plan.method != .none { try running.needListener() }
+    if plan.method != .none, !isAsWanted { try running.needListener() }
   }
 
   var method: SSHMethod { plan.method }
@@ -36,10 +36,15 @@ struct SSHSide {
   /// Whether our file is written: not if sshd is already set that way by another file.
   private var writes: Bool { plan.method != .none && !plan.isSetByOthers }
 
+  /// The settings are in effect for an sshd that reads them now.
+  private var isAsWanted: Bool { plan.isSetByOthers || plan.current == last }
+
+  /// Also if none runs, which has nothing to read then.
   func changesNothing() throws(SSHTrouble) -> Bool {
     guard plan.method != .none else { return true }
-    guard plan.isSetByOthers || plan.current == last else { return false }
-    return try running.isCurrent()
+    guard isAsWanted else { return false }
+    if try running.isCurrent() { return true }
+    return try !running.listens()
   }
 
   /// Writes our file, and calls `write` at its place among the steps; `write` adds the PAM lines if

@@ -12,6 +12,7 @@ import pytest
 from support import recipes
 from support.hosts import PASSWORD, Sshd, as_user
 from support.sallyport import COMMAND, DEFAULT_STORE, MODULE, Enrollment, handed_out
+from test_pam_sshd import DROP_INS, Daemon
 
 
 def pamtester(service, user, *answers, prefix=()):
@@ -125,7 +126,7 @@ def on_sheet(path):
 
 
 @pytest.fixture
-def installed(tmp_path):
+def in_path(tmp_path):
     """An environment in which `sallyport` is the command under test."""
     directory = tmp_path / "bin"
     directory.mkdir()
@@ -139,39 +140,57 @@ def sshd_pam(write):
           "session required pam_permit.so\n")
 
 
+@pytest.fixture
+def fresh(debian):
+    """Debian's own stacks, and nobody is enrolled."""
+    for directory in (DEFAULT_STORE, "/root/sheets"):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def play(directory, environment, asks):
+    done = subprocess.run(
+        ["ansible-playbook", "--inventory", "localhost,", "--connection", "local",
+         "--skip-tags", "packages", "--diff", "-v", "--extra-vars", f"sshd_asks={asks}",
+         "playbook.yml"], cwd=directory, env=environment, capture_output=True, text=True,
+        check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 @pytest.mark.first
+@pytest.mark.parametrize("asks", ["password+code", "none"])
 def test_the_playbook_enrolls_once_and_a_second_run_changes_nothing(
-        installed, tmp_path, write, machine):
+        asks, in_path, tmp_path, fresh):
     if shutil.which("ansible-playbook") is None:
         pytest.skip("ansible-playbook (ansible-core) is not installed")
-    shutil.rmtree(DEFAULT_STORE, ignore_errors=True)
-    sshd_pam(write)
-    write("/etc/ssh/sshd_config.d/10-sallyport.conf", "")
     (tmp_path / "playbook.yml").write_text(recipes.block("## Ansible", "`playbook.yml`"))
+    daemon = Daemon().start() if asks != "none" else None
+    try:
+        first = play(tmp_path, in_path, asks)
+        sheets = tmp_path / "sheets/localhost"
+        assert {path.name for path in sheets.iterdir()} == {"alice.svg", "bob.svg"}
+        assert sheets.stat().st_mode & 0o777 == 0o700
+        assert list(Path("/root/sheets").iterdir()) == []
+        before = {path: path.read_bytes() for path in DEFAULT_STORE.rglob("*") if path.is_file()}
+        stack = Path("/etc/pam.d/sshd").read_bytes()
+        assert b"pam_sallyport.so" in stack
+        enrollment = on_sheet(sheets / "alice.svg")
+        for secret in (enrollment.secret, *enrollment.backup_codes):
+            assert secret not in first
+        assert re.search(r"changed=0 ", play(tmp_path, in_path, asks))
+        assert {path: path.read_bytes() for path in before} == before
+        assert Path("/etc/pam.d/sshd").read_bytes() == stack
+        if daemon:
+            assert not daemon.prompted("alice", enrollment.wrong(), PASSWORD)
+            assert daemon.prompted("alice", enrollment.code(), PASSWORD)
+    finally:
+        if daemon:
+            daemon.stop()
+            shutil.rmtree(DROP_INS)
+            DROP_INS.mkdir()
 
-    def play():
-        done = subprocess.run(
-            ["ansible-playbook", "--inventory", "localhost,", "--connection", "local",
-             "--skip-tags", "packages", "--diff", "-v", "playbook.yml"], cwd=tmp_path,
-            env=installed, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-    first = play()
-    sheets = tmp_path / "sheets/localhost"
-    assert {path.name for path in sheets.iterdir()} == {"alice.svg", "bob.svg"}
-    assert sheets.stat().st_mode & 0o777 == 0o700
-    assert list(Path("/root/sheets").iterdir()) == []
-    before = {path: path.read_bytes() for path in DEFAULT_STORE.rglob("*") if path.is_file()}
-    enrollment = on_sheet(sheets / "alice.svg")
-    for secret in (enrollment.secret, *enrollment.backup_codes):
-        assert secret not in first
-    assert re.search(r"changed=0 ", play())
-    assert {path: path.read_bytes() for path in before} == before
-    assert Path("/etc/pam.d/sshd").read_text().splitlines()[:2] == [
-        "@include common-auth", "auth  required  pam_sallyport.so"]
 
-
-def test_the_user_data_makes_a_login_with_key_and_code(installed, tmp_path, write, machine):
+def test_the_user_data_makes_a_login_with_key_and_code(in_path, tmp_path, write, machine):
     yaml = pytest.importorskip("yaml", reason="python3-yaml is not installed")
     shutil.rmtree(DEFAULT_STORE, ignore_errors=True)
     shutil.rmtree("/root/sheets", ignore_errors=True)
@@ -182,7 +201,7 @@ def test_the_user_data_makes_a_login_with_key_and_code(installed, tmp_path, writ
     [file] = data["write_files"]
     for command in data["runcmd"]:
         if not command.startswith(("apt-get ", "systemctl ")):
-            subprocess.run(["sh", "-ec", command], check=True, env=installed, capture_output=True)
+            subprocess.run(["sh", "-ec", command], check=True, env=in_path, capture_output=True)
     write("/etc/pam.d/sshd", Path("/etc/pam.d/sshd").read_text().replace(
         "pam_sallyport.so", f"{MODULE} nodelay"))
     write("/etc/group", Path("/etc/group").read_text() + "second-factor:x:3900:alice\n")

@@ -50,6 +50,16 @@ import Testing
     #expect(try machine.content() == before)
   }
 
+  @Test func `what is set already needs no sshd that runs`() throws {
+    #expect(machine.run("enable", "sshd", "--yes").status == 0)
+    let on = try machine.content()
+    sshd.isListening = false
+    let again = machine.run("enable", "sshd", "--yes")
+    #expect(again.status == 0 && again.answer.contains("Nothing was changed."), "\(again.aside)")
+    #expect(machine.run("enable", "sshd", "--sshd", "key+password+code", "--yes").status == 78)
+    #expect(try machine.content() == on)
+  }
+
   @Test func `a dry run shows the same and writes nothing`() throws {
     let before = try machine.content()
     let dry = machine.run("enable", "sshd", "--dry-run")

@@ -33,6 +33,8 @@ struct ServiceFacts: Equatable {
   var file: String?
   /// The findings of the walk through its stacks.
   var stack: [StackFinding] = []
+  /// Whether a way around our lines is closed if `pam enable` puts them there anew.
+  var isBetterEnabledAgain = false
   /// Why `remember` has no effect here; nil if it has one.
   var idleRemember: IdleRemember?
 

@@ -19,6 +19,8 @@ struct PolicyFacts: Equatable {
   var groups: [Problem] = []
   /// What the policy does with each user who has no enrollment.
   var unenrolled: [Person] = []
+  /// Whether the policy names the service in `sshd_services`, so that `after-key` accepts anybody.
+  var isSSHD = true
   /// What the policy does with an unenrolled user whom no rule matches.
   var stranger = UnenrolledAction.refuse
   /// Whether the module does nothing for a user whom no rule matches.
@@ -66,7 +68,9 @@ extension PolicyFacts {
     }
     let policy = ServicePolicy(text: text, service: service)
     unenrolled = people.map { Person($0.name, policy, store, now) }
-    stranger = policy.policy(of: "nobody").level(of: nil, at: now).action(
+    let nobody = policy.policy(of: "nobody")
+    isSSHD = nobody.isSSHD(service: Array(service.name.utf8))
+    stranger = nobody.level(of: nil, at: now).action(
       hasAccount: true, mayEnroll: policy.mayEnroll, after: .password)
     apply(policy, to: enrolled)
   }

@@ -46,8 +46,32 @@ extension ServiceFacts {
     let directory = StackDirectory(root: machine.root)
     let analysis = StackAnalysis(stack, isMissing: directory.isMissing)
     self.stack = analysis.findings
+    isBetterEnabledAgain =
+      analysis.hasSkipped && ServiceFacts.isFineEnabledAgain(stack, lines, in: directory)
     idleRemember = analysis.idleRemember
     lines.isDemandIdle = analysis.isDemandIdle
     lines.needsPassword = analysis.needsPassword
+  }
+
+  /// Only lines that `pam enable` writes without options are written by it as they were.
+  private static func isFineEnabledAgain(
+    _ stack: ServiceStack, _ lines: ModuleLines, in directory: StackDirectory
+  ) -> Bool {
+    guard lines.lines.allSatisfy({ $0.words.allSatisfy { $0 == "enroll" } }) else { return false }
+    do throws(StackRefusal) {
+      let off = try StackPlanner(stack.service, in: directory).disable()
+      let bare = directory.assuming(off)
+      return try !StackPlanner(stack.service, in: bare).enable(StackWishes()).analysis.hasSkipped
+    } catch {
+      return false
+    }
+  }
+}
+
+extension StackAnalysis {
+  fileprivate var hasSkipped: Bool {
+    findings.contains { found in
+      if case .skipped = found { true } else { false }
+    }
   }
 }

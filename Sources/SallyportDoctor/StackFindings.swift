@@ -20,7 +20,7 @@ struct StackFindings {
 
   var all: [Finding] {
     let found =
-      service.stack.compactMap(finding) + [idleRemember].compactMap { $0 }
+      service.stack.compactMap(finding) + [idleRemember, afterKey].compactMap { $0 }
       + lines.lines.compactMap(unknownWord)
     let isFine = found.isEmpty && !lines.lines.isEmpty
     return found
@@ -144,7 +144,8 @@ struct StackFindings {
 
   private var enabledAgain: Fix {
     let quoted = shellQuoted(name)
-    return .command("sallyport pam disable \(quoted) && sallyport pam enable \(quoted)")
+    let sshd = name == "sshd" ? " --sshd none" : ""
+    return .command("sallyport pam disable \(quoted) && sallyport pam enable \(quoted)\(sshd)")
   }
 
   /// OpenVPN's plugin answers each prompt separately if its line names the prompts.
@@ -175,9 +176,11 @@ struct StackFindings {
   }
 
   private func skipped(_ location: StackLocation, _ by: StackLocation, _ fact: String) -> Finding {
-    around(
+    var found = around(
       "stack-skipped", fact, location,
       .advice("put it before \(by.text), or make that one required"))
+    if service.isBetterEnabledAgain { found.fixes.insert(enabledAgain, at: 0) }
+    return found
   }
 
   private func notCounted(_ location: StackLocation, _ fact: String) -> Finding {
@@ -207,6 +210,18 @@ struct StackFindings {
       idle.isOneField || !sshdAsksBefore
     else { return nil }
     return made("remember-idle", .warning, idle.text, idle.location, [.advice(rememberPage)])
+  }
+
+  /// sshd alone says that a key was accepted, also where the line comes from an included file.
+  private var afterKey: Finding? {
+    guard let line = lines.of(.auth).first(where: { $0.has("after-key") }), !service.policy.isSSHD
+    else { return nil }
+    return made(
+      "stack-after-key", .error,
+      "after-key refuses everybody in \(name), which sshd_services of the policy does not name",
+      StackLocation(file: line.location.file, line: line.location.line ?? 0),
+      [.advice("give \(name) lines that do not come from this file, without after-key")],
+      .locksOut("everybody from \(name)"))
   }
 
   private let rememberPage = "pam_sallyport(8), Remembered origins"

@@ -1,3 +1,5 @@
+import SallyportText
+
 /// What sudoers says about asking, if sudo's PAM service asks for a code. Pure.
 struct SudoFindings {
   let sudoers: Sudoers
@@ -54,7 +56,19 @@ struct SudoFindings {
     case .endlessTicket:
       return made("sudo-ticket", .warning, "sudo asks once and then never again", entry, nil)
     case .otherAccount(let word): return otherAccount(word, entry)
+    case .otherService(let option, let name): return otherService(option, name, entry)
     }
+  }
+
+  /// The lines in sudo's own stacks are not run then.
+  private func otherService(_ option: String, _ name: String, _ entry: Sudoers.Entry) -> Finding? {
+    if sudoers.asking.contains(name) { return nil }
+    let path = option == "pam_service" ? "sudo" : "sudo -i"
+    var found = made(
+      "sudo-service", .error, "\(path) runs the service \(name), which asks for no code: \(option)",
+      entry, .letsIn("whoever has the password through \(path)"))
+    found.fixes.append(.command("sallyport pam enable \(shellQuoted(name))"))
+    return found
   }
 
   /// openSUSE ships `targetpw` with a rule for ALL: without `targetpw`, the rule would make every

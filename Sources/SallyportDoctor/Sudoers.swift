@@ -1,3 +1,5 @@
+import PAMStack
+
 /// What sudoers files say about asking. cvtsudoers, which expands aliases, tells what the lines
 /// mean; where they stand and how they are written is read from the files. Its JSON has no line
 /// numbers either, and is invalid before sudo 1.9.16 if a rule has CWD. `sudo -l` covers only one
@@ -16,6 +18,8 @@ package struct Sudoers: Equatable {
     case endlessTicket
     /// `rootpw`, `targetpw` or `runaspw`: sudo asks for the code of another account.
     case otherAccount(String)
+    /// `pam_service` or `pam_login_service`: sudo runs the stacks of another service.
+    case otherService(option: String, String)
   }
 
   struct Entry: Equatable {
@@ -58,6 +62,10 @@ package struct Sudoers: Equatable {
     // cvtsudoers reads the same files.
     if unread.isEmpty { expand(&lines, file, of: machine) }
     for line in lines { take(line, on: host) }
+    for case .otherService(_, let name) in entries.map(\.exception)
+    where ModuleLines(of: ServiceStack(of: machine, name)).isInAuth {
+      asking.insert(name)
+    }
   }
 
   /// A rule or a Defaults line.
@@ -75,6 +83,9 @@ package struct Sudoers: Equatable {
       if case .otherAccount(let word) = entry.exception { word } else { nil }
     }.first
   }
+
+  /// The services that `pam_service` and `pam_login_service` name and that ask for a code.
+  private(set) var asking: Set<String> = []
 
   /// Whether a rule applies to everybody.
   var hasRuleForAll: Bool { callers.contains("ALL") }
@@ -201,6 +212,7 @@ extension Sudoers.Exception {
     case .exemptGroup: "exempt_group"
     case .endlessTicket: "timestamp_timeout"
     case .otherAccount(let word): word
+    case .otherService(let option, _): option
     }
   }
 }

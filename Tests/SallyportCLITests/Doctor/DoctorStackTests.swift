@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import PAMStack
@@ -44,7 +45,7 @@ struct StackCase: CustomTestStringConvertible {
         "auth sufficient pam_unix.so\nauth required pam_sallyport.so\nauth required pam_deny.so"
         + ends,
       wrong: ["stack-skipped error", "stack-wrong-password warning"],
-      fix: .advice("put it before /etc/pam.d/sshd:1, or make that one required"),
+      fix: .command("sallyport pam disable sshd && sallyport pam enable sshd --sshd none"),
       effect: .letsIn("whoever has the password in sshd")),
     StackCase(
       name: "denied to all",
@@ -241,6 +242,39 @@ struct StackCase: CustomTestStringConvertible {
         found.first { $0.id == "account-skipped" }?.effect
           == .letsIn("the enrolled who were not asked, and the unenrolled, in sshd"))
     }
+  }
+
+  @Test func `a line with words of its own is not proposed to be written anew`() throws {
+    let stack =
+      "auth sufficient pam_unix.so\nauth required pam_sallyport.so nullok\n"
+      + "auth required pam_deny.so\naccount required pam_unix.so\nsession required pam_unix.so"
+    let found = try #require(try findings(stack).first { $0.id == "stack-skipped" })
+    #expect(
+      found.fixes == [.advice("put it before /etc/pam.d/sshd:1, or make that one required")])
+  }
+
+  @Test func `after-key in a file that another service includes refuses there`() throws {
+    let machine = try PamBench()
+    try machine.write("/etc/pam.d/keyed", "auth required pam_sallyport.so after-key\n")
+    let ends = "account required pam_unix.so\nsession required pam_unix.so\n"
+    for name in ["cockpit", "sshd"] {
+      try machine.write("/etc/pam.d/\(name)", "auth include keyed\n\(ends)")
+    }
+    struct Answer: Decodable {
+      struct Finding: Decodable { let id, area: String }
+      let findings: [Finding]
+      let lockedOut: [String]
+    }
+    let said = try machine.doctor().json(Answer.self)
+    let areas = Set(said.findings.filter { $0.id == "stack-after-key" }.map(\.area))
+    #expect(areas.contains("cockpit") && !areas.contains("sshd"))
+    #expect(said.lockedOut.contains { $0.hasPrefix("everybody from cockpit") })
+    try FileManager.default.createDirectory(
+      atPath: "\(machine.root)/etc/security", withIntermediateDirectories: true)
+    try machine.write(
+      "/etc/security/sallyport.conf", "[default]\nsshd_services = sshd, cockpit, keyed\n")
+    let named = try machine.doctor().json(Answer.self)
+    #expect(!named.findings.contains { $0.id == "stack-after-key" })
   }
 
   @Test func `demand takes the location of an auth line`() throws {

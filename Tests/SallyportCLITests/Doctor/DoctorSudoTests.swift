@@ -15,6 +15,20 @@ import Testing
     return SudoFindings(Sudoers(of: fake.machine), lines, enrolled: enrolled).all
   }
 
+  @Test func `The service that sudo runs is the one that has to ask`() throws {
+    try fake.write("/etc/pam.d/corp", "auth required pam_unix.so\n")
+    let text = "Defaults pam_service=corp\nDefaults pam_login_service = sudo-i\n"
+    let found = try #require(try found(text).first)
+    #expect(found.id == "sudo-service" && found.severity == .error)
+    #expect(found.effect == .letsIn("whoever has the password through sudo"))
+    #expect(
+      found.fixes.map(\.text) == [
+        "Defaults pam_service=sudo", "visudo -f /etc/sudoers", "sallyport pam enable corp",
+      ])
+    try fake.write("/etc/pam.d/corp", "auth required pam_unix.so\nauth required pam_sallyport.so\n")
+    #expect(try self.found(text).map(\.id) == ["sudo-rules"])
+  }
+
   @Test(arguments: [
     ("alice ALL=(ALL) NOPASSWD:ALL", "sudo-nopasswd error", "alice ALL=(ALL) ALL"),
     ("%ops ALL = NOPASSWD : SETENV: ALL # why", "sudo-nopasswd error", "%ops ALL = SETENV: ALL"),

@@ -78,6 +78,8 @@ final class Door: Sendable {
         answer(job)
         queue.withLock { $0.finish(job) }
       } else if isOver {
+        // The next one that sleeps.
+        service_count_up(packets, 1)
         return
       } else {
         service_count_down(packets)
@@ -110,16 +112,16 @@ final class Door: Sendable {
     while !(isEnding && waiting.isEmpty) {
       let isAsked = sleep(until: waiting.first?.accepted, waiting, isEnding)
       waiting = stillWaiting(waiting)
-      if isAsked.listener, !isEnding { accept(&waiting) }
+      if isAsked.listener, !isEnding { _ = accept(&waiting) }
       if isAsked.end, !isEnding {
         isEnding = true
         listener.remove()
         // Who connected before it was removed is answered.
-        if listener.isOurs { accept(&waiting) }
+        while listener.isOurs, accept(&waiting) {}
       }
     }
     queue.withLock { $0.isClosed = true }
-    service_count_up(packets, UInt64(limits.workers))
+    service_count_up(packets, 1)
   }
 
   private func sleep(until first: UInt64?, _ waiting: [Connection], _ isEnding: Bool)
@@ -161,8 +163,9 @@ final class Door: Sendable {
     }
   }
 
-  /// Accepts what is there, but not for ever: those that wait have their turn.
-  private func accept(_ waiting: inout [Connection]) {
+  /// Accepts what is there, but not for ever: those that wait have their turn. Whether there may be
+  /// more.
+  private func accept(_ waiting: inout [Connection]) -> Bool {
     for _ in 0..<64 {
       do throws(Connection.Refusal) {
         let connection = try Connection.accept(from: listener.descriptor, of: socket)
@@ -171,16 +174,17 @@ final class Door: Sendable {
         if waiting.count > limits.connections { makeRoom(&waiting) }
       } catch {
         switch error {
-        case .none: return
+        case .none: return false
         case .peer(let user): refusedPeers.write("connection of uid \(user) refused")
         case .failed(let number):
           accepting.write("accept: \(errnoText(number))")
           // It still waits. Without anybody to close for it, look again a little later.
           if waiting.isEmpty { _ = poll(nil, 0, 100) } else { makeRoom(&waiting) }
-          return
+          return false
         }
       }
     }
+    return true
   }
 
   /// Closes one, unless its packet has come meanwhile.

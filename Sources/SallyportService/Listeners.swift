@@ -44,6 +44,8 @@ package struct Listeners {
   package static func passed(root: String, everybody: String) throws(ServiceError) -> Listeners? {
     guard number(in: "LISTEN_PID") == getpid(), let count = number(in: "LISTEN_FDS"), count > 0
     else { return nil }
+    // SAFETY: there is one thread. No program that is started later takes them for its own.
+    for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { _ = unsafe unsetenv(name) }
     var listeners = Listeners()
     for descriptor in firstDescriptor..<firstDescriptor + min(count, 16) {
       let listener = try adopt(descriptor)

@@ -224,6 +224,28 @@ import Testing
     #expect(!ServiceSocket.isThere(service.root))
   }
 
+  /// One of them works on all packets but the first four, while the others have gone to rest.
+  @Test func `packets that wait for their user's turn are answered after that too`() throws {
+    let gate = Gate()
+    let service = try TestService { peer, _ in
+      gate.pass(peer.realUser)
+      return [1]
+    }
+    let (path, ping) = (service.root, ping)
+    let held = try asRealUser(1234) {
+      try (0..<9).map { _ in
+        let client = try RawClient(path)
+        client.send(ping)
+        return client
+      }
+    }
+    #expect(soon { gate.inside.count == 4 })
+    #expect(!service.stop(within: 50_000_000))
+    gate.open()
+    #expect(held.map { $0.answer() } == Array(repeating: [1], count: 9))
+    #expect(service.stop())
+  }
+
   @Test func `the sockets are for root and for everybody, whatever the umask is`() async {
     await #expect(processExitsWith: .success) {
       for mask: mode_t in [0, 0o777] {

@@ -13,6 +13,19 @@ SERVICE = os.environ["SALLYPORT_SERVICE"]
 ROOT, PUBLIC = Path("/run/sallyport/root"), Path("/run/sallyport/socket")
 
 
+def request():
+    """One that every peer may send: which level has an account that does not exist?"""
+    name, on, percent, order = b"nobody-here", 1, 10_000_000_000, 5
+    policy = [0, 5, 10, percent, 0, 0, 3, 0, on, on, on, order, 1, 0]
+    fields = bytes([len(name)]) + name + b"\0\1" + struct.pack("<14QBIB", *policy, 0, 5000, 4)
+    return b"\1" + struct.pack("<HH", 5 + len(fields), 0) + fields
+
+
+REQUEST = request()
+# The level `refuse` for root's programs; on the public socket nobody may ask of another.
+ANSWERS = {ROOT: b"\1\x33\x55", PUBLIC: b"\1\xaa"}
+
+
 def connect(path, limit=20):
     """A socket that blocks, as the module's does: a second to connect, so long for an answer."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -27,7 +40,7 @@ def connect(path, limit=20):
     return client
 
 
-def ask(path, packet=b"ping", limit=20):
+def ask(path, packet=REQUEST, limit=20):
     """The answer; b"" where the connection was closed without one."""
     with connect(path, limit) as client:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):

@@ -28,12 +28,10 @@ package final class ServiceExaminer: Examiner {
     }
     // An account that only the service knows, or that only this program knows, is nobody's.
     guard let account else { throw trouble(in: answer) }
-    switch answer {
-    case .skip where !context.policy.isRefusedByRule: return .skip
-    case .skip: return .prompt(PendingLogin(.notEnrolled(account), .usual, context))
-    case .enroll(let level) where mayEnroll: return .enroll(level, account)
-    case _: throw trouble(in: answer)
-    }
+    if case .enroll(let level) = answer, mayEnroll { return .enroll(level, account) }
+    guard case .skip = answer else { throw trouble(in: answer) }
+    let isRefused = context.policy.isRefusedByRule
+    return isRefused ? .prompt(PendingLogin(.notEnrolled(account), .usual, context)) : .skip
   }
 
   package func attempt(
@@ -50,11 +48,9 @@ package final class ServiceExaminer: Examiner {
     -> PendingLogin?
   {
     let answer = try ask(.enrolled, of: account.name.bytes, in: context)
-    switch answer {
-    case .notEnrolled: return nil
-    case .prompt(.enrolled, let shape): return PendingLogin(.enrolled(account), shape, context)
-    case _: throw trouble(in: answer)
-    }
+    if case .notEnrolled = answer { return nil }
+    guard case .prompt(.enrolled, let shape) = answer else { throw trouble(in: answer) }
+    return PendingLogin(.enrolled(account), shape, context)
   }
 
   package func level(of account: Account, in context: LoginContext) throws(StoreTrouble)
@@ -76,12 +72,10 @@ package final class ServiceExaminer: Examiner {
   ) throws(StoreTrouble) -> Amendment {
     let verb = ServiceRequest.Verb.amend(change, to: pending?.enrollmentID ?? 0)
     let answer = try ask(verb, of: user.bytes, in: context)
-    switch answer {
-    case .done: return .done
-    case .changed: return .changed
-    case .flaw(let flaw): return .flawed(flaw)
-    case _: throw trouble(in: answer)
-    }
+    if case .changed = answer { return .changed }
+    if case .flaw(let flaw) = answer { return .flawed(flaw) }
+    guard case .done = answer else { throw trouble(in: answer) }
+    return .done
   }
 
   package func countLogin(of name: UserName, in context: LoginContext) throws(StoreTrouble)
@@ -111,11 +105,11 @@ package final class ServiceExaminer: Examiner {
   }
 
   private func trouble(in answer: ServiceAnswer) -> StoreTrouble {
-    switch answer {
-    case .trouble(let mayBeTheCallers): fault(.trouble(mayBeTheCallers: mayBeTheCallers))
-    case .notServed: fault(.notServed)
-    case _: fault(.garbage)
+    if case .trouble(let mayBeTheCallers) = answer {
+      return fault(.trouble(mayBeTheCallers: mayBeTheCallers))
     }
+    if case .notServed = answer { return fault(.notServed) }
+    return fault(.garbage)
   }
 
   private func fault(_ fault: StoreTrouble.ServiceFault) -> StoreTrouble {

@@ -90,8 +90,8 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
       service: Label(request.service))
   }
 
-  /// What a program that is not root may ask. It gets nothing back of what a first pass was charged:
-  /// it could say so of any amount. nil: nothing.
+  /// What a program that is not root may ask; nil: nothing. It gets nothing back of what a first
+  /// pass was charged: it could say so of any amount.
   private func open(_ verb: ServiceRequest.Verb) -> ServiceRequest.Verb? {
     switch verb {
     case .prepare(_, let first): .prepare(mayEnroll: false, after: first)

@@ -3,8 +3,7 @@ import SallyportCore
 import TestSupport
 import Testing
 
-@Suite("Changes of an enrollment")
-struct EnrollmentChangeTests {
+@Suite struct `Changes of an enrollment` {
   @Test
   func `an added authenticator stands behind the others, and takes nothing away`() throws {
     let one = try enrollment(["phone"])

@@ -78,7 +78,7 @@ package struct SettingsScanner {
   }
 
   /// Returns the next line that is neither blank nor a comment; nil at the end.
-  package mutating func next() throws(SettingsError) -> SettingsLine? {
+  @inline(never) package mutating func next() throws(SettingsError) -> SettingsLine? {
     while start < text.count {
       let end = text.first(UInt8(ascii: "\n"), in: start..<text.count) ?? text.count
       let line = trimmed(start..<end)

@@ -10,7 +10,7 @@ struct Fuzzer: Sendable {
   /// Each has a directory in `corpus` and a list of words in `words`.
   static let all = [
     base32, codes, enrollment, googleAuthenticator, note, otpauthURI, policy, qrCode,
-    response, stack, state, uriList, usersOath,
+    response, serviceAnswer, serviceRequest, stack, state, uriList, usersOath,
   ]
 }
 

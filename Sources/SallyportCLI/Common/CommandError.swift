@@ -153,3 +153,10 @@ func computing<Value>(_ step: () throws(CryptoError) -> Value) throws(CommandErr
     throw .store(.crypto(error))
   }
 }
+
+/// What became of a service that was written before another one failed.
+struct TakenBack {
+  let service: String
+  /// Why its file is still changed; nil if it is as before.
+  var problem: String?
+}

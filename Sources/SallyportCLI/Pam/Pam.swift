@@ -96,10 +96,3 @@ struct PamStep<Value> {
   let change: StackChange?
   let write: () throws(CommandError) -> Value
 }
-
-/// What became of a service that was written before another one failed.
-struct TakenBack {
-  let service: String
-  /// Why its file is still changed; nil if it is as before.
-  var problem: String?
-}

@@ -52,7 +52,7 @@ package struct Machine {
   }
 
   /// The paths that match a shell pattern, sorted.
-  func paths(_ pattern: String) -> [String] {
+  package func paths(_ pattern: String) -> [String] {
     var found = unsafe glob_t()
     // SAFETY: after 0 there are as many C strings as it says, until they are freed.
     guard unsafe glob(root + pattern, 0, nil, &found) == 0 else { return [] }

@@ -29,6 +29,7 @@ struct ConfigEdit: Verb {
   func run(in context: Context) throws(CommandError) {
     let lock = try EditLock(conf)
     let before = try PolicyText(conf, isOptional: true).content
+    clearCopies(sayingOnly: before, context)
     let copy = try PolicyCopy(of: before.count > 0 ? before : ConfigEdit.beginning, beside: conf)
     let output = context.output(shared)
     let text = try edit(copy, output, context)
@@ -39,6 +40,20 @@ struct ConfigEdit: Verb {
       isChanged
         ? "Installed as \(printable(conf.utf8, limit: 255))." : "Nothing was changed.")
     withExtendedLifetime((lock, copy)) {}
+  }
+
+  /// Removes the copies of edits that were killed, unless they have changes that nobody installed.
+  /// The lock is ours, so nobody edits them.
+  private func clearCopies(sayingOnly content: Secret, _ context: Context) {
+    for path in context.machine.paths("\(conf).edit-*") {
+      do throws(CommandError) {
+        let copy = try PolicyText(path, isOptional: true).content
+        let isUnchanged = [content, ConfigEdit.beginning].contains { constantTimeEquals($0, copy) }
+        if isUnchanged, removeFile(path) { continue }
+      } catch {}
+      let name = printable(path.utf8, limit: 255)
+      context.output(shared).warn("\(name): left by an edit that was killed, and not installed")
+    }
   }
 
   /// The content of a new policy file.

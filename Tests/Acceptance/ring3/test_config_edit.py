@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 import subprocess
+import time
 
 import pexpect
 import pytest
@@ -52,6 +53,30 @@ def test_the_editor_is_a_command_with_words_and_works_on_a_copy(directory, edito
     assert (done.returncode, done.stderr) == (0, "")
     assert (directory / "sallyport.conf").read_text() == GOOD.replace("7", "9")
     assert only_the_file(directory)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_the_copy_of_an_edit_that_was_killed_goes_unless_it_has_changes(
+        changed, directory, editor, tmp_path):
+    mark = tmp_path / "open"
+    change = 'echo "# mine" >> "$1"' if changed else ":"
+    editor(f'shift; {change}; touch {mark}; exec sleep 60')
+    killed = subprocess.Popen([COMMAND, "config", "edit", "--conf", directory / "sallyport.conf"],
+                              start_new_session=True)
+    deadline = time.monotonic() + 20
+    while not mark.exists():
+        assert time.monotonic() < deadline and killed.poll() is None
+        time.sleep(0.02)
+    killed.kill()
+    killed.wait()
+    os.killpg(killed.pid, signal.SIGKILL)
+    [copy] = directory.glob("*.edit-*")
+    editor(":")
+    done = edit(directory)
+    assert done.returncode == 0
+    assert copy.exists() == changed
+    left = f"sallyport: warning: {copy}: left by an edit that was killed, and not installed\n"
+    assert done.stderr == (left if changed else "")
 
 
 def test_owner_and_mode_stay(directory, editor):

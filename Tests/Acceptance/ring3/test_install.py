@@ -15,6 +15,8 @@ FILES = {
     "usr/share/man/man1/sallyport.1": 0o644,
     "usr/share/man/man5/sallyport.conf.5": 0o644,
     "usr/share/man/man8/pam_sallyport.8": 0o644,
+    "usr/lib/systemd/system/sallyport-revert.service": 0o644,
+    "usr/lib/systemd/system/multi-user.target.wants/sallyport-revert.service": 0o644,
     "usr/share/pam-configs/sallyport": 0o644,
     "usr/share/bash-completion/completions/sallyport": 0o644,
     f"usr/share/zsh/{ZSH}/_sallyport": 0o644,
@@ -51,6 +53,16 @@ def test_install_lays_down_the_files_and_a_store(make, tmp_path):
     assert {path: mode for path, mode in laid_down(tmp_path).items() if path in FILES} == FILES
     assert (tmp_path / STORE).stat().st_mode & 0o777 == 0o700
     assert not (tmp_path / "etc/pam.d").exists()
+
+
+def test_at_the_start_the_installed_command_takes_back_what_waits(make, tmp_path):
+    make("install")
+    unit = tmp_path / "usr/lib/systemd/system/multi-user.target.wants/sallyport-revert.service"
+    settings = dict(row.split("=", 1) for row in unit.read_text().splitlines() if "=" in row)
+    command, *words = settings["ExecStart"].split()
+    assert (tmp_path / command[1:]).exists() and words == ["pam", "revert"]
+    source = (REPOSITORY / "Sources/SallyportDoctor/PendingRevert.swift").read_text()
+    assert f'path = "{settings["ConditionPathExists"]}"' in source
 
 
 def test_installing_again_keeps_configuration_and_store(make, tmp_path):

@@ -209,10 +209,12 @@ def main():
             f"| from the first command to the end of the login | {ours.seconds:.1f} |\n\n"
             "Typing and reading are not counted. The same login with the code that was used, and with\n"
             "a wrong one, was then refused.\n\n## Beside google-authenticator\n\n"
-            "The same run did the same for libpam-google-authenticator on another copy of that Debian,\n"
+            "The same run does the same for libpam-google-authenticator on another copy of that Debian,\n"
             "from its package to the first login with a code:\n\n"
             + "".join(f"    {line}\n" for line in peer_journey.COMMANDS)
-            + f"\n{compared(ours, theirs)}")
+            + f"\n{compared(ours, theirs)}\n"
+            "The two answers are the code that the app shows and the question of `pam enable`, which\n"
+            "`--yes` leaves out.\n")
     print(text)
     print(compared(ours, theirs))
     TRANSCRIPT.write_text(text)

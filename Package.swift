@@ -143,8 +143,8 @@ let package = Package(
     .testTarget(
       name: "SallyportServiceTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportService", "CService",
-        "CSystem", "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+        "SallyportService", "CService", "CSystem", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -19,12 +19,13 @@ package enum Phase: Sendable { case auth, account, session }
   let arguments = unsafe ModuleArguments(copied(count, words))
   // SAFETY: the handle is libpam's, valid for this call.
   let host = unsafe PAMHandle(handle, flags: flags)
+  if case .session = phase { return openSession(host).code }
   let store = arguments.store
   let examiner = examiner(arguments, effective: geteuid(), real: getuid())
   switch phase {
   case .auth: return authenticate(host, arguments, store: store, examiner: examiner).code
-  case .account: return manageAccount(host, arguments, store: store, examiner: examiner).code
-  case .session: return openSession(host).code
+  case .account, .session:
+    return manageAccount(host, arguments, store: store, examiner: examiner).code
   }
 }
 
@@ -36,7 +37,9 @@ private func examiner(_ arguments: ModuleArguments, effective: UInt32, real: UIn
   -> (any Examiner)?
 {
   if arguments.hasOwnStore { return nil }
-  if effective != 0 { return ServiceExaminer(at: ServiceExaminer.publicSocket) }
+  if effective != 0 {
+    return ServiceExaminer(at: ServiceExaminer.publicSocket, isForRoot: false)
+  }
   let root = ServiceExaminer.rootSocket
   return real != 0 && ServiceSocket.isThere(root) ? ServiceExaminer(at: root) : nil
 }

@@ -40,7 +40,7 @@ extension Login {
       step =
         context.policy.isEnabled
         ? try examiner.prepare(
-          user, account, in: context, mayEnroll: arguments.enroll,
+          user, account, in: context, mayEnroll: mayEnroll,
           after: firstFactor(context.policy))
         : .skip
     } catch {
@@ -129,7 +129,7 @@ extension Login {
         return false
       }
       // What is missing is only asked for after a code.
-      guard arguments.enroll, !lacking(pending).isEmpty else { return true }
+      guard mayEnroll, !lacking(pending).isEmpty else { return true }
       return try examiner.level(of: account, in: pending.context) != .required
     } catch {
       return false
@@ -153,7 +153,8 @@ extension Login {
       let parts = try parts(of: host.password() ?? empty, pending)
       return try answer(judge(parts, nil, pending, .last(givingBack: nil)), pending)
     case .tryThenAsk:
-      guard let given = host.password() else { break }
+      // Nothing would be given back of what a password of digits costs.
+      guard examiner.isForRoot, let given = host.password() else { break }
       let parts = try parts(of: given, pending)
       guard hasCode(parts, pending) else { break }
       let verdict = try judge(parts, nil, pending, .firstPass)
@@ -168,7 +169,7 @@ extension Login {
   {
     switch verdict {
     case .accepted(let proof):
-      try host.setMark(Mark(user: pending.name, .accepted(proof, mayEnroll: arguments.enroll)))
+      try host.setMark(Mark(user: pending.name, .accepted(proof, mayEnroll: mayEnroll)))
       return .success
     case .refused: return .refused
     case .unavailable: return .unavailable

@@ -9,6 +9,8 @@ final class Login<Application: Host, Store: LoginStore> {
   let arguments: ModuleArguments
   let store: Store
   let examiner: any Examiner
+  /// Whether the account phase can ask to enroll.
+  var mayEnroll: Bool { arguments.enroll && examiner.isForRoot }
 
   /// `examiner`: nil for the files of the store.
   init(

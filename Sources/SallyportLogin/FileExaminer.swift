@@ -4,6 +4,8 @@ package import SallyportSystem
 
 /// Answers from the files of this machine.
 package final class FileExaminer<Store: LoginStore>: Examiner {
+  package var isForRoot: Bool { true }
+
   private let store: Store
   private let clock: (() throws(StoreTrouble) -> UnixTime)?
 

@@ -12,10 +12,13 @@ package final class ServiceExaminer: Examiner {
   /// Milliseconds for all that one call of the module asks, without the time that a person types.
   package static let patience: UInt64 = 5000
 
+  package let isForRoot: Bool
   private let path: String
   private var millisecondsLeft = ServiceExaminer.patience
 
-  package init(at path: String) { self.path = path }
+  package init(at path: String, isForRoot: Bool = true) {
+    (self.path, self.isForRoot) = (path, isForRoot)
+  }
 
   package func prepare(
     _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,
@@ -30,8 +33,7 @@ package final class ServiceExaminer: Examiner {
     guard let account else { throw trouble(in: answer) }
     if case .enroll(let level) = answer, mayEnroll { return .enroll(level, account) }
     guard case .skip = answer else { throw trouble(in: answer) }
-    let isRefused = context.policy.isRefusedByRule
-    return isRefused ? .prompt(PendingLogin(.notEnrolled(account), .usual, context)) : .skip
+    return .skip
   }
 
   package func attempt(
@@ -137,14 +139,5 @@ extension LoginContext {
     case .unknown: .unknown
     case .address: address.map { .address($0) } ?? .unknown
     }
-  }
-}
-
-extension Shape {
-  /// What is asked of somebody who is refused whatever is typed.
-  fileprivate static var usual: Shape {
-    Shape(
-      enrollmentID: 1, authenticators: [], hasScratchCodes: false, backupCodesLeft: nil, wait: 0,
-      isRemembered: false)
   }
 }

@@ -76,9 +76,12 @@ final class Connection: Sendable {
     guard done == size, sender.process == process, sender.user != Peer.unmapped,
       sender.user != UInt32.max
     else { return .refused }
+    // In a user namespace a process may have the right to say that it is somebody else's. Then who
+    // connected counts; on root's socket that is root itself.
+    let isOfUser = socket == .everybody && effectiveUser != 0
     let peer = Peer(
-      socket: socket, process: process, effectiveUser: effectiveUser, realUser: sender.user,
-      arrived: service_monotonic())
+      socket: socket, process: process, effectiveUser: effectiveUser,
+      realUser: isOfUser ? effectiveUser : sender.user, arrived: service_monotonic())
     return .job(Job(connection: self, peer: peer, request: request))
   }
 

@@ -1,3 +1,4 @@
+import CService
 package import OneTimePassword
 import SallyportCore
 package import SallyportLogin
@@ -9,7 +10,7 @@ import SallyportSystem
 /// On the root socket the peer is root: its word on the account, the policy and a remote address
 /// counts, and whose local login it is tells the real user. On the public socket nothing counts
 /// that is not the kernel's: the account is the peer's own, the policy is this machine's for the
-/// service `sallyport-user`, and the login is local.
+/// service `sallyport-user`, which a frame can only tighten, and the login is local.
 package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   /// Under which service the policy is read for programs that are not root.
   package static var publicService: StaticString { "sallyport-user" }
@@ -18,11 +19,26 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   /// The policy file; nil for the usual one.
   private let policyFile: [UInt8]?
   private let log: @Sendable (LogLevel, LogLine) -> Void
+  private let allowance = LineAllowance()
 
   package init(
     store: Store, policyFile: [UInt8]? = nil, log: @escaping @Sendable (LogLevel, LogLine) -> Void
   ) {
     (self.store, self.policyFile, self.log) = (store, policyFile, log)
+  }
+
+  /// Fetches what libcrypto and the name service load at their first use, once and for all: what
+  /// fails here would fail every login as long as the process lives. Throws `noCrypto`.
+  package func prepare() throws(ServiceError) {
+    do throws(CryptoError) {
+      try prepareCrypto()
+    } catch {
+      throw .noCrypto
+    }
+    // Whether there is such an account does not matter, nor that a directory does not answer yet.
+    do throws(StoreTrouble) {
+      _ = try store.account(typed: bytes(of: "root"))
+    } catch {}
   }
 
   /// The frame of the answer; empty for a packet that is no request.
@@ -34,24 +50,29 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   /// nil: not for this peer.
   private func answer(_ peer: Peer, _ request: ServiceRequest) -> ServiceAnswer? {
     do throws(StoreTrouble) {
+      let deadline = peer.arrived &+ UInt64(min(request.millisecondsLeft, 5000)) &* 1_000_000
       let account = try store.account(typed: request.name)
       switch peer.socket {
       case .root:
-        let question = Question(request, account, root(request, account, peer))
+        let question = Question(request, account, root(request, account, peer), deadline)
         return try answer(question, request.verb)
       case .everybody:
         // The name must lead to the number: several names may have one.
         guard let account, account.uid == peer.effectiveUser, let verb = open(request.verb) else {
           return nil
         }
-        let question = Question(request, account, own(request, account, peer))
+        let question = Question(request, account, own(request, account, peer), deadline)
         let answer = try answer(question, verb)
         note(answer, question, peer)
         return answer
       }
     } catch {
+      guard peer.socket == .root || allowance.takes(peer.realUser) else {
+        return .trouble(mayBeTheCallers: error.mayBeTheCallers)
+      }
+      // Of a name that a program of a user made up, nobody has to be woken up.
       log(
-        error.mayBeTheCallers ? .warning : .alert,
+        error.mayBeTheCallers || peer.socket == .everybody ? .warning : .alert,
         .trouble(error, user: request.name, from: nil, .unknown))
       return .trouble(mayBeTheCallers: error.mayBeTheCallers)
     }
@@ -84,8 +105,10 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     if let trouble = reading.trouble {
       log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
     }
+    var policy = reading.policy ?? .strict
+    policy.tighten(by: request.policy)
     return LoginContext(
-      policy: reading.policy ?? .strict,
+      policy: policy,
       origin: .local(own: isOwn(account, caller: peer.realUser, through: request.service)),
       service: Label(request.service))
   }
@@ -107,7 +130,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   private func answer(_ question: Question, _ verb: ServiceRequest.Verb) throws(StoreTrouble)
     -> ServiceAnswer?
   {
-    let (files, context) = (FileExaminer(store: store), question.context)
+    let (files, context) = (examiner(for: question), question.context)
     switch verb {
     case .prepare(let mayEnroll, let first):
       guard context.policy.isEnabled else { return .skip }
@@ -135,7 +158,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   private func prepare(_ question: Question, mayEnroll: Bool, after first: FirstFactor)
     throws(StoreTrouble) -> ServiceAnswer
   {
-    let step = try FileExaminer(store: store).prepare(
+    let step = try examiner(for: question).prepare(
       question.name, question.account, in: question.context, mayEnroll: mayEnroll, after: first)
     switch step {
     case .skip: return .skip
@@ -151,7 +174,16 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
 
   private func enrolled(_ question: Question) throws(StoreTrouble) -> PendingLogin? {
     guard let account = question.account else { return nil }
-    return try FileExaminer(store: store).enrolled(account, in: question.context)
+    return try examiner(for: question).enrolled(account, in: question.context)
+  }
+
+  /// The time is asked for under the lock, and before anything is saved: whoever waits no more must
+  /// not find his code used.
+  private func examiner(for question: Question) -> FileExaminer<Store> {
+    FileExaminer(store: store) { () throws(StoreTrouble) in
+      if service_monotonic() > question.deadline { throw .busy(path: "") }
+      return try store.now()
+    }
   }
 
   private func shape(of pending: PendingLogin) throws(StoreTrouble) -> Shape {
@@ -178,7 +210,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
       pending = try enrolled(question)
       guard pending?.enrollmentID == id else { return .changed }
     }
-    let amendment = try FileExaminer(store: store).amend(
+    let amendment = try examiner(for: question).amend(
       change, of: account.name, pending, in: question.context)
     switch amendment {
     case .done: return .done
@@ -191,7 +223,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
 
   /// What the module of a program that is not root logs, its user could have written himself.
   private func note(_ answer: ServiceAnswer?, _ question: Question, _ peer: Peer) {
-    guard case .outcome(let outcome) = answer else { return }
+    guard case .outcome(let outcome) = answer, allowance.takes(peer.realUser) else { return }
     var line = LogLine.outcome(
       outcome, user: question.name, from: nil, question.context.origin)
     line.add(" service=")
@@ -207,8 +239,25 @@ private struct Question {
   let name: [UInt8]
   let account: Account?
   let context: LoginContext
+  /// When whoever asks has given up, in nanoseconds of CLOCK_MONOTONIC.
+  let deadline: UInt64
 
-  init(_ request: ServiceRequest, _ account: Account?, _ context: LoginContext) {
+  init(
+    _ request: ServiceRequest, _ account: Account?, _ context: LoginContext, _ deadline: UInt64
+  ) {
     (name, self.account, self.context) = (request.name, account, context)
+    self.deadline = deadline
+  }
+}
+
+extension Policy {
+  /// By what the program's own service has: it was not asked of somebody who is let through there,
+  /// and the stricter level of the two holds.
+  fileprivate mutating func tighten(by other: Policy) {
+    isEnabled = true
+    isRefusedByRule = isRefusedByRule || other.isRefusedByRule
+    if other.enrollment.rawValue < enrollment.rawValue {
+      (enrollment, requiredFrom) = (other.enrollment, other.requiredFrom)
+    }
   }
 }

@@ -14,6 +14,8 @@ package enum ServiceError: Error, Equatable {
   case inUse(path: String)
   /// Something that is not a socket, or a directory that others may change, is in the way.
   case notOurs(path: String)
+  /// libcrypto has no HMAC or SHA-256 for it.
+  case noCrypto
   /// Whoever started the service passed a descriptor that is no socket of it.
   case unknownDescriptor(Int32)
 
@@ -35,6 +37,7 @@ extension ServiceError {
     switch self {
     case .system(let call, let path, let number):
       (path.isEmpty ? "" : "\(path): ") + "\(call): \(errnoText(number))"
+    case .noCrypto: "libcrypto: HMAC or SHA-256 is not available"
     case .inUse(let path): "\(path): another service listens there"
     case .notOurs(let path): "\(path): is not a socket, or in a directory that others may change"
     case .unknownDescriptor(let number): "descriptor \(number) is not one of the service's sockets"

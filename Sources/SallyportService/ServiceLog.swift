@@ -39,6 +39,24 @@ package enum ServiceLog {
   }
 }
 
+/// How many lines of one user are written: sixty a minute. More would reach the limit that the log of
+/// the system has for all lines of the service.
+final class LineAllowance: Sendable {
+  private static let (lines, time) = (60, UInt64(60_000_000_000))
+  private let users = Mutex<[UInt32: (count: Int, since: UInt64)]>([:])
+
+  func takes(_ user: UInt32) -> Bool {
+    users.withLock { users in
+      let now = service_monotonic()
+      if users.count > 1000 { users = users.filter { now - $0.value.since < LineAllowance.time } }
+      var (count, since) = users[user] ?? (0, now)
+      if now - since >= LineAllowance.time { (count, since) = (0, now) }
+      users[user] = (count + 1, since)
+      return count < LineAllowance.lines
+    }
+  }
+}
+
 /// A line that strangers can cause: one in ten seconds, with how many there were.
 final class RareLine: Sendable {
   private let state = Mutex((count: 0, next: UInt64(0)))

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CService
+import Glibc
 import SallyportService
 import SallyportSystem
 
@@ -33,11 +34,14 @@ struct Sallyportd: ParsableCommand {
     try ServiceError.check(service_harden(), "setrlimit")
     try ServiceError.check(service_hold_signals(), "sigprocmask")
     let desk = Desk(store: Store()) { ServiceLog.write($0, $1) }
+    try desk.prepare()
     let service = try Service.start(listeners()) { desk.answer($0, $1) }
     ServiceLog.info("started")
     service_wait_for_end()
     let isDone = service.stop()
     ServiceLog.info(isDone ? "stopped" : "stopped, with packets unanswered")
+    // Not by way of libcrypto's own end, under threads that still use it.
+    if !isDone { _exit(0) }
   }
 
   private func listeners() throws(ServiceError) -> Listeners {

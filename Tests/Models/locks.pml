@@ -3,7 +3,8 @@
    fcntl is one step; a try that fails is made again until it is given up.
 
    A known place waits for the lock alone and announces that. A stranger takes the gate, looks for an
-   announcement, takes the lock and lets the gate go. Shown: there is one save at a time, a stranger
+   announcement, takes the lock and lets the gate go. It stands back for one announcement, but not
+   for ever: here until a known place has saved, there for a time in which one does. Shown: there is one save at a time, a stranger
    comes at most once between a known place that waits and its save, none of them waits for ever for
    another that waits, and the known place gets in however many strangers come.
 
@@ -14,6 +15,7 @@
 #endif
 
 bool locked, gate, announced, entered;
+bool turn; /* another one after each save of the known place */
 byte saving; /* saves at this moment */
 byte passed; /* strangers who took the lock since the known place announced itself */
 
@@ -58,6 +60,7 @@ active proctype known() {
         fi
      fi;
      announced = false;
+     turn = !turn;
      save();
      entered = true;
 again:
@@ -69,6 +72,7 @@ again:
 }
 
 active [STRANGERS] proctype stranger() {
+  bool mine;
   do
   ::
 #ifdef WITHOUT_ORDER
@@ -83,10 +87,12 @@ active [STRANGERS] proctype stranger() {
      :: GIVES_UP -> goto again
      fi;
 #endif
+     mine = turn;
 stand:
 #ifndef WITHOUT_LOOKING
      if
      :: !announced
+     :: announced && turn != mine
      :: announced && GIVES_UP -> gate = false; goto again
      fi;
 #endif

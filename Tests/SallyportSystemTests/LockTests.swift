@@ -125,6 +125,19 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     #expect(order.value == [true] + [Bool](repeating: false, count: 8))
   }
 
+  @Test func `A stranger does not stand back for ever`() throws {
+    let patient = try Scratch(timeout: LockTimeout(nanoseconds: 60_000_000_000))
+    try patient.enroll("alice")
+    let announcing = try opened(patient.file("alice", "state"))
+    defer { sys_close(announcing) }
+    try #require(sys_lock(announcing, sys_shared, announcement, 1) == 0)
+    let start = sys_monotonic()
+    let loaded = try patient.loaded("alice")
+    let saved = try accept(step: 50, loaded, in: patient.store, asKnown: false)
+    #expect(verdict(saved) != nil)
+    #expect((50_000_000...30_000_000_000).contains(sys_monotonic() - start))
+  }
+
   @Test func `There is one bound for the gate and the lock together`() throws {
     defer { sys_close(other) }
     var (start, tries) = (UInt64(0), 0)

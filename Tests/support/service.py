@@ -13,15 +13,22 @@ SERVICE = os.environ["SALLYPORT_SERVICE"]
 ROOT, PUBLIC = Path("/run/sallyport/root"), Path("/run/sallyport/socket")
 
 
-def request():
-    """One that every peer may send: which level has an account that does not exist?"""
-    name, on, percent, order = b"nobody-here", 1, 10_000_000_000, 5
+def request(name, verb, more=b"", secret=b""):
+    """A frame, from this machine, under the usual policy."""
+    on, percent, order = 1, 10_000_000_000, 5
     policy = [0, 5, 10, percent, 0, 0, 3, 0, on, on, on, order, 1, 0]
-    fields = bytes([len(name)]) + name + b"\0\1" + struct.pack("<14QBIB", *policy, 0, 5000, 4)
-    return b"\1" + struct.pack("<HH", 5 + len(fields), 0) + fields
+    fields = bytes([len(name)]) + name + b"\0\1" + struct.pack("<14QBIB", *policy, 0, 5000, verb)
+    lengths = struct.pack("<HH", 5 + len(fields) + len(more), len(secret))
+    return b"\1" + lengths + fields + more + secret
 
 
-REQUEST = request()
+def attempt(name, code):
+    """Is this code right?"""
+    return request(name, 2, b"\0\1", code)
+
+
+# One that every peer may send: which level has an account that does not exist?
+REQUEST = request(b"nobody-here", 4)
 # The level `refuse` for root's programs; on the public socket nobody may ask of another.
 ANSWERS = {ROOT: b"\1\x33\x55", PUBLIC: b"\1\xaa"}
 

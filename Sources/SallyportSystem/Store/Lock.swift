@@ -52,9 +52,10 @@ struct LockTimeout: Sendable {
 ///
 /// The lock proper is held during a save. A login from an unknown place first waits for the gate,
 /// and then, with the gate, for the lock. While a login from a known place waits, which it
-/// announces by a lock, the other lets it go first. So at most one login from an unknown place gets
-/// in between, however many there are. The order is gate, then lock: whoever holds the lock waits
-/// for nothing.
+/// announces by a lock, the other lets it go first, but no longer than `patience`: somebody at a
+/// known place could announce himself without end. So at most one login from an unknown place gets
+/// in between in that time, however many there are. The order is gate, then lock: whoever holds the
+/// lock waits for nothing.
 struct LockBytes: Sendable {
   let start: Int64
   let count: Int64
@@ -81,7 +82,7 @@ struct LockBytes: Sendable {
   func acquire(
     _ file: Int32, asKnown isKnown: Bool, _ timeout: LockTimeout, _ path: @autoclosure () -> Path
   ) throws(StoreTrouble) {
-    var start: UInt64 = 0
+    var (start, stoodBack): (UInt64, UInt64) = (0, 0)
     do throws(StoreTrouble) {
       if !isKnown {
         try timeout.acquire("fcntl", path(), since: &start) {
@@ -89,7 +90,7 @@ struct LockBytes: Sendable {
         }
       }
       try timeout.acquire("fcntl", path(), since: &start) {
-        isKnown ? lockAnnounced(file) : lockStandingBack(file)
+        isKnown ? lockAnnounced(file) : lockStandingBack(file, since: &stoodBack)
       }
     } catch {
       sys_unlock(file)
@@ -109,7 +110,14 @@ struct LockBytes: Sendable {
     return result
   }
 
-  private func lockStandingBack(_ file: Int32) -> Int32 {
-    sys_is_locked(file, announcement) == 1 ? -sys_EAGAIN : lock(file)
+  /// Nanoseconds: some saves.
+  private static let patience: UInt64 = 50_000_000
+
+  /// `start`: since when it has stood back; 0 if it has not.
+  private func lockStandingBack(_ file: Int32, since start: inout UInt64) -> Int32 {
+    guard sys_is_locked(file, announcement) == 1 else { return lock(file) }
+    let now = sys_monotonic()
+    if start == 0 { start = now }
+    return now &- start < LockBytes.patience ? -sys_EAGAIN : lock(file)
   }
 }

@@ -108,7 +108,8 @@ extension Store {
       let directory = try openParent(goodOnes)
       let store = try openParent(root)
       // In the store itself, where the next command removes what a crash leaves.
-      let made = Leftover.named(Leftover.unfinished, decimalText(UInt64(sys_process())))
+      // A name of its own: several threads of one process may be here.
+      let made = Leftover.named(Leftover.unfinished, hexadecimal(try Random.identifier()))
       // SAFETY: as above. After a success there is no such file.
       defer { _ = unsafe sys_remove_file(store.number, made.cString) }
       try SallyportSystem.write(text, as: made, in: store, root)

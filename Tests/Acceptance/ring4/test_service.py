@@ -8,15 +8,16 @@ import select
 import shutil
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from support.hosts import UIDS, Su, Sudo, converse, service
+from support.hosts import UIDS, Su, Sudo, as_user, converse, service
 from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Crowd, Driver
 from support.sallyport import DEFAULT_STORE, MODULE, Services, reason
-from support.service import PUBLIC, ROOT, Service, soon
+from support.service import PUBLIC, ROOT, Service, attempt, soon
 
 CALL = 5.5  # seconds in which the module answers one call, whatever the service does
 
@@ -310,3 +311,54 @@ def test_one_service_answers_many_and_grows_no_more(
     assert soon(lambda: len(running.descriptors) == count)
     figure(f"2,000 logins in turn and 64 at once through the service: {grown} kB more")
     assert enrollment
+
+
+@pytest.fixture
+def policy():
+    """Writes /etc/security/sallyport.conf, which is gone afterwards."""
+    file = Path("/etc/security/sallyport.conf")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    before = file.read_bytes() if file.exists() else None
+
+    def write(*lines):
+        file.write_text("\n".join(lines) + "\n")
+    yield write
+    file.unlink() if before is None else file.write_bytes(before)
+
+
+@pytest.mark.parametrize("rule", ["state = enabled", "enrollment = required"])
+def test_a_rule_for_a_program_of_a_user_holds_though_the_service_has_a_looser_one(
+        store, running, stacks_for_all, sink, policy, rule):
+    looser = "state = disabled" if rule == "state = enabled" else "enrollment = voluntary"
+    policy("[default]", looser, "[rule]", "match_service = locker", rule)
+    enrollment = store.enroll(allow_missing=False)
+    with Driver(stacks_for_all, preexec=become("alice")) as driver:
+        assert driver.login("locker", "alice", enrollment.wrong()).result == AUTH_ERR
+        assert driver.login("locker", "alice", enrollment.code()).result == SUCCESS
+    with Driver(stacks_for_all, preexec=become("bob")) as driver:
+        result = driver.login("locker", "bob", "123456").result
+        assert result == AUTH_ERR  # not enrolled, and under both rules refused or required
+
+
+FORGER = """
+import os, socket, struct, sys
+client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+client.connect("/run/sallyport/socket")
+said = struct.pack("3i", os.getpid(), 3002, os.getgid())
+client.sendmsg([bytes.fromhex(sys.argv[1])], [(socket.SOL_SOCKET, 2, said)])
+print(client.recv(100).hex())
+"""
+
+
+def test_on_the_public_socket_nobody_says_whose_he_is(store, running, sink):
+    """As in a user namespace: a process of alice that may name another uid in its packet."""
+    store.enroll(allow_missing=False)
+    may = ["--inh-caps=+setuid", "--ambient-caps=+setuid"]
+    start = len(sink.lines)
+    done = subprocess.run(
+        [*as_user("alice", *may), "/usr/bin/python3", "-c", FORGER,
+         attempt(b"alice", b"123450").hex()], capture_output=True, text=True, timeout=20)
+    assert done.stdout.startswith("015a"), done.stderr
+    sink.flush()
+    judged = [line.text for line in sink.lines[start:] if "reason=wrong-code" in line.text]
+    assert len(judged) == 1 and "uid=3001" in judged[0] and "origin=local " in judged[0]

@@ -1,0 +1,217 @@
+import CSystem
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import SallyportService
+@testable import SallyportSystem
+
+/// A store in a directory of its own, accounts alice (3001) and bob (3002), and a clock that stands.
+private struct Machine: LoginStore, Sendable {
+  let store: Store
+  static let time = UnixTime(1_111_111_111)
+
+  func account(named name: UserName) -> Account {
+    let users: [[UInt8]: UInt32] = [Array("alice".utf8): 3001, Array("bob".utf8): 3002]
+    return Account(name: name, uid: users[name.bytes])
+  }
+  func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
+    PolicyReading(policy: base, isLocal: true, trouble: nil)
+  }
+  func isMember(_ account: Account, of group: [UInt8]) -> Tristate { .no }
+  func isOwn(_ address: NumericAddress) -> Bool { false }
+  func now() -> UnixTime { Machine.time }
+  func load(_ account: Account) throws(StoreTrouble) -> Record? { try store.load(account) }
+  func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
+    try store.loadDecoy(for: name)
+  }
+  func note(of name: UserName) throws(StoreTrouble) -> UserNote { try store.note(of: name) }
+  func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
+    try store.countLogin(of: name)
+  }
+  func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
+    try store.create(enrollment, state)
+  }
+  func rewrite(
+    _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
+  ) throws(StoreTrouble) -> Transaction<Void> {
+    try store.rewrite(record, enrollment, change)
+  }
+  func transact<Verdict>(
+    _ record: Record, asKnown isKnown: Bool,
+    _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
+  ) throws(StoreTrouble) -> Transaction<Verdict> {
+    try store.transact(record, asKnown: isKnown, body)
+  }
+}
+
+@Suite struct `What a frame of a program that is not root can say` {
+  private let own: TemporaryDirectory
+  private let machine: Machine
+  private let desk: Desk<Machine>
+
+  init() throws {
+    own = try TemporaryDirectory()
+    let store = Store(root: own.path + "/store", owner: .effectiveUser)
+    try store.prepare()
+    machine = Machine(store: store)
+    desk = Desk(store: machine) { _, _ in }
+    try enroll("alice", 3001)
+    try enroll("bob", 3002)
+  }
+
+  private func enroll(_ name: String, _ uid: UInt32) throws {
+    let parameters = try #require(
+      CodeParameters(type: .totp(period: 30), algorithm: .sha1, digits: .six))
+    let authenticator = Authenticator(
+      id: 7, name: try #require(Label("phone".utf8)), parameters: parameters,
+      secret: try #require(Secret(Array("12345678901234567890".utf8))), initialLastAccepted: nil,
+      created: UnixTime(0))
+    let enrollment = Enrollment(
+      id: UInt64(uid), user: try #require(UserName(name.utf8)), uid: uid, created: UnixTime(0),
+      authenticators: [authenticator], backupCodes: nil)
+    try machine.store.create(enrollment, LoginState(initialFor: enrollment))
+  }
+
+  private func state(_ name: String = "alice") throws -> LoginState {
+    let user = try #require(UserName(name.utf8))
+    return try #require(try machine.load(machine.account(named: user))).state
+  }
+
+  /// RFC 6238: the code of so many steps from now.
+  private func code(_ steps: Int64 = 0) throws -> Secret {
+    let generator = try CodeGenerator(
+      secret: try #require(Secret(Array("12345678901234567890".utf8))), algorithm: .sha1,
+      digits: .six)
+    let step = UInt64(Machine.time.seconds / 30 + steps)
+    let digits = String(try generator.code(at: step))
+    let zeros = String(repeating: "0", count: 6 - digits.count)
+    return try #require(Secret(Array((zeros + digits).utf8)))
+  }
+
+  private func peer(_ user: UInt32 = 3001, _ socket: Peer.Socket = .everybody, late: Bool = false)
+    -> Peer
+  {
+    let arrived = late ? sys_monotonic() - 6_000_000_000 : sys_monotonic()
+    return Peer(
+      socket: socket, process: 1, effectiveUser: socket == .root ? 0 : user, realUser: user,
+      arrived: arrived)
+  }
+
+  private func ask(
+    _ verb: ServiceRequest.Verb, of name: String = "alice", by peer: Peer? = nil,
+    _ place: ServiceRequest.Place = .local, _ policy: Policy = Policy()
+  ) throws -> ServiceAnswer {
+    let request = ServiceRequest(
+      name: Array(name.utf8), service: Array("locker".utf8), place: place, policy: policy,
+      millisecondsLeft: 5000, verb: verb)
+    let frame = try #require(request.encoded())
+    return try #require(ServiceAnswer.decode(desk.answer(peer ?? self.peer(), frame), to: verb))
+  }
+
+  private func attempt(_ typed: Secret, _ turn: Turn = .last(givingBack: nil))
+    -> ServiceRequest.Verb
+  {
+    .attempt(typed, knownAs: nil, as: turn)
+  }
+
+  private func isAccepted(_ answer: ServiceAnswer) -> Bool {
+    if case .outcome(.accepted) = answer { true } else { false }
+  }
+
+  @Test func `a right code of its own account is accepted`() throws {
+    #expect(isAccepted(try ask(attempt(try code()))))
+    #expect(!isAccepted(try ask(attempt(try code()))))
+  }
+
+  @Test(arguments: ["bob", "root", "nobody-here", "alice ", "ALICE", "/"])
+  func `another name is not served, and nothing of it changes`(_ name: String) throws {
+    let before = (try state(), try state("bob"))
+    let verbs = [
+      attempt(try code()), .prepare(mayEnroll: true, after: .password), .enrolled, .level,
+    ]
+    for verb in verbs { #expect(try ask(verb, of: name) == .notServed) }
+    #expect((try state(), try state("bob")) == before)
+  }
+
+  @Test func `an address in it makes no known place, and is not where the code came from`() throws {
+    let elsewhere = NumericAddress(high: 0, low: 0xffff_c633_6401)
+    #expect(isAccepted(try ask(attempt(try code()), .address(elsewhere))))
+    #expect(try state().origins.isEmpty)
+    #expect(try state().lastUse?.origin == .local(own: true))
+  }
+
+  @Test func `a looser policy in it loosens nothing`() throws {
+    var policy = Policy()
+    (policy.adjacentIntervals, policy.lookAhead, policy.isEnabled) = (10, 100, false)
+    (policy.guessBudget, policy.enrollment) = (GuessProbability.budgets.upperBound, .voluntary)
+    #expect(!isAccepted(try ask(attempt(try code(8)), .local, policy)))
+    let answer = try ask(.prepare(mayEnroll: false, after: .password), .local, policy)
+    #expect({ if case .prompt(.enrolled, _) = answer { true } else { false } }())
+  }
+
+  @Test(arguments: [EnrollmentLevel.refuse, .required]) func `a stricter level in it holds`(
+    _ level: EnrollmentLevel
+  ) throws {
+    let carol = try #require(UserName("bob".utf8))
+    let record = try #require(try machine.load(machine.account(named: carol)))
+    _ = try machine.store.remove(record)
+    var policy = Policy()
+    policy.enrollment = level
+    let answer = try ask(
+      .prepare(mayEnroll: true, after: .password), of: "bob", by: peer(3002), .local, policy)
+    #expect({ if case .prompt(.notEnrolled, _) = answer { true } else { false } }())
+  }
+
+  @Test func `what it says a first pass was charged is not given back`() throws {
+    _ = try ask(attempt(try #require(Secret(Array("000000".utf8)))))
+    let spent = try state().known.spent
+    #expect(spent > GuessProbability(units: 0))
+    let charge = Charge(enrollmentID: 3001, isKnown: true, amount: spent)
+    #expect(isAccepted(try ask(attempt(try code(), .last(givingBack: charge)))))
+    #expect(try state().known.spent == spent)
+  }
+
+  @Test func `it changes nothing but by a code`() throws {
+    let elsewhere = NumericAddress(high: 0, low: 0xffff_c633_6401)
+    let before = try state()
+    let phone = try #require(Label("phone".utf8))
+    let verbs: [(ServiceRequest.Verb, ServiceRequest.Place)] = [
+      (.remember, .address(elsewhere)), (.count, .local),
+      (.amend(.rename(phone, to: try #require(Label("x".utf8))), to: 3001), .local),
+    ]
+    for (verb, place) in verbs { #expect(try ask(verb, place) == .notServed) }
+    #expect(try state() == before)
+  }
+
+  @Test func `a code that comes when nobody waits any more is not used up`() throws {
+    let before = try state()
+    for socket in [Peer.Socket.root, .everybody] {
+      let answer = try ask(attempt(try code()), by: peer(3001, socket, late: true))
+      #expect(answer == .trouble(mayBeTheCallers: true))
+    }
+    #expect(try state() == before)
+    #expect(isAccepted(try ask(attempt(try code()))))
+  }
+
+  @Test func `one user fills no log`() throws {
+    let lines = Mutex(0)
+    let desk = Desk(store: machine) { _, _ in lines.withLock { $0 += 1 } }
+    let request = ServiceRequest(
+      name: Array("alice".utf8), service: [], place: .local, policy: Policy(),
+      millisecondsLeft: 5000, verb: attempt(try #require(Secret(Array("letters".utf8)))))
+    let frame = try #require(request.encoded())
+    for _ in 0..<100 { #expect(!desk.answer(peer(), frame).isEmpty) }
+    #expect(lines.withLock { $0 } == 60)
+  }
+
+  @Test func `on root's socket the real user tells whose local login it is`() throws {
+    #expect(isAccepted(try ask(attempt(try code()), by: peer(3002, .root))))
+    #expect(try state().lastUse?.origin == .local(own: false))
+    #expect(isAccepted(try ask(attempt(try code(1)), by: peer(3001, .root))))
+    #expect(try state().lastUse?.origin == .local(own: true))
+  }
+}

@@ -37,9 +37,38 @@ def test_installing_makes_a_store_and_changes_no_login(machine, life):
 def test_nothing_of_swift_is_needed(machine, life):
     names = [path for path in machine.files() if "libswift" in path or path.endswith("/swiftc")]
     assert names == []
-    for file in ("/usr/bin/sallyport", f"/{MODULES}/pam_sallyport.so"):
+    for file in ("/usr/bin/sallyport", "/usr/sbin/sallyportd", f"/{MODULES}/pam_sallyport.so"):
         linked = machine.succeed("ldd", file)
         assert "not found" not in linked and "swift" not in linked.lower()
+
+
+def test_the_service_is_there_and_not_started(machine, life):
+    """A clean Debian without systemd, as a chroot is."""
+    assert not (machine.root / "run/sallyport").exists()
+    assert "sallyportd" not in machine.succeed("sh", "-c", "cat /proc/[0-9]*/comm")
+    wants = machine.root / "etc/systemd/system/sockets.target.wants"
+    assert {path.name for path in wants.iterdir()} == {
+        "sallyport.socket", "sallyport-root.socket"}
+    # Without systemd it waits to be turned on.
+    links = {path.name for path in machine.root.glob("etc/rc[0-6].d/*sallyport")}
+    assert links and all(name.startswith("K") for name in links)
+
+
+def test_a_program_that_is_not_root_asks_the_service(machine, life):
+    """It starts as root by its init script, with nothing in the environment."""
+    machine.succeed("useradd", "--create-home", "carol")
+    (machine.root / "etc/pam.d/locker").write_text("auth required pam_sallyport.so nodelay\n")
+    code = machine.enroll("carol")["backupCodes"]
+    script = ("env -i /etc/init.d/sallyport start >&2; "
+              "for _ in $(seq 100); do [ ! -S /run/sallyport/socket ] || break; sleep 0.05; done; "
+              "as='setpriv --reuid carol --regid carol --clear-groups --no-new-privs'; "
+              "try() { echo $1 | $as pamtester locker carol authenticate >/dev/null 2>&1; }; "
+              f"try {code[0]} && echo in; try {code[0]} || echo refused; "
+              "/etc/init.d/sallyport stop >&2; [ ! -e /run/sallyport/socket ] && echo gone; "
+              f"try {code[1]} || echo refused")
+    done = machine.run("sh", "-c", script)
+    assert done.stdout.split() == ["in", "refused", "gone", "refused"], done.stderr
+    (machine.root / "etc/pam.d/locker").unlink()
 
 
 def test_somebody_enrolls_and_logs_in(machine, life):
@@ -80,11 +109,14 @@ def test_an_upgrade_keeps_enrollments_and_a_changed_configuration(machine, life)
     configuration.write_text("# ours\n")
     before = {path: content for path, content in machine.files().items()
               if path.startswith((STORE, "etc/pam.d"))}
+    wants = machine.root / "etc/systemd/system/sockets.target.wants/sallyport.socket"
+    wants.unlink()  # somebody has disabled it
     machine.newer("sallyport", lambda tree: None)
     machine.newer("libpam-sallyport",
                   lambda tree: (tree / CONFIGURATION).write_text("# the next sample\n"))
     machine.install(*BOTH)
     assert "+next" in machine.succeed("dpkg-query", "-W", *BOTH)
+    assert not wants.is_symlink()
     assert configuration.read_text() == "# ours\n"
     assert (machine.root / f"{CONFIGURATION}.dpkg-dist").read_text() == "# the next sample\n"
     after = machine.files()
@@ -131,7 +163,9 @@ def test_what_was_removed_can_come_back(machine, life):
 
 
 def test_purging_the_module_leaves_the_enrollments(machine, life):
+    (machine.root / "run/sallyport").mkdir(exist_ok=True)
     machine.succeed("dpkg", "--purge", "libpam-sallyport")
+    assert not (machine.root / "run/sallyport").exists()
     assert not (machine.root / CONFIGURATION).exists()
     assert (machine.root / STORE / "users/alice/enrollment").exists()
 

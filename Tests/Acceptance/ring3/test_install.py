@@ -12,11 +12,17 @@ ZSH = "vendor-completions" if Path("/etc/debian_version").exists() else "site-fu
 FILES = {
     f"{MODULES}/pam_sallyport.so": 0o644,
     "usr/bin/sallyport": 0o755,
+    "usr/sbin/sallyportd": 0o755,
+    "usr/lib/systemd/system/sallyport.service": 0o644,
+    "usr/lib/systemd/system/sallyport.socket": 0o644,
+    "usr/lib/systemd/system/sallyport-root.socket": 0o644,
+    "etc/init.d/sallyport": 0o755,
     "usr/share/man/man1/sallyport.1": 0o644,
     "usr/share/man/man5/sallyport.conf.5": 0o644,
     "usr/share/man/man8/pam_sallyport.8": 0o644,
     "usr/lib/systemd/system/sallyport-revert.service": 0o644,
     "usr/lib/systemd/system/multi-user.target.wants/sallyport-revert.service": 0o644,
+    "usr/share/man/man8/sallyportd.8": 0o644,
     "usr/share/pam-configs/sallyport": 0o644,
     "usr/share/bash-completion/completions/sallyport": 0o644,
     f"usr/share/zsh/{ZSH}/_sallyport": 0o644,
@@ -32,10 +38,11 @@ def make(tmp_path):
     # The store's own checks walk from the root: no directory on the way may be open to others.
     tmp_path.chmod(0o700)
 
-    def run(target):
+    def run(target, prefix="/usr"):
         return subprocess.run(
             ["make", "--no-print-directory", "-C", REPOSITORY, target, f"DESTDIR={tmp_path}",
-             f"PAMDIR=/{MODULES}", "PREFIX=/usr"], capture_output=True, text=True, check=False)
+             f"PAMDIR=/{MODULES}", f"PREFIX={prefix}"],
+            capture_output=True, text=True, check=False)
     return run
 
 
@@ -73,6 +80,19 @@ def test_installing_again_keeps_configuration_and_store(make, tmp_path):
     assert make("install").returncode == 0
     assert configuration.read_text() == "# ours\n"
     assert (tmp_path / STORE / "decoy/enrollment").read_bytes() == decoy
+
+
+@pytest.mark.parametrize("prefix", ["/usr", "/usr/local"])
+def test_the_service_is_started_from_where_it_is(make, tmp_path, prefix):
+    make("install", prefix)
+    program = f"{prefix}/sbin/sallyportd"
+    assert os.access(f"{tmp_path}{program}", os.X_OK)
+    unit = (tmp_path / f"{prefix[1:]}/lib/systemd/system/sallyport.service").read_text()
+    assert f"\nExecStart={program}\n" in unit
+    assert f"\nDAEMON={program}\n" in (tmp_path / "etc/init.d/sallyport").read_text()
+    make("uninstall", prefix)
+    left = laid_down(tmp_path).keys()
+    assert not [path for path in left if "sbin" in path or "systemd" in path or "init.d" in path]
 
 
 def test_uninstall_refuses_while_a_stack_names_the_module(make, tmp_path):

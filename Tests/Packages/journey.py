@@ -213,8 +213,7 @@ def main():
             "from its package to the first login with a code:\n\n"
             + "".join(f"    {line}\n" for line in peer_journey.COMMANDS)
             + f"\n{compared(ours, theirs)}\n"
-            "The two answers are the code that the app shows and the question of `pam enable`, which\n"
-            "`--yes` leaves out.\n")
+            "The one answer is the code that the app shows. Without `--yes`, `pam enable` asks as well.\n")
     print(text)
     print(compared(ours, theirs))
     TRANSCRIPT.write_text(text)

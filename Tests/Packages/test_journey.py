@@ -33,4 +33,4 @@ def test_google_authenticator_takes_more_lines_answers_and_files(ours):
         pytest.skip(f"its packages were not downloaded, is a mirror in reach? {problem}")
     taken, theirs = ours[2], peer_journey.way()
     assert (theirs.lines, theirs.answers, theirs.files) == (6, 6, 2)
-    assert taken.lines <= 5 and taken.answers <= 2 and taken.files == 0
+    assert taken.lines <= 5 and taken.answers <= 1 and taken.files == 0

@@ -21,11 +21,12 @@ from support.typist import Child
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
+PROGRAMS = "/usr/sbin:/usr/bin:/usr/lib/polkit-1:/usr/lib/dovecot:/usr/libexec/xsecurelock"
 
 
 def needs(program, package):
     """Skips where a program is missing, and says which."""
-    path = shutil.which(program, path="/usr/sbin:/usr/bin:/usr/lib/polkit-1:/usr/lib/dovecot")
+    path = shutil.which(program, path=PROGRAMS)
     if path is None:
         pytest.skip(f"{program} ({package}) is not installed")
     return path

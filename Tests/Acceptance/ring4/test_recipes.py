@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from support import recipes
-from support.hosts import PASSWORD, Sshd, as_user
+from support.hosts import PASSWORD, Sshd
 from support.sallyport import COMMAND, DEFAULT_STORE, MODULE, Enrollment, handed_out
 from test_pam_sshd import DROP_INS, Daemon
 
 
-def pamtester(service, user, *answers, prefix=()):
+def pamtester(service, user, *answers):
     """Whether the service lets the user in who types these answers, and the prompts."""
     done = subprocess.run(
-        [*prefix, "pamtester", service, user, "authenticate", "acct_mgmt"], capture_output=True,
+        ["pamtester", service, user, "authenticate", "acct_mgmt"], capture_output=True,
         input="".join(f"{answer}\n" for answer in answers), text=True, timeout=60, check=False)
     return done.returncode == 0, done.stdout + done.stderr
 
@@ -66,15 +66,6 @@ def test_cockpits_stack_asks_twice(store, write):
     entered, said = pamtester("cockpit", "alice", PASSWORD, enrollment.code())
     assert entered and "Verification code: " in said
     assert not pamtester("cockpit", "alice", PASSWORD, enrollment.wrong())[0]
-
-
-def test_a_locker_that_is_not_root_is_refused(store, write, sink):
-    write("/etc/pam.d/locker", f"auth required {MODULE} nodelay\naccount required pam_permit.so\n")
-    code = store.enroll(allow_missing=False).backup_codes[0]
-    with sink.watch() as lines:
-        assert not pamtester("locker", "alice", code, prefix=as_user("alice"))[0]
-    assert "error: " in lines[0].text
-    assert pamtester("locker", "alice", code)[0]
 
 
 # What each command of the section finds among these, by its line.

@@ -93,8 +93,8 @@ let package = Package(
     .target(
       name: "SallyportDoctor",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "SallyportFiles",
-        "PAMStack", "CCommand", "CSystem",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
+        "SallyportFiles", "PAMStack", "CCommand", "CSystem",
       ], swiftSettings: strict),
     .target(
       name: "SallyportCLI",

@@ -33,6 +33,7 @@ package struct Diagnosis {
     found += NoteFindings(facts.store, option: option).all
     found += ClockFindings(facts.clock).all
     found += ModuleFindings(facts.modules, version: version).all
+    found += DaemonFindings(facts.daemon, services).all
     findings = found
   }
 
@@ -144,11 +145,8 @@ extension Finding {
 /// Findings about our lines in a file that many services share. Pure.
 struct SharedFindings {
   private let services: [ServiceFacts]
-  /// Services with nobody to answer a prompt, or that do not run as root.
-  private static let awkward: Set = [
-    "cups", "xscreensaver", "swaylock", "i3lock", "gtklock", "cinnamon-screensaver",
-    "mate-screensaver", "kscreenlocker", "kde", "vlock",
-  ]
+  /// Services with nobody to answer a prompt, or whose programs are not root, or not everywhere.
+  private static let awkward = DaemonFindings.userPrograms.union(["cups", "vlock", "xscreensaver"])
 
   init(_ services: [ServiceFacts]) { self.services = services }
 
@@ -162,8 +160,8 @@ struct SharedFindings {
     return [
       Finding(
         id: "stack-shared", area: .machine, severity: .warning,
-        text: "this line also asks in \(first)\(more), where nobody can answer or the store is "
-          + "closed: give each service a line of its own",
+        text: "this line also asks in \(first)\(more), where nobody can answer or only sallyportd "
+          + "can check the code: give each service a line of its own",
         location: line.location, fixes: [.advice("pam_sallyport(8), STACKS")])
     ]
   }

@@ -55,7 +55,7 @@ extension Finding {
 /// What a finding is about, in the order of the report.
 package enum Area: Hashable, Comparable {
   case service(String)
-  case policy, people, store, clock, module, machine
+  case policy, people, store, clock, module, daemon, machine
 
   package var name: String {
     switch self {
@@ -65,6 +65,7 @@ package enum Area: Hashable, Comparable {
     case .store: "store"
     case .clock: "clock"
     case .module: "module"
+    case .daemon: "sallyportd"
     case .machine: "machine"
     }
   }

@@ -17,6 +17,7 @@ package struct Facts: Equatable {
   var revert: Probe<PendingRevert> = .absent
   /// Identifies the boot of the machine.
   var boot = ""
+  var daemon = DaemonFacts()
   /// Other stores that our lines name.
   var otherStores: [String] = []
   /// Whether some accounts come from a directory service, and so are not in the machine's own
@@ -65,6 +66,7 @@ extension Facts {
     let census = GroupCensus()
     for index in services.indices { look(at: index, of: machine, store, accounts, census) }
     modules = Facts.modules(of: machine, services)
+    daemon = DaemonFacts(of: machine)
     hasDirectory = Facts.hasDirectory(machine)
   }
 

@@ -48,6 +48,7 @@ struct FileFacts: Equatable {
   var links: UInt64 = 1
   var isRegular = true
   var isDirectory = false
+  var isSocket = false
   /// In seconds since 1970.
   var modified: Int64 = 0
   /// The birth time in seconds since 1970; 0 if the file system does not record it.

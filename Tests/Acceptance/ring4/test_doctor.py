@@ -4,6 +4,7 @@ hint fixes it."""
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from clinic import (BREAKAGES, POLICY, PRELOADED, SSHD_CONFIG, SUDOERS, Clinic, doctor, wrong)
 from support.hosts import SCRATCH, UIDS, edit
 from support.sallyport import DEFAULT_STORE, sallyport
+from support.service import PUBLIC, ROOT, Service
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +115,49 @@ def test_a_service_that_is_named_is_looked_at_alone(healthy):
     assert wrong(doctor("--service", "sshd")) == []
     assert wrong(doctor("--service", "sudo")) == ["sudo-nopasswd error"]
     assert wrong(doctor("--service", "su")) == ["service-unasked error"]
+
+
+def of_the_service(said):
+    return {f"{found['id']} {found['severity']}" for found in said["findings"]
+            if found["area"] == "sallyportd"}
+
+
+def test_whether_the_service_is_there_is_told_and_what_it_lacks_mended(healthy):
+    shutil.rmtree(ROOT.parent, ignore_errors=True)
+    assert of_the_service(doctor()) == {"daemon-callers ok"}
+    with Service() as service:
+        assert of_the_service(doctor()) == {"daemon ok"}
+        ROOT.chmod(0o666)
+        PUBLIC.chmod(0o600)
+        ROOT.parent.chmod(0o777)
+        said = doctor()
+        assert of_the_service(said) == {"daemon-directory error", "daemon-mode warning"}
+        for found in said["findings"]:
+            if found["area"] == "sallyportd":
+                healthy.fix(found, "command")
+        assert of_the_service(doctor()) == {"daemon ok"}
+        service.process.send_signal(signal.SIGSTOP)
+        said = doctor()
+        service.process.send_signal(signal.SIGCONT)
+        # sudo asks the one socket, nobody here the other.
+        assert of_the_service(said) == {"daemon-silent error", "daemon-silent warning"}
+        assert said["lockedOut"] == ["everybody from sudo"]
+
+
+def test_a_locker_that_is_not_root_needs_the_service(healthy):
+    shutil.rmtree(ROOT.parent, ignore_errors=True)
+    locker = Path("/etc/pam.d/swaylock")
+    healthy.stack(f"auth required {healthy.module}", services=["swaylock"])
+    try:
+        assert "daemon-missing error" in of_the_service(doctor())
+        assert "everybody from swaylock" in doctor()["lockedOut"]
+        with Service() as service:
+            assert of_the_service(doctor()) == {"daemon ok"}
+            service.stop(signal.SIGKILL)  # its sockets stay
+            assert PUBLIC.is_socket() and "daemon-missing error" in of_the_service(doctor())
+    finally:
+        locker.unlink()
+        shutil.rmtree(ROOT.parent)
 
 
 def found_in_sudoers(said):

@@ -1,0 +1,108 @@
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import SallyportText
+
+/// What there is of sallyportd, which checks codes for programs that are not root, and for su and
+/// sudo.
+struct DaemonFacts: Equatable {
+  /// Where its sockets are.
+  static let directory = "/run/sallyport"
+
+  var directory: Probe<FileFacts> = .absent
+  /// For root's programs.
+  var root = SocketFacts(ServiceExaminer.rootSocket, mode: 0o600)
+  /// For everybody.
+  var everybody = SocketFacts(ServiceExaminer.publicSocket, mode: 0o666)
+  /// What starts it here; nil if it is not installed.
+  var starter: Starter?
+
+  enum Starter: Equatable { case systemd, initScript }
+}
+
+/// One socket of it.
+struct SocketFacts: Equatable {
+  let path: String
+  /// The permission bits that it should have.
+  let mode: UInt32
+  var file: Probe<FileFacts> = .absent
+  var answer = Answer.nobody
+
+  /// What a question comes to.
+  enum Answer: Equatable {
+    /// Nobody listens, or was asked.
+    case nobody
+    case right
+    /// Something of this uid listens.
+    case foreign(UInt32)
+    /// It does not understand the question, or its answer is not understood.
+    case otherVersion
+    /// None within a second.
+    case late
+    /// It could not be asked, for this reason.
+    case unasked(String)
+  }
+
+  init(_ path: String, mode: UInt32) { (self.path, self.mode) = (path, mode) }
+}
+
+extension DaemonFacts {
+  init(of machine: Machine) {
+    directory = machine.file(DaemonFacts.directory, following: false)
+    root.look(at: machine)
+    everybody.look(at: machine)
+    let units = ["/etc", "/usr/local/lib", "/usr/lib", "/lib"].map { "\($0)/systemd/system" }
+    if machine.file("/run/systemd/system").value != nil,
+      units.contains(where: { machine.file("\($0)/sallyport.socket").value != nil })
+    {
+      starter = .systemd
+    } else if machine.file("/etc/init.d/sallyport").value != nil {
+      starter = .initScript
+    }
+  }
+}
+
+extension SocketFacts {
+  fileprivate mutating func look(at machine: Machine) {
+    file = machine.file(path, following: false)
+    if file.value?.isSocket == true { answer = SocketFacts.answer(at: machine.root + path) }
+  }
+
+  /// Asks for root's level, which changes nothing; for at most a second.
+  private static func answer(at path: String) -> Answer {
+    let verb = ServiceRequest.Verb.level
+    let request = ServiceRequest(
+      name: Array("root".utf8), service: Array("doctor".utf8), place: .unknown, policy: Policy(),
+      millisecondsLeft: UInt32(timeout), verb: verb)
+    guard let frame = request.encoded() else { return .unasked("out of memory") }
+    let start = Clock.monotonicMilliseconds()
+    do throws(StoreTrouble) {
+      let bytes = try ServiceSocket.ask(frame, at: path, timeLeft: timeout)
+      return ServiceAnswer.decode(bytes, to: verb) == nil ? .otherVersion : .right
+    } catch {
+      guard case .service(_, let fault) = error else { return .unasked(text(error)) }
+      return answer(fault, after: Clock.monotonicMilliseconds() - start)
+    }
+  }
+
+  private static let timeout: UInt64 = 1000
+
+  private static func text(_ trouble: StoreTrouble) -> String {
+    var line = LogLine("")
+    line.add(trouble)
+    return String(decoding: line.bytes, as: UTF8.self)
+  }
+
+  /// One that closes the connection at once has not understood the question.
+  private static func answer(_ fault: StoreTrouble.ServiceFault, after time: UInt64) -> Answer {
+    switch fault {
+    case .absent, .notASocket: .nobody
+    case .notRoot(let user): .foreign(user)
+    case .silent: time < timeout ? .otherVersion : .late
+    case .busy: .late
+    case .garbage: .otherVersion
+    case .notServed, .trouble: .right
+    }
+  }
+}

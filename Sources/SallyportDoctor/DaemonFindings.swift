@@ -1,0 +1,174 @@
+import SallyportText
+
+/// Problems of sallyportd, and of programs that need it. Pure.
+struct DaemonFindings {
+  private let daemon: DaemonFacts
+  /// Of the services that use the module and the usual store: those that need sallyportd, and those
+  /// that ask it where it is there.
+  private let dependent, callers: [String]
+  private let area = Area.daemon
+
+  /// Services whose programs run as the user: screen lockers. Not vlock and xscreensaver, which have
+  /// a set-uid part in Debian.
+  static let userPrograms: Set = [
+    "cinnamon-screensaver", "gtklock", "hyprlock", "i3lock", "kde", "kscreenlocker",
+    "mate-screensaver", "swaylock", "waylock", "xsecurelock",
+  ]
+  /// Services of set-uid programs: whoever starts them chooses their limits and can stop them.
+  private static let setUserID: Set = ["su", "su-l", "sudo", "sudo-i", "doas", "polkit-1", "vlock"]
+
+  init(_ daemon: DaemonFacts, _ services: [ServiceFacts]) {
+    self.daemon = daemon
+    let names = services.filter { service in
+      !service.lines.lines.isEmpty && service.lines.value(of: "store") == nil
+    }.map(\.name)
+    dependent = names.filter(DaemonFindings.userPrograms.contains)
+    callers = names.filter(DaemonFindings.setUserID.contains)
+  }
+
+  var all: [Finding] {
+    let found =
+      [openDirectory].compactMap { $0 } + findings(daemon.root, for: callers)
+      + findings(daemon.everybody, for: dependent) + [absent, idle].compactMap { $0 }
+    return found.isEmpty ? [.ok("daemon", area, healthy)] : found
+  }
+
+  private var healthy: String {
+    let answering = [daemon.root, daemon.everybody].filter { $0.answer == .right }.map(\.path)
+    return answering.isEmpty
+      ? "it does not run, and no service here asks it"
+      : "it answers on \(answering.joined(separator: " and "))"
+  }
+
+  // MARK: what is not there
+
+  /// Programs that are not root are refused without it.
+  private var absent: Finding? {
+    guard !dependent.isEmpty, isAbsent(daemon.everybody) else { return nil }
+    let verb = dependent.count == 1 ? "does" : "do"
+    return Finding(
+      id: "daemon-missing", area: area, severity: .error,
+      text: "\(listed(dependent)) \(verb) not run as root, and sallyportd, which would check their "
+        + "codes, is not there",
+      fixes: [start], effect: .locksOut("everybody from \(listed(dependent))"))
+  }
+
+  /// su and sudo do without it.
+  private var idle: Finding? {
+    guard !callers.isEmpty, isAbsent(daemon.root) else { return nil }
+    var found = Finding.ok(
+      "daemon-callers", area,
+      "in \(listed(callers)) whoever starts the program can stop or limit what checks the code; "
+        + "where sallyportd runs, it checks the code instead")
+    found.fixes = [start]
+    return found
+  }
+
+  private func isAbsent(_ socket: SocketFacts) -> Bool {
+    switch socket.file {
+    case .absent: true
+    case .unseen: false
+    case .seen(let file): file.isSocket && socket.answer == .nobody
+    }
+  }
+
+  // MARK: what is there
+
+  private var openDirectory: Finding? {
+    let path = DaemonFacts.directory
+    guard let facts = daemon.directory.value else { return nil }
+    guard facts.isDirectory else {
+      return problem(
+        "daemon-directory", "\(path) is not a directory", [.command("rm \(path)"), start],
+        for: callers + dependent)
+    }
+    guard facts.owner != 0 || facts.isOthersToWrite else { return nil }
+    return problem(
+      "daemon-directory", "users other than root can change \(path), and so who is asked",
+      [.command("chown root:root \(path) && chmod 0755 \(path)")], for: callers + dependent)
+  }
+
+  private func findings(_ socket: SocketFacts, for users: [String]) -> [Finding] {
+    let path = socket.path
+    switch socket.file {
+    case .absent: return []
+    case .unseen(let reason): return [.unseen("daemon-socket", area, reason)]
+    case .seen(let file) where !file.isSocket:
+      return [
+        problem(
+          "daemon-kind", "\(path) is not a socket: whoever would ask there is refused",
+          [.command("rm -r \(path)")], for: users)
+      ]
+    case .seen(let file):
+      return [rights(file, socket), answer(socket, for: users)].compactMap { $0 }
+    }
+  }
+
+  /// Who may not connect is refused; who may, and should not, is not answered.
+  private func rights(_ file: FileFacts, _ socket: SocketFacts) -> Finding? {
+    let path = socket.path
+    if file.owner != 0 {
+      return problem(
+        "daemon-owner", "\(path) is owned by uid \(file.owner)",
+        [.command("chown root:root \(path)")])
+    }
+    guard file.mode != socket.mode else { return nil }
+    let isClosed = file.mode & socket.mode != socket.mode
+    return problem(
+      "daemon-mode",
+      "\(path) has mode \(octal(file.mode)), not \(octal(socket.mode))",
+      [.command("chmod \(octal(socket.mode)) \(path)")],
+      for: isClosed && socket.mode != 0o600 ? dependent : [])
+  }
+
+  private func octal(_ mode: UInt32) -> String {
+    let digits = String(mode, radix: 8)
+    return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+  }
+
+  private func answer(_ socket: SocketFacts, for users: [String]) -> Finding? {
+    let path = socket.path
+    switch socket.answer {
+    case .nobody, .right: return nil
+    case .unasked(let reason): return .unseen("daemon-socket", area, reason)
+    case .foreign(let user):
+      return problem(
+        "daemon-foreign", "a program of uid \(user) listens on \(path), and is not asked",
+        [.command("rm \(path)")], for: users)
+    case .otherVersion:
+      return problem(
+        "daemon-version", "what listens on \(path) is another version of sallyportd", [restart],
+        for: users)
+    case .late:
+      return problem(
+        "daemon-silent", "what listens on \(path) does not answer", [restart], for: users)
+    }
+  }
+
+  /// An error where it locks `users` out.
+  private func problem(_ id: String, _ text: String, _ fixes: [Fix], for users: [String] = [])
+    -> Finding
+  {
+    Finding(
+      id: id, area: area, severity: users.isEmpty ? .warning : .error, text: text, fixes: fixes,
+      effect: users.isEmpty ? nil : .locksOut("everybody from \(listed(users))"))
+  }
+
+  // MARK: fixes
+
+  private var start: Fix {
+    switch daemon.starter {
+    case .systemd: .command("systemctl enable --now sallyport.socket sallyport-root.socket")
+    case .initScript: .command("update-rc.d sallyport enable && service sallyport start")
+    case nil: .advice("sallyportd(8)")
+    }
+  }
+
+  private var restart: Fix {
+    switch daemon.starter {
+    case .systemd: .command("systemctl restart sallyport.service")
+    case .initScript: .command("service sallyport restart")
+    case nil: .advice("sallyportd(8)")
+    }
+  }
+}

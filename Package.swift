@@ -113,7 +113,7 @@ let package = Package(
     .executableTarget(
       name: "sallyportd",
       dependencies: [
-        "OneTimePassword", "SallyportSystem", "SallyportService",
+        "OneTimePassword", "SallyportSystem", "SallyportService", "CService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
 

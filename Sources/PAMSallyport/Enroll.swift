@@ -79,18 +79,20 @@ extension Login {
     }
     switch conversation.run() {
     case .done: return .success
-    case .meanwhile: return denyMeanwhile(conversation.account)
+    case .meanwhile: return denyMeanwhile(conversation.account, isCodeShown: true)
     case .putOff:
       host.log(isDenied ? .notice : .info, isDenied ? .denied(user, .notEnrolled) : .putOff(user))
       return isDenied ? .denied : .ignore
     }
   }
 
-  private func denyMeanwhile(_ account: Account) -> ReturnCode {
+  private func denyMeanwhile(_ account: Account, isCodeShown: Bool = false) -> ReturnCode {
     host.log(.notice, .denied(account.name.bytes, .meanwhile))
-    do throws(HostFailure) {
-      try show(LogLine("A second factor was set up meanwhile. Log in again."))
-    } catch {}
+    var text = LogLine("")
+    text.add(account.name.bytes)
+    text.add(" was enrolled by somebody else meanwhile")
+    text.add(isCodeShown ? "; the QR code above is void. Log in again." : ". Log in again.")
+    do throws(HostFailure) { try show(text) } catch {}
     return .denied
   }
 }
@@ -223,6 +225,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
     }
   }
 
+  @inline(never)
   func unavailable(_ trouble: StoreTrouble) throws(HostFailure) -> End {
     _ = login.report(trouble)
     try login.show(LogLine("Not set up: internal error; see the system log."))

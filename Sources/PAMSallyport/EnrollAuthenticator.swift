@@ -62,6 +62,8 @@ extension EnrollmentConversation {
   private func draft(_ kind: FactorKind, beside made: [Authenticator])
     throws(StoreTrouble) -> Draft
   {
+    // What cannot be stored is not shown.
+    try login.examiner.rehearse(for: account.name, in: context)
     let usual = CodeParameters.standard
     let counted = CodeParameters(type: .hotp, algorithm: usual.algorithm, digits: usual.digits)
     let parameters = kind == .hotp ? counted ?? usual : usual

@@ -27,6 +27,9 @@ package protocol Examiner: AnyObject {
   func level(of account: Account, in context: LoginContext) throws(StoreTrouble) -> EnrollmentLevel
   /// From now on, and for as long as the policy says, `address` is not asked for a code.
   func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble)
+  /// Tries whether an enrollment of that account could be made or changed now: before the secret is
+  /// shown.
+  func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble)
   /// Changes what is enrolled for the account of that name. `pending`: what the change was asked
   /// for; nil for `create`.
   func amend(

@@ -98,6 +98,10 @@ package final class FileExaminer<Store: LoginStore>: Examiner {
     }
   }
 
+  package func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble) {
+    try store.rehearse()
+  }
+
   package func amend(
     _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
     in context: LoginContext

@@ -17,6 +17,8 @@ package protocol LoginStore {
   func note(of name: UserName) throws(StoreTrouble) -> UserNote
   /// Counts a login of a user who is not enrolled; how many there were, including this one.
   func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32
+  /// Throws where an enrollment could not be made or changed now.
+  func rehearse() throws(StoreTrouble)
   /// Enrolls; throws `exists` where somebody else did meanwhile.
   func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble)
   /// Puts another enrollment in the place of the record's.

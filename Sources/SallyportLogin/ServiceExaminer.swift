@@ -68,6 +68,11 @@ package final class ServiceExaminer: Examiner {
     guard case .done = answer else { throw trouble(in: answer) }
   }
 
+  package func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble) {
+    let answer = try ask(.rehearse, of: user.bytes, in: context)
+    guard case .done = answer else { throw trouble(in: answer) }
+  }
+
   package func amend(
     _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
     in context: LoginContext

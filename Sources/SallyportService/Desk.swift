@@ -121,7 +121,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     case .attempt(let typed, let known, _):
       .attempt(typed, knownAs: known, as: .last(givingBack: nil))
     case .enrolled, .level: verb
-    case .remember, .count, .amend: nil
+    case .remember, .count, .amend, .rehearse: nil
     }
   }
 
@@ -151,6 +151,10 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     case .count:
       guard let account = question.account else { return nil }
       return .count(try files.countLogin(of: account.name, in: context))
+    case .rehearse:
+      guard let account = question.account else { return nil }
+      try files.rehearse(for: account.name, in: context)
+      return .done
     case .amend(let change, let id): return try amend(question, change, to: id)
     }
   }

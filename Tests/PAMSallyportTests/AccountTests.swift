@@ -254,46 +254,19 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(answer == (prompt == 2 ? .success : level == "required" ? .denied : .ignore))
   }
 
-  @Test(arguments: [TestStore.Call.create, .note, .load, .now, .account])
+  @Test(arguments: [TestStore.Call.create, .rehearse, .note, .load, .now, .account])
   func `trouble is never a yes under required`(_ call: TestStore.Call) throws {
     try level("required")
     #expect(auth("enroll") == .ignore)
     store.failing = call
-    if call == .create {
-      host.expect(demand, echo: true, answer: "y")
-      host.expect(first, echo: true, reply: .made { code($0) })
-    }
+    let isLate = call == .create || call == .rehearse
+    if isLate { host.expect(demand, echo: true, answer: "y") }
+    if call == .create { host.expect(first, echo: true, reply: .made { code($0) }) }
     let answer = account()
-    #expect(answer == (call == .create ? .denied : .unavailable))
+    #expect(answer == (isLate ? .denied : .unavailable))
     #expect(host.log.contains { $0.level == .alert })
     store.failing = nil
     #expect(try !isEnrolled("bob"))
-  }
-
-  @Test func `whom somebody else enrolled meanwhile logs in again`() throws {
-    try level("required")
-    #expect(auth("enroll") == .ignore)
-    // Two sessions that are due at once: the other one is first.
-    let other = ScriptedHost()
-    (other.userName, other.token) = (host.userName, "password")
-    other.kept = host.kept
-    host.expect(demand, echo: true, answer: "y")
-    host.expect(
-      first, echo: true,
-      reply: .made { shown in
-        other.expect(demand, echo: true, answer: "y")
-        other.expect(first, echo: true, reply: .made { code($0) })
-        other.expect(last, echo: true, answer: "")
-        let words = [Array("conf=\(path)".utf8)]
-        #expect(manageAccount(other, ModuleArguments(words), store: store) == .success)
-        return code(shown)
-      })
-    #expect(account() == .denied)
-    #expect(host.log.last?.line.contains("reason=enrolled-meanwhile") == true)
-    #expect(host.shown.last?.contains("Log in again") == true)
-    // Before the first question likewise.
-    host.kept = Mark(user: Array("bob".utf8), .due(.required))
-    #expect(account() == .denied)
   }
 
   // MARK: marks

@@ -10,7 +10,7 @@ import Testing
 /// and with any call failing on demand.
 final class TestStore: LoginStore {
   enum Call: CaseIterable {
-    case account, now, load, loadDecoy, note, count, transact, create, rewrite
+    case account, now, load, loadDecoy, note, count, transact, rehearse, create, rewrite
   }
 
   static let secret = Array("12345678901234567890".utf8)
@@ -77,6 +77,11 @@ final class TestStore: LoginStore {
   func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
     try meet(.count)
     return try store.countLogin(of: name)
+  }
+
+  func rehearse() throws(StoreTrouble) {
+    try meet(.rehearse)
+    try store.rehearse()
   }
 
   func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {

@@ -39,6 +39,9 @@ private final class UserExaminer: Examiner {
   func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {
     Issue.record("remembered")
   }
+  func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble) {
+    Issue.record("rehearsed")
+  }
   func amend(
     _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
     in context: LoginContext

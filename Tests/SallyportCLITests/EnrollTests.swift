@@ -166,6 +166,27 @@ import Testing
     #expect(old.status == 1, "an old backup code still works")
   }
 
+  @Test func `Whom somebody else enrolled meanwhile keeps that, and the code above is void`() throws
+  {
+    _ = try bench.enroll()
+    let now = bench.now
+    let (name, aside) = ("\(bench.directory)/users/alice", "\(bench.directory)/aside")
+    try FileManager.default.moveItem(atPath: name, toPath: aside)
+    let terminal = FakeTerminal([
+      .answers { terminal in
+        try FileManager.default.moveItem(atPath: aside, toPath: name)
+        return try uriCode(try terminal.uri(), at: now, steps: 0)
+      }
+    ])
+    let done = bench.run("enroll", "alice", "--allow-missing", on: terminal)
+    #expect(done.status == 73)
+    #expect(
+      done.aside.hasPrefix(
+        "sallyport: alice was enrolled by somebody else meanwhile; the QR code above is void\n"))
+    #expect(done.aside.contains("hint: sallyport status alice --store"))
+    #expect(!done.answer.contains("Backup codes"))
+  }
+
   @Test func `Scripts replace without a question`() throws {
     let first = try bench.enroll()
     let second = try bench.enroll("alice", "--force")

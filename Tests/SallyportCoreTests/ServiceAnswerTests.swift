@@ -8,7 +8,7 @@ import Testing
     [
       .prepare(mayEnroll: true, after: .password),
       .attempt(try secret("123456"), knownAs: nil, as: .firstPass), .enrolled, .level, .remember,
-      .count, .amend(.remove(Label("phone")), to: 1),
+      .count, .amend(.remove(Label("phone")), to: 1), .rehearse,
     ]
   }
 
@@ -20,10 +20,10 @@ import Testing
     case .outcome: [1]
     case .notEnrolled: [2]
     case .level: [3]
-    case .done: [4, 6]
+    case .done: [4, 6, 7]
     case .count: [5]
     case .changed, .flaw: [6]
-    case .trouble, .notServed: [0, 1, 2, 3, 4, 5, 6]
+    case .trouble, .notServed: [0, 1, 2, 3, 4, 5, 6, 7]
     }
   }
 

@@ -43,7 +43,7 @@ import Testing
   /// All that a verb says, in words.
   private func facts(_ verb: ServiceRequest.Verb) throws -> String {
     switch verb {
-    case .prepare, .enrolled, .level, .remember, .count: "\(verb)"
+    case .prepare, .enrolled, .level, .remember, .count, .rehearse: "\(verb)"
     case .attempt(let typed, let known, let turn): "\(bytes(typed)) \(known as Any) \(turn)"
     case .amend(let change, let id): try "\(id) \(facts(change))"
     }

@@ -56,7 +56,7 @@ extension Seeded {
       .attempt(
         try secret(typed), knownAs: flip() ? nil : pick(Malformation.allCases),
         as: pick([.firstPass, .last(givingBack: nil), .last(givingBack: charge())])),
-      .enrolled, .level, .remember, .count,
+      .enrolled, .level, .remember, .count, .rehearse,
     ]
     let changes: [EnrollmentChange] = [
       .create(enrollment), .add(enrollment.authenticators, backupCodes: enrollment.backupCodes),

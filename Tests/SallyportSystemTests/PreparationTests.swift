@@ -30,6 +30,18 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     }
   }
 
+  @Test func `A rehearsal of enrolling leaves nothing, and fails where enrolling would`() throws {
+    let scratch = try Scratch()
+    try scratch.store.rehearse()
+    #expect(try scratch.names() == [])
+    setMode(scratch.users, 0o777)
+    #expect(throws: StoreTrouble.unsafe(path: scratch.users, .mode(0o777))) {
+      try scratch.store.rehearse()
+    }
+    try FileManager.default.removeItem(atPath: scratch.users)
+    #expect(throws: StoreTrouble.noStore(path: scratch.users)) { try scratch.store.rehearse() }
+  }
+
   @Test func `All blocks of a state are written when it is made`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")

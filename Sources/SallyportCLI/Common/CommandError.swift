@@ -33,6 +33,9 @@ enum CommandError: Error {
   /// `--undo` without a level to undo.
   case noLevel
   case enrolledAlready(authenticators: Int)
+  /// Somebody else enrolled the user since the verb began. `isCodeShown`: of an authenticator that
+  /// is not stored.
+  case enrolledMeanwhile(isCodeShown: Bool)
   /// The user has no authenticator with this name.
   case noSuchAuthenticator(String)
   /// The user already has an authenticator with this name.

@@ -68,6 +68,14 @@ extension Message {
           invocation.command("add", remark: "adds another one"),
           invocation.command("enroll", "--force", remark: "replaces everything"),
         ])
+    case .enrolledMeanwhile(let isCodeShown):
+      self.init(
+        "\(invocation.who) was enrolled by somebody else meanwhile"
+          + (isCodeShown ? "; the QR code above is void" : ""), .exists,
+        hints: [
+          invocation.command("status", remark: "shows it"),
+          invocation.command("enroll", "--force", remark: "replaces everything"),
+        ])
     case .noSuchAuthenticator(let name):
       self.init(
         "\(invocation.who) has no authenticator \"\(name)\"", .noInput,

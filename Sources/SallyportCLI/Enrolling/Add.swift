@@ -32,6 +32,7 @@ struct Add: Verb {
     let name = try newName(given, in: record.enrollment)
     let policy = try subject.policy(policy)
     let output = subject.output
+    try storing { () throws(StoreTrouble) in try subject.store.rehearse() }
     context.terminal.watchForInterruption()
     if !force {
       try subject.prove("Code of an existing authenticator, or backup code: ", under: policy)

@@ -56,6 +56,7 @@ struct Enroll: Verb {
     if let question = existing.question(subject.user), !noConfirm {
       try output.insist(question, or: .notEnrolled)
     }
+    try rehearse(in: subject.store)
     let draft = try authenticator.draft(
       named: name ?? freeName(for: authenticator.parameters.type, beside: []),
       for: account, after: existing.newest, confirming: !noConfirm, output, context,
@@ -86,6 +87,15 @@ struct Enroll: Verb {
     let handout: String?
   }
 
+  /// Where there is no store yet, it is made with the enrollment.
+  private func rehearse(in store: Store) throws(CommandError) {
+    do throws(StoreTrouble) {
+      try store.rehearse()
+    } catch {
+      guard case .noStore = error else { throw .store(error) }
+    }
+  }
+
   private func save(
     _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: AuthenticatorState?,
     of account: Account, over existing: ExistingEnrollment, in store: Store
@@ -97,7 +107,7 @@ struct Enroll: Verb {
       backupCodes: codes.set)
     var state = LoginState(initialFor: enrollment)
     state.note(confirmation, of: draft.authenticator.id)
-    try storing { () throws(StoreTrouble) in
+    do throws(StoreTrouble) {
       try store.prepare()
       switch existing {
       // The user may have enrolled at a login meanwhile; --force --no-confirm replaces that as
@@ -106,6 +116,9 @@ struct Enroll: Verb {
       case .none: try store.create(enrollment, state)
       case .enrolled, .broken: try store.replace(enrollment, state)
       }
+    } catch {
+      guard case .exists = error else { throw .store(error) }
+      throw .enrolledMeanwhile(isCodeShown: !noConfirm)
     }
   }
 

@@ -63,6 +63,7 @@ extension ByteReader {
     case .level: return .level
     case .remember: return .remember
     case .count: return .count
+    case .rehearse: return .rehearse
     case .amend:
       let id = number64()
       return change(secret).map { .amend($0, to: id) }

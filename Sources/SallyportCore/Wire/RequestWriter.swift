@@ -27,7 +27,7 @@ extension ServiceRequest {
     switch verb {
     case .attempt(let typed, _, _): typed.count > Response.maximumLength ? Secret(count: 0) : typed
     case .amend(let change, let id): secret(of: change, to: id)
-    case .prepare, .enrolled, .level, .remember, .count: Secret(count: 0)
+    case .prepare, .enrolled, .level, .remember, .count, .rehearse: Secret(count: 0)
     }
   }
 
@@ -70,7 +70,7 @@ extension ByteWriter {
       let known = known ?? (typed.count > Response.maximumLength ? .tooLong : nil)
       put(count: known.map { Int($0.rawValue) + 1 } ?? 0)
       put(turn)
-    case .enrolled, .level, .count: break
+    case .enrolled, .level, .count, .rehearse: break
     case .remember: if case .address = request.place {} else { fail() }
     case .amend(let change, let id):
       put(id)

@@ -25,6 +25,8 @@ package struct ServiceRequest: Sendable {
     case remember
     /// Count a login of a user who is not enrolled.
     case count
+    /// Could an enrollment be made or changed now?
+    case rehearse
     /// Change what is enrolled. `to`: the id of the enrollment that the change is meant for; 0 for
     /// `create`, where there must be none.
     case amend(EnrollmentChange, to: UInt64)
@@ -58,7 +60,7 @@ extension ServiceRequest.Verb {
   /// The verb as its byte in a frame.
   enum Number: UInt8 {
     case prepare = 1
-    case attempt, enrolled, level, remember, count, amend
+    case attempt, enrolled, level, remember, count, amend, rehearse
   }
 
   var number: Number {
@@ -70,6 +72,7 @@ extension ServiceRequest.Verb {
     case .remember: .remember
     case .count: .count
     case .amend: .amend
+    case .rehearse: .rehearse
     }
   }
 }

@@ -20,6 +20,16 @@ extension Store {
     }
   }
 
+  /// Makes the files of an enrollment, empty of anything, and removes them: what stands in the way
+  /// of one is found before its secret is shown. For logins too.
+  package func rehearse() throws(StoreTrouble) {
+    try alone { parent throws(StoreTrouble) in
+      let size = StateRecord.fileSize + StateRecord.slotSize
+      guard let zeros = Secret(count: size) else { throw .outOfMemory }
+      wipe(try make(zeros, on: parent).name, in: parent)
+    }
+  }
+
   /// Enrolls a user, replacing any enrollment, even one that cannot be read. At no moment is the
   /// user not enrolled. The old secret is wiped.
   package func replace(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
@@ -46,8 +56,7 @@ extension Store {
   ) throws(StoreTrouble) -> Transaction<Void> {
     try alone { parent throws(StoreTrouble) in
       guard let locked = try lock(record, on: parent, asKnown: true) else { return .changed }
-      let made = try Unfinished(alone: true)
-      try made.make(in: parent, users, enrollment: try text(enrollment), state: nil)
+      let made = try make(try text(enrollment), on: parent)
       try finishing(made, on: parent) { () throws(StoreTrouble) in
         let source = try openDirectory(made.name, in: parent, users / made.name)
         try move(StoredFile.enrollment, from: source, to: locked.directory)
@@ -159,6 +168,16 @@ extension Store {
     let made = try Unfinished(alone: alone)
     try made.make(
       in: parent, users, enrollment: try text(enrollment), state: try pages(state))
+    return made
+  }
+
+  /// Without a state.
+  @inline(never)
+  private func make(_ text: Secret, on parent: borrowing Descriptor) throws(StoreTrouble)
+    -> Unfinished
+  {
+    let made = try Unfinished(alone: true)
+    try made.make(in: parent, users, enrollment: text, state: nil)
     return made
   }
 

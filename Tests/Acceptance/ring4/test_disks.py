@@ -1,11 +1,13 @@
 """Full and read-only disks: full locks nobody out and lets no code in twice."""
 
+import os
 import subprocess
 
 import pytest
 
+from support.hosts import UIDS
 from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
-from support.sallyport import Services, Store, reason, sallyport
+from support.sallyport import MODULE, Services, Store, our_line, reason, sallyport
 
 
 def mount(*arguments):
@@ -78,6 +80,43 @@ def test_a_read_only_disk_refuses_and_says_so(disk, here, sink):
                 assert driver.login("login", "alice", answer).result == TROUBLE
             assert lines[0].level == "ALERT" and str(store.state()) in lines[0].text
             assert "Read-only file system (EROFS)" in lines[0].text
+
+
+def cannot_write(disk, store, how):
+    if how == "full":
+        fill(disk)
+    elif how == "read-only":
+        assert mount("-o", "remount,ro", disk).returncode == 0
+    else:
+        os.chown(store.directory / "users", UIDS["bob"], 0)
+
+
+@pytest.mark.parametrize("how", ["full", "read-only", "another's"])
+def test_a_store_that_cannot_be_written_is_found_before_a_secret_is_shown(
+        disk, here, sink, tmp_path, how):
+    """By the command, whose first code would come too late, and in the login."""
+    store, services = here
+    store.enroll()
+    policy = tmp_path / "policy.conf"
+    policy.write_text("[default]\nenrollment = required\n")
+    policy.chmod(0o644)
+    words = [f"conf={policy}", "nodelay"]
+    services.write("sshd", "auth required pam_exec.so quiet expose_authtok /bin/true",
+                   our_line(store, *words, "enroll"),
+                   f"account required {MODULE} store={store.directory} {' '.join(words)}",
+                   "account required pam_permit.so")
+    cannot_write(disk, store, how)
+    for verb in (["enroll", "alice", "--allow-missing", "--force"],
+                 ["enroll", "carol", "--allow-missing"], ["add", "alice", "--force"]):
+        done = sallyport(*verb, "--no-confirm", "--store", store.directory)
+        assert done.returncode not in (0, 1) and done.stdout == "", (verb, done)
+        assert done.stderr.startswith(f"sallyport: {store.directory}"), done.stderr
+    with Driver(services) as driver, sink.watch() as lines:
+        login = driver.login("sshd", "bob", "x", "y", phases=("auth", "acct"), rhost="192.0.2.7")
+    assert {"PAM_PERM_DENIED", TROUBLE} & set(login.results)
+    assert not any("otpauth" in text or "\u2580" in text for _, text in login.prompts)
+    assert any(line.level == "ALERT" and str(store.directory) in line.text for line in lines)
+    assert [path.name for path in (store.directory / "users").iterdir()] == ["alice"]
 
 
 def test_enrolling_on_a_full_disk_keeps_the_old_enrollment_whole(disk, here, sink):

@@ -1,0 +1,66 @@
+import OneTimePassword
+import PAMSallyport
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import Testing
+
+private let demand = "Set it up now? [y/n]: "
+private let first = "Code shown by the app: "
+private let last = "Press Enter when you have them: "
+
+// Enrolling in a login that is not alone, or whose store cannot be written.
+extension `After the auth phase` {
+  @Test func `whom somebody else enrolled meanwhile logs in again`() throws {
+    try level("required")
+    #expect(auth("enroll") == .ignore)
+    // Two sessions that are due at once: the other one is first.
+    let other = ScriptedHost()
+    (other.userName, other.token) = (host.userName, "password")
+    other.kept = host.kept
+    host.expect(demand, echo: true, answer: "y")
+    host.expect(
+      first, echo: true,
+      reply: .made { shown in
+        other.expect(demand, echo: true, answer: "y")
+        other.expect(first, echo: true, reply: .made { code($0) })
+        other.expect(last, echo: true, answer: "")
+        let words = [Array("conf=\(path)".utf8)]
+        #expect(manageAccount(other, ModuleArguments(words), store: store) == .success)
+        return code(shown)
+      })
+    #expect(account() == .denied)
+    #expect(host.log.last?.line.contains("reason=enrolled-meanwhile") == true)
+    #expect(host.shown.contains { $0.contains("otpauth://") })
+    let text = "bob was enrolled by somebody else meanwhile"
+    #expect(host.shown.last == "\(text); the QR code above is void. Log in again.")
+    // Before the first question likewise.
+    host.kept = Mark(user: Array("bob".utf8), .due(.required))
+    #expect(account() == .denied)
+    #expect(host.shown.last == "\(text). Log in again.")
+  }
+
+  @Test func `no secret is shown where it could not be stored`() throws {
+    try level("required")
+    #expect(auth("enroll") == .ignore)
+    store.failing = .rehearse
+    host.expect(demand, echo: true, answer: "y")
+    #expect(account() == .denied)
+    #expect(host.shown.last == "Not set up: internal error; see the system log.")
+    #expect(!host.shown.contains { $0.contains("otpauth://") || $0.contains("\u{2580}") })
+    #expect(host.log.contains { $0.level == .alert && $0.line.contains("/nowhere") })
+  }
+
+  @Test func `the log has a line before the question`() throws {
+    try level("required")
+    #expect(auth("enroll") == .ignore)
+    host.expect(
+      demand, echo: true,
+      reply: .made { [host] _ in
+        let line = "not asked: the account phase asks to enroll: user=bob enrollment=required"
+        #expect(host.log.last?.line == line)
+        return "n"
+      })
+    #expect(account() == .denied)
+  }
+}

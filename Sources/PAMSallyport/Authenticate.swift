@@ -5,8 +5,8 @@ import SallyportSystem
 
 /// pam_sm_authenticate: policy, who -> load -> ask -> lock, decide, SAVE -> answer.
 ///
-/// Nothing that depends on the code being correct is shown to the user here: on many stacks this
-/// runs after a wrong password too.
+/// Nothing that depends on the code being correct is shown to the user here, but at this machine
+/// that a code was used (`tellOfReplay`): on many stacks this runs after a wrong password too.
 package func authenticate(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
   examiner: (any Examiner)? = nil
@@ -15,10 +15,11 @@ package func authenticate(
   for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
   do throws(HostFailure) {
     // Of an earlier try on this handle.
+    let earlier = host.mark()
     try host.setMark(nil)
     try host.setEnvironmentMark(false)
     let user = try host.user()
-    return try Login(host, arguments, store: store, examiner: examiner).run(user)
+    return try Login(host, arguments, store: store, examiner: examiner, after: earlier).run(user)
   } catch {
     host.log(.error, .hostFailed(error))
     return ReturnCode(error)

@@ -22,6 +22,8 @@ package protocol Host: AnyObject {
   /// Shows a text, which may be a secret; a line end is added. Even if the application asks for
   /// silence.
   func show(_ text: Secret) throws(HostFailure)
+  /// Shows a text as an error (PAM_ERROR_MSG).
+  func complain(_ text: Secret) throws(HostFailure)
   /// Whether the application wants no texts (PAM_SILENT).
   var isSilent: Bool { get }
   /// What the auth phase left on this handle.

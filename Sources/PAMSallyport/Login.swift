@@ -11,12 +11,15 @@ final class Login<Application: Host, Store: LoginStore> {
   let examiner: any Examiner
   /// Whether the account phase can ask to enroll.
   var mayEnroll: Bool { arguments.enroll && examiner.isForRoot }
+  /// What an earlier try on this handle left.
+  private let earlier: Mark?
 
   /// `examiner`: nil for the files of the store.
   init(
-    _ host: Application, _ arguments: ModuleArguments, store: Store, examiner: (any Examiner)?
+    _ host: Application, _ arguments: ModuleArguments, store: Store, examiner: (any Examiner)?,
+    after earlier: Mark? = nil
   ) {
-    (self.host, self.arguments, self.store) = (host, arguments, store)
+    (self.host, self.arguments, self.store, self.earlier) = (host, arguments, store, earlier)
     self.examiner = examiner ?? FileExaminer(store: store)
   }
 
@@ -83,7 +86,13 @@ final class Login<Application: Host, Store: LoginStore> {
   func ask(_ pending: PendingLogin, givingBack firstPass: Charge? = nil)
     throws(HostFailure) -> Verdict
   {
-    let typed = try host.ask(prompt(for: pending, pending.policy), echo: arguments.echo)
+    var prompt = prompt(for: pending, pending.policy)
+    if let earlier, case .replayed(let until) = earlier.finding, earlier.user == pending.name,
+      let text = replayText(until)
+    {
+      prompt = text.bytes + [0x0a] + prompt
+    }
+    let typed = try host.ask(prompt, echo: arguments.echo)
     let known: Malformation? = isPasswordOnceMore(typed, pending.policy) ? .password : nil
     return try judge(try parts(of: typed, pending), known, pending, .last(givingBack: firstPass))
   }
@@ -110,11 +119,42 @@ final class Login<Application: Host, Store: LoginStore> {
       switch outcome {
       case .accepted(let proof): return .accepted(proof)
       case .refused(.response(.wrongCode(let charge), _)): return .refused(charge)
+      case .refused(.response(.replayed(let until), _)):
+        if case .last = turn { tellOfReplay(pending, until) }
+        return .refused(nil)
       case .refused: return .refused(nil)
       }
     } catch {
       _ = report(error, origin)
       return .unavailable
+    }
+  }
+
+  /// Tells the user, at this machine, that the code was used: it is accepted never again, and tells
+  /// nothing of others. Where no text is wanted, before the next prompt on this handle.
+  private func tellOfReplay(_ pending: PendingLogin, _ until: UnixTime) {
+    guard isForTheUser(pending), host.realUserID() != 0, let text = replayText(until) else {
+      return
+    }
+    do throws(HostFailure) {
+      guard host.isSilent else { return try host.complain(try secret(text)) }
+      try host.setMark(Mark(user: pending.name, .replayed(until: until)))
+    } catch {
+      // The refusal holds all the same.
+    }
+  }
+
+  /// nil where the wait is over.
+  @inline(never)
+  private func replayText(_ until: UnixTime) -> LogLine? {
+    do throws(StoreTrouble) {
+      let wait = until.elapsed(since: try store.now())
+      var text = LogLine("That code was used already. Wait about ")
+      text.add(wait)
+      text.add(" s for the next.")
+      return wait == 0 ? nil : text
+    } catch {
+      return nil
     }
   }
 
@@ -154,15 +194,21 @@ final class Login<Application: Host, Store: LoginStore> {
   /// Seconds until a code is checked again; nil if one is checked now, or if anybody but the
   /// user, at this machine, could read it.
   private func waitingTime(_ pending: PendingLogin) -> UInt64? {
-    guard pending.claimant.isEnrolled, case .local(own: true) = pending.context.origin else {
-      return nil
-    }
+    guard isForTheUser(pending) else { return nil }
     do throws(StoreTrouble) {
       let wait = pending.wait(at: try store.now())
       return wait == 0 ? nil : wait
     } catch {
       return nil
     }
+  }
+
+  /// Whether only the user, at this machine, or root can read a text about this enrollment.
+  private func isForTheUser(_ pending: PendingLogin) -> Bool {
+    guard pending.claimant.isEnrolled, case .local(own: true) = pending.context.origin else {
+      return false
+    }
+    return true
   }
 
   /// sshd's method `password` answers every prompt with the password; in the other methods sshd

@@ -10,7 +10,7 @@ package func manageAccount(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
   examiner: (any Examiner)? = nil
 ) -> ReturnCode {
-  let mark = host.mark()
+  let mark = host.mark()?.forPhases
   guard mark != nil || arguments.demand, !host.isProbe else { return .ignore }
   for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
   do throws(HostFailure) {
@@ -39,10 +39,13 @@ package func openSession(_ host: some Host) -> ReturnCode {
     let isMarked = host.hasEnvironmentMark
     // The environment of the user's session is made from this one.
     try host.setEnvironmentMark(false)
-    guard let mark = host.mark() else { return isMarked ? denySession(host, nil) : .ignore }
+    guard let mark = host.mark()?.forPhases else {
+      return isMarked ? denySession(host, nil) : .ignore
+    }
     switch mark.finding {
     case .due(.required), .due(.refuse): return denySession(host, mark.user)
-    case .due(.offer), .due(.remind), .due(.voluntary), .accepted, .remembered: return .ignore
+    case .due(.offer), .due(.remind), .due(.voluntary), .accepted, .remembered, .replayed:
+      return .ignore
     }
   } catch {
     host.log(.error, .hostFailed(error))
@@ -69,7 +72,7 @@ extension Login {
       case .due(let level): return try enroll(account, context, atLeast: level)
       case .accepted(let proof, let mayEnroll):
         return try finish(account, context, proof, mayEnroll: mayEnroll)
-      case .remembered: return .ignore
+      case .remembered, .replayed: return .ignore
       }
     } catch {
       // Failed conversations, under `demand` for example, are reported there.
@@ -183,9 +186,12 @@ extension Login {
     }
   }
 
-  func show(_ text: LogLine) throws(HostFailure) {
+  @inline(never)
+  func show(_ text: LogLine) throws(HostFailure) { try host.show(try secret(text)) }
+
+  func secret(_ text: LogLine) throws(HostFailure) -> Secret {
     guard let secret = Secret(text.bytes) else { throw .memory }
-    try host.show(secret)
+    return secret
   }
 }
 

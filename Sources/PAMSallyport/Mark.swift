@@ -10,6 +10,9 @@ package final class Mark: Sendable {
     case accepted(Proof, mayEnroll: Bool)
     /// Not asked, because the origin is remembered.
     case remembered
+    /// Refused, as the code had been used, until then: for the next prompt on this handle, and for
+    /// no phase.
+    case replayed(until: UnixTime)
   }
 
   /// The account's name. The modules of a stack can change PAM_USER between tries on one handle.
@@ -20,4 +23,7 @@ package final class Mark: Sendable {
     self.user = user
     self.finding = finding
   }
+
+  /// nil where the other phases are to see no mark.
+  var forPhases: Mark? { if case .replayed = finding { nil } else { self } }
 }

@@ -62,9 +62,13 @@ package import SallyportLogin
     return secret
   }
 
-  package func show(_ text: Secret) throws(HostFailure) {
+  package func show(_ text: Secret) throws(HostFailure) { try show(text, PAM_TEXT_INFO) }
+
+  package func complain(_ text: Secret) throws(HostFailure) { try show(text, PAM_ERROR_MSG) }
+
+  private func show(_ text: Secret, _ style: Int32) throws(HostFailure) {
     guard let terminated = text.terminated() else { throw .memory }
-    let result = unsafe terminated.withBytes { unsafe sp_pam_show(handle, $0.baseAddress) }
+    let result = unsafe terminated.withBytes { unsafe sp_pam_show(handle, style, $0.baseAddress) }
     guard result == PAM_SUCCESS else { throw HostFailure(result) }
   }
 

@@ -33,6 +33,8 @@ final class ScriptedHost: Host {
   /// What was shown, one text after the other.
   private(set) var shown: [String] = []
   var showFails: HostFailure?
+  /// What was shown as an error.
+  private(set) var complaints: [String] = []
 
   func expect(_ prompt: String = "Verification code: ", echo: Bool = false, reply: Reply) {
     script.append((prompt, echo, reply))
@@ -77,6 +79,11 @@ final class ScriptedHost: Host {
   func show(_ text: Secret) throws(HostFailure) {
     if let showFails { throw showFails }
     shown.append(String(decoding: text.bytes(in: 0..<text.count), as: UTF8.self))
+  }
+
+  func complain(_ text: Secret) throws(HostFailure) {
+    if let showFails { throw showFails }
+    complaints.append(String(decoding: text.bytes(in: 0..<text.count), as: UTF8.self))
   }
 
   func ask(_ prompt: [UInt8], echo: Bool) throws(HostFailure) -> Secret {

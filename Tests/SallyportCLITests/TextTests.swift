@@ -211,7 +211,7 @@ import Testing
     (.secret(.cannotRead(path: "/p", errno: 40)), .badData),
     (.secret(.cannotRead(path: "/p", errno: 5)), .inputOutput),
     (.code(Rejection(refusal: .wrongCode(nil), wait: 0)), .refused),
-    (.code(Rejection(refusal: .replayed, wait: 0)), .refused),
+    (.code(Rejection(refusal: .replayed(until: UnixTime(0)), wait: 0)), .refused),
     (.code(Rejection(refusal: .throttled, wait: 4000)), .refused),
     (.code(Rejection(refusal: .throttled, wait: nil)), .refused),
     (.code(Rejection(refusal: .clock(until: UnixTime(0)), wait: 0)), .refused),

@@ -58,7 +58,8 @@ import Testing
       on: Response.classify(secret("254676"), for: enrollment), enrollment: enrollment,
       state: LoginState(initialFor: enrollment), from: .unknown, through: nil, at: UnixTime(150),
       under: Policy())
-    #expect(decision.refusal == .replayed)
+    // Step 5 ends then.
+    #expect(decision.refusal == .replayed(until: UnixTime(180)))
   }
 
   @Test func `notes when, where and through what a code was accepted, of what matched alone`()

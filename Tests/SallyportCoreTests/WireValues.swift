@@ -84,7 +84,10 @@ extension Seeded {
   mutating func answers() -> [ServiceAnswer] {
     let charge = charge()
     let refusals: [Refusal] =
-      [.wrongCode(nil), .wrongCode(charge), .replayed, .throttled, .clock(until: anyTime())]
+      [
+        .wrongCode(nil), .wrongCode(charge), .replayed(until: anyTime()), .throttled,
+        .clock(until: anyTime()),
+      ]
       + Malformation.allCases.map { .malformed($0) }
     let outcomes: [Outcome] =
       [

@@ -35,15 +35,16 @@ static inline int sp_pam_ask(pam_handle_t *_Nonnull handle, int style, const voi
   return pam_prompt(handle, style, answer, "%s", (const char *)text);
 }
 
-/// Shows `text`, a C string as above. Does not use pam_prompt(3): its vasprintf(3) leaves parts of
+/// Shows `text`, a C string as above, in the style PAM_TEXT_INFO or PAM_ERROR_MSG. Does not use pam_prompt(3): its vasprintf(3) leaves parts of
 /// a long text, which may be a secret, in buffers that it frees while it grows.
-static inline int sp_pam_show(pam_handle_t *_Nonnull handle, const void *_Nullable text) {
+static inline int sp_pam_show(pam_handle_t *_Nonnull handle, int style,
+                              const void *_Nullable text) {
   const void *item = NULL;
   int result = pam_get_item(handle, PAM_CONV, &item);
   const struct pam_conv *conversation = item;
   if (result != PAM_SUCCESS) return result;
   if (conversation == NULL || conversation->conv == NULL) return PAM_CONV_ERR;
-  const struct pam_message message = {PAM_TEXT_INFO, text == NULL ? "" : (const char *)text};
+  const struct pam_message message = {style, text == NULL ? "" : (const char *)text};
   const struct pam_message *messages = &message;
   struct pam_response *responses = NULL;
   result = conversation->conv(1, &messages, &responses, conversation->appdata_ptr);

@@ -25,8 +25,9 @@ package enum Refusal: Equatable, Sendable {
   case malformed(Malformation)
   /// With what it was charged; nil for a wrong backup code, which costs nothing.
   case wrongCode(Charge?)
-  /// A right code, or a backup code, that has been accepted before.
-  case replayed
+  /// A right code, or a backup code, that has been accepted before. `until`: the end of the last
+  /// accepted step, when an app shows a code that was not; of another factor, 1970.
+  case replayed(until: UnixTime)
   /// The budget for wrong codes from this kind of origin is used up; the response was not judged.
   case throttled
   /// A code for now, but the last accepted one is of a time to come: the clock ran ahead once.
@@ -80,7 +81,7 @@ package func decide(
   guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode(nil)) }
   let found = set.backupCodes(digest)
   if found == 0 || policy.backupCode == .off { return .refuse(.wrongCode(nil)) }
-  guard codes.use(found, use) else { return .refuse(.replayed) }
+  guard codes.use(found, use) else { return .refuse(.replayed(until: UnixTime(0))) }
   state.backupCodes = codes
   state.settle(turn, nil, at: use.time)
   state.remember(use)
@@ -156,7 +157,8 @@ private struct Comparison {
       next.authenticators[index].accept(position, drift: match.drift, use)
       proof = proof ?? .authenticator(name: authenticator.name, drift: match.drift)
     } else if match.isReplay {
-      replay = replay ?? match.aheadOfClock.map { .clock(until: $0) } ?? .replayed
+      replay =
+        replay ?? match.aheadOfClock.map { .clock(until: $0) } ?? .replayed(until: match.usedUntil)
     }
   }
 
@@ -167,7 +169,7 @@ private struct Comparison {
     let found = try set.scratchCodes(code)
     guard found != 0, isOn else { return }
     guard codes.use(found, use) else {
-      replay = replay ?? .replayed
+      replay = replay ?? .replayed(until: UnixTime(0))
       return
     }
     next.backupCodes = codes

@@ -11,6 +11,8 @@ struct Match {
   var isReplay = false
   /// See `AuthenticatorState.drift`; for `accepted`.
   var drift: Int32 = 0
+  /// The end of the last accepted step; in 1970 where there is none, and for an HOTP.
+  var usedUntil = UnixTime(0)
   /// Where every code of now counts as used because the last accepted step is ahead of the clock:
   /// when that ends.
   var aheadOfClock: UnixTime?
@@ -35,6 +37,7 @@ extension Authenticator {
       var match = try compare(code, clock.window, last)
       match.drift = clock.drift(of: match.accepted)
       match.aheadOfClock = clock.end(ofWaitingFor: last)
+      if let last { match.usedUntil = clock.end(of: last) }
       return match
     case .hotp:
       return try compare(code, counters(after: last, lookAhead: throttle.lookAhead), last)
@@ -94,7 +97,11 @@ private struct StepClock {
   /// about: the moment from which the code of then is accepted again.
   func end(ofWaitingFor last: UInt64?) -> UnixTime? {
     guard let last, last > step + adjacent else { return nil }
-    let (next, overflow) = last.addingReportingOverflow(1)
+    return end(of: last)
+  }
+
+  func end(of step: UInt64) -> UnixTime {
+    let (next, overflow) = step.addingReportingOverflow(1)
     let (time, tooLate) = next.multipliedReportingOverflow(by: UInt64(period))
     return UnixTime(overflow || tooLate || time > Int64.max ? Int64.max : Int64(time))
   }

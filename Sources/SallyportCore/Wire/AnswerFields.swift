@@ -155,7 +155,9 @@ extension ByteWriter {
     case .wrongCode(let charge?):
       put(count: 4)
       put(charge)
-    case .replayed: put(count: 5)
+    case .replayed(let until):
+      put(count: 5)
+      put(until)
     case .throttled: put(count: 6)
     case .clock(let until):
       put(count: 7)
@@ -185,7 +187,7 @@ extension ByteReader {
       refusal = malformation.map { .malformed($0) }
     case 3: refusal = .wrongCode(nil)
     case 4: refusal = .wrongCode(charge())
-    case 5: refusal = .replayed
+    case 5: refusal = .replayed(until: time())
     case 6: refusal = .throttled
     case 7: refusal = .clock(until: time())
     case _: return .notEnrolled

@@ -1,15 +1,17 @@
 """What the user who starts su or sudo can do to it: limits and signals, never an advantage."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
 import time
 from pathlib import Path
 
+import pexpect
 import pytest
 
-from support.hosts import UIDS, Su, Sudo, as_user, service, two_factors
+from support.hosts import PASSWORD, UIDS, Su, Sudo, as_user, edit, service, two_factors
 from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
 from support.sallyport import MODULE, Services, reason
 from support.typist import Child
@@ -75,6 +77,50 @@ def test_at_the_edge_of_open_files_a_right_code_is_no_more_than_a_wrong_one(
             break
     assert entered
     figure(f"{host.__name__.lower()}: RLIMIT_NOFILE {limit} is enough for a login")
+
+
+USED = r"That code was used already\. Wait about [0-9]+ s for the next\.\r\n"
+PASS, CODE, IN = "[Pp]assword.*: ?$", "Verification code: ?$", "IN-42"
+
+
+def test_sudo_names_a_used_code_at_its_next_prompt(store):
+    """Between the two it shows no text of a module."""
+    enrollment = store.enroll(allow_missing=False)
+    code = enrollment.codes(2)[1]  # of a step that ends in half a minute or more
+    assert Sudo().enter("alice", code)
+    sudoers = Path("/etc/sudoers")
+    before = sudoers.read_text()
+    edit(sudoers, lambda text: text + "Defaults passwd_tries=2\n")
+    try:
+        child = Child(as_user("alice", "sudo", "-k", "/bin/sh", "-c", "echo IN-$((6*7))"))
+        for answer, is_told in ((code, False), (enrollment.backup_codes[0], True)):
+            child.expect(PASS)
+            child.answer(PASSWORD)
+            child.expect(CODE)
+            assert bool(re.search(f"{USED}$", child.before)) == is_told, child.before
+            child.answer(answer)
+        child.expect(IN)
+        child.expect(pexpect.EOF)
+    finally:
+        sudoers.write_text(before)
+
+
+@pytest.mark.parametrize("caller, is_told", [("bob", True), ("alice", False)])
+def test_su_names_a_used_code_at_once_and_to_its_owner_alone(store, caller, is_told):
+    """As an error, which is not in what the command writes."""
+    enrollment = store.enroll("bob", allow_missing=False)
+    code = enrollment.codes(2)[1]
+    assert Su().enter("bob", code)
+    out = Path(f"/home/{caller}/out")
+    out.unlink(missing_ok=True)
+    child = Child(as_user(caller, "sh", "-c", f"su bob -c true > {out}"))
+    child.expect(PASS)
+    child.answer(PASSWORD)
+    child.expect(CODE)
+    child.answer(code)
+    child.expect(pexpect.EOF)
+    assert bool(re.search(USED, child.before)) == is_told, child.before
+    assert out.read_text() == ""
 
 
 class SlowedSu:

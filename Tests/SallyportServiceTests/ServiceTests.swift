@@ -51,7 +51,8 @@ import Testing
     for (packet, isGood) in [(longest, true), (longest + [7], false), ([], false)] {
       let client = try RawClient(service.root)
       client.send(packet)
-      #expect(client.answer() == (isGood ? packet : nil))
+      // Not compared whole: a failure would print all of it.
+      #expect(client.answer()?.count == (isGood ? packet.count : nil))
     }
   }
 
@@ -76,7 +77,7 @@ import Testing
     for first: UInt8 in [0, 1] {
       let client = try RawClient(service.root)
       client.send([first])
-      #expect(client.answer() == nil)
+      #expect(client.answer()?.count == nil)
     }
   }
 

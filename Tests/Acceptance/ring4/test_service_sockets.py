@@ -67,11 +67,12 @@ def test_standard_descriptors_that_are_closed_get_no_socket():
 
 def test_descriptors_that_come_with_a_packet_are_not_taken(service):
     assert ask(ROOT) == ANSWERS[ROOT]
-    before = service.descriptors
+    count = len(service.descriptors)
     with open("/etc/passwd") as file, connect(ROOT) as client:
         socket.send_fds(client, [REQUEST], [file.fileno()] * 3)
         assert client.recv(100) == b""
-    assert soon(lambda: service.descriptors == before)
+    # Fewer where the connection before it was not closed yet when they were counted.
+    assert soon(lambda: len(service.descriptors) <= count)
 
 
 def test_a_connection_that_was_handed_on_is_closed(service):

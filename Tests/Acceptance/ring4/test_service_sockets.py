@@ -71,8 +71,8 @@ def test_descriptors_that_come_with_a_packet_are_not_taken(service):
     with open("/etc/passwd") as file, connect(ROOT) as client:
         socket.send_fds(client, [REQUEST], [file.fileno()] * 3)
         assert client.recv(100) == b""
-    # Fewer where the connection before it was not closed yet when they were counted.
-    assert soon(lambda: len(service.descriptors) <= count)
+    # One more is the log's, which it may open only now.
+    assert soon(lambda: len(service.descriptors) <= count + 1)
 
 
 def test_a_connection_that_was_handed_on_is_closed(service):

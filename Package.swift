@@ -18,8 +18,8 @@ let inC: [CSetting] = [.define("_GNU_SOURCE")]
 
 /// The link of the module itself. lld, because it honours the version script to the letter. No
 /// start files: nothing in it has to run when a host loads it. No index of the unwind tables: the
-/// functions in Swift have none. Here the optimizer sees the module as a whole (pam/build), and
-/// inlines what makes it no larger.
+/// functions in Swift have none. Here the optimizer sees the module as a whole (pam/build), inlines
+/// what makes it no larger, and makes one function of runs of instructions that are alike.
 let moduleLink: [LinkerSetting] = [
   .unsafeFlags(
     [
@@ -30,6 +30,7 @@ let moduleLink: [LinkerSetting] = [
       "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all", "-Xlinker", "--no-undefined-version",
       "-Xlinker", "--no-eh-frame-hdr", "-Xlinker", "-O2",
       "-Xlinker", "-mllvm", "-Xlinker", "-inline-threshold=0",
+      "-Xlinker", "-mllvm", "-Xlinker", "-enable-machine-outliner=always",
     ], .when(traits: ["Module"])),
   .linkedLibrary("swiftUnicodeDataTables", .when(traits: ["Module"])),
 ]

@@ -70,6 +70,8 @@ final class Login<Application: Host, Store: LoginStore> {
   }
 
   private func origin(of account: Account?, _ policy: Policy) -> Origin {
+    // As the service sees it, whatever a program that is not root says.
+    if !examiner.isForRoot { return .local(own: true) }
     guard let remote = host.remoteHost() else {
       guard policy.isLocal(service: host.service()) else { return .unknown }
       return .local(

@@ -14,12 +14,12 @@ package enum KnownServices {
   }
 
   /// Programs that have one answer and give it to every prompt: FTP servers, remote desktops,
-  /// RADIUS, VPNs, and mail servers, by themselves or through saslauthd (whose services are named
-  /// after protocols).
+  /// RADIUS, VPNs, screen lockers, and mail servers, by themselves or through saslauthd (whose
+  /// services are named after protocols).
   private static let withOneField: Set = [
     "vsftpd", "ftp", "proftpd", "pure-ftpd", "xrdp-sesman", "dovecot", "openvpn", "radiusd",
     "saslauthd", "imap", "imaps", "pop", "pop3", "smtp", "smtpd", "sieve", "lmtp", "ldap", "xmpp",
-    "nntp", "mupdate",
+    "nntp", "mupdate", "i3lock", "swaylock", "slock",
   ]
 
   package static func hasOneField(_ name: String) -> Bool { withOneField.contains(name) }

@@ -29,6 +29,7 @@ private struct Machine: LoginStore, Sendable {
     try store.loadDecoy(for: name)
   }
   func note(of name: UserName) throws(StoreTrouble) -> UserNote { try store.note(of: name) }
+  func rehearse() throws(StoreTrouble) { try store.rehearse() }
   func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
     try store.countLogin(of: name)
   }

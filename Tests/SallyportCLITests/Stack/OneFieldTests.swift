@@ -50,7 +50,7 @@ import Testing
 
   @Test(arguments: [
     "vsftpd", "ftp", "proftpd", "pure-ftpd", "xrdp-sesman", "dovecot", "openvpn", "radiusd", "imap",
-    "pop", "smtp", "sieve", "ldap", "xmpp",
+    "pop", "smtp", "sieve", "ldap", "xmpp", "i3lock", "swaylock", "slock",
   ])
   func `a program with one field gets a line that splits it, before the password`(
     service: String

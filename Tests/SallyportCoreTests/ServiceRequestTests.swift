@@ -65,7 +65,7 @@ import Testing
 
   /// Written by hand, in the order that RequestWriter.swift and PolicyKey have.
   private let frame: [UInt8] = {
-    let numbers: [UInt64] = [1, 10, 100, 100_000_000, 4, 31_622_400, 100, 7, 0, 1, 2, 21, 3, 1]
+    let numbers: [UInt64] = [1, 10, 100, 100_000_000, 4, 31_622_400, 1, 100, 7, 0, 1, 2, 21, 3, 1]
     let name = [5] + Array("alice".utf8)
     let service = [4] + Array("sshd".utf8)
     let place = [2] + [UInt8](repeating: 0, count: 10) + [0xff, 0xff, 192, 0, 2, 7]
@@ -88,6 +88,7 @@ import Testing
     policy.guessBudget = GuessProbability(units: 100_000_000)
     (policy.enrollment, policy.isRefusedByRule) = (.voluntary, true)
     (policy.remember, policy.requiredFrom) = (366 * 86_400, UnixTime(7))
+    policy.isSelfService = true
     (policy.totp, policy.hotp, policy.backupCode) = (.on, .off, .mandatory)
     policy.factorOrder = try #require(FactorOrder(number: 21))
     (policy.minimumFactors, policy.hints) = (3, true)
@@ -163,9 +164,8 @@ import Testing
   /// Offsets in `frame`, and a value that stands for nothing.
   @Test(
     arguments: [
-      (16, 3), (33, 2), (65, 5), (66, 1), (96, 0x80), (97, 3), (105, 3), (113, 3), (121, 22),
-      (137, 2),
-      (145, 2), (150, 0), (150, 8), (151, 7), (152, 3), (161, 2),
+      (16, 3), (33, 2), (65, 5), (66, 1), (81, 2), (104, 0x80), (105, 3), (113, 3), (121, 3),
+      (129, 22), (145, 2), (153, 2), (158, 0), (158, 8), (159, 7), (160, 3), (169, 2),
     ] as [(Int, UInt8)])
   func `has no word that stands for nothing`(offset: Int, value: UInt8) throws {
     var other = frame

@@ -18,6 +18,7 @@ extension Seeded {
     policy.minimumFactors = UInt8(number(1...3))
     policy.remember = UInt64(number(0...366 * 86_400))
     policy.hints = flip()
+    policy.isSelfService = flip()
     return policy
   }
 

@@ -63,6 +63,8 @@ private func policy(
     Good("remember = 12 h") { $0.remember == 43_200 },
     Good("remember = 366d") { $0.remember == 31_622_400 },
     Good("hints = yes") { $0.hints }, Good("hints = no") { !$0.hints },
+    Good("self_service = yes") { $0.isSelfService },
+    Good("self_service = no") { !$0.isSelfService },
     Good("factor_totp = mandatory") { $0.totp == .mandatory },
     Good("factor_backup_code = mandatory") { $0.backupCode == .mandatory },
     Good("factor_order = hotp, backup_code totp") {
@@ -94,7 +96,8 @@ private func policy(
     "required_from = 2026-04-31", "required_from = 2026-1-1", "required_from = 3000-01-01",
     "required_from = 1969-12-31", "required_from = tomorrow", "remember = 12", "remember = h",
     "remember = 367 d", "remember = 99999999999d", "remember = -1 d", "remember = 1  h",
-    "hints = true", "factor_order = totp", "factor_order = hotp, backup_code",
+    "self_service = true", "hints = true", "factor_order = totp",
+    "factor_order = hotp, backup_code",
     "factor_order = totp, totp, hotp", "factor_order = totp, hotp, backup_code, totp",
     "factor_order = totp, hotp, sms", "minimum_factors = 0", "minimum_factors = 4",
     "factor_backup_code = yes", "local_services =", "local_services = ,", "sshd_services =",

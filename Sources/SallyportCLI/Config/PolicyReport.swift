@@ -142,7 +142,7 @@ struct PolicyReport {
       let order = policy.factorOrder
       return "\(order.first.name), \(order.second.name), \(order.third.name)"
     case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
-      .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors, .localServices,
+      .selfService, .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors, .localServices,
       .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
       return "\(number)"
     }

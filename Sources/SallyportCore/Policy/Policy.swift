@@ -28,6 +28,8 @@ package struct Policy: Equatable, Sendable {
   package var minimumFactors: UInt8 = 1
   /// Seconds during which an origin is not asked again; 0 to ask always.
   package var remember: UInt64 = 0
+  /// Whether people may change their own enrollment without root, in `sallyport-session`.
+  package var isSelfService = false
   /// Whether the prompt names the authenticators.
   package var hints = false
   /// The services in which a login without PAM_RHOST is local.

@@ -29,7 +29,7 @@ package final class PolicyFile {
   /// A number with its line, as number · 2²⁰ + line, so that the smaller one is the stricter one.
   /// Numbers are at most 10¹¹, lines 65,536.
   private typealias Value = UInt64
-  private typealias Values = InlineArray<14, Value>
+  private typealias Values = InlineArray<15, Value>
   private static var unset: UInt64 { UInt64.max }
 
   private struct Section {

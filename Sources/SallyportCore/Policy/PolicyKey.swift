@@ -4,7 +4,7 @@ import OneTimePassword
 /// the smaller value is the stricter one; otherwise in the order of the manual. A request to the
 /// service has the scalar values in this order: another one is another version of it.
 package enum PolicyKey: UInt8, CaseIterable, Sendable {
-  case state, adjacentIntervals, lookAhead, guessBudget, enrollment, remember
+  case state, adjacentIntervals, lookAhead, guessBudget, enrollment, remember, selfService
   case remindEvery, requiredFrom
   case factorTOTP, factorHOTP, factorBackupCode, factorOrder, minimumFactors
   case hints
@@ -19,6 +19,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .guessBudget: "guess_budget"
     case .enrollment: "enrollment"
     case .remember: "remember"
+    case .selfService: "self_service"
     case .remindEvery: "remind_every"
     case .requiredFrom: "required_from"
     case .factorTOTP: "factor_totp"
@@ -49,7 +50,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .factorTOTP, .factorHOTP, .factorBackupCode: "on, off or mandatory"
     case .factorOrder: "totp, hotp and backup_code, each once"
     case .minimumFactors: "1, 2 or 3"
-    case .hints: "no or yes"
+    case .hints, .selfService: "no or yes"
     case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup: "names"
     case .matchOrigin: "local, network, addresses, or ranges such as 192.0.2.0/24"
     }
@@ -64,7 +65,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
       UInt8(exactly: number).flatMap(EnrollmentLevel.init(rawValue:))?.name
     case .factorTOTP, .factorHOTP, .factorBackupCode:
       UInt8(exactly: number).flatMap(FactorUse.init(rawValue:))?.name
-    case .hints:
+    case .hints, .selfService:
       number == 0 ? "no" : number == 1 ? "yes" : nil
     case .adjacentIntervals, .lookAhead, .guessBudget, .remember, .remindEvery, .requiredFrom,
       .factorOrder, .minimumFactors, .localServices, .sshdServices, .matchService, .matchUser,
@@ -75,8 +76,8 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
 
   /// How many keys have one value, and for how many of them the smaller value is the stricter one,
   /// which applies in doubt.
-  static let scalars = 14
-  static let tightened = 6
+  static let scalars = 15
+  static let tightened = 7
 
   /// The range of a number; for words, of their numbers in `word`.
   var bounds: ClosedRange<UInt64> {
@@ -89,8 +90,8 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .remindEvery: 1...100
     case .minimumFactors: 1...3
     case .state, .enrollment, .requiredFrom, .factorTOTP, .factorHOTP, .factorBackupCode,
-      .factorOrder, .hints, .localServices, .sshdServices, .matchService, .matchUser, .matchGroup,
-      .matchOrigin:
+      .factorOrder, .hints, .selfService, .localServices, .sshdServices, .matchService, .matchUser,
+      .matchGroup, .matchOrigin:
       0...UInt64.max
     }
   }
@@ -124,6 +125,7 @@ extension Policy {
       case .guessBudget: guessBudget.units
       case .enrollment: UInt64(enrollment.rawValue)
       case .remember: remember
+      case .selfService: isSelfService ? 1 : 0
       case .remindEvery: UInt64(remindEvery)
       case .requiredFrom: UInt64(max(requiredFrom.seconds, 0))
       case .factorTOTP: UInt64(totp.rawValue)
@@ -145,6 +147,7 @@ extension Policy {
       case .guessBudget: guessBudget = GuessProbability(units: newValue)
       case .enrollment: enrollment = EnrollmentLevel(rawValue: small) ?? .refuse
       case .remember: remember = newValue
+      case .selfService: isSelfService = newValue == 1
       case .remindEvery: remindEvery = small
       case .requiredFrom: requiredFrom = UnixTime(Int64(clamping: newValue))
       case .factorTOTP: totp = FactorUse(rawValue: small) ?? .off

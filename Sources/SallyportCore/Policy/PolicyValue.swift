@@ -6,7 +6,8 @@ extension PolicyFile {
   /// Returns nil if the value is not valid for the key.
   @inline(never) func number(_ key: PolicyKey, _ value: Range<Int>) -> UInt64? {
     switch key {
-    case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints:
+    case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
+      .selfService:
       return choice(key, value)
     case .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors:
       return whole(key, value)

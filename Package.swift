@@ -41,6 +41,7 @@ let package = Package(
     .library(name: "pam_sallyport", type: .dynamic, targets: ["pam_sallyport"]),
     .executable(name: "sallyport", targets: ["sallyport"]),
     .executable(name: "sallyportd", targets: ["sallyportd"]),
+    .executable(name: "sallyport-session", targets: ["sallyport-session"]),
   ],
   traits: [.trait(name: "Module", description: "Embedded Swift for pam_sallyport.so")],
   dependencies: [
@@ -55,6 +56,7 @@ let package = Package(
     .target(name: "CSystem", cSettings: inC),
     .target(name: "CCommand", cSettings: inC),
     .target(name: "CService", cSettings: inC),
+    .target(name: "CSession", cSettings: inC, linkerSettings: [.linkedLibrary("pam")]),
 
     .target(name: "OneTimePassword", dependencies: ["CLibcrypto"], swiftSettings: embeddable),
     .target(name: "SallyportCore", dependencies: ["OneTimePassword"], swiftSettings: embeddable),
@@ -84,6 +86,9 @@ let package = Package(
       swiftSettings: strict),
     .target(name: "SallyportFiles", swiftSettings: strict),
     .target(
+      name: "SelfService", dependencies: ["OneTimePassword", "SallyportCore", "CSystem"],
+      swiftSettings: strict),
+    .target(
       name: "PAMStack", dependencies: ["SallyportCore", "SallyportFiles"], swiftSettings: strict),
     .target(
       name: "SallyportImport",
@@ -102,7 +107,7 @@ let package = Package(
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
         "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportFiles",
-        "CCommand",
+        "SelfService", "CCommand",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .executableTarget(name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict),
@@ -117,6 +122,15 @@ let package = Package(
         "OneTimePassword", "SallyportSystem", "SallyportService", "CService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
+
+    .target(
+      name: "SallyportSession",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SelfService",
+        "CSession",
+      ], swiftSettings: strict),
+    .executableTarget(
+      name: "sallyport-session", dependencies: ["SallyportSession"], swiftSettings: strict),
 
     .target(
       name: "TestSupport", dependencies: ["OneTimePassword"], path: "Tests/TestSupport",
@@ -147,6 +161,10 @@ let package = Package(
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
         "SallyportService", "CService", "CSystem", "TestSupport",
       ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "SelfServiceTests",
+      dependencies: ["OneTimePassword", "SallyportCore", "SelfService", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "SallyportCLITests",

@@ -17,3 +17,28 @@ int service_accept(int listener, service_sender *peer) {
   *peer = (service_sender){ found.process, found.user };
   return made;
 }
+
+int service_spawn(const char *program, int connection) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t how;
+  sigset_t none, all;
+  char *words[] = { (char *)"sallyport-session", NULL };
+  char *environment[] = { (char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+  pid_t child = 0;
+  sigemptyset(&none);
+  sigfillset(&all);
+  int error = posix_spawn_file_actions_init(&actions);
+  if (error != 0) return -error;
+  if ((error = posix_spawnattr_init(&how)) == 0) {
+    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID;
+    /* dup2 also clears FD_CLOEXEC, where both are the same number too. */
+    if ((error = posix_spawn_file_actions_adddup2(&actions, connection, 3)) == 0 &&
+        (error = posix_spawnattr_setflags(&how, flags)) == 0 &&
+        (error = posix_spawnattr_setsigmask(&how, &none)) == 0 &&
+        (error = posix_spawnattr_setsigdefault(&how, &all)) == 0)
+      error = posix_spawn(&child, program, &actions, &how, words, environment);
+    (void)posix_spawnattr_destroy(&how);
+  }
+  (void)posix_spawn_file_actions_destroy(&actions);
+  return error == 0 ? child : -error;
+}

@@ -81,7 +81,7 @@ package struct Listeners {
   }
 
   /// The lock is held until the service ends: of two that start at once only one goes on.
-  private static func open(_ path: String, mode: mode_t) throws(ServiceError) -> Listener {
+  static func open(_ path: String, mode: mode_t) throws(ServiceError) -> Listener {
     try makeDirectory(of: path)
     // SAFETY: the C string lives for the call; so for the calls below.
     let held = unsafe service_lock(path + ".lock")

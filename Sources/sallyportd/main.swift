@@ -20,6 +20,12 @@ struct Sallyportd: ParsableCommand {
   @Option(help: "Listen here for everybody else.")
   var publicSocket = Listeners.everybodysPath
 
+  @Option(help: "Listen here for people who change their own enrollment.")
+  var sessionSocket = Sessions.path
+
+  @Option(help: "The program that is started for each of these.")
+  var sessionProgram = Sessions.program
+
   func run() throws {
     ServiceLog.open()
     do throws(ServiceError) {
@@ -35,20 +41,28 @@ struct Sallyportd: ParsableCommand {
     try ServiceError.check(service_hold_signals(), "sigprocmask")
     let desk = Desk(store: Store()) { ServiceLog.write($0, $1) }
     try desk.prepare()
-    let service = try Service.start(listeners()) { desk.answer($0, $1) }
+    // To open a socket changes the mask of the process for a moment: before there are threads.
+    let (listeners, sessions) = try open()
+    let service = try Service.start(listeners) { desk.answer($0, $1) }
+    try sessions?.open()
     ServiceLog.info("started")
     service_wait_for_end()
+    sessions?.end()
     let isDone = service.stop()
     ServiceLog.info(isDone ? "stopped" : "stopped, with packets unanswered")
     // Not by way of libcrypto's own end, under threads that still use it.
     if !isDone { _exit(0) }
   }
 
-  private func listeners() throws(ServiceError) -> Listeners {
+  /// Where systemd passes sockets, it starts sallyport-session itself.
+  private func open() throws(ServiceError) -> (Listeners, Sessions?) {
     if let passed = try Listeners.passed(root: rootSocket, everybody: publicSocket) {
-      return passed
+      return (passed, nil)
     }
-    return try Listeners.open(root: rootSocket, everybody: publicSocket)
+    return (
+      try Listeners.open(root: rootSocket, everybody: publicSocket),
+      try Sessions.start(sessionSocket, sessionProgram)
+    )
   }
 }
 

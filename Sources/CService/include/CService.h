@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -110,6 +112,15 @@ typedef struct { int32_t process; uint32_t user; } service_sender;
 
 /* A connection, and who made it: pid and effective uid at connect(). */
 int service_accept(int listener, service_sender *peer);
+
+/* Starts a program with the connection as descriptor 3, nothing else of ours, and the usual signals, in
+   a session of its own. Its pid, or a negative errno. */
+int service_spawn(const char *program, int connection);
+
+/* 1 where that child has ended, and is waited for; else 0. */
+static inline int service_has_ended(int32_t child) {
+  return waitpid(child, NULL, WNOHANG) == 0 ? 0 : 1;
+}
 
 /* The size of the packet that is there, 0 at the end, -EAGAIN where there is none yet. */
 static inline int64_t service_size(int connection) {

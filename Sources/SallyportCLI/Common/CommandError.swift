@@ -5,12 +5,19 @@ import SallyportDoctor
 import SallyportImport
 import SallyportSystem
 import SallyportText
+import SelfService
 
 /// Why a verb failed: facts only. `Messages` has the text and the exit status.
 enum CommandError: Error {
   case store(StoreTrouble)
   /// Only root may use this store.
   case notRoot
+  /// Only root may use this store, and there is no `sallyport-session` here.
+  case noSessions
+  /// `sallyport-session` refused, about this name; nothing was changed.
+  case denied(Denial, about: String)
+  /// `sallyport-session` said what is no answer, or nothing.
+  case session(SessionLine.Fault)
   /// No user is named, and there is no default.
   case nobodyNamed
   /// One positional argument too many.

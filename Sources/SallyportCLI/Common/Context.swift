@@ -5,6 +5,7 @@ import SallyportDoctor
 import SallyportFiles
 import SallyportSystem
 import SallyportText
+import SelfService
 
 /// The environment of a verb: everything that tests replace.
 struct Context {
@@ -21,6 +22,8 @@ struct Context {
   var stacks = StackDirectory()
   /// The policy file without `--conf`; nil for the usual one, which need not exist.
   var policyFile: String?
+  /// Where sessions for users who are not root are had.
+  var sessions = SessionLine.usualPath
   /// Runs the user's editor on a file.
   var edit: (_ path: String) -> EditorStatus = Editor.run
   let now: () throws(StoreTrouble) -> UnixTime

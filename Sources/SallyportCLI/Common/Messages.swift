@@ -14,6 +14,15 @@ extension Message {
       self.init(
         "only root can read the store", .notPermitted,
         hints: ["sudo \(invocation.command(invocation.verb))"])
+    case .noSessions:
+      self.init(
+        "only root can read the store", .notPermitted,
+        hints: [
+          "sudo \(invocation.command(invocation.verb))",
+          "sudo systemctl enable --now sallyport-session.socket      and self_service = yes",
+        ])
+    case .denied(let denial, let name): self.init(denial, name, at: invocation)
+    case .session(let fault): self.init(fault)
     case .nobodyNamed:
       let example = Invocation(verb: invocation.verb, user: "NAME", store: invocation.store)
       self.init("no user given", .usage, hints: [example.command(invocation.verb)])

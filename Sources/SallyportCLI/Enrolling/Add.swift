@@ -27,6 +27,13 @@ struct Add: Verb {
   @OptionGroup var policy: PolicyOptions
 
   func run(in context: Context) throws(CommandError) {
+    if !noConfirm, !force, policy.conf == nil, authenticator.secretFrom == nil,
+      !shared.storeOptions.json,
+      let names = try shared.own(
+        in: context, naming: [(authenticator.argument.word, authenticator.argument.option)])
+    {
+      return try OwnSession(context, shared.storeOptions).add(names[0], authenticator, context)
+    }
     let (subject, given) = try shared.open(in: context, naming: authenticator.argument)
     let record = try subject.record()
     let name = try newName(given, in: record.enrollment)

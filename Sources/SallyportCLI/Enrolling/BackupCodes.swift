@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportSystem
@@ -15,12 +16,19 @@ struct BackupCodes: Verb {
   var regenerate = false
 
   func validate() throws {
-    if regenerate, shared.argument.name == nil {
+    if regenerate, shared.argument.name == nil, geteuid() == 0 {
       throw ValidationError("--regenerate needs a user")
     }
   }
 
   func run(in context: Context) throws(CommandError) {
+    if !shared.storeOptions.json, try shared.own(in: context) != nil {
+      let session = OwnSession(context, shared.storeOptions)
+      if regenerate { return try session.renewBackupCodes() }
+      let (enrollment, state) = try session.status()
+      session.output.say(left(backupCodeCount(enrollment, state)))
+      return
+    }
     let subject = try shared.open(in: context)
     if regenerate {
       try renew(subject)
@@ -40,10 +48,13 @@ struct BackupCodes: Verb {
   }
 
   private func tell(_ record: Record, _ output: Output) {
-    let (left, all) = backupCodeCount(record)
+    let count = backupCodeCount(record.enrollment, record.state)
     output.answer(
-      Left(user: record.enrollment.user.text, left: left, total: all),
-      "\(left) of \(counted(all, "backup code")) left")
+      Left(user: record.enrollment.user.text, left: count.left, total: count.all), left(count))
+  }
+
+  private func left(_ count: (left: Int, all: Int)) -> String {
+    "\(count.left) of \(counted(count.all, "backup code")) left"
   }
 
   private func renew(_ subject: Subject) throws(CommandError) {
@@ -60,9 +71,9 @@ struct BackupCodes: Verb {
 }
 
 /// How many backup codes are left, and how many there were.
-func backupCodeCount(_ record: Record) -> (left: Int, all: Int) {
-  guard let set = record.enrollment.backupCodes else { return (0, 0) }
-  return (set.left(record.state.backupCodes), set.count)
+func backupCodeCount(_ enrollment: Enrollment, _ state: LoginState) -> (left: Int, all: Int) {
+  guard let set = enrollment.backupCodes else { return (0, 0) }
+  return (set.left(state.backupCodes), set.count)
 }
 
 /// A new set of backup codes: the codes to show, and the digests to store.

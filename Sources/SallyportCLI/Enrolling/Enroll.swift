@@ -46,6 +46,14 @@ struct Enroll: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
+    if handout == nil, !noConfirm, !force, policy.conf == nil, authenticator.secretFrom == nil,
+      !shared.storeOptions.json,
+      let names = try shared.own(
+        in: context, naming: [(authenticator.argument.word, authenticator.argument.option)])
+    {
+      return try OwnSession(context, shared.storeOptions)
+        .enroll(names[0], authenticator, codes: backupCodes, context)
+    }
     let (subject, name) = try shared.open(in: context, naming: authenticator.argument)
     let account = try subject.account()
     guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }

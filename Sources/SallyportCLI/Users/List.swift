@@ -63,7 +63,7 @@ struct ListRow {
   init(_ record: Record) {
     user = record.enrollment.user
     authenticators = record.enrollment.authenticators.map(\.name.text)
-    backupCodes = backupCodeCount(record).left
+    backupCodes = backupCodeCount(record.enrollment, record.state).left
     last = record.state.lastUse
   }
 

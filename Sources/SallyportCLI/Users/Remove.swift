@@ -1,6 +1,7 @@
 import ArgumentParser
 import SallyportCore
 import SallyportSystem
+import SelfService
 
 /// `sallyport remove`
 struct Remove: Verb {
@@ -27,6 +28,19 @@ struct Remove: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
+    if !force, policy.conf == nil, !shared.storeOptions.json,
+      let names = try shared.own(
+        in: context, naming: [(authenticator.word, authenticator.option)], isWhole: true)
+    {
+      guard let name = names[0] else { throw .noAuthenticatorNamed }
+      let session = OwnSession(context, shared.storeOptions)
+      guard case .done(let user, _, let left) = try session.ask(for: .remove(name)) else {
+        throw .session(.garbage)
+      }
+      let rest = left.map(\.text).joined(separator: ", ")
+      session.output.say("Removed \"\(name.text)\". \(user.text) has \(rest).")
+      return
+    }
     let (subject, given) = try shared.open(in: context, naming: authenticator)
     guard let name = given else { throw .noAuthenticatorNamed }
     let record = try subject.record()

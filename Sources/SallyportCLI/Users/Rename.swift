@@ -1,6 +1,7 @@
 import ArgumentParser
 import SallyportCore
 import SallyportSystem
+import SelfService
 
 /// `sallyport rename`
 struct Rename: Verb {
@@ -22,9 +23,22 @@ struct Rename: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
+    let pairs = [(authenticator.word, authenticator.option), (newName, to)]
+    if !shared.storeOptions.json,
+      let names = try shared.own(in: context, naming: pairs, isWhole: true)
+    {
+      guard let name = names[0] else { throw .noAuthenticatorNamed }
+      guard let to = names[1] else { throw .noNewName }
+      let session = OwnSession(context, shared.storeOptions)
+      guard case .done(let user, _, _) = try session.ask(for: .rename(name, to: to)) else {
+        throw .session(.garbage)
+      }
+      session.output.say("\"\(name.text)\" of \(user.text) is \"\(to.text)\" now.")
+      return
+    }
     let (subject, names) = try shared.open(
       in: context,
-      naming: [(authenticator.word, authenticator.option), (newName, to)])
+      naming: pairs)
     guard let name = names[0] else { throw .noAuthenticatorNamed }
     guard let to = names[1] else { throw .noNewName }
     let enrollment = try subject.amend(.rename(name, to: to))

@@ -18,13 +18,15 @@ struct Status: Verb {
   /// Of somebody who is not enrolled the answer says so, and the next command stands on standard
   /// error.
   func status(in context: Context) throws(CommandError) -> Int32 {
+    if policy.conf == nil, try shared.own(in: context) != nil { return try ownStatus(context) }
     let subject = try shared.open(in: context)
     let account = try subject.account()
     let note = try context.note(of: account, in: subject.store)
     do throws(CommandError) {
       let record = try subject.record()
       let policy = try subject.policy(policy)
-      let report = StatusReport(record, note, under: policy, at: try context.time())
+      let report = StatusReport(
+        record.enrollment, record.state, note, under: policy, at: try context.time())
       let output = subject.output
       output.answer(report.facts, report.text(width: output.width))
       return Sysexit.done.rawValue
@@ -40,6 +42,18 @@ struct Status: Verb {
       return message.status.rawValue
     }
   }
+
+  /// Of a user who is not root: what his session tells, under the policy of this machine.
+  private func ownStatus(_ context: Context) throws(CommandError) -> Int32 {
+    let session = OwnSession(context, shared.storeOptions)
+    let (enrollment, state) = try session.status()
+    let account = Account(name: enrollment.user, uid: enrollment.uid)
+    let policy = context.policy(policy, for: account, in: Store())
+    let report = StatusReport(
+      enrollment, state, UserNote(), under: policy, at: try context.time())
+    session.output.answer(report.facts, report.text(width: session.output.width))
+    return Sysexit.done.rawValue
+  }
 }
 
 /// The status of an enrolled user.
@@ -51,14 +65,17 @@ struct StatusReport {
   private let wrongCodes: Allowances
   private let now: UnixTime
 
-  init(_ record: Record, _ note: UserNote, under policy: Policy, at now: UnixTime) {
+  init(
+    _ enrollment: Enrollment, _ state: LoginState, _ note: UserNote, under policy: Policy,
+    at now: UnixTime
+  ) {
     self.note = note
-    (enrollment, self.now) = (record.enrollment, now)
-    var state = record.state
-    state.reconcile(with: record.enrollment)
+    (self.enrollment, self.now) = (enrollment, now)
+    var state = state
+    state.reconcile(with: enrollment)
     self.state = state
-    backupCodes = backupCodeCount(record)
-    wrongCodes = Allowances(record.enrollment, state, under: policy, at: now)
+    backupCodes = backupCodeCount(enrollment, state)
+    wrongCodes = Allowances(enrollment, state, under: policy, at: now)
   }
 
   // MARK: text

@@ -1,0 +1,118 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+import SelfService
+
+extension SubjectOptions {
+  /// The names that each pair gives, where this is for a session of the caller's own: he is not
+  /// root, names no store, and nobody else. nil: the verb goes on as root's. `isWhole`: each pair
+  /// has to be given, so with no more words than that none of them is the user.
+  func own(
+    in context: Context, naming pairs: [(word: String?, option: Label?)] = [],
+    isWhole: Bool = false
+  ) throws(CommandError) -> [Label?]? {
+    guard context.effectiveUser != 0, storeOptions.store == nil, !users.allowMissing else {
+      return nil
+    }
+    var words = ([argument.option == nil ? argument.word : nil] + pairs.map(\.word))
+      .compactMap { $0 }
+    let places = pairs.filter { $0.option == nil }.count
+    var user = argument.option
+    if user == nil, let first = words.first, !(isWhole && words.count <= places) {
+      user = first
+      words.removeFirst()
+    }
+    if let user, try context.account(user).uid != context.effectiveUser { return nil }
+    var names: [Label?] = []
+    for pair in pairs {
+      guard pair.option == nil, !words.isEmpty else {
+        names.append(pair.option)
+        continue
+      }
+      let word = words.removeFirst()
+      guard let name = Label(argument: word) else { throw .notAName(word) }
+      names.append(name)
+    }
+    if let word = words.first { throw .unexpectedWord(word) }
+    return names
+  }
+}
+
+/// A session with `sallyport-session`, in which a user who is not root has one wish.
+struct OwnSession {
+  private let context: Context
+  let output: Output
+
+  init(_ context: Context, _ options: StoreOptions) {
+    (self.context, output) = (context, context.output(options))
+  }
+
+  /// How it ended well.
+  enum Answer {
+    case done(of: UserName, backupCodes: [Secret], names: [Label])
+    case status(Enrollment, LoginState)
+  }
+
+  /// Relays the questions of the session. `show`: what is done with the secret of a new
+  /// authenticator, before its first code is asked for.
+  func ask(
+    for wish: Wish, show: (UserName, Label, Secret) throws(CommandError) -> Void = { _, _, _ in }
+  ) throws(CommandError) -> Answer {
+    context.terminal.watchForInterruption()
+    let line = try connect()
+    // Whoever is refused at once is told so, whether or not this arrives.
+    _ = line.send(FromUser.wish(wish).encoded())
+    while true {
+      switch try next(line) {
+      case .prompt(let text, let echo):
+        let typed = try output.ask(printable(text, limit: 500), echo: echo, or: .nothingChanged)
+        _ = line.send(FromUser.answer(typed).encoded())
+      case .text(let text):
+        for row in text.split(separator: 0x0a) { output.say(printable(row, limit: 500)) }
+      case .secret(let user, let name, let secret): try show(user, name, secret)
+      case .done(let user, let codes, let names):
+        return .done(of: user, backupCodes: codes, names: names)
+      case .status(let enrollment, let state): return try status(enrollment, state)
+      case .refused(let denial, let about):
+        throw .denied(denial, about: printable(about, limit: 64))
+      }
+    }
+  }
+
+  /// What is enrolled.
+  func status() throws(CommandError) -> (Enrollment, LoginState) {
+    guard case .status(let enrollment, let state) = try ask(for: .status) else {
+      throw .session(.garbage)
+    }
+    return (enrollment, state)
+  }
+
+  private func connect() throws(CommandError) -> SessionLine {
+    do throws(SessionLine.Fault) {
+      return try SessionLine.connect(context.sessions, seconds: 400)
+    } catch {
+      if error == .absent { throw .noSessions }
+      throw .session(error)
+    }
+  }
+
+  /// Ends on a signal too: what the session waits for may take long.
+  private func next(_ line: SessionLine) throws(CommandError) -> FromSession {
+    while true {
+      do throws(SessionLine.Fault) {
+        guard let said = FromSession.decode(try line.receive(within: 250)) else { throw .garbage }
+        return said
+      } catch {
+        guard error == .nothingYet else { throw .session(error) }
+      }
+      try context.stopIfInterrupted(.nothingChanged)
+    }
+  }
+
+  private func status(_ enrollment: Secret, _ state: Secret) throws(CommandError) -> Answer {
+    guard let enrollment = try? Enrollment.read(enrollment),
+      let current = try? StateRecord.read(state.bytes(in: 0..<state.count))
+    else { throw .session(.garbage) }
+    return .status(enrollment, current.state)
+  }
+}

@@ -1,0 +1,78 @@
+import SallyportCore
+import SallyportText
+import SelfService
+
+extension Message {
+  /// What `sallyport-session` refused.
+  init(_ denial: Denial, _ name: String, at invocation: Invocation) {
+    switch denial {
+    case .off:
+      self.init(
+        "nobody but root changes enrollments here: the policy has self_service = no",
+        .notPermitted,
+        hints: [
+          "sudo \(invocation.command(invocation.verb))",
+          "sudo sallyport config edit      where root sets self_service = yes",
+        ])
+    case .disabled:
+      self.init("the policy has state = disabled: nothing was changed", .notPermitted)
+    case .level:
+      self.init(
+        "the policy lets you not enroll yourself: root does", .notPermitted,
+        hints: ["sudo \(invocation.command("enroll"))"])
+    case .notEnrolled:
+      self.init("you are not enrolled", .noInput, hints: ["sallyport enroll"])
+    case .enrolled:
+      self.init(
+        "you are enrolled already", .exists,
+        hints: ["sallyport status", "sallyport add      adds another authenticator"])
+    case .noSuchAuthenticator:
+      self.init(
+        "you have no authenticator \"\(name)\"", .noInput,
+        hints: ["sallyport status      shows their names"])
+    case .nameTaken:
+      self.init(
+        "you already have an authenticator of that name", .exists, hints: ["sallyport status"])
+    case .tooMany:
+      self.init(
+        "you have \(Enrollment.maximumAuthenticators) authenticators, the maximum", .exists,
+        hints: ["sallyport status      shows which one to remove"])
+    case .last:
+      self.init(
+        "\"\(name)\" is your last authenticator", .refused,
+        hints: ["sallyport add      adds another one first"])
+    case .password: self.init("the password was not accepted: nothing was changed", .refused)
+    case .code: self.init("the code was not accepted: nothing was changed", .refused)
+    case .throttled:
+      self.init("too many wrong codes; a backup code is accepted", .refused)
+    case .firstCode:
+      self.init(
+        "no correct code: nothing was changed", .refused,
+        hints: ["sallyport \(invocation.verb)      starts again, with a new secret", "date"])
+    case .busy: self.init("another session of yours is going on", .busy)
+    case .root:
+      self.init("root needs no session", .usage, hints: [invocation.command(invocation.verb)])
+    case .noAccount: self.init("you have no account on this machine", .noUser)
+    case .changed:
+      self.init(
+        "the enrollment was changed meanwhile: nothing was changed by this", .busy,
+        hints: ["sallyport status"])
+    case .trouble:
+      self.init(
+        "the service failed: nothing was changed; the log of the system says why", .busy)
+    }
+  }
+
+  init(_ fault: SessionLine.Fault) {
+    switch fault {
+    case .absent, .silent, .nothingYet:
+      self.init(
+        "the session ended without an answer; sallyport status shows what is enrolled", .busy)
+    case .notRoot(let user):
+      self.init("\(SessionLine.usualPath) is not root's but of uid \(user)", .notPermitted)
+    case .garbage: self.init("the answer of the session cannot be read", .busy)
+    case .failed(let number):
+      self.init("\(SessionLine.usualPath): \(errnoText(number))", .inputOutput)
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import SallyportText
+import SelfService
+
+// enroll, add and backup-codes of a user who is not root, for himself.
+
+extension OwnSession {
+  func enroll(_ name: Label?, _ options: AuthenticatorOptions, codes: Int, _ context: Context)
+    throws(CommandError)
+  {
+    let wish = Wish.enroll(name: name, options.parameters, backupCodes: UInt8(clamping: codes))
+    try make(wish, options, context, heading: "Second factor for", isFirst: true)
+  }
+
+  func add(_ name: Label?, _ options: AuthenticatorOptions, _ context: Context)
+    throws(CommandError)
+  {
+    try make(
+      .add(name: name, options.parameters), options, context,
+      heading: "Another authenticator for", isFirst: false)
+  }
+
+  private func make(
+    _ wish: Wish, _ options: AuthenticatorOptions, _ context: Context, heading: String,
+    isFirst: Bool
+  ) throws(CommandError) {
+    var made: Draft?
+    let answer = try ask(for: wish) {
+      (user: UserName, name: Label, secret: Secret) throws(CommandError) in
+      let draft = try draft(user, name, secret, options, context, isFirst: isFirst)
+      draft.show("\(heading) \(user.text) on \(draft.issuer.text)", options.qr, output, context)
+      made = draft
+    }
+    guard case .done(_, let codes, _) = answer, let draft = made else {
+      throw .session(.garbage)
+    }
+    output.say("\(isFirst ? "Enrolled as" : "Added") \(draft.text(nil)).")
+    try show(codes)
+  }
+
+  /// In an app it stands apart from an earlier one by its name.
+  private func draft(
+    _ user: UserName, _ name: Label, _ secret: Secret, _ options: AuthenticatorOptions,
+    _ context: Context, isFirst: Bool
+  ) throws(CommandError) -> Draft {
+    let account =
+      options.account ?? (isFirst ? nil : Label(user.bytes + [0x20] + name.bytes))
+    return try storing { () throws(StoreTrouble) in
+      try Draft(
+        for: user, named: name, options.parameters, secret: secret,
+        issuer: options.issuer(on: context.hostName), account: account, at: try context.now())
+    }
+  }
+
+  func renewBackupCodes() throws(CommandError) {
+    guard case .done(let user, let codes, _) = try ask(for: .renew) else {
+      throw .session(.garbage)
+    }
+    try show(codes)
+    output.say("The old backup codes of \(user.text) no longer work.")
+  }
+
+  private func show(_ codes: [Secret]) throws(CommandError) {
+    if codes.isEmpty { return }
+    let rows = columns(ofBackupCodes: codes.map(BackupCode.grouped))
+    let heading = "\(FreshBackupCodes.heading) Not shown again."
+    output.say(([heading, ""] + rows + [""]).joined(separator: "\n"))
+    if let number = output.terminal.failure { throw .backupCodesUnseen(errno: number) }
+  }
+}

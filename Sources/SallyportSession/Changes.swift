@@ -1,0 +1,170 @@
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import SelfService
+
+// The changes themselves: each is one `amend`, of the enrollment that the code was judged for.
+
+extension Session {
+  /// After the password.
+  func change(_ wish: Wish, _ id: UInt64, _ context: LoginContext) throws(Ending) -> FromSession {
+    guard let pending = try enrolled(context), pending.enrollmentID == id else {
+      throw .denied(.changed)
+    }
+    let taken = pending.shape.authenticators.map(\.name)
+    switch wish {
+    case .status, .enroll: throw .denied(.changed)
+    case .add(let given, let parameters):
+      let name = given ?? freeName(for: parameters.type, beside: taken)
+      try prove(wish.purpose(name), pending)
+      let draft = try confirmed(name, parameters, context)
+      return try carry(out: .add([draft], backupCodes: nil), "added", [name], pending, context)
+    case .remove(let name):
+      try prove(wish.purpose(name), pending)
+      return try carry(out: .remove(name), "removed", [name], pending, context)
+    case .rename(let name, let new):
+      try prove(wish.purpose(name), pending)
+      return try carry(out: .rename(name, to: new), "renamed", [name, new], pending, context)
+    case .renew:
+      try prove(wish.purpose(nil), pending)
+      return try renew(pending, context)
+    }
+  }
+
+  private func renew(_ pending: PendingLogin, _ context: LoginContext) throws(Ending) -> FromSession
+  {
+    let fresh = try found { () throws(StoreTrouble) in
+      try BackupCodeSet.fresh(count: BackupCodeSet.usualCodes)
+    }
+    guard let set = fresh.set else { throw .denied(.trouble) }
+    return try carry(out: .renew(set), "backup-codes", [], pending, context, showing: fresh.codes)
+  }
+
+  func enroll(
+    _ name: Label?, _ parameters: CodeParameters, _ count: UInt8, _ context: LoginContext
+  ) throws(Ending) -> FromSession {
+    let name = name ?? freeName(for: parameters.type, beside: [])
+    let authenticator = try confirmed(name, parameters, context)
+    let fresh = try found { () throws(StoreTrouble) in
+      try BackupCodeSet.fresh(count: Int(count))
+    }
+    let enrollment = Enrollment(
+      id: try found { () throws(StoreTrouble) in try Random.identifier() },
+      user: client.account.name, uid: client.account.uid, created: authenticator.created,
+      authenticators: [authenticator], backupCodes: fresh.set)
+    return try carry(
+      out: .create(enrollment), "enrolled", [name], nil, context, showing: fresh.codes)
+  }
+
+  // MARK: the code
+
+  private func enrolled(_ context: LoginContext) throws(Ending) -> PendingLogin? {
+    try found { () throws(StoreTrouble) in
+      try examiner.enrolled(client.account, in: context)
+    }
+  }
+
+  /// Asks for a code for this purpose, and uses it up. Only an accepted one lets the change go on.
+  private func prove(_ purpose: [UInt8], _ pending: PendingLogin) throws(Ending) {
+    let prompt = bytes(of: "Verification code to ") + purpose + bytes(of: ": ")
+    let typed = try ask(prompt, echo: false)
+    let outcome = try found { () throws(StoreTrouble) in
+      try examiner.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
+    }
+    SessionLog.write(
+      outcome.logLevel,
+      .outcome(outcome, user: pending.name, from: nil, pending.context.origin))
+    switch outcome {
+    case .accepted: return
+    case .refused(.response(.throttled, _)): throw .denied(.throttled)
+    case .refused: throw .denied(.code)
+    }
+  }
+
+  /// A new authenticator whose first code was right; nothing is stored yet.
+  private func confirmed(_ name: Label, _ parameters: CodeParameters, _ context: LoginContext)
+    throws(Ending) -> Authenticator
+  {
+    let draft = try found { () throws(StoreTrouble) in
+      try Draft(
+        for: client.account.name, named: name, parameters,
+        secret: try Random.secret(count: parameters.algorithm.secretLength),
+        issuer: HostName.label, at: try Clock.now())
+    }
+    // No secret is shown that cannot be stored.
+    try found { () throws(StoreTrouble) in try examiner.rehearse(for: draft.user, in: context) }
+    try send(.secret(of: draft.user, name: name, draft.authenticator.secret))
+    for left in (0..<5).reversed() {
+      let typed = try ask(bytes(of: "Code shown by the app: "), echo: true)
+      let first = try found { () throws(StoreTrouble) in
+        try draft.judge(firstCode: typed, at: try Clock.now(), under: context.policy)
+      }
+      if case .right(let state) = first { return draft.authenticator.confirmed(by: state) }
+      try send(.text(refusal(of: first, left).bytes))
+    }
+    throw .denied(.firstCode)
+  }
+
+  private func refusal(of first: FirstCode, _ left: Int) -> LogLine {
+    var text = LogLine("Wrong code.")
+    if case .clockOff(let seconds) = first { text = LogLine(clockOff: seconds) }
+    text.add(" ", left)
+    text.add(left == 1 ? " try left." : " tries left.")
+    return text
+  }
+
+  // MARK: the change
+
+  private func carry(
+    out change: EnrollmentChange, _ action: StaticString, _ names: [Label],
+    _ pending: PendingLogin?, _ context: LoginContext, showing codes: [Secret] = []
+  ) throws(Ending) -> FromSession {
+    try insistOnPresence()
+    let amendment = try found { () throws(StoreTrouble) in
+      try examiner.amend(change, of: client.account.name, pending, in: context)
+    }
+    switch amendment {
+    case .done: break
+    case .changed: throw .denied(.changed)
+    case .flawed(let flaw): throw .denied(Denial(flaw), about: names.first?.bytes ?? [])
+    }
+    let user = client.account.name
+    SessionLog.write(
+      .notice, .changed(user.bytes, action: action, names, by: client.process))
+    let left = try? enrolled(context)?.shape.authenticators.map(\.name)
+    return .done(of: user, backupCodes: codes, names: left ?? [])
+  }
+
+  // MARK: the status
+
+  /// As it is stored, with zeros for what is secret.
+  func status() throws(Ending) -> FromSession {
+    let record = try found { () throws(StoreTrouble) in try store.load(client.account) }
+    guard let record else { throw .denied(.notEnrolled) }
+    var state = record.state
+    (state.slip, state.origins) = (nil, [])
+    let file: [UInt8]
+    do throws(StateRecord.Problem) {
+      file = try StateRecord.fresh(state)
+    } catch {
+      throw .denied(.trouble)
+    }
+    guard let shown = record.enrollment.withoutSecrets?.written(), let state = Secret(file) else {
+      throw .denied(.trouble)
+    }
+    return .status(enrollment: shown, state: state)
+  }
+}
+
+extension Denial {
+  fileprivate init(_ flaw: EnrollmentChange.Flaw) {
+    switch flaw {
+    case .enrolled: self = .enrolled
+    case .noSuchAuthenticator: self = .noSuchAuthenticator
+    case .lastAuthenticator: self = .last
+    case .nameTaken: self = .nameTaken
+    case .tooManyAuthenticators: self = .tooMany
+    }
+  }
+}

@@ -1,0 +1,68 @@
+internal import CSession
+import Glibc
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import SelfService
+
+/// Whoever is at the other end, by the kernel's word.
+package struct Client {
+  let process: Int32
+  let user: UInt32
+  let account: Account
+
+  /// Why nobody is served.
+  enum Refusal: Error {
+    case denied(Denial, user: UInt32, why: StaticString)
+    case trouble(StoreTrouble)
+    /// There is no peer.
+    case nobody
+  }
+
+  /// The one name of the peer's uid, which must lead back to it: several names may have one.
+  init(at connection: Int32) throws(Refusal) {
+    var (process, user): (Int32, UInt32) = (0, UInt32.max)
+    // SAFETY: both are filled within the call.
+    guard unsafe session_peer(connection, &process, &user) == 0 else { throw .nobody }
+    if user == 0 { throw .denied(.root, user: user, why: "root uses the command itself") }
+    guard user != Client.unmapped, user != UInt32.max else {
+      throw .denied(.noAccount, user: user, why: "no user of this machine")
+    }
+    let account: Account?
+    do throws(StoreTrouble) {
+      account = try Client.account(of: user)
+    } catch {
+      throw .trouble(error)
+    }
+    guard let account, account.uid == user else {
+      throw .denied(.noAccount, user: user, why: "no account, or its name is another one's")
+    }
+    (self.process, self.user, self.account) = (process, user, account)
+  }
+
+  /// What the kernel says for every user that has no number in our user namespace.
+  private static let unmapped: UInt32 = 65_534
+
+  private static func account(of user: UInt32) throws(StoreTrouble) -> Account? {
+    var name = [UInt8](repeating: 0, count: 256)
+    // SAFETY: the buffer has its size.
+    let result = unsafe name.withUnsafeMutableBytes { buffer -> Int32 in
+      guard let base = unsafe buffer.bindMemory(to: CChar.self).baseAddress else { return 0 }
+      return unsafe session_name(user, base, buffer.count)
+    }
+    if result < 0 { throw .system("getpwuid", path: "", errno: -result) }
+    guard result == 1, let name = UserName(name.prefix { $0 != 0 }) else { return nil }
+    return try Accounts.find(name)
+  }
+
+  /// One session of a user at a time; false where there is another. Held until this process ends.
+  func takeTurn() throws(StoreTrouble) -> Bool {
+    let path = "/run/sallyport/session-\(user).lock"
+    // SAFETY: the C string lives for the call.
+    let result = unsafe session_lock(path)
+    if result >= 0 { return true }
+    if result == -EAGAIN || result == -EWOULDBLOCK { return false }
+    throw .system("open", path: path, errno: -result)
+  }
+}

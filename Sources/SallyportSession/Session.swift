@@ -1,0 +1,213 @@
+internal import CSession
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import SelfService
+
+/// One session of one user: one wish, named first, one password, one code, one change, and the end.
+package final class Session {
+  /// For a whole session.
+  static let seconds: UInt64 = 300
+  private static let mostPrompts = 40
+  private static let service: StaticString = "sallyport"
+
+  let client: Client
+  private let line: SessionLine
+  let store = Store()
+  private var prompts = 0
+
+  private init(_ client: Client, _ line: SessionLine) { (self.client, self.line) = (client, line) }
+
+  /// Serves the peer of this connection, and returns when it is done.
+  package static func serve(_ connection: Int32) {
+    guard session_harden(connection, UInt32(seconds) + 30) == 0 else { return }
+    SessionLog.open()
+    let line = SessionLine(connection, seconds: seconds)
+    let last: FromSession
+    do throws(Client.Refusal) {
+      last = try Session(Client(at: connection), line).last()
+    } catch {
+      _ = try? line.receive(within: 1000)
+      switch error {
+      case .nobody: return
+      case .denied(let denial, let user, let why):
+        SessionLog.write(.notice, .notServed(user, why))
+        last = .refused(denial, [])
+      case .trouble(let trouble):
+        SessionLog.write(.error, .trouble(trouble, user: [], from: nil, .unknown))
+        last = .refused(.trouble, [])
+      }
+    }
+    _ = line.send(last.encoded())
+  }
+
+  /// What ends the session; nothing is taken from the connection afterwards.
+  private func last() -> FromSession {
+    do throws(Ending) {
+      guard try found({ () throws(StoreTrouble) in try client.takeTurn() }) else {
+        _ = try? line.receive(within: 1000)
+        throw .denied(.busy)
+      }
+      guard case .wish(let wish) = try received() else { throw .gone }
+      return try serve(wish)
+    } catch {
+      switch error {
+      case .denied(let denial, let about):
+        SessionLog.write(.info, .denied(client.account.name.bytes, denial.name))
+        return .refused(denial, about)
+      case .gone: return .refused(.trouble, [])
+      }
+    }
+  }
+
+  private func serve(_ wish: Wish) throws(Ending) -> FromSession {
+    let before = try permitted(wish).0
+    switch before {
+    case .refused(let denial): throw .denied(denial, about: wish.about)
+    case .show: return try status()
+    case .afterCode, .afterFirstCode: break
+    }
+    guard firstFactor.accepts(client.account.name.bytes) else { throw .denied(.password) }
+    // What may have become another while the password was typed.
+    let (now, context) = try permitted(wish)
+    guard now == before else { throw .denied(.changed) }
+    if case .afterCode(let id) = before { return try change(wish, id, context) }
+    guard case .enroll(let name, let parameters, let codes) = wish else { throw .denied(.changed) }
+    return try enroll(name, parameters, codes, context)
+  }
+
+  private var firstFactor: FirstFactor {
+    FirstFactor(
+      asks: { prompt, echo in try? self.ask(prompt, echo: echo) },
+      shows: { text in self.line.send(FromSession.text(text).encoded()) })
+  }
+
+  // MARK: what may be changed
+
+  /// With what is enrolled and the policy as they are now.
+  private func permitted(_ wish: Wish) throws(Ending) -> (Permission, LoginContext) {
+    let policy = policy()
+    let context = LoginContext(
+      policy: policy, origin: .local(own: true), service: Label(Session.service))
+    guard policy.isSelfService, policy.isEnabled else {
+      return (permission(for: wish, .notEnrolled(.refuse), under: policy), context)
+    }
+    let standing = try found { () throws(StoreTrouble) -> Standing in
+      guard let pending = try examiner.enrolled(client.account, in: context) else {
+        return .notEnrolled(try examiner.level(of: client.account, in: context))
+      }
+      return .enrolled(id: pending.enrollmentID, names: pending.shape.authenticators.map(\.name))
+    }
+    return (permission(for: wish, standing, under: policy), context)
+  }
+
+  /// For a local login in the service `sallyport`.
+  private func policy() -> Policy {
+    let account = client.account
+    let login = PolicyRequest(
+      service: bytes(of: Session.service), user: account.name.bytes, isRemote: false,
+      address: nil, parse: Addresses.numeric,
+      membership: { Accounts.isMember(account, of: $0) })
+    let reading = store.policy(at: nil, base: Policy(), login)
+    if let trouble = reading.trouble {
+      SessionLog.write(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
+    }
+    return reading.policy ?? .strict
+  }
+
+  /// A new one for each step: the time that each may take begins with it.
+  var examiner: ServiceExaminer { ServiceExaminer(at: ServiceExaminer.rootSocket) }
+
+  // MARK: talking
+
+  /// What ends a session before its change.
+  enum Ending: Error {
+    case denied(Denial, about: [UInt8])
+    /// The user is gone, or says what is no answer.
+    case gone
+
+    static func denied(_ denial: Denial) -> Ending { .denied(denial, about: []) }
+  }
+
+  func ask(_ prompt: [UInt8], echo: Bool) throws(Ending) -> Secret {
+    prompts += 1
+    guard prompts <= Session.mostPrompts else { throw .denied(.trouble) }
+    try send(.prompt(prompt, echo: echo))
+    guard case .answer(let typed) = try received() else { throw .gone }
+    return typed
+  }
+
+  func send(_ message: FromSession) throws(Ending) {
+    guard line.send(message.encoded()) else { throw .gone }
+  }
+
+  private func received() throws(Ending) -> FromUser {
+    do throws(SessionLine.Fault) {
+      while true {
+        do throws(SessionLine.Fault) {
+          guard let message = FromUser.decode(try line.receive()) else { throw .garbage }
+          return message
+        } catch .nothingYet {
+          continue
+        }
+      }
+    } catch {
+      throw .gone
+    }
+  }
+
+  /// Nothing is changed for somebody who is gone.
+  func insistOnPresence() throws(Ending) {
+    guard line.isWaiting else { throw .gone }
+  }
+
+  /// Logs what failed of the machine.
+  func found<Value>(_ step: () throws(StoreTrouble) -> Value) throws(Ending) -> Value {
+    do throws(StoreTrouble) {
+      return try step()
+    } catch {
+      SessionLog.write(
+        .error,
+        .trouble(error, user: client.account.name.bytes, from: nil, .local(own: true)))
+      throw .denied(.trouble)
+    }
+  }
+}
+
+extension Wish {
+  /// The name that a refusal is about.
+  fileprivate var about: [UInt8] {
+    switch self {
+    case .add(let name?, _), .remove(let name): name.bytes
+    case .rename(let name, _): name.bytes
+    case .status, .enroll, .renew, .add: []
+    }
+  }
+}
+
+extension Denial {
+  /// For the log.
+  fileprivate var name: StaticString {
+    switch self {
+    case .off: "self-service-off"
+    case .disabled: "disabled"
+    case .level: "level"
+    case .notEnrolled: "not-enrolled"
+    case .enrolled: "enrolled"
+    case .noSuchAuthenticator: "no-such-authenticator"
+    case .nameTaken: "name-taken"
+    case .tooMany: "too-many"
+    case .last: "last-authenticator"
+    case .password: "password"
+    case .code: "code"
+    case .throttled: "throttled"
+    case .firstCode: "first-code"
+    case .busy: "another-session"
+    case .root: "root"
+    case .noAccount: "no-account"
+    case .changed: "changed-meanwhile"
+    case .trouble: "trouble"
+    }
+  }
+}

@@ -1,0 +1,75 @@
+internal import CSession
+import Glibc
+internal import SallyportCore
+package import SallyportLogin
+
+/// The session's lines in the log of the system, as `sallyport-session`.
+package enum SessionLog {
+  /// Before the first line.
+  package static func open() { session_open_log() }
+
+  package static func write(_ level: LogLevel, _ line: LogLine) {
+    let text = line.bytes + [0]
+    // SAFETY: a C string that lives for the call.
+    unsafe text.withUnsafeBytes { bytes in
+      guard let base = unsafe bytes.bindMemory(to: CChar.self).baseAddress else { return }
+      unsafe session_log(level.priority, base)
+    }
+  }
+}
+
+extension LogLevel {
+  fileprivate var priority: Int32 {
+    switch self {
+    case .alert: LOG_ALERT
+    case .error: LOG_ERR
+    case .warning: LOG_WARNING
+    case .notice: LOG_NOTICE
+    case .info: LOG_INFO
+    case .debug: LOG_DEBUG
+    }
+  }
+}
+
+extension LogLine {
+  /// Why nobody is served who connected.
+  static func notServed(_ user: UInt32, _ why: StaticString) -> LogLine {
+    var line = LogLine("not served: ")
+    line.add(why)
+    line.add(" uid=", Int(user))
+    return line
+  }
+
+  /// A change that the user made of his own enrollment. It begins as the lines of a login that
+  /// changes one: alerts look for that.
+  static func changed(
+    _ user: [UInt8], action: StaticString, _ names: [Label], by process: Int32
+  ) -> LogLine {
+    var line = LogLine("enrollment changed in a session: action=")
+    line.add(action)
+    line.add(user: user)
+    for name in names {
+      line.add(" authenticator=\"")
+      line.add(name.bytes)
+      line.add("\"")
+    }
+    line.add(" pid=", Int(process))
+    return line
+  }
+
+  /// The password, or the account, was refused by the stack `sallyport`.
+  static func passwordRefused(_ user: [UInt8], _ code: Int32) -> LogLine {
+    var line = LogLine("refused: reason=password")
+    line.add(user: user)
+    line.add(" code=", Int(code))
+    return line
+  }
+
+  /// Why the user may change nothing.
+  static func denied(_ user: [UInt8], _ denial: StaticString) -> LogLine {
+    var line = LogLine("denied: reason=")
+    line.add(denial)
+    line.add(user: user)
+    return line
+  }
+}

@@ -8,8 +8,8 @@ struct DaemonFindings {
   private let dependent, callers: [String]
   private let area = Area.daemon
 
-  /// Services whose programs run as the user: screen lockers. Not vlock and xscreensaver, which have
-  /// a set-uid part in Debian.
+  /// Services whose programs run as the user: screen lockers. Not vlock and xscreensaver, which
+  /// have a set-uid part in Debian.
   static let userPrograms: Set = [
     "cinnamon-screensaver", "gtklock", "hyprlock", "i3lock", "kde", "kscreenlocker",
     "mate-screensaver", "swaylock", "waylock", "xsecurelock",

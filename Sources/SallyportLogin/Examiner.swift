@@ -6,8 +6,8 @@ package import SallyportSystem
 ///
 /// A front end asks, and shows or hides the answers; it never sees what a response is judged by.
 package protocol Examiner: AnyObject {
-  /// Whether it remembers, counts, changes enrollments and gives back what a first pass was charged;
-  /// not for a program that is not root, whose word it would be.
+  /// Whether it remembers, counts, changes enrollments and gives back what a first pass was
+  /// charged; not for a program that is not root, whose word it would be.
   var isForRoot: Bool { get }
   /// Says how the login of `account`, that of the name `typed`, goes on; nil for a name that nobody
   /// can have. `mayEnroll`: the account phase can ask to enroll.

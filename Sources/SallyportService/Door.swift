@@ -2,9 +2,9 @@ import CService
 import Glibc
 import Synchronization
 
-/// One socket of the service: a thread that accepts connections and holds them until their packet is
-/// there, and threads that answer packets. Nothing is shared with the other socket, so that whoever
-/// fills this one takes nothing from that.
+/// One socket of the service: a thread that accepts connections and holds them until their packet
+/// is there, and threads that answer packets. Nothing is shared with the other socket, so that
+/// whoever fills this one takes nothing from that.
 ///
 /// Until a packet is there, a connection is nobody's: each su connects with the effective uid 0,
 /// whoever started it, and its real uid comes with the packet. So connections without a packet take

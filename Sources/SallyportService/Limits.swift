@@ -22,9 +22,9 @@ package struct Limits: Sendable {
   var workersOfUsers: Int { max(1, workers - workers / 4) }
 }
 
-/// Which of those that wait goes where there is no room for one more: the longest waiting one of the
-/// user who has most of them. So nobody's crowd drives out anybody else. `users` is in the order of
-/// arrival, and not empty.
+/// Which of those that wait goes where there is no room for one more: the longest waiting one of
+/// the user who has most of them. So nobody's crowd drives out anybody else. `users` is in the
+/// order of arrival, and not empty.
 func crowdedOut(of users: some Collection<UInt32>) -> Int? {
   let counts = users.reduce(into: [UInt32: Int]()) { $0[$1, default: 0] += 1 }
   let most = counts.values.max()

@@ -2,8 +2,8 @@ import CService
 import Glibc
 package import OneTimePassword
 
-/// What a packet is answered with: 1 to 65,536 bytes; anything else closes the connection without an
-/// answer. Called by several threads at once.
+/// What a packet is answered with: 1 to 65,536 bytes; anything else closes the connection without
+/// an answer. Called by several threads at once.
 package typealias Handler = @Sendable (Peer, Secret) -> [UInt8]
 
 /// Why the service cannot start.
@@ -65,8 +65,8 @@ package final class Service: Sendable {
     return Service(doors)
   }
 
-  /// Accepts nothing more, and waits for what is under way, at most so many nanoseconds. false where
-  /// it is not done by then.
+  /// Accepts nothing more, and waits for what is under way, at most so many nanoseconds. false
+  /// where it is not done by then.
   @discardableResult
   package func stop(within time: UInt64 = 5_000_000_000) -> Bool {
     let start = service_monotonic()

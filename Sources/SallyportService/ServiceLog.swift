@@ -39,8 +39,8 @@ package enum ServiceLog {
   }
 }
 
-/// How many lines of one user are written: sixty a minute. More would reach the limit that the log of
-/// the system has for all lines of the service.
+/// How many lines of one user are written: sixty a minute. More would reach the limit that the log
+/// of the system has for all lines of the service.
 final class LineAllowance: Sendable {
   private static let (lines, time) = (60, UInt64(60_000_000_000))
   private let users = Mutex<[UInt32: (count: Int, since: UInt64)]>([:])

@@ -1,8 +1,8 @@
 package import OneTimePassword
 
-// The wire between `sallyport`, run by somebody who is not root, and `sallyport-session`. A frame is
-// one packet of a SOCK_SEQPACKET socket: version, kind, number of fields (1 byte each), then each
-// field after its length (2 bytes, the lower first). Nothing may follow.
+// The wire between `sallyport`, run by somebody who is not root, and `sallyport-session`. A frame
+// is one packet of a SOCK_SEQPACKET socket: version, kind, number of fields (1 byte each), then
+// each field after its length (2 bytes, the lower first). Nothing may follow.
 
 /// A frame without its meaning. The fields may be secrets, so all of them are wiped.
 package struct Frame: Sendable {

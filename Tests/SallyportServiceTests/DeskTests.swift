@@ -9,7 +9,8 @@ import Testing
 @testable import SallyportService
 @testable import SallyportSystem
 
-/// A store in a directory of its own, accounts alice (3001) and bob (3002), and a clock that stands.
+/// A store in a directory of its own, accounts alice (3001) and bob (3002), and a clock that
+/// stands.
 private struct Machine: LoginStore, Sendable {
   let store: Store
   static let time = UnixTime(1_111_111_111)

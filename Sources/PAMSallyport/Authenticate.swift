@@ -165,7 +165,7 @@ extension Login {
     return try answer(ask(pending), pending)
   }
 
-  private func answer(_ verdict: Verdict, _ pending: PendingLogin) throws(HostFailure)
+  private func answer(_ verdict: Reply, _ pending: PendingLogin) throws(HostFailure)
     -> ReturnCode
   {
     switch verdict {

@@ -24,7 +24,7 @@ final class Login<Application: Host, Store: LoginStore> {
   }
 
   /// The result of one response; the state that records it is on disk.
-  enum Verdict: Equatable {
+  enum Reply: Equatable {
     case accepted(Proof)
     /// With what it was charged, where it was.
     case refused(Charge?)
@@ -86,10 +86,10 @@ final class Login<Application: Host, Store: LoginStore> {
   /// Prompts once, and checks the response. `firstPass`: what an earlier response of this call was
   /// charged.
   func ask(_ pending: PendingLogin, givingBack firstPass: Charge? = nil)
-    throws(HostFailure) -> Verdict
+    throws(HostFailure) -> Reply
   {
     var prompt = prompt(for: pending, pending.policy)
-    if let earlier, case .replayed(let until) = earlier.finding, earlier.user == pending.name,
+    if let earlier, case .replayed(let until) = earlier.result, earlier.user == pending.name,
       let text = replayText(until)
     {
       prompt = text.bytes + [0x0a] + prompt
@@ -110,7 +110,7 @@ final class Login<Application: Host, Store: LoginStore> {
 
   func judge(
     _ parts: Parts, _ known: Malformation?, _ pending: PendingLogin, _ turn: Turn
-  ) throws(HostFailure) -> Verdict {
+  ) throws(HostFailure) -> Reply {
     // Before the verdict, whatever it is: the password module after us then fails the same way.
     if let password = parts.password { try host.setPassword(password) }
     let origin = pending.context.origin

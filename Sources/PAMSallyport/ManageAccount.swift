@@ -42,7 +42,7 @@ package func openSession(_ host: some Host) -> ReturnCode {
     guard let mark = host.mark()?.forPhases else {
       return isMarked ? denySession(host, nil) : .ignore
     }
-    switch mark.finding {
+    switch mark.result {
     case .due(.required), .due(.refuse): return denySession(host, mark.user)
     case .due(.offer), .due(.remind), .due(.voluntary), .accepted, .remembered, .replayed:
       return .ignore
@@ -68,7 +68,7 @@ extension Login {
       guard let mark, let account, mark.user == account.name.bytes else {
         return try answer(another: mark, account, context)
       }
-      switch mark.finding {
+      switch mark.result {
       case .due(let level): return try enroll(account, context, atLeast: level)
       case .accepted(let proof, let mayEnroll):
         return try finish(account, context, proof, mayEnroll: mayEnroll)
@@ -85,7 +85,7 @@ extension Login {
     throws(StoreTrouble) -> ReturnCode
   {
     var isDenied = false
-    if case .due(.required) = mark?.finding { isDenied = true }
+    if case .due(.required) = mark?.result { isDenied = true }
     if arguments.demand, !isDenied { return try demand(account, context) }
     guard mark != nil else { return .ignore }
     if !isDenied, let account, try mayPassUnasked(account, context) { return .ignore }
@@ -122,7 +122,7 @@ extension Login {
       host.log(.notice, .denied(account.name.bytes, .notEnrolled))
       return .denied
     }
-    let verdict: Verdict
+    let verdict: Reply
     do throws(HostFailure) {
       verdict = try ask(pending)
     } catch {

@@ -3,7 +3,7 @@ package import SallyportCore
 /// What the auth phase found out, for the account and session phases of the same transaction.
 package final class Mark: Sendable {
   /// What became of the line in the auth phase.
-  package enum Finding: Sendable {
+  package enum AuthResult: Sendable {
     /// Let through without an enrollment: the account phase asks to enroll.
     case due(EnrollmentLevel)
     /// A code was accepted. `mayEnroll`: the line has the word `enroll`.
@@ -17,13 +17,13 @@ package final class Mark: Sendable {
 
   /// The account's name. The modules of a stack can change PAM_USER between tries on one handle.
   package let user: [UInt8]
-  package let finding: Finding
+  package let result: AuthResult
 
-  package init(user: [UInt8], _ finding: Finding) {
+  package init(user: [UInt8], _ result: AuthResult) {
     self.user = user
-    self.finding = finding
+    self.result = result
   }
 
   /// nil where the other phases are to see no mark.
-  var forPhases: Mark? { if case .replayed = finding { nil } else { self } }
+  var forPhases: Mark? { if case .replayed = result { nil } else { self } }
 }

@@ -33,6 +33,7 @@ int service_spawn(const char *program, int connection) {
     short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID;
     /* dup2 also clears FD_CLOEXEC, where both are the same number too. */
     if ((error = posix_spawn_file_actions_adddup2(&actions, connection, 3)) == 0 &&
+        (error = posix_spawn_file_actions_addclosefrom_np(&actions, 4)) == 0 &&
         (error = posix_spawnattr_setflags(&how, flags)) == 0 &&
         (error = posix_spawnattr_setsigmask(&how, &none)) == 0 &&
         (error = posix_spawnattr_setsigdefault(&how, &all)) == 0)

@@ -13,11 +13,14 @@ package final class Sessions: Sendable {
   private static let mostOfOne = 4
   /// Nanoseconds; a session ends by itself before that.
   private static let longest: UInt64 = 360_000_000_000
+  /// Nanoseconds for which one that has ended still counts: it bounds how many are started.
+  private static let shortest: UInt64 = 100_000_000
 
   private struct Child {
     let process: Int32
     let user: UInt32
     let started: UInt64
+    var hasEnded = false
   }
 
   private let listener: Listener
@@ -50,14 +53,17 @@ package final class Sessions: Sendable {
       var entry = pollfd(fd: listener.descriptor, events: Int16(POLLIN), revents: 0)
       // SAFETY: one entry, which lives for the call.
       let ready = unsafe poll(&entry, 1, children.isEmpty ? -1 : 200)
-      children.removeAll(where: hasEnded)
+      for index in children.indices { look(&children[index]) }
+      let now = service_monotonic()
+      children.removeAll { $0.hasEnded && now - $0.started >= Sessions.shortest }
       if ready > 0, let child = accept(beside: children) { children.append(child) }
     }
   }
 
-  private func hasEnded(_ child: Child) -> Bool {
+  private func look(_ child: inout Child) {
+    if child.hasEnded { return }
     if service_monotonic() - child.started > Sessions.longest { kill(child.process, SIGKILL) }
-    return service_has_ended(child.process) == 1
+    child.hasEnded = service_has_ended(child.process) == 1
   }
 
   private func accept(beside children: [Child]) -> Child? {

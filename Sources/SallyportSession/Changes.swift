@@ -12,6 +12,7 @@ extension Session {
     guard let pending = try enrolled(context), pending.enrollmentID == id else {
       throw .denied(.changed)
     }
+    judged = try seen()
     let taken = pending.shape.authenticators.map(\.name)
     switch wish {
     case .status, .enroll: throw .denied(.changed)
@@ -121,19 +122,38 @@ extension Session {
     _ pending: PendingLogin?, _ context: LoginContext, showing codes: [Secret] = []
   ) throws(Ending) -> FromSession {
     try insistOnPresence()
-    let amendment = try found { () throws(StoreTrouble) in
-      try examiner.amend(change, of: client.account.name, pending, in: context)
+    try insistOnPermission()
+    guard try seen() == judged else { throw .denied(.changed) }
+    let user = client.account.name
+    // First: where the answer is lost, this line is all that tells of the change.
+    SessionLog.write(.notice, .begun(user.bytes, action: action, names, by: client.process))
+    let amendment: Amendment
+    do throws(StoreTrouble) {
+      amendment = try examiner.amend(change, of: user, pending, in: context)
+    } catch {
+      SessionLog.write(.error, .trouble(error, user: user.bytes, from: nil, .local(own: true)))
+      throw .denied(.unknown)
     }
     switch amendment {
     case .done: break
     case .changed: throw .denied(.changed)
     case .flawed(let flaw): throw .denied(Denial(flaw), about: names.first?.bytes ?? [])
     }
-    let user = client.account.name
     SessionLog.write(
       .notice, .changed(user.bytes, action: action, names, by: client.process))
-    let left = try? enrolled(context)?.shape.authenticators.map(\.name)
-    return .done(of: user, backupCodes: codes, names: left ?? [])
+    let before = pending?.shape.authenticators.map(\.name) ?? []
+    return .done(of: user, backupCodes: codes, names: change.names(after: before))
+  }
+
+  /// Which authenticators and which set of backup codes there are: an enrollment keeps its id when
+  /// root takes a stolen one away.
+  private func seen() throws(Ending) -> [UInt64]? {
+    try found { () throws(StoreTrouble) in
+      try store.load(client.account).map { record in
+        [record.enrollment.id, record.enrollment.backupCodes?.id ?? 0]
+          + record.enrollment.authenticators.map(\.id)
+      }
+    }
   }
 
   // MARK: the status
@@ -154,6 +174,19 @@ extension Session {
       throw .denied(.trouble)
     }
     return .status(enrollment: shown, state: state)
+  }
+}
+
+extension EnrollmentChange {
+  /// The names of the authenticators afterwards.
+  fileprivate func names(after before: [Label]) -> [Label] {
+    switch self {
+    case .create(let enrollment): enrollment.authenticators.map(\.name)
+    case .add(let more, _): before + more.map(\.name)
+    case .remove(let name): before.filter { $0 != name }
+    case .rename(let name, let new): before.map { $0 == name ? new : $0 }
+    case .renew: before
+    }
   }
 }
 

@@ -18,6 +18,15 @@ final class FirstFactor {
     (self.asks, self.shows) = (asks, shows)
   }
 
+  /// Whether there is a stack of that name: without one libpam takes `other`, which may permit.
+  static var isSetUp: Bool {
+    for directory in ["/etc/pam.d", "/usr/lib/pam.d"] {
+      // SAFETY: the C string lives for the call.
+      if unsafe access("\(directory)/sallyport", F_OK) == 0 { return true }
+    }
+    return false
+  }
+
   /// Whether both stacks return PAM_SUCCESS, for this very user.
   func accepts(_ user: [UInt8]) -> Bool {
     let name = user + [0]
@@ -32,7 +41,10 @@ final class FirstFactor {
         return unsafe transaction(name, &conversation)
       }
     }
-    if code != PAM_SUCCESS { SessionLog.write(.notice, .passwordRefused(user, code)) }
+    // Whoever leaves at a prompt has not typed a wrong password.
+    if code != PAM_SUCCESS, code != PAM_CONV_ERR {
+      SessionLog.write(.notice, .passwordRefused(user, code))
+    }
     return code == PAM_SUCCESS
   }
 

@@ -10,12 +10,18 @@ package final class Session {
   /// For a whole session.
   static let seconds: UInt64 = 300
   private static let mostPrompts = 40
+  /// Milliseconds from the connection to the wish.
+  private static let untilWish: UInt64 = 5000
   private static let service: StaticString = "sallyport"
 
   let client: Client
   private let line: SessionLine
   let store = Store()
   private var prompts = 0
+  /// What is wished, and what was found of it after the password.
+  private var allowed: (Wish, Permission)?
+  /// What was enrolled when the code was asked for; nil: nothing.
+  var judged: [UInt64]?
 
   private init(_ client: Client, _ line: SessionLine) { (self.client, self.line) = (client, line) }
 
@@ -28,7 +34,7 @@ package final class Session {
     do throws(Client.Refusal) {
       last = try Session(Client(at: connection), line).last()
     } catch {
-      _ = try? line.receive(within: 1000)
+      _ = try? line.receive(within: 100)
       switch error {
       case .nobody: return
       case .denied(let denial, let user, let why):
@@ -46,15 +52,18 @@ package final class Session {
   private func last() -> FromSession {
     do throws(Ending) {
       guard try found({ () throws(StoreTrouble) in try client.takeTurn() }) else {
-        _ = try? line.receive(within: 1000)
+        _ = try? line.receive(within: 100)
         throw .denied(.busy)
       }
-      guard case .wish(let wish) = try received() else { throw .gone }
+      guard case .wish(let wish) = try received(within: Session.untilWish) else { throw .gone }
       return try serve(wish)
     } catch {
       switch error {
       case .denied(let denial, let about):
-        SessionLog.write(.info, .denied(client.account.name.bytes, denial.name))
+        // A user can have the others as often as he likes.
+        if denial.isLogged {
+          SessionLog.write(.info, .denied(client.account.name.bytes, denial.name))
+        }
         return .refused(denial, about)
       case .gone: return .refused(.trouble, [])
       }
@@ -68,10 +77,12 @@ package final class Session {
     case .show: return try status()
     case .afterCode, .afterFirstCode: break
     }
+    guard FirstFactor.isSetUp else { throw .denied(.trouble) }
     guard firstFactor.accepts(client.account.name.bytes) else { throw .denied(.password) }
     // What may have become another while the password was typed.
     let (now, context) = try permitted(wish)
     guard now == before else { throw .denied(.changed) }
+    allowed = (wish, before)
     if case .afterCode(let id) = before { return try change(wish, id, context) }
     guard case .enroll(let name, let parameters, let codes) = wish else { throw .denied(.changed) }
     return try enroll(name, parameters, codes, context)
@@ -97,9 +108,20 @@ package final class Session {
       guard let pending = try examiner.enrolled(client.account, in: context) else {
         return .notEnrolled(try examiner.level(of: client.account, in: context))
       }
-      return .enrolled(id: pending.enrollmentID, names: pending.shape.authenticators.map(\.name))
+      let all = pending.shape.authenticators
+      return .enrolled(
+        id: pending.enrollmentID, names: all.map(\.name),
+        off: all.filter { policy.use(of: $0.kind) == .off }.map(\.name))
     }
     return (permission(for: wish, standing, under: policy), context)
+  }
+
+  /// Policy and enrollment are still what they were after the password: root may have taken away
+  /// meanwhile what the user has, or what he may.
+  func insistOnPermission() throws(Ending) {
+    guard let (wish, before) = allowed, try permitted(wish).0 == before else {
+      throw .denied(.changed)
+    }
   }
 
   /// For a local login in the service `sallyport`.
@@ -142,13 +164,15 @@ package final class Session {
     guard line.send(message.encoded()) else { throw .gone }
   }
 
-  private func received() throws(Ending) -> FromUser {
+  /// nil: for as long as the session lasts.
+  private func received(within milliseconds: UInt64? = nil) throws(Ending) -> FromUser {
     do throws(SessionLine.Fault) {
       while true {
         do throws(SessionLine.Fault) {
-          guard let message = FromUser.decode(try line.receive()) else { throw .garbage }
+          let packet = try line.receive(within: milliseconds ?? 3_600_000)
+          guard let message = FromUser.decode(packet) else { throw .garbage }
           return message
-        } catch .nothingYet {
+        } catch .nothingYet where milliseconds == nil {
           continue
         }
       }
@@ -187,6 +211,17 @@ extension Wish {
 }
 
 extension Denial {
+  /// Whether it tells something of a password, a code or a failure.
+  fileprivate var isLogged: Bool {
+    switch self {
+    case .password, .code, .throttled, .firstCode, .changed, .trouble, .unknown, .disabled, .level:
+      true
+    case .off, .notEnrolled, .enrolled, .noSuchAuthenticator, .nameTaken, .tooMany, .last, .busy,
+      .root, .noAccount:
+      false
+    }
+  }
+
   /// For the log.
   fileprivate var name: StaticString {
     switch self {
@@ -208,6 +243,7 @@ extension Denial {
     case .noAccount: "no-account"
     case .changed: "changed-meanwhile"
     case .trouble: "trouble"
+    case .unknown: "trouble-while-changing"
     }
   }
 }

@@ -40,21 +40,36 @@ extension LogLine {
     return line
   }
 
+  /// The code was accepted, and the change begins.
+  static func begun(
+    _ user: [UInt8], action: StaticString, _ names: [Label], by process: Int32
+  ) -> LogLine {
+    var line = LogLine("enrollment about to change in a session: action=")
+    line.add(facts: user, action, names, process)
+    return line
+  }
+
   /// A change that the user made of his own enrollment. It begins as the lines of a login that
   /// changes one: alerts look for that.
   static func changed(
     _ user: [UInt8], action: StaticString, _ names: [Label], by process: Int32
   ) -> LogLine {
     var line = LogLine("enrollment changed in a session: action=")
-    line.add(action)
-    line.add(user: user)
-    for name in names {
-      line.add(" authenticator=\"")
-      line.add(name.bytes)
-      line.add("\"")
-    }
-    line.add(" pid=", Int(process))
+    line.add(facts: user, action, names, process)
     return line
+  }
+
+  private mutating func add(
+    facts user: [UInt8], _ action: StaticString, _ names: [Label], _ process: Int32
+  ) {
+    add(action)
+    add(user: user)
+    for name in names {
+      add(" authenticator=\"")
+      add(name.bytes)
+      add("\"")
+    }
+    add(" pid=", Int(process))
   }
 
   /// The password, or the account, was refused by the stack `sallyport`.

@@ -32,6 +32,8 @@ package enum Denial: UInt8, CaseIterable, Sendable {
   case changed
   /// Something of the machine failed; it is in the log.
   case trouble
+  /// As `trouble`, while the change was under way.
+  case unknown
 }
 
 /// How a session goes on, before anybody is asked for anything.
@@ -47,7 +49,8 @@ package enum Permission: Equatable, Sendable {
 
 /// What is enrolled, before anybody is asked.
 package enum Standing: Equatable, Sendable {
-  case enrolled(id: UInt64, names: [Label])
+  /// `off`: the names of those whose kind the policy has switched off.
+  case enrolled(id: UInt64, names: [Label], off: [Label] = [])
   /// With the level that applies now.
   case notEnrolled(EnrollmentLevel)
 }
@@ -64,14 +67,14 @@ package func permission(for wish: Wish, _ standing: Standing, under policy: Poli
     case .required, .offer, .remind: return .afterFirstCode
     case .refuse, .voluntary: return .refused(.level)
     }
-  case .enrolled(let id, let names):
-    if let flaw = flaw(of: wish, names) { return .refused(flaw) }
+  case .enrolled(let id, let names, let off):
+    if let flaw = flaw(of: wish, names, off) { return .refused(flaw) }
     return wish == .status ? .show : .afterCode(id: id)
   }
 }
 
 /// What the change would be refused for; found before a code is spent on it.
-private func flaw(of wish: Wish, _ names: [Label]) -> Denial? {
+private func flaw(of wish: Wish, _ names: [Label], _ off: [Label]) -> Denial? {
   switch wish {
   case .status, .renew: nil
   case .enroll: .enrolled
@@ -79,7 +82,9 @@ private func flaw(of wish: Wish, _ names: [Label]) -> Denial? {
     names.count >= Enrollment.maximumAuthenticators
       ? .tooMany : names.contains { $0 == name } ? .nameTaken : nil
   case .remove(let name):
-    !names.contains(name) ? .noSuchAuthenticator : names.count == 1 ? .last : nil
+    !names.contains(name)
+      ? .noSuchAuthenticator
+      : names.contains { $0 != name && !off.contains($0) } ? nil : .last
   case .rename(let name, let new):
     !names.contains(name)
       ? .noSuchAuthenticator : name != new && names.contains(new) ? .nameTaken : nil

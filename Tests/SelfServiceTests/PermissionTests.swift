@@ -68,6 +68,7 @@ import Testing
       (.add(name: other, .standard), eight, .refused(.tooMany)),
       (.remove(other), Self.two, .refused(.noSuchAuthenticator)),
       (.remove(phone), [phone], .refused(.last)),
+      (.remove(phone), Self.two, .afterCode(id: 7)),
       (.rename(other, to: phone), Self.two, .refused(.noSuchAuthenticator)),
       (.rename(phone, to: laptop), Self.two, .refused(.nameTaken)),
       (.rename(phone, to: phone), Self.two, .afterCode(id: 7)),
@@ -76,5 +77,13 @@ import Testing
       #expect(
         permission(for: wish, .enrolled(id: 7, names: names), under: policy()) == expected)
     }
+  }
+
+  /// Else he would be left with codes that are refused.
+  @Test func `is not to remove the last one whose kind is on`() {
+    let (phone, laptop) = (Label("phone"), Label("laptop"))
+    let standing = Standing.enrolled(id: 7, names: Self.two, off: [laptop])
+    #expect(permission(for: .remove(phone), standing, under: policy()) == .refused(.last))
+    #expect(permission(for: .remove(laptop), standing, under: policy()) == .afterCode(id: 7))
   }
 }

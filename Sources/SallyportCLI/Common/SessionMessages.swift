@@ -60,6 +60,10 @@ extension Message {
     case .trouble:
       self.init(
         "the service failed: nothing was changed; the log of the system says why", .busy)
+    case .unknown:
+      self.init(
+        "the service failed: it is not known whether anything was changed", .busy,
+        hints: ["sallyport status"])
     }
   }
 

@@ -13,6 +13,11 @@ FILES = {
     f"{MODULES}/pam_sallyport.so": 0o644,
     "usr/bin/sallyport": 0o755,
     "usr/sbin/sallyportd": 0o755,
+    "usr/sbin/sallyport-session": 0o755,
+    "usr/lib/systemd/system/sallyport-session.socket": 0o644,
+    "usr/lib/systemd/system/sallyport-session@.service": 0o644,
+    "usr/share/man/man8/sallyport-session.8": 0o644,
+    "etc/pam.d/sallyport": 0o644,
     "usr/lib/systemd/system/sallyport.service": 0o644,
     "usr/lib/systemd/system/sallyport.socket": 0o644,
     "usr/lib/systemd/system/sallyport-root.socket": 0o644,
@@ -59,7 +64,7 @@ def test_install_lays_down_the_files_and_a_store(make, tmp_path):
     assert laid_down(tmp_path).keys() - store.keys() == FILES.keys()
     assert {path: mode for path, mode in laid_down(tmp_path).items() if path in FILES} == FILES
     assert (tmp_path / STORE).stat().st_mode & 0o777 == 0o700
-    assert not (tmp_path / "etc/pam.d").exists()
+    assert "pam_sallyport" not in (tmp_path / "etc/pam.d/sallyport").read_text()
 
 
 def test_at_the_start_the_installed_command_takes_back_what_waits(make, tmp_path):
@@ -98,7 +103,6 @@ def test_the_service_is_started_from_where_it_is(make, tmp_path, prefix):
 def test_uninstall_refuses_while_a_stack_names_the_module(make, tmp_path):
     make("install")
     stack = tmp_path / "etc/pam.d/sshd"
-    stack.parent.mkdir()
     stack.write_text("auth required pam_sallyport.so\n")
     before = laid_down(tmp_path)
     done = make("uninstall")

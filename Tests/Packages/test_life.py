@@ -31,7 +31,10 @@ def test_installing_makes_a_store_and_changes_no_login(machine, life):
     store = machine.root / STORE
     assert store.stat().st_mode & 0o7777 == 0o700
     assert (store / "decoy/state").stat().st_size == 8192
-    assert not [path for path in changed(machine, life) if path.startswith("etc/pam.d")]
+    # A service of its own, and no line of the module in it.
+    stack = "etc/pam.d/sallyport"
+    assert [path for path in changed(machine, life) if path.startswith("etc/pam.d")] == [stack]
+    assert "pam_sallyport" not in (machine.root / stack).read_text()
 
 
 def test_nothing_of_swift_is_needed(machine, life):

@@ -46,7 +46,7 @@ private func isWithinBounds(_ policy: Policy) {
 
 private func isWithinBounds(_ verb: ServiceRequest.Verb, of request: ServiceRequest) {
   switch verb {
-  case .prepare, .enrolled, .level, .count: break
+  case .prepare, .enrolled, .level, .count, .rehearse: break
   case .remember:
     if case .address = request.place { return }
     must(false, "remembers no address")

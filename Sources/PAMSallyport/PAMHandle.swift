@@ -115,7 +115,7 @@ package import SallyportLogin
 
   package func log(_ level: LogLevel, _ line: LogLine) {
     // SAFETY: the text ends with NUL and lives for the call.
-    unsafe sp_pam_log(handle, level.priority, line.bytes + [0])
+    unsafe sp_pam_log(handle, level.rawValue, line.bytes + [0])
   }
 
   private func item(_ item: Int32) -> [UInt8]? { unsafe copied(sp_pam_item(handle, item)) }
@@ -144,17 +144,4 @@ extension Secret {
 
 extension HostFailure {
   fileprivate init(_ code: Int32) { self = code == PAM_BUF_ERR ? .memory : .conversation }
-}
-
-extension LogLevel {
-  fileprivate var priority: Int32 {
-    switch self {
-    case .alert: LOG_ALERT
-    case .error: LOG_ERR
-    case .warning: LOG_WARNING
-    case .notice: LOG_NOTICE
-    case .info: LOG_INFO
-    case .debug: LOG_DEBUG
-    }
-  }
 }

@@ -73,7 +73,7 @@ extension SocketFacts {
   private static func answer(at path: String) -> Answer {
     let verb = ServiceRequest.Verb.level
     let request = ServiceRequest(
-      name: Array("root".utf8), service: Array("doctor".utf8), place: .unknown, policy: Policy(),
+      name: Array("root".utf8), service: Array("doctor".utf8), origin: .unknown, policy: Policy(),
       millisecondsLeft: UInt32(timeout), verb: verb)
     guard let frame = request.encoded() else { return .unasked("out of memory") }
     let start = Clock.monotonicMilliseconds()

@@ -138,11 +138,12 @@ extension Malformation {
   }
 }
 
-/// syslog's priorities that logins use, as Linux-PAM's guide for module writers has them.
-package enum LogLevel: Equatable, Sendable {
+/// syslog's priorities that logins use, as Linux-PAM's guide for module writers has them; with
+/// syslog's numbers (RFC 5424 section 6.2.1).
+package enum LogLevel: Int32, Sendable {
   /// Own files are damaged or unsafe.
-  case alert
-  case error
+  case alert = 1
+  case error = 3
   /// An error that a stranger can cause.
   case warning
   /// A refusal.

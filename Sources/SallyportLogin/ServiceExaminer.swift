@@ -101,7 +101,7 @@ package final class ServiceExaminer: Examiner {
     // Nobody has a name that no frame takes, nor this one; the service has the same work with it.
     let name = (1...255).contains(name.count) ? name : [UInt8(ascii: "/")]
     let request = ServiceRequest(
-      name: name, service: context.service?.bytes ?? [], place: context.place,
+      name: name, service: context.service?.bytes ?? [], origin: context.stated,
       policy: context.policy, millisecondsLeft: UInt32(clamping: millisecondsLeft), verb: verb)
     guard let frame = request.encoded() else { throw .outOfMemory }
     let start = Clock.monotonicMilliseconds()
@@ -138,7 +138,7 @@ private func claimant(_ status: EnrollmentStatus, _ typed: [UInt8], _ account: A
 }
 
 extension LoginContext {
-  fileprivate var place: ServiceRequest.Place {
+  fileprivate var stated: ServiceRequest.StatedOrigin {
     switch origin {
     case .local: .local
     case .unknown: .unknown

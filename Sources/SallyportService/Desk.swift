@@ -83,7 +83,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   private func root(_ request: ServiceRequest, _ account: Account?, _ peer: Peer) -> LoginContext {
     let origin: Origin
     var address: NumericAddress?
-    switch request.place {
+    switch request.origin {
     case .unknown: origin = .unknown
     case .local:
       origin = .local(

@@ -22,7 +22,7 @@ package enum ServiceLog {
 
   /// A line of a login.
   package static func write(_ level: LogLevel, _ line: LogLine) {
-    write(level.priority, line.bytes)
+    write(level.rawValue, line.bytes)
   }
 
   private static func write(_ level: Int32, _ text: String) {
@@ -71,18 +71,5 @@ final class RareLine: Sendable {
     }
     guard let count else { return }
     ServiceLog.error(count == 1 ? text() : "\(text()) (\(count) times)")
-  }
-}
-
-extension LogLevel {
-  fileprivate var priority: Int32 {
-    switch self {
-    case .alert: LOG_ALERT
-    case .error: LOG_ERR
-    case .warning: LOG_WARNING
-    case .notice: LOG_NOTICE
-    case .info: LOG_INFO
-    case .debug: LOG_DEBUG
-    }
   }
 }

@@ -38,7 +38,7 @@ extension Session {
     let fresh = try found { () throws(StoreTrouble) in
       try BackupCodeSet.fresh(count: BackupCodeSet.usualCodes)
     }
-    guard let set = fresh.set else { throw .denied(.trouble) }
+    guard let set = fresh.set else { throw .denied(.failed) }
     return try carry(out: .renew(set), "backup-codes", [], pending, context, showing: fresh.codes)
   }
 
@@ -168,10 +168,10 @@ extension Session {
     do throws(StateRecord.Problem) {
       file = try StateRecord.fresh(state)
     } catch {
-      throw .denied(.trouble)
+      throw .denied(.failed)
     }
     guard let shown = record.enrollment.withoutSecrets?.written(), let state = Secret(file) else {
-      throw .denied(.trouble)
+      throw .denied(.failed)
     }
     return .status(enrollment: shown, state: state)
   }

@@ -42,7 +42,7 @@ package final class Session {
         last = .refused(denial, [])
       case .trouble(let trouble):
         SessionLog.write(.error, .trouble(trouble, user: [], from: nil, .unknown))
-        last = .refused(.trouble, [])
+        last = .refused(.failed, [])
       }
     }
     _ = line.send(last.encoded())
@@ -65,7 +65,7 @@ package final class Session {
           SessionLog.write(.info, .denied(client.account.name.bytes, denial.name))
         }
         return .refused(denial, about)
-      case .gone: return .refused(.trouble, [])
+      case .gone: return .refused(.failed, [])
       }
     }
   }
@@ -77,8 +77,8 @@ package final class Session {
     case .show: return try status()
     case .afterCode, .afterFirstCode: break
     }
-    guard FirstFactor.isSetUp else { throw .denied(.trouble) }
-    guard firstFactor.accepts(client.account.name.bytes) else { throw .denied(.password) }
+    guard SystemStack.isSetUp else { throw .denied(.failed) }
+    guard systemStack.accepts(client.account.name.bytes) else { throw .denied(.password) }
     // What may have become another while the password was typed.
     let (now, context) = try permitted(wish)
     guard now == before else { throw .denied(.changed) }
@@ -88,8 +88,8 @@ package final class Session {
     return try enroll(name, parameters, codes, context)
   }
 
-  private var firstFactor: FirstFactor {
-    FirstFactor(
+  private var systemStack: SystemStack {
+    SystemStack(
       asks: { prompt, echo in try? self.ask(prompt, echo: echo) },
       shows: { text in self.line.send(FromSession.text(text).encoded()) })
   }
@@ -104,7 +104,7 @@ package final class Session {
     guard policy.isSelfService, policy.isEnabled else {
       return (permission(for: wish, .notEnrolled(.refuse), under: policy), context)
     }
-    let standing = try found { () throws(StoreTrouble) -> Standing in
+    let enrollment = try found { () throws(StoreTrouble) -> OwnEnrollment in
       guard let pending = try examiner.enrolled(client.account, in: context) else {
         return .notEnrolled(try examiner.level(of: client.account, in: context))
       }
@@ -113,7 +113,7 @@ package final class Session {
         id: pending.enrollmentID, names: all.map(\.name),
         off: all.filter { policy.use(of: $0.kind) == .off }.map(\.name))
     }
-    return (permission(for: wish, standing, under: policy), context)
+    return (permission(for: wish, enrollment, under: policy), context)
   }
 
   /// Policy and enrollment are still what they were after the password: root may have taken away
@@ -154,7 +154,7 @@ package final class Session {
 
   func ask(_ prompt: [UInt8], echo: Bool) throws(Ending) -> Secret {
     prompts += 1
-    guard prompts <= Session.mostPrompts else { throw .denied(.trouble) }
+    guard prompts <= Session.mostPrompts else { throw .denied(.failed) }
     try send(.prompt(prompt, echo: echo))
     guard case .answer(let typed) = try received() else { throw .gone }
     return typed
@@ -194,7 +194,7 @@ package final class Session {
       SessionLog.write(
         .error,
         .trouble(error, user: client.account.name.bytes, from: nil, .local(own: true)))
-      throw .denied(.trouble)
+      throw .denied(.failed)
     }
   }
 }
@@ -214,7 +214,7 @@ extension Denial {
   /// Whether it tells something of a password, a code or a failure.
   fileprivate var isLogged: Bool {
     switch self {
-    case .password, .code, .throttled, .firstCode, .changed, .trouble, .unknown, .disabled, .level:
+    case .password, .code, .throttled, .firstCode, .changed, .failed, .unknown, .disabled, .level:
       true
     case .off, .notEnrolled, .enrolled, .noSuchAuthenticator, .nameTaken, .tooMany, .last, .busy,
       .root, .noAccount:
@@ -242,8 +242,8 @@ extension Denial {
     case .root: "root"
     case .noAccount: "no-account"
     case .changed: "changed-meanwhile"
-    case .trouble: "trouble"
-    case .unknown: "trouble-while-changing"
+    case .failed: "failed"
+    case .unknown: "failed-while-changing"
     }
   }
 }

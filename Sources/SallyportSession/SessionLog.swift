@@ -13,20 +13,7 @@ package enum SessionLog {
     // SAFETY: a C string that lives for the call.
     unsafe text.withUnsafeBytes { bytes in
       guard let base = unsafe bytes.bindMemory(to: CChar.self).baseAddress else { return }
-      unsafe session_log(level.priority, base)
-    }
-  }
-}
-
-extension LogLevel {
-  fileprivate var priority: Int32 {
-    switch self {
-    case .alert: LOG_ALERT
-    case .error: LOG_ERR
-    case .warning: LOG_WARNING
-    case .notice: LOG_NOTICE
-    case .info: LOG_INFO
-    case .debug: LOG_DEBUG
+      unsafe session_log(level.rawValue, base)
     }
   }
 }

@@ -31,8 +31,8 @@ package enum Denial: UInt8, CaseIterable, Sendable {
   /// The enrollment is another one by now.
   case changed
   /// Something of the machine failed; it is in the log.
-  case trouble
-  /// As `trouble`, while the change was under way.
+  case failed
+  /// As `failed`, while the change was under way.
   case unknown
 }
 
@@ -48,7 +48,7 @@ package enum Permission: Equatable, Sendable {
 }
 
 /// What is enrolled, before anybody is asked.
-package enum Standing: Equatable, Sendable {
+package enum OwnEnrollment: Equatable, Sendable {
   /// `off`: the names of those whose kind the policy has switched off.
   case enrolled(id: UInt64, names: [Label], off: [Label] = [])
   /// With the level that applies now.
@@ -57,10 +57,12 @@ package enum Standing: Equatable, Sendable {
 
 /// Decides whether a user may have his wish, and by what. Pure, and the only place where that is
 /// decided; that the password and the code are right is asked for afterwards.
-package func permission(for wish: Wish, _ standing: Standing, under policy: Policy) -> Permission {
+package func permission(for wish: Wish, _ enrollment: OwnEnrollment, under policy: Policy)
+  -> Permission
+{
   guard policy.isSelfService else { return .refused(.off) }
   guard policy.isEnabled else { return .refused(.disabled) }
-  switch standing {
+  switch enrollment {
   case .notEnrolled(let level):
     guard case .enroll = wish else { return .refused(.notEnrolled) }
     switch level {

@@ -16,7 +16,7 @@ import Testing
   struct Fields {
     var name = Array("alice".utf8)
     var service = Array("swaylock".utf8)
-    var place = ServiceRequest.Place.local
+    var place = ServiceRequest.StatedOrigin.local
     var policy = Policy()
     var millisecondsLeft: UInt32 = 5000
     var mayEnroll = false
@@ -25,7 +25,7 @@ import Testing
 
     func packet(_ verb: ServiceRequest.Verb) throws -> Secret {
       let request = ServiceRequest(
-        name: name, service: service, place: place, policy: policy,
+        name: name, service: service, origin: place, policy: policy,
         millisecondsLeft: millisecondsLeft, verb: verb)
       return try #require(request.encoded())
     }
@@ -89,9 +89,9 @@ import Testing
     ("service: polkit-1", { $0.service = Array("polkit-1".utf8) }),
     ("service: none", { $0.service = [] }),
     ("service: a line of its own", { $0.service = Array("x\nuser=root\u{7f}".utf8) }),
-    ("place: unknown", { $0.place = .unknown }),
+    ("origin: unknown", { $0.place = .unknown }),
     (
-      "place: an address",
+      "origin: an address",
       { if let address = NumericAddress([192, 0, 2, 7]) { $0.place = .address(address) } }
     ),
     ("policy: open", { $0.policy = openPolicy() }),

@@ -7,13 +7,13 @@ import Testing
   /// A request of alice's, one value of it another.
   private func request(
     name: String = "alice", service: [UInt8] = Array("sshd".utf8),
-    place: ServiceRequest.Place = .local, _ verb: ServiceRequest.Verb = .level,
+    origin: ServiceRequest.StatedOrigin = .local, _ verb: ServiceRequest.Verb = .level,
     _ change: (inout Policy) -> Void = { _ in }
   ) -> ServiceRequest {
     var policy = Policy()
     change(&policy)
     return ServiceRequest(
-      name: Array(name.utf8), service: service, place: place, policy: policy,
+      name: Array(name.utf8), service: service, origin: origin, policy: policy,
       millisecondsLeft: 5000, verb: verb)
   }
 
@@ -34,7 +34,7 @@ import Testing
     for request in try random.requests() {
       let again = try #require(read(request), "\(request.verb)")
       #expect(again.name == request.name && again.service == request.service)
-      #expect(again.place == request.place && again.policy == request.policy)
+      #expect(again.origin == request.origin && again.policy == request.policy)
       #expect(again.millisecondsLeft == request.millisecondsLeft)
       #expect(try facts(again.verb) == facts(request.verb))
     }
@@ -80,7 +80,7 @@ import Testing
   @Test func `has the form of version 1`() throws {
     let request = try #require(try decode(frame))
     #expect(request.name == Array("alice".utf8) && request.service == Array("sshd".utf8))
-    #expect(request.place == .address(try #require(NumericAddress([192, 0, 2, 7]))))
+    #expect(request.origin == .address(try #require(NumericAddress([192, 0, 2, 7]))))
     #expect(request.millisecondsLeft == 5000)
     var policy = Policy()
     policy.isEnabled = false
@@ -240,8 +240,8 @@ import Testing
   }
 
   @Test func `asks to remember an address or nothing`() throws {
-    #expect(request(place: .local, .remember).encoded() == nil)
-    #expect(request(place: .unknown, .remember).encoded() == nil)
+    #expect(request(origin: .local, .remember).encoded() == nil)
+    #expect(request(origin: .unknown, .remember).encoded() == nil)
   }
 
   // MARK: damage

@@ -72,11 +72,11 @@ extension Seeded {
       }
     }
     return verbs.map { verb in
-      let address = ServiceRequest.Place.address(NumericAddress(high: next(), low: next()))
+      let address = ServiceRequest.StatedOrigin.address(NumericAddress(high: next(), low: next()))
       var place = pick([.unknown, .local, address])
       if case .remember = verb { place = address }
       return ServiceRequest(
-        name: name, service: bytes(0...255), place: place, policy: policy(),
+        name: name, service: bytes(0...255), origin: place, policy: policy(),
         millisecondsLeft: UInt32(truncatingIfNeeded: next()), verb: verb)
     }
   }

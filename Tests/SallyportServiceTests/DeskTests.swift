@@ -105,10 +105,10 @@ private struct Machine: LoginStore, Sendable {
 
   private func ask(
     _ verb: ServiceRequest.Verb, of name: String = "alice", by peer: Peer? = nil,
-    _ place: ServiceRequest.Place = .local, _ policy: Policy = Policy()
+    _ origin: ServiceRequest.StatedOrigin = .local, _ policy: Policy = Policy()
   ) throws -> ServiceAnswer {
     let request = ServiceRequest(
-      name: Array(name.utf8), service: Array("locker".utf8), place: place, policy: policy,
+      name: Array(name.utf8), service: Array("locker".utf8), origin: origin, policy: policy,
       millisecondsLeft: 5000, verb: verb)
     let frame = try #require(request.encoded())
     return try #require(ServiceAnswer.decode(desk.answer(peer ?? self.peer(), frame), to: verb))
@@ -181,7 +181,7 @@ private struct Machine: LoginStore, Sendable {
     let elsewhere = NumericAddress(high: 0, low: 0xffff_c633_6401)
     let before = try state()
     let phone = try #require(Label("phone".utf8))
-    let verbs: [(ServiceRequest.Verb, ServiceRequest.Place)] = [
+    let verbs: [(ServiceRequest.Verb, ServiceRequest.StatedOrigin)] = [
       (.remember, .address(elsewhere)), (.count, .local),
       (.amend(.rename(phone, to: try #require(Label("x".utf8))), to: 3001), .local),
     ]
@@ -203,7 +203,7 @@ private struct Machine: LoginStore, Sendable {
     let lines = Mutex(0)
     let desk = Desk(store: machine) { _, _ in lines.withLock { $0 += 1 } }
     let request = ServiceRequest(
-      name: Array("alice".utf8), service: [], place: .local, policy: Policy(),
+      name: Array("alice".utf8), service: [], origin: .local, policy: Policy(),
       millisecondsLeft: 5000, verb: attempt(try #require(Secret(Array("letters".utf8)))))
     let frame = try #require(request.encoded())
     for _ in 0..<100 { #expect(!desk.answer(peer(), frame).isEmpty) }

@@ -20,13 +20,14 @@ import Testing
   @Test func `is nothing unless the policy says so`() {
     #expect(!Policy().isSelfService && !Policy.strict.isSelfService)
     for wish in Self.wishes {
-      for standing in [
-        Standing.enrolled(id: 7, names: Self.two), .notEnrolled(.required), .notEnrolled(.offer),
+      for enrollment in [
+        OwnEnrollment.enrolled(id: 7, names: Self.two), .notEnrolled(.required),
+        .notEnrolled(.offer),
       ] {
-        #expect(permission(for: wish, standing, under: Policy()) == .refused(.off))
-        #expect(permission(for: wish, standing, under: .strict) == .refused(.off))
+        #expect(permission(for: wish, enrollment, under: Policy()) == .refused(.off))
+        #expect(permission(for: wish, enrollment, under: .strict) == .refused(.off))
         let disabled = policy { $0.isEnabled = false }
-        #expect(permission(for: wish, standing, under: disabled) == .refused(.disabled))
+        #expect(permission(for: wish, enrollment, under: disabled) == .refused(.disabled))
       }
     }
   }
@@ -82,8 +83,8 @@ import Testing
   /// Else he would be left with codes that are refused.
   @Test func `is not to remove the last one whose kind is on`() {
     let (phone, laptop) = (Label("phone"), Label("laptop"))
-    let standing = Standing.enrolled(id: 7, names: Self.two, off: [laptop])
-    #expect(permission(for: .remove(phone), standing, under: policy()) == .refused(.last))
-    #expect(permission(for: .remove(laptop), standing, under: policy()) == .afterCode(id: 7))
+    let enrollment = OwnEnrollment.enrolled(id: 7, names: Self.two, off: [laptop])
+    #expect(permission(for: .remove(phone), enrollment, under: policy()) == .refused(.last))
+    #expect(permission(for: .remove(laptop), enrollment, under: policy()) == .afterCode(id: 7))
   }
 }

@@ -23,18 +23,7 @@ extension SubjectOptions {
       words.removeFirst()
     }
     if let user, try context.account(user).uid != context.effectiveUser { return nil }
-    var names: [Label?] = []
-    for pair in pairs {
-      guard pair.option == nil, !words.isEmpty else {
-        names.append(pair.option)
-        continue
-      }
-      let word = words.removeFirst()
-      guard let name = Label(argument: word) else { throw .notAName(word) }
-      names.append(name)
-    }
-    if let word = words.first { throw .unexpectedWord(word) }
-    return names
+    return try SallyportCLI.names(typed: pairs.map(\.option), words)
   }
 }
 

@@ -57,7 +57,7 @@ extension Message {
       self.init(
         "the enrollment was changed meanwhile: nothing was changed by this", .busy,
         hints: ["sallyport status"])
-    case .trouble:
+    case .failed:
       self.init(
         "the service failed: nothing was changed; the log of the system says why", .busy)
     case .unknown:

@@ -80,19 +80,9 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
   func open(in context: Context, naming pairs: [(word: String?, option: Label?)])
     throws(CommandError) -> (subject: Subject, names: [Label?])
   {
-    var words = ([argument.option == nil ? nil : argument.word] + pairs.map(\.word))
+    let words = ([argument.option == nil ? nil : argument.word] + pairs.map(\.word))
       .compactMap { $0 }
-    var names: [Label?] = []
-    for pair in pairs {
-      guard pair.option == nil, !words.isEmpty else {
-        names.append(pair.option)
-        continue
-      }
-      let word = words.removeFirst()
-      guard let name = Label(argument: word) else { throw .notAName(word) }
-      names.append(name)
-    }
-    if let word = words.first { throw .unexpectedWord(word) }
+    let names = try names(typed: pairs.map(\.option), words)
     guard let user = user(in: context) else {
       _ = try context.store(storeOptions)
       throw .nobodyNamed
@@ -124,4 +114,21 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
     let question = "For \(printable(user.utf8, limit: 255))?"
     try context.output(storeOptions).insist(question, usually: true, or: .nothingChanged)
   }
+}
+
+/// The names that were typed as options, and in the place of those that were not the plain words in
+/// turn. Throws where a word is no name, or is one too many.
+func names(typed options: [Label?], _ words: [String]) throws(CommandError) -> [Label?] {
+  var words = words[...]
+  var names: [Label?] = []
+  for option in options {
+    guard option == nil, let word = words.popFirst() else {
+      names.append(option)
+      continue
+    }
+    guard let name = Label(argument: word) else { throw .notAName(word) }
+    names.append(name)
+  }
+  if let word = words.first { throw .unexpectedWord(word) }
+  return names
 }

@@ -21,15 +21,15 @@ extension ByteReader {
   /// Counts only where the reader is whole and at its end afterwards.
   fileprivate mutating func request(_ secret: Secret) -> ServiceRequest? {
     let name = counted()
-    let (service, place, policy) = (counted(), place(), policy())
+    let (service, origin, policy) = (counted(), origin(), policy())
     let milliseconds = UInt32(truncatingIfNeeded: number(bytes: 4))
     guard let verb = verb(of: name, secret) else { return nil }
     return ServiceRequest(
-      name: name, service: service, place: place, policy: policy, millisecondsLeft: milliseconds,
+      name: name, service: service, origin: origin, policy: policy, millisecondsLeft: milliseconds,
       verb: verb)
   }
 
-  private mutating func place() -> ServiceRequest.Place {
+  private mutating func origin() -> ServiceRequest.StatedOrigin {
     switch count(atMost: 2) {
     case 1: .local
     case 2: NumericAddress(take(16)).map { .address($0) } ?? .unknown

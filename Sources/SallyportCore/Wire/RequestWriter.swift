@@ -58,7 +58,7 @@ extension ByteWriter {
   fileprivate mutating func put(_ request: ServiceRequest) {
     put(counted: request.name)
     put(counted: request.service)
-    put(request.place)
+    put(request.origin)
     put(request.policy)
     put(UInt64(request.millisecondsLeft), bytes: 4)
     put(count: Int(request.verb.number.rawValue))
@@ -71,15 +71,15 @@ extension ByteWriter {
       put(count: known.map { Int($0.rawValue) + 1 } ?? 0)
       put(turn)
     case .enrolled, .level, .count, .rehearse: break
-    case .remember: if case .address = request.place {} else { fail() }
+    case .remember: if case .address = request.origin {} else { fail() }
     case .amend(let change, let id):
       put(id)
       put(change)
     }
   }
 
-  private mutating func put(_ place: ServiceRequest.Place) {
-    switch place {
+  private mutating func put(_ origin: ServiceRequest.StatedOrigin) {
+    switch origin {
     case .unknown: put(count: 0)
     case .local: put(count: 1)
     case .address(let address):

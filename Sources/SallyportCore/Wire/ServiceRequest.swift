@@ -3,7 +3,7 @@ package import OneTimePassword
 /// A question to the service of this machine: for whom, from where, and what.
 package struct ServiceRequest: Sendable {
   /// Where the login comes from. Whether a local one is the user's own, the service finds out.
-  package enum Place: Equatable, Sendable {
+  package enum StatedOrigin: Equatable, Sendable {
     case unknown
     case local
     /// In full: `remember` needs all of it.
@@ -36,7 +36,7 @@ package struct ServiceRequest: Sendable {
   package let name: [UInt8]
   /// The name of the PAM service, up to 255 bytes.
   package let service: [UInt8]
-  package let place: Place
+  package let origin: StatedOrigin
   /// Its scalar values and `isRefusedByRule`; no lists of services are sent.
   package let policy: Policy
   /// For how long the caller waits for the answer.
@@ -44,12 +44,12 @@ package struct ServiceRequest: Sendable {
   package let verb: Verb
 
   package init(
-    name: [UInt8], service: [UInt8], place: Place, policy: Policy, millisecondsLeft: UInt32,
+    name: [UInt8], service: [UInt8], origin: StatedOrigin, policy: Policy, millisecondsLeft: UInt32,
     verb: Verb
   ) {
     self.name = name
     self.service = service
-    self.place = place
+    self.origin = origin
     self.policy = policy
     self.millisecondsLeft = millisecondsLeft
     self.verb = verb

@@ -48,7 +48,7 @@ private func isWithinBounds(_ verb: ServiceRequest.Verb, of request: ServiceRequ
   switch verb {
   case .prepare, .enrolled, .level, .count, .rehearse: break
   case .remember:
-    if case .address = request.place { return }
+    if case .address = request.origin { return }
     must(false, "remembers no address")
   case .attempt(let typed, _, let turn):
     must(typed.count <= Response.maximumLength, "a response that is too long")

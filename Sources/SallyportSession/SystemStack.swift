@@ -6,7 +6,7 @@ import SallyportSystem
 
 /// The password, or whatever else the system asks for: the stack `sallyport`, with its prompts
 /// relayed to the user. It proves nothing to us but that whoever sits there may log in.
-final class FirstFactor {
+final class SystemStack {
   private let asks: (_ prompt: [UInt8], _ echo: Bool) -> Secret?
   private let shows: (_ text: [UInt8]) -> Bool
 
@@ -93,7 +93,7 @@ final class FirstFactor {
 ) -> Int32 {
   guard let context = unsafe context else { return -1 }
   // SAFETY: the object that `accepts` passed, which outlives the transaction.
-  let first = unsafe Unmanaged<FirstFactor>.fromOpaque(context).takeUnretainedValue()
+  let first = unsafe Unmanaged<SystemStack>.fromOpaque(context).takeUnretainedValue()
   let message = unsafe [UInt8](UnsafeRawBufferPointer(start: text, count: min(strlen(text), 2000)))
   switch first.answer(style, message) {
   case .none: return -1

@@ -98,6 +98,11 @@ def sessions(running):
     return [int(word) for word in found.stdout.split()]
 
 
+def ended(running):
+    """Whether every session has: one that is ending counts among the four of its user."""
+    return soon(lambda: not sessions(running))
+
+
 def talk(user, *packets):
     """What a session says to a user's own program, packet by packet, until it ends."""
     script = ("import socket, sys\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
@@ -164,7 +169,7 @@ def test_a_user_sees_his_status_without_a_code_and_without_a_secret(store):
         assert secret not in packet
 
 
-def test_a_wrong_password_changes_nothing_in_fifty_tries(store):
+def test_a_wrong_password_changes_nothing_in_fifty_tries(store, running):
     enrollment = store.enroll(allow_missing=False)
     before = files(store)
     for turn in range(50):
@@ -173,17 +178,17 @@ def test_a_wrong_password_changes_nothing_in_fifty_tries(store):
             own.kill()
             own = Own("backup-codes", "--regenerate")
         assert own.finish(password="wrong horse", code=enrollment.code()) != 0
-        assert len(own.prompts) == 1
+        assert len(own.prompts) == 1 and ended(running)
     assert files(store) == before
 
 
-def test_a_wrong_code_changes_nothing_in_fifty_tries(store):
+def test_a_wrong_code_changes_nothing_in_fifty_tries(store, running):
     enrollment = store.enroll(allow_missing=False)
     before = store.enrollment().read_bytes()
     for _ in range(50):
         own = Own("add", "--name", "laptop")
         assert own.finish(code=enrollment.wrong()) != 0
-        assert len(own.prompts) == 2 and "otpauth:" not in own.text
+        assert len(own.prompts) == 2 and "otpauth:" not in own.text and ended(running)
     assert store.enrollment().read_bytes() == before
 
 

@@ -302,13 +302,13 @@ def test_one_service_answers_many_and_grows_no_more(
         memory, count = running.memory, len(running.descriptors)
         verdicts, _ = driver.summary("locker", "alice", wrong, repeat=2000)
         assert verdicts == {AUTH_ERR: 2000}
-        assert soon(lambda: len(running.descriptors) == count)
+        assert soon(lambda: len(running.descriptors) <= count)
         grown = running.memory - memory
         assert grown < 1024
     with Crowd(stacks_for_all, 64, preexec=become("bob", effective=0)) as crowd:
         logins = crowd.race([(("locker", "alice", wrong), {})] * 64)
         assert {login.result for login in logins} == {AUTH_ERR}
-    assert soon(lambda: len(running.descriptors) == count)
+    assert soon(lambda: len(running.descriptors) <= count)
     figure(f"2,000 logins in turn and 64 at once through the service: {grown} kB more")
     assert enrollment
 

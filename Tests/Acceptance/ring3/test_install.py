@@ -116,12 +116,39 @@ def test_uninstall_refuses_while_a_stack_names_the_module(make, tmp_path):
 
 
 def test_nothing_is_installed_before_it_was_built(tmp_path):
-    script = tmp_path / "pam" / "install"
-    script.parent.mkdir()
-    script.write_bytes((REPOSITORY / "pam" / "install").read_bytes())
+    (tmp_path / "pam").mkdir()
+    for name in ("install", "arch"):
+        (tmp_path / "pam" / name).write_bytes((REPOSITORY / "pam" / name).read_bytes())
     done = subprocess.run(
-        ["sh", script], capture_output=True, text=True, check=False,
+        ["sh", tmp_path / "pam/install"], capture_output=True, text=True, check=False,
         env={"PATH": os.environ["PATH"], "DESTDIR": str(tmp_path / "d"), "PREFIX": "/usr",
              "PAMDIR": f"/{MODULES}"})
     assert done.returncode == 66 and "hint: make build" in done.stderr
     assert not (tmp_path / "d").exists()
+
+
+def test_what_is_for_another_architecture_is_laid_down_and_never_run(tmp_path):
+    tmp_path.chmod(0o700)
+    other = "amd64" if os.uname().machine == "aarch64" else "arm64"
+    for name in ("pam", "docs", ".build/stage"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    programs = {"usr/bin/sallyport", "usr/sbin/sallyportd", "usr/sbin/sallyport-session"}
+    staged = [name.removeprefix("usr/") for name in programs] + ["lib/pam_sallyport.so"]
+    text = f"#!/bin/sh\n>>'{tmp_path}/ran'\n"
+    for name in staged:
+        program = tmp_path / f".build/stage-{other}" / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(text)
+        program.chmod(0o755)
+    target = tmp_path / "target"
+    target.mkdir()
+    done = subprocess.run(
+        ["sh", tmp_path / "pam/install"], capture_output=True, text=True, check=False,
+        env={"PATH": os.environ["PATH"], "DESTDIR": str(target), "PREFIX": "/usr",
+             "PAMDIR": f"/{MODULES}", "ARCH": other})
+    assert done.returncode == 0, done.stderr
+    assert laid_down(target).keys() >= FILES.keys()
+    for name in programs | {f"{MODULES}/pam_sallyport.so"}:
+        assert (target / name).read_bytes() == text.encode(), name
+    assert not (tmp_path / "ran").exists()

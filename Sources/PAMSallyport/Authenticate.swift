@@ -14,10 +14,15 @@ package func authenticate(
   if !arguments.noDelay { host.delayFailure(2_000_000) }
   for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
   do throws(HostFailure) {
-    // Of an earlier try on this handle.
+    // Of an earlier try on this handle, or of a line of this one with `wrong-password`.
     let earlier = host.mark()
     try host.setMark(nil)
     try host.setEnvironmentMark(false)
+    if arguments.wrongPassword {
+      try host.setMark(Mark(user: [], .wrongPassword))
+      return .refused
+    }
+    if case .wrongPassword = earlier?.result { return .refused }
     let user = try host.user()
     return try Login(host, arguments, store: store, examiner: examiner, after: earlier).run(user)
   } catch {

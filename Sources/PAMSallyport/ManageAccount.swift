@@ -44,7 +44,8 @@ package func openSession(_ host: some Host) -> ReturnCode {
     }
     switch mark.result {
     case .due(.required), .due(.refuse): return denySession(host, mark.user)
-    case .due(.offer), .due(.remind), .due(.voluntary), .accepted, .remembered, .replayed:
+    case .due(.offer), .due(.remind), .due(.voluntary), .accepted, .remembered, .replayed,
+      .wrongPassword:
       return .ignore
     }
   } catch {
@@ -72,7 +73,7 @@ extension Login {
       case .due(let level): return try enroll(account, context, atLeast: level)
       case .accepted(let proof, let mayEnroll):
         return try finish(account, context, proof, mayEnroll: mayEnroll)
-      case .remembered, .replayed: return .ignore
+      case .remembered, .replayed, .wrongPassword: return .ignore
       }
     } catch {
       // Failed conversations, under `demand` for example, are reported there.

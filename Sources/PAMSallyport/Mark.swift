@@ -13,6 +13,8 @@ package final class Mark: Sendable {
     /// Refused, as the code had been used, until then: for the next prompt on this handle, and for
     /// no phase.
     case replayed(until: UnixTime)
+    /// Left by a line with `wrong-password` for the next line in the auth phase, and for no phase.
+    case wrongPassword
   }
 
   /// The account's name. The modules of a stack can change PAM_USER between tries on one handle.
@@ -25,5 +27,10 @@ package final class Mark: Sendable {
   }
 
   /// nil where the other phases are to see no mark.
-  var forPhases: Mark? { if case .replayed = result { nil } else { self } }
+  var forPhases: Mark? {
+    switch result {
+    case .replayed, .wrongPassword: nil
+    case .due, .accepted, .remembered: self
+    }
+  }
 }

@@ -28,6 +28,8 @@ package struct ModuleArguments: Sendable {
   package private(set) var demand = false
   /// `after-key`: sshd has accepted a key, or nobody gets in by this line.
   package private(set) var afterKey = false
+  /// `wrong-password`: the line runs only after a wrong password, before the one that would ask.
+  package private(set) var wrongPassword = false
   /// Unknown arguments: logged, and the strict policy applies.
   package private(set) var unknown: [[UInt8]] = []
   private var nullOK = false
@@ -65,6 +67,8 @@ package struct ModuleArguments: Sendable {
       demand = true
     } else if same("after-key", word) {
       afterKey = true
+    } else if same("wrong-password", word) {
+      wrongPassword = true
     } else if same("nodelay", word) {
       noDelay = true
     } else if same("debug", word) {

@@ -19,7 +19,7 @@ enum ModuleKind: Equatable {
 
   init(_ entry: StackEntry) {
     switch entry.moduleName {
-    case "pam_sallyport": self = .ours
+    case "pam_sallyport": self = entry.stopsWrongPassword ? .deny : .ours
     case "pam_permit": self = .permit
     case "pam_deny": self = .deny
     case "pam_rootok": self = .rootOnly

@@ -29,7 +29,7 @@ package struct ServiceFile: Equatable {
     lines.insert(line, at: index)
   }
 
-  /// The ranges of lines that name our module; a line that is continued spans several numbers.
+  /// The ranges of lines that name our module or include its gate; a line that is continued spans several numbers.
   var ours: [ClosedRange<Int>] {
     var text = StackText(bytes)
     var found: [ClosedRange<Int>] = []
@@ -39,7 +39,8 @@ package struct ServiceFile: Equatable {
         let module = words.next()
       else { continue }
       let name = module.split(separator: UInt8(ascii: "/")).last ?? []
-      if name.elementsEqual("pam_sallyport.so".utf8) { found.append(line.numbers) }
+      let isGate = module.elementsEqual(StackGate.path.utf8)
+      if isGate || name.elementsEqual("pam_sallyport.so".utf8) { found.append(line.numbers) }
     }
     return found
   }

@@ -32,7 +32,9 @@ struct StackComparison {
   /// `ours`: the values that our lines may return.
   init(_ stack: [StackEntry], ours: [PAMCode], missing: Set<String>) {
     self.stack = stack
-    let kept = stack.indices.filter { !StackAnalysis.isOurs(stack[$0]) }
+    let kept = stack.indices.filter {
+      !StackAnalysis.isOurs(stack[$0]) && !stack[$0].isOfGate
+    }
     bare = kept.map { stack[$0] }
     places = kept + [stack.count]
     let assumption = Assumption(

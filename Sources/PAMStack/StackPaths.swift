@@ -98,7 +98,7 @@ struct StackPath {
   /// The modules that ran, in order.
   let steps: [Step]
   let verdict: PAMCode
-  /// Whether our line ran. `asked`: whether a module that may have asked for a password ran before
+  /// Whether our line ran, and was free to ask. `asked`: whether a module that may have asked for a password ran before
   /// it.
   let ours: Bool
   let asked: Bool
@@ -110,6 +110,8 @@ struct StackPaths {
     var walk = StackWalk()
     var ours = false
     var asked = false
+    /// Whether the next of our lines refuses without asking.
+    var isStopped = false
   }
 
   private let stack: [StackEntry]
@@ -139,11 +141,14 @@ struct StackPaths {
   private mutating func steps(from node: Node, _ assumption: Assumption) -> [Node] {
     let entry = stack[node.walk.index]
     let kind = entry.kind == .module ? ModuleKind(entry) : .quiet
-    return assumption.answers(of: entry).compactMap { answer in
+    let refuses = node.isStopped && kind == .ours
+    let answers = refuses ? [.authenticationError] : assumption.answers(of: entry)
+    return answers.compactMap { answer in
       var next = node
+      next.isStopped = node.isStopped && !refuses || entry.stopsWrongPassword
       next.walk.step(stack, answer: answer)
       next.walk.forgetWhichFailure()
-      if kind == .ours { next.ours = true }
+      if kind == .ours, !refuses { next.ours = true }
       if kind.mayAskForPassword, !next.ours { next.asked = true }
       if came[next] != nil { return nil }
       came[next] = (node, answer)

@@ -142,7 +142,7 @@ extension StackPlanner {
     var refused: [StackFinding] = []
     let places = places(bare, stack, inFront: hasOneField || wishes.afterKey)
     for (place, enroll) in places.flatMap({ place in ways.map { (place, $0) } }) {
-      let one = attempt(bare, stack, place, wishes, enroll: enroll)
+      let one = stopping(bare, stack, place, wishes, enroll: enroll)
       if refusals(of: one, .all).isEmpty { return one }
       if second == nil, refusals(of: one, .worst).isEmpty { second = one }
       if refused.isEmpty { refused = refusals(of: one, .all) }
@@ -200,14 +200,30 @@ extension StackPlanner {
     return inFront ? front : roots[last...].map { $0.upperBound + 1 } + front
   }
 
-  private func attempt(
+  /// With the gate before the auth line if a wrong password reaches the prompt without it, and does
+  /// not with it.
+  private func stopping(
     _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackWishes, enroll: Bool
+  ) -> Attempt {
+    let plain = attempt(bare, stack, place, wishes, enroll: enroll)
+    guard plain.analysis.asksAfterWrongPassword, directory.exists(StackGate.path) else {
+      return plain
+    }
+    let gated = attempt(bare, stack, place, wishes, enroll: enroll, isGated: true)
+    let isBetter = !gated.analysis.asksAfterWrongPassword && refusals(of: gated, .all).isEmpty
+    return isBetter ? gated : plain
+  }
+
+  private func attempt(
+    _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackWishes, enroll: Bool,
+    isGated: Bool = false
   ) -> Attempt {
     let words = [
       wishes.afterKey ? "after-key" : nil, enroll ? "enroll" : nil,
       hasOneField ? "forward_pass" : nil, wishes.nullok ? "nullok" : nil,
     ]
-    var lines = [(place, line("auth    ", words, wishes))]
+    var lines = isGated ? [(place, StackGate.line)] : []
+    lines.append((place, line("auth    ", words, wishes)))
     if !stack.isOther(.account), let first = stack[.account].first {
       lines.append(
         (first.root.lowerBound, line("account ", [wishes.demand ? "demand" : nil], wishes)))

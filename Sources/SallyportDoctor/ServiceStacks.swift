@@ -30,7 +30,9 @@ extension ModuleLines {
   /// Our lines among those that run.
   package init(of stack: ServiceStack) {
     lines = PAMPhase.allCases.flatMap { phase in
-      stack[phase].filter { $0.kind == .module && $0.moduleName == "pam_sallyport" }.map { entry in
+      stack[phase].filter { entry in
+        entry.kind == .module && entry.moduleName == "pam_sallyport" && !entry.stopsWrongPassword
+      }.map { entry in
         Line(
           phase: phase, path: entry.module, words: entry.arguments,
           location: FileLocation(file: entry.location.file, line: entry.location.line))
@@ -47,31 +49,33 @@ extension ServiceFacts {
     let analysis = StackAnalysis(stack, isMissing: directory.isMissing)
     self.stack = analysis.findings
     isBetterEnabledAgain =
-      analysis.hasSkipped && ServiceFacts.isFineEnabledAgain(stack, lines, in: directory)
+      analysis.weaknesses > 0
+      && ServiceFacts.weaknesses(enabledAgain: stack, lines, in: directory) < analysis.weaknesses
     idleRemember = analysis.idleRemember
     lines.isDemandIdle = analysis.isDemandIdle
     lines.needsPassword = analysis.needsPassword
   }
 
   /// Only lines that `pam enable` writes without options are written by it as they were.
-  private static func isFineEnabledAgain(
-    _ stack: ServiceStack, _ lines: ModuleLines, in directory: StackDirectory
-  ) -> Bool {
-    guard lines.lines.allSatisfy({ $0.words.allSatisfy { $0 == "enroll" } }) else { return false }
+  private static func weaknesses(
+    enabledAgain stack: ServiceStack, _ lines: ModuleLines, in directory: StackDirectory
+  ) -> Int {
+    guard lines.lines.allSatisfy({ $0.words.allSatisfy { $0 == "enroll" } }) else { return .max }
     do throws(StackRefusal) {
       let off = try StackPlanner(stack.service, in: directory).disable()
       let bare = directory.assuming(off)
-      return try !StackPlanner(stack.service, in: bare).enable(StackWishes()).analysis.hasSkipped
+      return try StackPlanner(stack.service, in: bare).enable(StackWishes()).analysis.weaknesses
     } catch {
-      return false
+      return .max
     }
   }
 }
 
 extension StackAnalysis {
-  fileprivate var hasSkipped: Bool {
-    findings.contains { found in
-      if case .skipped = found { true } else { false }
-    }
+  /// What `pam enable` leaves out where it can: ways around our line count more than wrong
+  /// passwords that reach it.
+  fileprivate var weaknesses: Int {
+    let isSkipped = findings.contains { if case .skipped = $0 { true } else { false } }
+    return (isSkipped ? 2 : 0) + (asksAfterWrongPassword ? 1 : 0)
   }
 }

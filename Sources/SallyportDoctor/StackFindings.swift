@@ -59,7 +59,9 @@ struct StackFindings {
         "stack-twice", .warning, fact, second,
         [.advice("remove this line, or the one at \(first.text)")])
     case .wrongPasswordReaches(let location):
-      made("stack-wrong-password", .warning, fact, location, [StackFindings.manual])
+      made(
+        "stack-wrong-password", .warning, fact, location,
+        (service.isBetterEnabledAgain ? [enabledAgain] : []) + [StackFindings.manual])
     case .ignoreIsDenied(let phase, let location): ignoreIsDenied(phase, location, fact)
     case .enrollWithoutLine(let location, let phase): enroll(at: location, without: phase, fact)
     case .accountNotFirst(let location, let after, let isSkipped):

@@ -136,6 +136,7 @@ extension ClockFacts {
 /// Problems of the clock, on which time-based codes depend. Pure.
 struct ClockFindings {
   let clock: ClockFacts
+  let packages: PackageTool?
   private let area = Area.clock
   /// In seconds: half a time step, beyond which the current code is that of an adjacent step.
   private static let noted = 15.0
@@ -144,7 +145,9 @@ struct ClockFindings {
   /// The start of 2026, before which this was not written: a clock that shows less is wrong.
   private static let earliest: Int64 = 1_767_225_600
 
-  init(_ clock: ClockFacts) { self.clock = clock }
+  init(_ clock: ClockFacts, _ packages: PackageTool?) {
+    (self.clock, self.packages) = (clock, packages)
+  }
 
   var all: [Finding] {
     if clock.now.seconds < ClockFindings.earliest {
@@ -201,7 +204,8 @@ struct ClockFindings {
   private var turnOn: Fix {
     if clock.source?.name == "chrony" { return .advice("chronyc sources") }
     return clock.hasTimedate
-      ? .command("timedatectl set-ntp true") : .command("apt-get install chrony")
+      ? .command("timedatectl set-ntp true")
+      : packages.map { .command($0.install("chrony")) } ?? .advice("install chrony")
   }
 
   private func offset(_ source: ClockFacts.Source) -> String {

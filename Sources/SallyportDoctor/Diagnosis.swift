@@ -31,8 +31,8 @@ package struct Diagnosis {
     }
     found += StoreFindings(facts.store, option: option).all
     found += NoteFindings(facts.store, option: option).all
-    found += ClockFindings(facts.clock).all
-    found += ModuleFindings(facts.modules, version: version).all
+    found += ClockFindings(facts.clock, facts.packages).all
+    found += ModuleFindings(facts.modules, version: version, facts.packages).all
     found += DaemonFindings(facts.daemon, services).all
     findings = found
   }

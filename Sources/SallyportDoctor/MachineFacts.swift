@@ -13,6 +13,8 @@ package struct Facts: Equatable {
   var store = StoreFacts()
   var clock: ClockFacts
   var modules: [ModuleFacts] = []
+  /// What installs packages here; nil if unknown.
+  var packages: PackageTool?
   /// What `pam enable --revert-in` has changed.
   var revert: Probe<PendingRevert> = .absent
   /// Identifies the boot of the machine.
@@ -34,7 +36,8 @@ struct ServiceFacts: Equatable {
   var file: String?
   /// The findings of the walk through its stacks.
   var stack: [StackFinding] = []
-  /// Whether a way around our lines is closed if `pam enable` puts them there anew.
+  /// Whether a way around our lines, or of a wrong password to them, is closed if `pam enable` puts
+  /// them there anew.
   var isBetterEnabledAgain = false
   /// Why `remember` has no effect here; nil if it has one.
   var idleRemember: IdleRemember?
@@ -65,7 +68,8 @@ extension Facts {
     ssh?.look(for: self.store.peopleEnrolled, of: machine, accounts)
     let census = GroupCensus()
     for index in services.indices { look(at: index, of: machine, store, accounts, census) }
-    modules = Facts.modules(of: machine, services)
+    packages = PackageTool(of: machine)
+    modules = Facts.modules(of: machine, services, packages)
     daemon = DaemonFacts(of: machine)
     hasDirectory = Facts.hasDirectory(machine)
   }
@@ -86,18 +90,21 @@ extension Facts {
   }
 
   /// Every module file that our lines name, each once.
-  private static func modules(of machine: Machine, _ services: [ServiceFacts]) -> [ModuleFacts] {
+  private static func modules(
+    of machine: Machine, _ services: [ServiceFacts], _ packages: PackageTool?
+  ) -> [ModuleFacts] {
     let directory = ModuleFacts.directory(of: machine)
     var modules: [ModuleFacts] = []
     for line in services.flatMap(\.lines.lines) {
       let path = ModuleFacts.path(line.path, in: directory)
       if !modules.contains(where: { $0.path == path }) {
-        modules.append(ModuleFacts(of: machine, path, at: line.location))
+        modules.append(ModuleFacts(of: machine, path, at: line.location, packages))
       }
     }
     if services.isEmpty {
       modules.append(
-        ModuleFacts(of: machine, ModuleFacts.path(ModuleFacts.name, in: directory), at: nil))
+        ModuleFacts(
+          of: machine, ModuleFacts.path(ModuleFacts.name, in: directory), at: nil, packages))
     }
     return modules
   }

@@ -58,7 +58,9 @@ extension ModuleFacts {
     written.hasPrefix("/") ? written : "\(directory ?? "/usr/lib/security")/\(written)"
   }
 
-  init(of machine: Machine, _ path: String, at location: FileLocation?) {
+  init(
+    of machine: Machine, _ path: String, at location: FileLocation?, _ packages: PackageTool?
+  ) {
     self.path = path
     self.location = location
     file = machine.file(path)
@@ -73,7 +75,7 @@ extension ModuleFacts {
     }
     // A file that others can write is not loaded here; it is an error already.
     if facts.owner == 0, !facts.isOthersToWrite { refusal = machine.refusal(ofModule: path) }
-    version = ModuleFacts.version(of: machine)
+    version = ModuleFacts.version(of: machine, packages)
   }
 
   private static func directories(above path: String) -> [String] {
@@ -85,12 +87,9 @@ extension ModuleFacts {
     return directories
   }
 
-  private static func version(of machine: Machine) -> String? {
-    let words = ["dpkg-query", "-W", "-f", "${Version}", "libpam-sallyport"]
-    guard let answer = machine.run(words).value, answer.status == 0, !answer.output.isEmpty else {
-      return nil
-    }
-    return answer.output
+  private static func version(of machine: Machine, _ packages: PackageTool?) -> String? {
+    guard let answer = packages.flatMap({ machine.answer($0.versionOfModule) }) else { return nil }
+    return answer.isEmpty ? nil : answer
   }
 }
 

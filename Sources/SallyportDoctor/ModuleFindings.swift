@@ -5,10 +5,11 @@ struct ModuleFindings {
   let modules: [ModuleFacts]
   /// The version of this command.
   let version: String
+  let packages: PackageTool?
   private let area = Area.module
 
-  init(_ modules: [ModuleFacts], version: String) {
-    (self.modules, self.version) = (modules, version)
+  init(_ modules: [ModuleFacts], version: String, _ packages: PackageTool?) {
+    (self.modules, self.version, self.packages) = (modules, version, packages)
   }
 
   var all: [Finding] { modules.flatMap(findings) }
@@ -77,13 +78,14 @@ struct ModuleFindings {
     return Finding(
       id: "module-version", area: area, severity: .warning,
       text: "the module is version \(found), this command is version \(version)",
-      fixes: [.command("apt-get install libpam-sallyport sallyport")])
+      fixes: packages.map { [.command($0.upgradeOurs)] } ?? [])
   }
 
   private var install: Fix {
-    modules.contains { $0.version != nil }
-      ? .command("apt-get install --reinstall libpam-sallyport")
-      : .advice("make install, in the sources")
+    guard let packages, modules.contains(where: { $0.version != nil }) else {
+      return .advice("make install, in the sources")
+    }
+    return .command(packages.reinstallModule)
   }
 
   private func error(

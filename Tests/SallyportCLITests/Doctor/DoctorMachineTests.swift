@@ -168,6 +168,84 @@ import Testing
     #expect(Healthy.diagnosis { $0.modules[0].version = "0.1.0-1" }.wrong == [])
   }
 
+  // MARK: packages
+
+  /// {os-release(5), what fixes a module of another version, a broken one, and a clock without a
+  /// keeper}
+  static let systems: [(String, [String])] = [
+    (
+      "ID=debian\nVERSION_ID=\"12\"\n",
+      [
+        "apt-get install libpam-sallyport sallyport",
+        "apt-get install --reinstall libpam-sallyport", "apt-get install chrony",
+      ]
+    ),
+    (
+      "NAME=x\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n",
+      [
+        "apt-get install libpam-sallyport sallyport",
+        "apt-get install --reinstall libpam-sallyport", "apt-get install chrony",
+      ]
+    ),
+    (
+      "ID=\"almalinux\"\nID_LIKE=\"rhel centos fedora\"\n",
+      [
+        "dnf upgrade pam-sallyport sallyport", "dnf reinstall pam-sallyport",
+        "dnf install chrony",
+      ]
+    ),
+    (
+      "ID='fedora'\n",
+      [
+        "dnf upgrade pam-sallyport sallyport", "dnf reinstall pam-sallyport",
+        "dnf install chrony",
+      ]
+    ),
+    (
+      "ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\n",
+      [
+        "zypper update pam-sallyport sallyport", "zypper install --force pam-sallyport",
+        "zypper install chrony",
+      ]
+    ),
+    ("ID=arch\nBUILD_ID=rolling\n", []), ("", []),
+  ]
+
+  @Test(arguments: systems.indices) func `Advice names the package tool of the system`(index: Int)
+    throws
+  {
+    let (release, wanted) = Self.systems[index]
+    let fake = FakeMachine()
+    try fake.write("/etc/os-release", release)
+    let packages = PackageTool(of: fake.machine)
+    let diagnosis = Healthy.diagnosis {
+      $0.packages = packages
+      $0.modules[0].version = "0.0.9-1"
+      $0.modules[0].refusal = "no"
+      $0.clock.isSynchronised = .seen(false)
+    }
+    let ids = ["module-version", "module-loading", "clock-synchronised"]
+    let fixes = ids.compactMap { id in diagnosis.findings.first { $0.id == id }?.fixes.first }
+    let commands = fixes.compactMap { if case .command(let text) = $0 { text } else { nil } }
+    #expect(commands == wanted)
+  }
+
+  @Test func `The version of the module is asked of the system's own database`() throws {
+    for (release, question) in [
+      ("ID=debian", "dpkg-query -W -f ${Version} libpam-sallyport"),
+      ("ID=fedora", "rpm -q --queryformat %{VERSION} pam-sallyport"),
+    ] {
+      let fake = FakeMachine()
+      try fake.write("/etc/os-release", release)
+      try fake.write("/m.so", "")
+      fake.answers[question] = CommandOutput(output: "0.0.9")
+      let packages = PackageTool(of: fake.machine)
+      let facts = ModuleFacts(of: fake.machine, "/m.so", at: nil, packages)
+      #expect(facts.version == "0.0.9")
+      #expect(ModuleFacts(of: fake.machine, "/m.so", at: nil, nil).version == nil)
+    }
+  }
+
   // MARK: people and policy
 
   @Test func `The unenrolled are locked out, or pass, as the policy says`() {

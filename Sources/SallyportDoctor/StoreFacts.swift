@@ -17,6 +17,8 @@ struct StoreFacts: Equatable {
   /// Paths of files that a crash left behind: they belong to no user and are older than a minute.
   var leftovers: [String] = []
   var disk: Probe<DiskFacts> = .absent
+  /// nil if SELinux is off or has nothing against it.
+  var label: StoreLabel?
   var writing = WriteTest.works
   var users: [UserFacts] = []
   /// The notes of users.
@@ -102,6 +104,7 @@ extension StoreFacts {
       directories[directory] = machine.file(directory).value
     }
     disk = machine.disk(path)
+    label = StoreLabel(of: machine, in: path)
     do throws(StoreTrouble) {
       users = try store.enrolledNames().map { UserFacts($0, of: machine, store, self, now) }
       leftovers = StoreFacts.leftovers(of: machine, in: path, now)

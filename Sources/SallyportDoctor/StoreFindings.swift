@@ -18,7 +18,7 @@ struct StoreFindings {
       return [.unseen("store-closed", area, "only root can read the store: not checked", [fix])]
     }
     let whole = [directories, decoy, leftovers, space, fileSystem, writing].compactMap { $0 }
-    return [parent].compactMap { $0 } + whole.flatMap { $0 } + store.users.flatMap(findings)
+    return [parent, label].compactMap { $0 } + whole.flatMap { $0 } + store.users.flatMap(findings)
       + people
   }
 
@@ -58,6 +58,22 @@ struct StoreFindings {
       return finding(
         "store-parent", .error, found, nil, .locksOut("everybody who is asked for a code"))
     }
+  }
+
+  private var label: Finding? {
+    guard let label = store.label else { return nil }
+    let path = shellQuoted(store.path)
+    let isUsual = store.path == Store.usualRoot
+    let type = "semanage fcontext -a -t \(StoreLabel.type) \(shellQuoted(store.path + "(/.*)?"))"
+    let restore = "restorecon -R \(path)"
+    return Finding(
+      id: "store-label", area: area, severity: label.isEnforced ? .error : .warning,
+      text: "the SELinux type of \(label.path) is \(label.type), not \(StoreLabel.type): "
+        + "logins \(label.isEnforced ? "are" : "would be") kept from it",
+      fixes: isUsual
+        ? [.command(restore), .advice("the policy is in the package pam-sallyport-selinux")]
+        : [.command("\(type) && \(restore)")],
+      effect: label.isEnforced ? .locksOut("everybody who is asked for a code") : nil)
   }
 
   private var directories: [Finding] {

@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/timex.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -123,6 +124,12 @@ static inline int inspect_file(const char *path, bool follow, struct statx *foun
 /* The file system that holds `path`. 0 or errno. */
 static inline int inspect_disk(const char *path, struct statfs *found) {
   return statfs(path, found) == 0 ? 0 : errno;
+}
+
+/* SELinux's label of `path`, with its NUL: the number of bytes, or a negative errno. */
+static inline int64_t inspect_label(const char *path, void *_Nullable label, size_t size) {
+  ssize_t length = getxattr(path, "security.selinux", label, size);
+  return length < 0 ? -errno : length;
 }
 
 /* Whether btrfs writes an open file in place: 1, 0, or a negative errno. */

@@ -1,5 +1,6 @@
 import ArgumentParser
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
 
 /// `sallyport prepare`: for `make install` and packages.
@@ -16,6 +17,7 @@ struct Prepare: Verb {
   func run(in context: Context) throws(CommandError) {
     let store = try context.store(shared)
     try storing { () throws(StoreTrouble) in try store.prepare() }
+    context.machine.restoreLabels(of: shared.path)
     if shared.json {
       context.output(shared).answer(Answer(store: shared.path), "")
     }

@@ -1,3 +1,4 @@
+import CCommand
 import SallyportCore
 import SallyportSystem
 import Testing
@@ -244,6 +245,37 @@ import Testing
       #expect(facts.version == "0.0.9")
       #expect(ModuleFacts(of: fake.machine, "/m.so", at: nil, nil).version == nil)
     }
+  }
+
+  // MARK: SELinux
+
+  @Test func `The label of the store counts only where SELinux is on`() throws {
+    let fake = FakeMachine()
+    try fake.write("/store/users/x", "")
+    guard label("\(fake.root)/store", "var_auth_t"), label("\(fake.root)/store/users", "var_lib_t")
+    else { return }
+    #expect(StoreLabel(of: fake.machine, in: "/store") == nil)
+    try fake.write("/sys/fs/selinux/enforce", "1")
+    let wrong = StoreLabel(path: "/store/users", type: "var_lib_t", isEnforced: true)
+    #expect(StoreLabel(of: fake.machine, in: "/store") == wrong)
+    try fake.write("/sys/fs/selinux/enforce", "0")
+    #expect(StoreLabel(of: fake.machine, in: "/store")?.isEnforced == false)
+    var asked: [[String]] = []
+    let machine = Machine(root: fake.root) { words in
+      asked.append(words)
+      _ = self.label("\(fake.root)/store/users", "var_auth_t")
+      return .seen(CommandOutput())
+    }
+    for _ in 0..<2 { machine.restoreLabels(of: "/store") }
+    #expect(asked == [["restorecon", "-R", "/store"]])
+    #expect(StoreLabel(of: fake.machine, in: "/store") == nil)
+  }
+
+  /// Whether the file system here takes a label from this user: root's alone.
+  private func label(_ path: String, _ type: String) -> Bool {
+    let text = Array("system_u:object_r:\(type):s0\0".utf8)
+    // SAFETY: as many bytes as are said.
+    return unsafe setxattr(path, "security.selinux", text, text.count, 0) == 0
   }
 
   // MARK: people and policy

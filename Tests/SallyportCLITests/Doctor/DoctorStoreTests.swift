@@ -33,6 +33,14 @@ import Testing
     ) {
       $0.directories[root] = FileFacts(mode: 0o755)
     },
+    Breakage(
+      name: "another label", wrong: "store-label error", fix: "restorecon -R \(root)",
+      effect: .locksOut("everybody who is asked for a code")
+    ) { $0.label = StoreLabel(path: root, type: "var_lib_t", isEnforced: true) },
+    Breakage(
+      name: "another label, that is only logged", wrong: "store-label warning",
+      fix: "restorecon -R \(root)"
+    ) { $0.label = StoreLabel(path: root, type: "var_lib_t", isEnforced: false) },
     Breakage(name: "no decoy", wrong: "store-decoy warning", fix: "sallyport prepare") {
       $0.decoyError = .noStore(path: "\(root)/decoy")
     },

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportSystem
@@ -15,12 +14,6 @@ struct BackupCodes: Verb {
   @Flag(help: "Make a new set; the old codes no longer work.")
   var regenerate = false
 
-  func validate() throws {
-    if regenerate, shared.argument.name == nil, geteuid() == 0 {
-      throw ValidationError("--regenerate needs a user")
-    }
-  }
-
   func run(in context: Context) throws(CommandError) {
     if !shared.storeOptions.json, try shared.own(in: context) != nil {
       let session = OwnSession(context, shared.storeOptions)
@@ -29,6 +22,8 @@ struct BackupCodes: Verb {
       session.output.say(left(backupCodeCount(enrollment, state)))
       return
     }
+    // Not those of whoever typed sudo, unless he says so.
+    if regenerate, shared.argument.name == nil { throw .nobodyNamed }
     let subject = try shared.open(in: context)
     if regenerate {
       try renew(subject)

@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: help build demo test fuzz sanitize mutants torture timing stacks bench check ci install uninstall deb clean
+.PHONY: help build demo test fuzz sanitize mutants torture timing stacks bench check ci install uninstall deb rpm clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -55,6 +55,10 @@ uninstall:      ## takes it away again
 
 deb:            ## Debian packages, into .build/deb
 	pam/deb
+
+rpm:            ## packages for Fedora and EL, into .build/rpm
+	pam/build
+	pam/rpm/build
 
 clean:          ## removes .build
 	rm -rf .build

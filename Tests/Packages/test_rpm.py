@@ -1,0 +1,138 @@
+"""The RPM packages, installed by rpm into the root directory of another system. That is a Debian 12:
+the files, the scripts and the database are tried, dnf and EL's own libraries are not."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from clean import Machine
+from conftest import REPOSITORY
+
+NAMES = {"pam-sallyport", "sallyport", "pam-sallyport-selinux"}
+MODULE = "/usr/lib64/security/pam_sallyport.so"
+POLICY = "etc/security/sallyport.conf"
+
+
+def built(directory, later=0):
+    """{name: path} of packages that are made now, of the same stage."""
+    if shutil.which("rpmbuild") is None:
+        pytest.skip("rpmbuild is not installed")
+    epoch = int(os.environ["SOURCE_DATE_EPOCH"]) + later
+    subprocess.run([REPOSITORY / "pam/rpm/build", directory], check=True, capture_output=True,
+                   env=os.environ | {"SOURCE_DATE_EPOCH": str(epoch)})
+    return {path.name.rsplit("-", 2)[0]: path for path in directory.glob("*.rpm")}
+
+
+@pytest.fixture(scope="module")
+def rpms(tmp_path_factory):
+    return built(tmp_path_factory.mktemp("rpm"))
+
+
+def queried(path, *what):
+    done = subprocess.run(["rpm", "-qp", *what, path], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+class System(Machine):
+    """A machine whose packages rpm looks after."""
+
+    def rpm(self, *words):
+        """In a namespace with /proc in it, where the scripts' programs read how they were called."""
+        script = 'mount -t proc proc "$0/proc" && exec rpm "--root=$0" "$@"'
+        return subprocess.run(
+            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, self.root,
+             *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
+
+    def have(self, *words):
+        done = self.rpm(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def verify(self):
+        return self.rpm("-V", "--nodeps", *NAMES).stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def system(clean, rpms, tmp_path_factory):
+    """The tests below go through one life of the packages in it."""
+    system = System(clean, tmp_path_factory.mktemp("system") / "root", {})
+    system.have("-i", "--nodeps", *rpms.values())
+    return system
+
+
+def test_the_packages_want_each_other_and_what_they_link(rpms):
+    assert set(rpms) == NAMES
+    [version] = set(queried(rpms["sallyport"], "--qf", "%{VERSION}-%{RELEASE}\n"))
+    wanted = queried(rpms["pam-sallyport"], "--requires")
+    assert f"sallyport = {version}" in wanted
+    assert f"(pam-sallyport-selinux = {version} if selinux-policy-targeted)" in wanted
+    libraries = {word.split("(")[0] for word in wanted if ".so" in word}
+    assert {"libpam.so.0", "libcrypto.so.3", "libc.so.6"} <= libraries
+    assert not any("qrcodegen" in name or "swift" in name for name in libraries)
+    assert not any("pam_sallyport.so" in word for word in queried(rpms["pam-sallyport"], "--provides"))
+    assert queried(rpms["pam-sallyport-selinux"], "--qf", "%{ARCH}") == ["noarch"]
+
+
+def test_two_builds_of_one_stage_are_the_same_files(rpms, tmp_path):
+    for name, path in built(tmp_path / "again").items():
+        assert path.read_bytes() == rpms[name].read_bytes(), name
+
+
+def test_rpm_finds_every_file_as_it_was_packed(system):
+    assert system.verify() == []
+    files = set(system.have("-ql", *NAMES).split())
+    assert {MODULE, "/usr/sbin/sallyportd", "/etc/pam.d/sallyport", "/etc/security/sallyport-gate",
+            "/usr/share/selinux/packages/sallyport.cil"} <= files
+    assert not any("pam-configs" in path or "init.d" in path for path in files)
+    assert "system-auth" in (system.root / "etc/pam.d/sallyport").read_text()
+    gate = system.root / "etc/security/sallyport-gate"
+    content = gate.read_bytes()
+    gate.write_bytes(b"")
+    assert [line.split()[-1] for line in system.verify()] == ["/etc/security/sallyport-gate"]
+    gate.write_bytes(content)
+
+
+def test_an_installed_module_asks_for_the_code(system):
+    store = system.root / "var/lib/sallyport"
+    assert store.stat().st_mode & 0o777 == 0o700
+    system.succeed("useradd", "-m", "alice")
+    backup = system.enroll("alice")["backupCodes"]
+    (system.root / "etc/pam.d/x").write_text(
+        f"auth required {MODULE}\naccount required pam_permit.so\n")
+    assert not system.login("x", "alice", "000000")
+    assert system.login("x", "alice", backup[0])
+    assert not system.login("x", "alice", backup[0])
+
+
+def test_an_upgrade_keeps_store_and_configuration(system, tmp_path):
+    enrollment = system.root / "var/lib/sallyport/users/alice/enrollment"
+    before = enrollment.read_bytes()
+    with (system.root / POLICY).open("a") as policy:
+        policy.write("# mine\n")
+    old = system.have("-q", "pam-sallyport")
+    # /etc/pam.d/x names the module all the while.
+    system.have("-U", "--nodeps", *built(tmp_path / "next", later=1).values())
+    assert system.have("-q", "pam-sallyport") != old
+    assert enrollment.read_bytes() == before
+    assert (system.root / POLICY).read_text().endswith("# mine\n")
+    assert [line.split()[-1] for line in system.verify()] == [f"/{POLICY}"]
+
+
+def test_removal_is_refused_while_a_stack_names_the_module(system):
+    enrollment = system.root / "var/lib/sallyport/users/alice/enrollment"
+    stack = system.root / "etc/pam.d/x"
+    for line in ("auth required pam_sallyport.so", f"session required {MODULE}",
+                 "auth substack /etc/security/sallyport-gate"):
+        stack.write_text(f"#auth x\n{line}\n")
+        done = system.rpm("-e", "--nodeps", "pam-sallyport")
+        assert done.returncode != 0
+        assert "/etc/pam.d/x" in done.stdout + done.stderr
+        assert "sallyport pam disable" in done.stdout + done.stderr
+        assert (system.root / MODULE[1:]).exists()
+        system.have("-q", "pam-sallyport")
+    stack.write_text(f"#{line}\n")
+    system.have("-e", "--nodeps", *NAMES)
+    assert not (system.root / MODULE[1:]).exists()
+    assert enrollment.exists()

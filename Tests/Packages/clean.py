@@ -1,10 +1,11 @@
 """A clean Debian in a directory, entered in namespaces of its own."""
 
 import json
+import os
 import shutil
 import subprocess
 
-MODULES = "usr/lib/x86_64-linux-gnu/security"
+MODULES = f"usr/lib/{os.uname().machine}-linux-gnu/security"
 STORE = "var/lib/sallyport"
 CONFIGURATION = "etc/security/sallyport.conf"
 

@@ -1,5 +1,7 @@
 """The first_pass words beside the real pam_unix and pam_wrapper's probes."""
 
+import os
+
 import pytest
 
 from support.hosts import add_account, remove_account
@@ -7,7 +9,7 @@ from support.pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS, Barrier, Driver, Rep
 from support.sallyport import aligned_now, our_line, reason, sallyport
 
 PASSWORD = "wrong horse 42 "  # digits and a blank at its end: part of the password
-ITEMS = "/usr/lib/x86_64-linux-gnu/pam_wrapper"
+ITEMS = f"/usr/lib/{os.uname().machine}-linux-gnu/pam_wrapper"
 OURS = [[ECHO_OFF, "Verification code: "]]
 UNIX = [[ECHO_OFF, "Password: "]]
 

@@ -4,13 +4,14 @@ pam_set_items stands for the module that asked before, pam_get_items for the one
 """
 
 import itertools
+import os
 
 import pytest
 
 from support.pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS, Driver
 from support.sallyport import our_line, reason
 
-ITEMS = "/usr/lib/x86_64-linux-gnu/pam_wrapper"
+ITEMS = f"/usr/lib/{os.uname().machine}-linux-gnu/pam_wrapper"
 CODE = [[ECHO_OFF, "Verification code: "]]
 BOTH = [[ECHO_OFF, "Password & verification code: "]]
 OLD, NEW = "horse 42 ", "staple 7"  # digits and blanks inside belong to the password

@@ -16,7 +16,7 @@ from support import recipes
 from support.hosts import PASSWORD
 
 HEADING = "### OpenVPN"
-PLUGIN = "/usr/lib/x86_64-linux-gnu/openvpn/plugins/openvpn-plugin-auth-pam.so"
+PLUGIN = f"/usr/lib/{os.uname().machine}-linux-gnu/openvpn/plugins/openvpn-plugin-auth-pam.so"
 CONNECTED, REFUSED = "Initialization Sequence Completed", "AUTH_FAILED"
 pytestmark = [
     pytest.mark.skipif(shutil.which("openvpn") is None, reason="openvpn is not installed"),

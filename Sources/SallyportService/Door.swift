@@ -19,7 +19,7 @@ final class Door: Sendable {
   private let listener: Listener
   private let limits: Limits
   private let handler: Handler
-  private let queue: Mutex<PacketQueue>
+  private let queue: Locked<PacketQueue>
   /// What workers sleep on: one for each packet that came.
   private let packets: Int32
   /// Readable when the end has been asked for.
@@ -32,7 +32,7 @@ final class Door: Sendable {
     throws(ServiceError)
   {
     (self.listener, self.socket, self.limits, self.handler) = (listener, socket, limits, handler)
-    queue = Mutex(PacketQueue(limits))
+    queue = Locked(PacketQueue(limits))
     packets = try ServiceError.check(service_counter(), "eventfd")
     ending = try ServiceError.check(service_counter(), "eventfd")
   }

@@ -2,7 +2,6 @@ import CService
 import Glibc
 import SallyportCore
 package import SallyportLogin
-import Synchronization
 
 /// The service's lines in the log of the system, as `sallyportd`.
 package enum ServiceLog {
@@ -43,7 +42,7 @@ package enum ServiceLog {
 /// of the system has for all lines of the service.
 final class LineAllowance: Sendable {
   private static let (lines, time) = (60, UInt64(60_000_000_000))
-  private let users = Mutex<[UInt32: (count: Int, since: UInt64)]>([:])
+  private let users = Locked<[UInt32: (count: Int, since: UInt64)]>([:])
 
   func takes(_ user: UInt32) -> Bool {
     users.withLock { users in
@@ -59,7 +58,7 @@ final class LineAllowance: Sendable {
 
 /// A line that strangers can cause: one in ten seconds, with how many there were.
 final class RareLine: Sendable {
-  private let state = Mutex((count: 0, next: UInt64(0)))
+  private let state = Locked((count: 0, next: UInt64(0)))
 
   func write(_ text: @autoclosure () -> String) {
     let count = state.withLock { state -> Int? in

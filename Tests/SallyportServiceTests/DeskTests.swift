@@ -2,7 +2,6 @@ import CSystem
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
-import Synchronization
 import TestSupport
 import Testing
 
@@ -200,7 +199,7 @@ private struct Machine: LoginStore, Sendable {
   }
 
   @Test func `one user fills no log`() throws {
-    let lines = Mutex(0)
+    let lines = Locked(0)
     let desk = Desk(store: machine) { _, _ in lines.withLock { $0 += 1 } }
     let request = ServiceRequest(
       name: Array("alice".utf8), service: [], origin: .local, policy: Policy(),

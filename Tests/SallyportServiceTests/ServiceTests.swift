@@ -2,7 +2,6 @@ import CService
 import CSystem
 import Foundation
 import OneTimePassword
-import Synchronization
 import TestSupport
 import Testing
 
@@ -27,7 +26,7 @@ import Testing
   /// In su the effective uid is 0 at connect(), whoever started it, and for ever.
   @Test(arguments: [true, false])
   func `the real user is who sent the packet, not who connected`(_ isSetUID: Bool) throws {
-    let seen = Mutex<Peer?>(nil)
+    let seen = Locked<Peer?>(nil)
     let service = try TestService { peer, _ in
       seen.withLock { $0 = peer }
       return [1]
@@ -184,7 +183,7 @@ import Testing
 
   @Test func `nothing is done for who has gone away or waited too long`() throws {
     let gate = Gate()
-    let count = Mutex(0)
+    let count = Locked(0)
     var limits = Limits(workers: 1)
     limits.untilWork = 30_000_000_000
     let service = try TestService(root: limits) { peer, _ in
@@ -267,7 +266,7 @@ import Testing
   /// A child with another effective uid, as a program that is not root's.
   @Test func `who is not root is answered on the public socket alone`() async {
     await #expect(processExitsWith: .success) {
-      let seen = Mutex<Peer?>(nil)
+      let seen = Locked<Peer?>(nil)
       let service = try TestService { peer, _ in
         seen.withLock { $0 = peer }
         return [1]

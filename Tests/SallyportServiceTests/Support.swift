@@ -2,7 +2,6 @@ import CService
 import CSystem
 import Foundation
 import OneTimePassword
-import Synchronization
 import TestSupport
 import Testing
 
@@ -83,7 +82,7 @@ func soon(_ condition: () -> Bool) -> Bool {
 /// Calls `body` on a thread whose real uid is `user`, as su's is that of whoever started it.
 func asRealUser<R: Sendable>(_ user: UInt32, _ body: @escaping @Sendable () throws -> R) throws -> R
 {
-  let result = Mutex<Result<R, any Error>?>(nil)
+  let result = Locked<Result<R, any Error>?>(nil)
   Thread.detachNewThread {
     let changed = sys_set_real_and_saved_user(user, 0) == 0
     let value = Result { try body() }
@@ -95,7 +94,7 @@ func asRealUser<R: Sendable>(_ user: UInt32, _ body: @escaping @Sendable () thro
 
 /// A door that a handler waits at.
 final class Gate: Sendable {
-  private let state = Mutex((isOpen: false, inside: [UInt32]()))
+  private let state = Locked((isOpen: false, inside: [UInt32]()))
 
   var inside: [UInt32] { state.withLock { $0.inside } }
   func open() { state.withLock { $0.isOpen = true } }

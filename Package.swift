@@ -127,7 +127,7 @@ let package = Package(
       name: "SallyportSession",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SelfService",
-        "CSession",
+        "CService", "CSession",
       ], swiftSettings: strict),
     .executableTarget(
       name: "sallyport-session", dependencies: ["SallyportSession"], swiftSettings: strict),

@@ -76,6 +76,12 @@ package final class Sessions: Sendable {
       return nil
     }
     defer { close(made) }
+    // A user may have thousands of numbers in user namespaces, and each would be another user. In
+    // doubt the session finds out, and says why.
+    if service_has_account(peer.user) == 0 {
+      refused.write("no session for uid \(peer.user): no account")
+      return nil
+    }
     let own = children.filter { $0.user == peer.user }.count
     guard children.count < Sessions.most, own < Sessions.mostOfOne else {
       refused.write("no session for uid \(peer.user): \(children.count) are under way")

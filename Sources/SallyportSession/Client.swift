@@ -1,3 +1,4 @@
+internal import CService
 internal import CSession
 import Glibc
 import OneTimePassword
@@ -60,7 +61,7 @@ package struct Client {
   func takeTurn() throws(StoreTrouble) -> Bool {
     let path = "/run/sallyport/session-\(user).lock"
     // SAFETY: the C string lives for the call.
-    let result = unsafe session_lock(path)
+    let result = unsafe service_lock(path)
     if result >= 0 { return true }
     if result == -EAGAIN || result == -EWOULDBLOCK { return false }
     throw .system("open", path: path, errno: -result)

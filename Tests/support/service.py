@@ -1,6 +1,7 @@
 """The service `sallyportd`, and clients of its sockets that do as they like."""
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -54,6 +55,38 @@ def ask(path, packet=REQUEST, limit=20):
             client.send(packet)
             return client.recv(1 << 17)
     return b""
+
+
+@contextlib.contextmanager
+def many_users(path, most=100):
+    """Meanwhile a process connects there as one uid after the other, none of which has an account,
+    and keeps so many connections."""
+    start, ready = os.pipe()
+    os.set_blocking(ready, False)
+    process = os.fork()
+    while process == 0:
+        with contextlib.suppress(OSError):
+            _as_many_users(path, most, ready)
+    try:
+        assert os.read(start, 1) == b"."
+        yield
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        os.close(start), os.close(ready)
+
+
+def _as_many_users(path, most, ready):
+    clients = []
+    for turn in itertools.count():
+        os.setresuid(0, 200_000 + turn % 50_000, 0)
+        try:
+            clients.append(connect(path))
+        finally:
+            os.setresuid(0, 0, 0)
+        if len(clients) == most:
+            os.write(ready, b".")
+            clients.pop(0).close()
 
 
 def soon(condition, limit=30):

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -66,16 +65,6 @@ static inline int session_name(uint32_t user, char *name, size_t capacity) {
     if (error != ERANGE) return error > 0 ? -error : -EIO;
   }
   return -ERANGE;
-}
-
-/* A lock that lasts as long as this process: -EAGAIN where another has it. */
-static inline int session_lock(const char *path) {
-  int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-  if (file < 0) return -errno;
-  if (flock(file, LOCK_EX | LOCK_NB) == 0) return file;
-  int error = errno;
-  close(file);
-  return -error;
 }
 
 /* No core file, no other process that reads this one's memory, no inheritance of the connection, the

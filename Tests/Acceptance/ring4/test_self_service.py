@@ -10,86 +10,24 @@ import subprocess
 from base64 import b32decode
 from pathlib import Path
 
-import pexpect
 import pytest
 
-from support.hosts import PASSWORD, as_user, edit
-from support.sallyport import COMMAND, first_code, sallyport
-from support.service import SERVICE, Service, listens, soon
-from support.typist import Child
+from own import (
+    CODE, CONF, FIRST, PASSWORD_PROMPT, SESSION, SOCKET, STATUS, Own, files, names, policy, running)
+from support.hosts import PASSWORD, edit
+from support.sallyport import first_code, sallyport
+from support.service import many_users, soon
 
-SESSION = os.environ["SALLYPORT_SESSION"]
-SOCKET = Path("/run/sallyport/session")
-CONF = Path("/etc/security/sallyport.conf")
-pytestmark = pytest.mark.skipif(
-    not os.access(SESSION, os.X_OK), reason="sallyport-session is not built")
-STACK = ["auth required pam_unix.so nodelay", "account required pam_unix.so"]
-PASSWORD_PROMPT, CODE, FIRST = "[Pp]assword: ?$", r"Verification code to [^:]*: ?$", r"by the app: ?$"
-STATUS, REMOVE_PHONE = b"\x01\x11\x00", b"\x01\x14\x01\x05\x00phone"
-
-
-def policy(*lines):
-    CONF.write_text("\n".join(["[default]", "self_service = yes", "enrollment = offer", *lines]) + "\n")
-
-
-@pytest.fixture(autouse=True)
-def running():
-    shutil.rmtree("/run/sallyport", ignore_errors=True)
-    policy()
-    Path("/etc/pam.d/sallyport").write_text("\n".join(STACK) + "\n")
-    with Service(SERVICE, "--session-program", SESSION) as started:
-        assert soon(lambda: listens(SOCKET))
-        yield started
-    CONF.unlink()
-    Path("/etc/pam.d/sallyport").unlink()
-
-
-class Own:
-    """A verb of the command, run by a user on a terminal."""
-
-    def __init__(self, *words, user="alice"):
-        self.child = Child([*as_user(user, COMMAND), *words], timeout=60)
-        self.text, self.prompts = "", []
-
-    def until(self, *patterns):
-        """Reads on to the first of these, or the end; which one it was."""
-        seen = self.child.expect([*patterns, pexpect.EOF])
-        self.text += self.child.before + (self.child.after if seen < len(patterns) else "")
-        return seen
-
-    def finish(self, password=PASSWORD, code=None):
-        """Answers what is asked; the exit status."""
-        while (seen := self.until(PASSWORD_PROMPT, CODE, FIRST)) < 3:
-            self.prompts.append(self.text.splitlines()[-1])
-            if seen == 0:
-                self.child.answer(password)
-            elif seen == 1:
-                self.child.answer(code)
-            else:
-                self.child.sendline(first_code(self.text))
-        self.child.wait()
-        return self.child.exitstatus
-
-    def kill(self):
-        self.child.kill(signal.SIGKILL)
-        self.child.wait()
-
-
-def files(store, user="alice"):
-    """Everything that is kept of a user."""
-    if not store.of(user).exists():
-        return None
-    return store.enrollment(user).read_bytes(), store.state(user).read_bytes()
+REMOVE_PHONE = b"\x01\x14\x01\x05\x00phone"
+pytestmark = [pytest.mark.skipif(
+    not os.access(SESSION, os.X_OK), reason="sallyport-session is not built"),
+    pytest.mark.usefixtures("running")]
 
 
 def logged(sink, words):
     """The lines of a session with these words."""
     sink.flush()
     return [line for line in sink.lines if "sallyport-session[" in line.text and words in line.text]
-
-
-def names(store):
-    return [one["name"] for one in store.status()["authenticators"]]
 
 
 def sessions(running):
@@ -358,7 +296,18 @@ def test_root_and_who_has_no_account_get_no_session(store):
     store.enroll("root", allow_missing=False)
     assert denial(talk(None, STATUS)) == 15
     assert denial(talk(65534, STATUS)) == 16
-    assert denial(talk(4711, STATUS)) == 16
+    # A service that was started without systemd does not begin one for him.
+    assert talk(4711, STATUS) == []
+
+
+def test_one_users_many_numbers_in_user_namespaces_keep_nobody_else_out(store, running):
+    """As by newuidmap: each is another user to the kernel, and none has an account."""
+    store.enroll(allow_missing=False)
+    with many_users(SOCKET):
+        for _ in range(5):
+            own = Own("status")
+            assert own.finish() == 0 and "10 of 10 left" in own.text, own.text
+        assert ended(running)
 
 
 def test_another_users_enrollment_stays_roots(store):

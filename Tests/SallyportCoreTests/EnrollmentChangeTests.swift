@@ -74,6 +74,8 @@ import Testing
     state.remembered = [
       RememberedOrigin(origin: address, service: try label("sshd"), granted: UnixTime(5))
     ]
+    let place = try #require(NetworkAddress([198, 51, 100, 1]))
+    state.origins = [KnownOrigin(origin: place, lastSeen: UnixTime(5))]
     state.slip = Slip(authenticator: 1, position: 3, time: UnixTime(5), amount: .percent)
     let phone = try label("phone")
     let changes: [EnrollmentChange] = [
@@ -85,7 +87,8 @@ import Testing
       #expect(after.remembered.isEmpty)
     }
     let removed = EnrollmentChange.remove(phone)
-    #expect(removed.applied(to: state, of: try removed.applied(to: two)).slip == nil)
+    let after = removed.applied(to: state, of: try removed.applied(to: two))
+    #expect(after.slip == nil && after.origins.isEmpty)
     let renamed = EnrollmentChange.rename(phone, to: try label("old"))
     #expect(renamed.applied(to: state, of: try renamed.applied(to: two)) == state)
   }

@@ -46,7 +46,7 @@ struct Remove: Verb {
     let record = try subject.record()
     _ = try subject.changed(record.enrollment, by: .remove(name))
     if !force { try subject.prove("Verification code: ", under: try subject.policy(policy)) }
-    let enrollment = try subject.amend(.remove(name), of: record.enrollment.id) { $0.origins = [] }
+    let enrollment = try subject.amend(.remove(name), of: record.enrollment.id)
     let (who, left) = (enrollment.user.text, enrollment.authenticators.map(\.name.text))
     subject.output.answer(
       Answer(user: who, removed: name.text, authenticators: left),

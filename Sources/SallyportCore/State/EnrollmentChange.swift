@@ -45,7 +45,8 @@ extension EnrollmentChange {
   }
 
   /// The state to store with the changed enrollment. Unless only a name changes, no origin is
-  /// remembered any more, so that the user is asked again.
+  /// remembered any more, so that the user is asked again; where one was removed, as it may be
+  /// somebody else's by now, none is known either.
   package func applied(to state: LoginState, of changed: Enrollment) -> LoginState {
     var state = state
     state.reconcile(with: changed)
@@ -55,6 +56,7 @@ extension EnrollmentChange {
     case .remove:
       state.forgetRemembered()
       state.slip = nil
+      state.origins = []
     }
     return state
   }

@@ -9,12 +9,20 @@ import SallyportText
 struct DaemonFacts: Equatable {
   /// Where its sockets are.
   static let directory = "/run/sallyport"
+  /// The PAM service of sallyport-session.
+  static let service = "sallyport"
 
   var directory: Probe<FileFacts> = .absent
   /// For root's programs.
   var root = SocketFacts(ServiceExaminer.rootSocket, mode: 0o600)
   /// For everybody.
   var everybody = SocketFacts(ServiceExaminer.publicSocket, mode: 0o666)
+  /// For people who change their own enrollment, by sallyport-session.
+  var session = SocketFacts("/run/sallyport/session", mode: 0o666)
+  /// Whether the policy says `self_service = yes`, if only for somebody.
+  var isSelfService = false
+  /// Whether there is a stack for what sallyport-session asks before the code.
+  var hasStack = false
   /// What starts it here; nil if it is not installed.
   var starter: Starter?
 
@@ -52,6 +60,11 @@ extension DaemonFacts {
     directory = machine.file(DaemonFacts.directory, following: false)
     root.look(at: machine)
     everybody.look(at: machine)
+    isSelfService = PolicyText.allowsSelfService(on: machine)
+    if isSelfService { session.look(at: machine, asking: SocketFacts.listener) }
+    hasStack = ["/etc", "/usr/lib"].contains {
+      machine.file("\($0)/pam.d/\(DaemonFacts.service)").value != nil
+    }
     let units = ["/etc", "/usr/local/lib", "/usr/lib", "/lib"].map { "\($0)/systemd/system" }
     if machine.file("/run/systemd/system").value != nil,
       units.contains(where: { machine.file("\($0)/sallyport.socket").value != nil })
@@ -64,9 +77,16 @@ extension DaemonFacts {
 }
 
 extension SocketFacts {
-  fileprivate mutating func look(at machine: Machine) {
+  fileprivate mutating func look(
+    at machine: Machine, asking ask: (_ path: String) -> Answer = SocketFacts.answer
+  ) {
     file = machine.file(path, following: false)
-    if file.value?.isSocket == true { answer = SocketFacts.answer(at: machine.root + path) }
+    if file.value?.isSocket == true { answer = ask(machine.root + path) }
+  }
+
+  /// Only whether somebody listens: for a question a session would be begun.
+  fileprivate static func listener(at path: String) -> Answer {
+    ServiceSocket.isThere(path) ? .right : .nobody
   }
 
   /// Asks for root's level, which changes nothing; for at most a second.

@@ -1,3 +1,4 @@
+import PAMStack
 import SallyportText
 
 /// Problems of sallyportd, and of programs that need it. Pure.
@@ -6,6 +7,8 @@ struct DaemonFindings {
   /// Of the services that use the module and the usual store: those that need sallyportd, and those
   /// that ask it where it is there.
   private let dependent, callers: [String]
+  /// Our line in the stack of sallyport-session.
+  private let sessionLine: ModuleLines.Line?
   private let area = Area.daemon
 
   /// Services whose programs run as the user: screen lockers. Not vlock and xscreensaver, which
@@ -24,20 +27,22 @@ struct DaemonFindings {
     }.map(\.name)
     dependent = names.filter(DaemonFindings.userPrograms.contains)
     callers = names.filter(DaemonFindings.setUserID.contains)
+    sessionLine = services.first { $0.name == DaemonFacts.service }?.lines.of(.auth).first
   }
 
   var all: [Finding] {
     let found =
       [openDirectory].compactMap { $0 } + findings(daemon.root, for: callers)
       + findings(daemon.everybody, for: dependent) + [absent, idle].compactMap { $0 }
+      + (daemon.isSelfService ? sessions : [])
     return found.isEmpty ? [.ok("daemon", area, healthy)] : found
   }
 
   private var healthy: String {
-    let answering = [daemon.root, daemon.everybody].filter { $0.answer == .right }.map(\.path)
+    let answering = [daemon.root, daemon.everybody, daemon.session].filter { $0.answer == .right }
     return answering.isEmpty
       ? "it does not run, and no service here asks it"
-      : "it answers on \(answering.joined(separator: " and "))"
+      : "it answers on \(answering.map(\.path).joined(separator: " and "))"
   }
 
   // MARK: what is not there
@@ -69,6 +74,41 @@ struct DaemonFindings {
     case .absent: true
     case .unseen: false
     case .seen(let file): file.isSocket && socket.answer == .nobody
+    }
+  }
+
+  // MARK: people who change their own enrollment
+
+  private var sessions: [Finding] {
+    findings(daemon.session, for: []) + [noSession, noStack, twoCodes].compactMap { $0 }
+  }
+
+  /// A session asks on root's socket.
+  private var noSession: Finding? {
+    let missing = [daemon.session, daemon.root].filter(isAbsent).map(\.path)
+    guard !missing.isEmpty else { return nil }
+    return Finding(
+      id: "session-missing", area: area, severity: .warning,
+      text: "the policy says self_service = yes, but nobody listens on \(listed(missing)): no user "
+        + "can change his own enrollment",
+      fixes: [startSessions])
+  }
+
+  private var noStack: Finding? {
+    guard !daemon.hasStack else { return nil }
+    return Finding(
+      id: "session-stack", area: area, severity: .warning,
+      text: "the policy says self_service = yes, but without /etc/pam.d/\(DaemonFacts.service) "
+        + "nobody can change his own enrollment",
+      fixes: [.advice("sallyport-session(8), SETTING IT UP")])
+  }
+
+  private var twoCodes: Finding? {
+    sessionLine.map { line in
+      Finding(
+        id: "session-two-codes", area: area, severity: .warning,
+        text: "this line also asks for a code in sallyport-session, which then asks for another",
+        location: line.location, fixes: [.advice("sallyport-session(8), SETTING IT UP")])
     }
   }
 
@@ -162,6 +202,11 @@ struct DaemonFindings {
     case .initScript: .command("update-rc.d sallyport enable && service sallyport start")
     case nil: .advice("sallyportd(8)")
     }
+  }
+
+  private var startSessions: Fix {
+    guard daemon.starter == .systemd else { return start }
+    return .command("systemctl enable --now sallyport-root.socket sallyport-session.socket")
   }
 
   private var restart: Fix {

@@ -40,6 +40,13 @@ extension PolicyText {
     values(of: .sshdServices).last.map { ($0.0, $0.1) } ?? ("sshd", 0)
   }
 
+  /// Whether the usual policy file has `self_service = yes`, by default or in a rule.
+  static func allowsSelfService(on machine: Machine) -> Bool {
+    let path = PolicyFacts().path
+    guard let bytes = machine.bytes(path).value, let text = Secret(bytes) else { return false }
+    return PolicyText(path, text).values(of: .selfService).contains { $0.0 == "yes" }
+  }
+
   /// All values of a key, each with its line; empty if the text is not valid.
   private func values(of key: PolicyKey) -> [(String, Int)] {
     var found: [(String, Int)] = []

@@ -127,6 +127,62 @@ import Testing
     for finding in found where finding.severity != .unseen { #expect(!finding.fixes.isEmpty) }
   }
 
+  // MARK: sallyport-session
+
+  static func sessions(
+    of services: [String] = [], _ change: (inout DaemonFacts) -> Void = { _ in }
+  ) -> [Finding] {
+    findings(of: services) {
+      ($0.isSelfService, $0.hasStack, $0.session) = (true, true, socket($0.session))
+      change(&$0)
+    }
+  }
+
+  @Test func `Users who may change their own enrollment need a session and its service`() {
+    #expect(Self.sessions(of: ["su"]).wrong == [])
+    let without: [(inout DaemonFacts) -> Void] = [
+      { $0.session.file = .absent }, { $0.session.answer = .nobody }, { $0.root.file = .absent },
+    ]
+    for change in without {
+      let found = Self.sessions(change)
+      #expect(found.wrong == ["session-missing warning"])
+      #expect(
+        found.first?.fixes == [
+          .command("systemctl enable --now sallyport-root.socket sallyport-session.socket")
+        ])
+    }
+    #expect(Self.sessions { $0.hasStack = false }.wrong == ["session-stack warning"])
+    #expect(
+      Self.sessions { $0.session = Self.socket($0.session, mode: 0o600) }.wrong
+        == ["daemon-mode warning"])
+    // Where nobody may, none of it matters.
+    #expect(Self.findings(of: ["su", "sallyport"]).wrong == [])
+  }
+
+  @Test func `A stack that asks for a code before sallyport-session does is named`() {
+    let found = Self.sessions(of: ["sallyport"])
+    #expect(found.wrong == ["session-two-codes warning"])
+    #expect(found.first?.location != nil && found.first?.fixes.isEmpty == false)
+  }
+
+  @Test func `Whether users may change their own enrollment is read from any section`() throws {
+    for (text, isSelfService) in [
+      ("[default]\nself_service = yes\n", true),
+      ("[default]\n[rule a]\nmatch_group = staff\nself_service = yes\n", true),
+      ("[default]\nself_service = no\n", false), ("[default]\n# self_service = yes\n", false),
+    ] {
+      let fake = FakeMachine()
+      try fake.write("/etc/security/sallyport.conf", text)
+      try fake.write("/etc/pam.d/sallyport", "")
+      try fake.write("/run/sallyport/x", "")
+      let listening = bound(fake.root + "/run/sallyport/session", listens: true)
+      defer { close(listening) }
+      let daemon = DaemonFacts(of: fake.machine)
+      #expect(daemon.isSelfService == isSelfService && daemon.hasStack)
+      #expect(daemon.session.answer == (isSelfService ? .right : .nobody))
+    }
+  }
+
   // MARK: a machine
 
   /// Binds a socket there; closed by the caller.

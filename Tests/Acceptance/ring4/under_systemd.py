@@ -1,0 +1,79 @@
+"""What is done where systemd has started the service, by its units: prints a line for each thing seen.
+Run by test_service_systemd.py, on the machine that `boot` makes."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from support.pam_driver import Driver
+from support.sallyport import Services
+from support.service import ANSWERS, PUBLIC, ROOT, ask, soon
+
+SESSION, STATUS = "/run/sallyport/session", b"\x01\x11\x00"
+
+
+def become(uid, effective):
+    def change():
+        os.setgroups([])
+        os.setresuid(uid, effective, effective)
+    return change
+
+
+def tell(**facts):
+    print(json.dumps(facts), flush=True)
+
+
+def main_process():
+    shown = subprocess.run(["systemctl", "show", "-p", "MainPID", "--value", "sallyport.service"],
+                           capture_output=True, text=True, check=True)
+    return int(shown.stdout)
+
+
+def answered():
+    return [ask(path) == ANSWERS[path] for path in (ROOT, PUBLIC)]
+
+
+def status_of_alice():
+    """The first bytes of what a session shows her."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.settimeout(20)
+        os.setresuid(3001, 3001, 0)
+        client.connect(SESSION)
+        os.setresuid(0, 0, 0)
+        client.send(STATUS)
+        return client.recv(1 << 17)[:2].hex()
+
+
+def kills(times):
+    """The longest wait for an answer after kill -9, of so many one after the other."""
+    waits = []
+    for _ in range(times):
+        assert soon(lambda: main_process() > 0)
+        os.kill(main_process(), 9)
+        start = time.monotonic()
+        assert ask(ROOT) == ANSWERS[ROOT]
+        waits.append(time.monotonic() - start)
+    return max(waits)
+
+
+def main(right, other, third):
+    tell(running_before=main_process() > 0)
+    tell(answered=answered(), running=main_process() > 0)
+    services = Services("/run/stacks")
+    services.code("locker", None, "nodelay")
+    with Driver(services, preexec=become(3001, 3001)) as own, \
+            Driver(services, preexec=become(3002, 0)) as su:
+        tell(own=[own.login("locker", "alice", code).result for code in (right, right)],
+             su=su.login("locker", "alice", other).result)
+        tell(session=[status_of_alice() for _ in range(3)])
+        tell(longest_wait=kills(8))
+        tell(own_after=own.login("locker", "alice", third).result)
+    modes = [oct(Path(path).stat().st_mode & 0o777) for path in (ROOT, PUBLIC, SESSION)]
+    tell(modes=modes, sessions_answered=status_of_alice(), done=True)
+
+
+main(*sys.argv[1:])

@@ -22,7 +22,7 @@ test:           ## the four rings, one verdict: minutes
 ci:             ## fuzzers, packages, sanitizers, a part of the torture: after check and test; root
 	Tests/ci
 
-torture:        ## faults, power cuts, races, hosts, stacks; root; under 20 minutes, SHORT=1 for a part
+torture:        ## faults, power cuts, races, hosts, stacks; root; half an hour, SHORT=1 for a part
 	Tests/Torture/run
 	Tests/Torture/stacks
 

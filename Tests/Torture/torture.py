@@ -12,6 +12,7 @@ import guests
 import memory
 import power
 import races
+import service
 import timing
 import torn
 import verbs
@@ -29,6 +30,7 @@ SECTIONS = {
     "torn": ("torn and destroyed records", torn.run),
     "races": ("many at once, managed meanwhile", races.run),
     "guest": ("the host is left as it was", guests.run),
+    "service": ("the service killed, without room, and among thousands", service.run),
     "timing": ("the time to a refusal tells nothing", timing.run),
 }
 

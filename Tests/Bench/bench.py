@@ -42,6 +42,7 @@ def main(wanted):
     try:
         modules = contestants(disk.place)
         made = services(SCRATCH / "pam.d", modules)
+        felt.prepare()
         sections = {
             "warm": lambda: warm.measure(report, disk, made.directory, modules, now, short),
             "cold": lambda: cold.measure(report, made.directory, modules, now, short),

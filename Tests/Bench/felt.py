@@ -73,7 +73,6 @@ def rows(report, host, taken, target, less):
 
 def measure(report, modules, short):
     report.section("3. What the user feels (password, then code)")
-    prepare()
     rounds = 12 if short else 60
     daemon = Sshd("keyboard-interactive")
     try:

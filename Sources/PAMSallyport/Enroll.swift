@@ -195,10 +195,10 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
     if enrolled != nil {
       change = .add(made, backupCodes: codes)
     } else {
-      change = .create(
-        Enrollment(
-          id: try Random.identifier(), user: account.name, uid: account.uid,
-          created: try login.store.now(), authenticators: made, backupCodes: codes))
+      let enrollment = Enrollment(
+        id: try Random.identifier(), user: account.name, uid: account.uid,
+        created: try login.store.now(), authenticators: made, backupCodes: codes)
+      change = .create(enrollment)
     }
     return try login.examiner.amend(change, of: account.name, enrolled, in: context) == .done
   }

@@ -5,7 +5,7 @@ internal import PAMSallyport
 
 // SAFETY (all): libpam passes a valid handle and `count` C strings that outlive the call.
 
-@c(pam_sm_authenticate) @unsafe
+@_cdecl("pam_sm_authenticate") @unsafe
 public func authenticate(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
@@ -14,7 +14,7 @@ public func authenticate(
 }
 
 /// Always a success: there are no credentials, and libpam judges the stack by the first phase.
-@c(pam_sm_setcred) @unsafe
+@_cdecl("pam_sm_setcred") @unsafe
 public func setCredentials(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
@@ -22,7 +22,7 @@ public func setCredentials(
   answerSetCredentials()
 }
 
-@c(pam_sm_acct_mgmt) @unsafe
+@_cdecl("pam_sm_acct_mgmt") @unsafe
 public func manageAccount(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
@@ -30,7 +30,7 @@ public func manageAccount(
   unsafe answer(.account, handle, flags, count, words)
 }
 
-@c(pam_sm_open_session) @unsafe
+@_cdecl("pam_sm_open_session") @unsafe
 public func openSession(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
@@ -38,7 +38,7 @@ public func openSession(
   unsafe answer(.session, handle, flags, count, words)
 }
 
-@c(pam_sm_close_session) @unsafe
+@_cdecl("pam_sm_close_session") @unsafe
 public func closeSession(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
@@ -46,7 +46,7 @@ public func closeSession(
   answerNothing()
 }
 
-@c(pam_sm_chauthtok) @unsafe
+@_cdecl("pam_sm_chauthtok") @unsafe
 public func changeToken(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?

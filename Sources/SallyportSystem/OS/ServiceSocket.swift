@@ -42,8 +42,9 @@ private struct Connection: ~Copyable {
   private let end: UInt64
 
   init(_ path: String, until end: UInt64) throws(StoreTrouble) {
-    (self.path, self.end) = (Path(path), end)
-    descriptor = try check(sys_socket(), "socket", self.path)
+    let path = Path(path)
+    descriptor = try check(sys_socket(), "socket", path)
+    (self.path, self.end) = (path, end)
   }
 
   deinit { sys_close(descriptor) }

@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: help build demo test fuzz sanitize mutants torture timing stacks bench check ci install uninstall deb rpm clean
+.PHONY: help build demo test fuzz sanitize mutants torture timing stacks bench check ci install uninstall deb rpm release clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -59,6 +59,9 @@ deb:            ## Debian packages, into .build/deb
 rpm:            ## packages for Fedora and EL, into .build/rpm
 	pam/build
 	pam/rpm/build
+
+release:        ## packages, repositories, source, SBOM, into .build/dist; VERSION, KEY: docs/releasing.md
+	pam/release
 
 clean:          ## removes .build
 	rm -rf .build

@@ -65,26 +65,13 @@ def test_the_documents_are_where_they_say(trees):
         "filter.conf", "jail.conf"}
 
 
-def test_lintian_finds_no_errors(packages):
+def test_lintian_finds_no_errors_and_no_warnings(packages):
     if shutil.which("lintian") is None:
         pytest.skip("lintian is not installed")
-    done = subprocess.run(["lintian", "--fail-on", "error", *packages.values()],
-                          capture_output=True, text=True, check=False)
+    # Debian 12's does not know the field Static-Built-Using yet.
+    done = subprocess.run(["lintian", "--fail-on", "error,warning", "--suppress-tags", "unknown-field",
+                           *packages.values()], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_two_builds_in_different_directories_are_the_same_files(packages, tmp_path):
-    """A copy of the sources and of the fetched Swift packages, built from nothing elsewhere."""
-    other = tmp_path / "some other place" / "sallyport"
-    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                           cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    for name in names.rstrip("\0").split("\0"):
-        (other / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(REPOSITORY / name, other / name, follow_symlinks=False)
-    built = subprocess.run([other / "pam/deb"], capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout[-2000:] + built.stderr[-2000:]
-    for path in packages.values():
-        assert (other / ".build/deb" / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ package import OneTimePassword
 package import SallyportCore
 package import SallyportSystem
 
-/// Answers from the files of this machine.
-package final class FileExaminer<Store: LoginStore>: Examiner {
+/// Answers from a store: the files of this machine, or the database of a fleet.
+package final class FileExaminer<Store: RecordStore>: Examiner {
   package var isForRoot: Bool { true }
 
   private let store: Store

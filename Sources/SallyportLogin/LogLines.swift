@@ -108,7 +108,8 @@ extension Outcome {
 }
 
 extension Outcome.Reason {
-  fileprivate var name: StaticString {
+  /// In the log, and wherever else a program reads it.
+  package var name: StaticString {
     switch self {
     case .notEnrolled: "not-enrolled"
     case .unknownUser: "unknown-user"

@@ -1,14 +1,9 @@
 package import SallyportCore
 package import SallyportSystem
 
-/// What the login needs of accounts, clock and store.
-package protocol LoginStore {
+/// Where enrollments and login states are kept, and what it takes to judge by them.
+package protocol RecordStore {
   func account(named name: UserName) throws(StoreTrouble) -> Account
-  /// The policy file that applies; nil: the default one, which need not exist.
-  func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading
-  func isMember(_ account: Account, of group: [UInt8]) -> Tristate
-  /// Whether the address is this machine's own; true if that cannot be determined.
-  func isOwn(_ address: NumericAddress) -> Bool
   func now() throws(StoreTrouble) -> UnixTime
   /// nil: not enrolled, for certain.
   func load(_ account: Account) throws(StoreTrouble) -> Record?
@@ -34,7 +29,16 @@ package protocol LoginStore {
   ) throws(StoreTrouble) -> Transaction<Verdict>
 }
 
-extension LoginStore {
+/// What a login on this machine needs besides: its policy, groups and addresses.
+package protocol LoginStore: RecordStore {
+  /// The policy file that applies; nil: the default one, which need not exist.
+  func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading
+  func isMember(_ account: Account, of group: [UInt8]) -> Tristate
+  /// Whether the address is this machine's own; true if that cannot be determined.
+  func isOwn(_ address: NumericAddress) -> Bool
+}
+
+extension RecordStore {
   /// nil for a name that nobody can have. The key of everything is the account's own name: where
   /// the account database folds spellings, a name as typed would walk around the second factor.
   @inline(never)

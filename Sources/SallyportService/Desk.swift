@@ -55,14 +55,14 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
       switch peer.socket {
       case .root:
         let question = Question(request, account, root(request, account, peer), deadline)
-        return try answer(question, request.verb)
+        return try question.answer(request.verb, from: store)
       case .everybody:
         // The name must lead to the number: several names may have one.
         guard let account, account.uid == peer.effectiveUser, let verb = open(request.verb) else {
           return nil
         }
         let question = Question(request, account, own(request, account, peer), deadline)
-        let answer = try answer(question, verb)
+        let answer = try question.answer(verb, from: store)
         note(answer, question, peer)
         return answer
       }
@@ -125,104 +125,6 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     }
   }
 
-  // MARK: answering
-
-  private func answer(_ question: Question, _ verb: ServiceRequest.Verb) throws(StoreTrouble)
-    -> ServiceAnswer?
-  {
-    let (files, context) = (examiner(for: question), question.context)
-    switch verb {
-    case .prepare(let mayEnroll, let first):
-      guard context.policy.isEnabled else { return .skip }
-      return try prepare(question, mayEnroll: mayEnroll, after: first)
-    case .attempt(let typed, let known, let turn):
-      let pending = try files.examinee(question.name, question.account, in: context)
-      return .outcome(try files.attempt(typed, knownAs: known, by: pending, as: turn))
-    case .enrolled:
-      guard let pending = try enrolled(question) else { return .notEnrolled }
-      return .prompt(.enrolled, try shape(of: pending))
-    case .level:
-      guard let account = question.account else { return nil }
-      return .level(try files.level(of: account, in: context))
-    case .remember:
-      guard let address = context.address, let pending = try enrolled(question) else { return nil }
-      try files.remember(address, for: pending)
-      return .done
-    case .count:
-      guard let account = question.account else { return nil }
-      return .count(try files.countLogin(of: account.name, in: context))
-    case .rehearse:
-      guard let account = question.account else { return nil }
-      try files.rehearse(for: account.name, in: context)
-      return .done
-    case .amend(let change, let id): return try amend(question, change, to: id)
-    }
-  }
-
-  private func prepare(_ question: Question, mayEnroll: Bool, after first: FirstFactor)
-    throws(StoreTrouble) -> ServiceAnswer
-  {
-    let step = try examiner(for: question).prepare(
-      question.name, question.account, in: question.context, mayEnroll: mayEnroll, after: first)
-    switch step {
-    case .skip: return .skip
-    case .enroll(let level, _): return .enroll(level)
-    case .prompt(let pending):
-      switch pending.claimant {
-      case .enrolled: return .prompt(.enrolled, try shape(of: pending))
-      case .notEnrolled: return .prompt(.notEnrolled, pending.shape)
-      case .unknown, .invalid: return .prompt(.unknown, pending.shape)
-      }
-    }
-  }
-
-  private func enrolled(_ question: Question) throws(StoreTrouble) -> PendingLogin? {
-    guard let account = question.account else { return nil }
-    return try examiner(for: question).enrolled(account, in: question.context)
-  }
-
-  /// The time is asked for under the lock, and before anything is saved: whoever waits no more must
-  /// not find his code used.
-  private func examiner(for question: Question) -> FileExaminer<Store> {
-    FileExaminer(store: store) { () throws(StoreTrouble) in
-      if service_monotonic() > question.deadline { throw .busy(path: "") }
-      return try store.now()
-    }
-  }
-
-  private func shape(of pending: PendingLogin) throws(StoreTrouble) -> Shape {
-    let now = try store.now()
-    let shape = pending.shape
-    var isRemembered = false
-    if pending.policy.remember > 0, let address = pending.context.address {
-      isRemembered = pending.isRemembered(address, at: now)
-    }
-    return Shape(
-      enrollmentID: shape.enrollmentID, authenticators: shape.authenticators,
-      hasScratchCodes: shape.hasScratchCodes, backupCodesLeft: shape.backupCodesLeft,
-      wait: pending.wait(at: now), isRemembered: isRemembered)
-  }
-
-  private func amend(_ question: Question, _ change: EnrollmentChange, to id: UInt64)
-    throws(StoreTrouble) -> ServiceAnswer?
-  {
-    guard let account = question.account, account.uid != nil else { return nil }
-    var pending: PendingLogin?
-    if case .create(let enrollment) = change {
-      guard enrollment.user == account.name, enrollment.uid == account.uid else { return nil }
-    } else {
-      pending = try enrolled(question)
-      guard pending?.enrollmentID == id else { return .changed }
-    }
-    let amendment = try examiner(for: question).amend(
-      change, of: account.name, pending, in: question.context)
-    switch amendment {
-    case .done: return .done
-    case .changed: return .changed
-    case .flawed(let flaw): return .flaw(flaw)
-    }
-  }
-
   // MARK: the log
 
   /// What the module of a program that is not root logs, its user could have written himself.
@@ -234,23 +136,6 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     line.add(field: question.context.service?.bytes ?? [])
     line.add(" uid=", Int(peer.realUser))
     log(outcome.logLevel, line)
-  }
-}
-
-/// For whom something is asked, and how it is judged.
-private struct Question {
-  /// As it was typed.
-  let name: [UInt8]
-  let account: Account?
-  let context: LoginContext
-  /// When whoever asks has given up, in nanoseconds of CLOCK_MONOTONIC.
-  let deadline: UInt64
-
-  init(
-    _ request: ServiceRequest, _ account: Account?, _ context: LoginContext, _ deadline: UInt64
-  ) {
-    (name, self.account, self.context) = (request.name, account, context)
-    self.deadline = deadline
   }
 }
 

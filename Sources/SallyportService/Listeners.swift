@@ -80,6 +80,11 @@ package struct Listeners {
     try Listeners(root: open(root, mode: 0o600), everybody: open(everybody, mode: 0o666))
   }
 
+  /// One for root's programs alone, as above.
+  package static func open(root: String) throws(ServiceError) -> Listeners {
+    Listeners(root: try open(root, mode: 0o600), everybody: nil)
+  }
+
   /// The lock is held until the service ends: of two that start at once only one goes on.
   static func open(_ path: String, mode: mode_t) throws(ServiceError) -> Listener {
     try makeDirectory(of: path)

@@ -80,13 +80,13 @@ package final class Service: Sendable {
 }
 
 /// What the C library says of an errno, in English.
-func errnoText(_ number: Int32) -> String {
+package func errnoText(_ number: Int32) -> String {
   // SAFETY: a C string for any number, copied at once.
   unsafe String(cString: strerror(number))
 }
 
 /// Runs `body` on a thread of its own. Its stack has room for the modules of the name service.
-func startThread(_ body: @escaping @Sendable () -> Void) throws(ServiceError) {
+package func startThread(_ body: @escaping @Sendable () -> Void) throws(ServiceError) {
   // SAFETY: the box is taken over by the thread, or released here where there is none.
   let box = unsafe Unmanaged.passRetained(Body(body))
   let result = unsafe service_start(512 * 1024, runBody, box.toOpaque())

@@ -3,18 +3,22 @@ import Glibc
 import SallyportCore
 package import SallyportLogin
 
-/// The service's lines in the log of the system, as `sallyportd`.
+/// A service's lines in the log of the system.
 package enum ServiceLog {
-  /// Before the first line.
-  package static func open() { service_open_log() }
+  /// Before the first line, which the name begins.
+  package static func open(as name: StaticString) {
+    // SAFETY: a text that ends with NUL and lives for ever.
+    unsafe service_open_log(
+      UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
+  }
 
   package static func error(_ text: String) { write(LOG_ERR, text) }
   package static func info(_ text: String) { write(LOG_INFO, text) }
 
   /// To standard error as well, for whoever starts the service by hand.
-  package static func fatal(_ text: String) {
+  package static func fatal(_ text: String, of program: StaticString) {
     error(text)
-    let line = Array("sallyportd: \(text)\n".utf8)
+    let line = Array("\(program): \(text)\n".utf8)
     // SAFETY: the bytes live for the call.
     _ = unsafe Glibc.write(2, line, line.count)
   }

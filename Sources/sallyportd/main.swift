@@ -27,11 +27,11 @@ struct Sallyportd: ParsableCommand {
   var sessionProgram = Sessions.program
 
   func run() throws {
-    ServiceLog.open()
+    ServiceLog.open(as: "sallyportd")
     do throws(ServiceError) {
       try serve()
     } catch {
-      ServiceLog.fatal(error.text)
+      ServiceLog.fatal(error.text, of: "sallyportd")
       throw ExitCode.failure
     }
   }

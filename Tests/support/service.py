@@ -10,13 +10,13 @@ import subprocess
 import time
 from pathlib import Path
 
-SERVICE = os.environ["SALLYPORT_SERVICE"]
+SERVICE = os.environ.get("SALLYPORT_SERVICE")
 ROOT, PUBLIC = Path("/run/sallyport/root"), Path("/run/sallyport/socket")
 
 
 def request(name, verb, more=b"", secret=b""):
     """A frame, from this machine, under the usual policy."""
-    on, percent, order = 1, 10_000_000_000, 5
+    on, percent, order = 0, 10_000_000_000, 5
     policy = [0, 5, 10, percent, 0, 0, 0, 3, 0, on, on, on, order, 1, 0]
     fields = bytes([len(name)]) + name + b"\0\1" + struct.pack("<15QBIB", *policy, 0, 5000, verb)
     lengths = struct.pack("<HH", 5 + len(fields) + len(more), len(secret))

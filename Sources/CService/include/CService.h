@@ -248,6 +248,7 @@ static inline void service_log(int level, const char *text) {
   syslog(LOG_AUTHPRIV | level, "%s", text);
 }
 
-static inline void service_open_log(void) { openlog("sallyportd", LOG_PID, LOG_AUTHPRIV); }
+/* The name is kept as it is. */
+static inline void service_open_log(const char *name) { openlog(name, LOG_PID, LOG_AUTHPRIV); }
 
 #pragma clang assume_nonnull end

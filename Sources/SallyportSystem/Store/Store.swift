@@ -106,6 +106,25 @@ package final class Record: Sendable {
   }
 }
 
+extension Record {
+  /// Of a store that has no files. `path` names it in messages; `kept`: whatever that store knows
+  /// it by.
+  package convenience init(
+    enrollment: Enrollment, state: LoginState, path: String, kept: [UInt8], decoyOf: [UInt8]?
+  ) {
+    let none = sys_facts()
+    self.init(
+      enrollment: enrollment, current: CurrentState(bytes: kept, state: state, record: nil),
+      location: UserDirectory(parent: "/", name: Path(bytes(of: path)), decoyName: decoyOf),
+      directory: Identity(none), version: Version(none))
+  }
+
+  /// As it was given.
+  package var kept: [UInt8] { current.bytes }
+  /// For whom it is the decoy; nil for a user's own record.
+  package var decoyOf: [UInt8]? { location.decoyName }
+}
+
 /// The result of an attempt to change a record.
 package enum Transaction<Verdict> {
   case committed(Verdict)

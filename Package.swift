@@ -42,6 +42,7 @@ let package = Package(
     .executable(name: "sallyport", targets: ["sallyport"]),
     .executable(name: "sallyportd", targets: ["sallyportd"]),
     .executable(name: "sallyport-session", targets: ["sallyport-session"]),
+    .executable(name: "sallyport-verifier", targets: ["sallyport-verifier"]),
   ],
   traits: [.trait(name: "Module", description: "Embedded Swift for pam_sallyport.so")],
   dependencies: [
@@ -56,6 +57,7 @@ let package = Package(
     .target(name: "CSystem", cSettings: inC),
     .target(name: "CCommand", cSettings: inC),
     .target(name: "CService", cSettings: inC),
+    .target(name: "CPostgres", cSettings: inC, linkerSettings: [.linkedLibrary("pq")]),
     .target(name: "CSession", cSettings: inC, linkerSettings: [.linkedLibrary("pam")]),
 
     .target(name: "OneTimePassword", dependencies: ["CLibcrypto"], swiftSettings: embeddable),
@@ -133,6 +135,21 @@ let package = Package(
       name: "sallyport-session", dependencies: ["SallyportSession"], swiftSettings: strict),
 
     .target(
+      name: "SallyportVerifier",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+        "SallyportService", "CLibcrypto", "CPostgres", "CService",
+      ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "sallyport-verifier",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+        "SallyportService", "SallyportVerifier", "CService",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], swiftSettings: strict),
+
+    .target(
       name: "TestSupport", dependencies: ["OneTimePassword"], path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(
@@ -160,6 +177,13 @@ let package = Package(
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
         "SallyportService", "CService", "CSystem", "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "SallyportVerifierTests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+        "SallyportVerifier", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(

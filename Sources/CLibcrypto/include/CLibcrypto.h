@@ -1,5 +1,5 @@
-/* The functions of libcrypto that OneTimePassword needs, in a form that Swift can call safely. They
-   decide nothing. Each leaves the application's error queue as it was: sshd and others report the
+/* The functions of libcrypto that OneTimePassword and the verifier need, in a form that Swift can
+   call safely. They decide nothing. Each leaves the application's error queue as it was: sshd and others report the
    oldest error in it as their own. */
 #pragma once
 
@@ -10,7 +10,9 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/params.h>
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -115,6 +117,40 @@ static inline int otp_sha256(const EVP_MD *digest, const void *_Nullable bytes, 
   int done = EVP_Digest(bytes, count, output, NULL, digest, NULL);
   ERR_pop_to_mark();
   return done == 1;
+}
+
+/* HMAC-SHA-256 of a message, once. 1 or 0. `code` must hold 32 bytes. */
+static inline int otp_hmac_sha256(const void *key, size_t key_count, const void *message,
+                                  size_t count, void *code) {
+  unsigned int written = 0;
+  if (key_count > INT_MAX) return 0;
+  ERR_set_mark();
+  void *done = HMAC(EVP_sha256(), key, (int)key_count, message, count, code, &written);
+  ERR_pop_to_mark();
+  return done != NULL && written == 32;
+}
+
+/* AES-256-GCM: encrypts, or decrypts and checks. 1 or 0. The key has 32 bytes, the nonce 12, the tag
+   16; `output` must hold `count` bytes, and holds nothing to be used where this gives 0. */
+static inline int otp_gcm(int encrypts, const unsigned char *key, const unsigned char *nonce,
+                          const unsigned char *beside, size_t beside_count,
+                          const unsigned char *input, size_t count, unsigned char *output,
+                          unsigned char *tag) {
+  int length = 0, last = 0;
+  if (count > INT_MAX || beside_count > INT_MAX) return 0;
+  ERR_set_mark();
+  EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+  int done = context != NULL
+          && EVP_CipherInit_ex(context, EVP_aes_256_gcm(), NULL, key, nonce, encrypts) == 1
+          && EVP_CipherUpdate(context, NULL, &length, beside, (int)beside_count) == 1
+          && EVP_CipherUpdate(context, output, &length, input, (int)count) == 1
+          && (encrypts || EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, 16, tag) == 1)
+          && EVP_CipherFinal_ex(context, output + length, &last) == 1
+          && (!encrypts || EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, 16, tag) == 1)
+          && (size_t)length + (size_t)last == count;
+  EVP_CIPHER_CTX_free(context);
+  ERR_pop_to_mark();
+  return done;
 }
 
 #pragma clang assume_nonnull end

@@ -1,6 +1,6 @@
 internal import CSystem
 internal import OneTimePassword
-internal import SallyportCore
+package import SallyportCore
 
 extension Store {
   /// Makes what is missing of the store: its directories (0700) and the decoy, each appearing
@@ -79,7 +79,7 @@ extension Store {
         throw error
       }
     }
-    let enrollment = try makeDecoy()
+    let enrollment = try Store.makeDecoy()
     let made = try Unfinished()
     try made.make(
       in: store, root, enrollment: try text(enrollment),
@@ -88,7 +88,7 @@ extension Store {
   }
 
   /// An authenticator and backup codes like everybody's, whose secrets nobody has seen.
-  private func makeDecoy() throws(StoreTrouble) -> Enrollment {
+  package static func makeDecoy() throws(StoreTrouble) -> Enrollment {
     let name = bytes(of: "decoy")
     guard let user = UserName(name), let label = Label(name) else { throw .outOfMemory }
     let now = try Clock.now()
@@ -102,7 +102,7 @@ extension Store {
       authenticators: [authenticator], backupCodes: try makeDecoyCodes())
   }
 
-  private func makeDecoyCodes() throws(StoreTrouble) -> BackupCodeSet {
+  private static func makeDecoyCodes() throws(StoreTrouble) -> BackupCodeSet {
     var digests: [[UInt8]] = []
     for _ in 0..<BackupCodeSet.usualCodes { digests.append(try randomBytes(32)) }
     return BackupCodeSet(
@@ -110,7 +110,7 @@ extension Store {
       digests: digests)
   }
 
-  private func randomBytes(_ count: Int) throws(StoreTrouble) -> [UInt8] {
+  private static func randomBytes(_ count: Int) throws(StoreTrouble) -> [UInt8] {
     let secret = try Random.secret(count: count)
     return (0..<count).map { secret[$0] }
   }

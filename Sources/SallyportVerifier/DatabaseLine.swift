@@ -1,0 +1,168 @@
+import CPostgres
+
+/// Why a question to the database has no answer that counts.
+package enum DatabaseFault: Error, Equatable {
+  /// There is no line to it.
+  case unreachable(String)
+  /// The server refused, with this SQLSTATE; nothing was done.
+  case refused(String, String)
+  /// The connection is gone. Whether it was done is not known.
+  case broken(String)
+  /// No answer in time. Whether it was done is not known.
+  case silent
+  /// It was done with a warning, which may take it back.
+  case warned
+  /// Nothing is asked while nobody knows what became of a save.
+  case away
+  case outOfMemory
+}
+
+extension DatabaseFault {
+  /// For the log and for people.
+  package var text: String {
+    switch self {
+    case .unreachable(let reason), .broken(let reason): Self.line(reason)
+    case .refused(let state, let reason): "\(Self.line(reason)) (SQLSTATE \(state))"
+    case .silent: "no answer within \(Database.patience / 1000) s"
+    case .warned: "done with a warning, so it may be lost; see the log of PostgreSQL"
+    case .away: "the database is away: a save has not been acknowledged"
+    case .outOfMemory: "out of memory"
+    }
+  }
+
+  private static func line(_ text: String) -> String {
+    text.split(whereSeparator: \.isNewline).joined(separator: "; ")
+  }
+}
+
+/// A value of a statement.
+package enum Value: Sendable {
+  case bytes([UInt8])
+  /// ASCII.
+  case text([UInt8])
+  case number(UInt64)
+  case null
+}
+
+/// One connection, for one thread at a time.
+@safe final class DatabaseLine: @unchecked Sendable {
+  private let line: UnsafeMutablePointer<pg_line>
+  /// Of the row of table `worker` that its saves raise.
+  let worker: Int
+  /// Of the server's log; eight hexadecimal digits.
+  private(set) var timeline: [UInt8] = []
+
+  /// `database`: as libpq has it (PostgreSQL's manual, "Connection Strings").
+  init(_ database: String, worker: Int) throws(DatabaseFault) {
+    // SAFETY: the C string lives for the call; the line is closed in deinit, where this throws too.
+    // What libpq says of a fault is copied at once; so for all below.
+    guard let line = unsafe pg_open(database) else { throw .outOfMemory }
+    unsafe self.line = line
+    self.worker = worker
+    guard unsafe pg_is_open(line) == 1 else {
+      throw .unreachable(unsafe String(cString: pg_fault(line)))
+    }
+    let rows = try ask(
+      "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)", [], Database.patience)
+    timeline = rows.bytes(0, 0) ?? []
+  }
+
+  deinit {
+    // SAFETY: made in init, owned by this object alone.
+    unsafe pg_close(line)
+  }
+
+  /// Asks one statement, and waits so many milliseconds. After any error but `refused` the line
+  /// must not be used again.
+  func ask(_ statement: String, _ values: [Value], _ patience: Int32) throws(DatabaseFault)
+    -> Rows
+  {
+    let packed = Packed(values)
+    var result: OpaquePointer?
+    // SAFETY: the buffers live for the call; the result is freed with the rows.
+    let done = unsafe pg_ask(
+      line, statement, Int32(values.count), packed.bytes, packed.offsets, packed.lengths,
+      packed.formats, patience, &result)
+    let rows = unsafe result.map { unsafe Rows($0) }
+    switch Int(done) {
+    case pg_rows: if let rows { return rows }
+    case pg_refused:
+      if let rows { throw .refused(rows.state, unsafe String(cString: pg_fault(line))) }
+    case pg_silent: throw .silent
+    case pg_warned: throw .warned
+    case pg_no_memory: throw .outOfMemory
+    case _: break
+    }
+    throw .broken(unsafe String(cString: pg_fault(line)))
+  }
+}
+
+/// Values as libpq takes them.
+private struct Packed {
+  var bytes: [CChar] = []
+  var offsets: [Int32] = []
+  var lengths: [Int32] = []
+  var formats: [Int32] = []
+
+  init(_ values: [Value]) {
+    for value in values {
+      switch value {
+      case .bytes(let value): add(value, format: 1)
+      case .text(let value): add(value, format: 0)
+      case .number(let value): add(Array(String(value).utf8), format: 0)
+      case .null:
+        offsets.append(-1)
+        lengths.append(0)
+        formats.append(0)
+      }
+    }
+  }
+
+  private mutating func add(_ value: [UInt8], format: Int32) {
+    offsets.append(Int32(bytes.count))
+    lengths.append(Int32(value.count))
+    formats.append(format)
+    bytes += value.map { CChar(bitPattern: $0) }
+    bytes.append(0)
+  }
+}
+
+/// What a statement gave, in binary.
+@safe final class Rows {
+  private let result: OpaquePointer
+
+  /// Takes the result over.
+  @unsafe fileprivate init(_ result: OpaquePointer) { unsafe self.result = result }
+
+  deinit {
+    // SAFETY: owned by this object alone.
+    unsafe PQclear(result)
+  }
+
+  // SAFETY: the result lives as long as this object, and texts are copied; so for all below.
+  var count: Int { unsafe Int(PQntuples(result)) }
+
+  fileprivate var state: String { unsafe String(cString: pg_state(result)) }
+
+  /// nil for NULL, and where there is no such value.
+  func bytes(_ row: Int, _ column: Int) -> [UInt8]? {
+    let (row, column) = (Int32(row), Int32(column))
+    // SAFETY: libpq says how many bytes there are, which are copied.
+    guard unsafe row < PQntuples(result), unsafe column < PQnfields(result),
+      unsafe PQgetisnull(result, row, column) == 0,
+      let value = unsafe PQgetvalue(result, row, column)
+    else { return nil }
+    let count = unsafe Int(PQgetlength(result, row, column))
+    return unsafe [UInt8](UnsafeRawBufferPointer(start: value, count: count))
+  }
+
+  func text(_ row: Int, _ column: Int) -> String? {
+    bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// A bigint that is not negative.
+  func number(_ row: Int, _ column: Int) -> UInt64? {
+    guard let bytes = bytes(row, column), bytes.count == 8, bytes[0] < 0x80 else { return nil }
+    return bytes.reduce(0) { $0 << 8 | UInt64($1) }
+  }
+}

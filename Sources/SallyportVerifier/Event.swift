@@ -1,0 +1,85 @@
+import Glibc
+import OneTimePassword
+package import SallyportCore
+import SallyportLogin
+
+/// What a row of the table `event` says of a save: what was asked, and what was judged.
+package struct Event: Sendable {
+  /// The host's name.
+  package let host: [UInt8]
+  /// The user's name as it was typed.
+  package let name: [UInt8]
+  private let service: [UInt8]
+  /// Where the login comes from, as text.
+  let address: [UInt8]
+
+  package init(
+    host: [UInt8], name: [UInt8], service: [UInt8], origin: Origin, address: NumericAddress?
+  ) {
+    (self.host, self.name) = (host, name)
+    self.service = escaped(service, limit: 255)
+    if let address {
+      self.address = text(of: address)
+    } else {
+      let isLocal = origin == .local(own: true)
+      self.address = bytes(
+        of: origin == .unknown ? "unknown" : isLocal ? "local" : "local(another user)")
+    }
+  }
+
+  /// Of a command on the verifier.
+  package init(of command: StaticString) {
+    self.init(host: bytes(of: command), name: [], service: [], origin: .unknown, address: nil)
+  }
+
+  /// $5 to $12 of a save. `verdict`: what the login came to; nil for other changes of the state,
+  /// which are no event.
+  func values(_ verdict: Outcome?, _ before: LoginState?, _ after: LoginState?) -> [Value] {
+    let used = before.flatMap { before in after.flatMap { Use(before, $0) } }
+    return [
+      .text(host), .bytes(name), .text(service), .text(address),
+      verdict.map { .text($0.word) } ?? .null, used.map { .text($0.what) } ?? .null,
+      used.map { .number($0.position) } ?? .null, .text([UInt8(ascii: verdict == nil ? "f" : "t")]),
+    ]
+  }
+
+  /// What a save has used up: an authenticator's position, or a backup code's place in its set.
+  private struct Use {
+    let what: [UInt8]
+    let position: UInt64
+
+    init?(_ before: LoginState, _ after: LoginState) {
+      for one in after.authenticators {
+        guard let last = one.lastAccepted,
+          let old = before.authenticators.first(where: { $0.id == one.id }),
+          old.lastAccepted != last
+        else { continue }
+        (what, position) = (hexadecimal(one.id), last)
+        return
+      }
+      guard let codes = after.backupCodes, let old = before.backupCodes else { return nil }
+      let used = codes.used & ~old.used
+      guard codes.setID == old.setID, used != 0 else { return nil }
+      (what, position) = (hexadecimal(codes.setID), UInt64(used.trailingZeroBitCount))
+    }
+  }
+}
+
+extension Outcome {
+  fileprivate var word: [UInt8] {
+    switch self {
+    case .accepted: bytes(of: "accepted")
+    case .refused(let reason): bytes(of: reason.name)
+    }
+  }
+}
+
+/// As inet_ntop(3) writes it.
+private func text(of address: NumericAddress) -> [UInt8] {
+  let bytes = address.isIPv4 ? [UInt8](address.bytes.suffix(4)) : address.bytes
+  var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+  // SAFETY: the buffers live for the call and have the lengths of their kind.
+  let done = unsafe inet_ntop(
+    address.isIPv4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count))
+  return unsafe done == nil ? [] : text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+}

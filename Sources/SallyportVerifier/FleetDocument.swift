@@ -1,0 +1,106 @@
+package import OneTimePassword
+package import SallyportCore
+
+/// All that a fleet keeps of a user but what logins change: the column `enrollment.body`
+/// (docs/fleet-format.md).
+package struct FleetDocument: Sendable {
+  /// Whether the user is enrolled, and by what.
+  package enum Standing: Sendable {
+    case enrolled(Enrollment)
+    case notEnrolled
+    /// He was enrolled, by the enrollment of this id.
+    case removed(UInt64)
+  }
+
+  package var standing: Standing
+  /// Not read while he is enrolled.
+  package var note: UserNote
+  /// Logins of a user who is not enrolled, counted for `enrollment = remind`.
+  package var logins: UInt32
+
+  package init(_ standing: Standing, note: UserNote = UserNote(), logins: UInt32 = 0) {
+    (self.standing, self.note, self.logins) = (standing, note, logins)
+  }
+
+  /// nil where he is not.
+  package var enrollment: Enrollment? {
+    if case .enrolled(let enrollment) = standing { enrollment } else { nil }
+  }
+}
+
+// The document: form (1 byte, 1), standing (1), level (1), the time from which the level holds (8,
+// -1 for at once), logins (4), and behind that the enrollment as its file, or the id of the removed
+// one (8), or nothing.
+extension FleetDocument {
+  private static let form: UInt8 = 1
+  private static let headLength = 15
+
+  /// nil if memory is short.
+  package func written() -> Secret? {
+    var text = SecretText(capacity: 65_536 + Self.headLength)
+    for byte in head { text.put(byte) }
+    switch standing {
+    case .enrolled(let enrollment):
+      guard let enrollment = enrollment.written() else { return nil }
+      text.add(enrollment)
+    case .notEnrolled: break
+    case .removed(let id): for byte in number(id) { text.put(byte) }
+    }
+    return text.finish()
+  }
+
+  private var head: [UInt8] {
+    let standing: UInt8 =
+      switch self.standing {
+      case .enrolled: 1
+      case .notEnrolled: 2
+      case .removed: 3
+      }
+    let (level, from): (UInt8, Int64) =
+      switch note.level {
+      case nil: (0, -1)
+      case .required(let from): (1, from?.seconds ?? -1)
+      case .exempt: (2, -1)
+      }
+    return [Self.form, standing, level] + number(UInt64(bitPattern: from))
+      + number(UInt64(logins)).prefix(4)
+  }
+
+  /// Total: any text gives a document that `written` gives, of an enrollment without a uid, or nil.
+  package static func read(_ text: Secret) -> FleetDocument? {
+    let head = text.bytes(in: 0..<headLength)
+    guard head.count == headLength, head[0] == form else { return nil }
+    let rest = headLength..<text.count
+    let from = Int64(bitPattern: number(head[3..<11]))
+    guard let standing = standing(head[1], text, rest), let note = note(head[2], from) else {
+      return nil
+    }
+    return FleetDocument(
+      standing, note: note, logins: UInt32(truncatingIfNeeded: number(head[11..<15])))
+  }
+
+  private static func standing(_ kind: UInt8, _ text: Secret, _ rest: Range<Int>) -> Standing? {
+    switch kind {
+    case 1:
+      guard let body = text.slice(rest), let enrollment = try? Enrollment.read(body),
+        enrollment.uid == nil
+      else { return nil }
+      return .enrolled(enrollment)
+    case 2: return rest.isEmpty ? .notEnrolled : nil
+    case 3:
+      let id = number(text.bytes(in: rest))
+      return rest.count == 8 && id != 0 ? .removed(id) : nil
+    case _: return nil
+    }
+  }
+
+  private static func note(_ level: UInt8, _ from: Int64) -> UserNote? {
+    switch (level, from) {
+    case (0, -1): UserNote()
+    case (1, -1): UserNote(level: .required(from: nil))
+    case (1, 0...): UserNote(level: .required(from: UnixTime(from)))
+    case (2, -1): UserNote(level: .exempt)
+    case _: nil
+    }
+  }
+}

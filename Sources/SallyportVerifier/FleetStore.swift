@@ -1,0 +1,322 @@
+import OneTimePassword
+package import SallyportCore
+import SallyportLogin
+package import SallyportSystem
+import Synchronization
+
+/// The enrollments and states of a fleet, for one question of one host.
+///
+/// Nothing is locked in the database: a save expects the version that was loaded, and where another
+/// verifier was faster, what it saved is loaded and judged anew. A save whose outcome is not known
+/// is a refusal, and is not asked again.
+package struct FleetStore: RecordStore, Sendable {
+  /// How often it is judged anew.
+  private static let attempts = 32
+  private static let decoys = 64
+
+  private let database: Database
+  private let event: Event
+  /// The uid of the account on the host; nil: there is none.
+  private let uid: UInt32?
+  private let loaded = Loaded()
+
+  /// What was loaded for this question.
+  private final class Loaded: Sendable {
+    struct Columns {
+      let user: UInt64
+      /// The highest version that had been seen before.
+      let floor: UInt64?
+      /// nil: there is no row.
+      var enrollment: [UInt8]?
+      var state: [UInt8]?
+      var version: UInt64?
+    }
+
+    let rows = Mutex<[[UInt8]: Columns]>([:])
+  }
+
+  package init(_ database: Database, _ event: Event, uid: UInt32?) {
+    (self.database, self.event, self.uid) = (database, event, uid)
+  }
+
+  /// The host has looked it up.
+  package func account(named name: UserName) -> Account { Account(name: name, uid: uid) }
+
+  package func now() throws(StoreTrouble) -> UnixTime { try Clock.now() }
+
+  // MARK: loading
+
+  package func load(_ account: Account) throws(StoreTrouble) -> Record? {
+    let name = account.name.bytes
+    try fetch([name, try decoy(of: name)])
+    return try row(of: name).flatMap { record(name, $0, decoyOf: nil) }
+  }
+
+  /// One of a few: which one, the name alone says.
+  package func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
+    let key = try decoy(of: name)
+    guard let row = try row(of: key), let record = record(key, row, decoyOf: name) else {
+      throw fault("the database has no decoys: sallyport-verifier init makes them")
+    }
+    return record
+  }
+
+  package func note(of name: UserName) throws(StoreTrouble) -> UserNote {
+    try row(of: name.bytes)?.document.note ?? UserNote()
+  }
+
+  private func record(_ key: [UInt8], _ row: Row, decoyOf name: [UInt8]?) -> Record? {
+    guard let enrollment = row.document.enrollment, let state = row.state else { return nil }
+    return Record(
+      enrollment: enrollment, state: state, path: "fleet", kept: row.mark.bytes, decoyOf: name)
+  }
+
+  /// nil: nothing is kept of this user, and nothing was. Asks the database once for each question,
+  /// unless it is to be `anew`.
+  private func row(of key: [UInt8], anew: Bool = false) throws(StoreTrouble) -> Row? {
+    if anew || loaded.rows.withLock({ $0[key] == nil }) { try fetch([key]) }
+    guard let found = loaded.rows.withLock({ $0[key] }) else { return nil }
+    let isDecoy = Self.isDecoy(key)
+    do throws(RowFault) {
+      guard let enrollment = found.enrollment else {
+        if found.floor != nil { throw .gone }
+        return nil
+      }
+      guard let state = found.state, let version = found.version else { throw .noState }
+      var row = try database.key.row(
+        enrollment, state, version: version, of: key, floor: found.floor)
+      if isDecoy { return row }
+      try check(&row, key)
+      database.floor.raise(found.user, to: version)
+      return row
+    } catch {
+      throw fault(error.text)
+    }
+  }
+
+  /// The decoy's row is loaded with each user's: whether he is enrolled does not show in the number
+  /// of questions.
+  private func fetch(_ keys: [[UInt8]]) throws(StoreTrouble) {
+    // Before the question: what is saved meanwhile may be newer than the answer.
+    var found: [[UInt8]: Loaded.Columns] = [:]
+    for key in keys {
+      let user = try hash(of: key)
+      let floor = Self.isDecoy(key) ? nil : database.floor[user]
+      found[key] = Loaded.Columns(user: user, floor: floor)
+    }
+    let names = (0..<2).map { Value.bytes(keys[min($0, keys.count - 1)]) }
+    let rows = try ask { () throws(DatabaseFault) in try database.ask(Statement.load, names) }
+    for row in 0..<rows.count {
+      guard let key = rows.bytes(row, 0), var columns = found[key] else { continue }
+      columns.enrollment = rows.bytes(row, 1)
+      columns.state = rows.bytes(row, 2)
+      columns.version = rows.number(row, 3)
+      found[key] = columns
+    }
+    loaded.rows.withLock { $0.merge(found) { _, new in new } }
+  }
+
+  private func check(_ row: inout Row, _ key: [UInt8]) throws(RowFault) {
+    guard let enrollment = row.document.enrollment else { return }
+    guard same(enrollment.user.bytes, key) else { throw .otherUser }
+    guard row.isBehind else { return }
+    alert("the state is older than one that was saved; all codes up to now count as used")
+    do throws(StoreTrouble) {
+      row.state?.distrustLoss(of: enrollment, at: try now())
+    } catch {
+      throw .unreadable
+    }
+  }
+
+  // MARK: saving
+
+  package func transact<Verdict>(
+    _ record: Record, asKnown isKnown: Bool,
+    _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
+  ) throws(StoreTrouble) -> Transaction<Verdict> {
+    let key = try key(of: record)
+    return try eachTurn(key, record) { (row) throws(StoreTrouble) -> (Verdict?) in
+      let (verdict, state) = try body(record.enrollment, row.state)
+      let sealed = try sealing { () throws(RowFault) in
+        try database.key.body(state, for: row.mark.digest, version: row.mark.next, of: key)
+      }
+      let told = event.values(verdict as? Outcome, row.state, state)
+      let isSaved = try save(
+        record.decoyOf == nil ? Statement.save : Statement.saveDecoy, key, row.mark, sealed, told)
+      return isSaved ? verdict : nil
+    }
+  }
+
+  package func rewrite(
+    _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
+  ) throws(StoreTrouble) -> Transaction<Void> {
+    let key = try key(of: record)
+    return try eachTurn(key, record) { (row) throws(StoreTrouble) -> (Void?) in
+      let document = FleetDocument(.enrolled(enrollment))
+      return try saveBoth(Statement.saveBoth, key, row.mark, document, change(row.state)) ? () : nil
+    }
+  }
+
+  package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
+    try change(enrollment.user) { (old) throws(StoreTrouble) in
+      if old.enrollment != nil { throw .exists(path: "fleet") }
+      return (FleetDocument(.enrolled(enrollment)), state)
+    }
+  }
+
+  /// Not while he is enrolled: 0.
+  package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
+    var count: UInt32 = 0
+    try change(name) { (old) throws(StoreTrouble) in
+      if old.enrollment != nil { return nil }
+      var new = old
+      new.logins = old.logins < UInt32.max ? old.logins + 1 : old.logins
+      count = new.logins
+      return (new, nil)
+    }
+    return count
+  }
+
+  /// That a row can be read; whether one can be written, the grants say.
+  package func rehearse() throws(StoreTrouble) { _ = try loadDecoy(for: []) }
+
+  /// Until it is saved: of the record as it was loaded, then of what others saved.
+  private func eachTurn<Verdict>(
+    _ key: [UInt8], _ record: Record,
+    _ turn: ((mark: Mark, state: LoginState)) throws(StoreTrouble) -> Verdict?
+  ) throws(StoreTrouble) -> Transaction<Verdict> {
+    try database.alone(for: try hash(of: key)) {
+      () throws(StoreTrouble) -> Transaction<Verdict> in
+      var (mark, state) = (Mark(record.kept), record.state)
+      let digest = mark.digest
+      for _ in 0..<Self.attempts {
+        if let verdict = try turn((mark, state)) { return .committed(verdict) }
+        guard let row = try row(of: key, anew: true), row.mark.digest == digest,
+          let other = row.state
+        else { return .changed }
+        (mark, state) = (row.mark, other)
+      }
+      throw .busy(path: "fleet")
+    }
+  }
+
+  /// The same of a document. `body` gives nil where there is nothing to change.
+  private func change(
+    _ name: UserName,
+    _ body: (FleetDocument) throws(StoreTrouble) -> (FleetDocument, LoginState?)?
+  ) throws(StoreTrouble) {
+    let key = name.bytes
+    try database.alone(for: try hash(of: key)) { () throws(StoreTrouble) in
+      for _ in 0..<Self.attempts {
+        let row = try row(of: key, anew: true)
+        guard let (new, state) = try body(row?.document ?? FleetDocument(.notEnrolled)) else {
+          return
+        }
+        let mark = row?.mark ?? Mark(digest: [], version: 0, next: 1)
+        let statement = row == nil ? Statement.insert : Statement.saveBoth
+        if try saveBoth(statement, key, mark, new, state) { return }
+      }
+      throw .busy(path: "fleet")
+    }
+  }
+
+  private func saveBoth(
+    _ statement: String, _ key: [UInt8], _ mark: Mark, _ document: FleetDocument,
+    _ state: LoginState?
+  ) throws(StoreTrouble) -> Bool {
+    let bodies = try sealing { () throws(RowFault) in
+      try database.key.bodies(document, state, version: mark.next, of: key)
+    }
+    return try save(
+      statement, key, mark, bodies.state, event.values(nil, nil, nil), [.bytes(bodies.enrollment)])
+  }
+
+  /// false where the version is another by now. The floor is raised before the answer.
+  private func save(
+    _ statement: String, _ key: [UInt8], _ mark: Mark, _ body: [UInt8], _ event: [Value],
+    _ more: [Value] = []
+  ) throws(StoreTrouble) -> Bool {
+    let values: [Value] = [
+      .bytes(key), .number(mark.version), .bytes(body), .number(mark.next),
+    ]
+    let rows: Rows
+    do throws(DatabaseFault) {
+      rows = try database.save(statement, values + event, more)
+    } catch {
+      // Serializable: another one was faster.
+      if case .refused("40001", _) = error { return false }
+      throw fault(error)
+    }
+    guard rows.number(0, 0) == 1 else { return false }
+    if !Self.isDecoy(key) { database.floor.raise(try hash(of: key), to: mark.next) }
+    return true
+  }
+
+  // MARK: the decoys
+
+  /// Names that nobody can have.
+  private static let keys = (0..<decoys).map { Array("/\($0)".utf8) }
+
+  private static func isDecoy(_ key: [UInt8]) -> Bool { key.first == UInt8(ascii: "/") }
+
+  private func key(of record: Record) throws(StoreTrouble) -> [UInt8] {
+    guard let name = record.decoyOf else { return record.enrollment.user.bytes }
+    return try decoy(of: name)
+  }
+
+  private func decoy(of name: [UInt8]) throws(StoreTrouble) -> [UInt8] {
+    Self.keys[Int(try hash(of: name) % UInt64(Self.decoys))]
+  }
+
+  /// Makes those that are missing.
+  package func makeDecoys() throws(StoreTrouble) {
+    for key in Self.keys {
+      if try row(of: key) != nil { continue }
+      let enrollment = try Store.makeDecoy()
+      _ = try saveBoth(
+        Statement.insert, key, Mark(digest: [], version: 0, next: 1),
+        FleetDocument(.enrolled(enrollment)), LoginState(initialFor: enrollment))
+    }
+  }
+
+  // MARK: trouble
+
+  private func hash(of name: [UInt8]) throws(StoreTrouble) -> UInt64 {
+    do throws(CryptoError) {
+      return number(try SHA256.digest(name))
+    } catch {
+      throw .crypto(error)
+    }
+  }
+
+  private func ask(_ body: () throws(DatabaseFault) -> Rows) throws(StoreTrouble) -> Rows {
+    do throws(DatabaseFault) { return try body() } catch { throw fault(error) }
+  }
+
+  private func sealing<R>(_ body: () throws(RowFault) -> R) throws(StoreTrouble) -> R {
+    do throws(RowFault) { return try body() } catch { throw fault(error.text) }
+  }
+
+  /// Logs it, and gives what the desk answers.
+  private func fault(_ text: StaticString) -> StoreTrouble {
+    alert(text)
+    return .service(path: "fleet", .trouble(mayBeTheCallers: false))
+  }
+
+  private func fault(_ fault: DatabaseFault) -> StoreTrouble {
+    var line = LogLine("refused: database error:")
+    line.add(user: event.name)
+    line.add(": ")
+    line.add(escaped(Array(fault.text.utf8), limit: 400))
+    database.note(.error, line)
+    return .service(path: "fleet", .trouble(mayBeTheCallers: false))
+  }
+
+  private func alert(_ text: StaticString) {
+    var line = LogLine("ALERT:")
+    line.add(user: event.name)
+    line.add(": ")
+    line.add(text)
+    database.note(.alert, line)
+  }
+}

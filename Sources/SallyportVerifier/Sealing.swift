@@ -1,0 +1,147 @@
+import CLibcrypto
+package import OneTimePassword
+import SallyportSystem
+
+/// A column whose values are sealed.
+package enum Column: Sendable {
+  case enrollment
+  /// With the version of the row, so that an older value cannot stand under a newer one.
+  case state(version: UInt64)
+
+  var name: StaticString {
+    switch self {
+    case .enrollment: "enrollment"
+    case .state: "state"
+    }
+  }
+}
+
+/// Why something cannot be opened.
+package enum SealFault: Error, Equatable {
+  /// Sealed with another key than the one held.
+  case otherKey(UInt32)
+  /// Not what was sealed for this user, column and version.
+  case forged
+  case crypto(CryptoError)
+}
+
+// What is sealed: the id of the key (4 bytes, little-endian), the nonce (12), the text encrypted
+// with AES-256-GCM, and the tag (16).
+extension FleetKey {
+  private static let nonceLength = 12
+  private static let tagLength = 16
+  private static let headLength = 4 + nonceLength
+
+  /// Throws `crypto`.
+  package func seal(_ text: Secret, _ column: Column, of name: [UInt8]) throws(SealFault)
+    -> [UInt8]
+  {
+    do throws(CryptoError) {
+      let (key, beside) = try context(column, of: name)
+      let nonce = try randomNonce()
+      var sealed = Self.bytes(of: id) + nonce
+      sealed += [UInt8](repeating: 0, count: text.count)
+      var tag = [UInt8](repeating: 0, count: Self.tagLength)
+      // SAFETY: the buffers live for the call; behind the head there are text.count bytes.
+      let done = unsafe key.withBytes { key in
+        unsafe text.withBytes { text in
+          unsafe sealed.withUnsafeMutableBytes { output in
+            unsafe Self.gcm(
+              encrypts: true, key, nonce, beside, text,
+              UnsafeMutableRawBufferPointer(rebasing: output[Self.headLength...]), &tag)
+          }
+        }
+      }
+      guard done else { throw .failed }
+      return sealed + tag
+    } catch {
+      throw .crypto(error)
+    }
+  }
+
+  /// Any bytes give what was sealed for this column and user, or an error.
+  package func open(_ sealed: [UInt8], _ column: Column, of name: [UInt8]) throws(SealFault)
+    -> Secret
+  {
+    let length = sealed.count - Self.headLength - Self.tagLength
+    guard length >= 0 else { throw .forged }
+    let found = sealed.prefix(4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+    guard found == id else { throw .otherKey(found) }
+    let (key, beside): (Secret, [UInt8])
+    do throws(CryptoError) {
+      (key, beside) = try context(column, of: name)
+    } catch {
+      throw .crypto(error)
+    }
+    guard let text = Secret(count: length) else { throw .crypto(.outOfMemory) }
+    var tag = [UInt8](sealed.suffix(Self.tagLength))
+    let nonce = [UInt8](sealed[4..<Self.headLength])
+    // SAFETY: the buffers live for the call, and `text` has as many bytes as are decrypted.
+    let done = unsafe key.withBytes { key in
+      unsafe sealed.withUnsafeBytes { sealed in
+        unsafe text.withMutableBytes { text in
+          unsafe Self.gcm(
+            encrypts: false, key, nonce, beside,
+            UnsafeRawBufferPointer(
+              rebasing: sealed[Self.headLength..<Self.headLength + length]), text, &tag)
+        }
+      }
+    }
+    guard done else { throw .forged }
+    return text
+  }
+
+  // MARK: parts
+
+  /// The key of this user's column, and what is authenticated beside the text.
+  private func context(_ column: Column, of name: [UInt8]) throws(CryptoError)
+    -> (Secret, [UInt8])
+  {
+    let whose = Self.counted(OneTimePassword.bytes(of: column.name)) + Self.counted(name)
+    let key = try derive(whose)
+    switch column {
+    case .enrollment: return (key, whose)
+    case .state(let version): return (key, whose + Self.counted(number(version)))
+    }
+  }
+
+  private func randomNonce() throws(CryptoError) -> [UInt8] {
+    do throws(StoreTrouble) {
+      return try Random.secret(count: Self.nonceLength).bytes(in: 0..<Self.nonceLength)
+    } catch {
+      throw .failed
+    }
+  }
+
+  /// With its length before it, in 4 bytes.
+  private static func counted(_ text: [UInt8]) -> [UInt8] {
+    bytes(of: UInt32(truncatingIfNeeded: text.count)) + text
+  }
+
+  private static func bytes(of number: UInt32) -> [UInt8] {
+    (0..<4).map { UInt8(truncatingIfNeeded: number >> UInt32(8 * $0)) }
+  }
+
+  @unsafe private static func gcm(
+    encrypts: Bool, _ key: UnsafeRawBufferPointer, _ nonce: [UInt8], _ beside: [UInt8],
+    _ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer, _ tag: inout [UInt8]
+  ) -> Bool {
+    guard let key = key.baseAddress, let from = input.baseAddress, let to = output.baseAddress,
+      output.count == input.count
+    else { return false }
+    return unsafe otp_gcm(
+      encrypts ? 1 : 0, key.assumingMemoryBound(to: UInt8.self), nonce, beside, beside.count,
+      from.assumingMemoryBound(to: UInt8.self), input.count,
+      to.assumingMemoryBound(to: UInt8.self), &tag) == 1
+  }
+}
+
+/// The eight bytes of a number, little-endian.
+func number(_ value: UInt64) -> [UInt8] {
+  (0..<8).map { UInt8(truncatingIfNeeded: value >> UInt64(8 * $0)) }
+}
+
+/// The number of up to eight such bytes.
+func number(_ bytes: some Collection<UInt8>) -> UInt64 {
+  bytes.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+}

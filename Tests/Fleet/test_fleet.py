@@ -1,0 +1,243 @@
+"""Two verifiers over one PostgreSQL, and what goes wrong with each of them.
+
+test_one_code_is_accepted_once_by_two_verifiers
+test_a_code_is_accepted_once_while_verifiers_are_killed
+test_a_code_is_accepted_once_while_the_database_is_killed
+test_a_save_that_is_committed_only_locally_is_refused_and_others_wait_until_it_is_known
+test_a_stopped_verifier_holds_up_nobody_at_another
+test_no_secret_is_in_a_dump
+test_a_host_asks_only_what_its_row_allows
+test_a_host_cannot_loosen_the_policy_of_the_fleet
+test_init_can_be_repeated_and_says_what_is_missing
+"""
+
+import base64
+import itertools
+import os
+import signal
+import struct
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from support.codes import totp
+from support.fleet import ACCEPTED, DONE, NOT_SERVED, REFUSED, SECRET, TROUBLE, VERIFIER
+from support.service import request, soon
+
+BASE32 = base64.b32encode(SECRET).decode()
+REPLAYED_OR_IN = (ACCEPTED, REFUSED)
+
+
+def code():
+    return totp(BASE32)[0]
+
+
+def people(verifier, count):
+    names = [f"user{number}" for number in range(count)]
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(verifier.enroll, names)) == {DONE}
+    return names
+
+
+def at_once(count, asks):
+    """The answers of as many threads, which begin together."""
+    barrier = threading.Barrier(count)
+
+    def one(ask):
+        barrier.wait(20)
+        return ask()
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, itertools.islice(itertools.cycle(asks), count)))
+
+
+def test_one_code_is_accepted_once_by_two_verifiers(fleet):
+    one, two = fleet.verifier("one"), fleet.verifier("two")
+    for name in people(one, 20):
+        typed = code()
+        answers = at_once(32, [lambda name=name, v=v: v.type(name, typed) for v in (one, two)])
+        assert answers.count(ACCEPTED) == 1, answers
+        assert set(answers) == {ACCEPTED, REFUSED}
+    assert len(fleet.accepted()) == 20
+    assert fleet.twice() == []
+
+
+def under_load(fleet, verifiers, disturb):
+    """Types each user's code often while `disturb` does its worst. Each who was let in has an event; then
+    each types it once more, and has exactly one."""
+    names = people(verifiers[0], 60)
+    typed, answers = code(), []
+
+    def work(number):
+        for name in names:
+            for verifier in verifiers if number % 2 else verifiers[::-1]:
+                answers.append((name, verifier.type(name, typed, limit=8)))
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        disturb()
+    in_by_answer = [name for name, answer in answers if answer == ACCEPTED]
+    assert len(set(in_by_answer)) == len(in_by_answer), "twice"
+    assert set(in_by_answer) <= set(fleet.accepted())
+    known = {answer for _, answer in answers}
+    assert known <= {ACCEPTED, REFUSED, TROUBLE, None}
+    assert None in known or TROUBLE in known, "nothing was disturbed"
+    for verifier in verifiers:
+        if verifier.process.poll() is not None:
+            verifier.start()
+    in_before = set(fleet.accepted())
+    for name in names:
+        answer = verifiers[0].type(name, typed)
+        assert soon(lambda: answer in REPLAYED_OR_IN or verifiers[0].type(name, typed) in REPLAYED_OR_IN)
+        assert answer != ACCEPTED or name not in in_before
+    assert sorted(fleet.accepted()) == sorted(names)
+    assert fleet.twice() == []
+
+
+def test_a_code_is_accepted_once_while_verifiers_are_killed(fleet):
+    verifiers = [fleet.verifier("one"), fleet.verifier("two")]
+    turn = itertools.cycle(verifiers)
+
+    def kill():
+        victim = next(turn)
+        before = len(fleet.sql("SELECT 1 FROM event"))
+        soon(lambda: len(fleet.sql("SELECT 1 FROM event")) > before + 5, 2)
+        victim.kill()
+        victim.start()
+    under_load(fleet, verifiers, kill)
+
+
+def test_a_code_is_accepted_once_while_the_database_is_killed(fleet):
+    verifiers = [fleet.verifier("one"), fleet.verifier("two")]
+
+    def kill():
+        """One of its processes, after which PostgreSQL starts all anew from its log."""
+        found = []
+        if soon(fleet.cluster.answers, 20):
+            found = fleet.sql("SELECT pid FROM pg_stat_activity WHERE usename = 'sallyport_verifier' LIMIT 1")
+        for pid, in found:
+            before = len(fleet.sql("SELECT 1 FROM event"))
+            os.kill(int(pid), signal.SIGKILL)
+            soon(lambda: fleet.cluster.answers() and len(fleet.sql("SELECT 1 FROM event")) > before + 5, 3)
+    try:
+        under_load(fleet, verifiers, kill)
+    finally:
+        soon(fleet.cluster.answers)
+
+
+def test_a_save_that_is_committed_only_locally_is_refused_and_others_wait_until_it_is_known(fleet):
+    verifier = fleet.verifier("one")
+    names = people(verifier, 3)
+    waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND usename = 'sallyport_verifier'"
+    fleet.sql("ALTER SYSTEM SET synchronous_standby_names = 'gone'")
+    fleet.sql("SELECT pg_reload_conf()")
+    try:
+        # Each backend takes the new setting when it takes its next statement.
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(verifier.type, names[0], code())
+            assert soon(lambda: fleet.sql(waiting))
+            fleet.sql(f"SELECT pg_cancel_backend(pid) FROM ({waiting}) AS one")
+            assert answer.result() == TROUBLE
+        assert fleet.accepted() == [names[0]], "it was committed here alone"
+        start = time.monotonic()
+        assert verifier.type(names[1], code()) == TROUBLE
+        assert 1.9 < time.monotonic() - start < 5
+        start = time.monotonic()
+        assert verifier.type(names[2], code()) == TROUBLE
+        assert time.monotonic() - start < 1, "nobody waits once it is away"
+        assert names[2] not in fleet.accepted()
+    finally:
+        fleet.sql("ALTER SYSTEM RESET synchronous_standby_names")
+        fleet.sql("SELECT pg_reload_conf()")
+    assert soon(lambda: verifier.type(names[2], code()) == ACCEPTED)
+    assert verifier.type(names[0], code()) == REFUSED
+    assert verifier.type(names[1], code()) == REFUSED
+    assert fleet.twice() == []
+
+
+def test_a_stopped_verifier_holds_up_nobody_at_another(fleet):
+    one, two = fleet.verifier("one"), fleet.verifier("two")
+    names = people(one, 20)
+    for name in names:
+        over = threading.Event()
+
+        def press(name=name):
+            while not over.is_set():
+                one.type(name, "000000", limit=1)
+        threads = [threading.Thread(target=press) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        one.send(signal.SIGSTOP)
+        start = time.monotonic()
+        answer = two.type(name, code())
+        took = time.monotonic() - start
+        over.set()
+        one.send(signal.SIGCONT)
+        for thread in threads:
+            thread.join()
+        assert answer in REPLAYED_OR_IN and took < 1.5, (answer, took)
+    assert fleet.twice() == []
+
+
+def test_no_secret_is_in_a_dump(fleet):
+    verifier = fleet.verifier("one")
+    names = people(verifier, 20)
+    assert verifier.type(names[0], code()) == ACCEPTED
+    dump = subprocess.run(["pg_dump", "-h", fleet.cluster.directory, "-U", "postgres", fleet.database],
+                          capture_output=True, check=True, timeout=60).stdout
+    assert names[0].encode().hex().encode() in dump, "the rows are there"
+    for secret in SECRET, BASE32.encode(), b"authenticator]", b"0000000000e1", b"key = ":
+        for form in secret, secret.hex().encode(), base64.b64encode(secret):
+            assert form not in dump
+    key = (fleet.directory / "key").read_bytes()
+    assert len(key) == 36 and key[4:].hex().encode() not in dump
+    assert (fleet.directory / "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_host_asks_only_what_its_row_allows(fleet):
+    verifier = fleet.verifier("one")
+    assert verifier.enroll("alice", host=b"web2") == NOT_SERVED
+    assert verifier.enroll("alice", host=b"unknown") == NOT_SERVED
+    assert verifier.enroll("alice") == DONE
+    assert verifier.type("alice", code(), host=b"unknown") == NOT_SERVED
+    assert verifier.type("alice", code(), host=b"web2") == ACCEPTED
+    assert verifier.type("alice", code()) == REFUSED
+    # Cut off, of another form, with a host that is no name: closed without an answer.
+    for front in b"", b"\1", b"\2\1\0\0\0\0\4web1", b"\1\1\0\0\0\0\4we/1", b"\1\2\0\0\0\0\4web1":
+        with verifier._connect(20) as client:
+            client.send(front + request(b"alice", 4)) if front else client.send(b"\0")
+            assert client.recv(1 << 16) == b""
+
+
+def test_a_host_cannot_loosen_the_policy_of_the_fleet(fleet):
+    """Frames ask for five adjacent intervals; by the policy of the fleet, two are accepted."""
+    (fleet.directory / "sallyport.conf").write_text("[default]\nadjacent_intervals = 2\n")
+    verifier = fleet.verifier("one")
+    names = people(verifier, 2)
+    now = time.time()
+    assert verifier.type(names[0], totp(BASE32, at=now + 4 * 30)[0]) == REFUSED
+    assert verifier.type(names[1], totp(BASE32, at=now + 30)[0]) == ACCEPTED
+
+
+def test_init_can_be_repeated_and_says_what_is_missing(fleet):
+    assert fleet.init.returncode == 0, fleet.init.stderr
+    assert "made the tables" in fleet.init.stdout
+    key = (fleet.directory / "key").read_bytes()
+
+    def run(verb, *more):
+        return subprocess.run([VERIFIER, verb, "--directory", fleet.directory, *more], capture_output=True, text=True,
+                              timeout=60)
+    again = run("init", "--database", fleet.words("postgres"))
+    assert again.returncode == 0 and "the tables are there" in again.stdout
+    assert (fleet.directory / "key").read_bytes() == key
+    assert fleet.sql("SELECT count(*) FROM state") == [["64"]]
+    status = run("status", "--database", fleet.words("postgres"))
+    assert status.returncode == 0 and "users: 0" in status.stdout and "host: web1, enrolls" in status.stdout
+    gone = run("status", "--database", "host=/nowhere")
+    assert gone.returncode != 0 and "the database: " in gone.stderr
+    (fleet.directory / "key").chmod(0o640)
+    assert "chmod 600" in run("run", "--database", fleet.words()).stderr
+    (fleet.directory / "key").chmod(0o600)
+    fleet.sql("UPDATE fleet SET needs = 2")
+    assert "not one of this version" in run("run", "--database", fleet.words()).stderr

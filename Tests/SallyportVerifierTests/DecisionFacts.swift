@@ -1,0 +1,1 @@
+../SallyportCoreTests/DecisionFacts.swift

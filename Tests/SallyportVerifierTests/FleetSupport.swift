@@ -1,0 +1,99 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import SallyportVerifier
+
+/// Where the PostgreSQL of these tests is, as libpq has it, without a user; Tests/Fleet/run starts
+/// one. nil: the tests that need one are skipped.
+let testDatabase = ProcessInfo.processInfo.environment["SALLYPORT_TESTS_DATABASE"]
+
+/// The tables, made once for all tests.
+private let tables: Result<Database.Made, DatabaseFault> = Result {
+  () throws(DatabaseFault) in
+  try Database.makeSchema((testDatabase ?? "") + " user=postgres")
+}
+
+/// One verifier, and a database administrator beside it.
+final class Verifier: Sendable {
+  let database: Database
+  let admin: DatabaseLine
+  private let log = Log()
+
+  private final class Log: Sendable { let lines = Mutex<[String]>([]) }
+
+  init(_ name: String = "one", options: String = "") throws {
+    _ = try tables.get()
+    let words = try #require(testDatabase)
+    let key = FleetKey(id: 1, try secret([UInt8](repeating: 7, count: FleetKey.length)))
+    let log = log
+    database = try Database(
+      words + " user=sallyport_verifier " + options, key: key, verifier: Array(name.utf8)
+    ) { level, line in
+      guard level == .alert || level == .error else { return }
+      log.lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }
+    }
+    admin = try DatabaseLine(words + " user=postgres", worker: 0)
+    try store().makeDecoys()
+  }
+
+  /// What it has logged as an error or an alert.
+  var complaints: [String] { log.lines.withLock { $0 } }
+
+  func store(for name: String = "", uid: UInt32? = 1000) -> FleetStore {
+    let event = Event(
+      host: Array("web1".utf8), name: Array(name.utf8), service: Array("sshd".utf8),
+      origin: .unknown, address: nil)
+    return FleetStore(database, event, uid: uid)
+  }
+
+  /// Types a code at a time at which nothing is throttled.
+  func type(_ code: String, as name: String, at time: Int64 = 59, uid: UInt32? = 1000) throws
+    -> Outcome
+  {
+    let examiner = FileExaminer(store: store(for: name, uid: uid)) { UnixTime(time) }
+    let account = try #require(UserName(Array(name.utf8)).map { Account(name: $0, uid: uid) })
+    let context = LoginContext(policy: Policy(), origin: .unknown, service: try label("sshd"))
+    let pending = try examiner.examinee(Array(name.utf8), account, in: context)
+    return try examiner.attempt(
+      try secret(code), knownAs: nil, by: pending, as: .last(givingBack: nil))
+  }
+
+  /// Enrolls under a name that no other test has, with the secret of the RFCs' examples.
+  func enroll(_ type: AuthenticatorType = .totp(period: 30)) throws -> String {
+    let name = "user-\(UUID().uuidString)"
+    let one = try authenticator(parameters(type))
+    let enrollment = try fleetEnrollment([one], name)
+    try store(for: name).create(enrollment, LoginState(initialFor: enrollment))
+    return name
+  }
+
+  func ask(_ statement: String, _ values: [Value] = []) throws -> Rows {
+    try admin.ask(statement, values, 10_000)
+  }
+
+  /// The outcomes of a user's events, in their order.
+  func events(of name: String) throws -> [String] {
+    let rows = try ask(
+      "SELECT concat_ws(' ', outcome, position) FROM event WHERE name = $1 ORDER BY at",
+      [.bytes(Array(name.utf8))])
+    return (0..<rows.count).compactMap { rows.text($0, 0) }
+  }
+}
+
+func authenticator(_ parameters: CodeParameters) throws -> Authenticator {
+  try authenticator(1, "phone", parameters)
+}
+
+func fleetEnrollment(
+  _ authenticators: [Authenticator], _ name: String, codes: BackupCodeSet? = nil
+) throws -> Enrollment {
+  Enrollment(
+    id: 0xe0e0, user: try #require(UserName(Array(name.utf8))), uid: nil,
+    created: UnixTime(1_700_000_000), authenticators: authenticators, backupCodes: codes)
+}

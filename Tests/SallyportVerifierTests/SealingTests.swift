@@ -1,0 +1,115 @@
+import OneTimePassword
+import SallyportCore
+import SallyportVerifier
+import TestSupport
+import Testing
+
+private let alice = Array("alice".utf8)
+private let bob = Array("bob".utf8)
+
+private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey {
+  FleetKey(id: id, try secret([UInt8](repeating: byte, count: FleetKey.length)))
+}
+
+@Suite struct `A sealed column` {
+  @Test(arguments: [0, 1, 100, 65_551])
+  func `gives back what was sealed, and looks like nothing`(count: Int) throws {
+    let text = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+    let sealed = try key().seal(try secret(text), .enrollment, of: alice)
+    #expect(sealed.count == count + 32)
+    #expect(sealed.prefix(4) == [4, 3, 2, 1])
+    #expect(bytes(try key().open(sealed, .enrollment, of: alice)) == text)
+    #expect(try key().seal(try secret(text), .enrollment, of: alice) != sealed)
+  }
+
+  /// By the key, the algorithm and the associated data as docs/fleet-format.md has them, with
+  /// Python's hmac and AESGCM of its package cryptography 48.
+  @Test func `is what another program seals`() throws {
+    let sealed = hex(
+      "04030201000102030405060708090a0bc7d839a3407c58cf287ee81b394bfd36"
+        + "a265ee6a1319fd49992f7cf22a03a83ba23e")
+    #expect(text(try key().open(sealed, .state(version: 5), of: alice)) == "the state of alice")
+  }
+
+  @Test func `is refused for another user, column, version or key`() throws {
+    let sealed = try key().seal(try secret("text"), .state(version: 5), of: alice)
+    #expect(throws: SealFault.forged) { try key().open(sealed, .state(version: 5), of: bob) }
+    #expect(throws: SealFault.forged) { try key().open(sealed, .state(version: 4), of: alice) }
+    #expect(throws: SealFault.forged) { try key().open(sealed, .enrollment, of: alice) }
+    #expect(throws: SealFault.forged) { try key(8).open(sealed, .state(version: 5), of: alice) }
+    #expect(throws: SealFault.otherKey(0x0102_0304)) {
+      try key(id: 9).open(sealed, .state(version: 5), of: alice)
+    }
+  }
+
+  @Test func `is refused with any bit changed, and at any other length`() throws {
+    let sealed = try key().seal(try secret("text"), .enrollment, of: alice)
+    for bit in 0..<sealed.count * 8 {
+      var changed = sealed
+      changed[bit / 8] ^= 1 << UInt8(bit % 8)
+      #expect(throws: SealFault.self) { try key().open(changed, .enrollment, of: alice) }
+    }
+    for count in 0..<sealed.count {
+      #expect(throws: SealFault.self) {
+        try key().open([UInt8](sealed.prefix(count)), .enrollment, of: alice)
+      }
+    }
+    #expect(throws: SealFault.forged) { try key().open(sealed + [0], .enrollment, of: alice) }
+  }
+}
+
+@Suite struct `The document of a user` {
+  private func enrolled() throws -> Enrollment {
+    let codes = try backupCodes(["7KMF2X9QD4TW0HZA"])
+    let made = try enrollment([try authenticator()], backupCodes: codes)
+    return Enrollment(
+      id: made.id, user: made.user, uid: nil, created: made.created,
+      authenticators: made.authenticators, backupCodes: made.backupCodes)
+  }
+
+  @Test func `is read as it was written`() throws {
+    let notes = [
+      UserNote(), UserNote(level: .exempt), UserNote(level: .required(from: nil)),
+      UserNote(level: .required(from: UnixTime(0))),
+    ]
+    for note in notes {
+      for standing in [
+        FleetDocument.Standing.notEnrolled, .removed(9), .enrolled(try enrolled()),
+      ] {
+        let written = try #require(FleetDocument(standing, note: note, logins: 77).written())
+        let read = try #require(FleetDocument.read(written))
+        #expect(read.note == note)
+        #expect(read.logins == 77)
+        #expect(bytes(try #require(read.written())) == bytes(written))
+      }
+    }
+  }
+
+  @Test func `with a uid, of another form or cut off is none`() throws {
+    let written = bytes(try #require(FleetDocument(.enrolled(try enrolled())).written()))
+    let other = try enrollment([try authenticator()])
+    let withUID = try #require(FleetDocument(.enrolled(other)).written())
+    #expect(FleetDocument.read(withUID) == nil)
+    // The last line feed carries nothing.
+    for count in stride(from: written.count - 2, through: 0, by: -17) {
+      #expect(FleetDocument.read(try secret(written.prefix(count))) == nil)
+    }
+    for (index, byte): (Int, UInt8) in [(0, 2), (1, 0), (1, 4), (1, 2), (2, 3), (3, 0)] {
+      var changed = written
+      changed[index] = byte
+      #expect(FleetDocument.read(try secret(changed)) == nil, "byte \(index)")
+    }
+    #expect(FleetDocument.read(try secret(bytes(try removed()) + [0])) == nil)
+  }
+
+  private func removed() throws -> Secret {
+    try #require(FleetDocument(.removed(9)).written())
+  }
+}
+
+private func hex(_ text: String) -> [UInt8] {
+  let digits = Array(text)
+  return stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+    UInt8(String(digits[$0...$0 + 1]), radix: 16)
+  }
+}

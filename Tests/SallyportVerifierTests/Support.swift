@@ -1,0 +1,1 @@
+../SallyportCoreTests/Support.swift

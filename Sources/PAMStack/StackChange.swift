@@ -44,6 +44,8 @@ package enum StackRefusal: Error, Equatable {
   case noModule(String)
   /// The findings in the stack as it is, or as it would be.
   case unsafe(service: String, [StackFinding])
+  /// The findings in another service, which includes the file.
+  case harms(service: String, other: String, [StackFinding])
   /// `--enroll` is not possible, because of these findings.
   case cannotEnroll(service: String, [StackFinding])
   case cannotDemand(service: String)
@@ -58,7 +60,8 @@ package enum StackRefusal: Error, Equatable {
   /// A jump counts our line: without the line, it would skip a different one.
   case jumpCountsUs(StackLocation)
   /// Nobody known could log in afterwards. `people`: those who would be refused, with the reason.
-  case locksOutEverybody(service: String, people: [String])
+  /// `idle`: the enrolled for whom sudoers has no rule.
+  case locksOutEverybody(service: String, people: [String], idle: [String])
   /// sudo would ask for root's code, as this sudoers option says (`targetpw`), but root is not
   /// enrolled.
   case rootNotEnrolled(service: String, word: String)

@@ -68,7 +68,7 @@ package struct StackPlanner {
       let found = after.findings.filter(\.harmsOthers)
       let new = (found + after.differences.filter { !found.contains($0) })
         .filter { !known.contains($0) }
-      if !new.isEmpty { throw .unsafe(service: name, new) }
+      if !new.isEmpty { throw .harms(service: service, other: name, new) }
     }
   }
 }

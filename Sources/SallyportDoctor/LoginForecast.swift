@@ -9,6 +9,8 @@ package struct LoginForecast {
   package let lockedOut: [String]
   /// Nobody gets in who is known, and whoever is not known is refused.
   package let locksOutEverybody: Bool
+  /// The enrolled for whom sudoers has no rule, if the service is sudo's.
+  package let idle: [String]
 
   /// `stack`: as it will be. `shutOut`: accounts that sshd will not let in.
   package init(
@@ -34,12 +36,15 @@ package struct LoginForecast {
       known[account.name].map { "\(account.name) (\($0))" }
     }
     let passing = policy.unenrolled.filter { !$0.isRefused }.map(\.name)
+    // Whom no rule of sudoers is for gains nothing by a code.
+    idle = users.compactMap(\.name).filter { name in
+      guard isSudo, sudoers?.callers.isEmpty == false else { return false }
+      let account = accounts.accounts.first { $0.name == name }
+      return account.map { !accounts.mayCall($0, sudoers) } ?? false
+    }
     let enrolled = users.filter { user in
-      let account = accounts.accounts.first { $0.name == user.name }
-      guard let account else { return !user.isForNobody }
-      // Whom no rule of sudoers is for gains nothing by a code.
-      return !isSudo || sudoers?.callers.isEmpty != false || accounts.mayCall(account, sudoers)
-    }.compactMap(\.name).filter { known[$0] == nil }
+      accounts.accounts.contains { $0.name == user.name } || !user.isForNobody
+    }.compactMap(\.name).filter { [idle] in known[$0] == nil && !idle.contains($0) }
     let mayBeOthers = people.isEmpty || Facts.hasDirectory(machine)
     let letsOthersIn = policy.isDisabled || policy.stranger != .refuse
     locksOutEverybody =
@@ -69,4 +74,36 @@ package struct LoginForecast {
 
 extension PolicyFacts.Person {
   fileprivate var isRefused: Bool { error != nil || !isDisabled && action == .refuse }
+}
+
+/// Whom a service asks for a code, where its stack lets nobody around our line.
+package enum AskedUsers: String, Sendable {
+  case nobody
+  /// Users without an enrollment are let in, by `nullok` or by the policy.
+  case enrolled = "the enrolled"
+  case everybody
+
+  /// For users whom no rule of the policy names.
+  package init(of stack: ServiceStack, of machine: Machine, _ store: Store, _ now: UnixTime) {
+    let service = ServiceFacts(stack, of: machine)
+    let policy = PolicyFacts(of: machine, store, service, people: [], [], GroupCensus(), now)
+    let isDenied = service.stack.contains { found in
+      if case .ignoreIsDenied(.auth, _) = found { true } else { false }
+    }
+    if policy.isDisabled {
+      self = .nobody
+    } else {
+      self = isDenied || policy.stranger.isRefusal ? .everybody : .enrolled
+    }
+  }
+}
+
+extension UnenrolledAction {
+  /// Nobody gets in without an enrollment.
+  fileprivate var isRefusal: Bool {
+    switch self {
+    case .refuse, .enroll(.required): true
+    case .pass, .enroll(.refuse), .enroll(.offer), .enroll(.remind), .enroll(.voluntary): false
+    }
+  }
 }

@@ -27,6 +27,8 @@ package struct Invocation: Equatable {
   package var user: String?
   /// `--store`.
   package var store: String?
+  /// The words after `sallyport`, as typed; empty if they are not known.
+  package var typed: [String] = []
 
   package init(verb: String, user: String? = nil, store: String? = nil) {
     (self.verb, self.user, self.store) = (verb, user, store)
@@ -45,6 +47,29 @@ package struct Invocation: Equatable {
     if !options.isEmpty { words.append(options) }
     let command = words.joined(separator: " ")
     return remark.isEmpty ? command : "\(command)      \(remark)"
+  }
+}
+
+extension Invocation {
+  /// The command that was typed, with one more option.
+  package func again(_ option: String = "", remark: String = "") -> String {
+    if typed.isEmpty { return command(verb, option, remark: remark) }
+    let more = option.isEmpty || typed.contains(option) ? [] : [option]
+    return line(typed + more, remark)
+  }
+
+  /// The command that was typed, with a user.
+  package func again(for user: String) -> String {
+    if typed.isEmpty { return Invocation(verb: verb, user: user, store: store).command(verb) }
+    var words = typed
+    let count = min(verb.split(separator: " ").count, words.count)
+    words.insert(contentsOf: verb.hasPrefix("import") ? ["--user", user] : [user], at: count)
+    return line(words, "")
+  }
+
+  private func line(_ words: [String], _ remark: String) -> String {
+    let text = (["sallyport"] + words.map(shellQuoted)).joined(separator: " ")
+    return printable(text.utf8, limit: 2000) + (remark.isEmpty ? "" : "      \(remark)")
   }
 }
 

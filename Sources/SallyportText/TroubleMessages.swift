@@ -18,7 +18,7 @@ extension Message {
     case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID:
       self.init(text, .badData, hints: invocation.fixing)
     case .busy: self.init(text, .busy, hints: ["lslocks"])
-    case .unsettled: self.init(text, .busy, hints: [invocation.command(invocation.verb)])
+    case .unsettled: self.init(text, .busy, hints: [invocation.again()])
     case .exists:
       let command = invocation.command("enroll", "--force", remark: "replaces everything")
       self.init(text, .exists, hints: [command])
@@ -33,7 +33,7 @@ extension Message {
     let quoted = shellQuoted(invocation.store ?? Store.usualRoot)
     switch number {
     case EACCES, EPERM:
-      self.init(text, .notPermitted, hints: ["sudo \(invocation.command(invocation.verb))"])
+      self.init(text, .notPermitted, hints: ["sudo \(invocation.again())"])
     case ENOSPC, EDQUOT: self.init(text, .inputOutput, hints: ["df -h \(quoted)"])
     case EROFS: self.init(text, .inputOutput, hints: ["findmnt -T \(quoted)"])
     case _: self.init(text, .inputOutput)
@@ -50,7 +50,7 @@ extension Message {
     case .owner(_, wanted: 0):
       self.init(text, .configuration, hints: ["chown -h root:root \(quoted)"])
     case .owner:
-      self.init(text, .notPermitted, hints: ["sudo \(invocation.command(invocation.verb))"])
+      self.init(text, .notPermitted, hints: ["sudo \(invocation.again())"])
     case .mode: self.init(text, .configuration, hints: ["chmod go= \(quoted)"])
     case .links: self.init(text, .configuration, hints: ["find / -xdev -samefile \(quoted)"])
     case .tooLong: self.init(text, .badData, hints: invocation.fixing)

@@ -2,14 +2,15 @@ import Glibc
 package import PAMStack
 import SallyportCore
 import SallyportDoctor
-import SallyportText
+package import SallyportText
 
 extension Message {
-  package init(_ refusal: StackRefusal) {
+  package init(_ refusal: StackRefusal, at invocation: Invocation = Invocation(verb: "pam")) {
     switch refusal {
     case .notRoot(let verb):
       self.init(
-        "only root can change the files of PAM", .notPermitted, hints: ["sudo sallyport \(verb)"])
+        "only root can change the files of PAM", .notPermitted,
+        hints: ["sudo \(invocation.typed.isEmpty ? "sallyport \(verb)" : invocation.again())"])
     case .notAService(let name):
       self.init("\"\(shown(name))\" is not a valid service name", .usage, hints: ["ls /etc/pam.d"])
     case .noSuchService(let name, let known):
@@ -50,6 +51,15 @@ extension Message {
       self.init(
         Message.list("\(name) was not changed; the result would be broken", findings),
         .configuration)
+    case .harms(let name, let other, let findings):
+      self.init(
+        Message.list(
+          "\(name) was not changed: \(shown(other)) includes its file, and would be broken",
+          findings),
+        .configuration,
+        hints: [
+          "in /etc/pam.d/\(shown(other)) include what \(name) includes, and not \(name) itself"
+        ])
     case .cannotEnroll(let name, let findings):
       self.init(
         Message.list("enroll cannot be used in \(name)", findings), .configuration,
@@ -80,11 +90,19 @@ extension Message {
       self.init(
         "\(location.text): its jump counts our line, and would skip another line without it",
         .configuration, hints: ["remove the lines by hand, and make the jump one shorter"])
-    case .locksOutEverybody(let name, let people):
-      let who = people.isEmpty ? "nobody is enrolled" : listed(people.map(shown))
+    case .locksOutEverybody(let name, let people, let idle):
+      let isIdle = people.isEmpty && !idle.isEmpty
+      let nobody =
+        isIdle
+        ? "sudoers has no rule for \(listed(idle.map(shown))), who \(idle.count == 1 ? "is" : "are") "
+          + "enrolled" : "nobody is enrolled"
+      let who = people.isEmpty ? nobody : listed(people.map(shown))
+      let force =
+        invocation.typed.isEmpty
+        ? "sallyport pam enable \(name) --force" : invocation.again("--force")
       self.init(
         "nobody could log in to \(name) after this: \(who)", .configuration,
-        hints: ["sallyport enroll NAME", "sallyport pam enable \(name) --force"])
+        hints: [isIdle ? "visudo" : "sallyport enroll NAME", force])
     case .rootNotEnrolled(let name, let word):
       self.init(
         "root is not enrolled, and \(name) would ask for root's code (\(word) in sudoers)",

@@ -100,29 +100,30 @@ struct LoginImpact {
       return .rootNotEnrolled(service: otherAccount.sudo, word: otherAccount.word)
     }
     guard forecast.locksOutEverybody else { return nil }
-    return .locksOutEverybody(service: service, people: lockedOut)
+    return .locksOutEverybody(service: service, people: lockedOut, idle: forecast.idle)
   }
 
-  var text: String {
+  /// In lines of at most `width` columns, but for long names.
+  func text(width: Int) -> String {
     let included =
       dependents.isEmpty
-      ? [] : wrapped(["The same in: \(dependents[0])"] + dependents.dropFirst(), width: 80)
+      ? [] : wrapped(["The same in: \(dependents[0])"] + dependents.dropFirst(), width: width)
     let warnings = analysis.findings.map(\.text) + oldLines
     let way = analysis.stack.service == "sshd" ? "ssh" : printable(analysis.stack.service.utf8)
-    var lines = [walked] + included + (side?.text ?? [])
-    lines += LoginImpact.list("Locked out of \(way) after this", lockedOut)
+    var lines = [walked] + included + (side?.text(width: width) ?? [])
+    lines += LoginImpact.list("Locked out of \(way) after this", lockedOut, width: width)
     return (lines + warnings.map { "warning: \($0)" }).joined(separator: "\n")
   }
 
   /// A line for each user would hide the question.
   private static let mostNames = 20
 
-  static func list(_ heading: String, _ names: [String]) -> [String] {
+  static func list(_ heading: String, _ names: [String], width: Int) -> [String] {
     guard let first = names.first else { return [] }
     let more = names.count - mostNames
     var shown = ["\(heading): \(first)"] + names.dropFirst().prefix(mostNames - 1)
     if more > 0 { shown.append("and \(more) more") }
-    return wrapped(shown.map { printable($0.utf8, limit: 400) }, width: 80)
+    return wrapped(shown.map { printable($0.utf8, limit: 400) }, width: width)
   }
 
   /// Warnings about lines of other modules that keep asking for their own code after an import.

@@ -48,6 +48,8 @@ struct PamDisable: Verb {
     let service, file: String
     let changed: Bool
     let removedBackups, findings: [String]
+    /// The file and line by which the service asks all the same.
+    @OrNull var stillAsksBy: String?
   }
 
   /// `written`: nil if nothing was.
@@ -58,7 +60,8 @@ struct PamDisable: Verb {
       Answer(
         service: plan.service, file: plan.change?.path ?? "/etc/pam.d/\(plan.service)",
         changed: written != nil, removedBackups: written?[index]?.removed ?? [],
-        findings: plan.change?.analysis.findings.map(\.text) ?? [])
+        findings: plan.change?.analysis.findings.map(\.text) ?? [],
+        stillAsksBy: plan.otherLine?.text)
     }
     output.answerEach(answers, text)
   }
@@ -99,13 +102,23 @@ struct PamRemoval {
     }
   }
 
+  /// A file that the service includes, which asks on.
+  var otherLine: StackLocation? { change?.analysis.line(.auth)?.location }
+
+  private var stillAsking: String? {
+    guard let otherLine else { return nil }
+    let file = otherLine.file.split(separator: "/").last.map(String.init) ?? ""
+    return "\(service) still asks for a code, by \(otherLine.text). For every service that "
+      + "includes it: sallyport pam disable \(shellQuoted(file))"
+  }
+
   func result(_ written: StackWriter.Written?) -> String {
     let vendors = change.flatMap { $0.after == nil ? $0.path : nil }
     let gone = vendors.map { "\($0) was removed; the vendor's file applies again. " } ?? ""
     let backups = (written?.removed ?? []).map {
       "\($0) is identical to the file again, and was removed."
     }
-    let text = "\(gone)\(service) no longer asks for a code."
+    let text = "\(gone)\(stillAsking ?? "\(service) no longer asks for a code.")"
     return ([text] + backups).joined(separator: "\n")
   }
 }

@@ -42,7 +42,8 @@ struct PamEnable: Verb {
   @Option(
     help: ArgumentHelp(
       "Take everything back after this time, such as 10m, unless confirmed by pam confirm.",
-      valueName: "time"))
+      valueName: "time"),
+    transform: RevertDelay.init(typed:))
   var revertIn: RevertDelay?
 
   @OptionGroup var shared: StoreOptions
@@ -66,7 +67,7 @@ struct PamEnable: Verb {
     if !force {
       for plan in changing { if let obstacle = plan.impact?.obstacle { throw .stack(obstacle) } }
     }
-    for plan in changing { output.say(plan.text) }
+    for plan in changing { output.say(plan.text(width: output.width)) }
     if options.dryRun { return answer(output, plans, nil, "Nothing was written (--dry-run).") }
     if !options.yes { try output.insist(question(changing), or: .nothingChanged) }
     let lock = try context.lockPam()
@@ -124,7 +125,7 @@ struct PamEnable: Verb {
   private func sshSide(_ context: Context) throws(CommandError) -> SSHSide? {
     let enrolled = try LoginImpact.enrolled(in: context.store(shared))
     return try asSSH { () throws(SSHTrouble) in
-      try SSHSide(sshd, enrolled: enrolled, context)
+      try SSHSide(sshd, enrolled: enrolled, isDryRun: options.dryRun, context)
     }
   }
 

@@ -15,9 +15,9 @@ struct PamPlan {
   var changesNothing: Bool { change.changesNothing && isSet }
 
   /// What is shown before the question.
-  var text: String {
+  func text(width: Int) -> String {
     let diffs = [side?.diff, change.changesNothing ? nil : StackDiff(change).text]
-    return (diffs + [impact?.text]).compactMap { $0 }.joined(separator: "\n")
+    return (diffs + [impact?.text(width: width)]).compactMap { $0 }.joined(separator: "\n")
   }
 
   func step(in context: Context) -> PamStep<StackWriter.Written?> {

@@ -21,30 +21,50 @@ struct PamStatus: Verb {
     let ours = all.filter { !$0.lines.isEmpty && !$0.stack.isOther(.auth) }
     let others = all.filter { $0.lines.isEmpty && !$0.stack.isOther(.auth) }
       .map { printable($0.stack.service.utf8) }
+    let services = try services(ours, context)
     let pending = context.machine.pendingRevert().value
+    let output = context.output(shared)
     let answer = Answer(
-      services: ours.map(PamStatus.facts), others: others, unconfirmed: pending?.names ?? [])
-    let text = [PamStatus.text(ours, others), pending.map(PamStatus.text)].compactMap { $0 }
-    context.output(shared).answer(answer, text.joined(separator: "\n"))
+      services: services.map(PamStatus.facts), others: others, unconfirmed: pending?.names ?? [])
+    let text = [
+      PamStatus.text(services, others, width: output.width), pending.map(PamStatus.text),
+    ].compactMap { $0 }
+    output.answer(answer, text.joined(separator: "\n"))
   }
 
-  private static func text(_ ours: [StackAnalysis], _ others: [String]) -> String {
-    let rows = ours.flatMap { analysis in
+  private typealias Asking = (analysis: StackAnalysis, asks: String)
+
+  /// Each with the users whom it asks, by the policy that everybody can read.
+  private func services(_ ours: [StackAnalysis], _ context: Context) throws(CommandError)
+    -> [Asking]
+  {
+    let store = (try? context.store(shared)) ?? Store()
+    let now = try context.time()
+    return ours.map { analysis in
+      let isRun = !KnownServices.withoutAuth.contains(analysis.stack.service)
+      if !isRun || analysis.line(.auth) == nil { return (analysis, "nobody") }
+      let asked = AskedUsers(of: analysis.stack, of: context.machine, store, now)
+      return (analysis, analysis.asksEverybody ? asked.rawValue : "not all")
+    }
+  }
+
+  private static func text(_ ours: [Asking], _ others: [String], width: Int) -> String {
+    let rows = ours.flatMap { analysis, asks in
       analysis.lines.enumerated().map { index, line in
         [
           index == 0 ? printable(analysis.stack.service.utf8) : "",
-          index == 0 ? asks(analysis) : "",
+          index == 0 ? asks : "",
           "\(line.phase)", "\(line.location.text)  \(line.arguments.joined(separator: " "))",
         ]
       }
     }
     let head = rows.isEmpty ? [] : table([["SERVICE", "ASKS", "PHASE", "LINE"]] + rows)
-    let warnings = ours.flatMap { analysis in
+    let warnings = ours.flatMap { analysis, _ in
       analysis.findings.map { "\(printable(analysis.stack.service.utf8)): \($0.text)" }
     }
     let rest =
       others.isEmpty
-      ? [] : wrapped(["Without a second factor: \(others[0])"] + others.dropFirst(), width: 80)
+      ? [] : wrapped(["Without a second factor: \(others[0])"] + others.dropFirst(), width: width)
     return (head + warnings + rest).joined(separator: "\n")
   }
 
@@ -52,12 +72,6 @@ struct PamStatus: Verb {
     let names = printable(pending.names.joined(separator: ", ").utf8, limit: 300)
     let time = CalendarDate(pending.due).map { " at \($0.clock)" } ?? ""
     return "The change of \(names) is taken back\(time) unless confirmed: sallyport pam confirm"
-  }
-
-  private static func asks(_ analysis: StackAnalysis) -> String {
-    let isRun = !KnownServices.withoutAuth.contains(analysis.stack.service)
-    guard isRun, analysis.line(.auth) != nil else { return "nobody" }
-    return analysis.asksEverybody ? "everybody" : "not all"
   }
 
   private struct Answer: Encodable {
@@ -75,9 +89,9 @@ struct PamStatus: Verb {
     let findings: [String]
   }
 
-  private static func facts(_ analysis: StackAnalysis) -> Service {
+  private static func facts(_ analysis: StackAnalysis, _ asks: String) -> Service {
     Service(
-      service: analysis.stack.service, file: analysis.stack.file, asks: asks(analysis),
+      service: analysis.stack.service, file: analysis.stack.file, asks: asks,
       lines: analysis.lines.map(LineFacts.init), findings: analysis.findings.map(\.text))
   }
 }

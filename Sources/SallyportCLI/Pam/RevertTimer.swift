@@ -6,17 +6,19 @@ import SallyportDoctor
 import SallyportFiles
 
 /// How long a change may wait to be confirmed: `90s`, `10m`, `2h`.
-struct RevertDelay: ExpressibleByArgument {
+struct RevertDelay {
   /// 1 to 86,400.
   let seconds: UInt32
 
-  init?(argument: String) {
+  /// Throws unless it is a time of that form.
+  init(typed: String) throws {
     let units: [Character: UInt32] = ["s": 1, "m": 60, "h": 3600]
-    guard let unit = argument.last.flatMap({ units[$0] }), argument.utf8.count <= 6,
-      let count = UInt32(argument.dropLast())
-    else { return nil }
+    let wrong = ValidationError("expected a time up to 24h, such as 90s, 10m or 2h")
+    guard let unit = typed.last.flatMap({ units[$0] }), typed.utf8.count <= 6,
+      let count = UInt32(typed.dropLast())
+    else { throw wrong }
     let (seconds, overflow) = count.multipliedReportingOverflow(by: unit)
-    guard !overflow, (1...86_400).contains(seconds) else { return nil }
+    guard !overflow, (1...86_400).contains(seconds) else { throw wrong }
     self.seconds = seconds
   }
 }

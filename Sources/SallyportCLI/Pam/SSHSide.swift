@@ -4,6 +4,7 @@ import PAMStack
 import SallyportCore
 import SallyportDoctor
 import SallyportFiles
+import SallyportText
 
 extension SSHMethod: ExpressibleByArgument {}
 
@@ -16,9 +17,13 @@ struct SSHSide {
   private let plan: SSHPlan
   private let running: RunningSSHD
   private let file: SSHFile
+  /// Why it could not be written now; only in a dry run.
+  private var obstacle: SSHTrouble?
 
   /// Returns nil if sshd is not installed and no method was given.
-  init?(_ method: SSHMethod?, enrolled: [String], _ context: Context) throws(SSHTrouble) {
+  init?(_ method: SSHMethod?, enrolled: [String], isDryRun: Bool, _ context: Context)
+    throws(SSHTrouble)
+  {
     let stack = StackParser.parse(service: "sshd", context.stacks.files)
     let hasAfterKey = stack[.auth].contains { $0.arguments.contains("after-key") }
     guard
@@ -28,7 +33,12 @@ struct SSHSide {
     self.plan = plan
     running = RunningSSHD(context.machine, as: context.caller ?? "root")
     file = SSHFile(root: context.stacks.root)
-    if plan.method != .none, !isAsWanted { try running.needListener() }
+    do throws(SSHTrouble) {
+      if plan.method != .none, !isAsWanted { try running.needListener() }
+    } catch {
+      guard isDryRun else { throw error }
+      obstacle = error
+    }
   }
 
   var method: SSHMethod { plan.method }
@@ -99,7 +109,10 @@ struct SSHSide {
 
   // MARK: what is shown before the question
 
-  var text: [String] { LoginImpact.list("Still in by key alone", plan.byKeyAlone) }
+  func text(width: Int) -> [String] {
+    LoginImpact.list("Still in by key alone", plan.byKeyAlone, width: width)
+      + (obstacle.map { ["warning: \(Message($0).text)"] } ?? [])
+  }
 
   /// Who gets in now and will not, with the reason.
   var lockedOut: [String] { plan.lockedOut }

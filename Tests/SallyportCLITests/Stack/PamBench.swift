@@ -20,6 +20,8 @@ final class PamBench {
   private(set) var detached: [[String]] = []
   /// Why none can be.
   var detachProblem: SystemError?
+  /// What the command writes to; no terminal at first.
+  var screen: Screen?
 
   init(_ files: [String: String] = Stacks.debian, debian: Bool = true, enrolled: Bool = true) throws
   {
@@ -77,8 +79,10 @@ final class PamBench {
   }
 
   /// `sallyport doctor` of the services that ask.
-  func doctor() -> Bench.Outcome {
-    command(["doctor", "--json", "--store", bench.directory], nil, nil)
+  func doctor() -> Bench.Outcome { doctor("--json") }
+
+  func doctor(_ words: String...) -> Bench.Outcome {
+    command(["doctor"] + words + ["--store", bench.directory], nil, nil)
   }
 
   /// `sallyport config check` of one of its files.
@@ -89,7 +93,7 @@ final class PamBench {
   private func command(_ words: [String], _ answers: String?, _ caller: String?)
     -> Bench.Outcome
   {
-    let terminal = FakeTerminal(answers.map { [.types($0)] } ?? [])
+    let terminal = FakeTerminal(answers.map { [.types($0)] } ?? [], screen: screen)
     let now = bench.now
     let context = Context(
       terminal: terminal, effectiveUser: 0, caller: caller, hostName: "web1.example.org",

@@ -47,6 +47,13 @@ import Testing
     #expect(try machine.content() == before)
     #expect(record == nil)
     #expect(try fire().status == 0, "a second one finds nothing to do")
+    let late = machine.run("confirm")
+    #expect(late.status == 66)
+    #expect(
+      late.aside.hasPrefix(
+        "sallyport: no change waits to be confirmed: what is not confirmed in time is taken back\n")
+    )
+    #expect(late.aside.contains("hint: journalctl -t sallyport      says when"), "\(late.aside)")
   }
 
   @Test func `stays once it is confirmed`() throws {
@@ -143,7 +150,10 @@ import Testing
 
   @Test(arguments: ["0s", "10", "m", "-1m", "25h", "99999999999999999999s", "1d", "10M"])
   func `has a time within a day`(time: String) {
-    #expect(machine.run("enable", "sudo", "--yes", "--revert-in=\(time)").status == 64)
+    let done = machine.run("enable", "sudo", "--yes", "--revert-in=\(time)")
+    #expect(done.status == 64)
+    #expect(done.aside.contains("expected a time up to 24h, such as 90s, 10m or 2h"))
+    #expect(done.aside.hasSuffix("hint: sallyport pam enable --help\n"))
     #expect(record == nil)
   }
 

@@ -61,24 +61,18 @@ package struct Diagnosis {
     return (first.firstIndex(of: service.name) ?? first.count, service.name)
   }
 
-  /// Merges findings that several services have because of one shared file.
+  /// Merges findings that several services have alike, mostly because of one shared file.
   private static func merged(_ all: [Finding]) -> [Finding] {
     var kept: [Finding] = []
-    var others: [Int] = []
     // sudo and sudo-i have the same rules.
     for finding in all where !kept.contains(finding) {
-      let same = kept.firstIndex { one in
-        finding.severity != .ok && one.area != finding.area && one.id == finding.id
-          && one.text == finding.text && one.location == finding.location
-      }
-      if let same {
-        others[same] += 1
+      if let same = kept.firstIndex(where: { $0.isAlike(finding) }) {
+        kept[same].alsoIn.append(finding.area.name)
       } else {
         kept.append(finding)
-        others.append(0)
       }
     }
-    return zip(kept, others).map { $1 > 0 ? $0.held(by: $1) : $0 }
+    return kept.map(\.withAllNames)
   }
 
   private static let nobody = Finding(
@@ -129,16 +123,30 @@ package struct Diagnosis {
 }
 
 extension Finding {
-  /// The same finding, with the number of other services that have it.
-  fileprivate func held(by others: Int) -> Finding {
-    let more = " and \(counted(others, "other service"))"
+  /// Whether this is the same in another service. Where no file is at fault, it is so only if it is
+  /// fixed alike.
+  fileprivate func isAlike(_ other: Finding) -> Bool {
+    severity != .ok && area != other.area && id == other.id && text == other.text
+      && location == other.location && (location != nil || fixes == other.fixes)
+  }
+
+  /// The effect with all services that it has.
+  fileprivate var withAllNames: Finding {
+    if alsoIn.isEmpty { return self }
     var found = self
     switch effect {
     case nil: break
-    case .locksOut(let who): found.effect = .locksOut(who + more)
-    case .letsIn(let who): found.effect = .letsIn(who + more)
+    case .locksOut(let who): found.effect = .locksOut(naming(who))
+    case .letsIn(let who): found.effect = .letsIn(naming(who))
     }
     return found
+  }
+
+  private func naming(_ who: String) -> String {
+    var words = who.split(separator: " ").map(String.init)
+    guard let last = words.lastIndex(of: area.name) else { return who }
+    words[last] = listed([area.name] + alsoIn)
+    return words.joined(separator: " ")
   }
 }
 

@@ -15,6 +15,8 @@ package struct Finding: Equatable {
   package var effect: Effect?
   /// nil where it is no single user's.
   var ofUser: OfUser?
+  /// Other services that have the same finding.
+  package var alsoIn: [String] = []
 
   /// The sentence for many users who have the same: `before`, how many, `after`, their names.
   struct OfUser: Equatable {
@@ -49,6 +51,13 @@ extension Finding {
     return Finding(
       id: id, area: area, severity: severity, text: text, location: location,
       fixes: fixes.isEmpty ? [] : fixes + [more])
+  }
+}
+
+extension Finding {
+  /// The services that have it; empty if it is about none.
+  package var services: [String] {
+    if case .service(let name) = area { [name] + alsoIn } else { [] }
   }
 }
 

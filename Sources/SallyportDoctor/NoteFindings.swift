@@ -19,7 +19,7 @@ struct NoteFindings {
           fixes: message.hints.map { .command($0) }, effect: .locksOut("the unenrolled"))
       ]
     }
-    return store.notes.compactMap { broken($0) ?? forNobody($0) }
+    return store.notes.compactMap { broken($0) ?? forNobody($0) ?? enrolled($0) }
   }
 
   /// Only for users who are not enrolled and have an account; others are not affected.
@@ -39,6 +39,16 @@ struct NoteFindings {
       ofUser: Finding.OfUser(
         name: name, before: "the levels of ",
         after: "cannot be read (\(reason))"))
+  }
+
+  private func enrolled(_ note: NoteFacts) -> Finding? {
+    guard note.level == .exempt, let name = note.name, store.enrolled.contains(name) else {
+      return nil
+    }
+    return Finding(
+      id: "note-enrolled", area: .people, severity: .ok,
+      text: "\(name) is exempt, but enrolled, and is asked for a code",
+      fixes: [.advice("sallyport unenroll \(shellQuoted(name)), if no code is to be asked for")])
   }
 
   /// A new account with this name would get the level that was set for somebody else.

@@ -258,7 +258,8 @@ struct StoreFindings {
     let next = wait.map { "next try in \(durationText($0))" } ?? "no more are accepted"
     return Finding(
       id: "user-throttled", area: area, severity: .warning,
-      text: "\(name) has no tries left from \(places), \(next): was it a stranger?",
+      text: "\(name) has no tries left from \(places), \(next), and backup codes work: was it a "
+        + "stranger?",
       fixes: [sallyport("unlock", name)],
       ofUser: Finding.OfUser(
         name: name, before: "", after: "have no tries left from \(places) (a stranger?)"))

@@ -12,6 +12,8 @@ enum CommandError: Error {
   case store(StoreTrouble)
   /// Only root may use this store.
   case notRoot
+  /// Only root may use this option.
+  case rootsOption(String)
   /// Only root may use this store, and there is no `sallyport-session` here.
   case noSessions
   /// `sallyport-session` refused, about this name; nothing was changed.
@@ -83,6 +85,8 @@ enum CommandError: Error {
   case backupCodesUnseen(errno: Int32)
   /// A service's PAM stacks were not changed.
   case stack(StackRefusal)
+  /// A user's name where a service's is expected.
+  case userNotService(String)
   /// One of several services was not changed, and those before it were taken back.
   indirect case serviceFailed(String, CommandError, [TakenBack])
   /// `--revert-in` while the change of these services still waits to be confirmed.
@@ -125,6 +129,9 @@ extension StoreTrouble {
 enum Consequence: Equatable {
   case notEnrolled
   case nothingChanged
+  /// But for a code that was accepted before.
+  case codeUsed
+  case backupCodeUsed
 }
 
 /// Why a secret from `--secret-from` is rejected. Never contains a byte of it.

@@ -12,20 +12,22 @@ extension Message {
     case .store(let trouble): self.init(trouble, at: invocation)
     case .notRoot:
       self.init(
-        "only root can read the store", .notPermitted,
-        hints: ["sudo \(invocation.command(invocation.verb))"])
+        "only root can run sallyport \(invocation.verb)", .notPermitted,
+        hints: ["sudo \(invocation.again())"])
+    case .rootsOption(let option):
+      self.init(
+        "only root can use \(option) here", .notPermitted, hints: ["sudo \(invocation.again())"])
     case .noSessions:
       self.init(
-        "only root can read the store", .notPermitted,
+        "you are not root, and the service for your own enrollment does not run", .notPermitted,
         hints: [
-          "sudo \(invocation.command(invocation.verb))",
+          "sudo \(invocation.again())",
           "sudo systemctl enable --now sallyport-session.socket      and self_service = yes",
         ])
     case .denied(let denial, let name): self.init(denial, name, at: invocation)
     case .session(let fault): self.init(fault)
     case .nobodyNamed:
-      let example = Invocation(verb: invocation.verb, user: "NAME", store: invocation.store)
-      self.init("no user given", .usage, hints: [example.command(invocation.verb)])
+      self.init("no user given", .usage, hints: [invocation.again(for: "NAME")])
     case .unexpectedWord(let word):
       self.init(
         "unexpected argument '\(printable(word.utf8, limit: 64))'", .usage,
@@ -75,7 +77,7 @@ extension Message {
         hints: [
           invocation.command("status", remark: "shows it"),
           invocation.command("add", remark: "adds another one"),
-          invocation.command("enroll", "--force", remark: "replaces everything"),
+          invocation.again("--force", remark: "replaces everything"),
         ])
     case .enrolledMeanwhile(let isCodeShown):
       self.init(
@@ -83,7 +85,7 @@ extension Message {
           + (isCodeShown ? "; the QR code above is void" : ""), .exists,
         hints: [
           invocation.command("status", remark: "shows it"),
-          invocation.command("enroll", "--force", remark: "replaces everything"),
+          invocation.again("--force", remark: "replaces everything"),
         ])
     case .noSuchAuthenticator(let name):
       self.init(
@@ -101,6 +103,7 @@ extension Message {
       self.init(
         "cannot remove the last authenticator of \(invocation.who)", .refused,
         hints: [
+          invocation.command("enroll", "--force", remark: "replaces everything: the phone is lost"),
           invocation.command("add", remark: "adds another one first"),
           invocation.command("unenroll", remark: "removes all, backup codes too"),
         ])
@@ -118,10 +121,11 @@ extension Message {
     case .code(let rejection): self.init(rejection, at: invocation)
     case .resync(let refusal): self.init(refusal, at: invocation)
     case .noRightCode(let tries, let consequence):
+      let fault = tries > 0 ? "no correct code in \(tries) tries" : "no code was typed"
       self.init(
-        "no correct code in \(tries) tries: \(consequence.text)", .refused,
+        "\(fault): \(consequence.text)", .refused,
         hints: [
-          invocation.command(invocation.verb, remark: "starts again, with a new secret"), "date",
+          invocation.again(remark: "starts again, with a new secret"), Message.clockHint,
         ])
     case .importFile(let path, let problem): self.init(problem, at: path)
     case .notAllImported(let count, let all):
@@ -138,7 +142,12 @@ extension Message {
       self.init(
         "standard output: \(errnoText(number)); the new backup codes were stored but not shown",
         .inputOutput, hints: [invocation.command("backup-codes", "--regenerate")])
-    case .stack(let refusal): self.init(refusal)
+    case .stack(let refusal): self.init(refusal, at: invocation)
+    case .userNotService(let name):
+      let user = shellQuoted(name)
+      self.init(
+        "there is no service \(printable(name.utf8)), but a user. Did you mean: "
+          + "sallyport status \(printable(user.utf8))", .noInput)
     case .serviceFailed(let service, let error, let others):
       let message = Message(error, at: invocation)
       let fates = others.map { other in
@@ -156,7 +165,8 @@ extension Message {
         ])
     case .nothingPending:
       self.init(
-        "no change waits to be confirmed", .noInput, hints: ["sallyport pam status"])
+        "no change waits to be confirmed: what is not confirmed in time is taken back", .noInput,
+        hints: ["sallyport pam status", "journalctl -t sallyport      says when"])
     case .sameLogin:
       self.init(
         "this is the login that made the change: only a new one shows that it works",
@@ -174,6 +184,8 @@ extension Message {
       self.init("the list is incomplete", status)
     }
   }
+
+  static let clockHint = "date      compare it with the clock of the phone"
 
   private init(_ interruption: Interruption, _ consequence: Consequence) {
     switch interruption {
@@ -243,7 +255,7 @@ extension Message {
     case .wrongCode:
       self.init("wrong code", .refused)
     case .replayed:
-      self.init("that code has already been used", .refused)
+      self.init("that code has already been used: wait for the next one", .refused)
     case .throttled:
       let next = rejection.wait.map { "try again in \(durationText($0))" }
       self.init(
@@ -254,7 +266,10 @@ extension Message {
       self.init(
         "the last accepted code is ahead of the clock; "
           + "codes are refused until \(time), backup codes work", .refused,
-        hints: ["date", invocation.command("resync", remark: "if the clock is now correct")])
+        hints: [
+          "date      the clock of this machine",
+          invocation.command("resync", remark: "if the clock is now correct"),
+        ])
     }
   }
 
@@ -266,11 +281,11 @@ extension Message {
       self.init(
         "the clock of \"\(name.text)\" is \(off), "
           + "at most \(most) is accepted: set that clock",
-        .refused, hints: ["date"])
+        .refused, hints: [Message.clockHint])
     case .replayed(let name):
       self.init(
         "those codes of \"\(name.text)\" have already been used", .refused,
-        hints: [invocation.command(invocation.verb, remark: "with the next two codes")])
+        hints: [invocation.again(remark: "with the next two codes")])
     case .notFound:
       self.init(
         "not two consecutive codes within a day or 1,000 counters", .refused,
@@ -284,6 +299,8 @@ extension Consequence {
     switch self {
     case .notEnrolled: "not enrolled, nothing was changed"
     case .nothingChanged: "nothing was changed"
+    case .codeUsed: "nothing was changed, but the code is used up"
+    case .backupCodeUsed: "nothing was changed, but the backup code is used up"
     }
   }
 }

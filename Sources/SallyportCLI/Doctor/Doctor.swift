@@ -27,7 +27,7 @@ struct Doctor: Verb {
   func status(in context: Context) throws(CommandError) -> Int32 {
     let (machine, named) = (context.machine, services + service)
     let stacks =
-      named.isEmpty ? ServiceStack.ours(of: machine) : named.map { ServiceStack(of: machine, $0) }
+      named.isEmpty ? ServiceStack.ours(of: machine) : try stacks(of: named, in: context)
     var options = shared
     options.store = shared.store ?? storeOfAll(stacks)
     let facts = Facts(
@@ -40,6 +40,24 @@ struct Doctor: Verb {
       diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain, width: output.width)
     output.answer(report.facts, report.text)
     return diagnosis.status
+  }
+
+  /// Throws if one has no file.
+  private func stacks(of names: [String], in context: Context) throws(CommandError)
+    -> [ServiceStack]
+  {
+    var stacks: [ServiceStack] = []
+    for name in names {
+      let stack = ServiceStack(of: context.machine, name)
+      guard stack.file != nil else { throw missing(name, context) }
+      stacks.append(stack)
+    }
+    return stacks
+  }
+
+  private func missing(_ name: String, _ context: Context) -> CommandError {
+    if let account = try? context.account(name), account.uid != nil { return .userNotService(name) }
+    return .stack(.noSuchService(name, known: context.stacks.services()))
   }
 
   /// The `store=` that all lines have in common; nil for the usual store.

@@ -53,7 +53,8 @@ struct Report {
     let location = finding.location?.text ?? ""
     let head = "  \(mark(finding.severity)) "
     let margin = String(repeating: " ", count: head.unicodeScalars.count)
-    var lines = folded(finding.text, width - margin.count)
+    let also = finding.alsoIn.isEmpty ? "" : " (also in \(listed(finding.alsoIn)))"
+    var lines = folded(finding.text + also, width - margin.count)
     lines = lines.enumerated().map { ($0 == 0 ? head : margin) + $1 }
     let last = lines.last ?? ""
     if !location.isEmpty {
@@ -161,6 +162,7 @@ private struct FindingFacts: Encodable {
     let kind, who: String
   }
   let id, area, severity, text: String
+  let services: [String]
   @OrNull var file: String?
   @OrNull var line: Int?
   let fixes: [Fix]
@@ -169,6 +171,7 @@ private struct FindingFacts: Encodable {
   init(_ finding: Finding) {
     (id, area) = (finding.id, finding.area.name)
     (severity, text) = (finding.severity.rawValue, finding.text)
+    services = finding.services
     fixes = finding.fixes.map { Fix(kind: $0.kind, text: $0.text) }
     (file, line) = (finding.location?.file, finding.location?.line)
     switch finding.effect {

@@ -373,7 +373,7 @@ import Testing
     let diagnosis = Healthy.diagnosis { $0.services = ["chfn", "passwd", "login"].map(shared) }
     #expect(diagnosis.wrong == ["stack-uncounted error", "people-refused error"])
     #expect(diagnosis.findings[0].area == .service("login"))
-    #expect(diagnosis.lockedOut == ["bob from login and 2 other services"])
+    #expect(diagnosis.lockedOut == ["bob from login, chfn, passwd"])
   }
 
   @Test func `sudo and sudo-i have one sudoers file, told once`() throws {

@@ -1,0 +1,98 @@
+import Foundation
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import PAMStack
+@testable import SallyportCLI
+@testable import SallyportDoctor
+
+@Suite struct `Services that doctor is asked about` {
+  private let machine: PamBench
+
+  init() throws { machine = try PamBench() }
+
+  @Test(arguments: [
+    ("ssh", "there is no service ssh: no file /etc/pam.d/ssh. Did you mean: sshd"),
+    ("nosuch", "there is no service nosuch: no file /etc/pam.d/nosuch\nhint: ls /etc/pam.d"),
+    ("root", "there is no service root, but a user. Did you mean: sallyport status root\n"),
+  ]) func `One without a file is refused`(name: String, told: String) {
+    let done = machine.doctor("sudo", name)
+    #expect(done.status == 66)
+    #expect(done.aside.hasPrefix("sallyport: \(told)"), "\(done.aside)")
+    #expect(done.answer == "")
+  }
+
+  @Test func `One that only the vendor has a file for is examined`() throws {
+    try machine.write("/usr/lib/pam.d/vendors", "auth required pam_unix.so\n")
+    #expect(machine.doctor("vendors").status == 2)
+  }
+
+  @Test func `Each finding names its service, with the fix for it`() throws {
+    struct Answer: Decodable {
+      struct Finding: Decodable {
+        struct Fix: Decodable { let text: String }
+        let id: String
+        let services: [String]
+        let fixes: [Fix]
+      }
+      let findings: [Finding]
+    }
+    let text = machine.doctor("sudo", "su").answer
+    for name in ["sudo", "su"] {
+      #expect(
+        text.contains(
+          "\n\(name)\n  error   no auth line names pam_sallyport.so: nobody is asked for a code\n"
+            + "      # sallyport pam enable \(name)\n") || text.hasPrefix("\(name)\n  error "),
+        "\(text)")
+    }
+    #expect(text.contains("in without a code   whoever has the password in sudo\n"))
+    #expect(text.contains("whoever has the password in su\n"), "\(text)")
+    let found = try machine.doctor("sudo", "su", "--json").json(Answer.self).findings
+      .filter { $0.id == "service-unasked" }
+    #expect(found.map(\.services) == [["sudo"], ["su"]])
+    #expect(
+      found.map { $0.fixes[0].text } == ["sallyport pam enable sudo", "sallyport pam enable su"])
+  }
+
+  @Test func `What several services have alike is one line with all their names`() throws {
+    var bob = Healthy.diagnosis { facts in
+      facts.services = ["sudo", "su", "login"].map { name in
+        var service = ServiceFacts(name: name, lines: Healthy.lines(), file: "/etc/pam.d/\(name)")
+        service.policy.unenrolled = [.init(name: "bob")]
+        return service
+      }
+    }
+    let text = Report(bob, hasMarks: false, width: 100).text
+    #expect(
+      text.contains("not enrolled and therefore refused: bob (also in sudo, su)\n"), "\(text)")
+    #expect(bob.lockedOut == ["bob from login, sudo, su"])
+    bob.findings.removeAll { $0.id != "people-refused" }
+    #expect(bob.findings.count == 1)
+  }
+}
+
+@Suite struct `What doctor says of users` {
+  @Test func `Whoever is exempt and enrolled is asked all the same`() {
+    let diagnosis = Healthy.diagnosis { facts in
+      facts.store.notes = ["alice", "bob"].map { name in
+        var note = NoteFacts(path: "/var/lib/sallyport/unenrolled/\(name)")
+        (note.name, note.level) = (name, .exempt)
+        return note
+      }
+    }
+    let found = diagnosis.findings.filter { $0.id == "note-enrolled" }
+    #expect(found.map(\.text) == ["alice is exempt, but enrolled, and is asked for a code"])
+    #expect(found.first?.severity == .ok)
+    #expect(Report(diagnosis, hasMarks: false, width: 80).text.contains("alice is exempt, but"))
+  }
+
+  @Test func `Whoever has no tries left is told the way on`() {
+    let diagnosis = Healthy.diagnosis { $0.store.users[0].waits = (7200, 0) }
+    let found = diagnosis.findings.first { $0.id == "user-throttled" }
+    #expect(
+      found?.text == "alice has no tries left from known places, next try in 2 h, and backup codes "
+        + "work: was it a stranger?")
+    #expect(found?.fixes.first == .command("sallyport unlock alice"))
+  }
+}

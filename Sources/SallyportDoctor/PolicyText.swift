@@ -10,20 +10,39 @@ package struct PolicyText {
 }
 
 extension PolicyText {
-  /// One line for each group in a rule that does not exist or has no members, so that the rule
-  /// matches nobody.
-  package func warnings() -> [String] {
-    let file = printable(path.utf8, limit: 255)
-    return flaws(of: GroupCensus()).map { "\(file):\($1): warning: \($0)" }
+  /// What is wrong with the groups in rules, so that a rule matches nobody, and rules whose name
+  /// stands before; each with its line number.
+  package func warnings() -> [(String, Int)] { flaws(of: GroupCensus()) + repeatedRules() }
+
+  /// The services in rules, each with its line number.
+  package func ruleServices() -> [(String, Int)] { words(of: .matchService) }
+
+  private func repeatedRules() -> [(String, Int)] {
+    var first: [String: Int] = [:]
+    return sections().compactMap { name, line in
+      guard let before = first[name] else {
+        first[name] = line
+        return nil
+      }
+      return ("\(printable(name.utf8, limit: 100)) stands in line \(before) too", line)
+    }
   }
 
-  /// The same problems, each with its line number.
+  /// Each with its line number; empty if the text is not valid.
+  private func sections() -> [(String, Int)] {
+    read { line in
+      guard case .section(let name) = line else { return nil }
+      return String(decoding: content.bytes(in: name), as: UTF8.self)
+    }
+  }
+
+  /// Groups that do not exist or have no members, each with its line number.
   func flaws(of census: GroupCensus) -> [(String, Int)] {
-    groups().compactMap { name, line in census.flaw(of: name).map { ($0, line) } }
+    words(of: .matchGroup).compactMap { name, line in census.flaw(of: name).map { ($0, line) } }
   }
 
-  private func groups() -> [(String, Int)] {
-    values(of: .matchGroup).flatMap { value, line in
+  private func words(of key: PolicyKey) -> [(String, Int)] {
+    values(of: key).flatMap { value, line in
       value.split { $0 == " " || $0 == "," || $0 == "\t" }.map { (String($0), line) }
     }
   }
@@ -49,14 +68,20 @@ extension PolicyText {
 
   /// All values of a key, each with its line; empty if the text is not valid.
   private func values(of key: PolicyKey) -> [(String, Int)] {
+    read { line in
+      guard case .setting(let name, let value) = line, content.holds(key.name, in: name) else {
+        return nil
+      }
+      return String(decoding: content.bytes(in: value), as: UTF8.self)
+    }
+  }
+
+  private func read(_ wanted: (SettingsLine) -> String?) -> [(String, Int)] {
     var found: [(String, Int)] = []
     do throws(SettingsError) {
       var lines = try SettingsScanner(content)
       while let line = try lines.next() {
-        guard case .setting(let name, let value) = line, content.holds(key.name, in: name) else {
-          continue
-        }
-        found.append((String(decoding: content.bytes(in: value), as: UTF8.self), lines.number))
+        if let text = wanted(line) { found.append((text, lines.number)) }
       }
     } catch {
       return []

@@ -232,3 +232,68 @@ import Testing
     }
   }
 }
+
+@Suite struct `Checking a policy file` {
+  private let machine: PamBench
+
+  init() throws { machine = try PamBench() }
+
+  private func check(_ text: String, json: Bool = false) throws -> Bench.Outcome {
+    try machine.write("/policy", text)
+    return json ? machine.check("/policy", "--json") : machine.check("/policy")
+  }
+
+  @Test(arguments: [
+    ("[defaults]\n", "unknown section, found \"defaults\". Did you mean: [default]"),
+    ("[Rule x]\n", "unknown section, found \"Rule x\". Did you mean: [rule x]"),
+    ("[rules x]\n", "unknown section, found \"rules x\". Did you mean: [rule x]"),
+    ("[xyzzy]\n", "unknown section, found \"xyzzy\""),
+  ]) func `An unknown section is compared with those that there are`(text: String, told: String)
+    throws
+  {
+    let done = try check(text)
+    #expect(done.status == 78)
+    #expect(done.aside.hasPrefix("\(machine.root)/policy:1: \(told)\n"), "\(done.aside)")
+  }
+
+  @Test func `A rule that stands twice, and a service without a file, are warnings`() throws {
+    let text = """
+      [rule a]
+      match_service = sudo, ssdh
+      enrollment = offer
+      [rule a]
+      match_service = sallyport-user, nosuch
+      enrollment = offer
+
+      """
+    let done = try check(text)
+    #expect(done.status == 0)
+    #expect(
+      done.aside == """
+        \(machine.root)/policy:2: warning: there is no service ssdh. Did you mean: sshd
+        \(machine.root)/policy:4: warning: rule a stands in line 1 too
+        \(machine.root)/policy:5: warning: there is no service nosuch
+
+        """)
+  }
+
+  @Test func `Programs get the errors and the warnings`() throws {
+    struct Answer: Decodable {
+      struct Fault: Decodable {
+        let file, text: String
+        let line: Int
+      }
+      let errors, warnings: [Fault]
+    }
+    let broken = try check("[default]\nenrolment = offer\n[xyzzy]\n", json: true)
+    #expect(broken.status == 78)
+    let found = try broken.json(Answer.self)
+    #expect(found.errors.map(\.line) == [2, 3])
+    #expect(found.errors[1].text.hasPrefix("unknown section") && found.warnings.isEmpty)
+    #expect(broken.aside.hasPrefix("sallyport: \(machine.root)/policy cannot be used: 2 errors"))
+    let fine = try check("[rule a]\nmatch_service = nosuch\nlook_ahead = 3\n", json: true)
+    let told = try fine.json(Answer.self)
+    #expect(told.errors.isEmpty && told.warnings.map(\.text) == ["there is no service nosuch"])
+    #expect(fine.answer.contains("\"look_ahead\"") && fine.aside == "")
+  }
+}

@@ -43,10 +43,13 @@ struct ConfigCheck: Verb {
   func run(in context: Context) throws(CommandError) {
     let path = file ?? login.conf
     let text = try PolicyText(path, isOptional: file == nil)
-    try text.check(context.terminal)
-    let report = try PolicyReport(text, login, shared, context)
     let output = context.output(shared)
-    output.answer(report.facts, "\(report.text(width: output.width))\nno errors")
+    let check = PolicyCheck(text, context)
+    if output.isJSON, !check.errors.isEmpty { output.answer(check, "") }
+    try check.tell(output.isJSON ? nil : context.terminal)
+    let report = try PolicyReport(text, login, shared, context)
+    output.answer(
+      Joined(report.facts, check), "\(report.text(width: output.width))\nno errors")
   }
 }
 
@@ -60,7 +63,7 @@ struct ConfigShow: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let text = try PolicyText(login.conf, isOptional: true)
-    try text.check(context.terminal)
+    try PolicyCheck(text, context).tell(context.terminal)
     let report = try PolicyReport(text, login, shared, context)
     let output = context.output(shared)
     output.answer(report.facts, report.text(width: output.width))
@@ -86,7 +89,7 @@ struct ConfigInstall: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let text = try PolicyText(file, isOptional: false)
-    try text.check(context.terminal)
+    try PolicyCheck(text, context).tell(context.terminal)
     try text.install(as: conf)
     context.output(shared).answer(
       Answer(installed: conf), "Installed as \(printable(conf.utf8, limit: 255)).")
@@ -121,33 +124,6 @@ extension PolicyText {
     } catch {
       throw .policyFile(path: file, errno: error.number)
     }
-  }
-
-  /// Prints every error, or else every warning, on standard error. Throws if there are errors.
-  func check(_ terminal: any Terminal) throws(CommandError) {
-    let nobody = PolicyRequest(
-      service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
-      membership: { _ in .no })
-    var (line, count) = (0, 0)
-    while let problem = PolicyFile(content, base: Policy(), nobody, ignoringUpTo: line).problem {
-      let file = printable(path.utf8, limit: 255)
-      let found = problem.found.isEmpty ? "" : ", found \"\(printable(problem.found))\""
-      let meant = problem.meantKey.map { ". Did you mean: \($0)" } ?? ""
-      let text = "\(file):\(problem.line): \(problem.problem.text)\(found)\(meant)\n"
-      terminal.write(Array(text.utf8), to: .aside)
-      (line, count) = (problem.line, count + 1)
-    }
-    if count > 0 { throw .policyBroken(path: path, problems: count) }
-    for line in warnings() { terminal.write(Array("\(line)\n".utf8), to: .aside) }
-  }
-}
-
-extension SettingsError {
-  /// The key of a policy file that an unknown one was probably meant to be.
-  fileprivate var meantKey: String? {
-    guard case .unknownKey = problem else { return nil }
-    let typed = String(decoding: found, as: UTF8.self)
-    return Likeness.nearest(to: typed, among: PolicyKey.allCases.map { "\($0.name)" })
   }
 }
 

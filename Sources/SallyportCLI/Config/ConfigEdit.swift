@@ -73,7 +73,7 @@ struct ConfigEdit: Verb {
       }
       do throws(CommandError) {
         let text = try PolicyText(copy.path, isOptional: false, namedAs: conf)
-        try text.check(context.terminal)
+        try PolicyCheck(text, context).tell(context.terminal)
         return text
       } catch {
         guard case .policyBroken(_, let problems) = error else { throw error }

@@ -183,6 +183,8 @@ private struct UserLevel {
   private let user: String
   private let level: EnrollmentLevel
   private let own: UserNote.Level?
+  /// nil if the caller may not read the store.
+  private let isEnrolled: Bool?
 
   /// Uses the user's own level if the caller may read the store.
   init(
@@ -190,6 +192,7 @@ private struct UserLevel {
   ) throws(CommandError) {
     user = account.name.text
     own = try UserLevel.own(account, options, context)
+    isEnrolled = UserLevel.isEnrolled(account, options, context)
     level = policy.level(of: own, at: try context.time())
   }
 
@@ -208,13 +211,29 @@ private struct UserLevel {
 
   var text: String {
     let kept = own.map { " (\(levelText($0)) by name)" } ?? ""
-    return "without an enrollment the level of \(user) is \(level.name) now\(kept)"
+    let asked = isEnrolled == true ? "; \(user) is enrolled, and is asked for a code" : ""
+    return "without an enrollment the level of \(user) is \(level.name) now\(kept)\(asked)"
+  }
+
+  private static func isEnrolled(_ account: Account, _ options: StoreOptions, _ context: Context)
+    -> Bool?
+  {
+    do throws(CommandError) {
+      let store = try context.store(options)
+      return try storing { () throws(StoreTrouble) in try store.load(account) } != nil
+    } catch {
+      return nil
+    }
   }
 
   struct Facts: Encodable {
     let value: String
     @OrNull var own: LevelFacts?
+    /// null if the store cannot be read.
+    @OrNull var enrolled: Bool?
   }
 
-  var facts: Facts { Facts(value: "\(level.name)", own: LevelFacts(own)) }
+  var facts: Facts {
+    Facts(value: "\(level.name)", own: LevelFacts(own), enrolled: isEnrolled)
+  }
 }

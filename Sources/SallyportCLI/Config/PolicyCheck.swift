@@ -1,0 +1,78 @@
+import PAMStack
+import SallyportCore
+import SallyportDoctor
+import SallyportSystem
+import SallyportText
+
+/// What is wrong in a policy file. With errors it is not used at all; they hide the warnings.
+struct PolicyCheck: Encodable {
+  struct Flaw: Encodable {
+    let file: String
+    let line: Int
+    let text: String
+  }
+
+  private(set) var errors: [Flaw] = []
+  private(set) var warnings: [Flaw] = []
+
+  init(_ text: PolicyText, _ context: Context) {
+    let nobody = PolicyRequest(
+      service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
+      membership: { _ in .no })
+    var line = 0
+    while let problem = PolicyFile(text.content, base: Policy(), nobody, ignoringUpTo: line).problem
+    {
+      line = problem.line
+      errors.append(Flaw(file: text.path, line: line, text: problem.sentence))
+    }
+    if !errors.isEmpty { return }
+    let found = text.warnings() + PolicyCheck.strangeServices(in: text, context.stacks)
+    warnings = found.sorted { $0.1 < $1.1 }.map { Flaw(file: text.path, line: $1, text: $0) }
+  }
+
+  /// Services in rules that have no file, where PAM has any at all.
+  private static func strangeServices(in text: PolicyText, _ stacks: StackDirectory)
+    -> [(String, Int)]
+  {
+    // What the command, and what sallyportd for programs that are not root, judges by.
+    let own = ["sallyport", "sallyport-user"]
+    let known = stacks.services()
+    return text.ruleServices().compactMap { name, line in
+      if known.isEmpty || (known + own).contains(name) { return nil }
+      let meant = Likeness.service(name, among: known).map { ". Did you mean: \($0)" } ?? ""
+      return ("there is no service \(printable(name.utf8, limit: 100))\(meant)", line)
+    }
+  }
+
+  /// Prints each on standard error, where there is a terminal for that. Throws if there are errors.
+  func tell(_ terminal: (any Terminal)?) throws(CommandError) {
+    let lines =
+      errors.map { (($0, "")) } + warnings.map { (($0, "warning: ")) }
+    for (flaw, kind) in lines {
+      let file = printable(flaw.file.utf8, limit: 255)
+      terminal?.write(Array("\(file):\(flaw.line): \(kind)\(flaw.text)\n".utf8), to: .aside)
+    }
+    if let first = errors.first { throw .policyBroken(path: first.file, problems: errors.count) }
+  }
+}
+
+extension SettingsError {
+  fileprivate var sentence: String {
+    let shown = found.isEmpty ? "" : ", found \"\(printable(found))\""
+    return "\(problem.text)\(shown)\(meant.map { ". Did you mean: \($0)" } ?? "")"
+  }
+
+  /// The key or the section of a policy file that an unknown one was probably meant to be.
+  private var meant: String? {
+    let typed = String(decoding: found, as: UTF8.self)
+    if case .unknownKey = problem {
+      return Likeness.nearest(to: typed, among: PolicyKey.allCases.map { "\($0.name)" })
+    }
+    guard case .unknownSection = problem else { return nil }
+    let words = typed.split(separator: " ", maxSplits: 1).map(String.init)
+    if words.count > 1, Likeness.nearest(to: words[0], among: ["rule"]) != nil {
+      return "[rule \(printable(words[1].utf8, limit: 64))]"
+    }
+    return Likeness.nearest(to: typed, among: ["default"]).map { "[\($0)]" }
+  }
+}

@@ -96,8 +96,11 @@ extension Session {
     // No secret is shown that cannot be stored.
     try found { () throws(StoreTrouble) in try examiner.rehearse(for: draft.user, in: context) }
     try send(.secret(of: draft.user, name: name, draft.authenticator.secret))
-    for left in (0..<5).reversed() {
+    var left = 5
+    for _ in 0..<20 where left > 0 {
       let typed = try ask(bytes(of: "Code shown by the app: "), echo: true)
+      if typed.count == 0 { continue }
+      left -= 1
       let first = try found { () throws(StoreTrouble) in
         try draft.judge(firstCode: typed, at: try Clock.now(), under: context.policy)
       }

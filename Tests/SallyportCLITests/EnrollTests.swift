@@ -105,16 +105,70 @@ import Testing
 
   @Test func `Five wrong codes end it, count down, and change nothing`() throws {
     let wrong = wrongCode(at: bench.now)
-    let terminal = FakeTerminal([wrong, .types("12"), wrong, .types(""), wrong])
+    let terminal = FakeTerminal([wrong, .types("12"), .types(""), wrong, wrong, wrong])
     let done = bench.run("enroll", "--user", "alice", "--allow-missing", on: terminal)
     #expect(done.status == 1)
     #expect(done.answer.contains("Is the phone's clock set automatically? 4 tries left.\n"))
     #expect(done.answer.contains("A code has 6 digits. 3 tries left.\n"))
     #expect(done.answer.contains("1 try left.\n"))
+    #expect(done.aside.hasSuffix("hint: date      compare it with the clock of the phone\n"))
     #expect(done.aside.hasPrefix("sallyport: no correct code in 5 tries: not enrolled, nothing"))
     #expect(try bench.content().isEmpty)
     let right = try uriCode(try terminal.uri(), at: bench.now)
     #expect(!done.answer.contains(right), "the right code was printed")
+  }
+
+  @Test func `An empty line and i cost no try, and i draws the code anew, inverted`() throws {
+    let free = Array(repeating: Act.types(""), count: 8) + [.types("i"), .types("I")]
+    let terminal = FakeTerminal(free + [shownCode(at: bench.now)], screen: screen)
+    let done = bench.run("enroll", "alice", "--allow-missing", on: terminal)
+    #expect(done.status == 0, "\(done.aside)")
+    #expect(!done.answer.contains("left.\n"))
+    #expect(done.answer.components(separatedBy: "\u{2580}\u{2580}\u{2580}\u{2580}").count > 3)
+    let drawn = bench.run(
+      "enroll", "bob", "--allow-missing", "--qr", "none",
+      on: FakeTerminal([
+        .types("i"), shownCode(at: bench.now),
+      ]))
+    #expect(!drawn.answer.contains("\u{2580}"), "not on a terminal")
+  }
+
+  @Test func `Whoever only presses Enter is not asked for ever`() throws {
+    let terminal = FakeTerminal(Array(repeating: .types(""), count: 20))
+    let done = bench.run("enroll", "alice", "--allow-missing", on: terminal)
+    #expect(done.status == 1)
+    #expect(done.aside.hasPrefix("sallyport: no code was typed: not enrolled, nothing"))
+  }
+
+  @Test func `Why there is no QR code is told where there is no terminal`() throws {
+    let piped = bench.run(
+      "enroll", "alice", "--allow-missing", on: FakeTerminal([shownCode(at: bench.now)]))
+    #expect(
+      piped.answer.contains("No QR code: this is no terminal. With --qr utf8 it is drawn anyway.\n")
+    )
+    let none = bench.run(
+      "enroll", "alice", "--allow-missing", "--force", "--no-confirm", "--qr", "none")
+    #expect(none.status == 0 && !none.answer.contains("QR"))
+  }
+
+  @Test func `An authenticator that is named as an account is, is asked about`() throws {
+    let asked = FakeTerminal([.types("n")])
+    let no = bench.run("enroll", "alice", "root", "--allow-missing", on: asked)
+    #expect(no.status == 1)
+    #expect(try bench.content().isEmpty)
+    #expect(
+      asked.prompts == [
+        "root is an account, and would be the name of an authenticator of alice. Go on? [y/N]: "
+      ])
+    let piped = bench.run(
+      "enroll", "alice", "root", "--allow-missing",
+      on: FakeTerminal([shownCode(at: bench.now)], isInteractive: false))
+    #expect(piped.status == 0)
+    #expect(piped.aside.contains("warning: root is an account, and is not enrolled by this"))
+    let named = bench.run(
+      "enroll", "bob", "--name", "root", "--allow-missing",
+      on: FakeTerminal([shownCode(at: bench.now)]))
+    #expect(named.status == 0 && named.aside == "")
   }
 
   @Test(arguments: [
@@ -141,7 +195,9 @@ import Testing
     let done = bench.run("enroll", "--user", "alice", "--allow-missing")
     #expect(done.status == 73)
     #expect(done.aside.hasPrefix("sallyport: alice is already enrolled (1 authenticator)\nhint: "))
-    #expect(done.aside.contains("enroll alice --store \(bench.directory) --force      replaces"))
+    #expect(
+      done.aside.contains(
+        "enroll --user alice --allow-missing --store \(bench.directory) --force      replaces"))
     #expect(try bench.content() == before)
   }
 

@@ -194,7 +194,7 @@ import Testing
     init(_ drawing: QRDrawing) {
       switch drawing {
       case .code(let text): self = text.contains(UInt8(ascii: "#")) ? .ascii : .halfBlocks
-      case .nothing: self = .nothing
+      case .nothing, .noTerminal: self = .nothing
       case .tooSmall(let columns, let lines): self = .tooSmall(columns, lines)
       }
     }

@@ -12,12 +12,18 @@ struct CodeCheck {
   /// Asks for a code or a backup code before a change that needs the user's consent. Throws `code`
   /// if it is refused.
   func ask(_ prompt: String, for user: String, _ options: UserOptions, _ output: Output)
-    throws(CommandError)
+    throws(CommandError) -> Consequence
   {
     context.terminal.watchForInterruption()
     let typed = try output.ask(prompt, echo: false, or: .nothingChanged)
-    _ = try run(typed, for: user, options)
-    try context.stopIfInterrupted(.nothingChanged)
+    let consequence: Consequence =
+      switch try run(typed, for: user, options) {
+      // The next one comes soon.
+      case .authenticator: .nothingChanged
+      case .backupCode: .backupCodeUsed
+      }
+    try context.stopIfInterrupted(consequence)
+    return consequence
   }
 
   /// Returns what the code proves. Throws `code` if it is refused.

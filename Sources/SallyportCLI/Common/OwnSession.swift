@@ -6,10 +6,11 @@ import SelfService
 extension SubjectOptions {
   /// The names that each pair gives, where this is for a session of the caller's own: he is not
   /// root, names no store, and nobody else. nil: the verb goes on as root's. `isWhole`: each pair
-  /// has to be given, so with no more words than that none of them is the user.
+  /// has to be given, so with no more words than that none of them is the user. Throws
+  /// `rootsOption` where one is given that only root can use.
   func own(
     in context: Context, naming pairs: [(word: String?, option: Label?)] = [],
-    isWhole: Bool = false
+    isWhole: Bool = false, roots: KeyValuePairs<String, Bool> = [:]
   ) throws(CommandError) -> [Label?]? {
     guard context.effectiveUser != 0, storeOptions.store == nil, !users.allowMissing else {
       return nil
@@ -19,10 +20,14 @@ extension SubjectOptions {
     let places = pairs.filter { $0.option == nil }.count
     var user = argument.option
     if user == nil, let first = words.first, !(isWhole && words.count <= places) {
-      user = first
+      // `add laptop`
+      let isName = words.count <= places && (try? context.account(first))?.uid == nil
+      user = isName ? nil : first
+      if isName { words.append(first) }
       words.removeFirst()
     }
     if let user, try context.account(user).uid != context.effectiveUser { return nil }
+    if let option = roots.first(where: \.value)?.key { throw .rootsOption(option) }
     return try SallyportCLI.names(typed: pairs.map(\.option), words)
   }
 }
@@ -43,10 +48,14 @@ struct OwnSession {
   }
 
   /// Relays the questions of the session. `show`: what is done with the secret of a new
-  /// authenticator, before its first code is asked for.
+  /// authenticator, before its first code is asked for. `redraw`: what is done where `i` is typed
+  /// for that.
   func ask(
-    for wish: Wish, show: (UserName, Label, Secret) throws(CommandError) -> Void = { _, _, _ in }
+    for wish: Wish, show: (UserName, Label, Secret) throws(CommandError) -> Void = { _, _, _ in },
+    redraw: () -> Void = {}
   ) throws(CommandError) -> Answer {
+    // Of a user who is enrolled a code was accepted before.
+    var (isShown, consequence) = (false, Consequence.nothingChanged)
     context.terminal.watchForInterruption()
     let line = try connect()
     // Whoever is refused at once is told so, whether or not this arrives.
@@ -54,11 +63,19 @@ struct OwnSession {
     while true {
       switch try next(line) {
       case .prompt(let text, let echo):
-        let typed = try output.ask(printable(text, limit: 500), echo: echo, or: .nothingChanged)
+        let prompt = printable(text, limit: 500)
+        var typed = try output.ask(prompt, echo: echo, or: consequence)
+        while isShown, Confirmation.isRedraw(typed) {
+          redraw()
+          typed = try output.ask(prompt, echo: echo, or: consequence)
+        }
         _ = line.send(FromUser.answer(typed).encoded())
       case .text(let text):
         for row in text.split(separator: 0x0a) { output.say(printable(row, limit: 500)) }
-      case .secret(let user, let name, let secret): try show(user, name, secret)
+      case .secret(let user, let name, let secret):
+        isShown = true
+        if case .add = wish { consequence = .codeUsed }
+        try show(user, name, secret)
       case .done(let user, let codes, let names):
         return .done(of: user, backupCodes: codes, names: names)
       case .status(let enrollment, let state): return try status(enrollment, state)

@@ -11,7 +11,7 @@ extension Message {
         "nobody but root changes enrollments here: the policy has self_service = no",
         .notPermitted,
         hints: [
-          "sudo \(invocation.command(invocation.verb))",
+          "sudo \(invocation.again())",
           "sudo sallyport config edit      where root sets self_service = yes",
         ])
     case .disabled:
@@ -19,7 +19,7 @@ extension Message {
     case .level:
       self.init(
         "the policy lets you not enroll yourself: root does", .notPermitted,
-        hints: ["sudo \(invocation.command("enroll"))"])
+        hints: ["sudo \(invocation.again())"])
     case .notEnrolled:
       self.init("you are not enrolled", .noInput, hints: ["sallyport enroll"])
     case .enrolled:
@@ -42,13 +42,18 @@ extension Message {
         "\"\(name)\" is your last authenticator", .refused,
         hints: ["sallyport add      adds another one first"])
     case .password: self.init("the password was not accepted: nothing was changed", .refused)
-    case .code: self.init("the code was not accepted: nothing was changed", .refused)
+    case .code:
+      self.init(
+        "the code was not accepted (each works once: one that was used needs a wait for the next): "
+          + "nothing was changed", .refused)
     case .throttled:
       self.init("too many wrong codes; a backup code is accepted", .refused)
     case .firstCode:
       self.init(
         "no correct code: nothing was changed", .refused,
-        hints: ["sallyport \(invocation.verb)      starts again, with a new secret", "date"])
+        hints: [
+          invocation.again(remark: "starts again, with a new secret"), Message.clockHint,
+        ])
     case .busy: self.init("another session of yours is going on", .busy)
     case .root:
       self.init("root needs no session", .usage, hints: [invocation.command(invocation.verb)])

@@ -22,8 +22,10 @@ struct Subject {
     context.policy(options, for: try account(), in: store)
   }
 
-  /// Asks for one of the user's codes, and uses it up. Throws `code` if it is refused.
-  func prove(_ prompt: String, under policy: Policy) throws(CommandError) {
+  /// Asks for one of the user's codes, and uses it up. Throws `code` if it is refused. Returns what
+  /// is left of that where nothing else is changed.
+  @discardableResult
+  func prove(_ prompt: String, under policy: Policy) throws(CommandError) -> Consequence {
     try check(under: policy).ask(prompt, for: user, users, output)
   }
 

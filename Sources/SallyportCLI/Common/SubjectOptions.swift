@@ -60,6 +60,26 @@ struct AuthenticatorArgument: ParsableArguments {
   var option: Label?
 }
 
+extension AuthenticatorArgument {
+  /// Asks, or warns, where the plain word for the name of a new authenticator is that of a person:
+  /// in `enroll alice bob`, bob was probably meant to be enrolled too.
+  func insist(on name: Label, of subject: Subject, asks: Bool, or consequence: Consequence)
+    throws(CommandError)
+  {
+    guard option == nil, word != nil || subject.user != name.text, name.text != subject.user,
+      let user = (try? subject.context.account(name.text))?.uid,
+      user == 0 || (1000..<60_000).contains(user)
+    else { return }
+    let whose = printable(subject.user.utf8, limit: 255)
+    guard asks, subject.context.terminal.isInteractive else {
+      return subject.output.warn("\(name.text) is an account, and is not enrolled by this")
+    }
+    try subject.output.insist(
+      "\(name.text) is an account, and would be the name of an authenticator of \(whose). Go on?",
+      or: consequence)
+  }
+}
+
 /// The options of the verbs that are about one user.
 struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
   @OptionGroup var argument: UserArgument<Unnamed>

@@ -27,10 +27,12 @@ struct Add: Verb {
   @OptionGroup var policy: PolicyOptions
 
   func run(in context: Context) throws(CommandError) {
-    if !noConfirm, !force, policy.conf == nil, authenticator.secretFrom == nil,
-      !shared.storeOptions.json,
-      let names = try shared.own(
-        in: context, naming: [(authenticator.argument.word, authenticator.argument.option)])
+    if let names = try shared.own(
+      in: context, naming: [(authenticator.argument.word, authenticator.argument.option)],
+      roots: [
+        "--force": force, "--no-confirm": noConfirm, "--conf": policy.conf != nil,
+        "--secret-from": authenticator.secretFrom != nil, "--json": shared.storeOptions.json,
+      ])
     {
       return try OwnSession(context, shared.storeOptions).add(names[0], authenticator, context)
     }
@@ -41,12 +43,14 @@ struct Add: Verb {
     let output = subject.output
     try storing { () throws(StoreTrouble) in try subject.store.rehearse() }
     context.terminal.watchForInterruption()
-    if !force {
-      try subject.prove("Code of an existing authenticator, or backup code: ", under: policy)
-    }
+    try authenticator.argument.insist(on: name, of: subject, asks: !noConfirm, or: .nothingChanged)
+    let consequence =
+      force
+      ? Consequence.nothingChanged
+      : try subject.prove("Code of an existing authenticator, or backup code: ", under: policy)
     let draft = try authenticator.draft(
       named: name, for: try subject.account(), after: record.enrollment.newest,
-      confirming: !noConfirm, output, context, or: .nothingChanged)
+      confirming: !noConfirm, output, context, or: consequence)
     if !(output.isJSON && noConfirm) {
       let user = record.enrollment.user.text
       draft.show(
@@ -55,8 +59,8 @@ struct Add: Verb {
     }
     let confirmation =
       noConfirm
-      ? nil : try Confirmation.ask(for: draft, under: policy, output, context, or: .nothingChanged)
-    try context.stopIfInterrupted(.nothingChanged)
+      ? nil : try Confirmation.ask(for: draft, under: policy, output, context, or: consequence)
+    try context.stopIfInterrupted(consequence)
     let enrollment = try save(draft, confirmation, to: record, of: subject)
     tell(draft, confirmation, enrollment, under: policy, output)
   }

@@ -15,7 +15,7 @@ struct BackupCodes: Verb {
   var regenerate = false
 
   func run(in context: Context) throws(CommandError) {
-    if !shared.storeOptions.json, try shared.own(in: context) != nil {
+    if try shared.own(in: context, roots: ["--json": shared.storeOptions.json]) != nil {
       let session = OwnSession(context, shared.storeOptions)
       if regenerate { return try session.renewBackupCodes() }
       let (enrollment, state) = try session.status()

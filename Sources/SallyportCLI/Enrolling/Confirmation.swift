@@ -6,6 +6,13 @@ import SallyportSystem
 /// The first code of a new authenticator, which proves that the app has the right secret and clock.
 struct Confirmation {
   static let tries = 5
+  /// Answers that are no try are bounded too.
+  private static let questions = 20
+
+  /// `i`, as in a login: the QR code is drawn anew, inverted.
+  static func isRedraw(_ typed: Secret) -> Bool {
+    typed.count == 1 && typed[0] | 0x20 == UInt8(ascii: "i")
+  }
 
   /// Asks until a code is correct, within the range that logins accept. Returns its time step or
   /// counter, which is used up, and the drift of the app's clock.
@@ -13,8 +20,15 @@ struct Confirmation {
     for draft: Draft, under policy: Policy, _ output: Output, _ context: Context,
     or consequence: Consequence
   ) throws(CommandError) -> AuthenticatorState {
-    for left in (0..<tries).reversed() {
+    var left = tries
+    for _ in 0..<questions where left > 0 {
       let typed = try output.ask("Code shown by the app: ", echo: true, or: consequence)
+      if typed.count == 0 { continue }
+      if isRedraw(typed) {
+        draft.showInverted(output)
+        continue
+      }
+      left -= 1
       let time = try context.time()
       let first = try storing { () throws(StoreTrouble) in
         try draft.judge(firstCode: typed, at: time, under: policy)
@@ -31,7 +45,7 @@ struct Confirmation {
       }
       if left > 0 { output.say("\(reason) \(left == 1 ? "1 try" : "\(left) tries") left.") }
     }
-    throw .noRightCode(tries: tries, consequence)
+    throw .noRightCode(tries: tries - left, consequence)
   }
 
   private static func wrongCode(_ type: AuthenticatorType) -> String {

@@ -60,6 +60,8 @@ extension Draft {
     let screen = context.terminal.screen(of: output.stream)
     switch QRDrawing(qr, on: screen, hasColours: !context.isPlain, matrix: matrix) {
     case .nothing: break
+    case .noTerminal:
+      output.say("No QR code: this is no terminal. With --qr utf8 it is drawn anyway.")
     case .code(let text):
       output.say("Scan this with an authenticator app:\n")
       output.write(text)
@@ -67,6 +69,15 @@ extension Draft {
       output.say("No QR code: it needs \(columns) columns and \(lines) lines. Type the key, or")
       output.say("start again in a larger window.")
     }
+  }
+
+  /// The QR code for a terminal with dark text on a light background.
+  func showInverted(_ output: Output) {
+    let screen = output.terminal.screen(of: output.stream)
+    guard screen != nil,
+      case .code(let text) = QRDrawing(.inverted, on: screen, hasColours: false, matrix: matrix)
+    else { return }
+    output.write(text)
   }
 
   /// `"phone" (TOTP, 6 digits, every 30 s; its clock is one step behind)`

@@ -46,10 +46,13 @@ struct Enroll: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
-    if handout == nil, !noConfirm, !force, policy.conf == nil, authenticator.secretFrom == nil,
-      !shared.storeOptions.json,
-      let names = try shared.own(
-        in: context, naming: [(authenticator.argument.word, authenticator.argument.option)])
+    if let names = try shared.own(
+      in: context, naming: [(authenticator.argument.word, authenticator.argument.option)],
+      roots: [
+        "--force": force, "--no-confirm": noConfirm, "--handout": handout != nil,
+        "--conf": policy.conf != nil, "--secret-from": authenticator.secretFrom != nil,
+        "--json": shared.storeOptions.json,
+      ])
     {
       return try OwnSession(context, shared.storeOptions)
         .enroll(names[0], authenticator, codes: backupCodes, context)
@@ -58,6 +61,9 @@ struct Enroll: Verb {
     let account = try subject.account()
     guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
     let output = subject.output
+    if let name {
+      try authenticator.argument.insist(on: name, of: subject, asks: !noConfirm, or: .notEnrolled)
+    }
     let handout = try self.handout.map { path throws(CommandError) in try Handout(path) }
     let existing = try ExistingEnrollment(of: account, in: subject.store, force: force)
     context.terminal.watchForInterruption()

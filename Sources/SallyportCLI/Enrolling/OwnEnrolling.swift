@@ -28,12 +28,13 @@ extension OwnSession {
     isFirst: Bool
   ) throws(CommandError) {
     var made: Draft?
-    let answer = try ask(for: wish) {
-      (user: UserName, name: Label, secret: Secret) throws(CommandError) in
-      let draft = try draft(user, name, secret, options, context, isFirst: isFirst)
-      draft.show("\(heading) \(user.text) on \(draft.issuer.text)", options.qr, output, context)
-      made = draft
-    }
+    let answer = try ask(
+      for: wish,
+      show: { (user: UserName, name: Label, secret: Secret) throws(CommandError) in
+        let draft = try draft(user, name, secret, options, context, isFirst: isFirst)
+        draft.show("\(heading) \(user.text) on \(draft.issuer.text)", options.qr, output, context)
+        made = draft
+      }, redraw: { made?.showInverted(output) })
     guard case .done(_, let codes, _) = answer, let draft = made else {
       throw .session(.garbage)
     }

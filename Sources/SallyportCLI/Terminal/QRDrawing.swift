@@ -9,8 +9,9 @@ enum QRChoice: String, CaseIterable {
 /// A QR code as text, or why there is none.
 enum QRDrawing: Equatable {
   case code([UInt8])
-  /// `--qr none`, or not a terminal.
+  /// `--qr none`
   case nothing
+  case noTerminal
   /// The terminal is smaller than these columns and lines.
   case tooSmall(columns: Int, lines: Int)
 
@@ -24,7 +25,7 @@ enum QRDrawing: Equatable {
     case .ascii: self = .code(drawn(matrix(), .ascii, QRMatrix.usualQuietZone))
     case .auto:
       guard let screen else {
-        self = .nothing
+        self = .noTerminal
         return
       }
       self = QRDrawing(fitting: matrix(), on: screen, hasColours: hasColours)

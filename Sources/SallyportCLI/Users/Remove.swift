@@ -28,9 +28,11 @@ struct Remove: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
-    if !force, policy.conf == nil, !shared.storeOptions.json,
-      let names = try shared.own(
-        in: context, naming: [(authenticator.word, authenticator.option)], isWhole: true)
+    if let names = try shared.own(
+      in: context, naming: [(authenticator.word, authenticator.option)], isWhole: true,
+      roots: [
+        "--force": force, "--conf": policy.conf != nil, "--json": shared.storeOptions.json,
+      ])
     {
       guard let name = names[0] else { throw .noAuthenticatorNamed }
       let session = OwnSession(context, shared.storeOptions)

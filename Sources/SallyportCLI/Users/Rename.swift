@@ -24,8 +24,8 @@ struct Rename: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let pairs = [(authenticator.word, authenticator.option), (newName, to)]
-    if !shared.storeOptions.json,
-      let names = try shared.own(in: context, naming: pairs, isWhole: true)
+    if let names = try shared.own(
+      in: context, naming: pairs, isWhole: true, roots: ["--json": shared.storeOptions.json])
     {
       guard let name = names[0] else { throw .noAuthenticatorNamed }
       guard let to = names[1] else { throw .noNewName }

@@ -18,7 +18,9 @@ struct Status: Verb {
   /// Of somebody who is not enrolled the answer says so, and the next command stands on standard
   /// error.
   func status(in context: Context) throws(CommandError) -> Int32 {
-    if policy.conf == nil, try shared.own(in: context) != nil { return try ownStatus(context) }
+    if try shared.own(in: context, roots: ["--conf": policy.conf != nil]) != nil {
+      return try ownStatus(context)
+    }
     let subject = try shared.open(in: context)
     let account = try subject.account()
     let note = try context.note(of: account, in: subject.store)
@@ -50,7 +52,7 @@ struct Status: Verb {
     let account = Account(name: enrollment.user, uid: enrollment.uid)
     let policy = context.policy(policy, for: account, in: Store())
     let report = StatusReport(
-      enrollment, state, UserNote(), under: policy, at: try context.time())
+      enrollment, state, nil, under: policy, at: try context.time())
     session.output.answer(report.facts, report.text(width: session.output.width))
     return Sysexit.done.rawValue
   }
@@ -61,12 +63,13 @@ struct StatusReport {
   private let enrollment: Enrollment
   private let state: LoginState
   private let backupCodes: (left: Int, all: Int)
-  private let note: UserNote
+  /// nil if it is not known.
+  private let note: UserNote?
   private let wrongCodes: Allowances
   private let now: UnixTime
 
   init(
-    _ enrollment: Enrollment, _ state: LoginState, _ note: UserNote, under policy: Policy,
+    _ enrollment: Enrollment, _ state: LoginState, _ note: UserNote?, under policy: Policy,
     at now: UnixTime
   ) {
     self.note = note
@@ -86,8 +89,13 @@ struct StatusReport {
     rows.append(["backup codes", backupCodeText])
     rows.append(["wrong codes", wrongCodes.text])
     rows += rememberedRows
-    if let level = note.level { rows.append(["level", levelText(level)]) }
+    if let level = note?.level { rows.append(["level", StatusReport.text(level)]) }
     return ([heading, ""] + table(rows).map { "  \($0)" }).joined(separator: "\n")
+  }
+
+  private static func text(_ level: UserNote.Level) -> String {
+    let isExempt = level == .exempt
+    return levelText(level) + (isExempt ? ": enrolled, so asked for a code all the same" : "")
   }
 
   private var heading: String {
@@ -146,7 +154,8 @@ struct StatusReport {
         left: backupCodes.left, total: backupCodes.all, scratchLeft: scratchCodesLeft,
         lastUse: UseFacts(state.backupCodes?.lastUse)),
       wrongCodes: wrongCodes, remembered: state.remembered.map(RememberedFacts.init),
-      level: LevelFacts(note.level), lastLogin: UseFacts(state.lastUse))
+      level: note.map { OrNull(wrappedValue: LevelFacts($0.level)) },
+      lastLogin: UseFacts(state.lastUse))
   }
 
   private static func facts(_ authenticator: Authenticator, _ values: AuthenticatorState)
@@ -177,7 +186,7 @@ struct StatusReport {
     let backupCodes: BackupCodes
     let wrongCodes: Allowances
     let remembered: [RememberedFacts]
-    @OrNull var level: LevelFacts?
+    let level: OrNull<LevelFacts>?
     @OrNull var lastLogin: UseFacts?
   }
 }

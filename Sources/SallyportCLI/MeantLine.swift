@@ -23,6 +23,11 @@ struct MeantLine: Equatable {
       words = MeantLine.words(for: first, Array(arguments.dropFirst()), among: verbs)
       return
     }
+    if let help = MeantLine.help(first, arguments, among: inner) {
+      self.init(fault: "no command '\(arguments.prefix(2).joined(separator: " "))'")
+      words = help
+      return
+    }
     if !inner.isEmpty, let second = arguments.dropFirst().first, !second.hasPrefix("-"),
       !inner.contains(second)
     {
@@ -40,11 +45,61 @@ struct MeantLine: Equatable {
 
   private init(fault: String?) { self.fault = fault }
 
+  /// The line that was probably meant, if it can be parsed; with the name of what it still lacks.
+  /// `parse`: why words cannot be, nil if they can.
+  static func parsing(
+    _ arguments: [String], problem: String, among verbs: VerbTree, _ parse: ([String]) -> String?
+  ) -> MeantLine {
+    var line = MeantLine(for: arguments, problem: problem, among: verbs)
+    for _ in 0..<3 {
+      guard let words = line.words, let problem = parse(words) else { return line }
+      if let name = lacking(problem) {
+        line.words = words + [name]
+      } else if isHopeless(problem) {
+        line.words = MeantLine(for: words, problem: problem, among: verbs).words
+      } else {
+        return line
+      }
+    }
+    return line.words.flatMap(parse).map(isHopeless) == true ? MeantLine(fault: line.fault) : line
+  }
+
+  /// Whether a line is wrong, rather than not complete.
+  private static func isHopeless(_ problem: String) -> Bool {
+    let text = problem.lowercased()
+    return ["unknown option", "unexpected argument", "missing value"].contains(where: text.contains)
+  }
+
+  /// `SERVICE`, where the parser misses an argument of that name.
+  private static func lacking(_ problem: String) -> String? {
+    guard problem.hasPrefix("Missing expected argument") else { return nil }
+    return problem.split(separator: "<").dropFirst().first?.split(separator: ">").first?
+      .uppercased()
+  }
+
+  /// `pam help enable`
+  private static func help(_ verb: String, _ arguments: [String], among inner: [String])
+    -> [String]?
+  {
+    guard !inner.isEmpty, arguments.dropFirst().first == "help" else { return nil }
+    return [verb] + arguments.dropFirst(2).prefix(1) + ["--help"]
+  }
+
   /// For a known verb with arguments that it does not take.
   private init(verb: String, _ rest: [String], _ problem: String) {
     self.init(option: [verb] + rest, problem)
     let (user, others) = MeantLine.user(in: rest)
+    if let line = MeantLine.withoutCode(verb, rest) {
+      fault = "a code is not taken from the command line, which others can read"
+      words = [verb] + line
+      return
+    }
     switch verb {
+    case "pam":
+      guard ["confirm", "revert", "status"].contains(rest.first),
+        MeantLine.unexpected(problem) != nil
+      else { break }
+      words = [verb] + rest.prefix(1) + rest.dropFirst().filter { $0.hasPrefix("-") }
     case "list":
       guard let name = user ?? MeantLine.unexpected(problem) else { break }
       words = ["status", name] + others.filter { $0 != name }
@@ -57,6 +112,28 @@ struct MeantLine: Equatable {
         + others.map { ["--reset", "--replace"].contains($0) ? "--force" : $0 }
     case _: break
     }
+  }
+
+  /// `verify alice 123456`: the same without the code, if there is one.
+  private static func withoutCode(_ verb: String, _ rest: [String]) -> [String]? {
+    guard ["verify", "unenroll", "add", "remove", "resync"].contains(verb) else { return nil }
+    var kept: [String] = []
+    var left = rest[...]
+    while let word = left.popFirst() {
+      if word == "--code" {
+        _ = left.popFirst()
+      } else if !word.hasPrefix("--code="), kept.isEmpty || !isCode(word) {
+        kept.append(word)
+      }
+    }
+    return kept == rest ? nil : kept
+  }
+
+  /// As far as can be told: a code, a part of one, or a backup code.
+  private static func isCode(_ word: String) -> Bool {
+    let bare = word.filter { $0 != "-" }
+    let isBackupCode = bare.count == 16 && bare.allSatisfy { $0.isLetter || $0.isNumber }
+    return isBackupCode && bare != word || word.count >= 3 && word.allSatisfy(\.isNumber)
   }
 
   /// The first argument that the parser says it did not expect.
@@ -73,6 +150,8 @@ struct MeantLine: Equatable {
       let at = arguments.firstIndex(where: { $0 == quoted[1] || $0.hasPrefix("\(quoted[1])=") })
     else { return }
     fault = "unknown option '\(quoted[1])'"
+    let bare = quoted.map { $0.drop { $0 == "-" } }
+    guard Likeness.nearest(to: String(bare[1]), among: [String(bare[3])]) != nil else { return }
     var line = arguments
     line[at] = quoted[3] + line[at].dropFirst(quoted[1].count)
     words = line
@@ -94,6 +173,9 @@ extension MeantLine {
     let typed = unknown.lowercased()
     if typed == "help" || typed == "?" { return ["--help"] }
     if typed == "version" { return ["--version"] }
+    if typed == "completion" || typed == "completions" {
+      return ["--generate-completion-script"] + (rest.isEmpty ? ["bash"] : rest)
+    }
     let (user, others) = user(in: rest)
     let about = [user].compactMap { $0 } + others
     let plain = about.filter { !$0.hasPrefix("-") }
@@ -138,7 +220,8 @@ extension MeantLine {
   private static let synonyms: [String: [String]] = [
     "new": ["enroll"], "create": ["enroll"], "register": ["enroll"], "setup": ["enroll"],
     "init": ["enroll"], "generate": ["enroll"], "enrollment": ["enroll"],
-    "reset": ["enroll", "--force"], "replace": ["enroll", "--force"],
+    "lost": ["enroll", "--force"], "reset": ["enroll", "--force"],
+    "replace": ["enroll", "--force"],
     "renew": ["enroll", "--force"],
     "show": ["status"], "info": ["status"], "get": ["status"],
     // A secret is shown only once, so another device gets its own.

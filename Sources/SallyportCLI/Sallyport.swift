@@ -12,7 +12,7 @@ struct Sallyport: ParsableCommand {
     discussion: """
       Ask for a code in ssh     sallyport pam enable sshd
       Enroll alice              sallyport enroll alice
-      A phone is lost           sallyport remove alice phone
+      A phone is lost           sallyport enroll alice --force
       A new phone               sallyport add alice
       Who is locked out         sallyport doctor
       """,
@@ -73,19 +73,21 @@ package enum Command {
         try command.run()
         return Sysexit.done.rawValue
       }
-      return run(verb, in: context)
+      return run(verb, typed: arguments, in: context)
     } catch {
       return tell(error, arguments, context.terminal)
     }
   }
 
-  private static func run(_ verb: some Verb, in context: Context) -> Int32 {
+  private static func run(_ verb: some Verb, typed: [String], in context: Context) -> Int32 {
     do throws(CommandError) {
       let status = try verb.status(in: context)
       if let number = context.terminal.failure { throw .output(errno: number) }
       return status
     } catch {
-      let message = Message(error, at: verb.invocation(in: context))
+      var invocation = verb.invocation(in: context)
+      invocation.typed = typed
+      let message = Message(error, at: invocation)
       context.terminal.write(Array(message.written.utf8), to: .aside)
       // The exit status that a shell reports for a command ended by a signal.
       if case .stopped(.signal(let number), _) = error { return 128 + number }
@@ -103,17 +105,33 @@ package enum Command {
       return terminal.failure == nil ? 0 : Sysexit.inputOutput.rawValue
     }
     let problem = Sallyport.message(for: error)
-    let meant = MeantLine(for: arguments, problem: problem, among: verbs)
+    let meant = MeantLine.parsing(arguments, problem: problem, among: verbs, Command.problem)
     let fault = meant.fault.map { printable($0.utf8, limit: 300) } ?? sentence(problem)
     let message: Message
     if let line = meant.text {
       message = Message("\(fault). Did you mean: \(printable(line.utf8, limit: 300))", .usage)
     } else {
-      let verb = arguments.first.flatMap { verbs.inner[$0] == nil ? nil : "\($0) " } ?? ""
-      message = Message(fault, .usage, hints: ["sallyport \(verb)--help"])
+      message = Message(fault, .usage, hints: ["sallyport \(verb(of: arguments))--help"])
     }
     terminal.write(Array(message.written.utf8), to: .aside)
     return message.status.rawValue
+  }
+
+  /// `pam enable `; empty if there is no such verb.
+  private static func verb(of arguments: [String]) -> String {
+    guard let first = arguments.first, let inner = verbs.inner[first] else { return "" }
+    let second = arguments.dropFirst().first.flatMap { inner.contains($0) ? $0 : nil }
+    return ([first] + [second].compactMap { $0 }).joined(separator: " ") + " "
+  }
+
+  /// Why these words cannot be parsed; nil if they can.
+  private static func problem(_ words: [String]) -> String? {
+    do {
+      _ = try Sallyport.parseAsRoot(words)
+      return nil
+    } catch {
+      return Sallyport.exitCode(for: error).isSuccess ? nil : Sallyport.message(for: error)
+    }
   }
 
   /// The parser's message in our style: one line, lower case, no full stop, no control characters.

@@ -191,7 +191,7 @@ import Testing
     #expect(text.contains("wrong codes    5 more before a wait from known places, 5 from"))
     try bench.policy("[default]\nadjacent_intervals = 1\n")
     let unlocked = bench.run("unlock", "--user", "alice", "--allow-missing").answer
-    #expect(unlocked.contains("Before: 20 more before a wait from known places, 20 from"))
+    #expect(unlocked.contains("20 more wrong codes before a wait, and 20 from elsewhere."))
   }
 
   @Test func `takes the first code of an app in the intervals of the policy file`() throws {

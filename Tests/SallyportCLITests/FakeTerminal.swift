@@ -10,6 +10,8 @@ enum Act: Sendable {
   case answers(@Sendable (FakeTerminal) throws -> String)
   case ends
   case signals(Int32)
+
+  var isEnd: Bool { if case .ends = self { true } else { false } }
 }
 
 /// A terminal with a script, which has to be used up exactly.

@@ -121,6 +121,27 @@ struct Level: Decodable, Equatable {
     #expect(done.answer.contains("\n  level          required from 2027-03-01 on"))
   }
 
+  @Test func `Says of the enrolled that exempt asks them all the same`() throws {
+    _ = try bench.enroll("root")
+    #expect(
+      bench.run("exempt", "root").answer == "root: exempt, whatever level the policy sets. root is "
+        + "enrolled, and is asked for a code all the same.\n")
+    #expect(
+      bench.run("status", "root").answer.contains("level          exempt: enrolled, so asked "))
+    let checked = bench.run("config", "check", bench.policyFile, "--user", "root").answer
+    #expect(checked.contains("(exempt by name); root is enrolled, and is asked for a code\n"))
+    #expect(bench.run("exempt", "carol", "--allow-missing").answer.hasSuffix("policy sets.\n"))
+  }
+
+  @Test func `Says that a day is past`() throws {
+    let past = bench.run("require", "carol", "--by", "2026-03-02", "--allow-missing")
+    #expect(past.aside == "sallyport: warning: 2026-03-02 is past: required from now on\n")
+    for day in ["2026-03-03", "2026-03-04"] {
+      let done = bench.run("require", "carol", "--by", day, "--allow-missing")
+      #expect(done.status == 0 && done.aside == "", "\(day)")
+    }
+  }
+
   @Test func `Of nobody is refused`() {
     #expect(bench.run("require", "--user", "no-such-user-here").status == 67)
     #expect(bench.run("exempt", "--user", "no-such-user-here").status == 67)

@@ -24,7 +24,8 @@ import Testing
     let second = verify(code)
     #expect(second.status == 1)
     #expect(second.answer == "")
-    #expect(second.aside == "sallyport: that code has already been used\n")
+    #expect(
+      second.aside == "sallyport: that code has already been used: wait for the next one\n")
   }
 
   @Test func `A backup code is right once, however it is typed`() throws {
@@ -83,8 +84,14 @@ import Testing
     #expect(refused.aside.contains("hint: sallyport unlock alice --store"))
     #expect(
       bench.run("unlock", "--user", "alice").answer == """
-        The wrong codes of alice are forgotten. Before: next in 21 h from known places, \
+        alice is unlocked: the next code is checked at once. Before: next in 21 h from known places, \
         20 more before a wait from elsewhere.
+
+        """)
+    #expect(
+      bench.run("unlock", "alice").answer == """
+        alice was not locked: 20 more wrong codes before a wait, and 20 from elsewhere. All that \
+        were typed are forgotten now.
 
         """)
     #expect(verify(right).status == 0)
@@ -189,7 +196,7 @@ import Testing
     bench.run("verify", "--user", "alice", on: FakeTerminal([.types(code)]))
     let lines = bench.run("list").answer.split(separator: "\n").map(String.init)
     #expect(lines.count == 4)
-    #expect(lines[0] == "USER    AUTHENTICATORS   BACKUP CODES   LAST LOGIN")
+    #expect(lines[0] == "USER    AUTHENTICATORS   BACKUP CODES   LAST CODE")
     #expect(lines[1].hasPrefix("alice   tablet           0              today "))
     #expect(lines[2] == "bob     phone            10             never")
     #expect(lines[3] == "2 enrolled")
@@ -245,6 +252,24 @@ import Testing
     }
   }
 
+  @Test func `Leaving after a backup code was accepted says that it is used up`() throws {
+    let codes = try bench.enroll().backupCodes
+    let told = "nothing was changed, but the backup code is used up\n"
+    for act in [Act.signals(2), .ends] {
+      let code = act.isEnd ? codes[0] : codes[1]
+      let done = bench.run("add", "alice", on: FakeTerminal([.types(code), act]))
+      #expect(done.aside == "sallyport: \(told)")
+      #expect(bench.verify(code).aside.contains("already been used"))
+    }
+    let wrong = Array(repeating: wrongCode(at: bench.now), count: 5)
+    let tried = bench.run("add", "alice", on: FakeTerminal([.types(codes[2])] + wrong))
+    #expect(tried.aside.hasPrefix("sallyport: no correct code in 5 tries: \(told)"))
+    let late = FakeTerminal([.types(codes[3])])
+    late.lateSignal = 2
+    let gone = bench.run("unenroll", "alice", on: late)
+    #expect((gone.status, gone.aside) == (130, "sallyport: \(told)"))
+  }
+
   @Test func `Without backup codes there are ten new ones`() throws {
     _ = try bench.enroll("alice", "--backup-codes", "0")
     #expect(bench.run("backup-codes", "--user", "alice").answer == "0 of 0 backup codes left\n")
@@ -288,7 +313,7 @@ import Testing
   }
 
   @Test func `Preparing twice is as good as once`() throws {
-    #expect(bench.run("prepare").status == 0)
+    #expect(bench.run("prepare").answer == "The store \(bench.directory) is ready.\n")
     let before = try bench.content()
     #expect(bench.run("prepare").status == 0)
     #expect(try bench.content() == before)
@@ -317,9 +342,39 @@ import Testing
       terminal: terminal, effectiveUser: 1000, caller: nil, hostName: nil, now: { UnixTime(0) })
     #expect(Command.run(arguments, in: context) == 77)
     let isImport = arguments[0] == "import"
-    let words = arguments.filter { $0 != "--force" && ($0 != "--user" || isImport) }
-      .joined(separator: " ")
+    let verb = isImport ? "import uri" : arguments[0]
     #expect(
-      terminal.aside == "sallyport: only root can read the store\nhint: sudo sallyport \(words)\n")
+      terminal.aside == "sallyport: only root can run sallyport \(verb)\n"
+        + "hint: sudo sallyport \(arguments.joined(separator: " "))\n")
+  }
+
+  private func alone(_ line: String) -> FakeTerminal {
+    let terminal = FakeTerminal()
+    var context = Context(
+      terminal: terminal, effectiveUser: 1000, caller: nil, hostName: nil, now: { UnixTime(0) })
+    context.sessions = "/no/such/socket"
+    #expect(Command.run(line.split(separator: " ").map(String.init), in: context) == 77)
+    return terminal
+  }
+
+  @Test(arguments: ["status", "add", "add laptop", "remove laptop", "enroll --digits 8"])
+  func `Without its service a user is told of it, and the whole line for root`(line: String) {
+    #expect(
+      alone(line).aside == """
+        sallyport: you are not root, and the service for your own enrollment does not run
+        hint: sudo sallyport \(line)
+        hint: sudo systemctl enable --now sallyport-session.socket      and self_service = yes
+
+        """)
+  }
+
+  @Test(arguments: [
+    ("add --force", "--force"), ("enroll laptop --no-confirm", "--no-confirm"),
+    ("add --json", "--json"), ("remove phone --force", "--force"), ("status --conf x", "--conf"),
+    ("backup-codes --json", "--json"), ("enroll --handout x.txt", "--handout"),
+  ]) func `An option for root alone is named`(line: String, option: String) {
+    #expect(
+      alone(line).aside
+        == "sallyport: only root can use \(option) here\nhint: sudo sallyport \(line)\n")
   }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import OneTimePassword
 import SallyportCore
 import Testing
@@ -66,6 +67,20 @@ import Testing
     ("status alice --jsn", "status alice --json"),
     ("enroll alice --perod=60", "enroll alice --period=60"),
     ("version", "--version"),
+    ("pam confirm sshd", "pam confirm"),
+    ("pam revert sshd --json", "pam revert --json"),
+    ("pam help enable", "pam enable --help"),
+    ("config help", "config --help"),
+    ("completions", "--generate-completion-script bash"),
+    ("completion zsh", "--generate-completion-script zsh"),
+    ("enrol alice --forse", "enroll alice --force"),
+    ("verify alice --code 123456", "verify alice"),
+    ("verify --code=123456 --user alice", "verify --user alice"),
+    ("verify alice 123456", "verify alice"),
+    ("verify alice 123 456", "verify alice"),
+    ("unenroll alice 123456", "unenroll alice"),
+    ("enable", "pam enable SERVICE"),
+    ("lost alice", "enroll alice --force"),
     ("new 'O Hara'", "enroll ''\\''O' 'Hara'\\'''"),
   ]
 
@@ -87,8 +102,48 @@ import Testing
 
   /// What is proposed for a misspelt line must not be a wrong line itself.
   @Test(arguments: meant.map(\.meant)) func `What is proposed can be parsed`(line: String) throws {
-    guard !line.contains("'"), line != "--version" else { return }
+    guard !line.contains("'"), !["--version", "--help"].contains(where: line.hasSuffix),
+      !line.hasPrefix("--")
+    else { return }
     _ = try Sallyport.parseAsRoot(line.split(separator: " ").map(String.init))
+  }
+
+  @Test(arguments: [
+    "verify alice --xode", "unlock alice --dorce", "user add alice", "list --frob x",
+    "status --cons",
+  ]) func `What would not help is not proposed`(line: String) {
+    let (status, aside) = run(line)
+    #expect(status == 64)
+    #expect(!aside.contains("Did you mean") && aside.hasSuffix("--help\n"), "\(aside)")
+  }
+
+  @Test func `What only lacks something is proposed`() {
+    let aside = run("import ga").aside
+    #expect(aside.hasSuffix(". Did you mean: sallyport import google-authenticator\n"), "\(aside)")
+  }
+
+  @Test func `A code on the command line is not repeated, and why it is not taken is said`() {
+    for line in ["verify alice --code 123456", "verify alice 123456", "verify alice --code=123456"]
+    {
+      let aside = run(line).aside
+      #expect(
+        aside.hasPrefix(
+          "sallyport: a code is not taken from the command line, which others can read"))
+      #expect(!aside.contains("123456"))
+    }
+  }
+
+  @Test func `The first screen's lines can be typed`() throws {
+    let terminal = FakeTerminal()
+    let context = Context(
+      terminal: terminal, effectiveUser: 0, caller: nil, hostName: nil, now: { UnixTime(0) })
+    #expect(Command.run([], in: context) == 0)
+    let lines = terminal.answer.split(separator: "\n").compactMap { line in
+      line.components(separatedBy: "  sallyport ").dropFirst().first
+    }
+    #expect(lines.count == 5)
+    #expect(lines.contains("enroll alice --force") && !lines.contains { $0.hasPrefix("remove") })
+    for line in lines { _ = try Sallyport.parseAsRoot(line.split(separator: " ").map(String.init)) }
   }
 
   @Test(arguments: ["frobnicate", "xyzzy alice", "pam frobnicate sshd", "config xyzzy"])

@@ -65,7 +65,7 @@ struct OwnSession {
       case .prompt(let text, let echo):
         let prompt = printable(text, limit: 500)
         var typed = try output.ask(prompt, echo: echo, or: consequence)
-        while isShown, Confirmation.isRedraw(typed) {
+        while isShown, typed.isRedraw {
           redraw()
           typed = try output.ask(prompt, echo: echo, or: consequence)
         }

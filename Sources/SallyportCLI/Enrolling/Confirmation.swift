@@ -9,11 +9,6 @@ struct Confirmation {
   /// Answers that are no try are bounded too.
   private static let questions = 20
 
-  /// `i`, as in a login: the QR code is drawn anew, inverted.
-  static func isRedraw(_ typed: Secret) -> Bool {
-    typed.count == 1 && typed[0] | 0x20 == UInt8(ascii: "i")
-  }
-
   /// Asks until a code is correct, within the range that logins accept. Returns its time step or
   /// counter, which is used up, and the drift of the app's clock.
   static func ask(
@@ -24,7 +19,7 @@ struct Confirmation {
     for _ in 0..<questions where left > 0 {
       let typed = try output.ask("Code shown by the app: ", echo: true, or: consequence)
       if typed.count == 0 { continue }
-      if isRedraw(typed) {
+      if typed.isRedraw {
         draft.showInverted(output)
         continue
       }

@@ -38,6 +38,11 @@ struct Require: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let level: UserNote.Level? = undo ? nil : .required(from: by?.midnight)
+    let now = try context.time()
+    if let by, by.midnight.seconds + 86_400 <= now.seconds {
+      let day = CalendarDate(by.midnight, inUTC: true)?.isoDay ?? ""
+      context.output(shared.storeOptions).warn("\(day) is past: required from now on")
+    }
     if group != nil || all { return try runForMany(level, in: context) }
     try LevelChange(subject: try shared.open(in: context)).run(level, undoing: Require.isRequired)
   }
@@ -155,7 +160,10 @@ struct LevelChange {
     throws(CommandError)
   {
     guard let answer = try change(level, undoing: isMeant) else { throw .noLevel }
-    subject.output.answer(answer, LevelChange.text(answer.user, level))
+    // Where the store cannot be read, nothing is said of it.
+    let isAsked = level == .exempt && (try? subject.record()) != nil
+    let more = isAsked ? " \(answer.user) is enrolled, and is asked for a code all the same." : ""
+    subject.output.answer(answer, LevelChange.text(answer.user, level) + more)
   }
 
   /// As `run`, but prints nothing, and returns nil if the user has no such level.

@@ -42,7 +42,7 @@ struct List: Verb {
   }
 
   private func tell(_ rows: [ListRow], broken: Int, at now: UnixTime, _ output: Output) {
-    let head = ["USER", "AUTHENTICATORS", "BACKUP CODES", "LAST LOGIN"]
+    let head = ["USER", "AUTHENTICATORS", "BACKUP CODES", "LAST CODE"]
     let width = output.width - 52
     let cells = rows.flatMap { $0.text(at: now, width: width) }
     let lines = rows.isEmpty ? [] : table([head] + cells)

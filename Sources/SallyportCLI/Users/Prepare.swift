@@ -18,8 +18,7 @@ struct Prepare: Verb {
     let store = try context.store(shared)
     try storing { () throws(StoreTrouble) in try store.prepare() }
     context.machine.restoreLabels(of: shared.path)
-    if shared.json {
-      context.output(shared).answer(Answer(store: shared.path), "")
-    }
+    let path = printable(shared.path.utf8, limit: 255)
+    context.output(shared).answer(Answer(store: shared.path), "The store \(path) is ready.")
   }
 }

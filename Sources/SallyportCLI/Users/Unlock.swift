@@ -29,6 +29,14 @@ struct Unlock: Verb {
     }
     subject.output.answer(
       Answer(user: name, wrongCodesBefore: before),
-      "The wrong codes of \(name) are forgotten. Before: \(before.text).")
+      Unlock.text(name, before))
+  }
+
+  private static func text(_ name: String, _ before: Allowances) -> String {
+    if before.known.left > 0, before.other.left > 0 {
+      return "\(name) was not locked: \(before.known.left) more wrong codes before a wait, and "
+        + "\(before.other.left) from elsewhere. All that were typed are forgotten now."
+    }
+    return "\(name) is unlocked: the next code is checked at once. Before: \(before.text)."
   }
 }

@@ -233,7 +233,9 @@ import Testing
     (["enable", "card"], 78, "card has no required first factor"),
     (["enable", "exec"], 78, "exec has no required first factor"),
     (["enable", "server"], 78, "server has no required first factor"),
-    (["enable", "inner"], 78, "inner was not changed: front includes its file, and would be broken"),
+    (
+      ["enable", "inner"], 78, "inner was not changed: front includes its file, and would be broken"
+    ),
     (["enable", "inner"], 78, "(/etc/pam.d/front:1) counts this line, and leads to a refusal"),
     (
       ["enable", "anybody", "--enroll"], 78,

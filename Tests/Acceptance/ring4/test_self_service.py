@@ -60,6 +60,18 @@ def denial(packets):
     return packets[0][5]
 
 
+def test_an_empty_line_and_i_cost_no_try(store):
+    store.enroll("bob", allow_missing=False)
+    own = Own("enroll")
+    assert own.until(PASSWORD_PROMPT) == 0
+    own.child.answer(PASSWORD)
+    for typed in ["", "", "", "i", "", "", ""]:
+        assert own.until(FIRST) == 0, own.text
+        own.child.sendline(typed)
+    assert own.finish() == 0 and names(store) == ["phone"], own.text
+    assert "left." not in own.text
+
+
 def test_a_user_enrolls_and_changes_his_enrollment_without_root(store, sink):
     store.enroll("bob", allow_missing=False)  # makes the store, as the package does
     own = Own("enroll", "--qr", "none")

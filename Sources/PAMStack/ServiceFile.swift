@@ -29,7 +29,8 @@ package struct ServiceFile: Equatable {
     lines.insert(line, at: index)
   }
 
-  /// The ranges of lines that name our module or include its gate; a line that is continued spans several numbers.
+  /// The ranges of lines that name our module or include its gate; a line that is continued spans
+  /// several numbers.
   var ours: [ClosedRange<Int>] {
     var text = StackText(bytes)
     var found: [ClosedRange<Int>] = []

@@ -98,8 +98,8 @@ struct StackPath {
   /// The modules that ran, in order.
   let steps: [Step]
   let verdict: PAMCode
-  /// Whether our line ran, and was free to ask. `asked`: whether a module that may have asked for a password ran before
-  /// it.
+  /// Whether our line ran, and was free to ask. `asked`: whether a module that may have asked for a
+  /// password ran before it.
   let ours: Bool
   let asked: Bool
 }

@@ -1,7 +1,7 @@
 import Glibc
 
-/// A value that one thread at a time has. The mutex is the C library's: the thread sanitizer follows
-/// it, and not Swift's own, which the kernel hands over.
+/// A value that one thread at a time has. The mutex is the C library's: the thread sanitizer
+/// follows it, and not Swift's own, which the kernel hands over.
 @safe final class Locked<Value: Sendable>: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var value: Value

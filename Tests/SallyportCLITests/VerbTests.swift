@@ -84,8 +84,8 @@ import Testing
     #expect(refused.aside.contains("hint: sallyport unlock alice --store"))
     #expect(
       bench.run("unlock", "--user", "alice").answer == """
-        alice is unlocked: the next code is checked at once. Before: next in 21 h from known places, \
-        20 more before a wait from elsewhere.
+        alice is unlocked: the next code is checked at once. Before: next in 21 h from known \
+        places, 20 more before a wait from elsewhere.
 
         """)
     #expect(

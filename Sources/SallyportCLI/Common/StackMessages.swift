@@ -92,10 +92,11 @@ extension Message {
         .configuration, hints: ["remove the lines by hand, and make the jump one shorter"])
     case .locksOutEverybody(let name, let people, let idle):
       let isIdle = people.isEmpty && !idle.isEmpty
+      let are = idle.count == 1 ? "is" : "are"
       let nobody =
         isIdle
-        ? "sudoers has no rule for \(listed(idle.map(shown))), who \(idle.count == 1 ? "is" : "are") "
-          + "enrolled" : "nobody is enrolled"
+        ? "sudoers has no rule for \(listed(idle.map(shown))), who \(are) enrolled"
+        : "nobody is enrolled"
       let who = people.isEmpty ? nobody : listed(people.map(shown))
       let force =
         invocation.typed.isEmpty

@@ -53,7 +53,15 @@ package enum Command {
       terminal: terminal, effectiveUser: user, caller: user == 0 ? caller() : nil,
       hostName: HostName.label.text, now: { () throws(StoreTrouble) in try Clock.now() },
       isPlain: isPlain())
-    return run(Array(CommandLine.arguments.dropFirst()), in: context)
+    return run(arguments, in: context)
+  }
+
+  /// What the process was started with, without its own name.
+  private static var arguments: [String] {
+    (0..<process_argument_count()).dropFirst().compactMap { index in
+      // SAFETY: the kernel's copy of the argument, which nobody changes; the text is copied.
+      unsafe process_argument(index).map { unsafe String(cString: $0) }
+    }
   }
 
   /// The names of all verbs.

@@ -30,6 +30,13 @@
 
 /* -- This process */
 
+/* What the process was started with, its own name first. Swift's CommandLine reads /proc, and has
+   nothing in a root directory without it. */
+int process_argument_count(void);
+
+/* One of them; NULL behind the last. */
+const char *_Nullable process_argument(int index);
+
 /* Turns off core files, and access to the memory by other processes of the user. 0 or errno. */
 static inline int process_harden(void) {
   struct rlimit none = {0, 0};

@@ -41,6 +41,18 @@ def test_closed_standard_descriptors_never_become_files_of_the_store(store, tmp_
     assert store.status()["user"] == "alice"
 
 
+def test_the_arguments_are_read_in_a_root_directory_without_proc(tmp_path):
+    """As a package's script does in one: with none it would print the overview, and make no store."""
+    tmp_path.chmod(0o700)
+    hidden = 'mount -t tmpfs none /proc && [ ! -e /proc/self ] && exec "$@"'
+    done = subprocess.run(
+        ["unshare", *([] if REAL_ROOT else ["--map-root-user"]), "--mount", "sh", "-c", hidden, "-",
+         COMMAND, "prepare", "--store", str(tmp_path / "store")],
+        capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "store/decoy/state").exists()
+
+
 def test_enroll_prints_one_stable_object(store):
     done = run(store, "enroll", "--user", "alice", "--name", "phone", "--secret-from", "-",
                "--no-confirm", "--json", "--allow-missing", typed=SECRET + "\n")

@@ -47,6 +47,14 @@ def test_signatures_are_those_of_the_key_and_of_what_they_stand_beside(signed, k
     succeed("gpgv", "--keyring", keyring, signed / "apt/dists/stable/InRelease")
 
 
+def test_a_directory_without_a_releases_packages_is_left_alone(tmp_path):
+    (tmp_path / "SHA256SUMS").write_text("of something else\n")
+    done = subprocess.run([REPOSITORY / "pam/repository", "."], cwd=tmp_path, capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 66 and "hint: " in done.stderr
+    assert (tmp_path / "SHA256SUMS").read_text() == "of something else\n"
+
+
 def test_the_rpms_are_signed_and_listed(signed, tmp_path):
     database = ("--dbpath", tmp_path)
     packages = sorted((signed / "rpm").glob("*.rpm"))

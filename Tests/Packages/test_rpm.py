@@ -80,6 +80,27 @@ def test_two_builds_of_one_stage_are_the_same_files(rpms, tmp_path):
         assert path.read_bytes() == rpms[name].read_bytes(), name
 
 
+def test_a_directory_with_anything_else_in_it_is_not_built_into(tmp_path):
+    """Also `.`, which is where the caller is, not the sources."""
+    (tmp_path / "mine").write_text("mine\n")
+    for directory in (".", tmp_path):
+        done = subprocess.run([REPOSITORY / "pam/rpm/build", directory], cwd=tmp_path, check=False,
+                              capture_output=True, text=True)
+        assert done.returncode == 73, done.stdout + done.stderr
+        assert f"{tmp_path} " in done.stderr and "hint: " in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_temporary_directory_that_rpmbuild_would_take_apart_is_refused(rpms, tmp_path):
+    for name in ("two words", "100%nil"):
+        (tmp_path / name).mkdir()
+        done = subprocess.run([REPOSITORY / "pam/rpm/build", tmp_path / "out"], check=False,
+                              capture_output=True, text=True,
+                              env=os.environ | {"TMPDIR": str(tmp_path / name)})
+        assert done.returncode == 73 and "TMPDIR" in done.stderr, done.stderr
+        assert not any((tmp_path / name).iterdir())
+
+
 def test_rpm_finds_every_file_as_it_was_packed(system):
     assert system.verify() == []
     files = set(system.have("-ql", *NAMES).split())

@@ -134,7 +134,14 @@ def test_removing_is_refused_while_a_service_names_the_module(machine, life):
     assert done.returncode != 0
     assert f"/{SERVICE}\n" in done.stderr and "hint: " in done.stderr
     assert machine.status("libpam-sallyport")[1] == "i"
+    # As apt calls it, which goes on to the command where the module's package refuses.
+    done = machine.run("dpkg", "--force-depends", "--remove", *BOTH)
+    assert done.returncode != 0
+    assert [machine.status(name)[1] for name in BOTH] == ["i", "i"], done.stderr
+    assert machine.run("sallyport", "--version").returncode == 0
     assert machine.login("try", "alice", PASSWORD, life["alice"]["backupCodes"][1])
+    left = machine.root / f"{SERVICE}.bak"
+    left.write_text((machine.root / SERVICE).read_text())
     (machine.root / SERVICE).unlink()
 
 

@@ -39,11 +39,10 @@ class System(Machine):
     """A machine whose packages rpm looks after."""
 
     def rpm(self, *words):
-        """In a namespace with /proc in it, where the scripts' programs read how they were called."""
-        script = 'mount -t proc proc "$0/proc" && exec rpm "--root=$0" "$@"'
-        return subprocess.run(
-            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, self.root,
-             *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
+        """As for an image: nothing is in /proc of the root directory that the scripts run in."""
+        assert not any((self.root / "proc").iterdir())
+        return subprocess.run(["rpm", f"--root={self.root}", *map(str, words)], capture_output=True,
+                              text=True, timeout=120, check=False)
 
     def have(self, *words):
         done = self.rpm(*words)
@@ -115,6 +114,13 @@ def test_rpm_finds_every_file_as_it_was_packed(system):
     gate.write_bytes(content)
 
 
+def test_a_policy_that_is_not_loaded_is_told_of(system, rpms):
+    """There is no semodule in it."""
+    done = system.rpm("-U", "--force", "--nodeps", rpms["pam-sallyport-selinux"])
+    assert done.returncode == 0
+    assert "hint: semodule -X 200 -i /usr/share/selinux/packages/sallyport.cil" in done.stderr
+
+
 def test_an_installed_module_asks_for_the_code(system):
     store = system.root / "var/lib/sallyport"
     assert store.stat().st_mode & 0o777 == 0o700
@@ -141,19 +147,38 @@ def test_an_upgrade_keeps_store_and_configuration(system, tmp_path):
     assert [line.split()[-1] for line in system.verify()] == [f"/{POLICY}"]
 
 
+def refused(system, path):
+    """Each of the packages: rpm erases the others where one refuses."""
+    done = system.rpm("-e", "--nodeps", *NAMES)
+    said = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert f"{path}\n" in said and "sallyport pam disable" in said
+    system.have("-q", *NAMES)
+    assert (system.root / MODULE[1:]).exists() and (system.root / "usr/bin/sallyport").exists()
+
+
 def test_removal_is_refused_while_a_stack_names_the_module(system):
     enrollment = system.root / "var/lib/sallyport/users/alice/enrollment"
     stack = system.root / "etc/pam.d/x"
     for line in ("auth required pam_sallyport.so", f"session required {MODULE}",
                  "auth substack /etc/security/sallyport-gate"):
         stack.write_text(f"#auth x\n{line}\n")
-        done = system.rpm("-e", "--nodeps", "pam-sallyport")
-        assert done.returncode != 0
-        assert "/etc/pam.d/x" in done.stdout + done.stderr
-        assert "sallyport pam disable" in done.stdout + done.stderr
-        assert (system.root / MODULE[1:]).exists()
-        system.have("-q", "pam-sallyport")
+        refused(system, "/etc/pam.d/x")
     stack.write_text(f"#{line}\n")
+    for path in ("usr/lib/pam.d/y", "etc/authselect/custom/ours/system-auth"):
+        named = system.root / path
+        named.parent.mkdir(parents=True)
+        named.write_text("auth required pam_sallyport.so\n")
+        refused(system, f"/{path}")
+        named.unlink()
+        # grep cannot read it, and says so by its status.
+        named.symlink_to("nowhere")
+    stack.write_text("auth required pam_sallyport.so\n")
+    refused(system, "/etc/pam.d/x")
+    # What packages and editors leave behind is no stack.
+    for ending in ("~", ".bak", ".rpmsave", ".rpmnew"):
+        (stack.parent / f"x{ending}").write_text("auth required pam_sallyport.so\n")
+    stack.write_text("")
     system.have("-e", "--nodeps", *NAMES)
     assert not (system.root / MODULE[1:]).exists()
     assert enrollment.exists()

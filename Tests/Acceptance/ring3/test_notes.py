@@ -106,7 +106,7 @@ def test_status_and_config_show_tell_what_is_kept_of_the_unenrolled(policy, caro
     done = sallyport("config", "show", "--json", "--user", "carol", "--conf", policy,
                      "--store", store.directory)
     shown = json.loads(done.stdout)
-    assert shown["level"] == {"value": "offer", "own": told["level"]}
+    assert shown["level"] == {"value": "offer", "own": told["level"], "enrolled": False}
 
 
 def through(driver, enrollment, *answers, service="sshd", rhost="192.0.2.7"):

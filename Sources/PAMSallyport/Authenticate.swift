@@ -18,12 +18,12 @@ package func authenticate(
     let earlier = host.mark()
     try host.setMark(nil)
     try host.setEnvironmentMark(false)
+    let user = try host.user()
     if arguments.wrongPassword {
-      try host.setMark(Mark(user: [], .wrongPassword))
+      try host.setMark(Mark(user: user, .wrongPassword))
       return .refused
     }
-    if case .wrongPassword = earlier?.result { return .refused }
-    let user = try host.user()
+    if let earlier, case .wrongPassword = earlier.result, earlier.user == user { return .refused }
     return try Login(host, arguments, store: store, examiner: examiner, after: earlier).run(user)
   } catch {
     host.log(.error, .hostFailed(error))

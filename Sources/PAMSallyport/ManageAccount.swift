@@ -11,6 +11,10 @@ package func manageAccount(
   examiner: (any Examiner)? = nil
 ) -> ReturnCode {
   let mark = host.mark()?.forPhases
+  if mark == nil {
+    // What was left for the next line in the auth phase is past. It harms little if it stays.
+    do throws(HostFailure) { try host.setMark(nil) } catch {}
+  }
   guard mark != nil || arguments.demand, !host.isProbe else { return .ignore }
   for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
   do throws(HostFailure) {

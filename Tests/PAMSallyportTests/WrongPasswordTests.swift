@@ -48,6 +48,23 @@ private let right = "050471"
     #expect(account == .ignore)
   }
 
+  @Test func `only the same user is refused by a mark that no line has taken`() {
+    #expect(answer("wrong-password") == .refused)
+    host.userName = .success(Array("bob".utf8))
+    #expect(answer("nullok") == .ignore)
+    host.userName = .success(Array("alice".utf8))
+    host.expect(answer: right)
+    #expect(answer() == .success)
+  }
+
+  @Test func `the account phase takes the mark away`() {
+    #expect(answer("wrong-password") == .refused)
+    #expect(manageAccount(host, ModuleArguments([]), store: store) == .ignore)
+    #expect(host.kept == nil)
+    host.expect(answer: right)
+    #expect(answer() == .success)
+  }
+
   @Test func `the next of its tries is not the next line's affair once that has refused`() {
     for _ in 0..<2 {
       #expect(answer("wrong-password") == .refused)

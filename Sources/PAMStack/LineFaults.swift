@@ -12,14 +12,16 @@ extension [StackEntry] {
     return (last, left > 0)
   }
 
-  /// The first entry with a jump that counts one of our lines. Jumps past the end do not count
-  /// here: they fail with our lines and without.
+  /// The first entry with a jump that counts one of our lines, or the gate. Jumps past the end do
+  /// not count here: they fail with our lines and without.
   var jumpOverOurs: StackEntry? {
     enumerated().first { index, entry in
       entry.jumps.contains { count in
         let (last, isPastEnd) = jump(count, from: index)
         return !isPastEnd
-          && self[index...last].contains { StackAnalysis.isOurs($0) && $0.level == entry.level }
+          && self[index...last].contains {
+            (StackAnalysis.isOurs($0) || $0.isOfGate) && $0.level == entry.level
+          }
       }
     }?.element
   }

@@ -76,7 +76,7 @@ extension ModuleKind {
   /// show: a file of its own, or an unknown module.
   static func mayIgnore(_ entry: StackEntry) -> Bool {
     switch ModuleKind(entry) {
-    case .password: isToldToIgnore(entry)
+    case .password: isToldToIgnore(entry) || configured.contains(entry.moduleName)
     case .factor: isToldToIgnore(entry) || !toldByTheirLine.contains(entry.moduleName)
     case .ours, .permit, .deny, .rootOnly, .quiet, .unknown: true
     }
@@ -84,6 +84,13 @@ extension ModuleKind {
 
   private static let passwordWords = ["ignore_", "minimum_uid", "unknown_ok", "localifdown"]
   private static let factorWords = ["ignore_", "nullok", "nouserok", "no_usersfile_okay"]
+  /// Their own files can name users, groups or user IDs that they ignore, as krb5.conf's
+  /// `ignore_root` and `minimum_uid` do, whatever their line says.
+  private static let configured: Set = [
+    "pam_krb5", "pam_krb5_migrate", "pam_radius_auth", "pam_radius", "pam_tacplus",
+    "pam_mysql", "pam_pgsql", "pam_lsass", "pam_centrifydc", "pam_vas3", "pam_aad",
+    "pam_himmelblau", "pam_kanidm",
+  ]
   private static let toldByTheirLine: Set = [
     "pam_google_authenticator", "pam_oath", "pam_u2f", "pam_yubico", "pam_fprintd",
   ]

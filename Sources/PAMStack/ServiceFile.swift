@@ -40,7 +40,7 @@ package struct ServiceFile: Equatable {
         let module = words.next()
       else { continue }
       let name = module.split(separator: UInt8(ascii: "/")).last ?? []
-      let isGate = module.elementsEqual(StackGate.path.utf8)
+      let isGate = StackGate.paths.contains { module.elementsEqual($0.utf8) }
       if isGate || name.elementsEqual("pam_sallyport.so".utf8) { found.append(line.numbers) }
     }
     return found

@@ -68,7 +68,9 @@ struct StackComparison {
         next.with.step(stack, answer: answer)
         next.with.forgetWhichFailure()
         if case .jump = stack[at].controls[answer],
-          stack[at + 1..<next.with.index].contains(where: StackAnalysis.isOurs)
+          stack[at + 1..<next.with.index].contains(where: {
+            StackAnalysis.isOurs($0) || $0.isOfGate && $0.level == stack[at].level
+          })
         {
           next.jump = Jump(entry: stack[at], answer: answer)
         }

@@ -82,11 +82,24 @@ extension StackPlanner {
     try check(before, wishes)
     let base = wishes.afterKey ? try omittingPassword(bare, before.stack) : bare
     let (file, analysis) = try best(base, before.stack, wishes)
-    if bare != current, file != current, let line = self.analysis(with: current).lines.first {
-      throw .enabledAlready(service: service, line.location)
+    if bare != current, file != current {
+      let now = self.analysis(with: current)
+      if !mends(now, analysis), let line = now.lines.first {
+        throw .enabledAlready(service: service, line.location)
+      }
     }
     try checkDependents(file)
     return change(to: file, analysis)
+  }
+
+  /// Whether the lines are as they are `now`, except for their place, the gate before them and
+  /// `forward_pass`, and the walk finds less to object to: then one write replaces them.
+  private func mends(_ now: StackAnalysis, _ after: StackAnalysis) -> Bool {
+    guard after.weaknesses < now.weaknesses else { return false }
+    return PAMPhase.allCases.allSatisfy { phase in
+      let (old, new) = (now.words(phase), after.words(phase))
+      return old == new || old.isEmpty && phase != .auth
+    }
   }
 
   private func check(_ before: StackAnalysis, _ wishes: StackWishes) throws(StackRefusal) {
@@ -248,6 +261,14 @@ extension StackPlanner {
     }
     let words = (words + [store]).compactMap { $0 }
     return (["\(phase) required   pam_sallyport.so"] + words).joined(separator: " ")
+  }
+}
+
+extension StackAnalysis {
+  /// The arguments of each of our lines in a phase.
+  fileprivate func words(_ phase: PAMPhase) -> [[String]] {
+    lines.filter { $0.phase == phase }
+      .map { line in line.arguments.filter { $0 != "forward_pass" } }
   }
 }
 

@@ -36,8 +36,8 @@ struct ServiceFacts: Equatable {
   var file: String?
   /// The findings of the walk through its stacks.
   var stack: [StackFinding] = []
-  /// Whether a way around our lines, or of a wrong password to them, is closed if `pam enable` puts
-  /// them there anew.
+  /// Whether a second prompt, a way around our lines, or one of a wrong password to them, is gone
+  /// if `pam enable` replaces them.
   var isBetterEnabledAgain = false
   /// Why `remember` has no effect here; nil if it has one.
   var idleRemember: IdleRemember?

@@ -50,32 +50,22 @@ extension ServiceFacts {
     self.stack = analysis.findings
     isBetterEnabledAgain =
       analysis.weaknesses > 0
-      && ServiceFacts.weaknesses(enabledAgain: stack, lines, in: directory) < analysis.weaknesses
+      && ServiceFacts.weaknesses(replacing: stack, lines, in: directory) < analysis.weaknesses
     idleRemember = analysis.idleRemember
     lines.isDemandIdle = analysis.isDemandIdle
     lines.needsPassword = analysis.needsPassword
   }
 
-  /// Only lines that `pam enable` writes without options are written by it as they were.
+  /// Only lines with the words of `pam enable --enroll` or `--no-enroll` are replaced by these.
   private static func weaknesses(
-    enabledAgain stack: ServiceStack, _ lines: ModuleLines, in directory: StackDirectory
+    replacing stack: ServiceStack, _ lines: ModuleLines, in directory: StackDirectory
   ) -> Int {
     guard lines.lines.allSatisfy({ $0.words.allSatisfy { $0 == "enroll" } }) else { return .max }
     do throws(StackRefusal) {
-      let off = try StackPlanner(stack.service, in: directory).disable()
-      let bare = directory.assuming(off)
-      return try StackPlanner(stack.service, in: bare).enable(StackWishes()).analysis.weaknesses
+      let wishes = StackWishes(enroll: lines.enrolls)
+      return try StackPlanner(stack.service, in: directory).enable(wishes).analysis.weaknesses
     } catch {
       return .max
     }
-  }
-}
-
-extension StackAnalysis {
-  /// What `pam enable` leaves out where it can: ways around our line count more than wrong
-  /// passwords that reach it.
-  fileprivate var weaknesses: Int {
-    let isSkipped = findings.contains { if case .skipped = $0 { true } else { false } }
-    return (isSkipped ? 2 : 0) + (asksAfterWrongPassword ? 1 : 0)
   }
 }

@@ -61,7 +61,7 @@ struct StackFindings {
     case .wrongPasswordReaches(let location):
       made(
         "stack-wrong-password", .warning, fact, location,
-        (service.isBetterEnabledAgain ? [enabledAgain] : []) + [StackFindings.manual])
+        enabledAgain + [StackFindings.manual])
     case .ignoreIsDenied(let phase, let location): ignoreIsDenied(phase, location, fact)
     case .enrollWithoutLine(let location, let phase): enroll(at: location, without: phase, fact)
     case .accountNotFirst(let location, let after, let isSkipped):
@@ -107,8 +107,25 @@ struct StackFindings {
   private func fault(_ fault: StackFault) -> Finding {
     made(
       "stack-fault", fault.problem.isFatal ? .error : .warning, fault.problem.text, fault.location,
-      [.advice("pam.d(5)")],
+      isGateMissing(fault.problem) ? gateBack : [.advice("pam.d(5)")],
       fault.problem.isFatal ? .locksOut("everybody from \(name)") : nil)
+  }
+
+  private var isGateMissing: Bool {
+    service.stack.contains { found in
+      if case .fault(let fault) = found { isGateMissing(fault.problem) } else { false }
+    }
+  }
+
+  private func isGateMissing(_ problem: StackProblem) -> Bool {
+    if case .cannotInclude(let file) = problem { StackGate.isFile(file) } else { false }
+  }
+
+  private var gateBack: [Fix] {
+    [
+      .advice("reinstall pam-sallyport, which brings that file"),
+      .command("sallyport pam disable \(shellQuoted(name))"),
+    ]
   }
 
   /// A missing file of our own is reported among the modules.
@@ -123,7 +140,8 @@ struct StackFindings {
 
   private func nobodyPasses(_ fact: String) -> Finding {
     made(
-      "stack-shut", .error, fact, nil, [StackFindings.manual], .locksOut("everybody from \(name)"))
+      "stack-shut", .error, fact, nil, isGateMissing ? gateBack : [StackFindings.manual],
+      .locksOut("everybody from \(name)"))
   }
 
   private func notAsked(_ fact: String) -> Finding {
@@ -144,10 +162,12 @@ struct StackFindings {
       ])
   }
 
-  private var enabledAgain: Fix {
-    let quoted = shellQuoted(name)
+  /// One write, so that the service is never without our lines; they enroll if they did.
+  private var enabledAgain: [Fix] {
+    guard service.isBetterEnabledAgain else { return [] }
+    let enroll = lines.enrolls ? "--enroll" : "--no-enroll"
     let sshd = name == "sshd" ? " --sshd none" : ""
-    return .command("sallyport pam disable \(quoted) && sallyport pam enable \(quoted)\(sshd)")
+    return [.command("sallyport pam enable \(shellQuoted(name)) \(enroll)\(sshd)")]
   }
 
   /// OpenVPN's plugin answers each prompt separately if its line names the prompts.
@@ -156,8 +176,7 @@ struct StackFindings {
     return made(
       "stack-one-field", isOpenVPN ? .warning : .error,
       fact + (isOpenVPN ? ": works only if the plugin's line names the prompts" : ""), location,
-      location.file == service.file
-        ? [enabledAgain, StackFindings.manual] : [StackFindings.manual],
+      enabledAgain + [StackFindings.manual],
       isOpenVPN ? nil : .locksOut("everybody from \(name)"))
   }
 
@@ -181,7 +200,7 @@ struct StackFindings {
     var found = around(
       "stack-skipped", fact, location,
       .advice("put it before \(by.text), or make that one required"))
-    if service.isBetterEnabledAgain { found.fixes.insert(enabledAgain, at: 0) }
+    found.fixes = enabledAgain + found.fixes
     return found
   }
 

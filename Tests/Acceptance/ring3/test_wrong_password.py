@@ -9,8 +9,10 @@ import pytest
 from support.pam_driver import AUTH_ERR, SUCCESS, Driver
 from support.sallyport import MODULE, REPOSITORY, our_line
 
+INNER = "/etc/security/sallyport-gate-inner"
 PASSWORD = "Password: "
 CODE = "Verification code: "
+IGNORED = "PAM_PERM_DENIED"  # libpam's answer of a stack in which nobody said yes
 
 
 @pytest.fixture
@@ -37,14 +39,18 @@ def stacks(checker):
             f"auth sufficient {local}", f"auth sufficient {remote} use_first_pass", *end],
         "dies": [*head, f"auth sufficient {local}", f"auth sufficient {remote} use_first_pass",
                  "auth [default=die] pam_deny.so"],
+        "ignores": ["auth required pam_debug.so auth=ignore"],
+        "negative": [f"auth required {local}", "auth required pam_debug.so auth=ignore"],
     }
 
 
 @pytest.fixture
 def host(services, store, checker, tmp_path):
     """Starts a driver over one of the stacks; `gated` as pam enable writes it."""
-    gate = tmp_path / "gate"
-    gate.write_text((REPOSITORY / "pam/gate").read_text().replace("pam_sallyport.so", MODULE))
+    gate, inner = tmp_path / "gate", tmp_path / "gate-inner"
+    gate.write_text((REPOSITORY / "pam/gate").read_text().replace(INNER, str(inner)))
+    inner.write_text(
+        (REPOSITORY / "pam/gate-inner").read_text().replace("pam_sallyport.so", MODULE))
     opened = []
 
     def start(name, gated=True, *words):
@@ -60,7 +66,8 @@ def host(services, store, checker, tmp_path):
 
 
 def asked(login):
-    return [text for _, text in login.prompts]
+    # pam_debug says what it returns.
+    return [text for _, text in login.prompts if text != "auth=ignore"]
 
 
 @pytest.mark.parametrize("name", ["files", "directory", "dies"])
@@ -98,6 +105,30 @@ def test_nobody_is_let_in_by_a_wrong_password_where_no_code_is_asked_for(word, h
     driver = host("directory", True, word)
     login = driver.login("sshd", "bob", "wrong")
     assert (login.result, asked(login)) == (AUTH_ERR, [PASSWORD])
+
+
+@pytest.mark.parametrize("gated", [True, False])
+def test_the_gate_says_nothing_where_no_line_before_it_has(gated, host, store):
+    enrollment = store.enroll()
+    driver = host("ignores", gated, "nullok")
+    nobody = driver.login("sshd", "bob")
+    assert (nobody.result, asked(nobody)) == (IGNORED, [])
+    wrong = driver.login("sshd", "alice", "000000")
+    assert (wrong.result, asked(wrong)) == (AUTH_ERR, [CODE])
+    # As the line alone does: what it says is the only answer.
+    assert driver.login("sshd", "alice", enrollment.code()).result == SUCCESS
+
+
+def test_a_failure_before_the_gate_stays_one_behind_it(host, store):
+    enrollment = store.enroll()
+    driver = host("negative", True, "nullok")
+    for user in ("alice", "bob"):
+        login = driver.login("sshd", user, "wrong")
+        # What pam_exec has said.
+        assert (login.result, asked(login)) == ("PAM_SYSTEM_ERR", [PASSWORD])
+    assert driver.login("sshd", "bob", "staple").result == SUCCESS
+    right = driver.login("sshd", "alice", "staple", enrollment.code())
+    assert (right.result, asked(right)) == (SUCCESS, [PASSWORD, CODE])
 
 
 def test_a_second_try_on_the_same_handle_asks_for_the_code(host, store):

@@ -14,13 +14,16 @@ from test_doctor import clinic, disk, healthy  # noqa: F401: fixtures
 from test_doctor_setups import machine_of  # noqa: F401: fixture
 
 GATE = Path("/etc/security/sallyport-gate")
+INNER = Path(f"{GATE}-inner")
 
 
 @pytest.fixture
 def gate():
-    GATE.write_bytes((REPOSITORY / "pam/gate").read_bytes())
+    for path in (GATE, INNER):
+        path.write_bytes((REPOSITORY / "pam" / path.name.removeprefix("sallyport-")).read_bytes())
     yield
     GATE.unlink()
+    INNER.unlink()
 
 
 def enter(service, code, **password):

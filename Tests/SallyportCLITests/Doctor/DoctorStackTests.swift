@@ -45,7 +45,7 @@ struct StackCase: CustomTestStringConvertible {
         "auth sufficient pam_unix.so\nauth required pam_sallyport.so\nauth required pam_deny.so"
         + ends,
       wrong: ["stack-skipped error", "stack-wrong-password warning"],
-      fix: .command("sallyport pam disable sshd && sallyport pam enable sshd --sshd none"),
+      fix: .command("sallyport pam enable sshd --no-enroll --sshd none"),
       effect: .letsIn("whoever has the password in sshd")),
     StackCase(
       name: "denied to all",
@@ -148,7 +148,7 @@ struct StackCase: CustomTestStringConvertible {
       #expect(found?.effect == (service == "vsftpd" ? .locksOut("everybody from vsftpd") : nil))
       #expect(
         found?.fixes.first
-          == .command("sallyport pam disable \(service) && sallyport pam enable \(service)"))
+          == .command("sallyport pam enable \(service) --no-enroll"))
     }
   }
 

@@ -8,8 +8,17 @@ import Testing
 /// Stacks whose included file lets a wrong password go on to our line.
 @Suite struct `The gate before our line` {
   private static let families = ["fedora", "fedora-sssd"]
-  private static let gate = try? String(
-    contentsOfFile: "\(#filePath.components(separatedBy: "/Tests/")[0])/pam/gate", encoding: .utf8)
+  private static func file(_ name: String) -> String? {
+    let path = "\(#filePath.components(separatedBy: "/Tests/")[0])/pam/\(name)"
+    return try? String(contentsOfFile: path, encoding: .utf8)
+  }
+
+  private func layGate(on machine: PamBench) throws {
+    try FileManager.default.createDirectory(
+      atPath: "\(machine.root)/etc/security", withIntermediateDirectories: true)
+    try machine.write(StackGate.path, try #require(Self.file("gate")))
+    try machine.write(StackGate.innerPath, try #require(Self.file("gate-inner")))
+  }
 
   private func machine(_ distribution: String, withGate: Bool = true) throws -> PamBench {
     let machine = try PamBench([:], debian: false)
@@ -17,9 +26,7 @@ import Testing
     where name != "sshd_config" {
       try machine.write("/etc/pam.d/\(name)", lines.joined(separator: "\n") + "\n")
     }
-    try FileManager.default.createDirectory(
-      atPath: "\(machine.root)/etc/security", withIntermediateDirectories: true)
-    if withGate { try machine.write(StackGate.path, try #require(Self.gate)) }
+    if withGate { try layGate(on: machine) }
     return machine
   }
 
@@ -56,30 +63,81 @@ import Testing
     #expect(machine.run("enable", "sshd", "--yes").status == 0)
     #expect(machine.read("/etc/pam.d/sshd")?.contains("gate") == false)
     #expect(analysis("sshd", on: machine).asksAfterWrongPassword)
-    func fixes() -> [Fix] {
-      let stack = ServiceStack(of: Machine(root: machine.root), "sshd")
-      var service = ServiceFacts(stack, of: Machine(root: machine.root))
-      // The store of this test stands on the lines.
-      service.lines.lines = []
-      let found = StackFindings(service, ssh: nil).all
-      return found.first { $0.id == "stack-wrong-password" }?.fixes ?? []
-    }
+    func fixes() -> [Fix] { self.fixes("stack-wrong-password", of: "sshd", on: machine) }
     #expect(fixes().count == 1)
     let file = try #require(machine.read("/etc/pam.d/sshd"))
     try machine.write(
       "/etc/pam.d/sshd", file.replacing(" store=\(machine.bench.directory)", with: ""))
     #expect(fixes().count == 1)
-    try machine.write(StackGate.path, try #require(Self.gate))
-    #expect(
-      fixes().first
-        == .command("sallyport pam disable sshd && sallyport pam enable sshd --sshd none"))
+    try layGate(on: machine)
+    #expect(fixes().first == .command("sallyport pam enable sshd --enroll --sshd none"))
+    let declined = try #require(machine.read("/etc/pam.d/sshd")).replacing(" enroll", with: "")
+    try machine.write("/etc/pam.d/sshd", declined)
+    #expect(fixes().first == .command("sallyport pam enable sshd --no-enroll --sshd none"))
+  }
+
+  private func fixes(_ id: String, of service: String, on machine: PamBench) -> [Fix] {
+    let stack = ServiceStack(of: Machine(root: machine.root), service)
+    let facts = ServiceFacts(stack, of: Machine(root: machine.root))
+    return StackFindings(facts, ssh: nil).all.first { $0.id == id }?.fixes ?? []
+  }
+
+  @Test(arguments: ["--enroll", "--no-enroll"])
+  func `is put before lines that are there in one write, which leaves their words`(
+    enroll: String
+  ) throws {
+    let machine = try machine("fedora", withGate: false)
+    #expect(machine.run("enable", "sshd", "--yes", enroll).status == 0)
+    let plain = try #require(machine.read("/etc/pam.d/sshd"))
+    try layGate(on: machine)
+    let other = enroll == "--enroll" ? "--no-enroll" : "--enroll"
+    for words in [[other], [enroll, "--nullok"]] {
+      #expect(machine.run(words: ["enable", "sshd", "--yes"] + words).status != 0)
+      #expect(machine.read("/etc/pam.d/sshd") == plain)
+    }
+    #expect(machine.run("enable", "sshd", "--yes", enroll).status == 0)
+    let lines = try #require(machine.read("/etc/pam.d/sshd")).split(separator: "\n")
+    #expect(lines.filter { $0 != StackGate.line } == plain.split(separator: "\n"))
+    #expect(!analysis("sshd", on: machine).asksAfterWrongPassword)
+    #expect(machine.run("enable", "sshd", "--yes", enroll).status == 0)
+    #expect(machine.read("/etc/pam.d/sshd")?.split(separator: "\n") == lines)
+  }
+
+  @Test func `that is gone is brought back by its package, or its line is taken out`() throws {
+    let machine = try machine("fedora")
+    #expect(machine.run("enable", "login", "--yes").status == 0)
+    try FileManager.default.removeItem(atPath: machine.root + StackGate.path)
+    for id in ["stack-fault", "stack-shut"] {
+      let fixes = fixes(id, of: "login", on: machine)
+      #expect(fixes.count == 2 && fixes.last == .command("sallyport pam disable login"), "\(id)")
+    }
+    #expect(machine.run("disable", "login", "--yes").status == 0)
+  }
+
+  @Test func `is no success where nobody has said anything`() throws {
+    let machine = try machine("fedora")
+    try machine.write(
+      "/etc/pam.d/x",
+      "auth required pam_krb5.so\n\(StackGate.line)\nauth required pam_sallyport.so nullok\n")
+    let stack = StackParser.parse(service: "x", StackDirectory(root: machine.root).files)
+    let verdict = stack.verdict(.auth) { entry in
+      if entry.stopsWrongPassword { return .authenticationError }
+      return entry.moduleName == "pam_permit" ? .success : .ignore
+    }
+    #expect(verdict == .permissionDenied)
+  }
+
+  @Test(arguments: ["pam_krb5.so", "pam_himmelblau.so"])
+  func `says nothing for a module that its own file makes ignore a user`(module: String) throws {
+    let machine = try machine("fedora")
+    try machine.write(
+      "/etc/pam.d/x", "auth required \(module)\nauth required pam_sallyport.so\n")
+    #expect(analysis("x", on: machine).differences.contains { $0.isCodeAlone })
   }
 
   @Test func `stays away where a wrong password ends the stack by itself`() throws {
     let machine = try PamBench()
-    try FileManager.default.createDirectory(
-      atPath: "\(machine.root)/etc/security", withIntermediateDirectories: true)
-    try machine.write(StackGate.path, try #require(Self.gate))
+    try layGate(on: machine)
     #expect(machine.run("enable", "sshd", "--yes").status == 0)
     #expect(machine.read("/etc/pam.d/sshd")?.contains("gate") == false)
   }
@@ -110,5 +168,22 @@ import Testing
     // The jump leads past the gate; what stood two lines further was the end.
     #expect(!analysis("x", on: machine).findings.contains(.notAsked))
     #expect(analysis("x", on: machine).asksEverybody)
+  }
+
+  @Test func `stays where a jump that counts it would skip another line without it`() throws {
+    let machine = try machine("fedora")
+    let stack = """
+      auth [success=2 default=ignore] pam_unix.so
+      auth requisite pam_deny.so
+      \(StackGate.line)
+      auth required pam_sallyport.so
+      auth required pam_listfile.so item=user sense=deny file=/etc/denied
+      auth required pam_env.so
+      account required pam_unix.so
+
+      """
+    try machine.write("/etc/pam.d/x", stack)
+    #expect(machine.run("disable", "x", "--yes").status == 78)
+    #expect(machine.read("/etc/pam.d/x") == stack)
   }
 }

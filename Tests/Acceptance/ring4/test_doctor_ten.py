@@ -53,7 +53,7 @@ TEN = {  # what was done: how, the finding, the file, the kind of its fix, the f
         "enroll-session warning", "/etc/pam.d/sshd", "add", "session required OURS"),
     "a sufficient line comes before ours": (
         sufficient_before_us, "stack-skipped error", SUDO, "command",
-        "sallyport pam enable sudo --enroll"),
+        "sallyport pam enable sudo --no-enroll"),
     "NOPASSWD": (
         rule("alice ALL=(ALL) NOPASSWD: ALL"),
         "sudo-nopasswd error", "/etc/sudoers", "line", "alice ALL=(ALL) ALL"),

@@ -87,18 +87,27 @@ extension StackPlanner {
       if !mends(now, analysis), let line = now.lines.first {
         throw .enabledAlready(service: service, line.location)
       }
+      try checkJumps(now)
     }
     try checkDependents(file)
     return change(to: file, analysis)
   }
 
   /// Whether the lines are as they are `now`, except for their place, the gate before them and
-  /// `forward_pass`, and the walk finds less to object to: then one write replaces them.
+  /// `forward_pass`, the stack goes on behind them, and the walk finds less to object to: then one
+  /// write replaces them.
   private func mends(_ now: StackAnalysis, _ after: StackAnalysis) -> Bool {
     guard after.weaknesses < now.weaknesses else { return false }
     return PAMPhase.allCases.allSatisfy { phase in
       let (old, new) = (now.words(phase), after.words(phase))
-      return old == new || old.isEmpty && phase != .auth
+      return old == new && now.goesOn(phase) || old.isEmpty && phase != .auth
+    }
+  }
+
+  /// Throws if a jump would lead elsewhere once our lines are not where they are `now`.
+  private func checkJumps(_ now: StackAnalysis) throws(StackRefusal) {
+    for phase in PAMPhase.allCases {
+      if let jump = now.stack[phase].jumpOverOurs { throw .jumpCountsUs(jump.location) }
     }
   }
 
@@ -270,6 +279,11 @@ extension StackAnalysis {
     lines.filter { $0.phase == phase }
       .map { line in line.arguments.filter { $0 != "forward_pass" } }
   }
+
+  /// Whether the stack goes on after each of our lines that succeeds.
+  fileprivate func goesOn(_ phase: PAMPhase) -> Bool {
+    lines.filter { $0.phase == phase }.allSatisfy { $0.controls[.success] == .ok }
+  }
 }
 
 // MARK: - Turning off
@@ -286,11 +300,7 @@ extension StackPlanner {
     let (now, after) = (analysis(with: current), analysis(with: bare))
     // What `enable` wrote is removed, whatever the file was before.
     if !isVendors(bare), !isKept(bare) {
-      for phase in PAMPhase.allCases {
-        if let jump = now.stack[phase].jumpOverOurs {
-          throw .jumpCountsUs(jump.location)
-        }
-      }
+      try checkJumps(now)
       let fails = after.findings.filter { $0.keepsEverybodyOut }
       // If nobody could log in before, removing our lines makes nothing worse.
       if !fails.isEmpty, !now.findings.contains(where: \.keepsEverybodyOut) {

@@ -186,4 +186,28 @@ import Testing
     #expect(machine.run("disable", "x", "--yes").status == 78)
     #expect(machine.read("/etc/pam.d/x") == stack)
   }
+
+  /// Behind a jump, and with a control that somebody chose.
+  @Test(arguments: [
+    """
+    auth [success=1 default=ignore] pam_succeed_if.so quiet user = bob
+    auth required pam_sallyport.so
+    auth required pam_listfile.so item=user sense=deny file=/etc/denied
+    auth required pam_env.so
+    """,
+    """
+    auth [success=done ignore=ignore default=die] pam_sallyport.so
+    auth required pam_env.so
+    """,
+  ])
+  func `is not put before lines that would not stay what they are`(lines: String) throws {
+    let machine = try machine("fedora")
+    let store = "sallyport.so store=\(machine.bench.directory)"
+    let ours = lines.replacing("sallyport.so", with: store)
+    let stack = "auth substack password-auth\n\(ours)\naccount required pam_unix.so\n"
+    try machine.write("/etc/pam.d/x", stack)
+    #expect(analysis("x", on: machine).asksAfterWrongPassword)
+    #expect(machine.run("enable", "x", "--yes", "--no-enroll", "--force").status != 0)
+    #expect(machine.read("/etc/pam.d/x") == stack)
+  }
 }

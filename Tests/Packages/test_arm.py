@@ -97,15 +97,16 @@ def test_an_enrollment_made_here_logs_in_on_arm(module, sysroot, tmp_path):
 
 def test_packages_for_arm_are_made_without_running_it(module, packages, tmp_path):
     """Of what was staged for it: the module, and programs that cannot run here."""
-    for name in ("pam", "docs", "CHANGELOG.md", ".build/stage"):
+    for name in ("pam", "docs", "CHANGELOG.md", "Sources", ".build/stage"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).symlink_to(REPOSITORY / name)
     staged = tmp_path / ".build/stage-arm64"
     for name in ("lib/pam_sallyport.so", "bin/sallyport", "sbin/sallyportd", "sbin/sallyport-session"):
         (staged / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(module, staged / name)
+    version = Path(packages["sallyport"]).name.split("_")[1].rsplit("-", 1)[0]
     done = subprocess.run(["sh", tmp_path / "pam/deb"], capture_output=True, text=True, check=False,
-                          env=os.environ | {"ARCH": "arm64"})
+                          env=os.environ | {"ARCH": "arm64", "VERSION": version})
     assert done.returncode == 0, done.stderr
     for name, native in packages.items():
         [made] = (tmp_path / ".build/deb").glob(f"{name}_*_arm64.deb")

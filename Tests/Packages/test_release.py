@@ -164,6 +164,7 @@ def test_lintian_finds_no_errors_and_no_warnings_in_debians_source(signed):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.skipif("SHORT" in os.environ, reason="compiles everything again: Tests/Packages/run")
 def test_the_tarball_built_elsewhere_without_a_network_is_the_same_release(tmp_path):
     """The source tarball, unpacked in another directory, makes the same files again; the signatures
     are left out, as they carry the time."""

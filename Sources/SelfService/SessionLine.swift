@@ -6,7 +6,7 @@ package final class SessionLine: Sendable {
   /// Where sessions are had.
   package static let usualPath = "/run/sallyport/session"
 
-  /// Why nothing more is to be had of it.
+  /// Why nothing more comes from it.
   package enum Fault: Error, Equatable {
     /// Nobody listens.
     case absent

@@ -19,7 +19,7 @@ demo:           ## a throwaway user enrolls and logs in, under your eyes
 test:           ## the four rings, one verdict: minutes
 	Tests/run
 
-ci:             ## fuzzers, packages, sanitizers, a part of the torture: after check and test; root
+ci:             ## fuzzers, packages, thread sanitizer, a part of the torture: after check and test; root
 	Tests/ci
 
 torture:        ## faults, power cuts, races, hosts, stacks; root; half an hour, SHORT=1 for a part
@@ -57,7 +57,7 @@ deb:            ## Debian packages, into .build/deb
 	pam/deb
 
 rpm:            ## packages for Fedora and EL, into .build/rpm
-	pam/build
+	pam/build module command service verifier
 	pam/rpm/build
 
 release:        ## packages, repositories, source, SBOM, into .build/dist; VERSION, KEY: docs/releasing.md

@@ -16,6 +16,10 @@ let embeddable = strict + [.enableExperimentalFeature("Embedded", .when(traits: 
 
 let inC: [CSetting] = [.define("_GNU_SOURCE")]
 
+/// The module loads libcrypto when it first computes. The programs have it from the start: they
+/// would rather not start without it, and so their packages depend on it.
+let withLibcrypto: [LinkerSetting] = [.linkedLibrary("crypto")]
+
 /// The link of the module itself. lld, because it honours the version script to the letter. No
 /// start files: nothing in it has to run when a host loads it. No index of the unwind tables: the
 /// functions in Swift have none. Here the optimizer sees the module as a whole (pam/build), inlines
@@ -35,21 +39,60 @@ let moduleLink: [LinkerSetting] = [
   .linkedLibrary("swiftUnicodeDataTables", .when(traits: ["Module"])),
 ]
 
+/// The command, its parts and its tests, which a build for something else can do without
+/// (SALLYPORT_WITHOUT_COMMAND=1): a third of the sources, and no thread but the first.
+let command: [Target] = [
+  .target(
+    name: "PAMStack", dependencies: ["SallyportCore", "SallyportFiles"], swiftSettings: strict),
+  .target(
+    name: "SallyportImport",
+    dependencies: [
+      "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "SallyportFiles",
+      "CCommand",
+    ], swiftSettings: strict),
+  .target(
+    name: "SallyportDoctor",
+    dependencies: [
+      "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
+      "SallyportFiles", "PAMStack", "CCommand", "CSystem",
+    ], swiftSettings: strict),
+  .target(
+    name: "SallyportCLI",
+    dependencies: [
+      "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
+      "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportFiles", "SallyportLine",
+      "SelfService", "CCommand",
+      .product(name: "ArgumentParser", package: "swift-argument-parser"),
+    ], swiftSettings: strict),
+  .executableTarget(
+    name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict,
+    linkerSettings: withLibcrypto),
+  .testTarget(
+    name: "SallyportCLITests",
+    dependencies: [
+      "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
+      "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "SallyportLine",
+      "CLinuxPAM", "TestSupport",
+    ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
+]
+
+let withCommand = Context.environment["SALLYPORT_WITHOUT_COMMAND"] == nil
+
 let package = Package(
   name: "sallyport",
   products: [
     .library(name: "pam_sallyport", type: .dynamic, targets: ["pam_sallyport"]),
-    .executable(name: "sallyport", targets: ["sallyport"]),
     .executable(name: "sallyportd", targets: ["sallyportd"]),
     .executable(name: "sallyport-session", targets: ["sallyport-session"]),
     .executable(name: "sallyport-verifier", targets: ["sallyport-verifier"]),
-  ],
+  ] + (withCommand ? [.executable(name: "sallyport", targets: ["sallyport"])] : []),
   traits: [.trait(name: "Module", description: "Embedded Swift for pam_sallyport.so")],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2")
   ],
   targets: [
-    .target(name: "CLibcrypto", cSettings: inC, linkerSettings: [.linkedLibrary("crypto")]),
+    .target(name: "CLibcrypto", cSettings: inC),
+    .target(name: "CSealing", cSettings: inC, linkerSettings: withLibcrypto),
     .target(name: "CLinuxPAM", cSettings: inC),
     // The archive by its name: `-lqrcodegen` takes the shared library where both are installed.
     .target(
@@ -57,6 +100,9 @@ let package = Package(
     .target(name: "CSystem", cSettings: inC),
     .target(name: "CCommand", cSettings: inC),
     .target(name: "CService", cSettings: inC),
+    .target(
+      name: "CTLS", cSettings: inC,
+      linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
     .target(name: "CPostgres", cSettings: inC, linkerSettings: [.linkedLibrary("pq")]),
     .target(name: "CSession", cSettings: inC, linkerSettings: [.linkedLibrary("pam")]),
 
@@ -90,40 +136,24 @@ let package = Package(
     .target(
       name: "SelfService", dependencies: ["OneTimePassword", "SallyportCore", "CSystem"],
       swiftSettings: strict),
+    .target(name: "SallyportThreads", dependencies: ["CService"], swiftSettings: strict),
     .target(
-      name: "PAMStack", dependencies: ["SallyportCore", "SallyportFiles"], swiftSettings: strict),
-    .target(
-      name: "SallyportImport",
+      name: "SallyportLine",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "SallyportFiles",
-        "CCommand",
+        "OneTimePassword", "SallyportCore", "SallyportThreads", "CTLS", "CService",
       ], swiftSettings: strict),
-    .target(
-      name: "SallyportDoctor",
-      dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
-        "SallyportFiles", "PAMStack", "CCommand", "CSystem",
-      ], swiftSettings: strict),
-    .target(
-      name: "SallyportCLI",
-      dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
-        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportFiles",
-        "SelfService", "CCommand",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ], swiftSettings: strict),
-    .executableTarget(name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict),
     .target(
       name: "SallyportService",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "CService",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+        "SallyportThreads", "SallyportLine", "CService",
       ], swiftSettings: strict),
     .executableTarget(
       name: "sallyportd",
       dependencies: [
         "OneTimePassword", "SallyportSystem", "SallyportService", "CService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ], swiftSettings: strict),
+      ], swiftSettings: strict, linkerSettings: withLibcrypto),
 
     .target(
       name: "SallyportSession",
@@ -132,20 +162,22 @@ let package = Package(
         "CService", "CSession",
       ], swiftSettings: strict),
     .executableTarget(
-      name: "sallyport-session", dependencies: ["SallyportSession"], swiftSettings: strict),
+      name: "sallyport-session", dependencies: ["SallyportSession"], swiftSettings: strict,
+      linkerSettings: withLibcrypto),
 
     .target(
       name: "SallyportVerifier",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportService", "CLibcrypto", "CPostgres", "CService",
+        "SallyportThreads", "SallyportLine", "SallyportService", "CSealing", "CPostgres",
+        "CService",
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "sallyport-verifier",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportService", "SallyportVerifier", "CService",
+        "SallyportLine", "SallyportService", "SallyportVerifier", "CService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
 
@@ -154,7 +186,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "OneTimePasswordTests", dependencies: ["OneTimePassword", "CLibcrypto", "TestSupport"],
-      swiftSettings: strict),
+      swiftSettings: strict, linkerSettings: withLibcrypto),
     .testTarget(
       name: "SallyportCoreTests",
       dependencies: ["OneTimePassword", "SallyportCore", "TestSupport"],
@@ -176,26 +208,27 @@ let package = Package(
       name: "SallyportServiceTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportService", "CService", "CSystem", "TestSupport",
+        "SallyportThreads", "SallyportLine", "SallyportService", "CService", "CSystem",
+        "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "SallyportLineTests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportThreads", "SallyportLine", "CTLS",
+        "CService", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "SallyportVerifierTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportVerifier", "TestSupport",
+        "SallyportThreads", "SallyportLine", "SallyportVerifier", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "SelfServiceTests",
       dependencies: ["OneTimePassword", "SallyportCore", "SelfService", "TestSupport"],
       swiftSettings: strict),
-    .testTarget(
-      name: "SallyportCLITests",
-      dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
-        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "CLinuxPAM",
-        "TestSupport",
-      ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
-  ]
+  ] + (withCommand ? command : [])
 )

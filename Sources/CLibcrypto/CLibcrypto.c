@@ -1,1 +1,110 @@
 #include "CLibcrypto.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+
+/* -- libcrypto */
+
+#define EACH_FUNCTION(USE) \
+  USE(ERR_set_mark) USE(ERR_pop_to_mark) USE(EVP_MAC_fetch) USE(EVP_MAC_CTX_new) \
+  USE(EVP_MAC_CTX_free) USE(EVP_MAC_init) USE(EVP_MAC_update) USE(EVP_MAC_final) \
+  USE(EVP_MD_fetch) USE(EVP_MD_get_size) USE(EVP_Digest)
+#define FIELD(name) __typeof__(&name) name;
+#define NAME(name) #name "\0"
+
+typedef struct { EACH_FUNCTION(FIELD) } functions;
+static const char names[] = EACH_FUNCTION(NAME);
+
+/* NULL, or complete: no thread sees a part of it. */
+static functions *_Atomic libcrypto;
+
+/* Threads that come at once fill one each, and the first one stays: nobody waits for anybody, not in
+   a child either that was forked in between. libcrypto is never unloaded. */
+int otp_load(void) {
+  if (libcrypto != NULL) return 1;
+  void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
+  functions *found = library != NULL ? malloc(sizeof *found) : NULL;
+  if (found == NULL) return 0;
+  void **slot = (void **)found;
+  for (const char *name = names; *name != 0; name += strlen(name) + 1)
+    if ((*slot++ = dlsym(library, name)) == NULL) {
+      free(found);
+      return 0;
+    }
+  functions *none = NULL;
+  if (!atomic_compare_exchange_strong(&libcrypto, &none, found)) free(found);
+  return 1;
+}
+
+/* Whoever has an HMAC, a context or a digest has it from functions that are there. */
+#define CALL(name) libcrypto->name
+
+EVP_MAC *otp_hmac_fetch(void) {
+  if (!otp_load()) return NULL;
+  CALL(ERR_set_mark)();
+  EVP_MAC *mac = CALL(EVP_MAC_fetch)(NULL, OSSL_MAC_NAME_HMAC, NULL);
+  CALL(ERR_pop_to_mark)();
+  return mac;
+}
+
+EVP_MD *otp_sha256_fetch(void) {
+  if (!otp_load()) return NULL;
+  CALL(ERR_set_mark)();
+  EVP_MD *digest = CALL(EVP_MD_fetch)(NULL, OSSL_DIGEST_NAME_SHA2_256, NULL);
+  CALL(ERR_pop_to_mark)();
+  return digest;
+}
+
+EVP_MAC_CTX *otp_hmac_new(EVP_MAC *mac) {
+  CALL(ERR_set_mark)();
+  EVP_MAC_CTX *context = CALL(EVP_MAC_CTX_new)(mac);
+  CALL(ERR_pop_to_mark)();
+  return context;
+}
+
+int otp_hmac_key(EVP_MAC_CTX *context, int algorithm, const void *key, size_t count) {
+  const char *name = otp_digest_name(algorithm);
+  if (name == NULL) return 0;
+  /* As OSSL_PARAM_construct_utf8_string and OSSL_PARAM_construct_end make them. */
+  OSSL_PARAM params[2] = {
+    { OSSL_MAC_PARAM_DIGEST, OSSL_PARAM_UTF8_STRING, (char *)name, strlen(name),
+      OSSL_PARAM_UNMODIFIED },
+    { NULL, 0, NULL, 0, 0 },
+  };
+  CALL(ERR_set_mark)();
+  int done = CALL(EVP_MAC_init)(context, key, count, params);
+  CALL(ERR_pop_to_mark)();
+  return done == 1;
+}
+
+size_t otp_hmac_code(EVP_MAC_CTX *context, const void *message, size_t count, void *code,
+                     size_t capacity) {
+  size_t written = 0;
+  CALL(ERR_set_mark)();
+  int done = CALL(EVP_MAC_init)(context, NULL, 0, NULL) == 1
+          && CALL(EVP_MAC_update)(context, message, count) == 1
+          && CALL(EVP_MAC_final)(context, code, &written, capacity) == 1;
+  CALL(ERR_pop_to_mark)();
+  return done ? written : 0;
+}
+
+void otp_hmac_free(EVP_MAC_CTX *context) {
+  CALL(EVP_MAC_CTX_free)(context);
+}
+
+int otp_sha256(const EVP_MD *digest, const void *bytes, size_t count, void *output) {
+  if (CALL(EVP_MD_get_size)(digest) != 32) return 0;
+  CALL(ERR_set_mark)();
+  int done = CALL(EVP_Digest)(bytes, count, output, NULL, digest, NULL);
+  CALL(ERR_pop_to_mark)();
+  return done == 1;
+}
+
+/* -- Comparing */
+
+int otp_equal(const void *a, const void *b, size_t count) {
+  const volatile unsigned char *left = a, *right = b;
+  unsigned char difference = 0;
+  for (size_t index = 0; index < count; index++) difference |= left[index] ^ right[index];
+  return difference == 0;
+}

@@ -12,7 +12,7 @@ package final class CodeGenerator {
   ) throws(CryptoError) {
     try prepareCrypto()
     // SAFETY: the pointer is that of the fetched HMAC.
-    context = try unsafe HMACContext(Algorithms.fetched.hmac, key: secret, algorithm: algorithm)
+    context = try unsafe HMACContext(Algorithms.fetched().hmac, key: secret, algorithm: algorithm)
     modulus = digits.modulus
   }
 

@@ -10,10 +10,11 @@ package enum CryptoError: Error, Equatable {
   case outOfMemory
 }
 
-/// Fetches HMAC and SHA-256 once per process, for all later calls: 1.8 ms in a host that has not
-/// started libcrypto, so it is done ahead of the lock. Throws `unavailable`.
+/// Loads libcrypto and fetches HMAC and SHA-256, once per process for all later calls: some
+/// milliseconds in a host that does not have it, so it is done ahead of the lock. Throws
+/// `unavailable`.
 package func prepareCrypto() throws(CryptoError) {
-  guard Algorithms.fetched.work else { throw .unavailable }
+  guard try Algorithms.fetched().work else { throw .unavailable }
 }
 
 /// The fetched algorithms. libcrypto allows all threads to use them at once. They are never freed:
@@ -23,7 +24,13 @@ package func prepareCrypto() throws(CryptoError) {
   let sha256: OpaquePointer?
   let work: Bool
 
-  static let fetched = Algorithms()
+  private static let all = Algorithms()
+
+  /// A libcrypto that cannot be loaded is tried again by the next call.
+  static func fetched() throws(CryptoError) -> Algorithms {
+    guard otp_load() == 1 else { throw .unavailable }
+    return all
+  }
 
   private init() {
     // SAFETY: both shims may return NULL, which is nil here.
@@ -76,14 +83,24 @@ package enum SHA256 {
   {
     let range = range.clamped(to: 0..<bytes.count)
     // SAFETY: the buffer lives for the call. Closures do not carry typed throws: a Result does.
+    let sha256 = try unsafe Algorithms.fetched().sha256
     return try unsafe bytes.withUnsafeBytes {
-      unsafe result(UnsafeRawBufferPointer(rebasing: $0[range]))
+      unsafe result(UnsafeRawBufferPointer(rebasing: $0[range]), sha256)
     }.get()
   }
 
-  private static func result(_ bytes: UnsafeRawBufferPointer) -> Result<[UInt8], CryptoError> {
+  /// The same of a secret.
+  package static func digest(_ secret: Secret) throws(CryptoError) -> [UInt8] {
+    let sha256 = try unsafe Algorithms.fetched().sha256
+    // SAFETY: as above.
+    return try unsafe secret.withBytes { unsafe result($0, sha256) }.get()
+  }
+
+  @unsafe private static func result(_ bytes: UnsafeRawBufferPointer, _ sha256: OpaquePointer?)
+    -> Result<[UInt8], CryptoError>
+  {
     // SAFETY: the shim reads `bytes.count` bytes and writes 32.
-    guard let sha256 = unsafe Algorithms.fetched.sha256 else { return .failure(.unavailable) }
+    guard let sha256 = unsafe sha256 else { return .failure(.unavailable) }
     var digest = [UInt8](repeating: 0, count: 32)
     let done = unsafe digest.withUnsafeMutableBytes { output in
       guard let output = output.baseAddress else { return false }
@@ -99,7 +116,7 @@ package func hmacSHA256(key: [UInt8], message: Secret) throws(CryptoError) -> [U
   try prepareCrypto()
   guard let key = Secret(key) else { throw .outOfMemory }
   // SAFETY: the pointer is that of the fetched HMAC.
-  let context = try unsafe HMACContext(Algorithms.fetched.hmac, key: key, algorithm: .sha256)
+  let context = try unsafe HMACContext(Algorithms.fetched().hmac, key: key, algorithm: .sha256)
   // SAFETY: the buffer lives for the call.
   let done = unsafe message.withBytes { unsafe context.authenticate($0) }
   guard done else { throw .failed }
@@ -111,7 +128,7 @@ package func constantTimeEquals(_ a: UInt32, _ b: UInt32) -> Bool {
   // SAFETY: both buffers have the four bytes of a UInt32.
   unsafe withUnsafeBytes(of: a) { a in
     unsafe withUnsafeBytes(of: b) { b in
-      unsafe CRYPTO_memcmp(a.baseAddress, b.baseAddress, 4) == 0
+      unsafe otp_equal(a.baseAddress, b.baseAddress, 4) == 1
     }
   }
 }
@@ -119,19 +136,19 @@ package func constantTimeEquals(_ a: UInt32, _ b: UInt32) -> Bool {
 /// Compares in a time that depends on the lengths alone; false when they differ.
 package func constantTimeEquals(_ a: Secret, _ b: Secret) -> Bool {
   guard a.count == b.count else { return false }
-  var difference: UInt8 = 0
-  for index in 0..<a.count { difference |= a[index] ^ b[index] }
-  return difference == 0
+  // SAFETY: both have a.count bytes.
+  return unsafe a.withBytes { left in
+    unsafe b.withBytes { unsafe otp_equal(left.baseAddress, $0.baseAddress, left.count) == 1 }
+  }
 }
 
 /// Compares in a time that depends on the lengths alone; false when they differ.
 package func constantTimeEquals(_ a: [UInt8], _ b: [UInt8]) -> Bool {
   guard a.count == b.count else { return false }
-  guard !a.isEmpty else { return true }
-  // SAFETY: both buffers have a.count bytes, and not none.
+  // SAFETY: both buffers have a.count bytes.
   return unsafe a.withUnsafeBytes { a in
     unsafe b.withUnsafeBytes { b in
-      unsafe CRYPTO_memcmp(a.baseAddress, b.baseAddress, a.count) == 0
+      unsafe otp_equal(a.baseAddress, b.baseAddress, a.count) == 1
     }
   }
 }

@@ -1,6 +1,6 @@
 import CLibcrypto
 
-/// Bytes that are wiped (OPENSSL_cleanse) when the last reference goes. Never grows, so that no
+/// Bytes that are wiped (explicit_bzero) when the last reference goes. Never grows, so that no
 /// copy of its content is left behind by moving it.
 ///
 /// A class, because arrays hold it; Sendable, because its content does not change once it is
@@ -106,7 +106,7 @@ import CLibcrypto
   /// Makes every byte zero now; the count stays.
   package func wipe() {
     // SAFETY: `count` bytes belong to this object.
-    unsafe OPENSSL_cleanse(base, count)
+    unsafe otp_wipe(base, count)
   }
 
   /// Fills a secret that is being built; does nothing when out of range.

@@ -28,7 +28,7 @@ private func onThreads(_ threads: Int, _ body: @escaping @Sendable () -> Void) {
     #expect(rows.count == 10)
     let generator = try CodeGenerator(secret: example(20), algorithm: .sha1, digits: .six)
     let context = try unsafe HMACContext(
-      Algorithms.fetched.hmac, key: example(20), algorithm: .sha1)
+      Algorithms.fetched().hmac, key: example(20), algorithm: .sha1)
     for row in rows {
       let counter = try #require(UInt64(row[0]))
       let done = unsafe withUnsafeBytes(of: counter.bigEndian) { unsafe context.authenticate($0) }

@@ -11,6 +11,7 @@
 #include <linux/capability.h>
 #include <linux/fs.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -119,6 +120,12 @@ static inline int sys_facts_at(int directory, const void *path, sys_facts *facts
   if (fstatat(directory, path, &found, AT_SYMLINK_NOFOLLOW) < 0) return -errno;
   sys_take_facts(&found, facts);
   return 0;
+}
+
+/* Whether there is such a name, or that cannot be determined. */
+static inline bool sys_may_be_there(const void *path) {
+  struct stat found;
+  return fstatat(AT_FDCWD, path, &found, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
 /* One pread(2). Returns the number of bytes, which may be less than `count`. */

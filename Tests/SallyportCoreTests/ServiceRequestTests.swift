@@ -65,7 +65,9 @@ import Testing
 
   /// Written by hand, in the order that RequestWriter.swift and PolicyKey have.
   private let frame: [UInt8] = {
-    let numbers: [UInt64] = [1, 10, 100, 100_000_000, 4, 31_622_400, 1, 100, 7, 0, 1, 2, 21, 3, 1]
+    let numbers: [UInt64] = [
+      1, 10, 100, 100_000_000, 4, 31_622_400, 1, 0, 0, 86_400, 100, 7, 0, 1, 2, 21, 3, 1,
+    ]
     let name = [5] + Array("alice".utf8)
     let service = [4] + Array("sshd".utf8)
     let place = [2] + [UInt8](repeating: 0, count: 10) + [0xff, 0xff, 192, 0, 2, 7]
@@ -73,7 +75,7 @@ import Testing
       (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
     }
     let attempt: [UInt8] = [2, 6, 2, 0xe0, 0xe0, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 0, 0, 0, 0]
-    let fields = name + service + place + policy + [1] + [0x88, 0x13, 0, 0] + attempt
+    let fields = name + service + place + policy + [1] + [0x88, 0x13, 0, 0] + [1] + attempt
     return [1, UInt8(5 + fields.count), 0, 6, 0] + fields + Array("123456".utf8)
   }()
 
@@ -81,7 +83,7 @@ import Testing
     let request = try #require(try decode(frame))
     #expect(request.name == Array("alice".utf8) && request.service == Array("sshd".utf8))
     #expect(request.origin == .address(try #require(NumericAddress([192, 0, 2, 7]))))
-    #expect(request.millisecondsLeft == 5000)
+    #expect(request.millisecondsLeft == 5000 && request.isAway)
     var policy = Policy()
     policy.isEnabled = false
     (policy.adjacentIntervals, policy.lookAhead, policy.remindEvery) = (10, 100, 100)
@@ -89,6 +91,7 @@ import Testing
     (policy.enrollment, policy.isRefusedByRule) = (.voluntary, true)
     (policy.remember, policy.requiredFrom) = (366 * 86_400, UnixTime(7))
     policy.isSelfService = true
+    (policy.isFleet, policy.isRefusedAway, policy.reserveFor) = (true, true, 86_400)
     (policy.totp, policy.hotp, policy.backupCode) = (.on, .off, .mandatory)
     policy.factorOrder = try #require(FactorOrder(number: 21))
     (policy.minimumFactors, policy.hints) = (3, true)
@@ -164,8 +167,9 @@ import Testing
   /// Offsets in `frame`, and a value that stands for nothing.
   @Test(
     arguments: [
-      (16, 3), (33, 2), (65, 5), (66, 1), (81, 2), (104, 0x80), (105, 3), (113, 3), (121, 3),
-      (129, 22), (145, 2), (153, 2), (158, 0), (158, 8), (159, 7), (160, 3), (169, 2),
+      (16, 3), (33, 2), (65, 5), (66, 1), (81, 2), (89, 2), (97, 2), (108, 2), (128, 0x80),
+      (129, 3), (137, 3), (145, 3), (153, 22), (169, 2), (177, 2), (182, 2), (183, 0), (183, 8),
+      (184, 7), (185, 3), (194, 2),
     ] as [(Int, UInt8)])
   func `has no word that stands for nothing`(offset: Int, value: UInt8) throws {
     var other = frame

@@ -19,6 +19,8 @@ extension Seeded {
     policy.remember = UInt64(number(0...366 * 86_400))
     policy.hints = flip()
     policy.isSelfService = flip()
+    (policy.isFleet, policy.isRefusedAway) = (flip(), flip())
+    policy.reserveFor = UInt32(number(0...366 * 86_400))
     return policy
   }
 
@@ -34,16 +36,16 @@ extension Seeded {
       amount: GuessProbability(units: UInt64(number(0...100_000_000_000))))
   }
 
-  mutating func shape(isRemembered: Bool) -> Shape {
+  mutating func shape(isRemembered: Bool, isAway: Bool = false) -> Shape {
     let left = flip() ? nil : Int?(number(0...64))
     return Shape(
       enrollmentID: id(),
-      authenticators: (0..<number(1...8)).map { _ in
+      authenticators: (0..<number((isAway ? 0 : 1)...8)).map { _ in
         Shape.Authenticator(
           name: label(), kind: flip() ? .totp : .hotp, digits: pick(Digits.allCases))
       },
       hasScratchCodes: left != nil && flip(), backupCodesLeft: left,
-      wait: flip() ? nil : number64(), isRemembered: isRemembered)
+      wait: flip() ? nil : number64(), isRemembered: isRemembered, isAway: isAway)
   }
 
   /// One request for each verb and each change.
@@ -77,7 +79,7 @@ extension Seeded {
       if case .remember = verb { place = address }
       return ServiceRequest(
         name: name, service: bytes(0...255), origin: place, policy: policy(),
-        millisecondsLeft: UInt32(truncatingIfNeeded: next()), verb: verb)
+        millisecondsLeft: UInt32(truncatingIfNeeded: next()), verb: verb, isAway: flip())
     }
   }
 
@@ -103,6 +105,7 @@ extension Seeded {
     ]
     let prompts: [ServiceAnswer] = [
       .prompt(.enrolled, shape(isRemembered: false)), .prompt(.enrolled, shape(isRemembered: true)),
+      .prompt(.enrolled, shape(isRemembered: false, isAway: true)),
       .prompt(.notEnrolled, shape(isRemembered: false)),
       .prompt(.unknown, shape(isRemembered: false)),
     ]

@@ -132,6 +132,41 @@ import Testing
     #expect(try scratch.names() == [])
   }
 
+  @Test func `are apart from when an enrolling was begun`() throws {
+    let scratch = try Scratch()
+    let (store, name) = (scratch.store, try userName("alice"))
+    #expect(try store.enrollingBegun(by: name) == nil)
+    try store.noteEnrolling(of: name, begun: UnixTime(1_772_000_000))
+    #expect(try store.enrollingBegun(by: name) == UnixTime(1_772_000_000))
+    #expect(try store.loginsCounted(of: name) == 0)
+    #expect(try store.countLogin(of: name) == 1)
+    try store.noteEnrolling(of: name, begun: UnixTime(1_772_000_060))
+    #expect(try store.countLogin(of: name) == 2)
+    #expect(try contents(path(scratch)) == Array("0000000002\n1772000060\n".utf8))
+    try store.noteEnrolling(of: name, begun: nil)
+    #expect(try store.enrollingBegun(by: name) == nil)
+    #expect(try store.loginsCounted(of: name) == 2)
+    // A clock that is wrong in either direction.
+    for (time, kept) in [(Int64.min, nil), (Int64.max, Int64(9_999_999_999))] {
+      try store.noteEnrolling(of: name, begun: UnixTime(time))
+      #expect(try store.enrollingBegun(by: name) == kept.map { UnixTime($0) })
+    }
+  }
+
+  /// A crash in the middle of writing leaves any of these.
+  @Test(arguments: [
+    "1772000060\n", "\n177200006", "\n1772000060", "\n17720x0060\n", "\n0000000000\n",
+  ])
+  func `are whole beside half a time, which is none`(_ end: String) throws {
+    let scratch = try Scratch()
+    let (store, name) = (scratch.store, try userName("alice"))
+    _ = try store.countLogin(of: name)
+    try Data("0000000007\(end)".utf8).write(to: URL(fileURLWithPath: path(scratch)))
+    setMode(path(scratch), 0o600)
+    #expect(try store.enrollingBegun(by: name) == nil)
+    #expect(try store.loginsCounted(of: name) == (end.hasPrefix("\n") ? 7 : 0))
+  }
+
   @Test(arguments: [
     ("", UInt32(1)), ("12", 1), ("0000000007\n", 8), ("0000000007", 1), ("00000000x7\n", 1),
     ("4294967294\n", .max), ("4294967295\n", .max), ("9999999999\n", .max),

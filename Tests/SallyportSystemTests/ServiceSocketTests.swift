@@ -50,7 +50,7 @@ private final class OddServer: Sendable {
 private func ask(_ path: String, _ request: String = "ping", timeLeft: UInt64 = 20_000) throws
   -> [UInt8]
 {
-  try ServiceSocket.ask(#require(Secret(request.utf8)), at: path, timeLeft: timeLeft)
+  try ServiceSocket(to: path, timeLeft: timeLeft).ask(#require(Secret(request.utf8)))
 }
 
 private func trouble(_ path: String, timeLeft: UInt64 = 20_000) -> StoreTrouble? {
@@ -58,6 +58,13 @@ private func trouble(_ path: String, timeLeft: UInt64 = 20_000) -> StoreTrouble?
     _ = try ask(path, timeLeft: timeLeft)
     return nil
   } catch { return error as? StoreTrouble }
+}
+
+/// The next one that is opened.
+private func lowestDescriptor() -> Int32 {
+  let free = dup(0)
+  close(free)
+  return free
 }
 
 /// Both ways of finding out say so.
@@ -223,19 +230,26 @@ private func isAbsent(_ path: String) -> Bool {
       // SAFETY, all: filled and read within the calls.
       try #require(unsafe getrlimit(resource, &limit) == 0)
       let usual = limit.rlim_cur
-      let free = dup(0)
-      close(free)
-      var seen: [StoreTrouble?] = []
-      for bound in 0...free {
-        limit.rlim_cur = rlim_t(bound)
-        _ = unsafe setrlimit(resource, &limit)
-        seen.append(trouble(own.path + "/socket"))
-        #expect(ServiceSocket.isThere(own.path + "/socket"))
-      }
-      limit.rlim_cur = usual
-      _ = unsafe setrlimit(resource, &limit)
       let path = own.path + "/socket"
+      var seen: [StoreTrouble?] = []
+      var isSeen: [Bool] = []
+      // Once more where another thread has closed one meanwhile.
+      let isSteady = soon {
+        let free = lowestDescriptor()
+        (seen, isSeen) = ([], [])
+        for bound in 0...free {
+          limit.rlim_cur = rlim_t(bound)
+          _ = unsafe setrlimit(resource, &limit)
+          seen.append(trouble(path))
+          isSeen.append(ServiceSocket.isThere(path))
+        }
+        limit.rlim_cur = usual
+        _ = unsafe setrlimit(resource, &limit)
+        return lowestDescriptor() == free
+      }
+      #expect(isSteady)
       #expect(seen.allSatisfy { $0 == .system("socket", path: path, errno: EMFILE) })
+      #expect(isSeen.allSatisfy { $0 })
       #expect(isAbsent(path))
     }
   }

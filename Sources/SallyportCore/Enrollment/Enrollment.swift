@@ -12,9 +12,14 @@ package struct Enrollment: Sendable {
   /// The uid of the account; nil if it was enrolled without an account (`--allow-missing`).
   package let uid: UInt32?
   package let created: UnixTime
-  /// 1 to 8, with different names and ids.
+  /// 1 to 8, with different names and ids; in a reserve none.
   package var authenticators: [Authenticator]
   package var backupCodes: BackupCodeSet?
+  #if !hasFeature(Embedded)
+    /// In a reserve: by which the verifiers know again that they gave these backup codes to this
+    /// host, 32 bytes. nil in every other enrollment.
+    package var receipt: [UInt8]?
+  #endif
 
   package init(
     id: UInt64, user: UserName, uid: UInt32?, created: UnixTime, authenticators: [Authenticator],

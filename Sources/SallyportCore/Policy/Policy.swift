@@ -30,15 +30,22 @@ package struct Policy: Equatable, Sendable {
   package var remember: UInt64 = 0
   /// Whether people may change their own enrollment without root, in `sallyport-session`.
   package var isSelfService = false
+  /// Whether the fleet judges this login (`verification`), and not the files of this machine.
+  package var isFleet = false
+  /// Whether nobody is let in by a backup code while the fleet cannot be asked (`away`).
+  package var isRefusedAway = false
   /// Whether the prompt names the authenticators.
   package var hints = false
+  /// Seconds for which the backup codes kept on this machine are good after the fleet was asked
+  /// about them.
+  package var reserveFor: UInt32 = 7 * 86_400
   /// The services in which a login without PAM_RHOST is local.
   package var localServices = Policy.usualLocalServices
   /// The services that are an sshd, so that what they say about a key is believed; nil for sshd
   /// alone.
   package var sshdServices: [[UInt8]]?
 
-  package init() {}
+  @inline(never) package init() {}
 
   /// What applies if the administrator's settings cannot be understood: closed to unenrolled users,
   /// open to enrolled ones.

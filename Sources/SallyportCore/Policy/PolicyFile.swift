@@ -29,7 +29,7 @@ package final class PolicyFile {
   /// A number with its line, as number · 2²⁰ + line, so that the smaller one is the stricter one.
   /// Numbers are at most 10¹¹, lines 65,536.
   private typealias Value = UInt64
-  private typealias Values = InlineArray<15, Value>
+  private typealias Values = InlineArray<18, Value>
   private static var unset: UInt64 { UInt64.max }
 
   private struct Section {
@@ -129,7 +129,7 @@ package final class PolicyFile {
     }
     for index in 0..<PolicyKey.scalars {
       let (bit, value) = (UInt32(1) << UInt32(index), section.values[index])
-      guard section.keys & bit != 0, settled & bit == 0 else { continue }
+      guard section.keys & bit != 0, settled & bit == 0, applies(index, value) else { continue }
       if section.match == .yes {
         values[index] = value
         settled |= bit
@@ -137,6 +137,13 @@ package final class PolicyFile {
         bounds[index] = min(bounds[index], value)
       }
     }
+  }
+
+  /// Of uid 0 the fleet is asked only where a rule names the user: a fleet that cannot be reached,
+  /// or whoever rules it, does not rule the last way in.
+  private func applies(_ key: Int, _ value: Value) -> Bool {
+    key != Int(PolicyKey.verification.rawValue) || value >> 20 != 0 || !login.isSuperuser
+      || section.keys & 1 << UInt32(PolicyKey.matchUser.rawValue) != 0
   }
 
   private func take(_ name: Range<Int>, _ range: Range<Int>, _ line: Int) {
@@ -157,10 +164,10 @@ package final class PolicyFile {
     }
     if key.isScalar {
       let value = number << 20 | UInt64(line)
-      if section.kind == .preset {
-        values[Int(key.rawValue)] = value
-      } else {
+      if section.kind == .rule {
         section.values[Int(key.rawValue)] = value
+      } else if applies(Int(key.rawValue), value) {
+        values[Int(key.rawValue)] = value
       }
     } else {
       look(key, range)

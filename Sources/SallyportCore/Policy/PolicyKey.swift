@@ -5,6 +5,7 @@ import OneTimePassword
 /// service has the scalar values in this order: another one is another version of it.
 package enum PolicyKey: UInt8, CaseIterable, Sendable {
   case state, adjacentIntervals, lookAhead, guessBudget, enrollment, remember, selfService
+  case verification, away, reserveFor
   case remindEvery, requiredFrom
   case factorTOTP, factorHOTP, factorBackupCode, factorOrder, minimumFactors
   case hints
@@ -20,6 +21,9 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .enrollment: "enrollment"
     case .remember: "remember"
     case .selfService: "self_service"
+    case .verification: "verification"
+    case .away: "away"
+    case .reserveFor: "reserve_for"
     case .remindEvery: "remind_every"
     case .requiredFrom: "required_from"
     case .factorTOTP: "factor_totp"
@@ -45,7 +49,9 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
       self == .lookAhead ? "a whole number from 0 to 100" : "a whole number from 1 to 100"
     case .guessBudget: "0.01 % to 10 %"
     case .enrollment: "refuse, required, offer, remind or voluntary"
-    case .remember: "0, or up to 366 d, such as 12 h or 30 d"
+    case .remember, .reserveFor: "0, or up to 366 d, such as 12 h or 30 d"
+    case .verification: "local or fleet"
+    case .away: "backup_code or refuse"
     case .requiredFrom: "a date such as 2027-01-31"
     case .factorTOTP, .factorHOTP, .factorBackupCode: "on, off or mandatory"
     case .factorOrder: "totp, hotp and backup_code, each once"
@@ -67,17 +73,21 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
       UInt8(exactly: number).flatMap(FactorUse.init(rawValue:))?.name
     case .hints, .selfService:
       number == 0 ? "no" : number == 1 ? "yes" : nil
-    case .adjacentIntervals, .lookAhead, .guessBudget, .remember, .remindEvery, .requiredFrom,
-      .factorOrder, .minimumFactors, .localServices, .sshdServices, .matchService, .matchUser,
-      .matchGroup, .matchOrigin:
+    case .verification:
+      number == 0 ? "fleet" : number == 1 ? "local" : nil
+    case .away:
+      number == 0 ? "refuse" : number == 1 ? "backup_code" : nil
+    case .adjacentIntervals, .lookAhead, .guessBudget, .remember, .reserveFor, .remindEvery,
+      .requiredFrom, .factorOrder, .minimumFactors, .localServices, .sshdServices, .matchService,
+      .matchUser, .matchGroup, .matchOrigin:
       nil
     }
   }
 
   /// How many keys have one value, and for how many of them the smaller value is the stricter one,
   /// which applies in doubt.
-  static let scalars = 15
-  static let tightened = 7
+  static let scalars = 18
+  static let tightened = 10
 
   /// The range of a number; for words, of their numbers in `word`.
   var bounds: ClosedRange<UInt64> {
@@ -86,12 +96,12 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .lookAhead: 0...100
     case .guessBudget:
       GuessProbability.budgets.lowerBound.units...GuessProbability.budgets.upperBound.units
-    case .remember: 0...366 * 86_400
+    case .remember, .reserveFor: 0...366 * 86_400
     case .remindEvery: 1...100
     case .minimumFactors: 1...3
     case .state, .enrollment, .requiredFrom, .factorTOTP, .factorHOTP, .factorBackupCode,
-      .factorOrder, .hints, .selfService, .localServices, .sshdServices, .matchService, .matchUser,
-      .matchGroup, .matchOrigin:
+      .factorOrder, .hints, .selfService, .verification, .away, .localServices, .sshdServices,
+      .matchService, .matchUser, .matchGroup, .matchOrigin:
       0...UInt64.max
     }
   }
@@ -120,7 +130,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
 extension Policy {
   /// A scalar value as a number; a word as its number in `PolicyKey.word`.
   package subscript(_ key: PolicyKey) -> UInt64 {
-    get {
+    @inline(never) get {
       switch key {
       case .state: isEnabled ? 0 : 1
       case .adjacentIntervals: UInt64(adjacentIntervals)
@@ -129,6 +139,9 @@ extension Policy {
       case .enrollment: UInt64(enrollment.rawValue)
       case .remember: remember
       case .selfService: isSelfService ? 1 : 0
+      case .verification: isFleet ? 0 : 1
+      case .away: isRefusedAway ? 0 : 1
+      case .reserveFor: UInt64(reserveFor)
       case .remindEvery: UInt64(remindEvery)
       case .requiredFrom: UInt64(max(requiredFrom.seconds, 0))
       case .factorTOTP: UInt64(totp.rawValue)
@@ -151,6 +164,9 @@ extension Policy {
       case .enrollment: enrollment = EnrollmentLevel(rawValue: small) ?? .refuse
       case .remember: remember = newValue
       case .selfService: isSelfService = newValue == 1
+      case .verification: isFleet = newValue == 0
+      case .away: isRefusedAway = newValue == 0
+      case .reserveFor: reserveFor = UInt32(clamping: newValue)
       case .remindEvery: remindEvery = small
       case .requiredFrom: requiredFrom = UnixTime(Int64(clamping: newValue))
       case .factorTOTP: totp = FactorUse(rawValue: small) ?? .off

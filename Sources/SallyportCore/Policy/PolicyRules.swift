@@ -10,6 +10,8 @@ package final class PolicyRequest {
   /// The account's name; nil if the user is not known, so that each rule on users and groups may
   /// match or not.
   package let user: [UInt8]?
+  /// Whether the account has uid 0.
+  package let isSuperuser: Bool
   /// Whether PAM_RHOST is set.
   package let isRemote: Bool
   /// PAM_RHOST if it is an address, otherwise nil.
@@ -20,12 +22,14 @@ package final class PolicyRequest {
   package let membership: (_ group: [UInt8]) -> Tristate
 
   package init(
-    service: [UInt8], user: [UInt8]?, isRemote: Bool, address: NumericAddress?,
+    service: [UInt8], user: [UInt8]?, isSuperuser: Bool = false, isRemote: Bool,
+    address: NumericAddress?,
     parse: @escaping (_ text: [UInt8]) -> NumericAddress?,
     membership: @escaping (_ group: [UInt8]) -> Tristate
   ) {
     self.service = service
     self.user = user
+    self.isSuperuser = isSuperuser
     self.isRemote = isRemote
     self.address = address
     (self.parse, self.membership) = (parse, membership)

@@ -7,12 +7,12 @@ extension PolicyFile {
   @inline(never) func number(_ key: PolicyKey, _ value: Range<Int>) -> UInt64? {
     switch key {
     case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
-      .selfService:
+      .selfService, .verification, .away:
       return choice(key, value)
     case .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors:
       return whole(key, value)
     case .guessBudget: return percentage(value)
-    case .remember: return duration(value)
+    case .remember, .reserveFor: return duration(value)
     case .requiredFrom:
       return UnixTime(date: text.bytes(in: value)).map { UInt64(max($0.seconds, 0)) }
     case .factorOrder: return order(value)

@@ -17,7 +17,7 @@ package struct Shape: Equatable, Sendable {
 
   /// Never 0: that of the user, or of the decoy.
   package let enrollmentID: UInt64
-  /// 1 to 8, in the order of the enrollment.
+  /// 1 to 8, in the order of the enrollment; none where `isAway`.
   package let authenticators: [Authenticator]
   /// Whether the backup codes include scratch codes, used or not.
   package let hasScratchCodes: Bool
@@ -28,10 +28,13 @@ package struct Shape: Equatable, Sendable {
   package let wait: UInt64?
   /// Whether a login from there needs no code now (`remember` in the policy).
   package let isRemembered: Bool
+  /// Whether the fleet is away, so that a backup code alone is accepted. Nothing else is told then,
+  /// nor whether the user is enrolled.
+  package let isAway: Bool
 
   package init(
     enrollmentID: UInt64, authenticators: [Authenticator], hasScratchCodes: Bool,
-    backupCodesLeft: Int?, wait: UInt64?, isRemembered: Bool
+    backupCodesLeft: Int?, wait: UInt64?, isRemembered: Bool, isAway: Bool = false
   ) {
     self.enrollmentID = enrollmentID
     self.authenticators = authenticators
@@ -39,6 +42,7 @@ package struct Shape: Equatable, Sendable {
     self.backupCodesLeft = backupCodesLeft
     self.wait = wait
     self.isRemembered = isRemembered
+    self.isAway = isAway
   }
 
   package init(

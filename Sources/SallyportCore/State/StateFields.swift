@@ -38,7 +38,7 @@ struct ByteWriter {
     position += more.count
   }
 
-  mutating func put(count: Int) { put(UInt64(truncatingIfNeeded: count), bytes: 1) }
+  @inline(never) mutating func put(count: Int) { put(UInt64(truncatingIfNeeded: count), bytes: 1) }
   mutating func put(_ time: UnixTime) { put(UInt64(bitPattern: time.seconds)) }
 
   /// Whether a value follows.
@@ -101,7 +101,7 @@ struct ByteReader {
   mutating func time() -> UnixTime { UnixTime(Int64(bitPattern: number64())) }
 
   /// A byte that says how many values follow, or which of several.
-  mutating func count(atMost most: Int) -> Int {
+  @inline(never) mutating func count(atMost most: Int) -> Int {
     let count = Int(truncatingIfNeeded: number(bytes: 1))
     if count > most { fail() }
     return isWhole ? count : 0

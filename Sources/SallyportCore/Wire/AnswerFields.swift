@@ -72,7 +72,8 @@ extension ByteReader {
 
 extension ByteWriter {
   private mutating func put(_ shape: Shape) {
-    if !(1...Enrollment.maximumAuthenticators).contains(shape.authenticators.count) { fail() }
+    let least = shape.isAway ? 0 : 1
+    if !(least...Enrollment.maximumAuthenticators).contains(shape.authenticators.count) { fail() }
     put(shape.enrollmentID)
     put(count: shape.authenticators.count)
     for authenticator in shape.authenticators {
@@ -87,7 +88,7 @@ extension ByteWriter {
     }
     put(isThere: shape.wait != nil)
     if let wait = shape.wait { put(wait) }
-    put(robust: shape.isRemembered ? 2 : 1)
+    put(robust: shape.isAway ? 3 : shape.isRemembered ? 2 : 1)
   }
 }
 
@@ -96,7 +97,7 @@ extension ByteReader {
     let id = number64()
     var authenticators: [Shape.Authenticator] = []
     let count = count(atMost: Enrollment.maximumAuthenticators)
-    if id == 0 || count == 0 { fail() }
+    if id == 0 { fail() }
     for _ in 0..<count {
       guard let name = label(), let kind = kind(), let digits = digits() else {
         fail()
@@ -105,10 +106,13 @@ extension ByteReader {
       authenticators.append(Shape.Authenticator(name: name, kind: kind, digits: digits))
     }
     let left = isThere() ? self.count(atMost: 2 * BackupCodeSet.maximumCodes) : nil
+    let hasScratchCodes = left != nil && isThere()
+    let wait = isThere() ? number64() : nil
+    let kind = robust(atMost: 3)
+    if count == 0, kind != 3 { fail() }
     return Shape(
-      enrollmentID: id, authenticators: authenticators,
-      hasScratchCodes: left != nil && isThere(), backupCodesLeft: left,
-      wait: isThere() ? number64() : nil, isRemembered: robust(atMost: 2) == 2)
+      enrollmentID: id, authenticators: authenticators, hasScratchCodes: hasScratchCodes,
+      backupCodesLeft: left, wait: wait, isRemembered: kind == 2, isAway: kind == 3)
   }
 
   private mutating func kind() -> FactorKind? {

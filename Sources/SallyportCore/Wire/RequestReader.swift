@@ -23,10 +23,11 @@ extension ByteReader {
     let name = counted()
     let (service, origin, policy) = (counted(), origin(), policy())
     let milliseconds = UInt32(truncatingIfNeeded: number(bytes: 4))
+    let isAway = isThere()
     guard let verb = verb(of: name, secret) else { return nil }
     return ServiceRequest(
       name: name, service: service, origin: origin, policy: policy, millisecondsLeft: milliseconds,
-      verb: verb)
+      verb: verb, isAway: isAway)
   }
 
   private mutating func origin() -> ServiceRequest.StatedOrigin {

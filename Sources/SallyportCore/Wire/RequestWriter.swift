@@ -61,6 +61,7 @@ extension ByteWriter {
     put(request.origin)
     put(request.policy)
     put(UInt64(request.millisecondsLeft), bytes: 4)
+    put(isThere: request.isAway)
     put(count: Int(request.verb.number.rawValue))
     switch request.verb {
     case .prepare(let mayEnroll, let first):

@@ -42,10 +42,13 @@ package struct ServiceRequest: Sendable {
   /// For how long the caller waits for the answer.
   package let millisecondsLeft: UInt32
   package let verb: Verb
+  /// For `attempt`: whether the fleet was away when the code was asked for, so that a backup code
+  /// was (`Shape.isAway`). Then it is not asked.
+  package let isAway: Bool
 
   package init(
     name: [UInt8], service: [UInt8], origin: StatedOrigin, policy: Policy, millisecondsLeft: UInt32,
-    verb: Verb
+    verb: Verb, isAway: Bool = false
   ) {
     self.name = name
     self.service = service
@@ -53,6 +56,7 @@ package struct ServiceRequest: Sendable {
     self.policy = policy
     self.millisecondsLeft = millisecondsLeft
     self.verb = verb
+    self.isAway = isAway
   }
 }
 

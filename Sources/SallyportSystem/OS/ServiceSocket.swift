@@ -1,56 +1,56 @@
 internal import CSystem
 package import OneTimePassword
 
-/// The way to the service of this machine: one connection for one packet and its answer.
+/// A connection to the service of this machine, for one packet and its answer; closed with the last
+/// reference.
 ///
 /// The real uid of a set-uid host is left as it is, since the service goes by the real uid of
 /// whoever sends; so who started su may stop, starve or limit it here, and only his own login ends.
-package enum ServiceSocket {
-  /// Whether a service is there: false where connect() finds no socket at `path`, or one on which
-  /// nobody listens, and for nothing else. The caller of a login can bring about much of what else
-  /// can go wrong, and must not choose by it who judges his code.
+package final class ServiceSocket {
+  private let descriptor: Int32
+  private let path: Path
+  /// In the nanoseconds of sys_monotonic.
+  private let end: UInt64
+
+  /// Connects to the service that listens at `path`: all until the answer may take `timeLeft`
+  /// milliseconds, at most a minute.
+  ///
+  /// Throws `absent` where connect() finds no socket, or one on which nobody listens, and for
+  /// nothing else. The caller of a login can bring about much of what else can go wrong, and must
+  /// not choose by it who judges his code.
+  package init(to path: String, timeLeft: UInt64) throws(StoreTrouble) {
+    let path = Path(path)
+    descriptor = try check(sys_socket(), "socket", path)
+    (self.path, end) = (path, sys_monotonic() &+ min(timeLeft, 60_000) &* 1_000_000)
+    try connect()
+  }
+
+  /// Whether somebody listens there, or it cannot be known.
   package static func isThere(_ path: String) -> Bool {
     do throws(StoreTrouble) {
-      try Connection(path, until: deadline(milliseconds: 1000)).connect()
+      _ = try ServiceSocket(to: path, timeLeft: 1000)
     } catch {
       if case .service(_, .absent) = error { return false }
     }
     return true
   }
 
-  /// Asks the service that listens at `path`, and waits `timeLeft` milliseconds in all, at most a
-  /// minute.
-  @inline(never) package static func ask(
-    _ request: Secret, at path: String, timeLeft: UInt64
-  ) throws(StoreTrouble) -> [UInt8] {
-    let connection = try Connection(path, until: deadline(milliseconds: timeLeft))
-    try connection.connect()
-    try connection.checkListener()
-    try connection.send(request)
-    return try connection.receive()
+  /// Asks it, once.
+  package func ask(_ request: Secret) throws(StoreTrouble) -> [UInt8] {
+    try checkListener()
+    try send(request)
+    return try receive()
   }
 
-  private static func deadline(milliseconds: UInt64) -> UInt64 {
-    sys_monotonic() &+ min(milliseconds, 60_000) &* 1_000_000
-  }
-}
-
-private struct Connection: ~Copyable {
-  private let descriptor: Int32
-  private let path: Path
-  /// In the nanoseconds of sys_monotonic.
-  private let end: UInt64
-
-  init(_ path: String, until end: UInt64) throws(StoreTrouble) {
-    let path = Path(path)
-    descriptor = try check(sys_socket(), "socket", path)
-    (self.path, self.end) = (path, end)
+  /// Milliseconds that are left of its time.
+  package var timeLeft: UInt64 {
+    let now = sys_monotonic()
+    return now < end ? (end &- now) / 1_000_000 : 0
   }
 
   deinit { sys_close(descriptor) }
 
-  /// Throws `absent` where nobody listens.
-  func connect() throws(StoreTrouble) {
+  private func connect() throws(StoreTrouble) {
     let soon = min(end, sys_monotonic() &+ 1_000_000_000)
     let result = bounded(sys_sending_time, until: soon) {
       // SAFETY: the C string lives for the call.
@@ -72,14 +72,14 @@ private struct Connection: ~Copyable {
     if facts.kind != sys_socket_kind { throw fault(.notASocket) }
   }
 
-  func checkListener() throws(StoreTrouble) {
+  private func checkListener() throws(StoreTrouble) {
     var user = UInt32.max
     // SAFETY: filled within the call.
     try check(unsafe sys_listener(descriptor, &user), "getsockopt", path)
     if user != 0 { throw fault(.notRoot(user)) }
   }
 
-  func send(_ request: Secret) throws(StoreTrouble) {
+  private func send(_ request: Secret) throws(StoreTrouble) {
     let result = bounded(sys_sending_time, until: end) {
       // SAFETY: the bytes live for the call.
       unsafe request.withBytes { unsafe sys_send(descriptor, $0.baseAddress, $0.count) }
@@ -87,7 +87,7 @@ private struct Connection: ~Copyable {
     try checkAnswering(result, "send")
   }
 
-  func receive() throws(StoreTrouble) -> [UInt8] {
+  private func receive() throws(StoreTrouble) -> [UInt8] {
     let size = bounded(sys_receiving_time, until: end) { sys_packet_size(descriptor) }
     try checkAnswering(size, "recv")
     if size == 0 { throw fault(.silent) }

@@ -24,6 +24,15 @@ package final class PolicyReading: Sendable {
 extension Store {
   package static let usualPolicy: StaticString = "/etc/security/sallyport.conf"
 
+  /// Says which fleet this machine belongs to, and that it does to one.
+  package static let fleetFile: StaticString = "/etc/security/sallyport-fleet.conf"
+
+  /// Whether this machine belongs to a fleet; true if that cannot be determined.
+  package var isInFleet: Bool {
+    // SAFETY: the text ends with NUL and lives for ever.
+    unsafe sys_may_be_there(Store.fleetFile.utf8Start)
+  }
+
   /// The policy that applies to a login: from the file `path`, or else from the usual file, which
   /// need not exist. Keeps a copy of a valid file, which applies while the file is not valid.
   package func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {

@@ -19,6 +19,11 @@ package final class Store: Sendable {
   let timeout: LockTimeout
   /// Whether to exchange two directories at once, if the file system supports that.
   let exchanges: Bool
+  #if !hasFeature(Embedded)
+    /// Whether it is the reserve of a host of a fleet: then it has no enrollment, and no other
+    /// store has an entry of one.
+    let isReserve: Bool
+  #endif
 
   /// `root` is an absolute path without `..`. Nothing is read before the store is used.
   package convenience init(root: String = usualRoot, owner: Owner = .root) {
@@ -34,7 +39,18 @@ package final class Store: Sendable {
     self.init(root: bytes(of: root), owner: owner, timeout: timeout, exchanges: exchanges)
   }
 
-  private init(root: [UInt8], owner: Owner, timeout: LockTimeout, exchanges: Bool) {
+  /// The reserve of a host of a fleet.
+  package convenience init(reserve root: String, owner: Owner = .root) {
+    self.init(
+      root: bytes(of: root), owner: owner, timeout: .usual, exchanges: true, isReserve: true)
+  }
+
+  private init(
+    root: [UInt8], owner: Owner, timeout: LockTimeout, exchanges: Bool, isReserve: Bool = false
+  ) {
+    #if !hasFeature(Embedded)
+      self.isReserve = isReserve
+    #endif
     self.root = Store.withoutTrailingSlashes(root)
     checks = Checks(owner)
     self.timeout = timeout

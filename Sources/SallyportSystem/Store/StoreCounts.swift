@@ -2,58 +2,94 @@ internal import CSystem
 internal import OneTimePassword
 package import SallyportCore
 
-// `reminders/NAME`: the number of logins without an enrollment, for `enrollment = remind`. Each
-// user has a file, which a login changes in place while it holds that file's lock; nobody else
-// waits for it.
+// `reminders/NAME`, what is kept of a user who is not enrolled: the number of logins, for
+// `enrollment = remind`, and when an enrolling was last begun. Each user has a file, which a login
+// changes in place while it holds that file's lock; nobody else waits for it.
 
 extension Store {
   private var counts: UserDirectory { UserDirectory(parent: root, name: "reminders") }
 
+  /// A line of the file: ten digits and a line feed, so that each number overwrites the one before.
+  private enum CountLine: Int {
+    case logins = 0
+    case begun = 11
+
+    static let length = 11
+  }
+
   /// How many logins of an unenrolled user were counted; 0 also if the count cannot be read, as it
   /// only decides when to remind the user.
   package func loginsCounted(of name: UserName) throws(StoreTrouble) -> UInt32 {
+    UInt32(clamping: try counted(.logins, of: name))
+  }
+
+  /// When an enrolling of this user was last begun; nil if none was, or if that cannot be read.
+  package func enrollingBegun(by name: UserName) throws(StoreTrouble) -> UnixTime? {
+    let seconds = try counted(.begun, of: name)
+    return seconds > 0 ? UnixTime(Int64(clamping: seconds)) : nil
+  }
+
+  private func counted(_ line: CountLine, of name: UserName) throws(StoreTrouble) -> UInt64 {
     try checks.walk(to: root)
     let file = try location(of: name).name
     guard let directory = try OpenUserDirectory.open(counts, on: try openParent(root), checks),
       let stored = try StoredFile.open(file, sys_for_reading, in: directory, checks)
     else { return 0 }
-    return try count(in: stored)
+    return try number(line, in: stored)
   }
 
   /// Counts a login of an unenrolled user. Returns the new number.
   package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
+    UInt32(clamping: try count(.logins, of: name, nil))
+  }
+
+  /// Keeps that an enrolling of this user was begun; nil to forget that.
+  package func noteEnrolling(of name: UserName, begun time: UnixTime?) throws(StoreTrouble) {
+    _ = try count(.begun, of: name, UInt64(clamping: time?.seconds ?? 0))
+  }
+
+  /// `value`: nil for one more than before.
+  @inline(never)
+  private func count(_ line: CountLine, of name: UserName, _ value: UInt64?)
+    throws(StoreTrouble) -> UInt64
+  {
     try checks.walk(to: root)
     let file = try location(of: name).name
-    return try CriticalSection.during { () throws(StoreTrouble) -> UInt32 in
+    return try CriticalSection.during { () throws(StoreTrouble) -> UInt64 in
       try makeDirectory(counts.path)
       guard let directory = try OpenUserDirectory.open(counts, on: try openParent(root), checks)
       else {
         throw .noStore(path: counts.path.text)
       }
       let stored = try countFile(file, in: directory)
-      let number = stored.descriptor.number
-      try LockBytes.own.acquire(number, asKnown: true, timeout, stored.path)
-      defer { sys_unlock(number) }
-      let before = try count(in: stored)
-      let now = before < UInt32.max ? before + 1 : before
-      try stored.save(text(of: now), at: 0)
+      let descriptor = stored.descriptor.number
+      try LockBytes.own.acquire(descriptor, asKnown: true, timeout, stored.path)
+      defer { sys_unlock(descriptor) }
+      let before = try number(line, in: stored)
+      let now = value ?? (min(before, UInt64(UInt32.max) - 1) + 1)
+      try stored.save(text(of: now), at: line.rawValue)
       return now
     }
   }
 
-  /// Ten digits and a line feed, so that each count overwrites the one before.
-  private func text(of count: UInt32) -> [UInt8] {
-    let digits = decimalText(UInt64(count))
-    return [UInt8](repeating: UInt8(ascii: "0"), count: 10 - min(digits.count, 10)) + digits
-      + [UInt8(ascii: "\n")]
+  private func text(of number: UInt64) -> [UInt8] {
+    // With a digit in front there are zeros too; a line feed takes its place, behind the others.
+    var text = decimalText(10_000_000_000 + min(number, 9_999_999_999))
+    for index in 1..<text.count { text[index - 1] = text[index] }
+    text[text.count - 1] = UInt8(ascii: "\n")
+    return text
   }
 
-  private func count(in file: borrowing StoredFile) throws(StoreTrouble) -> UInt32 {
-    let bytes = try file.bytes(11)
-    guard bytes.last == UInt8(ascii: "\n"), let count = decimal([UInt8](bytes.dropLast())) else {
+  /// 0 for anything else.
+  private func number(_ line: CountLine, in file: borrowing StoredFile) throws(StoreTrouble)
+    -> UInt64
+  {
+    let bytes = try file.bytes(line.rawValue + CountLine.length)
+    let start = line.rawValue
+    guard bytes.count == start + CountLine.length, bytes.last == UInt8(ascii: "\n") else {
       return 0
     }
-    return UInt32(clamping: count)
+    return decimal([UInt8](bytes[start..<(start + 10)])) ?? 0
   }
 
   private func countFile(_ name: Path, in directory: borrowing OpenUserDirectory)

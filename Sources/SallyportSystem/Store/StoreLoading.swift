@@ -91,7 +91,7 @@ extension Store {
   private func enrollment(in file: borrowing StoredFile) throws(StoreTrouble) -> Enrollment {
     guard let text = try file.secret() else { throw .unsettled(path: file.path.text) }
     do throws(SettingsError) {
-      return try Enrollment.read(text)
+      return try parsed(text)
     } catch {
       throw .malformed(path: file.path.text, error)
     }

@@ -182,7 +182,7 @@ extension Store {
   }
 
   func text(_ enrollment: Enrollment) throws(StoreTrouble) -> Secret {
-    guard let text = enrollment.written() else { throw .outOfMemory }
+    guard let text = written(enrollment) else { throw .outOfMemory }
     return text
   }
 

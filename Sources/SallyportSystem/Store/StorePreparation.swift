@@ -79,7 +79,7 @@ extension Store {
         throw error
       }
     }
-    let enrollment = try Store.makeDecoy()
+    let enrollment = try freshDecoy()
     let made = try Unfinished()
     try made.make(
       in: store, root, enrollment: try text(enrollment),
@@ -102,7 +102,7 @@ extension Store {
       authenticators: [authenticator], backupCodes: try makeDecoyCodes())
   }
 
-  private static func makeDecoyCodes() throws(StoreTrouble) -> BackupCodeSet {
+  static func makeDecoyCodes() throws(StoreTrouble) -> BackupCodeSet {
     var digests: [[UInt8]] = []
     for _ in 0..<BackupCodeSet.usualCodes { digests.append(try randomBytes(32)) }
     return BackupCodeSet(
@@ -110,7 +110,7 @@ extension Store {
       digests: digests)
   }
 
-  private static func randomBytes(_ count: Int) throws(StoreTrouble) -> [UInt8] {
+  static func randomBytes(_ count: Int) throws(StoreTrouble) -> [UInt8] {
     let secret = try Random.secret(count: count)
     return (0..<count).map { secret[$0] }
   }

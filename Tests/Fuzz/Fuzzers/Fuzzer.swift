@@ -9,8 +9,9 @@ struct Fuzzer: Sendable {
 
   /// Each has a directory in `corpus` and a list of words in `words`.
   static let all = [
-    base32, codes, enrollment, googleAuthenticator, note, otpauthURI, policy, qrCode,
-    response, serviceAnswer, serviceRequest, stack, state, uriList, usersOath,
+    base32, codes, enrollment, googleAuthenticator, join, note, otpauthURI, policy, qrCode,
+    reserve, reserveAnswer, reserveQuestion, response, serviceAnswer, serviceRequest, stack, state,
+    uriList, usersOath,
   ]
 }
 

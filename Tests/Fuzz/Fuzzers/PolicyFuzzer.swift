@@ -38,7 +38,8 @@ extension Fuzzer {
 
 /// The keys of which the smaller number is the stricter one.
 private let tightened: [PolicyKey] = [
-  .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment, .remember,
+  .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment, .remember, .selfService,
+  .verification, .away, .reserveFor,
 ]
 
 /// Somebody who logs in.
@@ -93,6 +94,8 @@ private func keepsItsBounds(_ policy: Policy, _ text: [UInt8]) {
     "loosened by nobody")
   must(policy.remember == 0 || contains(text, "remember"), "remembers what nobody said")
   must(policy.isEnabled || contains(text, "disabled"), "disabled by nobody")
+  must(policy.reserveFor <= 366 * 86_400, "kept for more than a year")
+  must(!policy.isFleet || contains(text, "fleet"), "the fleet, and nobody said so")
 }
 
 private func line(_ number: Int, of text: [UInt8]) -> [UInt8] {

@@ -1,0 +1,58 @@
+package import OneTimePassword
+
+/// Why a question has no answer.
+package enum LineFault: Error, Equatable {
+  /// No verifier could be asked: nothing was sent.
+  case away
+  /// It was sent, or may have been, and no answer came: whether it was judged is not known, and it
+  /// must not be asked again.
+  case unknown
+  /// Whoever is at these addresses has another key than the verifiers' of this fleet. Nothing was
+  /// sent.
+  case unpinned
+  /// The verifiers do not know this host's key: it never joined, or was revoked. Nothing was
+  /// judged.
+  case revoked
+}
+
+/// What a frame is about.
+package enum LineKind: UInt8, Sendable, CaseIterable {
+  /// A question of a login, or a change of one's own: a `HostFrame`.
+  case question = 0x01
+  case join = 0x02
+  case reserve = 0x03
+  case ping = 0x04
+  case status = 0x05
+  case management = 0x06
+}
+
+/// An answer of a verifier.
+package struct LineAnswer: Sendable, Equatable {
+  package let kind: UInt8
+  package let body: [UInt8]
+
+  /// The database is away: nothing was judged, and nothing saved.
+  package static let databaseAway = LineAnswer(kind: 0xee, body: [])
+  /// This verifier does not answer such a question.
+  package static let notServed = LineAnswer(kind: 0xef, body: [])
+  /// The verifier does not know the host's key; `LineClient` throws `.revoked` for it.
+  package static let unknownHost = LineAnswer(kind: 0xed, body: [])
+
+  package init(kind: UInt8, body: [UInt8]) { (self.kind, self.body) = (kind, body) }
+
+  /// To a question of this kind.
+  package init(to kind: LineKind, _ body: [UInt8]) {
+    self.init(kind: 0x80 | kind.rawValue, body: body)
+  }
+
+  /// Whether it is one to a question of this kind, and neither 0xee nor 0xef.
+  package func answers(_ kind: LineKind) -> Bool { self.kind == 0x80 | kind.rawValue }
+}
+
+/// The verifiers of a fleet, as a host asks them.
+package protocol FleetLine: Sendable {
+  /// Asks one of them, once, and waits at most so many milliseconds, `.away` included. `body` has
+  /// at most `LineClient.longestBody` bytes. What is thrown says whether it may have been judged.
+  func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64) throws(LineFault)
+    -> LineAnswer
+}

@@ -1,0 +1,197 @@
+import CService
+import CTLS
+
+/// The lines of a verifier: who has them, and which wait for what.
+///
+/// A line is watched by one of two epolls, that of handshakes or that of frames, and each report of
+/// one is single: whoever takes it up has the line for himself (`claim`) until `release` watches
+/// it again. Both happen under the book's lock; so does forgetting a line, which is closed with its
+/// last reference.
+struct LineBook: Sendable {
+  /// Tag of what ends the waiting of all threads.
+  static let endTag: UInt64 = 0
+
+  /// What is known of a line.
+  struct Entry: Sendable {
+    let line: ServerLine
+    let since: UInt64
+    /// nil until the handshake is done.
+    var pin: Pin?
+    /// Of a host of the fleet.
+    var isKnown = false
+    /// Somebody has it.
+    var isBusy = false
+    /// To be closed by whoever has it.
+    var isDoomed = false
+    /// Since when part of a frame is here.
+    var begun: UInt64?
+    var used: UInt64
+  }
+
+  /// What is known of a key.
+  private struct Share: Sendable {
+    var lines: [UInt64] = []
+    var busy = 0
+    /// Lines with something to read, while the key's share of workers is spent.
+    var waiting: [UInt64] = []
+  }
+
+  private let limits: LineLimits
+  private let greeting: Int32
+  private let frames: Int32
+  private var entries: [UInt64: Entry] = [:]
+  private var shares: [Pin: Share] = [:]
+  /// In the order of arrival.
+  private var strangers: [UInt64] = []
+  private var next: UInt64 = 1
+
+  init(_ limits: LineLimits, greeting: Int32, frames: Int32) {
+    (self.limits, self.greeting, self.frames) = (limits, greeting, frames)
+  }
+
+  var count: Int { entries.count }
+
+  /// Tells of the line when there is something to read. What is given back is to be dropped
+  /// outside of the lock.
+  mutating func add(_ line: ServerLine, now: UInt64) -> [ServerLine] {
+    if entries.count >= limits.lines, strangers.isEmpty { return [line] }
+    let id = next
+    next += 1
+    line.id = id
+    entries[id] = Entry(line: line, since: now, used: now)
+    strangers.append(id)
+    var closed: [ServerLine] = []
+    if tls_watch(greeting, line.descriptor, id, Int32(tls_in), 1) < 0 { closed += close(id) }
+    if strangers.count > limits.strangers || entries.count > limits.lines {
+      closed += close(strangers[0])
+    }
+    return closed
+  }
+
+  // MARK: one at a time
+
+  /// The line for whoever asks, if it is there and nobody has it.
+  mutating func claim(_ id: UInt64) -> ServerLine? {
+    guard let entry = entries[id], !entry.isBusy, !entry.isDoomed else { return nil }
+    entries[id]?.isBusy = true
+    return entry.line
+  }
+
+  /// Watches it again. `begun`: whether part of a frame is here.
+  mutating func release(
+    _ id: UInt64, toWrite: Bool = false, begun: Bool = false, now: UInt64
+  ) -> [ServerLine] {
+    guard let entry = entries[id] else { return [] }
+    if entry.isDoomed { return forget(id) }
+    entries[id]?.isBusy = false
+    entries[id]?.used = now
+    entries[id]?.begun = begun ? entry.begun ?? now : nil
+    let epoll = entry.pin == nil ? greeting : frames
+    let what = Int32(toWrite ? tls_out : tls_in)
+    return tls_watch(epoll, entry.line.descriptor, id, what, 0) < 0 ? forget(id) : []
+  }
+
+  /// Of a claimed line whose handshake is done.
+  mutating func greet(_ id: UInt64, _ pin: Pin, isKnown: Bool, now: UInt64) -> [ServerLine] {
+    guard let entry = entries[id], !entry.isDoomed else { return forget(id) }
+    entries[id]?.pin = pin
+    entries[id]?.isKnown = isKnown
+    entries[id]?.isBusy = false
+    entries[id]?.used = now
+    shares[pin, default: Share()].lines.append(id)
+    if isKnown { strangers.removeAll { $0 == id } }
+    tls_unwatch(greeting, entry.line.descriptor)
+    if tls_watch(frames, entry.line.descriptor, id, Int32(tls_in), 1) < 0 { return forget(id) }
+    return crowd(pin)
+  }
+
+  private mutating func crowd(_ pin: Pin) -> [ServerLine] {
+    guard let lines = shares[pin]?.lines, lines.count > limits.linesOfOne else { return [] }
+    let idle = lines.filter { entries[$0].map { !$0.isBusy && $0.begun == nil } ?? false }
+    let oldest = (idle.isEmpty ? lines : idle).min {
+      (entries[$0]?.used ?? 0) < (entries[$1]?.used ?? 0)
+    }
+    return oldest.map { close($0) } ?? []
+  }
+
+  // MARK: shares
+
+  /// Whether this claimed line may be answered now. If not, somebody who is done with another one
+  /// of the key will be given it.
+  mutating func mayWork(_ id: UInt64) -> Bool {
+    guard let pin = entries[id]?.pin else { return true }
+    if shares[pin, default: Share()].busy < limits.workersOfOne {
+      shares[pin, default: Share()].busy += 1
+      return true
+    }
+    shares[pin]?.waiting.append(id)
+    return false
+  }
+
+  /// Of one for which `mayWork` said yes. Another line of its key that was waiting, and may work
+  /// now.
+  mutating func doneWorking(_ pin: Pin) -> ServerLine? {
+    while let id = shares[pin]?.waiting.first {
+      shares[pin]?.waiting.removeFirst()
+      if let entry = entries[id] { return entry.line }
+    }
+    shares[pin]?.busy -= 1
+    tidy(pin)
+    return nil
+  }
+
+  private mutating func tidy(_ pin: Pin) {
+    if let share = shares[pin], share.lines.isEmpty, share.busy <= 0 { shares[pin] = nil }
+  }
+
+  // MARK: the end of a line
+
+  /// At once where nobody has it, else by whoever has it.
+  mutating func close(_ id: UInt64) -> [ServerLine] {
+    guard let entry = entries[id] else { return [] }
+    guard entry.isBusy else { return forget(id) }
+    entries[id]?.isDoomed = true
+    strangers.removeAll { $0 == id }
+    return []
+  }
+
+  /// By whoever has it.
+  mutating func forget(_ id: UInt64) -> [ServerLine] {
+    guard let entry = entries.removeValue(forKey: id) else { return [] }
+    strangers.removeAll { $0 == id }
+    if let pin = entry.pin {
+      shares[pin]?.lines.removeAll { $0 == id }
+      shares[pin]?.waiting.removeAll { $0 == id }
+      tidy(pin)
+    }
+    return [entry.line]
+  }
+
+  /// All of them.
+  mutating func forgetAll() -> [ServerLine] {
+    defer { (entries, shares, strangers) = ([:], [:], []) }
+    return entries.values.map(\.line)
+  }
+
+  /// The keys that have lines.
+  var pins: [Pin] { Array(shares.keys) }
+
+  /// Closes what has had its time, and the lines of hosts that are none of the fleet any more.
+  mutating func sweep(known: Set<Pin>, now: UInt64) -> [ServerLine] {
+    var over: [UInt64] = []
+    for (id, entry) in entries where !entry.isDoomed {
+      if isOver(entry, known, now) { over.append(id) }
+    }
+    return over.flatMap { close($0) }
+  }
+
+  private mutating func isOver(_ entry: Entry, _ known: Set<Pin>, _ now: UInt64) -> Bool {
+    let age = now &- entry.since
+    guard let pin = entry.pin else { return age > limits.untilGreeted }
+    if entry.isKnown, !known.contains(pin) { return true }
+    if !entry.isKnown, age > limits.ofStranger { return true }
+    if entry.isBusy { return false }
+    if let begun = entry.begun, now &- begun > limits.untilFrame, now > begun { return true }
+    return now > entry.used && now &- entry.used > limits.idle
+  }
+}

@@ -1,0 +1,231 @@
+import CService
+import CTLS
+import Glibc
+package import OneTimePassword
+import SallyportThreads
+import Synchronization
+
+/// The verifiers of this host's fleet, over TLS 1.3. Any thread may ask.
+///
+/// A question goes over a line that is kept, or over a new one: the verifiers are then tried side
+/// by side, each 150 ms after the one before it or as soon as that has failed, and the first whose
+/// handshake is done and who has said that it is there gets the question.
+///
+/// **What is sent once.** A kept line on which anything has come, or that is closed, is dropped and
+/// the question goes over another: nothing of it was sent. So is one where the first write fails
+/// without the kernel having taken a byte. As soon as the kernel has taken one, whatever happens is
+/// `.unknown`: the line is closed, its verifier is put aside, and the question is not sent again.
+package final class LineClient: FleetLine {
+  /// Bytes of a question, and of an answer, at most.
+  package static let longestBody = Frame.longest - 1
+  /// In nanoseconds: until the next verifier is tried, until they are away, and for how long one
+  /// that is silent is not tried.
+  static let (stagger, untilAway, aside): (UInt64, UInt64, UInt64) =
+    (150_000_000, 1_000_000_000, 10_000_000_000)
+  /// Idle lines that are kept, and for how long without a question or a ping.
+  static let (mostIdle, keptIdle): (Int, UInt64) = (16, 30_000_000_000)
+
+  private struct State {
+    var idle: [ClientLine] = []
+    /// Until when each verifier is not tried.
+    var aside: [UInt64]
+    /// Which is tried first: the one that answered last.
+    var first: Int
+    var isClosed = false
+    var hasKeeper = false
+  }
+
+  let verifiers: [VerifierAddress]
+  let side: TLSSide?
+  private let state: Locked<State>
+  /// Readable when it was closed.
+  private let ending: Int32
+  /// How often the keeper has found nobody.
+  private let missed = Atomic<Int>(0)
+
+  /// Connects when something is asked. Hosts begin with a verifier by chance, so that none has them
+  /// all.
+  package init(_ file: FleetFile, _ identity: Identity) {
+    verifiers = file.verifiers
+    side = TLSSide(identity, pins: file.pins)
+    let first = Int.random(in: 0..<max(1, file.verifiers.count))
+    state = Locked(State(aside: file.verifiers.map { _ in 0 }, first: first))
+    ending = service_counter()
+  }
+
+  deinit { if ending >= 0 { Glibc.close(ending) } }
+
+  package func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64)
+    throws(LineFault) -> LineAnswer
+  {
+    let deadline = service_monotonic() &+ min(milliseconds, 600_000) &* 1_000_000
+    guard let nonce = Frame.newNonce(), let frame = Frame.make(nonce, kind.rawValue, body) else {
+      throw .away
+    }
+    while let line = takeIdle() {
+      if try line.send(frame, until: deadline) {
+        return try answer(on: line, to: kind, nonce, until: deadline)
+      }
+    }
+    let line = try connect(until: min(deadline, service_monotonic() + Self.untilAway))
+    if line.isStranger, kind != .join { throw .revoked }
+    guard try sendOn(line, frame, until: deadline) else { throw .away }
+    return try answer(on: line, to: kind, nonce, until: deadline)
+  }
+
+  private func sendOn(_ line: ClientLine, _ frame: Secret, until deadline: UInt64)
+    throws(LineFault) -> Bool
+  {
+    do throws(LineFault) {
+      return try line.send(frame, until: deadline)
+    } catch {
+      putAside(line.verifier)
+      throw error
+    }
+  }
+
+  private func answer(
+    on line: ClientLine, to kind: LineKind, _ nonce: UInt64, until deadline: UInt64
+  ) throws(LineFault) -> LineAnswer {
+    guard let answer = line.receive(nonce, until: deadline) else {
+      putAside(line.verifier)
+      throw .unknown
+    }
+    if answer.kind == LineAnswer.unknownHost.kind { throw .revoked }
+    let isOne =
+      answer.answers(kind) || answer.kind == LineAnswer.databaseAway.kind
+      || answer.kind == LineAnswer.notServed.kind
+    guard isOne else { throw .unknown }
+    if !line.isStranger { keep(line) }
+    return answer
+  }
+
+  // MARK: lines that are kept
+
+  /// One that is there, the one that was used last.
+  private func takeIdle() -> ClientLine? {
+    while let line = state.withLock({ $0.idle.popLast() }) {
+      if line.isUsable(service_monotonic()) { return line }
+    }
+    return nil
+  }
+
+  private func keep(_ line: ClientLine) {
+    let now = service_monotonic()
+    line.used = now
+    let surplus = state.withLock { state -> ClientLine? in
+      state.first = line.verifier
+      state.aside[line.verifier] = 0
+      if state.isClosed { return line }
+      state.idle.append(line)
+      return state.idle.count > Self.mostIdle ? state.idle.removeFirst() : nil
+    }
+    withExtendedLifetime(surplus) {}
+  }
+
+  /// It was silent, or closed a line in the middle: its other lines are not asked either.
+  private func putAside(_ verifier: Int) {
+    let until = service_monotonic() + Self.aside
+    let dropped = state.withLock { state in
+      state.aside[verifier] = until
+      let dropped = state.idle.filter { $0.verifier == verifier }
+      state.idle.removeAll { $0.verifier == verifier }
+      return dropped
+    }
+    withExtendedLifetime(dropped) {}
+  }
+
+  /// Closes the lines that are kept, and keeps none from now on.
+  package func close() {
+    let dropped = state.withLock { state in
+      state.isClosed = true
+      defer { state.idle = [] }
+      return state.idle
+    }
+    if ending >= 0 { service_count_up(ending, 1) }
+    withExtendedLifetime(dropped) {}
+  }
+
+  // MARK: new lines
+
+  /// `all`: those too that are put aside.
+  private func connect(until deadline: UInt64, all: Bool = false) throws(LineFault) -> ClientLine {
+    guard let side else { throw .away }
+    let now = service_monotonic()
+    let order = state.withLock { state in
+      verifiers.indices.map { (state.first + $0) % verifiers.count }
+        .filter { all || state.aside[$0] <= now }
+    }
+    var race = Race(side, verifiers, order)
+    let won = race.run(until: deadline)
+    for verifier in race.silent { putAside(verifier) }
+    if let won { return won }
+    throw race.isUnpinned ? .unpinned : .away
+  }
+
+  // MARK: the keeper
+
+  /// Starts a thread that looks after the line every two seconds until `close`: pings what is idle,
+  /// connects where nothing is, and says when the fleet can be asked again after it could not. That
+  /// `reconnected` is called on this thread. false where there is a keeper, or no thread.
+  @discardableResult
+  package func startKeeper(reconnected: @escaping @Sendable () -> Void = {}) -> Bool {
+    let isFirst = state.withLock { state in
+      defer { state.hasKeeper = true }
+      return !state.hasKeeper && !state.isClosed
+    }
+    guard isFirst, ending >= 0 else { return false }
+    return Threads.start { self.tend(reconnected) } == 0
+  }
+
+  @inline(never) private func tend(_ reconnected: @Sendable () -> Void) {
+    var wasThere = true
+    while true {
+      var watched = [pollfd(fd: ending, events: Int16(POLLIN), revents: 0)]
+      if Waiting.poll(&watched, until: service_monotonic() + 2_000_000_000) != 0 { return }
+      let isThere = look()
+      if !isThere { missed.add(1, ordering: .relaxed) }
+      if isThere, !wasThere { reconnected() }
+      wasThere = isThere
+    }
+  }
+
+  var misses: Int { missed.load(ordering: .relaxed) }
+
+  /// Whether a verifier answers: over each idle line that was not used just now, else over a new
+  /// one.
+  func look() -> Bool {
+    let now = service_monotonic()
+    let (old, hasYoung) = state.withLock { state in
+      let old = state.idle.filter { now &- $0.used >= 1_000_000_000 }
+      state.idle.removeAll { now &- $0.used >= 1_000_000_000 }
+      return (old, !state.idle.isEmpty)
+    }
+    var isThere = hasYoung
+    var silent: Set<Int> = []
+    for line in old.reversed() where line.isUsable(now) && !silent.contains(line.verifier) {
+      if ping(line) { isThere = true } else { silent.insert(line.verifier) }
+    }
+    if isThere { return true }
+    do throws(LineFault) {
+      let line = try connect(until: service_monotonic() + Self.untilAway, all: true)
+      return !line.isStranger && ping(line)
+    } catch {
+      return false
+    }
+  }
+
+  private func ping(_ line: ClientLine) -> Bool {
+    let deadline = service_monotonic() + Self.untilAway
+    guard let nonce = Frame.newNonce(), let body = Secret(count: 0),
+      let frame = Frame.make(nonce, LineKind.ping.rawValue, body)
+    else { return false }
+    do throws(LineFault) {
+      guard try sendOn(line, frame, until: deadline) else { return false }
+      let answer = try answer(on: line, to: .ping, nonce, until: deadline)
+      return answer.answers(.ping)
+    } catch {
+      return false
+    }
+  }
+}

@@ -1,0 +1,261 @@
+import CService
+import CTLS
+import Glibc
+package import OneTimePassword
+import SallyportThreads
+import Synchronization
+
+/// Why a verifier cannot listen.
+package struct LineServerFault: Error, Equatable {
+  /// For people.
+  package let text: String
+
+  static func check(_ result: Int32, _ what: String) throws(LineServerFault) -> Int32 {
+    if result >= 0 { return result }
+    // SAFETY: a C string for any number, copied at once.
+    throw LineServerFault(text: unsafe "\(what): \(String(cString: strerror(-result)))")
+  }
+}
+
+/// Answers the frames of hosts, over TLS 1.3.
+///
+/// A line without anything to read has no thread. One thread accepts, one looks after time, a few
+/// do handshakes, a few answer frames, and nothing of either ever waits for a peer, but for the
+/// moment in which an answer is taken. So strangers who connect and say nothing hold up nobody.
+/// Any Ed25519 key may connect; whether it is a host's, `isKnown` says after the handshake. Whoever
+/// sends more than one question before its answer, or is gone by then, is not answered, and
+/// nothing is judged for it.
+package final class LineServer: Sendable {
+  /// Answers a question of whoever has this key, which came at `arrived` by `CLOCK_MONOTONIC`, in
+  /// nanoseconds. Called by several threads at once.
+  package typealias Handler =
+    @Sendable (Pin, LineKind, Secret, _ arrived: UInt64) -> LineAnswer
+  /// Whether this key is a host's of the fleet. Others may only join.
+  package typealias Recognizer = @Sendable (Pin) -> Bool
+
+  private let listener: Int32
+  private let side: TLSSide
+  private let limits: LineLimits
+  private let isKnown: Recognizer
+  private let handler: Handler
+  private let greeting: Int32
+  private let frames: Int32
+  /// Readable when the end has been asked for.
+  private let ending: Int32
+  private let book: Locked<LineBook>
+  private let threads = Atomic<Int>(0)
+  /// Where it listens.
+  package let address: VerifierAddress
+
+  package static func start(
+    on address: VerifierAddress, identity: Identity, limits: LineLimits = LineLimits(),
+    isKnown: @escaping Recognizer, handler: @escaping Handler
+  ) throws(LineServerFault) -> LineServer {
+    let server = try LineServer(address, identity, limits, isKnown, handler)
+    try server.open()
+    return server
+  }
+
+  private init(
+    _ address: VerifierAddress, _ identity: Identity, _ limits: LineLimits,
+    _ isKnown: @escaping Recognizer, _ handler: @escaping Handler
+  ) throws(LineServerFault) {
+    guard let side = TLSSide(identity, pins: nil) else {
+      throw LineServerFault(text: "libssl: out of memory, or no TLS 1.3 with Ed25519")
+    }
+    // SAFETY: as many bytes as are said.
+    let listener = try LineServerFault.check(
+      unsafe tls_listen(address.bytes, Int32(address.bytes.count), address.port), address.text)
+    let made = [tls_epoll(), tls_epoll(), service_counter()]
+    if let failed = made.first(where: { $0 < 0 }) {
+      for one in made + [listener] where one >= 0 { close(one) }
+      _ = try LineServerFault.check(failed, "epoll")
+    }
+    (greeting, frames, ending) = (made[0], made[1], made[2])
+    (self.side, self.listener, self.limits) = (side, listener, limits)
+    (self.isKnown, self.handler) = (isKnown, handler)
+    let port = UInt16(clamping: tls_port(listener))
+    self.address = VerifierAddress(bytes: address.bytes, port: port)
+    book = Locked(LineBook(limits, greeting: greeting, frames: frames))
+  }
+
+  deinit { for one in [listener, greeting, frames, ending] { close(one) } }
+
+  private func open() throws(LineServerFault) {
+    for epoll in [greeting, frames] {
+      let what = Int32(tls_in | tls_always)
+      _ = try LineServerFault.check(
+        tls_watch(epoll, ending, LineBook.endTag, what, 1), "epoll_ctl")
+    }
+    do throws(LineServerFault) {
+      for _ in 0..<limits.workers { try start { $0.work() } }
+      for _ in 0..<limits.greeters { try start { $0.greet() } }
+      try start { $0.accept() }
+      try start { $0.lookAfterTime() }
+    } catch {
+      stop()
+      throw error
+    }
+  }
+
+  private func start(_ body: @escaping @Sendable (LineServer) -> Void) throws(LineServerFault) {
+    threads.add(1, ordering: .acquiringAndReleasing)
+    let result = Threads.start {
+      body(self)
+      self.threads.subtract(1, ordering: .acquiringAndReleasing)
+    }
+    if result < 0 { threads.subtract(1, ordering: .acquiringAndReleasing) }
+    _ = try LineServerFault.check(result, "pthread_create")
+  }
+
+  /// Accepts nothing more, and waits for what is under way, at most so many nanoseconds; then all
+  /// lines are closed. false where it is not done by then.
+  @discardableResult
+  package func stop(within time: UInt64 = 5_000_000_000) -> Bool {
+    let start = service_monotonic()
+    service_count_up(ending, 1)
+    // Whoever connects from now on is refused at once, and asks another verifier.
+    _ = shutdown(listener, Int32(SHUT_RDWR))
+    while threads.load(ordering: .acquiring) > 0 {
+      if service_monotonic() - start > time { return false }
+      _ = poll(nil, 0, 2)
+    }
+    _ = book.withLock { $0.forgetAll() }
+    return true
+  }
+
+  /// How many lines there are.
+  package var lines: Int { book.withLock { $0.count } }
+
+  // MARK: accepting
+
+  @inline(never) private func accept() {
+    while true {
+      var watched = [
+        pollfd(fd: listener, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: ending, events: Int16(POLLIN), revents: 0),
+      ]
+      _ = Waiting.poll(&watched, until: service_monotonic() + limits.round)
+      if watched[1].revents != 0 { return }
+      if watched[0].revents != 0 { takeConnections() }
+    }
+  }
+
+  /// Not for ever: those that are there have their turn.
+  private func takeConnections() {
+    for _ in 0..<64 {
+      let made = tls_accept(listener)
+      if made == -EAGAIN { return }
+      if made == -EMFILE || made == -ENFILE || made == -ENOBUFS || made == -ENOMEM {
+        // It still waits: look again a little later.
+        _ = poll(nil, 0, 20)
+        return
+      }
+      guard made >= 0, let line = TLSLine(side, made) else { continue }
+      _ = book.withLock { $0.add(ServerLine(line), now: service_monotonic()) }
+    }
+  }
+
+  @inline(never) private func lookAfterTime() {
+    while true {
+      var watched = [pollfd(fd: ending, events: Int16(POLLIN), revents: 0)]
+      if Waiting.poll(&watched, until: service_monotonic() + limits.round) > 0 { return }
+      sweep()
+    }
+  }
+
+  /// On a thread of its own, since who is known may have to be looked up.
+  private func sweep() {
+    let pins = book.withLock { $0.pins }
+    let known = Set(pins.filter { isKnown($0) })
+    _ = book.withLock { $0.sweep(known: known, now: service_monotonic()) }
+  }
+
+  // MARK: handshakes
+
+  @inline(never) private func greet() {
+    var tag: UInt64 = 0
+    while true {
+      // SAFETY: filled within the call.
+      let count = unsafe tls_wait(greeting, -1, &tag)
+      if count < 1 { continue }
+      if tag == LineBook.endTag { return }
+      if let line = book.withLock({ $0.claim(tag) }) { greet(line) }
+    }
+  }
+
+  private func greet(_ line: ServerLine) {
+    switch line.handshake() {
+    case .more(let toWrite):
+      _ = book.withLock {
+        $0.release(line.id, toWrite: toWrite, now: service_monotonic())
+      }
+    case .over: _ = book.withLock { $0.forget(line.id) }
+    case .done(let pin):
+      let known = isKnown(pin)
+      let kind = known ? 0x80 | LineKind.ping.rawValue : LineAnswer.unknownHost.kind
+      let hello = LineAnswer(kind: kind, body: [Frame.form])
+      // It fits into what the kernel holds, or the peer is none of ours.
+      let isSent = line.send(0, hello, until: service_monotonic())
+      _ = book.withLock { book in
+        isSent
+          ? book.greet(line.id, pin, isKnown: known, now: service_monotonic())
+          : book.forget(line.id)
+      }
+    }
+  }
+
+  // MARK: frames
+
+  @inline(never) private func work() {
+    var tag: UInt64 = 0
+    while true {
+      // SAFETY: filled within the call.
+      let count = unsafe tls_wait(frames, -1, &tag)
+      if count < 1 { continue }
+      if tag == LineBook.endTag { return }
+      guard let line = book.withLock({ $0.claim(tag) }),
+        book.withLock({ $0.mayWork(line.id) })
+      else { continue }
+      workFor(line)
+    }
+  }
+
+  /// And for others of its key that waited.
+  private func workFor(_ first: ServerLine) {
+    guard let pin = first.pin else { return }
+    var next: ServerLine? = first
+    while let line = next {
+      serve(line, pin)
+      next = book.withLock { $0.doneWorking(pin) }
+    }
+  }
+
+  private func serve(_ line: ServerLine, _ pin: Pin) {
+    let now = service_monotonic()
+    switch line.read() {
+    case .more(let toWrite, let isBegun):
+      _ = book.withLock {
+        $0.release(line.id, toWrite: toWrite, begun: isBegun, now: now)
+      }
+    case .over, .unpinned: _ = book.withLock { $0.forget(line.id) }
+    case .whole(let frame):
+      let isAnswered = answer(frame, of: line, pin, arrived: now)
+      _ = book.withLock { book in
+        isAnswered ? book.release(line.id, now: service_monotonic()) : book.forget(line.id)
+      }
+    }
+  }
+
+  private func answer(_ frame: FrameReader.Whole, of line: ServerLine, _ pin: Pin, arrived: UInt64)
+    -> Bool
+  {
+    guard line.awaitsAnswer else { return false }
+    var answer = LineAnswer.notServed
+    if let kind = LineKind(rawValue: frame.kind) {
+      answer = handler(pin, kind, frame.body, arrived)
+    }
+    let end = service_monotonic() + limits.untilAnswered
+    return line.send(frame.nonce, answer, until: end)
+  }
+}

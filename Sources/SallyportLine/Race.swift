@@ -1,0 +1,103 @@
+import CService
+import CTLS
+import Glibc
+import OneTimePassword
+
+/// Verifiers tried side by side: the first that says it is there wins. All by the caller's thread.
+struct Race {
+  /// One that is being tried.
+  private final class Runner {
+    let verifier: Int
+    let line: TLSLine
+    let reader = FrameReader(longest: 64)
+    var isGreeted = false
+    var waitsToWrite = true
+
+    init(_ verifier: Int, _ line: TLSLine) { (self.verifier, self.line) = (verifier, line) }
+  }
+
+  private let side: TLSSide
+  private let verifiers: [VerifierAddress]
+  /// Those that were not tried yet.
+  private var order: [Int]
+  private var runners: [Runner] = []
+  private var nextStart: UInt64 = 0
+  /// Whether somebody with another key was there.
+  private(set) var isUnpinned = false
+  /// Those that did not get done, and did not fail, in all the time there was.
+  private(set) var silent: [Int] = []
+
+  init(_ side: TLSSide, _ verifiers: [VerifierAddress], _ order: [Int]) {
+    (self.side, self.verifiers, self.order) = (side, verifiers, order)
+  }
+
+  /// nil where none is there by `deadline`.
+  mutating func run(until deadline: UInt64) -> ClientLine? {
+    while service_monotonic() < deadline {
+      start()
+      if runners.isEmpty, order.isEmpty { return nil }
+      if runners.isEmpty { continue }
+      if let won = step(until: order.isEmpty ? deadline : min(deadline, nextStart)) { return won }
+    }
+    silent = runners.map(\.verifier)
+    return nil
+  }
+
+  /// The next one, where its time has come or no other is running.
+  private mutating func start() {
+    guard let verifier = order.first, runners.isEmpty || service_monotonic() >= nextStart else {
+      return
+    }
+    order.removeFirst()
+    nextStart = service_monotonic() + LineClient.stagger
+    let address = verifiers[verifier]
+    // SAFETY: as many bytes as are said.
+    let made = unsafe tls_connect(address.bytes, Int32(address.bytes.count), address.port)
+    if made >= 0, let line = TLSLine(side, made) { runners.append(Runner(verifier, line)) }
+  }
+
+  private mutating func step(until time: UInt64) -> ClientLine? {
+    var watched = runners.map {
+      pollfd(
+        fd: $0.line.descriptor, events: Int16($0.waitsToWrite ? POLLOUT : POLLIN), revents: 0)
+    }
+    guard Waiting.poll(&watched, until: time) > 0 else { return nil }
+    for (runner, seen) in zip(runners, watched) where seen.revents != 0 {
+      if let won = advance(runner) { return won }
+    }
+    return nil
+  }
+
+  private mutating func advance(_ runner: Runner) -> ClientLine? {
+    if !runner.isGreeted {
+      switch runner.line.handshake() {
+      case .done:
+        runner.isGreeted = true
+        runner.waitsToWrite = false
+      case .moreIn: runner.waitsToWrite = false
+      case .moreOut: runner.waitsToWrite = true
+      case .gone: drop(runner)
+      case .unpinned:
+        isUnpinned = true
+        drop(runner)
+      }
+      if !runner.isGreeted { return nil }
+    }
+    switch runner.reader.advance(runner.line) {
+    case .more(let toWrite, _): runner.waitsToWrite = toWrite
+    case .over, .unpinned: drop(runner)
+    case .whole(let hello):
+      let isKnown = hello.kind == 0x80 | LineKind.ping.rawValue
+      let isStranger = hello.kind == LineAnswer.unknownHost.kind
+      guard hello.nonce == 0, isKnown || isStranger, hello.body[0] == Frame.form else {
+        drop(runner)
+        return nil
+      }
+      return ClientLine(
+        runner.line, FrameReader(), verifier: runner.verifier, isStranger: isStranger)
+    }
+    return nil
+  }
+
+  private mutating func drop(_ runner: Runner) { runners.removeAll { $0 === runner } }
+}

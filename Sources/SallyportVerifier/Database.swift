@@ -1,172 +1,221 @@
+import CPostgres
 import CService
 import Glibc
 import OneTimePassword
+import SallyportCore
 package import SallyportLogin
 package import SallyportService
 import SallyportSystem
-import Synchronization
+import SallyportThreads
 
 /// The database of a fleet as one verifier has it: connections, the floor, and whether it is away.
 package final class Database: Sendable {
   /// How long an answer is waited for, in milliseconds.
   package static let patience: Int32 = 2000
-  /// The same for the connection that looks whether the database is back. Each that is given up
-  /// leaves one at the server, which waits on.
-  private static let patienceOfProbe: Int32 = 60_000
   private static let stripes = 1024
 
   let key: FleetKey
   let floor = Floor()
   /// In the rows of table `worker`.
-  private let verifier: [UInt8]
-  private let words: String
+  let verifier: [UInt8]
+  let words: String
   private let log: @Sendable (LogLevel, LogLine) -> Void
-  private let pool = Mutex(Pool())
+  /// In milliseconds since 1970.
+  let clock: @Sendable () -> Int64
+  let books = Locked(Books())
+  private let seats: Seats
   private let stripes = (0..<Database.stripes).map { _ in Stripe() }
-  private let away = Atomic<Bool>(false)
-  /// What the probe sleeps on: one for each time that it went away.
-  private let losses: Int32
+  /// What the keeper sleeps on: one for each time that it went away.
+  let losses: Int32
 
-  private struct Pool {
+  /// What the verifier knows of its connections.
+  struct Books: Sendable {
     var idle: [DatabaseLine] = []
     /// Numbers of workers that no connection has.
     var free: [Int] = []
-    /// 0 is the probe's.
+    /// 0 is the keeper's.
     var next = 1
+    /// Of the connections: another one after each loss.
+    var generation: UInt64 = 1
+    /// The one that was checked; nil: none yet.
+    var server: [UInt8]?
+    /// What was acknowledged to each worker.
+    var acknowledged: [Int: UInt64] = [:]
+    /// Nobody is judged.
+    var isAway = true
+    /// This verifier's clock is off.
+    var isAside = false
+    /// The last row of the fleet whose seal was right.
+    var fleet: (seal: [UInt8], row: FleetRow)?
   }
 
   /// `words`: as libpq has them. `verifier`: this one's name, of which there must be no other.
+  /// `clock`: nil for the system's.
   package init(
-    _ words: String, key: FleetKey, verifier: [UInt8],
+    _ words: String, key: FleetKey, verifier: [UInt8], connections: Int = 8,
+    clock: (@Sendable () -> Int64)? = nil,
     log: @escaping @Sendable (LogLevel, LogLine) -> Void
   ) throws(ServiceError) {
-    (self.words, self.key, self.verifier, self.log) = (words, key, verifier, log)
+    (self.words, self.key, self.verifier) = (words, key, verifier)
+    (self.clock, self.log) = (clock ?? { pg_time() }, log)
+    seats = Seats(connections)
     losses = try ServiceError.check(service_counter(), "eventfd")
   }
 
   deinit { close(losses) }
 
+  /// Whether nobody can be judged now: nothing is asked then.
+  package var isAway: Bool { books.withLock { $0.isAway || $0.isAside } }
+
+  func note(_ level: LogLevel, _ line: LogLine) { log(level, line) }
+
+  func alert(_ text: String) {
+    var line = LogLine("ALERT: ")
+    line.add(escaped(Array(text.utf8), limit: 400))
+    log(.alert, line)
+  }
+
   // MARK: asking
 
-  /// Asks one statement that begins with these values.
-  func ask(_ statement: String, _ values: [Value]) throws(DatabaseFault) -> Rows {
-    try ask(statement) { _ in values }
+  /// Asks one statement that begins with these values; with the connections by which it was asked.
+  func ask(_ statement: String, _ values: [Value]) throws(DatabaseFault) -> (Rows, UInt64) {
+    try ask(statement, since: nil) { _ in values }
   }
 
-  /// The same of a save, whose last values tell which connection it went by. `more` follow them.
-  func save(_ statement: String, _ values: [Value], _ more: [Value] = []) throws(DatabaseFault)
-    -> Rows
-  {
-    try ask(statement) { line in values + self.values(of: line) + more }
+  /// The same of a save, whose last values tell which connection it went by; `more` follow them. It
+  /// is done by the connections by which what it rests on was loaded.
+  func save(
+    _ statement: String, _ values: [Value], _ more: [Value] = [], since generation: UInt64
+  ) throws(DatabaseFault) -> Rows {
+    try ask(statement, since: generation) { line in values + self.values(of: line) + more }.0
   }
 
-  private func values(of line: DatabaseLine) -> [Value] {
-    [.text(verifier), .number(UInt64(line.worker)), .text(line.timeline)]
+  func values(of line: DatabaseLine) -> [Value] {
+    [.text(verifier), .number(UInt64(line.worker)), .text(line.server)]
   }
 
-  private func ask(_ statement: String, _ values: (DatabaseLine) -> [Value])
-    throws(DatabaseFault) -> Rows
-  {
-    if away.load(ordering: .acquiring) { throw .away }
-    let line = try takeLine()
+  /// `since`: nil where nothing is saved.
+  private func ask(
+    _ statement: String, since: UInt64?, _ values: (DatabaseLine) -> [Value]
+  ) throws(DatabaseFault) -> (Rows, UInt64) {
+    guard seats.take() else { throw .unusable("all connections are in use") }
+    defer { seats.leave() }
+    let (line, generation) = try takeLine()
+    if let since, since != generation {
+      books.withLock { $0.putBack(line, generation) }
+      throw .moved
+    }
+    let rows: Rows
     do throws(DatabaseFault) {
-      let rows = try line.ask(statement, values(line), Database.patience)
-      pool.withLock { $0.idle.append(line) }
-      return rows
+      rows = try line.ask(statement, values(line), Database.patience)
     } catch {
       drop(line, after: error)
       throw error
     }
+    // An acknowledgment of before a check that is read after it says nothing.
+    let isInTime = books.withLock { books in
+      guard books.generation == generation else { return false }
+      if since != nil, let n = rows.number(0, 1) { books.acknowledge(n, to: line.worker) }
+      books.idle.append(line)
+      return true
+    }
+    guard isInTime || since == nil else { throw .broken("the server may be another one by now") }
+    return (rows, generation)
   }
 
-  private func takeLine() throws(DatabaseFault) -> DatabaseLine {
-    let (line, number) = pool.withLock { pool -> (DatabaseLine?, Int) in
-      if let line = pool.idle.popLast() { return (line, 0) }
-      if let number = pool.free.popLast() { return (nil, number) }
-      pool.next += 1
-      return (nil, pool.next - 1)
+  private func takeLine() throws(DatabaseFault) -> (DatabaseLine, UInt64) {
+    let found = books.withLock { books in
+      let isFit = !books.isAway && !books.isAside
+      return (
+        line: isFit ? books.idle.popLast() : nil, generation: books.generation,
+        isAway: books.isAway, isAside: books.isAside
+      )
     }
-    if let line { return line }
+    if found.isAway { throw .away }
+    if found.isAside { throw .aside }
+    if let line = found.line { return (line, found.generation) }
+    return (try connect(since: found.generation), found.generation)
+  }
+
+  /// A new one, of the server that was checked.
+  private func connect(since generation: UInt64) throws(DatabaseFault) -> DatabaseLine {
+    let number = books.withLock { $0.number() }
+    let line: DatabaseLine
     do throws(DatabaseFault) {
-      return try DatabaseLine(words, worker: number)
+      line = try DatabaseLine(words, worker: number)
     } catch {
-      pool.withLock { $0.free.append(number) }
+      books.withLock { $0.free.append(number) }
+      lose("the database cannot be asked: \(error.text)")
       throw error
     }
+    let (isSame, isNow) = books.withLock {
+      ($0.server == line.server, $0.generation == generation && !$0.isAway)
+    }
+    if isSame, isNow { return line }
+    books.withLock { $0.free.append(number) }
+    if isNow { lose("the database is another server, or was started again: it is looked at") }
+    throw .away
   }
 
   /// It is closed with the last reference. Its number is used again only where the server has ended
   /// what was asked: else its row may be locked for as long as that goes on.
   private func drop(_ line: DatabaseLine, after fault: DatabaseFault) {
     switch fault {
-    case .refused: pool.withLock { $0.free.append(line.worker) }
-    case .unreachable, .outOfMemory, .away, .warned: break
-    case .broken: forgetIdle()
-    case .silent:
-      forgetIdle()
-      lose()
+    case .refused: books.withLock { $0.free.append(line.worker) }
+    case .unreachable, .outOfMemory, .away, .aside, .moved, .unusable, .warned: break
+    case .broken: books.withLock { $0.forgetIdle() }
+    case .silent: lose("the database does not answer")
     }
   }
 
-  /// Of the same server, and perhaps gone too.
-  private func forgetIdle() {
-    let idle = pool.withLock { pool in
-      defer { pool.idle = [] }
-      return pool.idle
-    }
-    pool.withLock { $0.free += idle.map(\.worker) }
-  }
-
-  // MARK: away
-
-  private func lose() {
-    guard !away.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    log(.alert, LogLine("the database does not answer: nobody is judged until it does"))
-    service_count_up(losses, 1)
-  }
-
-  /// Starts the thread that looks, while the database is away, whether it is back.
-  package func watch() throws(ServiceError) {
-    try startThread { [self] in
-      while true {
-        service_count_down(losses)
-        while !isBack { _ = poll(nil, 0, Database.patience) }
-        away.store(false, ordering: .releasing)
-        log(.notice, LogLine("the database answers again"))
-      }
-    }
-  }
-
-  /// Whether a save is acknowledged: behind a standby that is gone, reading works and says nothing.
-  private var isBack: Bool {
-    do throws(DatabaseFault) {
-      let line = try DatabaseLine(words, worker: 0)
-      _ = try line.ask(Statement.probe, values(of: line), Database.patienceOfProbe)
+  /// Nobody is judged until the keeper has found out what there is.
+  func lose(_ why: String) {
+    let isFirst = books.withLock { books in
+      defer { books.isAway = true }
+      guard !books.isAway else { return false }
+      books.generation += 1
+      books.forgetIdle()
       return true
-    } catch {
-      return false
     }
-  }
-
-  /// What another process of this name left. Throws where the database cannot be used.
-  package func begin() throws(DatabaseFault) {
-    guard try ask(Statement.needs, []).number(0, 0) == 1 else {
-      throw .refused("", "the schema is not one of this version of sallyport-verifier")
-    }
-    _ = try ask(Statement.forgetWorkers, [.text(verifier)])
+    guard isFirst else { return }
+    alert(why + "; nobody is judged until it does and was looked at")
+    service_count_up(losses, 1)
   }
 
   // MARK: one after the other
 
-  /// Runs `body` while no other thread of this verifier does so for this user.
-  func alone<R>(for user: UInt64, _ body: () throws(StoreTrouble) -> R) throws(StoreTrouble) -> R {
+  /// Runs `body` while no other thread of this verifier does so for this user; `busy` where it is
+  /// not its turn in time. `deadline`: in nanoseconds of CLOCK_MONOTONIC.
+  func alone<R>(
+    for user: UInt64, until deadline: UInt64, _ body: () throws(StoreTrouble) -> R
+  ) throws(StoreTrouble) -> R {
     let stripe = stripes[Int(user % UInt64(Database.stripes))]
-    stripe.lock()
+    guard stripe.lock(until: deadline) else { throw .busy(path: "fleet") }
     defer { stripe.unlock() }
     return try body()
   }
+}
 
-  func note(_ level: LogLevel, _ line: LogLine) { log(level, line) }
+extension Database.Books {
+  mutating func number() -> Int {
+    if let number = free.popLast() { return number }
+    next += 1
+    return next - 1
+  }
+
+  mutating func putBack(_ line: DatabaseLine, _ generation: UInt64) {
+    if self.generation == generation { idle.append(line) } else { free.append(line.worker) }
+  }
+
+  mutating func acknowledge(_ n: UInt64, to worker: Int) {
+    acknowledged[worker] = max(acknowledged[worker] ?? 0, n)
+  }
+
+  /// Of the same server, and perhaps gone too.
+  mutating func forgetIdle() {
+    free += idle.map(\.worker)
+    idle = []
+  }
 }
 
 /// A lock that may be held while the database is asked.
@@ -175,11 +224,28 @@ package final class Database: Sendable {
 
   // SAFETY: the mutex is made here, stays where it is, and ends with this object alone.
   init() { unsafe pthread_mutex_init(mutex, nil) }
-  func lock() { unsafe pthread_mutex_lock(mutex) }
+  func lock(until deadline: UInt64) -> Bool { unsafe pg_lock(mutex, deadline) == 0 }
   func unlock() { unsafe pthread_mutex_unlock(mutex) }
 
   deinit {
     unsafe pthread_mutex_destroy(mutex)
     unsafe mutex.deallocate()
+  }
+}
+
+/// As many as may be connected at a time.
+@safe private final class Seats: @unchecked Sendable {
+  private let free = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+  // SAFETY: the semaphore is made here, stays where it is, and ends with this object alone.
+  init(_ count: Int) { unsafe sem_init(free, 0, UInt32(count)) }
+  func leave() { unsafe sem_post(free) }
+
+  /// false where there is none within the time that a question may take.
+  func take() -> Bool { unsafe pg_take(free, Database.patience) == 0 }
+
+  deinit {
+    unsafe sem_destroy(free)
+    unsafe free.deallocate()
   }
 }

@@ -12,8 +12,14 @@ package enum DatabaseFault: Error, Equatable {
   case silent
   /// It was done with a warning, which may take it back.
   case warned
-  /// Nothing is asked while nobody knows what became of a save.
+  /// Nothing is asked while nobody knows what became of a save, or which server this is.
   case away
+  /// Nothing is asked while this verifier's clock is off.
+  case aside
+  /// Nothing was saved, since what it rests on came by the connections of before.
+  case moved
+  /// It is there, but is not what this program needs.
+  case unusable(String)
   case outOfMemory
 }
 
@@ -25,7 +31,10 @@ extension DatabaseFault {
     case .refused(let state, let reason): "\(Self.line(reason)) (SQLSTATE \(state))"
     case .silent: "no answer within \(Database.patience / 1000) s"
     case .warned: "done with a warning, so it may be lost; see the log of PostgreSQL"
-    case .away: "the database is away: a save has not been acknowledged"
+    case .away: "the database is away, or is being looked at"
+    case .aside: "this verifier's clock is off: nobody is judged by it"
+    case .moved: "the connection is another one by now"
+    case .unusable(let reason): Self.line(reason)
     case .outOfMemory: "out of memory"
     }
   }
@@ -49,8 +58,9 @@ package enum Value: Sendable {
   private let line: UnsafeMutablePointer<pg_line>
   /// Of the row of table `worker` that its saves raise.
   let worker: Int
-  /// Of the server's log; eight hexadecimal digits.
-  private(set) var timeline: [UInt8] = []
+  /// Which server this is, since when: its system identifier, its timeline, and when it was
+  /// started. Two that were promoted one after the other may have the same timeline.
+  private(set) var server: [UInt8] = []
 
   /// `database`: as libpq has it (PostgreSQL's manual, "Connection Strings").
   init(_ database: String, worker: Int) throws(DatabaseFault) {
@@ -62,9 +72,10 @@ package enum Value: Sendable {
     guard unsafe pg_is_open(line) == 1 else {
       throw .unreachable(unsafe String(cString: pg_fault(line)))
     }
-    let rows = try ask(
-      "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)", [], Database.patience)
-    timeline = rows.bytes(0, 0) ?? []
+    guard let server = try ask(Statement.greeting, [], Database.patience).bytes(0, 0) else {
+      throw .unusable("the server does not say which one it is")
+    }
+    self.server = server
   }
 
   deinit {
@@ -83,6 +94,18 @@ package enum Value: Sendable {
     let done = unsafe pg_ask(
       line, statement, Int32(values.count), packed.bytes, packed.offsets, packed.lengths,
       packed.formats, patience, &result)
+    return try unsafe rows(done, result)
+  }
+
+  /// Waits once more for what was silent.
+  func wait(_ patience: Int32) throws(DatabaseFault) -> Rows {
+    var result: OpaquePointer?
+    // SAFETY: as above.
+    let done = unsafe pg_collect(line, patience, &result)
+    return try unsafe rows(done, result)
+  }
+
+  @unsafe private func rows(_ done: Int32, _ result: OpaquePointer?) throws(DatabaseFault) -> Rows {
     let rows = unsafe result.map { unsafe Rows($0) }
     switch Int(done) {
     case pg_rows: if let rows { return rows }
@@ -158,6 +181,12 @@ private struct Packed {
 
   func text(_ row: Int, _ column: Int) -> String? {
     bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// An int that is not negative.
+  func int(_ row: Int, _ column: Int) -> Int? {
+    guard let bytes = bytes(row, column), bytes.count == 4, bytes[0] < 0x80 else { return nil }
+    return bytes.reduce(0) { $0 << 8 | Int($1) }
   }
 
   /// A bigint that is not negative.

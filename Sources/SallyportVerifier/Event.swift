@@ -12,11 +12,14 @@ package struct Event: Sendable {
   private let service: [UInt8]
   /// Where the login comes from, as text.
   let address: [UInt8]
+  /// The real uid of whoever called, in a local login.
+  let caller: UInt32?
 
   package init(
-    host: [UInt8], name: [UInt8], service: [UInt8], origin: Origin, address: NumericAddress?
+    host: [UInt8], name: [UInt8], service: [UInt8], origin: Origin, address: NumericAddress?,
+    caller: UInt32? = nil
   ) {
-    (self.host, self.name) = (host, name)
+    (self.host, self.name, self.caller) = (host, name, caller)
     self.service = escaped(service, limit: 255)
     if let address {
       self.address = text(of: address)
@@ -32,14 +35,20 @@ package struct Event: Sendable {
     self.init(host: bytes(of: command), name: [], service: [], origin: .unknown, address: nil)
   }
 
-  /// $5 to $12 of a save. `verdict`: what the login came to; nil for other changes of the state,
-  /// which are no event.
-  func values(_ verdict: Outcome?, _ before: LoginState?, _ after: LoginState?) -> [Value] {
+  /// $5 to $13 of a save. `verdict`: what the login came to; nil for other changes of the state,
+  /// which are no event. A name that nobody has may be anything that was typed, a password too.
+  /// `word`: what it came to, where that is no login's.
+  func values(
+    _ verdict: Outcome?, _ before: LoginState?, _ after: LoginState?, word: [UInt8]? = nil
+  ) -> [Value] {
+    let word = word ?? verdict?.word
     let used = before.flatMap { before in after.flatMap { Use(before, $0) } }
+    let isNobody = verdict == .refused(.unknownUser)
     return [
-      .text(host), .bytes(name), .text(service), .text(address),
-      verdict.map { .text($0.word) } ?? .null, used.map { .text($0.what) } ?? .null,
-      used.map { .number($0.position) } ?? .null, .text([UInt8(ascii: verdict == nil ? "f" : "t")]),
+      .text(host), .bytes(isNobody ? [] : name), .text(service), .text(address),
+      caller.map { .number(UInt64($0)) } ?? .null,
+      word.map { .text($0) } ?? .null, used.map { .text($0.what) } ?? .null,
+      used.map { .number($0.position) } ?? .null, .text([UInt8(ascii: word == nil ? "f" : "t")]),
     ]
   }
 
@@ -63,6 +72,11 @@ package struct Event: Sendable {
       (what, position) = (hexadecimal(codes.setID), UInt64(used.trailingZeroBitCount))
     }
   }
+}
+
+/// What a change of the state came to that is no login, as an event says it.
+protocol EventWord {
+  var word: [UInt8] { get }
 }
 
 extension Outcome {

@@ -1,46 +1,71 @@
-import CService
 package import OneTimePassword
 import SallyportCore
+package import SallyportLine
 import SallyportLogin
-package import SallyportService
+import SallyportService
 import SallyportSystem
-import Synchronization
 
 /// Answers the frames of hosts. What a host says counts for the account, the service, the address
 /// and whose local login it is; its policy only where it is the stricter one.
-package struct FleetDesk: Sendable {
+package struct FleetDesk: LineDesk, Sendable {
   private let database: Database
-  private let hosts: Hosts
   private let policies: Store
   private let policyFile: [UInt8]
+  /// Who was let in, for the reserves of their hosts.
+  package let logins = RecentLogins()
+  private let limits: HostLimits
 
-  /// `directory`: of sallyport.conf, the policy of the fleet.
-  package init(_ database: Database, directory: String) {
-    (self.database, hosts) = (database, Hosts(database))
+  /// How many wrong codes a host may bring in a day.
+  package static let wrongCodes: UInt64 = 100
+
+  /// `directory`: of sallyport.conf, the policy of the fleet. `wrongCodes`: of one host in a day.
+  package init(
+    _ database: Database, directory: String, wrongCodes: UInt64 = FleetDesk.wrongCodes
+  ) {
+    limits = HostLimits(database, wrongCodes: wrongCodes)
+    self.database = database
     policies = Store(root: Array(directory.utf8), owner: .effectiveUser)
     policyFile = Array((directory + "/sallyport.conf").utf8)
   }
 
-  /// The frame of the answer; empty for a packet that is none of a host.
-  package func answer(_ peer: Peer, _ packet: Secret) -> [UInt8] {
-    guard let frame = HostFrame.decode(packet) else { return [] }
-    return (answer(frame, arrived: peer.arrived) ?? .notServed).encoded() ?? []
+  /// An empty answer to what is no `HostFrame`.
+  package func answer(_ body: Secret, from asker: Asker, arrived: UInt64) -> LineAnswer {
+    guard let host = asker.host, let frame = HostFrame.decode(body) else {
+      return LineAnswer(to: .question, [])
+    }
+    if database.isAway { return .databaseAway }
+    let question = HostQuestion(host: host, frame: frame)
+    let right = asker.enrolls ? Right.enrolls : .asks
+    var wasAway = false
+    let found: ServiceAnswer =
+      judge(question, right, arrived: arrived, &wasAway) ?? .notServed
+    // It went away before anything was saved.
+    if wasAway { return .databaseAway }
+    if case .outcome(.accepted) = found { logins.note(frame.request.name, on: asker.pin) }
+    return LineAnswer(to: .question, found.encoded() ?? [])
   }
 
-  private func answer(_ frame: HostFrame, arrived: UInt64) -> ServiceAnswer? {
+  /// nil: not for this host.
+  private func judge(
+    _ frame: HostQuestion, _ right: Right, arrived: UInt64, _ wasAway: inout Bool
+  ) -> ServiceAnswer? {
     let request = frame.request
-    guard let right = hosts.right(of: frame.host) else { return nil }
-    guard right != .unknown else { return .trouble(mayBeTheCallers: false) }
-    guard let verb = right.allowed(request.verb) else { return nil }
+    guard let verb = right.allowed(request.verb).map({ believed($0, frame) }) else { return nil }
     let context = frame.context(under: policy(for: request))
     let name = UserName(request.name)
-    let account = name.map { Account(name: $0, uid: frame.uid) }
+    let account = name.map { Account(name: $0, uid: frame.frame.uid) }
     let deadline = arrived &+ UInt64(min(request.millisecondsLeft, 5000)) &* 1_000_000
     let question = Question(request, account, context, deadline, uidToEnroll: nil)
-    let store = FleetStore(database, frame.event, uid: frame.uid)
+    let store = FleetStore(
+      database, frame.event, uid: frame.frame.uid, until: deadline,
+      isClosed: verb.isAttempt && limits.isClosed(frame.host, frame.frame.caller))
+    defer { wasAway = store.wasAway }
     do throws(StoreTrouble) {
       let answer = try question.answer(verb, from: store)
-      if case .outcome(let outcome) = answer { note(outcome, frame, context) }
+      if case .outcome(let outcome) = answer, case .attempt(_, _, let turn) = verb {
+        limits.note(outcome, turn, (frame.host, frame.frame.caller), request.name)
+        note(outcome, frame, context)
+      }
       return answer
     } catch {
       note(error, frame)
@@ -48,7 +73,14 @@ package struct FleetDesk: Sendable {
     }
   }
 
-  private func note(_ trouble: StoreTrouble, _ frame: HostFrame) {
+  /// Without what a host must not give back.
+  private func believed(_ verb: ServiceRequest.Verb, _ frame: HostQuestion) -> ServiceRequest.Verb {
+    guard case .attempt(let typed, let known, let turn) = verb else { return verb }
+    let believed = limits.believed(turn, frame.host, frame.request.name)
+    return .attempt(typed, knownAs: known, as: believed)
+  }
+
+  private func note(_ trouble: StoreTrouble, _ frame: HostQuestion) {
     // The store has done so.
     if case .service = trouble { return }
     var line = LogLine.trouble(trouble, user: frame.request.name, from: nil, .unknown)
@@ -70,10 +102,11 @@ package struct FleetDesk: Sendable {
     }
     var policy = request.policy
     policy.tighten(to: reading.policy ?? .strict)
+    if database.holdsBackupCodes { policy.backupCode = .off }
     return policy
   }
 
-  private func note(_ outcome: Outcome, _ frame: HostFrame, _ context: LoginContext) {
+  private func note(_ outcome: Outcome, _ frame: HostQuestion, _ context: LoginContext) {
     var line = LogLine.outcome(
       outcome, user: frame.request.name, from: frame.event.address, frame.origin)
     line.add(" service=")
@@ -87,7 +120,11 @@ package struct FleetDesk: Sendable {
 extension Policy {
   /// Where both say something, the stricter of the two holds.
   mutating func tighten(to other: Policy) {
-    if other.enrollment.rawValue < enrollment.rawValue { requiredFrom = other.requiredFrom }
+    if other.enrollment.rawValue < enrollment.rawValue {
+      requiredFrom = other.requiredFrom
+    } else if other.enrollment == enrollment {
+      requiredFrom = min(requiredFrom, other.requiredFrom)
+    }
     for key in PolicyKey.allCases where key.isTightened { self[key] = min(self[key], other[key]) }
     if other.totp == .off { totp = .off }
     if other.hotp == .off { hotp = .off }
@@ -97,50 +134,23 @@ extension Policy {
   }
 }
 
-/// What a host may ask, as the table `host` says; looked up anew after five seconds.
-private final class Hosts: Sendable {
-  enum Right: Equatable {
-    case asks
-    /// And changes what is enrolled.
-    case enrolls
-    /// The database cannot say.
-    case unknown
+/// What a host may ask.
+private enum Right: Equatable {
+  case asks
+  /// And changes what is enrolled.
+  case enrolls
 
-    /// nil: not for this host.
-    func allowed(_ verb: ServiceRequest.Verb) -> ServiceRequest.Verb? {
-      if self == .enrolls { return verb }
-      switch verb {
-      case .prepare(_, let first): return .prepare(mayEnroll: false, after: first)
-      case .attempt, .enrolled, .level, .remember, .count: return verb
-      case .rehearse, .amend: return nil
-      }
+  /// nil: not for this host.
+  func allowed(_ verb: ServiceRequest.Verb) -> ServiceRequest.Verb? {
+    if self == .enrolls { return verb }
+    switch verb {
+    case .prepare(_, let first): return .prepare(mayEnroll: false, after: first)
+    case .attempt, .enrolled, .level, .remember, .count: return verb
+    case .rehearse, .amend: return nil
     }
   }
+}
 
-  private static let lifetime: UInt64 = 5_000_000_000
-  private let database: Database
-  private let known = Mutex<[[UInt8]: (right: Right?, since: UInt64)]>([:])
-
-  init(_ database: Database) { self.database = database }
-
-  /// nil: no host of the fleet.
-  func right(of host: [UInt8]) -> Right? {
-    let now = service_monotonic()
-    if let found = known.withLock({ $0[host] }), now - found.since < Hosts.lifetime {
-      return found.right
-    }
-    do throws(DatabaseFault) {
-      let rows = try database.ask(Statement.host, [.text(host)])
-      let right = rows.bytes(0, 0).map { $0 == [1] ? Right.enrolls : .asks }
-      known.withLock { $0[host] = (right, now) }
-      return right
-    } catch {
-      var line = LogLine("database error: host=")
-      line.add(field: host)
-      line.add(": ")
-      line.add(escaped(Array(error.text.utf8), limit: 400))
-      database.note(.error, line)
-      return .unknown
-    }
-  }
+extension ServiceRequest.Verb {
+  fileprivate var isAttempt: Bool { if case .attempt = self { true } else { false } }
 }

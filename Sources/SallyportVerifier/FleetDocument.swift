@@ -17,9 +17,14 @@ package struct FleetDocument: Sendable {
   package var note: UserNote
   /// Logins of a user who is not enrolled, counted for `enrollment = remind`.
   package var logins: UInt32
+  /// The version of the state beside which it was written: an older document that is put back has
+  /// a lower one.
+  package var serial: UInt64
 
-  package init(_ standing: Standing, note: UserNote = UserNote(), logins: UInt32 = 0) {
-    (self.standing, self.note, self.logins) = (standing, note, logins)
+  package init(
+    _ standing: Standing, note: UserNote = UserNote(), logins: UInt32 = 0, serial: UInt64 = 0
+  ) {
+    (self.standing, self.note, self.logins, self.serial) = (standing, note, logins, serial)
   }
 
   /// nil where he is not.
@@ -29,11 +34,11 @@ package struct FleetDocument: Sendable {
 }
 
 // The document: form (1 byte, 1), standing (1), level (1), the time from which the level holds (8,
-// -1 for at once), logins (4), and behind that the enrollment as its file, or the id of the removed
-// one (8), or nothing.
+// -1 for at once), logins (4), serial (8), and behind that the enrollment as its file, or the id of
+// the removed one (8), or nothing.
 extension FleetDocument {
   private static let form: UInt8 = 1
-  private static let headLength = 15
+  private static let headLength = 23
 
   /// nil if memory is short.
   package func written() -> Secret? {
@@ -63,7 +68,7 @@ extension FleetDocument {
       case .exempt: (2, -1)
       }
     return [Self.form, standing, level] + number(UInt64(bitPattern: from))
-      + number(UInt64(logins)).prefix(4)
+      + number(UInt64(logins)).prefix(4) + number(serial)
   }
 
   /// Total: any text gives a document that `written` gives, of an enrollment without a uid, or nil.
@@ -76,7 +81,8 @@ extension FleetDocument {
       return nil
     }
     return FleetDocument(
-      standing, note: note, logins: UInt32(truncatingIfNeeded: number(head[11..<15])))
+      standing, note: note, logins: UInt32(truncatingIfNeeded: number(head[11..<15])),
+      serial: number(head[15..<23]))
   }
 
   private static func standing(_ kind: UInt8, _ text: Secret, _ rest: Range<Int>) -> Standing? {

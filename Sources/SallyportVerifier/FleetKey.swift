@@ -1,4 +1,4 @@
-import CLibcrypto
+import CSealing
 import Glibc
 package import OneTimePassword
 import SallyportSystem
@@ -84,11 +84,27 @@ extension FleetKey {
     defer { close(file) }
     // SAFETY: the buffer lives for the call.
     let done = unsafe whole.withBytes { unsafe write(file, $0.baseAddress, $0.count) }
-    guard done == fileLength, fsync(file) == 0 else {
+    guard done == fileLength, fsync(file) == 0, syncDirectory(of: path) else {
       let number = errno
       // SAFETY: as above.
       _ = unsafe unlink(path)
       throw .system("write", errno: number)
     }
+  }
+
+  /// The directory of `path`, and the one that it is in: both may be new.
+  private static func syncDirectory(of path: String) -> Bool {
+    let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+    let here = parts.isEmpty ? "." : parts.joined(separator: "/") + "/"
+    for one in [here, here + "/.."] where !sync(one) { return false }
+    return true
+  }
+
+  private static func sync(_ path: String) -> Bool {
+    // SAFETY: the C string lives for the call.
+    let directory = unsafe Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard directory >= 0 else { return false }
+    defer { close(directory) }
+    return fsync(directory) == 0
   }
 }

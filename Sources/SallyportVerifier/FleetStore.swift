@@ -1,8 +1,10 @@
+import CService
 import OneTimePassword
 package import SallyportCore
 import SallyportLogin
+import SallyportService
 package import SallyportSystem
-import Synchronization
+import SallyportThreads
 
 /// The enrollments and states of a fleet, for one question of one host.
 ///
@@ -18,26 +20,29 @@ package struct FleetStore: RecordStore, Sendable {
   private let event: Event
   /// The uid of the account on the host; nil: there is none.
   private let uid: UInt32?
+  /// Until when it may wait for its turn, in nanoseconds of CLOCK_MONOTONIC.
+  private let deadline: UInt64
+  /// Whether codes count at known places alone.
+  private let isClosed: Bool
   private let loaded = Loaded()
 
   /// What was loaded for this question.
   private final class Loaded: Sendable {
-    struct Columns {
-      let user: UInt64
-      /// The highest version that had been seen before.
-      let floor: UInt64?
-      /// nil: there is no row.
-      var enrollment: [UInt8]?
-      var state: [UInt8]?
-      var version: UInt64?
-    }
-
-    let rows = Mutex<[[UInt8]: Columns]>([:])
+    let rows = Locked<[[UInt8]: Columns]>([:])
+    let isAway = Locked(false)
   }
 
-  package init(_ database: Database, _ event: Event, uid: UInt32?) {
+  package init(
+    _ database: Database, _ event: Event, uid: UInt32?, until deadline: UInt64 = UInt64.max,
+    isClosed: Bool = false
+  ) {
     (self.database, self.event, self.uid) = (database, event, uid)
+    self.isClosed = isClosed
+    self.deadline = min(deadline, service_monotonic() + 5_000_000_000)
   }
+
+  /// Whether the database could not be asked before anything was saved: nothing was judged.
+  package var wasAway: Bool { loaded.isAway.withLock { $0 } }
 
   /// The host has looked it up.
   package func account(named name: UserName) -> Account { Account(name: name, uid: uid) }
@@ -78,16 +83,14 @@ package struct FleetStore: RecordStore, Sendable {
     guard let found = loaded.rows.withLock({ $0[key] }) else { return nil }
     let isDecoy = Self.isDecoy(key)
     do throws(RowFault) {
-      guard let enrollment = found.enrollment else {
+      guard found.enrollment != nil else {
         if found.floor != nil { throw .gone }
         return nil
       }
-      guard let state = found.state, let version = found.version else { throw .noState }
-      var row = try database.key.row(
-        enrollment, state, version: version, of: key, floor: found.floor)
+      var row = try database.key.row(found, of: key)
       if isDecoy { return row }
-      try check(&row, key)
-      database.floor.raise(found.user, to: version)
+      try check(&row, found, key)
+      database.floor.raise(found.user, to: row.seen)
       return row
     } catch {
       throw fault(error.text)
@@ -98,14 +101,23 @@ package struct FleetStore: RecordStore, Sendable {
   /// of questions.
   private func fetch(_ keys: [[UInt8]]) throws(StoreTrouble) {
     // Before the question: what is saved meanwhile may be newer than the answer.
-    var found: [[UInt8]: Loaded.Columns] = [:]
+    var found: [[UInt8]: Columns] = [:]
     for key in keys {
       let user = try hash(of: key)
-      let floor = Self.isDecoy(key) ? nil : database.floor[user]
-      found[key] = Loaded.Columns(user: user, floor: floor)
+      found[key] = Columns(user: user, floor: Self.isDecoy(key) ? nil : database.floor[user])
     }
     let names = (0..<2).map { Value.bytes(keys[min($0, keys.count - 1)]) }
-    let rows = try ask { () throws(DatabaseFault) in try database.ask(Statement.load, names) }
+    let (rows, generation) = try ask { () throws(DatabaseFault) in
+      try database.ask(Statement.load, names)
+    }
+    guard rows.count > 0, let fleet = database.fleet(rows, 0, from: 4) else {
+      throw fault("the row of the fleet is gone, was changed, or is an older one")
+    }
+    let distrust = Distrust(number: fleet.distrust, time: UnixTime(fleet.distrusted))
+    for key in keys {
+      found[key]?.distrust = distrust
+      found[key]?.generation = generation
+    }
     for row in 0..<rows.count {
       guard let key = rows.bytes(row, 0), var columns = found[key] else { continue }
       columns.enrollment = rows.bytes(row, 1)
@@ -113,18 +125,24 @@ package struct FleetStore: RecordStore, Sendable {
       columns.version = rows.number(row, 3)
       found[key] = columns
     }
-    loaded.rows.withLock { $0.merge(found) { _, new in new } }
+    let loadedNow = found
+    loaded.rows.withLock { $0.merge(loadedNow) { _, new in new } }
   }
 
-  private func check(_ row: inout Row, _ key: [UInt8]) throws(RowFault) {
+  private func check(_ row: inout Row, _ columns: Columns, _ key: [UInt8]) throws(RowFault) {
     guard let enrollment = row.document.enrollment else { return }
     guard same(enrollment.user.bytes, key) else { throw .otherUser }
-    guard row.isBehind else { return }
+    if row.isDistrusted { row.state?.distrust(of: enrollment, before: columns.distrust.time) }
+    guard row.isBehind, let floor = columns.floor else { return }
     alert("the state is older than one that was saved; all codes up to now count as used")
     do throws(StoreTrouble) {
-      row.state?.distrustLoss(of: enrollment, at: try now())
+      row.state?.distrust(of: enrollment, before: try now())
     } catch {
       throw .unreadable
+    }
+    if var state = row.state, floor.serial == row.seen.serial {
+      floor.use(in: &state, of: enrollment)
+      row.state = state
     }
   }
 
@@ -136,13 +154,17 @@ package struct FleetStore: RecordStore, Sendable {
   ) throws(StoreTrouble) -> Transaction<Verdict> {
     let key = try key(of: record)
     return try eachTurn(key, record) { (row) throws(StoreTrouble) -> (Verdict?) in
-      let (verdict, state) = try body(record.enrollment, row.state)
+      var (verdict, state) = try body(
+        record.enrollment, isClosed ? row.state.closedToStrangers : row.state)
+      if isClosed { state.other = row.state.other }
       let sealed = try sealing { () throws(RowFault) in
-        try database.key.body(state, for: row.mark.digest, version: row.mark.next, of: key)
+        try database.key.body(state, row.mark, of: key)
       }
-      let told = event.values(verdict as? Outcome, row.state, state)
+      let told = event.values(
+        verdict as? Outcome, row.state, state, word: (verdict as? any EventWord)?.word)
       let isSaved = try save(
-        record.decoyOf == nil ? Statement.save : Statement.saveDecoy, key, row.mark, sealed, told)
+        record.decoyOf == nil ? Statement.save : Statement.saveDecoy, key, row.mark, sealed, told,
+        of: (record.enrollment, state))
       return isSaved ? verdict : nil
     }
   }
@@ -185,7 +207,7 @@ package struct FleetStore: RecordStore, Sendable {
     _ key: [UInt8], _ record: Record,
     _ turn: ((mark: Mark, state: LoginState)) throws(StoreTrouble) -> Verdict?
   ) throws(StoreTrouble) -> Transaction<Verdict> {
-    try database.alone(for: try hash(of: key)) {
+    try database.alone(for: try hash(of: key), until: deadline) {
       () throws(StoreTrouble) -> Transaction<Verdict> in
       var (mark, state) = (Mark(record.kept), record.state)
       let digest = mark.digest
@@ -206,13 +228,14 @@ package struct FleetStore: RecordStore, Sendable {
     _ body: (FleetDocument) throws(StoreTrouble) -> (FleetDocument, LoginState?)?
   ) throws(StoreTrouble) {
     let key = name.bytes
-    try database.alone(for: try hash(of: key)) { () throws(StoreTrouble) in
+    try database.alone(for: try hash(of: key), until: deadline) { () throws(StoreTrouble) in
       for _ in 0..<Self.attempts {
         let row = try row(of: key, anew: true)
         guard let (new, state) = try body(row?.document ?? FleetDocument(.notEnrolled)) else {
           return
         }
-        let mark = row?.mark ?? Mark(digest: [], version: 0, next: 1)
+        let mark: Mark
+        if let row { mark = row.mark } else { mark = try markOfNothing(key) }
         let statement = row == nil ? Statement.insert : Statement.saveBoth
         if try saveBoth(statement, key, mark, new, state) { return }
       }
@@ -225,30 +248,43 @@ package struct FleetStore: RecordStore, Sendable {
     _ state: LoginState?
   ) throws(StoreTrouble) -> Bool {
     let bodies = try sealing { () throws(RowFault) in
-      try database.key.bodies(document, state, version: mark.next, of: key)
+      try database.key.bodies(document, state, mark, of: key)
     }
+    var after = mark
+    after.serial = mark.next
     return try save(
-      statement, key, mark, bodies.state, event.values(nil, nil, nil), [.bytes(bodies.enrollment)])
+      statement, key, after, bodies.state, event.values(nil, nil, nil), [.bytes(bodies.enrollment)],
+      of: (document.enrollment, state))
+  }
+
+  private func markOfNothing(_ key: [UInt8]) throws(StoreTrouble) -> Mark {
+    guard let columns = loaded.rows.withLock({ $0[key] }) else { throw fault("nothing was loaded") }
+    return Mark(ofNothing: columns)
   }
 
   /// false where the version is another by now. The floor is raised before the answer.
   private func save(
     _ statement: String, _ key: [UInt8], _ mark: Mark, _ body: [UInt8], _ event: [Value],
-    _ more: [Value] = []
+    _ more: [Value] = [], of what: (Enrollment?, LoginState?)
   ) throws(StoreTrouble) -> Bool {
     let values: [Value] = [
       .bytes(key), .number(mark.version), .bytes(body), .number(mark.next),
     ]
+    let seen = Seen(
+      version: mark.next, serial: mark.serial,
+      digest: try sealing { () throws(RowFault) in number(try database.key.digest(of: body)) },
+      what.0, what.1)
     let rows: Rows
     do throws(DatabaseFault) {
-      rows = try database.save(statement, values + event, more)
+      rows = try database.save(statement, values + event, more, since: mark.generation)
     } catch {
-      // Serializable: another one was faster.
+      // Serializable: another one was faster. Moved: nothing was asked, it is loaded again.
       if case .refused("40001", _) = error { return false }
+      if error == .moved { return false }
       throw fault(error)
     }
     guard rows.number(0, 0) == 1 else { return false }
-    if !Self.isDecoy(key) { database.floor.raise(try hash(of: key), to: mark.next) }
+    if !Self.isDecoy(key) { database.floor.raise(try hash(of: key), to: seen) }
     return true
   }
 
@@ -274,7 +310,7 @@ package struct FleetStore: RecordStore, Sendable {
       if try row(of: key) != nil { continue }
       let enrollment = try Store.makeDecoy()
       _ = try saveBoth(
-        Statement.insert, key, Mark(digest: [], version: 0, next: 1),
+        Statement.insert, key, try markOfNothing(key),
         FleetDocument(.enrolled(enrollment)), LoginState(initialFor: enrollment))
     }
   }
@@ -289,7 +325,7 @@ package struct FleetStore: RecordStore, Sendable {
     }
   }
 
-  private func ask(_ body: () throws(DatabaseFault) -> Rows) throws(StoreTrouble) -> Rows {
+  private func ask<R>(_ body: () throws(DatabaseFault) -> R) throws(StoreTrouble) -> R {
     do throws(DatabaseFault) { return try body() } catch { throw fault(error) }
   }
 
@@ -304,6 +340,10 @@ package struct FleetStore: RecordStore, Sendable {
   }
 
   private func fault(_ fault: DatabaseFault) -> StoreTrouble {
+    switch fault {
+    case .away, .aside, .unreachable: loaded.isAway.withLock { $0 = true }
+    case .refused, .broken, .silent, .warned, .moved, .unusable, .outOfMemory: break
+    }
     var line = LogLine("refused: database error:")
     line.add(user: event.name)
     line.add(": ")

@@ -2,33 +2,76 @@ import OneTimePassword
 import SallyportCore
 import SallyportSystem
 
+/// What the database has of a user, as it came.
+struct Columns {
+  /// The beginning of a digest of his name.
+  let user: UInt64
+  /// What had been seen before.
+  let floor: Seen?
+  /// nil: there is no row.
+  var enrollment: [UInt8]?
+  var state: [UInt8]?
+  var version: UInt64?
+  /// What the row `fleet` said in the same moment.
+  var distrust = Distrust(number: 0, time: UnixTime(0))
+  /// Of the connections by which it came.
+  var generation: UInt64 = 0
+}
+
+/// How often something that was saved has been lost, and when that was last.
+struct Distrust: Equatable, Sendable {
+  let number: UInt64
+  let time: UnixTime
+}
+
 /// What the database has of a user, opened and checked.
 struct Row {
   let document: FleetDocument
   /// nil for a user who is not enrolled.
   var state: LoginState?
   let mark: Mark
-  /// Whether something that was saved has been lost.
+  /// Whether something that was saved has been lost of this user.
   let isBehind: Bool
+  /// Whether something may have been lost, of anybody, since it was saved.
+  let isDistrusted: Bool
+  let seen: Seen
 }
 
-/// By which a row is known again: the digest of the enrollment, the version that a save expects,
-/// and the one that it writes.
+/// By which a row is known again: the digest of the enrollment and its serial, the version that a
+/// save expects and the one that it writes, the distrust that it was loaded with, and the
+/// connections by which it came.
 struct Mark: Equatable {
-  let digest: [UInt8]
+  var digest: [UInt8]
+  var serial: UInt64
   let version: UInt64
   let next: UInt64
+  let distrust: UInt64
+  let generation: UInt64
 
-  var bytes: [UInt8] { number(version) + number(next) + digest }
+  var bytes: [UInt8] {
+    [version, next, serial, distrust, generation].flatMap { number($0) } + digest
+  }
 
-  init(digest: [UInt8], version: UInt64, next: UInt64) {
-    (self.digest, self.version, self.next) = (digest, version, next)
+  init(
+    digest: [UInt8], serial: UInt64, version: UInt64, next: UInt64, distrust: UInt64,
+    generation: UInt64
+  ) {
+    (self.digest, self.serial, self.version, self.next) = (digest, serial, version, next)
+    (self.distrust, self.generation) = (distrust, generation)
   }
 
   init(_ bytes: [UInt8]) {
-    version = number(bytes.prefix(8))
-    next = number(bytes.dropFirst(8).prefix(8))
-    digest = [UInt8](bytes.dropFirst(16))
+    let numbers = (0..<5).map { number(bytes.dropFirst(8 * $0).prefix(8)) }
+    (version, next, serial) = (numbers[0], numbers[1], numbers[2])
+    (distrust, generation) = (numbers[3], numbers[4])
+    digest = [UInt8](bytes.dropFirst(40))
+  }
+
+  /// Of somebody of whom nothing is kept.
+  init(ofNothing columns: Columns) {
+    self.init(
+      digest: [], serial: 0, version: 0, next: 1, distrust: columns.distrust.number,
+      generation: columns.generation)
   }
 }
 
@@ -44,8 +87,12 @@ enum RowFault: Error, Equatable {
   case otherUser
   /// The state was saved for another enrollment.
   case otherEnrollment
-  /// Older than what this verifier has seen, and of a user who is not enrolled by it.
+  /// Older than what this verifier has seen.
   case behind
+  /// Of the version that this verifier has seen, but not what it has seen.
+  case twin
+  /// Saved under a distrust that the fleet does not have any more.
+  case future
   case exhausted
   case crypto(CryptoError)
 
@@ -58,7 +105,9 @@ enum RowFault: Error, Equatable {
     case .unreadable: "a row cannot be read"
     case .otherUser: "the enrollment is another user's"
     case .otherEnrollment: "the state was saved for another enrollment than the one that is there"
-    case .behind: "the rows are older ones, of before the enrollment"
+    case .behind: "the rows are older ones, of before the enrollment was changed"
+    case .twin: "another state was put in the place of the one that was saved"
+    case .future: "the row of the fleet is older than this user's: it was put back"
     case .exhausted: "the version cannot grow any more"
     case .crypto, .sealed(.crypto): "libcrypto failed"
     }
@@ -66,11 +115,39 @@ enum RowFault: Error, Equatable {
 }
 
 extension FleetKey {
-  /// Opens both columns. `floor`: the highest version seen of this user.
-  func row(
-    _ enrollment: [UInt8], _ state: [UInt8], version: UInt64, of name: [UInt8], floor: UInt64?
-  ) throws(RowFault) -> Row {
+  private static let form: UInt8 = 1
+
+  /// Opens both columns.
+  func row(_ columns: Columns, of name: [UInt8]) throws(RowFault) -> Row {
+    guard let enrollment = columns.enrollment, let state = columns.state,
+      let version = columns.version
+    else { throw .noState }
     let digest = try digest(of: enrollment)
+    let opened = try open(enrollment, state, version: version, of: name)
+    guard opened.body.starts(with: [Self.form]) else { throw .unreadable }
+    let body = opened.body.dropFirst()
+    guard body.starts(with: digest) else { throw .otherEnrollment }
+    let trusted = number(body.dropFirst(digest.count).prefix(8))
+    let kept = try read([UInt8](body.dropFirst(digest.count + 8)), beside: opened.document)
+    let seen = Seen(
+      version: version, serial: opened.document.serial,
+      digest: number(try self.digest(of: state)), opened.document.enrollment, kept)
+    let isBehind = try isBehind(seen, columns.floor)
+    // It could be that of before he enrolled.
+    if isBehind, kept == nil { throw .behind }
+    guard trusted <= columns.distrust.number else { throw .future }
+    let mark = Mark(
+      digest: digest, serial: seen.serial, version: version,
+      next: try successor(of: max(version, columns.floor?.version ?? 0)),
+      distrust: columns.distrust.number, generation: columns.generation)
+    return Row(
+      document: opened.document, state: kept, mark: mark, isBehind: isBehind,
+      isDistrusted: trusted < columns.distrust.number, seen: seen)
+  }
+
+  private func open(
+    _ enrollment: [UInt8], _ state: [UInt8], version: UInt64, of name: [UInt8]
+  ) throws(RowFault) -> (document: FleetDocument, body: [UInt8]) {
     let (opened, body): (Secret, Secret)
     do throws(SealFault) {
       opened = try open(enrollment, .enrollment, of: name)
@@ -79,27 +156,35 @@ extension FleetKey {
       throw .sealed(error)
     }
     guard let document = FleetDocument.read(opened) else { throw .unreadable }
-    let bytes = body.bytes(in: 0..<body.count)
-    guard bytes.count >= digest.count, bytes.starts(with: digest) else { throw .otherEnrollment }
-    let isBehind = floor.map { version < $0 } ?? false
-    let mark = Mark(
-      digest: digest, version: version, next: try successor(of: max(version, floor ?? 0)))
-    let rest = [UInt8](bytes.dropFirst(digest.count))
+    return (document, body.bytes(in: 0..<body.count))
+  }
+
+  private func read(_ bytes: [UInt8], beside document: FleetDocument) throws(RowFault)
+    -> LoginState?
+  {
     guard let enrolled = document.enrollment else {
-      guard rest.isEmpty else { throw .unreadable }
-      // It could be that of before he enrolled.
-      if isBehind { throw .behind }
-      return Row(document: document, state: nil, mark: mark, isBehind: false)
+      guard bytes.isEmpty else { throw .unreadable }
+      return nil
     }
-    guard let state = LoginState.read(rest) else { throw .unreadable }
+    guard let state = LoginState.read(bytes) else { throw .unreadable }
     guard state.enrollmentID == enrolled.id else { throw .otherEnrollment }
-    return Row(document: document, state: state, mark: mark, isBehind: isBehind)
+    return state
+  }
+
+  /// Whether what was seen before is more.
+  private func isBehind(_ seen: Seen, _ floor: Seen?) throws(RowFault) -> Bool {
+    guard let floor else { return false }
+    if seen.version == floor.version, seen.digest != floor.digest { throw .twin }
+    if seen.serial < floor.serial { throw .behind }
+    return seen.version < floor.version || floor.hasMore(than: seen)
   }
 
   /// The two bodies, and the digest of the first.
   func bodies(
-    _ document: FleetDocument, _ state: LoginState?, version: UInt64, of name: [UInt8]
+    _ document: FleetDocument, _ state: LoginState?, _ mark: Mark, of name: [UInt8]
   ) throws(RowFault) -> (enrollment: [UInt8], state: [UInt8]) {
+    var document = document
+    document.serial = mark.next
     guard let text = document.written() else { throw .crypto(.outOfMemory) }
     let enrollment: [UInt8]
     do throws(SealFault) {
@@ -107,29 +192,28 @@ extension FleetKey {
     } catch {
       throw .sealed(error)
     }
-    return (
-      enrollment,
-      try body(state, for: try digest(of: enrollment), version: version, of: name)
-    )
+    var mark = mark
+    mark.digest = try digest(of: enrollment)
+    return (enrollment, try body(state, mark, of: name))
   }
 
   func body(
-    _ state: LoginState?, for digest: [UInt8], version: UInt64, of name: [UInt8]
+    _ state: LoginState?, _ mark: Mark, of name: [UInt8]
   ) throws(RowFault) -> [UInt8] {
-    var bytes = digest
+    var bytes = [Self.form] + mark.digest + number(mark.distrust)
     if let state {
       guard let fields = state.written() else { throw .unreadable }
       bytes += fields
     }
     guard let text = Secret(bytes) else { throw .crypto(.outOfMemory) }
     do throws(SealFault) {
-      return try seal(text, .state(version: version), of: name)
+      return try seal(text, .state(version: mark.next), of: name)
     } catch {
       throw .sealed(error)
     }
   }
 
-  private func digest(of body: [UInt8]) throws(RowFault) -> [UInt8] {
+  func digest(of body: [UInt8]) throws(RowFault) -> [UInt8] {
     do throws(CryptoError) {
       return try SHA256.digest(body)
     } catch {

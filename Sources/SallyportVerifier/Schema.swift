@@ -1,5 +1,7 @@
+import OneTimePassword
+
 /// The tables of a fleet, and the rights of the role that verifiers have.
-enum Schema {
+package enum Schema {
   /// One after the other, in one transaction.
   static let tables = [
     """
@@ -12,23 +14,45 @@ enum Schema {
     """,
     """
     CREATE TABLE host (
-      name text PRIMARY KEY, key bytea UNIQUE, enrolls boolean NOT NULL DEFAULT false,
-      joined timestamptz NOT NULL DEFAULT now(), seen timestamptz)
+      name text PRIMARY KEY, key bytea UNIQUE, enrolls boolean NOT NULL, joined bigint NOT NULL,
+      seal bytea NOT NULL, seen timestamptz)
+    """,
+    """
+    CREATE TABLE invite (
+      digest bytea PRIMARY KEY, host text NOT NULL, enrolls boolean NOT NULL,
+      until bigint NOT NULL, key bytea, seal bytea NOT NULL)
+    """,
+    """
+    CREATE TABLE listener (
+      verifier text PRIMARY KEY, address text NOT NULL, since timestamptz NOT NULL)
     """,
     """
     CREATE TABLE worker (
-      verifier text, worker int, n bigint NOT NULL, timeline text NOT NULL,
-      now timestamptz NOT NULL, PRIMARY KEY (verifier, worker)) WITH (fillfactor = 50)
+      verifier text, worker int, n bigint NOT NULL, server text NOT NULL, posted text,
+      clock bigint, now timestamptz NOT NULL, PRIMARY KEY (verifier, worker))
+      WITH (fillfactor = 50)
     """,
     """
     CREATE TABLE event (
       at timestamptz NOT NULL, host text NOT NULL, name bytea NOT NULL, service text NOT NULL,
-      address text NOT NULL, outcome text NOT NULL, authenticator text, position numeric(20))
+      address text NOT NULL, caller bigint, outcome text NOT NULL, authenticator text,
+      position numeric(20))
     """,
     "CREATE INDEX event_at ON event (at)",
-    "CREATE TABLE fleet (schema bigint NOT NULL, needs bigint NOT NULL, writes bigint NOT NULL)",
-    "INSERT INTO fleet VALUES (1, 1, 1)",
+    "CREATE INDEX event_wrong ON event (host, at) WHERE outcome = 'wrong-code'",
+    """
+    CREATE TABLE fleet (
+      one boolean PRIMARY KEY DEFAULT true CHECK (one), schema bigint NOT NULL,
+      needs bigint NOT NULL, writes bigint NOT NULL, distrust bigint NOT NULL,
+      distrusted bigint NOT NULL, canary bytea NOT NULL, seal bytea NOT NULL)
+    """,
   ]
+
+  /// Of these tables. 1 was a preview's.
+  package static let number: UInt64 = 2
+
+  /// $1 the number, $2 canary, $3 seal of the row.
+  static let fleet = "INSERT INTO fleet VALUES (true, $1, $1, $1, 0, 0, $2, $3)"
 
   static let role = "sallyport_verifier"
 
@@ -37,10 +61,12 @@ enum Schema {
     "GRANT SELECT, INSERT, UPDATE ON enrollment, state TO \(role)",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON worker TO \(role)",
     "GRANT SELECT, INSERT ON event TO \(role)",
-    "GRANT SELECT ON host, fleet TO \(role)",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON host, invite, listener TO \(role)",
+    "GRANT SELECT, UPDATE ON fleet TO \(role)",
   ]
 
   static let isThere = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('fleet')"
+  static let found = "SELECT schema FROM fleet"
   static let hasRole = "SELECT count(*) FROM pg_roles WHERE rolname = '\(role)'"
 }
 
@@ -49,18 +75,33 @@ extension Database {
   package enum Made: Equatable, Sendable {
     case new
     case wasThere
+    /// Tables with this number, which this program does not have.
+    case other(UInt64)
     /// Nothing, since the role that verifiers have does not exist.
     case noRole
   }
 
   /// Makes the tables where there are none, all or nothing.
-  package static func makeSchema(_ words: String) throws(DatabaseFault) -> Made {
+  package static func makeSchema(_ words: String, key: FleetKey) throws(DatabaseFault) -> Made {
     let line = try DatabaseLine(words, worker: 0)
-    if try line.ask(Schema.isThere, [], patience).number(0, 0) == 1 { return .wasThere }
+    if try line.ask(Schema.isThere, [], patience).number(0, 0) == 1 {
+      let found = try line.ask(Schema.found, [], patience).number(0, 0)
+      return found == Schema.number ? .wasThere : .other(found ?? 0)
+    }
     if try line.ask(Schema.hasRole, [], patience).number(0, 0) != 1 { return .noRole }
-    for statement in ["BEGIN"] + Schema.tables + Schema.grants + ["COMMIT"] {
+    let row = FleetRow(needs: Schema.number, writes: Schema.number)
+    let values = try Self.sealing { () throws(CryptoError) in
+      [Value.number(Schema.number), .bytes(try key.canary()), .bytes(try row.seal(under: key))]
+    }
+    for statement in ["BEGIN"] + Schema.tables + Schema.grants {
       _ = try line.ask(statement, [], patience)
     }
+    _ = try line.ask(Schema.fleet, values, patience)
+    _ = try line.ask("COMMIT", [], patience)
     return .new
+  }
+
+  static func sealing<R>(_ body: () throws(CryptoError) -> R) throws(DatabaseFault) -> R {
+    do throws(CryptoError) { return try body() } catch { throw .refused("", "libcrypto failed") }
   }
 }

@@ -1,4 +1,4 @@
-import CLibcrypto
+import CSealing
 package import OneTimePassword
 import SallyportSystem
 
@@ -25,12 +25,13 @@ package enum SealFault: Error, Equatable {
   case crypto(CryptoError)
 }
 
-// What is sealed: the id of the key (4 bytes, little-endian), the nonce (12), the text encrypted
-// with AES-256-GCM, and the tag (16).
+// What is sealed: the form (1 byte), the id of the key (4 bytes, little-endian), the nonce (12),
+// the text encrypted with AES-256-GCM, and the tag (16).
 extension FleetKey {
+  private static let form: UInt8 = 1
   private static let nonceLength = 12
   private static let tagLength = 16
-  private static let headLength = 4 + nonceLength
+  private static let headLength = 5 + nonceLength
 
   /// Throws `crypto`.
   package func seal(_ text: Secret, _ column: Column, of name: [UInt8]) throws(SealFault)
@@ -39,7 +40,7 @@ extension FleetKey {
     do throws(CryptoError) {
       let (key, beside) = try context(column, of: name)
       let nonce = try randomNonce()
-      var sealed = Self.bytes(of: id) + nonce
+      var sealed = [Self.form] + Self.bytes(of: id) + nonce
       sealed += [UInt8](repeating: 0, count: text.count)
       var tag = [UInt8](repeating: 0, count: Self.tagLength)
       // SAFETY: the buffers live for the call; behind the head there are text.count bytes.
@@ -64,8 +65,8 @@ extension FleetKey {
     -> Secret
   {
     let length = sealed.count - Self.headLength - Self.tagLength
-    guard length >= 0 else { throw .forged }
-    let found = sealed.prefix(4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+    guard length >= 0, sealed[0] == Self.form else { throw .forged }
+    let found = UInt32(truncatingIfNeeded: number(sealed[1..<5]))
     guard found == id else { throw .otherKey(found) }
     let (key, beside): (Secret, [UInt8])
     do throws(CryptoError) {
@@ -75,7 +76,7 @@ extension FleetKey {
     }
     guard let text = Secret(count: length) else { throw .crypto(.outOfMemory) }
     var tag = [UInt8](sealed.suffix(Self.tagLength))
-    let nonce = [UInt8](sealed[4..<Self.headLength])
+    let nonce = [UInt8](sealed[5..<Self.headLength])
     // SAFETY: the buffers live for the call, and `text` has as many bytes as are decrypted.
     let done = unsafe key.withBytes { key in
       unsafe sealed.withUnsafeBytes { sealed in
@@ -99,9 +100,10 @@ extension FleetKey {
   {
     let whose = Self.counted(OneTimePassword.bytes(of: column.name)) + Self.counted(name)
     let key = try derive(whose)
+    let beside = [Self.form] + whose
     switch column {
-    case .enrollment: return (key, whose)
-    case .state(let version): return (key, whose + Self.counted(number(version)))
+    case .enrollment: return (key, beside)
+    case .state(let version): return (key, beside + Self.counted(number(version)))
     }
   }
 
@@ -114,11 +116,11 @@ extension FleetKey {
   }
 
   /// With its length before it, in 4 bytes.
-  private static func counted(_ text: [UInt8]) -> [UInt8] {
+  static func counted(_ text: [UInt8]) -> [UInt8] {
     bytes(of: UInt32(truncatingIfNeeded: text.count)) + text
   }
 
-  private static func bytes(of number: UInt32) -> [UInt8] {
+  static func bytes(of number: UInt32) -> [UInt8] {
     (0..<4).map { UInt8(truncatingIfNeeded: number >> UInt32(8 * $0)) }
   }
 

@@ -4,9 +4,27 @@
 /// loaded, and with it the event and the count of this connection. It gives 1 where it was done, 0
 /// where the version is another.
 enum Statement {
+  /// The first of each connection: what the role or the database is set to must not make a save
+  /// less than it says. Which server it is, since when; names are qualified, since the search path
+  /// is not ours yet.
+  static let greeting = """
+    SELECT concat_ws('/', (SELECT system_identifier FROM pg_catalog.pg_control_system()),
+        substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8),
+        extract(epoch FROM pg_catalog.pg_postmaster_start_time())),
+      pg_catalog.set_config('client_min_messages', 'notice', false),
+      pg_catalog.set_config('synchronous_commit',
+        CASE pg_catalog.current_setting('synchronous_commit')
+        WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
+      pg_catalog.set_config('search_path', 'public, pg_temp', false),
+      pg_catalog.set_config('lock_timeout', '1500', false),
+      pg_catalog.set_config('statement_timeout', '1900', false),
+      pg_catalog.set_config('idle_in_transaction_session_timeout', '5000', false),
+      pg_catalog.set_config('row_security', 'on', false)
+    """
+
   static let load = """
-    SELECT e.name, e.body, s.body, s.version
-    FROM enrollment e LEFT JOIN state s ON s.name = e.name WHERE e.name IN ($1, $2)
+    SELECT e.name, e.body, s.body, s.version, f.needs, f.writes, f.distrust, f.distrusted, f.seal
+    FROM fleet f LEFT JOIN enrollment e ON e.name IN ($1, $2) LEFT JOIN state s ON s.name = e.name
     """
 
   /// $1 name, $2 version, $3 body, $4 the new version, from $5 on the event and the worker.
@@ -14,26 +32,26 @@ enum Statement {
     WITH saved AS (
       UPDATE state SET version = $4::bigint, saved = now(), body = $3
       WHERE name = $1 AND version = $2::bigint RETURNING name),
-    \(event), \(count(15)) SELECT count(*) FROM saved
+    \(event), \(count(16)) \(done)
     """
 
-  /// As `save`, with $16 the new enrollment.
+  /// As `save`, with $17 the new enrollment.
   static let saveBoth = """
     WITH saved AS (
       UPDATE state SET version = $4::bigint, saved = now(), body = $3
       WHERE name = $1 AND version = $2::bigint RETURNING name),
-    changed AS (UPDATE enrollment e SET body = $16 FROM saved WHERE e.name = saved.name),
-    \(event), \(count(15)) SELECT count(*) FROM saved
+    changed AS (UPDATE enrollment e SET body = $17 FROM saved WHERE e.name = saved.name),
+    \(event), \(count(16)) \(done)
     """
 
   /// As `saveBoth`, for a user of whom nothing is kept; $2 is 0.
   static let insert = """
     WITH made AS (
-      INSERT INTO enrollment (name, body) SELECT $1, $16 WHERE $2::bigint = 0
+      INSERT INTO enrollment (name, body) SELECT $1, $17 WHERE $2::bigint = 0
       ON CONFLICT DO NOTHING RETURNING name),
     saved AS (
       INSERT INTO state (name, version, body) SELECT name, $4::bigint, $3 FROM made RETURNING name),
-    \(event), \(count(15)) SELECT count(*) FROM saved
+    \(event), \(count(16)) \(done)
     """
 
   /// As `save`, without the condition: many are judged by one decoy at the same time.
@@ -41,29 +59,62 @@ enum Statement {
     WITH saved AS (
       UPDATE state SET version = $4::bigint, saved = now(), body = $3
       WHERE name = $1 AND $2::bigint >= 0 RETURNING name),
-    \(event), \(count(15)) SELECT count(*) FROM saved
+    \(event), \(count(16)) \(done)
     """
 
-  /// $1 verifier, $2 worker, $3 timeline.
-  static let probe = "WITH saved AS (SELECT), \(count(3)) SELECT count(*) FROM saved"
+  /// The row of the fleet, with its canary.
+  static let fleet = "SELECT needs, writes, distrust, distrusted, seal, canary, schema FROM fleet"
 
-  static let forgetWorkers = "DELETE FROM worker WHERE verifier = $1"
-  static let host = "SELECT enrolls FROM host WHERE name = $1"
-  static let needs = "SELECT needs FROM fleet"
+  /// $1 the distrust that was read, $2 its new number, $3 the time, $4 the seal, then the worker.
+  static let distrust = """
+    WITH saved AS (
+      UPDATE fleet SET distrust = $2::bigint, distrusted = $3::bigint, seal = $4
+      WHERE distrust = $1::bigint RETURNING one),
+    \(count(7)) \(done)
+    """
+
+  /// What a verifier says of itself every two seconds: $4 its clock in milliseconds, $5 the server
+  /// that it has checked (NULL: as before), $6 the least that its number may be.
+  static let beat = """
+    WITH counted AS (
+      INSERT INTO worker (verifier, worker, n, server, posted, clock, now)
+      VALUES ($1, $2::int, 1 + $6::bigint, $3, $5, $4::bigint, clock_timestamp())
+      ON CONFLICT (verifier, worker) DO UPDATE SET n = greatest(worker.n, $6::bigint) + 1,
+        server = excluded.server, posted = coalesce(excluded.posted, worker.posted),
+        clock = excluded.clock, now = excluded.now RETURNING n)
+    SELECT 1::bigint, n, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM counted
+    """
+
+  /// $1 verifier: the rows that the others say of themselves, and whether each lives.
+  static let others = """
+    SELECT verifier, posted, clock, (extract(epoch FROM now) * 1000)::bigint,
+      (now > clock_timestamp() - interval '10 s') FROM worker
+    WHERE worker = 0 AND verifier <> $1
+    """
+
+  /// $1 verifier: what is there of what was acknowledged to it.
+  static let own = """
+    SELECT worker, n, posted, (extract(epoch FROM now) * 1000)::bigint FROM worker
+    WHERE verifier = $1
+    """
+
+  private static let done = "SELECT (SELECT count(*) FROM saved), (SELECT max(n) FROM counted)"
 
   private static let event = """
     told AS (
-      INSERT INTO event (at, host, name, service, address, outcome, authenticator, position)
-      SELECT now(), $5, $6::bytea, $7, $8, $9, $10, $11::numeric FROM saved WHERE $12::boolean)
+      INSERT INTO event (
+        at, host, name, service, address, caller, outcome, authenticator, position)
+      SELECT now(), $5, $6::bytea, $7, $8, $9::bigint, $10, $11, $12::numeric FROM saved
+      WHERE $13::boolean)
     """
 
   private static func count(_ last: Int) -> String {
     """
     counted AS (
-      INSERT INTO worker (verifier, worker, n, timeline, now)
+      INSERT INTO worker (verifier, worker, n, server, now)
       SELECT $\(last - 2), $\(last - 1)::int, 1, $\(last), now() FROM saved
       ON CONFLICT (verifier, worker)
-      DO UPDATE SET n = worker.n + 1, timeline = excluded.timeline, now = excluded.now)
+      DO UPDATE SET n = worker.n + 1, server = excluded.server, now = excluded.now RETURNING n)
     """
   }
 }

@@ -3,6 +3,7 @@ import CService
 import Glibc
 import OneTimePassword
 import SallyportCore
+import SallyportLine
 import SallyportLogin
 import SallyportService
 import SallyportSystem
@@ -13,12 +14,16 @@ struct Command: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sallyport-verifier",
     abstract: "Check the codes of a fleet of hosts, over PostgreSQL.",
-    subcommands: [Init.self, Run.self, Status.self])
+    subcommands: [
+      Init.self, Run.self, Status.self, Invite.self, ListHosts.self, Revoke.self, Key.self,
+      Distrust.self, Migrate.self,
+    ])
 }
 
 struct Common: ParsableArguments {
-  @Option(help: "The database, as libpq has it: \"host=… dbname=…\" or a URI.")
-  var database: String
+  @Option(
+    help: "The database, as libpq has it: \"host=… dbname=…\" or a URI (default: what init had).")
+  var database: String?
 
   @Option(help: "Where key and sallyport.conf are.")
   var directory = "/etc/sallyport-verifier"
@@ -34,6 +39,8 @@ struct Init: ParsableCommand {
 
   func run() throws {
     try makeDirectory()
+    try common.actAsOwner()
+    let words = try common.words()
     let isNew: Bool
     do throws(FleetKey.FileFault) {
       try FleetKey.make(at: common.keyFile)
@@ -43,7 +50,17 @@ struct Init: ParsableCommand {
       isNew = false
     }
     try makePolicy()
-    switch try database({ () throws(DatabaseFault) in try Database.makeSchema(common.database) }) {
+    let key = try key(of: common)
+    let made = try database { () throws(DatabaseFault) in
+      try Database.makeSchema(words, key: key)
+    }
+    switch made {
+    case .other(let number):
+      throw Failure(
+        "the tables there are of schema \(number), this version has \(Schema.number)\n"
+          + (number < Schema.number
+            ? "hint: those of a preview are not carried over: take another database"
+            : "hint: install a newer sallyport-verifier"))
     case .noRole: throw Failure("the role sallyport_verifier does not exist\n" + Self.hint)
     case .new: print("made the tables")
     case .wasThere: print("the tables are there")
@@ -51,13 +68,26 @@ struct Init: ParsableCommand {
     let database = try open(common, name: "init") { _, line in
       ServiceLog.fatal(String(decoding: line.bytes, as: UTF8.self), of: "sallyport-verifier")
     }
+    try self.database { () throws(DatabaseFault) in try database.beginCommand() }
     do throws(StoreTrouble) {
       try FleetStore(database, Event(of: "init"), uid: nil).makeDecoys()
     } catch {
       throw Failure("the decoys were not made")
     }
+    try common.settle(words)
+    try makeIdentity()
     print(isNew ? "made \(common.keyFile)" : "ready")
-    if isNew { print("keep a copy of it where no backup of the database is") }
+    if let warning = common.warningOfNoCopy() { tell(warning) }
+  }
+
+  private func makeIdentity() throws {
+    do throws(IdentityFault) {
+      try Identity.make(at: common.pathOfIdentity)
+      print("made \(common.pathOfIdentity)")
+    } catch {
+      guard error == .exists else { throw Failure(error.text(common.pathOfIdentity)) }
+    }
+    print("pin of the verifiers: \(try common.readIdentity().pin.hex)")
   }
 
   private static let hint = "hint: CREATE ROLE sallyport_verifier LOGIN CONNECTION LIMIT 24;"
@@ -90,13 +120,17 @@ struct Run: ParsableCommand {
 
   @OptionGroup var common: Common
 
-  @Option(help: "Listen here.")
-  var socket = "/run/sallyport-verifier/socket"
+  @Option(help: "Listen to hosts here: a numeric address and a port.")
+  var listen = "[::]:\(VerifierAddress.defaultPort)"
 
   @Option(help: "This verifier among those of the fleet (default: the host's name).")
   var name = HostName.label.text
 
+  @Option(help: "How many wrong codes a host may bring in a day.")
+  var hostWrongCodes = FleetDesk.wrongCodes
+
   func run() throws {
+    try common.actAsOwner()
     ServiceLog.open(as: "sallyport-verifier")
     do throws(ServiceError) {
       try ServiceError.check(service_harden(), "setrlimit")
@@ -107,19 +141,58 @@ struct Run: ParsableCommand {
     }
     let database = try open(common, name: name) { ServiceLog.write($0, $1) }
     try self.database { () throws(DatabaseFault) in try database.begin() }
-    let desk = FleetDesk(database, directory: common.directory)
-    do throws(ServiceError) {
+    do {
       try database.watch()
-      let service = try Service.start(.open(root: socket), root: .verifier) { desk.answer($0, $1) }
-      ServiceLog.info("started")
+      let server = try serve(database)
+      ServiceLog.info("started: listens on \(server.address.text)")
       service_wait_for_end()
-      let isDone = service.stop()
-      ServiceLog.info(isDone ? "stopped" : "stopped, with packets unanswered")
+      let isDone = server.stop()
+      ServiceLog.info(isDone ? "stopped" : "stopped, with questions unanswered")
     } catch {
-      throw Failure(error.text)
+      throw (error as? ServiceError).map { Failure($0.text) } ?? error
     }
     // Not by way of libcrypto's own end, under the thread that still waits.
     _exit(0)
+  }
+
+  private func serve(_ database: Database) throws -> LineServer {
+    guard let address = VerifierAddress(listen) else {
+      throw Failure("--listen \(listen): not a numeric address with a port, such as [::]:7353")
+    }
+    let identity = try common.readIdentity()
+    let reception = try reception(database, identity)
+    if !address.isAny { say(address, to: database) }
+    do throws(LineServerFault) {
+      return try LineServer.start(
+        on: address, identity: identity, isKnown: { reception.isKnown($0) },
+        handler: { reception.answer($0, $1, $2, arrived: $3) })
+    } catch {
+      throw Failure(error.text)
+    }
+  }
+
+  private func reception(_ database: Database, _ identity: Identity) throws -> Reception {
+    guard let name = Label(Array(name.utf8)), let now = try? Clock.now() else {
+      throw Failure("--name \(name): not a name of 1 to 64 printable characters")
+    }
+    let questions = FleetDesk(
+      database, directory: common.directory, wrongCodes: hostWrongCodes)
+    return Reception(
+      Hosts(database),
+      [
+        .question: questions, .join: JoinDesk(database, pins: [identity.pin]),
+        .reserve: ReserveDesk(database, questions.logins),
+        .status: StatusDesk(database, verifier: name, started: now),
+      ])
+  }
+
+  /// For tokens, and hosts that join. They can be told by hand as well.
+  private func say(_ address: VerifierAddress, to database: Database) {
+    do throws(DatabaseFault) {
+      try database.listens(at: address.text)
+    } catch {
+      ServiceLog.info("where this verifier listens is not in the database: \(error.text)")
+    }
   }
 
   private func prepareForService() throws(ServiceError) {
@@ -133,8 +206,11 @@ struct Status: ParsableCommand {
   @OptionGroup var common: Common
 
   func run() throws {
-    let status = try database { () throws(DatabaseFault) in try FleetStatus(common.database) }
+    try common.actAsOwner()
+    let words = try common.words()
+    let status = try database { () throws(DatabaseFault) in try FleetStatus(words) }
     for line in status.lines { print(line) }
+    if let warning = common.warningOfNoCopy() { tell(warning) }
   }
 }
 
@@ -148,7 +224,7 @@ struct Failure: Error, CustomStringConvertible {
 }
 
 extension ParsableCommand {
-  fileprivate func database<R>(_ body: () throws(DatabaseFault) -> R) throws -> R {
+  func database<R>(_ body: () throws(DatabaseFault) -> R) throws -> R {
     do throws(DatabaseFault) {
       return try body()
     } catch {
@@ -156,19 +232,23 @@ extension ParsableCommand {
     }
   }
 
-  fileprivate func open(
+  func open(
     _ common: Common, name: String, log: @escaping @Sendable (LogLevel, LogLine) -> Void
   ) throws -> Database {
-    let key: FleetKey
-    do throws(FleetKey.FileFault) {
-      key = try FleetKey.read(at: common.keyFile)
-    } catch {
-      throw failure(common.keyFile, error)
-    }
+    let key = try key(of: common)
+    let words = try common.words()
     do throws(ServiceError) {
-      return try Database(common.database, key: key, verifier: Array(name.utf8), log: log)
+      return try Database(words, key: key, verifier: Array(name.utf8), log: log)
     } catch {
       throw Failure(error.text)
+    }
+  }
+
+  fileprivate func key(of common: Common) throws -> FleetKey {
+    do throws(FleetKey.FileFault) {
+      return try FleetKey.read(at: common.keyFile)
+    } catch {
+      throw failure(common.keyFile, error)
     }
   }
 

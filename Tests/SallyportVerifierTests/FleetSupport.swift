@@ -14,9 +14,26 @@ import Testing
 let testDatabase = ProcessInfo.processInfo.environment["SALLYPORT_TESTS_DATABASE"]
 
 /// The tables, made once for all tests.
-private let tables: Result<Database.Made, DatabaseFault> = Result {
-  () throws(DatabaseFault) in
-  try Database.makeSchema((testDatabase ?? "") + " user=postgres")
+private let tables: Result<Database.Made, any Error> = Result {
+  try Database.makeSchema((testDatabase ?? "") + " user=postgres", key: try fleetKey())
+}
+
+func fleetKey() throws -> FleetKey {
+  FleetKey(id: 1, try secret([UInt8](repeating: 7, count: FleetKey.length)))
+}
+
+/// A database with the schema that no other test has, for what concerns everybody in it.
+struct OwnDatabase {
+  let words: String
+
+  init() throws {
+    let name = "own_\(UUID().uuidString.replacing("-", with: "").lowercased())"
+    let test = try #require(testDatabase)
+    _ = try DatabaseLine(test + " user=postgres", worker: 0)
+      .ask("CREATE DATABASE \(name)", [], 60_000)
+    words = test + " dbname=\(name)"
+    _ = try Database.makeSchema(words + " user=postgres", key: try fleetKey())
+  }
 }
 
 /// One verifier, and a database administrator beside it.
@@ -27,18 +44,23 @@ final class Verifier: Sendable {
 
   private final class Log: Sendable { let lines = Mutex<[String]>([]) }
 
-  init(_ name: String = "one", options: String = "") throws {
-    _ = try tables.get()
-    let words = try #require(testDatabase)
-    let key = FleetKey(id: 1, try secret([UInt8](repeating: 7, count: FleetKey.length)))
+  init(
+    _ name: String = "one", options: String = "", in own: OwnDatabase? = nil,
+    clock: (@Sendable () -> Int64)? = nil
+  ) throws {
+    if own == nil { _ = try tables.get() }
+    let words = try own?.words ?? #require(testDatabase)
+    let key = try fleetKey()
     let log = log
     database = try Database(
-      words + " user=sallyport_verifier " + options, key: key, verifier: Array(name.utf8)
+      words + " user=sallyport_verifier " + options, key: key, verifier: Array(name.utf8),
+      clock: clock
     ) { level, line in
       guard level == .alert || level == .error else { return }
       log.lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }
     }
     admin = try DatabaseLine(words + " user=postgres", worker: 0)
+    try database.begin()
     try store().makeDecoys()
   }
 

@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import SallyportLine
 import SallyportLogin
 import TestSupport
 import Testing
@@ -9,13 +10,12 @@ import Testing
 @Suite struct `Where a host says that a login comes from` {
   private func context(
     _ host: String, _ origin: ServiceRequest.StatedOrigin, isOwn: Bool = true
-  ) throws -> LoginContext {
+  ) -> LoginContext {
     let request = ServiceRequest(
       name: Array("alice".utf8), service: Array("sshd".utf8), origin: origin, policy: Policy(),
       millisecondsLeft: 5000, verb: .enrolled)
-    let front = [1, isOwn ? 1 : 0, 0, 0, 0, 0, UInt8(host.utf8.count)] + Array(host.utf8)
-    let frame = front + bytes(try #require(request.encoded()))
-    return try #require(HostFrame.decode(try secret(frame))).context(under: Policy())
+    let frame = HostFrame(isOwn: isOwn, uid: 0, request: request)
+    return HostQuestion(host: Array(host.utf8), frame: frame).context(under: Policy())
   }
 
   private func address(_ last: UInt8) throws -> ServiceRequest.StatedOrigin {
@@ -25,9 +25,9 @@ import Testing
   @Test func `is a place of its own on each host`() throws {
     let places = [
       try context("web1", address(1)), try context("web2", address(1)),
-      try context("web1", address(2)), try context("web1", .local),
-      try context("web2", .local), try context("web1", .local, isOwn: false),
-      try context("web1", .unknown),
+      try context("web1", address(2)), context("web1", .local),
+      context("web2", .local), context("web1", .local, isOwn: false),
+      context("web1", .unknown),
     ]
     for (index, place) in places.enumerated() {
       for other in places[..<index] { #expect(place.origin != other.origin) }
@@ -43,7 +43,7 @@ import Testing
     #expect(try context("web2", address(1)).address != one)
     #expect(try context("web1", address(1)).address == one)
     let loopback = try #require(NumericAddress([127, 0, 0, 1]))
-    #expect(try context("web1", .address(loopback)).address == nil)
-    #expect(try context("web1", .local).address == nil)
+    #expect(context("web1", .address(loopback)).address == nil)
+    #expect(context("web1", .local).address == nil)
   }
 }

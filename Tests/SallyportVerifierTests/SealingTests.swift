@@ -16,8 +16,8 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
   func `gives back what was sealed, and looks like nothing`(count: Int) throws {
     let text = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
     let sealed = try key().seal(try secret(text), .enrollment, of: alice)
-    #expect(sealed.count == count + 32)
-    #expect(sealed.prefix(4) == [4, 3, 2, 1])
+    #expect(sealed.count == count + 33)
+    #expect(sealed.prefix(5) == [1, 4, 3, 2, 1])
     #expect(bytes(try key().open(sealed, .enrollment, of: alice)) == text)
     #expect(try key().seal(try secret(text), .enrollment, of: alice) != sealed)
   }
@@ -26,8 +26,8 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
   /// Python's hmac and AESGCM of its package cryptography 48.
   @Test func `is what another program seals`() throws {
     let sealed = hex(
-      "04030201000102030405060708090a0bc7d839a3407c58cf287ee81b394bfd36"
-        + "a265ee6a1319fd49992f7cf22a03a83ba23e")
+      "0104030201000102030405060708090a0bc7d839a3407c58cf287ee81b394bfd"
+        + "36a2654aac155dc6398a83df9f0ec5a2332aab")
     #expect(text(try key().open(sealed, .state(version: 5), of: alice)) == "the state of alice")
   }
 
@@ -58,6 +58,45 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
   }
 }
 
+@Suite struct `The seal of a row` {
+  private func host(
+    _ name: String = "web1", _ byte: UInt8 = 9, enrolls: Bool = true, joined: Int64 = 1_700_000_000
+  ) -> HostRow {
+    HostRow(
+      name: Array(name.utf8), key: [UInt8](repeating: byte, count: 32), enrolls: enrolls,
+      joined: joined)
+  }
+
+  /// With Python's hmac, as docs/fleet-format.md has it.
+  @Test func `is what another program computes`() throws {
+    #expect(
+      try host().seal(under: key()) == [4, 3, 2, 1]
+        + hex("7b0e2daac5e31eace23bbf0a2da631be6ace61db28d05fb2952e2e28d4064438"))
+  }
+
+  @Test func `is another one for each value, table and key`() throws {
+    let invite = InviteRow(digest: alice, host: bob, enrolls: false, until: 5)
+    let fleet = FleetRow(needs: 2, writes: 2)
+    var seals = [
+      try host().seal(under: key()), try host("web2").seal(under: key()),
+      try host("web1", 8).seal(under: key()), try host(enrolls: false).seal(under: key()),
+      try host(joined: 1).seal(under: key()), try host().seal(under: key(8)),
+      try host().seal(under: key(id: 9)), try invite.seal(under: key()),
+      try InviteRow(digest: alice, host: bob, enrolls: true, until: 5).seal(under: key()),
+      try InviteRow(digest: alice, host: bob, enrolls: false, until: 6).seal(under: key()),
+      try fleet.seal(under: key()), try key().canary(), try key(8).canary(),
+    ]
+    for change: (inout FleetRow) -> Void in [
+      { $0.needs = 3 }, { $0.writes = 3 }, { $0.distrust = 1 }, { $0.distrusted = 1 },
+    ] {
+      var other = fleet
+      change(&other)
+      seals.append(try other.seal(under: key()))
+    }
+    #expect(Set(seals).count == seals.count)
+  }
+}
+
 @Suite struct `The document of a user` {
   private func enrolled() throws -> Enrollment {
     let codes = try backupCodes(["7KMF2X9QD4TW0HZA"])
@@ -76,10 +115,12 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
       for standing in [
         FleetDocument.Standing.notEnrolled, .removed(9), .enrolled(try enrolled()),
       ] {
-        let written = try #require(FleetDocument(standing, note: note, logins: 77).written())
+        let written = try #require(
+          FleetDocument(standing, note: note, logins: 77, serial: 88).written())
         let read = try #require(FleetDocument.read(written))
         #expect(read.note == note)
         #expect(read.logins == 77)
+        #expect(read.serial == 88)
         #expect(bytes(try #require(read.written())) == bytes(written))
       }
     }

@@ -9,6 +9,8 @@
 #endif
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,21 +116,12 @@ static inline int pg_send(const struct pg_line *line, int64_t end) {
 
 enum { pg_most_values = 24 };
 
-/* Asks one question of one statement. The values stand one after the other in `bytes`: value n
-   begins at `offsets[n]`, -1 for NULL; a text (format 0) ends with NUL. The result, in binary, is
-   the caller's to free, also where the server refused. After anything but these two the line
-   must be closed: whether the statement was carried out is not known. */
-static inline int pg_ask(struct pg_line *line, const char *statement, int count, const char *bytes,
-                         const int *offsets, const int *lengths, const int *formats,
-                         int milliseconds, PGresult *_Nullable *_Nonnull result) {
-  const char *values[pg_most_values];
+/* The result of the question that was sent, as of pg_ask. After pg_silent it may be waited for
+   once more. */
+static inline int pg_collect(struct pg_line *line, int milliseconds,
+                             PGresult *_Nullable *_Nonnull result) {
   int64_t end = pg_now() + milliseconds;
   *result = NULL;
-  if (count > pg_most_values) return pg_no_memory;
-  for (int n = 0; n < count; n++) values[n] = offsets[n] < 0 ? NULL : bytes + offsets[n];
-  line->warnings = 0;
-  if (!PQsendQueryParams(line->connection, statement, count, NULL, values, lengths, formats, 1))
-    return pg_broken;
   PGresult *more = NULL;
   int done = pg_send(line, end);
   if (done == 0) done = pg_next(line, end, result);
@@ -148,10 +141,40 @@ static inline int pg_ask(struct pg_line *line, const char *statement, int count,
   return done;
 }
 
+/* Asks one question of one statement. The values stand one after the other in `bytes`: value n
+   begins at `offsets[n]`, -1 for NULL; a text (format 0) ends with NUL. The result, in binary, is
+   the caller's to free, also where the server refused. After anything but these two the line
+   must be closed: whether the statement was carried out is not known. */
+static inline int pg_ask(struct pg_line *line, const char *statement, int count, const char *bytes,
+                         const int *offsets, const int *lengths, const int *formats,
+                         int milliseconds, PGresult *_Nullable *_Nonnull result) {
+  const char *values[pg_most_values];
+  *result = NULL;
+  if (count > pg_most_values) return pg_no_memory;
+  for (int n = 0; n < count; n++) values[n] = offsets[n] < 0 ? NULL : bytes + offsets[n];
+  line->warnings = 0;
+  if (!PQsendQueryParams(line->connection, statement, count, NULL, values, lengths, formats, 1))
+    return pg_broken;
+  return pg_collect(line, milliseconds, result);
+}
+
 /* The code of an error (appendix A of PostgreSQL's manual), or "". */
 static inline const char *pg_state(const PGresult *result) {
   const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
   return state != NULL ? state : "";
+}
+
+/* Waits for a lock until then, in nanoseconds of CLOCK_MONOTONIC: 0, or an errno. */
+int pg_lock(pthread_mutex_t *mutex, uint64_t until);
+
+/* Takes one within so many milliseconds: 0, or -1. */
+int pg_take(sem_t *semaphore, int milliseconds);
+
+/* The time of day in milliseconds. */
+static inline int64_t pg_time(void) {
+  struct timespec now = { 0, 0 };
+  (void)clock_gettime(CLOCK_REALTIME, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 #pragma clang assume_nonnull end

@@ -1,0 +1,100 @@
+package import OneTimePassword
+import SallyportSystem
+
+// Rows that are no secret, and that nobody without the key can make or change: beside their values
+// stands the seal, the id of the key (4 bytes) and HMAC-SHA-256 under the fleet's key of the table
+// and the values, each with its length before it (docs/fleet-format.md).
+
+/// Who may ask, as a row of the table `host` says it.
+package struct HostRow: Equatable, Sendable {
+  package let name: [UInt8]
+  /// The SHA-256 of its public key; nil for one that asks in no other way than by a local socket.
+  package let key: [UInt8]?
+  /// Whether it changes what is enrolled.
+  package let enrolls: Bool
+  /// Seconds since 1970. With it no two rows of a host are alike: one that was revoked is known
+  /// again when it is put back.
+  package let joined: Int64
+
+  package init(name: [UInt8], key: [UInt8]?, enrolls: Bool, joined: Int64) {
+    (self.name, self.key, self.enrolls, self.joined) = (name, key, enrolls, joined)
+  }
+
+  /// For the column `seal`.
+  package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
+    try key.bind(
+      "host",
+      [name, self.key ?? [], [enrolls ? 1 : 0], number(UInt64(bitPattern: joined))])
+  }
+}
+
+/// An invitation for a host, as a row of the table `invite` says it.
+package struct InviteRow: Equatable, Sendable {
+  /// Of the secret in the token.
+  package let digest: [UInt8]
+  package let host: [UInt8]
+  package let enrolls: Bool
+  /// Seconds since 1970.
+  package let until: Int64
+  /// The SHA-256 of the public key that has used it; nil: none has.
+  package var key: [UInt8]?
+
+  package init(
+    digest: [UInt8], host: [UInt8], enrolls: Bool, until: Int64, key: [UInt8]? = nil
+  ) {
+    (self.digest, self.host, self.enrolls, self.until) = (digest, host, enrolls, until)
+    self.key = key
+  }
+
+  /// For the column `seal`.
+  package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
+    try key.bind(
+      "invite",
+      [digest, host, [enrolls ? 1 : 0], number(UInt64(bitPattern: until)), self.key ?? []])
+  }
+}
+
+/// The row of the table `fleet`.
+package struct FleetRow: Equatable, Sendable {
+  /// The least that a program must understand, and what is written.
+  package var needs: UInt64
+  package var writes: UInt64
+  /// How often something that was saved has been lost: a state that was saved under a lower number
+  /// is not believed in what it has not seen used.
+  package var distrust: UInt64
+  /// When that was last, in seconds since 1970; 0: never.
+  package var distrusted: Int64
+
+  package init(needs: UInt64, writes: UInt64, distrust: UInt64 = 0, distrusted: Int64 = 0) {
+    (self.needs, self.writes) = (needs, writes)
+    (self.distrust, self.distrusted) = (distrust, distrusted)
+  }
+
+  /// For the column `seal`.
+  package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
+    try key.bind(
+      "fleet",
+      [number(needs), number(writes), number(distrust), number(UInt64(bitPattern: distrusted))])
+  }
+}
+
+extension FleetKey {
+  /// The seal of these values as a row of this table.
+  func bind(_ table: StaticString, _ values: [[UInt8]]) throws(CryptoError) -> [UInt8] {
+    var text =
+      Self.counted(OneTimePassword.bytes(of: "seal of a row"))
+      + Self.counted(OneTimePassword.bytes(of: table))
+    for value in values { text += Self.counted(value) }
+    let code = try derive(text)
+    return Self.bytes(of: id) + code.bytes(in: 0..<code.count)
+  }
+
+  /// For the column `canary`: tells a wrong key from a row that was changed.
+  package func canary() throws(CryptoError) -> [UInt8] { try bind("canary", []) }
+}
+
+/// Whether two seals are the same, in a time that does not depend on where they differ.
+func isSeal(_ found: [UInt8], _ wanted: [UInt8]) -> Bool {
+  guard found.count == wanted.count else { return false }
+  return zip(found, wanted).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
+}

@@ -1,0 +1,104 @@
+import CService
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportService
+import SallyportSystem
+import SallyportThreads
+
+// The row of the fleet: what may be read, and how often something was lost.
+extension Database {
+  /// Throws where this program, or its key, is not one of this fleet.
+  func fleet(by line: DatabaseLine) throws(DatabaseFault) -> FleetRow {
+    let rows = try line.ask(Statement.fleet, [], Database.patience)
+    guard rows.count == 1, let row = FleetRow(rows, 0, from: 0), let schema = rows.number(0, 6)
+    else { throw .unusable("the row of the fleet is not there: sallyport-verifier init") }
+    guard row.needs <= Schema.number else {
+      throw .unusable(
+        "the schema \(schema) needs version \(row.needs) of sallyport-verifier, this is "
+          + "\(Schema.number): install a newer one")
+    }
+    guard schema >= Schema.number else {
+      throw .unusable("the schema is \(schema), an older one than \(Schema.number): see migrate")
+    }
+    let (canary, seal) = (rows.bytes(0, 5) ?? [], rows.bytes(0, 4) ?? [])
+    let wanted = try Self.sealing { () throws(CryptoError) in
+      (canary: try key.canary(), seal: try row.seal(under: key))
+    }
+    guard isSeal(canary, wanted.canary) else {
+      throw .unusable("the key is not the key of this fleet: sallyport-verifier key takes it in")
+    }
+    guard isSeal(seal, wanted.seal) else {
+      throw .unusable("the row of the fleet was changed by somebody without the key")
+    }
+    books.withLock { $0.fleet = (seal, row) }
+    return row
+  }
+
+  /// The same of a row that came with others; nil: it was changed by somebody without the key, or
+  /// is an older one.
+  func fleet(_ rows: Rows, _ row: Int, from column: Int) -> FleetRow? {
+    guard let found = FleetRow(rows, row, from: column),
+      let seal = rows.bytes(row, column + 4)
+    else { return nil }
+    let (known, knownSeal) = books.withLock { ($0.fleet?.row, $0.fleet?.seal) }
+    if found == known, seal == knownSeal { return found }
+    if let known, found.distrust < known.distrust { return nil }
+    guard let wanted = try? found.seal(under: key), isSeal(seal, wanted) else { return nil }
+    books.withLock { books in
+      if books.fleet?.row.distrust ?? 0 <= found.distrust { books.fleet = (seal, found) }
+    }
+    return found
+  }
+
+  /// Writes down that what was saved may be lost: no code up to now counts any more.
+  func distrust(by line: DatabaseLine) throws(DatabaseFault) {
+    for _ in 0..<8 {
+      let old = try fleet(by: line)
+      var new = old
+      new.distrust = old.distrust < UInt64(Int64.max) ? old.distrust + 1 : old.distrust
+      // What another verifier accepted by its clock, which may be ahead of this one's.
+      new.distrusted = clock() / 1000 + ClockWatch.most / 1000
+      let seal = try Self.sealing { () throws(CryptoError) in try new.seal(under: key) }
+      let rows = try line.ask(
+        Statement.distrust,
+        [
+          .number(old.distrust), .number(new.distrust), .number(UInt64(clamping: new.distrusted)),
+          .bytes(seal),
+        ] + values(of: line), Database.patience)
+      guard rows.number(0, 0) == 1 else { continue }
+      if let n = rows.number(0, 1) { books.withLock { $0.acknowledge(n, to: line.worker) } }
+      books.withLock { $0.fleet = (seal, new) }
+      alert("what was saved is lost or may be: no code up to now counts any more")
+      return
+    }
+    throw .unusable("others change the row of the fleet all the time")
+  }
+
+  /// For the command: a connection that is no verifier's.
+  package func distrust() throws(DatabaseFault) {
+    try distrust(by: try DatabaseLine(words, worker: 1))
+  }
+
+  /// For how long backup codes are not judged after a loss, in seconds: until then every host has
+  /// told again which ones it knows to be used.
+  private static let hold: Int64 = 900
+
+  /// Whether backup codes that are used may be taken for unused ones.
+  var holdsBackupCodes: Bool {
+    guard let row = books.withLock({ $0.fleet?.row }), row.distrust > 0 else { return false }
+    return clock() / 1000 < row.distrusted + Self.hold
+  }
+}
+
+extension FleetRow {
+  /// needs, writes, distrust and distrusted, from this column on.
+  fileprivate init?(_ rows: Rows, _ row: Int, from column: Int) {
+    let numbers = (0..<4).compactMap { rows.number(row, column + $0) }
+    guard numbers.count == 4 else { return nil }
+    // Within what a clock says, so that nothing overflows.
+    self.init(
+      needs: numbers[0], writes: numbers[1], distrust: numbers[2],
+      distrusted: Int64(min(numbers[3], 1 << 40)))
+  }
+}

@@ -1,0 +1,176 @@
+package import OneTimePassword
+package import SallyportCore
+import SallyportSystem
+
+extension Statement {
+  /// $1 digest, $2 host, $3 right, $4 until, $5 seal. An invitation of before is void with it.
+  /// Gives whether there is such a host.
+  fileprivate static let invite = """
+    WITH old AS (
+      DELETE FROM invite WHERE host = $2 OR until < extract(epoch FROM now()) - 2592000),
+    new AS (
+      INSERT INTO invite (digest, host, enrolls, until, seal)
+      VALUES ($1, $2, $3::boolean, $4::bigint, $5) RETURNING until)
+    SELECT (SELECT count(*) FROM host WHERE name = $2), \(shown("to_timestamp(until)")) FROM new
+    """
+
+  fileprivate static let listing = """
+    SELECT name, enrolls, \(shown("to_timestamp(joined)")), \(shown("seen")) FROM host ORDER BY 1
+    """
+
+  /// $1 host, $2 seconds. The invitation by which it joined goes too: its key must not join again
+  /// by it.
+  fileprivate static let revoke = """
+    WITH void AS (
+      DELETE FROM invite WHERE host = $1 OR key = (SELECT key FROM host WHERE name = $1))
+    DELETE FROM host WHERE name = $1
+    RETURNING \(shown("seen")), \(shown("seen + $2::bigint * interval '1 second'"))
+    """
+
+  /// $1 verifier, $2 address.
+  fileprivate static let listens = """
+    INSERT INTO listener (verifier, address, since) VALUES ($1, $2, now())
+    ON CONFLICT (verifier) DO UPDATE SET address = excluded.address, since = excluded.since
+    """
+
+  /// Verifiers, their addresses and when they last saved something. One that did nothing for 30
+  /// days is none of the fleet any more.
+  static let verifiers = """
+    SELECT verifier, l.address, extract(epoch FROM w.now)::bigint
+    FROM listener l FULL JOIN (
+      SELECT verifier, max(now) AS now FROM worker GROUP BY verifier) w USING (verifier)
+    WHERE greatest(l.since, w.now) > now() - interval '30 days' ORDER BY 1 LIMIT 16
+    """
+
+  /// For people.
+  private static func shown(_ time: String) -> String {
+    "to_char((\(time)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC'"
+  }
+}
+
+/// The hosts of a fleet, as the commands of a verifier see and change them.
+package struct HostTable {
+  /// A host of the fleet. Times are for people.
+  package struct Row: Equatable, Sendable {
+    package let name: String
+    package let enrolls: Bool
+    package let joined: String
+    /// nil: never.
+    package let seen: String?
+  }
+
+  /// What an administrator takes to the machine.
+  package struct Invitation: Sendable {
+    /// To be shown once: only a digest of its secret is kept.
+    package let token: Secret
+    /// For people.
+    package let until: String
+    /// Whether there is a host of this name, whose key will be replaced.
+    package let replaces: Bool
+  }
+
+  /// What was revoked. Times are for people.
+  package struct Revoked: Equatable, Sendable {
+    /// nil: never.
+    package let seen: String?
+    /// Until when its reserve may be good.
+    package let reserveUntil: String?
+  }
+
+  /// Why there is no invitation.
+  package enum Fault: Error, Equatable {
+    case database(DatabaseFault)
+    /// No verifier has said where it listens, and none was named.
+    case noVerifiers
+    /// An address that has no place in a token, or too many.
+    case addresses
+    case system
+  }
+
+  private let line: DatabaseLine
+  private let key: FleetKey
+
+  package init(_ words: String, key: FleetKey) throws(DatabaseFault) {
+    line = try DatabaseLine(words, worker: 0)
+    self.key = key
+  }
+
+  /// `verifiers`: where they are; empty: as they have said themselves. `pin`: of their identity.
+  package func invite(_ host: FleetHost, enrolls: Bool, pin: [UInt8], verifiers: [[UInt8]])
+    throws(Fault) -> Invitation
+  {
+    let verifiers = verifiers.isEmpty ? try addresses() : verifiers
+    if verifiers.isEmpty { throw .noVerifiers }
+    let (token, row) = try make(host, enrolls, pin, verifiers)
+    guard let token, let text = try? token.written() else { throw .addresses }
+    guard let seal = try? row.seal(under: key) else { throw .system }
+    let rows = try asking { () throws(DatabaseFault) in
+      try line.ask(
+        Statement.invite,
+        [
+          .bytes(row.digest), .text(host.bytes), .text([UInt8(ascii: enrolls ? "t" : "f")]),
+          .number(UInt64(clamping: row.until)), .bytes(seal),
+        ], Database.patience)
+    }
+    return Invitation(
+      token: text, until: rows.text(0, 1) ?? "", replaces: rows.number(0, 0) == 1)
+  }
+
+  private func make(_ host: FleetHost, _ enrolls: Bool, _ pin: [UInt8], _ verifiers: [[UInt8]])
+    throws(Fault) -> (JoinToken?, InviteRow)
+  {
+    do {
+      let secret = try Random.secret(count: JoinToken.secretLength)
+      let row = InviteRow(
+        digest: try SHA256.digest(secret), host: host.bytes, enrolls: enrolls,
+        until: try Clock.now().seconds + 86_400)
+      return (JoinToken(pin: pin, secret: secret, verifiers: verifiers), row)
+    } catch {
+      throw .system
+    }
+  }
+
+  /// Where the verifiers of the fleet are, by their own word.
+  private func addresses() throws(Fault) -> [[UInt8]] {
+    let rows = try asking { () throws(DatabaseFault) in
+      try line.ask(Statement.verifiers, [], Database.patience)
+    }
+    return rows.addresses
+  }
+
+  private func asking(_ body: () throws(DatabaseFault) -> Rows) throws(Fault) -> Rows {
+    do throws(DatabaseFault) { return try body() } catch { throw .database(error) }
+  }
+
+  /// Sorted by name.
+  package func hosts() throws(DatabaseFault) -> [Row] {
+    let rows = try line.ask(Statement.listing, [], Database.patience)
+    return (0..<rows.count).map { row in
+      Row(
+        name: rows.text(row, 0) ?? "", enrolls: rows.bytes(row, 1) == [1],
+        joined: rows.text(row, 2) ?? "", seen: rows.text(row, 3))
+    }
+  }
+
+  /// nil: there is no such host. `reserveFor`: how long a reserve is good, in seconds.
+  package func revoke(_ host: FleetHost, reserveFor: UInt64) throws(DatabaseFault) -> Revoked? {
+    let rows = try line.ask(
+      Statement.revoke, [.text(host.bytes), .number(reserveFor)], Database.patience)
+    guard rows.count > 0 else { return nil }
+    return Revoked(seen: rows.text(0, 0), reserveUntil: rows.text(0, 1))
+  }
+}
+
+extension Database {
+  /// Says where hosts ask this verifier, for tokens and for hosts that join.
+  package func listens(at address: String) throws(DatabaseFault) {
+    _ = try ask(Statement.listens, [.text(verifier), .text(Array(address.utf8))])
+  }
+}
+
+extension Rows {
+  /// Of `Statement.verifiers`: those that said where they are; at most as many as a token holds.
+  var addresses: [[UInt8]] {
+    [[UInt8]]((0..<count).compactMap { bytes($0, 1) }.prefix(JoinToken.mostVerifiers))
+  }
+}

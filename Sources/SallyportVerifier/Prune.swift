@@ -1,0 +1,31 @@
+import OneTimePassword
+
+extension Statement {
+  /// $1 days: as many as are deleted at a time.
+  static let prune = """
+    WITH gone AS (
+      DELETE FROM event WHERE ctid IN (
+        SELECT ctid FROM event WHERE at < now() - make_interval(days => $1::int) LIMIT 2000)
+      RETURNING 1)
+    SELECT count(*) FROM gone
+    """
+
+  /// Of verifiers that are switched off.
+  static let forget = "DELETE FROM worker WHERE now < now() - interval '30 days'"
+}
+
+extension Database {
+  /// Deletes events that are older than so many days, and what verifiers that have been silent for
+  /// 30 days have left; how many events. `words`: of a role that may.
+  package static func prune(_ words: String, days: Int) throws(DatabaseFault) -> UInt64 {
+    let line = try DatabaseLine(words, worker: 1)
+    var (all, last) = (UInt64(0), UInt64(1))
+    while last > 0 {
+      last =
+        try line.ask(Statement.prune, [.number(UInt64(days.magnitude))], patience).number(0, 0) ?? 0
+      all += last
+    }
+    _ = try line.ask(Statement.forget, [], patience)
+    return all
+  }
+}

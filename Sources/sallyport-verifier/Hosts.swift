@@ -1,0 +1,169 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportCore
+import SallyportLine
+import SallyportVerifier
+
+struct Invite: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Print a token by which a machine joins as a host, once, within 24 hours.",
+    discussion: """
+      The token alone is on standard output: \
+      sallyport-verifier invite web1 | ssh web1 sudo sallyport fleet join
+      """)
+
+  @OptionGroup var common: Common
+
+  @Argument(help: "The host's name in the fleet.")
+  var host: String
+
+  @Flag(help: "The host may change what is enrolled.")
+  var enrolls = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Where a verifier is, once for each (default: where they say that they listen).",
+      valueName: "address:port"))
+  var verifier: [String] = []
+
+  func run() throws {
+    try common.actAsOwner()
+    let name = try hostName(host)
+    let pin = try common.readIdentity().pin
+    let addresses = try verifier.map { text in
+      guard let address = VerifierAddress(text) else {
+        throw Failure("\(text): a numeric address is expected, such as 192.0.2.1:7353")
+      }
+      return Array(address.text.utf8)
+    }
+    let table = try common.hostTable()
+    let invitation: HostTable.Invitation
+    do throws(HostTable.Fault) {
+      invitation = try table.invite(name, enrolls: enrolls, pin: pin.bytes, verifiers: addresses)
+    } catch {
+      throw Failure(error.text)
+    }
+    if invitation.replaces {
+      tell("\(host) is a host of the fleet: joining again replaces its key")
+    }
+    tell("for \(host), once, until \(invitation.until); to be typed into: sallyport fleet join")
+    let token = invitation.token
+    print(String(decoding: token.bytes(in: 0..<token.count), as: UTF8.self))
+  }
+}
+
+struct ListHosts: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "hosts", abstract: "List the hosts of the fleet.")
+
+  @OptionGroup var common: Common
+
+  func run() throws {
+    try common.actAsOwner()
+    let table = try common.hostTable()
+    let rows: [HostTable.Row]
+    do throws(DatabaseFault) {
+      rows = try table.hosts()
+    } catch {
+      throw Failure("the database: " + error.text)
+    }
+    let lines =
+      [["HOST", "RIGHT", "JOINED", "LAST SEEN"]]
+      + rows.map { [$0.name, $0.enrolls ? "enrolls" : "asks", $0.joined, $0.seen ?? "never"] }
+    let widths = (0..<4).map { column in lines.map { $0[column].count }.max() ?? 0 }
+    for line in lines {
+      let cells = zip(line, widths).map { text, width in
+        text + String(repeating: " ", count: width - text.count)
+      }
+      var text = cells.joined(separator: "  ")
+      while text.last == " " { text.removeLast() }
+      print(text)
+    }
+    print("\(rows.count) \(rows.count == 1 ? "host" : "hosts")")
+  }
+}
+
+struct Revoke: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Take a host out of the fleet: nothing of it is answered from then on.")
+
+  @OptionGroup var common: Common
+
+  @Argument(help: "The host's name in the fleet.")
+  var host: String
+
+  func run() throws {
+    try common.actAsOwner()
+    let name = try hostName(host)
+    let table = try common.hostTable()
+    let revoked: HostTable.Revoked?
+    do throws(DatabaseFault) {
+      revoked = try table.revoke(name, reserveFor: 7 * 86_400)
+    } catch {
+      throw Failure("the database: " + error.text)
+    }
+    guard let revoked else {
+      throw Failure("there is no host \(host)\nhint: sallyport-verifier hosts")
+    }
+    print("\(host) is no host any more: it is refused within 5 seconds")
+    guard let seen = revoked.seen, let until = revoked.reserveUntil else {
+      print("it was never seen, so it holds no backup codes")
+      return
+    }
+    print(
+      """
+      it was last seen at \(seen): if whoever has it keeps it from the network, backup codes \
+      that it holds are good on it alone until \(until), or for as long as its reserve_for says
+      """)
+  }
+}
+
+private func hostName(_ text: String) throws -> FleetHost {
+  guard let name = FleetHost(Array(text.utf8)) else {
+    throw Failure(
+      "\(printable(text.utf8)): a host's name has letters, digits, \".\", \"-\" and \"_\"")
+  }
+  return name
+}
+
+extension HostTable.Fault {
+  fileprivate var text: String {
+    switch self {
+    case .database(let fault): "the database: " + fault.text
+    case .noVerifiers:
+      "no verifier has said where it listens\n"
+        + "hint: sallyport-verifier run --listen ADDRESS      or invite HOST --verifier ADDRESS"
+    case .addresses: "a token has room for 8 verifiers"
+    case .system: "no token could be made"
+    }
+  }
+}
+
+extension Common {
+  var pathOfIdentity: String { directory + "/identity.key" }
+
+  /// The verifiers' TLS key.
+  func readIdentity() throws -> Identity {
+    do throws(IdentityFault) {
+      return try Identity.read(at: pathOfIdentity)
+    } catch {
+      let hint = "\nhint: sallyport-verifier init makes it; key --take brings it from another one"
+      throw Failure(error.text(pathOfIdentity) + hint)
+    }
+  }
+
+  fileprivate func hostTable() throws -> HostTable {
+    let words = try words()
+    let key: FleetKey
+    do throws(FleetKey.FileFault) {
+      key = try FleetKey.read(at: keyFile)
+    } catch {
+      throw Failure("\(keyFile): \(error.text)")
+    }
+    do throws(DatabaseFault) {
+      return try HostTable(words, key: key)
+    } catch {
+      throw Failure("the database: " + error.text)
+    }
+  }
+}

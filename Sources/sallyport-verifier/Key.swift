@@ -1,0 +1,184 @@
+import ArgumentParser
+import Glibc
+import OneTimePassword
+import SallyportCore
+import SallyportService
+import SallyportVerifier
+
+struct Key: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Carry the fleet's key and the verifiers' identity, sealed under a passphrase.",
+    discussion: """
+      For the safe, and for the next verifier:
+        sallyport-verifier key show > copy      on a verifier
+        sallyport-verifier key check copy       there: the copy can be opened
+        sallyport-verifier key take copy        on the next verifier, before init
+      The passphrase is asked for on the terminal, or is the first line of standard input.
+      """,
+    subcommands: [Show.self, Check.self, Take.self])
+
+  struct Show: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Print both, sealed under a new passphrase.")
+
+    @OptionGroup var common: Common
+
+    func run() throws {
+      try common.actAsOwner()
+      let copy = try common.copy()
+      let passphrase = try Passphrase.new()
+      do throws(SafeCopy.Fault) {
+        let text = try copy.sealed(under: passphrase)
+        print(String(decoding: text, as: UTF8.self), terminator: "")
+      } catch {
+        throw Failure(error.text("the copy"))
+      }
+      tell("keep it where no backup of the database is; then: sallyport-verifier key check FILE")
+    }
+  }
+
+  struct Check: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Look whether a copy can be opened and has the keys of this verifier.")
+
+    @OptionGroup var common: Common
+
+    @Argument(help: "What key show printed.")
+    var file: String
+
+    func run() throws {
+      try common.actAsOwner()
+      let (copy, ours) = (try openCopy(file), try common.copy())
+      guard constantTimeEquals(copy.key, ours.key),
+        constantTimeEquals(copy.identity, ours.identity)
+      else { throw Failure("\(file): has other keys than this verifier's: make a new copy") }
+      try common.confirm(ours)
+      print("\(file) can be opened, and has this verifier's keys")
+    }
+  }
+
+  struct Take: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Make this machine's files of a copy, for another verifier of the same fleet.")
+
+    @OptionGroup var common: Common
+
+    @Argument(help: "What key show printed.")
+    var file: String
+
+    func run() throws {
+      // SAFETY: the C string lives for the call.
+      guard unsafe mkdir(common.directory, 0o700) == 0 || errno == EEXIST else {
+        throw Failure("\(common.directory): \(errnoText(errno))")
+      }
+      try common.actAsOwner()
+      let copy = try openCopy(file)
+      for (path, bytes) in [(common.pathOfIdentity, copy.identity), (common.keyFile, copy.key)] {
+        do throws(FleetKey.FileFault) {
+          try PrivateFile.make(path, bytes)
+        } catch {
+          throw Failure("\(path): \(error.text)")
+        }
+      }
+      try common.confirm(copy)
+      print("made \(common.keyFile) and \(common.pathOfIdentity)")
+    }
+  }
+}
+
+private func openCopy(_ file: String) throws -> SafeCopy {
+  let text = try contents(file)
+  do throws(SafeCopy.Fault) {
+    return try SafeCopy.open(text, under: try Passphrase.known())
+  } catch {
+    throw Failure(error.text(file))
+  }
+}
+
+/// At most 64 KiB of a file.
+private func contents(_ file: String) throws -> [UInt8] {
+  // SAFETY: the C string lives for the call.
+  let descriptor = unsafe Glibc.open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+  guard descriptor >= 0 else { throw Failure("\(file): \(errnoText(errno))") }
+  defer { close(descriptor) }
+  var bytes = [UInt8](repeating: 0, count: 65_536)
+  // SAFETY: as many bytes as the array has.
+  let count = unsafe read(descriptor, &bytes, bytes.count)
+  guard count >= 0 else { throw Failure("\(file): \(errnoText(errno))") }
+  return [UInt8](bytes.prefix(count))
+}
+
+extension Common {
+  private var copiedFile: String { directory + "/key.copied" }
+
+  /// Both files as they are.
+  fileprivate func copy() throws -> SafeCopy {
+    SafeCopy(key: try file(keyFile), identity: try file(pathOfIdentity))
+  }
+
+  private func file(_ path: String) throws -> Secret {
+    do throws(FleetKey.FileFault) {
+      return try PrivateFile.read(path)
+    } catch {
+      throw Failure("\(path): \(error.text)")
+    }
+  }
+
+  /// Notes that there is a copy of these keys that can be opened.
+  fileprivate func confirm(_ copy: SafeCopy) throws {
+    do throws(FleetKey.FileFault) {
+      guard let digest = copy.digest else { throw .outOfMemory }
+      // SAFETY: the C string lives for the call. One of other keys is void.
+      _ = unsafe unlink(copiedFile)
+      try PrivateFile.make(copiedFile, digest)
+    } catch {
+      throw Failure("\(copiedFile): \(error.text)")
+    }
+  }
+
+  /// What to say while no copy of the keys was looked at; nil: one was.
+  func warningOfNoCopy() -> String? {
+    if let ours = try? copy(), let digest = ours.digest,
+      let noted = try? PrivateFile.read(copiedFile), constantTimeEquals(noted, digest)
+    {
+      return nil
+    }
+    return """
+      no copy of the keys was checked; without one, a lost disk of this machine loses everybody's \
+      enrollment
+      hint: sallyport-verifier key show > FILE      then: sallyport-verifier key check FILE
+      """
+  }
+}
+
+extension SafeCopy {
+  /// By which both are known again, in hexadecimal.
+  fileprivate var digest: Secret? {
+    guard let one = try? SHA256.digest(key), let two = try? SHA256.digest(identity) else {
+      return nil
+    }
+    return Secret(hexadecimal(one + two))
+  }
+}
+
+extension SafeCopy.Fault {
+  fileprivate func text(_ file: String) -> String {
+    switch self {
+    case .notACopy: "\(file): no copy of keys, or a part of it is missing"
+    case .otherForm: "\(file): of a later version than this command"
+    case .wrongPassphrase: "\(file): the passphrase is another one, or the copy was changed"
+    case .failed: "libcrypto failed, or memory is short (128 MiB are needed)"
+    }
+  }
+}
+
+extension FleetKey.FileFault {
+  var text: String {
+    switch self {
+    case .system(let call, let number): "\(call): \(errnoText(number))"
+    case .unsafe: "not a key that only its owner can read (chmod 600)"
+    case .exists: "exists, with another key: this machine is a verifier of another fleet"
+    case .outOfMemory: "out of memory"
+    }
+  }
+}

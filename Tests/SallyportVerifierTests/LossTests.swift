@@ -1,0 +1,229 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import SallyportThreads
+import TestSupport
+import Testing
+
+@testable import SallyportVerifier
+
+/// Until it holds, for at most 30 seconds.
+private func soon(_ holds: () throws -> Bool) rethrows -> Bool {
+  for _ in 0..<600 {
+    if try holds() { return true }
+    usleep(50_000)
+  }
+  return try holds()
+}
+
+extension Verifier {
+  fileprivate func distrust() throws -> UInt64? {
+    try ask("SELECT distrust FROM fleet").number(0, 0)
+  }
+
+  /// As if it had connected to another server.
+  fileprivate func meetAnotherServer() {
+    database.books.withLock { $0.server = Array("another".utf8) }
+    database.lose("a test")
+  }
+
+  fileprivate func row(of name: String) throws -> (body: [UInt8], version: UInt64) {
+    let rows = try ask(
+      "SELECT body, version FROM state WHERE name = $1", [.bytes(Array(name.utf8))])
+    return (try #require(rows.bytes(0, 0)), try #require(rows.number(0, 1)))
+  }
+
+  fileprivate func putBack(_ row: (body: [UInt8], version: UInt64), of name: String) throws {
+    _ = try ask(
+      "UPDATE state SET body = $2, version = $3 WHERE name = $1",
+      [.bytes(Array(name.utf8)), .bytes(row.body), .number(row.version)])
+  }
+}
+
+extension Outcome {
+  fileprivate var isIn: Bool { if case .accepted = self { true } else { false } }
+}
+
+/// The codes of the counters 0 to 10 (RFC 4226, appendix D; the last by the same rule).
+private let counters = [
+  "755224", "287082", "359152", "969429", "338314", "254676", "287922", "162583", "399871",
+  "520489", "403154",
+]
+
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `What a database has lost` {
+  private let own: OwnDatabase
+
+  init() throws { own = try OwnDatabase() }
+
+  // MARK: another server
+
+  @Test func `is not presumed by a verifier that is started again over the same server`() throws {
+    let one = try Verifier("one", in: own)
+    #expect(try Verifier("one", in: own).distrust() == 0)
+    #expect(try one.distrust() == 0)
+  }
+
+  @Test func `is presumed by a verifier that is started again and finds another server`() throws {
+    let one = try Verifier("one", in: own)
+    _ = try one.ask("UPDATE worker SET posted = 'another'")
+    #expect(try Verifier("one", in: own).distrust() == 1)
+    #expect(try Verifier("one", in: own).distrust() == 1)
+  }
+
+  @Test func `is nothing where another server has all that was acknowledged`() throws {
+    let one = try Verifier("one", in: own)
+    try one.database.watch()
+    let name = try one.enroll()
+    one.meetAnotherServer()
+    #expect(soon { !one.database.isAway })
+    #expect(try one.distrust() == 0)
+    #expect(try one.type("287082", as: name).isIn)
+  }
+
+  @Test func `is found by what was acknowledged, and no code of before counts`() throws {
+    let one = try Verifier("one", in: own)
+    try one.database.watch()
+    let name = try one.enroll(.hotp)
+    #expect(try one.type(counters[0], as: name).isIn)
+    let old = try one.row(of: name)
+    #expect(try one.type(counters[1], as: name).isIn)
+    // Who was not there has no floor.
+    let two = try Verifier("two", in: own)
+    try one.putBack(old, of: name)
+    _ = try one.ask("UPDATE worker SET n = 1 WHERE verifier = 'one' AND worker > 0")
+    one.meetAnotherServer()
+    #expect(soon { !one.database.isAway })
+    #expect(try one.distrust() ?? 0 >= 1)
+    #expect(try two.type(counters[1], as: name).isIn == false)
+    for code in counters[2...9] { #expect(try two.type(code, as: name).isIn == false, "\(code)") }
+    #expect(two.database.holdsBackupCodes)
+  }
+
+  @Test func `is presumed where a verifier does not look that was there until then`() throws {
+    let one = try Verifier("one", in: own)
+    _ = try Verifier("two", in: own)
+    try one.database.watch()
+    _ = try one.ask("UPDATE worker SET posted = 'before', now = clock_timestamp()")
+    one.meetAnotherServer()
+    #expect(soon { !one.database.isAway })
+    #expect(try one.distrust() == 1)
+  }
+
+  @Test func `is not presumed where a verifier does not look that was switched off long ago`()
+    throws
+  {
+    let one = try Verifier("one", in: own)
+    _ = try Verifier("two", in: own)
+    try one.database.watch()
+    _ = try one.ask("UPDATE worker SET posted = 'before', now = clock_timestamp()")
+    _ = try one.ask("UPDATE worker SET now = now - interval '1 hour' WHERE verifier = 'two'")
+    one.meetAnotherServer()
+    #expect(soon { !one.database.isAway })
+    #expect(try one.distrust() == 0)
+  }
+
+  // MARK: one user's rows
+
+  @Test func `is seen in the counter, however high the version has grown since`() throws {
+    let (one, two) = (try Verifier("one", in: own), try Verifier("two", in: own))
+    let name = try one.enroll(.hotp)
+    let old = try one.row(of: name)
+    #expect(try one.type(counters[0], as: name).isIn)
+    #expect(try one.type(counters[1], as: name).isIn)
+    try one.putBack(old, of: name)
+    for _ in 0..<3 { #expect(try two.type("000000", as: name).isIn == false) }
+    #expect(try one.type(counters[1], as: name).isIn == false)
+    #expect(one.complaints.contains { $0.contains("older than one that was saved") })
+  }
+
+  @Test func `is seen in another state under the same version`() throws {
+    let (one, two) = (try Verifier("one", in: own), try Verifier("two", in: own))
+    let name = try one.enroll(.hotp)
+    let old = try one.row(of: name)
+    #expect(try one.type(counters[0], as: name).isIn)
+    try one.putBack(old, of: name)
+    #expect(try two.type("000000", as: name).isIn == false)
+    #expect(throws: StoreTrouble.self) { try one.type(counters[0], as: name) }
+    #expect(one.complaints.contains { $0.contains("another state was put in the place") })
+  }
+
+  @Test func `is seen in the row of the fleet, where that is an older one`() throws {
+    let one = try Verifier("one", in: own)
+    let name = try one.enroll()
+    _ = try one.ask("CREATE TABLE before AS SELECT * FROM fleet")
+    try one.database.distrust()
+    #expect(try one.type("000000", as: name).isIn == false)
+    _ = try one.ask(
+      "UPDATE fleet f SET distrust = b.distrust, distrusted = b.distrusted, seal = b.seal"
+        + " FROM before b"
+    )
+    let fresh = try Verifier("two", in: own)
+    for verifier in [one, fresh] {
+      #expect(throws: StoreTrouble.self) { try verifier.type("287082", as: name) }
+    }
+    #expect(fresh.complaints.contains { $0.contains("it was put back") })
+  }
+
+  // MARK: clocks
+
+  @Test func `stops a verifier whose clock is off, and no other`() throws {
+    let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970 * 1000) }
+    let right = try Verifier("right", in: own)
+    let off = try Verifier("off", in: own) { now() + 60_000 }
+    try right.database.watch()
+    try off.database.watch()
+    #expect(soon { off.database.isAway })
+    #expect(off.complaints.contains { $0.contains("nobody is judged here") })
+    #expect(!right.database.isAway)
+  }
+
+  @Test func `stops nobody where the database's clock is off`() throws {
+    let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970 * 1000) - 60_000 }
+    let both = [try Verifier("a", in: own, clock: now), try Verifier("b", in: own, clock: now)]
+    for one in both { try one.database.watch() }
+    for one in both {
+      #expect(soon { one.complaints.contains { $0.contains("people are judged by it") } })
+      #expect(!one.database.isAway)
+    }
+  }
+}
+
+@Suite struct `What a verifier makes of clocks` {
+  @Test(
+    arguments: [
+      (0, [0], .fine), (2000, [], .fine), (-2001, [0], .off),
+      (30_000, [0], .off), (30_001, [0], .aside), (-60_000, [0, 10], .aside),
+      (60_000, [], .databaseIsOff), (60_000, [59_000], .databaseIsOff),
+      (60_000, [0, 59_000], .databaseIsOff), (Int64.min, [Int64.max], .aside),
+    ] as [(Int64, [Int64], ClockWatch.Verdict)])
+  func `is what they agree on`(mine: Int64, others: [Int64], verdict: ClockWatch.Verdict) {
+    #expect(ClockWatch.judge(mine, others) == verdict)
+  }
+}
+
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `What a host is charged` {
+  @Test func `is given back once, to that host, in that login, and no more`() throws {
+    let limits = HostLimits(try Verifier().database, wrongCodes: 3)
+    let (web1, web2, alice) = (Array("web1".utf8), Array("web2".utf8), Array("alice".utf8))
+    let charge = Charge(enrollmentID: 1, isKnown: true, amount: GuessProbability(units: 5))
+    let more = Charge(enrollmentID: 1, isKnown: true, amount: GuessProbability(units: 6))
+    let wrong = Outcome.refused(
+      .response(.wrongCode(charge), left: BudgetLeft(known: 1, other: 1)))
+    let (asked, none) = (Turn.last(givingBack: charge), Turn.last(givingBack: nil))
+    #expect(limits.believed(asked, web1, alice) == none)
+    limits.note(wrong, .last(givingBack: nil), (web1, nil), alice)
+    #expect(limits.believed(asked, web1, alice) == none)
+    limits.note(wrong, .firstPass, (web1, nil), alice)
+    #expect(limits.believed(asked, web2, alice) == none)
+    #expect(limits.believed(asked, web1, web1) == none)
+    #expect(limits.believed(asked, web1, alice) == asked)
+    #expect(limits.believed(asked, web1, alice) == none)
+    limits.note(wrong, .firstPass, (web1, nil), alice)
+    #expect(limits.believed(.last(givingBack: more), web1, alice) == none)
+    #expect(limits.believed(.firstPass, web1, alice) == .firstPass)
+  }
+}

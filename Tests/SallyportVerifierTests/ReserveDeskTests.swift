@@ -1,0 +1,161 @@
+import Foundation
+import OneTimePassword
+import SallyportLine
+import SallyportLogin
+import SallyportSystem
+import TestSupport
+import Testing
+
+@testable import SallyportCore
+@testable import SallyportVerifier
+
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `What a host asks about its reserve` {
+  private let verifier: Verifier
+  private let desk: ReserveDesk
+  private let logins = RecentLogins()
+  private let web: Pin
+  private let mail: Pin
+
+  init() throws {
+    (web, mail) = (try Self.pin(1), try Self.pin(2))
+    verifier = try Verifier()
+    desk = ReserveDesk(verifier.database, logins)
+  }
+
+  private static func pin(_ byte: UInt8) throws -> Pin {
+    try #require(Pin([UInt8](repeating: byte, count: 32)))
+  }
+
+  private func ask(_ question: ReserveQuestion, as pin: Pin) throws -> ReserveAnswer {
+    let answer = desk.answer(
+      try #require(question.encoded()), from: Asker(pin, host: Array("web1".utf8)), arrived: 0)
+    return try #require(ReserveAnswer.decode(answer.body, to: question))
+  }
+
+  /// Enrolled, with a phone, two backup codes and a scratch code.
+  private func enroll() throws -> UserName {
+    let name = "away-\(UUID().uuidString)"
+    let enrollment = try fleetEnrollment(
+      [try authenticator(parameters())], name,
+      codes: backupCodes(
+        ["7KMF2X9QD4TW0HZA", "M3PC8RV1KX5N6GDJ"], scratch: ["12345678"], id: 0xb0b0))
+    try verifier.store(for: name).create(enrollment, LoginState(initialFor: enrollment))
+    return enrollment.user
+  }
+
+  /// What web1 is given after a login there.
+  private func fetched(_ name: UserName) throws -> ReserveAnswer.Section {
+    logins.note(name.bytes, on: web)
+    let answer = try ask(.fetch(name, receipt: nil), as: web)
+    guard case .section(let section) = answer else {
+      Issue.record("\(answer)")
+      throw CancellationError()
+    }
+    return section
+  }
+
+  private func entry(_ name: UserName, _ section: ReserveAnswer.Section, used: UInt64 = 0)
+    -> ReserveQuestion.Entry
+  {
+    ReserveQuestion.Entry(
+      name: name, enrollmentID: section.enrollmentID, receipt: section.receipt,
+      setID: section.set.id, used: used)
+  }
+
+  private func text(_ name: UserName) -> String { String(decoding: name.bytes, as: UTF8.self) }
+
+  private func used(_ name: UserName) throws -> UInt64? {
+    try verifier.store().load(Account(name: name, uid: nil))?.state.backupCodes?.used
+  }
+
+  @Test func `gives the codes of who has just logged in there, and nothing else of him`() throws {
+    let name = try enroll()
+    #expect(try ask(.fetch(name, receipt: nil), as: web) == ReserveAnswer.none)
+    let section = try fetched(name)
+    #expect(section.set.digests.count == 2 && section.set.scratchDigests.isEmpty)
+    #expect(section.set.id == 0xb0b0 && section.used == 0)
+    // To that host alone, and again for what it shows.
+    #expect(try ask(.fetch(name, receipt: nil), as: mail) == ReserveAnswer.none)
+    #expect(try ask(.fetch(name, receipt: section.receipt), as: mail) == ReserveAnswer.none)
+    let other = ReserveDesk(verifier.database, RecentLogins())
+    let question = ReserveQuestion.fetch(name, receipt: section.receipt)
+    let again = other.answer(
+      try #require(question.encoded()), from: Asker(web, host: Array("web1".utf8)), arrived: 0)
+    #expect(ReserveAnswer.decode(again.body, to: question) == .section(section))
+  }
+
+  @Test func `gives them also where another verifier has judged the login`() throws {
+    let name = try enroll()
+    // "web1", through no desk.
+    #expect(try verifier.type("287082", as: text(name)) != .refused(.notEnrolled))
+    guard case .section = try ask(.fetch(name, receipt: nil), as: web) else {
+      Issue.record("none")
+      return
+    }
+  }
+
+  @Test func `takes a code that was used there for used, everywhere and once`() throws {
+    let name = try enroll()
+    let section = try fetched(name)
+    for _ in 0..<3 {
+      #expect(
+        try ask(.confirm([entry(name, section, used: 3)]), as: web)
+          == .confirmed([.keep(used: 3)]))
+    }
+    #expect(try used(name) == 3)
+    #expect(try verifier.events(of: text(name)) == ["used-away 0", "used-away 1"])
+    let outcome = try verifier.type("7KMF2X9QD4TW0HZA", as: text(name))
+    guard case .refused(.response(.replayed, _)) = outcome else {
+      Issue.record("\(outcome)")
+      return
+    }
+  }
+
+  @Test func `believes nothing of a host without a receipt of its own`() throws {
+    let name = try enroll()
+    let section = try fetched(name)
+    for pin in [mail, try Self.pin(3)] {
+      #expect(
+        try ask(.confirm([entry(name, section, used: 1)]), as: pin) == .confirmed([.delete]))
+    }
+    var forged = entry(name, section, used: 1)
+    forged = ReserveQuestion.Entry(
+      name: name, enrollmentID: forged.enrollmentID, receipt: [UInt8](repeating: 0, count: 32),
+      setID: forged.setID, used: 1)
+    #expect(try ask(.confirm([forged]), as: web) == .confirmed([.delete]))
+    // Of another set, of a scratch code, and of codes that do not exist, nothing is used up.
+    let other = ReserveQuestion.Entry(
+      name: name, enrollmentID: section.enrollmentID, receipt: section.receipt, setID: 0xb0b1,
+      used: 1)
+    #expect(try ask(.confirm([other]), as: web) == .confirmed([.replace]))
+    #expect(
+      try ask(.confirm([entry(name, section, used: UInt64.max << 2)]), as: web)
+        == .confirmed([.keep(used: 0)]))
+    #expect(try used(name) == 0)
+    #expect(try verifier.events(of: text(name)).isEmpty)
+  }
+
+  @Test func `has a host delete who is enrolled anew, or not any more`() throws {
+    let name = try enroll()
+    let section = try fetched(name)
+    let other = try enroll()
+    let stranger = try #require(UserName(Array("nobody-\(UUID().uuidString)".utf8)))
+    let entries = [
+      ReserveQuestion.Entry(
+        name: name, enrollmentID: section.enrollmentID + 1, receipt: section.receipt,
+        setID: section.set.id, used: 1),
+      entry(other, section, used: 1), entry(stranger, section, used: 1), entry(name, section),
+    ]
+    #expect(
+      try ask(.confirm(entries), as: web)
+        == .confirmed([.delete, .delete, .delete, .keep(used: 0)]))
+  }
+
+  @Test func `is a verifier that is there, where nothing is asked`() throws {
+    #expect(try ask(.confirm([]), as: web) == .confirmed([]))
+    let garbage = try #require(Secret(Array("garbage".utf8)))
+    let asker = Asker(web, host: Array("web1".utf8))
+    #expect(desk.answer(garbage, from: asker, arrived: 0) == LineAnswer(to: .reserve, []))
+  }
+}

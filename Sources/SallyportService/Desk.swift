@@ -18,13 +18,22 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   private let store: Store
   /// The policy file; nil for the usual one.
   private let policyFile: [UInt8]?
-  private let log: @Sendable (LogLevel, LogLine) -> Void
+  /// Asks the fleet.
+  private let relay: Relay
+  private let log: Relay.Log
   private let allowance = LineAllowance()
 
+  /// `relay`: nil for one that knows of no fleet.
   package init(
-    store: Store, policyFile: [UInt8]? = nil, log: @escaping @Sendable (LogLevel, LogLine) -> Void
+    store: Store, policyFile: [UInt8]? = nil, relay: Relay? = nil, log: @escaping Relay.Log
   ) {
     (self.store, self.policyFile, self.log) = (store, policyFile, log)
+    self.relay =
+      relay
+      ?? Relay(
+        { () throws(MembershipFault) in
+          throw .notAMember(path: "/etc/security/sallyport-fleet.conf")
+        }, news: log)
   }
 
   /// Fetches what libcrypto and the name service load at their first use, once and for all: what
@@ -55,14 +64,15 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
       switch peer.socket {
       case .root:
         let question = Question(request, account, root(request, account, peer), deadline)
-        return try question.answer(request.verb, from: store)
+        return try judge(question, request.verb, request.origin, request.isAway, peer)
       case .everybody:
         // The name must lead to the number: several names may have one.
         guard let account, account.uid == peer.effectiveUser, let verb = open(request.verb) else {
           return nil
         }
         let question = Question(request, account, own(request, account, peer), deadline)
-        let answer = try question.answer(verb, from: store)
+        let isAway = request.isAway && relay.wasAway
+        let answer = try judge(question, verb, .local, isAway, peer)
         note(answer, question, peer)
         return answer
       }
@@ -75,6 +85,21 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
         error.mayBeTheCallers || peer.socket == .everybody ? .warning : .alert,
         .trouble(error, user: request.name, from: nil, .unknown))
       return .trouble(mayBeTheCallers: error.mayBeTheCallers)
+    }
+  }
+
+  /// By the files of this machine, or by the fleet: the policy says it, and nothing else.
+  private func judge(
+    _ question: Question, _ verb: ServiceRequest.Verb, _ origin: ServiceRequest.StatedOrigin,
+    _ isAway: Bool, _ peer: Peer
+  ) throws(StoreTrouble) -> ServiceAnswer? {
+    guard question.context.policy.isFleet else { return try question.answer(verb, from: store) }
+    let errand = Errand(
+      verb: verb, name: question.name, account: question.account, context: question.context,
+      origin: origin, deadline: question.deadline, isAway: isAway)
+    return try relay.answer(errand) { level, line in
+      guard peer.socket == .root || allowance.takes(peer.realUser) else { return }
+      log(level, line)
     }
   }
 
@@ -99,13 +124,13 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   private func own(_ request: ServiceRequest, _ account: Account, _ peer: Peer) -> LoginContext {
     let service = bytes(of: Self.publicService)
     let login = PolicyRequest(
-      service: service, user: account.name.bytes, isRemote: false, address: nil,
-      parse: Addresses.numeric, membership: { store.isMember(account, of: $0) })
+      service: service, user: account.name.bytes, isSuperuser: account.uid == 0, isRemote: false,
+      address: nil, parse: Addresses.numeric, membership: { store.isMember(account, of: $0) })
     let reading = store.policy(at: policyFile, base: Policy(), login)
     if let trouble = reading.trouble {
       log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
     }
-    var policy = reading.policy ?? .strict
+    var policy = reading.policy ?? store.strictPolicy(isSuperuser: login.isSuperuser)
     policy.tighten(by: request.policy)
     return LoginContext(
       policy: policy,
@@ -148,5 +173,8 @@ extension Policy {
     if other.enrollment.rawValue < enrollment.rawValue {
       (enrollment, requiredFrom) = (other.enrollment, other.requiredFrom)
     }
+    isFleet = isFleet || other.isFleet
+    isRefusedAway = isRefusedAway || other.isRefusedAway
+    reserveFor = min(reserveFor, other.reserveFor)
   }
 }

@@ -1,5 +1,6 @@
 import CService
 import Glibc
+import SallyportThreads
 import Synchronization
 
 /// One socket of the service: a thread that accepts connections and holds them until their packet

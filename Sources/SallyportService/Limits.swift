@@ -17,8 +17,6 @@ package struct Limits: Sendable {
 
   package static let root = Limits(workers: 16)
   package static let everybody = Limits(workers: 8)
-  /// Each has a connection to the database.
-  package static let verifier = Limits(workers: 8)
 
   /// Workers for all that are not root, so that some are left for root's own logins.
   var workersOfUsers: Int { max(1, workers - workers / 4) }

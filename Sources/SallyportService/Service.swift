@@ -1,6 +1,7 @@
 import CService
 import Glibc
 package import OneTimePassword
+import SallyportThreads
 
 /// What a packet is answered with: 1 to 65,536 bytes; anything else closes the connection without
 /// an answer. Called by several threads at once.
@@ -87,20 +88,5 @@ package func errnoText(_ number: Int32) -> String {
 
 /// Runs `body` on a thread of its own. Its stack has room for the modules of the name service.
 package func startThread(_ body: @escaping @Sendable () -> Void) throws(ServiceError) {
-  // SAFETY: the box is taken over by the thread, or released here where there is none.
-  let box = unsafe Unmanaged.passRetained(Body(body))
-  let result = unsafe service_start(512 * 1024, runBody, box.toOpaque())
-  if result < 0 { unsafe box.release() }
-  try ServiceError.check(result, "pthread_create")
-}
-
-@unsafe private func runBody(_ box: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-  // SAFETY: the box that startThread gave away.
-  if let box = unsafe box { unsafe Unmanaged<Body>.fromOpaque(box).takeRetainedValue().run() }
-  return nil
-}
-
-private final class Body: Sendable {
-  let run: @Sendable () -> Void
-  init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+  try ServiceError.check(Threads.start(body), "pthread_create")
 }

@@ -2,6 +2,7 @@ import CService
 import Glibc
 import SallyportCore
 package import SallyportLogin
+import SallyportThreads
 
 /// A service's lines in the log of the system.
 package enum ServiceLog {

@@ -108,6 +108,10 @@ package final class Session {
       guard let pending = try examiner.enrolled(client.account, in: context) else {
         return .notEnrolled(try examiner.level(of: client.account, in: context))
       }
+      // Nothing can be changed, and no backup code need be spent to find out.
+      if pending.isAway {
+        throw .service(path: ServiceExaminer.rootSocket, .trouble(mayBeTheCallers: true))
+      }
       let all = pending.shape.authenticators
       return .enrolled(
         id: pending.enrollmentID, names: all.map(\.name),
@@ -128,14 +132,14 @@ package final class Session {
   private func policy() -> Policy {
     let account = client.account
     let login = PolicyRequest(
-      service: bytes(of: Session.service), user: account.name.bytes, isRemote: false,
-      address: nil, parse: Addresses.numeric,
+      service: bytes(of: Session.service), user: account.name.bytes,
+      isSuperuser: account.uid == 0, isRemote: false, address: nil, parse: Addresses.numeric,
       membership: { Accounts.isMember(account, of: $0) })
     let reading = store.policy(at: nil, base: Policy(), login)
     if let trouble = reading.trouble {
       SessionLog.write(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
     }
-    return reading.policy ?? .strict
+    return reading.policy ?? store.strictPolicy(isSuperuser: login.isSuperuser)
   }
 
   /// A new one for each step: the time that each may take begins with it.

@@ -39,15 +39,18 @@ struct Sallyportd: ParsableCommand {
   private func serve() throws(ServiceError) {
     try ServiceError.check(service_harden(), "setrlimit")
     try ServiceError.check(service_hold_signals(), "sigprocmask")
-    let desk = Desk(store: Store()) { ServiceLog.write($0, $1) }
+    let fleet = try FleetService(Membership()) { ServiceLog.write($0, $1) }
+    let desk = Desk(store: Store(), relay: fleet.relay) { ServiceLog.write($0, $1) }
     try desk.prepare()
     // To open a socket changes the mask of the process for a moment: before there are threads.
     let (listeners, sessions) = try open()
     let service = try Service.start(listeners) { desk.answer($0, $1) }
     try sessions?.open()
+    fleet.start()
     ServiceLog.info("started")
     service_wait_for_end()
     sessions?.end()
+    fleet.stop()
     let isDone = service.stop()
     ServiceLog.info(isDone ? "stopped" : "stopped, with packets unanswered")
     // Not by way of libcrypto's own end, under threads that still use it.

@@ -2,6 +2,7 @@ import CSystem
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
+import SallyportThreads
 import TestSupport
 import Testing
 
@@ -10,7 +11,7 @@ import Testing
 
 /// A store in a directory of its own, accounts alice (3001) and bob (3002), and a clock that
 /// stands.
-private struct Machine: LoginStore, Sendable {
+struct Machine: LoginStore, Sendable {
   let store: Store
   static let time = UnixTime(1_111_111_111)
 
@@ -23,6 +24,7 @@ private struct Machine: LoginStore, Sendable {
   }
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate { .no }
   func isOwn(_ address: NumericAddress) -> Bool { false }
+  var isInFleet: Bool { false }
   func now() -> UnixTime { Machine.time }
   func load(_ account: Account) throws(StoreTrouble) -> Record? { try store.load(account) }
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
@@ -30,6 +32,9 @@ private struct Machine: LoginStore, Sendable {
   }
   func note(of name: UserName) throws(StoreTrouble) -> UserNote { try store.note(of: name) }
   func rehearse() throws(StoreTrouble) { try store.rehearse() }
+  func noteEnrolling(of name: UserName, begun time: UnixTime?) throws(StoreTrouble) {
+    try store.noteEnrolling(of: name, begun: time)
+  }
   func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
     try store.countLogin(of: name)
   }

@@ -2,6 +2,7 @@ import CService
 import CSystem
 import Foundation
 import OneTimePassword
+import SallyportThreads
 import TestSupport
 import Testing
 
@@ -19,7 +20,7 @@ import Testing
       #expect(client.answer() == ping)
       #expect(client.answer() == nil)
       let request = try #require(Secret(ping))
-      #expect(try ServiceSocket.ask(request, at: path, timeLeft: 20_000) == ping)
+      #expect(try ServiceSocket(to: path, timeLeft: 20_000).ask(request) == ping)
     }
   }
 

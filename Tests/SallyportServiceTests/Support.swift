@@ -2,6 +2,7 @@ import CService
 import CSystem
 import Foundation
 import OneTimePassword
+import SallyportThreads
 import TestSupport
 import Testing
 

@@ -1,0 +1,52 @@
+package import SallyportCore
+package import SallyportLine
+package import SallyportLogin
+package import SallyportSystem
+
+/// The reserve of this host with all that it needs: who judges by it, and who keeps it as the fleet
+/// has it. The thread of the latter is started where this machine is in a fleet, at once or when a
+/// verifier is asked for the first time: on every other machine there is none, and no file.
+package struct HostReserve: Sendable {
+  private let examiner: ReserveExaminer
+  private let keeper: ReserveKeeper
+
+  /// `isMember`: whether this machine is in a fleet now.
+  package init(
+    _ reserve: Reserve = Reserve(), _ line: any FleetLine,
+    isMember: @escaping @Sendable () -> Bool,
+    log: @escaping @Sendable (LogLevel, LogLine) -> Void
+  ) throws(ServiceError) {
+    examiner = ReserveExaminer(reserve, log: log)
+    keeper = try ReserveKeeper(reserve, line, isMember: isMember, log: log)
+  }
+
+  package func start() { keeper.start() }
+
+  package func stop() { keeper.stop() }
+
+  /// As `ReserveExaminer` has it.
+  package func answer(
+    _ verb: ServiceRequest.Verb, of name: [UInt8], _ account: Account?, in context: LoginContext,
+    until deadline: UInt64, keptFor seconds: UInt64
+  ) throws(StoreTrouble) -> ServiceAnswer? {
+    keeper.start()
+    return try examiner.answer(
+      verb, of: name, account, in: context, until: deadline, keptFor: seconds)
+  }
+
+  /// As `ReserveKeeper` has it; so for those below.
+  package func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool {
+    keeper.start()
+    return keeper.mayAsk(name, within: milliseconds)
+  }
+
+  package func isAway() {
+    keeper.start()
+    keeper.isAway()
+  }
+
+  package func fetch(_ name: UserName) {
+    keeper.start()
+    keeper.fetch(name)
+  }
+}

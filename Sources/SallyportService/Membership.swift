@@ -1,0 +1,97 @@
+import CService
+import Glibc
+import SallyportCore
+package import SallyportLine
+import SallyportLogin
+import SallyportThreads
+
+/// Why this machine cannot ask its fleet.
+package enum MembershipFault: Error {
+  case notAMember(path: String)
+  case file(FleetFileFault)
+  case key(IdentityFault, path: String)
+
+  /// One sentence, with what to do.
+  package var text: String {
+    switch self {
+    case .notAMember(let path):
+      "\(path): does not exist: this machine is in no fleet (sallyport fleet join)"
+    case .file(let fault): fault.text
+    case .key(let fault, let path): fault.text(path)
+    }
+  }
+
+  var line: LogLine {
+    var line = LogLine("")
+    line.add(escaped(Array(text.utf8), limit: 400))
+    return line
+  }
+}
+
+/// This machine in its fleet, by the files that `sallyport fleet join` makes and `leave` removes.
+package final class Membership: Sendable {
+  private let directory: String
+  private let kept = Locked<Kept?>(nil)
+
+  private struct Kept {
+    let stamps: [Stamp]
+    let line: LineClient
+  }
+
+  /// By which a file is known to be the one that was read.
+  private struct Stamp: Equatable {
+    let inode: UInt
+    let size: Int
+    let changed: [Int]
+  }
+
+  package init(in directory: String = FleetFile.directory) { self.directory = directory }
+
+  private var files: [String] {
+    [directory + "/" + FleetFile.name, directory + "/" + FleetFile.keyName]
+  }
+
+  /// The line to the verifiers that the files name now.
+  package func line() throws(MembershipFault) -> any FleetLine {
+    let stamps = files.map { stamp(of: $0) }
+    if let kept = kept.withLock({ $0 }), kept.stamps == stamps.compactMap({ $0 }) {
+      return kept.line
+    }
+    let line = LineClient(try file(), try key())
+    let now = stamps.compactMap { $0 }
+    let old = kept.withLock { kept -> LineClient? in
+      defer { kept = now.count == 2 ? Kept(stamps: now, line: line) : nil }
+      return kept?.line
+    }
+    old?.close()
+    return line
+  }
+
+  private func file() throws(MembershipFault) -> FleetFile {
+    do throws(FleetFileFault) {
+      return try FleetFile.read(in: directory)
+    } catch {
+      throw error.isAbsent ? .notAMember(path: error.path) : .file(error)
+    }
+  }
+
+  private func key() throws(MembershipFault) -> Identity {
+    let path = directory + "/" + FleetFile.keyName
+    do throws(IdentityFault) {
+      return try Identity.read(at: path)
+    } catch {
+      throw .key(error, path: path)
+    }
+  }
+
+  private func stamp(of path: String) -> Stamp? {
+    var facts = stat()
+    // SAFETY: a C string, and filled within the call.
+    guard unsafe lstat(path, &facts) == 0 else { return nil }
+    return Stamp(
+      inode: UInt(facts.st_ino), size: Int(facts.st_size),
+      changed: [
+        facts.st_ctim.tv_sec, facts.st_ctim.tv_nsec, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec,
+      ])
+  }
+}

@@ -1,0 +1,292 @@
+import CService
+import OneTimePassword
+package import SallyportCore
+package import SallyportLine
+package import SallyportLogin
+package import SallyportSystem
+import SallyportThreads
+
+/// Judges while no verifier can be asked, by the backup codes that this machine keeps.
+package protocol AwayExaminer: Sendable {
+  /// `deadline`: when whoever asks has given up, in nanoseconds of CLOCK_MONOTONIC. `seconds`: for
+  /// how long after the fleet has confirmed them the codes are good. nil: not served.
+  func answer(
+    _ verb: ServiceRequest.Verb, of name: [UInt8], _ account: Account?, in context: LoginContext,
+    until deadline: UInt64, keptFor seconds: UInt64
+  ) throws(StoreTrouble) -> ServiceAnswer?
+}
+
+/// Keeps these codes as the fleet has them, and is told what the relay sees of it.
+package protocol ReserveWatch: Sendable {
+  /// Whether a verifier may be asked about this person now: not before it is known to have what was
+  /// used of his while it was away.
+  func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool
+  /// No verifier could be asked.
+  func isAway()
+  /// Somebody was let in by a verifier.
+  func fetch(_ name: UserName)
+}
+
+/// What is asked of the fleet, by whom and from where: all of it settled by the desk.
+package struct Errand: Sendable {
+  let verb: ServiceRequest.Verb
+  /// As it was typed.
+  let name: [UInt8]
+  let account: Account?
+  let context: LoginContext
+  let origin: ServiceRequest.StatedOrigin
+  /// When whoever asks has given up, in nanoseconds of CLOCK_MONOTONIC.
+  let deadline: UInt64
+  /// Whether a backup code was asked for, as the fleet was away.
+  let isAway: Bool
+}
+
+/// Asks the verifiers of the fleet for programs of this machine.
+///
+/// What was sent is never asked again, nor judged by anything else: what becomes of it is not
+/// known, and that is a refusal. Only where nothing was sent, or the verifier says that it has
+/// judged nothing, the fleet is away; then a backup code may be judged here, and nothing else is
+/// done: nobody passes without a code, enrolls, is remembered or counted.
+package struct Relay: Sendable {
+  /// Writes a line of a login.
+  package typealias Log = @Sendable (LogLevel, LogLine) -> Void
+
+  /// How long after it was away a program that is not root is believed that it was.
+  private static let memory: UInt64 = 600_000_000_000
+
+  private let line: @Sendable () throws(MembershipFault) -> any FleetLine
+  private let examiner: (any AwayExaminer)?
+  private let watch: (any ReserveWatch)?
+  private let news: Log
+  private let state = Locked(State())
+
+  private struct State {
+    var isAway = false
+    /// When it was away last, in nanoseconds of CLOCK_MONOTONIC.
+    var seen: UInt64?
+  }
+
+  /// `line`: that of this machine's fleet, as it is now. `news`: that the fleet is away, or there
+  /// again.
+  package init(
+    _ line: @escaping @Sendable () throws(MembershipFault) -> any FleetLine,
+    away examiner: (any AwayExaminer)? = nil, watch: (any ReserveWatch)? = nil,
+    news: @escaping Log
+  ) {
+    (self.line, self.examiner, self.watch, self.news) = (line, examiner, watch, news)
+  }
+
+  /// Whether the fleet was away not long ago: what a program that is not root says of it counts
+  /// only then.
+  package var wasAway: Bool {
+    let seen = state.withLock { $0.seen }
+    return seen.map { service_monotonic() - $0 < Self.memory } ?? false
+  }
+
+  /// nil: not served.
+  package func answer(_ errand: Errand, log: Log) throws(StoreTrouble) -> ServiceAnswer? {
+    if case .prepare = errand.verb, !errand.context.policy.isEnabled { return .skip }
+    if case .attempt = errand.verb, errand.isAway { return try judgeAway(errand, log) }
+    let fleet: any FleetLine
+    do throws(MembershipFault) {
+      fleet = try line()
+    } catch {
+      var text = LogLine("error:")
+      text.add(user: errand.name)
+      text.add(": the policy has verification = fleet: ")
+      text.add(error.line.bytes)
+      log(.error, text)
+      return .trouble(mayBeTheCallers: false)
+    }
+    switch result(fleet, errand, log) {
+    case .answer(let answer): return answer
+    case .away: return try judgeAway(errand, log)
+    }
+  }
+
+  // MARK: asking
+
+  /// What became of a question.
+  private enum Result {
+    case answer(ServiceAnswer?)
+    case away
+  }
+
+  private func result(_ line: any FleetLine, _ errand: Errand, _ log: Log) -> Result {
+    if let watch, let account = errand.account,
+      !watch.mayAsk(account.name, within: errand.millisecondsLeft)
+    {
+      return .away
+    }
+    let left = errand.millisecondsLeft
+    guard left > 0, let body = errand.frame(left)?.encoded() else {
+      return .answer(.trouble(mayBeTheCallers: true))
+    }
+    do throws(LineFault) {
+      let answer = try line.ask(.question, body, within: left)
+      if answer == .databaseAway { return .away }
+      note(isAway: false)
+      if answer == .notServed { return .answer(notServed(errand, log)) }
+      guard answer.answers(.question),
+        let told = ServiceAnswer.decode(answer.body, to: errand.verb)
+      else {
+        log(.error, errand.refused("the verifier's answer cannot be read"))
+        return .answer(.trouble(mayBeTheCallers: false))
+      }
+      return .answer(told == .notServed ? notServed(errand, log) : taken(told, errand))
+    } catch {
+      return result(of: error, errand, log)
+    }
+  }
+
+  private func notServed(_ errand: Errand, _ log: Log) -> ServiceAnswer? {
+    log(.notice, errand.refused("the verifiers do not do this for this host (enrolls = no)"))
+    return nil
+  }
+
+  private func result(of fault: LineFault, _ errand: Errand, _ log: Log) -> Result {
+    switch fault {
+    case .away: return .away
+    case .unpinned:
+      log(
+        .alert,
+        errand.refused("another machine answers in a verifier's place, with a key of its own"))
+      return .away
+    case .unknown:
+      log(.warning, errand.refused("no answer came, and what became of it is not known"))
+      return .answer(.trouble(mayBeTheCallers: true))
+    case .revoked:
+      log(.error, errand.refused("the fleet does not know this host: sallyport fleet join"))
+      return .answer(.trouble(mayBeTheCallers: false))
+    }
+  }
+
+  /// Who is nobody here is nobody, whatever the fleet has under that name.
+  private func taken(_ answer: ServiceAnswer, _ errand: Errand) -> ServiceAnswer? {
+    if let account = errand.account, account.uid != nil {
+      if case .outcome(.accepted) = answer { watch?.fetch(account.name) }
+      return answer
+    }
+    switch answer {
+    case .outcome(.accepted): return .outcome(.refused(.unknownUser))
+    case .prompt(.enrolled, let shape):
+      guard case .prepare = errand.verb, !shape.isRemembered else { return nil }
+      return .prompt(.unknown, shape)
+    case .prompt, .skip, .enroll, .outcome, .notEnrolled, .level, .count, .done, .changed, .flaw,
+      .trouble, .notServed:
+      return answer
+    }
+  }
+
+  // MARK: away
+
+  private func judgeAway(_ errand: Errand, _ log: Log) throws(StoreTrouble) -> ServiceAnswer? {
+    note(isAway: true)
+    watch?.isAway()
+    let policy = errand.context.policy
+    guard let examiner, !policy.isRefusedAway else {
+      log(
+        .warning,
+        errand.refused(
+          policy.isRefusedAway
+            ? "no verifier can be asked, and the policy has away = refuse"
+            : "no verifier can be asked"))
+      return .trouble(mayBeTheCallers: true)
+    }
+    switch errand.verb {
+    case .prepare, .enrolled:
+      let answer = try judge(examiner, .prepare(mayEnroll: false, after: .none), errand)
+      guard case .prompt(_, let shape) = answer else { break }
+      // For everybody alike.
+      return .prompt(.enrolled, shape.away)
+    case .attempt:
+      let answer = try judge(examiner, errand.verb, errand)
+      if case .outcome(.accepted(.authenticator)) = answer { break }
+      if case .outcome = answer { return answer }
+    case .level, .remember, .count, .rehearse, .amend:
+      log(.warning, errand.refused("no verifier can be asked"))
+    }
+    return .trouble(mayBeTheCallers: true)
+  }
+
+  private func judge(
+    _ examiner: any AwayExaminer, _ verb: ServiceRequest.Verb, _ errand: Errand
+  ) throws(StoreTrouble) -> ServiceAnswer? {
+    let context = errand.context
+    var policy = context.policy
+    (policy.enrollment, policy.isRefusedByRule, policy.remember) = (.refuse, true, 0)
+    return try examiner.answer(
+      verb, of: errand.name, errand.account,
+      in: LoginContext(
+        policy: policy, origin: context.origin, address: context.address,
+        service: context.service),
+      until: errand.deadline, keptFor: UInt64(policy.reserveFor))
+  }
+
+  private func note(isAway: Bool) {
+    let isNews = state.withLock { state -> Bool in
+      defer { state.isAway = isAway }
+      if isAway { state.seen = service_monotonic() }
+      return state.isAway != isAway
+    }
+    guard isNews else { return }
+    if isAway {
+      news(.warning, LogLine("the fleet is away: no verifier can be asked"))
+    } else {
+      news(.notice, LogLine("the fleet is back: a verifier answers"))
+    }
+  }
+}
+
+extension Errand {
+  /// For the answer to be back in time.
+  private static let margin: UInt64 = 100
+
+  /// How long it may take: of the 5 s that a call of the module has, and of the 8 s for a whole
+  /// login. A verifier has answered, or said that it cannot, in little more than 2 s.
+  fileprivate var millisecondsLeft: UInt64 {
+    let now = service_monotonic()
+    let left = deadline > now ? (deadline - now) / 1_000_000 : 0
+    let most: UInt64 = if case .remember = verb { 800 } else { 2400 }
+    return min(left > Self.margin ? left - Self.margin : 0, most)
+  }
+
+  fileprivate func frame(_ milliseconds: UInt64) -> HostFrame? {
+    let isOwn = context.origin == .local(own: true)
+    let request = ServiceRequest(
+      name: account?.name.bytes ?? name, service: context.service?.bytes ?? [], origin: origin,
+      policy: context.policy, millisecondsLeft: UInt32(clamping: milliseconds), verb: sent)
+    return HostFrame(isOwn: isOwn, uid: account?.uid, request: request)
+  }
+
+  /// An enrollment in the fleet has no uid: it is the same person's on all hosts, whatever his
+  /// number is there.
+  private var sent: ServiceRequest.Verb {
+    guard case .amend(.create(let made), let id) = verb, made.uid == account?.uid else {
+      return verb
+    }
+    let enrollment = Enrollment(
+      id: made.id, user: made.user, uid: nil, created: made.created,
+      authenticators: made.authenticators, backupCodes: made.backupCodes)
+    return .amend(.create(enrollment), to: id)
+  }
+
+  fileprivate func refused(_ reason: StaticString) -> LogLine {
+    var line = LogLine("refused: reason=fleet")
+    line.add(user: name)
+    line.add(" service=")
+    line.add(field: context.service?.bytes ?? [])
+    line.add(": ")
+    line.add(reason)
+    return line
+  }
+}
+
+extension Shape {
+  /// The same for everybody: neither who is enrolled shows, nor with what.
+  fileprivate var away: Shape {
+    Shape(
+      enrollmentID: enrollmentID, authenticators: [], hasScratchCodes: false, backupCodesLeft: nil,
+      wait: 0, isRemembered: false, isAway: true)
+  }
+}

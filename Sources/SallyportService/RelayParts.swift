@@ -1,0 +1,50 @@
+package import OneTimePassword
+import SallyportCore
+package import SallyportLine
+import SallyportLogin
+import SallyportSystem
+
+// What the relay needs of others, as they have it.
+
+extension HostReserve: AwayExaminer, ReserveWatch {}
+
+extension Membership: FleetLine {
+  /// Of the fleet of this machine as it is now; `.away` where it is in none.
+  package func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64)
+    throws(LineFault) -> LineAnswer
+  {
+    let fleet: any FleetLine
+    do throws(MembershipFault) { fleet = try line() } catch { throw .away }
+    return try fleet.ask(kind, body, within: milliseconds)
+  }
+
+  /// Whether this machine is in a fleet; true if that cannot be determined.
+  package var isThere: Bool {
+    do throws(MembershipFault) {
+      _ = try line()
+      return true
+    } catch {
+      if case .notAMember = error { return false }
+      return true
+    }
+  }
+}
+
+/// All that a service of a machine of a fleet needs; where it is in none, nothing is made or
+/// started but what says so.
+package struct FleetService: Sendable {
+  package let relay: Relay
+  private let reserve: HostReserve
+
+  package init(_ membership: Membership, log: @escaping Relay.Log) throws(ServiceError) {
+    reserve = try HostReserve(
+      Reserve(), membership, isMember: { membership.isThere }, log: log)
+    relay = Relay(
+      { () throws(MembershipFault) in try membership.line() }, away: reserve, watch: reserve,
+      news: log)
+  }
+
+  package func start() { reserve.start() }
+
+  package func stop() { reserve.stop() }
+}

@@ -1,0 +1,269 @@
+import OneTimePassword
+package import SallyportCore
+package import SallyportSystem
+import SallyportThreads
+
+/// What a host of a fleet keeps of those who have logged in here, so that they get in while no
+/// verifier can be asked: their backup codes, hashed, and which of them are used. No secret of an
+/// authenticator is ever in it.
+///
+/// Only this service changes it. A used code is on disk as used before anybody is told, and before
+/// that, that it has to go up.
+package final class Reserve: Sendable {
+  /// One person in it.
+  package struct Entry: Equatable, Sendable {
+    package let name: UserName
+    package let enrollmentID: UInt64
+    package let receipt: [UInt8]
+    package let setID: UInt64
+    /// Bit n: the n-th code is used.
+    package let used: UInt64
+  }
+
+  let store: Store
+  private let moment: @Sendable () -> ReserveAge.Moment
+  /// When it was confirmed; nil: not known yet.
+  private let age = Locked<ReserveAge?>(nil)
+  /// The names of which something has to go up.
+  private let pending = Locked<Set<[UInt8]>>([])
+  private let puts = Locked(())
+  private let wake = Locked<(@Sendable () -> Void)?>(nil)
+
+  /// `moment`: for tests.
+  package init(
+    at path: String = Store.usualReserve, owner: Store.Owner = .root,
+    moment: @escaping @Sendable () -> ReserveAge.Moment = { .now() }
+  ) {
+    (store, self.moment) = (Store(reserve: path, owner: owner), moment)
+  }
+
+  /// Makes what is missing, and reads what a service before this one has left.
+  package func prepare() throws(StoreTrouble) {
+    try store.prepareWithParent()
+    let text = try store.confirmation()
+    age.withLock { $0 = text.flatMap { ReserveAge.read($0) } }
+    let names = try store.pendingNames().map { Array($0.directory.utf8) }
+    pending.withLock { $0.formUnion(names) }
+  }
+
+  /// Called after a code was used here, and what it is to wake.
+  func onUse(_ body: @escaping @Sendable () -> Void) { wake.withLock { $0 = body } }
+
+  // MARK: how old it is
+
+  /// Whether the fleet has confirmed it in the last so many seconds.
+  package func isGood(for seconds: UInt64) -> Bool {
+    guard let age = age.withLock({ $0 })?.age(at: moment()) else { return false }
+    return age < seconds
+  }
+
+  /// When the fleet has confirmed it last, and how long ago that is; nil: never, or not known.
+  package var confirmed: (at: UnixTime, ago: UInt64?)? {
+    age.withLock { $0 }.map { ($0.confirmed, $0.age(at: moment())) }
+  }
+
+  /// The fleet has confirmed all of it, as it was at that moment.
+  func confirm(at moment: ReserveAge.Moment) throws(StoreTrouble) {
+    let new = ReserveAge(confirmedAt: moment)
+    try store.confirm(new.written())
+    age.withLock { $0 = new }
+  }
+
+  /// Notes how old it is, each ten minutes, so that a boot or a clock that goes back makes it no
+  /// younger.
+  func noteAge() throws(StoreTrouble) {
+    guard let old = age.withLock({ $0 }) else { return }
+    let new = old.noted(at: moment())
+    guard new.noted.boot != old.noted.boot || new.noted.uptime >= old.noted.uptime + 600 else {
+      return
+    }
+    try store.confirm(new.written())
+    age.withLock { if $0 == old { $0 = new } }
+  }
+
+  var now: ReserveAge.Moment { moment() }
+
+  // MARK: its entries
+
+  /// Keeps what a verifier gives: other codes in the place of those that are here; of the same
+  /// ones, the used ones are joined.
+  ///
+  /// One at a time: of two that find nothing there, the slower one would put what it has in the
+  /// place of an entry of which a code was used since then.
+  package func put(_ name: UserName, _ section: ReserveAnswer.Section) throws(StoreTrouble) {
+    let done = puts.withLock { _ in
+      Result { () throws(StoreTrouble) in try putAlone(name, section) }
+    }
+    try done.get()
+  }
+
+  private func putAlone(_ name: UserName, _ section: ReserveAnswer.Section) throws(StoreTrouble) {
+    var new = Enrollment(
+      id: section.enrollmentID, user: name, uid: nil, created: moment().clock, authenticators: [],
+      backupCodes: section.set)
+    new.receipt = section.receipt
+    for _ in 0..<3 {
+      guard let record = try readable(name), record.enrollment.id == new.id,
+        record.enrollment.backupCodes?.id == section.set.id
+      else {
+        var state = LoginState(initialFor: new)
+        state.backupCodes?.used = section.used
+        return try store.replace(new, state)
+      }
+      if try join(section, to: record, as: new) { return }
+    }
+    throw .busy(path: Store.usualReserve)
+  }
+
+  /// false where it is another one by now.
+  private func join(_ section: ReserveAnswer.Section, to record: Record, as new: Enrollment)
+    throws(StoreTrouble) -> Bool
+  {
+    let old = record.enrollment
+    if old.receipt != section.receipt || old.backupCodes != section.set {
+      let written = try store.rewrite(record, new) { $0.joined(section.used) }
+      if case .committed = written { return true }
+      return false
+    }
+    if let used = record.state.backupCodes?.used, section.used & ~used == 0 { return true }
+    return try raise(record, by: section.used)
+  }
+
+  /// Marks codes as used, which somebody has used elsewhere. false where it is another one by now.
+  private func raise(_ record: Record, by used: UInt64) throws(StoreTrouble) -> Bool {
+    let done = try store.transact(record, asKnown: true) {
+      (enrollment, state) throws(StoreTrouble) -> (Void, LoginState) in
+      var state = state
+      state.reconcile(with: enrollment)
+      return ((), state.joined(used))
+    }
+    if case .committed = done { return true }
+    return false
+  }
+
+  /// nil where there is none, and for one that cannot be read, which is replaced as a whole.
+  private func readable(_ name: UserName) throws(StoreTrouble) -> Record? {
+    do throws(StoreTrouble) {
+      return try store.load(Account(name: name, uid: nil))
+    } catch {
+      switch error {
+      case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID: return nil
+      case .system, .noStore, .unsafe, .busy, .unsettled, .exists, .service, .crypto, .outOfMemory:
+        throw error
+      }
+    }
+  }
+
+  /// Wipes what is kept of this person; nothing where there is nothing.
+  package func remove(_ name: UserName) throws(StoreTrouble) {
+    try remove(stored: try store.storedName(of: name))
+  }
+
+  func remove(stored name: StoredName) throws(StoreTrouble) {
+    _ = try store.remove(stored: name)
+    try forget(name)
+  }
+
+  /// Everything, as after `sallyport fleet leave`. Nobody is in it afterwards.
+  package func empty() throws(StoreTrouble) {
+    for name in try store.enrolledNames() { try remove(stored: name) }
+  }
+
+  /// The names of all directories, sorted.
+  func names() throws(StoreTrouble) -> [StoredName] { try store.enrolledNames() }
+
+  /// nil where it is gone. Throws where it cannot be read.
+  func entry(stored name: StoredName) throws(StoreTrouble) -> Entry? {
+    try store.load(stored: name).flatMap { Entry($0) }
+  }
+
+  /// All that can be read, sorted.
+  package func entries() throws(StoreTrouble) -> [Entry] {
+    var entries: [Entry] = []
+    try store.load(all: try store.enrolledNames()) { _, result in
+      if case .success(let record?) = result, let entry = Entry(record) { entries.append(entry) }
+    }
+    return entries
+  }
+
+  // MARK: what has to go up
+
+  /// Whether something of this person has to go up before a verifier is asked about him.
+  package func isPending(_ name: UserName) throws(StoreTrouble) -> Bool {
+    let directory = Array(try store.storedName(of: name).directory.utf8)
+    return pending.withLock { $0.contains(directory) }
+  }
+
+  func isPending(stored name: StoredName) -> Bool {
+    let directory = Array(name.directory.utf8)
+    return pending.withLock { $0.contains(directory) }
+  }
+
+  var pendingNames: [StoredName] {
+    pending.withLock { $0 }.sorted { $0.lexicographicallyPrecedes($1) }
+      .map { StoredName(directory: $0) }
+  }
+
+  /// Before the state is saved that says so: on disk when it returns.
+  func willUse(_ name: UserName) throws(StoreTrouble) {
+    try store.markPending(name)
+    let directory = Array(try store.storedName(of: name).directory.utf8)
+    pending.withLock { _ = $0.insert(directory) }
+  }
+
+  func hasUsed() { wake.withLock { $0 }?() }
+
+  /// It is acknowledged that these went up. Under the lock of the state, since more may have been
+  /// used meanwhile; then it stays pending.
+  func wentUp(_ entry: Entry, stored name: StoredName) throws(StoreTrouble) {
+    guard let record = try store.load(stored: name) else { return try forget(name) }
+    _ = try store.transact(record, asKnown: true) {
+      (_, state) throws(StoreTrouble) -> (Void, LoginState) in
+      // Of other codes that came meanwhile, something may have been used as well.
+      if let codes = state.backupCodes, codes.setID == entry.setID, codes.used & ~entry.used == 0 {
+        try forget(name)
+      }
+      return ((), state)
+    }
+  }
+
+  func forget(_ name: StoredName) throws(StoreTrouble) {
+    try store.unmarkPending(name)
+    let directory = Array(name.directory.utf8)
+    pending.withLock { _ = $0.remove(directory) }
+  }
+
+  /// What the fleet knows to be used of it.
+  func join(_ used: UInt64, to entry: Entry, stored name: StoredName) throws(StoreTrouble) {
+    guard used & ~entry.used != 0, let record = try store.load(stored: name),
+      record.enrollment.backupCodes?.id == entry.setID
+    else { return }
+    _ = try raise(record, by: used)
+  }
+}
+
+extension Reserve.Entry {
+  init?(_ record: Record) {
+    guard let set = record.enrollment.backupCodes, let receipt = record.enrollment.receipt else {
+      return nil
+    }
+    let state = record.state.backupCodes
+    self.init(
+      name: record.enrollment.user, enrollmentID: record.enrollment.id, receipt: receipt,
+      setID: set.id, used: state?.setID == set.id ? state?.used ?? 0 : 0)
+  }
+
+  var question: ReserveQuestion.Entry {
+    ReserveQuestion.Entry(
+      name: name, enrollmentID: enrollmentID, receipt: receipt, setID: setID, used: used)
+  }
+}
+
+extension LoginState {
+  /// With these backup codes used as well.
+  fileprivate func joined(_ used: UInt64) -> LoginState {
+    var state = self
+    state.backupCodes?.used |= used
+    return state
+  }
+}

@@ -1,0 +1,376 @@
+import CSystem
+import OneTimePassword
+import SallyportCore
+import SallyportLine
+import SallyportLogin
+import SallyportThreads
+import TestSupport
+import Testing
+
+@testable import SallyportService
+@testable import SallyportSystem
+
+private let shape = Shape(
+  enrollmentID: 9,
+  authenticators: [
+    Shape.Authenticator(name: Label("phone"), kind: .totp, digits: .six)
+  ], hasScratchCodes: false, backupCodesLeft: 3, wait: 0, isRemembered: false)
+
+private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
+
+/// Verifiers that answer what the test says.
+private final class ScriptedLine: FleetLine {
+  typealias Reply = @Sendable (HostFrame) throws(LineFault) -> LineAnswer
+
+  private let reply: Reply
+  let asked = Locked<[(frame: HostFrame, within: UInt64)]>([])
+
+  init(_ reply: @escaping Reply) { self.reply = reply }
+
+  convenience init(_ answer: ServiceAnswer) {
+    let bytes = answer.encoded() ?? []
+    self.init { (_) throws(LineFault) in LineAnswer(to: .question, bytes) }
+  }
+
+  convenience init(_ fault: LineFault) { self.init { (_) throws(LineFault) in throw fault } }
+
+  func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64) throws(LineFault)
+    -> LineAnswer
+  {
+    #expect(kind == .question)
+    guard let frame = HostFrame.decode(body) else { return .notServed }
+    asked.withLock { $0.append((frame, milliseconds)) }
+    return try reply(frame)
+  }
+}
+
+/// Somebody who judges while they are away, and a keeper who looks on.
+private final class ScriptedReserve: AwayExaminer, ReserveWatch {
+  let outcome: Outcome
+  let verbs = Locked<[String]>([])
+  let fetched = Locked<[UserName]>([])
+  let contexts = Locked<[LoginContext]>([])
+  let mayAsk: Bool
+
+  init(_ outcome: Outcome = .accepted(.backupCode(left: 2)), mayAsk: Bool = true) {
+    (self.outcome, self.mayAsk) = (outcome, mayAsk)
+  }
+
+  func answer(
+    _ verb: ServiceRequest.Verb, of name: [UInt8], _ account: Account?, in context: LoginContext,
+    until deadline: UInt64, keptFor seconds: UInt64
+  ) throws(StoreTrouble) -> ServiceAnswer? {
+    contexts.withLock { $0.append(context) }
+    #expect(seconds == 86_400)
+    switch verb {
+    case .prepare:
+      verbs.withLock { $0.append("prepare") }
+      // One of those who are in it, and one of those who are not.
+      return .prompt(same("alice", name) ? .enrolled : .notEnrolled, shape)
+    case .attempt:
+      verbs.withLock { $0.append("attempt") }
+      return .outcome(outcome)
+    case .enrolled, .level, .remember, .count, .rehearse, .amend:
+      Issue.record("asked for it")
+      return nil
+    }
+  }
+  func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool { mayAsk }
+  func isAway() {}
+  func fetch(_ name: UserName) { fetched.withLock { $0.append(name) } }
+}
+
+@Suite struct `A login that the service asks the fleet about` {
+  private let own: TemporaryDirectory
+  private let machine: Machine
+  private let lines = Locked<[(LogLevel, String)]>([])
+
+  init() throws {
+    own = try TemporaryDirectory()
+    let store = Store(root: own.path + "/store", owner: .effectiveUser)
+    try store.prepare()
+    machine = Machine(store: store)
+  }
+
+  private func desk(_ line: ScriptedLine?, _ reserve: ScriptedReserve? = nil) -> Desk<Machine> {
+    let lines = lines
+    let log: Relay.Log = { level, line in
+      lines.withLock { $0.append((level, String(decoding: line.bytes, as: UTF8.self))) }
+    }
+    let relay = Relay(
+      { () throws(MembershipFault) in
+        guard let line else { throw .notAMember(path: "/etc/security/sallyport-fleet.conf") }
+        return line
+      }, away: reserve, watch: reserve, news: log)
+    return Desk(store: machine, relay: relay, log: log)
+  }
+
+  private var fleet: Policy {
+    var policy = Policy()
+    (policy.isFleet, policy.reserveFor) = (true, 86_400)
+    return policy
+  }
+
+  private func ask(
+    _ desk: Desk<Machine>, _ verb: ServiceRequest.Verb, of name: String = "alice",
+    under policy: Policy? = nil, on socket: Peer.Socket = .root, isAway: Bool = false,
+    from origin: ServiceRequest.StatedOrigin = .local, after milliseconds: UInt64 = 0
+  ) throws -> ServiceAnswer? {
+    let request = ServiceRequest(
+      name: Array(name.utf8), service: Array("sshd".utf8), origin: origin,
+      policy: policy ?? fleet, millisecondsLeft: 5000, verb: verb, isAway: isAway)
+    let peer = Peer(
+      socket: socket, process: 1, effectiveUser: socket == .root ? 0 : 3001, realUser: 3001,
+      arrived: sys_monotonic() - milliseconds * 1_000_000)
+    return ServiceAnswer.decode(desk.answer(peer, try #require(request.encoded())), to: verb)
+  }
+
+  private func attempt() throws -> ServiceRequest.Verb {
+    .attempt(
+      try #require(Secret(Array("123456".utf8))), knownAs: nil, as: .last(givingBack: nil))
+  }
+
+  private let prepare = ServiceRequest.Verb.prepare(mayEnroll: true, after: .password)
+  private var elsewhere: ServiceRequest.StatedOrigin {
+    .address(NumericAddress(high: 0, low: 0xffff_c633_6401))
+  }
+  private var otherVerbs: [ServiceRequest.Verb] {
+    [
+      .level, .remember, .count, .rehearse,
+      .amend(.rename(Label("a"), to: Label("b")), to: 5),
+    ]
+  }
+
+  // MARK: there
+
+  @Test func `has the answer of the verifier, who knows the account and whose login it is`() throws
+  {
+    let line = ScriptedLine(accepted)
+    let reserve = ScriptedReserve()
+    #expect(try ask(desk(line, reserve), try attempt()) == accepted)
+    let (frame, within) = try #require(line.asked.withLock { $0.first })
+    #expect(frame.uid == 3001 && frame.isOwn && frame.request.origin == .local)
+    #expect(frame.request.name == Array("alice".utf8))
+    #expect(frame.request.service == Array("sshd".utf8) && frame.request.policy == fleet)
+    #expect(within <= 2400 && within > 0 && UInt64(frame.request.millisecondsLeft) == within)
+    #expect(reserve.fetched.withLock { $0.count } == 1 && reserve.verbs.withLock { $0 }.isEmpty)
+  }
+
+  @Test func `is asked within the time that is left`() throws {
+    let line = ScriptedLine(accepted)
+    _ = try ask(desk(line), try attempt(), after: 3000)
+    let within = try #require(line.asked.withLock { $0.first?.within })
+    #expect(within <= 1900)
+    #expect(try ask(desk(line), try attempt(), after: 4950) == .trouble(mayBeTheCallers: true))
+    #expect(line.asked.withLock { $0.count } == 1)
+  }
+
+  @Test func `is not one where the policy does not say so`() throws {
+    let line = ScriptedLine(accepted)
+    let answer = try ask(desk(line), try attempt(), under: Policy())
+    #expect({ if case .outcome(.refused) = answer { true } else { false } }())
+    #expect(line.asked.withLock { $0 }.isEmpty)
+  }
+
+  @Test func `is refused on a machine of no fleet, and the log says why`() throws {
+    for verb in [prepare, try attempt(), .enrolled] + otherVerbs {
+      #expect(try ask(desk(nil), verb, from: elsewhere) == .trouble(mayBeTheCallers: false))
+    }
+    let (level, text) = try #require(lines.withLock { $0.first })
+    #expect(level == .error && text.contains("verification = fleet: /etc/security/"))
+    #expect(text.contains("sallyport fleet join"))
+  }
+
+  @Test func `lets in nobody who has no account here`() throws {
+    let line = ScriptedLine(accepted)
+    let answer = try ask(desk(line), try attempt(), of: "carol")
+    #expect(answer == .outcome(.refused(.unknownUser)))
+    #expect(try #require(line.asked.withLock { $0.first }).frame.uid == nil)
+    let prompt = try ask(desk(ScriptedLine(.prompt(.enrolled, shape))), prepare, of: "carol")
+    #expect(prompt == .prompt(.unknown, shape))
+  }
+
+  @Test func `enrolls in the fleet without a uid`() throws {
+    let line = ScriptedLine(.done)
+    let parameters = CodeParameters.standard
+    let authenticator = Authenticator(
+      id: 7, name: Label("phone"), parameters: parameters,
+      secret: try #require(Secret(Array("12345678901234567890".utf8))), initialLastAccepted: nil,
+      created: UnixTime(0))
+    let enrollment = Enrollment(
+      id: 5, user: try #require(UserName("alice".utf8)), uid: 3001, created: UnixTime(0),
+      authenticators: [authenticator], backupCodes: nil)
+    #expect(try ask(desk(line), .amend(.create(enrollment), to: 0)) == .done)
+    let sent = try #require(line.asked.withLock { $0.first }).frame.request.verb
+    guard case .amend(.create(let made), _) = sent else {
+      Issue.record("\(sent)")
+      return
+    }
+    #expect(made.uid == nil && made.id == 5 && made.user == enrollment.user)
+  }
+
+  @Test func `changes nothing where the fleet does not let this host, and the log says so`() throws
+  {
+    for kind in [true, false] {
+      let bytes = try #require(ServiceAnswer.notServed.encoded())
+      let line = ScriptedLine { (_) throws(LineFault) in
+        kind ? .notServed : LineAnswer(to: .question, bytes)
+      }
+      #expect(try ask(desk(line), .rehearse) == .notServed)
+    }
+    let told = lines.withLock { $0 }.filter { $0.1.hasSuffix("for this host (enrolls = no)") }
+    #expect(told.map(\.0) == [.notice, .notice])
+  }
+
+  @Test(arguments: [[], [1], [0xff, 0, 0], [1, 0xa5, 9, 9]] as [[UInt8]])
+  func `is refused where the answer cannot be read`(_ bytes: [UInt8]) throws {
+    let reserve = ScriptedReserve()
+    for kind: UInt8 in [0x81, 0x82, 0x01, 0xff] {
+      let line = ScriptedLine { (_) throws(LineFault) in LineAnswer(kind: kind, body: bytes) }
+      let answer = try ask(desk(line, reserve), try attempt())
+      #expect(answer == .trouble(mayBeTheCallers: false))
+    }
+    #expect(reserve.verbs.withLock { $0 }.isEmpty)
+  }
+
+  // MARK: not known
+
+  @Test(arguments: [(LineFault.unknown, true), (.revoked, false)])
+  func `is refused, and neither asked again nor judged here, after`(
+    _ fault: LineFault, _ mayBeTheCallers: Bool
+  ) throws {
+    for verb in [prepare, try attempt(), .enrolled] + otherVerbs {
+      let (line, reserve) = (ScriptedLine(fault), ScriptedReserve())
+      let answer = try ask(desk(line, reserve), verb, from: elsewhere)
+      #expect(answer == .trouble(mayBeTheCallers: mayBeTheCallers))
+      #expect(line.asked.withLock { $0.count } == 1)
+      #expect(reserve.verbs.withLock { $0 }.isEmpty)
+    }
+    #expect(lines.withLock { $0 }.allSatisfy { $0.1.contains("reason=fleet user=alice") })
+  }
+
+  // MARK: away
+
+  private static let aways: [@Sendable () -> ScriptedLine] = [
+    { ScriptedLine(.away) }, { ScriptedLine(.unpinned) },
+    { ScriptedLine { (_) throws(LineFault) in .databaseAway } },
+  ]
+
+  @Test(arguments: 0..<3, [EnrollmentLevel.refuse, .required, .offer, .remind, .voluntary])
+  func `asks everybody alike for a backup code while it is away`(
+    _ kind: Int, _ level: EnrollmentLevel
+  ) throws {
+    let reserve = ScriptedReserve()
+    let desk = desk(Self.aways[kind](), reserve)
+    var policy = fleet
+    (policy.enrollment, policy.remember, policy.hints) = (level, 3600, true)
+    let alice = try ask(desk, prepare, under: policy, from: elsewhere)
+    guard case .prompt(.enrolled, let found) = alice else {
+      Issue.record("\(String(describing: alice))")
+      return
+    }
+    #expect(found.isAway && !found.isRemembered && found.authenticators.isEmpty)
+    #expect(found.backupCodesLeft == nil && found.wait == 0)
+    for name in ["bob", "carol", "alice "] {
+      #expect(try ask(desk, prepare, of: name, under: policy, from: elsewhere) == alice)
+    }
+    #expect(try ask(desk, .enrolled, under: policy) == alice)
+    #expect(try ask(desk, try attempt(), under: policy) == accepted)
+    for context in reserve.contexts.withLock({ $0 }) {
+      // Whatever is kept of the user, `exempt` too.
+      #expect(context.policy.level(of: .exempt, at: UnixTime(0)) == .refuse)
+      #expect(context.policy.remember == 0)
+    }
+    for verb in otherVerbs {
+      let answer = try ask(desk, verb, under: policy, from: elsewhere)
+      #expect(answer == .trouble(mayBeTheCallers: true))
+    }
+    #expect(reserve.fetched.withLock { $0 }.isEmpty)
+  }
+
+  @Test func `is not asked for, where it was away when the code was`() throws {
+    let (line, reserve) = (ScriptedLine(accepted), ScriptedReserve(.refused(.notEnrolled)))
+    let answer = try ask(desk(line, reserve), try attempt(), isAway: true)
+    #expect(answer == .outcome(.refused(.notEnrolled)))
+    #expect(line.asked.withLock { $0 }.isEmpty && reserve.verbs.withLock { $0 } == ["attempt"])
+  }
+
+  @Test func `lets nobody in while it is away where the policy says so`() throws {
+    var policy = fleet
+    policy.isRefusedAway = true
+    let reserve = ScriptedReserve()
+    let desk = desk(ScriptedLine(.away), reserve)
+    for name in ["alice", "bob", "carol"] {
+      for verb in [prepare, try attempt()] {
+        let answer = try ask(desk, verb, of: name, under: policy)
+        #expect(answer == .trouble(mayBeTheCallers: true))
+      }
+    }
+    let answer = try ask(desk, try attempt(), under: policy, isAway: true)
+    #expect(answer == .trouble(mayBeTheCallers: true))
+    #expect(reserve.verbs.withLock { $0 }.isEmpty)
+    #expect(lines.withLock { $0 }.contains { $0.1.hasSuffix("the policy has away = refuse") })
+  }
+
+  @Test func `lets nobody in by any other code while it is away`() throws {
+    let reserve = ScriptedReserve(.accepted(.authenticator(name: Label("phone"), drift: 0)))
+    let answer = try ask(desk(ScriptedLine(.away), reserve), try attempt())
+    #expect(answer == .trouble(mayBeTheCallers: true))
+  }
+
+  @Test func `is not asked before it knows what was used here`() throws {
+    let (line, reserve) = (ScriptedLine(accepted), ScriptedReserve(mayAsk: false))
+    #expect(try ask(desk(line, reserve), try attempt()) == accepted)
+    #expect(line.asked.withLock { $0 }.isEmpty && reserve.verbs.withLock { $0 } == ["attempt"])
+  }
+
+  @Test func `is told of once when it goes, and once when it is back`() throws {
+    let isThere = Locked(false)
+    let bytes = try #require(accepted.encoded())
+    let line = ScriptedLine { (_) throws(LineFault) in
+      guard isThere.withLock({ $0 }) else { throw .away }
+      return LineAnswer(to: .question, bytes)
+    }
+    let desk = desk(line, ScriptedReserve())
+    for state in [false, false, true, true, false] {
+      isThere.withLock { $0 = state }
+      #expect(try ask(desk, try attempt()) == accepted)
+    }
+    let told = lines.withLock { $0 }.map(\.1).filter { $0.hasPrefix("the fleet is ") }
+    #expect(told.map { $0.contains("back") } == [false, true, false])
+  }
+
+  // MARK: programs that are not root
+
+  @Test func `is asked for the own account of a program that is not root`() throws {
+    let line = ScriptedLine(accepted)
+    #expect(try ask(desk(line), try attempt(), on: .everybody) == accepted)
+    let frame = try #require(line.asked.withLock { $0.first }).frame
+    #expect(frame.uid == 3001 && frame.isOwn)
+    #expect(try ask(desk(line), try attempt(), of: "bob", on: .everybody) == .notServed)
+    for verb in otherVerbs where verb.isForRootAlone {
+      #expect(try ask(desk(line), verb, on: .everybody, from: elsewhere) == .notServed)
+    }
+    #expect(line.asked.withLock { $0.count } == 1)
+  }
+
+  @Test func `is away for a program that is not root only where the service has seen it`() throws {
+    let isThere = Locked(true)
+    let bytes = try #require(ServiceAnswer.outcome(.refused(.notEnrolled)).encoded())
+    let line = ScriptedLine { (_) throws(LineFault) in
+      guard isThere.withLock({ $0 }) else { throw .away }
+      return LineAnswer(to: .question, bytes)
+    }
+    let desk = desk(line, ScriptedReserve())
+    let refused = ServiceAnswer.outcome(.refused(.notEnrolled))
+    #expect(try ask(desk, try attempt(), on: .everybody, isAway: true) == refused)
+    isThere.withLock { $0 = false }
+    _ = try ask(desk, prepare, on: .everybody)
+    isThere.withLock { $0 = true }
+    #expect(try ask(desk, try attempt(), on: .everybody, isAway: true) == accepted)
+  }
+}
+
+extension ServiceRequest.Verb {
+  fileprivate var isForRootAlone: Bool { if case .level = self { false } else { true } }
+}

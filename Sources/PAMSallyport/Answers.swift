@@ -21,27 +21,25 @@ package enum Phase: Sendable { case auth, account, session }
   let host = unsafe PAMHandle(handle, flags: flags)
   if case .session = phase { return openSession(host).code }
   let store = arguments.store
-  let examiner = examiner(arguments, effective: geteuid(), real: getuid())
+  let (service, isServed) = service(arguments)
   switch phase {
-  case .auth: return authenticate(host, arguments, store: store, examiner: examiner).code
+  case .auth:
+    return authenticate(host, arguments, store: store, service: service, isServed: isServed).code
   case .account, .session:
-    return manageAccount(host, arguments, store: store, examiner: examiner).code
+    return manageAccount(host, arguments, store: store, service: service, isServed: isServed).code
   }
 }
 
-/// Who judges in a process of these uids. Not root: the service, or nobody. Root's, but started by
-/// somebody else (su, sudo): the service where it is there, because whoever started the process can
-/// stop it, starve it and set its limits. All others: the files, as under `store=`, which the
-/// service does not know.
-private func examiner(_ arguments: ModuleArguments, effective: UInt32, real: UInt32)
-  -> (any Examiner)?
-{
-  if arguments.hasOwnStore { return nil }
-  if effective != 0 {
-    return ServiceExaminer(at: ServiceExaminer.publicSocket, isForRoot: false)
-  }
-  let root = ServiceExaminer.rootSocket
-  return real != 0 && ServiceSocket.isThere(root) ? ServiceExaminer(at: root) : nil
+/// The service as this process may ask it, and whether it judges where the policy does not say that
+/// the fleet does. Not root: the service, or nobody. Root's, but started by somebody else (su,
+/// sudo): the service where it is there, because whoever started the process can stop it, starve it
+/// and set its limits. All others: the files, as under `store=`, which the service does not know.
+@inline(never)
+private func service(_ arguments: ModuleArguments) -> (any Examiner, isServed: Bool) {
+  let isRoot = geteuid() == 0
+  let path = isRoot ? ServiceExaminer.rootSocket : ServiceExaminer.publicSocket
+  let isServed = !arguments.hasOwnStore && !(isRoot && getuid() == 0)
+  return (ServiceExaminer(at: path, isForRoot: isRoot), isServed)
 }
 
 /// The credentials phase: there is nothing to set.

@@ -5,11 +5,14 @@ import SallyportSystem
 
 /// pam_sm_authenticate: policy, who -> load -> ask -> lock, decide, SAVE -> answer.
 ///
+/// `isServed`: the service judges; otherwise the files of the store, unless the policy says that
+/// the fleet does.
+///
 /// Nothing that depends on the code being correct is shown to the user here, but at this machine
 /// that a code was used (`tellOfReplay`): on many stacks this runs after a wrong password too.
 package func authenticate(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
-  examiner: (any Examiner)? = nil
+  service: any Examiner = ServiceExaminer(at: ServiceExaminer.rootSocket), isServed: Bool = false
 ) -> ReturnCode {
   if !arguments.noDelay { host.delayFailure(2_000_000) }
   for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
@@ -24,7 +27,9 @@ package func authenticate(
       return .refused
     }
     if let earlier, case .wrongPassword = earlier.result, earlier.user == user { return .refused }
-    return try Login(host, arguments, store: store, examiner: examiner, after: earlier).run(user)
+    return try Login(
+      host, arguments, store: store, service: service, isServed: isServed, after: earlier
+    ).run(user)
   } catch {
     host.log(.error, .hostFailed(error))
     return ReturnCode(error)
@@ -33,11 +38,21 @@ package func authenticate(
 
 extension Login {
   fileprivate func run(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
-    let context: LoginContext
+    let account: Account?
+    do throws(StoreTrouble) {
+      account = try store.account(typed: user)
+    } catch {
+      return report(error)
+    }
+    let context = context(of: account)
+    return try judged(under: context.policy).run(user, account, context)
+  }
+
+  private func run(_ user: [UInt8], _ account: Account?, _ context: LoginContext)
+    throws(HostFailure) -> ReturnCode
+  {
     let step: AuthStep
     do throws(StoreTrouble) {
-      let account = try store.account(typed: user)
-      context = self.context(of: account)
       // Nothing else may stand before this line: a code alone opens nothing.
       if arguments.afterKey, !isAfterKey(context.policy) {
         host.log(.notice, .denied(user, .noKey))

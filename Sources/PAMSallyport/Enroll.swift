@@ -34,7 +34,8 @@ extension Login {
   /// code would be locked out until then.
   func lacking(_ pending: PendingLogin) -> Factors {
     let missing = pending.policy.missing(from: pending.factors)
-    if missing.isEmpty { return missing }
+    // While the fleet is away, what is enrolled is not known.
+    if missing.isEmpty || pending.isAway { return Factors() }
     let more = (missing.contains(.totp) ? 1 : 0) + (missing.contains(.hotp) ? 1 : 0)
     let all = pending.shape.authenticators.count + more
     guard all > Enrollment.maximumAuthenticators else { return missing }
@@ -228,7 +229,11 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
   @inline(never)
   func unavailable(_ trouble: StoreTrouble) throws(HostFailure) -> End {
     _ = login.report(trouble)
-    try login.show(LogLine("Not set up: internal error; see the system log."))
+    var text: StaticString = "Not set up: internal error; see the system log."
+    if case .service(_, .notServed) = trouble {
+      text = "Not set up: this machine may not enroll users of its fleet."
+    }
+    try login.show(LogLine(text))
     return .putOff
   }
 }

@@ -9,18 +9,21 @@ final class Login<Application: Host, Store: LoginStore> {
   let arguments: ModuleArguments
   let store: Store
   let examiner: any Examiner
+  /// The service of this machine, which asks the fleet.
+  private let service: any Examiner
+  private let isServed: Bool
   /// Whether the account phase can ask to enroll.
   var mayEnroll: Bool { arguments.enroll && examiner.isForRoot }
   /// What an earlier try on this handle left.
   private let earlier: Mark?
 
-  /// `examiner`: nil for the files of the store.
   init(
-    _ host: Application, _ arguments: ModuleArguments, store: Store, examiner: (any Examiner)?,
-    after earlier: Mark? = nil
+    _ host: Application, _ arguments: ModuleArguments, store: Store, service: any Examiner,
+    isServed: Bool, after earlier: Mark? = nil
   ) {
     (self.host, self.arguments, self.store, self.earlier) = (host, arguments, store, earlier)
-    self.examiner = examiner ?? FileExaminer(store: store)
+    (self.service, self.isServed) = (service, isServed)
+    examiner = isServed ? service : FileExaminer(store: store)
   }
 
   /// The result of one response; the state that records it is on disk.
@@ -43,10 +46,10 @@ final class Login<Application: Host, Store: LoginStore> {
 
   /// A typing error, on the line or in the file, never opens anything.
   private func policy(for account: Account?) -> Policy {
-    guard arguments.unknown.isEmpty else { return .strict }
     let remote = host.remoteHost()
     let login = PolicyRequest(
-      service: host.service(), user: account?.name.bytes, isRemote: remote != nil,
+      service: host.service(), user: account?.name.bytes, isSuperuser: account?.uid == 0,
+      isRemote: remote != nil,
       address: remote.flatMap { Addresses.withoutZone($0) }, parse: Addresses.numeric,
       membership: { [store] group in
         account.map { store.isMember($0, of: group) } ?? .unknown
@@ -56,9 +59,22 @@ final class Login<Application: Host, Store: LoginStore> {
     if let trouble = reading.trouble {
       host.log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
     }
-    guard var policy = reading.policy else { return .strict }
+    guard arguments.unknown.isEmpty, var policy = reading.policy else {
+      return store.strictPolicy(isSuperuser: login.isSuperuser)
+    }
     policy.localServices = reading.isLocal ? [login.service] : []
     return policy
+  }
+
+  /// The login as the examiner judges it that the policy wants: where that is the fleet, nothing
+  /// else does from here on; nor than the files, where there is no service. Right before the first
+  /// question, for which the service waits a second.
+  @inline(never)
+  func judged(under policy: Policy) -> Login {
+    let isServed = policy.isFleet || isServed && service.isThere()
+    if isServed == self.isServed { return self }
+    return Login(
+      host, arguments, store: store, service: service, isServed: isServed, after: earlier)
   }
 
   /// Under which policy the account logs in, and from where.
@@ -179,10 +195,10 @@ final class Login<Application: Host, Store: LoginStore> {
     if let pending, let wait = waitingTime(pending) {
       return LogLine.tooManyWrongCodes(wait).bytes
     }
-    if let prompt = arguments.prompt { return prompt }
-    var text = bytes(
-      of: arguments.forwardPass ? "Password & verification code" : "Verification code")
-    if policy.hints, let pending, pending.claimant.isEnrolled {
+    let isAway = pending?.isAway == true
+    if let prompt = arguments.prompt, !isAway { return prompt }
+    var text = bytes(of: question(isAway: isAway))
+    if policy.hints, !isAway, let pending, pending.claimant.isEnrolled {
       var separator: StaticString = " ("
       for authenticator in pending.shape.authenticators {
         text += bytes(of: separator) + authenticator.name.bytes
@@ -191,6 +207,13 @@ final class Login<Application: Host, Store: LoginStore> {
       text.append(UInt8(ascii: ")"))
     }
     return text + bytes(of: ": ")
+  }
+
+  private func question(isAway: Bool) -> StaticString {
+    if arguments.forwardPass {
+      return isAway ? "Password & backup code" : "Password & verification code"
+    }
+    return isAway ? "Backup code" : "Verification code"
   }
 
   /// Seconds until a code is checked again; nil if one is checked now, or if anybody but the

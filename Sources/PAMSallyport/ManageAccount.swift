@@ -8,7 +8,7 @@ import SallyportSystem
 /// `demand` it asks whoever the auth phase did not ask.
 package func manageAccount(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
-  examiner: (any Examiner)? = nil
+  service: any Examiner = ServiceExaminer(at: ServiceExaminer.rootSocket), isServed: Bool = false
 ) -> ReturnCode {
   let mark = host.mark()?.forPhases
   if mark == nil {
@@ -20,7 +20,8 @@ package func manageAccount(
   do throws(HostFailure) {
     // Used up: it lets nothing else through.
     try host.setMark(nil)
-    let login = Login(host, arguments, store: store, examiner: examiner)
+    let login = Login(
+      host, arguments, store: store, service: service, isServed: isServed)
     let answer = try login.manageAccount(try host.user(), mark)
     switch answer {
     case .success, .ignore: try host.setEnvironmentMark(false)
@@ -67,21 +68,27 @@ extension Login {
   fileprivate func manageAccount(_ user: [UInt8], _ mark: Mark?) throws(HostFailure) -> ReturnCode {
     do throws(StoreTrouble) {
       let account = try store.account(typed: user)
-      let context = self.context(of: account)
-      // Finish what the auth phase began, even if this line names a policy that is disabled.
-      guard context.policy.isEnabled || mark != nil else { return .ignore }
-      guard let mark, let account, mark.user == account.name.bytes else {
-        return try answer(another: mark, account, context)
-      }
-      switch mark.result {
-      case .due(let level): return try enroll(account, context, atLeast: level)
-      case .accepted(let proof, let mayEnroll):
-        return try finish(account, context, proof, mayEnroll: mayEnroll)
-      case .remembered, .replayed, .wrongPassword: return .ignore
-      }
+      let context = context(of: account)
+      return try judged(under: context.policy).manageAccount(account, context, mark)
     } catch {
       // Failed conversations, under `demand` for example, are reported there.
       return report(error)
+    }
+  }
+
+  private func manageAccount(_ account: Account?, _ context: LoginContext, _ mark: Mark?)
+    throws(StoreTrouble) -> ReturnCode
+  {
+    // Finish what the auth phase began, even if this line names a policy that is disabled.
+    guard context.policy.isEnabled || mark != nil else { return .ignore }
+    guard let mark, let account, mark.user == account.name.bytes else {
+      return try answer(another: mark, account, context)
+    }
+    switch mark.result {
+    case .due(let level): return try enroll(account, context, atLeast: level)
+    case .accepted(let proof, let mayEnroll):
+      return try finish(account, context, proof, mayEnroll: mayEnroll)
+    case .remembered, .replayed, .wrongPassword: return .ignore
     }
   }
 
@@ -154,7 +161,7 @@ extension Login {
     let missing = mayEnroll ? lacking(pending) : Factors()
     let answer = missing.isEmpty ? .ignore : try complete(account, pending, missing)
     // Nothing is remembered of a login that ends here.
-    if context.policy.remember > 0, answer != .denied { grant(pending) }
+    if context.policy.remember > 0, answer != .denied, !pending.isAway { grant(pending) }
     return answer
   }
 

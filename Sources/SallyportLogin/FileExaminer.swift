@@ -5,6 +5,7 @@ package import SallyportSystem
 /// Answers from a store: the files of this machine, or the database of a fleet.
 package final class FileExaminer<Store: RecordStore>: Examiner {
   package var isForRoot: Bool { true }
+  package func isThere() -> Bool { true }
 
   private let store: Store
   private let clock: (() throws(StoreTrouble) -> UnixTime)?
@@ -100,6 +101,9 @@ package final class FileExaminer<Store: RecordStore>: Examiner {
 
   package func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble) {
     try store.rehearse()
+    // Until it has ended, `status` can tell of it, whatever becomes of this process. That alone
+    // keeps nobody from enrolling.
+    do throws(StoreTrouble) { try store.noteEnrolling(of: user, begun: try now()) } catch {}
   }
 
   package func amend(

@@ -14,6 +14,8 @@ package protocol RecordStore {
   func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32
   /// Throws where an enrollment could not be made or changed now.
   func rehearse() throws(StoreTrouble)
+  /// Keeps that an enrolling of this user was begun; nil to forget that.
+  func noteEnrolling(of name: UserName, begun time: UnixTime?) throws(StoreTrouble)
   /// Enrolls; throws `exists` where somebody else did meanwhile.
   func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble)
   /// Puts another enrollment in the place of the record's.
@@ -36,9 +38,25 @@ package protocol LoginStore: RecordStore {
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate
   /// Whether the address is this machine's own; true if that cannot be determined.
   func isOwn(_ address: NumericAddress) -> Bool
+  /// Whether this machine belongs to a fleet; true if that cannot be determined.
+  var isInFleet: Bool { get }
+}
+
+extension LoginStore {
+  /// What applies where no policy can be read. On a machine of a fleet the fleet judges then, but
+  /// never a login of uid 0.
+  @inline(never)
+  package func strictPolicy(isSuperuser: Bool) -> Policy {
+    var policy = Policy.strict
+    policy.isFleet = !isSuperuser && isInFleet
+    return policy
+  }
 }
 
 extension RecordStore {
+  /// A fleet keeps none: its hosts hold back no enrollment that was begun.
+  package func noteEnrolling(of name: UserName, begun time: UnixTime?) throws(StoreTrouble) {}
+
   /// nil for a name that nobody can have. The key of everything is the account's own name: where
   /// the account database folds spellings, a name as typed would walk around the second factor.
   @inline(never)

@@ -92,6 +92,11 @@ package final class PendingLogin: Sendable {
     }
   }
 
+  /// Whether the fleet is away, so that a backup code is asked for.
+  @inline(never) package var isAway: Bool {
+    if case .shape(let shape) = basis { shape.isAway } else { false }
+  }
+
   /// Backup codes that are good; nil where there is no set of them.
   package var backupCodesLeft: Int? {
     switch basis {

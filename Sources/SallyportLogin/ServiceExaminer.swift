@@ -15,9 +15,21 @@ package final class ServiceExaminer: Examiner {
   package let isForRoot: Bool
   private let path: String
   private var millisecondsLeft = ServiceExaminer.patience
+  /// For the next question.
+  private var socket: ServiceSocket?
 
   package init(at path: String, isForRoot: Bool = true) {
     (self.path, self.isForRoot) = (path, isForRoot)
+  }
+
+  package func isThere() -> Bool {
+    do throws(StoreTrouble) {
+      try connect()
+    } catch {
+      // A program that is not root has nobody else. Of other trouble the first question tells.
+      if case .service(_, .absent) = error { return !isForRoot }
+    }
+    return true
   }
 
   package func prepare(
@@ -40,7 +52,7 @@ package final class ServiceExaminer: Examiner {
     _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin, as turn: Turn
   ) throws(StoreTrouble) -> Outcome {
     let verb = ServiceRequest.Verb.attempt(typed, knownAs: malformation, as: turn)
-    let answer = try ask(verb, of: pending.name, in: pending.context)
+    let answer = try ask(verb, of: pending.name, in: pending.context, isAway: pending.isAway)
     guard case .outcome(let outcome) = answer else { throw trouble(in: answer) }
     if case .accepted = outcome, !pending.claimant.isEnrolled { throw fault(.garbage) }
     return outcome
@@ -95,20 +107,32 @@ package final class ServiceExaminer: Examiner {
 
   // MARK: asking
 
-  private func ask(_ verb: ServiceRequest.Verb, of name: [UInt8], in context: LoginContext)
-    throws(StoreTrouble) -> ServiceAnswer
-  {
+  private func ask(
+    _ verb: ServiceRequest.Verb, of name: [UInt8], in context: LoginContext, isAway: Bool = false
+  ) throws(StoreTrouble) -> ServiceAnswer {
+    try connect()
     // Nobody has a name that no frame takes, nor this one; the service has the same work with it.
     let name = (1...255).contains(name.count) ? name : [UInt8(ascii: "/")]
     let request = ServiceRequest(
       name: name, service: context.service?.bytes ?? [], origin: context.stated,
-      policy: context.policy, millisecondsLeft: UInt32(clamping: millisecondsLeft), verb: verb)
-    guard let frame = request.encoded() else { throw .outOfMemory }
-    let start = Clock.monotonicMilliseconds()
-    let bytes = try ServiceSocket.ask(frame, at: path, timeLeft: millisecondsLeft)
-    millisecondsLeft -= min(millisecondsLeft, Clock.monotonicMilliseconds() &- start)
-    guard let answer = ServiceAnswer.decode(bytes, to: verb) else { throw fault(.garbage) }
+      policy: context.policy, millisecondsLeft: UInt32(clamping: millisecondsLeft), verb: verb,
+      isAway: isAway)
+    guard let frame = request.encoded(), let socket else { throw .outOfMemory }
+    self.socket = nil
+    defer { millisecondsLeft = socket.timeLeft }
+    guard let answer = ServiceAnswer.decode(try socket.ask(frame), to: verb) else {
+      throw fault(.garbage)
+    }
     return answer
+  }
+
+  /// Once for each question. Where it fails, the second that it may take is gone.
+  private func connect() throws(StoreTrouble) {
+    if socket != nil { return }
+    let timeLeft = millisecondsLeft
+    millisecondsLeft -= min(timeLeft, 1000)
+    let made = try ServiceSocket(to: path, timeLeft: timeLeft)
+    (socket, millisecondsLeft) = (made, made.timeLeft)
   }
 
   private func trouble(in answer: ServiceAnswer) -> StoreTrouble {

@@ -53,6 +53,36 @@ extension `After the auth phase` {
     #expect(host.log.contains { $0.level == .alert && $0.line.contains(named) })
   }
 
+  @Test func `what was begun is kept until it has ended, whatever becomes of the login`() throws {
+    try level("required")
+    let bob = try #require(UserName(Array("bob".utf8)))
+    let begun = { [store] in try store.store.enrollingBegun(by: bob) }
+    for answer in ["n", ""] {
+      #expect(auth("enroll") == .ignore)
+      host.expect(demand, echo: true, answer: answer)
+      #expect(account() == .denied)
+      #expect(try begun() == nil)
+    }
+    // The connection is lost at the first code, and later the host dies there.
+    #expect(auth("enroll") == .ignore)
+    host.expect(demand, echo: true, answer: "y")
+    host.expect(first, echo: true, reply: .failure(.conversation))
+    #expect(account() == .denied)
+    #expect(try begun() == store.time)
+    #expect(try store.store.loginsCounted(of: bob) == 0)
+  }
+
+  @Test func `where it cannot be kept that one was begun, it ends all the same`() throws {
+    try level("required")
+    #expect(auth("enroll") == .ignore)
+    store.failing = .noteEnrolling
+    host.expect(demand, echo: true, answer: "y")
+    host.expect(first, echo: true, reply: .made { code($0) })
+    host.expect(last, echo: true, answer: "")
+    #expect(account() == .success)
+    #expect(try isEnrolled("bob"))
+  }
+
   @Test func `the log has a line before the question`() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)

@@ -10,7 +10,8 @@ import Testing
 /// and with any call failing on demand.
 final class TestStore: LoginStore {
   enum Call: CaseIterable {
-    case account, now, load, loadDecoy, note, count, transact, rehearse, create, rewrite
+    case account, now, load, loadDecoy, note, count, transact, rehearse, noteEnrolling, create
+    case rewrite
   }
 
   static let secret = Array("12345678901234567890".utf8)
@@ -22,6 +23,7 @@ final class TestStore: LoginStore {
   var groups: [String: (Account) -> Tristate] = [:]
   var time = UnixTime(1_111_111_111)
   var ownAddresses: [[UInt8]] = []
+  var isInFleet = false
   var failing: Call?
   /// What a failing call throws.
   var trouble = StoreTrouble.system("test", path: "/nowhere", errno: 28)
@@ -82,6 +84,11 @@ final class TestStore: LoginStore {
   func rehearse() throws(StoreTrouble) {
     try meet(.rehearse)
     try store.rehearse()
+  }
+
+  func noteEnrolling(of name: UserName, begun time: UnixTime?) throws(StoreTrouble) {
+    try meet(.noteEnrolling)
+    try store.noteEnrolling(of: name, begun: time)
   }
 
   func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {

@@ -17,16 +17,18 @@ let isThroughService = ProcessInfo.processInfo.environment["SALLYPORT_TESTS_ASK"
 func authenticate(_ host: ScriptedHost, _ arguments: ModuleArguments, store: TestStore)
   -> ReturnCode
 {
-  examining(host, store) { examiner in
-    PAMSallyport.authenticate(host, arguments, store: store, examiner: examiner)
+  examining(host, store) { service, isServed in
+    PAMSallyport.authenticate(
+      host, arguments, store: store, service: service, isServed: isServed)
   }
 }
 
 func manageAccount(_ host: ScriptedHost, _ arguments: ModuleArguments, store: TestStore)
   -> ReturnCode
 {
-  examining(host, store) { examiner in
-    PAMSallyport.manageAccount(host, arguments, store: store, examiner: examiner)
+  examining(host, store) { service, isServed in
+    PAMSallyport.manageAccount(
+      host, arguments, store: store, service: service, isServed: isServed)
   }
 }
 
@@ -34,9 +36,9 @@ func manageAccount(_ host: ScriptedHost, _ arguments: ModuleArguments, store: Te
 extension TestStore: @unchecked Sendable {}
 
 private func examining(
-  _ host: ScriptedHost, _ store: TestStore, _ flow: ((any Examiner)?) -> ReturnCode
+  _ host: ScriptedHost, _ store: TestStore, _ flow: (any Examiner, Bool) -> ReturnCode
 ) -> ReturnCode {
-  guard isThroughService else { return flow(nil) }
+  guard isThroughService else { return flow(ServiceExaminer(at: "/nowhere"), false) }
   do {
     let own = try TemporaryDirectory()
     let path = own.path + "/root"
@@ -52,7 +54,7 @@ private func examining(
       return desk.answer(peer, packet)
     }
     defer { service.stop() }
-    return flow(ServiceExaminer(at: path))
+    return flow(ServiceExaminer(at: path), true)
   } catch {
     Issue.record("\(error)")
     return .unavailable

@@ -10,6 +10,7 @@ import Testing
 private final class UserExaminer: Examiner {
   private let files: FileExaminer<TestStore>
   let isForRoot = false
+  func isThere() -> Bool { true }
 
   init(_ store: TestStore) { files = FileExaminer(store: store) }
 
@@ -69,7 +70,7 @@ private final class UserExaminer: Examiner {
 
   private func answer(_ words: String...) -> ReturnCode {
     let arguments = ModuleArguments(words.map { Array($0.utf8) })
-    return authenticate(host, arguments, store: store, examiner: UserExaminer(store))
+    return authenticate(host, arguments, store: store, service: UserExaminer(store), isServed: true)
   }
 
   /// It would cost a wrong code at each login, and nothing would be given back of it.
@@ -86,7 +87,9 @@ private final class UserExaminer: Examiner {
     host.expect(answer: right)
     #expect(answer("enroll") == .success)
     let arguments = ModuleArguments([Array("enroll".utf8)])
-    #expect(manageAccount(host, arguments, store: store, examiner: UserExaminer(store)) == .ignore)
+    let answer = manageAccount(
+      host, arguments, store: store, service: UserExaminer(store), isServed: true)
+    #expect(answer == .ignore)
     #expect(host.isUsedUp)
   }
 }

@@ -45,7 +45,10 @@ package struct StackWriter {
     throws(StackRefusal)
   {
     if let file {
-      try swap(file.bytes, to: target, path, isFresh: isNew, like: isNew ? nil : target)
+      let temporary = try freed(target, path)
+      try swap(
+        file.bytes, to: target, through: temporary, path, isFresh: isNew,
+        like: isNew ? nil : target)
     } else {
       if !removeFile(target) { throw .system(path: path, errno: errno) }
     }
@@ -55,6 +58,8 @@ package struct StackWriter {
   private func keep(_ file: ServiceFile, of path: String, _ parent: borrowing OpenFile)
     throws(StackRefusal) -> String
   {
+    // Without the date, so that what a kill left is found on another day too.
+    let temporary = try freed(directory.root + path, path)
     for number in 1...99 {
       let name = "\(path).before-sallyport-\(date)\(number == 1 ? "" : "-\(number)")"
       if let there = directory.content(of: name) {
@@ -62,7 +67,8 @@ package struct StackWriter {
         continue
       }
       try swap(
-        file.bytes, to: directory.root + name, name, isFresh: true, like: directory.root + path)
+        file.bytes, to: directory.root + name, through: temporary, name, isFresh: true,
+        like: directory.root + path)
       try filing(name) { () throws(SystemError) in try parent.sync() }
       return name
     }
@@ -78,12 +84,18 @@ package struct StackWriter {
       }
   }
 
-  private func swap(
-    _ bytes: [UInt8], to target: String, _ path: String, isFresh: Bool, like: String?
-  ) throws(StackRefusal) {
-    let name = target.split(separator: "/").last ?? ""
-    let temporary = "\(parentDirectory(of: target))/.\(name).sallyport-new"
+  /// The hidden name beside a file for what is to take its place; what a kill left there goes.
+  private func freed(_ file: String, _ path: String) throws(StackRefusal) -> String {
+    let name = file.split(separator: "/").last ?? ""
+    let temporary = "\(parentDirectory(of: file))/.\(name).sallyport-new"
     if !removeFile(temporary), errno != ENOENT { throw .system(path: path, errno: errno) }
+    return temporary
+  }
+
+  private func swap(
+    _ bytes: [UInt8], to target: String, through temporary: String, _ path: String, isFresh: Bool,
+    like: String?
+  ) throws(StackRefusal) {
     try filing(path) { () throws(SystemError) in
       let ownership = try like.map { like throws(SystemError) in
         let facts = try facts(of: like, following: true)

@@ -226,6 +226,7 @@ extension MeantLine {
     "show": ["status"], "info": ["status"], "get": ["status"],
     // A secret is shown only once, so another device gets its own.
     "export": ["add"], "qr": ["add"], "qrcode": ["add"], "uri": ["add"],
+    "verifiers": ["fleet", "status"], "cluster": ["fleet", "status"],
     "ls": ["list"], "users": ["list"], "who": ["list"],
     "codes": ["backup-codes"], "backup": ["backup-codes"], "recovery": ["backup-codes"],
     "recovery-codes": ["backup-codes"], "scratch": ["backup-codes"],
@@ -256,6 +257,11 @@ extension MeantLine {
       [
         "on": "enable", "add": "enable", "install": "enable", "off": "disable",
         "remove": "disable", "list": "status", "show": "status",
+      ]
+    case "fleet":
+      [
+        "enter": "join", "add": "join", "enroll": "join", "register": "join", "remove": "leave",
+        "part": "leave", "exit": "leave", "list": "status", "show": "status", "ping": "status",
       ]
     case "config":
       [

@@ -31,7 +31,7 @@ struct Sallyport: ParsableCommand {
       CommandGroup(
         name: "Policy",
         subcommands: [Require.self, Exempt.self, Config.self]),
-      CommandGroup(name: "System", subcommands: [Pam.self, Doctor.self]),
+      CommandGroup(name: "System", subcommands: [Pam.self, Doctor.self, Fleet.self]),
     ])
 }
 

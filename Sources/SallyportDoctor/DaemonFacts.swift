@@ -23,6 +23,11 @@ struct DaemonFacts: Equatable {
   var isSelfService = false
   /// Whether there is a stack for what sallyport-session asks before the code.
   var hasStack = false
+  /// Whether the policy says `verification = fleet`, if only for somebody.
+  var isFleet = false
+  /// What `sallyport fleet join` makes: which fleet this machine belongs to, and its key.
+  var fleetFile: Probe<FileFacts> = .absent
+  var fleetKey: Probe<FileFacts> = .absent
   /// What starts it here; nil if it is not installed.
   var starter: Starter?
 
@@ -53,6 +58,15 @@ struct SocketFacts: Equatable {
   }
 
   init(_ path: String, mode: UInt32) { (self.path, self.mode) = (path, mode) }
+
+  /// Whether nobody is there to be asked, for certain.
+  var isAbsent: Bool {
+    switch file {
+    case .absent: true
+    case .unseen: false
+    case .seen(let file): file.isSocket && answer == .nobody
+    }
+  }
 }
 
 extension DaemonFacts {
@@ -62,6 +76,9 @@ extension DaemonFacts {
     everybody.look(at: machine)
     isSelfService = PolicyText.allowsSelfService(on: machine)
     if isSelfService { session.look(at: machine, asking: SocketFacts.listener) }
+    isFleet = PolicyText.namesFleet(on: machine)
+    fleetFile = machine.file(FleetFindings.file)
+    fleetKey = machine.file(FleetFindings.key)
     hasStack = ["/etc", "/usr/lib"].contains {
       machine.file("\($0)/pam.d/\(DaemonFacts.service)").value != nil
     }
@@ -98,7 +115,7 @@ extension SocketFacts {
     guard let frame = request.encoded() else { return .unasked("out of memory") }
     let start = Clock.monotonicMilliseconds()
     do throws(StoreTrouble) {
-      let bytes = try ServiceSocket.ask(frame, at: path, timeLeft: timeout)
+      let bytes = try ServiceSocket(to: path, timeLeft: timeout).ask(frame)
       return ServiceAnswer.decode(bytes, to: verb) == nil ? .otherVersion : .right
     } catch {
       guard case .service(_, let fault) = error else { return .unasked(text(error)) }

@@ -34,7 +34,7 @@ struct DaemonFindings {
     let found =
       [openDirectory].compactMap { $0 } + findings(daemon.root, for: callers)
       + findings(daemon.everybody, for: dependent) + [absent, idle].compactMap { $0 }
-      + (daemon.isSelfService ? sessions : [])
+      + (daemon.isSelfService ? sessions : []) + FleetFindings(daemon, start: start).all
     return found.isEmpty ? [.ok("daemon", area, healthy)] : found
   }
 
@@ -69,13 +69,7 @@ struct DaemonFindings {
     return found
   }
 
-  private func isAbsent(_ socket: SocketFacts) -> Bool {
-    switch socket.file {
-    case .absent: true
-    case .unseen: false
-    case .seen(let file): file.isSocket && socket.answer == .nobody
-    }
-  }
+  private func isAbsent(_ socket: SocketFacts) -> Bool { socket.isAbsent }
 
   // MARK: people who change their own enrollment
 

@@ -57,7 +57,10 @@ package struct LoginForecast {
     var facts = StoreFacts()
     facts.path = path
     do throws(StoreTrouble) {
-      return try store.enrolledNames().map { UserFacts($0, of: machine, store, facts, now) }
+      let policy = CommandPolicy(of: machine, store)
+      return try store.enrolledNames().map {
+        UserFacts($0, of: machine, store, facts, policy, now)
+      }
     } catch {
       if case .noStore = error { return [] }
       throw error

@@ -61,9 +61,32 @@ extension PolicyText {
 
   /// Whether the usual policy file has `self_service = yes`, by default or in a rule.
   static func allowsSelfService(on machine: Machine) -> Bool {
+    says(.selfService, "yes", on: machine)
+  }
+
+  /// Whether it has `verification = fleet`, by default or in a rule.
+  static func namesFleet(on machine: Machine) -> Bool { says(.verification, "fleet", on: machine) }
+
+  private static func says(_ key: PolicyKey, _ value: String, on machine: Machine) -> Bool {
     let path = PolicyFacts().path
     guard let bytes = machine.bytes(path).value, let text = Secret(bytes) else { return false }
-    return PolicyText(path, text).values(of: .selfService).contains { $0.0 == "yes" }
+    return PolicyText(path, text).values(of: key).contains { $0.0 == value }
+  }
+
+  /// The lines that let the fleet judge; nil where the text is not valid.
+  package func fleetLines() -> [Int]? {
+    let nobody = PolicyRequest(
+      service: [], user: nil, isRemote: false, address: nil, parse: { _ in nil },
+      membership: { _ in .no })
+    guard PolicyFile(content, base: Policy(), nobody, ignoringUpTo: 0).problem == nil else {
+      return nil
+    }
+    return read { line in
+      guard case .setting(let name, let value) = line, content.holds("verification", in: name),
+        content.holds("fleet", in: value)
+      else { return nil }
+      return ""
+    }.map(\.1)
   }
 
   /// All values of a key, each with its line; empty if the text is not valid.

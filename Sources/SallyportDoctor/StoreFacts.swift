@@ -106,7 +106,10 @@ extension StoreFacts {
     disk = machine.disk(path)
     label = StoreLabel(of: machine, in: path)
     do throws(StoreTrouble) {
-      users = try store.enrolledNames().map { UserFacts($0, of: machine, store, self, now) }
+      let policy = CommandPolicy(of: machine, store)
+      users = try store.enrolledNames().map {
+        UserFacts($0, of: machine, store, self, policy, now)
+      }
       leftovers = StoreFacts.leftovers(of: machine, in: path, now)
       writing = StoreFacts.writing(in: path)
       (notes, notesError) = StoreFacts.notes(of: machine, store, in: path)
@@ -175,24 +178,29 @@ extension StoreFacts {
 
 extension UserFacts {
   init(
-    _ stored: StoredName, of machine: Machine, _ store: Store, _ facts: StoreFacts, _ now: UnixTime
+    _ stored: StoredName, of machine: Machine, _ store: Store, _ facts: StoreFacts,
+    _ policy: CommandPolicy, _ now: UnixTime
   ) {
     directory = "\(facts.path)/users/\(stored.directory)"
     var name = stored.user.map { String(decoding: $0.bytes, as: UTF8.self) }
-    var found: Record?
+    var (found, account): (Record?, Account?)
     do throws(StoreTrouble) {
       found = try store.load(stored: stored)
       if let user = found?.enrollment.user {
         name = String(decoding: user.bytes, as: UTF8.self)
-        let account = try Accounts.find(user)
-        if account.uid == nil, found?.enrollment.uid == nil { isForNobody = true }
-        _ = try store.load(account)
+        let there = try Accounts.find(user)
+        account = there
+        if there.uid == nil, found?.enrollment.uid == nil { isForNobody = true }
+        _ = try store.load(there)
       }
     } catch {
       self.error = error
     }
     self.name = name
-    if let found { take(found, now) }
+    if let found {
+      let account = account ?? Account(name: found.enrollment.user, uid: nil)
+      take(found, under: policy.policy(for: account), now)
+    }
     state = machine.file("\(directory)/state").value ?? FileFacts()
     if facts.disk.value?.type == DiskFacts.btrfs {
       isInPlace = isWrittenInPlace("\(directory)/state")
@@ -208,13 +216,13 @@ extension UserFacts {
     }
   }
 
-  private mutating func take(_ record: Record, _ now: UnixTime) {
+  private mutating func take(_ record: Record, under policy: Policy, _ now: UnixTime) {
     var state = record.state
     state.reconcile(with: record.enrollment)
     state.distrustFuture(now)
     factors = record.enrollment.factors
     let authenticators = record.enrollment.authenticators
-    let throttle = Throttle(for: record.enrollment, state, under: Policy())
+    let throttle = Throttle(for: record.enrollment, state, under: policy)
     let digits = authenticators.map(\.parameters.digits)
     let dearest = digits.max { throttle.cost(of: $0) < throttle.cost(of: $1) } ?? .six
     waits = (

@@ -2,6 +2,7 @@ import Foundation
 import OneTimePassword
 import PAMStack
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
 import Testing
 
@@ -15,6 +16,9 @@ final class Bench {
   var now = UnixTime(1_772_530_000)
   /// What is done to a file in an editor.
   var editing: (_ path: String) -> EditorStatus = { _ in .done }
+  var machine = Machine()
+  /// No host of a fleet, and no line to one, unless a test gives one.
+  var fleet = FleetPlace(directory: "/nonexistent", tellService: { _ in nil })
   /// The machine's root directory as far as PAM reads it; there is none at first.
   var root: String { directory + ".root" }
   /// The policy file, which is empty at first.
@@ -35,7 +39,7 @@ final class Bench {
       terminal: terminal, effectiveUser: geteuid(), caller: caller,
       hostName: "web1.example.org", stacks: StackDirectory(root: root), policyFile: policyFile,
       edit: { self.editing($0) },
-      now: { () throws(StoreTrouble) in self.now })
+      now: { () throws(StoreTrouble) in self.now }, machine: machine, fleet: fleet)
   }
 
   struct Outcome {

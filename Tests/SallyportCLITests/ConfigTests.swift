@@ -238,6 +238,26 @@ import Testing
 
   init() throws { machine = try PamBench() }
 
+  @Test func `tells that the user has no account, and what was looked at`() throws {
+    try machine.write("/conf", "[rule one]\nmatch_user = nosuch-person\nstate = disabled\n")
+    let done = machine.check("/conf", "--user", "nosuch-person", "--store", machine.bench.directory)
+    #expect(done.status == 0, "\(done.aside)")
+    #expect(
+      done.answer.hasPrefix(
+        "there is no account nosuch-person: what would apply if there were,\n"
+          + "in no group but those that list this name\n"), "\(done.answer)")
+    #expect(done.answer.contains("disabled") && done.answer.hasSuffix("\nno errors\n"))
+    struct Told: Decodable { let account: Bool? }
+    for (words, account) in [
+      (["--user", "nosuch-person"], false), (["--user", "root"], true), ([], nil),
+    ] {
+      let path = "\(machine.root)/conf"
+      let json = machine.bench.run(arguments: ["config", "check", path, "--json"] + words)
+      #expect(try json.json(Told.self).account == account)
+    }
+    #expect(!machine.check("/conf", "--user", "root").answer.contains("no account"))
+  }
+
   private func check(_ text: String, json: Bool = false) throws -> Bench.Outcome {
     try machine.write("/policy", text)
     return json ? machine.check("/policy", "--json") : machine.check("/policy")

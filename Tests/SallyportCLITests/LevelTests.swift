@@ -19,6 +19,7 @@ struct Level: Decodable, Equatable {
     let level: Level?
     let enrolled: String?
     let logins: Int?
+    let enrollingBegun: String?
   }
 
   private func level(_ words: String...) throws -> Level? {
@@ -108,6 +109,24 @@ struct Level: Decodable, Equatable {
     #expect(try status().level?.name == "required")
     _ = try level("exempt")
     #expect(try status().logins == 1)
+  }
+
+  @Test func `Stands beside an enrolling that was begun at a login and has not ended`() throws {
+    let store = Store(root: bench.directory, owner: .effectiveUser)
+    let carol = try #require(UserName("carol".utf8))
+    _ = try level("require")
+    try store.noteEnrolling(of: carol, begun: bench.now)
+    let told = { bench.run("status", "carol", "--allow-missing").answer }
+    #expect(told().hasPrefix("carol, not enrolled\n\n  level       required\n"), "\(told())")
+    let clock = whenText(bench.now, seenFrom: bench.now)
+    #expect(told().hasSuffix("\n  enrolling   begun \(clock) and not ended\n"), "\(told())")
+    #expect(try status().enrollingBegun != nil)
+    // The end of it is the enrollment; once that is gone nothing is left of either.
+    _ = try bench.enroll("carol")
+    #expect(!told().contains("enrolling"))
+    #expect(bench.run("unenroll", "carol", "--allow-missing", "--force").status == 0)
+    #expect(!told().contains("enrolling"), "\(told())")
+    #expect(try status().enrollingBegun == nil)
   }
 
   @Test func `Is told to people, enrolled or not`() throws {

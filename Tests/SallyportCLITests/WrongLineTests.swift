@@ -228,6 +228,23 @@ import Testing
     #expect(bench.run("status", "alice").answer.contains("phone"))
   }
 
+  @Test(arguments: [
+    ["alice", "alice"], ["--user", "alice", "alice"], ["alice", "--user", "alice"],
+  ]) func `The user twice is the user, and no authenticator`(words: [String]) throws {
+    let done = bench.run(
+      arguments: ["enroll"] + words + ["--allow-missing", "--force", "--no-confirm"])
+    #expect(done.status == 0, "\(done.aside)")
+    let told =
+      "alice is taken for the user, twice; an authenticator has that name with --name alice"
+    #expect(done.aside.contains("warning: \(told)\n"), "\(done.aside)")
+    let added = bench.run(arguments: ["add"] + words + ["--force", "--no-confirm"])
+    #expect(added.status == 0 && added.aside.contains(told), "\(added.aside)")
+    #expect(try bench.names() == ["phone", "phone-2"])
+    let named = bench.run("add", "alice", "--name", "alice", "--force", "--no-confirm")
+    #expect(named.status == 0 && !named.aside.contains(told), "\(named.aside)")
+    #expect(try bench.names() == ["phone", "phone-2", "alice"])
+  }
+
   @Test func `A word too many is refused and changes nothing`() throws {
     _ = try bench.enroll()
     let before = try bench.content()

@@ -103,6 +103,8 @@ enum CommandError: Error {
   case revertUnfinished(path: String)
   /// sshd's side of its service was not changed.
   case ssh(SSHTrouble)
+  /// Something about this host's fleet was not done.
+  case fleet(FleetTrouble)
   /// Some enrollments cannot be read; they have been named.
   case listIncomplete(Sysexit)
 }

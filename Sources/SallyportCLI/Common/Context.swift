@@ -33,6 +33,8 @@ struct Context {
   var isPlain = false
   /// The machine that doctor examines.
   var machine = Machine()
+  /// The fleet that this machine is a host of.
+  var fleet = FleetPlace()
 
   /// The store to use. The usual one belongs to root, one named by `--store` to the caller.
   func store(_ options: StoreOptions) throws(CommandError) -> Store {
@@ -72,6 +74,15 @@ struct Context {
     }
   }
 
+  /// When an enrolling at a login was begun that has not ended; nil if there was none.
+  func enrollingBegun(by account: Account, in store: Store) throws(CommandError) -> UnixTime? {
+    do throws(StoreTrouble) {
+      return try store.enrollingBegun(by: account.name)
+    } catch {
+      throw CommandError(note: error)
+    }
+  }
+
   /// The user's note, which is stored apart from an enrollment.
   func note(of account: Account, in store: Store) throws(CommandError) -> UserNote {
     do throws(StoreTrouble) {
@@ -84,11 +95,8 @@ struct Context {
   /// The policy for a local login of this user in the service `sallyport`. If the file cannot be
   /// used, prints a warning that says which policy applies instead.
   func policy(_ options: PolicyOptions, for account: Account, in store: Store) -> Policy {
-    let login = PolicyRequest(
-      service: Label.sallyport.bytes, user: account.name.bytes, isRemote: false, address: nil,
-      parse: Addresses.numeric, membership: { Accounts.isMember(account, of: $0) })
     let path = (options.conf ?? policyFile).map { Array($0.utf8) }
-    let reading = store.policy(at: path, base: Policy(), login)
+    let reading = store.policy(at: path, base: Policy(), .command(for: account))
     if let trouble = reading.trouble {
       let holds = reading.policy == nil ? "the strict policy applies" : "the last good file applies"
       let reason = Message(trouble, at: Invocation(verb: "config", store: nil)).text

@@ -180,6 +180,7 @@ extension Message {
     case .revertUnfinished(let path):
       self.init("\(path) was not taken back", .configuration, hints: ["sallyport pam revert"])
     case .ssh(let trouble): self.init(trouble)
+    case .fleet(let trouble): self.init(trouble, at: invocation)
     case .listIncomplete(let status):
       self.init("the list is incomplete", status)
     }

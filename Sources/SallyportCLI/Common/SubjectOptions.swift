@@ -61,12 +61,26 @@ struct AuthenticatorArgument: ParsableArguments {
 }
 
 extension AuthenticatorArgument {
+  /// The name of a new authenticator; nil, with a warning, where the plain word for it is the
+  /// user's once more, as in `enroll alice alice`.
+  func meant<Unnamed>(
+    _ name: Label?, after user: UserArgument<Unnamed>, _ output: Output
+  ) -> Label? {
+    guard option == nil, let name else { return name }
+    let same = [user.word, user.option, word].filter { $0 == name.text }
+    guard same.count > 1 else { return name }
+    let shown = printable(name.bytes, limit: 64)
+    output.warn(
+      "\(shown) is taken for the user, twice; an authenticator has that name with --name \(shown)")
+    return nil
+  }
+
   /// Asks, or warns, where the plain word for the name of a new authenticator is that of a person:
   /// in `enroll alice bob`, bob was probably meant to be enrolled too.
   func insist(on name: Label, of subject: Subject, asks: Bool, or consequence: Consequence)
     throws(CommandError)
   {
-    guard option == nil, word != nil || subject.user != name.text, name.text != subject.user,
+    guard option == nil, name.text != subject.user,
       let user = (try? subject.context.account(name.text))?.uid,
       user == 0 || (1000..<60_000).contains(user)
     else { return }

@@ -14,7 +14,7 @@ struct PolicyReport {
   private let file: PolicyFile
   private let policy: Policy
   private let path: String
-  private let hasUser: Bool
+  private let account: Account?
   private let hasOrigin: Bool
   /// The level of the user, if one is named.
   private let userLevel: UserLevel?
@@ -31,12 +31,12 @@ struct PolicyReport {
     let host = login.origin == "local" ? nil : login.origin
     let request = PolicyRequest(
       service: Array(login.service.utf8), user: account?.name.bytes,
-      isRemote: host != nil,
+      isSuperuser: account?.uid == 0, isRemote: host != nil,
       address: host.flatMap { Addresses.withoutZone(Array($0.utf8)) }, parse: Addresses.numeric,
       membership: { group in account.map { Accounts.isMember($0, of: group) } ?? .unknown })
     file = PolicyFile(text.content, base: Policy(), request)
     policy = file.policy(Policy())
-    (path, hasUser) = (printable(text.path.utf8, limit: 255), login.user != nil)
+    (path, self.account) = (printable(text.path.utf8, limit: 255), account)
     hasOrigin = file.isLocal || login.origin != nil
     (local, sshd) = (text.localServices(), text.sshdServices())
     let stacks = context.stacks
@@ -59,7 +59,10 @@ struct PolicyReport {
       return ["\(key.name)", value(key), source(line)]
     }
     var doubt: [String] = []
-    if !hasUser {
+    if let account, account.uid == nil {
+      doubt.append("there is no account \(account.name.text): what would apply if there were,")
+      doubt.append("in no group but those that list this name")
+    } else if account == nil {
       doubt.append("no --user: rules on users and groups apply where they are stricter")
     }
     if !hasOrigin { doubt.append("no --origin: rules on addresses apply where they are stricter") }
@@ -91,7 +94,7 @@ struct PolicyReport {
         sshdServices: fact(sshd.services, sshd.line), local: file.isLocal,
         rememberIdle: idleRemember.map {
           Idle(why: $0.text, file: $0.location.file, line: $0.location.line)
-        }, level: userLevel?.facts))
+        }, account: account.map { $0.uid != nil }, level: userLevel?.facts))
   }
 
   private struct Value: Encodable {
@@ -110,6 +113,8 @@ struct PolicyReport {
     let localServices, sshdServices: Value
     let local: Bool
     @OrNull var rememberIdle: Idle?
+    /// Whether there is an account with the name of `--user`.
+    let account: Bool?
     let level: UserLevel.Facts?
 
     /// The spelling in the policy file.
@@ -118,7 +123,7 @@ struct PolicyReport {
       case sshdServices = "sshd_services"
       case local
       case rememberIdle = "remember_idle"
-      case level
+      case account, level
     }
   }
 
@@ -137,13 +142,14 @@ struct PolicyReport {
     case .requiredFrom:
       guard number > 0 else { return "-" }
       return CalendarDate(policy.requiredFrom, inUTC: true)?.isoDay ?? "\(number)"
-    case .remember: return number == 0 ? "0" : exactDuration(number)
+    case .remember, .reserveFor: return number == 0 ? "0" : exactDuration(number)
     case .factorOrder:
       let order = policy.factorOrder
       return "\(order.first.name), \(order.second.name), \(order.third.name)"
     case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
-      .selfService, .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors, .localServices,
-      .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
+      .selfService, .verification, .away, .adjacentIntervals, .lookAhead, .remindEvery,
+      .minimumFactors, .localServices, .sshdServices, .matchService, .matchUser, .matchGroup,
+      .matchOrigin:
       return "\(number)"
     }
   }

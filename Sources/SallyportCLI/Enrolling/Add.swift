@@ -34,9 +34,12 @@ struct Add: Verb {
         "--secret-from": authenticator.secretFrom != nil, "--json": shared.storeOptions.json,
       ])
     {
-      return try OwnSession(context, shared.storeOptions).add(names[0], authenticator, context)
+      let session = OwnSession(context, shared.storeOptions)
+      let name = authenticator.argument.meant(names[0], after: shared.argument, session.output)
+      return try session.add(name, authenticator, context)
     }
-    let (subject, given) = try shared.open(in: context, naming: authenticator.argument)
+    let (subject, typed) = try shared.open(in: context, naming: authenticator.argument)
+    let given = authenticator.argument.meant(typed, after: shared.argument, subject.output)
     let record = try subject.record()
     let name = try newName(given, in: record.enrollment)
     let policy = try subject.policy(policy)

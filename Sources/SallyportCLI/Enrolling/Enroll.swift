@@ -54,10 +54,12 @@ struct Enroll: Verb {
         "--json": shared.storeOptions.json,
       ])
     {
-      return try OwnSession(context, shared.storeOptions)
-        .enroll(names[0], authenticator, codes: backupCodes, context)
+      let session = OwnSession(context, shared.storeOptions)
+      let name = authenticator.argument.meant(names[0], after: shared.argument, session.output)
+      return try session.enroll(name, authenticator, codes: backupCodes, context)
     }
-    let (subject, name) = try shared.open(in: context, naming: authenticator.argument)
+    let (subject, typed) = try shared.open(in: context, naming: authenticator.argument)
+    let name = authenticator.argument.meant(typed, after: shared.argument, subject.output)
     let account = try subject.account()
     guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
     let output = subject.output

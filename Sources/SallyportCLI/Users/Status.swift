@@ -35,7 +35,9 @@ struct Status: Verb {
     } catch {
       guard case .notEnrolled = error else { throw error }
       let logins = try context.loginsCounted(of: account, in: subject.store)
-      let report = AbsenceReport(account, note, logins: logins)
+      let begun = try context.enrollingBegun(by: account, in: subject.store)
+      let report = AbsenceReport(
+        account, note, logins: logins, begun: begun, at: try context.time())
       subject.output.answer(report.facts, report.text)
       let message = Message(error, at: invocation(in: context))
       for hint in message.hints {
@@ -203,15 +205,24 @@ struct AbsenceReport {
   private let note: UserNote
   /// Logins counted without an enrollment.
   private let logins: UInt32
+  /// When the user last began to enroll, which has not ended; nil if he has not.
+  private let begun: UnixTime?
+  private let now: UnixTime
 
-  init(_ account: Account, _ note: UserNote, logins: UInt32) {
+  init(
+    _ account: Account, _ note: UserNote, logins: UInt32, begun: UnixTime?, at now: UnixTime
+  ) {
     (self.account, self.note, self.logins) = (account, note, logins)
+    (self.begun, self.now) = (begun, now)
   }
 
   var text: String {
     var rows: [[String]] = []
     if let level = note.level { rows.append(["level", levelText(level)]) }
     if logins > 0 { rows.append(["logins", "\(logins) without an enrollment"]) }
+    if let begun {
+      rows.append(["enrolling", "begun \(whenText(begun, seenFrom: now)) and not ended"])
+    }
     let heading = "\(account.name.text), not enrolled"
     return rows.isEmpty
       ? heading : ([heading, ""] + table(rows).map { "  \($0)" }).joined(separator: "\n")
@@ -220,7 +231,8 @@ struct AbsenceReport {
   /// Those members of `StatusReport`'s object that have a value, and `enrolled`, which is null.
   var facts: some Encodable {
     Facts(
-      user: account.name.text, uid: account.uid, level: LevelFacts(note.level), logins: logins)
+      user: account.name.text, uid: account.uid, level: LevelFacts(note.level), logins: logins,
+      enrollingBegun: begun.flatMap(fact))
   }
 
   private struct Facts: Encodable {
@@ -229,5 +241,6 @@ struct AbsenceReport {
     @OrNull var enrolled: String?
     @OrNull var level: LevelFacts?
     let logins: UInt32
+    @OrNull var enrollingBegun: String?
   }
 }

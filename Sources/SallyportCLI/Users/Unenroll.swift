@@ -26,11 +26,22 @@ struct Unenroll: Verb {
       _ = try subject.record()
       try subject.prove("Verification code: ", under: try subject.policy(policy))
     }
+    try forgetEnrolling(subject)
     try context.settled(at: subject.path) { () throws(CommandError) in try remove(subject) }
     let name = printable(subject.user.utf8, limit: 255)
     subject.output.answer(
       Answer(user: name),
       "\(name) is no longer enrolled.")
+  }
+
+  /// An enrolling that was begun at a login ended with the enrollment that goes now. A file that is
+  /// not as it should be keeps nobody enrolled: `status` tells what is wrong with it.
+  private func forgetEnrolling(_ subject: Subject) throws(CommandError) {
+    let (store, account) = (subject.store, try subject.account())
+    do throws(StoreTrouble) {
+      guard try store.enrollingBegun(by: account.name) != nil else { return }
+      try store.noteEnrolling(of: account.name, begun: nil)
+    } catch {}
   }
 
   private func remove(_ subject: Subject) throws(CommandError) -> Transaction<Void> {

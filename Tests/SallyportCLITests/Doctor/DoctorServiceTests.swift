@@ -87,6 +87,28 @@ import Testing
     #expect(Report(diagnosis, hasMarks: false, width: 80).text.contains("alice is exempt, but"))
   }
 
+  @Test func `Tries are counted by the policy's budget, as status does`() throws {
+    let machine = try PamBench()
+    let conf = "\(machine.root)/etc/security/sallyport.conf"
+    try FileManager.default.createDirectory(
+      atPath: "\(machine.root)/etc/security", withIntermediateDirectories: true)
+    // A quarter of the built-in one, so the wait is four times as long.
+    try machine.write("/etc/security/sallyport.conf", "[default]\nguess_budget = 0.25 %\n")
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: conf)
+    for _ in 0..<20 {
+      machine.bench.run(
+        "verify", "alice", "--allow-missing", "--conf", conf, on: FakeTerminal([.types("000000")]))
+    }
+    let status = machine.bench.run("status", "alice", "--allow-missing", "--conf", conf).answer
+    #expect(status.contains("next in 4 days from known places"), "\(status)")
+    let told = machine.doctor("sudo").answer.replacing(/\n +/, with: " ")
+    #expect(told.contains("alice has no tries left from known places, next try in 4 days"))
+    // And with the built-in one, where there is no file.
+    try FileManager.default.removeItem(atPath: conf)
+    let usual = machine.doctor("sudo").answer.replacing(/\n +/, with: " ")
+    #expect(usual.contains("next try in 21 h"), "\(usual)")
+  }
+
   @Test func `Whoever has no tries left is told the way on`() {
     let diagnosis = Healthy.diagnosis { $0.store.users[0].waits = (7200, 0) }
     let found = diagnosis.findings.first { $0.id == "user-throttled" }

@@ -148,6 +148,31 @@ import Testing
     #expect(kept == Stacks.debian["sshd"].map { $0 + "\n" })
   }
 
+  @Test func `a half copy that a kill left is removed on any day, also beside a link`() throws {
+    // Behind a link the new file is written elsewhere, so the copy alone has this name.
+    for isLink in [false, true] {
+      let machine = try PamBench()
+      let path = "\(machine.root)/etc/pam.d/sudo"
+      if isLink {
+        try FileManager.default.moveItem(atPath: path, toPath: "\(machine.root)/etc/sudo.pam")
+        try FileManager.default.createSymbolicLink(
+          atPath: path, withDestinationPath: "../sudo.pam")
+      }
+      let before = try machine.content()
+      // Under a name without a date, which each run takes away: where it cannot, nothing is copied.
+      let blocked = "\(machine.root)/etc/pam.d/.sudo.sallyport-new"
+      try FileManager.default.createDirectory(
+        atPath: "\(blocked)/x", withIntermediateDirectories: true)
+      #expect(machine.run("enable", "sudo", "--yes").status == 74)
+      try FileManager.default.removeItem(atPath: blocked)
+      #expect(try machine.content() == before)
+      try machine.write("/etc/pam.d/.sudo.sallyport-new", "half of")
+      #expect(machine.run("enable", "sudo", "--yes").status == 0)
+      #expect(machine.run("disable", "sudo", "--yes").status == 0)
+      #expect(try machine.content() == before)
+    }
+  }
+
   @Test(arguments: [
     // Past the end already before; the second by a quiet module, at the end.
     "auth [success=9 default=ignore] pam_listfile.so\n@include common-auth",

@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test func `of which one cannot be written are all taken back`() throws {
-    try block(".su.before-sallyport-2026-03-03.sallyport-new/x")
+    try block(".su.sallyport-new/x")
     let before = try machine.content()
     let on = machine.run("enable", "sudo", "su", "--yes")
     #expect(on.status == 74, "\(on.aside)")
@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test func `what stays changed is told`() throws {
-    try block(".su.before-sallyport-2026-03-03.sallyport-new/x")
+    try block(".su.sallyport-new/x")
     let sshd = try FakeSSHD(machine)
     // The old file of sudo cannot be put back any more by then.
     sshd.reloaded = { try? self.block(".sudo.sallyport-new/x") }

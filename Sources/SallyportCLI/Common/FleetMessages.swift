@@ -1,0 +1,200 @@
+import Glibc
+import SallyportCore
+import SallyportLine
+import SallyportText
+
+/// Why something about this host's fleet was not done.
+enum FleetTrouble: Error, Equatable {
+  /// `join` on a host of a fleet.
+  case isHost(String)
+  case isNoHost
+  case file(FleetFileFault)
+  case key(IdentityFault, path: String)
+  /// A file cannot be written or removed.
+  case system(path: String, errno: Int32)
+  case token(JoinToken.Flaw)
+  case noToken
+  case refused(JoinAnswer.Refusal)
+  case line(LineFault, JoinRequest.Purpose)
+  /// The verifier answered what is no answer, or that its database is away.
+  case answer(isAway: Bool)
+  /// Names of which nobody said whose they are.
+  case unclear([FleetName])
+  /// Of `--same`: not among those.
+  case notAsked([String])
+  /// Nobody could log in and become root without the fleet.
+  case noBreakGlass(candidates: [String])
+  /// The policy cannot be read, or says that the fleet judges.
+  case policy(path: String, line: Int?)
+  /// Who would be refused without the fleet.
+  case lockedOut([String])
+}
+
+/// A name that may mean one person here and another one in the fleet.
+struct FleetName: Equatable {
+  let name: String
+  let isInFleet: Bool
+  let isEnrolledHere: Bool
+
+  var text: String {
+    let shown = printable(name.utf8, limit: 64)
+    switch (isInFleet, isEnrolledHere) {
+    case (true, true): return "\(shown)      enrolled here, and in the fleet"
+    case (true, false): return "\(shown)      an account here, and in the fleet"
+    case (false, _): return "\(shown)      enrolled here"
+    }
+  }
+}
+
+extension Message {
+  init(_ trouble: FleetTrouble, at invocation: Invocation) {
+    switch trouble {
+    case .isHost(let name):
+      self.init(
+        "this machine is a host of a fleet already: \(name)", .exists,
+        hints: ["sallyport fleet status", "sallyport fleet leave      before it joins another one"])
+    case .isNoHost:
+      self.init(
+        "this machine is no host of a fleet", .noInput,
+        hints: ["sallyport-verifier invite NAME      on a verifier", "sallyport fleet join"])
+    case .file(let fault):
+      self.init(printable(fault.text.utf8, limit: 400), .configuration)
+    case .key(let fault, let path):
+      self.init(
+        printable(fault.text(path).utf8, limit: 400), .configuration,
+        hints: ["sallyport fleet leave      then join again, with a new invitation"])
+    case .system(let path, let number):
+      self.init(
+        "\(printable(path.utf8, limit: 255)): \(errnoText(number))", .inputOutput,
+        hints: [invocation.again(remark: "goes on")])
+    case .token(let flaw): self.init(flaw)
+    case .noToken:
+      self.init(
+        "no token was typed: nothing was changed", .refused,
+        hints: ["sallyport-verifier invite NAME      on a verifier prints one"])
+    case .refused(let refusal): self.init(refusal)
+    case .line(let fault, let purpose): self.init(fault, purpose, invocation)
+    case .answer(let isAway):
+      self.init(
+        isAway
+          ? "the verifier's database does not answer: nothing was changed"
+          : "the verifier's answer is none: is it of another version?", .busy,
+        hints: [invocation.again(remark: "later: the token stays good")])
+    case .unclear(let names): self.init(names)
+    case .notAsked(let names):
+      let shown = names.map { printable($0.utf8, limit: 64) }.joined(separator: ", ")
+      self.init(
+        "nothing has to be said of \(shown): nothing was changed", .usage,
+        hints: [invocation.command("list", remark: "shows who is enrolled here")])
+    case .noBreakGlass(let candidates): self.init(candidates)
+    case .policy(let path, let line):
+      let file = printable(path.utf8, limit: 255)
+      self.init(
+        line.map {
+          "\(file):\($0): verification = fleet: without the fleet nobody could log in who "
+            + "is judged by it"
+        } ?? "\(file): cannot be read, so that nobody knows who is judged by the fleet",
+        .configuration, hints: ["sallyport config edit      and delete that line"])
+    case .lockedOut(let names):
+      let shown = names.prefix(8).map { printable($0.utf8, limit: 64) }.joined(separator: ", ")
+      self.init(
+        "would be refused here, since they are enrolled in the fleet alone: \(shown)"
+          + (names.count > 8 ? " and \(names.count - 8) more" : ""), .refused,
+        hints: [
+          "sallyport enroll NAME", invocation.again("--force", remark: "leaves all the same"),
+        ]
+      )
+    }
+  }
+
+  private init(_ flaw: JoinToken.Flaw) {
+    let hints = ["sallyport-verifier invite NAME      on a verifier prints a new one"]
+    switch flaw {
+    case .notAToken:
+      self.init("that is no token: one begins with sallyport-", .badData, hints: hints)
+    case .notWhole:
+      self.init("a part of the token is missing or wrong: copy it again", .badData, hints: hints)
+    case .otherForm:
+      self.init(
+        "the token is of a later version than this command: upgrade this machine first", .badData)
+    case .crypto: self.init("libcrypto failed", .inputOutput)
+    }
+  }
+
+  private init(_ refusal: JoinAnswer.Refusal) {
+    let hints = ["sallyport-verifier invite NAME      on a verifier makes a new one"]
+    switch refusal {
+    case .unknownToken:
+      self.init(
+        "no invitation has this token: it was revoked, or a newer one was made for the host",
+        .refused, hints: hints)
+    case .usedToken:
+      self.init(
+        "another machine has used this token: if that was not you, revoke that host", .refused,
+        hints: ["sallyport-verifier hosts      on a verifier shows when"] + hints)
+    case .expiredToken:
+      self.init("the token has expired: one is good for 24 hours", .refused, hints: hints)
+    case .otherHost:
+      self.init(
+        "this machine's key is that of another host of the fleet", .refused,
+        hints: ["sallyport fleet leave      makes a new key possible"] + hints)
+    }
+  }
+
+  private init(_ fault: LineFault, _ purpose: JoinRequest.Purpose, _ invocation: Invocation) {
+    switch fault {
+    case .away:
+      self.init(
+        "no verifier can be reached: nothing was changed", .busy,
+        hints: [
+          "ss -tn      and look whether a firewall stops port \(VerifierAddress.defaultPort)",
+          invocation.again(remark: "the token stays good"),
+        ])
+    case .unknown where purpose == .join:
+      self.init(
+        "the verifier did not answer: whether this machine is a host now is not known", .busy,
+        hints: [invocation.again(remark: "with the same token goes on")])
+    case .unknown:
+      self.init(
+        "the verifier did not answer: nothing was changed", .busy,
+        hints: [invocation.again(remark: "the token stays good")])
+    case .unpinned:
+      self.init(
+        "at the token's addresses is another key than the verifiers': nothing was sent", .refused,
+        hints: ["sallyport-verifier invite NAME      on a verifier: is the token of this fleet?"])
+    case .revoked:
+      self.init(
+        "the verifiers do not know this host's key: it was revoked, or never joined", .refused,
+        hints: ["sallyport fleet leave      then join again, with a new invitation"])
+    }
+  }
+
+  private init(_ names: [FleetName]) {
+    let known = names.map(\.name).filter { shellQuoted($0) == $0 }
+    let same = known.prefix(20).joined(separator: ",")
+    self.init(
+      ([
+        "\(counted(names.count, "name")) may mean one person here and another one in the fleet; "
+          + "nothing was changed:"
+      ] + names.map { "  \($0.text)" }).joined(separator: "\n"),
+      .refused,
+      hints: [
+        "sallyport fleet join --same \(same)      those who are the same person",
+        "sallyport config edit      a rule with match_user and verification = local for the others",
+      ])
+  }
+
+  private init(_ candidates: [String]) {
+    let who = candidates.prefix(5).map { printable($0.utf8, limit: 64) }.joined(separator: ", ")
+    self.init(
+      "nobody could log in and become root here while the fleet is away; nothing was changed",
+      .refused,
+      hints: [
+        candidates.isEmpty
+          ? "sallyport enroll root      an account with a password that can become root"
+          : "sallyport enroll NAME      one of: \(who)",
+        "sallyport config edit      [rule break-glass] match_user = NAME, verification = local",
+        "sallyport fleet join --without-break-glass      if there is another way in",
+      ])
+  }
+}

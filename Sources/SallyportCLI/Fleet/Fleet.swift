@@ -1,0 +1,104 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportCore
+import SallyportFiles
+import SallyportLine
+import SallyportSystem
+
+/// `sallyport fleet`
+struct Fleet: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Join a fleet, whose verifiers check the codes of many hosts.",
+    subcommands: [FleetJoin.self, FleetStatus.self, FleetLeave.self])
+}
+
+/// Runs `step` and rethrows its error as a `CommandError`.
+func joining<Value>(_ step: () throws(FleetTrouble) -> Value) throws(CommandError) -> Value {
+  do throws(FleetTrouble) {
+    return try step()
+  } catch {
+    throw .fleet(error)
+  }
+}
+
+extension Context {
+  /// Throws `notRoot` if the caller may not change what this machine has of a fleet.
+  func needRootForFleet() throws(CommandError) {
+    guard effectiveUser == 0 || !fleet.isUsual else { throw .notRoot }
+  }
+}
+
+extension FleetPlace {
+  /// What this host knows of its fleet; nil: it is in none.
+  func membership() throws(FleetTrouble) -> FleetFile? {
+    do throws(FleetFileFault) {
+      return try FleetFile.read(in: directory)
+    } catch {
+      if error.isAbsent { return nil }
+      throw .file(error)
+    }
+  }
+
+  /// The host's key; nil where there is none.
+  func identity() throws(FleetTrouble) -> Identity? {
+    do throws(IdentityFault) {
+      return try Identity.read(at: key)
+    } catch {
+      if error == .system("open", errno: 2) { return nil }
+      throw .key(error, path: key)
+    }
+  }
+
+  func hasKey() throws(FleetTrouble) -> Bool {
+    do throws(SystemError) {
+      _ = try facts(of: key)
+      return true
+    } catch {
+      if error.number == 2 { return false }
+      throw .system(path: key, errno: error.number)
+    }
+  }
+
+  // MARK: in an order that survives a crash at each step
+
+  /// Writes the key, durably. It means nothing before there is the other file.
+  func writeKey(_ pem: Secret) throws(FleetTrouble) {
+    try put(pem, at: key, Ownership(mode: 0o600))
+  }
+
+  /// Writes what makes this machine a host, durably: last.
+  func write(_ file: FleetFile) throws(FleetTrouble) {
+    try put(Array(file.written().utf8), at: self.file, Ownership(mode: 0o644))
+  }
+
+  /// Removes what makes it one, durably: first.
+  func removeMembership() throws(FleetTrouble) { try remove(file) }
+
+  func removeKey() throws(FleetTrouble) { try remove(key) }
+
+  private func put(_ content: some Content, at path: String, _ ownership: Ownership)
+    throws(FleetTrouble)
+  {
+    let half = path + ".new"
+    // What is there is left of a crash.
+    removeFile(half)
+    do throws(SystemError) {
+      try putFile(path, through: half, isNew: true, ownership, content)
+      try syncParent(of: path)
+    } catch {
+      throw .system(path: path, errno: error.number)
+    }
+  }
+
+  private func remove(_ path: String) throws(FleetTrouble) {
+    removeFile(path + ".new")
+    let isRemoved = removeFile(path)
+    let error = SystemError.last
+    if !isRemoved, error.number != 2 { throw .system(path: path, errno: error.number) }
+    do throws(SystemError) {
+      try syncParent(of: path)
+    } catch {
+      throw .system(path: path, errno: error.number)
+    }
+  }
+}

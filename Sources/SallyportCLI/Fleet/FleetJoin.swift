@@ -1,0 +1,187 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportCore
+import SallyportDoctor
+import SallyportLine
+import SallyportSystem
+import SallyportText
+
+/// `sallyport fleet join`
+struct FleetJoin: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "join", abstract: "Make this machine a host of a fleet.",
+    discussion: """
+      The token is what `sallyport-verifier invite` prints on a verifier. It is read from the \
+      terminal, or from standard input.
+      """)
+
+  @OptionGroup var shared: StoreOptions
+
+  @Option(help: ArgumentHelp("These are the same person here and there.", valueName: "a,b"))
+  var same: String?
+
+  @Flag(help: "Join although nobody could become root here while the fleet is away.")
+  var withoutBreakGlass = false
+
+  @OptionGroup var policy: PolicyOptions
+
+  private static let patience: UInt64 = 8000
+
+  private struct Answer: Encodable {
+    let host: String
+    let enrolls: Bool
+    let verifiers: [String]
+    /// Who can become root here while the fleet is away.
+    let breakGlass: [String]
+  }
+
+  func invocation(in context: Context) -> Invocation {
+    Invocation(verb: "fleet join", store: shared.store)
+  }
+
+  func run(in context: Context) throws(CommandError) {
+    try context.needRootForFleet()
+    let place = context.fleet
+    if let file = try joining(place.membership) { throw .fleet(.isHost(file.host)) }
+    let people = FleetPeople(store: try context.store(shared), policy: policy, context: context)
+    let breakGlass = try breakGlass(people, context)
+    let output = context.output(shared)
+    let token = try token(output, context.terminal)
+    let (identity, pem) = try joining { () throws(FleetTrouble) in try self.identity(place) }
+    let line = place.line(try file(of: token), identity)
+    try settle(people, by: line, token)
+    if let pem { try joining { () throws(FleetTrouble) in try place.writeKey(pem) } }
+    let welcome = try ask(JoinRequest(.join, token.secret), line)
+    let file = try membership(welcome, token)
+    try joining { () throws(FleetTrouble) in try place.write(file) }
+    let left = place.tellService(context.machine)
+    output.answer(
+      Answer(
+        host: file.host, enrolls: file.enrolls, verifiers: file.verifiers.map(\.text),
+        breakGlass: breakGlass),
+      text(file, left, breakGlass))
+  }
+
+  private func text(_ file: FleetFile, _ left: String?, _ breakGlass: [String]) -> String {
+    let right = file.enrolls ? ", and may enroll people of the fleet" : ""
+    let steps =
+      [left.map { "  \($0)" }].compactMap { $0 } + [
+        "  sallyport fleet status",
+        "  sallyport config edit      verification = fleet, in "
+          + "[default] or in a rule", "  sallyport doctor",
+      ]
+    let away = breakGlass.map { printable($0.utf8, limit: 64) }.joined(separator: ", ")
+    return
+      (["This machine is the host \(file.host) of the fleet\(right)."]
+      + (away.isEmpty ? [] : ["While the fleet is away, root can be had by: \(away)."])
+      + ["Nobody is judged by the fleet yet. Next:"] + steps).joined(separator: "\n")
+  }
+
+  // MARK: before
+
+  /// Those who can log in and become root without the fleet. Throws where there is nobody.
+  private func breakGlass(_ people: FleetPeople, _ context: Context) throws(CommandError)
+    -> [String]
+  {
+    let candidates = BreakGlass.candidates(on: context.machine)
+    let found = try people.breakGlass(among: candidates)
+    guard found.isEmpty, !withoutBreakGlass else { return found }
+    throw .fleet(.noBreakGlass(candidates: candidates))
+  }
+
+  private func token(_ output: Output, _ terminal: any Terminal) throws(CommandError) -> JoinToken {
+    let typed: Secret
+    do throws(Interruption) {
+      typed = try output.ask("Token: ", echo: false)
+    } catch {
+      guard error == .endOfInput else { throw .stopped(error, .nothingChanged) }
+      throw .fleet(.noToken)
+    }
+    if typed.count == 0 { throw .fleet(.noToken) }
+    do throws(JoinToken.Flaw) {
+      return try JoinToken.read(typed)
+    } catch {
+      throw .fleet(.token(error))
+    }
+  }
+
+  /// The key, and its text where it is a new one. One that is there is of a join that was
+  /// interrupted, by which the token may have been used.
+  private func identity(_ place: FleetPlace) throws(FleetTrouble) -> (Identity, Secret?) {
+    if let identity = try place.identity() { return (identity, nil) }
+    do throws(IdentityFault) {
+      let pem = try Identity.newKey()
+      return (try Identity(pem: pem), pem)
+    } catch {
+      throw .key(error, path: place.key)
+    }
+  }
+
+  /// Where the token says.
+  private func file(of token: JoinToken) throws(CommandError) -> FleetFile {
+    let addresses = token.verifiers.map { String(decoding: $0, as: UTF8.self) }
+    let verifiers = addresses.compactMap { VerifierAddress($0) }
+    guard verifiers.count == addresses.count, let pin = Pin(token.pin) else {
+      throw .fleet(.token(.notWhole))
+    }
+    return FleetFile(host: "unknown", enrolls: false, verifiers: verifiers, pins: [pin])
+  }
+
+  /// What the verifiers say where they are, or where the token does.
+  private func membership(_ welcome: JoinAnswer.Welcome, _ token: JoinToken) throws(CommandError)
+    -> FleetFile
+  {
+    let told = welcome.verifiers.compactMap { VerifierAddress(String(decoding: $0, as: UTF8.self)) }
+    let pins = welcome.pins.compactMap { Pin($0) }
+    var unique: [VerifierAddress] = []
+    for address in told.isEmpty ? try file(of: token).verifiers : told
+    where !unique.contains(address) { unique.append(address) }
+    guard !pins.isEmpty, Set(pins).count == pins.count else {
+      throw .fleet(.answer(isAway: false))
+    }
+    return FleetFile(
+      host: welcome.host.text, enrolls: welcome.enrolls, verifiers: unique, pins: pins)
+  }
+
+  // MARK: asking
+
+  private func ask(_ request: JoinRequest, _ line: any FleetLine) throws(CommandError)
+    -> JoinAnswer.Welcome
+  {
+    guard let body = request.encoded() else { throw .store(.outOfMemory) }
+    let answer: LineAnswer
+    do throws(LineFault) {
+      answer = try line.ask(.join, body, within: FleetJoin.patience)
+    } catch {
+      throw .fleet(.line(error, request.purpose))
+    }
+    guard answer.answers(.join), let told = JoinAnswer.decode(answer.body) else {
+      throw .fleet(.answer(isAway: answer == .databaseAway))
+    }
+    switch told {
+    case .welcome(let welcome): return welcome
+    case .refused(let refusal): throw .fleet(.refused(refusal))
+    case .trouble: throw .fleet(.answer(isAway: true))
+    }
+  }
+
+  /// Throws where a name may mean two people of whom nobody said that they are one.
+  private func settle(_ people: FleetPeople, by line: any FleetLine, _ token: JoinToken)
+    throws(CommandError)
+  {
+    let names = try people.names()
+    var known: [UserName] = []
+    var rest = names[...]
+    repeat {
+      let some = Array(rest.prefix(JoinRequest.mostNames))
+      rest = rest.dropFirst(some.count)
+      known += try ask(JoinRequest(.look, token.secret, names: some), line).known
+    } while !rest.isEmpty
+    let unclear = try people.unclear(known)
+    let typed = same?.split(whereSeparator: { $0 == "," || $0 == " " }).map(String.init) ?? []
+    let strange = typed.filter { name in !unclear.contains { $0.name == name } }
+    if !strange.isEmpty { throw .fleet(.notAsked(strange)) }
+    let left = unclear.filter { !typed.contains($0.name) }
+    if !left.isEmpty { throw .fleet(.unclear(left)) }
+  }
+}

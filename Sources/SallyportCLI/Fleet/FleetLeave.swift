@@ -1,0 +1,114 @@
+import ArgumentParser
+import SallyportCore
+import SallyportDoctor
+import SallyportLine
+import SallyportSystem
+import SallyportText
+
+/// `sallyport fleet leave`
+struct FleetLeave: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "leave", abstract: "Make this machine a host of no fleet.")
+
+  @OptionGroup var shared: StoreOptions
+
+  @Flag(help: "Leave although people would be refused.")
+  var force = false
+
+  @OptionGroup var policy: PolicyOptions
+
+  private struct Answer: Encodable {
+    @OrNull var host: String?
+    var left = true
+  }
+
+  func invocation(in context: Context) -> Invocation {
+    Invocation(verb: "fleet leave", store: shared.store)
+  }
+
+  func run(in context: Context) throws(CommandError) {
+    try context.needRootForFleet()
+    let place = context.fleet
+    let store = try context.store(shared)
+    let host = try self.host(place)
+    if !force { try refuseIfLockedOut(store, place, context) }
+    // First what makes it a host. What is left of the rest by a crash means nothing then, and goes
+    // when this is run again.
+    try joining(place.removeMembership)
+    let left = place.tellService(context.machine)
+    try removeReserve(place)
+    try joining(place.removeKey)
+    let next =
+      [left.map { "  \($0)" }].compactMap { $0 } + [
+        "  sallyport-verifier revoke \(host.map(shellQuoted) ?? "NAME")      on a verifier"
+      ]
+    context.output(shared).answer(
+      Answer(host: host),
+      (["This machine is no host of a fleet any more. Next:"] + next).joined(separator: "\n"))
+  }
+
+  /// Its name; nil where it is not known any more. Throws where there is nothing to leave.
+  private func host(_ place: FleetPlace) throws(CommandError) -> String? {
+    do throws(FleetTrouble) {
+      if let file = try place.membership() { return file.host }
+    } catch {
+      // A file that cannot be read can be removed all the same.
+      return nil
+    }
+    if try joining({ () throws(FleetTrouble) in try place.hasKey() }) { return nil }
+    throw .fleet(.isNoHost)
+  }
+
+  // MARK: who would be refused
+
+  private func refuseIfLockedOut(_ store: Store, _ place: FleetPlace, _ context: Context)
+    throws(CommandError)
+  {
+    let path = policy.conf ?? context.policyFile ?? "/etc/security/sallyport.conf"
+    let text = try storing { () throws(StoreTrouble) in
+      try store.policyText(at: Array(path.utf8), optional: true)
+    }
+    if let text {
+      guard let lines = PolicyText(path, text).fleetLines() else {
+        throw .fleet(.policy(path: path, line: nil))
+      }
+      if let line = lines.first { throw .fleet(.policy(path: path, line: line)) }
+    }
+    let strangers = try strangers(store, place)
+    if !strangers.isEmpty { throw .fleet(.lockedOut(strangers)) }
+  }
+
+  /// Who has logged in here by the fleet, as its reserve says, and is not enrolled here.
+  private func strangers(_ store: Store, _ place: FleetPlace) throws(CommandError) -> [String] {
+    let reserve = reserve(place)
+    let names: [StoredName]
+    do throws(StoreTrouble) {
+      names = try reserve.enrolledNames()
+    } catch {
+      return []
+    }
+    return names.compactMap(\.user).filter { name in
+      guard let account = try? Accounts.find(name), account.uid != nil else { return false }
+      return (try? store.load(account)) == nil
+    }.map(\.text)
+  }
+
+  private func reserve(_ place: FleetPlace) -> Store {
+    Store(root: Array(place.reserve.utf8), owner: place.isUsual ? .root : .effectiveUser)
+  }
+
+  /// Without a fleet nobody is judged by it; it holds digests of backup codes.
+  private func removeReserve(_ place: FleetPlace) throws(CommandError) {
+    let reserve = reserve(place)
+    let names: [StoredName]
+    do throws(StoreTrouble) {
+      names = try reserve.enrolledNames()
+    } catch {
+      if case .noStore = error { return }
+      throw .store(error)
+    }
+    for name in names {
+      _ = try storing { () throws(StoreTrouble) in try reserve.remove(stored: name) }
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import SallyportCore
+import SallyportDoctor
+import SallyportSystem
+import SallyportText
+
+/// The accounts of this machine, as far as it matters to them that it is a host of a fleet.
+struct FleetPeople {
+  let store: Store
+  let policy: PolicyOptions
+  let context: Context
+
+  /// All accounts that the machine lists, each name once.
+  func names() throws(CommandError) -> [UserName] {
+    let accounts = try storing { () throws(StoreTrouble) in try AccountBook.all() }
+    var seen: Set<[UInt8]> = []
+    return accounts.map(\.account.name).filter { seen.insert($0.bytes).inserted }
+  }
+
+  /// Names that mean one person here, and maybe another one in the fleet: of accounts that are
+  /// `known` there, and of those enrolled here; but for those whom the policy keeps here.
+  func unclear(_ known: [UserName]) throws(CommandError) -> [FleetName] {
+    let enrolled = try enrolled()
+    let here = Set(enrolled.map(\.bytes))
+    let there = Set(known.map(\.bytes))
+    let all = known.filter { !here.contains($0.bytes) } + enrolled
+    let sorted = all.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+    var found: [FleetName] = []
+    for name in sorted where try !staysHere(name) {
+      found.append(
+        FleetName(
+          name: name.text, isInFleet: there.contains(name.bytes),
+          isEnrolledHere: here.contains(name.bytes)))
+    }
+    return found
+  }
+
+  private func enrolled() throws(CommandError) -> [UserName] {
+    try storing { () throws(StoreTrouble) in
+      do throws(StoreTrouble) {
+        return try store.enrolledNames().compactMap(\.user)
+      } catch {
+        if case .noStore = error { return [] }
+        throw error
+      }
+    }
+  }
+
+  /// Those of these names who log in and become root by this machine's files alone, whatever the
+  /// fleet is: enrolled here, and kept here by the policy in all that they need.
+  func breakGlass(among names: [String]) throws(CommandError) -> [String] {
+    var found: [String] = []
+    for name in names {
+      let account = try context.account(name)
+      guard let uid = account.uid, isEnrolled(account) else { continue }
+      let entries: [(service: StaticString, isRemote: Bool)] = [("login", false), ("sshd", true)]
+      let isIn = entries.contains { staysHere(account, $0.service, isRemote: $0.isRemote) }
+      if isIn, uid == 0 || staysHere(account, "sudo", isRemote: false) { found.append(name) }
+    }
+    return found
+  }
+
+  private func isEnrolled(_ account: Account) -> Bool {
+    guard let record = try? store.load(account) else { return false }
+    return record.decoyOf == nil
+  }
+
+  /// Whether the policy says that this machine's files judge, however he logs in.
+  private func staysHere(_ name: UserName) throws(CommandError) -> Bool {
+    let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
+    let services: [(service: StaticString, isRemote: Bool)] = [
+      ("login", false), ("sshd", true), ("sudo", false),
+    ]
+    return services.allSatisfy { staysHere(account, $0.service, isRemote: $0.isRemote) }
+  }
+
+  /// What the policy does not say counts as the fleet's: that it will be, says whoever joins one.
+  private func staysHere(_ account: Account, _ service: StaticString, isRemote: Bool) -> Bool {
+    let login = PolicyRequest(
+      service: Label(service).bytes, user: account.name.bytes, isSuperuser: account.uid == 0,
+      isRemote: isRemote, address: nil, parse: Addresses.numeric,
+      membership: { Accounts.isMember(account, of: $0) })
+    var base = Policy()
+    base.isFleet = account.uid != 0
+    let path = (policy.conf ?? context.policyFile).map { Array($0.utf8) }
+    let reading = store.policy(at: path, base: base, login)
+    return reading.trouble == nil && reading.policy?.isFleet == false
+  }
+}

@@ -1,0 +1,208 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportCore
+import SallyportLine
+import SallyportSystem
+import SallyportText
+
+/// `sallyport fleet status`
+struct FleetStatus: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "status", abstract: "Ask each verifier whether it answers this host.")
+
+  @OptionGroup var shared: StoreOptions
+
+  private static let patience: UInt64 = 3000
+
+  func invocation(in context: Context) -> Invocation {
+    Invocation(verb: "fleet status", store: shared.store)
+  }
+
+  func run(in context: Context) throws(CommandError) {
+    _ = try status(in: context)
+  }
+
+  /// 0 where a verifier judges for this host.
+  func status(in context: Context) throws(CommandError) -> Int32 {
+    try context.needRootForFleet()
+    let place = context.fleet
+    guard let file = try joining(place.membership) else { throw .fleet(.isNoHost) }
+    guard let identity = try joining(place.identity) else {
+      throw .fleet(.key(.system("open", errno: 2), path: place.key))
+    }
+    let now = try context.time()
+    let answers = file.verifiers.map { address in
+      var one = file
+      one.verifiers = [address]
+      return VerifierState(address, FleetStatus.ask(place.line(one, identity)))
+    }
+    let known = answers.compactMap(\.status)
+    let report = FleetReport(file: file, states: answers, peers: known.first?.peers ?? [], now: now)
+    context.output(shared).answer(report.facts, report.text)
+    return report.isJudged ? Sysexit.done.rawValue : Sysexit.busy.rawValue
+  }
+
+  private static func ask(_ line: any FleetLine) -> Result<FleetStatusAnswer, VerifierFault> {
+    guard let body = Secret(count: 0) else { return .failure(.strange) }
+    do throws(LineFault) {
+      let answer = try line.ask(.status, body, within: patience)
+      if answer == .databaseAway { return .failure(.database) }
+      guard answer.answers(.status), let status = FleetStatusAnswer.decode(answer.body) else {
+        return .failure(.strange)
+      }
+      return .success(status)
+    } catch {
+      return .failure(.line(error))
+    }
+  }
+}
+
+/// Why a verifier does not say how it is.
+enum VerifierFault: Error, Equatable {
+  case line(LineFault)
+  case database
+  case strange
+
+  var word: String {
+    switch self {
+    case .line(.away): "away"
+    case .line(.unknown): "silent"
+    case .line(.unpinned): "wrong-key"
+    case .line(.revoked): "revoked"
+    case .database: "database-away"
+    case .strange: "other-version"
+    }
+  }
+
+  /// What it means.
+  var text: String {
+    switch self {
+    case .line(.away): "cannot be reached"
+    case .line(.unknown): "takes a question and does not answer: look at its log"
+    case .line(.unpinned): "another key than the fleet's is there: nothing is sent to it"
+    case .line(.revoked): "does not know this host's key: it was revoked; leave, then join again"
+    case .database: "answers, but its database does not: it judges nobody"
+    case .strange: "answers in words that this version does not know: upgrade the older side"
+    }
+  }
+}
+
+/// One verifier, and what it said.
+struct VerifierState {
+  let address: VerifierAddress
+  let answer: Result<FleetStatusAnswer, VerifierFault>
+
+  init(_ address: VerifierAddress, _ answer: Result<FleetStatusAnswer, VerifierFault>) {
+    (self.address, self.answer) = (address, answer)
+  }
+
+  var status: FleetStatusAnswer? { try? answer.get() }
+  var judges: Bool { status?.awaySince == nil && status != nil }
+}
+
+/// What `fleet status` tells.
+struct FleetReport {
+  let file: FleetFile
+  let states: [VerifierState]
+  /// What the fleet's database knows of its verifiers.
+  let peers: [FleetStatusAnswer.Peer]
+  let now: UnixTime
+
+  /// Seconds: what a code may be off without being refused, and less.
+  private static let clockLimit: Int64 = 5
+
+  /// Whether one of them judges.
+  var isJudged: Bool { states.contains { $0.judges } }
+
+  // MARK: for people
+
+  var text: String {
+    let right = file.enrolls ? ", enrolls people of the fleet" : ""
+    let rows = states.map { state in
+      [
+        state.address.text, state.status?.verifier.text ?? name(of: state.address) ?? "",
+        say(state),
+      ]
+    }
+    return
+      (["Host \(file.host)\(right)"] + table([["VERIFIER", "NAME", "STATE"]] + rows)
+      + [verdict]).joined(separator: "\n")
+  }
+
+  private var verdict: String {
+    let judging = states.count { $0.judges }
+    if judging == states.count { return "All of them judge." }
+    if judging > 0 {
+      return "\(judging) of \(states.count) judge: codes are checked, without a spare one "
+        + "for those that do not."
+    }
+    return "None of them judges: backup codes alone are good here, of those who logged in before "
+      + "(sallyport-fleet(1), AWAY)."
+  }
+
+  private func say(_ state: VerifierState) -> String {
+    switch state.answer {
+    case .success(let status):
+      let since = "since \(shown(status.started))"
+      if let away = status.awaySince {
+        return "answers \(since), but its database is away since \(shown(away)): it judges nobody"
+      }
+      let off = status.now.seconds - now.seconds
+      let clock =
+        abs(off) > FleetReport.clockLimit
+        ? "; this host's clock is \(abs(off)) s \(off > 0 ? "behind" : "ahead")" : ""
+      return "judges \(since)\(clock)"
+    case .failure(let fault):
+      let seen = peer(state.address)?.seen.map { "; last at work \(shown($0))" } ?? ""
+      return fault.text + seen
+    }
+  }
+
+  private func peer(_ address: VerifierAddress) -> FleetStatusAnswer.Peer? {
+    peers.first { $0.address == Array(address.text.utf8) }
+  }
+
+  private func name(of address: VerifierAddress) -> String? { peer(address)?.name.text }
+
+  private func shown(_ time: UnixTime) -> String { fact(time) ?? "\(time.seconds)" }
+
+  // MARK: for programs
+
+  struct Facts: Encodable {
+    let host: String
+    let enrolls: Bool
+    /// Whether a verifier judges for this host.
+    let judged: Bool
+    let verifiers: [Verifier]
+  }
+
+  struct Verifier: Encodable {
+    let address: String
+    @OrNull var name: String?
+    let judges: Bool
+    /// null: none.
+    @OrNull var problem: String?
+    @OrNull var started: String?
+    @OrNull var databaseAwaySince: String?
+    @OrNull var lastAtWork: String?
+    /// How far its clock is ahead of this host's.
+    @OrNull var clockOffset: Int64?
+  }
+
+  var facts: Facts {
+    Facts(
+      host: file.host, enrolls: file.enrolls, judged: isJudged,
+      verifiers: states.map { state in
+        let status = state.status
+        var problem: String?
+        if case .failure(let fault) = state.answer { problem = fault.word }
+        if status?.awaySince != nil { problem = VerifierFault.database.word }
+        return Verifier(
+          address: state.address.text, name: status?.verifier.text ?? name(of: state.address),
+          judges: state.judges, problem: problem, started: status.flatMap { fact($0.started) },
+          databaseAwaySince: status?.awaySince.flatMap { fact($0) },
+          lastAtWork: peer(state.address)?.seen.flatMap { fact($0) },
+          clockOffset: status.map { $0.now.seconds - now.seconds })
+      })
+  }
+}

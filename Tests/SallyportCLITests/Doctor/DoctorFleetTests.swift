@@ -1,0 +1,64 @@
+import Testing
+
+@testable import SallyportDoctor
+
+@Suite struct `Doctor on a machine of a fleet` {
+  private static func findings(_ change: (inout DaemonFacts) -> Void = { _ in }) -> [Finding] {
+    `Doctor on sallyportd`.findings(of: ["sshd"]) { daemon in
+      daemon.isFleet = true
+      daemon.fleetFile = .seen(FileFacts())
+      daemon.fleetKey = .seen(FileFacts(mode: 0o600))
+      change(&daemon)
+    }
+  }
+
+  @Test func `says nothing where all is well, or where there is no fleet`() {
+    #expect(Self.findings().wrong == [])
+    #expect(
+      Self.findings {
+        ($0.isFleet, $0.fleetFile, $0.fleetKey) = (false, .absent, .absent)
+      }.wrong == [])
+  }
+
+  private static let faults: [(String, @Sendable (inout DaemonFacts) -> Void)] = [
+    ("fleet-not-joined error", { $0.fleetFile = .absent }),
+    ("fleet-unserved error", { $0.root.file = .absent }),
+    ("fleet-unserved error", { $0.root.answer = .nobody }),
+    ("fleet-file error", { $0.fleetFile = .seen(FileFacts(mode: 0o664)) }),
+    ("fleet-file error", { $0.fleetFile = .seen(FileFacts(owner: 1000)) }),
+    ("fleet-key error", { $0.fleetKey = .absent }),
+    ("fleet-key error", { $0.fleetKey = .seen(FileFacts(mode: 0o640)) }),
+    ("fleet-key error", { $0.fleetKey = .seen(FileFacts(owner: 1000, mode: 0o600)) }),
+  ]
+
+  @Test(arguments: faults.indices) func `names what locks out whom the fleet judges`(index: Int) {
+    let (wanted, change) = Self.faults[index]
+    let found = Self.findings(change)
+    #expect(found.wrong == [wanted])
+    for finding in found where finding.severity == .error {
+      #expect(!finding.fixes.isEmpty)
+      #expect(
+        finding.effect == .locksOut("everybody whom the fleet judges (verification = fleet)"))
+    }
+  }
+
+  @Test func `warns where nothing is asked of the fleet`() {
+    let found = Self.findings { $0.isFleet = false }
+    #expect(found.wrong == ["fleet-not-asked warning"])
+  }
+
+  @Test func `reads who judges from any section of the policy`() throws {
+    for (text, isFleet) in [
+      ("[default]\nverification = fleet\n", true),
+      ("[rule a]\nmatch_user = alice\nverification = fleet\n", true),
+      ("[default]\nverification = local\n", false), ("", false),
+    ] {
+      let fake = FakeMachine()
+      try fake.write("/etc/security/sallyport.conf", text)
+      try fake.write("/etc/security/sallyport-fleet.conf", "")
+      let daemon = DaemonFacts(of: fake.machine)
+      #expect(daemon.isFleet == isFleet && daemon.fleetFile.value != nil)
+      #expect(daemon.fleetKey == .absent)
+    }
+  }
+}

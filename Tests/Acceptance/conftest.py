@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support import only
 from support.logsink import LogSink
 from support.pam_driver import VALGRIND, Driver
 from support.sallyport import COMMAND, MODULE, REAL_ROOT, Services, Store, handed_out
@@ -43,9 +44,10 @@ def pytest_runtest_teardown():
     yield from limited(LONGEST_TEST)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Those that are alone one after the other, beside the short ones that come first elsewhere;
     then the long ones."""
+    only.keep(config, items)
     items.sort(key=lambda item: next(
         (place for place, marker in enumerate(("alone", "first"))
          if item.get_closest_marker(marker)), 2))

@@ -6,9 +6,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.fleet import VERIFIER, Cluster, Verifier
+from support import only
+from support.fleet import VERIFIER, Cluster, Verifier, host_rows
+from support.stage import WHOLE, Stage
 
-LONGEST_TEST = 120  # seconds
+LONGEST_TEST = 3600 if WHOLE else 180  # seconds
+
+
+def pytest_collection_modifyitems(config, items):
+    only.keep(config, items)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -31,7 +37,7 @@ class Fleet:
         self.init = subprocess.run(
             [VERIFIER, "init", "--database", self.words("postgres"), "--directory", directory], capture_output=True,
             text=True, timeout=60)
-        self.sql("INSERT INTO host (name, enrolls) VALUES ('web1', true), ('web2', false)")
+        self.sql(host_rows((directory / "key").read_bytes(), [("web1", True), ("web2", False)]))
 
     def words(self, user="sallyport_verifier"):
         return f"{self.cluster.words} dbname={self.database} user={user}"
@@ -39,8 +45,8 @@ class Fleet:
     def sql(self, statement):
         return self.cluster.sql(statement, self.database)
 
-    def verifier(self, name):
-        self.made.append(Verifier(self.words(), self.directory, name).start())
+    def verifier(self, name, *more):
+        self.made.append(Verifier(self.words(), self.directory, name, *more).start())
         return self.made[-1]
 
     def accepted(self):
@@ -65,3 +71,32 @@ def fleet(cluster, tmp_path, request):
     yield made
     for verifier in made.made:
         verifier.kill()
+
+
+@pytest.fixture
+def figure(record_property):
+    """Notes a measured figure for the end of the run."""
+    return lambda text: record_property("figure", text)
+
+
+def pytest_terminal_summary(terminalreporter):
+    figures = [text for report in terminalreporter.getreports("passed")
+               for kind, text in report.user_properties if kind == "figure"]
+    if figures:
+        terminalreporter.section("figures")
+        for line in figures:
+            terminalreporter.line(line)
+
+
+@pytest.fixture(scope="session")
+def theatre():
+    with Stage() as made:
+        yield made
+
+
+@pytest.fixture
+def stage(theatre):
+    """Machines of their own, everything whole, a new database."""
+    theatre.begin()
+    yield theatre
+    theatre.end()

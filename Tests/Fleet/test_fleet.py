@@ -9,20 +9,24 @@ test_no_secret_is_in_a_dump
 test_a_host_asks_only_what_its_row_allows
 test_a_host_cannot_loosen_the_policy_of_the_fleet
 test_init_can_be_repeated_and_says_what_is_missing
+test_a_verifier_says_at_its_start_that_its_key_or_the_row_of_the_fleet_is_wrong
+test_who_writes_to_the_database_makes_no_host_and_gives_none_a_right
+test_a_host_that_brings_wrong_codes_judges_only_people_it_knows
+test_distrust_takes_every_code_up_to_now_as_used_and_prune_deletes_old_events
 """
 
 import base64
 import itertools
 import os
 import signal
-import struct
 import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from support.codes import totp
-from support.fleet import ACCEPTED, DONE, NOT_SERVED, REFUSED, SECRET, TROUBLE, VERIFIER
+from support.fleet import (ACCEPTED, DATABASE_AWAY, DONE, LINE_NOT_SERVED, NOT_SERVED, PING, QUESTION, REFUSED, SECRET,
+                           TROUBLE, VERIFIER, Line, host_key)
 from support.service import request, soon
 
 BASE32 = base64.b32encode(SECRET).decode()
@@ -128,31 +132,34 @@ def test_a_code_is_accepted_once_while_the_database_is_killed(fleet):
 
 def test_a_save_that_is_committed_only_locally_is_refused_and_others_wait_until_it_is_known(fleet):
     verifier = fleet.verifier("one")
-    names = people(verifier, 3)
+    # One for all: a later one would be good.
+    names, typed = people(verifier, 3), code()
     waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND usename = 'sallyport_verifier'"
     fleet.sql("ALTER SYSTEM SET synchronous_standby_names = 'gone'")
     fleet.sql("SELECT pg_reload_conf()")
     try:
         # Each backend takes the new setting when it takes its next statement.
         with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(verifier.type, names[0], code())
+            answer = pool.submit(verifier.type, names[0], typed)
             assert soon(lambda: fleet.sql(waiting))
             fleet.sql(f"SELECT pg_cancel_backend(pid) FROM ({waiting}) AS one")
             assert answer.result() == TROUBLE
         assert fleet.accepted() == [names[0]], "it was committed here alone"
         start = time.monotonic()
-        assert verifier.type(names[1], code()) == TROUBLE
+        assert verifier.type(names[1], typed) == TROUBLE
         assert 1.9 < time.monotonic() - start < 5
         start = time.monotonic()
-        assert verifier.type(names[2], code()) == TROUBLE
+        assert verifier.type(names[2], typed) == TROUBLE
         assert time.monotonic() - start < 1, "nobody waits once it is away"
+        with verifier.line() as line:
+            assert line.ask(QUESTION, line.question(request(names[2].encode(), 4))) == (DATABASE_AWAY, b"")
         assert names[2] not in fleet.accepted()
     finally:
         fleet.sql("ALTER SYSTEM RESET synchronous_standby_names")
         fleet.sql("SELECT pg_reload_conf()")
-    assert soon(lambda: verifier.type(names[2], code()) == ACCEPTED)
-    assert verifier.type(names[0], code()) == REFUSED
-    assert verifier.type(names[1], code()) == REFUSED
+    assert soon(lambda: verifier.type(names[2], typed) == ACCEPTED)
+    assert verifier.type(names[0], typed) == REFUSED
+    assert verifier.type(names[1], typed) == REFUSED
     assert fleet.twice() == []
 
 
@@ -197,17 +204,21 @@ def test_no_secret_is_in_a_dump(fleet):
 
 def test_a_host_asks_only_what_its_row_allows(fleet):
     verifier = fleet.verifier("one")
-    assert verifier.enroll("alice", host=b"web2") == NOT_SERVED
-    assert verifier.enroll("alice", host=b"unknown") == NOT_SERVED
+    assert verifier.enroll("alice", host="web2") == NOT_SERVED
+    assert verifier.enroll("alice", host="unknown") == NOT_SERVED
     assert verifier.enroll("alice") == DONE
-    assert verifier.type("alice", code(), host=b"unknown") == NOT_SERVED
-    assert verifier.type("alice", code(), host=b"web2") == ACCEPTED
+    assert verifier.type("alice", code(), host="unknown") == NOT_SERVED
+    assert verifier.type("alice", code(), host="web2") == ACCEPTED
     assert verifier.type("alice", code()) == REFUSED
-    # Cut off, of another form, with a host that is no name: closed without an answer.
-    for front in b"", b"\1", b"\2\1\0\0\0\0\4web1", b"\1\1\0\0\0\0\4we/1", b"\1\2\0\0\0\0\4web1":
-        with verifier._connect(20) as client:
-            client.send(front + request(b"alice", 4)) if front else client.send(b"\0")
-            assert client.recv(1 << 16) == b""
+    # Cut off, of another form: an answer that says nothing.
+    whole = Line.question(request(b"alice", 4))
+    with verifier.line() as line:
+        for body in b"", b"\0", whole[:-1], b"\1" + whole[1:], b"\2\2" + whole[2:], whole + b"\0":
+            assert line.ask(QUESTION, body) == (0x80 | QUESTION, b"")
+        assert line.ask(QUESTION, whole)[1] != b""
+        for kind in 0, 6, 7, 0x81, 0xFF:
+            assert line.ask(kind, whole) == (LINE_NOT_SERVED, b"")
+        assert line.ask(PING, b"") == (0x80 | PING, b"")
 
 
 def test_a_host_cannot_loosen_the_policy_of_the_fleet(fleet):
@@ -239,5 +250,63 @@ def test_init_can_be_repeated_and_says_what_is_missing(fleet):
     (fleet.directory / "key").chmod(0o640)
     assert "chmod 600" in run("run", "--database", fleet.words()).stderr
     (fleet.directory / "key").chmod(0o600)
-    fleet.sql("UPDATE fleet SET needs = 2")
-    assert "not one of this version" in run("run", "--database", fleet.words()).stderr
+    fleet.sql("UPDATE fleet SET needs = 3")
+    assert "install a newer one" in run("run", "--database", fleet.words()).stderr
+    fleet.sql("UPDATE fleet SET needs = 2, schema = 1")
+    assert "of schema 1, this version has 2" in run("init", "--database", fleet.words("postgres")).stderr
+
+
+def test_a_verifier_says_at_its_start_that_its_key_or_the_row_of_the_fleet_is_wrong(fleet):
+    def start():
+        return subprocess.run([VERIFIER, "run", "--directory", fleet.directory, "--database", fleet.words()],
+                              capture_output=True, text=True, timeout=60)
+    key = fleet.directory / "key"
+    right = key.read_bytes()
+    key.write_bytes(right[:4] + bytes(32))
+    assert "not the key of this fleet" in start().stderr
+    key.write_bytes(right)
+    for change in "needs = 1", "writes = 1", "distrust = 1", "distrusted = 1":
+        fleet.sql(f"BEGIN; CREATE TABLE before AS SELECT * FROM fleet; UPDATE fleet SET {change}; COMMIT")
+        assert "changed by somebody without the key" in start().stderr, change
+        fleet.sql("BEGIN; DELETE FROM fleet; INSERT INTO fleet SELECT * FROM before; DROP TABLE before; COMMIT")
+    assert fleet.verifier("one").type("nobody", "000000") == REFUSED
+
+
+def test_who_writes_to_the_database_makes_no_host_and_gives_none_a_right(fleet):
+    verifier = fleet.verifier("one")
+    fleet.sql("UPDATE host SET enrolls = true WHERE name = 'web2'")
+    fleet.sql(f"""INSERT INTO host SELECT 'web3', '\\x{host_key("web3").pin}', enrolls, joined, seal
+      FROM host WHERE name = 'web1'""")
+    assert verifier.enroll("alice", host="web2") == NOT_SERVED
+    assert verifier.enroll("alice", host="web3") == NOT_SERVED
+    assert verifier.enroll("alice") == DONE
+
+
+def test_a_host_that_brings_wrong_codes_judges_only_people_it_knows(fleet):
+    verifier = fleet.verifier("one", "--host-wrong-codes", "5")
+    names = people(verifier, 9)
+    known, stranger, now = names[7], names[8], time.time()
+    assert verifier.type(known, totp(BASE32, at=now)[0]) == ACCEPTED
+    for name in names[:5]:
+        assert verifier.type(name, "000000") == REFUSED
+    assert verifier.type(stranger, code()) == REFUSED
+    assert fleet.sql(f"SELECT outcome FROM event WHERE name = '{stranger}'") == [["throttled"]]
+    assert verifier.type(known, totp(BASE32, at=now + 60)[0]) == ACCEPTED, "it is known there"
+    assert verifier.type(stranger, code(), host="web2") == ACCEPTED, "another host"
+
+
+def test_distrust_takes_every_code_up_to_now_as_used_and_prune_deletes_old_events(fleet):
+    def run(verb, *more):
+        return subprocess.run([VERIFIER, verb, "--directory", fleet.directory, *more], capture_output=True, text=True,
+                              timeout=60)
+    verifier = fleet.verifier("one")
+    names = people(verifier, 2)
+    assert verifier.type(names[0], code()) == ACCEPTED
+    done = run("distrust", "--database", fleet.words())
+    assert done.returncode == 0 and "count as used" in done.stdout, done.stderr
+    assert [verifier.type(name, code()) for name in names] == [REFUSED, REFUSED]
+    fleet.sql("UPDATE event SET at = at - interval '91 days' WHERE outcome = 'accepted'")
+    done = run("migrate", "--prune", "90d", "--database", fleet.words("postgres"))
+    assert done.stdout == "1 events deleted\n", done.stderr
+    assert fleet.accepted() == [] and fleet.sql("SELECT count(*) > 0 FROM event") == [["t"]]
+    assert "not a number of days" in run("migrate", "--prune", "soon", "--database", fleet.words()).stderr

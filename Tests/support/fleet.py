@@ -1,11 +1,16 @@
 """A PostgreSQL of its own, and verifiers over it."""
 
 import contextlib
+import functools
+import hashlib
+import hmac
 import os
 import pwd
 import shutil
 import signal
+import secrets
 import socket
+import ssl
 import struct
 import subprocess
 import tempfile
@@ -16,7 +21,7 @@ from support.service import attempt, request, soon
 VERIFIER = os.environ.get("SALLYPORT_VERIFIER", "")
 ACCEPTED, REFUSED, TROUBLE, DONE, NOT_SERVED = 0xA5, 0x5A, 0xF0, 0xC3, 0xAA
 SECRET = b"12345678901234567890"
-OWN, UID = 1, 3001
+OWN, UID, NOBODY = 1, 3001, 0xFFFFFFFF
 
 
 def programs():
@@ -41,6 +46,7 @@ class Cluster:
     def __enter__(self):
         self.directory = Path(tempfile.mkdtemp(prefix="sallyport-fleet."))
         os.chown(self.directory, self.user.pw_uid, self.user.pw_gid)
+        self.directory.chmod(0o711)
         self._run(programs() / "initdb", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C",
                   "--username=postgres", self.directory / "data", stdout=subprocess.DEVNULL)
         # The machine does not lose its power in these tests, and no other process its memory.
@@ -75,13 +81,121 @@ class Cluster:
         return [line.split("\t") for line in done.stdout.splitlines()]
 
 
-class Verifier:
-    """A verifier on a socket in that directory."""
+QUESTION, PING, STRANGER, DATABASE_AWAY, LINE_NOT_SERVED = 0x01, 0x04, 0xED, 0xEE, 0xEF
 
-    def __init__(self, words, directory, name):
-        self.socket = Path(directory, name)
-        self.command = [VERIFIER, "run", "--database", words, "--directory", directory, "--socket", self.socket,
-                        "--name", name]
+
+class Key:
+    """An Ed25519 key, its pin, and a certificate around it that says nothing."""
+
+    def __init__(self, directory, name):
+        self.key, self.certificate = Path(directory, f"{name}.key"), Path(directory, f"{name}.crt")
+        self._openssl("genpkey", "-algorithm", "ed25519", "-out", self.key)
+        self._openssl("req", "-new", "-x509", "-key", self.key, "-subj", f"/CN={name}", "-days", "2", "-out",
+                      self.certificate)
+        self.pin = pin_of(self.key)
+
+    @staticmethod
+    def _openssl(*words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True, timeout=60)
+
+    @functools.cached_property
+    def context(self):
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
+        made.load_cert_chain(self.certificate, self.key)
+        return made
+
+
+def pin_of(key):
+    """Of the key in this file."""
+    done = subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-outform", "DER"], check=True,
+                          capture_output=True, timeout=60)
+    return hashlib.sha256(done.stdout).hexdigest()
+
+
+KEYS = tempfile.TemporaryDirectory(prefix="sallyport-hosts.")
+
+
+@functools.cache
+def host_key(name):
+    """The key of the host with this name, the same for all of a run."""
+    return Key(KEYS.name, name)
+
+
+def host_rows(key, names):
+    """Rows of the table `host`, sealed with the fleet's key as docs/fleet-format.md has it."""
+    def counted(text):
+        return struct.pack("<I", len(text)) + text
+    rows = []
+    for name, enrolls in names:
+        pin = bytes.fromhex(host_key(name).pin)
+        values = b"seal of a row", b"host", name.encode(), pin, bytes([enrolls]), struct.pack("<q", 1)
+        seal = key[:4] + hmac.new(key[4:], b"".join(map(counted, values)), hashlib.sha256).digest()
+        rows.append(f"('{name}', '\\x{pin.hex()}', {enrolls}, 1, '\\x{seal.hex()}')")
+    return "INSERT INTO host (name, key, enrolls, joined, seal) VALUES " + ", ".join(rows)
+
+
+class Line:
+    """A line of a host to a verifier, greeted."""
+
+    def __init__(self, connection, key):
+        try:
+            self.tls = key.context.wrap_socket(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self.greeting = self.receive()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.tls.close()
+
+    def send(self, kind, body, nonce=None):
+        nonce = nonce or secrets.token_bytes(8)
+        self.tls.sendall(struct.pack("<I", len(body) + 1) + nonce + bytes([kind]) + body)
+        return nonce
+
+    def receive(self):
+        """(nonce, kind, body) of the next frame; None where the line ends."""
+        head = self._exactly(12)
+        content = head and self._exactly(struct.unpack("<I", head[:4])[0])
+        return (head[4:], content[0], content[1:]) if content else None
+
+    def _exactly(self, count):
+        found = b""
+        while len(found) < count:
+            more = self.tls.recv(count - len(found))
+            if not more:
+                return None
+            found += more
+        return found
+
+    @staticmethod
+    def question(frame, uid=UID):
+        """The body of a question: a frame of the host's service, and what goes before it."""
+        return struct.pack("<BBII", 2, OWN, uid, NOBODY) + frame
+
+    def ask(self, kind, body):
+        """(kind, body) of the answer; None where there is none."""
+        nonce = self.send(kind, body)
+        found = self.receive()
+        if found is None:
+            return None
+        assert found[0] == nonce
+        return found[1:]
+
+
+class Verifier:
+    """A verifier on a port of this machine."""
+
+    def __init__(self, words, directory, name, *more):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            self.address = taken.getsockname()
+        self.command = [VERIFIER, "run", "--database", words, "--directory", directory, "--listen",
+                        "{}:{}".format(*self.address), "--name", name, *more]
         self.process = None
 
     def start(self):
@@ -91,17 +205,15 @@ class Verifier:
         return self
 
     def listens(self):
-        try:
-            self._connect(1).close()
-        except OSError:
-            return False
-        return True
+        with contextlib.suppress(OSError), self.line(limit=5) as line:
+            return line.greeting is not None
+        return False
 
-    def _connect(self, limit):
-        client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        client.settimeout(limit)
-        client.connect(str(self.socket))
-        return client
+    def connect(self, limit):
+        return socket.create_connection(self.address, limit)
+
+    def line(self, host="web1", limit=20):
+        return Line(self.connect(limit), host_key(host))
 
     def send(self, which):
         self.process.send_signal(which)
@@ -116,12 +228,14 @@ class Verifier:
             self.process.terminate()
             return self.process.wait(20)
 
-    def ask(self, frame, host=b"web1", uid=UID, limit=20):
+    def ask(self, frame, host="web1", uid=UID, limit=20):
         """The byte of the answer; None where there was none in time."""
-        front = struct.pack("<BBI", 1, OWN, uid) + bytes([len(host)]) + host
-        with contextlib.suppress(OSError), self._connect(limit) as client:
-            client.send(front + frame)
-            answer = client.recv(1 << 16)
+        with contextlib.suppress(OSError), self.line(host, limit) as line:
+            kind, answer = line.ask(QUESTION, Line.question(frame, uid)) or (None, b"")
+            if kind == STRANGER:
+                return NOT_SERVED
+            if kind == DATABASE_AWAY:
+                return TROUBLE
             return answer[1] if len(answer) > 1 else None
 
     def type(self, name, code, **more):

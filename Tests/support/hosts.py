@@ -20,7 +20,7 @@ PAM_D = Path("/etc/pam.d")
 # Read before any test has changed them.
 DEBIAN = {path.name: path.read_bytes() for path in PAM_D.iterdir() if path.is_file()}
 # The second one also as pam_oath words it.
-PROMPTS = ["[Pp]assword.*: ?$", r"(Verification code|One-time password \(OATH\).*): ?$", "IN-42",
+PROMPTS = ["[Pp]assword.*: ?$", r"(Verification code|Backup code|One-time password \(OATH\).*): ?$", "IN-42",
            pexpect.EOF]
 
 

@@ -14,18 +14,21 @@ SERVICE = os.environ.get("SALLYPORT_SERVICE")
 ROOT, PUBLIC = Path("/run/sallyport/root"), Path("/run/sallyport/socket")
 
 
-def request(name, verb, more=b"", secret=b""):
-    """A frame, from this machine, under the usual policy."""
+def request(name, verb, more=b"", secret=b"", fleet=False, away=False):
+    """A frame, from this machine, under the usual policy; `fleet`: with verification = fleet;
+    `away`: a backup code was asked for."""
     on, percent, order = 0, 10_000_000_000, 5
-    policy = [0, 5, 10, percent, 0, 0, 0, 3, 0, on, on, on, order, 1, 0]
-    fields = bytes([len(name)]) + name + b"\0\1" + struct.pack("<15QBIB", *policy, 0, 5000, verb)
+    judged = [0 if fleet else 1, 1, 7 * 86_400]
+    policy = [0, 5, 10, percent, 0, 0, 0, *judged, 3, 0, on, on, on, order, 1, 0]
+    fields = bytes([len(name)]) + name + b"\0\1"
+    fields += struct.pack("<18QBIBB", *policy, 0, 5000, away, verb)
     lengths = struct.pack("<HH", 5 + len(fields) + len(more), len(secret))
     return b"\1" + lengths + fields + more + secret
 
 
-def attempt(name, code):
+def attempt(name, code, **how):
     """Is this code right?"""
-    return request(name, 2, b"\0\1", code)
+    return request(name, 2, b"\0\1", code, **how)
 
 
 # One that every peer may send: which level has an account that does not exist?

@@ -8,7 +8,7 @@ import pexpect
 import pytest
 
 from support.hosts import PASSWORD, SCRATCH, Sshd, as_user, edit
-from support.sallyport import MODULE, first_code, handed_out
+from support.sallyport import MODULE, first_code, handed_out, sallyport
 from support.screen import DARK, LIGHT, Terminal, read_as_drawn
 from support.typist import Child
 
@@ -110,6 +110,19 @@ def test_under_required_there_is_no_way_around(command, store):
                     {DEMAND: ["y"], FIRST: ["1", "22", "", "000000", "x"]}):
         assert not login(words, answers)[0]
     assert not enrolled(store)
+
+
+def test_one_that_is_cut_off_shows_in_status_until_one_has_ended(command, store):
+    name, words = command
+    policy("enrollment = required")
+    stack(name)
+    assert not login(words, {DEMAND: ["n"]})[0]
+    assert "enrolling" not in sallyport("status", "alice").stdout
+    assert not login(words, {DEMAND: ["y"]})[0]
+    shown = sallyport("status", "alice").stdout
+    assert re.search("^  enrolling   begun .+ and not ended$", shown, re.MULTILINE), shown
+    assert login(words, {DEMAND: ["y"], **YES})[0]
+    assert "enrolling" not in sallyport("status", "alice").stdout
 
 
 @pytest.mark.parametrize("level", ["offer", "remind\nremind_every = 1"])

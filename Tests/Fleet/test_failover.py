@@ -1,0 +1,203 @@
+"""Two verifiers on machines of their own over a primary and its standby: what is lost of these two.
+
+test_one_code_is_accepted_once_over_the_network
+test_a_synchronous_promotion_under_load_accepts_nothing_twice
+test_a_verifier_dies_with_the_primary
+test_an_asynchronous_promotion_makes_no_code_good_again
+test_the_last_standby_goes_and_comes_back
+"""
+
+import base64
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from support.codes import totp
+from support.fleet import ACCEPTED, DONE, REFUSED, SECRET, TROUBLE
+from support.machines import together
+from support.service import soon
+from support.stage import rounds
+
+BASE32 = base64.b32encode(SECRET).decode()
+# From the standby's first connection to the first login, in seconds; and where a verifier has died
+# with the primary.
+BACK, BACK_ALONE = 3, 6
+
+
+def code():
+    return totp(BASE32)[0]
+
+
+def people(verifier, prefix, count):
+    names = [f"{prefix}{number}" for number in range(count)]
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(verifier.enroll, names)) == {DONE}
+    return names
+
+
+class Load:
+    """Logins one after the other by several threads, each person once in each turn of a thread, while
+    the test disturbs; `typed` is the one code of all."""
+
+    def __init__(self, verifiers, names, threads=6):
+        self.verifiers, self.names, self.typed = verifiers, names, code()
+        self.answers, self.over = [], threading.Event()
+        self._threads = [threading.Thread(target=self._work, args=(number,)) for number in range(threads)]
+
+    def _work(self, number):
+        mine = self.names[number:] + self.names[:number]
+        while not self.over.is_set():
+            for name in mine:
+                verifier = self.verifiers[number % len(self.verifiers)]
+                asked = time.monotonic()
+                self.answers.append((asked, name, verifier.type(name, self.typed, limit=8)))
+                if self.over.is_set():
+                    return
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def let_in(self):
+        return [name for _, name, answer in list(self.answers) if answer == ACCEPTED]
+
+
+def judges(verifier, name):
+    """Whether it judges at all: a wrong code of somebody who plays no part in the test."""
+    return verifier.type(name, "000000", limit=8) == REFUSED
+
+
+def first_login(verifier, spare):
+    """Who gets in first. Each is asked once: what became of a question without an answer is not known."""
+    typed = code()
+    for name in spare:
+        assert soon(lambda: judges(verifier, "nobody"), 60)
+        if verifier.type(name, typed, limit=8) == ACCEPTED:
+            return name
+    raise AssertionError("nobody got in")
+
+
+def nothing_twice(stage, load, verifiers):
+    """By the answers, by the table; and whoever was let in is not let in by another one."""
+    let_in = load.let_in
+    assert len(set(let_in)) == len(let_in), "twice"
+    known = {answer for _, _, answer in load.answers}
+    assert known <= {ACCEPTED, REFUSED, TROUBLE, None}, known
+    for number, name in enumerate(let_in):
+        answer = verifiers[number % len(verifiers)].type(name, load.typed)
+        assert answer == REFUSED, (name, answer)
+    assert stage.twice() == []
+
+
+def test_one_code_is_accepted_once_over_the_network(stage):
+    for name in people(stage.verifiers[0], "user", rounds(200, 4)):
+        typed, barrier = code(), threading.Barrier(32)
+
+        def one(verifier, name=name, typed=typed, barrier=barrier):
+            barrier.wait(60)
+            return verifier.type(name, typed)
+        answers = together(*[lambda v=stage.verifiers[n % 2]: one(v) for n in range(32)])
+        assert answers.count(ACCEPTED) == 1, answers
+        assert set(answers) == {ACCEPTED, REFUSED}
+    assert stage.twice() == []
+
+
+def test_a_synchronous_promotion_under_load_accepts_nothing_twice(stage, figure):
+    took = []
+    for turn in range(rounds(20, 2)):
+        names = people(stage.verifiers[0], f"turn{turn}user", 60)
+        spare = people(stage.verifiers[0], f"turn{turn}spare", 40)
+        with Load(stage.verifiers, names) as load:
+            assert soon(lambda: len(load.let_in) > 20)
+            stage.pair.primary.kill()
+            load.over.set()
+            stage.pair.fail_over()
+            start = time.monotonic()
+            first_login(stage.verifiers[0], spare)
+            took.append(time.monotonic() - start)
+        assert soon(lambda: all(judges(verifier, "nobody") for verifier in stage.verifiers))
+        assert set(load.let_in) <= set(stage.accepted()), "the standby had all of them"
+        nothing_twice(stage, load, stage.verifiers[::-1])
+        stage.pair.renew()
+    figure(f"first login after a promotion: {max(took):.2f} s at most, {len(took)} times")
+    assert max(took) < BACK
+
+
+def test_a_verifier_dies_with_the_primary(stage, figure):
+    one, two = stage.verifiers
+    names = people(one, "user", 60)
+    with Load([one], names) as load:
+        assert soon(lambda: len(load.let_in) > 20)
+        together(stage.pair.primary.kill, one.kill)
+        load.over.set()
+        stage.pair.fail_over()
+        start = time.monotonic()
+        # What the dead one had accepted nobody can say: who was enrolled before waits five minutes.
+        assert soon(lambda: judges(two, "nobody"), 60)
+        first_login(two, people(two, "new", 1))
+        took = time.monotonic() - start
+    assert int(stage.sql("SELECT distrust FROM fleet")[0][0]) > 0
+    figure(f"first login after a promotion, one verifier dead: {took:.2f} s")
+    assert set(load.let_in) <= set(stage.accepted())
+    nothing_twice(stage, load, [two])
+    assert took < BACK_ALONE
+
+
+def test_an_asynchronous_promotion_makes_no_code_good_again(stage):
+    """The standby has not seen the last logins, and the verifier that accepted them dies with the
+    primary: each is tried again at the other one."""
+    one, two = stage.verifiers
+    names = people(one, "user", 8)
+    stage.pair.asynchronous()
+    seen = "SELECT version FROM state ORDER BY name"
+    assert soon(lambda: stage.pair.standby.sql(seen, stage.database) == stage.sql(seen))
+    stage.network.cut(stage.machines[0], stage.machines[1])
+    typed = code()
+    assert [one.type(name, typed) for name in names] == [ACCEPTED] * len(names)
+    lost = stage.accepted()
+    together(stage.pair.primary.kill, one.kill)
+    # Not over a cable that is mended: the dead one's machine would still send what waits there.
+    stage.pair.fail_over()
+    assert not set(stage.accepted()) & set(lost), "the new primary has none of them"
+    assert soon(lambda: judges(two, "nobody"), 60)
+    assert [two.type(name, typed) for name in names] == [REFUSED] * len(names)
+    assert int(stage.sql("SELECT distrust FROM fleet")[0][0]) > 0, "written by the verifier itself"
+
+
+def test_the_last_standby_goes_and_comes_back(stage, figure):
+    backends = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'sallyport_verifier'"
+    names = people(stage.verifiers[0], "user", 60)
+    spare = people(stage.verifiers[0], "spare", 40)
+    with Load(stage.verifiers, names) as load:
+        assert soon(lambda: len(load.let_in) > 20)
+        stage.pair.standby.kill()
+        gone = time.monotonic()
+        most = 0
+
+        def away():
+            """Both say so at once, without a wait for what will not come."""
+            start = time.monotonic()
+            answers = [verifier.type("nobody", "000000") for verifier in stage.verifiers]
+            return answers == [TROUBLE, TROUBLE] and time.monotonic() - start < 0.5
+        assert soon(away)
+        took = time.monotonic() - gone
+        end = time.monotonic() + rounds(600, 5)
+        while time.monotonic() < end:
+            most = max(most, int(stage.sql(backends)[0][0]))
+        assert set(answer for at, _, answer in load.answers if at > gone + took) <= {TROUBLE, None}
+        load.over.set()
+        stage.pair.standby.start()
+        back = time.monotonic()
+        first_login(stage.verifiers[0], spare)
+        returned = time.monotonic() - back
+    figure(f"last standby gone: away after {took:.2f} s, {most} backends at most, back after {returned:.2f} s")
+    assert most <= 24
+    assert soon(lambda: judges(stage.verifiers[1], "nobody"))
+    nothing_twice(stage, load, stage.verifiers[::-1])

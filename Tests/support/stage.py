@@ -1,0 +1,141 @@
+"""A fleet on a network of its own: two servers of the database, two verifiers, three hosts.
+
+A test begins only when all of it is whole again, whatever the test before has done: see `Stage.whole`.
+"""
+
+import contextlib
+import ctypes
+import os
+import socket
+
+from support import fleet
+from support.fleet import VERIFIER, host_rows
+from support.machines import Network, together
+from support.postgres import PASSWORD, Pair
+from support.service import soon
+
+DIRECTORY = "/etc/sallyport-verifier"
+# The whole numbers of the requirements, which take long; else fewer rounds of the same.
+WHOLE = os.environ.get("SALLYPORT_FLEET_WHOLE", "") not in ("", "0")
+
+
+def rounds(whole, short):
+    return whole if WHOLE else short
+
+
+@contextlib.contextmanager
+def network_of(process):
+    """This thread, in the network of that process."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/thread-self/ns/net") as here, open(f"/proc/{process}/ns/net") as there:
+        assert libc.setns(there.fileno(), 0) == 0, ctypes.get_errno()
+        try:
+            yield
+        finally:
+            assert libc.setns(here.fileno(), 0) == 0, ctypes.get_errno()
+
+
+class VerifierThere(fleet.Verifier):
+    """A verifier on a machine, over the database that the stage has at the moment."""
+
+    def __init__(self, stage, machine):
+        self.stage, self.machine, self.name = stage, machine, machine.name
+        self.process = None
+
+    def prepare(self):
+        files = self.stage.network.scratch
+        self.machine.write(f"{DIRECTORY}/database.crt", (files / "server.crt").read_bytes(), 0o644)
+        self.machine.write(f"{DIRECTORY}/pgpass", f"*:*:*:*:{PASSWORD}\n", 0o600)
+        self.machine.sh(f"chmod 700 {DIRECTORY}; install -d -m 0755 /run/sallyport-verifier; install -m 0755 {VERIFIER} "
+                        "/usr/sbin/sallyport-verifier 2>/dev/null || true")
+
+    def run(self, verb, *more, user="sallyport_verifier", **options):
+        return self.machine.run(
+            VERIFIER, verb, "--directory", DIRECTORY, "--database", self.stage.words(user), *more, **options)
+
+    def start(self):
+        self.process = self.machine.start(
+            VERIFIER, "run", "--directory", DIRECTORY, "--database", self.stage.words(), "--name",
+            self.name)
+        assert soon(lambda: self.process.poll() is not None or self.listens(), 60), "it did not start"
+        assert self.process.alive, f"status {self.process.poll()}"
+        return self
+
+    def connect(self, limit):
+        """On its machine, past all cables."""
+        with network_of(self.machine.init):
+            return socket.create_connection(("127.0.0.1", 7353), limit)
+
+    def send(self, which):
+        self.process.send(which)
+
+    def kill(self):
+        if self.process and self.process.alive:
+            self.process.kill()
+
+
+class Stage:
+    """All of it, started; one for a run of the tests, with a database for each test."""
+
+    def __init__(self):
+        self.network = Network()
+        self.database, self._databases = None, 0
+
+    def __enter__(self):
+        self.network.__enter__()
+        try:
+            self.machines = self.network.add("db1", "db2", "one", "two", "web1", "web2", "web3")
+            self.pair = Pair(self.network, *self.machines[:2])
+            self.verifiers = [VerifierThere(self, machine) for machine in self.machines[2:4]]
+            for verifier in self.verifiers:
+                verifier.prepare()
+        except BaseException:
+            self.network.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *what):
+        self.network.__exit__(*what)
+
+    def words(self, user="sallyport_verifier"):
+        return self.pair.words(user, self.database)
+
+    def sql(self, statement):
+        """At whichever server is the primary now."""
+        return self.pair.primary.sql(statement, self.database)
+
+    # MARK: for a test
+
+    def begin(self):
+        """A new database with its schema, and verifiers over it that have both answered."""
+        self.whole()
+        self._databases += 1
+        self.database = f"fleet{self._databases}"
+        self.pair.primary.sql(f"CREATE DATABASE {self.database}")
+        one, two = self.verifiers
+        one.machine.sh(f"rm -f {DIRECTORY}/*key {DIRECTORY}/sallyport.conf")
+        one.run("init", user="postgres")
+        for name in "key", "identity.key", "sallyport.conf":
+            two.machine.write(f"{DIRECTORY}/{name}", one.machine.read(f"{DIRECTORY}/{name}"), 0o600)
+        self.sql(host_rows(one.machine.read(f"{DIRECTORY}/key"), [("web1", True), ("web2", False)]))
+        together(one.start, two.start)
+
+    def end(self):
+        for verifier in self.verifiers:
+            verifier.kill()
+
+    def whole(self):
+        """Every cable is there, every server runs, and the standby is synchronous."""
+        self.network.mend_all()
+        self.pair.make_whole()
+        assert soon(self.pair.is_whole, 60)
+
+    # MARK: the oracle
+
+    def accepted(self):
+        return [name for name, in self.sql("SELECT encode(name, 'escape') FROM event WHERE outcome = 'accepted'")]
+
+    def twice(self):
+        """What was accepted more than once."""
+        return self.sql("""SELECT encode(name, 'escape'), authenticator, position FROM event
+          WHERE outcome = 'accepted' GROUP BY 1, 2, 3 HAVING count(*) > 1""")

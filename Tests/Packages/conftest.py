@@ -10,12 +10,17 @@ from pathlib import Path
 import pytest
 
 from clean import Machine, made
+from support import only
 
 REPOSITORY = Path(__file__).parents[2]
 DIST = REPOSITORY / ".build/dist"
 CLEAN = REPOSITORY / ".build/packages/bookworm"
 # What the packages ask for, and what the tests type with.
 INCLUDED = "libssl3,libstdc++6,sensible-utils,pamtester"
+
+
+def pytest_collection_modifyitems(config, items):
+    only.keep(config, items)
 
 
 @pytest.fixture(scope="session")

@@ -138,7 +138,8 @@ def test_the_bill_of_materials_tells_what_is_linked_in(bill):
     built = {"lib/pam_sallyport.so": "module/release/libpam_sallyport.so",
              "bin/sallyport": "command/release/sallyport",
              "sbin/sallyportd": "command/release/sallyportd",
-             "sbin/sallyport-session": "command/release/sallyport-session"}
+             "sbin/sallyport-session": "command/release/sallyport-session",
+             "sbin/sallyport-verifier": "command/release/sallyport-verifier"}
     for file, path in built.items():
         symbols = succeed("nm", "--defined-only", REPOSITORY / ".build" / path)
         found = {name for name, mark in marks.items() if mark in symbols}

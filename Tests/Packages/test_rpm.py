@@ -7,20 +7,20 @@ import subprocess
 
 import pytest
 
-from clean import Machine
+from clean import MODULES, Machine
 from conftest import REPOSITORY
 
-NAMES = {"pam-sallyport", "sallyport", "pam-sallyport-selinux"}
+NAMES = {"pam-sallyport", "sallyport", "sallyport-verifier", "pam-sallyport-selinux"}
 MODULE = "/usr/lib64/security/pam_sallyport.so"
 POLICY = "etc/security/sallyport.conf"
 
 
-def built(directory, later=0):
+def built(directory, later=0, repository=REPOSITORY):
     """{name: path} of packages that are made now, of the same stage."""
     if shutil.which("rpmbuild") is None:
         pytest.skip("rpmbuild is not installed")
     epoch = int(os.environ["SOURCE_DATE_EPOCH"]) + later
-    subprocess.run([REPOSITORY / "pam/rpm/build", directory], check=True, capture_output=True,
+    subprocess.run([repository / "pam/rpm/build", directory], check=True, capture_output=True,
                    env=os.environ | {"SOURCE_DATE_EPOCH": str(epoch)})
     return {path.name.rsplit("-", 2)[0]: path for path in directory.glob("*.rpm")}
 
@@ -68,9 +68,12 @@ def test_the_packages_want_each_other_and_what_they_link(rpms):
     assert f"sallyport = {version}" in wanted
     assert f"(pam-sallyport-selinux = {version} if selinux-policy-targeted)" in wanted
     libraries = {word.split("(")[0] for word in wanted if ".so" in word}
-    assert {"libpam.so.0", "libcrypto.so.3", "libc.so.6"} <= libraries
+    assert {"libpam.so.0", "libc.so.6"} <= libraries
+    # What the module loads later, by way of the command.
+    assert any(word.startswith("libcrypto.so.3") for word in queried(rpms["sallyport"], "--requires"))
     assert not any("qrcodegen" in name or "swift" in name for name in libraries)
     assert not any("pam_sallyport.so" in word for word in queried(rpms["pam-sallyport"], "--provides"))
+    assert any("libpq.so.5" in word for word in queried(rpms["sallyport-verifier"], "--requires"))
     assert queried(rpms["pam-sallyport-selinux"], "--qf", "%{ARCH}") == ["noarch"]
 
 
@@ -108,6 +111,9 @@ def test_rpm_finds_every_file_as_it_was_packed(system):
             "/usr/share/selinux/packages/sallyport.cil"} <= files
     assert not any("pam-configs" in path or "init.d" in path for path in files)
     assert "system-auth" in (system.root / "etc/pam.d/sallyport").read_text()
+    keys = system.root / "etc/sallyport-verifier"
+    assert keys.stat().st_mode & 0o777 == 0o700
+    assert keys.stat().st_uid != 0
     gate = system.root / "etc/security/sallyport-gate"
     content = gate.read_bytes()
     gate.write_bytes(b"")
@@ -148,9 +154,69 @@ def test_an_upgrade_keeps_store_and_configuration(system, tmp_path):
     assert [line.split()[-1] for line in system.verify()] == [f"/{POLICY}"]
 
 
+# As it was before it had an inner file.
+FORMER_GATE = """auth  [success=done default=ignore]  pam_permit.so
+auth  required                       pam_sallyport.so wrong-password
+"""
+
+
+def with_the_former_gate(directory):
+    """Sources whose packages have it."""
+    directory.mkdir()
+    for path in REPOSITORY.iterdir():
+        if path.name not in ("pam", ".git"):
+            (directory / path.name).symlink_to(path)
+    shutil.copytree(REPOSITORY / "pam", directory / "pam", symlinks=True)
+    (directory / "pam/gate").write_text(FORMER_GATE)
+    for name in ("install", "rpm/build", "rpm/sallyport.spec"):
+        path = directory / "pam" / name
+        lines = [line for line in path.read_text().splitlines(keepends=True)
+                 if "gate-inner" not in line or "DESTDIR/etc/security/sallyport-gate\"" in line]
+        path.write_text("".join(lines))
+    return directory
+
+
+def test_an_upgrade_from_the_gate_without_an_inner_file_is_shut_at_each_step(system, tmp_path):
+    """rpm puts one file after the other, so a login may meet the old gate with the new inner file."""
+    (system.root / MODULES / "pam_sallyport.so").symlink_to(MODULE)
+    system.succeed("useradd", "-m", "bob")
+    codes = system.enroll("bob")["backupCodes"]
+    for name, first in (("right", "permit"), ("wrong", "deny")):
+        (system.root / f"etc/pam.d/{name}-first").write_text(f"auth required pam_{first}.so\n")
+        (system.root / f"etc/pam.d/{name}").write_text(
+            f"auth substack {name}-first\nauth substack /etc/security/sallyport-gate\n"
+            "auth required pam_sallyport.so\naccount required pam_permit.so\n")
+
+    def is_shut():
+        code = codes.pop()
+        assert not system.login("wrong", "bob", code)
+        assert not system.login("right", "bob", "000000")
+        # It was not asked for behind the wrong password: it is still good, once.
+        assert system.login("right", "bob", code)
+        assert not system.login("right", "bob", code)
+
+    gate, inner = (system.root / f"etc/security/sallyport-gate{end}" for end in ("", "-inner"))
+    new, before = inner.read_bytes(), system.verify()
+    is_shut()
+    system.have("-U", "--nodeps", "--force",
+                *built(tmp_path / "former", repository=with_the_former_gate(tmp_path / "sources")).values())
+    assert gate.read_text() == FORMER_GATE and not inner.exists()
+    is_shut()
+    inner.write_bytes(new)
+    is_shut()
+    inner.unlink()
+    system.have("-U", "--nodeps", *built(tmp_path / "again", later=2).values())
+    assert inner.read_bytes() == new and gate.read_text() != FORMER_GATE
+    is_shut()
+    assert system.verify() == before
+    for name in ("right", "wrong", "right-first", "wrong-first"):
+        (system.root / f"etc/pam.d/{name}").unlink()
+    (system.root / MODULES / "pam_sallyport.so").unlink()
+
+
 def refused(system, path):
-    """Each of the packages: rpm erases the others where one refuses."""
-    done = system.rpm("-e", "--nodeps", *NAMES)
+    """Each of a host's packages: rpm erases the others where one refuses."""
+    done = system.rpm("-e", "--nodeps", *NAMES - {"sallyport-verifier"})
     said = done.stdout + done.stderr
     assert done.returncode != 0
     assert f"{path}\n" in said and "sallyport pam disable" in said

@@ -184,7 +184,7 @@ class Bed:
                          "--json", "--store", self.subject.root)
         if done.returncode != 0:
             return "the next verb fails", done.stderr.strip()
-        litter = [name for name in self.subject.litter() if not name.startswith("policy.good/")]
+        litter = self.subject.account_litter(USER)
         return when(litter, "litter", ", ".join(litter[:3]))
 
 

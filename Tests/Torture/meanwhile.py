@@ -250,6 +250,6 @@ def due_at_once(section, setting, rounds):
     due, at = DueAtOnce(setting), int(time.time()) // 600 * 600 + 3600
     for turn in range(rounds):
         due.examine(section, turn, (2, 2, 6)[turn % 3], at)
-    litter = [name for name in due.subject.litter() if not name.startswith("policy.good/")]
+    litter = due.subject.account_litter(due.USER)
     section.case("account phases at once, the files", when(litter, "litter", str(litter)))
     section.note(f"{rounds} times 2 or 6 account phases that enroll one user")

@@ -118,6 +118,12 @@ class Subject:
         return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*")
                       if path.is_file() and path.relative_to(self.root) not in expected)
 
+    def account_litter(self, user):
+        """The same after account phases, which keep a good policy and that the user began to
+        enroll."""
+        return [name for name in self.litter()
+                if not name.startswith("policy.good/") and name != f"reminders/{user}"]
+
 
 class Ours(Subject):
     name, kinds = "sallyport", ("totp", "hotp", "backup")

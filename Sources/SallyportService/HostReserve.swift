@@ -45,6 +45,8 @@ package struct HostReserve: Sendable {
     keeper.isAway()
   }
 
+  package func isBack() { keeper.isBack() }
+
   package func fetch(_ name: UserName) {
     keeper.start()
     keeper.fetch(name)

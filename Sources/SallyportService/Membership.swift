@@ -32,6 +32,7 @@ package enum MembershipFault: Error {
 package final class Membership: Sendable {
   private let directory: String
   private let kept = Locked<Kept?>(nil)
+  private let reconnected = Locked<(@Sendable () -> Void)?>(nil)
 
   private struct Kept {
     let stamps: [Stamp]
@@ -57,14 +58,31 @@ package final class Membership: Sendable {
     if let kept = kept.withLock({ $0 }), kept.stamps == stamps.compactMap({ $0 }) {
       return kept.line
     }
-    let line = LineClient(try file(), try key())
-    let now = stamps.compactMap { $0 }
-    let old = kept.withLock { kept -> LineClient? in
-      defer { kept = now.count == 2 ? Kept(stamps: now, line: line) : nil }
-      return kept?.line
+    let line: LineClient
+    do throws(MembershipFault) {
+      line = LineClient(try file(), try key())
+    } catch {
+      keep(nil)
+      throw error
     }
-    old?.close()
+    let now = stamps.compactMap { $0 }
+    guard now.count == 2 else { return line }
+    keep(Kept(stamps: now, line: line))
+    line.startKeeper { [reconnected] in reconnected.withLock { $0 }?() }
     return line
+  }
+
+  /// Called when a verifier answers after none could be asked.
+  func onReconnection(_ body: @escaping @Sendable () -> Void) {
+    reconnected.withLock { $0 = body }
+  }
+
+  private func keep(_ new: Kept?) {
+    let old = kept.withLock { kept -> Kept? in
+      defer { kept = new }
+      return kept
+    }
+    old?.line.close()
   }
 
   private func file() throws(MembershipFault) -> FleetFile {

@@ -39,6 +39,7 @@ package struct FleetService: Sendable {
   package init(_ membership: Membership, log: @escaping Relay.Log) throws(ServiceError) {
     reserve = try HostReserve(
       Reserve(), membership, isMember: { membership.isThere }, log: log)
+    membership.onReconnection { [reserve] in reserve.isBack() }
     relay = Relay(
       { () throws(MembershipFault) in try membership.line() }, away: reserve, watch: reserve,
       news: log)

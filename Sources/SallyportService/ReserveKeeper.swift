@@ -120,6 +120,12 @@ package final class ReserveKeeper: Sendable {
     if isNews { ring() }
   }
 
+  /// A verifier answers again after none could be asked.
+  package func isBack() {
+    state.withLock { $0.wasAway = true }
+    ring()
+  }
+
   /// Whether a verifier may be asked about this person now: not before it is known to have what was
   /// used here of his. Asks it, if that is not so, for no longer than that.
   package func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool {

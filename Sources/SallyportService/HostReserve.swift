@@ -47,8 +47,8 @@ package struct HostReserve: Sendable {
 
   package func isBack() { keeper.isBack() }
 
-  package func fetch(_ name: UserName) {
+  package func fetch(_ name: UserName, after backupCode: Bool) {
     keeper.start()
-    keeper.fetch(name)
+    keeper.fetch(name, after: backupCode)
   }
 }

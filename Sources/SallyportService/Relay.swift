@@ -23,8 +23,8 @@ package protocol ReserveWatch: Sendable {
   func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool
   /// No verifier could be asked.
   func isAway()
-  /// Somebody was let in by a verifier.
-  func fetch(_ name: UserName)
+  /// Somebody was let in by a verifier; `backupCode`: by one of these codes.
+  func fetch(_ name: UserName, after backupCode: Bool)
 }
 
 /// What is asked of the fleet, by whom and from where: all of it settled by the desk.
@@ -164,7 +164,9 @@ package struct Relay: Sendable {
   /// Who is nobody here is nobody, whatever the fleet has under that name.
   private func taken(_ answer: ServiceAnswer, _ errand: Errand) -> ServiceAnswer? {
     if let account = errand.account, account.uid != nil {
-      if case .outcome(.accepted) = answer { watch?.fetch(account.name) }
+      if case .outcome(.accepted(let proof)) = answer {
+        watch?.fetch(account.name, after: proof.isBackupCode)
+      }
       return answer
     }
     switch answer {
@@ -236,6 +238,10 @@ package struct Relay: Sendable {
       news(.notice, LogLine("the fleet is back: a verifier answers"))
     }
   }
+}
+
+extension Proof {
+  fileprivate var isBackupCode: Bool { if case .backupCode = self { true } else { false } }
 }
 
 extension Errand {

@@ -34,29 +34,10 @@ package final class ReserveKeeper: Sendable {
   private let log: @Sendable (LogLevel, LogLine) -> Void
   /// Whether this host is still in the fleet.
   private let isMember: @Sendable () -> Bool
-  private let state = Locked(Wishes())
+  private let state = Locked(KeeperWishes())
   private let starting = Locked(())
   /// What the thread sleeps on.
   private let bell: Int32
-
-  private struct Wishes {
-    /// Who has logged in, in the order of it.
-    var fetches: [UserName] = []
-    /// Whether a verifier could not be asked since the reserve was confirmed as a whole.
-    var wasAway = true
-    /// When that was, in nanoseconds of CLOCK_MONOTONIC.
-    var confirmed: UInt64?
-    /// There is a thread.
-    var isRunning = false
-    /// The thread has been woken, and has not looked since.
-    var isRung = false
-    var isOver = false
-    /// The last complaint, and when it was made.
-    var complaint: ([UInt8], UInt64)?
-  }
-
-  /// More than wait at any time, but for a flood of logins: those are fetched at their next one.
-  private static let mostFetches = 1024
 
   package init(
     _ reserve: Reserve, _ line: any FleetLine, pace: Pace = Pace(),
@@ -99,10 +80,13 @@ package final class ReserveKeeper: Sendable {
 
   // MARK: what logins say
 
-  /// Somebody was let in by a verifier here.
-  package func fetch(_ name: UserName) {
+  /// Somebody was let in by a verifier here; `backupCode`: by one of the codes that are kept.
+  /// Without that once a minute is enough, however often he logs in: verifiers have other things
+  /// to do.
+  package func fetch(_ name: UserName, after backupCode: Bool = true) {
     let isNew = state.withLock { wishes -> Bool in
-      guard wishes.fetches.count < Self.mostFetches, !wishes.fetches.contains(name) else {
+      guard backupCode || !wishes.hasFetched(name, at: service_monotonic()) else { return false }
+      guard wishes.fetches.count < KeeperWishes.mostFetches, !wishes.fetches.contains(name) else {
         return false
       }
       wishes.fetches.append(name)
@@ -169,7 +153,7 @@ package final class ReserveKeeper: Sendable {
   }
 
   private func leave() {
-    state.withLock { ($0.isRunning, $0.wasAway, $0.fetches) = (false, true, []) }
+    state.withLock { ($0.isRunning, $0.wasAway, $0.fetches, $0.fetched) = (false, true, [], [:]) }
     do throws(StoreTrouble) {
       try reserve.store.dismantle()
       log(.notice, LogLine("this host has left the fleet: the reserve is wiped"))
@@ -372,7 +356,10 @@ package final class ReserveKeeper: Sendable {
       let progress = try fetch(name, entry?.receipt, within: pace.patience)
       // One that is not understood is left for the next login.
       guard progress == .done || progress == .garbled else { return progress }
-      state.withLock { if $0.fetches.first == name { $0.fetches.removeFirst() } }
+      state.withLock { wishes in
+        if wishes.fetches.first == name { wishes.fetches.removeFirst() }
+        if progress == .done { wishes.note(name, at: service_monotonic()) }
+      }
     }
     return .done
   }

@@ -77,7 +77,7 @@ private final class ScriptedReserve: AwayExaminer, ReserveWatch {
   }
   func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool { mayAsk }
   func isAway() {}
-  func fetch(_ name: UserName) { fetched.withLock { $0.append(name) } }
+  func fetch(_ name: UserName, after backupCode: Bool) { fetched.withLock { $0.append(name) } }
 }
 
 @Suite struct `A login that the service asks the fleet about` {

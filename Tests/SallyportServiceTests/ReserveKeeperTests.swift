@@ -16,6 +16,22 @@ import Testing
     #expect(try host.type(second, as: "alice") == .accepted(.backupCode(left: 0)))
   }
 
+  @Test func `asks once a minute about somebody who logs in again and again`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    let asked = host.fleet.state.withLock { $0.asked.count }
+    for _ in 0..<10 {
+      host.keeper.fetch(try name("alice"), after: false)
+      host.keeper.work()
+    }
+    #expect(host.fleet.state.withLock { $0.asked.count } == asked)
+    // With a backup code he has used one.
+    host.fleet.change { $0.people[Array("alice".utf8)]?.used = 1 }
+    host.keeper.fetch(try name("alice"), after: true)
+    host.keeper.work()
+    #expect(try host.entry("alice")?.used == 1)
+  }
+
   @Test func `has nobody who has no backup codes any more`() throws {
     let host = try CutHost()
     try host.logIn("alice")

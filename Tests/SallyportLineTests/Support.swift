@@ -103,6 +103,9 @@ final class Raw {
     return false
   }
 
+  /// Whether nothing came that was not read, not even the end.
+  var isSilent: Bool { line?.isQuiet ?? false }
+
   /// Does the handshake as a host with this key, and takes the greeting. Its kind.
   func greet(_ side: TLSSide) throws -> UInt8? {
     let made = try #require(TLSLine(side, descriptor))

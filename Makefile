@@ -5,16 +5,19 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: help build demo test fuzz sanitize mutants torture timing stacks bench check ci install uninstall deb rpm release clean
+.PHONY: help build demo fleet-demo test fuzz sanitize mutants torture timing stacks bench check ci install uninstall deb rpm release clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
 
 help:           ## this list
-	@sed -nE 's/^([a-z]+): *## /make \1\t/p' Makefile | expand -t 16
+	@sed -nE 's/^([a-z-]+): *## /make \1\t/p' Makefile | expand -t 16
 
 demo:           ## a throwaway user enrolls and logs in, under your eyes
 	Tests/demo
+
+fleet-demo:     ## a fleet on this machine: database, verifiers, hosts; parts are killed; root
+	Tests/fleet-demo
 
 test:           ## the four rings, one verdict: minutes
 	Tests/run

@@ -100,3 +100,10 @@ def stage(theatre):
     theatre.begin()
     yield theatre
     theatre.end()
+
+
+@pytest.fixture
+def cast(stage):
+    """The same, with its three hosts joined."""
+    stage.gather()
+    return stage

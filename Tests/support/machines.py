@@ -58,7 +58,8 @@ class Network:
         self.scratch = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="sallyport-network.")))
         self.scratch.chmod(0o755)
         self._router = subprocess.Popen(
-            [*ENDS_WITH_US, "unshare", "--net", "sh", "-c", LIVE], stdout=subprocess.PIPE, text=True)
+            [*ENDS_WITH_US, "unshare", "--net", "sh", "-c", "echo up; exec sleep 100000"], stdout=subprocess.PIPE,
+            text=True)
         self._exit.callback(self._end, self._router)
         assert self._router.stdout.readline() == "up\n"
         self.router("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv4/icmp_ratelimit")

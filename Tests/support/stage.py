@@ -6,13 +6,15 @@ A test begins only when all of it is whole again, whatever the test before has d
 import contextlib
 import ctypes
 import os
+import struct
 import socket
 
 from support import fleet
 from support.fleet import VERIFIER, host_rows
+from support.host import Host
 from support.machines import Network, together
 from support.postgres import PASSWORD, Pair
-from support.service import soon
+from support.service import request, soon
 
 DIRECTORY = "/etc/sallyport-verifier"
 # The whole numbers of the requirements, which take long; else fewer rounds of the same.
@@ -89,6 +91,7 @@ class Stage:
             self.verifiers = [VerifierThere(self, machine) for machine in self.machines[2:4]]
             for verifier in self.verifiers:
                 verifier.prepare()
+            self.hosts = [Host(machine) for machine in self.machines[4:]]
         except BaseException:
             self.network.__exit__()
             raise
@@ -106,8 +109,9 @@ class Stage:
 
     # MARK: for a test
 
-    def begin(self):
-        """A new database with its schema, and verifiers over it that have both answered."""
+    def begin(self, guests=(("web1", True), ("web2", False), ("tests", True))):
+        """A new database with its schema, and verifiers over it that have both answered. `guests`: hosts that
+        are no more than a key of this process, and whether they may enroll people."""
         self.whole()
         self._databases += 1
         self.database = f"fleet{self._databases}"
@@ -117,12 +121,46 @@ class Stage:
         one.run("init", user="postgres")
         for name in "key", "identity.key", "sallyport.conf":
             two.machine.write(f"{DIRECTORY}/{name}", one.machine.read(f"{DIRECTORY}/{name}"), 0o600)
-        self.sql(host_rows(one.machine.read(f"{DIRECTORY}/key"), [("web1", True), ("web2", False)]))
+        if guests:
+            self.sql(host_rows(one.machine.read(f"{DIRECTORY}/key"), guests))
         together(one.start, two.start)
 
     def end(self):
+        for host in self.hosts:
+            host.kill()
         for verifier in self.verifiers:
             verifier.kill()
+
+    def invite(self, name):
+        """The token by which a machine joins; it may enroll people."""
+        addresses = [word for verifier in self.verifiers for word in ("--verifier", f"{verifier.machine.address}:7353")]
+        return self.verifiers[0].run("invite", name, "--enrolls", *addresses).stdout.strip()
+
+    def gather(self):
+        """All hosts join, and each has seen both verifiers judge."""
+        for verifier in self.verifiers:
+            verifier.machine.write(f"{DIRECTORY}/sallyport.conf", "[default]\nenrollment = required\n", 0o644)
+        for number, host in enumerate(self.hosts):
+            host.forget()
+            # The same names with other uids.
+            host.prepare({"alice": 3001 + number, "bob": 4001 + number})
+            done = host.join(self.invite(host.name))
+            assert done.returncode == 0, done.stderr
+        together(*[host.start for host in self.hosts])
+        assert self.all_judge()
+
+    def all_judge(self):
+        return all(soon(lambda host=host: "All of them judge" in host.sallyport("fleet", "status").stdout, 60)
+                   for host in self.hosts)
+
+    def enroll(self, name, secret):
+        """Somebody, by a host that is this test."""
+        return self.verifiers[0].ask(
+            request(name.encode(), 7, struct.pack("<QB", 0, 1), fleet.enrollment(name, secret)), host="tests")
+
+    def dump(self):
+        return self.pair.primary.machine.run(
+            "pg_dump", "-h", "/tmp", "-U", "postgres", self.database, text=False).stdout
 
     def whole(self):
         """Every cable is there, every server runs, and the standby is synchronous."""

@@ -68,7 +68,7 @@ extension FleetDocument {
       case .exempt: (2, -1)
       }
     return [Self.form, standing, level] + number(UInt64(bitPattern: from))
-      + number(UInt64(logins)).prefix(4) + number(serial)
+      + Array(number(UInt64(logins)).prefix(4)) + number(serial)
   }
 
   /// Total: any text gives a document that `written` gives, of an enrollment without a uid, or nil.

@@ -96,7 +96,8 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     guard question.context.policy.isFleet else { return try question.answer(verb, from: store) }
     let errand = Errand(
       verb: verb, name: question.name, account: question.account, context: question.context,
-      origin: origin, deadline: question.deadline, isAway: isAway)
+      origin: origin, caller: peer.realUser == 0 ? nil : peer.realUser,
+      deadline: question.deadline, isAway: isAway)
     return try relay.answer(errand) { level, line in
       guard peer.socket == .root || allowance.takes(peer.realUser) else { return }
       log(level, line)

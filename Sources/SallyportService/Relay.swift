@@ -35,6 +35,8 @@ package struct Errand: Sendable {
   let account: Account?
   let context: LoginContext
   let origin: ServiceRequest.StatedOrigin
+  /// The real uid of whoever started the program, where it is not root's.
+  let caller: UInt32?
   /// When whoever asks has given up, in nanoseconds of CLOCK_MONOTONIC.
   let deadline: UInt64
   /// Whether a backup code was asked for, as the fleet was away.
@@ -262,7 +264,7 @@ extension Errand {
     let request = ServiceRequest(
       name: account?.name.bytes ?? name, service: context.service?.bytes ?? [], origin: origin,
       policy: context.policy, millisecondsLeft: UInt32(clamping: milliseconds), verb: sent)
-    return HostFrame(isOwn: isOwn, uid: account?.uid, request: request)
+    return HostFrame(isOwn: isOwn, uid: account?.uid, caller: caller, request: request)
   }
 
   /// An enrollment in the fleet has no uid: it is the same person's on all hosts, whatever his

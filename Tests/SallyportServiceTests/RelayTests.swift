@@ -114,13 +114,14 @@ private final class ScriptedReserve: AwayExaminer, ReserveWatch {
   private func ask(
     _ desk: Desk<Machine>, _ verb: ServiceRequest.Verb, of name: String = "alice",
     under policy: Policy? = nil, on socket: Peer.Socket = .root, isAway: Bool = false,
-    from origin: ServiceRequest.StatedOrigin = .local, after milliseconds: UInt64 = 0
+    by caller: UInt32 = 3001, from origin: ServiceRequest.StatedOrigin = .local,
+    after milliseconds: UInt64 = 0
   ) throws -> ServiceAnswer? {
     let request = ServiceRequest(
       name: Array(name.utf8), service: Array("sshd".utf8), origin: origin,
       policy: policy ?? fleet, millisecondsLeft: 5000, verb: verb, isAway: isAway)
     let peer = Peer(
-      socket: socket, process: 1, effectiveUser: socket == .root ? 0 : 3001, realUser: 3001,
+      socket: socket, process: 1, effectiveUser: socket == .root ? 0 : 3001, realUser: caller,
       arrived: sys_monotonic() - milliseconds * 1_000_000)
     return ServiceAnswer.decode(desk.answer(peer, try #require(request.encoded())), to: verb)
   }
@@ -154,6 +155,13 @@ private final class ScriptedReserve: AwayExaminer, ReserveWatch {
     #expect(frame.request.service == Array("sshd".utf8) && frame.request.policy == fleet)
     #expect(within <= 2400 && within > 0 && UInt64(frame.request.millisecondsLeft) == within)
     #expect(reserve.fetched.withLock { $0.count } == 1 && reserve.verbs.withLock { $0 }.isEmpty)
+  }
+
+  @Test func `is told who called, where that is not root`() throws {
+    let line = ScriptedLine(accepted)
+    for caller: UInt32 in [3001, 3002, 0] { _ = try ask(desk(line), try attempt(), by: caller) }
+    _ = try ask(desk(line), try attempt(), on: .everybody)
+    #expect(line.asked.withLock { $0.map(\.frame.caller) } == [3001, 3002, nil, 3001])
   }
 
   @Test func `is asked within the time that is left`() throws {

@@ -47,15 +47,11 @@ package final class Hosts: Sendable {
   private static let (renewal, lifetime): (UInt64, UInt64) = (2_000_000_000, 5_000_000_000)
   /// The same where somebody is not found, who may have joined meanwhile.
   private static let renewalForStrangers: UInt64 = 1_000_000_000
-  /// And where somebody has asked this verifier to join.
-  private static let renewalAfterJoining: UInt64 = 100_000_000
 
   private struct Known: Sendable {
-    var hosts: [Pin: Asker] = [:]
-    /// When it was read; 0: never.
-    var since: UInt64 = 0
+    var list = HostList()
     var isBeingRead = false
-    /// Somebody may have joined since it was read.
+    /// Somebody has joined since it was read, or could have by now.
     var mayBeMore = false
     /// Who has asked since then.
     var asked: Set<Pin> = []
@@ -69,27 +65,30 @@ package final class Hosts: Sendable {
   /// The host with this key.
   package func standing(of pin: Pin) -> Standing {
     let now = service_monotonic()
-    let (found, since) = known.withLock { known in
-      if known.hosts[pin] != nil { known.asked.insert(pin) }
-      return (known.hosts[pin], known.since)
+    let (found, since, mayBeMore) = known.withLock { known in
+      let found = known.list.hosts[pin]
+      if found != nil { known.asked.insert(pin) }
+      return (found, known.list.since, known.mayBeMore)
     }
     let age = since == 0 ? UInt64.max : now &- since
-    if age >= (found == nil ? Self.renewalForStrangers : Self.renewal) {
-      read(orWait: age >= Self.lifetime)
+    let hasJoined = found == nil && mayBeMore
+    if hasJoined || age >= (found == nil ? Self.renewalForStrangers : Self.renewal) {
+      read(orWait: hasJoined || age >= Self.lifetime)
     }
     return known.withLock { known in
-      guard known.since != 0, service_monotonic() &- known.since < Self.lifetime else {
+      let list = known.list
+      guard list.since != 0, service_monotonic() &- list.since < Self.lifetime else {
         return .unclear
       }
-      return known.hosts[pin].map { .host($0) } ?? .stranger
+      return list.hosts[pin].map { .host($0) } ?? .stranger
     }
   }
 
-  /// Somebody may have joined.
+  /// Somebody with a token has asked: the next one who is not found is looked for at once.
   func expectMore() { known.withLock { $0.mayBeMore = true } }
 
   /// What was known when it was read last, however long ago: enough to keep a line, not to answer.
-  package func wasKnown(_ pin: Pin) -> Bool { known.withLock { $0.hosts[pin] != nil } }
+  package func wasKnown(_ pin: Pin) -> Bool { known.withLock { $0.list.hosts[pin] != nil } }
 
   /// One thread reads; others go on with what there is, unless that is too old.
   private func read(orWait mustWait: Bool) {
@@ -101,14 +100,19 @@ package final class Hosts: Sendable {
     guard isMine else { return }
     let start = service_monotonic()
     let found = table()
-    let asked = known.withLock { known in
+    let (asked, putBack) = known.withLock { known in
       known.isBeingRead = false
-      guard let found, start > known.since else { return Set<Pin>() }
+      guard let found, let putBack = known.list.take(found, asOf: start) else {
+        return (Set<Pin>(), [[UInt8]]())
+      }
       defer { known.asked = [] }
-      (known.hosts, known.since) = (found, start)
-      return known.asked
+      return (known.asked, putBack)
     }
     note(asked)
+    for host in putBack {
+      database.alert(
+        "host \(String(decoding: host, as: UTF8.self)): its row was put back after it was revoked")
+    }
   }
 
   /// For people: nothing hangs on it.
@@ -118,51 +122,58 @@ package final class Hosts: Sendable {
     _ = try? database.ask(Statement.seen, [.text(keys)])
   }
 
-  /// A row that was there, was not there, and is there again: who put it back has not asked us,
-  /// since no two rows that we make are alike.
-  private func isRevoked(_ seal: [UInt8], _ row: HostRow) -> Bool {
-    guard seals.withLock({ $0.gone.contains(seal) }) else { return false }
-    database.alert(
-      "host \(String(decoding: row.name, as: UTF8.self)): its row was put back after it was revoked"
-    )
-    return true
-  }
-
-  private func remember(_ now: Set<[UInt8]>) {
-    seals.withLock { seals in
-      seals.gone.formUnion(seals.there.subtracting(now))
-      seals.there = now
-    }
-  }
-
-  private struct Seals: Sendable {
-    var there: Set<[UInt8]> = []
-    var gone: Set<[UInt8]> = []
-  }
-
-  private let seals = Locked(Seals())
-
-  private func table() -> [Pin: Asker]? {
+  private func table() -> [HostList.Line]? {
     do throws(DatabaseFault) {
       let (rows, _) = try database.ask(Statement.hosts, [])
-      var hosts: [Pin: Asker] = [:]
-      var seals: Set<[UInt8]> = []
-      for row in 0..<rows.count {
+      return (0..<rows.count).compactMap { row in
         guard let found = HostRow.sealed(rows, row, database), let seal = rows.bytes(row, 4),
           let pin = found.key.flatMap({ Pin($0) })
-        else { continue }
-        seals.insert(seal)
-        guard !isRevoked(seal, found) else { continue }
-        hosts[pin] = Asker(pin, host: found.name, enrolls: found.enrolls)
+        else { return nil }
+        return HostList.Line(seal, Asker(pin, host: found.name, enrolls: found.enrolls))
       }
-      remember(seals)
-      return hosts
     } catch {
       var line = LogLine("database error: hosts: ")
       line.add(escaped(Array(error.text.utf8), limit: 400))
       database.note(.error, line)
       return nil
     }
+  }
+}
+
+/// What is known of the table: the hosts of it, and the rows that were there and are gone.
+struct HostList: Sendable {
+  /// One row, whose seal was right.
+  struct Line: Sendable {
+    let seal: [UInt8]
+    let asker: Asker
+
+    init(_ seal: [UInt8], _ asker: Asker) { (self.seal, self.asker) = (seal, asker) }
+  }
+
+  private(set) var hosts: [Pin: Asker] = [:]
+  /// When it was read; 0: never.
+  private(set) var since: UInt64 = 0
+  private var there: Set<[UInt8]> = []
+  private var gone: Set<[UInt8]> = []
+
+  /// Of several that read at a time, what was asked for last counts: a host that joined meanwhile
+  /// is not gone because it is not in an older answer, which gives nil. The names of hosts whose
+  /// row was there, was not there, and is there again: who put it back has not asked us, since no
+  /// two rows that we make are alike.
+  mutating func take(_ lines: [Line], asOf start: UInt64) -> [[UInt8]]? {
+    guard start > since else { return nil }
+    let now = Set(lines.map(\.seal))
+    gone.formUnion(there.subtracting(now))
+    (hosts, since, there) = ([:], start, now)
+    var putBack: [[UInt8]] = []
+    for line in lines {
+      if gone.contains(line.seal) {
+        putBack.append(line.asker.host ?? [])
+      } else {
+        hosts[line.asker.pin] = line.asker
+      }
+    }
+    return putBack
   }
 }
 

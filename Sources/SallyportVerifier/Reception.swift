@@ -1,4 +1,5 @@
 package import OneTimePassword
+import SallyportCore
 package import SallyportLine
 
 /// Answers the frames of one kind.
@@ -40,7 +41,14 @@ package struct Reception: Sendable {
     }
     if kind == .ping { return LineAnswer(to: .ping, []) }
     guard let desk = desks[kind] else { return .notServed }
-    defer { if kind == .join { hosts.expectMore() } }
-    return desk.answer(body, from: asker, arrived: arrived)
+    let answer = desk.answer(body, from: asker, arrived: arrived)
+    if kind == .join, answer.isWelcome { hosts.expectMore() }
+    return answer
+  }
+}
+
+extension LineAnswer {
+  fileprivate var isWelcome: Bool {
+    if case .welcome = JoinAnswer.decode(body) { true } else { false }
   }
 }

@@ -157,12 +157,15 @@ import Testing
   }
 
   @Test func `is of a host that the verifiers know at once`() throws {
-    let hosts = Hosts(verifier.database)
+    let reception = Reception(Hosts(verifier.database), [.join: desk])
     let pin = try #require(Pin(key(1)))
-    #expect(hosts.standing(of: pin) == .stranger)
-    #expect(isWelcome(try ask(.join, try invite(enrolls: true), 1), enrolls: true))
-    let asker = Asker(pin, host: host.bytes, enrolls: true)
-    #expect(Hosts(verifier.database).standing(of: pin) == .host(asker))
+    let nothing = try #require(Secret(count: 0))
+    #expect(reception.answer(pin, .ping, nothing, arrived: 0) == .unknownHost)
+    let frame = try #require(JoinRequest(.join, try invite(), names: []).encoded())
+    #expect(reception.answer(pin, .join, frame, arrived: 0).answers(.join))
+    #expect(reception.answer(pin, .ping, nothing, arrived: 0).answers(.ping))
+    #expect(reception.isKnown(pin))
+    #expect(reception.answer(pin, .question, nothing, arrived: 0) == .notServed)
   }
 
   @Test func `keeps no secret of a token`() throws {

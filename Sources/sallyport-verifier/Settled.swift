@@ -15,6 +15,9 @@ extension Common {
     guard setgroups(0, nil) == 0, setgid(facts.st_gid) == 0, setuid(facts.st_uid) == 0,
       geteuid() == facts.st_uid
     else { throw Failure("setuid to the owner of \(directory): \(errnoText(errno))") }
+    // libpq looks for certificates there: not in root's, which he may not enter.
+    // SAFETY: the C string lives for the call; there is no other thread yet.
+    _ = unsafe unsetenv("HOME")
   }
 
   /// As libpq has them: those of the line, else those that `init` has written down.

@@ -15,6 +15,10 @@ import Synchronization
 /// the question goes over another: nothing of it was sent. So is one where the first write fails
 /// without the kernel having taken a byte. As soon as the kernel has taken one, whatever happens is
 /// `.unknown`: the line is closed, its verifier is put aside, and the question is not sent again.
+///
+/// **What is asked elsewhere.** A verifier whose database is away says so, and that it has judged
+/// and saved nothing: then the next one is asked, as its way to the database may be another. For a
+/// while those that said so come last.
 package final class LineClient: FleetLine {
   /// Bytes of a question, and of an answer, at most.
   package static let longestBody = Frame.longest - 1
@@ -22,13 +26,18 @@ package final class LineClient: FleetLine {
   /// that is silent is not tried.
   static let (stagger, untilAway, aside): (UInt64, UInt64, UInt64) =
     (150_000_000, 1_000_000_000, 10_000_000_000)
+  /// For how long a verifier comes last whose database is away; and what must be left of the time
+  /// to ask another one.
+  static let (last, leastLeft): (UInt64, UInt64) = (2_000_000_000, 200_000_000)
   /// Idle lines that are kept, and for how long without a question or a ping.
   static let (mostIdle, keptIdle): (Int, UInt64) = (16, 30_000_000_000)
 
-  private struct State {
+  fileprivate struct State {
     var idle: [ClientLine] = []
     /// Until when each verifier is not tried.
     var aside: [UInt64]
+    /// Until when the database of each is taken to be away.
+    var noDatabase: [UInt64]
     /// Which is tried first: the one that answered last.
     var first: Int
     var isClosed = false
@@ -49,7 +58,8 @@ package final class LineClient: FleetLine {
     verifiers = file.verifiers
     side = TLSSide(identity, pins: file.pins)
     let first = Int.random(in: 0..<max(1, file.verifiers.count))
-    state = Locked(State(aside: file.verifiers.map { _ in 0 }, first: first))
+    let never = file.verifiers.map { _ in UInt64(0) }
+    state = Locked(State(aside: never, noDatabase: never, first: first))
     ending = service_counter()
   }
 
@@ -62,15 +72,37 @@ package final class LineClient: FleetLine {
     guard let nonce = Frame.newNonce(), let frame = Frame.make(nonce, kind.rawValue, body) else {
       throw .away
     }
-    while let line = takeIdle() {
-      if try line.send(frame, until: deadline) {
-        return try answer(on: line, to: kind, nonce, until: deadline)
+    var asked: Set<Int> = []
+    while true {
+      let line: ClientLine
+      do throws(LineFault) {
+        line = try lineThatTook(frame, kind, besides: asked, until: deadline)
+      } catch {
+        // One at least has answered.
+        if error == .away, !asked.isEmpty { return .databaseAway }
+        throw error
+      }
+      let answer = try answer(on: line, to: kind, nonce, until: deadline)
+      guard answer == .databaseAway, kind.isAskedElsewhere else { return answer }
+      asked.insert(line.verifier)
+      guard asked.count < verifiers.count, service_monotonic() + Self.leastLeft < deadline else {
+        return answer
       }
     }
-    let line = try connect(until: min(deadline, service_monotonic() + Self.untilAway))
+  }
+
+  /// The line, of none of these verifiers, that the frame went by.
+  private func lineThatTook(
+    _ frame: Secret, _ kind: LineKind, besides asked: Set<Int>, until deadline: UInt64
+  ) throws(LineFault) -> ClientLine {
+    while let line = takeIdle(besides: asked) {
+      if try sendOn(line, frame, until: deadline) { return line }
+    }
+    let end = min(deadline, service_monotonic() + Self.untilAway)
+    let line = try connect(until: end, besides: asked)
     if line.isStranger, kind != .join { throw .revoked }
     guard try sendOn(line, frame, until: deadline) else { throw .away }
-    return try answer(on: line, to: kind, nonce, until: deadline)
+    return line
   }
 
   private func sendOn(_ line: ClientLine, _ frame: Secret, until deadline: UInt64)
@@ -96,25 +128,27 @@ package final class LineClient: FleetLine {
       answer.answers(kind) || answer.kind == LineAnswer.databaseAway.kind
       || answer.kind == LineAnswer.notServed.kind
     guard isOne else { throw .unknown }
-    if !line.isStranger { keep(line) }
+    if !line.isStranger { keep(line, hasDatabase: answer != .databaseAway) }
     return answer
   }
 
   // MARK: lines that are kept
 
-  /// One that is there, the one that was used last.
-  private func takeIdle() -> ClientLine? {
-    while let line = state.withLock({ $0.idle.popLast() }) {
+  /// One that is there, the one that was used last; of a verifier whose database is away only
+  /// where there is no other verifier to connect to.
+  private func takeIdle(besides asked: Set<Int>) -> ClientLine? {
+    while let line = state.withLock({ $0.takeIdle(besides: asked, service_monotonic()) }) {
       if line.isUsable(service_monotonic()) { return line }
     }
     return nil
   }
 
-  private func keep(_ line: ClientLine) {
+  private func keep(_ line: ClientLine, hasDatabase: Bool) {
     let now = service_monotonic()
     line.used = now
     let surplus = state.withLock { state -> ClientLine? in
-      state.first = line.verifier
+      if hasDatabase { state.first = line.verifier }
+      state.noDatabase[line.verifier] = hasDatabase ? 0 : now + Self.last
       state.aside[line.verifier] = 0
       if state.isClosed { return line }
       state.idle.append(line)
@@ -149,13 +183,11 @@ package final class LineClient: FleetLine {
   // MARK: new lines
 
   /// `all`: those too that are put aside.
-  private func connect(until deadline: UInt64, all: Bool = false) throws(LineFault) -> ClientLine {
+  private func connect(until deadline: UInt64, besides asked: Set<Int> = [], all: Bool = false)
+    throws(LineFault) -> ClientLine
+  {
     guard let side else { throw .away }
-    let now = service_monotonic()
-    let order = state.withLock { state in
-      verifiers.indices.map { (state.first + $0) % verifiers.count }
-        .filter { all || state.aside[$0] <= now }
-    }
+    let order = state.withLock { $0.order(besides: asked, service_monotonic(), all: all) }
     var race = Race(side, verifiers, order)
     let won = race.run(until: deadline)
     for verifier in race.silent { putAside(verifier) }
@@ -199,20 +231,31 @@ package final class LineClient: FleetLine {
     let (old, hasYoung) = state.withLock { state in
       let old = state.idle.filter { now &- $0.used >= 1_000_000_000 }
       state.idle.removeAll { now &- $0.used >= 1_000_000_000 }
-      return (old, !state.idle.isEmpty)
+      return (old, state.idle.contains { state.noDatabase[$0.verifier] <= now })
     }
     var isThere = hasYoung
     var silent: Set<Int> = []
     for line in old.reversed() where line.isUsable(now) && !silent.contains(line.verifier) {
       if ping(line) { isThere = true } else { silent.insert(line.verifier) }
     }
-    if isThere { return true }
-    do throws(LineFault) {
-      let line = try connect(until: service_monotonic() + Self.untilAway, all: true)
-      return !line.isStranger && ping(line)
-    } catch {
-      return false
+    return isThere || lookAnew()
+  }
+
+  /// Over new lines, until one of the verifiers can be asked.
+  private func lookAnew() -> Bool {
+    var asked: Set<Int> = []
+    while asked.count < verifiers.count {
+      do throws(LineFault) {
+        let end = service_monotonic() + Self.untilAway
+        let line = try connect(until: end, besides: asked, all: true)
+        if line.isStranger { return false }
+        if ping(line) { return true }
+        asked.insert(line.verifier)
+      } catch {
+        return false
+      }
     }
+    return false
   }
 
   private func ping(_ line: ClientLine) -> Bool {
@@ -226,6 +269,33 @@ package final class LineClient: FleetLine {
       return answer.answers(.ping)
     } catch {
       return false
+    }
+  }
+}
+
+extension LineClient.State {
+  fileprivate mutating func takeIdle(besides asked: Set<Int>, _ now: UInt64) -> ClientLine? {
+    let mayConnect = order(besides: asked, now).contains { noDatabase[$0] <= now }
+    let index = idle.lastIndex {
+      !asked.contains($0.verifier) && (!mayConnect || noDatabase[$0.verifier] <= now)
+    }
+    return index.map { idle.remove(at: $0) }
+  }
+
+  /// Which verifiers are tried, one after the other.
+  fileprivate func order(besides asked: Set<Int>, _ now: UInt64, all: Bool = false) -> [Int] {
+    let order = aside.indices.map { (first + $0) % aside.count }
+      .filter { !asked.contains($0) && (all || aside[$0] <= now) }
+    return order.filter { noDatabase[$0] <= now } + order.filter { noDatabase[$0] > now }
+  }
+}
+
+extension LineKind {
+  /// Whether another verifier may be asked where one says that its database is away.
+  fileprivate var isAskedElsewhere: Bool {
+    switch self {
+    case .question, .reserve, .ping, .status: true
+    case .join, .management: false
     }
   }
 }

@@ -88,7 +88,10 @@ package final class Hosts: Sendable {
   func expectMore() { known.withLock { $0.mayBeMore = true } }
 
   /// What was known when it was read last, however long ago: enough to keep a line, not to answer.
-  package func wasKnown(_ pin: Pin) -> Bool { known.withLock { $0.list.hosts[pin] != nil } }
+  /// Before it was read for the first time nobody is told that he is none: he would believe it.
+  package func wasKnown(_ pin: Pin) -> Bool {
+    known.withLock { $0.list.since == 0 || $0.list.hosts[pin] != nil }
+  }
 
   /// One thread reads; others go on with what there is, unless that is too old.
   private func read(orWait mustWait: Bool) {

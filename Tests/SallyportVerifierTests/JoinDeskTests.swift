@@ -168,6 +168,17 @@ import Testing
     #expect(reception.answer(pin, .question, nothing, arrived: 0) == .notServed)
   }
 
+  @Test func `ends nobody's membership while the table of hosts cannot be read`() throws {
+    let other = try Verifier("join-away")
+    let reception = Reception(Hosts(other.database), [:])
+    other.database.lose("it is taken away")
+    let pin = try #require(Pin(key(1)))
+    // Whoever is told that he is no host wipes his reserve.
+    #expect(reception.isKnown(pin))
+    let nothing = try #require(Secret(count: 0))
+    #expect(reception.answer(pin, .question, nothing, arrived: 0) == .databaseAway)
+  }
+
   @Test func `keeps no secret of a token`() throws {
     let secret = try invite()
     let rows = try verifier.ask(

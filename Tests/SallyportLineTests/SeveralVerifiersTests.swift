@@ -1,0 +1,113 @@
+import CService
+import OneTimePassword
+import SallyportThreads
+import Testing
+
+@testable import SallyportLine
+
+@Suite(.serialized) struct `A host with two verifiers` {
+  private let identity: Identity
+
+  init() throws { identity = try newIdentity() }
+
+  /// Says that its database is away, and counts how often it was asked.
+  private func without(_ asked: Locked<Int>) throws -> TestVerifier {
+    try TestVerifier(identity) { _, _, _, _ in
+      asked.withLock { $0 += 1 }
+      return .databaseAway
+    }
+  }
+
+  private func client(_ verifiers: [VerifierAddress]) throws -> LineClient {
+    LineClient(
+      FleetFile(host: "web1", enrolls: false, verifiers: verifiers, pins: [identity.pin]),
+      try newIdentity())
+  }
+
+  private static let repeated: [LineKind] = [.question, .reserve, .ping, .status]
+
+  @Test(arguments: LineKind.allCases)
+  func `is answered by the one whose database is there`(_ kind: LineKind) throws {
+    let away = Locked(0)
+    let (first, second) = (try without(away), try TestVerifier(identity))
+    // Which one is asked first is left to chance.
+    for index: UInt8 in 0..<8 {
+      let client = try client([first.server.address, second.server.address])
+      let before = (away.withLock { $0 }, second.asked.withLock { $0.count })
+      let answer = try client.ask(kind, try secret(3, index), within: 20_000)
+      let after = (away.withLock { $0 }, second.asked.withLock { $0.count })
+      guard Self.repeated.contains(kind) || answer != .databaseAway else {
+        #expect(after == (before.0 + 1, before.1), "it is asked once")
+        continue
+      }
+      #expect(answer.body == [index, index, index])
+      #expect(after.1 == before.1 + 1)
+      // For a while it comes last.
+      _ = try client.ask(kind, try secret(3, index), within: 20_000)
+      #expect(away.withLock { $0 } == after.0)
+    }
+  }
+
+  @Test func `is told that all databases are away, after each was asked once`() throws {
+    let asked = Locked(0)
+    let (first, second) = (try without(asked), try without(asked))
+    let client = try client([first.server.address, second.server.address])
+    for round in 1...4 {
+      #expect(try client.ask(.question, try secret(1), within: 20_000) == .databaseAway)
+      #expect(asked.withLock { $0 } == 2 * round)
+    }
+    #expect(!client.look())
+  }
+
+  @Test func `is told so where nobody else is there`() throws {
+    let asked = Locked(0)
+    let (verifier, gone) = (try without(asked), try Silent())
+    gone.close()
+    let client = try client([gone.address, verifier.server.address])
+    for _ in 0..<2 {
+      #expect(try client.ask(.question, try secret(1), within: 20_000) == .databaseAway)
+    }
+    #expect(asked.withLock { $0 } == 2)
+  }
+
+  @Test func `never asks the other one after an unknown outcome`() throws {
+    let asked = Locked(0)
+    let silent: LineServer.Handler = { _, kind, _, _ in
+      asked.withLock { $0 += 1 }
+      _ = soon { asked.withLock { $0 } > 9 }
+      return LineAnswer(to: kind, [])
+    }
+    let first = try TestVerifier(identity, handler: silent)
+    let second = try TestVerifier(identity, handler: silent)
+    let client = try client([first.server.address, second.server.address])
+    #expect(throws: LineFault.unknown) {
+      try client.ask(.question, try secret(1), within: 300)
+    }
+    #expect(asked.withLock { $0 } == 1)
+    asked.withLock { $0 = 10 }
+  }
+
+  @Test func `does not ask the first again after the second was silent`() throws {
+    let (away, silent) = (Locked(0), Locked(0))
+    let first = try without(away)
+    let second = try TestVerifier(identity) { _, kind, _, _ in
+      silent.withLock { $0 += 1 }
+      _ = soon { silent.withLock { $0 } > 9 }
+      return LineAnswer(to: kind, [])
+    }
+    let client = try client([first.server.address, second.server.address])
+    #expect(throws: LineFault.unknown) {
+      try client.ask(.question, try secret(1), within: 1000)
+    }
+    #expect(away.withLock { $0 } <= 1 && silent.withLock { $0 } == 1)
+    silent.withLock { $0 = 10 }
+  }
+
+  @Test func `is there as long as one of them can judge`() throws {
+    let asked = Locked(0)
+    let (first, second) = (try without(asked), try TestVerifier(identity))
+    for _ in 0..<4 {
+      #expect(try client([first.server.address, second.server.address]).look())
+    }
+  }
+}

@@ -53,7 +53,7 @@ enum Frame {
 /// Reads frames of a line, as much at a time as is there.
 final class FrameReader {
   /// What was read.
-  struct Whole {
+  struct Whole: Sendable {
     let nonce: UInt64
     let kind: UInt8
     let body: Secret

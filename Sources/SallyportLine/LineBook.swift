@@ -26,27 +26,31 @@ struct LineBook: Sendable {
     /// Since when part of a frame is here.
     var begun: UInt64?
     var used: UInt64
+    /// It waits for others about the same user.
+    var question: Question?
   }
 
-  /// What is known of a key.
-  private struct Share: Sendable {
-    var lines: [UInt64] = []
-    var busy = 0
-    /// Lines with something to read, while the key's share of workers is spent.
-    var waiting: [UInt64] = []
+  /// What was read.
+  struct Question: Sendable {
+    let frame: FrameReader.Whole
+    /// In nanoseconds of CLOCK_MONOTONIC.
+    let arrived: UInt64
   }
 
   private let limits: LineLimits
   private let greeting: Int32
   private let frames: Int32
   private var entries: [UInt64: Entry] = [:]
-  private var shares: [Pin: Share] = [:]
+  /// Of each key.
+  private var lines: [Pin: [UInt64]] = [:]
+  private var turns: Turns
   /// In the order of arrival.
   private var strangers: [UInt64] = []
   private var next: UInt64 = 1
 
   init(_ limits: LineLimits, greeting: Int32, frames: Int32) {
     (self.limits, self.greeting, self.frames) = (limits, greeting, frames)
+    turns = Turns(limits)
   }
 
   var count: Int { entries.count }
@@ -98,7 +102,7 @@ struct LineBook: Sendable {
     entries[id]?.isKnown = isKnown
     entries[id]?.isBusy = false
     entries[id]?.used = now
-    shares[pin, default: Share()].lines.append(id)
+    lines[pin, default: []].append(id)
     if isKnown { strangers.removeAll { $0 == id } }
     tls_unwatch(greeting, entry.line.descriptor)
     if tls_watch(frames, entry.line.descriptor, id, Int32(tls_in), 1) < 0 { return forget(id) }
@@ -106,7 +110,7 @@ struct LineBook: Sendable {
   }
 
   private mutating func crowd(_ pin: Pin) -> [ServerLine] {
-    guard let lines = shares[pin]?.lines, lines.count > limits.linesOfOne else { return [] }
+    guard let lines = lines[pin], lines.count > limits.linesOfOne else { return [] }
     let idle = lines.filter { entries[$0].map { !$0.isBusy && $0.begun == nil } ?? false }
     let oldest = (idle.isEmpty ? lines : idle).min {
       (entries[$0]?.used ?? 0) < (entries[$1]?.used ?? 0)
@@ -114,34 +118,37 @@ struct LineBook: Sendable {
     return oldest.map { close($0) } ?? []
   }
 
-  // MARK: shares
+  // MARK: whose turn it is
 
-  /// Whether this claimed line may be answered now. If not, somebody who is done with another one
-  /// of the key will be given it.
-  mutating func mayWork(_ id: UInt64) -> Bool {
-    guard let pin = entries[id]?.pin else { return true }
-    if shares[pin, default: Share()].busy < limits.workersOfOne {
-      shares[pin, default: Share()].busy += 1
-      return true
-    }
-    shares[pin]?.waiting.append(id)
-    return false
+  /// The crowd of which this claimed line may be worked for now. nil: somebody who is done with
+  /// another one of the crowd will be given it.
+  mutating func begin(_ id: UInt64) -> Turns.Crowd? {
+    guard let entry = entries[id], let pin = entry.pin else { return nil }
+    let crowd = entry.isKnown ? Turns.Crowd.host(pin) : .strangers
+    return turns.begin(id, of: crowd) ? crowd : nil
   }
 
-  /// Of one for which `mayWork` said yes. Another line of its key that was waiting, and may work
-  /// now.
-  mutating func doneWorking(_ pin: Pin) -> ServerLine? {
-    while let id = shares[pin]?.waiting.first {
-      shares[pin]?.waiting.removeFirst()
-      if let entry = entries[id] { return entry.line }
-    }
-    shares[pin]?.busy -= 1
-    tidy(pin)
+  /// Another line of the crowd that was waiting, for whoever is done with one.
+  mutating func next(of crowd: Turns.Crowd) -> ServerLine? {
+    while let id = turns.next(of: crowd) { if let entry = entries[id] { return entry.line } }
     return nil
   }
 
-  private mutating func tidy(_ pin: Pin) {
-    if let share = shares[pin], share.lines.isEmpty, share.busy <= 0 { shares[pin] = nil }
+  /// Whether the question of this claimed line may be answered now. If not, somebody who is done
+  /// with another one about the same user will be given both.
+  mutating func begin(_ question: Question, about user: UInt64, on id: UInt64) -> Bool {
+    if turns.begin(id, of: .user(user)) { return true }
+    entries[id]?.question = question
+    return false
+  }
+
+  mutating func next(about user: UInt64) -> (ServerLine, Question)? {
+    while let id = turns.next(of: .user(user)) {
+      guard let entry = entries[id], let question = entry.question else { continue }
+      entries[id]?.question = nil
+      return (entry.line, question)
+    }
+    return nil
   }
 
   // MARK: the end of a line
@@ -160,21 +167,20 @@ struct LineBook: Sendable {
     guard let entry = entries.removeValue(forKey: id) else { return [] }
     strangers.removeAll { $0 == id }
     if let pin = entry.pin {
-      shares[pin]?.lines.removeAll { $0 == id }
-      shares[pin]?.waiting.removeAll { $0 == id }
-      tidy(pin)
+      lines[pin]?.removeAll { $0 == id }
+      if lines[pin]?.isEmpty == true { lines[pin] = nil }
     }
     return [entry.line]
   }
 
   /// All of them.
   mutating func forgetAll() -> [ServerLine] {
-    defer { (entries, shares, strangers) = ([:], [:], []) }
+    defer { (entries, lines, strangers) = ([:], [:], []) }
     return entries.values.map(\.line)
   }
 
   /// The keys that have lines.
-  var pins: [Pin] { Array(shares.keys) }
+  var pins: [Pin] { Array(lines.keys) }
 
   /// Closes what has had its time, and the lines of hosts that are none of the fleet any more.
   mutating func sweep(known: Set<Pin>, now: UInt64) -> [ServerLine] {

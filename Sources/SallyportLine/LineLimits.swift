@@ -2,9 +2,11 @@
 package struct LineLimits: Sendable {
   /// Threads that answer frames.
   package var workers = 8
-  /// Of these, at a time, for one key: so a host that asks for more than its share waits for
-  /// itself.
-  package var workersOfOne = 6
+  /// Of these, at a time, for one host: so one that asks for more than its share waits for itself;
+  /// for all together that are none; and for questions about one user.
+  package var workersOfOne = 4
+  package var workersOfStrangers = 1
+  package var workersOfUser = 2
   /// Threads that do handshakes.
   package var greeters = 2
   /// Lines whose key is none of the fleet's, or not known yet. Where there are more, the oldest

@@ -32,11 +32,15 @@ package final class LineServer: Sendable {
     @Sendable (Pin, LineKind, Secret, _ arrived: UInt64) -> LineAnswer
   /// Whether this key is a host's of the fleet. Others may only join.
   package typealias Recognizer = @Sendable (Pin) -> Bool
+  /// About whom a question is, by any number that is the user's alone; nil: about nobody. Those about
+  /// one user wait for each other.
+  package typealias Subject = @Sendable (LineKind, Secret) -> UInt64?
 
   private let listener: Int32
   private let side: TLSSide
   private let limits: LineLimits
   private let isKnown: Recognizer
+  private let subject: Subject
   private let handler: Handler
   private let greeting: Int32
   private let frames: Int32
@@ -49,16 +53,17 @@ package final class LineServer: Sendable {
 
   package static func start(
     on address: VerifierAddress, identity: Identity, limits: LineLimits = LineLimits(),
-    isKnown: @escaping Recognizer, handler: @escaping Handler
+    isKnown: @escaping Recognizer, subject: @escaping Subject = { _, _ in nil },
+    handler: @escaping Handler
   ) throws(LineServerFault) -> LineServer {
-    let server = try LineServer(address, identity, limits, isKnown, handler)
+    let server = try LineServer(address, identity, limits, (isKnown, subject, handler))
     try server.open()
     return server
   }
 
   private init(
     _ address: VerifierAddress, _ identity: Identity, _ limits: LineLimits,
-    _ isKnown: @escaping Recognizer, _ handler: @escaping Handler
+    _ others: (Recognizer, Subject, Handler)
   ) throws(LineServerFault) {
     guard let side = TLSSide(identity, pins: nil) else {
       throw LineServerFault(text: "libssl: out of memory, or no TLS 1.3 with Ed25519")
@@ -73,7 +78,7 @@ package final class LineServer: Sendable {
     }
     (greeting, frames, ending) = (made[0], made[1], made[2])
     (self.side, self.listener, self.limits) = (side, listener, limits)
-    (self.isKnown, self.handler) = (isKnown, handler)
+    (isKnown, subject, handler) = others
     let port = UInt16(clamping: tls_port(listener))
     self.address = VerifierAddress(bytes: address.bytes, port: port)
     book = Locked(LineBook(limits, greeting: greeting, frames: frames))
@@ -214,20 +219,16 @@ package final class LineServer: Sendable {
       let count = unsafe tls_wait(frames, -1, &tag)
       if count < 1 { continue }
       if tag == LineBook.endTag { return }
-      guard let line = book.withLock({ $0.claim(tag) }),
-        book.withLock({ $0.mayWork(line.id) })
-      else { continue }
-      workFor(line)
+      if let line = book.withLock({ $0.claim(tag) }) { workFor(line) }
     }
   }
 
-  /// And for others of its key that waited.
+  /// And for others of its crowd that waited.
   private func workFor(_ first: ServerLine) {
-    guard let pin = first.pin else { return }
-    var next: ServerLine? = first
-    while let line = next {
-      serve(line, pin)
-      next = book.withLock { $0.doneWorking(pin) }
+    guard let pin = first.pin, let crowd = book.withLock({ $0.begin(first.id) }) else { return }
+    serve(first, pin)
+    while let next = book.withLock({ $0.next(of: crowd) }) {
+      if let pin = next.pin { serve(next, pin) }
     }
   }
 
@@ -239,21 +240,34 @@ package final class LineServer: Sendable {
         $0.release(line.id, toWrite: toWrite, begun: isBegun, now: now)
       }
     case .over, .unpinned: _ = book.withLock { $0.forget(line.id) }
-    case .whole(let frame):
-      let isAnswered = answer(frame, of: line, pin, arrived: now)
-      _ = book.withLock { book in
-        isAnswered ? book.release(line.id, now: service_monotonic()) : book.forget(line.id)
-      }
+    case .whole(let frame): serve(LineBook.Question(frame: frame, arrived: now), of: line)
     }
   }
 
-  private func answer(_ frame: FrameReader.Whole, of line: ServerLine, _ pin: Pin, arrived: UInt64)
-    -> Bool
-  {
-    guard line.awaitsAnswer else { return false }
+  /// And others about the same user that waited.
+  private func serve(_ question: LineBook.Question, of line: ServerLine) {
+    let kind = LineKind(rawValue: question.frame.kind)
+    guard let user = kind.flatMap({ subject($0, question.frame.body) }) else {
+      return finish(question, of: line)
+    }
+    guard book.withLock({ $0.begin(question, about: user, on: line.id) }) else { return }
+    finish(question, of: line)
+    while let (next, other) = book.withLock({ $0.next(about: user) }) { finish(other, of: next) }
+  }
+
+  private func finish(_ question: LineBook.Question, of line: ServerLine) {
+    let isAnswered = answer(question, of: line)
+    _ = book.withLock { book in
+      isAnswered ? book.release(line.id, now: service_monotonic()) : book.forget(line.id)
+    }
+  }
+
+  private func answer(_ question: LineBook.Question, of line: ServerLine) -> Bool {
+    guard let pin = line.pin, line.awaitsAnswer else { return false }
+    let frame = question.frame
     var answer = LineAnswer.notServed
     if let kind = LineKind(rawValue: frame.kind) {
-      answer = handler(pin, kind, frame.body, arrived)
+      answer = handler(pin, kind, frame.body, question.arrived)
     }
     let end = service_monotonic() + limits.untilAnswered
     return line.send(frame.nonce, answer, until: end)

@@ -29,6 +29,14 @@ package struct Reception: Sendable {
     }
   }
 
+  /// About whom a question of a login is, by a number that is his as long as this program runs.
+  package func subject(_ kind: LineKind, _ body: Secret) -> UInt64? {
+    guard kind == .question, let frame = HostFrame.decode(body) else { return nil }
+    var hasher = Hasher()
+    hasher.combine(frame.request.name)
+    return UInt64(bitPattern: Int64(hasher.finalize()))
+  }
+
   package func answer(_ pin: Pin, _ kind: LineKind, _ body: Secret, arrived: UInt64)
     -> LineAnswer
   {

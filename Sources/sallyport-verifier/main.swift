@@ -165,6 +165,7 @@ struct Run: ParsableCommand {
     do throws(LineServerFault) {
       return try LineServer.start(
         on: address, identity: identity, isKnown: { reception.isKnown($0) },
+        subject: { reception.subject($0, $1) },
         handler: { reception.answer($0, $1, $2, arrived: $3) })
     } catch {
       throw Failure(error.text)

@@ -36,7 +36,7 @@ final class TestVerifier: Sendable {
 
   init(
     _ identity: Identity? = nil, limits: LineLimits = LineLimits(),
-    handler: LineServer.Handler? = nil
+    handler: LineServer.Handler? = nil, subject: @escaping LineServer.Subject = { _, _ in nil }
   ) throws {
     let identity = try identity ?? newIdentity()
     self.identity = identity
@@ -44,7 +44,7 @@ final class TestVerifier: Sendable {
     let address = VerifierAddress(bytes: [127, 0, 0, 1], port: 0)
     server = try LineServer.start(
       on: address, identity: identity, limits: limits,
-      isKnown: { pin in known.withLock { $0?.contains(pin) ?? true } },
+      isKnown: { pin in known.withLock { $0?.contains(pin) ?? true } }, subject: subject,
       handler: handler
         ?? { _, kind, body, _ in
           asked.withLock { $0.append(kind) }

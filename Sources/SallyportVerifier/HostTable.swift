@@ -43,7 +43,7 @@ extension Statement {
     """
 
   /// For people.
-  private static func shown(_ time: String) -> String {
+  static func shown(_ time: String) -> String {
     "to_char((\(time)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC'"
   }
 }

@@ -1,44 +1,139 @@
-/// What `sallyport-verifier status` tells of the database.
+/// What `sallyport-verifier status` tells of the fleet, as its database has it.
 package struct FleetStatus: Sendable {
-  /// One line each, without a line end.
-  package let lines: [String]
+  struct Verifier: Sendable {
+    let name: String
+    let saves: UInt64
+    let connections: UInt64
+    /// When it last said something, which it does every two seconds, and seconds since then.
+    let heard: String
+    let silent: UInt64
+    /// Its clock from the database's, in milliseconds; nil where it has not said.
+    let offset: Int64?
+    /// Whether it has looked at the server that is there now.
+    let hasLooked: Bool
+
+    var answers: Bool { silent <= FleetStatus.silence }
+  }
+
+  struct Host: Sendable {
+    let name: String
+    let enrolls: Bool
+    /// nil: never.
+    let seen: String?
+    let unseen: UInt64?
+
+    var isGone: Bool { unseen.map { $0 > FleetStatus.unseen } ?? false }
+  }
+
+  struct Facts: Sendable {
+    let schema: UInt64
+    /// How often codes were taken as used since something was lost, or by `distrust`; and when that
+    /// was last.
+    let losses: UInt64
+    let lost: String
+    let timeline: String
+    /// As `synchronous_standby_names` has them.
+    let synchronous: String
+    /// How many of them are there now; nil where this role may not see it.
+    let standbys: UInt64?
+    /// Connections whose save waits for one.
+    let waiting: UInt64
+    let users: UInt64
+  }
+
+  let facts: Facts
+  let verifiers: [Verifier]
+  let hosts: [Host]
+  /// Of the last day.
+  let outcomes: [(word: String, count: UInt64)]
+
+  /// How long a verifier is silent that does not answer, and a host unseen that nobody uses, in
+  /// seconds.
+  static let (silence, unseen): (UInt64, UInt64) = (10, 30 * 86_400)
 
   package init(_ words: String) throws(DatabaseFault) {
     let line = try DatabaseLine(words, worker: 0)
-    var lines: [String] = []
-    for (what, statement) in Self.questions {
-      let rows = try line.ask(statement, [], Database.patience)
-      for row in 0..<rows.count { lines.append("\(what): \(rows.text(row, 0) ?? "none")") }
+    guard let facts = Facts(try line.ask(Statement.facts, [], Database.patience)) else {
+      throw .unusable("the row of the fleet is not there: sallyport-verifier init")
     }
-    self.lines = lines
+    let verifiers = try line.ask(
+      Statement.statusOfVerifiers, [.text(line.server)], Database.patience)
+    let hosts = try line.ask(Statement.statusOfHosts, [], Database.patience)
+    let outcomes = try line.ask(Statement.outcomes, [], Database.patience)
+    self.init(
+      facts, (0..<verifiers.count).map { Verifier(verifiers, $0) },
+      (0..<hosts.count).map { Host(hosts, $0) },
+      (0..<outcomes.count).map { (outcomes.text($0, 0) ?? "", outcomes.number($0, 1) ?? 0) })
   }
 
-  private static let questions = [
-    ("schema", "SELECT schema::text FROM fleet"),
-    (
-      "database",
-      """
-      SELECT format('timeline %s, synchronous standbys %s', substr(pg_walfile_name(
-        pg_current_wal_lsn()), 1, 8), coalesce(nullif(current_setting('synchronous_standby_names'),
-        ''), 'none'))
-      """
-    ),
-    ("users", "SELECT count(*)::text FROM enrollment WHERE get_byte(name, 0) <> 47"),
-    ("host", "SELECT name || CASE WHEN enrolls THEN ', enrolls' ELSE '' END FROM host ORDER BY 1"),
-    (
-      "verifier",
-      """
-      SELECT format('%s: %s saves by %s connections, the last at %s UTC', verifier, sum(n),
-        count(*), to_char(max(now) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'))
-      FROM worker GROUP BY verifier ORDER BY 1
-      """
-    ),
-    (
-      "last day",
-      """
-      SELECT format('%s: %s', outcome, count(*)) FROM event WHERE at > now() - interval '1 day'
-      GROUP BY outcome ORDER BY 1
-      """
-    ),
-  ]
+  init(
+    _ facts: Facts, _ verifiers: [Verifier], _ hosts: [Host],
+    _ outcomes: [(word: String, count: UInt64)]
+  ) {
+    (self.facts, self.verifiers, self.hosts, self.outcomes) = (facts, verifiers, hosts, outcomes)
+  }
+}
+
+extension FleetStatus.Facts {
+  fileprivate init?(_ rows: Rows) {
+    guard let schema = rows.number(0, 0) else { return nil }
+    self.init(
+      schema: schema, losses: rows.number(0, 1) ?? 0, lost: rows.text(0, 2) ?? "",
+      timeline: rows.text(0, 3) ?? "", synchronous: rows.text(0, 4) ?? "",
+      standbys: rows.number(0, 5), waiting: rows.number(0, 6) ?? 0, users: rows.number(0, 7) ?? 0)
+  }
+}
+
+extension FleetStatus.Verifier {
+  fileprivate init(_ rows: Rows, _ row: Int) {
+    let time = Int64(clamping: rows.number(row, 6) ?? 0)
+    self.init(
+      name: rows.text(row, 0) ?? "", saves: rows.number(row, 1) ?? 0,
+      connections: rows.number(row, 2) ?? 0, heard: rows.text(row, 3) ?? "",
+      silent: rows.number(row, 4) ?? 0,
+      offset: rows.number(row, 5).map { Int64(clamping: $0) - time },
+      hasLooked: rows.bytes(row, 7) == [1])
+  }
+}
+
+extension FleetStatus.Host {
+  fileprivate init(_ rows: Rows, _ row: Int) {
+    self.init(
+      name: rows.text(row, 0) ?? "", enrolls: rows.bytes(row, 1) == [1], seen: rows.text(row, 2),
+      unseen: rows.number(row, 3))
+  }
+}
+
+extension Statement {
+  fileprivate static let facts = """
+    SELECT f.schema, f.distrust, \(shown("to_timestamp(f.distrusted)")),
+      substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
+      current_setting('synchronous_standby_names'),
+      (SELECT CASE WHEN pg_has_role('pg_read_all_stats', 'usage') THEN count(*) END
+        FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')),
+      (SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'),
+      (SELECT count(*) FROM enrollment WHERE get_byte(name, 0) <> 47)
+    FROM fleet f
+    """
+
+  /// $1 the server.
+  fileprivate static let statusOfVerifiers = """
+    SELECT verifier, sum(n)::bigint, count(*), \(shown("max(now)")),
+      greatest(0, extract(epoch FROM clock_timestamp() - max(now)))::bigint,
+      max(clock) FILTER (WHERE worker = 0),
+      (extract(epoch FROM max(now) FILTER (WHERE worker = 0)) * 1000)::bigint,
+      coalesce(max(posted) FILTER (WHERE worker = 0) = $1, false)
+    FROM worker GROUP BY verifier HAVING bool_or(worker = 0) ORDER BY 1
+    """
+
+  fileprivate static let statusOfHosts = """
+    SELECT name, enrolls, \(shown("seen")),
+      greatest(0, extract(epoch FROM clock_timestamp() - seen))::bigint
+    FROM host ORDER BY 1
+    """
+
+  fileprivate static let outcomes = """
+    SELECT outcome, count(*) FROM event WHERE at > now() - interval '1 day' GROUP BY outcome
+    ORDER BY 1
+    """
 }

@@ -201,20 +201,6 @@ struct Run: ParsableCommand {
   }
 }
 
-struct Status: ParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Tell what the database has.")
-
-  @OptionGroup var common: Common
-
-  func run() throws {
-    try common.actAsOwner()
-    let words = try common.words()
-    let status = try database { () throws(DatabaseFault) in try FleetStatus(words) }
-    for line in status.lines { print(line) }
-    if let warning = common.warningOfNoCopy() { tell(warning) }
-  }
-}
-
 // MARK: what they have in common
 
 /// A sentence for people.

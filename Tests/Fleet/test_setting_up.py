@@ -2,8 +2,10 @@
 
 test_how_the_database_is_reached_is_written_down_once
 test_root_acts_as_the_owner_of_the_directory
+test_status_tells_who_is_there_and_who_is_not
 """
 
+import json
 import os
 import pwd
 import shutil
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.fleet import VERIFIER
+from support.service import soon
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -64,3 +67,30 @@ def test_root_acts_as_the_owner_of_the_directory(fleet, directory):
     assert {path.stat().st_uid for path in directory.iterdir()} == {NOBODY.pw_uid}
     os.chown(directory / "key", 0, 0)
     assert "Permission denied" in run("run", directory).stderr, "root's key in another one's directory"
+
+
+def test_status_tells_who_is_there_and_who_is_not(fleet):
+    one, two = fleet.verifier("one"), fleet.verifier("two")
+
+    def told():
+        done = run("status", fleet.directory, "--json")
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        return {each["name"]: each for each in found["verifiers"]}, {each["what"] for each in found["warnings"]}
+    assert soon(lambda: all(each["hasLooked"] for each in told()[0].values()) and len(told()[0]) == 2)
+    verifiers, warnings = told()
+    assert warnings == {"no-synchronous-standby"}
+    assert all(each["isThere"] and abs(each["clockOffsetSeconds"]) < 2 for each in verifiers.values())
+    two.stop()
+    assert soon(lambda: told()[1] == {"no-synchronous-standby", "one-verifier", "verifier-silent"}, 30)
+    text = run("status", fleet.directory).stdout
+    assert "verifier: one: is there" in text and "verifier: two: SILENT" in text
+    assert "warning: verifier two is silent since 2" in text and text.rstrip().endswith("; the others judge")
+    path = fleet.directory / "fleet.prom"
+    done = run("status", fleet.directory, "--metrics", path)
+    assert (done.returncode, done.stdout) == (0, "") and "sallyport_fleet_up 1\n" in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o644
+    done = run("status", fleet.directory, "--metrics", path, "--database", "host=/nowhere")
+    assert done.returncode != 0 and "the database: " in done.stderr
+    assert path.read_text().endswith("\nsallyport_fleet_up 0\n")
+    one.stop()

@@ -1,0 +1,197 @@
+// What is told of the fleet, for people and as JSON.
+
+extension FleetStatus {
+  /// For people: one line each, without a line end; at the end what is wrong, and what it means.
+  package var lines: [String] {
+    var lines = [
+      "schema: \(facts.schema)", "users: \(facts.users)",
+      "database: primary, timeline \(facts.timeline), \(standbys)",
+    ]
+    lines += verifiers.map(\.line) + hosts.map(\.line)
+    lines += outcomes.map { "last day: \($0.word): \($0.count)" }
+    return lines + warnings.map { "warning: \($0.text)" }
+  }
+
+  private var standbys: String {
+    if facts.synchronous.isEmpty { return "no synchronous standby" }
+    return "synchronous standbys \(facts.synchronous)"
+      + (facts.standbys.map { " (\($0) there)" } ?? "")
+  }
+
+  /// One object.
+  package var json: String {
+    let database = object([
+      ("timeline", quoted(facts.timeline)), ("synchronous", quoted(facts.synchronous)),
+      ("standbys", facts.standbys.map { "\($0)" } ?? "null"), ("waiting", "\(facts.waiting)"),
+      ("losses", "\(facts.losses)"), ("lost", facts.losses > 0 ? quoted(facts.lost) : "null"),
+    ])
+    let warnings = warnings.map {
+      object([("what", quoted($0.what)), ("text", quoted($0.text))])
+    }
+    return object([
+      ("schema", "\(facts.schema)"), ("users", "\(facts.users)"), ("database", database),
+      ("verifiers", list(verifiers.map(\.json))), ("hosts", list(hosts.map(\.json))),
+      ("outcomes", object(outcomes.map { ($0.word, "\($0.count)") })),
+      ("warnings", list(warnings)),
+    ])
+  }
+}
+
+// MARK: what is wrong
+
+extension FleetStatus {
+  /// Something that is wrong.
+  struct Warning: Equatable {
+    /// A word for programs.
+    let what: String
+    /// What it means, and what to do.
+    let text: String
+
+    init(_ what: String, _ text: String) { (self.what, self.text) = (what, text) }
+  }
+
+  var warnings: [Warning] {
+    database + answering + clocks
+      + hosts.filter(\.isGone).map { host in
+        Warning(
+          "host-unseen",
+          "host \(host.name) was not seen since \(host.seen ?? "?"): where it is gone, "
+            + "sallyport-verifier revoke \(host.name)")
+      }
+  }
+
+  private var database: [Warning] {
+    var found: [Warning] = []
+    if facts.synchronous.isEmpty {
+      found.append(
+        Warning(
+          "no-synchronous-standby",
+          "no synchronous standby: what is saved can be lost with this server "
+            + "(synchronous_standby_names)"))
+    } else if facts.standbys == 0 {
+      found.append(
+        Warning(
+          "standbys-away",
+          "no synchronous standby is there: no save is acknowledged, and nobody is judged"))
+    } else if facts.standbys == 1 {
+      found.append(
+        Warning(
+          "one-standby",
+          "one synchronous standby alone is there: where it goes, nobody is judged"))
+    }
+    if facts.waiting > 0 {
+      found.append(
+        Warning("saves-wait", "\(facts.waiting) saves wait for a synchronous standby"))
+    }
+    if facts.losses > 0 {
+      found.append(
+        Warning(
+          "distrusted",
+          "what the database has was distrusted \(facts.losses) times, last at \(facts.lost): "
+            + "codes up to then count as used"))
+    }
+    return found
+  }
+
+  private var answering: [Warning] {
+    let there = verifiers.filter(\.answers)
+    var found: [Warning] = []
+    if there.isEmpty {
+      found.append(
+        Warning(
+          "no-verifier",
+          "no verifier is there: hosts let people in by backup codes alone (systemctl status "
+            + "sallyport-verifier, on each)"))
+    } else if there.count == 1 {
+      found.append(
+        Warning(
+          "one-verifier",
+          "one verifier alone is there: where it goes, hosts let people in by backup codes alone"))
+    }
+    for one in verifiers where !one.answers {
+      found.append(
+        Warning(
+          "verifier-silent",
+          "verifier \(one.name) is silent since \(one.heard)"
+            + (there.isEmpty ? "" : "; the others judge")))
+    }
+    for one in there where !one.hasLooked {
+      found.append(
+        Warning(
+          "server-not-looked-at",
+          "verifier \(one.name) has not looked at this server yet: it judges nobody by it"))
+    }
+    return found
+  }
+
+  private var clocks: [Warning] {
+    let off = verifiers.filter { $0.answers && ($0.offset?.magnitude ?? 0) > 2000 }
+    let there = verifiers.filter(\.answers)
+    if there.count > 1, off.count == there.count {
+      return [
+        Warning(
+          "database-clock",
+          "the database's clock is off from all verifiers': they judge by their own")
+      ]
+    }
+    return off.map { one in
+      Warning(
+        "verifier-clock",
+        "the clock of verifier \(one.name) is \((one.offset ?? 0) / 1000) s off the database's: "
+          + "from 30 s on it judges nobody")
+    }
+  }
+}
+
+extension FleetStatus.Verifier {
+  fileprivate var line: String {
+    "verifier: \(name): \(answers ? "is there" : "SILENT"), \(saves) saves by \(connections) "
+      + "connections, the last word at \(heard)"
+  }
+
+  fileprivate var json: String {
+    object([
+      ("name", quoted(name)), ("isThere", "\(answers)"), ("heard", quoted(heard)),
+      ("silentSeconds", "\(silent)"), ("saves", "\(saves)"), ("connections", "\(connections)"),
+      ("clockOffsetSeconds", offset.map { "\(Double($0) / 1000)" } ?? "null"),
+      ("hasLooked", "\(hasLooked)"),
+    ])
+  }
+}
+
+extension FleetStatus.Host {
+  fileprivate var line: String {
+    "host: \(name)\(enrolls ? ", enrolls" : "")" + (seen.map { ", seen \($0)" } ?? ", never seen")
+  }
+
+  fileprivate var json: String {
+    object([
+      ("name", quoted(name)), ("enrolls", "\(enrolls)"),
+      ("seen", seen.map { quoted($0) } ?? "null"),
+      ("unseenSeconds", unseen.map { "\($0)" } ?? "null"),
+    ])
+  }
+}
+
+// MARK: JSON
+
+private func list(_ values: [String]) -> String { "[\(values.joined(separator: ", "))]" }
+
+private func object(_ fields: [(String, String)]) -> String {
+  "{\(fields.map { "\(quoted($0.0)): \($0.1)" }.joined(separator: ", "))}"
+}
+
+/// As JSON has it; in Prometheus's text form the same is right.
+func quoted(_ text: String) -> String {
+  var quoted = "\""
+  for scalar in text.unicodeScalars {
+    if scalar == "\"" || scalar == "\\" {
+      quoted += "\\\(scalar)"
+    } else if scalar == "\n" {
+      quoted += "\\n"
+    } else {
+      quoted.unicodeScalars.append(scalar.value < 0x20 ? " " : scalar)
+    }
+  }
+  return quoted + "\""
+}

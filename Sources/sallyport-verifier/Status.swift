@@ -1,0 +1,40 @@
+import ArgumentParser
+import SallyportService
+import SallyportVerifier
+
+struct Status: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Tell how the fleet is, as the database has it.")
+
+  @OptionGroup var common: Common
+
+  @Flag(help: "For programs: one JSON object.")
+  var json = false
+
+  @Option(help: "Print nothing, and write this file for node_exporter's textfile collector.")
+  var metrics: String?
+
+  func run() throws {
+    try common.actAsOwner()
+    let words = try common.words()
+    if let metrics { return try write(metrics, words) }
+    let status = try database { () throws(DatabaseFault) in try FleetStatus(words) }
+    if json { return print(status.json) }
+    for line in status.lines { print(line) }
+    if let warning = common.warningOfNoCopy() { tell(warning) }
+  }
+
+  /// Also where the database cannot be asked, which is told then.
+  private func write(_ path: String, _ words: String) throws {
+    var status: FleetStatus?
+    var fault: String?
+    do throws(DatabaseFault) {
+      status = try FleetStatus(words)
+    } catch {
+      fault = error.text
+    }
+    let number = FleetMetrics(status).write(to: path)
+    guard number == 0 else { throw Failure("\(path): \(errnoText(number))") }
+    if let fault { throw Failure("the database: \(fault)") }
+  }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import SallyportVerifier
+
+@Suite struct `What status tells` {
+  private func facts(
+    losses: UInt64 = 0, synchronous: String = "ANY 1 (a, b)", standbys: UInt64? = 2,
+    waiting: UInt64 = 0
+  ) -> FleetStatus.Facts {
+    FleetStatus.Facts(
+      schema: 2, losses: losses, lost: "2026-01-02 03:04 UTC", timeline: "00000001",
+      synchronous: synchronous, standbys: standbys, waiting: waiting, users: 7)
+  }
+
+  private func verifier(
+    _ name: String, silent: UInt64 = 1, offset: Int64? = 0, hasLooked: Bool = true
+  ) -> FleetStatus.Verifier {
+    FleetStatus.Verifier(
+      name: name, saves: 5, connections: 2, heard: "2026-02-03 04:05 UTC", silent: silent,
+      offset: offset, hasLooked: hasLooked)
+  }
+
+  private func status(
+    _ facts: FleetStatus.Facts? = nil, _ verifiers: [FleetStatus.Verifier]? = nil,
+    unseen: UInt64? = 60
+  ) -> FleetStatus {
+    let host = FleetStatus.Host(
+      name: "web \"1\"", enrolls: true, seen: unseen.map { _ in "2026-03-04 05:06 UTC" },
+      unseen: unseen)
+    return FleetStatus(
+      facts ?? self.facts(), verifiers ?? [verifier("one"), verifier("two")], [host],
+      [("accepted", 3), ("wrong-code", 1)])
+  }
+
+  @Test func `has no warning where all is well`() {
+    #expect(status().warnings == [])
+    #expect(status(unseen: nil).warnings == [])
+  }
+
+  @Test func `warns of each thing that is wrong, and says what it means`() throws {
+    let one = verifier("one")
+    let cases: [(FleetStatus, [String])] = [
+      (status(facts(synchronous: "")), ["no-synchronous-standby"]),
+      (status(facts(standbys: 0)), ["standbys-away"]),
+      (status(facts(standbys: 1)), ["one-standby"]),
+      (status(facts(standbys: nil)), []),
+      (status(facts(waiting: 3)), ["saves-wait"]),
+      (status(facts(losses: 1)), ["distrusted"]),
+      (status(nil, []), ["no-verifier"]),
+      (status(nil, [one]), ["one-verifier"]),
+      (status(nil, [verifier("one", silent: 11)]), ["no-verifier", "verifier-silent"]),
+      (status(nil, [one, verifier("two"), verifier("three", silent: 600)]), ["verifier-silent"]),
+      (status(nil, [one, verifier("two", hasLooked: false)]), ["server-not-looked-at"]),
+      (status(nil, [one, verifier("two", offset: -2001)]), ["verifier-clock"]),
+      (
+        status(nil, [verifier("one", offset: 3000), verifier("two", offset: 3100)]),
+        ["database-clock"]
+      ),
+      (status(nil, [one, verifier("two", offset: nil)]), []),
+      (status(unseen: 31 * 86_400), ["host-unseen"]),
+    ]
+    for (status, words) in cases {
+      #expect(status.warnings.map(\.what) == words)
+      let told = status.lines.filter { $0.hasPrefix("warning: ") }
+      #expect(told == status.warnings.map { "warning: \($0.text)" })
+    }
+    let silent = status(nil, [one, verifier("two"), verifier("three", silent: 600)]).lines
+    #expect(
+      silent.last
+        == "warning: verifier three is silent since 2026-02-03 04:05 UTC; the others judge"
+    )
+    #expect(silent.contains { $0.hasPrefix("verifier: three: SILENT, 5 saves by 2 connections") })
+  }
+
+  @Test func `is one object for programs`() throws {
+    let status = status(facts(standbys: nil), [verifier("one", offset: -1500)])
+    let object = try #require(
+      try JSONSerialization.jsonObject(with: Data(status.json.utf8)) as? [String: Any])
+    let verifiers = try #require(object["verifiers"] as? [[String: Any]])
+    #expect(verifiers[0]["clockOffsetSeconds"] as? Double == -1.5)
+    #expect(verifiers[0]["isThere"] as? Bool == true)
+    let hosts = try #require(object["hosts"] as? [[String: Any]])
+    #expect(hosts[0]["name"] as? String == "web \"1\"" && hosts[0]["unseenSeconds"] as? Int == 60)
+    let database = try #require(object["database"] as? [String: Any])
+    #expect(database["standbys"] is NSNull && database["lost"] is NSNull)
+    #expect((object["outcomes"] as? [String: Int]) == ["accepted": 3, "wrong-code": 1])
+    let warnings = try #require(object["warnings"] as? [[String: String]])
+    #expect(warnings.map { $0["what"] } == ["one-verifier"])
+  }
+
+  @Test func `is in the text form of Prometheus`() {
+    let text = FleetMetrics(status(nil, [verifier("one", offset: 1500)])).text
+    let lines = text.split(separator: "\n")
+    for line in [
+      "sallyport_fleet_up 1", "sallyport_fleet_users 7", "sallyport_fleet_synchronous_standbys 2",
+      "sallyport_fleet_verifier_silent_seconds{verifier=\"one\"} 1",
+      "sallyport_fleet_verifier_clock_offset_seconds{verifier=\"one\"} 1.5",
+      "sallyport_fleet_host_unseen_seconds{host=\"web \\\"1\\\"\"} 60",
+      "sallyport_fleet_outcomes_of_a_day{outcome=\"wrong-code\"} 1", "sallyport_fleet_warnings 1",
+    ] { #expect(lines.contains(Substring(line)), "\(line)") }
+    // Each has its help and its type, once, before its values.
+    let names = lines.filter { !$0.hasPrefix("#") }.map { $0.prefix { $0 != "{" && $0 != " " } }
+    for name in Set(names) {
+      let first = lines.firstIndex { $0.hasPrefix(name) } ?? 0
+      #expect(first > 1 && lines[first - 1] == "# TYPE \(name) gauge")
+      #expect(lines[max(0, first - 2)].hasPrefix("# HELP \(name) "))
+      #expect(lines.count { $0 == "# TYPE \(name) gauge" } == 1)
+    }
+    #expect(text.hasSuffix("\n"))
+  }
+
+  @Test func `says that the database cannot be asked, in the place of what was there`() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/fleet.prom"
+    #expect(FleetMetrics(status()).write(to: path) == 0)
+    #expect(FleetMetrics(nil).write(to: path) == 0)
+    let text = try String(contentsOfFile: path, encoding: .utf8)
+    #expect(text.hasSuffix("\nsallyport_fleet_up 0\n") && !text.contains("users"))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["fleet.prom"])
+    #expect(FleetMetrics(nil).write(to: directory.path + "/none/fleet.prom") == ENOENT)
+  }
+}

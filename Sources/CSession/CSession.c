@@ -1,5 +1,8 @@
 #include "CSession.h"
 
+#include <linux/keyctl.h>
+#include <sys/syscall.h>
+
 /* Here and not in the header: Swift's importer does not set _GNU_SOURCE. */
 
 int session_peer(int connection, int32_t *process, uint32_t *user) {
@@ -10,6 +13,8 @@ int session_peer(int connection, int32_t *process, uint32_t *user) {
   *user = found.user;
   return 0;
 }
+
+void session_join_keyring(void) { (void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL); }
 
 static void forget(struct pam_response *answers, int count) {
   for (int index = 0; index < count; index++) {

@@ -42,18 +42,26 @@ package struct Listeners {
   /// for the process LISTEN_PID. They are known by their paths; one alone will do. nil where none
   /// were passed. Call it once, before other descriptors are opened.
   package static func passed(root: String, everybody: String) throws(ServiceError) -> Listeners? {
+    guard let passed = try passed(at: [root, everybody]) else { return nil }
+    return Listeners(
+      root: passed.first { $0.path == root }, everybody: passed.first { $0.path == everybody })
+  }
+
+  /// The same for the one socket of sessions.
+  package static func passed(forSessions path: String) throws(ServiceError) -> Listener? {
+    try passed(at: [path])?.first
+  }
+
+  private static func passed(at paths: [String]) throws(ServiceError) -> [Listener]? {
     guard number(in: "LISTEN_PID") == getpid(), let count = number(in: "LISTEN_FDS"), count > 0
     else { return nil }
     // SAFETY: there is one thread. No program that is started later takes them for its own.
     for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { _ = unsafe unsetenv(name) }
-    var listeners = Listeners()
+    var listeners: [Listener] = []
     for descriptor in firstDescriptor..<firstDescriptor + min(count, 16) {
       let listener = try adopt(descriptor)
-      switch listener.path {
-      case root: listeners.root = listener
-      case everybody: listeners.everybody = listener
-      case _: throw .unknownDescriptor(descriptor)
-      }
+      guard paths.contains(listener.path) else { throw .unknownDescriptor(descriptor) }
+      listeners.append(listener)
     }
     return listeners
   }
@@ -83,6 +91,11 @@ package struct Listeners {
   /// One for root's programs alone, as above.
   package static func open(root: String) throws(ServiceError) -> Listeners {
     Listeners(root: try open(root, mode: 0o600), everybody: nil)
+  }
+
+  /// The one of sessions, as above.
+  package static func open(forSessions path: String) throws(ServiceError) -> Listener {
+    try open(path, mode: 0o666)
   }
 
   /// The lock is held until the service ends: of two that start at once only one goes on.

@@ -19,6 +19,8 @@ package enum ServiceError: Error, Equatable {
   case noCrypto
   /// Whoever started the service passed a descriptor that is no socket of it.
   case unknownDescriptor(Int32)
+  /// What it is to start is not there, or cannot be started.
+  case noProgram(path: String)
 
   /// The name of a system call.
   package typealias StaticCall = String
@@ -41,6 +43,7 @@ extension ServiceError {
     case .noCrypto: "libcrypto: HMAC or SHA-256 is not available"
     case .inUse(let path): "\(path): another service listens there"
     case .notOurs(let path): "\(path): is not a socket, or in a directory that others may change"
+    case .noProgram(let path): "\(path): cannot be started"
     case .unknownDescriptor(let number): "descriptor \(number) is not one of the service's sockets"
     }
   }

@@ -1,4 +1,4 @@
 import SallyportSession
 
-// The connection, from whoever started us: sallyportd, or systemd with Accept=yes.
+// The connection, from whoever started us: sallyportd.
 Session.serve(3)

@@ -23,6 +23,9 @@ struct Sallyportd: ParsableCommand {
   @Option(help: "Listen here for people who change their own enrollment.")
   var sessionSocket = Sessions.path
 
+  @Flag(help: "Serve these people and nobody else.")
+  var sessions = false
+
   @Option(help: "The program that is started for each of these.")
   var sessionProgram = Sessions.program
 
@@ -39,6 +42,7 @@ struct Sallyportd: ParsableCommand {
   private func serve() throws(ServiceError) {
     try ServiceError.check(service_harden(), "setrlimit")
     try ServiceError.check(service_hold_signals(), "sigprocmask")
+    if sessions { return try serveSessions() }
     let fleet = try FleetService(Membership()) { ServiceLog.write($0, $1) }
     let desk = Desk(store: Store(), relay: fleet.relay) { ServiceLog.write($0, $1) }
     try desk.prepare()
@@ -57,15 +61,34 @@ struct Sallyportd: ParsableCommand {
     if !isDone { _exit(0) }
   }
 
-  /// Where systemd passes sockets, it starts sallyport-session itself.
+  /// Where sockets are passed, sessions have a service of their own, which can do more to the
+  /// machine, as their modules of PAM must, and less to the store.
   private func open() throws(ServiceError) -> (Listeners, Sessions?) {
     if let passed = try Listeners.passed(root: rootSocket, everybody: publicSocket) {
       return (passed, nil)
     }
-    return (
-      try Listeners.open(root: rootSocket, everybody: publicSocket),
-      try Sessions.start(sessionSocket, sessionProgram)
-    )
+    let listeners = try Listeners.open(root: rootSocket, everybody: publicSocket)
+    guard Sessions.canStart(sessionProgram) else { return (listeners, nil) }
+    do throws(ServiceError) {
+      return (listeners, Sessions(try Listeners.open(forSessions: sessionSocket), sessionProgram))
+    } catch {
+      // Logins do without.
+      ServiceLog.error("no sessions: \(error.text)")
+      return (listeners, nil)
+    }
+  }
+
+  private func serveSessions() throws(ServiceError) {
+    guard Sessions.canStart(sessionProgram) else { throw .noProgram(path: sessionProgram) }
+    var listener = try Listeners.passed(forSessions: sessionSocket)
+    if listener == nil { listener = try Listeners.open(forSessions: sessionSocket) }
+    guard let listener else { return }
+    let sessions = Sessions(listener, sessionProgram)
+    try sessions.open()
+    ServiceLog.info("started, for sessions")
+    service_wait_for_end()
+    sessions.end()
+    ServiceLog.info("stopped")
   }
 }
 

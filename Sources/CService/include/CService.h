@@ -117,9 +117,15 @@ int service_accept(int listener, service_sender *peer);
    a session of its own. Its pid, or a negative errno. */
 int service_spawn(const char *program, int connection);
 
-/* 1 where that child has ended, and is waited for; else 0. */
+/* 1 where that child has ended, and what it left in its process group with it; else 0. The group has
+   its number as long as the child is not waited for. */
 static inline int service_has_ended(int32_t child) {
-  return waitpid(child, NULL, WNOHANG) == 0 ? 0 : 1;
+  siginfo_t found = { 0 };
+  if (waitid(P_PID, (id_t)child, &found, WEXITED | WNOHANG | WNOWAIT) == 0 && found.si_pid == 0)
+    return 0;
+  (void)kill(-child, SIGKILL);
+  (void)waitpid(child, NULL, WNOHANG);
+  return 1;
 }
 
 /* The size of the packet that is there, 0 at the end, -EAGAIN where there is none yet. */

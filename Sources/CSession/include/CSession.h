@@ -21,6 +21,10 @@
 /* Who connected: pid and effective uid at connect(). 0 or a negative errno. */
 int session_peer(int connection, int32_t *process, uint32_t *user);
 
+/* Leaves the keyring of whoever started this process: what modules of PAM put there would be another
+   session's too. Where keyrings cannot be had, there is none to share. */
+void session_join_keyring(void);
+
 /* One message of a module. `answer` is set, by malloc, for the styles that ask. 0, or it fails. */
 typedef int (*session_turn)(int style, const char *text, char *_Nullable *_Nonnull answer,
                             void *_Nullable context);
@@ -67,8 +71,9 @@ static inline int session_name(uint32_t user, char *name, size_t capacity) {
   return -ERANGE;
 }
 
-/* No core file, no other process that reads this one's memory, no inheritance of the connection, the
-   usual signals, and an end by SIGALRM after so many seconds whatever a module of PAM waits for. */
+/* No core file, no other process that reads this one's memory, no inheritance of the connection, a
+   keyring of its own where the kernel has any, the usual signals, and an end by SIGALRM after so many
+   seconds whatever a module of PAM waits for. */
 static inline int session_harden(int connection, unsigned seconds) {
   sigset_t none;
   sigemptyset(&none);
@@ -82,6 +87,7 @@ static inline int session_harden(int connection, unsigned seconds) {
     return -errno;
   if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGALRM, SIG_DFL) == SIG_ERR) return -errno;
   if (sigprocmask(SIG_SETMASK, &none, NULL) < 0) return -errno;
+  session_join_keyring();
   umask(077);
   alarm(seconds);
   return 0;

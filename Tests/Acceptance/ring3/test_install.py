@@ -15,7 +15,7 @@ FILES = {
     "usr/sbin/sallyportd": 0o755,
     "usr/sbin/sallyport-session": 0o755,
     "usr/lib/systemd/system/sallyport-session.socket": 0o644,
-    "usr/lib/systemd/system/sallyport-session@.service": 0o644,
+    "usr/lib/systemd/system/sallyport-session.service": 0o644,
     "usr/share/man/man8/sallyport-session.8": 0o644,
     "etc/pam.d/sallyport": 0o644,
     "usr/lib/systemd/system/sallyport.service": 0o644,

@@ -16,7 +16,7 @@ from own import (
     CODE, CONF, FIRST, PASSWORD_PROMPT, SESSION, SOCKET, STATUS, Own, files, names, policy, running)
 from support.hosts import PASSWORD, edit
 from support.sallyport import first_code, sallyport
-from support.service import many_users, soon
+from support.service import SERVICE, many_users, soon
 
 REMOVE_PHONE = b"\x01\x14\x01\x05\x00phone"
 pytestmark = [pytest.mark.skipif(
@@ -336,14 +336,14 @@ def test_without_a_session_service_the_message_is_as_before(store, running):
     assert "self_service" in own.text
 
 
-def test_systemd_starts_a_session_for_each_connection(store, running):
-    """As by Accept=yes; the service itself then opens no socket for sessions."""
+def test_a_service_for_sessions_alone_takes_their_socket_from_systemd(store, running):
     if shutil.which("systemd-socket-activate") is None:
         pytest.skip("systemd-socket-activate is not installed")
     store.enroll(allow_missing=False)
     SOCKET.unlink()
     activate = subprocess.Popen(
-        ["systemd-socket-activate", "--accept", "--seqpacket", "--listen", SOCKET, SESSION],
+        ["systemd-socket-activate", "--seqpacket", "--listen", SOCKET,
+         SERVICE, "--sessions", "--session-program", SESSION],
         stderr=subprocess.DEVNULL)
     try:
         assert soon(SOCKET.exists)

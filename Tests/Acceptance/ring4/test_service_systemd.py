@@ -80,5 +80,6 @@ def test_systemd_starts_service_and_sessions_and_again_after_each_kill(store, cg
     assert facts["answered"] == [True, True] and facts["modes"] == ["0o600", "0o666", "0o666"]
     assert facts["own"] == [SUCCESS, AUTH_ERR] and facts["su"] == facts["own_after"] == SUCCESS
     assert facts["session"] == [STATUS] * 3 and facts["sessions_answered"] == STATUS
+    assert facts["numbers_left"] == STATUS
     assert facts["longest_wait"] < 5
     figure(f"under systemd, killed eight times in a row: answered within {facts['longest_wait']:.2f} s")

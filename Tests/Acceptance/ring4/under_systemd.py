@@ -11,7 +11,7 @@ from pathlib import Path
 
 from support.pam_driver import Driver
 from support.sallyport import Services
-from support.service import ANSWERS, PUBLIC, ROOT, ask, soon
+from support.service import ANSWERS, PUBLIC, ROOT, ask, many_users, soon
 
 SESSION, STATUS = "/run/sallyport/session", b"\x01\x11\x00"
 
@@ -71,6 +71,8 @@ def main(right, other, third):
              su=su.login("locker", "alice", other).result)
         tell(session=[status_of_alice() for _ in range(3)])
         tell(longest_wait=kills(8))
+        with many_users(SESSION):
+            tell(numbers_left=status_of_alice())
         tell(own_after=own.login("locker", "alice", third).result)
     modes = [oct(Path(path).stat().st_mode & 0o777) for path in (ROOT, PUBLIC, SESSION)]
     tell(modes=modes, sessions_answered=status_of_alice(), done=True)

@@ -54,6 +54,22 @@ struct Machine: LoginStore, Sendable {
   }
 }
 
+extension Machine {
+  /// With RFC 6238's secret.
+  func enroll(_ name: String, _ uid: UInt32) throws {
+    let parameters = try #require(
+      CodeParameters(type: .totp(period: 30), algorithm: .sha1, digits: .six))
+    let authenticator = Authenticator(
+      id: 7, name: try #require(Label("phone".utf8)), parameters: parameters,
+      secret: try #require(Secret(Array("12345678901234567890".utf8))), initialLastAccepted: nil,
+      created: UnixTime(0))
+    let enrollment = Enrollment(
+      id: UInt64(uid), user: try #require(UserName(name.utf8)), uid: uid, created: UnixTime(0),
+      authenticators: [authenticator], backupCodes: nil)
+    try store.create(enrollment, LoginState(initialFor: enrollment))
+  }
+}
+
 @Suite struct `What a frame of a program that is not root can say` {
   private let own: TemporaryDirectory
   private let machine: Machine
@@ -65,21 +81,8 @@ struct Machine: LoginStore, Sendable {
     try store.prepare()
     machine = Machine(store: store)
     desk = Desk(store: machine) { _, _ in }
-    try enroll("alice", 3001)
-    try enroll("bob", 3002)
-  }
-
-  private func enroll(_ name: String, _ uid: UInt32) throws {
-    let parameters = try #require(
-      CodeParameters(type: .totp(period: 30), algorithm: .sha1, digits: .six))
-    let authenticator = Authenticator(
-      id: 7, name: try #require(Label("phone".utf8)), parameters: parameters,
-      secret: try #require(Secret(Array("12345678901234567890".utf8))), initialLastAccepted: nil,
-      created: UnixTime(0))
-    let enrollment = Enrollment(
-      id: UInt64(uid), user: try #require(UserName(name.utf8)), uid: uid, created: UnixTime(0),
-      authenticators: [authenticator], backupCodes: nil)
-    try machine.store.create(enrollment, LoginState(initialFor: enrollment))
+    try machine.enroll("alice", 3001)
+    try machine.enroll("bob", 3002)
   }
 
   private func state(_ name: String = "alice") throws -> LoginState {

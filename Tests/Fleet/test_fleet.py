@@ -13,6 +13,7 @@ test_a_verifier_says_at_its_start_that_its_key_or_the_row_of_the_fleet_is_wrong
 test_who_writes_to_the_database_makes_no_host_and_gives_none_a_right
 test_a_host_that_brings_wrong_codes_judges_only_people_it_knows
 test_distrust_takes_every_code_up_to_now_as_used_and_prune_deletes_old_events
+test_what_was_used_after_a_dump_is_refused_once_it_is_restored_and_distrusted
 """
 
 import base64
@@ -310,3 +311,26 @@ def test_distrust_takes_every_code_up_to_now_as_used_and_prune_deletes_old_event
     assert done.stdout == "1 events deleted\n", done.stderr
     assert fleet.accepted() == [] and fleet.sql("SELECT count(*) > 0 FROM event") == [["t"]]
     assert "not a number of days" in run("migrate", "--prune", "soon", "--database", fleet.words()).stderr
+
+
+def test_what_was_used_after_a_dump_is_refused_once_it_is_restored_and_distrusted(fleet):
+    """The steps of docs/fleet.md."""
+    def database(program, *more):
+        subprocess.run([program, "-h", fleet.cluster.directory, "-U", "postgres", *more], check=True, capture_output=True,
+                       timeout=60)
+    verifier, copy = fleet.verifier("one"), fleet.directory / "copy"
+    names = people(verifier, 2)
+    database("pg_dump", "-Fc", "-f", copy, fleet.database)
+    typed = code()
+    assert verifier.type(names[0], typed) == ACCEPTED
+    verifier.stop()
+    fleet.cluster.sql(f"DROP DATABASE {fleet.database}")
+    fleet.cluster.sql(f"CREATE DATABASE {fleet.database}")
+    database("pg_restore", "-d", fleet.database, copy)
+    assert fleet.accepted() == [], "the login is lost"
+    done = subprocess.run([VERIFIER, "distrust", "--directory", fleet.directory, "--database", fleet.words()],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    again = fleet.verifier("two")
+    assert [again.type(name, typed) for name in names] == [REFUSED, REFUSED]
+    assert again.enroll("new") == DONE and again.type("new", code()) == ACCEPTED, "who enrolls now is not concerned"

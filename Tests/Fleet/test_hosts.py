@@ -4,6 +4,7 @@ test_one_code_in_32_sessions_on_three_hosts_lets_one_in
 test_people_enroll_once_and_log_in_everywhere
 test_nothing_is_accepted_twice_while_each_part_is_killed
 test_a_host_that_is_cut_off_takes_a_backup_code_once
+test_while_a_host_is_cut_off_everybody_is_asked_and_refused_at_each_level
 test_a_revoked_host_is_refused_within_five_seconds
 test_a_hostile_host_throttles_nobody_where_he_is_known
 test_a_name_that_may_be_two_people_is_told_and_nothing_changed
@@ -13,6 +14,7 @@ test_no_secret_is_on_a_host_or_in_a_dump
 import base64
 import hashlib
 import itertools
+import re
 import secrets
 import subprocess
 import threading
@@ -191,6 +193,25 @@ def test_a_host_that_is_cut_off_takes_a_backup_code_once(cast):
     assert not one.enters("alice", backup[1]) and not two.enters("alice", backup[1])
     assert two.enters("alice", backup[2])
     assert cast.twice() == []
+
+
+def test_while_a_host_is_cut_off_everybody_is_asked_and_refused_at_each_level(cast):
+    """Enrolled in the fleet but never seen on that host, remembered, or not enrolled: all look alike."""
+    enrolled(cast, ["known", "never-here"])
+    host, levels = cast.hosts[1], ("refuse", "required", "offer", "remind", "voluntary")
+    host.accounts({"not-enrolled": 7001})
+    policy = host.machine.read("/etc/security/sallyport.conf").decode()
+    host.machine.write("/etc/security/sallyport.conf", policy + "remember = 1d\n")
+    assert host.enters("known", code_of("known"))
+    cast.network.cut(host.machine)
+    assert soon(lambda: "Backup code: " in host.login("known", "x")[1], 60)
+    for level in levels:
+        host.machine.write("/etc/security/sallyport.conf", re.sub(
+            "^enrollment = .*", f"enrollment = {level}", policy, flags=re.M) + "remember = 1d\n")
+        for name in "known", "never-here", "not-enrolled", "alice", "nobody-here":
+            done, said = host.login(name, "7KMF-2X9Q-D4TW-0HZA")
+            assert not done and said.startswith("Backup code: "), (level, name, said)
+    cast.network.mend_all()
 
 
 def test_a_revoked_host_is_refused_within_five_seconds(cast):

@@ -180,13 +180,15 @@ class Machine:
             path.chmod(mode)
 
     def account(self, name, uid, password):
-        """An account there, with a home."""
-        if re.search(rf"^{name}:", self.read("/etc/passwd").decode(), re.MULTILINE):
+        """An account there, with a home; in place of one of that name with other numbers or another password."""
+        lines = {"passwd": f"{name}:x:{uid}:{uid}:{name}:/home/{name}:/bin/sh", "group": f"{name}:x:{uid}:",
+                 "shadow": f"{name}:{hashed(password)}:19000:0:99999:7:::"}
+        files = {file: self.read("/etc/" + file).decode().splitlines() for file in lines}
+        if all(line in files[file] for file, line in lines.items()):
             return
-        for path, line in (("passwd", f"{name}:x:{uid}:{uid}:{name}:/home/{name}:/bin/sh"),
-                           ("group", f"{name}:x:{uid}:"), ("shadow", f"{name}:{hashed(password)}:19000:0:99999:7:::")):
-            with self.path("/etc/" + path).open("a") as file:
-                file.write(line + "\n")
+        for file, line in lines.items():
+            others = [other for other in files[file] if not other.startswith(f"{name}:")]
+            self.path("/etc/" + file).write_text("\n".join([*others, line, ""]))
         self.sh(f"install -d -o {uid} -g {uid} /home/{name}")
 
 

@@ -40,6 +40,7 @@ struct ClockWatch {
 
   mutating func look(_ database: Database, _ mine: Int64?, _ others: [Int64]) {
     guard let mine else { return }
+    database.meters.note(offset: mine)
     let verdict = Self.judge(mine, others)
     let wasAside = database.books.withLock { books in
       defer { books.isAside = verdict == .aside }

@@ -16,6 +16,7 @@ package final class Database: Sendable {
 
   let key: FleetKey
   let floor = Floor()
+  let meters = Meters()
   /// In the rows of table `worker`.
   let verifier: [UInt8]
   let words: String

@@ -24,6 +24,14 @@ package enum DatabaseFault: Error, Equatable {
 }
 
 extension DatabaseFault {
+  /// Whether what was asked may have been done.
+  var isUnknown: Bool {
+    switch self {
+    case .broken, .silent, .warned: true
+    case .unreachable, .refused, .away, .aside, .moved, .unusable, .outOfMemory: false
+    }
+  }
+
   /// For the log and for people.
   package var text: String {
     switch self {

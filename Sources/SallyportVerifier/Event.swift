@@ -80,7 +80,7 @@ protocol EventWord {
 }
 
 extension Outcome {
-  fileprivate var word: [UInt8] {
+  var word: [UInt8] {
     switch self {
     case .accepted: bytes(of: "accepted")
     case .refused(let reason): bytes(of: reason.name)

@@ -1,3 +1,4 @@
+import CService
 package import OneTimePassword
 import SallyportCore
 package import SallyportLine
@@ -39,10 +40,17 @@ package struct FleetDesk: LineDesk, Sendable {
     var wasAway = false
     let found: ServiceAnswer =
       judge(question, right, arrived: arrived, &wasAway) ?? .notServed
+    if frame.request.verb.isAttempt { count(found, wasAway: wasAway, since: arrived) }
     // It went away before anything was saved.
     if wasAway { return .databaseAway }
     if case .outcome(.accepted) = found { logins.note(frame.request.name, on: asker.pin) }
     return LineAnswer(to: .question, found.encoded() ?? [])
+  }
+
+  private func count(_ answer: ServiceAnswer, wasAway: Bool, since arrived: UInt64) {
+    var word = wasAway ? "database-away" : "trouble"
+    if case .outcome(let outcome) = answer { word = String(decoding: outcome.word, as: UTF8.self) }
+    database.meters.note(word, after: service_monotonic() &- arrived)
   }
 
   /// nil: not for this host.

@@ -134,6 +134,7 @@ package struct FleetStore: RecordStore, Sendable {
     guard same(enrollment.user.bytes, key) else { throw .otherUser }
     if row.isDistrusted { row.state?.distrust(of: enrollment, before: columns.distrust.time) }
     guard row.isBehind, let floor = columns.floor else { return }
+    database.meters.noteFloor()
     alert("the state is older than one that was saved; all codes up to now count as used")
     do throws(StoreTrouble) {
       row.state?.distrust(of: enrollment, before: try now())
@@ -281,6 +282,7 @@ package struct FleetStore: RecordStore, Sendable {
       // Serializable: another one was faster. Moved: nothing was asked, it is loaded again.
       if case .refused("40001", _) = error { return false }
       if error == .moved { return false }
+      if error.isUnknown { database.meters.noteUnknown() }
       throw fault(error)
     }
     guard rows.number(0, 0) == 1 else { return false }

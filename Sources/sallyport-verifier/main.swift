@@ -129,6 +129,9 @@ struct Run: ParsableCommand {
   @Option(help: "How many wrong codes a host may bring in a day.")
   var hostWrongCodes = FleetDesk.wrongCodes
 
+  @Option(help: "Write what is counted here to this file, for node_exporter's textfile collector.")
+  var metrics: String?
+
   func run() throws {
     try common.actAsOwner()
     ServiceLog.open(as: "sallyport-verifier")
@@ -143,6 +146,7 @@ struct Run: ParsableCommand {
     try self.database { () throws(DatabaseFault) in try database.begin() }
     do {
       try database.watch()
+      if let metrics { try database.writeMetrics(to: metrics) }
       let server = try serve(database)
       ServiceLog.info("started: listens on \(server.address.text)")
       service_wait_for_end()

@@ -3,6 +3,7 @@
 test_how_the_database_is_reached_is_written_down_once
 test_root_acts_as_the_owner_of_the_directory
 test_status_tells_who_is_there_and_who_is_not
+test_a_verifier_writes_what_it_counts
 """
 
 import json
@@ -93,4 +94,17 @@ def test_status_tells_who_is_there_and_who_is_not(fleet):
     done = run("status", fleet.directory, "--metrics", path, "--database", "host=/nowhere")
     assert done.returncode != 0 and "the database: " in done.stderr
     assert path.read_text().endswith("\nsallyport_fleet_up 0\n")
+    one.stop()
+
+
+def test_a_verifier_writes_what_it_counts(fleet):
+    path = fleet.directory / "verifier.prom"
+    one = fleet.verifier("one", "--metrics", path)
+    assert soon(lambda: path.exists() and "sallyport_verifier_judging 1\n" in path.read_text())
+    one.enroll("alice")
+    one.type("alice", "000000")
+    assert soon(lambda: 'outcomes_total{outcome="wrong-code"} 1\n' in path.read_text())
+    text = path.read_text()
+    assert "sallyport_verifier_answer_seconds_count 1\n" in text and "sallyport_verifier_unknown_total 0\n" in text
+    assert path.stat().st_mode & 0o777 == 0o644
     one.stop()

@@ -121,4 +121,23 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["fleet.prom"])
     #expect(FleetMetrics(nil).write(to: directory.path + "/none/fleet.prom") == ENOENT)
   }
+
+  @Test func `counts what one verifier has judged`() throws {
+    let meters = Meters()
+    meters.note("accepted", after: 900_000)
+    meters.note("accepted", after: 4_000_000)
+    meters.note("wrong-code", after: 6_000_000_000)
+    meters.noteUnknown()
+    meters.note(offset: -1500)
+    let lines = meters.text(isJudging: true).split(separator: "\n")
+    let name = "sallyport_verifier_"
+    for line in [
+      "judging 1", "outcomes_total{outcome=\"accepted\"} 2",
+      "outcomes_total{outcome=\"wrong-code\"} 1", "answer_seconds_bucket{le=\"0.001\"} 1",
+      "answer_seconds_bucket{le=\"0.005\"} 2", "answer_seconds_bucket{le=\"5.0\"} 2",
+      "answer_seconds_bucket{le=\"+Inf\"} 3", "answer_seconds_count 3", "answer_seconds_sum 6.0049",
+      "unknown_total 1", "floors_broken_total 0", "clock_offset_seconds -1.5",
+    ] { #expect(lines.contains(Substring(name + line)), "\(line)") }
+    #expect(lines.contains("# TYPE sallyport_verifier_answer_seconds histogram"))
+  }
 }

@@ -163,6 +163,12 @@ class Pair:
         self.standby.promote()
         self.primary, self.standby = self.standby, self.primary
 
+    def create(self, database):
+        """On both: of a server that does not know the database yet libpq asks no further one."""
+        self.primary.sql(f"CREATE DATABASE {database}")
+        there = f"SELECT 1 FROM pg_database WHERE datname = '{database}'"
+        assert soon(lambda: self.standby.sql(there), 60), "the standby does not follow"
+
     def is_whole(self):
         return all(server.process.alive for server in self.servers) and self.primary.is_followed("sync")
 

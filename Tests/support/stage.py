@@ -115,7 +115,7 @@ class Stage:
         self.whole()
         self._databases += 1
         self.database = f"fleet{self._databases}"
-        self.pair.primary.sql(f"CREATE DATABASE {self.database}")
+        self.pair.create(self.database)
         one, two = self.verifiers
         one.machine.sh(f"rm -f {DIRECTORY}/*key {DIRECTORY}/sallyport.conf")
         one.run("init", user="postgres")

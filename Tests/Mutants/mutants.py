@@ -8,9 +8,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-# One data file for each target that enters the module.
+# One data file for each target that enters the module, and for two beside it: what a user may change
+# himself, and what doctor says of the service.
 TARGETS = ["OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-           "PAMSallyport", "pam_sallyport",
+           "PAMSallyport", "pam_sallyport", "SelfService", "SallyportDoctor",
            "CLibcrypto", "CLinuxPAM", "CSystem", "CQRCodeGen"]
 OPEN, CLOSE = "«", "»"
 

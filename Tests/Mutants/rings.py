@@ -17,6 +17,7 @@ NEAREST = {
     "SallyportCore": "SallyportCoreTests", "SallyportSystem": "SallyportSystemTests",
     "CSystem": "SallyportSystemTests", "CQRCodeGen": "SallyportCLITests",
     "SallyportLogin": "PAMSallyportTests", "PAMSallyport": "PAMSallyportTests", "pam_sallyport": None, "CLinuxPAM": None,
+    "SelfService": "SelfServiceTests", "SallyportDoctor": "SallyportCLITests",
 }
 # Where the tests of a file are not in one of its name, its own are these.
 OWN = {
@@ -33,6 +34,8 @@ OWN = {
     "RequestReader": "ServiceRequestTests", "RequestWriter": "ServiceRequestTests",
     "AnswerFields": "ServiceAnswerTests", "Shape": "ServiceAnswerTests",
     "WireFields": "Service(Request|Answer)Tests",
+    "Denial": "PermissionTests", "Redaction": "FrameTests", "Wish": "FrameTests",
+    "DaemonFindings": "DoctorDaemonTests",
     "StoreManagement": "ManagementTests", "StoreFiles": "ManagementTests",
 }
 # The tests among them that go through thousands of texts or years: after the others.

@@ -74,6 +74,13 @@ import Testing
         == [1, 0x31, 2, 1, 0, 65, 1, 0, 0])
   }
 
+  @Test func `ask for no more backup codes than there can be`() throws {
+    for (count, isFrame): (UInt8, Bool) in [(0, true), (32, true), (33, false), (255, false)] {
+      let packet = try secret([1, 0x12, 3, 0, 0, 4, 0, 30, 0, 1, 6, 1, 0, count])
+      #expect((FromUser.decode(packet) != nil) == isFrame)
+    }
+  }
+
   @Test func `of one side are none of the other`() throws {
     for packet in try fromUser() { #expect(try FromSession.decode(secret(packet)) == nil) }
     for packet in try fromSession() { #expect(try FromUser.decode(secret(packet)) == nil) }

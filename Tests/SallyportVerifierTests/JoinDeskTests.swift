@@ -6,7 +6,8 @@ import Testing
 
 @testable import SallyportVerifier
 
-@Suite(.enabled(if: testDatabase != nil)) struct `Joining by a token` {
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `Joining by a token` {
   private let verifier: Verifier
   private let desk: JoinDesk
   private let table: HostTable

@@ -76,6 +76,26 @@ import Testing
     #expect(decision.state.authenticators.map(\.lastUse) == [use, nil])
   }
 
+  @Test func `with more origins than are kept loses the oldest at the next login`() throws {
+    let enrollment = try SallyportCoreTests.enrollment([authenticator()])
+    let state = LoginState(
+      enrollmentID: 0xe0e0, authenticators: [AuthenticatorState(id: 1, lastAccepted: nil)],
+      origins: (1...32).map {
+        KnownOrigin(origin: NetworkAddress(high: $0, low: 0), lastSeen: UnixTime(0))
+      })
+    let generator = try CodeGenerator(
+      secret: enrollment.authenticators[0].secret, algorithm: .sha1, digits: .six)
+    let cases: [(UInt64, [UInt64])] = [(1000, [99] + (1...9)), (1100, Array(1...32))]
+    for (step, origins) in cases {
+      let decision = try decide(
+        on: .code(generator.code(at: step), .six), enrollment: enrollment, state: state,
+        from: .address(NetworkAddress(high: 99, low: 0)), through: nil, at: UnixTime(30 * 1000),
+        under: Policy())
+      #expect((decision.refusal == nil) == (step == 1000))
+      #expect(decision.state.origins.map(\.origin.high) == origins)
+    }
+  }
+
   @Test func `never believes a time of the future`() {
     let (now, then) = (UnixTime(1000), UnixTime(1001))
     let slip = Slip(authenticator: 1, position: 5, time: then, amount: GuessProbability(units: 5))

@@ -256,7 +256,7 @@ import Testing
       guard let current = try? StateRecord.read(record + zeros) else { continue }
       read += 1
       #expect(try StateRecord.read(StateRecord.fresh(current.state)).state == current.state)
-      #expect(current.state.authenticators.count <= 8 && current.state.origins.count <= 10)
+      #expect(current.state.authenticators.count <= 8 && current.state.origins.count <= 32)
       #expect(current.state.remembered.count <= 10)
     }
     #expect((500..<5000).contains(read), "\(read)")
@@ -324,9 +324,9 @@ import Testing
     let nine = LoginState(enrollmentID: 1, authenticators: eight + eight[..<1])
     #expect(throws: StateRecord.Problem.size) { try StateRecord.fresh(nine) }
     let place = KnownOrigin(origin: NetworkAddress(high: 1, low: 0), lastSeen: UnixTime(0))
-    let eleven = LoginState(
-      enrollmentID: 1, origins: [KnownOrigin](repeating: place, count: 11))
-    #expect(throws: StateRecord.Problem.size) { try StateRecord.fresh(eleven) }
+    let many = LoginState(enrollmentID: 1, origins: [KnownOrigin](repeating: place, count: 33))
+    #expect(throws: StateRecord.Problem.size) { try StateRecord.fresh(many) }
+    #expect(many.written() == nil)
     let pair = RememberedOrigin(
       origin: NumericAddress(high: 1, low: 0), service: try label("sshd"), granted: UnixTime(0))
     let pairs = LoginState(
@@ -360,7 +360,8 @@ import Testing
         authenticator: .max, position: .max, time: UnixTime(.max),
         amount: GuessProbability(units: .max)),
       refunds: Refunds(last: UnixTime(.max), second: UnixTime(.max), third: UnixTime(.min)),
-      origins: (1...10).map {
+      // As many as are read.
+      origins: (1...32).map {
         KnownOrigin(origin: NetworkAddress(high: $0, low: 0), lastSeen: UnixTime(.min))
       },
       remembered: (1...10).map {
@@ -368,6 +369,7 @@ import Testing
           origin: NumericAddress(high: $0, low: .max), service: long, granted: UnixTime(.max))
       })
     #expect(try StateRecord.read(StateRecord.fresh(state)).state == state)
+    #expect(LoginState.read(try #require(state.written())) == state)
   }
 
   /// A slot made here, by the document: magic, sequence number, length, body, zeros, checksum.

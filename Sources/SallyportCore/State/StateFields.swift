@@ -211,7 +211,7 @@ extension ByteReader {
     state.other = bucket()
     state.slip = slip()
     state.refunds = Refunds(last: time(), second: time(), third: time())
-    for _ in 0..<count(atMost: LoginState.maximumOrigins) {
+    for _ in 0..<count(atMost: LoginState.readableOrigins) {
       state.origins.append(KnownOrigin(origin: address(), lastSeen: time()))
     }
     for _ in 0..<count(atMost: LoginState.maximumRemembered) {

@@ -88,7 +88,7 @@ package enum StateRecord {
   {
     // A record that cannot be read again must not be written, as it would lock the user out.
     guard state.authenticators.count <= Enrollment.maximumAuthenticators,
-      state.origins.count <= LoginState.maximumOrigins,
+      state.origins.count <= LoginState.readableOrigins,
       state.remembered.count <= LoginState.maximumRemembered
     else { throw .size }
     var page = ByteWriter(count: slotSize)

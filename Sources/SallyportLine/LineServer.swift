@@ -32,8 +32,8 @@ package final class LineServer: Sendable {
     @Sendable (Pin, LineKind, Secret, _ arrived: UInt64) -> LineAnswer
   /// Whether this key is a host's of the fleet. Others may only join.
   package typealias Recognizer = @Sendable (Pin) -> Bool
-  /// About whom a question is, by any number that is the user's alone; nil: about nobody. Those about
-  /// one user wait for each other.
+  /// About whom a question is, by any number that is the user's alone; nil: about nobody. Those
+  /// about one user wait for each other.
   package typealias Subject = @Sendable (LineKind, Secret) -> UInt64?
 
   private let listener: Int32

@@ -1,5 +1,5 @@
-/// Which questions workers are busy with, and which wait for others like them. So neither a host, nor
-/// all strangers together, nor the questions about one user, whose row may be locked, hold up
+/// Which questions workers are busy with, and which wait for others like them. So neither a host,
+/// nor all strangers together, nor the questions about one user, whose row may be locked, hold up
 /// everybody.
 struct Turns: Sendable {
   /// What has a share of the workers.
@@ -23,8 +23,8 @@ struct Turns: Sendable {
 
   init(_ limits: LineLimits) { self.limits = limits }
 
-  /// Whether a worker may begin with this line. If not, it waits until `next` gives it to one who is
-  /// done.
+  /// Whether a worker may begin with this line. If not, it waits until `next` gives it to one who
+  /// is done.
   mutating func begin(_ line: UInt64, of crowd: Crowd) -> Bool {
     guard shares[crowd]?.busy ?? 0 < most(of: crowd) else {
       shares[crowd]?.waiting.append(line)

@@ -10,6 +10,8 @@ import CTLS
 struct LineBook: Sendable {
   /// Tag of what ends the waiting of all threads.
   static let endTag: UInt64 = 0
+  /// In nanoseconds: until an answer has been read.
+  private static let lately: UInt64 = 20_000_000
 
   /// What is known of a line.
   struct Entry: Sendable {
@@ -47,6 +49,8 @@ struct LineBook: Sendable {
   /// In the order of arrival.
   private var strangers: [UInt64] = []
   private var next: UInt64 = 1
+  /// Nothing begins any more.
+  private var isLeaving = false
 
   init(_ limits: LineLimits, greeting: Int32, frames: Int32) {
     (self.limits, self.greeting, self.frames) = (limits, greeting, frames)
@@ -58,7 +62,7 @@ struct LineBook: Sendable {
   /// Tells of the line when there is something to read. What is given back is to be dropped
   /// outside of the lock.
   mutating func add(_ line: ServerLine, now: UInt64) -> [ServerLine] {
-    if entries.count >= limits.lines, strangers.isEmpty { return [line] }
+    if isLeaving || entries.count >= limits.lines && strangers.isEmpty { return [line] }
     let id = next
     next += 1
     line.id = id
@@ -97,7 +101,7 @@ struct LineBook: Sendable {
 
   /// Of a claimed line whose handshake is done.
   mutating func greet(_ id: UInt64, _ pin: Pin, isKnown: Bool, now: UInt64) -> [ServerLine] {
-    guard let entry = entries[id], !entry.isDoomed else { return forget(id) }
+    guard let entry = entries[id], !entry.isDoomed, !isLeaving else { return forget(id) }
     entries[id]?.pin = pin
     entries[id]?.isKnown = isKnown
     entries[id]?.isBusy = false
@@ -171,6 +175,17 @@ struct LineBook: Sendable {
       if lines[pin]?.isEmpty == true { lines[pin] = nil }
     }
     return [entry.line]
+  }
+
+  /// Closes the lines on which nothing has come lately, and takes no new ones from now on. So whoever
+  /// has one sees that before he asks, and asks another verifier; and not beside an answer.
+  mutating func leave(now: UInt64) -> [ServerLine] {
+    isLeaving = true
+    let idle = entries.filter { _, entry in
+      guard !entry.isBusy, entry.begun == nil else { return false }
+      return entry.pin == nil || now > entry.used + Self.lately && entry.line.awaitsAnswer
+    }
+    return idle.keys.flatMap { forget($0) }
   }
 
   /// All of them.

@@ -113,14 +113,18 @@ package final class LineServer: Sendable {
     _ = try LineServerFault.check(result, "pthread_create")
   }
 
-  /// Accepts nothing more, and waits for what is under way, at most so many nanoseconds; then all
-  /// lines are closed. false where it is not done by then.
+  /// Accepts nothing more, closes lines on which nothing has come, and waits for what is under way,
+  /// at most so many nanoseconds; then all lines are closed. false where it is not done by then.
   @discardableResult
   package func stop(within time: UInt64 = 5_000_000_000) -> Bool {
     let start = service_monotonic()
-    service_count_up(ending, 1)
     // Whoever connects from now on is refused at once, and asks another verifier.
     _ = shutdown(listener, Int32(SHUT_RDWR))
+    repeat {
+      _ = book.withLock { $0.leave(now: service_monotonic()) }
+      _ = poll(nil, 0, 2)
+    } while lines > 0 && service_monotonic() - start < min(time, Self.untilLeft)
+    service_count_up(ending, 1)
     while threads.load(ordering: .acquiring) > 0 {
       if service_monotonic() - start > time { return false }
       _ = poll(nil, 0, 2)
@@ -128,6 +132,9 @@ package final class LineServer: Sendable {
     _ = book.withLock { $0.forgetAll() }
     return true
   }
+
+  /// In nanoseconds: how long what has come by then has, to be read and answered.
+  private static let untilLeft: UInt64 = 3_000_000_000
 
   /// How many lines there are.
   package var lines: Int { book.withLock { $0.count } }
@@ -151,8 +158,8 @@ package final class LineServer: Sendable {
     for _ in 0..<64 {
       let made = tls_accept(listener)
       if made == -EAGAIN { return }
-      if made == -EMFILE || made == -ENFILE || made == -ENOBUFS || made == -ENOMEM {
-        // It still waits: look again a little later.
+      if [-EINVAL, -EMFILE, -ENFILE, -ENOBUFS, -ENOMEM].contains(made) {
+        // It still waits, or this is the end: look again a little later.
         _ = poll(nil, 0, 20)
         return
       }

@@ -244,6 +244,31 @@ import Testing
     #expect(try verifier.client().ask(.question, try secret(0), within: 20_000).body == big)
   }
 
+  @Test func `closes what is idle at once when it stops, so that nobody asks there`() throws {
+    let (go, asked, isOver) = (Locked(false), Locked(0), Locked(false))
+    let verifier = try TestVerifier { _, kind, _, _ in
+      asked.withLock { $0 += 1 }
+      _ = soon { go.withLock { $0 } }
+      return LineAnswer(to: kind, [])
+    }
+    let (busy, idle) = (try verifier.raw(), try verifier.raw())
+    for host in [busy, idle] { #expect(try host.greet(try side(verifier)) == 0x84) }
+    #expect(busy.write(frame(1, [])))
+    #expect(soon { asked.withLock { $0 } == 1 })
+    let server = verifier.server
+    let started = Threads.start {
+      server.stop(within: 60_000_000_000)
+      isOver.withLock { $0 = true }
+    }
+    #expect(started == 0)
+    #expect(idle.frame() == nil)
+    #expect(server.lines == 1)
+    #expect(!isOver.withLock { $0 })
+    go.withLock { $0 = true }
+    #expect(busy.frame()?.kind == 0x81)
+    #expect(soon { isOver.withLock { $0 } })
+  }
+
   @Test func `answers what is under way when it stops, and then has no thread`() throws {
     let (go, asked) = (Locked(false), Locked(0))
     let verifier = try TestVerifier { _, kind, _, _ in

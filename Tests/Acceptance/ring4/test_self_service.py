@@ -143,7 +143,7 @@ def test_a_wrong_code_changes_nothing_in_fifty_tries(store, running):
 
 
 @pytest.mark.parametrize("said", ["self_service = no", "state = disabled", "nothing"])
-def test_where_the_policy_says_no_nothing_is_changed(store, said):
+def test_where_the_policy_says_no_nothing_is_changed(store, running, said):
     enrollment = store.enroll(allow_missing=False)
     before = files(store)
     if said == "nothing":
@@ -155,6 +155,7 @@ def test_where_the_policy_says_no_nothing_is_changed(store, said):
         own = Own(*words)
         assert own.finish(code=enrollment.code()) == 77 and not own.prompts
         assert "self_service = no" in own.text or said == "state = disabled"
+        assert ended(running)
     assert files(store) == before
 
 

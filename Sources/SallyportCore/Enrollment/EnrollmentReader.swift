@@ -62,7 +62,8 @@ private struct EnrollmentReader {
 
   mutating func take(_ name: Range<Int>, _ value: Range<Int>, _ line: Int) throws(SettingsError) {
     guard let key = Key(spelledIn: text, at: name), key.belongs(to: section) else {
-      throw SettingsError(line: line, .unknownKey)
+      let isMoving = section == .head && text.holds(MoveMark.key, in: name)
+      throw SettingsError(line: line, isMoving ? .moving : .unknownKey)
     }
     let field = Field(key: key, value: value, line: line)
     switch key {

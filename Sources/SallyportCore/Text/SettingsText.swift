@@ -28,6 +28,8 @@ package struct SettingsError: Error, Equatable {
     case notASetting
     case unknownSection
     case unknownKey
+    /// An enrollment that is being moved to a fleet (`MoveMark`).
+    case moving
     case duplicateKey
     /// This key is missing; `line` is the start of its section.
     case missing(StaticString)
@@ -42,7 +44,7 @@ package struct SettingsError: Error, Equatable {
     package static func == (a: Problem, b: Problem) -> Bool {
       switch (a, b) {
       case (.textTooLong, .textTooLong), (.notASetting, .notASetting),
-        (.unknownSection, .unknownSection), (.unknownKey, .unknownKey),
+        (.unknownSection, .unknownSection), (.unknownKey, .unknownKey), (.moving, .moving),
         (.duplicateKey, .duplicateKey), (.outOfMemory, .outOfMemory):
         return true
       case (.missing(let a), .missing(let b)), (.tooMany(let a), .tooMany(let b)),

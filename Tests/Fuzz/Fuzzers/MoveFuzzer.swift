@@ -1,0 +1,38 @@
+import OneTimePassword
+import SallyportCore
+
+extension Fuzzer {
+  /// What reads as a request to move an enrollment, or as an answer, is written the same; a marked
+  /// file is no enrollment to anybody else. The first byte says which of them the rest is.
+  static let move = Fuzzer(name: "move") { input in
+    var input = Input(input)
+    let kind = input.byte() % 3
+    let rest = input.remaining()
+    switch kind {
+    case 0:
+      guard let request = MoveRequest.decode(secret(rest)) else { return }
+      switch request {
+      case .look: break
+      case .put(let moving, _), .merge(let moving):
+        must(moving.enrollment.uid == nil, "a uid")
+        must(moving.enrollment.id == moving.state.enrollmentID, "another one's state")
+      }
+      let again = unwrapped(request.encoded(), "does not write what it read")
+      must(bytes(again) == rest, "a request is written otherwise")
+    case 1:
+      guard let answer = MoveAnswer.decode(rest) else { return }
+      must(unwrapped(answer.encoded(), "does not write what it read") == rest, "an answer")
+    case _: checkMark(secret(rest))
+    }
+  }
+}
+
+private func checkMark(_ text: Secret) {
+  guard let (enrollment, mark) = try? Enrollment.readMoving(text) else { return }
+  let isReadByAll = (try? Enrollment.read(text)) != nil
+  must(isReadByAll == (mark == nil), "who is under way is judged by the file")
+  guard let mark else { return }
+  let written = unwrapped(enrollment.written(with: mark), "out of memory")
+  let again = unwrapped(try? Enrollment.readMoving(written), "does not read what it wrote")
+  must(again.mark == mark && again.enrollment.id == enrollment.id, "another mark")
+}

@@ -173,7 +173,7 @@ extension Store {
 
   /// Without a state.
   @inline(never)
-  private func make(_ text: Secret, on parent: borrowing Descriptor) throws(StoreTrouble)
+  func make(_ text: Secret, on parent: borrowing Descriptor) throws(StoreTrouble)
     -> Unfinished
   {
     let made = try Unfinished(alone: true)
@@ -195,7 +195,7 @@ extension Store {
   }
 
   /// Runs the last step with a new directory, which is wiped if that fails.
-  private func finishing(
+  func finishing(
     _ made: Unfinished, on parent: borrowing Descriptor, _ step: () throws(StoreTrouble) -> Void
   ) throws(StoreTrouble) {
     do throws(StoreTrouble) {

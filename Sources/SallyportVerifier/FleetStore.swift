@@ -13,15 +13,15 @@ import SallyportThreads
 /// is a refusal, and is not asked again.
 package struct FleetStore: RecordStore, Sendable {
   /// How often it is judged anew.
-  private static let attempts = 32
+  static let attempts = 32
   private static let decoys = 64
 
-  private let database: Database
+  let database: Database
   private let event: Event
   /// The uid of the account on the host; nil: there is none.
   private let uid: UInt32?
   /// Until when it may wait for its turn, in nanoseconds of CLOCK_MONOTONIC.
-  private let deadline: UInt64
+  let deadline: UInt64
   /// Whether codes count at known places alone.
   private let isClosed: Bool
   private let loaded = Loaded()
@@ -78,7 +78,7 @@ package struct FleetStore: RecordStore, Sendable {
 
   /// nil: nothing is kept of this user, and nothing was. Asks the database once for each question,
   /// unless it is to be `anew`.
-  private func row(of key: [UInt8], anew: Bool = false) throws(StoreTrouble) -> Row? {
+  func row(of key: [UInt8], anew: Bool = false) throws(StoreTrouble) -> Row? {
     if anew || loaded.rows.withLock({ $0[key] == nil }) { try fetch([key]) }
     guard let found = loaded.rows.withLock({ $0[key] }) else { return nil }
     let isDecoy = Self.isDecoy(key)
@@ -244,7 +244,7 @@ package struct FleetStore: RecordStore, Sendable {
     }
   }
 
-  private func saveBoth(
+  func saveBoth(
     _ statement: String, _ key: [UInt8], _ mark: Mark, _ document: FleetDocument,
     _ state: LoginState?
   ) throws(StoreTrouble) -> Bool {
@@ -258,7 +258,7 @@ package struct FleetStore: RecordStore, Sendable {
       of: (document.enrollment, state))
   }
 
-  private func markOfNothing(_ key: [UInt8]) throws(StoreTrouble) -> Mark {
+  func markOfNothing(_ key: [UInt8]) throws(StoreTrouble) -> Mark {
     guard let columns = loaded.rows.withLock({ $0[key] }) else { throw fault("nothing was loaded") }
     return Mark(ofNothing: columns)
   }
@@ -319,7 +319,7 @@ package struct FleetStore: RecordStore, Sendable {
 
   // MARK: trouble
 
-  private func hash(of name: [UInt8]) throws(StoreTrouble) -> UInt64 {
+  func hash(of name: [UInt8]) throws(StoreTrouble) -> UInt64 {
     do throws(CryptoError) {
       return number(try SHA256.digest(name))
     } catch {

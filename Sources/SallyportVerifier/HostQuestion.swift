@@ -33,13 +33,14 @@ struct HostQuestion {
   /// another, so that a host can spend nobody's budget for known places on the others.
   func context(under policy: Policy) -> LoginContext {
     var (place, address) = (origin, NumericAddress?.none)
+    let places = Places(on: host)
     switch origin {
     case .address(let network):
-      place = placed("origin", number(network.high) + number(network.low))
+      place = places.of(network).map { .address($0) } ?? .unknown
       if case .address(let found) = request.origin, found.isElsewhere {
-        address = hashed("address", found.bytes)
+        address = places.of(found)
       }
-    case .local(own: true): place = placed("local", [])
+    case .local(own: true): place = places.local.map { .address($0) } ?? .unknown
     case .local(own: false), .unknown: break
     }
     return LoginContext(
@@ -47,13 +48,28 @@ struct HostQuestion {
   }
 }
 
-extension HostQuestion {
-  private func placed(_ kind: StaticString, _ place: [UInt8]) -> Origin {
-    hashed(kind, place).flatMap { NetworkAddress($0.bytes) }.map { .address($0) } ?? .unknown
+/// The places from which people log in to a host, as the states of a fleet know them: each is an
+/// address that no machine has. nil where libcrypto fails.
+struct Places {
+  private let host: [UInt8]
+
+  init(on host: [UInt8]) { self.host = host }
+
+  func of(_ network: NetworkAddress) -> NetworkAddress? {
+    placed("origin", number(network.high) + number(network.low))
   }
 
-  /// The host and a place on it or before it as one address, which is no address of a machine; nil
-  /// where libcrypto fails.
+  /// In full, to be remembered.
+  func of(_ address: NumericAddress) -> NumericAddress? { hashed("address", address.bytes) }
+
+  /// Of a local login of the user's own.
+  var local: NetworkAddress? { placed("local", []) }
+
+  private func placed(_ kind: StaticString, _ place: [UInt8]) -> NetworkAddress? {
+    hashed(kind, place).flatMap { NetworkAddress($0.bytes) }
+  }
+
+  /// The host and a place on it or before it as one address.
   private func hashed(_ kind: StaticString, _ place: [UInt8]) -> NumericAddress? {
     let text = bytes(of: kind) + [0] + host + [0] + place
     guard let digest = try? SHA256.digest(text) else { return nil }

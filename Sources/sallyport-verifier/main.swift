@@ -188,6 +188,7 @@ struct Run: ParsableCommand {
         .question: questions, .join: JoinDesk(database, pins: [identity.pin]),
         .reserve: ReserveDesk(database, questions.logins),
         .status: StatusDesk(database, verifier: name, started: now),
+        .management: MoveDesk(database),
       ])
   }
 

@@ -32,6 +32,9 @@ from support.service import request, soon
 
 BASE32 = base64.b32encode(SECRET).decode()
 REPLAYED_OR_IN = (ACCEPTED, REFUSED)
+# What is there under the name bob? The answers: version 0 and nobody, not for this host.
+MOVE, LOOK = 0x06, b"\x01\x55\x04\0\0\0\x03bob"
+NOBODY_THERE, NOT_THIS_HOST = b"\x01\x55" + bytes(8) + b"\x55", b"\x01\x66"
 
 
 def code():
@@ -217,9 +220,13 @@ def test_a_host_asks_only_what_its_row_allows(fleet):
         for body in b"", b"\0", whole[:-1], b"\1" + whole[1:], b"\2\2" + whole[2:], whole + b"\0":
             assert line.ask(QUESTION, body) == (0x80 | QUESTION, b"")
         assert line.ask(QUESTION, whole)[1] != b""
-        for kind in 0, 6, 7, 0x81, 0xFF:
+        for kind in 0, 7, 0x81, 0xFF:
             assert line.ask(kind, whole) == (LINE_NOT_SERVED, b"")
+        assert line.ask(MOVE, whole) == (0x80 | MOVE, b"")
+        assert line.ask(MOVE, LOOK) == (0x80 | MOVE, NOBODY_THERE)
         assert line.ask(PING, b"") == (0x80 | PING, b"")
+    with verifier.line("web2") as line:
+        assert line.ask(MOVE, LOOK) == (0x80 | MOVE, NOT_THIS_HOST)
 
 
 def test_a_host_cannot_loosen_the_policy_of_the_fleet(fleet):

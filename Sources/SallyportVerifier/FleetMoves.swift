@@ -1,0 +1,121 @@
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+
+// Enrollments that come from the files of a host, with all that was used of them. A host that asks
+// again changes nothing more: what it has is marked, and used by nobody.
+extension FleetStore {
+  func standing(of name: UserName) throws(StoreTrouble) -> FleetStanding {
+    try row(of: name.bytes, anew: true).standing
+  }
+
+  /// nil: it is saved. Else what is there, of which nothing was changed: another version than
+  /// `version`, or another enrollment. Where it is there already, by an earlier question or from a
+  /// host with a copy of the files, only what was used is taken over.
+  func put(_ moving: MoveRequest.Moving, over version: UInt64) throws(StoreTrouble)
+    -> FleetStanding?
+  {
+    let key = moving.enrollment.user.bytes
+    let found = try database.alone(for: try hash(of: key), until: deadline) {
+      () throws(StoreTrouble) -> FleetStanding? in
+      for _ in 0..<Self.attempts {
+        let row = try row(of: key, anew: true)
+        let standing = row.standing
+        if case .enrolled = standing.person { return standing }
+        guard standing.version == version else { return standing }
+        var document = row?.document ?? FleetDocument(.notEnrolled)
+        document.standing = .enrolled(moving.enrollment)
+        let mark: Mark
+        if let row { mark = row.mark } else { mark = try markOfNothing(key) }
+        let statement = row == nil ? Statement.insert : Statement.saveBoth
+        if try saveBoth(statement, key, mark, document, moving.state) { return nil }
+      }
+      throw .busy(path: "fleet")
+    }
+    return found?.person == .enrolled(moving.enrollment.id) ? try merge(moving) : found
+  }
+
+  /// What was used of the same secrets and the same backup codes elsewhere counts as used here.
+  /// nil: it is saved. Else nobody is enrolled.
+  func merge(_ moving: MoveRequest.Moving) throws(StoreTrouble) -> FleetStanding? {
+    let name = moving.enrollment.user
+    for _ in 0..<Self.attempts {
+      guard let record = try load(Account(name: name, uid: nil)) else {
+        return try standing(of: name)
+      }
+      let done = try transact(record, asKnown: true) {
+        (enrollment, state) throws(StoreTrouble) -> (Bool, LoginState) in
+        var state = state
+        state.reconcile(with: enrollment)
+        state.useUp(moving, of: enrollment)
+        return (true, state)
+      }
+      if case .committed = done { return nil }
+      _ = try row(of: name.bytes, anew: true)
+    }
+    throw .busy(path: "fleet")
+  }
+}
+
+extension Row? {
+  fileprivate var standing: FleetStanding {
+    guard let self else { return FleetStanding(.nobody, version: 0) }
+    let person: FleetStanding.Person =
+      switch self.document.standing {
+      case .enrolled(let enrollment): .enrolled(enrollment.id)
+      case .notEnrolled: .nobody
+      case .removed(let id): .removed(id)
+      }
+    return FleetStanding(person, version: self.mark.version)
+  }
+}
+
+extension LoginState {
+  /// Whatever `moving` has used of what `enrollment`, whose state this is, has as well.
+  fileprivate mutating func useUp(_ moving: MoveRequest.Moving, of enrollment: Enrollment) {
+    var used = moving.state
+    used.reconcile(with: moving.enrollment)
+    for (index, own) in enrollment.authenticators.enumerated() {
+      for (other, state) in zip(moving.enrollment.authenticators, used.authenticators)
+      where own.hasSecret(of: other) {
+        let last = [authenticators[index].lastAccepted, state.lastAccepted].compactMap { $0 }
+        authenticators[index].lastAccepted = last.max()
+      }
+    }
+    guard let own = enrollment.backupCodes, let other = moving.enrollment.backupCodes,
+      own.hasCodes(of: other)
+    else { return }
+    backupCodes?.used |= used.backupCodes?.used ?? 0
+  }
+
+  /// As a fleet has it that was the state of a host's own files: the places are ones of this host.
+  /// Only what decides nothing is left out.
+  func placed(on host: [UInt8]) -> LoginState {
+    let places = Places(on: host)
+    var state = self
+    state.origins = origins.compactMap { one in
+      places.of(one.origin).map { KnownOrigin(origin: $0, lastSeen: one.lastSeen) }
+    }
+    state.remembered = remembered.compactMap { one in
+      places.of(one.origin).map {
+        RememberedOrigin(origin: $0, service: one.service, granted: one.granted)
+      }
+    }
+    return state
+  }
+}
+
+extension Authenticator {
+  /// Whether both make the same codes at the same positions.
+  fileprivate func hasSecret(of other: Authenticator) -> Bool {
+    parameters == other.parameters && constantTimeEquals(secret, other.secret)
+  }
+}
+
+extension BackupCodeSet {
+  /// Whether both have the same codes, so that the bits mean the same.
+  fileprivate func hasCodes(of other: BackupCodeSet) -> Bool {
+    salt == other.salt && digests == other.digests && scratchDigests == other.scratchDigests
+  }
+}

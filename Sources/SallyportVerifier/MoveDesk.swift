@@ -1,0 +1,73 @@
+package import OneTimePassword
+import SallyportCore
+package import SallyportLine
+import SallyportLogin
+import SallyportService
+import SallyportSystem
+
+/// Takes enrollments from the files of hosts that may enroll people of the fleet.
+package struct MoveDesk: LineDesk, Sendable {
+  private let database: Database
+
+  package init(_ database: Database) { self.database = database }
+
+  /// An empty answer to what is no request.
+  package func answer(_ body: Secret, from asker: Asker, arrived: UInt64) -> LineAnswer {
+    guard let host = asker.host, let request = MoveRequest.decode(body) else {
+      return LineAnswer(to: .management, [])
+    }
+    guard asker.enrolls else { return answer(.notAllowed) }
+    if database.isAway { return .databaseAway }
+    let event = Event(
+      host: host, name: request.name.bytes, service: bytes(of: "sallyport-fleet"),
+      origin: .unknown, address: nil)
+    let store = FleetStore(database, event, uid: nil)
+    do throws(StoreTrouble) {
+      return answer(try moved(request, on: host, to: store))
+    } catch {
+      if store.wasAway { return .databaseAway }
+      note(.error, "not known whether it was done: ", request, host)
+      return answer(.trouble)
+    }
+  }
+
+  private func moved(_ request: MoveRequest, on host: [UInt8], to store: FleetStore)
+    throws(StoreTrouble) -> MoveAnswer
+  {
+    let other: FleetStanding?
+    switch request {
+    case .look(let name): return .standing(try store.standing(of: name))
+    case .put(let moving, let version):
+      other = try store.put(moving.placed(on: host), over: version)
+    case .merge(let moving): other = try store.merge(moving)
+    }
+    if let other { return .standing(other) }
+    note(.notice, "", request, host)
+    return .done
+  }
+
+  private func answer(_ answer: MoveAnswer) -> LineAnswer {
+    LineAnswer(to: .management, answer.encoded() ?? [])
+  }
+
+  private func note(
+    _ level: LogLevel, _ remark: StaticString, _ request: MoveRequest, _ host: [UInt8]
+  ) {
+    var line = LogLine(remark)
+    switch request {
+    case .look: line.add("looked for an enrollment:")
+    case .put: line.add("enrolled by the files of a host:")
+    case .merge: line.add("took over what a host's files had used:")
+    }
+    line.add(user: request.name.bytes)
+    line.add(" host=")
+    line.add(field: host)
+    database.note(level, line)
+  }
+}
+
+extension MoveRequest.Moving {
+  fileprivate func placed(on host: [UInt8]) -> MoveRequest.Moving {
+    MoveRequest.Moving(enrollment, state.placed(on: host))
+  }
+}

@@ -1,0 +1,182 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import SallyportLine
+import SallyportLogin
+import SallyportSystem
+import TestSupport
+import Testing
+
+@testable import SallyportVerifier
+
+@Suite(.enabled(if: testDatabase != nil)) struct `Taking enrollments from hosts` {
+  private let verifier: Verifier
+  private let desk: MoveDesk
+  private let name = "user-\(UUID().uuidString)"
+  private let host = Array("web1".utf8)
+
+  init() throws {
+    verifier = try Verifier("move")
+    desk = MoveDesk(verifier.database)
+  }
+
+  private func ask(_ request: MoveRequest, enrolls: Bool = true, on host: String = "web1") throws
+    -> MoveAnswer?
+  {
+    let pin = try #require(Pin([UInt8](repeating: 3, count: 32)))
+    let asker = Asker(pin, host: Array(host.utf8), enrolls: enrolls)
+    let answer = desk.answer(try #require(request.encoded()), from: asker, arrived: 0)
+    #expect(answer.answers(.management))
+    return MoveAnswer.decode(answer.body)
+  }
+
+  private var user: UserName { get throws { try #require(UserName(Array(name.utf8))) } }
+
+  private func standing() throws -> FleetStanding {
+    guard case .standing(let found) = try ask(.look(try user)) else {
+      Issue.record("no standing")
+      return FleetStanding(.nobody, version: 0)
+    }
+    return found
+  }
+
+  /// With the secret of the RFCs' examples, whose codes a fleet accepts at 59.
+  private func moving(
+    id: UInt64 = 0xe0e0, last: UInt64? = nil, used: UInt64 = 0, salt: UInt8 = 1,
+    secret: Secret? = nil
+  ) throws -> MoveRequest.Moving {
+    let parameters = try parameters()
+    let one = Authenticator(
+      id: 1, name: try label("phone"), parameters: parameters,
+      secret: try secret ?? example(parameters.algorithm), initialLastAccepted: nil,
+      created: UnixTime(0))
+    let salt = [UInt8](repeating: salt, count: 16)
+    let codes = BackupCodeSet(
+      id: id ^ 0xb0b0, salt: salt,
+      digests: try ["7KMF2X9QD4TW0HZA", "7KMF2X9QD4TW0HZB"].map {
+        try BackupCode.digest(try TestSupport.secret($0), salt: salt)
+      })
+    let enrollment = Enrollment(
+      id: id, user: try user, uid: nil, created: UnixTime(1_700_000_000), authenticators: [one],
+      backupCodes: codes)
+    var state = LoginState(initialFor: enrollment)
+    state.authenticators[0].lastAccepted = last
+    state.backupCodes?.used = used
+    state.other = Bucket(spent: GuessProbability(units: 17), since: UnixTime(0))
+    return MoveRequest.Moving(enrollment, state)
+  }
+
+  private func isIn(_ code: String) throws -> Bool {
+    if case .accepted = try verifier.type(code, as: name) { true } else { false }
+  }
+
+  private func state() throws -> LoginState {
+    let account = Account(name: try user, uid: nil)
+    return try #require(try verifier.store(for: name).load(account)).state
+  }
+
+  @Test func `enrolls by what a host's files had, with all that was used of it`() throws {
+    #expect(try standing() == FleetStanding(.nobody, version: 0))
+    var moving = try moving(last: 0, used: 1)
+    let place = try #require(NetworkAddress([192, 0, 2, 1]))
+    var state = moving.state
+    state.origins = [KnownOrigin(origin: place, lastSeen: UnixTime(50))]
+    moving = MoveRequest.Moving(moving.enrollment, state)
+    #expect(try ask(.put(moving, version: 0)) == .done)
+    #expect(try standing() == FleetStanding(.enrolled(0xe0e0), version: 1))
+    let kept = try self.state()
+    #expect(kept.authenticators == state.authenticators && kept.backupCodes == state.backupCodes)
+    #expect(kept.known == state.known && kept.other == state.other)
+    #expect(kept.origins.map(\.origin) == [try #require(Places(on: host).of(place))])
+    // 94287082 at 59, in six digits.
+    #expect(try isIn("287082"))
+    #expect(try !isIn("7KMF2X9QD4TW0HZA"))
+    #expect(try isIn("7KMF2X9QD4TW0HZB"))
+  }
+
+  @Test func `puts once, and takes over what was used since where it is asked again`() throws {
+    #expect(try ask(.put(try moving(), version: 0)) == .done)
+    #expect(try isIn("287082"))
+    // As it was before that login: once more, late, or from a host with a copy.
+    for version: UInt64 in [0, 0, 9] {
+      #expect(try ask(.put(try moving(), version: version)) == .done)
+      #expect(try !isIn("287082"))
+    }
+    #expect(try ask(.put(try moving(last: 70, used: 2), version: 0), on: "web2") == .done)
+    let state = try state()
+    #expect(state.authenticators[0].lastAccepted == 70 && state.backupCodes?.used == 2)
+  }
+
+  @Test func `changes nothing of another enrollment`() throws {
+    #expect(try ask(.put(try moving(), version: 0)) == .done)
+    let other = try moving(id: 0xabab, last: 99, used: 3)
+    let standing = FleetStanding(.enrolled(0xe0e0), version: 1)
+    #expect(try ask(.put(other, version: 1)) == .standing(standing))
+    #expect(try state().authenticators[0].lastAccepted == nil)
+  }
+
+  @Test func `takes over what another enrollment has used of the same secrets`() throws {
+    #expect(try ask(.put(try moving(last: 50, used: 1), version: 0)) == .done)
+    #expect(try ask(.merge(try moving(id: 0xabab, last: 40, used: 2))) == .done)
+    #expect(try state().authenticators[0].lastAccepted == 50)
+    #expect(try state().backupCodes?.used == 3)
+    #expect(try ask(.merge(try moving(id: 0xabab, last: 60, used: 0))) == .done)
+    #expect(try state().authenticators[0].lastAccepted == 60)
+    #expect(try state().backupCodes?.used == 3)
+    #expect(try standing().person == .enrolled(0xe0e0))
+  }
+
+  @Test func `takes over nothing of other secrets and other codes`() throws {
+    #expect(try ask(.put(try moving(last: 50), version: 0)) == .done)
+    let other = try moving(
+      id: 0xabab, last: 99, used: 3, salt: 2,
+      secret: try secret([UInt8](repeating: 8, count: 20)))
+    #expect(try ask(.merge(other)) == .done)
+    #expect(try state().authenticators[0].lastAccepted == 50)
+    #expect(try state().backupCodes?.used == 0)
+  }
+
+  @Test func `merges nothing where nobody is enrolled`() throws {
+    let nobody = FleetStanding(.nobody, version: 0)
+    #expect(try ask(.merge(try moving())) == .standing(nobody))
+    #expect(try standing() == nobody)
+  }
+
+  /// A put that comes late must not bring back what was removed since.
+  @Test func `puts over the version alone that the host has seen`() throws {
+    _ = try verifier.store(for: name).countLogin(of: try user)
+    let seen = try standing()
+    #expect(seen == FleetStanding(.nobody, version: 1))
+    #expect(try ask(.put(try moving(), version: 0)) == .standing(seen))
+    #expect(try standing() == seen)
+    #expect(try ask(.put(try moving(), version: 1)) == .done)
+  }
+
+  @Test func `does it for no host without that right, and reads no garbage`() throws {
+    #expect(try ask(.put(try moving(), version: 0), enrolls: false) == .notAllowed)
+    #expect(try ask(.look(try user), enrolls: false) == .notAllowed)
+    #expect(try standing() == FleetStanding(.nobody, version: 0))
+    let pin = try #require(Pin([UInt8](repeating: 3, count: 32)))
+    let asker = Asker(pin, host: host, enrolls: true)
+    let answer = desk.answer(try secret("garbage"), from: asker, arrived: 0)
+    #expect(answer == LineAnswer(to: .management, []))
+  }
+
+  /// Two verifiers, and hosts that push copies of one enrollment at the same time.
+  @Test func `loses nothing that any of many at once has used`() throws {
+    let second = MoveDesk(try Verifier("move-2").database)
+    let requests = try (0..<16).map { number -> Secret in
+      let moving = try moving(last: UInt64(100 + number), used: number == 3 ? 1 : 0)
+      return try #require(MoveRequest.put(moving, version: 0).encoded())
+    }
+    let pin = try #require(Pin([UInt8](repeating: 3, count: 32)))
+    let asker = Asker(pin, host: host, enrolls: true)
+    let desks = [desk, second]
+    DispatchQueue.concurrentPerform(iterations: requests.count) { number in
+      let answer = desks[number % 2].answer(requests[number], from: asker, arrived: 0)
+      #expect(MoveAnswer.decode(answer.body) == .done)
+    }
+    #expect(try state().authenticators[0].lastAccepted == 115)
+    #expect(try state().backupCodes?.used == 1)
+  }
+}

@@ -1,19 +1,20 @@
 /* How an enrollment moves from the files of a machine to the fleet, while people log in at the
-   machine and elsewhere in the fleet. This is a model of the design of the fleet; nothing of it is
-   in the code yet.
+   machine and elsewhere in the fleet. It is a model of FleetMover, MoveDesk and of what reads the
+   mark.
 
    `push` takes the lock of the user's state, marks the user's file "fleet" and makes that durable,
    sends the enrollment with its state to the fleet (put), and when that is acknowledged deletes the
    files and lets the lock go. It may crash between any two of these steps, which opens the lock,
    and the answer to the put may be lost, or the put be carried out late or never; then it is run
-   again from the start. A put of an enrollment that the fleet has changes nothing. A login at the
-   machine reads the mark first: without it, it takes the lock, looks at the mark once more and is
-   judged by the files; with it, or without files, it is judged by the fleet. Shown: no code lets in
+   again from the start. A put of an enrollment that the fleet has takes over what was used, which
+   is nothing here. A login at the machine reads the mark first: without it, it takes the lock, looks
+   at the mark once more and is judged by the files; with it, or without files, it is judged by the
+   fleet (in the code it is refused with it, which lets in less). Shown: no code lets in
    twice, whoever judges it, and the enrollment is never nowhere.
 
    Left out: what fleet.pml shows (a judgment by the fleet is one step); a fleet that has the name
    under another id, and secrets that stand on several machines: there a code is good once on each
-   until its last push; the way back (take); a machine that loses what was durable.
+   until its last push; a mark that is taken back where nothing was sent; the way back (take); a machine that loses what was durable.
 
    Tests/Models/run checks it, and then without each of the rules, where it must fail. */
 

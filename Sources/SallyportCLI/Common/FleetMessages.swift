@@ -28,6 +28,10 @@ enum FleetTrouble: Error, Equatable {
   case policy(path: String, line: Int?)
   /// Who would be refused without the fleet.
   case lockedOut([String])
+  /// Of this user; nil: of all.
+  case push(MoveFault, String?)
+  case pushStopped(Interruption, done: Int, of: Int)
+  case notAllPushed(Int, of: Int)
 }
 
 /// A name that may mean one person here and another one in the fleet.
@@ -104,6 +108,16 @@ extension Message {
           "sallyport enroll NAME", invocation.again("--force", remark: "leaves all the same"),
         ]
       )
+    case .push(let fault, let user): self.init(fault, user, invocation)
+    case .pushStopped(let interruption, let done, let all):
+      self.init(
+        "\(interruption == .endOfInput ? "end of input" : "interrupted"): \(done) of "
+          + "\(counted(all, "user")) were looked at", .refused,
+        hints: [invocation.again(remark: "goes on")])
+    case .notAllPushed(let count, let all):
+      self.init(
+        "\(count) of \(counted(all, "user")) were not moved", .refused,
+        hints: [invocation.again(remark: "goes on")])
     }
   }
 

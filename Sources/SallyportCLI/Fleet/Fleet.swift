@@ -9,7 +9,7 @@ import SallyportSystem
 struct Fleet: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Join a fleet, whose verifiers check the codes of many hosts.",
-    subcommands: [FleetJoin.self, FleetStatus.self, FleetLeave.self])
+    subcommands: [FleetJoin.self, FleetStatus.self, FleetPush.self, FleetLeave.self])
 }
 
 /// Runs `step` and rethrows its error as a `CommandError`.

@@ -34,7 +34,8 @@ struct FleetPeople {
     return found
   }
 
-  private func enrolled() throws(CommandError) -> [UserName] {
+  /// Whoever is enrolled here.
+  func enrolled() throws(CommandError) -> [UserName] {
     try storing { () throws(StoreTrouble) in
       do throws(StoreTrouble) {
         return try store.enrolledNames().compactMap(\.user)
@@ -59,6 +60,13 @@ struct FleetPeople {
     return found
   }
 
+  /// Those of these names who are enrolled here, and not on their way to the fleet.
+  func enrolled(among names: [String]) throws(CommandError) -> [String] {
+    var found: [String] = []
+    for name in names where isEnrolled(try context.account(name)) { found.append(name) }
+    return found
+  }
+
   private func isEnrolled(_ account: Account) -> Bool {
     guard let record = try? store.load(account) else { return false }
     return record.decoyOf == nil
@@ -73,16 +81,34 @@ struct FleetPeople {
     return services.allSatisfy { staysHere(account, $0.service, isRemote: $0.isRemote) }
   }
 
+  /// Whether the policy has the fleet judge him, however he logs in: then he is asked of it as soon
+  /// as he has no files here.
+  func isTheFleets(_ account: Account) -> Bool {
+    let services: [(service: StaticString, isRemote: Bool)] = [
+      ("login", false), ("sshd", true), ("sudo", false), ("su", false), ("polkit-1", false),
+    ]
+    return services.allSatisfy {
+      reading(account, $0.service, isRemote: $0.isRemote, else: Policy())?.isFleet == true
+    }
+  }
+
   /// What the policy does not say counts as the fleet's: that it will be, says whoever joins one.
   private func staysHere(_ account: Account, _ service: StaticString, isRemote: Bool) -> Bool {
+    var base = Policy()
+    base.isFleet = account.uid != 0
+    return reading(account, service, isRemote: isRemote, else: base)?.isFleet == false
+  }
+
+  /// nil where the policy cannot be read.
+  private func reading(
+    _ account: Account, _ service: StaticString, isRemote: Bool, else base: Policy
+  ) -> Policy? {
     let login = PolicyRequest(
       service: Label(service).bytes, user: account.name.bytes, isSuperuser: account.uid == 0,
       isRemote: isRemote, address: nil, parse: Addresses.numeric,
       membership: { Accounts.isMember(account, of: $0) })
-    var base = Policy()
-    base.isFleet = account.uid != 0
     let path = (policy.conf ?? context.policyFile).map { Array($0.utf8) }
     let reading = store.policy(at: path, base: base, login)
-    return reading.trouble == nil && reading.policy?.isFleet == false
+    return reading.trouble == nil ? reading.policy : nil
   }
 }

@@ -1,0 +1,72 @@
+import SallyportCore
+import SallyportLine
+import SallyportSystem
+import SallyportText
+
+extension MoveFault {
+  /// What became of one, in a list.
+  var text: String {
+    switch self {
+    case .store(let trouble):
+      Message(trouble, at: Invocation(verb: "fleet push", store: nil)).text
+    case .notEnrolled: "not enrolled here"
+    case .noAccount: "has no account here: the fleet knows people who have one"
+    case .keptByPolicy: "the policy has this machine's files judge (verification = local)"
+    case .lastBreakGlass: "nobody else could become root here while the fleet is away"
+    case .otherEnrollment: "the fleet has this name, enrolled with other secrets"
+    case .gone: "was in the fleet, and is not any more: he was removed there, or taken elsewhere"
+    case .changed: "the fleet changed in the same moment"
+    case .notAllowed: "this host may not enroll people of the fleet (enrolls = no)"
+    case .line(.away): "no verifier can be reached"
+    case .line(.unknown): "the verifier did not answer"
+    case .line(.unpinned): "another key than the fleet's is at the verifiers' addresses"
+    case .line(.revoked): "the verifiers do not know this host's key: it was revoked"
+    case .databaseAway: "the verifier's database does not answer"
+    case .notServed: "the verifier does not know how to take enrollments: upgrade it"
+    case .unknown: "whether it is in the fleet is not known: asked and refused here until it is"
+    }
+  }
+}
+
+extension Message {
+  init(_ fault: MoveFault, _ user: String?, _ invocation: Invocation) {
+    let who = user.map { printable($0.utf8, limit: 64) }
+    let subject = who.map { "\($0): " } ?? ""
+    let again = [invocation.again(remark: "goes on")]
+    switch fault {
+    case .store(let trouble): self.init(trouble, at: invocation)
+    case .notEnrolled: self.init(subject + fault.text, .refused)
+    case .noAccount: self.init(subject + fault.text, .noUser)
+    case .keptByPolicy:
+      self.init(
+        subject + fault.text + ": nothing was changed", .configuration,
+        hints: ["sallyport config edit      verification = fleet, in [default] or in a rule"])
+    case .lastBreakGlass:
+      self.init(
+        subject + fault.text + "; nothing was changed", .refused,
+        hints: [
+          "sallyport enroll NAME      another account that can become root",
+          "sallyport config edit      [rule break-glass] match_user = NAME, verification = local",
+        ])
+    case .otherEnrollment:
+      self.init(
+        subject + fault.text + "; nothing was changed", .refused,
+        hints: [
+          "sallyport config edit      verification = local, where it is another person",
+          invocation.again("--keep-fleet", remark: "the same person: keeps what the fleet has"),
+        ])
+    case .gone:
+      self.init(
+        subject + fault.text, .refused,
+        hints: [invocation.command("unenroll --force", remark: "removes what is left here")])
+    case .changed, .databaseAway, .unknown, .line(.away), .line(.unknown):
+      self.init(subject + fault.text, .busy, hints: again)
+    case .notAllowed:
+      self.init(
+        fault.text + ": nothing was changed", .refused,
+        hints: ["sallyport-verifier invite NAME --enrolls      on a verifier, then join again"])
+    case .line(.unpinned), .line(.revoked), .notServed:
+      self.init(fault.text + "; nothing was changed", .refused)
+    }
+  }
+}

@@ -1,0 +1,162 @@
+import OneTimePassword
+import SallyportCore
+import SallyportLine
+import SallyportSystem
+
+/// Why somebody was not moved.
+enum MoveFault: Error, Equatable {
+  case store(StoreTrouble)
+  case notEnrolled
+  /// There is no account of this name here.
+  case noAccount
+  /// The policy has his files judge, in some login or in all.
+  case keptByPolicy
+  /// Nobody else could become root here while the fleet is away.
+  case lastBreakGlass
+  /// The fleet has the name, enrolled by another enrollment.
+  case otherEnrollment
+  /// It was in the fleet, and is not any more: where it went, a later push does not know.
+  case gone
+  /// Somebody else changed what the fleet has, in the same moment.
+  case changed
+  /// Of what concerns all: nothing was done.
+  case notAllowed
+  case line(LineFault)
+  case databaseAway
+  case notServed
+  /// Whether it is in the fleet is not known: he is asked and refused until a later push.
+  case unknown
+
+  /// Whether the next one would not be moved either.
+  var isOfAll: Bool {
+    switch self {
+    case .notAllowed, .line, .databaseAway, .notServed, .unknown: true
+    case .store, .notEnrolled, .noAccount, .keptByPolicy, .lastBreakGlass, .otherEnrollment, .gone,
+      .changed:
+      false
+    }
+  }
+}
+
+/// Moves people from the files of this machine to its fleet (docs/fleet-format.md).
+///
+/// A code is good on one side alone, whenever this process or the machine stops: the files of a
+/// user are locked; their mark is on disk before anything is sent, and nobody judges by marked
+/// files; the fleet acknowledges; then they are removed. Where it is not known what came of it
+/// the mark stays, and the next push asks again, which changes nothing that is done. The mark goes
+/// only where it is this push's own, and nothing was sent or done.
+struct FleetMover {
+  /// Milliseconds for one question.
+  private static let patience: UInt64 = 8000
+
+  let store: Store
+  let line: any FleetLine
+  /// Where the fleet has the name under another enrollment: the fleet's stays.
+  let keepsFleet: Bool
+
+  /// Throws nothing where he is in the fleet, and not here any more.
+  func push(_ account: Account) throws(MoveFault) {
+    let done: Result<Void, MoveFault>?
+    do throws(StoreTrouble) {
+      done = try store.moving(account) { user in
+        do throws(MoveFault) { return .success(try push(user)) } catch { return .failure(error) }
+      }
+    } catch {
+      throw .store(error)
+    }
+    guard let done else { throw .notEnrolled }
+    try done.get()
+  }
+
+  private func push(_ user: MovingUser) throws(MoveFault) {
+    let isNew = user.mark == nil
+    let request = try request(for: user)
+    let mark: MoveMark
+    if case .put(_, let version) = request { mark = .push(version: version) } else { mark = .merge }
+    if user.mark != mark { try write(mark, user) }
+    do throws(MoveFault) {
+      try settle(request)
+    } catch {
+      // Only what was never sent, or is known not to be done.
+      if isNew, error != .unknown { try write(nil, user) }
+      throw error
+    }
+    do throws(StoreTrouble) { try user.remove() } catch { throw .store(error) }
+  }
+
+  /// What to ask, by what the fleet has now.
+  private func request(for user: MovingUser) throws(MoveFault) -> MoveRequest {
+    let own = user.enrollment
+    let moving = MoveRequest.Moving(
+      Enrollment(
+        id: own.id, user: own.user, uid: nil, created: own.created,
+        authenticators: own.authenticators, backupCodes: own.backupCodes), user.state)
+    let found = try standing(of: own.user)
+    switch found.person {
+    // The same one, from this push before it was stopped, or from a host with a copy of the files.
+    case .enrolled(own.id): return .put(moving, version: found.version)
+    case .enrolled:
+      guard keepsFleet || user.mark == .merge else { throw .otherEnrollment }
+      return .merge(moving)
+    case .nobody, .removed:
+      switch user.mark {
+      case nil: break
+      case .push(let version):
+        // It may have been there, and be in use elsewhere by now.
+        if case .removed = found.person, version != found.version { throw .gone }
+      case .merge: throw .gone
+      }
+      return .put(moving, version: found.version)
+    }
+  }
+
+  private func write(_ mark: MoveMark?, _ user: MovingUser) throws(MoveFault) {
+    do throws(StoreTrouble) { try user.write(mark) } catch { throw .store(error) }
+  }
+
+  // MARK: asking
+
+  private func standing(of name: UserName) throws(MoveFault) -> FleetStanding {
+    let answer: MoveAnswer
+    do throws(MoveFault) {
+      answer = try ask(.look(name))
+    } catch {
+      // A question that changes nothing.
+      throw error == .unknown ? .line(.unknown) : error
+    }
+    switch answer {
+    case .standing(let found): return found
+    case .notAllowed: throw .notAllowed
+    case .done: throw .notServed
+    case .trouble: throw .databaseAway
+    }
+  }
+
+  /// Throws `unknown` where it may have been done.
+  private func settle(_ request: MoveRequest) throws(MoveFault) {
+    switch try ask(request) {
+    case .done: return
+    case .standing(let found):
+      if case .enrolled = found.person { throw .otherEnrollment }
+      throw .changed
+    case .notAllowed: throw .notAllowed
+    case .trouble: throw .unknown
+    }
+  }
+
+  private func ask(_ request: MoveRequest) throws(MoveFault) -> MoveAnswer {
+    guard let body = request.encoded() else { throw .store(.outOfMemory) }
+    let answer: LineAnswer
+    do throws(LineFault) {
+      answer = try line.ask(.management, body, within: FleetMover.patience)
+    } catch {
+      throw error == .unknown ? .unknown : .line(error)
+    }
+    if answer == .databaseAway { throw .databaseAway }
+    if answer == .notServed { throw .notServed }
+    guard answer.answers(.management), let told = MoveAnswer.decode(answer.body) else {
+      throw .unknown
+    }
+    return told
+  }
+}

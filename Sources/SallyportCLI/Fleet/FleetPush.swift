@@ -1,0 +1,165 @@
+import ArgumentParser
+import SallyportCore
+import SallyportDoctor
+import SallyportLine
+import SallyportSystem
+import SallyportText
+
+/// `sallyport fleet push`
+struct FleetPush: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "push", abstract: "Move enrollments from this machine's files to its fleet.",
+    discussion: """
+      The apps keep working. Whoever is moved is judged by the fleet from then on, here and on all \
+      hosts. Where it is stopped, the same command goes on.
+      """)
+
+  @Option(
+    name: [.customLong("user"), .customShort("u")],
+    help: ArgumentHelp("Move this user.", valueName: "user"),
+    completion: .custom(Completions.users))
+  var user: String?
+
+  @Flag(help: "Move everybody whom the policy has the fleet judge.")
+  var all = false
+
+  @Flag(help: "Where the fleet has the name under another enrollment, keep that one.")
+  var keepFleet = false
+
+  @OptionGroup var shared: StoreOptions
+  @OptionGroup var policy: PolicyOptions
+
+  private struct Answer: Encodable {
+    struct NotMoved: Encodable {
+      let user: String
+      let reason: String
+    }
+    /// Who is in the fleet now.
+    let moved: [String]
+    /// Who stays here, as the policy or a way in without the fleet wants it.
+    let kept: [NotMoved]
+    let notMoved: [NotMoved]
+  }
+
+  /// What became of one.
+  private struct Pushed {
+    let name: String
+    /// nil: he was moved.
+    let fault: MoveFault?
+    var shown: String { printable(name.utf8, limit: 64) }
+  }
+
+  func validate() throws {
+    guard (user != nil) != all else {
+      throw ValidationError("one of --user and --all is required")
+    }
+  }
+
+  func invocation(in context: Context) -> Invocation {
+    Invocation(verb: "fleet push", store: shared.store)
+  }
+
+  func run(in context: Context) throws(CommandError) {
+    try context.needRootForFleet()
+    let place = context.fleet
+    guard let file = try joining(place.membership),
+      let identity = try joining({ () throws(FleetTrouble) in try place.identity() })
+    else { throw .fleet(.isNoHost) }
+    guard file.enrolls else { throw .fleet(.push(.notAllowed, nil)) }
+    let store = try context.store(shared)
+    let people = FleetPeople(store: store, policy: policy, context: context)
+    let mover = FleetMover(store: store, line: place.line(file, identity), keepsFleet: keepFleet)
+    let ways = try WaysIn(people, context.machine)
+    if let user {
+      if let fault = try push(user, mover, ways, people) { throw .fleet(.push(fault, user)) }
+      return tell([Pushed(name: user, fault: nil)], context)
+    }
+    try pushAll(mover, ways, people, context)
+  }
+
+  /// nil: he was moved.
+  private func push(
+    _ name: String, _ mover: FleetMover, _ ways: WaysIn, _ people: FleetPeople
+  ) throws(CommandError) -> MoveFault? {
+    let account = try people.context.account(name)
+    guard account.uid != nil else { return .noAccount }
+    guard people.isTheFleets(account) else { return .keptByPolicy }
+    guard !ways.isLast(name) else { return .lastBreakGlass }
+    do throws(MoveFault) {
+      try mover.push(account)
+      ways.close(name)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private func pushAll(
+    _ mover: FleetMover, _ ways: WaysIn, _ people: FleetPeople, _ context: Context
+  ) throws(CommandError) {
+    let names = try people.enrolled().map(\.text)
+    let progress = Progress(of: names.count, on: context.terminal)
+    var done: [Pushed] = []
+    var end: CommandError?
+    for name in names {
+      if let interruption = context.terminal.interruption() {
+        end = .fleet(.pushStopped(interruption, done: done.count, of: names.count))
+        break
+      }
+      let fault = try push(name, mover, ways, people)
+      done.append(Pushed(name: name, fault: fault))
+      if let fault, fault.isOfAll {
+        end = .fleet(.push(fault, name))
+        break
+      }
+      progress.show(done.count)
+    }
+    progress.end()
+    tell(done, context)
+    if let end { throw end }
+    let left = done.filter { $0.fault.map { !$0.isWanted } ?? false }
+    if !left.isEmpty { throw .fleet(.notAllPushed(left.count, of: names.count)) }
+  }
+
+  private func tell(_ all: [Pushed], _ context: Context) {
+    let moved = all.filter { $0.fault == nil }
+    let kept = all.filter { $0.fault?.isWanted == true }
+    let failed = all.filter { $0.fault.map { !$0.isWanted } ?? false }
+    func reasons(_ some: [Pushed]) -> [Answer.NotMoved] {
+      some.map { Answer.NotMoved(user: $0.name, reason: $0.fault?.text ?? "") }
+    }
+    let lines = (kept + failed).map { "\($0.shown)   \($0.fault?.text ?? "")" }
+    let summary =
+      [
+        "\(moved.count) moved to the fleet", kept.isEmpty ? nil : "\(kept.count) stay here",
+        failed.isEmpty ? nil : "\(failed.count) not moved",
+      ].compactMap { $0 }.joined(separator: ", ") + "."
+    let one = moved.count == 1 && all.count == 1 ? moved.first : nil
+    let end = one.map { "\($0.shown) is in the fleet: a code is good once on all its hosts." }
+    context.output(shared).answer(
+      Answer(moved: moved.map(\.name), kept: reasons(kept), notMoved: reasons(failed)),
+      (lines + [end ?? summary]).joined(separator: "\n"))
+  }
+}
+
+/// Who could become root here by files alone: the last one is not moved.
+final class WaysIn {
+  private var left: Set<String>
+  /// Whether somebody stays in any case.
+  private let isSafe: Bool
+
+  init(_ people: FleetPeople, _ machine: Machine) throws(CommandError) {
+    let candidates = BreakGlass.candidates(on: machine)
+    isSafe = try !people.breakGlass(among: candidates).isEmpty
+    left = Set(try people.enrolled(among: candidates))
+  }
+
+  func isLast(_ name: String) -> Bool { !isSafe && left == [name] }
+
+  func close(_ name: String) { left.remove(name) }
+}
+
+extension MoveFault {
+  /// Whether it is as root has said: no failure.
+  fileprivate var isWanted: Bool { self == .keptByPolicy || self == .lastBreakGlass }
+}

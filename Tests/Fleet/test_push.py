@@ -1,0 +1,145 @@
+"""The command moves people from the files of a machine to its fleet, and is killed while it does.
+
+test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_twice
+test_three_hosts_with_one_secret_are_pushed_in_turn
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.codes import totp
+from support.fleet import ACCEPTED, REFUSED, VERIFIER, host_key, host_rows, pin_of
+from support.stage import WHOLE
+
+COMMAND = Path(VERIFIER).parent / "sallyport"
+BASE32 = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+# What a machine that loses its power may have done or not, and what goes out.
+DURABLE = re.compile(r"^(\d+) +(fsync|fdatasync|renameat2?|rename|unlinkat|write|sendto|pwrite64)\(")
+
+
+def code():
+    return totp(BASE32)[0]
+
+
+class Host:
+    """A machine's own /etc/passwd and key, in a mount namespace for each command; its store and policy."""
+
+    def __init__(self, fleet, directory, name, people):
+        self.directory, self.name = directory, name
+        self.store, self.policy = directory / "store", directory / "policy"
+        security = directory / "security"
+        security.mkdir(parents=True)
+        pin = pin_of(fleet.directory / "identity.key")
+        verifiers = "".join("verifier = {}:{}\n".format(*verifier.address) for verifier in fleet.made)
+        (security / "sallyport-fleet.conf").write_text(f"host = {name}\nenrolls = yes\n{verifiers}pin = {pin}\n")
+        shutil.copy(host_key(name).key, security / "sallyport-fleet.key")
+        (security / "sallyport-fleet.key").chmod(0o600)
+        accounts = "".join(f"{one}:x:{4000 + number}:100::/:/bin/sh\n" for number, one in enumerate(people))
+        (directory / "passwd").write_text(Path("/etc/passwd").read_text() + accounts)
+        self.policy.write_text("[default]\nverification = fleet\n")
+        self.policy.chmod(0o644)
+
+    def run(self, *words, before=(), typed=""):
+        there = (f"mount --bind {self.directory}/security /etc/security && "
+                 f"mount --bind {self.directory}/passwd /etc/passwd && exec \"$@\"")
+        return subprocess.run(
+            ["unshare", "--mount", "sh", "-c", there, "sh", *before, COMMAND, *words, "--store", self.store],
+            input=typed, capture_output=True, text=True, timeout=60)
+
+    def enroll(self, name):
+        done = self.run("enroll", "--user", name, "--no-confirm", "--json", "--secret-from", "-", typed=BASE32)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def push(self, *words, before=()):
+        return self.run("fleet", "push", *words, "--conf", self.policy, before=before)
+
+    def accepts(self, name, typed):
+        """Whether its files let somebody in."""
+        done = self.run("verify", "--user", name, typed=typed + "\n")
+        assert done.returncode in (0, 1, 65, 66), done.stderr
+        return done.returncode == 0
+
+    def has(self, name):
+        return (self.store / "users" / name).exists()
+
+
+@pytest.fixture
+def verifier(fleet):
+    return fleet.verifier("one")
+
+
+def steps(report):
+    """[(name, how many-th of that name)] of the process that did it all, in their order."""
+    lines = report.read_text().splitlines()
+    main = lines[0].split()[0]
+    counts, found = {}, []
+    for line in lines:
+        match = DURABLE.match(line)
+        if match and match[1] == main:
+            counts[match[2]] = counts.get(match[2], 0) + 1
+            found.append((match[2], counts[match[2]]))
+    return found
+
+
+def test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_twice(
+        fleet, verifier, tmp_path, figure):
+    people = [f"p{number}" for number in range(200)]
+    host, report = Host(fleet, tmp_path / "host", "web1", people), tmp_path / "strace"
+    # Only the first keeps a copy of the policy.
+    for before in [], ["strace", "-f", "-o", str(report)]:
+        host.enroll(people[0])
+        done = host.push("--user", people.pop(0), before=before)
+        assert done.returncode == 0, done.stderr
+    all_steps = steps(report)
+    assert {"fsync", "renameat2"} & {name for name, _ in all_steps} and len(all_steps) > 10, all_steps
+    kills = all_steps if WHOLE else all_steps[::max(1, len(all_steps) // 10)]
+    outcomes = {}
+    for name, (call, nth) in zip(people, kills, strict=False):
+        host.enroll(name)
+        typed = code()
+        killed = host.push("--user", name, before=[
+            "strace", "-f", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={nth}"])
+        assert killed.returncode != 0, (call, nth)
+        here, there = host.accepts(name, typed), verifier.type(name, typed) == ACCEPTED
+        assert not (here and there), (call, nth)
+        again = host.push("--user", name)
+        assert again.returncode == 0 or not host.has(name), (call, nth, again.stderr)
+        assert not host.has(name), (call, nth)
+        later = verifier.type(name, typed) == ACCEPTED
+        assert here + there + later == 1, (call, nth, here, there, later)
+        assert verifier.type(name, typed) == REFUSED
+        outcome = "judged here" if here else "judged there" if there else "judged by nobody"
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    figure(f"killed at {sum(outcomes.values())} of {len(all_steps)} steps of a push: until the next one {outcomes}")
+    assert {"judged here", "judged there", "judged by nobody"} == set(outcomes), outcomes
+    assert not [name for name in os.listdir(host.store / "users") if not name.startswith(".")]
+    assert fleet.twice() == []
+
+
+def test_three_hosts_with_one_secret_are_pushed_in_turn(fleet, tmp_path):
+    names = ["push1", "push2", "push3"]
+    fleet.sql(host_rows((fleet.directory / "key").read_bytes(), [(name, True) for name in names]))
+    verifier = fleet.verifier("one")
+    hosts = [Host(fleet, tmp_path / name, name, ["alice"]) for name in names]
+    for host in hosts:
+        host.enroll("alice")
+    typed = code()
+    # On each machine once: so it is with a secret that was copied.
+    assert [host.accepts("alice", typed) for host in hosts[1:]] == [True, True]
+    first, second, third = hosts
+    assert first.push("--user", "alice").returncode == 0
+    refused = second.push("--user", "alice")
+    assert refused.returncode == 1 and "enrolled with other secrets" in refused.stderr
+    assert second.has("alice") and not second.accepts("alice", typed)
+    for host in second, third:
+        assert host.push("--user", "alice", "--keep-fleet").returncode == 0
+        assert not host.has("alice")
+    # What was used on the second and the third machine is used up everywhere.
+    assert verifier.type("alice", typed) == REFUSED
+    assert fleet.twice() == []

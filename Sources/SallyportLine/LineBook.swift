@@ -177,8 +177,8 @@ struct LineBook: Sendable {
     return [entry.line]
   }
 
-  /// Closes the lines on which nothing has come lately, and takes no new ones from now on. So whoever
-  /// has one sees that before he asks, and asks another verifier; and not beside an answer.
+  /// Closes the lines on which nothing has come lately, and takes no new ones from now on. So
+  /// whoever has one sees that before he asks, and asks another verifier; and not beside an answer.
   mutating func leave(now: UInt64) -> [ServerLine] {
     isLeaving = true
     let idle = entries.filter { _, entry in

@@ -35,6 +35,12 @@ package final class Sessions: Sendable {
     var hasEnded = false
   }
 
+  /// What came of looking for a user's account.
+  private struct Lookup {
+    let user: UInt32
+    let isKnown: Bool
+  }
+
   private struct State {
     var children: [Child] = []
     /// Who is being looked up, and since when.
@@ -55,6 +61,14 @@ package final class Sessions: Sendable {
     func isCrowded(at now: UInt64) -> Bool {
       guard lookups.count >= Sessions.mostLookups else { return false }
       return lookups.contains { now < $0.since + Sessions.usualLookup }
+    }
+
+    mutating func end(_ lookup: Lookup) {
+      if let index = lookups.firstIndex(where: { $0.user == lookup.user }) {
+        lookups.remove(at: index)
+      }
+      if known.count >= Sessions.mostKnown { known = [] }
+      if lookup.isKnown { known.insert(lookup.user) }
     }
   }
 
@@ -137,12 +151,12 @@ package final class Sessions: Sendable {
       close(made)
       refused.write(refusal)
     } else if isKnown {
-      start(made, user, shareOf: user)
+      start(made, shareOf: user)
     } else {
       do throws(ServiceError) {
         try startThread { self.lookUp(user, made) }
       } catch {
-        endLookup(user, isKnown: false)
+        state.withLock { $0.end(Lookup(user: user, isKnown: false)) }
         close(made)
         refused.write("no session for uid \(user): \(error.text)")
       }
@@ -152,28 +166,22 @@ package final class Sessions: Sendable {
   /// In doubt the session finds out, and says why.
   private func lookUp(_ user: UInt32, _ made: Int32) {
     let found = hasAccount(user)
-    endLookup(user, isKnown: found == 1)
+    let lookup = Lookup(user: user, isKnown: found == 1)
     if found == 0 {
+      state.withLock { $0.end(lookup) }
       close(made)
       refused.write("no session for uid \(user): no account")
     } else {
-      start(made, user, shareOf: found == 1 ? user : Sessions.doubtful)
+      start(made, shareOf: found == 1 ? user : Sessions.doubtful, after: lookup)
     }
   }
 
-  private func endLookup(_ user: UInt32, isKnown: Bool) {
-    state.withLock { state in
-      if let index = state.lookups.firstIndex(where: { $0.user == user }) {
-        state.lookups.remove(at: index)
-      }
-      if state.known.count >= Sessions.mostKnown { state.known = [] }
-      if isKnown { state.known.insert(user) }
-    }
-  }
-
-  private func start(_ made: Int32, _ user: UInt32, shareOf share: UInt32) {
+  /// At any moment whoever is looked up, or has a session, is in one of the lists: else nobody would
+  /// look for its end.
+  private func start(_ made: Int32, shareOf share: UInt32, after lookup: Lookup? = nil) {
     defer { close(made) }
     let refusal = state.withLock { state -> String? in
+      if let lookup { state.end(lookup) }
       if let refusal = state.refusal(share) { return refusal }
       // SAFETY: the C string lives for the call.
       let process = unsafe service_spawn(program, made)

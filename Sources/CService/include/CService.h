@@ -121,8 +121,9 @@ int service_spawn(const char *program, int connection);
    its number as long as the child is not waited for. */
 static inline int service_has_ended(int32_t child) {
   siginfo_t found = { 0 };
-  if (waitid(P_PID, (id_t)child, &found, WEXITED | WNOHANG | WNOWAIT) == 0 && found.si_pid == 0)
-    return 0;
+  /* The number of a child that is not ours any more may be somebody else's. */
+  if (waitid(P_PID, (id_t)child, &found, WEXITED | WNOHANG | WNOWAIT) < 0) return errno != EINTR;
+  if (found.si_pid == 0) return 0;
   (void)kill(-child, SIGKILL);
   (void)waitpid(child, NULL, WNOHANG);
   return 1;
@@ -211,13 +212,15 @@ static inline void service_count_down(int counter) {
 }
 
 /* Keeps the signals that end the service for service_wait_for_end, in this thread and those that it
-   starts; and nobody who went away ends it. */
+   starts; nobody who went away ends it; and its children wait for it, whoever started it. */
 static inline int service_hold_signals(void) {
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
   sigaddset(&ends, SIGINT);
-  if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGHUP, SIG_IGN) == SIG_ERR) return -errno;
+  if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGHUP, SIG_IGN) == SIG_ERR ||
+      signal(SIGCHLD, SIG_DFL) == SIG_ERR)
+    return -errno;
   return -pthread_sigmask(SIG_BLOCK, &ends, NULL);
 }
 

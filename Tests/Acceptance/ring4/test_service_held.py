@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import resource
 import select
 import shutil
 import signal
@@ -271,3 +272,73 @@ def test_who_holds_all_that_he_may_holds_nobody_up(store, stacks, services, sink
         for name, before, after in zip(names, quiet, held)))
     for before, after, most in zip(quiet, held, (0.05, 0.05, 0.1)):
         assert after <= before + most
+
+
+# What a caller may do to his own su
+
+
+def limited(kind, value):
+    return lambda: resource.setrlimit(kind, (value, value))
+
+
+def idle():
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def starving(stacks, starve):
+    """As bob who starts one su after the other, each starved so, and spends his own tries."""
+    def become():
+        starve()
+        user("bob", 0)()
+    while True:
+        with contextlib.suppress(HostDied, AssertionError), Driver(stacks, preexec=become) as driver:
+            while True:
+                driver.login("locker", "bob", "letters")
+
+
+def leaving():
+    """As su of bob's that he stops as soon as each has asked: nobody reads the answers."""
+    user("bob", 0)()
+    while True:
+        clients = [connect(ROOT) for _ in range(16)]
+        for client in clients:
+            with contextlib.suppress(OSError):
+                client.send(attempt(b"bob", b"letters"))
+        select.select(clients, [], [], 1)
+        for client in clients:
+            client.close()
+
+
+STARVED = {
+    "in the idle class": idle,
+    "RLIMIT_FSIZE 0": limited(resource.RLIMIT_FSIZE, 0),
+    "RLIMIT_CPU 1": limited(resource.RLIMIT_CPU, 1),
+    "RLIMIT_NOFILE 8": limited(resource.RLIMIT_NOFILE, 8),
+    "stopped once it has asked": None,
+}
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("way", STARVED)
+def test_whoever_starves_his_own_su_holds_nobody_up(store, stacks, services, sink, figure, way):
+    """Beside the same four callers as they are, and beside four who do that to theirs."""
+    for name in ("alice", "bob"):
+        store.enroll(name, allow_missing=False)
+
+    def beside(body):
+        with contextlib.ExitStack() as callers:
+            for _ in range(4):
+                callers.enter_context(child(body))
+            return [p99(*one) for one in drivers]
+
+    starve = STARVED[way]
+    with Service("nice", "-n", "-5", SERVICE), Driver(services) as of_root, \
+            Driver(stacks, preexec=user("alice", 0)) as by_su:
+        drivers = ((of_root, "login"), (by_su, "locker"))
+        usual = beside(lambda: starving(stacks, lambda: None))
+        held = beside((lambda: starving(stacks, starve)) if starve else leaving)
+    figure(f"p99 beside four su, {way}: " + ", ".join(
+        f"{name} {after * 1e3:.1f} ms ({before * 1e3:.1f} beside four as they are)"
+        for name, before, after in zip(("root", "another by su"), usual, held)))
+    for before, after in zip(usual, held):
+        assert after <= before + 0.05

@@ -1,5 +1,5 @@
 package import OneTimePassword
-import SallyportCore
+package import SallyportCore
 
 /// The text of a policy file, and its path for messages.
 package struct PolicyText {
@@ -87,6 +87,30 @@ extension PolicyText {
       else { return nil }
       return ""
     }.map(\.1)
+  }
+
+  /// Whether a rule has this machine's files judge this user in some login, of whatever service and
+  /// from wherever.
+  package func mayKeepHere(_ name: UserName, isMember: ([UInt8]) -> Bool) -> Bool {
+    var (isKept, isLocal, fits) = (false, false, false)
+    _ = read { line in
+      switch line {
+      case .section(let section):
+        isKept = isKept || isLocal && fits
+        (isLocal, fits) = (false, !content.holds("default", in: section))
+      case .setting(let key, let value):
+        let words = content.bytes(in: value).split { $0 == 0x20 || $0 == 0x2c || $0 == 0x09 }
+        if content.holds(PolicyKey.verification.name, in: key) {
+          isLocal = content.holds("local", in: value)
+        } else if content.holds(PolicyKey.matchUser.name, in: key) {
+          fits = fits && words.contains { Array($0) == name.bytes }
+        } else if content.holds(PolicyKey.matchGroup.name, in: key) {
+          fits = fits && words.contains { isMember(Array($0)) }
+        }
+      }
+      return nil
+    }
+    return isKept || isLocal && fits
   }
 
   /// All values of a key, each with its line; empty if the text is not valid.

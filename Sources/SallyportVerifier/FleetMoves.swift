@@ -33,12 +33,16 @@ extension FleetStore {
       }
       throw .busy(path: "fleet")
     }
-    return found?.person == .enrolled(moving.enrollment.id) ? try merge(moving) : found
+    guard found?.person == .enrolled(moving.enrollment.id) else { return found }
+    return try merge(moving, isCopy: true)
   }
 
   /// What was used of the same secrets and the same backup codes elsewhere counts as used here.
-  /// nil: it is saved. Else nobody is enrolled.
-  func merge(_ moving: MoveRequest.Moving) throws(StoreTrouble) -> FleetStanding? {
+  /// nil: it is saved. Else nobody is enrolled; or a copy, which has its id, has something that the
+  /// fleet lacks: it was changed since, and would be lost.
+  func merge(_ moving: MoveRequest.Moving, isCopy: Bool = false) throws(StoreTrouble)
+    -> FleetStanding?
+  {
     let name = moving.enrollment.user
     for _ in 0..<Self.attempts {
       guard let record = try load(Account(name: name, uid: nil)) else {
@@ -46,12 +50,13 @@ extension FleetStore {
       }
       let done = try transact(record, asKnown: true) {
         (enrollment, state) throws(StoreTrouble) -> (Bool, LoginState) in
+        if isCopy, !enrollment.hasAll(of: moving.enrollment) { return (false, state) }
         var state = state
         state.reconcile(with: enrollment)
         state.useUp(moving, of: enrollment)
         return (true, state)
       }
-      if case .committed = done { return nil }
+      if case .committed(let isDone) = done { return isDone ? nil : try standing(of: name) }
       _ = try row(of: name.bytes, anew: true)
     }
     throw .busy(path: "fleet")
@@ -103,6 +108,20 @@ extension LoginState {
       }
     }
     return state
+  }
+}
+
+extension Enrollment {
+  /// Whether each authenticator and each backup code of the other one is in this one, too.
+  fileprivate func hasAll(of other: Enrollment) -> Bool {
+    let hasCodes =
+      switch (backupCodes, other.backupCodes) {
+      case (_, nil): true
+      case (let own?, let other?): own.hasCodes(of: other)
+      case (nil, _): false
+      }
+    return hasCodes
+      && other.authenticators.allSatisfy { one in authenticators.contains { $0.hasSecret(of: one) } }
   }
 }
 

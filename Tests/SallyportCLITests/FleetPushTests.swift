@@ -311,7 +311,11 @@ private struct Answer: Decodable {
   @Test func `moves nobody whom the policy keeps here, in any login`() throws {
     let host = try Host()
     _ = try host.bench.enroll("daemon")
-    for rule in ["match_user = daemon", "match_service = sudo", "match_service = sshd"] {
+    for rule in [
+      "match_user = daemon", "match_service = sudo", "match_service = sshd",
+      "match_service = cockpit, gdm-password", "match_origin = 192.0.2.0/24",
+      "match_user = bin\nverification = local\n\n[rule there]\nmatch_group = daemon",
+    ] {
       try host.policy("[rule here]\n\(rule)\nverification = local\n")
       let done = host.push("--user", "daemon")
       #expect(done.status == 78 && done.aside.contains("verification = local"), "\(done.aside)")

@@ -115,6 +115,25 @@ import Testing
     #expect(try state().authenticators[0].lastAccepted == nil)
   }
 
+  @Test func `changes nothing where a copy was given other secrets or codes since`() throws {
+    #expect(try ask(.put(try moving(), version: 0)) == .done)
+    let changed = [
+      try moving(last: 99, used: 3, salt: 2),
+      try moving(last: 99, used: 3, secret: Secret([UInt8](repeating: 7, count: 20))),
+    ]
+    for one in changed {
+      let answer = try ask(.put(one, version: 0))
+      guard case .standing(let found) = answer else {
+        Issue.record("\(String(describing: answer))")
+        continue
+      }
+      #expect(found.person == .enrolled(0xe0e0))
+    }
+    #expect(try state().authenticators[0].lastAccepted == nil && state().backupCodes?.used == 0)
+    #expect(try ask(.merge(changed[0])) == .done)
+    #expect(try state().authenticators[0].lastAccepted == 99 && state().backupCodes?.used == 0)
+  }
+
   @Test func `takes over what another enrollment has used of the same secrets`() throws {
     #expect(try ask(.put(try moving(last: 50, used: 1), version: 0)) == .done)
     #expect(try ask(.merge(try moving(id: 0xabab, last: 40, used: 2))) == .done)

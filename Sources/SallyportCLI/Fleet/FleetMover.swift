@@ -59,7 +59,9 @@ struct FleetMover {
     let found = try standing(of: own.user)
     switch found.person {
     // The same one, from this push before it was stopped, or from a host with a copy of the files.
-    case .enrolled(own.id): return .put(moving, version: found.version)
+    case .enrolled(own.id):
+      return keepsFleet || user.mark == .merge
+        ? .merge(moving) : .put(moving, version: found.version)
     case .enrolled:
       guard keepsFleet || user.mark == .merge else { throw .otherEnrollment }
       return .merge(moving)

@@ -82,8 +82,17 @@ struct FleetPeople {
   }
 
   /// Whether the policy has the fleet judge him, however he logs in: then he is asked of it as soon
-  /// as he has no files here.
-  func isTheFleets(_ account: Account) -> Bool {
+  /// as he has no files here. Where a rule keeps him here in any login, it does not.
+  func isTheFleets(_ account: Account) throws(CommandError) -> Bool {
+    let path = policy.conf ?? context.policyFile ?? "/etc/security/sallyport.conf"
+    let text = try storing { () throws(StoreTrouble) in
+      try store.policyText(at: Array(path.utf8), optional: true)
+    }
+    if let text, PolicyText(path, text).mayKeepHere(account.name, isMember: {
+      Accounts.isMember(account, of: $0) != .no
+    }) {
+      return false
+    }
     let services: [(service: StaticString, isRemote: Bool)] = [
       ("login", false), ("sshd", true), ("sudo", false), ("su", false), ("polkit-1", false),
     ]

@@ -83,7 +83,7 @@ struct FleetPush: Verb {
   ) throws(CommandError) -> MoveFault? {
     let account = try people.context.account(name)
     guard account.uid != nil else { return .noAccount }
-    guard people.isTheFleets(account) else { return .keptByPolicy }
+    guard try people.isTheFleets(account) else { return .keptByPolicy }
     guard !ways.isLast(name) else { return .lastBreakGlass }
     do throws(MoveFault) {
       try mover.push(account)

@@ -131,8 +131,11 @@ class Service:
 
     @property
     def descriptors(self):
-        return {int(number): os.readlink(f"/proc/{self.process.pid}/fd/{number}")
-                for number in os.listdir(f"/proc/{self.process.pid}/fd")}
+        found = {}
+        for number in os.listdir(f"/proc/{self.process.pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                found[int(number)] = os.readlink(f"/proc/{self.process.pid}/fd/{number}")
+        return found
 
     @property
     def memory(self):

@@ -15,7 +15,7 @@ from statistics import quantiles
 import pytest
 
 from support.hosts import SCRATCH, UIDS, edit
-from support.pam_driver import AUTH_ERR, BUILT, SUCCESS, TROUBLE, Crowd, Driver
+from support.pam_driver import AUTH_ERR, BUILT, SUCCESS, TROUBLE, Crowd, Driver, HostDied
 from support.sallyport import Services
 from support.service import ANSWERS, PUBLIC, ROOT, SERVICE, Service, ask, attempt, connect, soon
 
@@ -285,8 +285,13 @@ def idle():
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-def starving(stacks, starve):
-    """As bob who starts one su after the other, each starved so, and spends his own tries."""
+def tell(ready):
+    with contextlib.suppress(BlockingIOError):
+        os.write(ready, b".")
+
+
+def starving(stacks, starve, ready):
+    """As bob who starts one su after the other, each starved so. Tells of each that was answered."""
     def become():
         starve()
         user("bob", 0)()
@@ -294,9 +299,10 @@ def starving(stacks, starve):
         with contextlib.suppress(HostDied, AssertionError), Driver(stacks, preexec=become) as driver:
             while True:
                 driver.login("locker", "bob", "letters")
+                tell(ready)
 
 
-def leaving():
+def leaving(ready):
     """As su of bob's that he stops as soon as each has asked: nobody reads the answers."""
     user("bob", 0)()
     while True:
@@ -305,6 +311,7 @@ def leaving():
             with contextlib.suppress(OSError):
                 client.send(attempt(b"bob", b"letters"))
         select.select(clients, [], [], 1)
+        tell(ready)
         for client in clients:
             client.close()
 
@@ -313,7 +320,7 @@ STARVED = {
     "in the idle class": idle,
     "RLIMIT_FSIZE 0": limited(resource.RLIMIT_FSIZE, 0),
     "RLIMIT_CPU 1": limited(resource.RLIMIT_CPU, 1),
-    "RLIMIT_NOFILE 8": limited(resource.RLIMIT_NOFILE, 8),
+    "RLIMIT_NOFILE 16": limited(resource.RLIMIT_NOFILE, 16),
     "stopped once it has asked": None,
 }
 
@@ -325,18 +332,23 @@ def test_whoever_starves_his_own_su_holds_nobody_up(store, stacks, services, sin
     for name in ("alice", "bob"):
         store.enroll(name, allow_missing=False)
 
-    def beside(body):
+    def beside(body, *words):
+        start, ready = os.pipe2(os.O_NONBLOCK)
         with contextlib.ExitStack() as callers:
             for _ in range(4):
-                callers.enter_context(child(body))
-            return [p99(*one) for one in drivers]
+                callers.enter_context(child(lambda: body(*words, ready)))
+            assert select.select([start], [], [], 60)[0], "the callers do nothing"
+            found = [p99(*one) for one in drivers]
+        os.close(start)
+        os.close(ready)
+        return found
 
     starve = STARVED[way]
     with Service("nice", "-n", "-5", SERVICE), Driver(services) as of_root, \
             Driver(stacks, preexec=user("alice", 0)) as by_su:
         drivers = ((of_root, "login"), (by_su, "locker"))
-        usual = beside(lambda: starving(stacks, lambda: None))
-        held = beside((lambda: starving(stacks, starve)) if starve else leaving)
+        usual = beside(starving, stacks, lambda: None)
+        held = beside(starving, stacks, starve) if starve else beside(leaving)
     figure(f"p99 beside four su, {way}: " + ", ".join(
         f"{name} {after * 1e3:.1f} ms ({before * 1e3:.1f} beside four as they are)"
         for name, before, after in zip(("root", "another by su"), usual, held)))

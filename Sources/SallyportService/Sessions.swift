@@ -176,8 +176,8 @@ package final class Sessions: Sendable {
     }
   }
 
-  /// At any moment whoever is looked up, or has a session, is in one of the lists: else nobody would
-  /// look for its end.
+  /// At any moment whoever is looked up, or has a session, is in one of the lists: else nobody
+  /// would look for its end.
   private func start(_ made: Int32, shareOf share: UInt32, after lookup: Lookup? = nil) {
     defer { close(made) }
     let refusal = state.withLock { state -> String? in

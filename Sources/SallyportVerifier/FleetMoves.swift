@@ -121,7 +121,9 @@ extension Enrollment {
       case (nil, _): false
       }
     return hasCodes
-      && other.authenticators.allSatisfy { one in authenticators.contains { $0.hasSecret(of: one) } }
+      && other.authenticators.allSatisfy { one in
+        authenticators.contains { $0.hasSecret(of: one) }
+      }
   }
 }
 

@@ -85,6 +85,7 @@ def under_load(fleet, verifiers, disturb):
         thread.start()
     while any(thread.is_alive() for thread in threads):
         disturb()
+    assert soon(fleet.cluster.answers, 60)
     in_by_answer = [name for name, answer in answers if answer == ACCEPTED]
     assert len(set(in_by_answer)) == len(in_by_answer), "twice"
     assert set(in_by_answer) <= set(fleet.accepted())

@@ -88,9 +88,8 @@ struct FleetPeople {
     let text = try storing { () throws(StoreTrouble) in
       try store.policyText(at: Array(path.utf8), optional: true)
     }
-    if let text, PolicyText(path, text).mayKeepHere(account.name, isMember: {
-      Accounts.isMember(account, of: $0) != .no
-    }) {
+    let isMember = { (group: [UInt8]) in Accounts.isMember(account, of: group) != .no }
+    if let text, PolicyText(path, text).mayKeepHere(account.name, isMember: isMember) {
       return false
     }
     let services: [(service: StaticString, isRemote: Bool)] = [

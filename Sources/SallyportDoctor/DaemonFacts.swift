@@ -115,7 +115,9 @@ extension SocketFacts {
     guard let frame = request.encoded() else { return .unasked("out of memory") }
     let start = Clock.monotonicMilliseconds()
     do throws(StoreTrouble) {
-      let bytes = try ServiceSocket(to: path, timeLeft: timeout).ask(frame)
+      guard let bytes = try ServiceSocket(to: path, timeLeft: timeout).ask(frame) else {
+        return answer(.silent, after: Clock.monotonicMilliseconds() - start)
+      }
       return ServiceAnswer.decode(bytes, to: verb) == nil ? .otherVersion : .right
     } catch {
       guard case .service(_, let fault) = error else { return .unasked(text(error)) }

@@ -11,6 +11,9 @@ package final class ServiceExaminer: Examiner {
   package static let publicSocket = "/run/sallyport/socket"
   /// Milliseconds for all that one call of the module asks, without the time that a person types.
   package static let patience: UInt64 = 5000
+  /// How often a question is sent that the service closes without reading it, which it does to who
+  /// waits longest where too many connect at once.
+  private static let sendings = 3
 
   package let isForRoot: Bool
   private let path: String
@@ -110,20 +113,28 @@ package final class ServiceExaminer: Examiner {
   private func ask(
     _ verb: ServiceRequest.Verb, of name: [UInt8], in context: LoginContext, isAway: Bool = false
   ) throws(StoreTrouble) -> ServiceAnswer {
-    try connect()
     // Nobody has a name that no frame takes, nor this one; the service has the same work with it.
     let name = (1...255).contains(name.count) ? name : [UInt8(ascii: "/")]
-    let request = ServiceRequest(
-      name: name, service: context.service?.bytes ?? [], origin: context.stated,
-      policy: context.policy, millisecondsLeft: UInt32(clamping: millisecondsLeft), verb: verb,
-      isAway: isAway)
-    guard let frame = request.encoded(), let socket else { throw .outOfMemory }
+    for _ in 0..<Self.sendings {
+      try connect()
+      let request = ServiceRequest(
+        name: name, service: context.service?.bytes ?? [], origin: context.stated,
+        policy: context.policy, millisecondsLeft: UInt32(clamping: millisecondsLeft), verb: verb,
+        isAway: isAway)
+      guard let frame = request.encoded() else { throw .outOfMemory }
+      guard let answer = try send(frame) else { continue }
+      guard let answer = ServiceAnswer.decode(answer, to: verb) else { throw fault(.garbage) }
+      return answer
+    }
+    throw fault(.silent)
+  }
+
+  /// nil: the service has not read it.
+  private func send(_ frame: Secret) throws(StoreTrouble) -> [UInt8]? {
+    guard let socket else { throw .outOfMemory }
     self.socket = nil
     defer { millisecondsLeft = socket.timeLeft }
-    guard let answer = ServiceAnswer.decode(try socket.ask(frame), to: verb) else {
-      throw fault(.garbage)
-    }
-    return answer
+    return try socket.ask(frame)
   }
 
   /// Once for each question. Where it fails, the second that it may take is gone.

@@ -58,6 +58,18 @@ def two_factors(*words):
     return ["required pam_unix.so nodelay", " ".join(["required", MODULE, "nodelay", *words])]
 
 
+def become(name, *, effective=None):
+    """In the child: a process of that user; `effective=0` as in su, which he has started."""
+    uid = UIDS[name]
+
+    def change():
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid if effective is None else effective,
+                     uid if effective is None else effective)
+    return change
+
+
 def as_user(name, *command):
     uid = str(UIDS[name])
     return ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups", "--reset-env", *command]

@@ -35,11 +35,12 @@ package final class ServiceSocket {
     return true
   }
 
-  /// Asks it, once.
-  package func ask(_ request: Secret) throws(StoreTrouble) -> [UInt8] {
+  /// Asks it, once. nil: it closed the connection without having read the packet, so that nothing
+  /// has been done and another connection may carry the same.
+  package func ask(_ request: Secret) throws(StoreTrouble) -> [UInt8]? {
     try checkListener()
-    try send(request)
-    return try receive()
+    guard try isSent(request), let size = try answerSize() else { return nil }
+    return try answer(of: size)
   }
 
   /// Milliseconds that are left of its time.
@@ -79,18 +80,21 @@ package final class ServiceSocket {
     if user != 0 { throw fault(.notRoot(user)) }
   }
 
-  private func send(_ request: Secret) throws(StoreTrouble) {
+  private func isSent(_ request: Secret) throws(StoreTrouble) -> Bool {
     let result = bounded(sys_sending_time, until: end) {
       // SAFETY: the bytes live for the call.
       unsafe request.withBytes { unsafe sys_send(descriptor, $0.baseAddress, $0.count) }
     }
-    try checkAnswering(result, "send")
+    return try known(result, "send") != nil
   }
 
-  private func receive() throws(StoreTrouble) -> [UInt8] {
+  private func answerSize() throws(StoreTrouble) -> Int64? {
     let size = bounded(sys_receiving_time, until: end) { sys_packet_size(descriptor) }
-    try checkAnswering(size, "recv")
     if size == 0 { throw fault(.silent) }
+    return try known(size, "recv")
+  }
+
+  private func answer(of size: Int64) throws(StoreTrouble) -> [UInt8] {
     guard let count = Int(exactly: size), count <= 65_536 else { throw fault(.garbage) }
     var answer = [UInt8](repeating: 0, count: count)
     // SAFETY: the buffer has `count` bytes.
@@ -99,10 +103,16 @@ package final class ServiceSocket {
     return answer
   }
 
-  private func checkAnswering(_ result: Int64, _ call: StaticString) throws(StoreTrouble) {
+  /// nil where the packet was not read. A send to who has closed is EPIPE. Whoever closes, or dies,
+  /// with a packet that he has not taken leaves ECONNRESET to the sender, and the end to one whose
+  /// packet he took.
+  private func known(_ result: Int64, _ call: StaticString) throws(StoreTrouble) -> Int64? {
     switch Int32(clamping: 0 - result) {
-    case sys_EAGAIN, sys_EPIPE, sys_ECONNRESET: throw fault(.silent)
-    case _: try check(result, call, path)
+    case sys_EPIPE, sys_ECONNRESET: return nil
+    case sys_EAGAIN: throw fault(.silent)
+    case _:
+      try check(result, call, path)
+      return result
     }
   }
 

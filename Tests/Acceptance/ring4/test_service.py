@@ -1,20 +1,17 @@
 """The service judges for programs that are not root, and for su and sudo where it is there."""
 
-import contextlib
-import os
 import random
 import resource
-import select
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from support.hosts import UIDS, Su, Sudo, as_user, converse, service
+from support.hosts import Su, Sudo, as_user, become, converse, service
+from support.odd_services import Crowded, OddService
 from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Crowd, Driver
 from support.sallyport import DEFAULT_STORE, MODULE, Services, reason
 from support.service import PUBLIC, ROOT, Service, attempt, soon
@@ -41,18 +38,6 @@ def stacks_for_all():
     services = Services(directory)
     services.code("locker", None, "nodelay")
     return services
-
-
-def become(name, *, effective=None):
-    """In the child: a process of that user; `effective=0` as in su, which he has started."""
-    uid = UIDS[name]
-
-    def change():
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid if effective is None else effective,
-                     uid if effective is None else effective)
-    return change
 
 
 def test_a_program_that_is_not_root_accepts_a_code_once(store, running, stacks_for_all, sink):
@@ -204,63 +189,22 @@ def test_a_service_that_does_not_serve_refuses_in_time(
         odd.close()
 
 
-class OddService:
-    """At both paths something that is no good service."""
-
-    def __init__(self, kind):
-        self.service = self.process = None
-        if kind == "stopped":
-            self.service = Service().__enter__()
-            os.kill(self.service.process.pid, signal.SIGSTOP)
-            return
-        ROOT.parent.mkdir(mode=0o755)
-        if kind == "a file":
-            ROOT.write_text(""), PUBLIC.write_text("")
-        elif kind == "a link to nothing":
-            ROOT.symlink_to("nowhere"), PUBLIC.symlink_to("nowhere")
-        else:
-            start, end = os.pipe()
-            self.process = os.fork()
-            if self.process == 0:
-                self._serve(kind, end)
-            os.close(end)
-            assert os.read(start, 1) == b"."
-            os.close(start)
-
-    @staticmethod
-    def _serve(kind, end):
-        try:
-            sockets, kept = [], []
-            for path in (ROOT, PUBLIC):
-                sockets.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-                sockets[-1].bind(str(path))
-                os.chmod(path, 0o666)
-            if kind == "of bob":
-                become("bob")()
-            for one in sockets:
-                one.listen(100)
-            os.write(end, b".")
-            while True:
-                for ready in select.select(sockets, [], [])[0]:
-                    client, _ = ready.accept()
-                    if kind in ("garbage", "of bob"):
-                        with contextlib.suppress(OSError):  # gone already: it only looked
-                            client.recv(1 << 17)
-                            client.send(b"\x01\xa5\x01")
-                    if kind == "silent":
-                        kept.append(client)
-                    else:
-                        client.close()
-        finally:
-            os._exit(1)
-
-    def close(self):
-        if self.service:
-            os.kill(self.service.process.pid, signal.SIGCONT)
-            self.service.stop()
-        if self.process:
-            os.kill(self.process, signal.SIGKILL)
-            os.waitpid(self.process, 0)
+@pytest.mark.parametrize("unread", [2, 3])
+def test_who_is_crowded_out_asks_again_until_the_third_time(
+        store, running, services, stacks_for_all, sink, unread):
+    """Each question of su comes to the service in the third try, or never."""
+    enrollment = store.enroll(allow_missing=False)
+    front = Crowded(unread)
+    try:
+        with Driver(stacks_for_all, preexec=become("bob", effective=0)) as driver:
+            codes = [enrollment.wrong(), enrollment.code(), enrollment.code()]
+            results = [driver.login("locker", "alice", code).result for code in codes]
+    finally:
+        front.close()
+    assert results == ([AUTH_ERR, SUCCESS, AUTH_ERR] if unread == 2 else [TROUBLE] * 3)
+    with Driver(services) as driver:
+        again = driver.login("login", "alice", enrollment.code()).result
+    assert again == (AUTH_ERR if unread == 2 else SUCCESS)
 
 
 def test_a_service_that_is_killed_at_any_moment_accepts_nothing_twice(

@@ -13,6 +13,8 @@ extension Database {
     let line = try DatabaseLine(words, worker: 0)
     _ = try fleet(by: line)
     try check(line)
+    var clocks = ClockWatch()
+    try look(&clocks, by: line)
     open(line.server)
   }
 
@@ -85,6 +87,15 @@ extension Database {
     }
     books.withLock { $0.acknowledge(n, to: 0) }
     return Int64(clamping: time)
+  }
+
+  /// Compares the clocks; where this one is off, nobody is judged by it from now on.
+  fileprivate func look(_ clocks: inout ClockWatch, by line: DatabaseLine) throws(DatabaseFault) {
+    let before = clock()
+    let time = try beat(line)
+    let mine = ClockWatch.offset(before, clock(), from: time)
+    let others = try others(by: line).filter(\.isAlive)
+    clocks.look(self, mine, others.map { $0.clock - $0.time })
   }
 
   fileprivate func others(by line: DatabaseLine) throws(DatabaseFault) -> [Other] {
@@ -179,11 +190,7 @@ private final class Keeper {
       guard database.books.withLock({ $0.server == line.server }) else {
         return database.lose("the database is another server, or was started again")
       }
-      let before = database.clock()
-      let time = try database.beat(line)
-      let mine = ClockWatch.offset(before, database.clock(), from: time)
-      let others = try database.others(by: line).filter(\.isAlive)
-      clocks.look(database, mine, others.map { $0.clock - $0.time })
+      try database.look(&clocks, by: line)
     } catch {
       if error == .silent { waiting = line }
       line = nil

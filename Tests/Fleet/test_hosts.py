@@ -12,40 +12,21 @@ test_no_secret_is_on_a_host_or_in_a_dump
 """
 
 import base64
-import hashlib
 import itertools
 import re
 import secrets
 import subprocess
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from support.codes import totp
 from support.fleet import DONE, REFUSED
+from support.logins import Load, code_of, enrolled, secret_of
 from support.service import soon
 from support.stage import WHOLE, rounds
 
 # A whole login without typing, in seconds.
 LONGEST = 8
-
-
-def secret_of(name):
-    """A secret for everybody, in base32."""
-    return base64.b32encode(hashlib.sha256(name.encode()).digest()[:20]).decode()
-
-
-def enrolled(cast, names):
-    """These people, with accounts on all hosts, in the fleet."""
-    for number, host in enumerate(cast.hosts):
-        host.accounts({name: 5000 + 1000 * number + place for place, name in enumerate(names)})
-    with ThreadPoolExecutor(8) as pool:
-        done = set(pool.map(lambda name: cast.enroll(name, secret_of(name)), names))
-    assert done == {DONE}
-
-
-def code_of(name):
-    return totp(secret_of(name))[0]
 
 
 class Race:
@@ -104,36 +85,6 @@ def test_people_enroll_once_and_log_in_everywhere(cast):
     assert cast.twice() == []
 
 
-class Load:
-    """Each of them logs in again and again on all hosts, while the test disturbs."""
-
-    def __init__(self, cast, names, threads=4):
-        self.cast, self.names, self.over = cast, names, threading.Event()
-        self.codes = {name: code_of(name) for name in names}
-        self.let_in, self.slowest, self.tries = [], 0.0, 0
-        self._threads = [threading.Thread(target=self._work, args=(number,)) for number in range(threads)]
-
-    def _work(self, number):
-        turn = itertools.cycle(self.names[number:] + self.names[:number])
-        hosts = itertools.cycle(self.cast.hosts[number % 3:] + self.cast.hosts[:number % 3])
-        while not self.over.is_set():
-            name, start = next(turn), time.monotonic()
-            if next(hosts).enters(name, self.codes[name]):
-                self.let_in.append(name)
-            self.slowest = max(self.slowest, time.monotonic() - start)
-            self.tries += 1
-
-    def __enter__(self):
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        for thread in self._threads:
-            thread.join()
-
-
 def test_nothing_is_accepted_twice_while_each_part_is_killed(cast, figure):
     one, two = cast.verifiers
 
@@ -158,11 +109,7 @@ def test_nothing_is_accepted_twice_while_each_part_is_killed(cast, figure):
             assert soon(lambda: load.tries > before + 8, 60)
             part()
     assert cast.all_judge()
-    assert len(set(load.let_in)) == len(load.let_in), "twice"
-    assert set(load.let_in) <= set(cast.accepted()), "nobody is let in on an unknown"
-    for number, name in enumerate(load.let_in):
-        assert not cast.hosts[number % 3].enters(name, load.codes[name])
-    assert cast.twice() == []
+    load.try_again()
     figure(f"slowest login while parts were killed: {load.slowest:.2f} s of {load.tries}")
     assert load.slowest < LONGEST
 

@@ -61,7 +61,7 @@ final class Verifier: Sendable {
     }
     admin = try DatabaseLine(words + " user=postgres", worker: 0)
     try database.begin()
-    try store().makeDecoys()
+    if !database.isAway { try store().makeDecoys() }
   }
 
   /// What it has logged as an error or an alert.

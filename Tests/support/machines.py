@@ -76,8 +76,12 @@ class Network:
         process.wait(20)
         process.stdout.close()
 
+    @property
+    def router_pid(self):
+        return self._router.pid
+
     def router(self, *command, **more):
-        return run("nsenter", "--target", self._router.pid, "--net", *command, **more)
+        return run("nsenter", "--target", self.router_pid, "--net", *command, **more)
 
     def add(self, *names):
         """Machines of these names, which all of them know."""

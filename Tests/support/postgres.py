@@ -1,5 +1,6 @@
 """PostgreSQL on machines of a network: a primary and its standbys, over TLS."""
 
+import os
 import signal
 import subprocess
 
@@ -75,10 +76,11 @@ class Server:
             cwd="/")
         self.start()
 
-    def start(self):
+    def start(self, **environment):
         log = self.machine.path("/var/log/postgresql.log").open("ab")
         self.process = self.machine.start(
-            *self.as_postgres(self.bin / "postgres", "-D", DATA), stdout=log, stderr=log, cwd="/")
+            *self.as_postgres(self.bin / "postgres", "-D", DATA), stdout=log, stderr=log, cwd="/",
+            env=os.environ | environment)
         log.close()
         assert soon(lambda: not self.process.alive or self.answers(), 60)
         assert self.process.alive, self.machine.read("/var/log/postgresql.log").decode()

@@ -55,10 +55,10 @@ class VerifierThere(fleet.Verifier):
         return self.machine.run(
             VERIFIER, verb, "--directory", DIRECTORY, "--database", self.stage.words(user), *more, **options)
 
-    def start(self):
+    def start(self, **environment):
         self.process = self.machine.start(
             VERIFIER, "run", "--directory", DIRECTORY, "--database", self.stage.words(), "--name",
-            self.name)
+            self.name, env=os.environ | environment)
         assert soon(lambda: self.process.poll() is not None or self.listens(), 60), "it did not start"
         assert self.process.alive, f"status {self.process.poll()}"
         return self

@@ -9,7 +9,8 @@ import Testing
 
 @testable import SallyportVerifier
 
-@Suite(.enabled(if: testDatabase != nil)) struct `Taking enrollments from hosts` {
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `Taking enrollments from hosts` {
   private let verifier: Verifier
   private let desk: MoveDesk
   private let name = "user-\(UUID().uuidString)"

@@ -44,17 +44,31 @@ final class ClientLine: @unchecked Sendable {
     return true
   }
 
-  /// The answer to this nonce; nil where none came by `deadline`, or something else.
-  func receive(_ nonce: UInt64, until deadline: UInt64) -> LineAnswer? {
+  /// What came of a question.
+  enum Received {
+    /// `isLast`: the line is over, or the verifier is about to end it.
+    case answer(LineAnswer, isLast: Bool)
+    /// It ended, or something else came.
+    case over
+    case silent
+  }
+
+  /// The answer to this nonce.
+  func receive(_ nonce: UInt64, until deadline: UInt64) -> Received {
+    var isLast = false
     while true {
       switch reader.advance(line) {
       case .whole(let frame):
-        guard frame.nonce == nonce, line.isQuiet else { return nil }
+        if frame.nonce == 0, frame.kind == LineAnswer.leaving.kind, !isLast {
+          isLast = true
+          continue
+        }
+        guard frame.nonce == nonce else { return .over }
         let body = frame.body.bytes(in: 0..<frame.body.count)
-        return LineAnswer(kind: frame.kind, body: body)
+        return .answer(LineAnswer(kind: frame.kind, body: body), isLast: isLast || !line.isQuiet)
       case .more(let toWrite, _):
-        if !line.wait(toWrite: toWrite, until: deadline) { return nil }
-      case .over, .unpinned: return nil
+        if !line.wait(toWrite: toWrite, until: deadline) { return .silent }
+      case .over, .unpinned: return .over
       }
     }
   }

@@ -37,6 +37,9 @@ package struct LineAnswer: Sendable, Equatable {
   package static let notServed = LineAnswer(kind: 0xef, body: [])
   /// The verifier does not know the host's key; `LineClient` throws `.revoked` for it.
   package static let unknownHost = LineAnswer(kind: 0xed, body: [])
+  /// The verifier is about to end: with the nonce 0, and no answer to anything. What was sent
+  /// before it was read is still answered.
+  static let leaving = LineAnswer(kind: 0xec, body: [])
 
   package init(kind: UInt8, body: [UInt8]) { (self.kind, self.body) = (kind, body) }
 

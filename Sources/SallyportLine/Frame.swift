@@ -6,6 +6,8 @@ import OneTimePassword
 ///
 /// When the handshake is done the verifier sends one without being asked, with the nonce 0: 0x84
 /// to a host of the fleet, 0xed to whoever may only join; the body is the form of the frames, 1.
+/// One more with the nonce 0, 0xec and no body, says that it is about to end: nothing more is to be
+/// asked by this line.
 enum Frame {
   static let headLength = 12
   static let longest = 65_600

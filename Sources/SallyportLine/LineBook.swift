@@ -30,6 +30,8 @@ struct LineBook: Sendable {
     var used: UInt64
     /// It waits for others about the same user.
     var question: Question?
+    /// When the peer was told that this is the end.
+    var told: UInt64?
   }
 
   /// What was read.
@@ -49,8 +51,8 @@ struct LineBook: Sendable {
   /// In the order of arrival.
   private var strangers: [UInt64] = []
   private var next: UInt64 = 1
-  /// Nothing begins any more.
-  private var isLeaving = false
+  /// Since when nothing begins any more.
+  private var leaving: UInt64?
 
   init(_ limits: LineLimits, greeting: Int32, frames: Int32) {
     (self.limits, self.greeting, self.frames) = (limits, greeting, frames)
@@ -58,6 +60,8 @@ struct LineBook: Sendable {
   }
 
   var count: Int { entries.count }
+
+  var isLeaving: Bool { leaving != nil }
 
   /// Tells of the line when there is something to read. What is given back is to be dropped
   /// outside of the lock.
@@ -101,7 +105,7 @@ struct LineBook: Sendable {
 
   /// Of a claimed line whose handshake is done.
   mutating func greet(_ id: UInt64, _ pin: Pin, isKnown: Bool, now: UInt64) -> [ServerLine] {
-    guard let entry = entries[id], !entry.isDoomed, !isLeaving else { return forget(id) }
+    guard let entry = entries[id], !entry.isDoomed else { return forget(id) }
     entries[id]?.pin = pin
     entries[id]?.isKnown = isKnown
     entries[id]?.isBusy = false
@@ -177,15 +181,34 @@ struct LineBook: Sendable {
     return [entry.line]
   }
 
-  /// Closes the lines on which nothing has come lately, and takes no new ones from now on. So
-  /// whoever has one sees that before he asks, and asks another verifier; and not beside an answer.
-  mutating func leave(now: UInt64) -> [ServerLine] {
-    isLeaving = true
-    let idle = entries.filter { _, entry in
-      guard !entry.isBusy, entry.begun == nil else { return false }
-      return entry.pin == nil || now > entry.used + Self.lately && entry.line.awaitsAnswer
+  /// What is to be done with the lines that nobody has, now that the verifier ends.
+  struct Leave {
+    /// Claimed, to be told of the end; then to be released.
+    var toTell: [ServerLine] = []
+    var closed: [ServerLine] = []
+  }
+
+  /// Takes no new lines from now on, and tells who has one, when no answer is on its way to him:
+  /// he asks another verifier then. What he had sent before he was told is answered; a line is
+  /// closed when he has closed it, or nothing more can come.
+  mutating func leave(now: UInt64) -> Leave {
+    let since = leaving ?? now
+    leaving = since
+    var leave = Leave()
+    for (id, entry) in entries where !entry.isBusy && entry.begun == nil {
+      if let told = entry.told {
+        if now > max(told, entry.used) + limits.onTheWay { leave.closed += forget(id) }
+      } else if entry.pin == nil {
+        leave.closed += forget(id)
+      } else if now > entry.used + Self.lately && entry.line.awaitsAnswer
+        || now > since + limits.onTheWay
+      {
+        entries[id]?.isBusy = true
+        entries[id]?.told = now
+        leave.toTell.append(entry.line)
+      }
     }
-    return idle.keys.flatMap { forget($0) }
+    return leave
   }
 
   /// All of them.

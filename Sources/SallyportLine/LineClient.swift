@@ -14,7 +14,9 @@ import Synchronization
 /// **What is sent once.** A kept line on which anything has come, or that is closed, is dropped and
 /// the question goes over another: nothing of it was sent. So is one where the first write fails
 /// without the kernel having taken a byte. As soon as the kernel has taken one, whatever happens is
-/// `.unknown`: the line is closed, its verifier is put aside, and the question is not sent again.
+/// `.unknown`: the line is closed, its verifier is put aside where it was silent, and the question
+/// is not sent again. A verifier that ends on purpose says so beforehand, and answers what was sent
+/// until then.
 ///
 /// **What is asked elsewhere.** A verifier whose database is away says so, and that it has judged
 /// and saved nothing: then the next one is asked, as its way to the database may be another. For a
@@ -99,10 +101,13 @@ package final class LineClient: FleetLine {
       if try sendOn(line, frame, until: deadline) { return line }
     }
     let end = min(deadline, service_monotonic() + Self.untilAway)
-    let line = try connect(until: end, besides: asked)
-    if line.isStranger, kind != .join { throw .revoked }
-    guard try sendOn(line, frame, until: deadline) else { throw .away }
-    return line
+    var tried = asked
+    while true {
+      let line = try connect(until: end, besides: tried)
+      if line.isStranger, kind != .join { throw .revoked }
+      if try sendOn(line, frame, until: deadline) { return line }
+      tried.insert(line.verifier)
+    }
   }
 
   private func sendOn(_ line: ClientLine, _ frame: Secret, until deadline: UInt64)
@@ -119,7 +124,12 @@ package final class LineClient: FleetLine {
   private func answer(
     on line: ClientLine, to kind: LineKind, _ nonce: UInt64, until deadline: UInt64
   ) throws(LineFault) -> LineAnswer {
-    guard let answer = line.receive(nonce, until: deadline) else {
+    let (answer, isLast): (LineAnswer, Bool)
+    switch line.receive(nonce, until: deadline) {
+    case .answer(let found, let last): (answer, isLast) = (found, last)
+    // Who is there again, or another one in its place, takes a new line at once.
+    case .over: throw .unknown
+    case .silent:
       putAside(line.verifier)
       throw .unknown
     }
@@ -128,7 +138,7 @@ package final class LineClient: FleetLine {
       answer.answers(kind) || answer.kind == LineAnswer.databaseAway.kind
       || answer.kind == LineAnswer.notServed.kind
     guard isOne else { throw .unknown }
-    if !line.isStranger { keep(line, hasDatabase: answer != .databaseAway) }
+    if !line.isStranger { keep(line, hasDatabase: answer != .databaseAway, isLast: isLast) }
     return answer
   }
 
@@ -143,21 +153,21 @@ package final class LineClient: FleetLine {
     return nil
   }
 
-  private func keep(_ line: ClientLine, hasDatabase: Bool) {
+  private func keep(_ line: ClientLine, hasDatabase: Bool, isLast: Bool) {
     let now = service_monotonic()
     line.used = now
     let surplus = state.withLock { state -> ClientLine? in
       if hasDatabase { state.first = line.verifier }
       state.noDatabase[line.verifier] = hasDatabase ? 0 : now + Self.last
       state.aside[line.verifier] = 0
-      if state.isClosed { return line }
+      if state.isClosed || isLast { return line }
       state.idle.append(line)
       return state.idle.count > Self.mostIdle ? state.idle.removeFirst() : nil
     }
     withExtendedLifetime(surplus) {}
   }
 
-  /// It was silent, or closed a line in the middle: its other lines are not asked either.
+  /// It was silent: its other lines are not asked either.
   private func putAside(_ verifier: Int) {
     let until = service_monotonic() + Self.aside
     let dropped = state.withLock { state in
@@ -282,11 +292,14 @@ extension LineClient.State {
     return index.map { idle.remove(at: $0) }
   }
 
-  /// Which verifiers are tried, one after the other.
+  /// Which verifiers are tried, one after the other: those that are put aside last, and only where
+  /// there is another one, which may be gone.
   fileprivate func order(besides asked: Set<Int>, _ now: UInt64, all: Bool = false) -> [Int] {
-    let order = aside.indices.map { (first + $0) % aside.count }
-      .filter { !asked.contains($0) && (all || aside[$0] <= now) }
-    return order.filter { noDatabase[$0] <= now } + order.filter { noDatabase[$0] > now }
+    let order = aside.indices.map { (first + $0) % aside.count }.filter { !asked.contains($0) }
+    let here = order.filter { aside[$0] <= now }
+    if here.isEmpty { return all ? order : [] }
+    return here.filter { noDatabase[$0] <= now } + here.filter { noDatabase[$0] > now }
+      + order.filter { aside[$0] > now }
   }
 }
 

@@ -22,6 +22,9 @@ package struct LineLimits: Sendable {
   /// How long a frame may take from its first byte to its last, and an answer to be taken.
   package var untilFrame: UInt64 = 2_000_000_000
   package var untilAnswered: UInt64 = 1_000_000_000
+  /// When it ends: how long a question may have been on its way before its host was told, and how
+  /// long hosts that ask all the time are let go on before they are told.
+  package var onTheWay: UInt64 = 1_000_000_000
   /// How long a line may be idle.
   package var idle: UInt64 = 60_000_000_000
   /// How often it is looked whether any of that is over, or a host was revoked.

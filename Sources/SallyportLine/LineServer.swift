@@ -113,15 +113,17 @@ package final class LineServer: Sendable {
     _ = try LineServerFault.check(result, "pthread_create")
   }
 
-  /// Accepts nothing more, closes lines on which nothing has come, and waits for what is under way,
-  /// at most so many nanoseconds; then all lines are closed. false where it is not done by then.
+  /// Accepts nothing more, tells hosts to ask another verifier, and answers what they had sent
+  /// until then, for at most so many nanoseconds; then all lines are closed. false where it is not
+  /// done by then.
   @discardableResult
   package func stop(within time: UInt64 = 5_000_000_000) -> Bool {
     let start = service_monotonic()
     // Whoever connects from now on is refused at once, and asks another verifier.
     _ = shutdown(listener, Int32(SHUT_RDWR))
     repeat {
-      _ = book.withLock { $0.leave(now: service_monotonic()) }
+      let leave = book.withLock { $0.leave(now: service_monotonic()) }
+      for line in leave.toTell { tell(line) }
       _ = poll(nil, 0, 2)
     } while lines > 0 && service_monotonic() - start < min(time, Self.untilLeft)
     service_count_up(ending, 1)
@@ -133,8 +135,15 @@ package final class LineServer: Sendable {
     return true
   }
 
-  /// In nanoseconds: how long what has come by then has, to be read and answered.
-  private static let untilLeft: UInt64 = 3_000_000_000
+  private func tell(_ line: ServerLine) {
+    let isSent = line.send(0, .leaving, until: service_monotonic())
+    _ = book.withLock { book in
+      isSent ? book.release(line.id, now: service_monotonic()) : book.forget(line.id)
+    }
+  }
+
+  /// In nanoseconds: until hosts have been told, and what they had sent is answered.
+  private static let untilLeft: UInt64 = 4_000_000_000
 
   /// How many lines there are.
   package var lines: Int { book.withLock { $0.count } }
@@ -204,6 +213,11 @@ package final class LineServer: Sendable {
       }
     case .over: _ = book.withLock { $0.forget(line.id) }
     case .done(let pin):
+      // Whoever is not greeted asks nothing here, and asks another verifier.
+      if book.withLock({ $0.isLeaving }) {
+        _ = book.withLock { $0.forget(line.id) }
+        return
+      }
       let known = isKnown(pin)
       let kind = known ? 0x80 | LineKind.ping.rawValue : LineAnswer.unknownHost.kind
       let hello = LineAnswer(kind: kind, body: [Frame.form])

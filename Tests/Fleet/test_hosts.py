@@ -3,6 +3,7 @@
 test_one_code_in_32_sessions_on_three_hosts_lets_one_in
 test_people_enroll_once_and_log_in_everywhere
 test_nothing_is_accepted_twice_while_each_part_is_killed
+test_nobody_is_refused_while_one_verifier_after_the_other_is_started_again
 test_a_host_that_is_cut_off_takes_a_backup_code_once
 test_while_a_host_is_cut_off_everybody_is_asked_and_refused_at_each_level
 test_a_revoked_host_is_refused_within_five_seconds
@@ -19,6 +20,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from support.codes import totp
 from support.fleet import DONE, REFUSED
 from support.logins import Load, code_of, enrolled, secret_of
@@ -112,6 +114,31 @@ def test_nothing_is_accepted_twice_while_each_part_is_killed(cast, figure):
     load.try_again()
     figure(f"slowest login while parts were killed: {load.slowest:.2f} s of {load.tries}")
     assert load.slowest < LONGEST
+
+
+@pytest.mark.skipif(not WHOLE, reason="holds on a machine without other work: SALLYPORT_FLEET_WHOLE=1")
+def test_nobody_is_refused_while_one_verifier_after_the_other_is_started_again(cast, figure):
+    names = [f"user{number}" for number in range(600)]
+    enrolled(cast, names)
+    refused, rounds_done = [], 0
+
+    def work(number):
+        for place, name in enumerate(names[number::4]):
+            done, said = cast.hosts[(place + number) % 3].login(name, code_of(name))
+            if not done:
+                refused.append((name, said))
+    with ThreadPoolExecutor(4) as pool:
+        working = [pool.submit(work, number) for number in range(4)]
+        while not all(one.done() for one in working):
+            for verifier in cast.verifiers:
+                assert verifier.stop() == 0
+                verifier.start()
+            rounds_done += 1
+        for one in working:
+            one.result()
+    figure(f"refused of {len(names)} logins, while both verifiers were started again {rounds_done} times: {len(refused)}")
+    assert refused == []
+    assert sorted(cast.accepted()) == sorted(names) and cast.twice() == []
 
 
 def test_a_host_that_is_cut_off_takes_a_backup_code_once(cast):

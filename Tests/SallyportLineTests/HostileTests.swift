@@ -244,7 +244,7 @@ import Testing
     #expect(try verifier.client().ask(.question, try secret(0), within: 20_000).body == big)
   }
 
-  @Test func `closes what is idle at once when it stops, so that nobody asks there`() throws {
+  @Test func `tells what is idle when it stops, and answers what had been asked by then`() throws {
     let (go, asked, isOver) = (Locked(false), Locked(0), Locked(false))
     let verifier = try TestVerifier { _, kind, _, _ in
       asked.withLock { $0 += 1 }
@@ -261,11 +261,17 @@ import Testing
       isOver.withLock { $0 = true }
     }
     #expect(started == 0)
-    #expect(idle.frame() == nil)
-    #expect(server.lines == 1)
+    let told = idle.frame()
+    #expect(told?.kind == 0xec && told?.nonce == 0)
+    // It was on its way.
+    #expect(idle.write(frame(1, [])))
+    #expect(soon { asked.withLock { $0 } == 2 })
     #expect(!isOver.withLock { $0 })
     go.withLock { $0 = true }
-    #expect(busy.frame()?.kind == 0x81)
+    for host in [busy, idle] { #expect(host.frame()?.kind == 0x81) }
+    // Who has one answer on its way is told after it; then nothing more comes.
+    #expect(busy.frame()?.kind == 0xec)
+    for host in [busy, idle] { #expect(host.frame() == nil) }
     #expect(soon { isOver.withLock { $0 } })
   }
 
@@ -284,6 +290,7 @@ import Testing
     go.withLock { $0 = true }
     #expect(verifier.server.stop(within: 20_000_000_000))
     #expect(host.frame()?.kind == 0x81)
+    #expect(host.frame()?.kind == 0xec)
     #expect(host.frame() == nil)
     #expect(verifier.server.lines == 0)
   }

@@ -162,6 +162,16 @@ import Testing
     }
   }
 
+  @Test func `that is told of the end is not kept, and what was asked by it is answered`() throws {
+    let liar = try Liar([1, 0, 0, 0] + [UInt8](repeating: 0, count: 8) + [0xec], thenAnswers: true)
+    let file = FleetFile(
+      host: "web1", enrolls: false, verifiers: [liar.address], pins: [liar.identity.pin])
+    let client = LineClient(file, try newIdentity())
+    #expect(fault(client) == nil)
+    // The other side has gone on its own account: nothing is sent on that line.
+    #expect(fault(client, within: 300) == .away)
+  }
+
   @Test func `is asked by many at a time`() throws {
     let verifier = try TestVerifier()
     let client = try verifier.client()
@@ -225,25 +235,27 @@ final class Silent {
   deinit { close() }
 }
 
-/// A verifier that greets and answers each question by these bytes, then closes.
+/// A verifier that greets, takes one question, sends these bytes and perhaps an answer, and closes.
 final class Liar {
   let identity: Identity
   let address: VerifierAddress
   private let listener: Int32
 
-  init(_ bytes: [UInt8]) throws {
+  init(_ bytes: [UInt8], thenAnswers: Bool = false) throws {
     identity = try newIdentity()
     // SAFETY: as many bytes as are said.
     listener = unsafe tls_listen([127, 0, 0, 1], 4, 0)
     try #require(listener >= 0)
     address = VerifierAddress(bytes: [127, 0, 0, 1], port: UInt16(clamping: tls_port(listener)))
     let (identity, listener) = (identity, listener)
-    #expect(Threads.start { Liar.serve(listener, identity, bytes) } == 0)
+    #expect(Threads.start { Liar.serve(listener, identity, bytes, thenAnswers) } == 0)
   }
 
   deinit { Glibc.close(listener) }
 
-  private static func serve(_ listener: Int32, _ identity: Identity, _ bytes: [UInt8]) {
+  private static func serve(
+    _ listener: Int32, _ identity: Identity, _ bytes: [UInt8], _ answers: Bool
+  ) {
     var watched = [pollfd(fd: listener, events: Int16(POLLIN), revents: 0)]
     let end = service_monotonic() + 30_000_000_000
     guard Waiting.poll(&watched, until: end) > 0, let side = TLSSide(identity, pins: nil) else {
@@ -257,9 +269,13 @@ final class Liar {
     }
     let hello = LineAnswer(kind: 0x84, body: [Frame.form])
     guard line.send(0, hello, until: end) else { return }
-    while case .more = line.read() {
+    var read = line.read()
+    while case .more = read {
       if !tls.wait(toWrite: false, until: end) { return }
+      read = line.read()
     }
     if let content = Secret(bytes), !bytes.isEmpty { _ = tls.write(content, from: 0) }
+    guard answers, case .whole(let frame) = read else { return }
+    _ = line.send(frame.nonce, LineAnswer(to: .question, []), until: end)
   }
 }

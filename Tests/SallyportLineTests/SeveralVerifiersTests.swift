@@ -1,4 +1,5 @@
 import CService
+import Glibc
 import OneTimePassword
 import SallyportThreads
 import Testing
@@ -109,5 +110,61 @@ import Testing
     for _ in 0..<4 {
       #expect(try client([first.server.address, second.server.address]).look())
     }
+  }
+
+  @Test func `is refused nothing while one after the other is started again`() throws {
+    let identity = identity
+    func start(_ port: UInt16) throws -> LineServer {
+      var limits = LineLimits()
+      limits.onTheWay = 300_000_000
+      return try LineServer.start(
+        on: VerifierAddress(bytes: [127, 0, 0, 1], port: port), identity: identity, limits: limits,
+        isKnown: { _ in true }, handler: { _, kind, _, _ in LineAnswer(to: kind, []) })
+    }
+    var verifiers = [try start(0), try start(0)]
+    defer { for verifier in verifiers { verifier.stop(within: 0) } }
+    let client = try client(verifiers.map(\.address))
+    let (faults, done, isOver) = (Locked<[LineFault]>([]), Locked(0), Locked(false))
+    let threads = 4
+    for _ in 0..<threads {
+      let started = Threads.start {
+        // Some have a line that is never idle.
+        while !isOver.withLock({ $0 }), let body = Secret(count: 1) {
+          do throws(LineFault) {
+            _ = try client.ask(.question, body, within: 20_000)
+          } catch {
+            faults.withLock { $0.append(error) }
+          }
+        }
+        done.withLock { $0 += 1 }
+      }
+      #expect(started == 0)
+    }
+    for index in [0, 1] {
+      #expect(verifiers[index].stop())
+      verifiers[index] = try start(verifiers[index].address.port)
+    }
+    isOver.withLock { $0 = true }
+    #expect(soon { done.withLock { $0 } == threads })
+    #expect(faults.withLock { $0 } == [])
+  }
+
+  @Test func `asks one that was silent where the other is gone`() throws {
+    let silent = Locked<Int?>(nil)
+    let verifiers = try (0..<2).map { number in
+      try TestVerifier(identity) { _, kind, _, _ in
+        let isFirst = silent.withLock { silent in
+          defer { silent = silent ?? number }
+          return silent == nil
+        }
+        if isFirst { _ = poll(nil, 0, 600) }
+        return LineAnswer(to: kind, [])
+      }
+    }
+    let client = try client(verifiers.map(\.server.address))
+    #expect(throws: LineFault.unknown) { try client.ask(.question, try secret(1), within: 100) }
+    let gone = 1 - (try #require(silent.withLock { $0 }))
+    #expect(verifiers[gone].server.stop())
+    #expect(try client.ask(.question, try secret(1), within: 20_000).answers(.question))
   }
 }

@@ -52,7 +52,8 @@ final class TestVerifier: Sendable {
         })
   }
 
-  deinit { server.stop() }
+  /// Without waiting for hosts that are gone with it.
+  deinit { server.stop(within: 0) }
 
   /// A host that has this verifier's pin, or that one.
   func client(_ identity: Identity? = nil, pin: Pin? = nil, also: [VerifierAddress] = []) throws

@@ -75,6 +75,9 @@ class VerifierThere(fleet.Verifier):
         if self.process and self.process.alive:
             self.process.kill()
 
+    def stop(self):
+        return self.process.stop()
+
 
 class Stage:
     """All of it, started; one for a run of the tests, with a database for each test."""

@@ -127,8 +127,9 @@ package final class LineClient: FleetLine {
     let (answer, isLast): (LineAnswer, Bool)
     switch line.receive(nonce, until: deadline) {
     case .answer(let found, let last): (answer, isLast) = (found, last)
-    // Who is there again, or another one in its place, takes a new line at once.
-    case .over: throw .unknown
+    case .over:
+      passOver(line.verifier)
+      throw .unknown
     case .silent:
       putAside(line.verifier)
       throw .unknown
@@ -137,7 +138,10 @@ package final class LineClient: FleetLine {
     let isOne =
       answer.answers(kind) || answer.kind == LineAnswer.databaseAway.kind
       || answer.kind == LineAnswer.notServed.kind
-    guard isOne else { throw .unknown }
+    guard isOne else {
+      passOver(line.verifier)
+      throw .unknown
+    }
     if !line.isStranger { keep(line, hasDatabase: answer != .databaseAway, isLast: isLast) }
     return answer
   }
@@ -169,9 +173,15 @@ package final class LineClient: FleetLine {
 
   /// It was silent: its other lines are not asked either.
   private func putAside(_ verifier: Int) {
-    let until = service_monotonic() + Self.aside
+    passOver(verifier, until: service_monotonic() + Self.aside)
+  }
+
+  /// It ended in the middle, or answered something else. It may be there again at once, so it is
+  /// not put aside without `until`; but the next question goes to another one first.
+  private func passOver(_ verifier: Int, until: UInt64 = 0) {
     let dropped = state.withLock { state in
-      state.aside[verifier] = until
+      state.aside[verifier] = max(state.aside[verifier], until)
+      if state.first == verifier { state.first = (verifier + 1) % state.aside.count }
       let dropped = state.idle.filter { $0.verifier == verifier }
       state.idle.removeAll { $0.verifier == verifier }
       return dropped

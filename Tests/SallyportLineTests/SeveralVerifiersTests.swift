@@ -167,4 +167,28 @@ import Testing
     #expect(verifiers[gone].server.stop())
     #expect(try client.ask(.question, try secret(1), within: 20_000).answers(.question))
   }
+
+  @Test func `asks the other one first after one has answered something else`() throws {
+    let odd = Locked(0)
+    let first = try TestVerifier(identity) { _, _, _, _ in
+      odd.withLock { $0 += 1 }
+      return LineAnswer(kind: 0x11, body: [])
+    }
+    let second = try TestVerifier(identity)
+    // Which one is asked first is left to chance.
+    for _ in 0..<32 {
+      let client = try client([first.server.address, second.server.address])
+      let before = odd.withLock { $0 }
+      var refused = 0
+      for _ in 0..<4 {
+        do {
+          _ = try client.ask(.question, try secret(1), within: 20_000)
+        } catch {
+          refused += 1
+        }
+      }
+      #expect(refused == odd.withLock { $0 } - before && refused <= 1)
+    }
+    #expect(odd.withLock { $0 } > 0)
+  }
 }

@@ -2,7 +2,7 @@ import CPostgres
 import CService
 import Glibc
 import OneTimePassword
-import SallyportCore
+package import SallyportCore
 package import SallyportLogin
 package import SallyportService
 import SallyportSystem
@@ -23,6 +23,8 @@ package final class Database: Sendable {
   private let log: @Sendable (LogLevel, LogLine) -> Void
   /// In milliseconds since 1970.
   let clock: @Sendable () -> Int64
+  /// The time by which people are judged; nil for the system's.
+  let now: (@Sendable () -> UnixTime)?
   let books = Locked(Books())
   private let seats: Seats
   private let stripes = (0..<Database.stripes).map { _ in Stripe() }
@@ -51,14 +53,15 @@ package final class Database: Sendable {
   }
 
   /// `words`: as libpq has them. `verifier`: this one's name, of which there must be no other.
-  /// `clock`: nil for the system's.
+  /// `clock`: nil for the system's. `now`: the time by which people are judged; nil likewise.
   package init(
     _ words: String, key: FleetKey, verifier: [UInt8], connections: Int = 8,
-    clock: (@Sendable () -> Int64)? = nil,
+    clock: (@Sendable () -> Int64)? = nil, now: (@Sendable () -> UnixTime)? = nil,
     log: @escaping @Sendable (LogLevel, LogLine) -> Void
   ) throws(ServiceError) {
     (self.words, self.key, self.verifier) = (words, key, verifier)
     (self.clock, self.log) = (clock ?? { pg_time() }, log)
+    self.now = now
     seats = Seats(connections)
     losses = try ServiceError.check(service_counter(), "eventfd")
   }

@@ -14,7 +14,7 @@ package struct FleetDesk: LineDesk, Sendable {
   private let policyFile: [UInt8]
   /// Who was let in, for the reserves of their hosts.
   package let logins = RecentLogins()
-  private let limits: HostLimits
+  let limits: HostLimits
 
   /// How many wrong codes a host may bring in a day.
   package static let wrongCodes: UInt64 = 100

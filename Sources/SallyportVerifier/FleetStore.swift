@@ -47,7 +47,10 @@ package struct FleetStore: RecordStore, Sendable {
   /// The host has looked it up.
   package func account(named name: UserName) -> Account { Account(name: name, uid: uid) }
 
-  package func now() throws(StoreTrouble) -> UnixTime { try Clock.now() }
+  package func now() throws(StoreTrouble) -> UnixTime {
+    if let now = database.now { return now() }
+    return try Clock.now()
+  }
 
   // MARK: loading
 

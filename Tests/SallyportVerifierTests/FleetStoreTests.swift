@@ -231,15 +231,3 @@ struct `The database of a fleet` {
     }
   }
 }
-
-extension Outcome {
-  fileprivate var isAccepted: Bool { if case .accepted = self { true } else { false } }
-
-  fileprivate var verdict: Decision.Verdict? {
-    switch self {
-    case .accepted(let proof): .accept(proof)
-    case .refused(.response(let refusal, _)): .refuse(refusal)
-    case .refused(.notEnrolled), .refused(.unknownUser): nil
-    }
-  }
-}

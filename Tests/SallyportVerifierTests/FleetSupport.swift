@@ -46,7 +46,7 @@ final class Verifier: Sendable {
 
   init(
     _ name: String = "one", options: String = "", in own: OwnDatabase? = nil,
-    clock: (@Sendable () -> Int64)? = nil
+    clock: (@Sendable () -> Int64)? = nil, now: (@Sendable () -> UnixTime)? = nil
   ) throws {
     if own == nil { _ = try tables.get() }
     let words = try own?.words ?? #require(testDatabase)
@@ -54,7 +54,7 @@ final class Verifier: Sendable {
     let log = log
     database = try Database(
       words + " user=sallyport_verifier " + options, key: key, verifier: Array(name.utf8),
-      clock: clock
+      clock: clock, now: now
     ) { level, line in
       guard level == .alert || level == .error else { return }
       log.lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }
@@ -118,4 +118,16 @@ func fleetEnrollment(
   Enrollment(
     id: 0xe0e0, user: try #require(UserName(Array(name.utf8))), uid: nil,
     created: UnixTime(1_700_000_000), authenticators: authenticators, backupCodes: codes)
+}
+
+extension Outcome {
+  var isAccepted: Bool { if case .accepted = self { true } else { false } }
+
+  var verdict: Decision.Verdict? {
+    switch self {
+    case .accepted(let proof): .accept(proof)
+    case .refused(.response(let refusal, _)): .refuse(refusal)
+    case .refused(.notEnrolled), .refused(.unknownUser): nil
+    }
+  }
 }

@@ -96,7 +96,7 @@ extension LogLine {
     case .notASetting: add("not a setting, section or comment")
     case .unknownSection: add("unknown section")
     case .unknownKey: add("unknown key")
-    case .moving: add("on its way to the fleet (sallyport fleet push)")
+    case .moving: add("on its way to the fleet or back (sallyport fleet push, take)")
     case .duplicateKey: add("duplicate key")
     case .missing(let key):
       add(key)

@@ -10,6 +10,9 @@ package struct FleetDocument: Sendable {
     case notEnrolled
     /// He was enrolled, by the enrollment of this id.
     case removed(UInt64)
+    /// He was, by that one, and a host has it in its files now. By the token the host knows that
+    /// nobody else took it.
+    case taken(UInt64, token: UInt64)
   }
 
   package var standing: Standing
@@ -35,7 +38,7 @@ package struct FleetDocument: Sendable {
 
 // The document: form (1 byte, 1), standing (1), level (1), the time from which the level holds (8,
 // -1 for at once), logins (4), serial (8), and behind that the enrollment as its file, or the id of
-// the removed one (8), or nothing.
+// the removed one (8) and the token of who took it (8), if one did, or nothing.
 extension FleetDocument {
   private static let form: UInt8 = 1
   private static let headLength = 23
@@ -50,6 +53,7 @@ extension FleetDocument {
       text.add(enrollment)
     case .notEnrolled: break
     case .removed(let id): for byte in number(id) { text.put(byte) }
+    case .taken(let id, let token): for byte in number(id) + number(token) { text.put(byte) }
     }
     return text.finish()
   }
@@ -60,6 +64,7 @@ extension FleetDocument {
       case .enrolled: 1
       case .notEnrolled: 2
       case .removed: 3
+      case .taken: 4
       }
     let (level, from): (UInt8, Int64) =
       switch note.level {
@@ -96,6 +101,10 @@ extension FleetDocument {
     case 3:
       let id = number(text.bytes(in: rest))
       return rest.count == 8 && id != 0 ? .removed(id) : nil
+    case 4:
+      let bytes = text.bytes(in: rest)
+      let (id, token) = (number(bytes.prefix(8)), number(bytes.dropFirst(8)))
+      return bytes.count == 16 && id != 0 && token != 0 ? .taken(id, token: token) : nil
     case _: return nil
     }
   }

@@ -64,13 +64,13 @@ extension FleetStore {
 }
 
 extension Row? {
-  fileprivate var standing: FleetStanding {
+  var standing: FleetStanding {
     guard let self else { return FleetStanding(.nobody, version: 0) }
     let person: FleetStanding.Person =
       switch self.document.standing {
       case .enrolled(let enrollment): .enrolled(enrollment.id)
       case .notEnrolled: .nobody
-      case .removed(let id): .removed(id)
+      case .removed(let id), .taken(let id, _): .removed(id)
       }
     return FleetStanding(person, version: self.mark.version)
   }

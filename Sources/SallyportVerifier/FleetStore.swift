@@ -330,7 +330,7 @@ package struct FleetStore: RecordStore, Sendable {
     }
   }
 
-  private func ask<R>(_ body: () throws(DatabaseFault) -> R) throws(StoreTrouble) -> R {
+  func ask<R>(_ body: () throws(DatabaseFault) -> R) throws(StoreTrouble) -> R {
     do throws(DatabaseFault) { return try body() } catch { throw fault(error) }
   }
 

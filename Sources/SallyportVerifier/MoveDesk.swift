@@ -5,7 +5,8 @@ import SallyportLogin
 import SallyportService
 import SallyportSystem
 
-/// Takes enrollments from the files of hosts that may enroll people of the fleet.
+/// Takes enrollments from the files of hosts that may enroll people of the fleet, and gives them
+/// back.
 package struct MoveDesk: LineDesk, Sendable {
   private let database: Database
 
@@ -23,6 +24,10 @@ package struct MoveDesk: LineDesk, Sendable {
       origin: .unknown, address: nil)
     let store = FleetStore(database, event, uid: nil)
     do throws(StoreTrouble) {
+      if case .fetch(let name, let isForced) = request {
+        let told = try fetched(name, isForced, for: request, host, store)
+        return LineAnswer(to: .management, told.encoded() ?? [])
+      }
       return answer(try moved(request, on: host, to: store))
     } catch {
       if store.wasAway { return .databaseAway }
@@ -31,15 +36,32 @@ package struct MoveDesk: LineDesk, Sendable {
     }
   }
 
+  /// What a host gets that takes somebody. Its secret leaves the fleet: a warning for each.
+  private func fetched(
+    _ name: UserName, _ isForced: Bool, for request: MoveRequest, _ host: [UInt8],
+    _ store: FleetStore
+  ) throws(StoreTrouble) -> FetchAnswer {
+    if database.holdsBackupCodes { return .held }
+    let found = try store.fetch(name)
+    guard case .copy = found else { return found }
+    if !isForced {
+      let others = try store.hosts(of: name, but: host)
+      if !others.isEmpty { return .used(on: others) }
+    }
+    note(.warning, "", request, host)
+    return found
+  }
+
   private func moved(_ request: MoveRequest, on host: [UInt8], to store: FleetStore)
     throws(StoreTrouble) -> MoveAnswer
   {
     let other: FleetStanding?
     switch request {
-    case .look(let name): return .standing(try store.standing(of: name))
+    case .look(let name), .fetch(let name, _): return .standing(try store.standing(of: name))
     case .put(let moving, let version):
       other = try store.put(moving.placed(on: host), over: version)
     case .merge(let moving): other = try store.merge(moving)
+    case .bury(let name, let burial): other = try store.bury(name, burial)
     }
     if let other { return .standing(other) }
     note(.notice, "", request, host)
@@ -58,6 +80,8 @@ package struct MoveDesk: LineDesk, Sendable {
     case .look: line.add("looked for an enrollment:")
     case .put: line.add("enrolled by the files of a host:")
     case .merge: line.add("took over what a host's files had used:")
+    case .fetch: line.add("gave a host the secrets of an enrollment:")
+    case .bury: line.add("not enrolled any more, but by the files of a host:")
     }
     line.add(user: request.name.bytes)
     line.add(" host=")

@@ -1,6 +1,7 @@
-"""The command moves people from the files of a machine to its fleet, and is killed while it does.
+"""The command moves people from the files of a machine to its fleet, and back, and is killed while it does.
 
 test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_twice
+test_killed_after_each_durable_step_a_take_loses_nobody_and_no_code_is_good_twice
 test_three_hosts_with_one_secret_are_pushed_in_turn
 """
 
@@ -43,6 +44,9 @@ class Host:
         (directory / "passwd").write_text(Path("/etc/passwd").read_text() + accounts)
         self.policy.write_text("[default]\nverification = fleet\n")
         self.policy.chmod(0o644)
+        self.own_policy = directory / "own-policy"
+        self.own_policy.write_text("[default]\nverification = local\n")
+        self.own_policy.chmod(0o644)
 
     def run(self, *words, before=(), typed=""):
         there = (f"mount --bind {self.directory}/security /etc/security && "
@@ -58,6 +62,14 @@ class Host:
 
     def push(self, *words, before=()):
         return self.run("fleet", "push", *words, "--conf", self.policy, before=before)
+
+    def take(self, *words, before=()):
+        return self.run("fleet", "take", *words, "--conf", self.own_policy, before=before)
+
+    def enrollment(self, name):
+        """The text of its file; None where there is none."""
+        path = self.store / "users" / name / "enrollment"
+        return path.read_text() if path.exists() else None
 
     def accepts(self, name, typed):
         """Whether its files let somebody in."""
@@ -87,38 +99,63 @@ def steps(report):
     return found
 
 
-def test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_twice(
-        fleet, verifier, tmp_path, figure):
-    people = [f"p{number}" for number in range(200)]
-    host, report = Host(fleet, tmp_path / "host", "web1", people), tmp_path / "strace"
+def killed_at_each_step(host, verifier, people, begin, move, is_done, report, least):
+    """How many durable steps a move has, and where a code was good after a kill at each of so many of them, at all of
+    them in a whole run. begin(name) makes the state before, move(name, before) is the command."""
     # Only the first keeps a copy of the policy.
     for before in [], ["strace", "-f", "-o", str(report)]:
-        host.enroll(people[0])
-        done = host.push("--user", people.pop(0), before=before)
+        begin(people[0])
+        done = move(people.pop(0), before)
         assert done.returncode == 0, done.stderr
-    all_steps = steps(report)
-    assert {"fsync", "renameat2"} & {name for name, _ in all_steps} and len(all_steps) > 10, all_steps
-    kills = all_steps if WHOLE else all_steps[::max(1, len(all_steps) // 10)]
+    every = steps(report)
+    assert {"fsync", "renameat2"} & {name for name, _ in every} and len(every) > 10, every
     outcomes = {}
-    for name, (call, nth) in zip(people, kills, strict=False):
-        host.enroll(name)
+    for name, (call, nth) in zip(people, every if WHOLE else every[::max(1, len(every) // least)], strict=False):
+        begin(name)
         typed = code()
-        killed = host.push("--user", name, before=[
-            "strace", "-f", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={nth}"])
+        killed = move(name, ["strace", "-f", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={nth}"])
         assert killed.returncode != 0, (call, nth)
         here, there = host.accepts(name, typed), verifier.type(name, typed) == ACCEPTED
         assert not (here and there), (call, nth)
-        again = host.push("--user", name)
-        assert again.returncode == 0 or not host.has(name), (call, nth, again.stderr)
-        assert not host.has(name), (call, nth)
-        later = verifier.type(name, typed) == ACCEPTED
-        assert here + there + later == 1, (call, nth, here, there, later)
-        assert verifier.type(name, typed) == REFUSED
+        again = move(name, [])
+        assert again.returncode == 0 or is_done(name), (call, nth, again.stderr)
+        assert is_done(name), (call, nth)
+        later = [host.accepts(name, typed), verifier.type(name, typed) == ACCEPTED]
+        assert here + there + sum(later) == 1, (call, nth, here, there, later)
+        assert not host.accepts(name, typed) and verifier.type(name, typed) == REFUSED
         outcome = "judged here" if here else "judged there" if there else "judged by nobody"
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
-    figure(f"killed at {sum(outcomes.values())} of {len(all_steps)} steps of a push: until the next one {outcomes}")
+    return len(every), outcomes
+
+
+def test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_twice(
+        fleet, verifier, tmp_path, figure):
+    people = [f"p{number}" for number in range(200)]
+    host = Host(fleet, tmp_path / "host", "web1", people)
+    count, outcomes = killed_at_each_step(
+        host, verifier, people, host.enroll, lambda name, before: host.push("--user", name, before=before),
+        lambda name: not host.has(name), tmp_path / "strace", 10)
+    figure(f"killed at {sum(outcomes.values())} of {count} steps of a push: until the next one {outcomes}")
     assert {"judged here", "judged there", "judged by nobody"} == set(outcomes), outcomes
     assert not [name for name in os.listdir(host.store / "users") if not name.startswith(".")]
+    assert fleet.twice() == []
+
+
+def test_killed_after_each_durable_step_a_take_loses_nobody_and_no_code_is_good_twice(
+        fleet, verifier, tmp_path, figure):
+    people = [f"p{number}" for number in range(200)]
+    host, texts = Host(fleet, tmp_path / "host", "web1", people), {}
+
+    def begin(name):
+        host.enroll(name)
+        texts[name] = host.enrollment(name)
+        assert host.push("--user", name).returncode == 0
+
+    count, outcomes = killed_at_each_step(
+        host, verifier, people, begin, lambda name, before: host.take("--user", name, before=before),
+        lambda name: host.enrollment(name) == texts[name], tmp_path / "strace", 5)
+    figure(f"killed at {sum(outcomes.values())} of {count} steps of a take: until the next one {outcomes}")
+    assert {"judged here", "judged there"} <= set(outcomes), outcomes
     assert fleet.twice() == []
 
 

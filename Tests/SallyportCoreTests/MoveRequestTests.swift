@@ -18,7 +18,19 @@ extension Seeded {
   }
 
   fileprivate mutating func moves() throws -> [MoveRequest] {
-    [.look(userName()), .put(try moving(), version: number64()), .merge(try moving())]
+    let burial = MoveRequest.Burial(id: id(), version: number64(), token: id())
+    return [
+      .look(userName()), .put(try moving(), version: number64()), .merge(try moving()),
+      .fetch(userName(), isForced: false), .fetch(userName(), isForced: true),
+      .bury(userName(), burial),
+    ]
+  }
+
+  fileprivate mutating func fetchAnswers() throws -> [FetchAnswer] {
+    let hosts = try (1...32).map { try #require(FleetHost(Array("web\($0)".utf8))) }
+    return [
+      .copy(try moving(), version: number64()), .used(on: hosts), .held, .other(.notAllowed),
+    ]
   }
 
   fileprivate mutating func moveAnswers() -> [MoveAnswer] {
@@ -41,11 +53,21 @@ extension Seeded {
       case (.put(let a, let version), .put(let b, let again)):
         #expect(a.state == b.state && version == again)
       case (.merge(let a), .merge(let b)): #expect(a.state == b.state)
+      case (.fetch(_, let a), .fetch(_, let b)): #expect(a == b)
+      case (.bury(_, let a), .bury(_, let b)): #expect(a == b)
       case _: Issue.record("another request")
       }
     }
     for answer in random.moveAnswers() {
       #expect(MoveAnswer.decode(try #require(answer.encoded())) == answer)
+    }
+    for answer in try random.fetchAnswers() {
+      let frame = try #require(answer.encoded())
+      let read = try #require(FetchAnswer.decode(frame))
+      #expect(read.encoded() == frame)
+      if case .copy(let a, let version) = answer, case .copy(let b, let again) = read {
+        #expect(a.state == b.state && a.enrollment.id == b.enrollment.id && version == again)
+      }
     }
   }
 
@@ -62,6 +84,10 @@ extension Seeded {
     for answer in random.moveAnswers() {
       let frame = random.mutated(frame: try #require(answer.encoded()))
       if let read = MoveAnswer.decode(frame) { #expect(read.encoded() == frame) }
+    }
+    for answer in try random.fetchAnswers() {
+      let frame = random.mutated(frame: try #require(answer.encoded()))
+      if let read = FetchAnswer.decode(frame) { #expect(read.encoded() == frame) }
     }
   }
 
@@ -100,7 +126,10 @@ extension Seeded {
 }
 
 @Suite struct `The mark of an enrollment that is moved` {
-  @Test(arguments: [MoveMark.push(version: 0), .push(version: UInt64.max), .merge])
+  @Test(arguments: [
+    MoveMark.push(version: 0), .push(version: UInt64.max), .merge,
+    .take(version: 7, token: UInt64.max),
+  ])
   func `is read by who moves it, and by nobody else`(mark: MoveMark) throws {
     let one = try enrollment([try authenticator()])
     let text = try #require(one.written(with: mark))
@@ -111,8 +140,13 @@ extension Seeded {
     #expect(try Enrollment.readMoving(try #require(one.written())).mark == nil)
   }
 
-  @Test(arguments: ["", "push", "push 12", "push 00000000000000000", "merge 1", "pull"])
-  func `is one of two`(value: String) throws {
+  @Test(arguments: [
+    "", "push", "push 12", "push 00000000000000000", "merge 1", "pull", "take",
+    "take 0000000000000001", "take 0000000000000001 ", "take 0000000000000001 0000000000000000",
+    "take 0000000000000001  000000000000001", "push 0000000000000001 0000000000000001",
+    "take 0000000000000001 00000000000000011",
+  ])
+  func `is one of three`(value: String) throws {
     let one = try enrollment([try authenticator()])
     let text = Array("fleet = \(value)\n".utf8) + bytes(try #require(one.written()))
     #expect(throws: SettingsError.self) { try Enrollment.readMoving(try secret(text)) }

@@ -24,11 +24,21 @@ struct `Taking enrollments from hosts` {
   private func ask(_ request: MoveRequest, enrolls: Bool = true, on host: String = "web1") throws
     -> MoveAnswer?
   {
+    MoveAnswer.decode(try told(request, enrolls, host))
+  }
+
+  private func fetch(isForced: Bool = false, enrolls: Bool = true, on host: String = "web1") throws
+    -> FetchAnswer?
+  {
+    FetchAnswer.decode(try told(.fetch(try user, isForced: isForced), enrolls, host))
+  }
+
+  private func told(_ request: MoveRequest, _ enrolls: Bool, _ host: String) throws -> [UInt8] {
     let pin = try #require(Pin([UInt8](repeating: 3, count: 32)))
     let asker = Asker(pin, host: Array(host.utf8), enrolls: enrolls)
     let answer = desk.answer(try #require(request.encoded()), from: asker, arrived: 0)
     #expect(answer.answers(.management))
-    return MoveAnswer.decode(answer.body)
+    return answer.body
   }
 
   private var user: UserName { get throws { try #require(UserName(Array(name.utf8))) } }
@@ -198,5 +208,89 @@ struct `Taking enrollments from hosts` {
     }
     #expect(try state().authenticators[0].lastAccepted == 115)
     #expect(try state().backupCodes?.used == 1)
+  }
+
+  // MARK: back to the files
+
+  private func copy(_ answer: FetchAnswer?) throws -> (MoveRequest.Moving, UInt64) {
+    guard case .copy(let moving, let version) = answer else {
+      throw Missing(what: "\(String(describing: answer))")
+    }
+    return (moving, version)
+  }
+
+  private struct Missing: Error { let what: String }
+
+  @Test func `gives all that was used to the host that takes it, and judges until it is ended`()
+    throws
+  {
+    #expect(try ask(.put(try moving(used: 2), version: 0)) == .done)
+    #expect(try isIn("287082"))
+    let (found, version) = try copy(try fetch())
+    #expect(version == 2)
+    let kept = try state()
+    #expect(found.state.authenticators == kept.authenticators)
+    #expect(found.state.backupCodes == kept.backupCodes && found.state.other == kept.other)
+    #expect(found.state.origins == [] && found.state.remembered == [])
+    #expect(
+      bytes(try #require(found.enrollment.written()))
+        == bytes(try #require(try moving().enrollment.written())))
+    // Nothing has changed by it.
+    #expect(try isIn("7KMF2X9QD4TW0HZA"))
+    let old = MoveRequest.Burial(id: 0xe0e0, version: version, token: 5)
+    let standing = FleetStanding(.enrolled(0xe0e0), version: 3)
+    #expect(try ask(.bury(try user, old)) == .standing(standing))
+    #expect(try self.standing() == standing)
+    let burial = MoveRequest.Burial(id: 0xe0e0, version: 3, token: 5)
+    #expect(try ask(.bury(try user, burial)) == .done)
+    #expect(try self.standing() == FleetStanding(.removed(0xe0e0), version: 4))
+    #expect(try !isIn("7KMF2X9QD4TW0HZB"))
+  }
+
+  @Test func `ends it once, whoever asks again, and for nobody else`() throws {
+    #expect(try ask(.put(try moving(), version: 0)) == .done)
+    let burial = MoveRequest.Burial(id: 0xe0e0, version: 1, token: 5)
+    for _ in 0..<2 { #expect(try ask(.bury(try user, burial)) == .done) }
+    let gone = MoveAnswer.standing(FleetStanding(.removed(0xe0e0), version: 2))
+    for (id, token): (UInt64, UInt64) in [(0xe0e0, 6), (0xabab, 5)] {
+      let other = MoveRequest.Burial(id: id, version: 1, token: token)
+      #expect(try ask(.bury(try user, other)) == gone)
+    }
+    // Enrolled anew, by the same files: what was asked before ends nothing.
+    #expect(try ask(.put(try moving(), version: 2)) == .done)
+    let back = FleetStanding(.enrolled(0xe0e0), version: 3)
+    #expect(try ask(.bury(try user, burial)) == .standing(back))
+  }
+
+  @Test func `names the other hosts that let him in, and gives him away where it is told to`()
+    throws
+  {
+    #expect(try ask(.put(try moving(), version: 0)) == .done)
+    #expect(try isIn("287082"))
+    guard case .used(let hosts) = try fetch(on: "web9") else {
+      Issue.record("given away")
+      return
+    }
+    #expect(hosts.map(\.text) == ["web1"])
+    _ = try copy(try fetch(isForced: true, on: "web9"))
+    _ = try copy(try fetch())
+  }
+
+  @Test func `gives nobody away to a host without that right, or who is not there`() throws {
+    for expected: MoveAnswer in [.notAllowed, .standing(FleetStanding(.nobody, version: 0))] {
+      let found = try fetch(isForced: true, enrolls: expected != .notAllowed)
+      guard case .other(expected) = found else {
+        Issue.record("\(String(describing: found))")
+        continue
+      }
+    }
+    #expect(try ask(.put(try moving(), version: 0)) == .done)
+    let burial = MoveRequest.Burial(id: 0xe0e0, version: 1, token: 5)
+    #expect(try ask(.bury(try user, burial), enrolls: false) == .notAllowed)
+    guard case .other(.notAllowed) = try fetch(enrolls: false) else {
+      Issue.record("given away")
+      return
+    }
+    #expect(try standing() == FleetStanding(.enrolled(0xe0e0), version: 1))
   }
 }

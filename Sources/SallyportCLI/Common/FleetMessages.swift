@@ -29,7 +29,7 @@ enum FleetTrouble: Error, Equatable {
   /// Who would be refused without the fleet.
   case lockedOut([String])
   /// Of this user; nil: of all.
-  case push(MoveFault, String?)
+  case move(MoveFault, String?)
   case pushStopped(Interruption, done: Int, of: Int)
   case notAllPushed(Int, of: Int)
 }
@@ -108,7 +108,7 @@ extension Message {
           "sallyport enroll NAME", invocation.again("--force", remark: "leaves all the same"),
         ]
       )
-    case .push(let fault, let user): self.init(fault, user, invocation)
+    case .move(let fault, let user): self.init(fault, user, invocation)
     case .pushStopped(let interruption, let done, let all):
       self.init(
         "\(interruption == .endOfInput ? "end of input" : "interrupted"): \(done) of "

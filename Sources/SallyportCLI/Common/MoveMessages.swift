@@ -15,6 +15,18 @@ extension MoveFault {
     case .lastBreakGlass: "nobody else could become root here while the fleet is away"
     case .otherEnrollment: "the fleet has this name, enrolled with other secrets"
     case .gone: "was in the fleet, and is not any more: he was removed there, or taken elsewhere"
+    case .isTheFleets: "the policy has the fleet judge (verification = fleet)"
+    case .beingTaken: "is being taken back from the fleet: sallyport fleet take goes on"
+    case .isPushed: "is on the way to the fleet: sallyport fleet push goes on"
+    case .isHere: "enrolled here already"
+    case .notInFleet: "not enrolled in the fleet"
+    case .usedElsewhere(let hosts):
+      "let in within 30 days on "
+        + hosts.map { printable($0.utf8, limit: 253) }
+        .joined(separator: ", ")
+    case .held:
+      "the fleet has lost what was saved, and judges no backup code for a quarter of an hour"
+    case .takenOtherwise: "not in the fleet any more as the copy here has it"
     case .changed: "the fleet changed in the same moment"
     case .notAllowed: "this host may not enroll people of the fleet (enrolls = no)"
     case .line(.away): "no verifier can be reached"
@@ -23,7 +35,7 @@ extension MoveFault {
     case .line(.revoked): "the verifiers do not know this host's key: it was revoked"
     case .databaseAway: "the verifier's database does not answer"
     case .notServed: "the verifier does not know how to take enrollments: upgrade it"
-    case .unknown: "whether it is in the fleet is not known: asked and refused here until it is"
+    case .unknown: "whether it is in the fleet is not known: asked and refused until it is"
     }
   }
 }
@@ -59,7 +71,24 @@ extension Message {
       self.init(
         subject + fault.text, .refused,
         hints: [invocation.command("unenroll --force", remark: "removes what is left here")])
-    case .changed, .databaseAway, .unknown, .line(.away), .line(.unknown):
+    case .isTheFleets:
+      self.init(
+        subject + fault.text + ", who knows nobody who was taken back: nothing was changed",
+        .configuration,
+        hints: [
+          "sallyport config edit      verification = local, in [default] or in a rule"
+        ])
+    case .beingTaken, .isPushed, .notInFleet: self.init(subject + fault.text, .refused)
+    case .isHere: self.init(subject + fault.text + "; nothing was changed", .exists)
+    case .usedElsewhere:
+      self.init(
+        subject + fault.text + ": refused there, once taken; nothing was changed", .refused,
+        hints: [invocation.again("--force", remark: "takes all the same")])
+    case .takenOtherwise:
+      self.init(
+        subject + fault.text + ": removed there, or enrolled anew, after it was copied", .refused,
+        hints: [invocation.command("unenroll --force", remark: "removes the copy")])
+    case .changed, .databaseAway, .held, .unknown, .line(.away), .line(.unknown):
       self.init(subject + fault.text, .busy, hints: again)
     case .notAllowed:
       self.init(

@@ -9,7 +9,9 @@ import SallyportSystem
 struct Fleet: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Join a fleet, whose verifiers check the codes of many hosts.",
-    subcommands: [FleetJoin.self, FleetStatus.self, FleetPush.self, FleetLeave.self])
+    subcommands: [
+      FleetJoin.self, FleetStatus.self, FleetPush.self, FleetTake.self, FleetLeave.self,
+    ])
 }
 
 /// Runs `step` and rethrows its error as a `CommandError`.
@@ -37,6 +39,19 @@ extension FleetPlace {
       if error.isAbsent { return nil }
       throw .file(error)
     }
+  }
+
+  /// What this host is, and its key.
+  func host() throws(CommandError) -> (FleetFile, Identity) {
+    guard let file = try joining(membership), let identity = try joining(identity) else {
+      throw .fleet(.isNoHost)
+    }
+    return (file, identity)
+  }
+
+  /// The backup codes that this host keeps for the time when the fleet is away.
+  var reserveStore: Store {
+    Store(root: Array(reserve.utf8), owner: isUsual ? .root : .effectiveUser)
   }
 
   /// The host's key; nil where there is none.

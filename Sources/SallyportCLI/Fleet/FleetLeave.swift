@@ -80,7 +80,7 @@ struct FleetLeave: Verb {
 
   /// Who has logged in here by the fleet, as its reserve says, and is not enrolled here.
   private func strangers(_ store: Store, _ place: FleetPlace) throws(CommandError) -> [String] {
-    let reserve = reserve(place)
+    let reserve = place.reserveStore
     let names: [StoredName]
     do throws(StoreTrouble) {
       names = try reserve.enrolledNames()
@@ -93,13 +93,9 @@ struct FleetLeave: Verb {
     }.map(\.text)
   }
 
-  private func reserve(_ place: FleetPlace) -> Store {
-    Store(root: Array(place.reserve.utf8), owner: place.isUsual ? .root : .effectiveUser)
-  }
-
   /// Without a fleet nobody is judged by it; it holds digests of backup codes.
   private func removeReserve(_ place: FleetPlace) throws(CommandError) {
-    let reserve = reserve(place)
+    let reserve = place.reserveStore
     let names: [StoredName]
     do throws(StoreTrouble) {
       names = try reserve.enrolledNames()

@@ -11,9 +11,6 @@ import SallyportSystem
 /// the mark stays, and the next push asks again, which changes nothing that is done. The mark goes
 /// only where it is this push's own, and nothing was sent or done.
 struct FleetMover {
-  /// Milliseconds for one question.
-  private static let patience: UInt64 = 8000
-
   let store: Store
   let line: any FleetLine
   /// Where the fleet has the name under another enrollment: the fleet's stays.
@@ -34,6 +31,7 @@ struct FleetMover {
   }
 
   private func push(_ user: MovingUser) throws(MoveFault) {
+    if case .take = user.mark { throw .beingTaken }
     let isNew = user.mark == nil
     let request = try request(for: user)
     let mark: MoveMark
@@ -71,7 +69,7 @@ struct FleetMover {
       case .push(let version):
         // It may have been there, and be in use elsewhere by now.
         if case .removed = found.person, version != found.version { throw .gone }
-      case .merge: throw .gone
+      case .merge, .take: throw .gone
       }
       return .put(moving, version: found.version)
     }
@@ -112,18 +110,25 @@ struct FleetMover {
   }
 
   private func ask(_ request: MoveRequest) throws(MoveFault) -> MoveAnswer {
+    guard let answer = MoveAnswer.decode(try line.move(request)) else { throw .unknown }
+    return answer
+  }
+}
+
+extension FleetLine {
+  /// The answer's bytes. Throws `unknown` where it may have been done.
+  func move(_ request: MoveRequest) throws(MoveFault) -> [UInt8] {
+    let patience: UInt64 = 8000
     guard let body = request.encoded() else { throw .store(.outOfMemory) }
     let answer: LineAnswer
     do throws(LineFault) {
-      answer = try line.ask(.management, body, within: FleetMover.patience)
+      answer = try ask(.management, body, within: patience)
     } catch {
       throw error == .unknown ? .unknown : .line(error)
     }
     if answer == .databaseAway { throw .databaseAway }
     if answer == .notServed { throw .notServed }
-    guard answer.answers(.management), let told = MoveAnswer.decode(answer.body) else {
-      throw .unknown
-    }
-    return told
+    guard answer.answers(.management) else { throw .unknown }
+    return answer.body
   }
 }

@@ -92,11 +92,16 @@ struct FleetPeople {
     if let text, PolicyText(path, text).mayKeepHere(account.name, isMember: isMember) {
       return false
     }
+    return isJudged(account, byFleet: true)
+  }
+
+  /// Whether the policy says of all usual logins that the fleet judges him, or that it does not.
+  func isJudged(_ account: Account, byFleet isFleet: Bool) -> Bool {
     let services: [(service: StaticString, isRemote: Bool)] = [
       ("login", false), ("sshd", true), ("sudo", false), ("su", false), ("polkit-1", false),
     ]
     return services.allSatisfy {
-      reading(account, $0.service, isRemote: $0.isRemote, else: Policy())?.isFleet == true
+      reading(account, $0.service, isRemote: $0.isRemote, else: Policy())?.isFleet == isFleet
     }
   }
 

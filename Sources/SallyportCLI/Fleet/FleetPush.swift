@@ -56,22 +56,20 @@ struct FleetPush: Verb {
   }
 
   func invocation(in context: Context) -> Invocation {
-    Invocation(verb: "fleet push", store: shared.store)
+    Invocation(verb: "fleet push", user: user, store: shared.store)
   }
 
   func run(in context: Context) throws(CommandError) {
     try context.needRootForFleet()
     let place = context.fleet
-    guard let file = try joining(place.membership),
-      let identity = try joining({ () throws(FleetTrouble) in try place.identity() })
-    else { throw .fleet(.isNoHost) }
-    guard file.enrolls else { throw .fleet(.push(.notAllowed, nil)) }
+    let (file, identity) = try place.host()
+    guard file.enrolls else { throw .fleet(.move(.notAllowed, nil)) }
     let store = try context.store(shared)
     let people = FleetPeople(store: store, policy: policy, context: context)
     let mover = FleetMover(store: store, line: place.line(file, identity), keepsFleet: keepFleet)
     let ways = try WaysIn(people, context.machine)
     if let user {
-      if let fault = try push(user, mover, ways, people) { throw .fleet(.push(fault, user)) }
+      if let fault = try push(user, mover, ways, people) { throw .fleet(.move(fault, user)) }
       return tell([Pushed(name: user, fault: nil)], context)
     }
     try pushAll(mover, ways, people, context)
@@ -109,7 +107,7 @@ struct FleetPush: Verb {
       let fault = try push(name, mover, ways, people)
       done.append(Pushed(name: name, fault: fault))
       if let fault, fault.isOfAll {
-        end = .fleet(.push(fault, name))
+        end = .fleet(.move(fault, name))
         break
       }
       progress.show(done.count)

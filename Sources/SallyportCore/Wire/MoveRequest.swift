@@ -1,6 +1,6 @@
 package import OneTimePassword
 
-/// What a host that may enroll people of its fleet asks to move an enrollment there
+/// What a host that may enroll people of its fleet asks to move an enrollment there, or back
 /// (docs/fleet-format.md).
 ///
 /// As bytes: version (1 byte), what (1), the lengths of fields and secret (2 each), the name after
@@ -13,6 +13,25 @@ package enum MoveRequest: Sendable {
   case put(Moving, version: UInt64)
   /// He is enrolled by another one, which stays: take over what was used.
   case merge(Moving)
+  /// What is he enrolled by, and what was used of it? Nothing is changed. `isForced`: although he
+  /// was used on other hosts.
+  case fetch(UserName, isForced: Bool)
+  /// He is enrolled nowhere in the fleet any more, if the row is still the one that was fetched.
+  case bury(UserName, Burial)
+
+  /// What ends an enrollment in the fleet that was copied from it.
+  package struct Burial: Equatable, Sendable {
+    /// Of the enrollment; not 0.
+    package let id: UInt64
+    /// Of the row when it was copied.
+    package let version: UInt64
+    /// This taking's alone, by which the fleet knows it when it is asked again; not 0.
+    package let token: UInt64
+
+    package init(id: UInt64, version: UInt64, token: UInt64) {
+      (self.id, self.version, self.token) = (id, version, token)
+    }
+  }
 
   /// An enrollment without a uid, and the state that belongs to it.
   package struct Moving: Sendable {
@@ -26,7 +45,7 @@ package enum MoveRequest: Sendable {
 
   package var name: UserName {
     switch self {
-    case .look(let name): name
+    case .look(let name), .fetch(let name, _), .bury(let name, _): name
     case .put(let moving, _), .merge(let moving): moving.enrollment.user
     }
   }
@@ -80,6 +99,8 @@ extension MoveRequest {
       fields.put(version)
       text = moving.put(to: &fields)
     case .merge(let moving): text = moving.put(to: &fields)
+    case .fetch(_, let isForced): fields.put(robust: isForced ? 2 : 1)
+    case .bury(_, let burial): fields.put(burial)
     }
     guard fields.isWhole, let text else { return nil }
     var head = ByteWriter(count: MoveRequest.headSize)
@@ -100,6 +121,8 @@ extension MoveRequest {
     case .look: 1
     case .put: 2
     case .merge: 3
+    case .fetch: 4
+    case .bury: 5
     }
   }
 
@@ -107,7 +130,7 @@ extension MoveRequest {
   package static func decode(_ frame: Secret) -> MoveRequest? {
     var head = ByteReader(frame.bytes(in: 0..<headSize), 0..<headSize)
     guard head.takesVersion() else { return nil }
-    let kind = head.robust(atMost: 3)
+    let kind = head.robust(atMost: 5)
     let (count, length) = (Int(head.number(bytes: 2)), Int(head.number(bytes: 2)))
     guard head.isWhole, frame.count == headSize + count + length,
       let text = frame.slice(headSize + count..<frame.count)
@@ -124,7 +147,7 @@ extension MoveRequest {
 
 extension MoveRequest.Moving {
   /// The state; gives the secret. nil where the two do not belong together, or out of memory.
-  fileprivate func put(to fields: inout ByteWriter) -> Secret? {
+  func put(to fields: inout ByteWriter) -> Secret? {
     guard enrollment.uid == nil, state.enrollmentID == enrollment.id, let state = state.written()
     else { return nil }
     fields.put(UInt64(state.count), bytes: 2)
@@ -132,9 +155,11 @@ extension MoveRequest.Moving {
     return enrollment.written()
   }
 
-  fileprivate init?(_ text: Secret, _ state: [UInt8], of name: UserName) {
-    guard let enrollment = try? Enrollment.read(text), enrollment.user == name,
-      enrollment.uid == nil, let state = LoginState.read(state),
+  /// `name`: nil for whosever it is.
+  init?(_ text: Secret, _ state: [UInt8], of name: UserName?) {
+    guard let enrollment = try? Enrollment.read(text),
+      enrollment.user == name ?? enrollment.user, enrollment.uid == nil,
+      let state = LoginState.read(state),
       state.enrollmentID == enrollment.id
     else { return nil }
     self.init(enrollment, state)
@@ -149,13 +174,21 @@ extension ByteReader {
     case 1: return .look(name)
     case 2:
       let version = number64()
-      return MoveRequest.Moving(text, state(), of: name).map { .put($0, version: version) }
-    case 3: return MoveRequest.Moving(text, state(), of: name).map { .merge($0) }
+      return MoveRequest.Moving(text, movingState(), of: name).map { .put($0, version: version) }
+    case 3: return MoveRequest.Moving(text, movingState(), of: name).map { .merge($0) }
+    case 4: return .fetch(name, isForced: robust(atMost: 2) == 2)
+    case 5: return .bury(name, burial())
     case _: return nil
     }
   }
 
-  private mutating func state() -> [UInt8] { take(Int(number(bytes: 2))) }
+  private mutating func burial() -> MoveRequest.Burial {
+    let burial = MoveRequest.Burial(id: number64(), version: number64(), token: number64())
+    if burial.id == 0 || burial.token == 0 { fail() }
+    return burial
+  }
+
+  mutating func movingState() -> [UInt8] { take(Int(number(bytes: 2))) }
 }
 
 extension MoveAnswer {
@@ -195,6 +228,13 @@ extension MoveAnswer {
 }
 
 extension ByteWriter {
+  fileprivate mutating func put(_ burial: MoveRequest.Burial) {
+    if burial.id == 0 || burial.token == 0 { fail() }
+    put(burial.id)
+    put(burial.version)
+    put(burial.token)
+  }
+
   fileprivate mutating func put(person kind: Int, _ id: UInt64) {
     if id == 0 { fail() }
     put(robust: kind)

@@ -1,4 +1,4 @@
-// Moving an enrollment to the fleet of this machine. Not in the module.
+// Moving an enrollment to the fleet of this machine, and back. Not in the module.
 
 #if !hasFeature(Embedded)
   internal import CSystem
@@ -62,6 +62,23 @@
         let user = try movingUser(in: directory, state, account)
         defer { _ = state.file.facts }
         return body(user)
+      }
+    }
+
+    /// Makes files with this mark, by which nobody is judged; on disk before it returns. Throws
+    /// `exists` where there are any, of whatever kind.
+    package func create(_ enrollment: Enrollment, _ state: LoginState, marked mark: MoveMark)
+      throws(StoreTrouble)
+    {
+      try changing { parent throws(StoreTrouble) in
+        let location = try location(of: enrollment.user)
+        if try isThere(location, on: parent) { throw .exists(path: location.path.text) }
+        guard let text = enrollment.written(with: mark) else { throw .outOfMemory }
+        let made = try Unfinished()
+        try made.make(in: parent, users, enrollment: text, state: try pages(state))
+        try finishing(made, on: parent) { () throws(StoreTrouble) in
+          try appear(made, as: location, on: parent)
+        }
       }
     }
 

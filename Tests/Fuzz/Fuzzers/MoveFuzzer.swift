@@ -6,13 +6,13 @@ extension Fuzzer {
   /// file is no enrollment to anybody else. The first byte says which of them the rest is.
   static let move = Fuzzer(name: "move") { input in
     var input = Input(input)
-    let kind = input.byte() % 3
+    let kind = input.byte() % 4
     let rest = input.remaining()
     switch kind {
     case 0:
       guard let request = MoveRequest.decode(secret(rest)) else { return }
       switch request {
-      case .look: break
+      case .look, .fetch, .bury: break
       case .put(let moving, _), .merge(let moving):
         must(moving.enrollment.uid == nil, "a uid")
         must(moving.enrollment.id == moving.state.enrollmentID, "another one's state")
@@ -22,7 +22,10 @@ extension Fuzzer {
     case 1:
       guard let answer = MoveAnswer.decode(rest) else { return }
       must(unwrapped(answer.encoded(), "does not write what it read") == rest, "an answer")
-    case _: checkMark(secret(rest))
+    case 2: checkMark(secret(rest))
+    case _:
+      guard let answer = FetchAnswer.decode(rest) else { return }
+      must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a fetch's answer")
     }
   }
 }

@@ -1,0 +1,61 @@
+import ArgumentParser
+import SallyportCore
+import SallyportLine
+import SallyportSystem
+import SallyportText
+
+/// `sallyport fleet take`
+struct FleetTake: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "take",
+    abstract: "Move an enrollment from the fleet back to this machine's files.",
+    discussion: """
+      The apps keep working, here alone: all other hosts refuse whoever was taken. Where it is \
+      stopped, the same command goes on.
+      """)
+
+  @Option(
+    name: [.customLong("user"), .customShort("u")],
+    help: ArgumentHelp("Take this user.", valueName: "user"))
+  var user: String
+
+  @Flag(help: "Take the user although other hosts have let him in within 30 days.")
+  var force = false
+
+  @OptionGroup var shared: StoreOptions
+  @OptionGroup var policy: PolicyOptions
+
+  private struct Answer: Encodable {
+    let user: String
+    var taken = true
+  }
+
+  func invocation(in context: Context) -> Invocation {
+    Invocation(verb: "fleet take", user: user, store: shared.store)
+  }
+
+  func run(in context: Context) throws(CommandError) {
+    try context.needRootForFleet()
+    let place = context.fleet
+    let (file, identity) = try place.host()
+    guard file.enrolls else { throw .fleet(.move(.notAllowed, nil)) }
+    let store = try context.store(shared)
+    let people = FleetPeople(store: store, policy: policy, context: context)
+    let taker = FleetTaker(
+      store: store, reserve: place.reserveStore, line: place.line(file, identity),
+      isForced: force)
+    let account = try context.account(user)
+    do throws(MoveFault) {
+      guard account.uid != nil else { throw .noAccount }
+      guard people.isJudged(account, byFleet: false) else { throw .isTheFleets }
+      try taker.take(account)
+    } catch {
+      throw .fleet(.move(error, user))
+    }
+    let shown = printable(user.utf8, limit: 64)
+    context.output(shared).answer(
+      Answer(user: user),
+      "\(shown) is enrolled on this machine again, and in the fleet no more: other hosts refuse "
+        + "what they ask the fleet for.")
+  }
+}

@@ -1,0 +1,149 @@
+import SallyportCore
+import SallyportLine
+import SallyportSystem
+
+/// Takes people from the fleet of this machine back to its files (docs/fleet-format.md).
+///
+/// A code is good on one side alone, whenever this process or the machine stops: the fleet judges
+/// while there is a copy that is marked, by which nobody is judged; it ends his enrollment in just
+/// the version that was copied, and acknowledges that; then the mark goes. Where he has used a code
+/// meanwhile, he is copied anew. Where it is not known what came of it the mark stays, and the next
+/// take asks again with the token that the mark has, which changes nothing that is done.
+struct FleetTaker {
+  /// Copies of one who is let in all the time.
+  private static let attempts = 8
+
+  let store: Store
+  /// What this host knows of backup codes that were used while it was cut off.
+  let reserve: Store
+  let line: any FleetLine
+  /// Although he was used on other hosts.
+  let isForced: Bool
+
+  /// What came of a marked copy.
+  private enum Step {
+    case done
+    /// It is gone: the fleet has judged him since.
+    case outdated
+  }
+
+  /// Throws nothing where he is enrolled here, and not in the fleet any more.
+  func take(_ account: Account) throws(MoveFault) {
+    // What an earlier take has left.
+    if try settle(account, isNew: false) == .done { return }
+    for _ in 0..<FleetTaker.attempts {
+      try copy(account)
+      if try settle(account, isNew: true) == .done { return }
+    }
+    throw .changed
+  }
+
+  // MARK: the copy
+
+  private func copy(_ account: Account) throws(MoveFault) {
+    let (moving, version) = try fetched(account.name)
+    let found = moving.enrollment
+    let enrollment = Enrollment(
+      id: found.id, user: found.user, uid: account.uid, created: found.created,
+      authenticators: found.authenticators, backupCodes: found.backupCodes)
+    do throws(StoreTrouble) {
+      try store.prepare()
+      let mark = MoveMark.take(version: version, token: try Random.identifier())
+      try store.create(enrollment, used(moving.state, account), marked: mark)
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  private func fetched(_ name: UserName) throws(MoveFault) -> (MoveRequest.Moving, UInt64) {
+    let told: FetchAnswer
+    do throws(MoveFault) {
+      guard let answer = FetchAnswer.decode(try line.move(.fetch(name, isForced: isForced))) else {
+        throw .unknown
+      }
+      told = answer
+    } catch {
+      // A question that changes nothing.
+      throw error == .unknown ? .line(.unknown) : error
+    }
+    switch told {
+    case .copy(let moving, let version):
+      guard moving.enrollment.user == name else { throw .line(.unknown) }
+      return (moving, version)
+    case .used(let hosts): throw .usedElsewhere(hosts.map(\.text))
+    case .held: throw .held
+    case .other(.standing): throw .notInFleet
+    case .other(.notAllowed): throw .notAllowed
+    case .other(.done): throw .notServed
+    case .other(.trouble): throw .databaseAway
+    }
+  }
+
+  /// With what the reserve of this host has judged, and the fleet may not have been told yet.
+  private func used(_ state: LoginState, _ account: Account) -> LoginState {
+    var state = state
+    if let kept = (try? reserve.load(account))?.state.backupCodes,
+      kept.setID == state.backupCodes?.setID
+    {
+      state.backupCodes?.used |= kept.used
+    }
+    return state
+  }
+
+  // MARK: the end
+
+  /// `.outdated` where there are no files.
+  private func settle(_ account: Account, isNew: Bool) throws(MoveFault) -> Step {
+    let done: Result<Step, MoveFault>?
+    do throws(StoreTrouble) {
+      done = try store.moving(account) { user in
+        do throws(MoveFault) {
+          return .success(try settle(user, isNew: isNew))
+        } catch {
+          return .failure(error)
+        }
+      }
+    } catch {
+      if case .noStore = error { return .outdated }
+      throw .store(error)
+    }
+    return try done?.get() ?? .outdated
+  }
+
+  private func settle(_ user: MovingUser, isNew: Bool) throws(MoveFault) -> Step {
+    switch user.mark {
+    case nil: throw .isHere
+    case .push, .merge: throw .isPushed
+    case .take(let version, let token):
+      let burial = MoveRequest.Burial(id: user.enrollment.id, version: version, token: token)
+      do throws(MoveFault) {
+        return try settle(user, by: burial)
+      } catch {
+        // Only what was never sent, or is known not to be done.
+        if isNew, error != .unknown { try remove(user) }
+        throw error
+      }
+    }
+  }
+
+  private func settle(_ user: MovingUser, by burial: MoveRequest.Burial) throws(MoveFault) -> Step {
+    guard let answer = MoveAnswer.decode(try line.move(.bury(user.enrollment.user, burial))) else {
+      throw .unknown
+    }
+    switch answer {
+    case .done:
+      do throws(StoreTrouble) { try user.write(nil) } catch { throw .store(error) }
+      return .done
+    case .standing(let found):
+      guard case .enrolled(burial.id) = found.person else { throw .takenOtherwise }
+      try remove(user)
+      return .outdated
+    case .notAllowed: throw .notAllowed
+    case .trouble: throw .unknown
+    }
+  }
+
+  private func remove(_ user: MovingUser) throws(MoveFault) {
+    do throws(StoreTrouble) { try user.remove() } catch { throw .store(error) }
+  }
+}

@@ -1,0 +1,66 @@
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+
+extension Statement {
+  /// $1 name, $2 the host that asks: where else he was let in of late, as many as an answer has.
+  fileprivate static let elsewhere = """
+    SELECT DISTINCT host FROM event WHERE name = $1 AND host <> $2 AND outcome = 'accepted'
+      AND at > now() - interval '30 days' ORDER BY host LIMIT 32
+    """
+}
+
+// Enrollments that go to the files of a host. The fleet judges by its own until it has buried it,
+// in exactly the version that the host has copied: what was used up to then is in the copy, and after
+// it nothing is judged here.
+extension FleetStore {
+  /// What the host may copy. Nothing is changed.
+  func fetch(_ name: UserName) throws(StoreTrouble) -> FetchAnswer {
+    let row = try row(of: name.bytes, anew: true)
+    guard let row, let enrollment = row.document.enrollment, let state = row.state else {
+      return .other(.standing(row.standing))
+    }
+    var own = state
+    own.reconcile(with: enrollment)
+    // Places of the fleet's hosts mean nothing in files.
+    own.origins = []
+    own.remembered = []
+    return .copy(MoveRequest.Moving(enrollment, own), version: row.mark.version)
+  }
+
+  /// The hosts but this one where he was let in within 30 days.
+  func hosts(of name: UserName, but host: [UInt8]) throws(StoreTrouble) -> [FleetHost] {
+    let (rows, _) = try ask { () throws(DatabaseFault) in
+      try database.ask(Statement.elsewhere, [.bytes(name.bytes), .text(host)])
+    }
+    return (0..<rows.count).compactMap { rows.bytes($0, 0).flatMap { FleetHost($0) } }
+  }
+
+  /// nil: nobody is enrolled here any more, by this taking. Else what is there, and nothing was
+  /// changed.
+  func bury(_ name: UserName, _ burial: MoveRequest.Burial) throws(StoreTrouble) -> FleetStanding? {
+    let key = name.bytes
+    return try database.alone(for: try hash(of: key), until: deadline) {
+      () throws(StoreTrouble) -> FleetStanding? in
+      for _ in 0..<Self.attempts {
+        let found = try row(of: key, anew: true)
+        let standing = found.standing
+        guard let row = found, standing.person == .enrolled(burial.id),
+          standing.version == burial.version
+        else { return found.isBuried(by: burial) ? nil : standing }
+        var document = row.document
+        document.standing = .taken(burial.id, token: burial.token)
+        if try saveBoth(Statement.saveBoth, key, row.mark, document, nil) { return nil }
+      }
+      throw .busy(path: "fleet")
+    }
+  }
+}
+
+extension Row? {
+  fileprivate func isBuried(by burial: MoveRequest.Burial) -> Bool {
+    guard case .taken(burial.id, burial.token) = self?.document.standing else { return false }
+    return true
+  }
+}

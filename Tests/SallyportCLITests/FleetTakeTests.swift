@@ -1,0 +1,263 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import SallyportLine
+import SallyportSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import SallyportCLI
+
+private struct Answer: Decodable {
+  let user: String
+  let taken: Bool
+}
+
+extension MovingFleet {
+  /// As a code that is accepted by a verifier leaves daemon.
+  fileprivate func use(step: UInt64) {
+    book.withLock { book in
+      guard let one = book.people["daemon"] else { return }
+      var state = one.moving.state
+      state.authenticators[0].lastAccepted = step
+      book.people["daemon"] = (
+        MoveRequest.Moving(one.moving.enrollment, state), one.version + 1
+      )
+    }
+  }
+}
+
+@Suite struct `Taking back from the fleet` {
+  /// daemon is in the fleet, and the policy keeps people here.
+  private func host(enrolls: Bool = true) throws -> MovingHost {
+    let host = try MovingHost(enrolls: enrolls)
+    guard enrolls else { return host }
+    _ = try host.bench.enroll("daemon")
+    try host.use("daemon", step: 59_000_000)
+    #expect(host.push("--user", "daemon").status == 0)
+    host.fleet.book.withLock { $0.asked = [] }
+    try host.bench.policy("[default]\nverification = local\n")
+    return host
+  }
+
+  /// By the files, or by the fleet, or by nobody: never by both.
+  private func isSomewhere(_ host: MovingHost) throws -> Bool {
+    let (isHere, isThere) = (try host.isJudgedHere("daemon"), host.fleet.has("daemon") != nil)
+    #expect(!(isHere && isThere))
+    return isHere || isThere
+  }
+
+  @Test func `moves an enrollment with all that was used of it, and leaves a tombstone`() throws {
+    let host = try host()
+    let before = try #require(host.fleet.has("daemon"))
+    let done = host.take("--user", "daemon", "--json")
+    #expect(done.status == 0, "\(done.aside)")
+    let answer = try done.json(Answer.self)
+    #expect(answer.user == "daemon" && answer.taken)
+    #expect(host.fleet.asked == ["fetch", "bury"])
+    #expect(host.fleet.has("daemon") == nil)
+    #expect(host.fleet.book.withLock { $0.removed["daemon"]?.id } == before.enrollment.id)
+    let taken = try #require(try host.record("daemon"))
+    #expect(taken.enrollment.id == before.enrollment.id)
+    #expect(taken.enrollment.uid == (try host.account("daemon")).uid)
+    let (own, other) = (before.enrollment.written(), taken.enrollment.written())
+    let text = String(decoding: bytes(try #require(other)), as: UTF8.self)
+    #expect(
+      text.replacing(#/uid = \d+/#, with: "uid = none")
+        == String(decoding: bytes(try #require(own)), as: UTF8.self))
+    #expect(taken.state == before.state)
+    #expect(taken.state.authenticators[0].lastAccepted == 59_000_000)
+    #expect(try host.mark("daemon") == "none")
+    let again = host.take("--user", "daemon")
+    #expect(again.status == 73 && again.aside.contains("enrolled here already"))
+  }
+
+  /// At each moment in which it is asked, nobody judges him by the files.
+  @Test func `copies under a mark before anything is ended`() throws {
+    let host = try host()
+    let path = host.bench.directory + "/users/daemon/enrollment"
+    let texts = Mutex<[String]>([])
+    host.fleet.book.withLock {
+      $0.before = {
+        let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+        texts.withLock { $0.append(String(text.split(separator: "\n").dropFirst().first ?? "")) }
+      }
+    }
+    #expect(host.take("--user", "daemon").status == 0)
+    let lines = texts.withLock { $0 }
+    #expect(lines.count == 2 && lines.first == "")
+    #expect(lines.last?.hasPrefix("fleet = take 0000000000000001 ") == true)
+    let token = try #require(host.fleet.book.withLock { $0.tokens["daemon"] })
+    #expect(lines.last?.hasSuffix(String(decoding: hexadecimal(token), as: UTF8.self)) == true)
+  }
+
+  @Test func `copies anew whoever was let in after he was copied`() throws {
+    let host = try host()
+    let fleet = host.fleet
+    let count = Mutex(0)
+    fleet.book.withLock {
+      $0.before = {
+        // Before the first tombstone.
+        let isNow = count.withLock { count in
+          count += 1
+          return count == 2
+        }
+        if isNow { fleet.use(step: 59_000_007) }
+      }
+    }
+    #expect(host.take("--user", "daemon").status == 0)
+    #expect(host.fleet.asked == ["fetch", "bury", "fetch", "bury"])
+    #expect(try host.record("daemon")?.state.authenticators[0].lastAccepted == 59_000_007)
+    #expect(host.fleet.has("daemon") == nil)
+  }
+
+  // MARK: stopped, or not answered
+
+  @Test(arguments: [true, false])
+  func `leaves it to the next take where no answer came`(_ isDone: Bool) throws {
+    let host = try host()
+    host.fleet.book.withLock { $0.fault = ("bury", isDone, .failure(.unknown)) }
+    let first = host.take("--user", "daemon")
+    #expect(first.status == 75 && first.aside.contains("whether it is in the fleet is not known"))
+    #expect(try host.mark("daemon")?.hasPrefix("take(version: 1, token: ") == true)
+    #expect(try isSomewhere(host) == !isDone)
+    // Nor does a verifier that cannot be reached remove the copy: it may be the only one.
+    host.fleet.book.withLock { $0.fault = ("bury", false, .failure(.away)) }
+    #expect(host.take("--user", "daemon").status == 75)
+    #expect(try host.mark("daemon") != nil)
+    #expect(host.push("--user", "daemon").aside.contains("verification = local"))
+    #expect(host.take("--user", "daemon").status == 0)
+    #expect(host.fleet.has("daemon") == nil)
+    #expect(try host.isJudgedHere("daemon"))
+    #expect(host.fleet.asked.filter { $0 == "fetch" }.count == 1)
+  }
+
+  @Test func `throws away a copy that is older than what the fleet has accepted since`() throws {
+    let host = try host()
+    host.fleet.book.withLock { $0.fault = ("bury", false, .failure(.unknown)) }
+    #expect(host.take("--user", "daemon").status == 75)
+    host.fleet.use(step: 59_000_009)
+    #expect(host.take("--user", "daemon").status == 0)
+    #expect(try host.record("daemon")?.state.authenticators[0].lastAccepted == 59_000_009)
+  }
+
+  @Test(arguments: [
+    (Result<LineAnswer, LineFault>.failure(.away), 75, "no verifier can be reached"),
+    (.failure(.revoked), 1, "it was revoked"), (.failure(.unpinned), 1, "another key"),
+    (.success(.databaseAway), 75, "database does not answer"),
+    (.success(.notServed), 1, "upgrade it"),
+  ])
+  func `leaves nothing here where nothing was sent or done`(
+    _ what: Result<LineAnswer, LineFault>, status: Int32, text: String
+  ) throws {
+    for verb in ["fetch", "bury"] {
+      let host = try host()
+      host.fleet.book.withLock { $0.fault = (verb, false, what) }
+      let done = host.take("--user", "daemon")
+      #expect(done.status == status && done.aside.contains(text), "\(done.aside)")
+      #expect(try host.mark("daemon") == nil)
+      #expect(host.fleet.has("daemon") != nil)
+    }
+  }
+
+  @Test func `is judged by nobody's copy where the fleet has him otherwise by then`() throws {
+    for isEnrolled in [true, false] {
+      let host = try host()
+      host.fleet.book.withLock { $0.fault = ("bury", true, .failure(.unknown)) }
+      #expect(host.take("--user", "daemon").status == 75)
+      let other = try MovingHost()
+      _ = try other.bench.enroll("daemon")
+      #expect(other.push("--user", "daemon").status == 0)
+      let people = isEnrolled ? other.fleet.book.withLock { $0.people } : [:]
+      host.fleet.book.withLock { ($0.people, $0.tokens) = (people, [:]) }
+      let done = host.take("--user", "daemon")
+      #expect(done.status == 1 && done.aside.contains("unenroll --force daemon"), "\(done.aside)")
+      #expect(try !host.isJudgedHere("daemon"))
+    }
+  }
+
+  // MARK: who is not taken
+
+  @Test func `names the other hosts where he was let in, and takes him where it is told to`() throws
+  {
+    let host = try host()
+    let others = try ["web2", "db.example"].map { try #require(FleetHost(Array($0.utf8))) }
+    host.fleet.book.withLock { $0.used["daemon"] = others }
+    let done = host.take("--user", "daemon")
+    #expect(done.status == 1 && done.aside.contains("let in within 30 days on web2, db.example"))
+    #expect(done.aside.contains("--force"))
+    #expect(try host.mark("daemon") == nil)
+    #expect(host.take("--user", "daemon", "--force").status == 0)
+  }
+
+  @Test func `takes nobody while used backup codes may count as unused`() throws {
+    let host = try host()
+    host.fleet.book.withLock { $0.isHeld = true }
+    let done = host.take("--user", "daemon")
+    #expect(done.status == 75 && done.aside.contains("no backup code for a quarter of an hour"))
+    #expect(try host.mark("daemon") == nil)
+  }
+
+  @Test func `takes nobody whom the policy would have the fleet judge`() throws {
+    for policy in [
+      "[default]\nverification = fleet\n",
+      "[rule there]\nmatch_service = sudo\nverification = fleet\n", "nonsense\n",
+    ] {
+      let host = try host()
+      try host.bench.policy(policy)
+      let done = host.take("--user", "daemon")
+      #expect(done.status == 78 && done.aside.contains("verification = local"), "\(done.aside)")
+      #expect(host.fleet.asked == [])
+    }
+  }
+
+  @Test func `uses up what this host has accepted while it was cut off`() throws {
+    let host = try host()
+    let kept = try #require(host.fleet.has("daemon"))
+    let reserve = Store(root: host.bench.directory + ".reserve", owner: .effectiveUser)
+    defer { try? FileManager.default.removeItem(atPath: host.bench.directory + ".reserve") }
+    try reserve.prepare()
+    let codes = try #require(kept.enrollment.backupCodes)
+    let entry = Enrollment(
+      id: kept.enrollment.id, user: kept.enrollment.user, uid: nil,
+      created: kept.enrollment.created, authenticators: kept.enrollment.authenticators,
+      backupCodes: codes)
+    var state = kept.state
+    state.backupCodes?.used = 0b1010
+    try reserve.create(entry, state)
+    #expect(host.take("--user", "daemon").status == 0)
+    #expect(try host.record("daemon")?.state.backupCodes?.used == 0b1111)
+  }
+
+  @Test func `is for a host that enrolls, and for somebody who is there`() throws {
+    let other = try host(enrolls: false)
+    let refused = other.take("--user", "daemon")
+    #expect(refused.status == 1 && refused.aside.contains("enrolls = no"))
+    #expect(other.fleet.asked == [])
+    let host = try host()
+    let nobody = host.take("--user", "bin")
+    #expect(nobody.status == 1 && nobody.aside.contains("not enrolled in the fleet"))
+    #expect(host.take("--user", "nobody-of-that-name").status == 67)
+    #expect(host.take().status == 64)
+    #expect(Bench().run("fleet", "take", "--user", "daemon").status == 66)
+  }
+
+  @Test func `goes on with what is under way in its own direction alone`() throws {
+    let host = try host()
+    host.fleet.book.withLock { $0.fault = ("bury", true, .failure(.unknown)) }
+    #expect(host.take("--user", "daemon").status == 75)
+    try host.policy()
+    let pushed = host.push("--user", "daemon")
+    #expect(pushed.status == 1 && pushed.aside.contains("sallyport fleet take goes on"))
+    #expect(try !host.isJudgedHere("daemon") && host.fleet.has("daemon") == nil)
+    let other = try MovingHost()
+    _ = try other.bench.enroll("daemon")
+    other.fleet.book.withLock { $0.fault = ("put", false, .failure(.unknown)) }
+    #expect(other.push("--user", "daemon").status == 75)
+    try other.bench.policy("[default]\nverification = local\n")
+    let taken = other.take("--user", "daemon")
+    #expect(taken.status == 1 && taken.aside.contains("sallyport fleet push goes on"))
+    #expect(try other.mark("daemon") == "push(version: 0)")
+  }
+}

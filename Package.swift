@@ -103,7 +103,11 @@ let package = Package(
     .target(
       name: "CTLS", cSettings: inC,
       linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
-    .target(name: "CPostgres", cSettings: inC, linkerSettings: [.linkedLibrary("pq")]),
+    .target(
+      name: "CPostgres", cSettings: inC,
+      linkerSettings: [
+        .linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto"),
+      ]),
     .target(name: "CSession", cSettings: inC, linkerSettings: [.linkedLibrary("pam")]),
 
     .target(name: "OneTimePassword", dependencies: ["CLibcrypto"], swiftSettings: embeddable),

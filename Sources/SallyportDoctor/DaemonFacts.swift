@@ -28,6 +28,8 @@ struct DaemonFacts: Equatable {
   /// What `sallyport fleet join` makes: which fleet this machine belongs to, and its key.
   var fleetFile: Probe<FileFacts> = .absent
   var fleetKey: Probe<FileFacts> = .absent
+  /// What is known of the fleet; nil where this machine is in none, or it was not asked.
+  var fleet: FleetFacts?
   /// What starts it here; nil if it is not installed.
   var starter: Starter?
 

@@ -16,6 +16,58 @@ struct FleetFindings {
     let isMember = daemon.fleetFile.value != nil
     guard daemon.isFleet || isMember else { return [] }
     return [notJoined, notAsked, unserved, rights, isMember ? keyRights : nil].compactMap { $0 }
+      + (daemon.isFleet ? daemon.fleet.map { findings($0) } ?? [] : [])
+  }
+
+  /// Seconds: what a code may be off without being refused, and less.
+  private static let clockLimit: UInt64 = 5
+
+  private func findings(_ fleet: FleetFacts) -> [Finding] {
+    let isJudged = fleet.verifiers.contains { $0.answer == .judges }
+    return fleet.verifiers.compactMap { finding($0, isJudged: isJudged) }
+      + [clock(fleet), fleet.breakGlass.isEmpty ? noBreakGlass : nil].compactMap { $0 }
+  }
+
+  private func finding(_ verifier: FleetFacts.Verifier, isJudged: Bool) -> Finding? {
+    let (id, fix): (String, Fix)
+    switch verifier.answer {
+    case .judges: return nil
+    case .foreign:
+      id = "fleet-foreign"
+      fix = .advice("sallyport fleet leave and join, where the verifiers have new keys")
+    case .revoked: (id, fix) = ("fleet-revoked", .advice("sallyport fleet leave, then join"))
+    case .away: (id, fix) = ("fleet-verifier", .advice("there: sallyport-verifier status"))
+    }
+    return Finding(
+      id: id, area: area, severity: isJudged ? .warning : .error,
+      text: "the verifier at \(verifier.address): \(verifier.text)"
+        + (isJudged ? "" : "; none judges: backup codes alone are good"),
+      fixes: [fix], effect: isJudged ? nil : .locksOut(whom))
+  }
+
+  private func clock(_ fleet: FleetFacts) -> Finding? {
+    let offsets = fleet.verifiers.compactMap(\.clockOffset)
+    guard let least = offsets.min(by: { $0.magnitude < $1.magnitude }),
+      least.magnitude > Self.clockLimit
+    else { return nil }
+    return Finding(
+      id: "fleet-clock", area: area, severity: .warning,
+      text: "this machine's clock is \(least.magnitude) s \(least > 0 ? "behind" : "ahead of") the "
+        + "verifiers', by which codes are judged",
+      fixes: [.advice("timedatectl status, here and on the verifiers")])
+  }
+
+  private var noBreakGlass: Finding {
+    Finding(
+      id: "fleet-no-break-glass", area: area, severity: .warning,
+      text:
+        "nobody can become root here while no verifier can be asked: no account of this machine "
+        + "that may is enrolled here, and kept here by a rule",
+      fixes: [
+        .advice("sallyport enroll NAME"),
+        .advice(
+          "sallyport config edit: [rule break-glass] match_user = NAME, verification = local"),
+      ])
   }
 
   private let whom = "everybody whom the fleet judges (verification = fleet)"

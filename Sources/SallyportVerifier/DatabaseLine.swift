@@ -86,6 +86,13 @@ package enum Value: Sendable {
     self.server = server
   }
 
+  /// When the first certificate ends that the line hangs on, in seconds since 1970; nil: none does.
+  var certificatesEnd: Int64? {
+    // SAFETY: open as long as this object is.
+    let end = unsafe pg_certificates_end(line)
+    return end == Int64.max ? nil : end
+  }
+
   deinit {
     // SAFETY: made in init, owned by this object alone.
     unsafe pg_close(line)

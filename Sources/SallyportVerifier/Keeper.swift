@@ -13,6 +13,8 @@ extension Database {
     let line = try DatabaseLine(words, worker: 0)
     _ = try fleet(by: line)
     try check(line)
+    let left = line.certificatesEnd.map { $0 - clock() / 1000 }
+    if let text = FleetStatus.ending(of: left) { alert(text) }
     var clocks = ClockWatch()
     try look(&clocks, by: line)
     open(line.server)

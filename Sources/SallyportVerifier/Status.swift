@@ -1,3 +1,5 @@
+import Glibc
+
 /// What `sallyport-verifier status` tells of the fleet, as its database has it.
 package struct FleetStatus: Sendable {
   struct Verifier: Sendable {
@@ -34,11 +36,14 @@ package struct FleetStatus: Sendable {
     let timeline: String
     /// As `synchronous_standby_names` has them.
     let synchronous: String
-    /// How many of them are there now; nil where this role may not see it.
+    /// How many of them are there now, those too that wait for their turn; nil where this role may
+    /// not see it.
     let standbys: UInt64?
     /// Connections whose save waits for one.
     let waiting: UInt64
     let users: UInt64
+    /// Seconds until a certificate ends by which libpq knows the server, or shows itself to it.
+    var certificate: Int64?
   }
 
   let facts: Facts
@@ -46,16 +51,22 @@ package struct FleetStatus: Sendable {
   let hosts: [Host]
   /// Of the last day.
   let outcomes: [(word: String, count: UInt64)]
+  /// Whether a copy of this verifier's keys was looked at.
+  let hasCopy: Bool
 
   /// How long a verifier is silent that does not answer, and a host unseen that nobody uses, in
   /// seconds.
   static let (silence, unseen): (UInt64, UInt64) = (10, 30 * 86_400)
 
-  package init(_ words: String) throws(DatabaseFault) {
+  /// How long before its end a certificate is told of, in seconds.
+  static let certificateEnding: Int64 = 30 * 86_400
+
+  package init(_ words: String, hasCopy: Bool) throws(DatabaseFault) {
     let line = try DatabaseLine(words, worker: 0)
-    guard let facts = Facts(try line.ask(Statement.facts, [], Database.patience)) else {
+    guard var facts = Facts(try line.ask(Statement.facts, [], Database.patience)) else {
       throw .unusable("the row of the fleet is not there: sallyport-verifier init")
     }
+    facts.certificate = line.certificatesEnd.map { $0 - Int64(time(nil)) }
     let verifiers = try line.ask(
       Statement.statusOfVerifiers, [.text(line.server)], Database.patience)
     let hosts = try line.ask(Statement.statusOfHosts, [], Database.patience)
@@ -63,14 +74,16 @@ package struct FleetStatus: Sendable {
     self.init(
       facts, (0..<verifiers.count).map { Verifier(verifiers, $0) },
       (0..<hosts.count).map { Host(hosts, $0) },
-      (0..<outcomes.count).map { (outcomes.text($0, 0) ?? "", outcomes.number($0, 1) ?? 0) })
+      (0..<outcomes.count).map { (outcomes.text($0, 0) ?? "", outcomes.number($0, 1) ?? 0) },
+      hasCopy: hasCopy)
   }
 
   init(
     _ facts: Facts, _ verifiers: [Verifier], _ hosts: [Host],
-    _ outcomes: [(word: String, count: UInt64)]
+    _ outcomes: [(word: String, count: UInt64)], hasCopy: Bool = true
   ) {
     (self.facts, self.verifiers, self.hosts, self.outcomes) = (facts, verifiers, hosts, outcomes)
+    self.hasCopy = hasCopy
   }
 }
 
@@ -110,7 +123,7 @@ extension Statement {
       substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
       current_setting('synchronous_standby_names'),
       (SELECT CASE WHEN pg_has_role('pg_read_all_stats', 'usage') THEN count(*) END
-        FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')),
+        FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum', 'potential')),
       (SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'),
       (SELECT count(*) FROM enrollment WHERE get_byte(name, 0) <> 47)
     FROM fleet f

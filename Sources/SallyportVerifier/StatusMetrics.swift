@@ -22,6 +22,9 @@ package struct FleetMetrics: Sendable {
         "synchronous_standbys", "Synchronous standbys that are there.",
         facts.standbys.map { [("", "\($0)")] } ?? [])
       add(
+        "certificate_seconds", "Until a certificate between verifiers and the database ends.",
+        facts.certificate.map { [("", "\($0)")] } ?? [])
+      add(
         "verifier_silent_seconds", "Since a verifier last said something.",
         status.verifiers.map { (Self.label("verifier", $0.name), "\($0.silent)") })
       add(

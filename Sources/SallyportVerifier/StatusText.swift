@@ -23,6 +23,7 @@ extension FleetStatus {
     let database = object([
       ("timeline", quoted(facts.timeline)), ("synchronous", quoted(facts.synchronous)),
       ("standbys", facts.standbys.map { "\($0)" } ?? "null"), ("waiting", "\(facts.waiting)"),
+      ("certificateSeconds", facts.certificate.map { "\($0)" } ?? "null"),
       ("losses", "\(facts.losses)"), ("lost", facts.losses > 0 ? quoted(facts.lost) : "null"),
     ])
     let warnings = warnings.map {
@@ -51,7 +52,7 @@ extension FleetStatus {
   }
 
   var warnings: [Warning] {
-    database + answering + clocks
+    keeping + database + answering + clocks
       + hosts.filter(\.isGone).map { host in
         Warning(
           "host-unseen",
@@ -73,11 +74,14 @@ extension FleetStatus {
         Warning(
           "standbys-away",
           "no synchronous standby is there: no save is acknowledged, and nobody is judged"))
-    } else if facts.standbys == 1 {
+    } else if let there = facts.standbys, there <= needed {
       found.append(
         Warning(
           "one-standby",
-          "one synchronous standby alone is there: where it goes, nobody is judged"))
+          there == 1
+            ? "one synchronous standby alone is there: where it goes, nobody is judged"
+            : "\(there) synchronous standbys are there, and each save waits for \(needed): where "
+              + "one goes, nobody is judged"))
     }
     if facts.waiting > 0 {
       found.append(
@@ -91,6 +95,43 @@ extension FleetStatus {
             + "codes up to then count as used"))
     }
     return found
+  }
+
+  /// For how many standbys each save waits: `ANY 2 (a, b, c)`.
+  private var needed: UInt64 {
+    let words = facts.synchronous.prefix { $0 != "(" }.split(separator: " ")
+    return words.last.flatMap { UInt64($0) } ?? 1
+  }
+
+  /// What would be lost, or end, by itself.
+  private var keeping: [Warning] {
+    var found: [Warning] = []
+    if facts.schema < Schema.number {
+      found.append(
+        Warning(
+          "schema-old",
+          "the tables are of schema \(facts.schema), this version has \(Schema.number): a verifier "
+            + "of this version judges nobody by them (sallyport-verifier init)"))
+    }
+    if !hasCopy {
+      found.append(
+        Warning(
+          "no-safe-copy",
+          "no copy of the keys was checked: with the disk of this machine everybody's enrollment "
+            + "may be lost (sallyport-verifier key show > FILE, then key check FILE)"))
+    }
+    if let text = Self.ending(of: facts.certificate) {
+      found.append(Warning("certificate-ends", text))
+    }
+    return found
+  }
+
+  /// What to say of a certificate that ends in so many seconds; nil: that is not soon.
+  static func ending(of left: Int64?) -> String? {
+    guard let left, left < certificateEnding else { return nil }
+    return
+      "a certificate between verifiers and the database ends in \(max(0, left) / 86_400) days: "
+      + "from then on nobody is judged"
   }
 
   private var answering: [Warning] {

@@ -136,18 +136,12 @@ extension Common {
     }
   }
 
-  /// What to say while no copy of the keys was looked at; nil: one was.
-  func warningOfNoCopy() -> String? {
-    if let ours = try? copy(), let digest = ours.digest,
-      let noted = try? PrivateFile.read(copiedFile), constantTimeEquals(noted, digest)
-    {
-      return nil
+  /// Whether a copy of the keys was looked at.
+  var hasCopy: Bool {
+    guard let digest = try? copy().digest, let noted = try? PrivateFile.read(copiedFile) else {
+      return false
     }
-    return """
-      no copy of the keys was checked; without one, a lost disk of this machine loses everybody's \
-      enrollment
-      hint: sallyport-verifier key show > FILE      then: sallyport-verifier key check FILE
-      """
+    return constantTimeEquals(noted, digest)
   }
 }
 

@@ -18,10 +18,13 @@ struct Status: ParsableCommand {
     try common.actAsOwner()
     let words = try common.words()
     if let metrics { return try write(metrics, words) }
-    let status = try database { () throws(DatabaseFault) in try FleetStatus(words) }
+    let status = try database { () throws(DatabaseFault) in try look(words) }
     if json { return print(status.json) }
     for line in status.lines { print(line) }
-    if let warning = common.warningOfNoCopy() { tell(warning) }
+  }
+
+  private func look(_ words: String) throws(DatabaseFault) -> FleetStatus {
+    try FleetStatus(words, hasCopy: common.hasCopy)
   }
 
   /// Also where the database cannot be asked, which is told then.
@@ -29,7 +32,7 @@ struct Status: ParsableCommand {
     var status: FleetStatus?
     var fault: String?
     do throws(DatabaseFault) {
-      status = try FleetStatus(words)
+      status = try look(words)
     } catch {
       fault = error.text
     }

@@ -77,7 +77,7 @@ struct Init: ParsableCommand {
     try common.settle(words)
     try makeIdentity()
     print(isNew ? "made \(common.keyFile)" : "ready")
-    if let warning = common.warningOfNoCopy() { tell(warning) }
+    if !common.hasCopy { tell(Self.noCopy) }
   }
 
   private func makeIdentity() throws {
@@ -89,6 +89,12 @@ struct Init: ParsableCommand {
     }
     print("pin of the verifiers: \(try common.readIdentity().pin.hex)")
   }
+
+  private static let noCopy = """
+    no copy of the keys was checked; without one, a lost disk of this machine loses everybody's \
+    enrollment
+    hint: sallyport-verifier key show > FILE      then: sallyport-verifier key check FILE
+    """
 
   private static let hint = "hint: CREATE ROLE sallyport_verifier LOGIN CONNECTION LIMIT 24;"
 

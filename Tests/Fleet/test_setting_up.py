@@ -80,10 +80,10 @@ def test_status_tells_who_is_there_and_who_is_not(fleet):
         return {each["name"]: each for each in found["verifiers"]}, {each["what"] for each in found["warnings"]}
     assert soon(lambda: all(each["hasLooked"] for each in told()[0].values()) and len(told()[0]) == 2)
     verifiers, warnings = told()
-    assert warnings == {"no-synchronous-standby"}
+    assert warnings == {"no-synchronous-standby", "no-safe-copy"}
     assert all(each["isThere"] and abs(each["clockOffsetSeconds"]) < 2 for each in verifiers.values())
     two.stop()
-    assert soon(lambda: told()[1] == {"no-synchronous-standby", "one-verifier", "verifier-silent"}, 30)
+    assert soon(lambda: told()[1] == {"no-synchronous-standby", "no-safe-copy", "one-verifier", "verifier-silent"}, 30)
     text = run("status", fleet.directory).stdout
     assert "verifier: one: is there" in text and "verifier: two: SILENT" in text
     assert "warning: verifier two is silent since 2" in text and text.rstrip().endswith("; the others judge")

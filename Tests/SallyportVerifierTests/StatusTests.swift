@@ -7,11 +7,12 @@ import Testing
 @Suite struct `What status tells` {
   private func facts(
     losses: UInt64 = 0, synchronous: String = "ANY 1 (a, b)", standbys: UInt64? = 2,
-    waiting: UInt64 = 0
+    waiting: UInt64 = 0, schema: UInt64 = Schema.number, certificate: Int64? = nil
   ) -> FleetStatus.Facts {
     FleetStatus.Facts(
-      schema: 2, losses: losses, lost: "2026-01-02 03:04 UTC", timeline: "00000001",
-      synchronous: synchronous, standbys: standbys, waiting: waiting, users: 7)
+      schema: schema, losses: losses, lost: "2026-01-02 03:04 UTC", timeline: "00000001",
+      synchronous: synchronous, standbys: standbys, waiting: waiting, users: 7,
+      certificate: certificate)
   }
 
   private func verifier(
@@ -24,14 +25,14 @@ import Testing
 
   private func status(
     _ facts: FleetStatus.Facts? = nil, _ verifiers: [FleetStatus.Verifier]? = nil,
-    unseen: UInt64? = 60
+    unseen: UInt64? = 60, hasCopy: Bool = true
   ) -> FleetStatus {
     let host = FleetStatus.Host(
       name: "web \"1\"", enrolls: true, seen: unseen.map { _ in "2026-03-04 05:06 UTC" },
       unseen: unseen)
     return FleetStatus(
       facts ?? self.facts(), verifiers ?? [verifier("one"), verifier("two")], [host],
-      [("accepted", 3), ("wrong-code", 1)])
+      [("accepted", 3), ("wrong-code", 1)], hasCopy: hasCopy)
   }
 
   @Test func `has no warning where all is well`() {
@@ -46,6 +47,13 @@ import Testing
       (status(facts(standbys: 0)), ["standbys-away"]),
       (status(facts(standbys: 1)), ["one-standby"]),
       (status(facts(standbys: nil)), []),
+      (status(facts(synchronous: "FIRST 2 (a, b, c)")), ["one-standby"]),
+      (status(facts(synchronous: "2 (a, b, c)", standbys: 3)), []),
+      (status(facts(synchronous: "a, b", standbys: 1)), ["one-standby"]),
+      (status(facts(schema: 1)), ["schema-old"]), (status(hasCopy: false), ["no-safe-copy"]),
+      (status(facts(certificate: 30 * 86_400)), []),
+      (status(facts(certificate: 30 * 86_400 - 1)), ["certificate-ends"]),
+      (status(facts(certificate: -1)), ["certificate-ends"]),
       (status(facts(waiting: 3)), ["saves-wait"]),
       (status(facts(losses: 1)), ["distrusted"]),
       (status(nil, []), ["no-verifier"]),

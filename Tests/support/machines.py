@@ -240,6 +240,12 @@ class Program:
     def send(self, which):
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, which)
+        self._wake(which)
+
+    def _wake(self, which):
+        """What entered the machine for it, and stops with it."""
+        if which == signal.SIGCONT and self.alive:
+            self._entered.send_signal(which)
 
     def family(self):
         """It and those that it has started."""
@@ -254,6 +260,7 @@ class Program:
         for pid in family:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, which)
+        self._wake(which)
         return family
 
     def wait(self, limit=20):

@@ -127,11 +127,11 @@ class Server:
         assert self.sql("SELECT pg_promote(true, 30)") == [["t"]]
 
 
-def certificate(directory, *names):
-    """What servers of these names show, good for a year."""
+def certificate(directory, *names, days=365):
+    """What servers of these names show, good for so long."""
     names = ",".join(f"DNS:{name}" for name in names)
     run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
-        "365", "-subj", "/CN=db", "-addext", f"subjectAltName={names}", "-keyout", directory / "server.key", "-out",
+        days, "-subj", "/CN=db", "-addext", f"subjectAltName={names}", "-keyout", directory / "server.key", "-out",
         directory / "server.crt")
 
 

@@ -70,6 +70,10 @@ static inline int pg_is_open(const struct pg_line *line) {
   return PQstatus(line->connection) == CONNECTION_OK && PQsetnonblocking(line->connection, 1) == 0;
 }
 
+/* When the first of the certificates ends by which libpq knows the server, or shows itself to it, in
+   seconds since 1970; INT64_MAX where there is none. */
+int64_t pg_certificates_end(const struct pg_line *line);
+
 /* What libpq says of the last fault. */
 static inline const char *pg_fault(const struct pg_line *line) {
   return PQerrorMessage(line->connection);

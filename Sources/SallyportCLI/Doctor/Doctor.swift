@@ -2,6 +2,7 @@ import ArgumentParser
 import PAMStack
 import SallyportCore
 import SallyportDoctor
+import SallyportLine
 import SallyportSystem
 
 /// `sallyport doctor`
@@ -30,8 +31,9 @@ struct Doctor: Verb {
       named.isEmpty ? ServiceStack.ours(of: machine) : try stacks(of: named, in: context)
     var options = shared
     options.store = shared.store ?? storeOfAll(stacks)
-    let facts = Facts(
-      of: machine, stacks, try opened(options, context), at: options.path, try context.time())
+    let store = try opened(options, context)
+    var facts = Facts(of: machine, stacks, store, at: options.path, try context.time())
+    if let store { facts.add(try fleet(store, context)) }
     let diagnosis = Diagnosis(
       facts, option: options.store, version: Context.version)
     let output = context.output(shared)
@@ -40,6 +42,20 @@ struct Doctor: Verb {
       diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain, width: output.width)
     output.answer(report.facts, report.text)
     return diagnosis.status
+  }
+
+  /// nil where this machine is in no fleet, or what it has of it cannot be read.
+  private func fleet(_ store: Store, _ context: Context) throws(CommandError) -> FleetFacts? {
+    guard let (file, identity) = try? context.fleet.member() else { return nil }
+    let report = FleetStatus.report(file, identity, of: context.fleet, try context.time())
+    let people = FleetPeople(store: store, conf: nil, context: context)
+    let candidates = BreakGlass.candidates(on: context.machine)
+    return FleetFacts(
+      verifiers: report.states.map { state in
+        FleetFacts.Verifier(
+          address: state.address.text, answer: state.outcome, text: report.say(state),
+          clockOffset: state.status.map { $0.now.seconds - report.now.seconds })
+      }, breakGlass: try people.breakGlass(among: candidates))
   }
 
   /// Throws if one has no file.

@@ -64,6 +64,15 @@ extension FleetPlace {
     }
   }
 
+  /// Both; throws where this machine is no host.
+  func member() throws(FleetTrouble) -> (FleetFile, Identity) {
+    guard let file = try membership() else { throw .isNoHost }
+    guard let identity = try identity() else {
+      throw .key(.system("open", errno: 2), path: key)
+    }
+    return (file, identity)
+  }
+
   func hasKey() throws(FleetTrouble) -> Bool {
     do throws(SystemError) {
       _ = try facts(of: key)

@@ -43,7 +43,8 @@ struct FleetJoin: Verb {
     try context.needRootForFleet()
     let place = context.fleet
     if let file = try joining(place.membership) { throw .fleet(.isHost(file.host)) }
-    let people = FleetPeople(store: try context.store(shared), policy: policy, context: context)
+    let people = FleetPeople(
+      store: try context.store(shared), conf: policy.conf, context: context)
     let breakGlass = try breakGlass(people, context)
     let output = context.output(shared)
     let token = try token(output, context.terminal)

@@ -6,7 +6,8 @@ import SallyportText
 /// The accounts of this machine, as far as it matters to them that it is a host of a fleet.
 struct FleetPeople {
   let store: Store
-  let policy: PolicyOptions
+  /// The policy file; nil for the usual one.
+  let conf: String?
   let context: Context
 
   /// All accounts that the machine lists, each name once.
@@ -84,7 +85,7 @@ struct FleetPeople {
   /// Whether the policy has the fleet judge him, however he logs in: then he is asked of it as soon
   /// as he has no files here. Where a rule keeps him here in any login, it does not.
   func isTheFleets(_ account: Account) throws(CommandError) -> Bool {
-    let path = policy.conf ?? context.policyFile ?? "/etc/security/sallyport.conf"
+    let path = conf ?? context.policyFile ?? "/etc/security/sallyport.conf"
     let text = try storing { () throws(StoreTrouble) in
       try store.policyText(at: Array(path.utf8), optional: true)
     }
@@ -120,7 +121,7 @@ struct FleetPeople {
       service: Label(service).bytes, user: account.name.bytes, isSuperuser: account.uid == 0,
       isRemote: isRemote, address: nil, parse: Addresses.numeric,
       membership: { Accounts.isMember(account, of: $0) })
-    let path = (policy.conf ?? context.policyFile).map { Array($0.utf8) }
+    let path = (conf ?? context.policyFile).map { Array($0.utf8) }
     let reading = store.policy(at: path, base: base, login)
     return reading.trouble == nil ? reading.policy : nil
   }

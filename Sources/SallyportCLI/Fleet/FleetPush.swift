@@ -65,7 +65,7 @@ struct FleetPush: Verb {
     let (file, identity) = try place.host()
     guard file.enrolls else { throw .fleet(.move(.notAllowed, nil)) }
     let store = try context.store(shared)
-    let people = FleetPeople(store: store, policy: policy, context: context)
+    let people = FleetPeople(store: store, conf: policy.conf, context: context)
     let mover = FleetMover(store: store, line: place.line(file, identity), keepsFleet: keepFleet)
     let ways = try WaysIn(people, context.machine)
     if let user {

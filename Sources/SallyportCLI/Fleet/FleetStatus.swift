@@ -1,6 +1,7 @@
 import ArgumentParser
 import OneTimePassword
 import SallyportCore
+import SallyportDoctor
 import SallyportLine
 import SallyportSystem
 import SallyportText
@@ -25,21 +26,23 @@ struct FleetStatus: Verb {
   /// 0 where a verifier judges for this host.
   func status(in context: Context) throws(CommandError) -> Int32 {
     try context.needRootForFleet()
-    let place = context.fleet
-    guard let file = try joining(place.membership) else { throw .fleet(.isNoHost) }
-    guard let identity = try joining(place.identity) else {
-      throw .fleet(.key(.system("open", errno: 2), path: place.key))
-    }
-    let now = try context.time()
+    let (file, identity) = try joining(context.fleet.member)
+    let report = FleetStatus.report(file, identity, of: context.fleet, try context.time())
+    context.output(shared).answer(report.facts, report.text)
+    return report.isJudged ? Sysexit.done.rawValue : Sysexit.busy.rawValue
+  }
+
+  /// Asks each of them.
+  static func report(
+    _ file: FleetFile, _ identity: Identity, of place: FleetPlace, _ now: UnixTime
+  ) -> FleetReport {
     let answers = file.verifiers.map { address in
       var one = file
       one.verifiers = [address]
-      return VerifierState(address, FleetStatus.ask(place.line(one, identity)))
+      return VerifierState(address, ask(place.line(one, identity)))
     }
     let known = answers.compactMap(\.status)
-    let report = FleetReport(file: file, states: answers, peers: known.first?.peers ?? [], now: now)
-    context.output(shared).answer(report.facts, report.text)
-    return report.isJudged ? Sysexit.done.rawValue : Sysexit.busy.rawValue
+    return FleetReport(file: file, states: answers, peers: known.first?.peers ?? [], now: now)
   }
 
   private static func ask(_ line: any FleetLine) -> Result<FleetStatusAnswer, VerifierFault> {
@@ -98,6 +101,16 @@ struct VerifierState {
 
   var status: FleetStatusAnswer? { try? answer.get() }
   var judges: Bool { status?.awaySince == nil && status != nil }
+
+  /// As doctor has it.
+  var outcome: FleetFacts.Answer {
+    switch answer {
+    case .success: judges ? .judges : .away
+    case .failure(.line(.unpinned)): .foreign
+    case .failure(.line(.revoked)): .revoked
+    case .failure: .away
+    }
+  }
 }
 
 /// What `fleet status` tells.
@@ -140,7 +153,7 @@ struct FleetReport {
       + "(sallyport-fleet(1), AWAY)."
   }
 
-  private func say(_ state: VerifierState) -> String {
+  func say(_ state: VerifierState) -> String {
     switch state.answer {
     case .success(let status):
       let since = "since \(shown(status.started))"

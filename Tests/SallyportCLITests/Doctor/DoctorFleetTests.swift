@@ -42,6 +42,46 @@ import Testing
     }
   }
 
+  private static func fleet(
+    _ answers: FleetFacts.Answer..., ahead: Int64? = 0, breakGlass: [String] = ["root"]
+  ) -> FleetFacts {
+    FleetFacts(
+      verifiers: answers.map {
+        FleetFacts.Verifier(
+          address: "192.0.2.1:7353", answer: $0, text: "cannot be reached", clockOffset: ahead)
+      }, breakGlass: breakGlass)
+  }
+
+  private static let answers: [(FleetFacts, [String])] = [
+    (fleet(.judges, .judges), []), (fleet(.judges, ahead: nil), []),
+    (fleet(.judges, ahead: -5), []),
+    (fleet(.judges, .away), ["fleet-verifier warning"]),
+    (fleet(.away, .away), ["fleet-verifier error", "fleet-verifier error"]),
+    (fleet(.judges, .foreign), ["fleet-foreign warning"]),
+    (fleet(.foreign), ["fleet-foreign error"]),
+    (fleet(.revoked), ["fleet-revoked error"]),
+    (fleet(.judges, ahead: -6), ["fleet-clock warning"]),
+    (fleet(.judges, breakGlass: []), ["fleet-no-break-glass warning"]),
+  ]
+
+  @Test(arguments: answers.indices) func `names what verifiers answer`(index: Int) {
+    let (fleet, wanted) = Self.answers[index]
+    #expect(Self.findings { $0.fleet = fleet }.wrong == wanted)
+    #expect(
+      Self.findings { ($0.fleet, $0.isFleet) = (fleet, false) }.wrong == ["fleet-not-asked warning"]
+    )
+  }
+
+  @Test func `says by how much the clock is off, and where to`() {
+    for (offset, text) in [
+      (Int64(60), "60 s behind the verifiers'"), (-7, "7 s ahead of the"),
+      (Int64.min, "9223372036854775808 s ahead"),
+    ] {
+      let found = Self.findings { $0.fleet = Self.fleet(.judges, ahead: offset) }
+      #expect(found.contains { $0.id == "fleet-clock" && $0.text.contains(text) })
+    }
+  }
+
   @Test func `warns where nothing is asked of the fleet`() {
     let found = Self.findings { $0.isFleet = false }
     #expect(found.wrong == ["fleet-not-asked warning"])

@@ -1,0 +1,41 @@
+/// What a host of a fleet knows of it.
+package struct FleetFacts: Equatable {
+  /// One of its verifiers, as it answers this host.
+  package struct Verifier: Equatable {
+    let address: String
+    let answer: Answer
+    /// What the answer means, as `sallyport fleet status` says it.
+    let text: String
+    /// How far its clock is ahead of this machine's, in seconds; nil where it has not said.
+    let clockOffset: Int64?
+
+    package init(address: String, answer: Answer, text: String, clockOffset: Int64?) {
+      (self.address, self.answer, self.text) = (address, answer, text)
+      self.clockOffset = clockOffset
+    }
+  }
+
+  /// What comes of asking a verifier.
+  package enum Answer: Equatable {
+    case judges
+    /// Another key than the fleet's is there.
+    case foreign
+    /// It does not know this host.
+    case revoked
+    /// It judges nobody, or cannot be asked.
+    case away
+  }
+
+  var verifiers: [Verifier]
+  /// Who becomes root here while the fleet is away.
+  var breakGlass: [String]
+
+  package init(verifiers: [Verifier], breakGlass: [String]) {
+    (self.verifiers, self.breakGlass) = (verifiers, breakGlass)
+  }
+}
+
+extension Facts {
+  /// What was asked of the fleet of this machine.
+  package mutating func add(_ fleet: FleetFacts?) { daemon.fleet = fleet }
+}

@@ -19,7 +19,8 @@ extension Database {
           + "\(Schema.number): install a newer one")
     }
     guard schema >= Schema.number else {
-      throw .unusable("the schema is \(schema), an older one than \(Schema.number): see migrate")
+      throw .unusable(
+        "the schema is \(schema), an older one than \(Schema.number): sallyport-verifier migrate")
     }
     let (canary, seal) = (rows.bytes(0, 5) ?? [], rows.bytes(0, 4) ?? [])
     let wanted = try Self.sealing { () throws(CryptoError) in
@@ -48,8 +49,15 @@ extension Database {
     books.withLock { books in
       if books.fleet?.row.distrust ?? 0 <= found.distrust { books.fleet = (seal, found) }
     }
+    if found.needs > Schema.number {
+      lose("the tables need version \(found.needs) of sallyport-verifier, this is \(Schema.number)")
+      return nil
+    }
     return found
   }
+
+  /// Whether what only this version and later ones read may be saved.
+  var writesNew: Bool { books.withLock { $0.fleet?.row.writes ?? 0 } >= Schema.number }
 
   /// Writes down that what was saved may be lost: no code up to now counts any more.
   func distrust(by line: DatabaseLine) throws(DatabaseFault) {
@@ -59,16 +67,18 @@ extension Database {
       new.distrust = old.distrust < UInt64(Int64.max) ? old.distrust + 1 : old.distrust
       // What another verifier accepted by its clock, which may be ahead of this one's.
       new.distrusted = clock() / 1000 + ClockWatch.most / 1000
-      let seal = try Self.sealing { () throws(CryptoError) in try new.seal(under: key) }
+      let seals = try Self.sealing { () throws(CryptoError) in
+        (old: try old.seal(under: key), new: try new.seal(under: key))
+      }
       let rows = try line.ask(
         Statement.distrust,
         [
           .number(old.distrust), .number(new.distrust), .number(UInt64(clamping: new.distrusted)),
-          .bytes(seal),
-        ] + values(of: line), Database.patience)
+          .bytes(seals.new),
+        ] + values(of: line) + [.bytes(seals.old)], Database.patience)
       guard rows.number(0, 0) == 1 else { continue }
       if let n = rows.number(0, 1) { books.withLock { $0.acknowledge(n, to: line.worker) } }
-      books.withLock { $0.fleet = (seal, new) }
+      books.withLock { $0.fleet = (seals.new, new) }
       alert("what was saved is lost or may be: no code up to now counts any more")
       return
     }

@@ -161,6 +161,7 @@ package struct FleetStore: RecordStore, Sendable {
       var (verdict, state) = try body(
         record.enrollment, isClosed ? row.state.closedToStrangers : row.state)
       if isClosed { state.other = row.state.other }
+      if database.writesNew { state.keepOrigins(of: row.state) }
       let sealed = try sealing { () throws(RowFault) in
         try database.key.body(state, row.mark, of: key)
       }

@@ -82,8 +82,9 @@ extension Database {
     let posted: Value = posting ? .text(line.server) : .null
     let rows = try line.ask(
       Statement.beat,
-      values(of: line) + [.number(UInt64(clamping: mine)), posted, .number(least)],
-      Database.patience)
+      values(of: line) + [
+        .number(UInt64(clamping: mine)), posted, .number(least), .number(Schema.number),
+      ], Database.patience)
     guard let n = rows.number(0, 1), let time = rows.number(0, 2) else {
       throw .broken("an answer of another form")
     }

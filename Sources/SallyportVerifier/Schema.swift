@@ -29,7 +29,7 @@ package enum Schema {
     """
     CREATE TABLE worker (
       verifier text, worker int, n bigint NOT NULL, server text NOT NULL, posted text,
-      clock bigint, now timestamptz NOT NULL, PRIMARY KEY (verifier, worker))
+      clock bigint, now timestamptz NOT NULL, version bigint, PRIMARY KEY (verifier, worker))
       WITH (fillfactor = 50)
     """,
     """
@@ -48,8 +48,17 @@ package enum Schema {
     """,
   ]
 
-  /// Of these tables. 1 was a preview's.
-  package static let number: UInt64 = 2
+  /// Of these tables, and of what this program understands of them. 1 was a preview's; from 3 on
+  /// verifiers say what they understand, and a state may have 32 known origins.
+  package static let number: UInt64 = 3
+  /// The one before, which `migrate` brings to this one while its verifiers go on.
+  static let former: UInt64 = 2
+
+  /// From the former one on: all or nothing.
+  static let additions = [
+    "ALTER TABLE worker ADD COLUMN version bigint",
+    "UPDATE fleet SET schema = 3",
+  ]
 
   /// $1 the number, $2 canary, $3 seal of the row.
   static let fleet = "INSERT INTO fleet VALUES (true, $1, $1, $1, 0, 0, $2, $3)"
@@ -75,6 +84,8 @@ extension Database {
   package enum Made: Equatable, Sendable {
     case new
     case wasThere
+    /// Those of the version before: `migrate` is to be called.
+    case former
     /// Tables with this number, which this program does not have.
     case other(UInt64)
     /// Nothing, since the role that verifiers have does not exist.
@@ -86,7 +97,8 @@ extension Database {
     let line = try DatabaseLine(words, worker: 0)
     if try line.ask(Schema.isThere, [], patience).number(0, 0) == 1 {
       let found = try line.ask(Schema.found, [], patience).number(0, 0)
-      return found == Schema.number ? .wasThere : .other(found ?? 0)
+      return found == Schema.number
+        ? .wasThere : found == Schema.former ? .former : .other(found ?? 0)
     }
     if try line.ask(Schema.hasRole, [], patience).number(0, 0) != 1 { return .noRole }
     let row = FleetRow(needs: Schema.number, writes: Schema.number)

@@ -65,23 +65,24 @@ enum Statement {
   /// The row of the fleet, with its canary.
   static let fleet = "SELECT needs, writes, distrust, distrusted, seal, canary, schema FROM fleet"
 
-  /// $1 the distrust that was read, $2 its new number, $3 the time, $4 the seal, then the worker.
+  /// $1 the distrust that was read, $2 its new number, $3 the time, $4 the seal, then the worker,
+  /// $8 the seal that was read.
   static let distrust = """
     WITH saved AS (
       UPDATE fleet SET distrust = $2::bigint, distrusted = $3::bigint, seal = $4
-      WHERE distrust = $1::bigint RETURNING one),
+      WHERE distrust = $1::bigint AND seal = $8 RETURNING one),
     \(count(7)) \(done)
     """
 
   /// What a verifier says of itself every two seconds: $4 its clock in milliseconds, $5 the server
-  /// that it has checked (NULL: as before), $6 the least that its number may be.
+  /// that it has checked (NULL: as before), $6 the least that its number may be, $7 its version.
   static let beat = """
     WITH counted AS (
-      INSERT INTO worker (verifier, worker, n, server, posted, clock, now)
-      VALUES ($1, $2::int, 1 + $6::bigint, $3, $5, $4::bigint, clock_timestamp())
+      INSERT INTO worker (verifier, worker, n, server, posted, clock, now, version)
+      VALUES ($1, $2::int, 1 + $6::bigint, $3, $5, $4::bigint, clock_timestamp(), $7::bigint)
       ON CONFLICT (verifier, worker) DO UPDATE SET n = greatest(worker.n, $6::bigint) + 1,
         server = excluded.server, posted = coalesce(excluded.posted, worker.posted),
-        clock = excluded.clock, now = excluded.now RETURNING n)
+        clock = excluded.clock, now = excluded.now, version = excluded.version RETURNING n)
     SELECT 1::bigint, n, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM counted
     """
 

@@ -20,22 +20,69 @@ struct Distrust: ParsableCommand {
 
 struct Migrate: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Delete old events, as a role that owns the tables.")
+    abstract: "Bring the tables to this version, or delete old events.",
+    discussion: """
+      An upgrade, while logins go on:
+        sallyport-verifier migrate              once, as a role that owns the tables
+        (the new package on each verifier, one after the other)
+        sallyport-verifier migrate --finish     once, when none of the former version is left
+      """)
 
   @OptionGroup var common: Common
 
-  @Option(help: "Delete events that are older than this, such as 90d.")
-  var prune: String
+  @Flag(help: "Write from now on what verifiers of the former version cannot read.")
+  var finish = false
+
+  @Option(help: "Delete events that are older than this, such as 90d, as a role that owns them.")
+  var prune: String?
 
   func run() throws {
-    guard prune.hasSuffix("d"), let days = Int(prune.dropLast()), (1...36_500).contains(days) else {
-      throw Failure("--prune \(prune): not a number of days, such as 90d")
-    }
+    if finish, prune != nil { throw ValidationError("--finish and --prune are two things") }
+    let days = try prune.map(days)
     try common.actAsOwner()
-    let words = try common.words()
-    let gone = try database { () throws(DatabaseFault) in
-      try Database.prune(words, days: days)
+    if let days {
+      let words = try common.words()
+      let gone = try database { () throws(DatabaseFault) in
+        try Database.prune(words, days: days)
+      }
+      print("\(gone) events deleted")
+    } else if finish {
+      try end()
+    } else {
+      try begin()
     }
-    print("\(gone) events deleted")
+  }
+
+  private func days(_ text: String) throws -> Int {
+    guard text.hasSuffix("d"), let days = Int(text.dropLast()), (1...36_500).contains(days) else {
+      throw Failure("--prune \(text): not a number of days, such as 90d")
+    }
+    return days
+  }
+
+  private func begin() throws {
+    let words = try common.words()
+    let done = try database { () throws(DatabaseFault) in try Database.migrate(words) }
+    switch done {
+    case .done: print("the tables are of this version; verifiers of the former one go on")
+    case .wasDone: print("the tables are of this version")
+    case .other(let number):
+      throw Failure(
+        "the tables there are of schema \(number), this version has \(Schema.number): "
+          + "they are not carried over")
+    }
+  }
+
+  private func end() throws {
+    let database = try open(common, name: "migrate") { _, _ in }
+    let done = try self.database { () throws(DatabaseFault) in try database.finishMigration() }
+    switch done {
+    case .done: print("verifiers of the former version do not start any more")
+    case .wasDone: print("finished before")
+    case .older(let names):
+      throw Failure(
+        "of an older version, and alive: \(names.joined(separator: ", "))\n"
+          + "hint: upgrade or stop each of them; one that was silent for 10 seconds does not count")
+    }
   }
 }

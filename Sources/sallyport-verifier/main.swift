@@ -55,6 +55,10 @@ struct Init: ParsableCommand {
       try Database.makeSchema(words, key: key)
     }
     switch made {
+    case .former:
+      throw Failure(
+        "the tables there are of the version before\n"
+          + "hint: sallyport-verifier migrate      as a role that owns them")
     case .other(let number):
       throw Failure(
         "the tables there are of schema \(number), this version has \(Schema.number)\n"

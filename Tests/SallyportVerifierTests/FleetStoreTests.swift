@@ -28,7 +28,9 @@ struct `The database of a fleet` {
     try store.create(enrollment, before)
     var outcome: Outcome?
     for typed in each.first + [each.typed] { outcome = try self.type(typed, each, name) }
-    let after = try #require(try store.load(try account(name))).state
+    var after = try #require(try store.load(try account(name))).state
+    // A fleet keeps more.
+    after.origins = Array(after.origins.prefix(LoginState.maximumOrigins))
     let decision = Decision(verdict: try #require(outcome?.verdict), state: after)
     #expect(decision.words == each.wanted)
     #expect(try each.wantedState(before: before, decision).facts == after.facts)

@@ -122,16 +122,26 @@ def host_key(name):
     return Key(KEYS.name, name)
 
 
+def seal_of(key, table, *values):
+    """Of a row, under the file of the fleet's key, as docs/fleet-format.md has it; for SQL."""
+    text = b"".join(struct.pack("<I", len(value)) + value for value in (b"seal of a row", table, *values))
+    return "\\x" + (key[:4] + hmac.new(key[4:], text, hashlib.sha256).digest()).hex()
+
+
+def fleet_row(key, version, distrust=0, distrusted=0):
+    """Sets what the row of the fleet needs and writes, as somebody with its key."""
+    values = version, version, distrust, distrusted
+    seal = seal_of(key, b"fleet", *[struct.pack("<q", value) for value in values])
+    return f"UPDATE fleet SET needs = {version}, writes = {version}, seal = '{seal}'"
+
+
 def host_rows(key, names):
-    """Rows of the table `host`, sealed with the fleet's key as docs/fleet-format.md has it."""
-    def counted(text):
-        return struct.pack("<I", len(text)) + text
+    """Rows of the table `host`."""
     rows = []
     for name, enrolls in names:
         pin = bytes.fromhex(host_key(name).pin)
-        values = b"seal of a row", b"host", name.encode(), pin, bytes([enrolls]), struct.pack("<q", 1)
-        seal = key[:4] + hmac.new(key[4:], b"".join(map(counted, values)), hashlib.sha256).digest()
-        rows.append(f"('{name}', '\\x{pin.hex()}', {enrolls}, 1, '\\x{seal.hex()}')")
+        seal = seal_of(key, b"host", name.encode(), pin, bytes([enrolls]), struct.pack("<q", 1))
+        rows.append(f"('{name}', '\\x{pin.hex()}', {enrolls}, 1, '{seal}')")
     return "INSERT INTO host (name, key, enrolls, joined, seal) VALUES " + ", ".join(rows)
 
 

@@ -1,0 +1,40 @@
+import OneTimePassword
+import SallyportLogin
+import SallyportSystem
+import TestSupport
+import Testing
+
+@testable import SallyportCore
+@testable import SallyportVerifier
+
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `A fleet whose verifiers are of two versions` {
+  /// As a login does that is accepted from a place: what one machine keeps of the others stays.
+  private func logIn(from place: UInt64, _ store: FleetStore, _ account: Account) throws {
+    let record = try #require(try store.load(account))
+    _ = try store.transact(record, asKnown: true) { _, state in
+      var state = state
+      let here = NetworkAddress(high: place, low: 0)
+      let others = state.origins.filter { $0.origin != here }
+      state.origins =
+        [KnownOrigin(origin: here, lastSeen: UnixTime(Int64(place)))]
+        + others.prefix(LoginState.maximumOrigins - 1)
+      return (0, state)
+    }
+  }
+
+  @Test(arguments: [(Schema.former, 10), (Schema.number, 32)])
+  func `keeps as many places as all of them read`(_ writes: UInt64, _ most: Int) throws {
+    let one = try Verifier("one", in: try OwnDatabase())
+    let row = FleetRow(needs: Schema.former, writes: writes)
+    _ = try one.ask(
+      "UPDATE fleet SET needs = $1::bigint, writes = $2::bigint, seal = $3",
+      [.number(row.needs), .number(writes), .bytes(try row.seal(under: try fleetKey()))])
+    let name = try one.enroll()
+    let account = Account(name: try #require(UserName(Array(name.utf8))), uid: 1000)
+    for place: UInt64 in 1...40 { try logIn(from: place, one.store(for: name), account) }
+    let kept = try #require(try one.store(for: name).load(account)).state.origins
+    #expect(kept.map(\.lastSeen.seconds) == (0..<most).map { 40 - Int64($0) })
+    #expect(one.complaints.isEmpty)
+  }
+}

@@ -43,13 +43,14 @@ extension Database {
       let seal = rows.bytes(row, column + 4)
     else { return nil }
     let (known, knownSeal) = books.withLock { ($0.fleet?.row, $0.fleet?.seal) }
-    if found == known, seal == knownSeal { return found }
-    if let known, found.distrust < known.distrust { return nil }
-    guard let wanted = try? found.seal(under: key), isSeal(seal, wanted) else { return nil }
-    books.withLock { books in
-      if books.fleet?.row.distrust ?? 0 <= found.distrust { books.fleet = (seal, found) }
+    if found != known || seal != knownSeal {
+      if let known, found.distrust < known.distrust { return nil }
+      guard let wanted = try? found.seal(under: key), isSeal(seal, wanted) else { return nil }
+      books.withLock { books in
+        if books.fleet?.row.distrust ?? 0 <= found.distrust { books.fleet = (seal, found) }
+      }
     }
-    if found.needs > Schema.number {
+    guard found.needs <= Schema.number else {
       lose("the tables need version \(found.needs) of sallyport-verifier, this is \(Schema.number)")
       return nil
     }

@@ -217,10 +217,10 @@ private final class Keeper {
     do throws(DatabaseFault) {
       guard let line = try candidate() else { return false }
       self.line = line
+      _ = try database.fleet(by: line)
       if database.books.withLock({ $0.server == line.server }) {
         _ = try database.beat(line)
       } else {
-        _ = try database.fleet(by: line)
         try database.check(line)
       }
       database.open(line.server)

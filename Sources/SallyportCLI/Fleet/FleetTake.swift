@@ -40,7 +40,7 @@ struct FleetTake: Verb {
     let (file, identity) = try place.host()
     guard file.enrolls else { throw .fleet(.move(.notAllowed, nil)) }
     let store = try context.store(shared)
-    let people = FleetPeople(store: store, policy: policy, context: context)
+    let people = FleetPeople(store: store, conf: policy.conf, context: context)
     let taker = FleetTaker(
       store: store, reserve: place.reserveStore, line: place.line(file, identity),
       isForced: force)

@@ -44,7 +44,7 @@ sanitize:       ## rings 1 and 2 under the address and thread sanitizers, ring 3
 mutants:        ## faults planted one at a time: rings 1 to 3 must see them; hours, before a release
 	Tests/Mutants/run
 
-bench:          ## what a login costs, beside Debian's modules; root; SHORT=1 for two minutes
+bench:          ## what a login costs, beside Debian's modules; root; SHORT=1 for four minutes
 	Tests/Bench/run
 
 check:          ## the shape of the module, the walls, format, manuals

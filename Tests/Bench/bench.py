@@ -9,6 +9,7 @@ import chart
 import cold
 import costs
 import felt
+import fleets
 import guessing
 import handling
 import scale
@@ -50,7 +51,8 @@ def main(wanted):
             "scale": lambda: scale.measure(report, disk, made, modules, now, short),
             "handling": lambda: handling.measure(report, disk, modules, now, short),
             "guessing": lambda: guessing.measure(report, sink, now),
-            "through": lambda: through.measure(report, disk, short)}
+            "through": lambda: through.measure(report, disk, short),
+            "fleet": lambda: fleets.measure(report, disk, short)}
         if "profile" in wanted:
             return costs.measure(made.directory, modules[0], now)
         for name, section in sections.items():

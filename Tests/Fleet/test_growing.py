@@ -4,33 +4,18 @@ test_a_login_writes_one_small_row_and_changes_another
 """
 
 import base64
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from support.codes import totp
-from support.fleet import DONE, QUESTION, SECRET
+from support.fleet import DONE, QUESTION, SECRET, backends, seconds
 from support.service import attempt, request
 from support.stage import rounds
 
 BASE32 = base64.b32encode(SECRET).decode()
 ACCEPTED = b"\xa5"
-TICKS = os.sysconf("SC_CLK_TCK")
 # Bytes of WAL for a login, at most; 825 were seen where this was written.
 MOST = 4000
-
-
-def seconds(process):
-    """Processor time of a process, with that of its children that have ended."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / TICKS
-
-
-def backends(fleet):
-    """Of the database, those that work for verifiers."""
-    return [pid for pid, in fleet.sql("SELECT pid FROM pg_stat_activity WHERE usename = 'sallyport_verifier' "
-                                      "AND datname = current_database()")]
 
 
 def log_in(verifier, names, code):
@@ -51,7 +36,7 @@ def test_a_login_writes_one_small_row_and_changes_another(fleet, figure):
     # The first of each page after a checkpoint writes all of it: not what is looked for.
     log_in(verifier, names, totp(BASE32, at=now - 60)[0])
     place = fleet.sql("SELECT pg_current_wal_insert_lsn()")[0][0]
-    working = backends(fleet)
+    working = backends(fleet.sql)
     before = seconds(verifier.process.pid), sum(map(seconds, working))
     log_in(verifier, names, totp(BASE32, at=now)[0])
     judging, keeping = (

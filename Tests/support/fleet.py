@@ -33,9 +33,10 @@ def programs():
 class Cluster:
     """A server on a socket in a directory of its own, as user postgres; gone with the context."""
 
-    def __init__(self, directory=None):
-        """Of one that runs, its directory."""
-        self.directory = directory
+    def __init__(self, directory=None, place=None, settings=("fsync=off",)):
+        """Of one that runs, its directory; of a new one, where that is made, and how it is set. The machine
+        does not lose its power in tests, and no other process its memory."""
+        self.directory, self.place, self.settings = directory, place, settings
         self.user = pwd.getpwnam("postgres")
         self.server = None
 
@@ -44,15 +45,15 @@ class Cluster:
                               cwd=self.directory, check=True, **more)
 
     def __enter__(self):
-        self.directory = Path(tempfile.mkdtemp(prefix="sallyport-fleet."))
+        self.directory = Path(tempfile.mkdtemp(prefix="sallyport-fleet.", dir=self.place))
         os.chown(self.directory, self.user.pw_uid, self.user.pw_gid)
         self.directory.chmod(0o711)
         self._run(programs() / "initdb", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C",
                   "--username=postgres", self.directory / "data", stdout=subprocess.DEVNULL)
-        # The machine does not lose its power in these tests, and no other process its memory.
+        settings = ["listen_addresses=", "max_connections=200", "log_min_messages=panic", *self.settings]
         self.server = subprocess.Popen(
-            [programs() / "postgres", "-D", self.directory / "data", "-k", self.directory, "-c",
-             "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200", "-c", "log_min_messages=panic"],
+            [programs() / "postgres", "-D", self.directory / "data", "-k", self.directory,
+             *[word for setting in settings for word in ("-c", setting)]],
             user=self.user.pw_uid, group=self.user.pw_gid, extra_groups=[], cwd=self.directory)
         assert soon(self.answers)
         self.sql("CREATE ROLE sallyport_verifier LOGIN")
@@ -79,6 +80,18 @@ class Cluster:
         if done.returncode:
             raise subprocess.CalledProcessError(done.returncode, "psql", done.stdout, done.stderr)
         return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def seconds(process):
+    """Processor time of a process, with that of its children that have ended."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def backends(sql):
+    """Of the database, those that work for verifiers."""
+    return [pid for pid, in sql("SELECT pid FROM pg_stat_activity WHERE usename = 'sallyport_verifier' "
+                                "AND datname = current_database()")]
 
 
 QUESTION, PING, STRANGER, DATABASE_AWAY, LINE_NOT_SERVED = 0x01, 0x04, 0xED, 0xEE, 0xEF
@@ -135,11 +148,11 @@ def fleet_row(key, version, distrust=0, distrusted=0):
     return f"UPDATE fleet SET needs = {version}, writes = {version}, seal = '{seal}'"
 
 
-def host_rows(key, names):
-    """Rows of the table `host`."""
+def host_rows(key, names, pins=None):
+    """Rows of the table `host`; the pins are those of `host_key`, or by name."""
     rows = []
     for name, enrolls in names:
-        pin = bytes.fromhex(host_key(name).pin)
+        pin = bytes.fromhex(pins[name] if pins else host_key(name).pin)
         seal = seal_of(key, b"host", name.encode(), pin, bytes([enrolls]), struct.pack("<q", 1))
         rows.append(f"('{name}', '\\x{pin.hex()}', {enrolls}, 1, '{seal}')")
     return "INSERT INTO host (name, key, enrolls, joined, seal) VALUES " + ", ".join(rows)

@@ -111,7 +111,7 @@ extension FleetStatus {
         Warning(
           "schema-old",
           "the tables are of schema \(facts.schema), this version has \(Schema.number): a verifier "
-            + "of this version judges nobody by them (sallyport-verifier init)"))
+            + "of this version judges nobody by them (sallyport-verifier migrate)"))
     }
     if !hasCopy {
       found.append(

@@ -127,12 +127,14 @@ struct `A host on the line` {
     wire.now.withLock { $0 = each.now }
     let outcomes = try (each.first + [each.typed]).map { try wire.type($0, each, name) }
     let account = Account(name: enrollment.user, uid: 1000)
-    let after = try #require(try wire.verifier.store(for: name).load(account)).state
+    var after = try #require(try wire.verifier.store(for: name).load(account)).state
     guard each.fitsAFrame else {
       #expect(outcomes.allSatisfy { $0 == nil })
       #expect(after == kept)
       return
     }
+    // A fleet keeps more.
+    after.origins = Array(after.origins.prefix(LoginState.maximumOrigins))
     let outcome = try #require(outcomes.last ?? nil)
     let decision = Decision(verdict: try #require(outcome.verdict), state: after)
     #expect(decision.words == each.wanted)

@@ -36,7 +36,8 @@ struct login {
 static struct login *logins;
 static size_t count;
 static SSL **lines;
-static int threads;
+static int threads, port;
+static const char *directory;
 
 static void need(int done, const char *what) {
   if (done) return;
@@ -50,7 +51,7 @@ static int64_t now(void) {
   return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-static void make_key(const char *directory, int number) {
+static void make_key(int number) {
   char path[512];
   EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
   X509 *certificate = X509_new();
@@ -76,23 +77,28 @@ static void make_key(const char *directory, int number) {
   EVP_PKEY_free(key);
 }
 
-static void take(SSL *line, void *place, size_t length) {
+static int take(SSL *line, void *place, size_t length) {
   for (size_t have = 0, more = 0; have < length; have += more)
-    need(SSL_read_ex(line, (char *)place + have, length - have, &more), "a verifier closed the line");
+    if (!SSL_read_ex(line, (char *)place + have, length - have, &more)) return 0;
+  return 1;
 }
 
-/* The length of the next frame's body, and the body. */
+/* The length of the next frame's body, and the body; 0 where the line was closed. */
 static uint32_t receive(SSL *line, unsigned char *body) {
   unsigned char head[12];
   uint32_t length;
-  take(line, head, sizeof head);
+  if (!take(line, head, sizeof head)) return 0;
   memcpy(&length, head, 4);
-  need(length >= 1 && length <= LONGEST, "a frame");
-  take(line, body, length);
-  return length;
+  return length <= LONGEST && take(line, body, length) ? length : 0;
 }
 
-static SSL *greet(const char *directory, int number, int port) {
+static void hang_up(SSL *line) {
+  close(SSL_get_fd(line));
+  SSL_free(line);
+}
+
+/* A new line, or NULL. */
+static SSL *greet(int number) {
   char path[512];
   unsigned char hello[LONGEST];
   SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -106,11 +112,12 @@ static SSL *greet(const char *directory, int number, int port) {
   setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   SSL *line = SSL_new(context);
   SSL_CTX_free(context);
-  need(SSL_set_fd(line, peer) && SSL_connect(line) == 1, "handshake");
-  receive(line, hello);
-  return line;
+  if (SSL_set_fd(line, peer) && SSL_connect(line) == 1 && receive(line, hello) > 0) return line;
+  hang_up(line);
+  return NULL;
 }
 
+/* The second byte of the answer; negative where none came. */
 static int ask(SSL *line, const unsigned char *question, uint32_t length, int64_t nonce) {
   unsigned char frame[LONGEST];
   uint32_t whole = length + 1;
@@ -119,9 +126,8 @@ static int ask(SSL *line, const unsigned char *question, uint32_t length, int64_
   memcpy(frame + 4, &nonce, 8);
   frame[12] = QUESTION;
   memcpy(frame + 13, question, length);
-  need(SSL_write_ex(line, frame, 13 + length, &sent), "write");
-  whole = receive(line, frame);
-  return frame[0] == (0x80 | QUESTION) && whole > 2 ? frame[2] : -frame[0];
+  if (!SSL_write_ex(line, frame, 13 + length, &sent) || (whole = receive(line, frame)) < 3) return -1;
+  return frame[0] == (0x80 | QUESTION) ? frame[2] : -1;
 }
 
 static void *work(void *place) {
@@ -129,9 +135,17 @@ static void *work(void *place) {
     struct login *one = &logins[number];
     if (one->line % (uint32_t)threads != (uint32_t)(intptr_t)place) continue;
     one->begin = now();
-    for (int turn = 0; turn < 2; turn++)
-      if (one->length[turn] > 0)
-        one->answer = ask(lines[one->line], one->question[turn], one->length[turn], now());
+    /* As a host does: a line that was closed is made anew, and what it was asked is not asked again. */
+    SSL **line = &lines[one->line];
+    for (int turn = 0; turn < 2 && one->answer >= 0; turn++) {
+      if (one->length[turn] == 0) continue;
+      if (*line == NULL) *line = greet((int)one->line);
+      one->answer = *line == NULL ? -1 : ask(*line, one->question[turn], one->length[turn], now());
+    }
+    if (one->answer < 0 && *line != NULL) {
+      hang_up(*line);
+      *line = NULL;
+    }
     one->end = now();
   }
   return NULL;
@@ -159,16 +173,19 @@ static void read_logins(void) {
 
 int main(int words, char **word) {
   if (words == 4 && strcmp(word[1], "keys") == 0) {
-    for (int number = 0; number < atoi(word[2]); number++) make_key(word[3], number);
+    directory = word[3];
+    for (int number = 0; number < atoi(word[2]); number++) make_key(number);
     return 0;
   }
   if (words != 6 || strcmp(word[1], "ask") != 0) return 64;
   int all = atoi(word[3]);
+  port = atoi(word[2]);
   threads = atoi(word[4]);
+  directory = word[5];
   signal(SIGPIPE, SIG_IGN);
   read_logins();
   lines = calloc((size_t)all, sizeof *lines);
-  for (int number = 0; number < all; number++) lines[number] = greet(word[5], number, atoi(word[2]));
+  for (int number = 0; number < all; number++) lines[number] = greet(number);
   pthread_t *workers = calloc((size_t)threads, sizeof *workers);
   for (int number = 0; number < threads; number++)
     need(pthread_create(&workers[number], NULL, work, (void *)(intptr_t)number) == 0, "a thread");

@@ -5,6 +5,7 @@ from statistics import median
 
 OURS, THEIRS = "sallyport", "google-authenticator"
 COLUMNS = [OURS, THEIRS, "oath", "pam_permit"]
+OF_FLEETS = [OURS, "FreeRADIUS"]
 
 
 def shown(value):
@@ -19,12 +20,12 @@ def shown(value):
 
 class Report:
     def __init__(self, about):
-        self.about, self.rows, self._section = about, [], ""
+        self.about, self.rows, self._section, self._columns = about, [], "", COLUMNS
 
-    def section(self, title):
-        self._section = title
+    def section(self, title, columns=COLUMNS):
+        self._section, self._columns = title, columns
         print(f"\n{title}", flush=True)
-        print(f"  {'':44}" + "".join(f"{name:>21}" for name in COLUMNS) + f"{'ours/GA':>9}  target")
+        print(f"  {'':44}" + "".join(f"{name:>21}" for name in columns) + f"{'ours/GA':>9}  target")
 
     def row(self, what, values, target="", ratio=None):
         """`values`: {column: figure or text}; `ratio`: ours to theirs, where not of the figures, or
@@ -33,9 +34,9 @@ class Report:
         if ratio is None and theirs and not isinstance(ours, str) and ours is not None:
             ratio = ours / theirs
         ratio = None if ratio is False else ratio
-        self.rows.append({"section": self._section, "what": what, "values": values,
+        self.rows.append({"section": self._section, "columns": self._columns, "what": what, "values": values,
                           "ratio": ratio, "target": target})
-        cells = "".join(f"{shown(values.get(name)):>21}" for name in COLUMNS)
+        cells = "".join(f"{shown(values.get(name)):>21}" for name in self._columns)
         ratio = "-" if ratio is None else f"{ratio:.2f}"
         print(f"  {what:44}{cells}{ratio:>9}  {target}", flush=True)
 
@@ -45,12 +46,12 @@ class Report:
 
     def markdown(self):
         """The tables of docs/performance.md."""
-        for section in dict.fromkeys(row["section"] for row in self.rows):
-            yield f"\n### {section}\n\n| | {' | '.join(COLUMNS)} | ours/GA | to reach |"
-            yield "|---|" + "--:|" * (len(COLUMNS) + 1) + "---|"
+        for section, columns in {row["section"]: row["columns"] for row in self.rows}.items():
+            yield f"\n### {section}\n\n| | {' | '.join(columns)} | ours/GA | to reach |"
+            yield "|---|" + "--:|" * (len(columns) + 1) + "---|"
             for row in self.rows:
                 if row["section"] == section:
-                    cells = [shown(row["values"].get(name)) for name in COLUMNS]
+                    cells = [shown(row["values"].get(name)) for name in columns]
                     cells.append("-" if row["ratio"] is None else f"{row['ratio']:.2f}")
                     yield f"| {' | '.join([row['what'].strip(), *cells, row['target']])} |"
 

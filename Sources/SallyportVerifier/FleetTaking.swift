@@ -12,8 +12,8 @@ extension Statement {
 }
 
 // Enrollments that go to the files of a host. The fleet judges by its own until it has buried it,
-// in exactly the version that the host has copied: what was used up to then is in the copy, and after
-// it nothing is judged here.
+// in exactly the version that the host has copied: what was used up to then is in the copy, and
+// after it nothing is judged here.
 extension FleetStore {
   /// What the host may copy. Nothing is changed.
   func fetch(_ name: UserName) throws(StoreTrouble) -> FetchAnswer {

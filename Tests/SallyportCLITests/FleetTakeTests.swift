@@ -243,6 +243,30 @@ extension MovingFleet {
     #expect(Bench().run("fleet", "take", "--user", "daemon").status == 66)
   }
 
+  /// Nobody would ever judge them.
+  @Test func `leaves no fleet, and joins none, while files are on their way`() throws {
+    let host = try host()
+    _ = try host.bench.enroll("bin")
+    host.fleet.book.withLock { $0.fault = ("put", false, .failure(.unknown)) }
+    try host.policy()
+    #expect(host.push("--user", "bin").status == 75)
+    try host.bench.policy("[default]\nverification = local\n")
+    host.fleet.book.withLock { $0.fault = ("bury", true, .failure(.unknown)) }
+    #expect(host.take("--user", "daemon").status == 75)
+    let done = host.run("leave")
+    #expect(done.status == 1, "\(done.aside)")
+    #expect(done.aside.contains("judged by no file of this machine: bin, daemon"))
+    #expect(done.aside.contains("sallyport fleet push --user bin"))
+    #expect(done.aside.contains("sallyport fleet take --user daemon"))
+    #expect(host.run("leave", ["--force"]).status == 0)
+    let joined = host.run("join", ["--without-break-glass"])
+    #expect(joined.status == 1 && joined.aside.contains("or back: bin, daemon"), "\(joined.aside)")
+    #expect(joined.aside.contains("--same-fleet") && joined.aside.contains("unenroll NAME --force"))
+    let words = ["--without-break-glass", "--same-fleet"]
+    let same = host.run("join", words, typing: [.types("nonsense")])
+    #expect(same.aside.contains("that is no token"), "\(same.aside)")
+  }
+
   @Test func `goes on with what is under way in its own direction alone`() throws {
     let host = try host()
     host.fleet.book.withLock { $0.fault = ("bury", true, .failure(.unknown)) }

@@ -158,13 +158,13 @@ final class MovingHost {
 
   func take(_ arguments: String...) -> Bench.Outcome { run("take", arguments) }
 
-  private func run(_ verb: String, _ arguments: [String]) -> Bench.Outcome {
+  func run(_ verb: String, _ arguments: [String] = [], typing script: [Act] = []) -> Bench.Outcome {
     var place = FleetPlace(directory: etc, tellService: { _ in nil })
     place.line = { [fleet] _, _ in fleet }
     place.reserve = bench.directory + ".reserve"
     bench.fleet = place
     bench.machine = Machine(root: bench.root) { _ in .absent }
-    return bench.run(arguments: ["fleet", verb] + arguments)
+    return bench.run(arguments: ["fleet", verb] + arguments, on: FakeTerminal(script))
   }
 
   var store: Store { Store(root: bench.directory, owner: .effectiveUser) }

@@ -28,6 +28,10 @@ enum FleetTrouble: Error, Equatable {
   case policy(path: String, line: Int?)
   /// Who would be refused without the fleet.
   case lockedOut([String])
+  /// Whose files are on their way to the fleet that is left, or back.
+  case underWay([FleetMove])
+  /// To `join`: the same, of a fleet that was left.
+  case underWayElsewhere([FleetMove])
   /// Of this user; nil: of all.
   case move(MoveFault, String?)
   case pushStopped(Interruption, done: Int, of: Int)
@@ -46,6 +50,28 @@ struct FleetName: Equatable {
     case (true, true): return "\(shown)      enrolled here, and in the fleet"
     case (true, false): return "\(shown)      an account here, and in the fleet"
     case (false, _): return "\(shown)      enrolled here"
+    }
+  }
+}
+
+private func names(_ moves: [FleetMove]) -> String {
+  moves.prefix(8).map { printable($0.name.utf8, limit: 64) }.joined(separator: ", ")
+    + (moves.count > 8 ? " and \(moves.count - 8) more" : "")
+}
+
+/// Somebody whose files are marked, and judge nobody.
+struct FleetMove: Equatable {
+  let name: String
+  /// nil where it cannot be read.
+  let mark: MoveMark?
+
+  /// What to type.
+  var hint: String {
+    let user = shellQuoted(name)
+    switch mark {
+    case .push, .merge: return "sallyport fleet push --user \(user)"
+    case .take: return "sallyport fleet take --user \(user)"
+    case nil: return "sallyport unenroll \(user) --force      removes the files here"
     }
   }
 }
@@ -108,6 +134,22 @@ extension Message {
           "sallyport enroll NAME", invocation.again("--force", remark: "leaves all the same"),
         ]
       )
+    case .underWay(let moves):
+      self.init(
+        "on their way to the fleet or back, and judged by no file of this machine: "
+          + names(moves) + "; nothing was changed", .refused,
+        hints: moves.prefix(8).map(\.hint) + [
+          invocation.again("--force", remark: "leaves all the same: then nobody judges them")
+        ])
+    case .underWayElsewhere(let moves):
+      self.init(
+        "stopped on their way to a fleet that this machine has left, or back: " + names(moves)
+          + "; in another fleet they would be judged by the wrong one; nothing was changed",
+        .refused,
+        hints: [
+          invocation.again("--same-fleet", remark: "where it is the same fleet: then go on"),
+          "sallyport unenroll NAME --force      removes what is here of one of them",
+        ])
     case .move(let fault, let user): self.init(fault, user, invocation)
     case .pushStopped(let interruption, let done, let all):
       self.init(

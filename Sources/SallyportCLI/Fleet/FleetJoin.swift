@@ -23,6 +23,9 @@ struct FleetJoin: Verb {
   @Flag(help: "Join although nobody could become root here while the fleet is away.")
   var withoutBreakGlass = false
 
+  @Flag(help: "It is the fleet that this machine has left: what was stopped may go on.")
+  var sameFleet = false
+
   @OptionGroup var policy: PolicyOptions
 
   private static let patience: UInt64 = 8000
@@ -45,6 +48,10 @@ struct FleetJoin: Verb {
     if let file = try joining(place.membership) { throw .fleet(.isHost(file.host)) }
     let people = FleetPeople(
       store: try context.store(shared), conf: policy.conf, context: context)
+    if !sameFleet {
+      let moves = try people.underWay()
+      if !moves.isEmpty { throw .fleet(.underWayElsewhere(moves)) }
+    }
     let breakGlass = try breakGlass(people, context)
     let output = context.output(shared)
     let token = try token(output, context.terminal)

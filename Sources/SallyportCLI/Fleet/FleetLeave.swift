@@ -31,7 +31,11 @@ struct FleetLeave: Verb {
     let place = context.fleet
     let store = try context.store(shared)
     let host = try self.host(place)
-    if !force { try refuseIfLockedOut(store, place, context) }
+    if !force {
+      let moves = try FleetPeople(store: store, conf: policy.conf, context: context).underWay()
+      if !moves.isEmpty { throw .fleet(.underWay(moves)) }
+      try refuseIfLockedOut(store, place, context)
+    }
     // First what makes it a host. What is left of the rest by a crash means nothing then, and goes
     // when this is run again.
     try joining(place.removeMembership)

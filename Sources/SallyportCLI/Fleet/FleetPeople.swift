@@ -61,6 +61,29 @@ struct FleetPeople {
     return found
   }
 
+  /// Whose files are on their way to a fleet, or back, and in whose place a command goes on.
+  func underWay() throws(CommandError) -> [FleetMove] {
+    var marked: [StoredName] = []
+    do throws(StoreTrouble) {
+      try store.load(all: try store.enrolledNames()) { name, result in
+        if case .failure(.malformed(_, let error)) = result, error.problem == .moving {
+          marked.append(name)
+        }
+      }
+    } catch {
+      if case .noStore = error { return [] }
+      throw .store(error)
+    }
+    return marked.map { name in
+      FleetMove(name: name.user?.text ?? name.directory, mark: name.user.flatMap { mark(of: $0) })
+    }
+  }
+
+  private func mark(of name: UserName) -> MoveMark? {
+    guard let account = try? Accounts.find(name) else { return nil }
+    return (try? store.moving(account) { $0.mark }) ?? nil
+  }
+
   /// Those of these names who are enrolled here, and not on their way to the fleet.
   func enrolled(among names: [String]) throws(CommandError) -> [String] {
     var found: [String] = []

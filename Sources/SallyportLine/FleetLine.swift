@@ -58,4 +58,18 @@ package protocol FleetLine: Sendable {
   /// at most `LineClient.longestBody` bytes. What is thrown says whether it may have been judged.
   func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64) throws(LineFault)
     -> LineAnswer
+  /// The same of a body that says how many milliseconds are left: it is made when it can be sent,
+  /// since connecting takes of them. nil: it is not sent, `.away`.
+  func ask(_ kind: LineKind, within milliseconds: UInt64, _ body: (UInt64) -> Secret?)
+    throws(LineFault) -> LineAnswer
+}
+
+extension FleetLine {
+  /// For one that needs no time to connect.
+  package func ask(_ kind: LineKind, within milliseconds: UInt64, _ body: (UInt64) -> Secret?)
+    throws(LineFault) -> LineAnswer
+  {
+    guard let made = body(milliseconds) else { throw .away }
+    return try ask(kind, made, within: milliseconds)
+  }
 }

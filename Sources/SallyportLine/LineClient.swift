@@ -70,9 +70,18 @@ package final class LineClient: FleetLine {
   package func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64)
     throws(LineFault) -> LineAnswer
   {
+    try ask(kind, within: milliseconds) { _ in body }
+  }
+
+  package func ask(_ kind: LineKind, within milliseconds: UInt64, _ body: (UInt64) -> Secret?)
+    throws(LineFault) -> LineAnswer
+  {
     let deadline = service_monotonic() &+ min(milliseconds, 600_000) &* 1_000_000
-    guard let nonce = Frame.newNonce(), let frame = Frame.make(nonce, kind.rawValue, body) else {
-      throw .away
+    guard let nonce = Frame.newNonce() else { throw .away }
+    func frame() -> Secret? {
+      let now = service_monotonic()
+      let left = deadline > now ? (deadline - now) / 1_000_000 : 0
+      return body(left).flatMap { Frame.make(nonce, kind.rawValue, $0) }
     }
     var asked: Set<Int> = []
     while true {
@@ -95,7 +104,7 @@ package final class LineClient: FleetLine {
 
   /// The line, of none of these verifiers, that the frame went by.
   private func lineThatTook(
-    _ frame: Secret, _ kind: LineKind, besides asked: Set<Int>, until deadline: UInt64
+    _ frame: () -> Secret?, _ kind: LineKind, besides asked: Set<Int>, until deadline: UInt64
   ) throws(LineFault) -> ClientLine {
     while let line = takeIdle(besides: asked) {
       if try sendOn(line, frame, until: deadline) { return line }
@@ -110,9 +119,10 @@ package final class LineClient: FleetLine {
     }
   }
 
-  private func sendOn(_ line: ClientLine, _ frame: Secret, until deadline: UInt64)
+  private func sendOn(_ line: ClientLine, _ frame: () -> Secret?, until deadline: UInt64)
     throws(LineFault) -> Bool
   {
+    guard let frame = frame() else { throw .away }
     do throws(LineFault) {
       return try line.send(frame, until: deadline)
     } catch {
@@ -284,7 +294,7 @@ package final class LineClient: FleetLine {
       let frame = Frame.make(nonce, LineKind.ping.rawValue, body)
     else { return false }
     do throws(LineFault) {
-      guard try sendOn(line, frame, until: deadline) else { return false }
+      guard try sendOn(line, { frame }, until: deadline) else { return false }
       let answer = try answer(on: line, to: .ping, nonce, until: deadline)
       return answer.answers(.ping)
     } catch {

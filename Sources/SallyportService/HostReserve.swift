@@ -45,6 +45,8 @@ package struct HostReserve: Sendable {
     keeper.isAway()
   }
 
+  package var isConfirmed: Bool { keeper.isConfirmed }
+
   package func isBack() { keeper.isBack() }
 
   package func fetch(_ name: UserName, after backupCode: Bool) {

@@ -23,6 +23,8 @@ package protocol ReserveWatch: Sendable {
   func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool
   /// No verifier could be asked.
   func isAway()
+  /// Whether verifiers have confirmed all of them since then.
+  var isConfirmed: Bool { get }
   /// Somebody was let in by a verifier; `backupCode`: by one of these codes.
   func fetch(_ name: UserName, after backupCode: Bool)
 }
@@ -48,7 +50,9 @@ package struct Errand: Sendable {
 /// What was sent is never asked again, nor judged by anything else: what becomes of it is not
 /// known, and that is a refusal. Only where nothing was sent, or the verifier says that it has
 /// judged nothing, the fleet is away; then a backup code may be judged here, and nothing else is
-/// done: nobody passes without a code, enrolls, is remembered or counted.
+/// done: nobody passes without a code, enrolls, is remembered or counted. What was asked for while
+/// it was away is judged here too, unless it was back since then and has confirmed what is kept here:
+/// the code may have been used elsewhere by now.
 package struct Relay: Sendable {
   /// Writes a line of a login.
   package typealias Log = @Sendable (LogLevel, LogLine) -> Void
@@ -88,7 +92,9 @@ package struct Relay: Sendable {
   /// nil: not served.
   package func answer(_ errand: Errand, log: Log) throws(StoreTrouble) -> ServiceAnswer? {
     if case .prepare = errand.verb, !errand.context.policy.isEnabled { return .skip }
-    if case .attempt = errand.verb, errand.isAway { return try judgeAway(errand, log) }
+    if case .attempt = errand.verb, errand.isAway, watch?.isConfirmed != true {
+      return try judgeAway(errand, log)
+    }
     let fleet: any FleetLine
     do throws(MembershipFault) {
       fleet = try line()
@@ -121,11 +127,14 @@ package struct Relay: Sendable {
       return .away
     }
     let left = errand.millisecondsLeft
-    guard left > 0, let body = errand.frame(left)?.encoded() else {
+    guard left > 0, errand.frame(left)?.encoded() != nil else {
       return .answer(.trouble(mayBeTheCallers: true))
     }
     do throws(LineFault) {
-      let answer = try line.ask(.question, body, within: left)
+      // A verifier judges nothing for whoever waits no more.
+      let answer = try line.ask(.question, within: left) {
+        $0 > 0 ? errand.frame($0)?.encoded() : nil
+      }
       if answer == .databaseAway { return .away }
       note(isAway: false)
       if answer == .notServed { return .answer(notServed(errand, log)) }

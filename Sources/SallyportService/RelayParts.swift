@@ -18,6 +18,14 @@ extension Membership: FleetLine {
     return try fleet.ask(kind, body, within: milliseconds)
   }
 
+  package func ask(_ kind: LineKind, within milliseconds: UInt64, _ body: (UInt64) -> Secret?)
+    throws(LineFault) -> LineAnswer
+  {
+    let fleet: any FleetLine
+    do throws(MembershipFault) { fleet = try line() } catch { throw .away }
+    return try fleet.ask(kind, within: milliseconds, body)
+  }
+
   /// Whether this machine is in a fleet; true if that cannot be determined.
   package var isThere: Bool {
     do throws(MembershipFault) {

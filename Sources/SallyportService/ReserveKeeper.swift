@@ -104,6 +104,9 @@ package final class ReserveKeeper: Sendable {
     if isNews { ring() }
   }
 
+  /// Whether the whole was confirmed since a verifier could not be asked.
+  package var isConfirmed: Bool { state.withLock { !$0.wasAway && $0.confirmed != nil } }
+
   /// A verifier answers again after none could be asked.
   package func isBack() {
     state.withLock { $0.wasAway = true }

@@ -104,6 +104,29 @@ import Testing
     silent.withLock { $0 = 10 }
   }
 
+  @Test func `says how long it waits when it asks, not when it began to connect`() throws {
+    let slow = try TestVerifier(identity) { _, _, _, _ in
+      _ = poll(nil, 0, 200)
+      return .databaseAway
+    }
+    let second = try TestVerifier(identity)
+    var said: [UInt64] = []
+    // Which one is asked first is left to chance.
+    for _ in 0..<64 where said.count < 2 {
+      said = []
+      let client = try client([slow.server.address, second.server.address])
+      _ = try client.ask(.question, within: 20_000) { left in
+        said.append(left)
+        return try? secret(1)
+      }
+    }
+    try #require(said.count == 2)
+    #expect(said[0] <= 20_000 && said[1] + 150 < said[0])
+    #expect(throws: LineFault.away) {
+      try client([second.server.address]).ask(.question, within: 20_000) { _ in nil }
+    }
+  }
+
   @Test func `is there as long as one of them can judge`() throws {
     let asked = Locked(0)
     let (first, second) = (try without(asked), try TestVerifier(identity))

@@ -77,6 +77,8 @@ private final class ScriptedReserve: AwayExaminer, ReserveWatch {
   }
   func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool { mayAsk }
   func isAway() {}
+  let confirmed = Locked(false)
+  var isConfirmed: Bool { confirmed.withLock { $0 } }
   func fetch(_ name: UserName, after backupCode: Bool) { fetched.withLock { $0.append(name) } }
 }
 
@@ -301,6 +303,16 @@ private final class ScriptedReserve: AwayExaminer, ReserveWatch {
     let answer = try ask(desk(line, reserve), try attempt(), isAway: true)
     #expect(answer == .outcome(.refused(.notEnrolled)))
     #expect(line.asked.withLock { $0 }.isEmpty && reserve.verbs.withLock { $0 } == ["attempt"])
+  }
+
+  /// The code may have been used on another host since the prompt was there.
+  @Test func `is asked for, where it was away when the code was, and is back for good`() throws {
+    let refused = ServiceAnswer.outcome(.refused(.notEnrolled))
+    let (line, reserve) = (ScriptedLine(refused), ScriptedReserve())
+    reserve.confirmed.withLock { $0 = true }
+    #expect(try ask(desk(line, reserve), try attempt(), isAway: true) == refused)
+    #expect(line.asked.withLock { $0.count } == 1 && reserve.verbs.withLock { $0 }.isEmpty)
+    #expect(try ask(desk(ScriptedLine(.away), reserve), try attempt(), isAway: true) == accepted)
   }
 
   @Test func `lets nobody in while it is away where the policy says so`() throws {

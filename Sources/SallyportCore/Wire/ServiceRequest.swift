@@ -43,7 +43,7 @@ package struct ServiceRequest: Sendable {
   package let millisecondsLeft: UInt32
   package let verb: Verb
   /// For `attempt`: whether the fleet was away when the code was asked for, so that a backup code
-  /// was (`Shape.isAway`). Then it is not asked.
+  /// was (`Shape.isAway`).
   package let isAway: Bool
 
   package init(

@@ -24,6 +24,8 @@ extension FleetStore {
         let standing = row.standing
         if case .enrolled = standing.person { return standing }
         guard standing.version == version else { return standing }
+        // By an old copy: it is gone for good.
+        if case .removed(moving.enrollment.id) = row?.document.standing { return standing }
         var document = row?.document ?? FleetDocument(.notEnrolled)
         document.standing = .enrolled(moving.enrollment)
         let mark: Mark

@@ -29,11 +29,17 @@ package struct Reception: Sendable {
     }
   }
 
-  /// About whom a question of a login is, by a number that is his as long as this program runs.
+  /// About whom a question is, by a number that is his as long as this program runs.
   package func subject(_ kind: LineKind, _ body: Secret) -> UInt64? {
-    guard kind == .question, let frame = HostFrame.decode(body) else { return nil }
+    let name: [UInt8]? =
+      switch kind {
+      case .question: HostFrame.decode(body)?.request.name
+      case .management: MoveRequest.decode(body)?.name.bytes
+      case .join, .reserve, .ping, .status: nil
+      }
+    guard let name else { return nil }
     var hasher = Hasher()
-    hasher.combine(frame.request.name)
+    hasher.combine(name)
     return UInt64(bitPattern: Int64(hasher.finalize()))
   }
 

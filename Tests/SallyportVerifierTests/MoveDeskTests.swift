@@ -182,6 +182,19 @@ struct `Taking enrollments from hosts` {
     #expect(try ask(.put(try moving(), version: 1)) == .done)
   }
 
+  @Test func `puts back nobody who was removed, by a copy of what he had`() throws {
+    #expect(try ask(.put(try moving(), version: 0)) == .done)
+    let store = verifier.store(for: name)
+    let row = try #require(try store.row(of: try user.bytes))
+    let gone = FleetDocument(.removed(0xe0e0))
+    #expect(try store.saveBoth(Statement.saveBoth, try user.bytes, row.mark, gone, nil))
+    let standing = FleetStanding(.removed(0xe0e0), version: 2)
+    #expect(try ask(.put(try moving(), version: 2)) == .standing(standing))
+    #expect(try self.standing() == standing)
+    // By another one he is enrolled anew.
+    #expect(try ask(.put(try moving(id: 0xabab), version: 2)) == .done)
+  }
+
   @Test func `does it for no host without that right, and reads no garbage`() throws {
     #expect(try ask(.put(try moving(), version: 0), enrolls: false) == .notAllowed)
     #expect(try ask(.look(try user), enrolls: false) == .notAllowed)

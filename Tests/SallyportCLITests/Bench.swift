@@ -34,9 +34,11 @@ final class Bench {
     try Data(text.utf8).write(to: URL(fileURLWithPath: policyFile))
   }
 
-  private func context(_ terminal: FakeTerminal, caller: String? = nil) -> Context {
+  private func context(
+    _ terminal: FakeTerminal, caller: String? = nil, as user: UInt32 = geteuid()
+  ) -> Context {
     Context(
-      terminal: terminal, effectiveUser: geteuid(), caller: caller,
+      terminal: terminal, effectiveUser: user, caller: caller,
       hostName: "web1.example.org", stacks: StackDirectory(root: root), policyFile: policyFile,
       edit: { self.editing($0) },
       now: { () throws(StoreTrouble) in self.now }, machine: machine, fleet: fleet)
@@ -72,6 +74,13 @@ final class Bench {
       arguments + ["--store", directory], in: context(terminal, caller: caller))
     #expect(terminal.isUsedUp, "the script goes on", sourceLocation: sourceLocation)
     return Outcome(status: status, terminal: terminal)
+  }
+
+  /// As root runs it, with no store named: the usual one is this.
+  func runAsRoot(_ arguments: [String], on terminal: FakeTerminal, store: String) -> Outcome {
+    var context = context(terminal, as: 0)
+    context.usualStore = Store(root: store, owner: .effectiveUser)
+    return Outcome(status: Command.run(arguments, in: context), terminal: terminal)
   }
 
   /// Enrolls `user` without a question.

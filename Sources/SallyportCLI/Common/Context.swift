@@ -33,6 +33,8 @@ struct Context {
   var isPlain = false
   /// The machine that doctor examines.
   var machine = Machine()
+  /// The store without `--store`, which belongs to root.
+  var usualStore = Store()
   /// The fleet that this machine is a host of.
   var fleet = FleetPlace()
 
@@ -40,7 +42,7 @@ struct Context {
   func store(_ options: StoreOptions) throws(CommandError) -> Store {
     if options.store != nil { return Store(root: options.path, owner: .effectiveUser) }
     guard effectiveUser == 0 else { throw .notRoot }
-    return Store()
+    return usualStore
   }
 
   func output(_ options: StoreOptions) -> Output {
@@ -95,7 +97,12 @@ struct Context {
   /// The policy for a local login of this user in the service `sallyport`. If the file cannot be
   /// used, prints a warning that says which policy applies instead.
   func policy(_ options: PolicyOptions, for account: Account, in store: Store) -> Policy {
-    let path = (options.conf ?? policyFile).map { Array($0.utf8) }
+    policy(at: options.conf, for: account, in: store)
+  }
+
+  /// `file`: nil for the usual one.
+  func policy(at file: String?, for account: Account, in store: Store) -> Policy {
+    let path = (file ?? policyFile).map { Array($0.utf8) }
     let reading = store.policy(at: path, base: Policy(), .command(for: account))
     if let trouble = reading.trouble {
       let holds = reading.policy == nil ? "the strict policy applies" : "the last good file applies"

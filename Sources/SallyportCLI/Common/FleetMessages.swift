@@ -36,6 +36,16 @@ enum FleetTrouble: Error, Equatable {
   case move(MoveFault, String?)
   case pushStopped(Interruption, done: Int, of: Int)
   case notAllPushed(Int, of: Int)
+  /// This host may not change people of the fleet, such as this one.
+  case mayNotChange(String)
+  /// No verifier can be asked about this user.
+  case away(String)
+  /// To enroll this user, who is enrolled there.
+  case enrolled(String)
+  /// The fleet judges this user, whom the verb does not see.
+  case isInFleet(String)
+  /// What is enrolled is another one by now.
+  case changed
 }
 
 /// A name that may mean one person here and another one in the fleet.
@@ -160,6 +170,35 @@ extension Message {
       self.init(
         "\(count) of \(counted(all, "user")) were not moved", .refused,
         hints: [invocation.again(remark: "goes on")])
+    case .mayNotChange(let user):
+      self.init(
+        "\(printable(user.utf8, limit: 64)) is in the fleet, and this host may not change people of "
+          + "it (enrolls = no); nothing was changed", .notPermitted,
+        hints: [
+          "sallyport-verifier invite NAME --enrolls      on a verifier, then leave and join again",
+          "sallyport \(invocation.verb)      as the user himself, on a host that enrolls",
+        ])
+    case .away(let user):
+      self.init(
+        "\(printable(user.utf8, limit: 64)) is in the fleet, and no verifier can be asked; nothing "
+          + "was changed", .busy, hints: ["sallyport fleet status"])
+    case .enrolled(let user):
+      let shown = printable(user.utf8, limit: 64)
+      self.init(
+        "\(shown) is enrolled in the fleet already", .exists,
+        hints: ["sallyport add \(shown)", "sallyport backup-codes \(shown) --regenerate"])
+    case .isInFleet(let user):
+      self.init(
+        "\(printable(user.utf8, limit: 64)) is in the fleet, and not in the files of this machine, "
+          + "which \(invocation.verb) is about; nothing was changed", .noInput,
+        hints: [
+          "sallyport status      as the user himself, where self_service = yes",
+          "sallyport fleet status",
+        ])
+    case .changed:
+      self.init(
+        "the enrollment was changed in the same moment; nothing was changed", .busy,
+        hints: [invocation.again(remark: "tries once more")])
     }
   }
 

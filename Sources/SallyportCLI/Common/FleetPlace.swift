@@ -1,5 +1,6 @@
 import SallyportDoctor
 import SallyportLine
+import SallyportLogin
 import SallyportSystem
 
 /// What a host of a fleet has of it, and how its verifiers are asked: all that tests replace.
@@ -9,6 +10,8 @@ struct FleetPlace {
   /// The backup codes that are good while no verifier can be asked.
   var reserve = "/var/lib/sallyport/reserve"
   var line: (FleetFile, Identity) -> any FleetLine = { LineClient($0, $1) }
+  /// By whom people of the fleet are judged and changed.
+  var examiner: () -> any Examiner = { ServiceExaminer(at: ServiceExaminer.rootSocket) }
   /// Has sallyportd take what is in the directory by now. Gives what is left to do by hand.
   var tellService: (Machine) -> String? = FleetPlace.tellService
 

@@ -9,6 +9,8 @@ struct Subject {
   let store: Store
   /// The path of the store, for messages.
   let path: String
+  /// By `--store`.
+  let isStoreNamed: Bool
   let output: Output
   let context: Context
 
@@ -65,13 +67,7 @@ struct Subject {
     do throws(EnrollmentChange.Flaw) {
       return try change.applied(to: enrollment)
     } catch {
-      switch error {
-      case .enrolled: throw .enrolledAlready(authenticators: enrollment.authenticators.count)
-      case .noSuchAuthenticator(let name): throw .noSuchAuthenticator(name.text)
-      case .lastAuthenticator: throw .lastAuthenticator
-      case .nameTaken(let name): throw .nameTaken(name.text)
-      case .tooManyAuthenticators: throw .tooManyAuthenticators
-      }
+      throw CommandError(error, authenticators: enrollment.authenticators.count)
     }
   }
 
@@ -82,6 +78,19 @@ struct Subject {
     try context.settled(at: path) { () throws(CommandError) in
       let record = try record()
       return try storing { () throws(StoreTrouble) in try store.transact(record, change) }
+    }
+  }
+}
+
+extension CommandError {
+  /// Why a change cannot be, of somebody with so many authenticators.
+  init(_ flaw: EnrollmentChange.Flaw, authenticators count: Int) {
+    switch flaw {
+    case .enrolled: self = .enrolledAlready(authenticators: count)
+    case .noSuchAuthenticator(let name): self = .noSuchAuthenticator(name.text)
+    case .lastAuthenticator: self = .lastAuthenticator
+    case .nameTaken(let name): self = .nameTaken(name.text)
+    case .tooManyAuthenticators: self = .tooManyAuthenticators
     }
   }
 }

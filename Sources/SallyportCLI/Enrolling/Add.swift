@@ -40,8 +40,11 @@ struct Add: Verb {
     }
     let (subject, typed) = try shared.open(in: context, naming: authenticator.argument)
     let given = authenticator.argument.meant(typed, after: shared.argument, subject.output)
+    if let person = try subject.inFleet(policy) {
+      return try add(given, to: person, subject, context)
+    }
     let record = try subject.record()
-    let name = try newName(given, in: record.enrollment)
+    let name = try newName(given, beside: record.enrollment.authenticators.map(\.name))
     let policy = try subject.policy(policy)
     let output = subject.output
     try storing { () throws(StoreTrouble) in try subject.store.rehearse() }
@@ -78,23 +81,44 @@ struct Add: Verb {
     }
   }
 
-  /// The name from `--name`, or a free default name.
-  private func newName(_ given: Label?, in enrollment: Enrollment) throws(CommandError) -> Label {
-    if let name = given {
-      try Add.check(name, in: enrollment)
-      return name
+  private func add(
+    _ given: Label?, to person: FleetPerson, _ subject: Subject, _ context: Context
+  ) throws(CommandError) {
+    let output = subject.output
+    try person.rehearse()
+    let pending = try person.enrolled()
+    let name = try newName(given, beside: person.names(of: pending))
+    context.terminal.watchForInterruption()
+    try authenticator.argument.insist(on: name, of: subject, asks: !noConfirm, or: .nothingChanged)
+    let consequence =
+      force
+      ? Consequence.nothingChanged
+      : try person.prove("Code of an existing authenticator, or backup code: ", pending, output)
+    // When the others were made, the fleet does not say.
+    let draft = try authenticator.draft(
+      named: name, for: person.account, after: UnixTime(0), confirming: !noConfirm, output,
+      context, or: consequence)
+    if !(output.isJSON && noConfirm) {
+      let heading = "Another authenticator for \(person.account.name.text)"
+      draft.show("\(heading) on \(draft.issuer.text)", authenticator.qr, output, context)
     }
-    let name = freeName(
-      for: authenticator.parameters.type, beside: enrollment.authenticators.map(\.name))
-    try Add.check(name, in: enrollment)
-    return name
+    let confirmation =
+      noConfirm
+      ? nil
+      : try Confirmation.ask(
+        for: draft, under: try subject.policy(policy), output, context, or: consequence)
+    try context.stopIfInterrupted(consequence)
+    let added = draft.authenticator.confirmed(by: confirmation)
+    try person.amend(.add([added], backupCodes: nil), of: pending)
+    output.answer(draft.facts(confirmation), "Added \(draft.text(confirmation)).")
   }
 
-  private static func check(_ name: Label, in enrollment: Enrollment) throws(CommandError) {
-    if enrollment.index(of: name) != nil { throw .nameTaken(name.text) }
-    if enrollment.authenticators.count >= Enrollment.maximumAuthenticators {
-      throw .tooManyAuthenticators
-    }
+  /// The name from `--name`, or a free default name.
+  private func newName(_ given: Label?, beside names: [Label]) throws(CommandError) -> Label {
+    let name = given ?? freeName(for: authenticator.parameters.type, beside: names)
+    if names.contains(name) { throw .nameTaken(name.text) }
+    if names.count >= Enrollment.maximumAuthenticators { throw .tooManyAuthenticators }
+    return name
   }
 
   /// The range of codes that are now accepted, for all authenticators.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 import SallyportText
 
@@ -25,7 +26,9 @@ struct BackupCodes: Verb {
     // Not those of whoever typed sudo, unless he says so.
     if regenerate, shared.argument.name == nil { throw .nobodyNamed }
     let subject = try shared.open(in: context)
-    if regenerate {
+    if let person = try subject.inFleet() {
+      regenerate ? try renew(person, subject) : tell(try person.enrolled(), person, subject.output)
+    } else if regenerate {
       try renew(subject)
     } else {
       tell(try subject.record(), subject.output)
@@ -35,6 +38,12 @@ struct BackupCodes: Verb {
   private struct Left: Encodable {
     let user: String
     let left, total: Int
+  }
+
+  /// Of the fleet, which does not say how many there were.
+  private struct LeftInFleet: Encodable {
+    let user: String
+    let left: Int
   }
 
   private struct New: Encodable {
@@ -52,12 +61,33 @@ struct BackupCodes: Verb {
     "\(count.left) of \(counted(count.all, "backup code")) left"
   }
 
+  private func tell(_ pending: PendingLogin, _ person: FleetPerson, _ output: Output) {
+    let left = pending.shape.backupCodesLeft ?? 0
+    output.answer(
+      LeftInFleet(user: person.account.name.text, left: left),
+      "\(counted(left, "backup code")) left")
+  }
+
+  private func renew(_ person: FleetPerson, _ subject: Subject) throws(CommandError) {
+    try person.rehearse()
+    let pending = try person.enrolled()
+    let fresh = try FreshBackupCodes(count: BackupCodeSet.usualCodes)
+    if let set = fresh.set { try person.amend(.renew(set), of: pending) }
+    try show(fresh, of: person.account.name, subject)
+  }
+
   private func renew(_ subject: Subject) throws(CommandError) {
     let first = try subject.record()
     let count = first.enrollment.backupCodes?.digests.count ?? 0
     let fresh = try FreshBackupCodes(count: count > 0 ? count : BackupCodeSet.usualCodes)
     if let set = fresh.set { _ = try subject.amend(.renew(set)) }
-    let name = first.enrollment.user.text
+    try show(fresh, of: first.enrollment.user, subject)
+  }
+
+  private func show(_ fresh: FreshBackupCodes, of user: UserName, _ subject: Subject)
+    throws(CommandError)
+  {
+    let name = user.text
     subject.output.answer(
       New(user: name, backupCodes: fresh.shown),
       fresh.text + "\nThe old backup codes of \(name) no longer work.")

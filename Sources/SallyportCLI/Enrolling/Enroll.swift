@@ -67,12 +67,17 @@ struct Enroll: Verb {
       try authenticator.argument.insist(on: name, of: subject, asks: !noConfirm, or: .notEnrolled)
     }
     let handout = try self.handout.map { path throws(CommandError) in try Handout(path) }
-    let existing = try ExistingEnrollment(of: account, in: subject.store, force: force)
+    let person = try subject.inFleet(policy)
+    try person?.rehearse()
+    try person?.mustBeNew()
+    let existing =
+      person == nil
+      ? try ExistingEnrollment(of: account, in: subject.store, force: force) : .none
     context.terminal.watchForInterruption()
     if let question = existing.question(subject.user), !noConfirm {
       try output.insist(question, or: .notEnrolled)
     }
-    try rehearse(in: subject.store)
+    if person == nil { try rehearse(in: subject.store) }
     let draft = try authenticator.draft(
       named: name ?? freeName(for: authenticator.parameters.type, beside: []),
       for: account, after: existing.newest, confirming: !noConfirm, output, context,
@@ -90,7 +95,12 @@ struct Enroll: Verb {
     try context.stopIfInterrupted(.notEnrolled)
     try handout?.write(sheet)
     do throws(CommandError) {
-      try save(draft, codes, confirmation, of: account, over: existing, in: subject.store)
+      let made = try enrollment(draft, codes, confirmation, of: account)
+      if let person {
+        try person.amend(.create(made), of: nil)
+      } else {
+        try save(made, draft, confirmation, over: existing, in: subject.store)
+      }
     } catch {
       handout?.remove()
       throw error
@@ -112,15 +122,21 @@ struct Enroll: Verb {
     }
   }
 
-  private func save(
+  private func enrollment(
     _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: AuthenticatorState?,
-    of account: Account, over existing: ExistingEnrollment, in store: Store
-  ) throws(CommandError) {
-    let enrollment = Enrollment(
+    of account: Account
+  ) throws(CommandError) -> Enrollment {
+    Enrollment(
       id: try freshIdentifier(), user: account.name, uid: account.uid,
       created: draft.authenticator.created,
       authenticators: [draft.authenticator.confirmed(by: confirmation)],
       backupCodes: codes.set)
+  }
+
+  private func save(
+    _ enrollment: Enrollment, _ draft: Draft, _ confirmation: AuthenticatorState?,
+    over existing: ExistingEnrollment, in store: Store
+  ) throws(CommandError) {
     var state = LoginState(initialFor: enrollment)
     state.note(confirmation, of: draft.authenticator.id)
     do throws(StoreTrouble) {

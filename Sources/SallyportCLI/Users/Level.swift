@@ -159,6 +159,7 @@ struct LevelChange {
   func run(_ level: UserNote.Level?, undoing isMeant: (UserNote.Level?) -> Bool)
     throws(CommandError)
   {
+    try subject.mustBeHere()
     guard let answer = try change(level, undoing: isMeant) else { throw .noLevel }
     // Where the store cannot be read, nothing is said of it.
     let isAsked = level == .exempt && (try? subject.record()) != nil

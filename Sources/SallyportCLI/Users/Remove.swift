@@ -45,13 +45,33 @@ struct Remove: Verb {
     }
     let (subject, given) = try shared.open(in: context, naming: authenticator)
     guard let name = given else { throw .noAuthenticatorNamed }
+    if let person = try subject.inFleet(policy) {
+      return try remove(name, of: person, subject.output)
+    }
     let record = try subject.record()
     _ = try subject.changed(record.enrollment, by: .remove(name))
     if !force { try subject.prove("Verification code: ", under: try subject.policy(policy)) }
     let enrollment = try subject.amend(.remove(name), of: record.enrollment.id)
-    let (who, left) = (enrollment.user.text, enrollment.authenticators.map(\.name.text))
-    subject.output.answer(
-      Answer(user: who, removed: name.text, authenticators: left),
-      "Removed \"\(name.text)\". \(who) has \(left.joined(separator: ", ")).")
+    tell(enrollment.user, name, enrollment.authenticators.map(\.name), subject.output)
+  }
+
+  private func remove(_ name: Label, of person: FleetPerson, _ output: Output)
+    throws(CommandError)
+  {
+    try person.rehearse()
+    let pending = try person.enrolled()
+    let names = person.names(of: pending)
+    guard names.contains(name) else { throw .noSuchAuthenticator(name.text) }
+    if names.count == 1 { throw .lastAuthenticator }
+    if !force { try person.prove("Verification code: ", pending, output) }
+    try person.amend(.remove(name), of: pending)
+    tell(person.account.name, name, names.filter { $0 != name }, output)
+  }
+
+  private func tell(_ user: UserName, _ name: Label, _ left: [Label], _ output: Output) {
+    let left = left.map(\.text)
+    output.answer(
+      Answer(user: user.text, removed: name.text, authenticators: left),
+      "Removed \"\(name.text)\". \(user.text) has \(left.joined(separator: ", ")).")
   }
 }

@@ -41,8 +41,14 @@ struct Rename: Verb {
       naming: pairs)
     guard let name = names[0] else { throw .noAuthenticatorNamed }
     guard let to = names[1] else { throw .noNewName }
-    let enrollment = try subject.amend(.rename(name, to: to))
-    let who = enrollment.user.text
+    let who: String
+    if let person = try subject.inFleet() {
+      try person.rehearse()
+      try person.amend(.rename(name, to: to), of: try person.enrolled())
+      who = person.account.name.text
+    } else {
+      who = try subject.amend(.rename(name, to: to)).user.text
+    }
     subject.output.answer(
       Answer(user: who, renamed: name.text, name: to.text),
       "\"\(name.text)\" of \(who) is \"\(to.text)\" now.")

@@ -22,6 +22,7 @@ struct Resynchronize: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let (subject, name) = try shared.open(in: context, naming: authenticator)
+    try subject.mustBeHere()
     let record = try subject.record()
     if let name, record.enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
     let output = subject.output

@@ -22,6 +22,7 @@ struct Status: Verb {
       return try ownStatus(context)
     }
     let subject = try shared.open(in: context)
+    try subject.mustBeHere()
     let account = try subject.account()
     let note = try context.note(of: account, in: subject.store)
     do throws(CommandError) {

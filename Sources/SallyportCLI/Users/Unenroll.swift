@@ -22,6 +22,7 @@ struct Unenroll: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
+    try subject.mustBeHere()
     if !force {
       _ = try subject.record()
       try subject.prove("Verification code: ", under: try subject.policy(policy))

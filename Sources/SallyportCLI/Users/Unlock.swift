@@ -19,6 +19,7 @@ struct Unlock: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
+    try subject.mustBeHere()
     let now = try context.time()
     let policy = try subject.policy(policy)
     let (name, before) = try subject.transact { enrollment, state in

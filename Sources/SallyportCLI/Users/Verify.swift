@@ -18,6 +18,7 @@ struct Verify: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
+    try subject.mustBeHere()
     _ = try subject.record()
     let check = subject.check(under: try subject.policy(policy))
     let output = subject.output

@@ -1,0 +1,120 @@
+import Glibc
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+
+/// Somebody whom the fleet judges, as root's verbs see and change him: the service of this machine
+/// asks a verifier, which changes him where this host `enrolls`. What he has stays there: no secret
+/// of his comes to this machine but a new one.
+struct FleetPerson {
+  let account: Account
+  fileprivate let login: LoginContext
+  fileprivate let context: Context
+
+  /// What is enrolled. Throws `notEnrolled`.
+  func enrolled() throws(CommandError) -> PendingLogin {
+    guard let found = try found() else { throw .notEnrolled }
+    return found
+  }
+
+  /// Throws where somebody is enrolled.
+  func mustBeNew() throws(CommandError) {
+    if try found() != nil { throw .fleet(.enrolled(account.name.text)) }
+  }
+
+  private func found() throws(CommandError) -> PendingLogin? {
+    let found = try ask { (examiner) throws(StoreTrouble) in
+      try examiner.enrolled(account, in: login)
+    }
+    if found?.isAway == true { throw .fleet(.away(account.name.text)) }
+    return found
+  }
+
+  /// Tries whether this host may change him, before anything is asked or shown.
+  func rehearse() throws(CommandError) {
+    try ask { (examiner) throws(StoreTrouble) in
+      try examiner.rehearse(for: account.name, in: login)
+    }
+  }
+
+  /// Asks for one of his codes, and uses it up. Throws `code` if it is refused.
+  @discardableResult
+  func prove(_ prompt: String, _ pending: PendingLogin, _ output: Output) throws(CommandError)
+    -> Consequence
+  {
+    context.terminal.watchForInterruption()
+    let typed = try output.ask(prompt, echo: false, or: .nothingChanged)
+    let outcome = try ask { (examiner) throws(StoreTrouble) in
+      try examiner.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
+    }
+    var consequence = Consequence.nothingChanged
+    switch outcome {
+    // The next one comes soon.
+    case .accepted(.authenticator): break
+    case .accepted(.backupCode): consequence = .backupCodeUsed
+    case .refused(.response(let refusal, _)):
+      throw .code(Rejection(refusal: refusal, wait: pending.shape.wait))
+    case .refused(.notEnrolled), .refused(.unknownUser): throw .notEnrolled
+    }
+    try context.stopIfInterrupted(consequence)
+    return consequence
+  }
+
+  /// `pending`: what is changed; nil to enroll him.
+  func amend(_ change: EnrollmentChange, of pending: PendingLogin?) throws(CommandError) {
+    let done = try ask { (examiner) throws(StoreTrouble) in
+      try examiner.amend(change, of: account.name, pending, in: login)
+    }
+    switch done {
+    case .done: break
+    case .changed: throw pending == nil ? .enrolledMeanwhile(isCodeShown: true) : .fleet(.changed)
+    case .flawed(let flaw): throw CommandError(flaw, authenticators: names(of: pending).count)
+    }
+  }
+
+  /// Of his authenticators.
+  func names(of pending: PendingLogin?) -> [Label] {
+    pending?.shape.authenticators.map(\.name) ?? []
+  }
+
+  private func ask<Value>(_ question: (any Examiner) throws(StoreTrouble) -> Value)
+    throws(CommandError) -> Value
+  {
+    do throws(StoreTrouble) {
+      // Each has the time of a whole login.
+      return try question(context.fleet.examiner())
+    } catch {
+      if case .service(_, .notServed) = error { throw .fleet(.mayNotChange(account.name.text)) }
+      throw .store(error)
+    }
+  }
+}
+
+extension FleetPlace {
+  /// Whether this machine is a host of one.
+  var isThere: Bool {
+    // SAFETY: a C string that lives for the call.
+    unsafe access(file, F_OK) == 0
+  }
+}
+
+extension Subject {
+  /// The user, where the fleet judges him: this machine is a host of one, the policy has
+  /// `verification = fleet` for him, no store is named, and he has no files here that wait to be
+  /// moved. nil: the verb is about the files.
+  func inFleet(_ options: PolicyOptions? = nil) throws(CommandError) -> FleetPerson? {
+    guard !isStoreNamed, context.fleet.isThere, (try? record()) == nil else { return nil }
+    let account = try account()
+    let policy = context.policy(at: options?.conf, for: account, in: store)
+    guard policy.isFleet else { return nil }
+    guard account.uid != nil else { throw .noSuchUser }
+    let login = LoginContext(policy: policy, origin: .local(own: true), service: .sallyport)
+    return FleetPerson(account: account, login: login, context: context)
+  }
+
+  /// Throws where there is nothing here that a verb about the files could show or change.
+  func mustBeHere() throws(CommandError) {
+    if try inFleet() != nil { throw .fleet(.isInFleet(user)) }
+  }
+}

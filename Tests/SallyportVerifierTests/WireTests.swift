@@ -112,8 +112,8 @@ extension DecisionCase {
 @Suite(
   .serialized, .enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
 struct `A host on the line` {
-  /// Frames over TLS, judged by the policy of both, sealed and saved: the same outcomes and the same
-  /// states as of the decision alone.
+  /// Frames over TLS, judged by the policy of both, sealed and saved: the same outcomes and
+  /// the same states as of the decision alone.
   @Test(arguments: try DecisionCase.all())
   func `is answered as the table of decisions says`(each: DecisionCase) throws {
     let wire = try Wire.one.get()

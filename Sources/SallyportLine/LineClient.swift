@@ -217,8 +217,14 @@ package final class LineClient: FleetLine {
     throws(LineFault) -> ClientLine
   {
     guard let side else { throw .away }
-    let order = state.withLock { $0.order(besides: asked, service_monotonic(), all: all) }
-    var race = Race(side, verifiers, order)
+    let now = service_monotonic()
+    let (order, late) = state.withLock { state in
+      (
+        state.order(besides: asked, now, all: all),
+        state.aside.indices.filter { state.aside[$0] > now }
+      )
+    }
+    var race = Race(side, verifiers, order, late: Set(late))
     let won = race.run(until: deadline)
     for verifier in race.silent { putAside(verifier) }
     if let won { return won }

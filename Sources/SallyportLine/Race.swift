@@ -20,6 +20,8 @@ struct Race {
   private let verifiers: [VerifierAddress]
   /// Those that were not tried yet.
   private var order: [Int]
+  /// Those that others get more time before.
+  private let late: Set<Int>
   private var runners: [Runner] = []
   private var nextStart: UInt64 = 0
   /// Whether somebody with another key was there.
@@ -27,8 +29,10 @@ struct Race {
   /// Those that did not get done, and did not fail, in all the time there was.
   private(set) var silent: [Int] = []
 
-  init(_ side: TLSSide, _ verifiers: [VerifierAddress], _ order: [Int]) {
-    (self.side, self.verifiers, self.order) = (side, verifiers, order)
+  /// `late`: of `order`, those that were silent lately. One of them greets as fast as ever, and
+  /// must not win against another whose handshake takes a little longer than usual.
+  init(_ side: TLSSide, _ verifiers: [VerifierAddress], _ order: [Int], late: Set<Int>) {
+    (self.side, self.verifiers, self.order, self.late) = (side, verifiers, order, late)
   }
 
   /// nil where none is there by `deadline`.
@@ -49,7 +53,8 @@ struct Race {
       return
     }
     order.removeFirst()
-    nextStart = service_monotonic() + LineClient.stagger
+    let isLate = order.first.map { late.contains($0) } ?? false
+    nextStart = service_monotonic() + LineClient.stagger * (isLate ? 4 : 1)
     let address = verifiers[verifier]
     // SAFETY: as many bytes as are said.
     let made = unsafe tls_connect(address.bytes, Int32(address.bytes.count), address.port)

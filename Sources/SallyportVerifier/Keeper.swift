@@ -218,11 +218,9 @@ private final class Keeper {
       guard let line = try candidate() else { return false }
       self.line = line
       _ = try database.fleet(by: line)
-      if database.books.withLock({ $0.server == line.server }) {
-        _ = try database.beat(line)
-      } else {
-        try database.check(line)
-      }
+      if database.books.withLock({ $0.server != line.server }) { try database.check(line) }
+      // Its beat is a save that has to be acknowledged.
+      try database.look(&clocks, by: line)
       database.open(line.server)
       database.note(.notice, LogLine("the database answers again"))
       return true

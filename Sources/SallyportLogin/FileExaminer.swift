@@ -38,7 +38,8 @@ package final class FileExaminer<Store: RecordStore>: Examiner {
   package func level(of account: Account, in context: LoginContext) throws(StoreTrouble)
     -> EnrollmentLevel
   {
-    context.policy.level(of: try store.note(of: account.name).level, at: try now())
+    if try store.isElsewhere(account.name) { return .refuse }
+    return context.policy.level(of: try store.note(of: account.name).level, at: try now())
   }
 
   package func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble)

@@ -10,6 +10,8 @@ package protocol RecordStore {
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record
   /// What is kept of a user apart from an enrollment.
   func note(of name: UserName) throws(StoreTrouble) -> UserNote
+  /// Whether his enrollment is in the files of one machine of the fleet: all others refuse him.
+  func isElsewhere(_ name: UserName) throws(StoreTrouble) -> Bool
   /// Counts a login of a user who is not enrolled; how many there were, including this one.
   func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32
   /// Throws where an enrollment could not be made or changed now.
@@ -56,6 +58,8 @@ extension LoginStore {
 extension RecordStore {
   /// A fleet keeps none: its hosts hold back no enrollment that was begun.
   package func noteEnrolling(of name: UserName, begun time: UnixTime?) throws(StoreTrouble) {}
+
+  package func isElsewhere(_ name: UserName) throws(StoreTrouble) -> Bool { false }
 
   /// nil for a name that nobody can have. The key of everything is the account's own name: where
   /// the account database folds spellings, a name as typed would walk around the second factor.

@@ -10,9 +10,9 @@ package struct FleetDocument: Sendable {
     case notEnrolled
     /// He was enrolled, by the enrollment of this id.
     case removed(UInt64)
-    /// He was, by that one, and a host has it in its files now. By the token the host knows that
+    /// He was, by that one, and this host has it in its files now. By the token the host knows that
     /// nobody else took it.
-    case taken(UInt64, token: UInt64)
+    case taken(UInt64, token: UInt64, host: FleetHost)
   }
 
   package var standing: Standing
@@ -38,7 +38,7 @@ package struct FleetDocument: Sendable {
 
 // The document: form (1 byte, 1), standing (1), level (1), the time from which the level holds (8,
 // -1 for at once), logins (4), serial (8), and behind that the enrollment as its file, or the id of
-// the removed one (8) and the token of who took it (8), if one did, or nothing.
+// the removed one (8) and, if a host took it, the token (8) and the name of the host, or nothing.
 extension FleetDocument {
   private static let form: UInt8 = 1
   private static let headLength = 23
@@ -53,7 +53,8 @@ extension FleetDocument {
       text.add(enrollment)
     case .notEnrolled: break
     case .removed(let id): for byte in number(id) { text.put(byte) }
-    case .taken(let id, let token): for byte in number(id) + number(token) { text.put(byte) }
+    case .taken(let id, let token, let host):
+      for byte in number(id) + number(token) + host.bytes { text.put(byte) }
     }
     return text.finish()
   }
@@ -103,8 +104,11 @@ extension FleetDocument {
       return rest.count == 8 && id != 0 ? .removed(id) : nil
     case 4:
       let bytes = text.bytes(in: rest)
-      let (id, token) = (number(bytes.prefix(8)), number(bytes.dropFirst(8)))
-      return bytes.count == 16 && id != 0 && token != 0 ? .taken(id, token: token) : nil
+      let (id, token) = (number(bytes.prefix(8)), number(bytes.dropFirst(8).prefix(8)))
+      guard id != 0, token != 0, let host = FleetHost(Array(bytes.dropFirst(16))) else {
+        return nil
+      }
+      return .taken(id, token: token, host: host)
     case _: return nil
     }
   }

@@ -13,8 +13,8 @@ extension FleetStore {
   /// nil: it is saved. Else what is there, of which nothing was changed: another version than
   /// `version`, or another enrollment. Where it is there already, by an earlier question or from a
   /// host with a copy of the files, only what was used is taken over.
-  func put(_ moving: MoveRequest.Moving, over version: UInt64) throws(StoreTrouble)
-    -> FleetStanding?
+  func put(_ moving: MoveRequest.Moving, over version: UInt64, from host: [UInt8])
+    throws(StoreTrouble) -> FleetStanding?
   {
     let key = moving.enrollment.user.bytes
     let found = try database.alone(for: try hash(of: key), until: deadline) {
@@ -24,8 +24,8 @@ extension FleetStore {
         let standing = row.standing
         if case .enrolled = standing.person { return standing }
         guard standing.version == version else { return standing }
-        // By an old copy: it is gone for good.
-        if case .removed(moving.enrollment.id) = row?.document.standing { return standing }
+        // By an old copy: it is gone for good, or another host has what it has become.
+        if row?.document.standing.ended(moving.enrollment.id, for: host) == true { return standing }
         var document = row?.document ?? FleetDocument(.notEnrolled)
         document.standing = .enrolled(moving.enrollment)
         let mark: Mark
@@ -72,9 +72,20 @@ extension Row? {
       switch self.document.standing {
       case .enrolled(let enrollment): .enrolled(enrollment.id)
       case .notEnrolled: .nobody
-      case .removed(let id), .taken(let id, _): .removed(id)
+      case .removed(let id), .taken(let id, _, _): .removed(id)
       }
     return FleetStanding(person, version: self.mark.version)
+  }
+}
+
+extension FleetDocument.Standing {
+  /// Whether the enrollment of this id has come to an end that this host's copy of it cannot undo.
+  fileprivate func ended(_ id: UInt64, for host: [UInt8]) -> Bool {
+    switch self {
+    case .removed(id): true
+    case .taken(id, _, let holder): holder.bytes != host
+    case .removed, .taken, .enrolled, .notEnrolled: false
+    }
   }
 }
 

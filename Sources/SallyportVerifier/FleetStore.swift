@@ -73,6 +73,10 @@ package struct FleetStore: RecordStore, Sendable {
     try row(of: name.bytes)?.document.note ?? UserNote()
   }
 
+  package func isElsewhere(_ name: UserName) throws(StoreTrouble) -> Bool {
+    if case .taken = try row(of: name.bytes)?.document.standing { true } else { false }
+  }
+
   private func record(_ key: [UInt8], _ row: Row, decoyOf name: [UInt8]?) -> Record? {
     guard let enrollment = row.document.enrollment, let state = row.state else { return nil }
     return Record(

@@ -26,7 +26,7 @@ extension FleetStore {
     // Places of the fleet's hosts mean nothing in files.
     own.origins = []
     own.remembered = []
-    return .copy(MoveRequest.Moving(enrollment, own), version: row.mark.version)
+    return .copy(MoveRequest.Moving(enrollment, own), version: row.seen.digest)
   }
 
   /// The hosts but this one where he was let in within 30 days.
@@ -39,18 +39,28 @@ extension FleetStore {
 
   /// nil: nobody is enrolled here any more, by this taking. Else what is there, and nothing was
   /// changed.
-  func bury(_ name: UserName, _ burial: MoveRequest.Burial) throws(StoreTrouble) -> FleetStanding? {
+  func bury(_ name: UserName, _ burial: MoveRequest.Burial, by host: [UInt8]) throws(StoreTrouble)
+    -> FleetStanding?
+  {
+    guard let host = FleetHost(host) else { return try standing(of: name) }
     let key = name.bytes
     return try database.alone(for: try hash(of: key), until: deadline) {
       () throws(StoreTrouble) -> FleetStanding? in
       for _ in 0..<Self.attempts {
         let found = try row(of: key, anew: true)
         let standing = found.standing
-        guard let row = found, standing.person == .enrolled(burial.id),
-          standing.version == burial.version
-        else { return found.isBuried(by: burial) ? nil : standing }
+        guard let row = found, standing.person == .enrolled(burial.id) else {
+          return found.isBuried(by: burial) ? nil : standing
+        }
         var document = row.document
-        document.standing = .taken(burial.id, token: burial.token)
+        if row.isBehind || row.isDistrusted {
+          // The copy may be of before what was lost, in the same version. No other is given out
+          // until codes are trusted again.
+          _ = try saveBoth(Statement.saveBoth, key, row.mark, document, row.state)
+          continue
+        }
+        guard row.seen.digest == burial.version else { return standing }
+        document.standing = .taken(burial.id, token: burial.token, host: host)
         if try saveBoth(Statement.saveBoth, key, row.mark, document, nil) { return nil }
       }
       throw .busy(path: "fleet")
@@ -60,7 +70,7 @@ extension FleetStore {
 
 extension Row? {
   fileprivate func isBuried(by burial: MoveRequest.Burial) -> Bool {
-    guard case .taken(burial.id, burial.token) = self?.document.standing else { return false }
+    guard case .taken(burial.id, burial.token, _) = self?.document.standing else { return false }
     return true
   }
 }

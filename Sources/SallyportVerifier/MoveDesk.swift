@@ -19,6 +19,7 @@ package struct MoveDesk: LineDesk, Sendable {
     }
     guard asker.enrolls else { return answer(.notAllowed) }
     if database.isAway { return .databaseAway }
+    if request.isTaking, !database.writesNew { return .notServed }
     let event = Event(
       host: host, name: request.name.bytes, service: bytes(of: "sallyport-fleet"),
       origin: .unknown, address: nil)
@@ -41,9 +42,10 @@ package struct MoveDesk: LineDesk, Sendable {
     _ name: UserName, _ isForced: Bool, for request: MoveRequest, _ host: [UInt8],
     _ store: FleetStore
   ) throws(StoreTrouble) -> FetchAnswer {
-    if database.holdsBackupCodes { return .held }
     let found = try store.fetch(name)
     guard case .copy = found else { return found }
+    // As was learned just now.
+    if database.holdsBackupCodes { return .held }
     if !isForced {
       let others = try store.hosts(of: name, but: host)
       if !others.isEmpty { return .used(on: others) }
@@ -59,9 +61,9 @@ package struct MoveDesk: LineDesk, Sendable {
     switch request {
     case .look(let name), .fetch(let name, _): return .standing(try store.standing(of: name))
     case .put(let moving, let version):
-      other = try store.put(moving.placed(on: host), over: version)
+      other = try store.put(moving.placed(on: host), over: version, from: host)
     case .merge(let moving): other = try store.merge(moving)
-    case .bury(let name, let burial): other = try store.bury(name, burial)
+    case .bury(let name, let burial): other = try store.bury(name, burial, by: host)
     }
     if let other { return .standing(other) }
     note(.notice, "", request, host)
@@ -87,6 +89,16 @@ package struct MoveDesk: LineDesk, Sendable {
     line.add(" host=")
     line.add(field: host)
     database.note(level, line)
+  }
+}
+
+extension MoveRequest {
+  /// What writes documents that an older verifier does not read.
+  fileprivate var isTaking: Bool {
+    switch self {
+    case .fetch, .bury: true
+    case .look, .put, .merge: false
+    }
   }
 }
 

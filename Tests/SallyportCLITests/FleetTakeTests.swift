@@ -148,7 +148,7 @@ extension MovingFleet {
     (.success(.databaseAway), 75, "database does not answer"),
     (.success(.notServed), 1, "upgrade it"),
   ])
-  func `leaves nothing here where nothing was sent or done`(
+  func `leaves it to the fleet, and to the next take, where nothing was sent or done`(
     _ what: Result<LineAnswer, LineFault>, status: Int32, text: String
   ) throws {
     for verb in ["fetch", "bury"] {
@@ -156,9 +156,39 @@ extension MovingFleet {
       host.fleet.book.withLock { $0.fault = (verb, false, what) }
       let done = host.take("--user", "daemon")
       #expect(done.status == status && done.aside.contains(text), "\(done.aside)")
-      #expect(try host.mark("daemon") == nil)
-      #expect(host.fleet.has("daemon") != nil)
+      // Another take may have sent the same: the copy stays.
+      #expect(try (host.mark("daemon") == nil) == (verb == "fetch"))
+      #expect(try host.fleet.has("daemon") != nil && !host.isJudgedHere("daemon"))
+      #expect(host.take("--user", "daemon").status == 0)
     }
+  }
+
+  @Test func `keeps the only copy where it cannot be written when the fleet has ended his`() throws
+  {
+    let host = try host()
+    let (files, own) = (FileManager.default, host.bench.directory + "/users/daemon/")
+    let kept = host.bench.directory + "/kept"
+    let count = Mutex(0)
+    host.fleet.book.withLock {
+      $0.before = {
+        // A directory is in its place from the question to bury on.
+        let isNow = count.withLock { count in
+          count += 1
+          return count == 2
+        }
+        guard isNow else { return }
+        let files = FileManager.default
+        try? files.moveItem(atPath: own + "enrollment", toPath: kept)
+        try? files.createDirectory(atPath: own + "enrollment", withIntermediateDirectories: false)
+      }
+    }
+    #expect(host.take("--user", "daemon").status != 0)
+    #expect(host.fleet.has("daemon") == nil && count.withLock { $0 } == 2)
+    try files.removeItem(atPath: own + "enrollment")
+    try files.moveItem(atPath: kept, toPath: own + "enrollment")
+    #expect(try !host.isJudgedHere("daemon"))
+    #expect(host.take("--user", "daemon").status == 0)
+    #expect(try host.isJudgedHere("daemon"))
   }
 
   @Test func `is judged by nobody's copy where the fleet has him otherwise by then`() throws {

@@ -167,6 +167,26 @@ struct `What a database has lost` {
     #expect(fresh.complaints.contains { $0.contains("it was put back") })
   }
 
+  /// It counts nothing as used that was used between the copy and the loss.
+  @Test func `is given to no host's files by a copy of before`() throws {
+    let one = try Verifier("one", in: own)
+    let name = try one.enroll(.hotp)
+    let (user, host) = (try #require(UserName(Array(name.utf8))), Array("web1".utf8))
+    let store = one.store(for: name)
+    func copy() throws -> MoveRequest.Burial? {
+      guard case .copy(let moving, let version) = try store.fetch(user) else { return nil }
+      return MoveRequest.Burial(id: moving.enrollment.id, version: version, token: 5)
+    }
+    let before = try #require(try copy())
+    try one.database.distrust()
+    #expect(try store.bury(user, before, by: host)?.person == .enrolled(before.id))
+    #expect(one.database.holdsBackupCodes)
+    let after = try #require(try copy())
+    #expect(after.version != before.version)
+    #expect(try store.bury(user, before, by: host)?.person == .enrolled(before.id))
+    #expect(try store.bury(user, after, by: host) == nil)
+  }
+
   // MARK: clocks
 
   @Test func `stops a verifier whose clock is off, and no other`() throws {

@@ -30,10 +30,10 @@ struct FleetTaker {
   /// Throws nothing where he is enrolled here, and not in the fleet any more.
   func take(_ account: Account) throws(MoveFault) {
     // What an earlier take has left.
-    if try settle(account, isNew: false) == .done { return }
+    if try settle(account) == .done { return }
     for _ in 0..<FleetTaker.attempts {
       try copy(account)
-      if try settle(account, isNew: true) == .done { return }
+      if try settle(account) == .done { return }
     }
     throw .changed
   }
@@ -93,12 +93,12 @@ struct FleetTaker {
   // MARK: the end
 
   /// `.outdated` where there are no files.
-  private func settle(_ account: Account, isNew: Bool) throws(MoveFault) -> Step {
+  private func settle(_ account: Account) throws(MoveFault) -> Step {
     let done: Result<Step, MoveFault>?
     do throws(StoreTrouble) {
       done = try store.moving(account) { user in
         do throws(MoveFault) {
-          return .success(try settle(user, isNew: isNew))
+          return .success(try settle(user))
         } catch {
           return .failure(error)
         }
@@ -110,22 +110,18 @@ struct FleetTaker {
     return try done?.get() ?? .outdated
   }
 
-  private func settle(_ user: MovingUser, isNew: Bool) throws(MoveFault) -> Step {
+  private func settle(_ user: MovingUser) throws(MoveFault) -> Step {
     switch user.mark {
     case nil: throw .isHere
     case .push, .merge: throw .isPushed
     case .take(let version, let token):
       let burial = MoveRequest.Burial(id: user.enrollment.id, version: version, token: token)
-      do throws(MoveFault) {
-        return try settle(user, by: burial)
-      } catch {
-        // Only what was never sent, or is known not to be done.
-        if isNew, error != .unknown { try remove(user) }
-        throw error
-      }
+      return try settle(user, by: burial)
     }
   }
 
+  /// The copy may be the only one, by this question or by that of another take with its token. So
+  /// it stays whatever fails, and is removed only where the fleet says that it has him.
   private func settle(_ user: MovingUser, by burial: MoveRequest.Burial) throws(MoveFault) -> Step {
     guard let answer = MoveAnswer.decode(try line.move(.bury(user.enrollment.user, burial))) else {
       throw .unknown

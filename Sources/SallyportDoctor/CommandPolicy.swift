@@ -6,8 +6,9 @@ extension PolicyRequest {
   /// A login in the service `sallyport`, by which the command counts and checks a user's codes.
   package static func command(for account: Account) -> PolicyRequest {
     PolicyRequest(
-      service: Array("sallyport".utf8), user: account.name.bytes, isRemote: false, address: nil,
-      parse: Addresses.numeric, membership: { Accounts.isMember(account, of: $0) })
+      service: Array("sallyport".utf8), user: account.name.bytes, isSuperuser: account.uid == 0,
+      isRemote: false, address: nil, parse: Addresses.numeric,
+      membership: { Accounts.isMember(account, of: $0) })
   }
 }
 

@@ -27,7 +27,7 @@ class Planted:
 
     def shows(self, word, says, plant, mend=None):
         before = self.told()
-        assert word not in before, before
+        assert word not in before, before[word]
         plant()
         assert soon(lambda: says in self.told().get(word, "")), (word, self.told())
         if mend:

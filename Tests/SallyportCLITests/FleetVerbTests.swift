@@ -68,6 +68,14 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: own.path + "/files/users/\(user)"))
   }
 
+  /// Unless a rule names it, the fleet never judges uid 0, and the machine needs one who gets in.
+  @Test func `Root is changed in files`() throws {
+    #expect(run("enroll", "root", "--no-confirm").status == 0)
+    let root = try Accounts.find(try #require(UserName(Array("root".utf8))))
+    #expect(try fleet.load(root) == nil)
+    #expect(FileManager.default.fileExists(atPath: own.path + "/files/users/root"))
+  }
+
   @Test func `Whose files wait here to be moved is changed in them`() throws {
     let files = own.path + "/files"
     #expect(run("enroll", user, "--no-confirm", "--store", files).status == 0)

@@ -98,7 +98,8 @@ import Testing
     let client = try RawClient(service.root)
     client.send(ping)
     #expect(client.answer() == ping)
-    #expect(silent[1...].allSatisfy { $0.isOpen })
+    // One more is closed where the client is seen before its packet.
+    #expect(silent[2...].allSatisfy { $0.isOpen })
     #expect(silent[4].send(ping) == 4)
     #expect(silent[4].answer() == ping)
   }

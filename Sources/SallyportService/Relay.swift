@@ -51,8 +51,8 @@ package struct Errand: Sendable {
 /// known, and that is a refusal. Only where nothing was sent, or the verifier says that it has
 /// judged nothing, the fleet is away; then a backup code may be judged here, and nothing else is
 /// done: nobody passes without a code, enrolls, is remembered or counted. What was asked for while
-/// it was away is judged here too, unless it was back since then and has confirmed what is kept here:
-/// the code may have been used elsewhere by now.
+/// it was away is judged here too, unless it was back since then and has confirmed what is kept
+/// here: the code may have been used elsewhere by now.
 package struct Relay: Sendable {
   /// Writes a line of a login.
   package typealias Log = @Sendable (LogLevel, LogLine) -> Void

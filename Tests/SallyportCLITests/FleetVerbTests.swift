@@ -7,7 +7,8 @@ import Testing
 
 @testable import SallyportCLI
 
-/// Root's verbs on a host, about an account that every machine has. Its fleet is a store of its own.
+/// Root's verbs on a host, about an account that every machine has. Its fleet is a store of its
+/// own.
 @Suite struct `Root's verbs about a person of the fleet` {
   private let bench = Bench()
   private let own = FileManager.default.temporaryDirectory

@@ -172,8 +172,8 @@ extension Message {
         hints: [invocation.again(remark: "goes on")])
     case .mayNotChange(let user):
       self.init(
-        "\(printable(user.utf8, limit: 64)) is in the fleet, and this host may not change people of "
-          + "it (enrolls = no); nothing was changed", .notPermitted,
+        "\(printable(user.utf8, limit: 64)) is in the fleet, and this host may not change people "
+          + "of it (enrolls = no); nothing was changed", .notPermitted,
         hints: [
           "sallyport-verifier invite NAME --enrolls      on a verifier, then leave and join again",
           "sallyport \(invocation.verb)      as the user himself, on a host that enrolls",

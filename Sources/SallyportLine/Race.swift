@@ -53,7 +53,8 @@ struct Race {
       return
     }
     order.removeFirst()
-    let isLate = order.first.map { late.contains($0) } ?? false
+    // Behind another one that is late nothing is gained by it.
+    let isLate = order.first.map { late.contains($0) && !late.contains(verifier) } ?? false
     nextStart = service_monotonic() + LineClient.stagger * (isLate ? 4 : 1)
     let address = verifiers[verifier]
     // SAFETY: as many bytes as are said.

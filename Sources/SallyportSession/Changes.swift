@@ -126,7 +126,7 @@ extension Session {
   ) throws(Ending) -> FromSession {
     try insistOnPresence()
     try insistOnPermission()
-    guard try seen() == judged else { throw .denied(.changed) }
+    guard try seen() == judged, try isStill(pending, context) else { throw .denied(.changed) }
     let user = client.account.name
     // First: where the answer is lost, this line is all that tells of the change.
     SessionLog.write(.notice, .begun(user.bytes, action: action, names, by: client.process))
@@ -157,6 +157,16 @@ extension Session {
           + record.enrollment.authenticators.map(\.id)
       }
     }
+  }
+
+  /// The same for people of the fleet, who have no files here.
+  private func isStill(_ pending: PendingLogin?, _ context: LoginContext) throws(Ending) -> Bool {
+    guard context.policy.isFleet, let pending else { return true }
+    let now = try found { () throws(StoreTrouble) in
+      try examiner.enrolled(client.account, in: context)
+    }
+    let names = pending.shape.authenticators.map(\.name)
+    return now?.isAway == false && now?.shape.authenticators.map(\.name) == names
   }
 
   // MARK: the status

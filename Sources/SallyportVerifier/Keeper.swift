@@ -13,6 +13,8 @@ extension Database {
     let line = try DatabaseLine(words, worker: 0)
     _ = try fleet(by: line)
     try check(line)
+    // Another verifier may have found a loss meanwhile.
+    _ = try fleet(by: line)
     let left = line.certificatesEnd.map { $0 - clock() / 1000 }
     if let text = FleetStatus.ending(of: left) { alert(text) }
     var clocks = ClockWatch()
@@ -218,7 +220,10 @@ private final class Keeper {
       guard let line = try candidate() else { return false }
       self.line = line
       _ = try database.fleet(by: line)
-      if database.books.withLock({ $0.server != line.server }) { try database.check(line) }
+      if database.books.withLock({ $0.server != line.server }) {
+        try database.check(line)
+        _ = try database.fleet(by: line)
+      }
       // Its beat is a save that has to be acknowledged.
       try database.look(&clocks, by: line)
       database.open(line.server)

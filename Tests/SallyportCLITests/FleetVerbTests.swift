@@ -80,11 +80,38 @@ import Testing
   @Test func `Whose files wait here to be moved is changed in them`() throws {
     let files = own.path + "/files"
     #expect(run("enroll", user, "--no-confirm", "--store", files).status == 0)
-    #expect(run("rename", user, "phone", "old").status == 0)
+    let renamed = run("rename", user, "phone", "old")
+    #expect(renamed.status == 0)
+    // Who reads it knows that the fleet still judges him as before.
+    #expect(renamed.aside.contains("nobody is judged by the files of \(user)"))
+    #expect(renamed.aside.contains("sallyport fleet push --user \(user)"))
     #expect(run("unlock", user).status == 0)
     #expect(try enrollment == nil)
     #expect(run("unenroll", user, "--force").status == 0)
     #expect(run("rename", user, "old", "b").aside.contains("not enrolled"))
+  }
+
+  /// As after a push that was stopped, or on another machine's disk.
+  @Test func `Files that cannot be read are no reason to change him elsewhere`() throws {
+    let files = own.path + "/files"
+    #expect(run("enroll", user, "--no-confirm", "--store", files).status == 0)
+    let path = files + "/users/\(user)/enrollment"
+    try Data("garbage\n".utf8).write(to: URL(fileURLWithPath: path))
+    for words in [["enroll", user, "--no-confirm"], ["add", user, "--no-confirm"]] {
+      let done = bench.runAsRoot(words, on: FakeTerminal([]), store: files)
+      #expect(done.status != 0 && done.aside.contains(path), "\(done.aside)")
+      #expect(try enrollment == nil)
+    }
+    #expect(run("unenroll", user, "--force").status == 0)
+    #expect(!FileManager.default.fileExists(atPath: path))
+  }
+
+  @Test func `An answer that does not come leaves the handout`() throws {
+    let sheet = own.path + "/sheet.txt"
+    bench.fleet.examiner = { Refusing(isSilent: true) }
+    let done = run("enroll", user, "--no-confirm", "--handout", sheet)
+    #expect(done.status == 75 && done.aside.contains("it is not known whether"), "\(done.aside)")
+    #expect(FileManager.default.fileExists(atPath: sheet))
   }
 
   @Test func `What cannot be is refused with its reason`() throws {
@@ -129,7 +156,11 @@ import Testing
 private final class Refusing: Examiner {
   let isForRoot = true
   func isThere() -> Bool { true }
-  private var refusal: StoreTrouble { .service(path: "fleet", .notServed) }
+  /// Only where something is to be changed, and without an answer.
+  private let isSilent: Bool
+  private var refusal: StoreTrouble { .service(path: "fleet", isSilent ? .silent : .notServed) }
+
+  init(isSilent: Bool = false) { self.isSilent = isSilent }
 
   func prepare(
     _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,
@@ -139,14 +170,17 @@ private final class Refusing: Examiner {
     _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin, as turn: Turn
   ) throws(StoreTrouble) -> Outcome { throw refusal }
   func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble) -> PendingLogin?
-  { throw refusal }
+  {
+    if isSilent { return nil }
+    throw refusal
+  }
   func level(of account: Account, in context: LoginContext) throws(StoreTrouble) -> EnrollmentLevel
   { throw refusal }
   func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {
     throw refusal
   }
   func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble) {
-    throw refusal
+    if !isSilent { throw refusal }
   }
   func amend(
     _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,

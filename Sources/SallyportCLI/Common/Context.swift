@@ -3,6 +3,7 @@ import PAMStack
 import SallyportCore
 import SallyportDoctor
 import SallyportFiles
+import SallyportLogin
 import SallyportSystem
 import SallyportText
 import SelfService
@@ -110,7 +111,7 @@ struct Context {
       let message = Message("\(reason); \(holds)", .configuration, hints: ["sallyport config edit"])
       terminal.write(Array(message.written.utf8), to: .aside)
     }
-    return reading.policy ?? .strict
+    return reading.policy ?? store.strictPolicy(isSuperuser: account.uid == 0)
   }
 
   /// Repeats `body`, up to three times, while another process changes the enrollment in between.

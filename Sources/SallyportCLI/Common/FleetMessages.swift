@@ -46,6 +46,8 @@ enum FleetTrouble: Error, Equatable {
   case isInFleet(String)
   /// What is enrolled is another one by now.
   case changed
+  /// Whether this user was changed is not known.
+  case unsettled(String)
 }
 
 /// A name that may mean one person here and another one in the fleet.
@@ -194,6 +196,14 @@ extension Message {
         hints: [
           "sallyport status      as the user himself, where self_service = yes",
           "sallyport fleet status",
+        ])
+    case .unsettled(let user):
+      let shown = printable(user.utf8, limit: 64)
+      self.init(
+        "it is not known whether \(shown) was changed in the fleet: no answer came", .busy,
+        hints: [
+          "sallyport backup-codes \(shown)      shows whether anybody is enrolled",
+          "sallyport backup-codes \(shown) --regenerate      where nobody has seen the new codes",
         ])
     case .changed:
       self.init(

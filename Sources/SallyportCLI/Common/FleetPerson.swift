@@ -3,6 +3,7 @@ import OneTimePassword
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
+import SallyportText
 
 /// Somebody whom the fleet judges, as root's verbs see and change him: the service of this machine
 /// asks a verifier, which changes him where this host `enrolls`. What he has stays there: no secret
@@ -63,8 +64,15 @@ struct FleetPerson {
 
   /// `pending`: what is changed; nil to enroll him.
   func amend(_ change: EnrollmentChange, of pending: PendingLogin?) throws(CommandError) {
-    let done = try ask { (examiner) throws(StoreTrouble) in
-      try examiner.amend(change, of: account.name, pending, in: login)
+    let done: Amendment
+    do throws(CommandError) {
+      done = try ask { (examiner) throws(StoreTrouble) in
+        try examiner.amend(change, of: account.name, pending, in: login)
+      }
+    } catch {
+      // It was tried before whether it can be done: what fails now may have been done.
+      guard case .store(.service) = error else { throw error }
+      throw .fleet(.unsettled(account.name.text))
     }
     switch done {
     case .done: break
@@ -92,25 +100,46 @@ struct FleetPerson {
 }
 
 extension FleetPlace {
-  /// Whether this machine is a host of one.
+  /// Whether this machine is a host of one, or it cannot be known.
   var isThere: Bool {
-    // SAFETY: a C string that lives for the call.
-    unsafe access(file, F_OK) == 0
+    var facts = stat()
+    // SAFETY: a C string that lives for the call, which fills the buffer.
+    return unsafe lstat(file, &facts) == 0 || errno != ENOENT
   }
 }
 
 extension Subject {
   /// The user, where the fleet judges him: this machine is a host of one, the policy has
-  /// `verification = fleet` for him, no store is named, and he has no files here that wait to be
-  /// moved. nil: the verb is about the files.
+  /// `verification = fleet` for him, no store is named, and he has no files here. nil: the verb is
+  /// about the files; where the fleet judges him all the same, says so.
   func inFleet(_ options: PolicyOptions? = nil) throws(CommandError) -> FleetPerson? {
-    guard !isStoreNamed, context.fleet.isThere, (try? record()) == nil else { return nil }
+    guard !isStoreNamed, context.fleet.isThere else { return nil }
     let account = try account()
     let policy = context.policy(at: options?.conf, for: account, in: store)
     guard policy.isFleet else { return nil }
+    if hasFiles {
+      let text = "nobody is judged by the files of \(user): the policy has verification = fleet"
+      let message = Message(
+        text, .configuration, hints: ["sallyport fleet push --user \(user)      moves them"])
+      context.terminal.write(Array(message.written.utf8), to: .aside)
+      return nil
+    }
     guard account.uid != nil else { throw .noSuchUser }
     let login = LoginContext(policy: policy, origin: .local(own: true), service: .sallyport)
     return FleetPerson(account: account, login: login, context: context)
+  }
+
+  /// Also where they are marked, or cannot be read.
+  private var hasFiles: Bool {
+    do throws(CommandError) {
+      _ = try record()
+      return true
+    } catch {
+      switch error {
+      case .notEnrolled, .noSuchUser, .store(.noStore): return false
+      case _: return true
+      }
+    }
   }
 
   /// Throws where there is nothing here that a verb about the files could show or change.

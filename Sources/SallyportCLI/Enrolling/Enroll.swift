@@ -102,6 +102,8 @@ struct Enroll: Verb {
         try save(made, draft, confirmation, over: existing, in: subject.store)
       }
     } catch {
+      // It may be all that anybody has of it.
+      if case .fleet(.unsettled) = error { throw error }
       handout?.remove()
       throw error
     }

@@ -103,6 +103,10 @@ struct FleetMover {
     case .done: return
     case .standing(let found):
       if case .enrolled = found.person { throw .otherEnrollment }
+      // By these files for good: it was removed, or another host has taken it.
+      if case .put(let moving, _) = request, found.person == .removed(moving.enrollment.id) {
+        throw .gone
+      }
       throw .changed
     case .notAllowed: throw .notAllowed
     case .trouble: throw .unknown

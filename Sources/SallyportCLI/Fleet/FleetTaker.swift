@@ -49,7 +49,7 @@ struct FleetTaker {
     do throws(StoreTrouble) {
       try store.prepare()
       let mark = MoveMark.take(version: version, token: try Random.identifier())
-      try store.create(enrollment, used(moving.state, account), marked: mark)
+      try store.create(enrollment, try used(moving.state, account), marked: mark)
     } catch {
       throw .store(error)
     }
@@ -80,11 +80,16 @@ struct FleetTaker {
   }
 
   /// With what the reserve of this host has judged, and the fleet may not have been told yet.
-  private func used(_ state: LoginState, _ account: Account) -> LoginState {
+  private func used(_ state: LoginState, _ account: Account) throws(StoreTrouble) -> LoginState {
     var state = state
-    if let kept = (try? reserve.load(account))?.state.backupCodes,
-      kept.setID == state.backupCodes?.setID
-    {
+    let record: Record?
+    do throws(StoreTrouble) {
+      record = try reserve.load(account)
+    } catch {
+      guard case .noStore = error else { throw error }
+      record = nil
+    }
+    if let kept = record?.state.backupCodes, kept.setID == state.backupCodes?.setID {
       state.backupCodes?.used |= kept.used
     }
     return state

@@ -99,6 +99,12 @@ struct FleetPerson {
   }
 }
 
+extension CommandError {
+  /// Whether it may have been done all the same, so that a handout may be all that anybody has of
+  /// what is enrolled.
+  var isUnsettled: Bool { if case .fleet(.unsettled) = self { true } else { false } }
+}
+
 extension FleetPlace {
   /// Whether this machine is a host of one, or it cannot be known.
   var isThere: Bool {
@@ -135,10 +141,10 @@ extension Subject {
       _ = try record()
       return true
     } catch {
-      switch error {
-      case .notEnrolled, .noSuchUser, .store(.noStore): return false
-      case _: return true
-      }
+      if case .notEnrolled = error { return false }
+      if case .noSuchUser = error { return false }
+      if case .store(.noStore) = error { return false }
+      return true
     }
   }
 

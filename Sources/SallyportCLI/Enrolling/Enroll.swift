@@ -102,9 +102,7 @@ struct Enroll: Verb {
         try save(made, draft, confirmation, over: existing, in: subject.store)
       }
     } catch {
-      // It may be all that anybody has of it.
-      if case .fleet(.unsettled) = error { throw error }
-      handout?.remove()
+      if !error.isUnsettled { handout?.remove() }
       throw error
     }
     try tell(sheet, confirmation, handout, output, context)

@@ -198,7 +198,8 @@ let package = Package(
     .testTarget(
       name: "SallyportSystemTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem", "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportThreads", "CSystem",
+        "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(

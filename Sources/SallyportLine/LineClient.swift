@@ -216,6 +216,21 @@ package final class LineClient: FleetLine {
   private func connect(until deadline: UInt64, besides asked: Set<Int> = [], all: Bool = false)
     throws(LineFault) -> ClientLine
   {
+    var pauses: [Int32] = [20, 60]
+    while true {
+      let (won, race) = try connectOnce(until: deadline, besides: asked, all: all)
+      if let won { return won }
+      if race.isUnpinned { throw .unpinned }
+      guard race.wasDropped, race.silent.isEmpty, let pause = pauses.first else { throw .away }
+      // The others may have been started again since they were found gone.
+      pauses.removeFirst()
+      _ = poll(nil, 0, pause)
+    }
+  }
+
+  private func connectOnce(until deadline: UInt64, besides asked: Set<Int>, all: Bool)
+    throws(LineFault) -> (ClientLine?, Race)
+  {
     guard let side else { throw .away }
     let now = service_monotonic()
     let (order, late) = state.withLock { state in
@@ -227,8 +242,7 @@ package final class LineClient: FleetLine {
     var race = Race(side, verifiers, order, late: Set(late))
     let won = race.run(until: deadline)
     for verifier in race.silent { putAside(verifier) }
-    if let won { return won }
-    throw race.isUnpinned ? .unpinned : .away
+    return (won, race)
   }
 
   // MARK: the keeper

@@ -26,6 +26,8 @@ struct Race {
   private var nextStart: UInt64 = 0
   /// Whether somebody with another key was there.
   private(set) var isUnpinned = false
+  /// Whether somebody took a connection and closed it, as who is about to end does.
+  private(set) var wasDropped = false
   /// Those that did not get done, and did not fail, in all the time there was.
   private(set) var silent: [Int] = []
 
@@ -82,7 +84,10 @@ struct Race {
         runner.waitsToWrite = false
       case .moreIn: runner.waitsToWrite = false
       case .moreOut: runner.waitsToWrite = true
-      case .gone: drop(runner)
+      case .gone:
+        // Refused, if nothing could be sent.
+        if !runner.waitsToWrite { wasDropped = true }
+        drop(runner)
       case .unpinned:
         isUnpinned = true
         drop(runner)
@@ -91,7 +96,9 @@ struct Race {
     }
     switch runner.reader.advance(runner.line) {
     case .more(let toWrite, _): runner.waitsToWrite = toWrite
-    case .over, .unpinned: drop(runner)
+    case .over, .unpinned:
+      wasDropped = true
+      drop(runner)
     case .whole(let hello):
       let isKnown = hello.kind == 0x80 | LineKind.ping.rawValue
       let isStranger = hello.kind == LineAnswer.unknownHost.kind

@@ -1,7 +1,7 @@
 import CSystem
 import Foundation
 import OneTimePassword
-import Synchronization
+import SallyportThreads
 import TestSupport
 import Testing
 
@@ -76,8 +76,8 @@ private func isAbsent(_ path: String) -> Bool {
   @Test(.enabled(if: isRoot, "the service is root's"))
   func `it is answered on a connection that is closed afterwards`() throws {
     let server = try OddServer()
-    let got = Mutex([UInt8]())
-    let isClosed = Mutex<Bool?>(nil)
+    let got = Locked([UInt8]())
+    let isClosed = Locked<Bool?>(nil)
     server.serve { connection in
       var bytes = [UInt8](repeating: 0, count: 100)
       // SAFETY, all three: the buffers have their sizes.
@@ -142,8 +142,8 @@ private func isAbsent(_ path: String) -> Bool {
   {
     let server = try OddServer()
     // It is closed only after the question has been given up.
-    let isOver = Mutex(false)
-    let isDone = Mutex(false)
+    let isOver = Locked(false)
+    let isDone = Locked(false)
     server.serve { connection in
       _ = soon { isOver.withLock { $0 } }
       close(connection)

@@ -99,8 +99,12 @@ import Testing
       let line =
         "openssl s_client -connect 127.0.0.1:\(port) -quiet \(words.joined(separator: " ")) "
         + "< /dev/zero | head -c 14 | wc -c"
-      let (output, _) = run("timeout 20 sh -c '\(line)'", in: directory)
-      #expect((Int(output.trimmingCharacters(in: .whitespacesAndNewlines)) == 14) == isGreeted)
+      // What it sends is no frame: the line may be closed before the greeting was read.
+      let wasGreeted = (0..<(isGreeted ? 20 : 1)).contains { _ in
+        let (output, _) = run("timeout 20 sh -c '\(line)'", in: directory)
+        return Int(output.trimmingCharacters(in: .whitespacesAndNewlines)) == 14
+      }
+      #expect(wasGreeted == isGreeted)
     }
     #expect(verifier.asked.withLock { $0.isEmpty })
   }

@@ -221,18 +221,18 @@ struct LineBook: Sendable {
   var pins: [Pin] { Array(lines.keys) }
 
   /// Closes what has had its time, and the lines of hosts that are none of the fleet any more.
-  mutating func sweep(known: Set<Pin>, now: UInt64) -> [ServerLine] {
+  mutating func sweep(revoked: Set<Pin>, now: UInt64) -> [ServerLine] {
     var over: [UInt64] = []
     for (id, entry) in entries where !entry.isDoomed {
-      if isOver(entry, known, now) { over.append(id) }
+      if isOver(entry, revoked, now) { over.append(id) }
     }
     return over.flatMap { close($0) }
   }
 
-  private mutating func isOver(_ entry: Entry, _ known: Set<Pin>, _ now: UInt64) -> Bool {
+  private mutating func isOver(_ entry: Entry, _ revoked: Set<Pin>, _ now: UInt64) -> Bool {
     let age = now &- entry.since
     guard let pin = entry.pin else { return age > limits.untilGreeted }
-    if entry.isKnown, !known.contains(pin) { return true }
+    if entry.isKnown, revoked.contains(pin) { return true }
     if !entry.isKnown, age > limits.ofStranger { return true }
     if entry.isBusy { return false }
     if let begun = entry.begun, now &- begun > limits.untilFrame, now > begun { return true }

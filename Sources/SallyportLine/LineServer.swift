@@ -188,8 +188,8 @@ package final class LineServer: Sendable {
   /// On a thread of its own, since who is known may have to be looked up.
   private func sweep() {
     let pins = book.withLock { $0.pins }
-    let known = Set(pins.filter { isKnown($0) })
-    _ = book.withLock { $0.sweep(known: known, now: service_monotonic()) }
+    let revoked = Set(pins.filter { !isKnown($0) })
+    _ = book.withLock { $0.sweep(revoked: revoked, now: service_monotonic()) }
   }
 
   // MARK: handshakes

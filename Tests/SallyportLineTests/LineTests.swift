@@ -81,6 +81,31 @@ import Testing
     #expect(fault(client) == .revoked)
   }
 
+  @Test func `stays where it began while others were looked up`() throws {
+    let (first, second) = (try newIdentity(), try newIdentity())
+    let (looks, isThere) = (Locked(0), Locked(false))
+    var limits = LineLimits()
+    limits.round = 10_000_000
+    let verifier = try newIdentity()
+    let server = try LineServer.start(
+      on: VerifierAddress(bytes: [127, 0, 0, 1], port: 0), identity: verifier, limits: limits,
+      isKnown: { pin in
+        // The second time is that of the thread which looks for hosts that were revoked.
+        let isLooking = pin == first.pin && looks.withLock { $0 += 1; return $0 == 2 }
+        return !isLooking || soon { isThere.withLock { $0 } }
+      }, handler: { _, kind, _, _ in LineAnswer(to: kind, []) })
+    defer { server.stop(within: 0) }
+    let file = FleetFile(
+      host: "web1", enrolls: false, verifiers: [server.address], pins: [verifier.pin])
+    let clients = [LineClient(file, first), LineClient(file, second)]
+    #expect(fault(clients[0]) == nil)
+    #expect(soon { looks.withLock { $0 } == 2 })
+    #expect(fault(clients[1]) == nil)
+    isThere.withLock { $0 = true }
+    #expect(soon { looks.withLock { $0 } > 2 })
+    #expect(server.lines == 2)
+  }
+
   @Test func `is away where nobody listens, at once`() throws {
     let verifier = try TestVerifier()
     let client = try verifier.client()

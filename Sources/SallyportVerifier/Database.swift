@@ -146,7 +146,7 @@ package final class Database: Sendable {
     let number = books.withLock { $0.number() }
     let line: DatabaseLine
     do throws(DatabaseFault) {
-      line = try DatabaseLine(words, worker: number)
+      line = try DatabaseLine(words, worker: number, preparing: Statement.prepared)
     } catch {
       books.withLock { $0.free.append(number) }
       lose("the database cannot be asked: \(error.text)")

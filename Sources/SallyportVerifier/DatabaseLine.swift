@@ -69,14 +69,18 @@ package enum Value: Sendable {
   /// Which server this is, since when: its system identifier, its timeline, and when it was
   /// started. Two that were promoted one after the other may have the same timeline.
   private(set) var server: [UInt8] = []
+  /// The statement at n is prepared under the name n.
+  private let prepared: [String]
 
-  /// `database`: as libpq has it (PostgreSQL's manual, "Connection Strings").
-  init(_ database: String, worker: Int) throws(DatabaseFault) {
+  /// `database`: as libpq has it (PostgreSQL's manual, "Connection Strings"). `preparing`: the
+  /// statements that are asked so often that the server is to parse and plan them only once.
+  init(_ database: String, worker: Int, preparing: [String] = []) throws(DatabaseFault) {
     // SAFETY: the C string lives for the call; the line is closed in deinit, where this throws too.
     // What libpq says of a fault is copied at once; so for all below.
     guard let line = unsafe pg_open(database) else { throw .outOfMemory }
     unsafe self.line = line
     self.worker = worker
+    prepared = preparing
     guard unsafe pg_is_open(line) == 1 else {
       throw .unreachable(unsafe String(cString: pg_fault(line)))
     }
@@ -84,6 +88,14 @@ package enum Value: Sendable {
       throw .unusable("the server does not say which one it is")
     }
     self.server = server
+    for (name, statement) in preparing.enumerated() { try prepare(String(name), statement) }
+  }
+
+  private func prepare(_ name: String, _ statement: String) throws(DatabaseFault) {
+    var result: OpaquePointer?
+    // SAFETY: the C strings live for the call; the result is freed with the rows.
+    let done = unsafe pg_prepare(line, name, statement, Database.patience, &result)
+    _ = try unsafe rows(done, result)
   }
 
   /// When the first certificate ends that the line hangs on, in seconds since 1970; nil: none does.
@@ -107,8 +119,8 @@ package enum Value: Sendable {
     var result: OpaquePointer?
     // SAFETY: the buffers live for the call; the result is freed with the rows.
     let done = unsafe pg_ask(
-      line, statement, Int32(values.count), packed.bytes, packed.offsets, packed.lengths,
-      packed.formats, patience, &result)
+      line, prepared.firstIndex(of: statement).map(String.init), statement, Int32(values.count),
+      packed.bytes, packed.offsets, packed.lengths, packed.formats, patience, &result)
     return try unsafe rows(done, result)
   }
 

@@ -4,9 +4,14 @@
 /// loaded, and with it the event and the count of this connection. It gives 1 where it was done, 0
 /// where the version is another.
 enum Statement {
+  /// What each login asks, of which a connection has the server make one plan.
+  static let prepared = [load, save, saveDecoy]
+
   /// The first of each connection: what the role or the database is set to must not make a save
   /// less than it says. Which server it is, since when; names are qualified, since the search path
-  /// is not ours yet.
+  /// is not ours yet. A plan is made once, perhaps while a table is small, and is kept while it
+  /// grows: the settings of the planner see to it that it goes by the index, which is right for the
+  /// rows of one user at any size.
   static let greeting = """
     SELECT concat_ws('/', (SELECT system_identifier FROM pg_catalog.pg_control_system()),
         substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8),
@@ -19,7 +24,10 @@ enum Statement {
       pg_catalog.set_config('lock_timeout', '1500', false),
       pg_catalog.set_config('statement_timeout', '1900', false),
       pg_catalog.set_config('idle_in_transaction_session_timeout', '5000', false),
-      pg_catalog.set_config('row_security', 'on', false)
+      pg_catalog.set_config('row_security', 'on', false),
+      pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false),
+      pg_catalog.set_config('enable_seqscan', 'off', false),
+      pg_catalog.set_config('jit', 'off', false)
     """
 
   static let load = """

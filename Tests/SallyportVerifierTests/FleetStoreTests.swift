@@ -53,6 +53,23 @@ struct `The database of a fleet` {
       as: each.isFirstPass ? .firstPass : .last(givingBack: charge))
   }
 
+  /// The tables hold a few decoys, and statistics say so: the plan outlives both.
+  @Test func `asks by the index for what a login needs, however few rows there are`() throws {
+    let own = try OwnDatabase()
+    _ = try Verifier(in: own).ask("ANALYZE")
+    let line = try DatabaseLine(
+      own.words + " user=sallyport_verifier", worker: 9, preparing: Statement.prepared)
+    for (number, statement) in Statement.prepared.enumerated() {
+      let count = (1...24).last { statement.contains("$\($0)") } ?? 0
+      let values = Array(repeating: "NULL", count: count).joined(separator: ", ")
+      let rows = try line.ask("EXPLAIN EXECUTE \"\(number)\"(\(values))", [], 10_000)
+      let plan = (0..<rows.count).compactMap { rows.text($0, 0) }
+      #expect(plan.contains { $0.contains("Index Scan using state_pkey") }, "\(plan)")
+      #expect(!plan.contains { $0.contains("Seq Scan on state") }, "\(plan)")
+      #expect(!plan.contains { $0.contains("Seq Scan on enrollment") }, "\(plan)")
+    }
+  }
+
   @Test func `says what was judged, and accepts no code twice`() throws {
     let name = try verifier.enroll()
     #expect(try verifier.type(first, as: name).isAccepted)

@@ -145,20 +145,32 @@ static inline int pg_collect(struct pg_line *line, int milliseconds,
   return done;
 }
 
-/* Asks one question of one statement. The values stand one after the other in `bytes`: value n
-   begins at `offsets[n]`, -1 for NULL; a text (format 0) ends with NUL. The result, in binary, is
-   the caller's to free, also where the server refused. After anything but these two the line
-   must be closed: whether the statement was carried out is not known. */
-static inline int pg_ask(struct pg_line *line, const char *statement, int count, const char *bytes,
-                         const int *offsets, const int *lengths, const int *formats,
-                         int milliseconds, PGresult *_Nullable *_Nonnull result) {
+/* Has the server parse and plan a statement once, under this name; as of pg_ask. */
+static inline int pg_prepare(struct pg_line *line, const char *name, const char *statement,
+                             int milliseconds, PGresult *_Nullable *_Nonnull result) {
+  *result = NULL;
+  line->warnings = 0;
+  if (!PQsendPrepare(line->connection, name, statement, 0, NULL)) return pg_broken;
+  return pg_collect(line, milliseconds, result);
+}
+
+/* Asks one question of one statement, or of the prepared one of this `name` where there is one. The
+   values stand one after the other in `bytes`: value n begins at `offsets[n]`, -1 for NULL; a text
+   (format 0) ends with NUL. The result, in binary, is the caller's to free, also where the server
+   refused. After anything but these two the line must be closed: whether the statement was carried
+   out is not known. */
+static inline int pg_ask(struct pg_line *line, const char *_Nullable name, const char *statement,
+                         int count, const char *bytes, const int *offsets, const int *lengths,
+                         const int *formats, int milliseconds, PGresult *_Nullable *_Nonnull result) {
   const char *values[pg_most_values];
   *result = NULL;
   if (count > pg_most_values) return pg_no_memory;
   for (int n = 0; n < count; n++) values[n] = offsets[n] < 0 ? NULL : bytes + offsets[n];
   line->warnings = 0;
-  if (!PQsendQueryParams(line->connection, statement, count, NULL, values, lengths, formats, 1))
-    return pg_broken;
+  int isSent = name != NULL
+      ? PQsendQueryPrepared(line->connection, name, count, values, lengths, formats, 1)
+      : PQsendQueryParams(line->connection, statement, count, NULL, values, lengths, formats, 1);
+  if (!isSent) return pg_broken;
   return pg_collect(line, milliseconds, result);
 }
 

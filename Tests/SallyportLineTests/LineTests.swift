@@ -91,8 +91,12 @@ import Testing
       on: VerifierAddress(bytes: [127, 0, 0, 1], port: 0), identity: verifier, limits: limits,
       isKnown: { pin in
         // The second time is that of the thread which looks for hosts that were revoked.
-        let isLooking = pin == first.pin && looks.withLock { $0 += 1; return $0 == 2 }
-        return !isLooking || soon { isThere.withLock { $0 } }
+        guard pin == first.pin else { return true }
+        let look = looks.withLock { looks in
+          looks += 1
+          return looks
+        }
+        return look != 2 || soon { isThere.withLock { $0 } }
       }, handler: { _, kind, _, _ in LineAnswer(to: kind, []) })
     defer { server.stop(within: 0) }
     let file = FleetFile(

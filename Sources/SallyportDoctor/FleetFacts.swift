@@ -29,9 +29,11 @@ package struct FleetFacts: Equatable {
   var verifiers: [Verifier]
   /// Who becomes root here while the fleet is away.
   var breakGlass: [String]
+  /// Who is enrolled here, though the fleet judges all his logins.
+  var unasked: [String]
 
-  package init(verifiers: [Verifier], breakGlass: [String]) {
-    (self.verifiers, self.breakGlass) = (verifiers, breakGlass)
+  package init(verifiers: [Verifier], breakGlass: [String], unasked: [String] = []) {
+    (self.verifiers, self.breakGlass, self.unasked) = (verifiers, breakGlass, unasked)
   }
 }
 

@@ -1,3 +1,4 @@
+import SallyportCore
 import SallyportText
 
 /// Problems of a machine whose logins a fleet judges. Pure.
@@ -25,7 +26,8 @@ struct FleetFindings {
   private func findings(_ fleet: FleetFacts) -> [Finding] {
     let isJudged = fleet.verifiers.contains { $0.answer == .judges }
     return fleet.verifiers.compactMap { finding($0, isJudged: isJudged) }
-      + [clock(fleet), fleet.breakGlass.isEmpty ? noBreakGlass : nil].compactMap { $0 }
+      + [clock(fleet), fleet.breakGlass.isEmpty ? noBreakGlass : nil, unasked(fleet.unasked)]
+      .compactMap { $0 }
   }
 
   private func finding(_ verifier: FleetFacts.Verifier, isJudged: Bool) -> Finding? {
@@ -67,6 +69,19 @@ struct FleetFindings {
         .advice("sallyport enroll NAME"),
         .advice(
           "sallyport config edit: [rule break-glass] match_user = NAME, verification = local"),
+      ])
+  }
+
+  private func unasked(_ names: [String]) -> Finding? {
+    guard let first = names.first.map({ printable($0.utf8, limit: 64) }) else { return nil }
+    let more = names.count > 1 ? " and \(names.count - 1) more" : ""
+    return Finding(
+      id: "fleet-unasked", area: area, severity: .warning,
+      text: "enrolled on this machine, where nobody asks it since the policy has verification = "
+        + "fleet: \(first)\(more); refused unless the fleet has them too",
+      fixes: [
+        .command("sallyport fleet push --all"),
+        .advice("or sallyport config edit: a rule with verification = local"),
       ])
   }
 

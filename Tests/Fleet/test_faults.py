@@ -98,6 +98,10 @@ def test_doctor_names_each_fault_of_a_host(cast, preload):
     enroll()
     planted.shows("fleet-no-break-glass", "nobody can become root here",
                   lambda: machine.sh("rm -r /var/lib/sallyport/users/root"), enroll)
+    machine.account("carol", 4242, PASSWORD)
+    planted.shows("fleet-unasked", ": carol;",
+                  lambda: host.sallyport("enroll", "--user", "carol", "--no-confirm", "--json", "--store", "/var/lib/sallyport"),
+                  lambda: machine.sh("rm -r /var/lib/sallyport/users/carol"))
     planted.shows("fleet-clock", "60 s ahead of the verifiers'",
                   lambda: words.extend([preload("clock"), "AHEAD=60"]), words.clear)
     before = told()["store-file-system"]

@@ -55,7 +55,7 @@ struct Doctor: Verb {
         FleetFacts.Verifier(
           address: state.address.text, answer: state.outcome, text: report.say(state),
           clockOffset: state.status.map { $0.now.seconds - report.now.seconds })
-      }, breakGlass: try people.breakGlass(among: candidates))
+      }, breakGlass: try people.breakGlass(among: candidates), unasked: try people.unasked())
   }
 
   /// Throws if one has no file.

@@ -91,6 +91,16 @@ struct FleetPeople {
     return found
   }
 
+  /// Those enrolled here whom the policy leaves to the fleet in all usual logins, in their order.
+  func unasked() throws(CommandError) -> [String] {
+    var found: [String] = []
+    for name in try enrolled() {
+      let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
+      if isJudged(account, byFleet: true), isEnrolled(account) { found.append(name.text) }
+    }
+    return found.sorted()
+  }
+
   private func isEnrolled(_ account: Account) -> Bool {
     guard let record = try? store.load(account) else { return false }
     return record.decoyOf == nil

@@ -82,6 +82,16 @@ import Testing
     }
   }
 
+  @Test(arguments: [["alice"], ["alice", "bob", "carol"]])
+  func `names who is enrolled here and not asked here`(_ names: [String]) throws {
+    var fleet = Self.fleet(.judges)
+    fleet.unasked = names
+    let found = Self.findings { $0.fleet = fleet }
+    #expect(found.wrong == ["fleet-unasked warning"])
+    let text = try #require(found.first { $0.id == "fleet-unasked" }?.text)
+    #expect(text.contains(names.count == 1 ? ": alice;" : ": alice and 2 more;"))
+  }
+
   @Test func `warns where nothing is asked of the fleet`() {
     let found = Self.findings { $0.isFleet = false }
     #expect(found.wrong == ["fleet-not-asked warning"])

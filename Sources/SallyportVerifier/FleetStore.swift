@@ -181,24 +181,35 @@ package struct FleetStore: RecordStore, Sendable {
   package func rewrite(
     _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
   ) throws(StoreTrouble) -> Transaction<Void> {
+    try rewrite(record, enrollment) { ((), change($0)) }
+  }
+
+  /// As `transact`, with a new document: what was used may be less than before.
+  func rewrite<Verdict>(
+    _ record: Record, _ enrollment: Enrollment,
+    _ body: (LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
+  ) throws(StoreTrouble) -> Transaction<Verdict> {
     let key = try key(of: record)
-    return try eachTurn(key, record) { (row) throws(StoreTrouble) -> (Void?) in
-      let document = FleetDocument(.enrolled(enrollment))
-      return try saveBoth(Statement.saveBoth, key, row.mark, document, change(row.state)) ? () : nil
+    return try eachTurn(key, record) { (row) throws(StoreTrouble) -> (Verdict?) in
+      // As it was loaded with this state: what root has said of him stays.
+      var document = try self.row(of: key)?.document ?? FleetDocument(.notEnrolled)
+      document.standing = .enrolled(enrollment)
+      let (verdict, state) = try body(row.state)
+      return try saveBoth(Statement.saveBoth, key, row.mark, document, state) ? verdict : nil
     }
   }
 
   package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
-    try change(enrollment.user) { (old) throws(StoreTrouble) in
+    try change(enrollment.user) { (old, _) throws(StoreTrouble) in
       if old.enrollment != nil { throw .exists(path: "fleet") }
-      return (FleetDocument(.enrolled(enrollment)), state)
+      return (FleetDocument(.enrolled(enrollment), note: old.note), state)
     }
   }
 
   /// Not while he is enrolled: 0.
   package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
     var count: UInt32 = 0
-    try change(name) { (old) throws(StoreTrouble) in
+    try change(name) { (old, _) throws(StoreTrouble) in
       if old.enrollment != nil { return nil }
       var new = old
       new.logins = old.logins < UInt32.max ? old.logins + 1 : old.logins
@@ -231,16 +242,20 @@ package struct FleetStore: RecordStore, Sendable {
     }
   }
 
-  /// The same of a document. `body` gives nil where there is nothing to change.
-  private func change(
+  /// The same of a document, and of the state beside it. `body` gives nil where there is nothing to
+  /// change.
+  func change(
     _ name: UserName,
-    _ body: (FleetDocument) throws(StoreTrouble) -> (FleetDocument, LoginState?)?
+    _ body: (FleetDocument, LoginState?) throws(StoreTrouble) -> (FleetDocument, LoginState?)?
   ) throws(StoreTrouble) {
     let key = name.bytes
     try database.alone(for: try hash(of: key), until: deadline) { () throws(StoreTrouble) in
       for _ in 0..<Self.attempts {
         let row = try row(of: key, anew: true)
-        guard let (new, state) = try body(row?.document ?? FleetDocument(.notEnrolled)) else {
+        guard
+          let (new, state) = try body(
+            row?.document ?? FleetDocument(.notEnrolled), row?.state)
+        else {
           return
         }
         let mark: Mark

@@ -23,10 +23,7 @@ extension FleetStore {
     }
     var own = state
     own.reconcile(with: enrollment)
-    // Places of the fleet's hosts mean nothing in files.
-    own.origins = []
-    own.remembered = []
-    return .copy(MoveRequest.Moving(enrollment, own), version: row.seen.digest)
+    return .copy(MoveRequest.Moving(enrollment, own.withoutPlaces), version: row.seen.digest)
   }
 
   /// The hosts but this one where he was let in within 30 days.

@@ -14,8 +14,10 @@ package struct MoveDesk: LineDesk, Sendable {
 
   /// An empty answer to what is no request.
   package func answer(_ body: Secret, from asker: Asker, arrived: UInt64) -> LineAnswer {
-    guard let host = asker.host, let request = MoveRequest.decode(body) else {
-      return LineAnswer(to: .management, [])
+    guard let host = asker.host else { return LineAnswer(to: .management, []) }
+    guard let request = MoveRequest.decode(body) else {
+      guard let request = PersonRequest.decode(body) else { return LineAnswer(to: .management, []) }
+      return PersonDesk(database: database).answer(request, on: host, enrolls: asker.enrolls)
     }
     guard asker.enrolls else { return answer(.notAllowed) }
     if database.isAway { return .databaseAway }

@@ -34,7 +34,8 @@ package struct Reception: Sendable {
     let name: [UInt8]? =
       switch kind {
       case .question: HostFrame.decode(body)?.request.name
-      case .management: MoveRequest.decode(body)?.name.bytes
+      case .management:
+        (MoveRequest.decode(body)?.name ?? PersonRequest.decode(body)?.name)?.bytes
       case .join, .reserve, .ping, .status: nil
       }
     guard let name else { return nil }

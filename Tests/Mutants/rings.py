@@ -34,7 +34,7 @@ OWN = {
     "RequestReader": "ServiceRequestTests", "RequestWriter": "ServiceRequestTests",
     "AnswerFields": "ServiceAnswerTests", "Shape": "ServiceAnswerTests",
     "WireFields": "Service(Request|Answer)Tests",
-    "Denial": "PermissionTests", "Redaction": "FrameTests", "Wish": "FrameTests",
+    "Denial": "PermissionTests", "Redaction": "PersonRequestTests", "Wish": "FrameTests",
     "DaemonFindings": "DoctorDaemonTests",
     "StoreManagement": "ManagementTests", "StoreFiles": "ManagementTests",
 }

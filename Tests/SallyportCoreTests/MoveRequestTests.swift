@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension Seeded {
-  fileprivate mutating func moving() throws -> MoveRequest.Moving {
+  mutating func moving() throws -> MoveRequest.Moving {
     let one = try enrollment()
     let enrollment = Enrollment(
       id: one.id, user: one.user, uid: nil, created: one.created,

@@ -125,25 +125,4 @@ import Testing
     let long = try secret([UInt8](repeating: 1, count: Frame.longest - 4))
     #expect(FromUser.answer(long).encoded() == nil)
   }
-
-  @Test func `show what is enrolled without its secrets`() throws {
-    let key = try secret(Array("12345678901234567890".utf8))
-    let digests = [[UInt8](repeating: 0xaa, count: 32), [UInt8](repeating: 0xab, count: 32)]
-    let enrollment = Enrollment(
-      id: 5, user: try #require(UserName(Array("alice".utf8))), uid: 1000, created: UnixTime(1),
-      authenticators: [
-        Authenticator(
-          id: 6, name: Label("phone"), parameters: .standard, secret: key,
-          initialLastAccepted: nil, created: UnixTime(1))
-      ],
-      backupCodes: BackupCodeSet(
-        id: 8, salt: [UInt8](repeating: 0xcc, count: 16), digests: digests))
-    let text = try #require(enrollment.withoutSecrets?.written())
-    let read = try Enrollment.read(text)
-    #expect(read.authenticators.map(\.name) == [Label("phone")])
-    #expect(read.authenticators[0].secret.bytes(in: 0..<20) == [UInt8](repeating: 0, count: 20))
-    #expect(read.backupCodes?.count == 2)
-    #expect(read.backupCodes?.salt == [UInt8](repeating: 0, count: 16))
-    for digest in read.backupCodes?.digests ?? [] { #expect(digest[1...].allSatisfy { $0 == 0 }) }
-  }
 }

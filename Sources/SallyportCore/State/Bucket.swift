@@ -18,3 +18,12 @@ package struct Bucket: Equatable, Sendable {
     spent = GuessProbability(units: spent.units - min(spent.units, amount.units))
   }
 }
+
+extension LoginState {
+  /// As if no wrong code had been typed.
+  package var unlocked: LoginState {
+    var state = self
+    (state.known, state.other, state.slip) = (.full, .full, nil)
+    return state
+  }
+}

@@ -26,9 +26,7 @@ extension FetchAnswer {
     case .copy(let moving, let version):
       fields.put(robust: 5)
       fields.put(version)
-      guard let text = moving.put(to: &fields), text.count <= 0xffff else { return nil }
-      fields.put(UInt64(text.count), bytes: 2)
-      fields.put(text.bytes(in: 0..<text.count))
+      fields.put(moving)
     case .used(let hosts):
       fields.put(robust: 6)
       if hosts.isEmpty { fields.fail() }
@@ -62,11 +60,7 @@ extension FetchAnswer {
 extension ByteReader {
   fileprivate mutating func copy() -> FetchAnswer? {
     let version = number64()
-    let state = movingState()
-    guard isWhole, let text = Secret(take(Int(number(bytes: 2)))),
-      let moving = MoveRequest.Moving(text, state, of: nil)
-    else { return nil }
-    return .copy(moving, version: version)
+    return moving().map { .copy($0, version: version) }
   }
 
   fileprivate mutating func hosts() -> [FleetHost]? {
@@ -76,5 +70,22 @@ extension ByteReader {
       hosts.append(host)
     }
     return hosts
+  }
+}
+
+extension ByteWriter {
+  /// The state, and the enrollment after its length.
+  mutating func put(_ moving: MoveRequest.Moving) {
+    guard let text = moving.put(to: &self), text.count <= 0xffff else { return fail() }
+    put(UInt64(text.count), bytes: 2)
+    put(text.bytes(in: 0..<text.count))
+  }
+}
+
+extension ByteReader {
+  mutating func moving() -> MoveRequest.Moving? {
+    let state = movingState()
+    guard isWhole, let text = Secret(take(Int(number(bytes: 2)))) else { return nil }
+    return MoveRequest.Moving(text, state, of: nil)
   }
 }

@@ -38,7 +38,7 @@ extension ByteReader {
     }
   }
 
-  private mutating func policy() -> Policy {
+  mutating func policy() -> Policy {
     var policy = Policy()
     for key in PolicyKey.allCases where key.isScalar {
       let value = number64()

@@ -89,7 +89,7 @@ extension ByteWriter {
     }
   }
 
-  private mutating func put(_ policy: Policy) {
+  mutating func put(_ policy: Policy) {
     for key in PolicyKey.allCases where key.isScalar { put(policy[key]) }
     put(isThere: policy.isRefusedByRule)
   }

@@ -2,11 +2,12 @@ import OneTimePassword
 import SallyportCore
 
 extension Fuzzer {
-  /// What reads as a request to move an enrollment, or as an answer, is written the same; a marked
-  /// file is no enrollment to anybody else. The first byte says which of them the rest is.
+  /// What reads as a request to move an enrollment, as one about a person, or as an answer, is
+  /// written the same; a marked file is no enrollment to anybody else. The first byte says which of
+  /// them the rest is.
   static let move = Fuzzer(name: "move") { input in
     var input = Input(input)
-    let kind = input.byte() % 4
+    let kind = input.byte() % 6
     let rest = input.remaining()
     switch kind {
     case 0:
@@ -23,6 +24,13 @@ extension Fuzzer {
       guard let answer = MoveAnswer.decode(rest) else { return }
       must(unwrapped(answer.encoded(), "does not write what it read") == rest, "an answer")
     case 2: checkMark(secret(rest))
+    case 3:
+      guard let request = PersonRequest.decode(secret(rest)) else { return }
+      let again = unwrapped(request.encoded(), "does not write what it read")
+      must(bytes(again) == rest, "a person's request")
+    case 4:
+      guard let answer = PersonAnswer.decode(rest) else { return }
+      must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a person's answer")
     case _:
       guard let answer = FetchAnswer.decode(rest) else { return }
       must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a fetch's answer")

@@ -1,5 +1,4 @@
 import OneTimePassword
-package import SallyportCore
 
 extension Enrollment {
   /// As it is, but with zeros for each secret, and numbers for salt and digests of the backup
@@ -16,6 +15,15 @@ extension Enrollment {
     return Enrollment(
       id: id, user: user, uid: uid, created: created, authenticators: blank,
       backupCodes: backupCodes?.withoutDigests)
+  }
+}
+
+extension Enrollment {
+  /// The same, of an account with this uid; nil: of any.
+  package func with(uid: UInt32?) -> Enrollment {
+    Enrollment(
+      id: id, user: user, uid: uid, created: created, authenticators: authenticators,
+      backupCodes: backupCodes)
   }
 }
 

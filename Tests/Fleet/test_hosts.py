@@ -2,6 +2,7 @@
 
 test_one_code_in_32_sessions_on_three_hosts_lets_one_in
 test_people_enroll_once_and_log_in_everywhere
+test_root_changes_people_on_one_host_for_all
 test_nothing_is_accepted_twice_while_each_part_is_killed
 test_nobody_is_refused_while_one_verifier_after_the_other_is_started_again
 test_a_host_that_is_cut_off_takes_a_backup_code_once
@@ -84,6 +85,28 @@ def test_people_enroll_once_and_log_in_everywhere(cast):
     assert not one.enters("alice", later) and not two.enters("alice", later)
     assert two.enters("alice", backup[0])
     assert not any(host.enters("alice", backup[0]) for host in cast.hosts)
+    assert cast.twice() == []
+
+
+def test_root_changes_people_on_one_host_for_all(cast):
+    one, two, _ = cast.hosts
+    secret, _, backup = one.enroll("bob")
+    told = one.sallyport("status", "bob")
+    assert "in the fleet" in told.stdout and "10 of 10 left" in told.stdout, told.stderr
+    assert "bob  " in one.sallyport("list", "--fleet").stdout
+    for number in range(40):
+        assert not two.enters("bob", f"{number:06}")
+    [code] = totp(secret, at=time.time() + 30)
+    assert not two.enters("bob", code), "throttled"
+    unlocked = one.sallyport("unlock", "bob")
+    assert "is unlocked" in unlocked.stdout, unlocked.stderr
+    assert two.enters("bob", code)
+    ended = one.sallyport("unenroll", "bob", "--force")
+    assert ended.returncode == 0, ended.stderr
+    assert not any(host.enters("bob", typed) for host in cast.hosts for typed in (backup[0], *totp(secret)))
+    assert "not enrolled in the fleet" in one.sallyport("status", "bob").stdout
+    assert one.sallyport("exempt", "bob").returncode == 0
+    assert "exempt" in one.sallyport("status", "bob").stdout
     assert cast.twice() == []
 
 

@@ -1,6 +1,7 @@
 import Foundation
 import OneTimePassword
 import SallyportCore
+import SallyportLine
 import SallyportLogin
 import SallyportSystem
 import Testing
@@ -19,7 +20,7 @@ import Testing
   init() throws {
     try FileManager.default.createDirectory(
       at: own, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-    try Data().write(to: own.appendingPathComponent("sallyport-fleet.conf"))
+    try becomeHost(in: own.path, enrolls: true)
     try bench.policy("[default]\nverification = fleet\n")
     let (fleet, bench) = (fleet, bench)
     try fleet.prepare()
@@ -27,6 +28,7 @@ import Testing
     bench.fleet.examiner = {
       FileExaminer(store: fleet) { () throws(StoreTrouble) in bench.now }
     }
+    bench.fleet.line = { _, _ in PersonLine(store: fleet, now: bench.now) }
   }
 
   private func run(_ words: String..., typing script: [Act] = []) -> Bench.Outcome {
@@ -125,16 +127,131 @@ import Testing
     #expect(run("rename", user, "tablet", "b").aside.contains("tablet"))
   }
 
-  @Test(arguments: [
-    ["status"], ["unlock"], ["unenroll", "--force"], ["verify"], ["resync"], ["require"],
-    ["exempt"],
-  ])
-  func `The others say that he is not in the files of this machine`(words: [String]) throws {
+  @Test func `Status and verify show what the fleet has, and unlock forgets wrong codes`() throws {
+    let enrolled = try enroll()
+    let codes = try (0...1).map { try enrolled.code(at: UnixTime(bench.now.seconds + $0 * 30)) }
+    let verified = run("verify", user, typing: [.types(codes[0])])
+    #expect(verified.status == 0 && verified.answer.contains("It is used up now."))
+    #expect(run("verify", user, typing: [.types(codes[0])]).status == 1)
+    let shown = run("status", user)
+    #expect(shown.status == 0 && shown.answer.contains(" in the fleet\n"), "\(shown.aside)")
+    #expect(shown.answer.contains("10 of 10 left") && shown.answer.contains("phone"))
+    #expect(run("status", user, "--json").answer.contains("\"inFleet\" : true"))
+    while run("verify", user, typing: [.types("000000")]).status == 1 {
+      let state = try #require(try fleet.load(try account())).state
+      if state.known != .full { break }
+    }
+    let unlocked = run("unlock", user)
+    #expect(unlocked.status == 0, "\(unlocked.aside)")
+    #expect(try fleet.load(try account())?.state.known == .full)
+    #expect(run("verify", user, typing: [.types(codes[1])]).status == 0)
+  }
+
+  @Test func `List names who of this machine is enrolled in the fleet, where it is asked to`()
+    throws
+  {
     _ = try enroll()
-    let done = run(words[0], user, words.count > 1 ? words[1] : "--json")
-    #expect(done.status == 66)
-    #expect(done.aside.contains("nobody is in the fleet, and not in the files of this machine"))
+    #expect(run("exempt", "root").status == 0)
+    let files = run("list")
+    #expect(files.aside.contains("hint: sallyport list --fleet"))
+    #expect(!files.answer.contains(user))
+    let listed = run("list", "--fleet")
+    #expect(listed.status == 0 && listed.answer.contains("\n1 enrolled\n"), "\(listed.aside)")
+    #expect(listed.answer.contains("nobody   phone"))
+    #expect(run("list", "--fleet", "--store", own.path + "/files").status == 64)
+  }
+
+  @Test func `Resync brings an authenticator of the fleet into step`() throws {
+    let enrolled = try enroll()
+    let record = try #require(try fleet.load(try account()))
+    _ = try fleet.transact(record, asKnown: true) { (_, state) throws(StoreTrouble) in
+      var state = state
+      state.authenticators[0].lastAccepted = UInt64(bench.now.seconds / 30) + 100
+      return (true, state)
+    }
+    let codes = try (-1...0).map { try enrolled.code(at: UnixTime(bench.now.seconds + $0 * 30)) }
+    let typing: [Act] = codes.map { .types($0) }
+    let done = run("resync", user, typing: typing)
+    #expect(done.status == 0 && done.answer.contains("\"phone\" is synchronized"), "\(done.aside)")
+    #expect(run("resync", user, typing: typing).aside.contains("used"))
+    #expect(run("resync", user, "tablet").aside.contains("tablet"))
+  }
+
+  @Test func `Require and exempt set the level that the fleet has`() throws {
+    #expect(run("exempt", user).status == 0)
+    #expect(try fleet.note(of: try account().name).level == .exempt)
+    let shown = run("status", user)
+    #expect(
+      shown.answer.contains("nobody, not enrolled in the fleet") && shown.answer.contains("exempt"))
+    #expect(run("require", user).status == 0)
+    #expect(run("exempt", user, "--undo").aside.contains("level"))
+    #expect(run("require", user, "--undo").answer.contains("the policy's level applies"))
+    #expect(try fleet.note(of: try account().name).level == nil)
+    #expect(!FileManager.default.fileExists(atPath: own.path + "/files"))
+    _ = try enroll()
+    #expect(run("exempt", user).answer.contains("is asked for a code all the same"))
+  }
+
+  @Test func `Unenroll ends his enrollment in the fleet, with a code or by force`() throws {
+    let enrolled = try enroll()
+    #expect(run("unenroll", user, typing: [.types("000000")]).status == 1)
     #expect(try enrollment != nil)
+    let code = try enrolled.code(at: bench.now)
+    let done = run("unenroll", user, typing: [.types(code)])
+    #expect(done.answer.contains("no longer enrolled in the fleet, on none of its hosts"))
+    #expect(try enrollment == nil)
+    #expect(run("unenroll", user, "--force").aside.contains("not enrolled"))
+    _ = try enroll()
+    #expect(run("unenroll", user, "--force").status == 0)
+    #expect(try enrollment == nil)
+  }
+
+  private static let aboutOne = [
+    ["status"], ["unlock"], ["unenroll", "--force"], ["resync"], ["require"], ["exempt"],
+  ]
+
+  @Test(arguments: aboutOne)
+  func `A host that may not enroll is told so, and changes nothing`(words: [String]) throws {
+    _ = try enroll()
+    try becomeHost(in: own.path, enrolls: false)
+    let before = try fleet.load(try account())?.state
+    let done = bench.runAsRoot(
+      [words[0], user] + words.dropFirst(), on: FakeTerminal([]), store: own.path + "/files")
+    #expect(done.status == 77)
+    #expect(done.aside.contains("this host may not change people of it (enrolls = no)"))
+    #expect(try fleet.load(try account())?.state == before)
+  }
+
+  @Test(arguments: aboutOne, [LineFault.away, .unknown, .revoked])
+  func `Says what is known where no answer comes`(words: [String], fault: LineFault) throws {
+    _ = try enroll()
+    let (fleet, bench) = (fleet, bench)
+    bench.fleet.line = { _, _ in PersonLine(store: fleet, now: bench.now, fault: fault) }
+    let done = bench.runAsRoot(
+      [words[0], user] + words.dropFirst(), on: FakeTerminal([]), store: own.path + "/files")
+    #expect(done.status == (fault == .revoked ? 1 : 75), "\(done.aside)")
+    let isChange = ["require", "exempt"].contains(words[0])
+    let text =
+      switch fault {
+      case .revoked: "do not know this host's key"
+      case .unknown where isChange: "it is not known whether nobody was changed in the fleet"
+      case .away, .unknown, .unpinned: "no verifier can be asked; nothing was changed"
+      }
+    #expect(done.aside.contains(text), "\(done.aside)")
+    #expect(try enrollment != nil)
+  }
+
+  @Test func `An older verifier, and one who was taken, are named`() throws {
+    let (fleet, bench) = (fleet, bench)
+    bench.fleet.line = { _, _ in PersonLine(store: fleet, now: bench.now, body: []) }
+    let old = run("status", user)
+    #expect(old.aside.contains("the verifier is of an older version"), "\(old.aside)")
+    let host = try #require(FleetHost(Array("web2".utf8)))
+    let told = PersonAnswer.told(PersonFacts(.taken(by: host), UserNote(), logins: 0)).encoded()
+    bench.fleet.line = { _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
+    for verb in ["status", "unlock", "resync"] {
+      #expect(run(verb, user).aside.contains("nobody is enrolled by the files of web2"))
+    }
   }
 
   @Test(arguments: [
@@ -149,6 +266,70 @@ import Testing
     #expect(done.aside.contains("this host may not change people of it (enrolls = no)"))
     #expect(done.aside.contains("hint: sallyport-verifier invite NAME --enrolls"))
     #expect(done.answer.isEmpty)
+  }
+}
+
+/// Verifiers whose people are in a store of files.
+private struct PersonLine: FleetLine {
+  let store: Store
+  let now: UnixTime
+  var fault: LineFault?
+  /// Of every answer.
+  var body: [UInt8]?
+
+  func ask(_ kind: LineKind, _ frame: Secret, within milliseconds: UInt64) throws(LineFault)
+    -> LineAnswer
+  {
+    if let fault { throw fault }
+    guard kind == .management, let request = PersonRequest.decode(frame) else { return .notServed }
+    let answer = (try? answer(request)) ?? .other(.trouble)
+    return LineAnswer(to: .management, body ?? answer.encoded() ?? [])
+  }
+
+  private func answer(_ request: PersonRequest) throws -> PersonAnswer {
+    let account = try Accounts.find(request.name)
+    let record = try store.load(account)
+    switch request.verb {
+    case .tell:
+      let moving = record.flatMap { record in
+        record.enrollment.withoutSecrets.map {
+          MoveRequest.Moving($0.with(uid: nil), record.state)
+        }
+      }
+      return .told(
+        PersonFacts(
+          moving.map { .enrolled($0) } ?? .notEnrolled, try store.note(of: request.name), logins: 0)
+      )
+    case .level(let level):
+      _ = try store.changeNote(of: request.name) { $0.level = level }
+      return .other(.done)
+    case .unlock(let id), .end(let id), .resynchronize(_, _, _, let id):
+      guard let record, record.enrollment.id == id else { return .changed }
+      return try answer(request.verb, record)
+    }
+  }
+
+  private func answer(_ verb: PersonRequest.Verb, _ record: Record) throws -> PersonAnswer {
+    switch verb {
+    case .resynchronize(let codes, let name, let policy, _):
+      let done = try store.transact(record, asKnown: true) {
+        (enrollment, state) throws(StoreTrouble) in
+        do throws(CryptoError) {
+          return try resync(
+            by: codes, named: name, enrollment: enrollment, state: state, at: now,
+            under: policy)
+        } catch { throw .crypto(error) }
+      }
+      guard case .committed(let result) = done else { return .changed }
+      return .resynchronized(result)
+    case .unlock:
+      _ = try store.transact(record, asKnown: true) { (_, state) throws(StoreTrouble) in
+        (true, state.unlocked)
+      }
+    case .end: _ = try store.remove(record)
+    case .tell, .level: break
+    }
+    return .other(.done)
   }
 }
 

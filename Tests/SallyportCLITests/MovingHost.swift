@@ -117,6 +117,23 @@ extension MovingFleet.Book {
   }
 }
 
+/// Files in `directory` that make a host of a fleet.
+func becomeHost(in directory: String, enrolls: Bool) throws {
+  let file = FleetFile(
+    host: "web1", enrolls: enrolls, verifiers: [try #require(VerifierAddress("192.0.2.1:7353"))],
+    pins: [try #require(Pin([UInt8](repeating: 7, count: 32)))])
+  try write(directory + "/" + FleetFile.name, file.written(), 0o644)
+  let key = try Identity.newKey()
+  try write(
+    directory + "/" + FleetFile.keyName,
+    String(decoding: key.bytes(in: 0..<key.count), as: UTF8.self), 0o600)
+}
+
+private func write(_ path: String, _ text: String, _ mode: Int) throws {
+  try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+  try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+}
+
 /// A host that enrolls, with root as the way in that needs no fleet.
 final class MovingHost {
   let bench = Bench()
@@ -127,14 +144,7 @@ final class MovingHost {
     try FileManager.default.createDirectory(atPath: etc, withIntermediateDirectories: true)
     try FileManager.default.createDirectory(
       atPath: bench.root + "/etc", withIntermediateDirectories: true)
-    let file = FleetFile(
-      host: "web1", enrolls: enrolls, verifiers: [try #require(VerifierAddress("192.0.2.1:7353"))],
-      pins: [try #require(Pin([UInt8](repeating: 7, count: 32)))])
-    try write(etc + "/" + FleetFile.name, file.written(), 0o644)
-    let key = try Identity.newKey()
-    try write(
-      etc + "/" + FleetFile.keyName,
-      String(decoding: key.bytes(in: 0..<key.count), as: UTF8.self), 0o600)
+    try becomeHost(in: etc, enrolls: enrolls)
     try write(
       bench.root + "/etc/passwd",
       "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/:/bin/bash\n", 0o644)
@@ -147,11 +157,6 @@ final class MovingHost {
 
   func policy(_ rules: String = "") throws {
     try bench.policy("[default]\nverification = fleet\n" + rules)
-  }
-
-  private func write(_ path: String, _ text: String, _ mode: Int) throws {
-    try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
   }
 
   func push(_ arguments: String...) -> Bench.Outcome { run("push", arguments) }

@@ -42,8 +42,8 @@ enum FleetTrouble: Error, Equatable {
   case away(String)
   /// To enroll this user, who is enrolled there.
   case enrolled(String)
-  /// The fleet judges this user, whom the verb does not see.
-  case isInFleet(String)
+  /// This user is enrolled by the files of this host alone.
+  case taken(String, by: String)
   /// What is enrolled is another one by now.
   case changed
   /// Whether this user was changed is not known.
@@ -189,27 +189,32 @@ extension Message {
       self.init(
         "\(shown) is enrolled in the fleet already", .exists,
         hints: ["sallyport add \(shown)", "sallyport backup-codes \(shown) --regenerate"])
-    case .isInFleet(let user):
+    case .taken(let user, let host):
       self.init(
-        "\(printable(user.utf8, limit: 64)) is in the fleet, and not in the files of this machine, "
-          + "which \(invocation.verb) is about; nothing was changed", .noInput,
-        hints: [
-          "sallyport status      as the user himself, where self_service = yes",
-          "sallyport fleet status",
-        ])
+        "\(printable(user.utf8, limit: 64)) is enrolled by the files of "
+          + "\(printable(host.utf8, limit: 253)), which has taken him from the fleet; nothing was "
+          + "changed", .noInput,
+        hints: ["sallyport fleet push --user \(shellQuoted(user))      there moves him back"])
     case .unsettled(let user):
       let shown = printable(user.utf8, limit: 64)
       self.init(
         "it is not known whether \(shown) was changed in the fleet: no answer came", .busy,
         hints: [
-          "sallyport backup-codes \(shown)      shows whether anybody is enrolled",
-          "sallyport backup-codes \(shown) --regenerate      where nobody has seen the new codes",
+          "sallyport status \(shellQuoted(user))      shows what is enrolled",
+          Message.makesCodes(invocation)
+            ? "sallyport backup-codes \(shellQuoted(user)) --regenerate      where nobody has seen "
+              + "the new codes"
+            : invocation.again(remark: "where it was not"),
         ])
     case .changed:
       self.init(
         "the enrollment was changed in the same moment; nothing was changed", .busy,
         hints: [invocation.again(remark: "tries once more")])
     }
+  }
+
+  private static func makesCodes(_ invocation: Invocation) -> Bool {
+    ["enroll", "add", "backup-codes"].contains(invocation.verb)
   }
 
   private init(_ flaw: JoinToken.Flaw) {

@@ -1,6 +1,7 @@
 import Glibc
 import OneTimePassword
 import SallyportCore
+import SallyportDoctor
 import SallyportLogin
 import SallyportSystem
 import SallyportText
@@ -10,8 +11,15 @@ import SallyportText
 /// of his comes to this machine but a new one.
 struct FleetPerson {
   let account: Account
-  fileprivate let login: LoginContext
-  fileprivate let context: Context
+  private let login: LoginContext
+  let context: Context
+
+  init(_ account: Account, under policy: Policy, in context: Context) {
+    (self.account, self.context) = (account, context)
+    login = LoginContext(policy: policy, origin: .local(own: true), service: .sallyport)
+  }
+
+  var policy: Policy { login.policy }
 
   /// What is enrolled. Throws `notEnrolled`.
   func enrolled() throws(CommandError) -> PendingLogin {
@@ -46,20 +54,27 @@ struct FleetPerson {
   {
     context.terminal.watchForInterruption()
     let typed = try output.ask(prompt, echo: false, or: .nothingChanged)
+    let consequence: Consequence =
+      switch try proof(typed, pending) {
+      // The next one comes soon.
+      case .authenticator: .nothingChanged
+      case .backupCode: .backupCodeUsed
+      }
+    try context.stopIfInterrupted(consequence)
+    return consequence
+  }
+
+  /// What the code proves, which is used up. Throws `code` if it is refused.
+  func proof(_ typed: Secret, _ pending: PendingLogin) throws(CommandError) -> Proof {
     let outcome = try ask { (examiner) throws(StoreTrouble) in
       try examiner.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
     }
-    var consequence = Consequence.nothingChanged
     switch outcome {
-    // The next one comes soon.
-    case .accepted(.authenticator): break
-    case .accepted(.backupCode): consequence = .backupCodeUsed
+    case .accepted(let proof): return proof
     case .refused(.response(let refusal, _)):
       throw .code(Rejection(refusal: refusal, wait: pending.shape.wait))
     case .refused(.notEnrolled), .refused(.unknownUser): throw .notEnrolled
     }
-    try context.stopIfInterrupted(consequence)
-    return consequence
   }
 
   /// `pending`: what is changed; nil to enroll him.
@@ -105,6 +120,13 @@ extension CommandError {
   var isUnsettled: Bool { if case .fleet(.unsettled) = self { true } else { false } }
 }
 
+/// All accounts that the machine lists, each name once.
+func accountNames() throws(CommandError) -> [UserName] {
+  let accounts = try storing { () throws(StoreTrouble) in try AccountBook.all() }
+  var seen: Set<[UInt8]> = []
+  return accounts.map(\.account.name).filter { seen.insert($0.bytes).inserted }
+}
+
 extension FleetPlace {
   /// Whether this machine is a host of one, or it cannot be known.
   var isThere: Bool {
@@ -130,9 +152,8 @@ extension Subject {
       context.terminal.write(Array(message.written.utf8), to: .aside)
       return nil
     }
-    guard account.uid != nil else { throw .noSuchUser }
-    let login = LoginContext(policy: policy, origin: .local(own: true), service: .sallyport)
-    return FleetPerson(account: account, login: login, context: context)
+    guard account.uid != nil || users.allowMissing else { throw .noSuchUser }
+    return FleetPerson(account, under: policy, in: context)
   }
 
   /// Also where they are marked, or cannot be read.
@@ -146,10 +167,5 @@ extension Subject {
       if case .store(.noStore) = error { return false }
       return true
     }
-  }
-
-  /// Throws where there is nothing here that a verb about the files could show or change.
-  func mustBeHere() throws(CommandError) {
-    if try inFleet() != nil { throw .fleet(.isInFleet(user)) }
   }
 }

@@ -1,3 +1,5 @@
+import OneTimePassword
+import SallyportCore
 import SallyportDoctor
 import SallyportLine
 import SallyportLogin
@@ -29,5 +31,69 @@ struct FleetPlace {
       return words.joined(separator: " ")
     }
     return nil
+  }
+}
+
+extension FleetPlace {
+  /// What this host knows of its fleet; nil: it is in none.
+  func membership() throws(FleetTrouble) -> FleetFile? {
+    do throws(FleetFileFault) {
+      return try FleetFile.read(in: directory)
+    } catch {
+      if error.isAbsent { return nil }
+      throw .file(error)
+    }
+  }
+
+  /// What this host is, and its key.
+  func host() throws(CommandError) -> (FleetFile, Identity) {
+    guard let file = try joining(membership), let identity = try joining(identity) else {
+      throw .fleet(.isNoHost)
+    }
+    return (file, identity)
+  }
+
+  /// The host's key; nil where there is none.
+  func identity() throws(FleetTrouble) -> Identity? {
+    do throws(IdentityFault) {
+      return try Identity.read(at: key)
+    } catch {
+      if error == .system("open", errno: 2) { return nil }
+      throw .key(error, path: key)
+    }
+  }
+}
+
+/// Runs `step` and rethrows its error as a `CommandError`.
+func joining<Value>(_ step: () throws(FleetTrouble) -> Value) throws(CommandError) -> Value {
+  do throws(FleetTrouble) {
+    return try step()
+  } catch {
+    throw .fleet(error)
+  }
+}
+
+extension FleetLine {
+  /// The answer's bytes. Throws `unknown` where it may have been done.
+  func move(_ request: MoveRequest) throws(MoveFault) -> [UInt8] {
+    try manage(request.encoded())
+  }
+
+  /// `body`: of a frame of that kind; nil where memory was short.
+  func manage(_ body: Secret?) throws(MoveFault) -> [UInt8] {
+    let patience: UInt64 = 8000
+    guard let body else { throw .store(.outOfMemory) }
+    let answer: LineAnswer
+    do throws(LineFault) {
+      answer = try ask(.management, body, within: patience)
+    } catch {
+      throw error == .unknown ? .unknown : .line(error)
+    }
+    if answer == .databaseAway { throw .databaseAway }
+    if answer == .notServed { throw .notServed }
+    guard answer.answers(.management) else { throw .unknown }
+    // It has read no request: what was asked is of a later version than the verifier.
+    if answer.body.isEmpty { throw .notServed }
+    return answer.body
   }
 }

@@ -34,7 +34,7 @@ extension MoveFault {
     case .line(.unpinned): "another key than the fleet's is at the verifiers' addresses"
     case .line(.revoked): "the verifiers do not know this host's key: it was revoked"
     case .databaseAway: "the verifier's database does not answer"
-    case .notServed: "the verifier does not know how to take enrollments: upgrade it"
+    case .notServed: "the verifier is of an older version, which does not know this: upgrade it"
     case .unknown: "whether it is in the fleet is not known: asked and refused until it is"
     }
   }

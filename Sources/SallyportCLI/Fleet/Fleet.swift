@@ -14,15 +14,6 @@ struct Fleet: ParsableCommand {
     ])
 }
 
-/// Runs `step` and rethrows its error as a `CommandError`.
-func joining<Value>(_ step: () throws(FleetTrouble) -> Value) throws(CommandError) -> Value {
-  do throws(FleetTrouble) {
-    return try step()
-  } catch {
-    throw .fleet(error)
-  }
-}
-
 extension Context {
   /// Throws `notRoot` if the caller may not change what this machine has of a fleet.
   func needRootForFleet() throws(CommandError) {
@@ -31,37 +22,9 @@ extension Context {
 }
 
 extension FleetPlace {
-  /// What this host knows of its fleet; nil: it is in none.
-  func membership() throws(FleetTrouble) -> FleetFile? {
-    do throws(FleetFileFault) {
-      return try FleetFile.read(in: directory)
-    } catch {
-      if error.isAbsent { return nil }
-      throw .file(error)
-    }
-  }
-
-  /// What this host is, and its key.
-  func host() throws(CommandError) -> (FleetFile, Identity) {
-    guard let file = try joining(membership), let identity = try joining(identity) else {
-      throw .fleet(.isNoHost)
-    }
-    return (file, identity)
-  }
-
   /// The backup codes that this host keeps for the time when the fleet is away.
   var reserveStore: Store {
     Store(root: Array(reserve.utf8), owner: isUsual ? .root : .effectiveUser)
-  }
-
-  /// The host's key; nil where there is none.
-  func identity() throws(FleetTrouble) -> Identity? {
-    do throws(IdentityFault) {
-      return try Identity.read(at: key)
-    } catch {
-      if error == .system("open", errno: 2) { return nil }
-      throw .key(error, path: key)
-    }
   }
 
   /// Both; throws where this machine is no host.

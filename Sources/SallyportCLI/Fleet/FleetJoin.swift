@@ -177,7 +177,7 @@ struct FleetJoin: Verb {
   private func settle(_ people: FleetPeople, by line: any FleetLine, _ token: JoinToken)
     throws(CommandError)
   {
-    let names = try people.names()
+    let names = try accountNames()
     var known: [UserName] = []
     var rest = names[...]
     repeat {

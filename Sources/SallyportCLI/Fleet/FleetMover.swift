@@ -50,10 +50,7 @@ struct FleetMover {
   /// What to ask, by what the fleet has now.
   private func request(for user: MovingUser) throws(MoveFault) -> MoveRequest {
     let own = user.enrollment
-    let moving = MoveRequest.Moving(
-      Enrollment(
-        id: own.id, user: own.user, uid: nil, created: own.created,
-        authenticators: own.authenticators, backupCodes: own.backupCodes), user.state)
+    let moving = MoveRequest.Moving(own.with(uid: nil), user.state)
     let found = try standing(of: own.user)
     switch found.person {
     // The same one, from this push before it was stopped, or from a host with a copy of the files.
@@ -116,23 +113,5 @@ struct FleetMover {
   private func ask(_ request: MoveRequest) throws(MoveFault) -> MoveAnswer {
     guard let answer = MoveAnswer.decode(try line.move(request)) else { throw .unknown }
     return answer
-  }
-}
-
-extension FleetLine {
-  /// The answer's bytes. Throws `unknown` where it may have been done.
-  func move(_ request: MoveRequest) throws(MoveFault) -> [UInt8] {
-    let patience: UInt64 = 8000
-    guard let body = request.encoded() else { throw .store(.outOfMemory) }
-    let answer: LineAnswer
-    do throws(LineFault) {
-      answer = try ask(.management, body, within: patience)
-    } catch {
-      throw error == .unknown ? .unknown : .line(error)
-    }
-    if answer == .databaseAway { throw .databaseAway }
-    if answer == .notServed { throw .notServed }
-    guard answer.answers(.management) else { throw .unknown }
-    return answer.body
   }
 }

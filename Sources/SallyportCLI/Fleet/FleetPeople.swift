@@ -10,13 +10,6 @@ struct FleetPeople {
   let conf: String?
   let context: Context
 
-  /// All accounts that the machine lists, each name once.
-  func names() throws(CommandError) -> [UserName] {
-    let accounts = try storing { () throws(StoreTrouble) in try AccountBook.all() }
-    var seen: Set<[UInt8]> = []
-    return accounts.map(\.account.name).filter { seen.insert($0.bytes).inserted }
-  }
-
   /// Names that mean one person here, and maybe another one in the fleet: of accounts that are
   /// `known` there, and of those enrolled here; but for those whom the policy keeps here.
   func unclear(_ known: [UserName]) throws(CommandError) -> [FleetName] {

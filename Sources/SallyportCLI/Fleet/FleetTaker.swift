@@ -42,10 +42,7 @@ struct FleetTaker {
 
   private func copy(_ account: Account) throws(MoveFault) {
     let (moving, version) = try fetched(account.name)
-    let found = moving.enrollment
-    let enrollment = Enrollment(
-      id: found.id, user: found.user, uid: account.uid, created: found.created,
-      authenticators: found.authenticators, backupCodes: found.backupCodes)
+    let enrollment = moving.enrollment.with(uid: account.uid)
     do throws(StoreTrouble) {
       try store.prepare()
       let mark = MoveMark.take(version: version, token: try Random.identifier())

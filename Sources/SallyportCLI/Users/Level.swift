@@ -44,7 +44,7 @@ struct Require: Verb {
       context.output(shared.storeOptions).warn("\(day) is past: required from now on")
     }
     if group != nil || all { return try runForMany(level, in: context) }
-    try LevelChange(subject: try shared.open(in: context)).run(level, undoing: Require.isRequired)
+    try LevelChange(try shared.open(in: context)).run(level, undoing: Require.isRequired)
   }
 
   private static func isRequired(_ level: UserNote.Level?) -> Bool {
@@ -58,16 +58,13 @@ struct Require: Verb {
     let store = try context.store(shared.storeOptions)
     if !undo { try storing { () throws(StoreTrouble) in try store.prepare() } }
     for name in people {
-      let subject = try shared.subject(name, in: context)
-      let account = try subject.account()
-      let old = try context.note(of: account, in: subject.store).level
+      let one = try LevelChange(try shared.subject(name, in: context))
+      let old = try one.level()
       if !undo, old == .exempt {
         exempt.append(name)
       } else if !undo, case .required(let from) = old, isBy(from) {
         earlier.append(name)
-      } else if let change = try LevelChange(subject: subject)
-        .change(level, undoing: Require.isRequired)
-      {
+      } else if let change = try one.change(level, undoing: Require.isRequired) {
         done.append(change)
       }
     }
@@ -131,9 +128,7 @@ struct Exempt: Verb {
   var undo = false
 
   func run(in context: Context) throws(CommandError) {
-    try LevelChange(subject: try shared.open(in: context)).run(undo ? nil : .exempt) {
-      $0 == .exempt
-    }
+    try LevelChange(try shared.open(in: context)).run(undo ? nil : .exempt) { $0 == .exempt }
   }
 }
 
@@ -152,19 +147,35 @@ struct Day {
 
 /// A change of one user's own level, which root sets.
 struct LevelChange {
-  let subject: Subject
+  private let subject: Subject
+  /// nil: this machine's files judge him.
+  private let person: FleetPerson?
+
+  init(_ subject: Subject) throws(CommandError) {
+    (self.subject, person) = (subject, try subject.inFleet())
+  }
+
+  /// As root has set it.
+  func level() throws(CommandError) -> UserNote.Level? {
+    if let person { return try person.facts().note.level }
+    return try subject.context.note(of: try subject.account(), in: subject.store).level
+  }
 
   /// Sets the level. nil removes the one for which `isMeant` is true, and throws `noLevel` if the
   /// user has no such level.
   func run(_ level: UserNote.Level?, undoing isMeant: (UserNote.Level?) -> Bool)
     throws(CommandError)
   {
-    try subject.mustBeHere()
     guard let answer = try change(level, undoing: isMeant) else { throw .noLevel }
     // Where the store cannot be read, nothing is said of it.
-    let isAsked = level == .exempt && (try? subject.record()) != nil
+    let isAsked = level == .exempt && isEnrolled
     let more = isAsked ? " \(answer.user) is enrolled, and is asked for a code all the same." : ""
     subject.output.answer(answer, LevelChange.text(answer.user, level) + more)
+  }
+
+  private var isEnrolled: Bool {
+    if let person { return (try? person.record()) != nil }
+    return (try? subject.record()) != nil
   }
 
   /// As `run`, but prints nothing, and returns nil if the user has no such level.
@@ -173,8 +184,11 @@ struct LevelChange {
   {
     let account = try subject.account()
     guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
-    if level == nil, !isMeant(try subject.context.note(of: account, in: subject.store).level) {
-      return nil
+    if level == nil, !isMeant(try self.level()) { return nil }
+    let answer = Answer(user: account.name.text, level: LevelFacts(level))
+    if let person {
+      try person.change(.level(level))
+      return answer
     }
     do throws(StoreTrouble) {
       try subject.store.prepare()
@@ -182,7 +196,7 @@ struct LevelChange {
     } catch {
       throw CommandError(note: error)
     }
-    return Answer(user: account.name.text, level: LevelFacts(level))
+    return answer
   }
 
   struct Answer: Encodable {

@@ -8,7 +8,14 @@ import SallyportText
 struct List: Verb {
   static let configuration = CommandConfiguration(abstract: "List all enrolled users.")
 
+  @Flag(help: "Instead, the accounts of this machine that are enrolled in its fleet.")
+  var fleet = false
+
   @OptionGroup var shared: StoreOptions
+
+  func validate() throws {
+    if fleet, shared.store != nil { throw ValidationError("--fleet takes no --store") }
+  }
 
   private struct Answer: Encodable {
     let users: [ListRow.Facts]
@@ -17,20 +24,49 @@ struct List: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let store = try context.store(shared)
+    if fleet { return try runForFleet(store, context) }
     let names = try storing { () throws(StoreTrouble) in try store.enrolledNames() }
     var rows: [ListRow] = []
     var worst: Sysexit?
     try storing { () throws(StoreTrouble) in
       try store.load(all: names) { name, result in
         switch result {
-        case .success(let record): if let record { rows.append(ListRow(record)) }
+        case .success(let record):
+          if let record { rows.append(ListRow(record.enrollment, record.state)) }
         case .failure(let trouble): worst = worst ?? tell(trouble, name, context)
         }
       }
     }
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
     tell(rows, broken: names.count - rows.count, at: try context.time(), context.output(shared))
+    if shared.store == nil, context.fleet.isThere, !context.output(shared).isJSON {
+      let hint = invocation(in: context).again("--fleet", remark: "who is enrolled in the fleet")
+      context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
+    }
     if let worst { throw .listIncomplete(worst) }
+  }
+
+  private func runForFleet(_ store: Store, _ context: Context) throws(CommandError) {
+    _ = try context.fleet.host()
+    let names = try accountNames()
+    let progress = Progress(of: names.count, on: context.terminal)
+    defer { progress.end() }
+    var rows: [ListRow] = []
+    for (number, name) in names.enumerated() {
+      try context.stopIfInterrupted(.nothingChanged)
+      let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
+      let policy = context.policy(at: nil, for: account, in: store)
+      if policy.isFleet {
+        let facts = try FleetPerson(account, under: policy, in: context).facts()
+        if case .enrolled(let found) = facts.standing {
+          rows.append(ListRow(found.enrollment, found.state))
+        }
+      }
+      progress.show(number + 1)
+    }
+    rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
+    progress.end()
+    tell(rows, broken: 0, at: try context.time(), context.output(shared))
   }
 
   /// Names an enrollment that cannot be read.
@@ -60,11 +96,11 @@ struct ListRow {
   private let backupCodes: Int
   private let last: Use?
 
-  init(_ record: Record) {
-    user = record.enrollment.user
-    authenticators = record.enrollment.authenticators.map(\.name.text)
-    backupCodes = backupCodeCount(record.enrollment, record.state).left
-    last = record.state.lastUse
+  init(_ enrollment: Enrollment, _ state: LoginState) {
+    user = enrollment.user
+    authenticators = enrollment.authenticators.map(\.name.text)
+    backupCodes = backupCodeCount(enrollment, state).left
+    last = state.lastUse
   }
 
   /// Has several rows if the names of the authenticators do not fit in `width` columns.

@@ -22,27 +22,41 @@ struct Resynchronize: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let (subject, name) = try shared.open(in: context, naming: authenticator)
-    try subject.mustBeHere()
-    let record = try subject.record()
-    if let name, record.enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
+    let person = try subject.inFleet(policy)
+    let enrollment =
+      if let person { try person.record().enrollment } else { try subject.record().enrollment }
+    if let name, enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
     let output = subject.output
     context.terminal.watchForInterruption()
     let first = try output.ask("Code shown by the app: ", echo: false, or: .nothingChanged)
     let second = try output.ask("The next code: ", echo: false, or: .nothingChanged)
     try context.stopIfInterrupted(.nothingChanged)
-    let policy = try subject.policy(policy)
-    let result = try context.settled(at: subject.path) { () throws(CommandError) in
-      let record = try subject.record()
-      let codes = try pair(first, second, record.enrollment)
-      return try judge(codes, named: name, record, in: subject.store, under: policy, context)
+    let result: Resync
+    if let person {
+      let codes = try pair(first, second, enrollment)
+      result = try person.resynchronize(by: codes, named: name, of: enrollment)
+    } else {
+      result = try synchronized(by: (first, second), named: name, subject, context)
     }
     switch result {
     case .done(let name, let drift, let reopened):
       output.answer(
-        Answer(name, drift, reopened), text(name, drift, reopened, record.enrollment, context))
+        Answer(name, drift, reopened), text(name, drift, reopened, enrollment, context))
     case .refused(let refusal):
       if output.isJSON { output.answer(Answer(refusal), "") }
       throw .resync(refusal)
+    }
+  }
+
+  /// By what is in the files then.
+  private func synchronized(
+    by typed: (Secret, Secret), named name: Label?, _ subject: Subject, _ context: Context
+  ) throws(CommandError) -> Resync {
+    let policy = try subject.policy(policy)
+    return try context.settled(at: subject.path) { () throws(CommandError) in
+      let record = try subject.record()
+      let codes = try pair(typed.0, typed.1, record.enrollment)
+      return try judge(codes, named: name, record, in: subject.store, under: policy, context)
     }
   }
 

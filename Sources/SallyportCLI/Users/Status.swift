@@ -22,7 +22,7 @@ struct Status: Verb {
       return try ownStatus(context)
     }
     let subject = try shared.open(in: context)
-    try subject.mustBeHere()
+    if let person = try subject.inFleet(policy) { return try status(of: person, subject) }
     let account = try subject.account()
     let note = try context.note(of: account, in: subject.store)
     do throws(CommandError) {
@@ -30,22 +30,43 @@ struct Status: Verb {
       let policy = try subject.policy(policy)
       let report = StatusReport(
         record.enrollment, record.state, note, under: policy, at: try context.time())
-      let output = subject.output
-      output.answer(report.facts, report.text(width: output.width))
-      return Sysexit.done.rawValue
+      return tell(report, subject.output)
     } catch {
       guard case .notEnrolled = error else { throw error }
       let logins = try context.loginsCounted(of: account, in: subject.store)
       let begun = try context.enrollingBegun(by: account, in: subject.store)
       let report = AbsenceReport(
         account, note, logins: logins, begun: begun, at: try context.time())
-      subject.output.answer(report.facts, report.text)
-      let message = Message(error, at: invocation(in: context))
-      for hint in message.hints {
-        context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
-      }
-      return message.status.rawValue
+      return tell(report, subject.output, context)
     }
+  }
+
+  private func status(of person: FleetPerson, _ subject: Subject) throws(CommandError) -> Int32 {
+    let now = try subject.context.time()
+    let facts = try person.facts()
+    guard case .notEnrolled = facts.standing else {
+      let found = try person.enrolled(by: facts)
+      let report = StatusReport(
+        found.enrollment, found.state, facts.note, under: person.policy, at: now, isInFleet: true)
+      return tell(report, subject.output)
+    }
+    let report = AbsenceReport(
+      person.account, facts.note, logins: facts.logins, begun: nil, at: now, isInFleet: true)
+    return tell(report, subject.output, subject.context)
+  }
+
+  private func tell(_ report: StatusReport, _ output: Output) -> Int32 {
+    output.answer(report.facts, report.text(width: output.width))
+    return Sysexit.done.rawValue
+  }
+
+  private func tell(_ report: AbsenceReport, _ output: Output, _ context: Context) -> Int32 {
+    output.answer(report.facts, report.text)
+    let message = Message(CommandError.notEnrolled, at: invocation(in: context))
+    for hint in message.hints {
+      context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
+    }
+    return message.status.rawValue
   }
 
   /// Of a user who is not root: what his session tells, under the policy of this machine.
@@ -56,8 +77,7 @@ struct Status: Verb {
     let policy = context.policy(policy, for: account, in: Store())
     let report = StatusReport(
       enrollment, state, nil, under: policy, at: try context.time())
-    session.output.answer(report.facts, report.text(width: session.output.width))
-    return Sysexit.done.rawValue
+    return tell(report, session.output)
   }
 }
 
@@ -70,12 +90,13 @@ struct StatusReport {
   private let note: UserNote?
   private let wrongCodes: Allowances
   private let now: UnixTime
+  private let isInFleet: Bool
 
   init(
     _ enrollment: Enrollment, _ state: LoginState, _ note: UserNote?, under policy: Policy,
-    at now: UnixTime
+    at now: UnixTime, isInFleet: Bool = false
   ) {
-    self.note = note
+    (self.note, self.isInFleet) = (note, isInFleet)
     (self.enrollment, self.now) = (enrollment, now)
     var state = state
     state.reconcile(with: enrollment)
@@ -103,7 +124,7 @@ struct StatusReport {
 
   private var heading: String {
     let day = CalendarDate(enrollment.created).map { ", enrolled \($0.dayText)" } ?? ""
-    return "\(enrollment.user.text)\(day)"
+    return "\(enrollment.user.text)\(day)\(isInFleet ? " in the fleet" : "")"
   }
 
   /// `width`: of their last column.
@@ -150,7 +171,8 @@ struct StatusReport {
 
   var facts: some Encodable {
     Facts(
-      user: enrollment.user.text, uid: enrollment.uid, enrolled: fact(enrollment.created),
+      user: enrollment.user.text, uid: enrollment.uid, inFleet: isInFleet,
+      enrolled: fact(enrollment.created),
       authenticators: zip(enrollment.authenticators, state.authenticators).map(
         StatusReport.facts),
       backupCodes: Facts.BackupCodes(
@@ -184,6 +206,7 @@ struct StatusReport {
     }
     let user: String
     @OrNull var uid: UInt32?
+    let inFleet: Bool
     @OrNull var enrolled: String?
     let authenticators: [Joined<AuthenticatorFacts, Use>]
     let backupCodes: BackupCodes
@@ -209,10 +232,13 @@ struct AbsenceReport {
   /// When the user last began to enroll, which has not ended; nil if he has not.
   private let begun: UnixTime?
   private let now: UnixTime
+  private let isInFleet: Bool
 
   init(
-    _ account: Account, _ note: UserNote, logins: UInt32, begun: UnixTime?, at now: UnixTime
+    _ account: Account, _ note: UserNote, logins: UInt32, begun: UnixTime?, at now: UnixTime,
+    isInFleet: Bool = false
   ) {
+    self.isInFleet = isInFleet
     (self.account, self.note, self.logins) = (account, note, logins)
     (self.begun, self.now) = (begun, now)
   }
@@ -224,7 +250,7 @@ struct AbsenceReport {
     if let begun {
       rows.append(["enrolling", "begun \(whenText(begun, seenFrom: now)) and not ended"])
     }
-    let heading = "\(account.name.text), not enrolled"
+    let heading = "\(account.name.text), not enrolled\(isInFleet ? " in the fleet" : "")"
     return rows.isEmpty
       ? heading : ([heading, ""] + table(rows).map { "  \($0)" }).joined(separator: "\n")
   }
@@ -232,13 +258,15 @@ struct AbsenceReport {
   /// Those members of `StatusReport`'s object that have a value, and `enrolled`, which is null.
   var facts: some Encodable {
     Facts(
-      user: account.name.text, uid: account.uid, level: LevelFacts(note.level), logins: logins,
+      user: account.name.text, uid: account.uid, inFleet: isInFleet, level: LevelFacts(note.level),
+      logins: logins,
       enrollingBegun: begun.flatMap(fact))
   }
 
   private struct Facts: Encodable {
     let user: String
     @OrNull var uid: UInt32?
+    let inFleet: Bool
     @OrNull var enrolled: String?
     @OrNull var level: LevelFacts?
     let logins: UInt32

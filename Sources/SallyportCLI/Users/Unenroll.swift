@@ -22,17 +22,29 @@ struct Unenroll: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
-    try subject.mustBeHere()
+    if let person = try subject.inFleet(policy) { return try end(person, subject) }
     if !force {
       _ = try subject.record()
       try subject.prove("Verification code: ", under: try subject.policy(policy))
     }
     try forgetEnrolling(subject)
     try context.settled(at: subject.path) { () throws(CommandError) in try remove(subject) }
+    tell("is no longer enrolled.", subject)
+  }
+
+  private func end(_ person: FleetPerson, _ subject: Subject) throws(CommandError) {
+    let found = try person.record()
+    if !force {
+      try person.prove("Verification code: ", try person.enrolled(), subject.output)
+    }
+    try forgetEnrolling(subject)
+    try person.change(.end(id: found.enrollment.id))
+    tell("is no longer enrolled in the fleet, on none of its hosts.", subject)
+  }
+
+  private func tell(_ what: String, _ subject: Subject) {
     let name = printable(subject.user.utf8, limit: 255)
-    subject.output.answer(
-      Answer(user: name),
-      "\(name) is no longer enrolled.")
+    subject.output.answer(Answer(user: name), "\(name) \(what)")
   }
 
   /// An enrolling that was begun at a login ended with the enrollment that goes now. A file that is

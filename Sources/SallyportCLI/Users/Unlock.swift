@@ -19,18 +19,30 @@ struct Unlock: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
-    try subject.mustBeHere()
     let now = try context.time()
-    let policy = try subject.policy(policy)
-    let (name, before) = try subject.transact { enrollment, state in
-      let before = Allowances(enrollment, state, under: policy, at: now)
-      var state = state
-      (state.known, state.other, state.slip) = (.full, .full, nil)
-      return ((enrollment.user.text, before), state)
-    }
+    let (name, before) = try unlock(subject, at: now)
     subject.output.answer(
       Answer(user: name, wrongCodesBefore: before),
       Unlock.text(name, before))
+  }
+
+  /// Gives the name, and what was left before.
+  private func unlock(_ subject: Subject, at now: UnixTime) throws(CommandError)
+    -> (String, Allowances)
+  {
+    if let person = try subject.inFleet(policy) {
+      let found = try person.record()
+      try person.change(.unlock(id: found.enrollment.id))
+      return (
+        found.enrollment.user.text,
+        Allowances(found.enrollment, found.state, under: person.policy, at: now)
+      )
+    }
+    let policy = try subject.policy(policy)
+    return try subject.transact { enrollment, state in
+      let before = Allowances(enrollment, state, under: policy, at: now)
+      return ((enrollment.user.text, before), state.unlocked)
+    }
   }
 
   private static func text(_ name: String, _ before: Allowances) -> String {

@@ -18,15 +18,13 @@ struct Verify: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
-    try subject.mustBeHere()
-    _ = try subject.record()
-    let check = subject.check(under: try subject.policy(policy))
+    let judge = try judge(of: subject)
     let output = subject.output
     context.terminal.watchForInterruption()
     let typed = try output.ask("Verification code: ", echo: false, or: .nothingChanged)
     let proof: Proof
     do throws(CommandError) {
-      proof = try check.run(typed, for: subject.user, subject.users)
+      proof = try judge(typed)
     } catch {
       if case .code(let rejection) = error, output.isJSON {
         output.answer(Answer(rejection), "")
@@ -34,6 +32,21 @@ struct Verify: Verb {
       throw error
     }
     output.answer(Answer(proof), Verify.text(proof))
+  }
+
+  /// Throws where he is not enrolled.
+  private func judge(of subject: Subject) throws(CommandError)
+    -> (Secret) throws(CommandError) -> Proof
+  {
+    if let person = try subject.inFleet(policy) {
+      let pending = try person.enrolled()
+      return { (typed) throws(CommandError) in try person.proof(typed, pending) }
+    }
+    _ = try subject.record()
+    let check = subject.check(under: try subject.policy(policy))
+    return { (typed) throws(CommandError) in
+      try check.run(typed, for: subject.user, subject.users)
+    }
   }
 
   private static func text(_ proof: Proof) -> String {

@@ -1,0 +1,79 @@
+import OneTimePassword
+import SallyportCore
+import SallyportLine
+import SallyportSystem
+
+// What root's verbs learn and change of somebody of the fleet beside his factors. A verifier does
+// it for a host that may enroll people of the fleet.
+extension FleetPerson {
+  func facts() throws(CommandError) -> PersonFacts {
+    guard case .told(let facts) = try ask(.tell, or: .fleet(.away(account.name.text))) else {
+      throw .fleet(.move(.notServed, nil))
+    }
+    if case .enrolled(let moving) = facts.standing, moving.enrollment.user != account.name {
+      throw .fleet(.move(.notServed, nil))
+    }
+    return facts
+  }
+
+  /// What he is enrolled by, without secrets, and what was used of it. Throws where he is not.
+  func record() throws(CommandError) -> MoveRequest.Moving { try enrolled(by: try facts()) }
+
+  func enrolled(by facts: PersonFacts) throws(CommandError) -> MoveRequest.Moving {
+    switch facts.standing {
+    case .enrolled(let moving):
+      return MoveRequest.Moving(moving.enrollment.with(uid: account.uid), moving.state)
+    case .notEnrolled: throw .notEnrolled
+    case .taken(let host): throw .fleet(.taken(account.name.text, by: host.text))
+    }
+  }
+
+  func change(_ verb: PersonRequest.Verb) throws(CommandError) {
+    switch try ask(verb, or: .fleet(.unsettled(account.name.text))) {
+    case .other(.done): return
+    case .changed: throw .fleet(.changed)
+    case .told, .resynchronized, .other: throw .fleet(.unsettled(account.name.text))
+    }
+  }
+
+  func resynchronize(by codes: CodePair, named name: Label?, of enrollment: Enrollment)
+    throws(CommandError) -> Resync
+  {
+    let verb = PersonRequest.Verb.resynchronize(
+      codes, named: name, under: policy, id: enrollment.id)
+    switch try ask(verb, or: .fleet(.unsettled(account.name.text))) {
+    case .resynchronized(let result): return result
+    case .changed: throw .fleet(.changed)
+    case .told, .other: throw .fleet(.unsettled(account.name.text))
+    }
+  }
+
+  /// `unknown`: what it means that no answer came.
+  private func ask(_ verb: PersonRequest.Verb, or unknown: CommandError) throws(CommandError)
+    -> PersonAnswer
+  {
+    let (file, identity) = try context.fleet.host()
+    let name = account.name.text
+    guard file.enrolls else { throw .fleet(.mayNotChange(name)) }
+    let line = context.fleet.line(file, identity)
+    let answer: PersonAnswer?
+    do throws(MoveFault) {
+      let body = PersonRequest(verb, of: account.name).encoded()
+      answer = PersonAnswer.decode(try line.manage(body))
+    } catch {
+      switch error {
+      case .unknown: throw unknown
+      case .databaseAway, .line(.away): throw .fleet(.away(name))
+      case .store, .notEnrolled, .noAccount, .keptByPolicy, .isTheFleets, .lastBreakGlass,
+        .otherEnrollment, .gone, .beingTaken, .isPushed, .isHere, .notInFleet, .usedElsewhere,
+        .held, .takenOtherwise, .changed, .notAllowed, .line, .notServed:
+        throw .fleet(.move(error, nil))
+      }
+    }
+    switch answer {
+    case .other(.notAllowed): throw .fleet(.mayNotChange(name))
+    case .other(.trouble), nil: throw unknown
+    case .some(let answer): return answer
+    }
+  }
+}

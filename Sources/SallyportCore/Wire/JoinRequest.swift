@@ -36,7 +36,7 @@ package struct JoinRequest: Sendable {
     for name in names { fields.put(counted: name.bytes) }
     guard fields.isWhole else { return nil }
     var frame = SecretText(capacity: 2 + secret.count + fields.position)
-    frame.put(Wire.versions.upperBound)
+    frame.put(Wire.written)
     frame.put(Wire.robust(Int(purpose.rawValue)))
     frame.add(secret)
     for byte in fields.bytes.prefix(fields.position) { frame.put(byte) }

@@ -2,8 +2,12 @@
 // SOCK_SEQPACKET socket; its first byte is the version, numbers are little-endian.
 
 enum Wire {
-  /// The versions that are understood: this one, which is written, and the one before, if any.
+  /// The versions that are understood.
   static let versions: ClosedRange<UInt8> = 1...1
+  /// The one that is written, which the release before this one must understand: while a machine is
+  /// upgraded, a module of this release asks the service of that one, or the other way round, and
+  /// so do hosts and verifiers. A new form is understood for a release before one writes it.
+  static let written: UInt8 = 1
   /// Bytes of a request before its fields.
   static let headSize = 5
   /// More than the fields of a frame can have, without the secret at the end of a request.
@@ -18,7 +22,7 @@ enum Wire {
 }
 
 extension ByteWriter {
-  mutating func putVersion() { put(count: Int(Wire.versions.upperBound)) }
+  mutating func putVersion() { put(count: Int(Wire.written)) }
 
   /// 1 to 7, as `Wire.robust` has it.
   mutating func put(robust number: Int) { put(count: Int(Wire.robust(number))) }

@@ -4,6 +4,8 @@ test_one_code_is_accepted_once_over_the_network
 test_a_synchronous_promotion_under_load_accepts_nothing_twice
 test_a_verifier_dies_with_the_primary
 test_an_asynchronous_promotion_makes_no_code_good_again
+test_the_candidate_that_lags_makes_no_code_good_again
+test_a_base_backup_that_is_restored_makes_no_code_good_again
 test_the_last_standby_goes_and_comes_back
 """
 
@@ -15,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from support.codes import totp
 from support.fleet import ACCEPTED, DONE, REFUSED, SECRET, TROUBLE
 from support.machines import together
+from support.postgres import Server
 from support.service import soon
 from support.stage import WHOLE, rounds
 
@@ -165,10 +168,55 @@ def test_an_asynchronous_promotion_makes_no_code_good_again(stage):
     together(stage.pair.primary.kill, one.kill)
     # Not over a cable that is mended: the dead one's machine would still send what waits there.
     stage.pair.fail_over()
-    assert not set(stage.accepted()) & set(lost), "the new primary has none of them"
-    assert soon(lambda: judges(two, "nobody"), 60)
-    assert [two.type(name, typed) for name in names] == [REFUSED] * len(names)
+    none_again(stage, two, names, typed, lost)
+
+
+def none_again(stage, verifier, names, typed, lost):
+    """The new primary has none of these logins, and the other verifier accepts none of the codes again."""
+    assert len(lost) == len(names) and not set(stage.accepted()) & set(lost)
+    assert soon(lambda: judges(verifier, "nobody"), 60)
+    assert [verifier.type(name, typed) for name in names] == [REFUSED] * len(names)
     assert int(stage.sql("SELECT distrust FROM fleet")[0][0]) > 0, "written by the verifier itself"
+    assert verifier.enroll("new") == DONE and verifier.type("new", code()) == ACCEPTED
+
+
+def test_the_candidate_that_lags_makes_no_code_good_again(stage):
+    """Each login is acknowledged by one of two standbys, and the other one is promoted."""
+    one, two = stage.verifiers
+    names = people(one, "user", 8)
+    ahead = Server(stage.hosts[2].machine)
+    ahead.certify(stage.network.scratch)
+    ahead.follow(stage.pair.primary)
+    try:
+        stage.pair.primary.waits_for(f"ANY 1 ({stage.pair.standby.machine.name}, {ahead.machine.name})")
+        assert soon(lambda: stage.pair.primary.sql(
+            "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'") == [["2"]], 60)
+        seen = "SELECT version FROM state ORDER BY name"
+        assert soon(lambda: stage.pair.standby.sql(seen, stage.database) == stage.sql(seen))
+        stage.network.cut(stage.machines[0], stage.machines[1])
+        typed = code()
+        assert [one.type(name, typed) for name in names] == [ACCEPTED] * len(names)
+        lost = stage.accepted()
+        together(stage.pair.primary.kill, one.kill)
+        assert ahead.sql("SELECT count(*) FROM event WHERE outcome = 'accepted'", stage.database) == [["8"]]
+        stage.pair.fail_over()
+        none_again(stage, two, names, typed, lost)
+    finally:
+        ahead.kill()
+
+
+def test_a_base_backup_that_is_restored_makes_no_code_good_again(stage):
+    """In the place of both servers, whose disks are lost, together with the verifier that has accepted."""
+    one, two = stage.verifiers
+    names = people(one, "user", 8)
+    backup = stage.pair.standby.base_backup(of=stage.pair.primary)
+    typed = code()
+    assert [one.type(name, typed) for name in names] == [ACCEPTED] * len(names)
+    lost = stage.accepted()
+    together(stage.pair.primary.kill, one.kill)
+    stage.pair.standby.restore(backup)
+    stage.pair.swap()
+    none_again(stage, two, names, typed, lost)
 
 
 def test_the_last_standby_goes_and_comes_back(stage, figure):

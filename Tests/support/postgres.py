@@ -68,13 +68,28 @@ class Server:
     def follow(self, primary):
         """A standby of that one, made anew from it."""
         self.stop()
-        self.machine.sh(f"rm -rf {DATA}; install -d -o postgres -g postgres -m 0700 {DATA}")
+        self._copy(primary, DATA, "-R")
+        self.start()
+
+    def base_backup(self, of):
+        """Where a copy of that one is now, on this machine."""
+        self._copy(of, f"{DATA}-backup")
+        return f"{DATA}-backup"
+
+    def restore(self, backup):
+        """It goes on from there, as a primary that waits for nobody."""
+        self.stop()
+        self.machine.sh(f"rm -rf {DATA}; mv {backup} {DATA}")
+        self.start()
+        self.waits_for("")
+
+    def _copy(self, primary, directory, *more):
+        self.machine.sh(f"rm -rf {directory}; install -d -o postgres -g postgres -m 0700 {directory}")
         words = (f"host={primary.machine.name} user=replicator password='{PASSWORD}' sslmode=verify-full "
                  f"sslrootcert=/etc/postgresql/server.crt application_name={self.machine.name}")
         self.machine.run(*self.as_postgres(
-            self.bin / "pg_basebackup", "-D", DATA, "-d", words, "-R", "-c", "fast", "-X", "stream", "--no-sync"),
+            self.bin / "pg_basebackup", "-D", directory, "-d", words, *more, "-c", "fast", "-X", "stream", "--no-sync"),
             cwd="/")
-        self.start()
 
     def start(self, **environment):
         log = self.machine.path("/var/log/postgresql.log").open("ab")
@@ -163,6 +178,9 @@ class Pair:
     def fail_over(self):
         """The standby is promoted; the roles are changed."""
         self.standby.promote()
+        self.swap()
+
+    def swap(self):
         self.primary, self.standby = self.standby, self.primary
 
     def create(self, database):

@@ -34,22 +34,26 @@ class Load:
     """Each of them logs in again and again on all hosts, while the test disturbs."""
 
     def __init__(self, cast, names, threads=4):
-        self.cast, self.names, self.over = cast, names, threading.Event()
-        self.codes = {name: code_of(name) for name in names}
-        self.let_in = []
-        self.begin()
+        self.cast, self.over = cast, threading.Event()
+        self.let_in, self.typed = [], {}
+        self.begin(names)
         self._threads = [threading.Thread(target=self._work, args=(number,)) for number in range(threads)]
 
-    def begin(self):
-        """Counts anew: tries, who was let in by which host, and the longest that one took."""
+    def begin(self, names):
+        """Counts anew, with these people, none of whom was let in: tries, who was let in by which host, and
+        the longest that one took."""
+        self.codes = [(name, code_of(name)) for name in names]
+        self.typed.update(self.codes)
         self.tries, self.slowest, self.by = 0, 0.0, collections.Counter()
 
     def _work(self, number):
-        turn = itertools.cycle(self.names[number:] + self.names[:number])
         hosts = itertools.cycle(self.cast.hosts[number % 3:] + self.cast.hosts[:number % 3])
-        while not self.over.is_set():
-            name, host, start = next(turn), next(hosts), time.monotonic()
-            if host.enters(name, self.codes[name]):
+        for place in itertools.count(number):
+            if self.over.is_set():
+                return
+            codes, host, start = self.codes, next(hosts), time.monotonic()
+            name, code = codes[place % len(codes)]
+            if host.enters(name, code):
                 self.let_in.append(name)
                 self.by[host.name] += 1
             self.slowest = max(self.slowest, time.monotonic() - start)
@@ -70,5 +74,5 @@ class Load:
         assert len(set(self.let_in)) == len(self.let_in), "twice"
         assert set(self.let_in) <= set(self.cast.accepted()), "nobody is let in on an unknown"
         for number, name in enumerate(self.let_in):
-            assert not self.cast.hosts[number % 3].enters(name, self.codes[name]), name
+            assert not self.cast.hosts[number % 3].enters(name, self.typed[name]), name
         assert self.cast.twice() == []

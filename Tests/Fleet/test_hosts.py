@@ -5,6 +5,7 @@ test_people_enroll_once_and_log_in_everywhere
 test_root_changes_people_on_one_host_for_all
 test_nothing_is_accepted_twice_while_each_part_is_killed
 test_nobody_is_refused_while_one_verifier_after_the_other_is_started_again
+test_verifiers_get_another_key_and_nobody_is_refused
 test_a_host_that_is_cut_off_takes_a_backup_code_once
 test_while_a_host_is_cut_off_everybody_is_asked_and_refused_at_each_level
 test_a_revoked_host_is_refused_within_five_seconds
@@ -23,10 +24,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.codes import totp
-from support.fleet import DONE, REFUSED
+from support.fleet import DONE, REFUSED, pin_of
 from support.logins import Load, code_of, enrolled, secret_of
+from support.machines import run
 from support.service import soon
-from support.stage import WHOLE, rounds
+from support.stage import DIRECTORY, WHOLE, rounds
 
 # A whole login without typing, in seconds.
 LONGEST = 8
@@ -162,6 +164,36 @@ def test_nobody_is_refused_while_one_verifier_after_the_other_is_started_again(c
     figure(f"refused of {len(names)} logins, while both verifiers were started again {rounds_done} times: {len(refused)}")
     assert refused == []
     assert sorted(cast.accepted()) == sorted(names) and cast.twice() == []
+
+
+def test_verifiers_get_another_key_and_nobody_is_refused(cast):
+    """The steps of docs/fleet.md. A host that was not told of the new key asks nobody."""
+    one, two, three = cast.hosts
+    key = cast.network.scratch / "next.key"
+    run("openssl", "genpkey", "-algorithm", "ed25519", "-out", key)
+    line = f"pin = {pin_of(key)}\n".encode()
+    names = [f"user{number}" for number in range(30)]
+    enrolled(cast, names)
+    file = "/etc/security/sallyport-fleet.conf"
+    old = [text for text in one.machine.read(file).splitlines(True) if text.startswith(b"pin")]
+    for host in one, two:
+        host.machine.write(file, host.machine.read(file) + line, 0o644)
+        host.stop()
+        host.start()
+    for verifier in cast.verifiers:
+        verifier.machine.write(f"{DIRECTORY}/identity.key", key.read_bytes(), 0o600)
+        verifier.stop()
+        verifier.start()
+        for host in one, two:
+            assert host.enters(names[0], code_of(names.pop(0)))
+    assert not three.enters(names[0], code_of(names[0]))
+    for host in one, two:
+        host.machine.write(file, host.machine.read(file).replace(old[0], b""), 0o644)
+        host.stop()
+        host.start()
+        assert soon(lambda host=host: host.enters(names[0], code_of(names.pop(0))), 10)
+    assert "another key" in three.sallyport("fleet", "status").stdout
+    assert cast.twice() == []
 
 
 def test_a_host_that_is_cut_off_takes_a_backup_code_once(cast):

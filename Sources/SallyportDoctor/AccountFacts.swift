@@ -61,7 +61,9 @@ struct AccountFacts: Equatable {
   /// Whether the first field of a sudoers rule includes the account; false for an alias.
   private func means(_ caller: String, _ account: Account) -> Bool {
     if caller.hasPrefix("%") {
-      return members(of: String(caller.dropFirst())).contains(account.name)
+      // Of each account, so without a list of all members.
+      guard let group = groups.first(where: { $0.name == caller.dropFirst() }) else { return false }
+      return group.number == account.group || group.members.contains(account.name)
     }
     let isAlias = caller.allSatisfy { $0.isUppercase || $0.isNumber || $0 == "_" }
     return isAlias || caller == account.name || caller == "#\(account.uid)"

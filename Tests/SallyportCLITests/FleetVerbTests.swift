@@ -249,6 +249,13 @@ import Testing
     let host = try #require(FleetHost(Array("web2".utf8)))
     let told = PersonAnswer.told(PersonFacts(.taken(by: host), UserNote(), logins: 0)).encoded()
     bench.fleet.line = { _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
+    let trouble = PersonAnswer.other(.trouble).encoded()
+    bench.fleet.line = { _, _ in PersonLine(store: fleet, now: bench.now, body: trouble) }
+    for verb in ["status", "unlock", "resync"] {
+      let done = run(verb, user)
+      #expect(done.status == 74 && done.aside.contains("cannot tell what the fleet has of nobody"))
+    }
+    bench.fleet.line = { _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
     for verb in ["status", "unlock", "resync"] {
       #expect(run(verb, user).aside.contains("nobody is enrolled by the files of web2"))
     }

@@ -42,6 +42,8 @@ enum FleetTrouble: Error, Equatable {
   case away(String)
   /// To enroll this user, who is enrolled there.
   case enrolled(String)
+  /// What the fleet has of this user cannot be read, or not now.
+  case unreadable(String)
   /// This user is enrolled by the files of this host alone.
   case taken(String, by: String)
   /// What is enrolled is another one by now.
@@ -189,6 +191,11 @@ extension Message {
       self.init(
         "\(shown) is enrolled in the fleet already", .exists,
         hints: ["sallyport add \(shown)", "sallyport backup-codes \(shown) --regenerate"])
+    case .unreadable(let user):
+      self.init(
+        "the verifiers cannot tell what the fleet has of "
+          + "\(printable(user.utf8, limit: 64)); nothing was changed", .inputOutput,
+        hints: ["journalctl -u sallyport-verifier      on the verifiers says why"])
     case .taken(let user, let host):
       self.init(
         "\(printable(user.utf8, limit: 64)) is enrolled by the files of "

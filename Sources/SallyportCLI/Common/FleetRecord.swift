@@ -72,6 +72,7 @@ extension FleetPerson {
     }
     switch answer {
     case .other(.notAllowed): throw .fleet(.mayNotChange(name))
+    case .other(.trouble) where verb == .tell: throw .fleet(.unreadable(name))
     case .other(.trouble), nil: throw unknown
     case .some(let answer): return answer
     }

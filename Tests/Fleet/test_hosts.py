@@ -7,6 +7,7 @@ test_nothing_is_accepted_twice_while_each_part_is_killed
 test_nobody_is_refused_while_one_verifier_after_the_other_is_started_again
 test_verifiers_get_another_key_and_nobody_is_refused
 test_a_host_that_is_cut_off_takes_a_backup_code_once
+test_who_is_removed_while_a_host_is_cut_off_is_refused_there_once_it_is_back
 test_while_a_host_is_cut_off_everybody_is_asked_and_refused_at_each_level
 test_a_revoked_host_is_refused_within_five_seconds
 test_a_hostile_host_throttles_nobody_where_he_is_known
@@ -222,6 +223,25 @@ def test_a_host_that_is_cut_off_takes_a_backup_code_once(cast):
     assert not one.enters("alice", backup[1]) and not two.enters("alice", backup[1])
     assert two.enters("alice", backup[2])
     assert cast.twice() == []
+
+
+def test_who_is_removed_while_a_host_is_cut_off_is_refused_there_once_it_is_back(cast, figure):
+    one, _, three = cast.hosts
+    _, _, backup = one.enroll("alice")
+    reserve = three.machine.path("/var/lib/sallyport/reserve/users/alice")
+    assert three.enters("alice", backup[0]) and soon(lambda: (reserve / "enrollment").exists())
+    cast.network.cut(three.machine)
+    assert soon(lambda: "Backup code: " in three.login("alice", "000000")[1], 60)
+    assert one.sallyport("unenroll", "alice", "--force").returncode == 0
+    assert three.enters("alice", backup[1]), "nobody could tell it"
+    cast.network.mend_all()
+    start = time.monotonic()
+    assert soon(lambda: not reserve.exists(), 60)
+    took = time.monotonic() - start
+    figure(f"who was removed is gone from a host's reserve {took:.1f} s after the cable was mended")
+    assert took < 5 or not WHOLE
+    cast.network.cut(three.machine)
+    assert not any(host.enters("alice", code) for host in (one, three) for code in backup[1:3])
 
 
 def test_while_a_host_is_cut_off_everybody_is_asked_and_refused_at_each_level(cast):

@@ -2,20 +2,25 @@
 
 test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_twice
 test_killed_after_each_durable_step_a_take_loses_nobody_and_no_code_is_good_twice
+test_many_who_are_moved_by_commands_that_are_killed_are_neither_lost_nor_judged_twice
 test_three_hosts_with_one_secret_are_pushed_in_turn
 """
 
+import base64
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from support.codes import totp
 from support.fleet import ACCEPTED, REFUSED, VERIFIER, host_key, host_rows, pin_of
-from support.stage import WHOLE
+from support.logins import secret_of
+from support.stage import WHOLE, rounds
 
 COMMAND = Path(VERIFIER).parent / "sallyport"
 BASE32 = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
@@ -48,12 +53,41 @@ class Host:
         self.own_policy.write_text("[default]\nverification = local\n")
         self.own_policy.chmod(0o644)
 
-    def run(self, *words, before=(), typed=""):
+    def line(self, *words, before=()):
         there = (f"mount --bind {self.directory}/security /etc/security && "
                  f"mount --bind {self.directory}/passwd /etc/passwd && exec \"$@\"")
+        return ["unshare", "--mount", "sh", "-c", there, "sh", *map(str, before), COMMAND, *map(str, words),
+                "--store", str(self.store)]
+
+    def run(self, *words, before=(), typed="", limit=60):
         return subprocess.run(
-            ["unshare", "--mount", "sh", "-c", there, "sh", *before, COMMAND, *words, "--store", self.store],
-            input=typed, capture_output=True, text=True, timeout=60)
+            self.line(*words, before=before), input=typed, capture_output=True, text=True, timeout=limit)
+
+    def enroll_all(self, names):
+        """Each with a secret of their own, as pam_oath has them."""
+        lines = "".join(f"HOTP/T30 {name} - {base64.b32decode(secret_of(name)).hex()}\n" for name in names)
+        (self.directory / "users.oath").write_text(lines)
+        (self.directory / "users.oath").chmod(0o600)
+        done = self.run("import", "pam-oath", self.directory / "users.oath", limit=600)
+        assert done.returncode == 0, done.stderr
+
+    def killed(self, *words, after):
+        """The command, killed after so many seconds. Whether it was."""
+        child = subprocess.Popen(self.line(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            return child.wait(after) < 0
+        except subprocess.TimeoutExpired:
+            child.kill()
+            return child.wait() < 0
+
+    def facts(self, name):
+        """What counts of an enrollment and its state. Places are not moved."""
+        found = json.loads(self.run("status", name, "--json", "--conf", self.own_policy).stdout)
+        for use in [found["lastLogin"], *[one["lastUse"] for one in found["authenticators"]]]:
+            if use:
+                del use["origin"]
+        return {key: found[key] for key in ("authenticators", "backupCodes", "lastLogin")} | {
+            "wrongCodes": {place: left["left"] for place, left in found["wrongCodes"].items()}}
 
     def enroll(self, name):
         done = self.run("enroll", "--user", name, "--no-confirm", "--json", "--secret-from", "-", typed=BASE32)
@@ -157,6 +191,52 @@ def test_killed_after_each_durable_step_a_take_loses_nobody_and_no_code_is_good_
     figure(f"killed at {sum(outcomes.values())} of {count} steps of a take: until the next one {outcomes}")
     assert {"judged here", "judged there"} <= set(outcomes), outcomes
     assert fleet.twice() == []
+
+
+def test_many_who_are_moved_by_commands_that_are_killed_are_neither_lost_nor_judged_twice(
+        fleet, verifier, tmp_path, figure):
+    """All to the fleet, by a command that is killed again and again; some of them back."""
+    rolls = random.Random(1)
+    people = [f"p{number}" for number in range(rounds(10_000, 60))]
+    back = rolls.sample(people, rounds(500, 6))
+    # Before it moves anybody it looks who could become root.
+    longest = rounds(3, 0.1)
+    host = Host(fleet, tmp_path / "host", "web1", people)
+    host.enroll_all(people)
+    for number, name in enumerate(back):
+        # Positions and wrong codes of their own.
+        for typed in ["000000"] * (number % 3) + [totp(secret_of(name))[0]] * (number % 2):
+            host.accepts(name, typed)
+    before = {name: host.facts(name) for name in back}
+    others = [name for name in people if name not in before]
+    tried, pushes, start = set(), 0, time.monotonic()
+    while host.killed("fleet", "push", "--all", "--conf", host.policy, after=rolls.uniform(0.02, longest)):
+        pushes += 1
+        one = rolls.choice(others)
+        tried.add(one)
+        [typed] = totp(secret_of(one), at=time.time() + 30)
+        assert not (host.accepts(one, typed) and verifier.type(one, typed) == ACCEPTED), one
+        assert pushes < 10_000
+    took = time.monotonic() - start
+    assert pushes > 2, "killed before it was done"
+    assert not [name for name in os.listdir(host.store / "users") if not name.startswith(".")]
+    assert fleet.sql("SELECT count(*) FROM enrollment WHERE name NOT LIKE '/%'") == [[str(len(people))]]
+    takes, start = 0, time.monotonic()
+    for name in back:
+        while host.killed("fleet", "take", "--user", name, "--force", "--conf", host.own_policy,
+                          after=rolls.uniform(0.01, 0.2)):
+            takes += 1
+        assert host.facts(name) == before[name], name
+        assert verifier.type(name, code_of_now(name)) == REFUSED
+    figure(f"push of {len(people)}: killed {pushes} times in {took:.0f} s; take of {len(back)}: "
+           f"killed {takes} times in {time.monotonic() - start:.0f} s")
+    for name in [name for name in others if name not in tried][:rounds(500, 10)]:
+        assert [verifier.type(name, code_of_now(name)) for _ in range(2)] == [ACCEPTED, REFUSED], name
+    assert fleet.twice() == []
+
+
+def code_of_now(name):
+    return totp(secret_of(name))[0]
 
 
 def test_three_hosts_with_one_secret_are_pushed_in_turn(fleet, tmp_path):

@@ -1,5 +1,5 @@
-/* A backup code on two hosts that are cut off from the verifiers and come back. This is a model of
-   the design of the fleet; nothing of it is in the code yet.
+/* A backup code on two hosts that are cut off from the verifiers and come back. It is a model
+   of Reserve, ReserveKeeper and ReserveDesk.
 
    A host keeps the backup codes of those who have logged in there, with what is used of them: the
    reserve. A login of which nothing could be sent is judged by the reserve, under the lock of that

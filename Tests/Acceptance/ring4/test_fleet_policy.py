@@ -3,12 +3,13 @@ what, who judges, and that nothing falls back to the enrollments of this machine
 
 import contextlib
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
 
 from support import reserve
-from support.hosts import Su, Sudo
+from support.hosts import Sshd, Su, Sudo
 from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
 from support.reserve import CODES
 from support.service import Service
@@ -57,6 +58,23 @@ def test_ssh_su_and_sudo_take_a_backup_code_of_the_fleet_once_over_all_of_them(d
         for program in (sshd, Su(), Sudo()):
             assert not program.enter("alice", CODES[0])
         assert Su().enter("alice", CODES[1])
+        assert reserve.used() == 0b11
+
+
+def test_ssh_with_a_grace_of_20_seconds_has_its_answer_from_verifiers_that_say_nothing(machine, host):
+    """They take the connection, and whatever is sent. sshd itself would end a login that takes longer."""
+    sshd = Sshd("keyboard-interactive", "LoginGraceTime 20\nUsePAM yes\nKbdInteractiveAuthentication yes\n"
+                "PasswordAuthentication no\nAuthenticationMethods keyboard-interactive\n")
+    with contextlib.ExitStack() as all_of_it:
+        all_of_it.callback(sshd.stop)
+        mute = [all_of_it.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
+        text = reserve.FLEET.read_text().replace("verifier = 127.0.0.1:1\n", "".join(
+            f"verifier = 127.0.0.1:{one.getsockname()[1]}\n" for one in mute))
+        reserve.FLEET.write_text(text)
+        all_of_it.enter_context(Service())
+        for code, is_in in ((CODES[0], True), (CODES[0], False), (host.code(), False), (CODES[1], True)):
+            assert sshd.enter("alice", code) == is_in, code
+        assert "Timeout before authentication" not in (sshd.directory / "log").read_text()
         assert reserve.used() == 0b11
 
 

@@ -177,6 +177,26 @@ import Testing
     #expect(run("resync", user, "tablet").aside.contains("tablet"))
   }
 
+  @Test func `Of who has no account any more the enrollment is shown and ended, and none is made`()
+    throws
+  {
+    let gone = try #require(UserName(Array("gone-by-now".utf8)))
+    let made = run("enroll", gone.text, "--allow-missing", "--no-confirm")
+    #expect(made.status == 67, "\(made.aside)")
+    let one = try enroll()
+    let enrollment = try #require(try self.enrollment)
+    let own = Enrollment(
+      id: enrollment.id, user: gone, uid: nil, created: enrollment.created,
+      authenticators: enrollment.authenticators, backupCodes: enrollment.backupCodes)
+    try fleet.create(own, LoginState(initialFor: own))
+    #expect(run("status", gone.text).status == 67)
+    #expect(run("status", gone.text, "--allow-missing").answer.contains("phone"))
+    let typing: [Act] = [.types(try one.code(at: bench.now))]
+    #expect(run("verify", gone.text, "--allow-missing", typing: typing).status == 67)
+    #expect(run("unenroll", gone.text, "--allow-missing", "--force").status == 0)
+    #expect(try fleet.load(Account(name: gone, uid: nil)) == nil)
+  }
+
   @Test func `Require and exempt set the level that the fleet has`() throws {
     #expect(run("exempt", user).status == 0)
     #expect(try fleet.note(of: try account().name).level == .exempt)

@@ -104,6 +104,8 @@ struct FleetPerson {
   private func ask<Value>(_ question: (any Examiner) throws(StoreTrouble) -> Value)
     throws(CommandError) -> Value
   {
+    // The service looks up the account, too.
+    guard account.uid != nil else { throw .noSuchUser }
     do throws(StoreTrouble) {
       // Each has the time of a whole login.
       return try question(context.fleet.examiner())
@@ -146,9 +148,11 @@ extension Subject {
     let policy = context.policy(at: options?.conf, for: account, in: store)
     guard policy.isFleet else { return nil }
     if hasFiles {
-      let text = "nobody is judged by the files of \(user): the policy has verification = fleet"
-      let message = Message(
-        text, .configuration, hints: ["sallyport fleet push --user \(user)      moves them"])
+      let shown = printable(user.utf8, limit: 64)
+      let text = "nobody is judged by the files of \(shown): the policy has verification = fleet"
+      let mark = (try? store.moving(account) { $0.mark }) ?? nil
+      let hint = FleetMove(name: user, mark: mark ?? .merge).hint
+      let message = Message(text, .configuration, hints: ["\(hint)      moves them"])
       context.terminal.write(Array(message.written.utf8), to: .aside)
       return nil
     }

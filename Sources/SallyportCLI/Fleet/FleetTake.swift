@@ -55,7 +55,7 @@ struct FleetTake: Verb {
     let shown = printable(user.utf8, limit: 64)
     context.output(shared).answer(
       Answer(user: user),
-      "\(shown) is enrolled on this machine again, and in the fleet no more: other hosts refuse "
-        + "what they ask the fleet for.")
+      "\(shown) is enrolled by the files of this machine again, and in the fleet no more. "
+        + "Hosts that ask the fleet refuse \(shown).")
   }
 }

@@ -83,7 +83,9 @@ def test_every_login_is_answered_and_no_code_good_twice_whatever_the_network_doe
             assert soon(lambda: load.tries > 2, 60)
             with fault as weather:
                 load.begin(meanwhile)
-                assert soon(lambda: load.tries > rounds(120, 10) and all(load.by[name] for name in open_hosts), 120), (
+                # Few people may all have been let in by one host.
+                hosts = open_hosts if WHOLE else []
+                assert soon(lambda: load.tries > rounds(120, 10) and all(load.by[name] for name in hosts), 120), (
                     what, load.by)
                 let_in, slowest, tries = load.by.copy(), load.slowest, load.tries
                 assert weather is None or weather.passed > 0

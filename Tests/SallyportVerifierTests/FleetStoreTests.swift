@@ -218,8 +218,10 @@ struct `The database of a fleet` {
   @Test(arguments: ["read committed", "serializable"])
   func `judges anew what another verifier has saved meanwhile`(isolation: String) throws {
     let level = isolation.replacing(" ", with: "\\\\ ")
-    let one = try Verifier("three", options: "options='-c default_transaction_isolation=\(level)'")
-    let two = try Verifier("four", options: "options='-c default_transaction_isolation=\(level)'")
+    let options = "options='-c default_transaction_isolation=\(level)'"
+    // Both cases run at once: a name is one verifier's.
+    let one = try Verifier("three, \(isolation)", options: options)
+    let two = try Verifier("four, \(isolation)", options: options)
     let name = try one.enroll()
     let record = try #require(try one.store(for: name).load(try account(name)))
     #expect(try two.type(first, as: name).isAccepted)

@@ -11,6 +11,7 @@ test_who_is_removed_while_a_host_is_cut_off_is_refused_there_once_it_is_back
 test_while_a_host_is_cut_off_everybody_is_asked_and_refused_at_each_level
 test_a_revoked_host_is_refused_within_five_seconds
 test_a_hostile_host_throttles_nobody_where_he_is_known
+test_a_user_with_su_neither_closes_his_host_nor_keeps_an_owner_out
 test_a_name_that_may_be_two_people_is_told_and_nothing_changed
 test_no_secret_is_on_a_host_or_in_a_dump
 """
@@ -287,6 +288,36 @@ def test_a_hostile_host_throttles_nobody_where_he_is_known(cast):
     for name in names:
         [later] = totp(secret_of(name), at=time.time() + 30)
         assert cast.hosts[0].enters(name, later), name
+    assert cast.twice() == []
+
+
+def test_a_user_with_su_neither_closes_his_host_nor_keeps_an_owner_out(cast):
+    """Wrong codes of one user, by a program that is root's as su is: the kernel says who called it."""
+    victims = [f"user{number}" for number in range(rounds(50, 10))]
+    enrolled(cast, [*victims, "owner", "stranger"])
+    host = cast.hosts[0]
+    host.accounts({"mallory": 3999})
+    host.machine.sh("install -m 4755 /usr/bin/pamtester /usr/bin/like-su")
+
+    def from_afar(name, code):
+        done = host.machine.run("pamtester", "-I", "rhost=198.51.100.7", "fleet", name, "authenticate", input=f"{code}\n",
+                                check=False)
+        return done.returncode == 0
+
+    def press(name):
+        for number in range(20):
+            done = host.machine.run(
+                "setpriv", "--reuid", "3999", "--regid", "3999", "--clear-groups", "like-su", "fleet", name, "authenticate",
+                input=f"{number:06}\n", check=False)
+            assert done.returncode != 0 and "Verification code: " in done.stdout + done.stderr, done
+    assert from_afar("owner", code_of("owner"))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(press, [*victims, "owner"]))
+    by_caller = cast.sql("SELECT outcome, count(*) FROM event WHERE caller = 3999 GROUP BY 1")
+    assert dict(by_caller) == {"wrong-code": "20", "throttled": str(20 * len(victims))}
+    [later] = totp(secret_of("owner"), at=time.time() + 30)
+    assert from_afar("owner", later), "he is known there"
+    assert host.enters("stranger", code_of("stranger")), "who was never there before"
     assert cast.twice() == []
 
 

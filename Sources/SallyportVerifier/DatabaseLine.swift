@@ -32,6 +32,12 @@ extension DatabaseFault {
     }
   }
 
+  /// Whether the server can do nothing of this kind for anybody now, and has done nothing: its disk
+  /// is full, its memory or its connections are used up (class 53), or it only reads (25006).
+  var isOfTheServer: Bool {
+    if case .refused(let state, _) = self { state.hasPrefix("53") || state == "25006" } else { false }
+  }
+
   /// For the log and for people.
   package var text: String {
     switch self {

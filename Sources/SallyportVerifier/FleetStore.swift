@@ -367,6 +367,7 @@ package struct FleetStore: RecordStore, Sendable {
   private func fault(_ fault: DatabaseFault) -> StoreTrouble {
     switch fault {
     case .away, .aside, .unreachable: loaded.isAway.withLock { $0 = true }
+    case .refused where fault.isOfTheServer: loaded.isAway.withLock { $0 = true }
     case .refused, .broken, .silent, .warned, .moved, .unusable, .outOfMemory: break
     }
     var line = LogLine("refused: database error:")

@@ -7,6 +7,7 @@ test_an_asynchronous_promotion_makes_no_code_good_again
 test_the_candidate_that_lags_makes_no_code_good_again
 test_a_base_backup_that_is_restored_makes_no_code_good_again
 test_the_last_standby_goes_and_comes_back
+test_a_full_disk_of_the_database_is_away_and_loses_nothing
 """
 
 import base64
@@ -15,10 +16,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from support.codes import totp
-from support.fleet import ACCEPTED, DONE, REFUSED, SECRET, TROUBLE
+from support.fleet import ACCEPTED, DATABASE_AWAY, DONE, QUESTION, REFUSED, SECRET, TROUBLE
 from support.machines import together
 from support.postgres import Server
-from support.service import soon
+from support.service import attempt, soon
 from support.stage import WHOLE, rounds
 
 BASE32 = base64.b32encode(SECRET).decode()
@@ -249,3 +250,33 @@ def test_the_last_standby_goes_and_comes_back(stage, figure):
     assert most <= 24
     assert soon(lambda: judges(stage.verifiers[1], "nobody"))
     nothing_twice(stage, load, stage.verifiers[::-1])
+
+
+def test_a_full_disk_of_the_database_is_away_and_loses_nothing(stage):
+    """Of its data: without room for its log PostgreSQL ends, as if it were killed."""
+    one, primary = stage.verifiers[0], stage.pair.primary
+    names = people(one, "user", 3)
+    for server in stage.pair.servers:
+        server.machine.sh("mkdir -p /room; mountpoint -q /room || mount -t tmpfs -o size=24m tmpfs /room; "
+                          "chown postgres: /room")
+    primary.sql("CREATE TABLESPACE room LOCATION '/room'")
+
+    def is_away():
+        with one.line() as line:
+            return line.ask(QUESTION, line.question(attempt(names[0].encode(), b"000000"))) == (DATABASE_AWAY, b"")
+    try:
+        stage.sql("ALTER TABLE event SET TABLESPACE room; ALTER TABLE state SET TABLESPACE room")
+        mark = len(one.machine.log.lines)
+        primary.machine.sh("cat /dev/zero >/room/filler 2>/dev/null; true")
+        # Until the last page is full, it goes on.
+        assert soon(is_away)
+        assert any("No space left on device; HINT:  Check free disk space." in line for line in one.machine.log.since(mark))
+        assert one.type(names[1], code()) == TROUBLE
+        primary.machine.sh("rm /room/filler")
+        typed = code()
+        assert [verifier.type(names[1], typed) for verifier in stage.verifiers] == [ACCEPTED, REFUSED]
+        assert stage.twice() == []
+    finally:
+        primary.machine.sh("rm -f /room/filler")
+        stage.sql("ALTER TABLE event SET TABLESPACE pg_default; ALTER TABLE state SET TABLESPACE pg_default")
+        primary.sql("DROP TABLESPACE room")

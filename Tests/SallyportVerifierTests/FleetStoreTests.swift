@@ -156,6 +156,37 @@ struct `The database of a fleet` {
     #expect(verifier.complaints.contains { $0.contains("another enrollment") })
   }
 
+  /// Its disk is full, its memory is used up, or it only reads: nothing was saved, so another
+  /// verifier may be asked, and a host may take a backup code.
+  @Test(arguments: ["53100", "53200", "25006"])
+  func `is away where its server can save nothing`(state: String) throws {
+    let verifier = try Verifier(in: try OwnDatabase())
+    let name = try verifier.enroll()
+    _ = try verifier.ask(
+      """
+      CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION USING ERRCODE = '\(state)', HINT = 'Do this.'; END $$
+      """)
+    _ = try verifier.ask(
+      "CREATE TRIGGER fails BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION fail()")
+    let store = verifier.store(for: name)
+    let examiner = FileExaminer(store: store) { UnixTime(59) }
+    let context = LoginContext(policy: Policy(), origin: .unknown, service: try label("sshd"))
+    let pending = try examiner.examinee(Array(name.utf8), try account(name), in: context)
+    #expect(!store.wasAway)
+    #expect(throws: StoreTrouble.self) {
+      try examiner.attempt(
+        try secret(first), knownAs: nil, by: pending, as: .last(givingBack: nil))
+    }
+    #expect(store.wasAway)
+    #expect(
+      verifier.complaints.contains {
+        $0.contains("HINT:  Do this.") && $0.contains("(SQLSTATE \(state))")
+      }, "\(verifier.complaints)")
+    _ = try verifier.ask("DROP TRIGGER fails ON event")
+    #expect(try verifier.type(first, as: name).isAccepted)
+  }
+
   // MARK: who is not enrolled
 
   @Test func `judges strangers by a decoy, and says so in an event`() throws {

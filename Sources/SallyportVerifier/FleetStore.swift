@@ -30,6 +30,7 @@ package struct FleetStore: RecordStore, Sendable {
   private final class Loaded: Sendable {
     let rows = Locked<[[UInt8]: Columns]>([:])
     let isAway = Locked(false)
+    let isUnanswered = Locked(false)
   }
 
   package init(
@@ -43,6 +44,10 @@ package struct FleetStore: RecordStore, Sendable {
 
   /// Whether the database could not be asked before anything was saved: nothing was judged.
   package var wasAway: Bool { loaded.isAway.withLock { $0 } }
+
+  /// Whether the database did not answer a question, for whatever reason; else what was thrown is of
+  /// the rows themselves.
+  var wasUnanswered: Bool { loaded.isUnanswered.withLock { $0 } }
 
   /// The host has looked it up.
   package func account(named name: UserName) -> Account { Account(name: name, uid: uid) }
@@ -365,6 +370,7 @@ package struct FleetStore: RecordStore, Sendable {
   }
 
   private func fault(_ fault: DatabaseFault) -> StoreTrouble {
+    loaded.isUnanswered.withLock { $0 = true }
     switch fault {
     case .away, .aside, .unreachable: loaded.isAway.withLock { $0 = true }
     case .refused where fault.isOfTheServer: loaded.isAway.withLock { $0 = true }

@@ -138,10 +138,12 @@ package final class ReserveDesk: LineDesk {
   /// nil for somebody who is not enrolled, and for one whose rows cannot be believed, of which the
   /// store has told. Throws where the database cannot be asked.
   private func load(_ name: UserName, _ holder: Holder) throws(StoreTrouble) -> Record? {
+    let store = store(for: name, holder)
     do throws(StoreTrouble) {
-      return try store(for: name, holder).load(Account(name: name, uid: nil))
+      return try store.load(Account(name: name, uid: nil))
     } catch {
-      try look()
+      // Also where one question alone was refused: a host must not delete what it has used up.
+      if store.wasUnanswered { throw error }
       return nil
     }
   }

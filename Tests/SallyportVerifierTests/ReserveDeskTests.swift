@@ -3,6 +3,7 @@ import OneTimePassword
 import SallyportLine
 import SallyportLogin
 import SallyportSystem
+import SallyportThreads
 import TestSupport
 import Testing
 
@@ -150,6 +151,42 @@ struct `What a host asks about its reserve` {
     #expect(
       try ask(.confirm(entries), as: web)
         == .confirmed([.delete, .delete, .delete, .keep(used: 0)]))
+  }
+
+  /// The table is locked for as long as a question may take; others are answered. What the host has
+  /// used up would be lost with what it deletes.
+  @Test func `has a host delete nobody where the database does not answer about him`() throws {
+    let own = try OwnDatabase()
+    let verifier = try Verifier(in: own)
+    let name = "away-\(UUID().uuidString)"
+    let enrollment = try fleetEnrollment(
+      [try authenticator(parameters())], name,
+      codes: backupCodes(["7KMF2X9QD4TW0HZA"], id: 0xb0b0))
+    try verifier.store(for: name).create(enrollment, LoginState(initialFor: enrollment))
+    let desk = ReserveDesk(verifier.database, logins)
+    let asker = Asker(web, host: Array("web1".utf8))
+    func ask(_ question: ReserveQuestion) throws -> LineAnswer {
+      desk.answer(try #require(question.encoded()), from: asker, arrived: 0)
+    }
+    logins.note(enrollment.user.bytes, on: web)
+    let fetch = ReserveQuestion.fetch(enrollment.user, receipt: nil)
+    let fetched = ReserveAnswer.decode(try ask(fetch).body, to: fetch)
+    guard case .section(let section) = fetched else {
+      Issue.record("\(String(describing: fetched))")
+      return
+    }
+    let used = ReserveQuestion.confirm([entry(enrollment.user, section, used: 1)])
+    // A connection that goes on, beside the one that is refused.
+    let number = verifier.database.books.withLock { $0.number() }
+    let spare = try DatabaseLine(
+      own.words + " user=sallyport_verifier", worker: number, preparing: Statement.prepared)
+    verifier.database.books.withLock { $0.idle.insert(spare, at: 0) }
+    _ = try verifier.ask("BEGIN")
+    _ = try verifier.ask("LOCK TABLE enrollment IN ACCESS EXCLUSIVE MODE")
+    #expect(try ask(used) == .databaseAway)
+    _ = try verifier.ask("COMMIT")
+    #expect(
+      ReserveAnswer.decode(try ask(used).body, to: used) == .confirmed([.keep(used: 1)]))
   }
 
   @Test func `is a verifier that is there, where nothing is asked`() throws {

@@ -30,18 +30,18 @@ class Host:
 
     def __init__(self, machine):
         self.machine, self.name = machine, machine.name
-        self.service = None
+        self.service, self.module, self.program = None, MODULE, SERVICE
 
     def prepare(self, people, policy=POLICY):
         self.accounts(people)
         self.machine.write("/etc/security/sallyport.conf", policy, 0o644)
-        self.machine.write("/etc/pam.d/fleet", f"auth required {MODULE} nodelay\naccount required pam_permit.so\n")
+        self.machine.write("/etc/pam.d/fleet", f"auth required {self.module} nodelay\naccount required pam_permit.so\n")
         # With a password in front: only after one do people enroll in the login.
         self.machine.write("/etc/pam.d/first", f"""auth required pam_unix.so nodelay
-auth required {MODULE} enroll nodelay
-account required {MODULE}
+auth required {self.module} enroll nodelay
+account required {self.module}
 account required pam_unix.so
-session required {MODULE}
+session required {self.module}
 session required pam_permit.so
 """)
         self.machine.sh("install -d -m 0700 /var/lib/sallyport")
@@ -66,7 +66,7 @@ session required pam_permit.so
         return bytes(found)
 
     def start(self):
-        self.service = self.machine.start(SERVICE)
+        self.service = self.machine.start(self.program)
         path = self.machine.path("/run/sallyport/root")
         assert soon(lambda: not self.service.alive or listens(path), 60), "it did not start"
         assert self.service.alive, f"status {self.service.poll()}"

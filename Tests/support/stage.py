@@ -42,7 +42,7 @@ class VerifierThere(fleet.Verifier):
 
     def __init__(self, stage, machine):
         self.stage, self.machine, self.name = stage, machine, machine.name
-        self.process = None
+        self.process, self.program = None, VERIFIER
 
     def prepare(self):
         files = self.stage.network.scratch
@@ -53,11 +53,11 @@ class VerifierThere(fleet.Verifier):
 
     def run(self, verb, *more, user="sallyport_verifier", **options):
         return self.machine.run(
-            VERIFIER, verb, "--directory", DIRECTORY, "--database", self.stage.words(user), *more, **options)
+            self.program, verb, "--directory", DIRECTORY, "--database", self.stage.words(user), *more, **options)
 
     def start(self, **environment):
         self.process = self.machine.start(
-            VERIFIER, "run", "--directory", DIRECTORY, "--database", self.stage.words(), "--name",
+            self.program, "run", "--directory", DIRECTORY, "--database", self.stage.words(), "--name",
             self.name, env=os.environ | environment)
         assert soon(lambda: self.process.poll() is not None or self.listens(), 60), "it did not start"
         assert self.process.alive, f"status {self.process.poll()}"

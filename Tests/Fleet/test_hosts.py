@@ -249,7 +249,9 @@ def test_while_a_host_is_cut_off_everybody_is_asked_and_refused_at_each_level(ca
     """Enrolled in the fleet but never seen on that host, remembered, or not enrolled: all look alike."""
     enrolled(cast, ["known", "never-here"])
     host, levels = cast.hosts[1], ("refuse", "required", "offer", "remind", "voluntary")
-    host.accounts({"not-enrolled": 7001})
+    host.accounts({"not-enrolled": 7001, "exempt": 7002})
+    assert host.sallyport("exempt", "exempt").returncode == 0
+    assert "code: " not in host.login("exempt")[1], "while it can ask"
     policy = host.machine.read("/etc/security/sallyport.conf").decode()
     host.machine.write("/etc/security/sallyport.conf", policy + "remember = 1d\n")
     assert host.enters("known", code_of("known"))
@@ -258,7 +260,7 @@ def test_while_a_host_is_cut_off_everybody_is_asked_and_refused_at_each_level(ca
     for level in levels:
         host.machine.write("/etc/security/sallyport.conf", re.sub(
             "^enrollment = .*", f"enrollment = {level}", policy, flags=re.M) + "remember = 1d\n")
-        for name in "known", "never-here", "not-enrolled", "alice", "nobody-here":
+        for name in "known", "never-here", "not-enrolled", "exempt", "alice", "nobody-here":
             done, said = host.login(name, "7KMF-2X9Q-D4TW-0HZA")
             assert not done and said.startswith("Backup code: "), (level, name, said)
     cast.network.mend_all()

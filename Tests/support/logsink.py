@@ -42,11 +42,15 @@ class LogSink:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._socket.bind(path)
         os.chmod(path, 0o666)
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._closed = False
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def _serve(self):
         while True:
             datagram, ancillary, _, _ = self._socket.recvmsg(1 << 17, 64)
+            if self._closed:
+                return
             if datagram.startswith(b"\0flush"):
                 with self._flushed:
                     self._seen = int(datagram[6:])
@@ -54,6 +58,12 @@ class LogSink:
             else:
                 pid = struct.unpack_from("i", ancillary[0][2])[0] if ancillary else 0
                 self.lines.append(parse(datagram, pid))
+
+    def close(self):
+        self._closed = True
+        self._socket.shutdown(socket.SHUT_RD)  # the thread no longer waits
+        self._thread.join()
+        self._socket.close()
 
     def flush(self):
         """Waits until everything sent before this call stands in `lines`."""

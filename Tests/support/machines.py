@@ -212,9 +212,6 @@ class Log(LogSink):
         # A path below /proc is short enough for a socket's name.
         super().__init__(str(machine.path("/dev/log")))
 
-    def close(self):
-        self._socket.close()
-
     def since(self, start):
         self.flush()
         return [line.text for line in self.lines[start:]]

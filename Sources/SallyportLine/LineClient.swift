@@ -31,6 +31,9 @@ package final class LineClient: FleetLine {
   /// For how long a verifier comes last whose database is away; and what must be left of the time
   /// to ask another one.
   static let (last, leastLeft): (UInt64, UInt64) = (2_000_000_000, 200_000_000)
+  /// Who was silent for less is not put aside for all others: whoever asks may have let his time
+  /// pass.
+  private static let enough: UInt64 = 500_000_000
   /// Idle lines that are kept, and for how long without a question or a ping.
   static let (mostIdle, keptIdle): (Int, UInt64) = (16, 30_000_000_000)
 
@@ -123,10 +126,11 @@ package final class LineClient: FleetLine {
     throws(LineFault) -> Bool
   {
     guard let frame = frame() else { throw .away }
+    let start = service_monotonic()
     do throws(LineFault) {
       return try line.send(frame, until: deadline)
     } catch {
-      putAside(line.verifier)
+      putAside(line.verifier, silentSince: start)
       throw error
     }
   }
@@ -135,13 +139,14 @@ package final class LineClient: FleetLine {
     on line: ClientLine, to kind: LineKind, _ nonce: UInt64, until deadline: UInt64
   ) throws(LineFault) -> LineAnswer {
     let (answer, isLast): (LineAnswer, Bool)
+    let start = service_monotonic()
     switch line.receive(nonce, until: deadline) {
     case .answer(let found, let last): (answer, isLast) = (found, last)
     case .over:
       passOver(line.verifier)
       throw .unknown
     case .silent:
-      putAside(line.verifier)
+      putAside(line.verifier, silentSince: start)
       throw .unknown
     }
     if answer.kind == LineAnswer.unknownHost.kind { throw .revoked }
@@ -182,8 +187,9 @@ package final class LineClient: FleetLine {
   }
 
   /// It was silent: its other lines are not asked either.
-  private func putAside(_ verifier: Int) {
-    passOver(verifier, until: service_monotonic() + Self.aside)
+  private func putAside(_ verifier: Int, silentSince start: UInt64) {
+    let now = service_monotonic()
+    if now - start >= Self.enough { passOver(verifier, until: now + Self.aside) }
   }
 
   /// It ended in the middle, or answered something else. It may be there again at once, so it is
@@ -241,7 +247,7 @@ package final class LineClient: FleetLine {
     }
     var race = Race(side, verifiers, order, late: Set(late))
     let won = race.run(until: deadline)
-    for verifier in race.silent { putAside(verifier) }
+    for verifier in race.silent { putAside(verifier, silentSince: now) }
     return (won, race)
   }
 

@@ -155,7 +155,7 @@ import Testing
       return LineAnswer(to: kind, [])
     }
     let client = try verifier.client()
-    #expect(fault(client, within: 300) == .unknown)
+    #expect(fault(client, within: 800) == .unknown)
     // Put aside, as silent as it was.
     #expect(fault(client) == .away)
     go.withLock { $0 = true }

@@ -180,15 +180,33 @@ import Testing
           defer { silent = silent ?? number }
           return silent == nil
         }
-        if isFirst { _ = poll(nil, 0, 600) }
+        if isFirst { _ = poll(nil, 0, 1500) }
         return LineAnswer(to: kind, [])
       }
     }
     let client = try client(verifiers.map(\.server.address))
-    #expect(throws: LineFault.unknown) { try client.ask(.question, try secret(1), within: 100) }
+    #expect(throws: LineFault.unknown) { try client.ask(.question, try secret(1), within: 700) }
     let gone = 1 - (try #require(silent.withLock { $0 }))
     #expect(verifiers[gone].server.stop())
     #expect(try client.ask(.question, try secret(1), within: 20_000).answers(.question))
+  }
+
+  /// Of all who ask, one has no time left: the verifiers are there for the others.
+  @Test func `puts nobody aside because somebody let his time pass`() throws {
+    let slow = try TestVerifier(identity) { _, kind, _, _ in
+      _ = poll(nil, 0, 50)
+      return LineAnswer(to: kind, [])
+    }
+    let client = try client([slow.server.address])
+    // Without a line, and over one that is kept.
+    for _ in 0..<2 {
+      for milliseconds: UInt64 in [1, 3, 10] {
+        #expect(throws: LineFault.self) {
+          try client.ask(.question, try secret(1), within: milliseconds)
+        }
+      }
+      #expect(try client.ask(.question, try secret(1), within: 20_000).answers(.question))
+    }
   }
 
   @Test func `asks the other one first after one has answered something else`() throws {

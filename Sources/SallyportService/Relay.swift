@@ -121,13 +121,16 @@ package struct Relay: Sendable {
   }
 
   private func result(_ line: any FleetLine, _ errand: Errand, _ log: Log) -> Result {
+    // In less time nobody can tell a fleet that is away from a caller who let his time pass.
+    guard errand.hasTimeToAsk else { return tooLate(errand, log) }
     if let watch, let account = errand.account,
       !watch.mayAsk(account.name, within: errand.millisecondsLeft)
     {
       return .away
     }
+    guard errand.hasTimeToAsk else { return tooLate(errand, log) }
     let left = errand.millisecondsLeft
-    guard left > 0, errand.frame(left)?.encoded() != nil else {
+    guard errand.frame(left)?.encoded() != nil else {
       return .answer(.trouble(mayBeTheCallers: true))
     }
     do throws(LineFault) {
@@ -148,6 +151,11 @@ package struct Relay: Sendable {
     } catch {
       return result(of: error, errand, log)
     }
+  }
+
+  private func tooLate(_ errand: Errand, _ log: Log) -> Result {
+    log(.warning, errand.refused("too little of its time was left to ask a verifier"))
+    return .answer(.trouble(mayBeTheCallers: true))
   }
 
   private func notServed(_ errand: Errand, _ log: Log) -> ServiceAnswer? {
@@ -227,9 +235,11 @@ package struct Relay: Sendable {
   ) throws(StoreTrouble) -> ServiceAnswer? {
     let context = errand.context
     var policy = context.policy
+    // Who has no account here any more may still be in the reserve.
+    let account = errand.account.flatMap { $0.uid == nil ? nil : $0 }
     (policy.enrollment, policy.isRefusedByRule, policy.remember) = (.refuse, true, 0)
     return try examiner.answer(
-      verb, of: errand.name, errand.account,
+      verb, of: errand.name, account,
       in: LoginContext(
         policy: policy, origin: context.origin, address: context.address,
         service: context.service),
@@ -261,12 +271,16 @@ extension Errand {
 
   /// How long it may take: of the 5 s that a call of the module has, and of the 8 s for a whole
   /// login. A verifier has answered, or said that it cannot, in little more than 2 s.
+  private var most: UInt64 { if case .remember = verb { 800 } else { 2400 } }
+
   fileprivate var millisecondsLeft: UInt64 {
     let now = service_monotonic()
     let left = deadline > now ? (deadline - now) / 1_000_000 : 0
-    let most: UInt64 = if case .remember = verb { 800 } else { 2400 }
     return min(left > Self.margin ? left - Self.margin : 0, most)
   }
+
+  /// After one second without a verifier the fleet is away.
+  fileprivate var hasTimeToAsk: Bool { millisecondsLeft >= min(most, 1000) }
 
   fileprivate func frame(_ milliseconds: UInt64) -> HostFrame? {
     let isOwn = context.origin == .local(own: true)

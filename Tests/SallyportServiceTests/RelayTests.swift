@@ -50,6 +50,8 @@ private final class ScriptedReserve: AwayExaminer, ReserveWatch {
   let verbs = Locked<[String]>([])
   let fetched = Locked<[UserName]>([])
   let contexts = Locked<[LoginContext]>([])
+  let accounts = Locked<[Account?]>([])
+  let timesAway = Locked(0)
   let mayAsk: Bool
 
   init(_ outcome: Outcome = .accepted(.backupCode(left: 2)), mayAsk: Bool = true) {
@@ -60,6 +62,7 @@ private final class ScriptedReserve: AwayExaminer, ReserveWatch {
     _ verb: ServiceRequest.Verb, of name: [UInt8], _ account: Account?, in context: LoginContext,
     until deadline: UInt64, keptFor seconds: UInt64
   ) throws(StoreTrouble) -> ServiceAnswer? {
+    accounts.withLock { $0.append(account) }
     contexts.withLock { $0.append(context) }
     #expect(seconds == 86_400)
     switch verb {
@@ -76,7 +79,7 @@ private final class ScriptedReserve: AwayExaminer, ReserveWatch {
     }
   }
   func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool { mayAsk }
-  func isAway() {}
+  func isAway() { timesAway.withLock { $0 += 1 } }
   let confirmed = Locked(false)
   var isConfirmed: Bool { confirmed.withLock { $0 } }
   func fetch(_ name: UserName, after backupCode: Bool) { fetched.withLock { $0.append(name) } }
@@ -175,6 +178,20 @@ private final class ScriptedReserve: AwayExaminer, ReserveWatch {
     #expect(line.asked.withLock { $0.count } == 1)
   }
 
+  /// Else a caller who lets his time pass would be judged by the reserve of a fleet that is there.
+  @Test(arguments: [3950, 4500, 4898, 4999] as [UInt64])
+  func `is not away because somebody let his time pass`(_ passed: UInt64) throws {
+    let (line, reserve) = (ScriptedLine(.away), ScriptedReserve())
+    for verb in [prepare, try attempt()] {
+      let answer = try ask(desk(line, reserve), verb, after: passed)
+      #expect(answer == .trouble(mayBeTheCallers: true))
+    }
+    #expect(line.asked.withLock { $0 }.isEmpty && reserve.verbs.withLock { $0 }.isEmpty)
+    #expect(reserve.timesAway.withLock { $0 } == 0)
+    // With enough of it, it is.
+    #expect(try ask(desk(line, reserve), try attempt(), after: 3000) == accepted)
+  }
+
   @Test func `is not one where the policy does not say so`() throws {
     let line = ScriptedLine(accepted)
     let answer = try ask(desk(line), try attempt(), under: Policy())
@@ -198,6 +215,11 @@ private final class ScriptedReserve: AwayExaminer, ReserveWatch {
     #expect(try #require(line.asked.withLock { $0.first }).frame.uid == nil)
     let prompt = try ask(desk(ScriptedLine(.prompt(.enrolled, shape))), prepare, of: "carol")
     #expect(prompt == .prompt(.unknown, shape))
+    // Away too: he may still be in the reserve.
+    let reserve = ScriptedReserve(.refused(.unknownUser))
+    let away = try ask(desk(ScriptedLine(.away), reserve), try attempt(), of: "carol")
+    #expect(away == .outcome(.refused(.unknownUser)))
+    #expect(reserve.accounts.withLock { $0.count == 1 && $0[0] == nil })
   }
 
   @Test func `enrolls in the fleet without a uid`() throws {

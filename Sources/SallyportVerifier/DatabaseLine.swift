@@ -33,9 +33,11 @@ extension DatabaseFault {
   }
 
   /// Whether the server can do nothing of this kind for anybody now, and has done nothing: its disk
-  /// is full, its memory or its connections are used up (class 53), or it only reads (25006).
+  /// is full or fails, its memory or connections are used up (classes 53 and 58), it is too slow
+  /// for what a statement may take (57014), or it only reads (25006).
   var isOfTheServer: Bool {
-    if case .refused(let state, _) = self { state.hasPrefix("53") || state == "25006" } else { false }
+    guard case .refused(let state, _) = self else { return false }
+    return state.hasPrefix("53") || state.hasPrefix("58") || ["57014", "25006"].contains(state)
   }
 
   /// For the log and for people.

@@ -45,8 +45,8 @@ package struct FleetStore: RecordStore, Sendable {
   /// Whether the database could not be asked before anything was saved: nothing was judged.
   package var wasAway: Bool { loaded.isAway.withLock { $0 } }
 
-  /// Whether the database did not answer a question, for whatever reason; else what was thrown is of
-  /// the rows themselves.
+  /// Whether the database did not answer a question, for whatever reason; else what was thrown is
+  /// of the rows themselves.
   var wasUnanswered: Bool { loaded.isUnanswered.withLock { $0 } }
 
   /// The host has looked it up.

@@ -27,7 +27,9 @@ extension Database {
       (canary: try key.canary(), seal: try row.seal(under: key))
     }
     guard isSeal(canary, wanted.canary) else {
-      throw .unusable("the key is not the key of this fleet: sallyport-verifier key takes it in")
+      throw .unusable(
+        "the key here is not the key of this fleet: sallyport-verifier key take FILE, with a copy "
+          + "that key show printed on another verifier")
     }
     guard isSeal(seal, wanted.seal) else {
       throw .unusable("the row of the fleet was changed by somebody without the key")

@@ -147,7 +147,7 @@ extension Common {
     do throws(IdentityFault) {
       return try Identity.read(at: pathOfIdentity)
     } catch {
-      let hint = "\nhint: sallyport-verifier init makes it; key --take brings it from another one"
+      let hint = "\nhint: sallyport-verifier init makes it; key take brings it from another one"
       throw Failure(error.text(pathOfIdentity) + hint)
     }
   }

@@ -171,7 +171,9 @@ extension FleetKey.FileFault {
     switch self {
     case .system(let call, let number): "\(call): \(errnoText(number))"
     case .unsafe: "not a key that only its owner can read (chmod 600)"
-    case .exists: "exists, with another key: this machine is a verifier of another fleet"
+    case .exists:
+      "exists, with another key: of another fleet, or init has made it, before key take\n"
+        + "hint: where no verifier uses that key, remove the file, and type the same again"
     case .outOfMemory: "out of memory"
     }
   }

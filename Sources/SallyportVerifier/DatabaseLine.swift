@@ -45,7 +45,9 @@ extension DatabaseFault {
     switch self {
     case .unreachable(let reason), .broken(let reason): Self.line(reason)
     case .refused(let state, let reason): "\(Self.line(reason)) (SQLSTATE \(state))"
-    case .silent: "no answer within \(Database.patience / 1000) s"
+    case .silent:
+      "no answer within \(Database.patience / 1000) s; what was asked for may be done later "
+        + "(is a synchronous standby away?)"
     case .warned: "done with a warning, so it may be lost; see the log of PostgreSQL"
     case .away: "the database is away, or is being looked at"
     case .aside: "this verifier's clock is off: nobody is judged by it"

@@ -15,7 +15,8 @@ extension FleetStatus {
   private var standbys: String {
     if facts.synchronous.isEmpty { return "no synchronous standby" }
     return "synchronous standbys \(facts.synchronous)"
-      + (facts.standbys.map { " (\($0) there)" } ?? "")
+      + (facts.standbys.map { " (\($0) there)" }
+        ?? " (not counted: GRANT pg_read_all_stats TO sallyport_verifier)")
   }
 
   /// One object.

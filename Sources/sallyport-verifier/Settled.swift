@@ -35,7 +35,10 @@ extension Common {
       unsafe fgets(buffer.baseAddress, Int32(buffer.count), file) != nil
     }
     let words = buffer.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }
-    guard isRead, !words.isEmpty else { throw Failure("\(databaseFile): empty") }
+    guard isRead, !words.isEmpty else {
+      throw Failure(
+        "\(databaseFile): empty\nhint: remove it; then sallyport-verifier init --database WORDS")
+    }
     return String(decoding: words, as: UTF8.self)
   }
 

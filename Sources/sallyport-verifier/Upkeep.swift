@@ -23,9 +23,9 @@ struct Migrate: ParsableCommand {
     abstract: "Bring the tables to this version, or delete old events.",
     discussion: """
       An upgrade, while logins go on:
-        sallyport-verifier migrate              once, as a role that owns the tables
+        sallyport-verifier migrate --database WORDS      once, as a role that owns the tables
         (the new package on each verifier, one after the other)
-        sallyport-verifier migrate --finish     once, when none of the former version is left
+        sallyport-verifier migrate --finish      once, when none of the former version is left
       """)
 
   @OptionGroup var common: Common
@@ -33,11 +33,14 @@ struct Migrate: ParsableCommand {
   @Flag(help: "Write from now on what verifiers of the former version cannot read.")
   var finish = false
 
-  @Option(help: "Delete events that are older than this, such as 90d, as a role that owns them.")
+  @Option(
+    help: ArgumentHelp(
+      "Delete events that are older than this, such as 90d, as a role that owns them (--database).",
+      valueName: "days"))
   var prune: String?
 
   func run() throws {
-    if finish, prune != nil { throw ValidationError("--finish and --prune are two things") }
+    if finish, prune != nil { throw ValidationError("not both --finish and --prune") }
     let days = try prune.map(days)
     try common.actAsOwner()
     if let days {

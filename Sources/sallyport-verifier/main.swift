@@ -100,7 +100,9 @@ struct Init: ParsableCommand {
     hint: sallyport-verifier key show > FILE      then: sallyport-verifier key check FILE
     """
 
-  private static let hint = "hint: CREATE ROLE sallyport_verifier LOGIN CONNECTION LIMIT 24;"
+  private static let hint =
+    "hint: CREATE ROLE sallyport_verifier LOGIN PASSWORD 'PASSWORD' CONNECTION LIMIT 48; "
+    + "GRANT pg_read_all_stats TO sallyport_verifier;"
 
   private func makeDirectory() throws {
     // SAFETY: the C string lives for the call.

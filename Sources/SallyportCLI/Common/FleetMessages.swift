@@ -128,7 +128,7 @@ extension Message {
     case .notAsked(let names):
       let shown = names.map { printable($0.utf8, limit: 64) }.joined(separator: ", ")
       self.init(
-        "nothing has to be said of \(shown): nothing was changed", .usage,
+        "--same is not needed for \(shown): nothing was changed", .usage,
         hints: [invocation.command("list", remark: "shows who is enrolled here")])
     case .noBreakGlass(let candidates): self.init(candidates)
     case .policy(let path, let line):
@@ -266,6 +266,8 @@ extension Message {
         hints: [
           "ss -tn      and look whether a firewall stops port \(VerifierAddress.defaultPort)",
           invocation.again(remark: "the token stays good"),
+          "sallyport-verifier invite NAME --verifier ADDRESS      on a verifier, if the token has "
+            + "a wrong address",
         ])
     case .unknown where purpose == .join:
       self.init(

@@ -62,14 +62,34 @@ extension Database {
   /// Whether what only this version and later ones read may be saved.
   var writesNew: Bool { books.withLock { $0.fleet?.row.writes ?? 0 } >= Schema.number }
 
-  /// Writes down that what was saved may be lost: no code up to now counts any more.
+  /// Writes down that what was saved may be lost: no code up to now counts any more. A clock that
+  /// was not compared with the others since this verifier began does not say when that is.
   func distrust(by line: DatabaseLine) throws(DatabaseFault) {
+    let isCompared = books.withLock { $0.server != nil && !$0.isAside }
+    try distrust(by: line, upTo: isCompared ? clock() : fleetTime(by: line))
+  }
+
+  /// The latest that a clock has by which people were judged, in milliseconds since 1970.
+  private func fleetTime(by line: DatabaseLine) throws(DatabaseFault) -> Int64 {
+    let rows = try line.ask(Statement.clocks, [], Database.patience)
+    guard let now = rows.number(0, 2) else { return clock() }
+    let offsets = (0..<rows.count).map { row in
+      Int64(clamping: rows.number(row, 0) ?? 0) - Int64(clamping: rows.number(row, 1) ?? 0)
+    }
+    let judging = offsets.indices.filter { index in
+      let others = offsets.indices.filter { $0 != index }.map { offsets[$0] }
+      return ClockWatch.judge(offsets[index], others) != .aside
+    }
+    return Int64(clamping: now) + (judging.map { offsets[$0] }.max() ?? 0)
+  }
+
+  private func distrust(by line: DatabaseLine, upTo time: Int64) throws(DatabaseFault) {
     for _ in 0..<8 {
       let old = try fleet(by: line)
       var new = old
       new.distrust = old.distrust < UInt64(Int64.max) ? old.distrust + 1 : old.distrust
       // What another verifier accepted by its clock, which may be ahead of this one's.
-      new.distrusted = clock() / 1000 + ClockWatch.most / 1000
+      new.distrusted = time / 1000 + ClockWatch.most / 1000
       let seals = try Self.sealing { () throws(CryptoError) in
         (old: try old.seal(under: key), new: try new.seal(under: key))
       }
@@ -90,7 +110,13 @@ extension Database {
 
   /// For the command: a connection that is no verifier's.
   package func distrust() throws(DatabaseFault) {
-    try distrust(by: try DatabaseLine(words, worker: 1))
+    let line = try DatabaseLine(words, worker: 1)
+    let (mine, fleet) = (clock(), try fleetTime(by: line))
+    guard abs(Double(mine) - Double(fleet)) <= Double(ClockWatch.most) else {
+      throw .unusable(
+        "this clock is \((mine - fleet) / 1000) s off the fleet's: set it right, and type it again")
+    }
+    try distrust(by: line, upTo: max(mine, fleet))
   }
 
   /// For how long backup codes are not judged after a loss, in seconds: until then every host has

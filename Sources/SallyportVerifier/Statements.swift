@@ -101,6 +101,13 @@ enum Statement {
     WHERE worker = 0 AND verifier <> $1
     """
 
+  /// What the verifiers' clocks and the database's said at the same time, and what its says now.
+  static let clocks = """
+    SELECT clock, (extract(epoch FROM now) * 1000)::bigint,
+      (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM worker
+    WHERE worker = 0 AND clock IS NOT NULL
+    """
+
   /// $1 verifier: what is there of what was acknowledged to it.
   static let own = """
     SELECT worker, n, posted, (extract(epoch FROM now) * 1000)::bigint FROM worker

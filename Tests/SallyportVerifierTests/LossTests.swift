@@ -73,6 +73,25 @@ struct `What a database has lost` {
     #expect(try Verifier("one", in: own).distrust() == 1)
   }
 
+  /// After a power cut a machine may begin with any clock: by that nobody would be let in for as
+  /// long as it is ahead.
+  @Test(arguments: [-86_400, 7200, 86_400] as [Int64])
+  func `is dated by the clocks that judged, not by one that nobody has compared`(
+    _ ahead: Int64
+  ) throws {
+    let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+    let one = try Verifier("one", in: own)
+    _ = try Verifier("two", in: own)
+    _ = try one.ask("UPDATE worker SET posted = 'another' WHERE verifier = 'one'")
+    let off = try Verifier("one", in: own) { (now() + ahead) * 1000 }
+    #expect(try one.distrust() ?? 0 >= 1)
+    let dated = try #require(try one.ask("SELECT distrusted FROM fleet").number(0, 0))
+    #expect(abs(Int64(dated) - now()) <= 60)
+    // Somebody who types it has to have a right clock.
+    #expect(throws: DatabaseFault.self) { try off.database.distrust() }
+    try one.database.distrust()
+  }
+
   @Test func `is nothing where another server has all that was acknowledged`() throws {
     let one = try Verifier("one", in: own)
     try one.database.watch()

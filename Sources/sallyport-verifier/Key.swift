@@ -47,8 +47,10 @@ struct Key: ParsableCommand {
     var file: String
 
     func run() throws {
+      // As whoever types it: the copy may be where the owner of the directory may not look.
+      let text = try contents(file)
       try common.actAsOwner()
-      let (copy, ours) = (try openCopy(file), try common.copy())
+      let (copy, ours) = (try openCopy(text, of: file), try common.copy())
       guard constantTimeEquals(copy.key, ours.key),
         constantTimeEquals(copy.identity, ours.identity)
       else { throw Failure("\(file): has other keys than this verifier's: make a new copy") }
@@ -67,12 +69,13 @@ struct Key: ParsableCommand {
     var file: String
 
     func run() throws {
+      let text = try contents(file)
       // SAFETY: the C string lives for the call.
       guard unsafe mkdir(common.directory, 0o700) == 0 || errno == EEXIST else {
         throw Failure("\(common.directory): \(errnoText(errno))")
       }
       try common.actAsOwner()
-      let copy = try openCopy(file)
+      let copy = try openCopy(text, of: file)
       for (path, bytes) in [(common.pathOfIdentity, copy.identity), (common.keyFile, copy.key)] {
         do throws(FleetKey.FileFault) {
           try PrivateFile.make(path, bytes)
@@ -86,8 +89,7 @@ struct Key: ParsableCommand {
   }
 }
 
-private func openCopy(_ file: String) throws -> SafeCopy {
-  let text = try contents(file)
+private func openCopy(_ text: [UInt8], of file: String) throws -> SafeCopy {
   do throws(SafeCopy.Fault) {
     return try SafeCopy.open(text, under: try Passphrase.known())
   } catch {

@@ -227,12 +227,34 @@ struct Failure: Error, CustomStringConvertible {
   init(_ text: String) { description = text }
 }
 
+extension DatabaseFault {
+  /// What to do about it, on a line of its own.
+  fileprivate var hint: String {
+    guard case .refused(let state, _) = self else { return "" }
+    switch state {
+    case "42501":
+      return """
+
+        hint: sallyport-verifier init --database 'WORDS user=sallyport_owner'      that role makes \
+        the tables, and gives verifiers their rights
+        """
+    case "42P01":
+      return """
+
+        hint: sallyport-verifier init --database WORDS      makes the tables; or the words name \
+        another database
+        """
+    case _: return ""
+    }
+  }
+}
+
 extension ParsableCommand {
   func database<R>(_ body: () throws(DatabaseFault) -> R) throws -> R {
     do throws(DatabaseFault) {
       return try body()
     } catch {
-      throw Failure("the database: " + error.text)
+      throw Failure("the database: " + error.text + error.hint)
     }
   }
 

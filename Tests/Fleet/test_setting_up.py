@@ -2,6 +2,8 @@
 
 test_how_the_database_is_reached_is_written_down_once
 test_root_acts_as_the_owner_of_the_directory
+test_a_copy_of_the_keys_is_read_where_only_root_may_look
+test_a_database_that_is_not_the_fleets_is_told_with_what_to_do
 test_status_tells_who_is_there_and_who_is_not
 test_a_verifier_writes_what_it_counts
 """
@@ -68,6 +70,38 @@ def test_root_acts_as_the_owner_of_the_directory(fleet, directory):
     assert {path.stat().st_uid for path in directory.iterdir()} == {NOBODY.pw_uid}
     os.chown(directory / "key", 0, 0)
     assert "Permission denied" in run("run", directory).stderr, "root's key in another one's directory"
+
+
+def test_a_copy_of_the_keys_is_read_where_only_root_may_look(fleet, directory, tmp_path):
+    """As the package has it: the directory is another user's, and root types in a directory of his own."""
+    passphrase = "correct horse battery staple\n"
+    for path in fleet.directory.iterdir():
+        if path.name in ("key", "identity.key"):
+            shutil.copy2(path, directory)
+            os.chown(directory / path.name, NOBODY.pw_uid, NOBODY.pw_gid)
+    shown = subprocess.run([VERIFIER, "key", "show", "--directory", directory], input=passphrase, capture_output=True,
+                           text=True, timeout=60, check=True)
+    own = tmp_path / "own"
+    own.mkdir(0o700)
+    copy = own / "copy"
+    copy.write_text(shown.stdout)
+    copy.chmod(0o600)
+    for verb in "check", "take":
+        done = subprocess.run([VERIFIER, "key", verb, copy, "--directory", directory], input=passphrase,
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, (verb, done.stderr)
+
+
+def test_a_database_that_is_not_the_fleets_is_told_with_what_to_do(fleet):
+    elsewhere = fleet.words().replace(fleet.database, "postgres")
+    told = run("status", fleet.directory, "--database", elsewhere)
+    assert told.returncode == 1 and 'relation "fleet" does not exist' in told.stderr
+    assert "hint: sallyport-verifier init --database WORDS" in told.stderr
+    fleet.sql("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM sallyport_verifier")
+    for verb in "status", "run":
+        told = run(verb, fleet.directory)
+        assert told.returncode == 1 and "permission denied for table" in told.stderr
+        assert "hint: sallyport-verifier init --database 'WORDS user=sallyport_owner'" in told.stderr
 
 
 def test_status_tells_who_is_there_and_who_is_not(fleet):

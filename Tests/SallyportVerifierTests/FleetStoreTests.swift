@@ -156,8 +156,8 @@ struct `The database of a fleet` {
     #expect(verifier.complaints.contains { $0.contains("another enrollment") })
   }
 
-  /// Its disk is full or fails, its memory is used up, it is too slow, or it only reads: nothing was
-  /// saved, so another verifier may be asked, and a host may take a backup code.
+  /// Its disk is full or fails, its memory is used up, it is too slow, or it only reads: nothing
+  /// was saved, so another verifier may be asked, and a host may take a backup code.
   @Test(arguments: ["53100", "53200", "58030", "57014", "25006"])
   func `is away where its server can save nothing`(state: String) throws {
     let verifier = try Verifier(in: try OwnDatabase())

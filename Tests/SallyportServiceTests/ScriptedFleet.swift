@@ -1,0 +1,84 @@
+import OneTimePassword
+import SallyportCore
+import SallyportLine
+import SallyportLogin
+import SallyportThreads
+import TestSupport
+import Testing
+
+@testable import SallyportService
+@testable import SallyportSystem
+
+/// What the fleet of a test asks for.
+let shape = Shape(
+  enrollmentID: 9,
+  authenticators: [
+    Shape.Authenticator(name: Label("phone"), kind: .totp, digits: .six)
+  ], hasScratchCodes: false, backupCodesLeft: 3, wait: 0, isRemembered: false)
+
+/// Verifiers that answer what the test says.
+final class ScriptedLine: FleetLine {
+  typealias Reply = @Sendable (HostFrame) throws(LineFault) -> LineAnswer
+
+  private let reply: Reply
+  let asked = Locked<[(frame: HostFrame, within: UInt64)]>([])
+
+  init(_ reply: @escaping Reply) { self.reply = reply }
+
+  convenience init(_ answer: ServiceAnswer) {
+    let bytes = answer.encoded() ?? []
+    self.init { (_) throws(LineFault) in LineAnswer(to: .question, bytes) }
+  }
+
+  convenience init(_ fault: LineFault) { self.init { (_) throws(LineFault) in throw fault } }
+
+  func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64) throws(LineFault)
+    -> LineAnswer
+  {
+    #expect(kind == .question)
+    guard let frame = HostFrame.decode(body) else { return .notServed }
+    asked.withLock { $0.append((frame, milliseconds)) }
+    return try reply(frame)
+  }
+}
+
+/// Somebody who judges while they are away, and a keeper who looks on.
+final class ScriptedReserve: AwayExaminer, ReserveWatch {
+  let outcome: Outcome
+  let verbs = Locked<[String]>([])
+  let fetched = Locked<[UserName]>([])
+  let contexts = Locked<[LoginContext]>([])
+  let accounts = Locked<[Account?]>([])
+  let timesAway = Locked(0)
+  let mayAsk: Bool
+
+  init(_ outcome: Outcome = .accepted(.backupCode(left: 2)), mayAsk: Bool = true) {
+    (self.outcome, self.mayAsk) = (outcome, mayAsk)
+  }
+
+  func answer(
+    _ verb: ServiceRequest.Verb, of name: [UInt8], _ account: Account?, in context: LoginContext,
+    until deadline: UInt64, keptFor seconds: UInt64
+  ) throws(StoreTrouble) -> ServiceAnswer? {
+    accounts.withLock { $0.append(account) }
+    contexts.withLock { $0.append(context) }
+    #expect(seconds == 86_400)
+    switch verb {
+    case .prepare:
+      verbs.withLock { $0.append("prepare") }
+      // One of those who are in it, and one of those who are not.
+      return .prompt(same("alice", name) ? .enrolled : .notEnrolled, shape)
+    case .attempt:
+      verbs.withLock { $0.append("attempt") }
+      return .outcome(outcome)
+    case .enrolled, .level, .remember, .count, .rehearse, .amend:
+      Issue.record("asked for it")
+      return nil
+    }
+  }
+  func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool { mayAsk }
+  func isAway() { timesAway.withLock { $0 += 1 } }
+  let confirmed = Locked(false)
+  var isConfirmed: Bool { confirmed.withLock { $0 } }
+  func fetch(_ name: UserName, after backupCode: Bool) { fetched.withLock { $0.append(name) } }
+}

@@ -83,7 +83,8 @@ class Host:
     def facts(self, name):
         """What counts of an enrollment and its state. Places are not moved."""
         found = json.loads(self.run("status", name, "--json", "--conf", self.own_policy).stdout)
-        for use in [found["lastLogin"], *[one["lastUse"] for one in found["authenticators"]]]:
+        codes = [found["backupCodes"]] if found["backupCodes"] else []
+        for use in [found["lastLogin"], *[one["lastUse"] for one in found["authenticators"] + codes]]:
             if use:
                 del use["origin"]
         return {key: found[key] for key in ("authenticators", "backupCodes", "lastLogin")} | {
@@ -202,12 +203,17 @@ def test_many_who_are_moved_by_commands_that_are_killed_are_neither_lost_nor_jud
     # Before it moves anybody it looks who could become root.
     longest = rounds(3, 0.1)
     host = Host(fleet, tmp_path / "host", "web1", people)
-    host.enroll_all(people)
+    # Of those who come back some have backup codes, of which each has used one.
+    backup = {name: host.enroll(name, secret_of(name))["backupCodes"] for name in back[:rounds(100, 3)]}
+    host.enroll_all([name for name in people if name not in backup])
+    for name, (used, *_) in backup.items():
+        assert host.accepts(name, used), name
     for number, name in enumerate(back):
         # Positions and wrong codes of their own.
         for typed in ["000000"] * (number % 3) + [totp(secret_of(name))[0]] * (number % 2):
             host.accepts(name, typed)
     before = {name: host.facts(name) for name in back}
+    assert {before[name]["backupCodes"]["left"] for name in backup} == {9}
     others = [name for name in people if name not in before]
     tried, pushes, start = set(), 0, time.monotonic()
     while host.killed("fleet", "push", "--all", "--conf", host.policy, after=rolls.uniform(0.02, longest)):
@@ -221,6 +227,7 @@ def test_many_who_are_moved_by_commands_that_are_killed_are_neither_lost_nor_jud
     assert pushes > 0, "killed before it was done"
     assert not [name for name in os.listdir(host.store / "users") if not name.startswith(".")]
     assert fleet.sql("SELECT count(*) FROM enrollment WHERE name NOT LIKE '/%'") == [[str(len(people))]]
+    assert [name for name, (used, *_) in backup.items() if verifier.type(name, used) != REFUSED] == []
     takes, start = 0, time.monotonic()
     for name in back:
         longest = 0.2
@@ -231,6 +238,9 @@ def test_many_who_are_moved_by_commands_that_are_killed_are_neither_lost_nor_jud
         assert verifier.type(name, code_of_now(name)) == REFUSED
     figure(f"push of {len(people)}: killed {pushes} times in {took:.0f} s; take of {len(back)}: "
            f"killed {takes} times in {time.monotonic() - start:.0f} s")
+    for name, (used, other, *_) in backup.items():
+        assert [host.accepts(name, typed) for typed in (used, other, other)] == [False, True, False], name
+        assert [verifier.type(name, typed) for typed in (used, other)] == [REFUSED, REFUSED], name
     for name in [name for name in others if name not in tried][:rounds(500, 10)]:
         typed = code_of_now(name)
         assert [verifier.type(name, typed) for _ in range(2)] == [ACCEPTED, REFUSED], name

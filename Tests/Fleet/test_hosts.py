@@ -27,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.codes import totp
 from support.fleet import DONE, REFUSED, pin_of
+from support.host import PASSWORD
 from support.logins import Load, code_of, enrolled, secret_of
 from support.machines import run
 from support.service import soon
@@ -252,17 +253,31 @@ def test_while_a_host_is_cut_off_everybody_is_asked_and_refused_at_each_level(ca
     host.accounts({"not-enrolled": 7001, "exempt": 7002})
     assert host.sallyport("exempt", "exempt").returncode == 0
     assert "code: " not in host.login("exempt")[1], "while it can ask"
-    policy = host.machine.read("/etc/security/sallyport.conf").decode()
-    host.machine.write("/etc/security/sallyport.conf", policy + "remember = 1d\n")
-    assert host.enters("known", code_of("known"))
+    for verifier in cast.verifiers:
+        verifier.machine.write(f"{DIRECTORY}/sallyport.conf", "[default]\nenrollment = required\nremember = 1d\n", 0o644)
+    policy = host.machine.read("/etc/security/sallyport.conf").decode() + "remember = 1d\n"
+    host.machine.write("/etc/security/sallyport.conf", policy)
+
+    def from_afar(*typed):
+        """A login behind a password: in the place of a code no place counts alone."""
+        done = host.machine.run(
+            "pamtester", "-I", "rhost=198.51.100.7", "first", "known", "authenticate", "acct_mgmt", "open_session",
+            input="".join(f"{word}\n" for word in (PASSWORD, *typed)), check=False)
+        return done.returncode == 0, done.stdout + done.stderr
+    done, said = from_afar(code_of("known"))
+    assert done and "Verification code: " in said, said
+    done, said = from_afar()
+    assert done and "code: " not in said, "he is remembered there"
     cast.network.cut(host.machine)
     assert soon(lambda: "Backup code: " in host.login("known", "x")[1], 60)
     for level in levels:
         host.machine.write("/etc/security/sallyport.conf", re.sub(
-            "^enrollment = .*", f"enrollment = {level}", policy, flags=re.M) + "remember = 1d\n")
+            "^enrollment = .*", f"enrollment = {level}", policy, flags=re.M))
         for name in "known", "never-here", "not-enrolled", "exempt", "alice", "nobody-here":
             done, said = host.login(name, "7KMF-2X9Q-D4TW-0HZA")
             assert not done and said.startswith("Backup code: "), (level, name, said)
+        done, said = from_afar("7KMF-2X9Q-D4TW-0HZA")
+        assert not done and "Backup code: " in said, (level, said)
     cast.network.mend_all()
 
 

@@ -9,7 +9,6 @@ test_a_host_that_was_revoked_has_no_reserve
 
 import base64
 import contextlib
-import hmac
 import os
 import struct
 import time
@@ -18,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from support.codes import totp
-from support.fleet import ACCEPTED, DONE, REFUSED, SECRET, VERIFIER, enrollment, host_key, pin_of
+from support.fleet import (ACCEPTED, DONE, REFUSED, SECRET, VERIFIER, backup_codes, host_key, pin_of,
+                           with_backup_codes)
 from support.service import ask, attempt, request, soon
 from support.stage import DIRECTORY, WHOLE
 
@@ -28,12 +28,6 @@ CODES = ["7KMF2X9QD4TW0HZA", "M3PC8RV1KX5N6GDJ"]
 NEW = ["QQQQ2X9QD4TW0HZA"]
 SOON = 5  # seconds, after a verifier can be asked again
 BASE32 = base64.b32encode(SECRET).decode()
-
-
-def backup_codes(number, codes):
-    salt = bytes(range(16))
-    lines = ["[backup_codes]", f"id = {number:016x}", f"salt = {salt.hex()}"]
-    return "\n".join(lines + ["code = " + hmac.digest(salt, code.encode(), "sha256").hex() for code in codes] + [""])
 
 
 class Host:
@@ -93,9 +87,7 @@ class Host:
 @pytest.fixture
 def hosts(stage):
     """web1 and web2, where alice has logged in, and has a reserve."""
-    codes = backup_codes(0xB0, CODES)
-    text = enrollment("alice").decode().replace("[end]", codes + "\n[end]").encode()
-    assert stage.verifiers[0].ask(request(b"alice", 7, struct.pack("<QB", 0, 1), text)) == DONE
+    assert stage.verifiers[0].enroll("alice", with_backup_codes("alice", 0xB0, CODES)) == DONE
     made = [Host(stage, name) for name in ("web1", "web2")]
     for turn, host in enumerate(made):
         assert host.type(totp(BASE32, at=time.time() - 60 + 30 * turn)[0]) == ACCEPTED

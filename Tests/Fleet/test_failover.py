@@ -16,13 +16,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from support.codes import totp
-from support.fleet import ACCEPTED, DATABASE_AWAY, DONE, QUESTION, REFUSED, SECRET, TROUBLE
+from support.fleet import (ACCEPTED, DATABASE_AWAY, DONE, QUESTION, REFUSED, SECRET, TROUBLE,
+                           with_backup_codes)
 from support.machines import together
 from support.postgres import Server
 from support.service import attempt, soon
 from support.stage import WHOLE, rounds
 
 BASE32 = base64.b32encode(SECRET).decode()
+CODES = ["7KMF2X9QD4TW0HZA", "M3PC8RV1KX5N6GDJ"]
 # From the standby's first connection to the first login, in seconds; and where a verifier has died
 # with the primary. The figures are printed in any case; beside other work nobody promises them.
 BACK, BACK_ALONE = (3, 6) if WHOLE else (12, 18)
@@ -159,24 +161,40 @@ def test_an_asynchronous_promotion_makes_no_code_good_again(stage):
     primary: each is tried again at the other one."""
     one, two = stage.verifiers
     names = people(one, "user", 8)
+    with_codes(one)
     stage.pair.asynchronous()
     seen = "SELECT version FROM state ORDER BY name"
     assert soon(lambda: stage.pair.standby.sql(seen, stage.database) == stage.sql(seen))
     stage.network.cut(stage.machines[0], stage.machines[1])
     typed = code()
-    assert [one.type(name, typed) for name in names] == [ACCEPTED] * len(names)
-    lost = stage.accepted()
+    lost = all_accepted(stage, one, names, typed)
     together(stage.pair.primary.kill, one.kill)
     # Not over a cable that is mended: the dead one's machine would still send what waits there.
     stage.pair.fail_over()
     none_again(stage, two, names, typed, lost)
 
 
+def with_codes(verifier):
+    """Somebody with backup codes."""
+    assert verifier.enroll("with-codes", with_backup_codes("with-codes", 0xB0, CODES)) == DONE
+
+
+def all_accepted(stage, verifier, names, typed):
+    """Those whose logins will be lost: each with this code, and one more with a backup code."""
+    assert [verifier.type(name, typed) for name in names] == [ACCEPTED] * len(names)
+    assert verifier.type("with-codes", CODES[0]) == ACCEPTED
+    return stage.accepted()
+
+
 def none_again(stage, verifier, names, typed, lost):
     """The new primary has none of these logins, and the other verifier accepts none of the codes again."""
-    assert len(lost) == len(names) and not set(stage.accepted()) & set(lost)
+    assert sorted(lost) == sorted([*names, "with-codes"]) and not set(stage.accepted()) & set(lost)
     assert soon(lambda: judges(verifier, "nobody"), 60)
     assert [verifier.type(name, typed) for name in names] == [REFUSED] * len(names)
+    # Which ones are used is not known here: for a while none is judged, not even one that is not.
+    assert [verifier.type("with-codes", code) for code in CODES] == [REFUSED] * len(CODES)
+    outcomes = stage.sql("SELECT DISTINCT outcome FROM event WHERE name = 'with-codes'")
+    assert outcomes == [["wrong-code"]], "he is enrolled there"
     assert int(stage.sql("SELECT distrust FROM fleet")[0][0]) > 0, "written by the verifier itself"
     assert verifier.enroll("new") == DONE and verifier.type("new", code()) == ACCEPTED
 
@@ -185,6 +203,7 @@ def test_the_candidate_that_lags_makes_no_code_good_again(stage):
     """Each login is acknowledged by one of two standbys, and the other one is promoted."""
     one, two = stage.verifiers
     names = people(one, "user", 8)
+    with_codes(one)
     ahead = Server(stage.hosts[2].machine)
     ahead.certify(stage.network.scratch)
     ahead.follow(stage.pair.primary)
@@ -196,10 +215,9 @@ def test_the_candidate_that_lags_makes_no_code_good_again(stage):
         assert soon(lambda: stage.pair.standby.sql(seen, stage.database) == stage.sql(seen))
         stage.network.cut(stage.machines[0], stage.machines[1])
         typed = code()
-        assert [one.type(name, typed) for name in names] == [ACCEPTED] * len(names)
-        lost = stage.accepted()
+        lost = all_accepted(stage, one, names, typed)
         together(stage.pair.primary.kill, one.kill)
-        assert ahead.sql("SELECT count(*) FROM event WHERE outcome = 'accepted'", stage.database) == [["8"]]
+        assert ahead.sql("SELECT count(*) FROM event WHERE outcome = 'accepted'", stage.database) == [["9"]]
         stage.pair.fail_over()
         none_again(stage, two, names, typed, lost)
     finally:
@@ -210,10 +228,10 @@ def test_a_base_backup_that_is_restored_makes_no_code_good_again(stage):
     """In the place of both servers, whose disks are lost, together with the verifier that has accepted."""
     one, two = stage.verifiers
     names = people(one, "user", 8)
+    with_codes(one)
     backup = stage.pair.standby.base_backup(of=stage.pair.primary)
     typed = code()
-    assert [one.type(name, typed) for name in names] == [ACCEPTED] * len(names)
-    lost = stage.accepted()
+    lost = all_accepted(stage, one, names, typed)
     together(stage.pair.primary.kill, one.kill)
     stage.pair.standby.restore(backup)
     stage.pair.swap()

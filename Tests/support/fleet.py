@@ -264,8 +264,8 @@ class Verifier:
     def type(self, name, code, **more):
         return self.ask(attempt(name.encode(), code.encode()), **more)
 
-    def enroll(self, name, **more):
-        return self.ask(request(name.encode(), 7, struct.pack("<QB", 0, 1), enrollment(name)), **more)
+    def enroll(self, name, text=None, **more):
+        return self.ask(request(name.encode(), 7, struct.pack("<QB", 0, 1), text or enrollment(name)), **more)
 
 
 def enrollment(name, secret="GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"):
@@ -290,3 +290,13 @@ created = 1700000000
 [end]
 """.encode()
 
+
+def backup_codes(number, codes):
+    """The section of an enrollment with these codes."""
+    salt = bytes(range(16))
+    lines = ["[backup_codes]", f"id = {number:016x}", f"salt = {salt.hex()}"]
+    return "\n".join(lines + ["code = " + hmac.digest(salt, code.encode(), "sha256").hex() for code in codes] + [""])
+
+
+def with_backup_codes(name, number, codes):
+    return enrollment(name).decode().replace("[end]", backup_codes(number, codes) + "\n[end]").encode()

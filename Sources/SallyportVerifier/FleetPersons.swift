@@ -66,6 +66,8 @@ extension FleetStore {
   func end(_ name: UserName, id: UInt64) throws(StoreTrouble) -> Bool {
     var isDone = false
     try change(name) { (old, _) throws(StoreTrouble) in
+      // What a turn before this one would have saved, it has not.
+      isDone = false
       // Asked again, as where the answer was lost.
       if case .removed(id) = old.standing { isDone = true }
       guard old.enrollment?.id == id else { return nil }

@@ -4,6 +4,7 @@ import SallyportCore
 import SallyportLine
 import SallyportLogin
 import SallyportSystem
+import SallyportThreads
 import TestSupport
 import Testing
 
@@ -113,6 +114,55 @@ struct `What root's verbs change of somebody of the fleet` {
     let there = try store.put(copy, over: found.version, from: Array("web2".utf8))
     #expect(there?.person == .removed(id))
     #expect(try !isDone(.unlock(id: id)))
+  }
+
+  /// A lock keeps both saves waiting, in their order, after both have loaded his rows.
+  @Test func `is not the end of an enrollment that somebody takes meanwhile`() throws {
+    let own = try OwnDatabase()
+    let (one, two) = (try Verifier("one", in: own), try Verifier("two", in: own))
+    let name = try one.enroll()
+    let user = try #require(UserName(Array(name.utf8)))
+    let row = try #require(try one.store(for: name).row(of: user.bytes, anew: true))
+    let burial = MoveRequest.Burial(id: id, version: row.seen.digest, token: 9)
+    _ = try one.ask("BEGIN")
+    _ = try one.ask("SELECT FROM state WHERE name = $1 FOR UPDATE", [.bytes(user.bytes)])
+    let taken = onThread { try one.store(for: name).bury(user, burial, by: Array("web2".utf8)) }
+    try wait(for: 1, in: two)
+    let ended = onThread { [id] in try two.store(for: name).end(user, id: id) }
+    try wait(for: 2, in: two)
+    _ = try one.ask("COMMIT")
+    try wait { taken.withLock { $0 != nil } && ended.withLock { $0 != nil } }
+    #expect(try taken.withLock { $0 }?.get() == .some(nil))
+    #expect(try ended.withLock { $0 }?.get() == false)
+    guard case .taken = try one.store(for: name).told(of: user).standing else { throw Other() }
+  }
+
+  private func onThread<R: Sendable>(
+    _ body: @escaping @Sendable () throws -> R
+  ) -> Locked<Result<R, any Error>?> {
+    let result = Locked<Result<R, any Error>?>(nil)
+    Thread.detachNewThread {
+      let found = Result { try body() }
+      result.withLock { $0 = found }
+    }
+    return result
+  }
+
+  /// Until so many saves wait for a lock.
+  private func wait(for count: UInt64, in verifier: Verifier) throws {
+    let waiting = """
+      SELECT count(*) FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'
+      """
+    try wait { try verifier.ask(waiting).number(0, 0) == count }
+  }
+
+  private func wait(_ holds: () throws -> Bool) throws {
+    let start = Date()
+    while try !holds() {
+      if Date().timeIntervalSince(start) > 60 { throw Other() }
+      sched_yield()
+    }
   }
 
   @Test func `is his level, which stays while he is enrolled`() throws {

@@ -213,14 +213,18 @@ package final class Reserve: Sendable {
 
   func hasUsed() { wake.withLock { $0 }?() }
 
-  /// It is acknowledged that these went up. Under the lock of the state, since more may have been
-  /// used meanwhile; then it stays pending.
-  func wentUp(_ entry: Entry, stored name: StoredName) throws(StoreTrouble) {
+  /// It is acknowledged that these went up; `known`: what the fleet knows to be used besides. Under
+  /// the lock of the state, since more may have been used meanwhile; then it stays pending.
+  func wentUp(_ entry: Entry, besides known: UInt64 = 0, stored name: StoredName)
+    throws(StoreTrouble)
+  {
     guard let record = try store.load(stored: name) else { return try forget(name) }
     _ = try store.transact(record, asKnown: true) {
       (_, state) throws(StoreTrouble) -> (Void, LoginState) in
       // Of other codes that came meanwhile, something may have been used as well.
-      if let codes = state.backupCodes, codes.setID == entry.setID, codes.used & ~entry.used == 0 {
+      if let codes = state.backupCodes, codes.setID == entry.setID,
+        codes.used & ~(entry.used | known) == 0
+      {
         try forget(name)
       }
       return ((), state)

@@ -344,7 +344,9 @@ package final class ReserveKeeper: Sendable {
     switch verdict {
     case .keep(let used):
       try reserve.join(used, to: entry, stored: name)
-      if reserve.isPending(stored: name) { try reserve.wentUp(entry, stored: name) }
+      if reserve.isPending(stored: name) {
+        try reserve.wentUp(entry, besides: used, stored: name)
+      }
       return .done
     case .delete:
       try reserve.remove(stored: name)

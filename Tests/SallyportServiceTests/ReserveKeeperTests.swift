@@ -84,6 +84,21 @@ import Testing
     #expect(try !host.reserve.isPending(name("alice")))
   }
 
+  /// Else he would be judged as if the fleet were away, once more than he has to be.
+  @Test func `keeps nothing pending where more was used elsewhere while it was away`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    host.fleet.change { $0.isCut = true }
+    _ = try host.type(first, as: "alice")
+    host.fleet.change {
+      $0.isCut = false
+      $0.people[Array("alice".utf8)]?.used = 2
+    }
+    #expect(try host.keeper.mayAsk(name("alice"), within: 100))
+    #expect(try host.entry("alice")?.used == 3 && host.fleet.used("alice") == 3)
+    #expect(try !host.restarted().isPending(name("alice")))
+  }
+
   @Test func `does not take up what verifiers say is away`() throws {
     let host = try CutHost()
     try host.logIn("alice")

@@ -69,6 +69,7 @@ package struct FleetDesk: LineDesk, Sendable {
       isClosed: verb.isAttempt && limits.isClosed(frame.host, frame.frame.caller))
     defer { wasAway = store.wasAway }
     do throws(StoreTrouble) {
+      if case .count = verb, try !counts(question, store) { return nil }
       let answer = try question.answer(verb, from: store)
       if case .outcome(let outcome) = answer, case .attempt(_, _, let turn) = verb {
         limits.note(outcome, turn, (frame.host, frame.frame.caller), request.name)
@@ -78,6 +79,19 @@ package struct FleetDesk: LineDesk, Sendable {
     } catch {
       note(error, frame)
       return .trouble(mayBeTheCallers: error.mayBeTheCallers)
+    }
+  }
+
+  /// Whether a login is counted: only of whom the host has an account for, and who may be reminded,
+  /// as what is counted leaves rows that nothing removes.
+  private func counts(_ question: Question, _ store: FleetStore) throws(StoreTrouble) -> Bool {
+    guard question.account?.uid != nil,
+      case .level(let level)? = try question.answer(.level, from: store)
+    else { return false }
+    switch level {
+    // Of the lines of a login the stricter one counts, which may be another one than this.
+    case .remind, .voluntary: return true
+    case .refuse, .required, .offer: return false
     }
   }
 

@@ -1,0 +1,76 @@
+import CService
+import Foundation
+import OneTimePassword
+import SallyportCore
+import SallyportLine
+import SallyportLogin
+import SallyportSystem
+import TestSupport
+import Testing
+
+@testable import SallyportVerifier
+
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `A login that a host has the fleet count` {
+  private let verifier: Verifier
+  private let directory: TemporaryDirectory
+  private let name = "count-\(UUID().uuidString)"
+
+  init() throws {
+    verifier = try Verifier("counting")
+    directory = try TemporaryDirectory()
+  }
+
+  /// `level`: of the fleet's policy.
+  private func count(
+    at level: EnrollmentLevel, uid: UInt32? = 1000, enrolls: Bool = false,
+    policy: EnrollmentLevel = .remind
+  ) throws -> ServiceAnswer? {
+    try "[default]\nenrollment = \(level)\n".write(
+      toFile: directory.path + "/sallyport.conf", atomically: false, encoding: .utf8)
+    let desk = FleetDesk(verifier.database, directory: directory.path)
+    var stated = Policy()
+    stated.enrollment = policy
+    let request = ServiceRequest(
+      name: Array(name.utf8), service: Array("sshd".utf8), origin: .local, policy: stated,
+      millisecondsLeft: 5000, verb: .count)
+    let frame = HostFrame(isOwn: false, uid: uid, request: request)
+    let pin = try #require(Pin([UInt8](repeating: 4, count: 32)))
+    let answer = desk.answer(
+      try #require(frame.encoded()),
+      from: Asker(pin, host: Array("web1".utf8), enrolls: enrolls), arrived: service_monotonic())
+    return ServiceAnswer.decode(answer.body, to: .count)
+  }
+
+  private func rows() throws -> UInt64? {
+    try verifier.ask(
+      """
+      SELECT (SELECT count(*) FROM enrollment WHERE name = $1)
+        + (SELECT count(*) FROM state WHERE name = $1)
+      """, [.bytes(Array(name.utf8))]
+    ).number(0, 0)
+  }
+
+  @Test(arguments: [EnrollmentLevel.refuse, .required, .offer])
+  func `is not counted at a level at which nobody is reminded`(_ level: EnrollmentLevel) throws {
+    for enrolls in [false, true] {
+      #expect(try count(at: level, enrolls: enrolls, policy: .voluntary) == .notServed)
+    }
+    #expect(try count(at: .voluntary, policy: level) == .notServed)
+    #expect(try rows() == 0)
+  }
+
+  /// The account line, which counts, may name a policy with less than the auth line's.
+  @Test func `is counted where he may be reminded`() throws {
+    #expect(try count(at: .remind) == .count(1))
+    #expect(try count(at: .voluntary) == .count(2))
+    #expect(try count(at: .remind, policy: .voluntary) == .count(3))
+    #expect(try count(at: .voluntary, policy: .voluntary) == .count(4))
+    #expect(try rows() == 2)
+  }
+
+  @Test func `is not counted for whom the host has no account`() throws {
+    #expect(try count(at: .remind, uid: nil) == .notServed)
+    #expect(try rows() == 0)
+  }
+}

@@ -1,3 +1,4 @@
+package import OneTimePassword
 package import SallyportCore
 package import SallyportLine
 package import SallyportLogin
@@ -49,6 +50,13 @@ package struct HostReserve: Sendable {
 
   package func isBack() { keeper.isBack() }
 
+  /// As `ReserveExaminer` has it.
+  package func use(_ typed: Secret, of name: UserName) {
+    keeper.start()
+    examiner.use(typed, of: name)
+  }
+
+  /// As `ReserveKeeper` has it.
   package func fetch(_ name: UserName, after backupCode: Bool) {
     keeper.start()
     keeper.fetch(name, after: backupCode)

@@ -1,5 +1,5 @@
 import CService
-import OneTimePassword
+package import OneTimePassword
 package import SallyportCore
 package import SallyportLine
 package import SallyportLogin
@@ -25,6 +25,8 @@ package protocol ReserveWatch: Sendable {
   func isAway()
   /// Whether verifiers have confirmed all of them since then.
   var isConfirmed: Bool { get }
+  /// A verifier has accepted this backup code of his: from now on it is used here as well.
+  func use(_ typed: Secret, of name: UserName)
   /// Somebody was let in by a verifier; `backupCode`: by one of these codes.
   func fetch(_ name: UserName, after backupCode: Bool)
 }
@@ -184,6 +186,10 @@ package struct Relay: Sendable {
   private func taken(_ answer: ServiceAnswer, _ errand: Errand) -> ServiceAnswer? {
     if let account = errand.account, account.uid != nil {
       if case .outcome(.accepted(let proof)) = answer {
+        // Before anybody is told, who could cut the cable and type it once more.
+        if proof.isBackupCode, case .attempt(let typed, _, _) = errand.verb {
+          watch?.use(typed, of: account.name)
+        }
         watch?.fetch(account.name, after: proof.isBackupCode)
       }
       return answer

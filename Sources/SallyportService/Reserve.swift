@@ -141,6 +141,30 @@ package final class Reserve: Sendable {
     return false
   }
 
+  /// Marks a backup code as used that a verifier has accepted just now; nothing where it is none of
+  /// these. It does not have to go up.
+  func use(_ typed: Secret, of name: UserName) throws(StoreTrouble) {
+    for _ in 0..<3 {
+      guard let record = try readable(name) else { return }
+      let used = try codes(of: record.enrollment, by: typed)
+      if used == 0 { return }
+      if try raise(record, by: used) { return }
+    }
+    throw .busy(path: Store.usualReserve)
+  }
+
+  /// The codes that were typed, as bits.
+  private func codes(of enrollment: Enrollment, by typed: Secret) throws(StoreTrouble) -> UInt64 {
+    do throws(CryptoError) {
+      guard case .backupCode(let digest) = try Response.classify(typed, for: enrollment) else {
+        return 0
+      }
+      return enrollment.backupCodes?.backupCodes(digest) ?? 0
+    } catch {
+      throw .crypto(error)
+    }
+  }
+
   /// nil where there is none, and for one that cannot be read, which is replaced as a whole.
   private func readable(_ name: UserName) throws(StoreTrouble) -> Record? {
     do throws(StoreTrouble) {

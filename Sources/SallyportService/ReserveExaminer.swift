@@ -1,5 +1,5 @@
 import CService
-import OneTimePassword
+package import OneTimePassword
 package import SallyportCore
 package import SallyportLogin
 package import SallyportSystem
@@ -32,6 +32,16 @@ package struct ReserveExaminer: Sendable {
       return .outcome(
         try judge(typed, known, turn, PersonAway(name, account, context, deadline), seconds))
     case .remember, .count, .rehearse, .amend: return nil
+    }
+  }
+
+  /// A verifier has accepted this backup code: it is used up here as well. He gets in also where that
+  /// fails, as the fleet has it.
+  package func use(_ typed: Secret, of name: UserName) {
+    do throws(StoreTrouble) {
+      try reserve.use(typed, of: name)
+    } catch {
+      log(.error, .trouble(error, user: name.bytes, from: nil, .unknown))
     }
   }
 

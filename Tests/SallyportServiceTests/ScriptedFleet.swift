@@ -80,5 +80,6 @@ final class ScriptedReserve: AwayExaminer, ReserveWatch {
   func isAway() { timesAway.withLock { $0 += 1 } }
   let confirmed = Locked(false)
   var isConfirmed: Bool { confirmed.withLock { $0 } }
+  func use(_ typed: Secret, of name: UserName) {}
   func fetch(_ name: UserName, after backupCode: Bool) { fetched.withLock { $0.append(name) } }
 }

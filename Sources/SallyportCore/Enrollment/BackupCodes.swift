@@ -31,7 +31,9 @@ package struct BackupCodeSet: Equatable, Sendable {
   package var count: Int { digests.count + scratchDigests.count }
 
   /// The codes with this digest, as bits in the same order as the used ones.
-  func backupCodes(_ digest: [UInt8]) -> UInt64 { BackupCodeSet.find(digest, among: digests) }
+  package func backupCodes(_ digest: [UInt8]) -> UInt64 {
+    BackupCodeSet.find(digest, among: digests)
+  }
 
   /// The same for a scratch code of eight digits with this value.
   func scratchCodes(_ value: UInt32) throws(CryptoError) -> UInt64 {

@@ -69,7 +69,7 @@ package struct FleetDesk: LineDesk, Sendable {
       isClosed: verb.isAttempt && limits.isClosed(frame.host, frame.frame.caller))
     defer { wasAway = store.wasAway }
     do throws(StoreTrouble) {
-      if case .count = verb, try !counts(question, store) { return nil }
+      if case .count = verb, try !counts(question, right, store) { return nil }
       let answer = try question.answer(verb, from: store)
       if case .outcome(let outcome) = answer, case .attempt(_, _, let turn) = verb {
         limits.note(outcome, turn, (frame.host, frame.frame.caller), request.name)
@@ -83,8 +83,14 @@ package struct FleetDesk: LineDesk, Sendable {
   }
 
   /// Whether a login is counted: only of whom the host has an account for, and who may be reminded,
-  /// as what is counted leaves rows that nothing removes.
-  private func counts(_ question: Question, _ store: FleetStore) throws(StoreTrouble) -> Bool {
+  /// as what is counted leaves rows that nothing removes. Where nobody may enroll nobody is
+  /// reminded; of whoever is enrolled nothing is kept.
+  private func counts(_ question: Question, _ right: Right, _ store: FleetStore)
+    throws(StoreTrouble) -> Bool
+  {
+    if right != .enrolls, try question.answer(.enrolled, from: store) == .notEnrolled {
+      return false
+    }
     guard question.account?.uid != nil,
       case .level(let level)? = try question.answer(.level, from: store)
     else { return false }

@@ -23,7 +23,7 @@ struct `A login that a host has the fleet count` {
 
   /// `level`: of the fleet's policy.
   private func count(
-    at level: EnrollmentLevel, uid: UInt32? = 1000, enrolls: Bool = false,
+    at level: EnrollmentLevel, uid: UInt32? = 1000, enrolls: Bool = true,
     policy: EnrollmentLevel = .remind
   ) throws -> ServiceAnswer? {
     try "[default]\nenrollment = \(level)\n".write(
@@ -67,6 +67,15 @@ struct `A login that a host has the fleet count` {
     #expect(try count(at: .remind, policy: .voluntary) == .count(3))
     #expect(try count(at: .voluntary, policy: .voluntary) == .count(4))
     #expect(try rows() == 2)
+  }
+
+  /// Nobody enrolls there, so nobody is reminded. Of who is enrolled nothing is kept.
+  @Test func `is not counted for a host that may not enroll, of who is not enrolled`() throws {
+    #expect(try count(at: .remind, enrolls: false) == .notServed)
+    #expect(try rows() == 0)
+    let enrollment = try fleetEnrollment([try authenticator(parameters())], name)
+    try verifier.store(for: name).create(enrollment, LoginState(initialFor: enrollment))
+    #expect(try count(at: .remind, enrolls: false) == .count(0))
   }
 
   @Test func `is not counted for whom the host has no account`() throws {

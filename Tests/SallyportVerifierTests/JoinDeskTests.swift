@@ -1,3 +1,4 @@
+import Foundation
 import OneTimePassword
 import SallyportCore
 import SallyportLine
@@ -77,8 +78,10 @@ struct `Joining by a token` {
     let unknown = try TestSupport.secret([UInt8](repeating: 3, count: 16))
     #expect(try ask(.join, unknown, 1) == .refused(.unknownToken))
     let secret = try invite()
+    // Not so old that the next invitation, of another test, deletes it.
     let old = InviteRow(
-      digest: try SHA256.digest(secret), host: host.bytes, enrolls: false, until: 1_700_000_000)
+      digest: try SHA256.digest(secret), host: host.bytes, enrolls: false,
+      until: Int64(Date().timeIntervalSince1970) - 60)
     _ = try verifier.ask(
       "UPDATE invite SET until = $2::bigint, seal = $3 WHERE digest = $1",
       [.bytes(old.digest), .number(UInt64(old.until)), .bytes(try old.seal(under: fleetKey()))])

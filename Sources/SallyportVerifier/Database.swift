@@ -44,6 +44,8 @@ package final class Database: Sendable {
     var server: [UInt8]?
     /// What was acknowledged to each worker.
     var acknowledged: [Int: UInt64] = [:]
+    /// How often in a row somebody else had raised the keeper's row.
+    var strangers = 0
     /// Nobody is judged.
     var isAway = true
     /// This verifier's clock is off.

@@ -90,8 +90,23 @@ extension Database {
     guard let n = rows.number(0, 1), let time = rows.number(0, 2) else {
       throw .broken("an answer of another form")
     }
-    books.withLock { $0.acknowledge(n, to: 0) }
+    noteStranger(by: n)
     return Int64(clamping: time)
+  }
+
+  /// Two that have one name take each other's rows for their own, so that neither sees what was
+  /// lost. Once alone it may have been an answer that did not come.
+  private func noteStranger(by n: UInt64) {
+    let times = books.withLock { books in
+      let isOwn = books.acknowledged[0].map { n <= $0 + 1 } ?? true
+      books.strangers = isOwn ? 0 : books.strangers + 1
+      books.acknowledge(n, to: 0)
+      return books.strangers
+    }
+    guard times % 30 == 3 else { return }
+    alert(
+      "another verifier has the name \(String(decoding: verifier, as: UTF8.self)): each needs one "
+        + "of its own (run --name)")
   }
 
   /// Compares the clocks; where this one is off, nobody is judged by it from now on.

@@ -232,6 +232,20 @@ struct `What a database has lost` {
   }
 }
 
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `Two verifiers of one name` {
+  @Test func `tell that there is another one`() throws {
+    let own = try OwnDatabase()
+    let both = [try Verifier("one", in: own), try Verifier("one", in: own)]
+    let other = try Verifier("two", in: own)
+    for one in both + [other] { try one.database.watch() }
+    for one in both {
+      #expect(soon { one.complaints.contains { $0.contains("another verifier has the name one") } })
+    }
+    #expect(other.complaints.isEmpty)
+  }
+}
+
 @Suite struct `What a verifier makes of clocks` {
   @Test(
     arguments: [

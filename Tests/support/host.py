@@ -30,7 +30,12 @@ class Host:
 
     def __init__(self, machine):
         self.machine, self.name = machine, machine.name
-        self.service, self.module, self.program = None, MODULE, SERVICE
+        self.service = None
+        self.use()
+
+    def use(self, module=MODULE, service=SERVICE, command=COMMAND):
+        """From the next `prepare` and `start` on, these."""
+        self.module, self.program, self.command = module, service, command
 
     def prepare(self, people, policy=POLICY):
         self.accounts(people)
@@ -82,7 +87,7 @@ session required pam_permit.so
             self.service.wait()
 
     def sallyport(self, *words, **more):
-        return self.machine.run(COMMAND, *words, **{"check": False} | more)
+        return self.machine.run(self.command, *words, **{"check": False} | more)
 
     def join(self, token, *words):
         return self.sallyport("fleet", "join", "--without-break-glass", *words, input=token + "\n")

@@ -2,6 +2,7 @@
 former version are: Tests/Fleet/former builds them.
 
 test_a_fleet_is_brought_to_the_next_version_and_nobody_is_refused
+test_module_service_and_verifier_of_either_version_judge_together
 """
 
 import os
@@ -10,7 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from support.codes import totp
 from support.fleet import ACCEPTED, REFUSED, VERIFIER
+from support.host import MODULE
 from support.logins import code_of, enrolled
 from support.service import soon
 from support.stage import DIRECTORY, rounds
@@ -216,3 +219,32 @@ def test_a_fleet_is_brought_to_the_next_version_and_nobody_is_refused(former, fi
         assert former.sql("SELECT needs = schema AND writes = schema FROM fleet") == [["t"]]
         status, said = new(former, "run", program=OLD_VERIFIER)
         assert status == 1 and "install a newer one" in said, said
+
+
+def test_module_service_and_verifier_of_either_version_judge_together(former, figure):
+    """On each host somebody enrolls; a code, a backup code, each of them again, and a wrong one."""
+    hosts = former.hosts
+
+    def judge(names):
+        people = {name: 9001 + number for number, name in enumerate(names)}
+        for host in hosts:
+            host.accounts(people)
+        for number, name in enumerate(names):
+            one, two = hosts[number], hosts[(number + 1) % 3]
+            secret, _, backup = one.enroll(name)
+            [later] = totp(secret, at=time.time() + 30)
+            assert [host.enters(name, later) for host in (one, one, two)] == [True, False, False], (one.name, name)
+            assert [host.enters(name, backup[0]) for host in (two, two, one)] == [True, False, False], (two.name, name)
+            assert not two.enters(name, "000000") and two.enters(name, backup[1]), (two.name, name)
+
+    judge(["before1", "before2", "before3"])
+    migrate(former)
+    for verifier in former.verifiers:
+        bring(verifier, VERIFIER)
+    judge(["beside1", "beside2", "beside3"])
+    status, said = new(former, "migrate", "--finish")
+    assert status == 0, said
+    judge(["after1", "after2", "after3"])
+    assert former.twice() == []
+    same = Path(MODULE).read_bytes() == OLD_MODULE.read_bytes()
+    figure(f"the module of the former version is {'the same, byte for byte' if same else 'another one'}")

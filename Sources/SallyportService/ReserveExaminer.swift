@@ -35,8 +35,8 @@ package struct ReserveExaminer: Sendable {
     }
   }
 
-  /// A verifier has accepted this backup code: it is used up here as well. He gets in also where that
-  /// fails, as the fleet has it.
+  /// A verifier has accepted this backup code: it is used up here as well. He gets in also where
+  /// that fails, as the fleet has it.
   package func use(_ typed: Secret, of name: UserName) {
     do throws(StoreTrouble) {
       try reserve.use(typed, of: name)

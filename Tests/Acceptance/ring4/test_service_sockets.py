@@ -25,6 +25,8 @@ from support.service import (
 def _a_store_and_no_sockets():
     shutil.rmtree("/run/sallyport", ignore_errors=True)
     assert sallyport("prepare").returncode == 0
+    yield
+    shutil.rmtree("/run/sallyport", ignore_errors=True)
 
 
 @pytest.fixture

@@ -72,15 +72,17 @@ extension Database {
   /// The latest that a clock has by which people were judged, in milliseconds since 1970.
   private func fleetTime(by line: DatabaseLine) throws(DatabaseFault) -> Int64 {
     let rows = try line.ask(Statement.clocks, [], Database.patience)
-    guard let now = rows.number(0, 2) else { return clock() }
-    let offsets = (0..<rows.count).map { row in
-      Int64(clamping: rows.number(row, 0) ?? 0) - Int64(clamping: rows.number(row, 1) ?? 0)
+    guard rows.count > 0 else { return clock() }
+    // Whoever writes to the table may have put any number there: nothing overflows.
+    func time(_ row: Int, _ column: Int) -> Int64 {
+      Int64(min(rows.number(row, column) ?? 0, 1 << 50))
     }
+    let offsets = (0..<rows.count).map { time($0, 0) - time($0, 1) }
     let judging = offsets.indices.filter { index in
       let others = offsets.indices.filter { $0 != index }.map { offsets[$0] }
       return ClockWatch.judge(offsets[index], others) != .aside
     }
-    return Int64(clamping: now) + (judging.map { offsets[$0] }.max() ?? 0)
+    return time(0, 2) + (judging.map { offsets[$0] }.max() ?? 0)
   }
 
   private func distrust(by line: DatabaseLine, upTo time: Int64) throws(DatabaseFault) {

@@ -90,6 +90,9 @@ struct `What a database has lost` {
     // Somebody who types it has to have a right clock.
     #expect(throws: DatabaseFault.self) { try off.database.distrust() }
     try one.database.distrust()
+    // Whatever somebody has written there.
+    _ = try one.ask("UPDATE worker SET clock = 9223372036854775807 WHERE worker = 0")
+    #expect(throws: DatabaseFault.self) { try one.database.distrust() }
   }
 
   @Test func `is nothing where another server has all that was acknowledged`() throws {

@@ -225,7 +225,7 @@ package struct Relay: Sendable {
       let answer = try judge(examiner, .prepare(mayEnroll: false, after: .none), errand)
       guard case .prompt(_, let shape) = answer else { break }
       // For everybody alike.
-      return .prompt(.enrolled, shape.away)
+      return .prompt(.enrolled, .away(as: shape.enrollmentID))
     case .attempt:
       let answer = try judge(examiner, errand.verb, errand)
       if case .outcome(.accepted(.authenticator)) = answer { break }
@@ -316,14 +316,5 @@ extension Errand {
     line.add(": ")
     line.add(reason)
     return line
-  }
-}
-
-extension Shape {
-  /// The same for everybody: neither who is enrolled shows, nor with what.
-  fileprivate var away: Shape {
-    Shape(
-      enrollmentID: enrollmentID, authenticators: [], hasScratchCodes: false, backupCodesLeft: nil,
-      wait: 0, isRemembered: false, isAway: true)
   }
 }

@@ -26,7 +26,7 @@ package struct ReserveExaminer: Sendable {
     until deadline: UInt64, keptFor seconds: UInt64
   ) throws(StoreTrouble) -> ServiceAnswer? {
     switch verb {
-    case .prepare, .enrolled: return .prompt(.enrolled, Self.shape)
+    case .prepare, .enrolled: return .prompt(.enrolled, .away(as: 1))
     case .level: return .level(.refuse)
     case .attempt(let typed, let known, let turn):
       return .outcome(
@@ -44,11 +44,6 @@ package struct ReserveExaminer: Sendable {
       log(.error, .trouble(error, user: name.bytes, from: nil, .unknown))
     }
   }
-
-  /// The same for everybody.
-  private static let shape = Shape(
-    enrollmentID: 1, authenticators: [], hasScratchCodes: false, backupCodesLeft: nil, wait: 0,
-    isRemembered: false, isAway: true)
 
   private func judge(
     _ typed: Secret, _ known: Malformation?, _ turn: Turn, _ person: PersonAway,
@@ -84,7 +79,7 @@ package struct ReserveExaminer: Sendable {
   {
     if let known { return known }
     do throws(CryptoError) {
-      return try Response.malformation(of: typed, for: shape)
+      return try Response.malformation(of: typed, for: .away(as: 1))
     } catch {
       throw .crypto(error)
     }

@@ -34,10 +34,7 @@ private final class ScriptedFleet: Examiner {
 
   private func shown(_ pending: PendingLogin) -> PendingLogin {
     guard isAway else { return pending }
-    let shape = Shape(
-      enrollmentID: pending.enrollmentID, authenticators: [], hasScratchCodes: false,
-      backupCodesLeft: nil, wait: 0, isRemembered: false, isAway: true)
-    return PendingLogin(pending.claimant, shape, pending.context)
+    return PendingLogin(pending.claimant, .away(as: pending.enrollmentID), pending.context)
   }
 
   func prepare(

@@ -206,6 +206,25 @@ import Testing
     }
   }
 
+  @Test func `tells nothing of anybody while the fleet is away`() throws {
+    let verb = try Self.verbs()[0]
+    let away = ServiceAnswer.prompt(.enrolled, .away(as: 9))
+    let whole = try frame(away)
+    #expect(ServiceAnswer.decode(whole, to: verb) == away)
+    // What an enrollment has, behind the same mark.
+    let (front, mark) = (Array(whole.prefix(12)), try #require(whole.last))
+    var others = try [shape(), shape(left: 3), shape(8, left: 0, scratch: true)].map {
+      try Array(frame(.prompt(.enrolled, $0)).dropLast()) + [mark]
+    }
+    // Backup codes left, no wait, another wait; no enrollment, no account.
+    others.append(front + [1, 3, 0] + whole.dropFirst(13))
+    others.append(front + [0, 0, mark])
+    others.append(front + [0, 1, 5, 0, 0, 0, 0, 0, 0, 0, mark])
+    others.append(try frame(.prompt(.notEnrolled, .away(as: 9))))
+    others.append(try frame(.prompt(.unknown, .away(as: 9))))
+    for other in others { #expect(ServiceAnswer.decode(other, to: verb) == nil, "\(other)") }
+  }
+
   @Test func `remembers no one who is not enrolled`() throws {
     let verb = try Self.verbs()[0]
     for status in [EnrollmentStatus.notEnrolled, .unknown] {

@@ -36,16 +36,16 @@ extension Seeded {
       amount: GuessProbability(units: UInt64(number(0...100_000_000_000))))
   }
 
-  mutating func shape(isRemembered: Bool, isAway: Bool = false) -> Shape {
+  mutating func shape(isRemembered: Bool) -> Shape {
     let left = flip() ? nil : Int?(number(0...64))
     return Shape(
       enrollmentID: id(),
-      authenticators: (0..<number((isAway ? 0 : 1)...8)).map { _ in
+      authenticators: (0..<number(1...8)).map { _ in
         Shape.Authenticator(
           name: label(), kind: flip() ? .totp : .hotp, digits: pick(Digits.allCases))
       },
       hasScratchCodes: left != nil && flip(), backupCodesLeft: left,
-      wait: flip() ? nil : number64(), isRemembered: isRemembered, isAway: isAway)
+      wait: flip() ? nil : number64(), isRemembered: isRemembered)
   }
 
   /// One request for each verb and each change.
@@ -105,7 +105,7 @@ extension Seeded {
     ]
     let prompts: [ServiceAnswer] = [
       .prompt(.enrolled, shape(isRemembered: false)), .prompt(.enrolled, shape(isRemembered: true)),
-      .prompt(.enrolled, shape(isRemembered: false, isAway: true)),
+      .prompt(.enrolled, .away(as: id())),
       .prompt(.notEnrolled, shape(isRemembered: false)),
       .prompt(.unknown, shape(isRemembered: false)),
     ]

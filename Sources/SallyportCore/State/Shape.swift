@@ -28,8 +28,7 @@ package struct Shape: Equatable, Sendable {
   package let wait: UInt64?
   /// Whether a login from there needs no code now (`remember` in the policy).
   package let isRemembered: Bool
-  /// Whether the fleet is away, so that a backup code alone is accepted. Nothing else is told then,
-  /// nor whether the user is enrolled.
+  /// Whether the fleet is away, so that a backup code alone is accepted: `away(as:)`.
   package let isAway: Bool
 
   package init(
@@ -57,6 +56,14 @@ package struct Shape: Equatable, Sendable {
       hasScratchCodes: enrollment.scratchCodes != nil,
       backupCodesLeft: enrollment.backupCodes?.left(state.backupCodes), wait: wait,
       isRemembered: isRemembered)
+  }
+
+  /// While the fleet is away: the same for everybody but for the number, so that neither who is
+  /// enrolled shows, nor with what.
+  package static func away(as enrollmentID: UInt64) -> Shape {
+    Shape(
+      enrollmentID: enrollmentID, authenticators: [], hasScratchCodes: false, backupCodesLeft: nil,
+      wait: 0, isRemembered: false, isAway: true)
   }
 
   /// Whether an authenticator or a scratch code has this number of digits.

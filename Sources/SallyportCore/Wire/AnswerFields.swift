@@ -70,10 +70,19 @@ extension ByteReader {
 
 // MARK: the shape
 
+extension Shape {
+  /// Whether somebody has it: an enrollment, the decoy, or everybody while the fleet is away.
+  fileprivate var isWhole: Bool {
+    enrollmentID != 0
+      && (isAway
+        ? self == .away(as: enrollmentID)
+        : (1...Enrollment.maximumAuthenticators).contains(authenticators.count))
+  }
+}
+
 extension ByteWriter {
   private mutating func put(_ shape: Shape) {
-    let least = shape.isAway ? 0 : 1
-    if !(least...Enrollment.maximumAuthenticators).contains(shape.authenticators.count) { fail() }
+    if !shape.isWhole { fail() }
     put(shape.enrollmentID)
     put(count: shape.authenticators.count)
     for authenticator in shape.authenticators {
@@ -97,7 +106,6 @@ extension ByteReader {
     let id = number64()
     var authenticators: [Shape.Authenticator] = []
     let count = count(atMost: Enrollment.maximumAuthenticators)
-    if id == 0 { fail() }
     for _ in 0..<count {
       guard let name = label(), let kind = kind(), let digits = digits() else {
         fail()
@@ -109,10 +117,11 @@ extension ByteReader {
     let hasScratchCodes = left != nil && isThere()
     let wait = isThere() ? number64() : nil
     let kind = robust(atMost: 3)
-    if count == 0, kind != 3 { fail() }
-    return Shape(
+    let shape = Shape(
       enrollmentID: id, authenticators: authenticators, hasScratchCodes: hasScratchCodes,
       backupCodesLeft: left, wait: wait, isRemembered: kind == 2, isAway: kind == 3)
+    if !shape.isWhole { fail() }
+    return shape
   }
 
   private mutating func kind() -> FactorKind? {

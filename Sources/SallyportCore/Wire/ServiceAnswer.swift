@@ -77,7 +77,8 @@ extension ServiceAnswer {
     switch self {
     case .prompt(let status, let shape):
       status == .enrolled
-        ? verb == .prepare || verb == .enrolled : verb == .prepare && !shape.isRemembered
+        ? verb == .prepare || verb == .enrolled
+        : verb == .prepare && !shape.isRemembered && !shape.isAway
     case .skip: verb == .prepare
     case .enroll(let level):
       switch level {

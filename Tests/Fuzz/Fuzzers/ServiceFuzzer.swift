@@ -69,7 +69,9 @@ private func isWithinBounds(_ change: EnrollmentChange, to id: UInt64, of name: 
 }
 
 private func isWithinBounds(_ shape: Shape) {
-  must(shape.enrollmentID != 0 && (1...8).contains(shape.authenticators.count), "the shape")
+  must(shape.enrollmentID != 0, "the shape")
+  if shape.isAway { return must(shape == .away(as: shape.enrollmentID), "tells while it is away") }
+  must((1...8).contains(shape.authenticators.count), "how many authenticators")
   for one in shape.authenticators {
     must(Label(one.name.bytes) == one.name && one.kind != .backupCode, "an authenticator")
   }

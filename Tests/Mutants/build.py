@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -27,6 +28,7 @@ SWIFT = ["OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin"
 # Where the build leaves what is tested.
 TESTS = ".build/debug/sallyportPackageTests.xctest"
 COMMAND = ".build/debug/sallyport"
+SERVICE = ".build/debug/sallyportd"
 MODULE = ".build/stage/lib/pam_sallyport.so"
 
 
@@ -51,9 +53,32 @@ def build(mutants):
     for command in (["swift", "build", "--build-tests"], ["pam/build", "module"]):
         done = subprocess.run(command, cwd=COPY, capture_output=True, text=True)
         if done.returncode != 0:
-            said = [line for line in (done.stdout + done.stderr).splitlines() if "error:" in line]
-            raise BuildError("\n".join(dict.fromkeys(said)) or done.stdout + done.stderr)
+            raise BuildError(errors(done))
     return hashlib.sha256(repr(sorted(contents.items())).encode()).hexdigest()
+
+
+def parse(mutants):
+    """Without a build: whether every source is still one with its mutants in it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        sources = {True: [], False: []}
+        for path in sorted({mutant.path for mutant in mutants}):
+            copy = Path(scratch, path)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(spliced(path, [mutant for mutant in mutants if mutant.path == path]))
+            sources[path.endswith(".swift")].append(copy)
+        include = [f"-I{directory}" for directory in sorted(REPOSITORY.glob("Sources/*/include"))]
+        for command in (["swiftc", "-frontend", "-parse", *sources[True]],
+                        ["clang", "-fsyntax-only", "-D_GNU_SOURCE", "-x", "c", *include,
+                         *sources[False]]):
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise BuildError(errors(done).replace(f"{scratch}/", ""))
+
+
+def errors(done):
+    """What the compiler says is wrong."""
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "error:" in line]
+    return "\n".join(dict.fromkeys(said)) or done.stdout + done.stderr
 
 
 def tracked():
@@ -85,10 +110,11 @@ class Files:
     def __init__(self, index, jobs=1):
         directory = ROOT / f"worker-{index}"
         directory.mkdir(parents=True, exist_ok=True)
-        self.tests, self.command, self.module = (
-            self._copied(directory, path) for path in (TESTS, COMMAND, MODULE))
+        self.tests, self.command, self.service, self.module = (
+            self._copied(directory, path) for path in (TESTS, COMMAND, SERVICE, MODULE))
         self.machines = max(1, (os.cpu_count() + 1) // jobs)
-        self._marks = [(path, offset(path)) for path in (self.tests, self.command, self.module)]
+        self._marks = [(path, offset(path))
+                       for path in (self.tests, self.command, self.service, self.module)]
 
     def switch_on(self, number):
         for path, place in self._marks:

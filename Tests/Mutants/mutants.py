@@ -139,6 +139,8 @@ def span(mutant, source):
 
     text = "".join(mutant.original)
     if not mutant.is_expression:
+        if mutant.path.endswith(".swift") and wanted[0].startswith(("let ", "var ")):
+            mutant.fail(f"a declaration: enclose its value in {OPEN} {CLOSE}")
         last = start + len(wanted) - 1
         return offsets[start], offsets[last] + len(lines[last])
     if text.count(OPEN) != 1 or text.count(CLOSE) != 1 or not mutant.mutated:

@@ -131,7 +131,8 @@ def step(command, files, limit):
     """What failed first, or None. Ends the step as soon as one test has failed."""
     environment = os.environ | {
         "SALLYPORT_MODULE": str(files.module), "SALLYPORT_COMMAND": str(files.command),
-        "SALLYPORT_JOBS": "1", "SWIFT_BACKTRACE": "enable=no"}
+        "SALLYPORT_SERVICE": str(files.service), "SALLYPORT_JOBS": "1",
+        "SWIFT_BACKTRACE": "enable=no"}
     process = subprocess.Popen(
         command, cwd=COPY, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)

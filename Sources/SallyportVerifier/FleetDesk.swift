@@ -10,8 +10,7 @@ import SallyportSystem
 /// and whose local login it is; its policy only where it is the stricter one.
 package struct FleetDesk: LineDesk, Sendable {
   private let database: Database
-  private let policies: Store
-  private let policyFile: [UInt8]
+  private let policies: FleetPolicy
   /// Who was let in, for the reserves of their hosts.
   package let logins = RecentLogins()
   let limits: HostLimits
@@ -19,14 +18,12 @@ package struct FleetDesk: LineDesk, Sendable {
   /// How many wrong codes a host may bring in a day.
   package static let wrongCodes: UInt64 = 100
 
-  /// `directory`: of sallyport.conf, the policy of the fleet. `wrongCodes`: of one host in a day.
+  /// `wrongCodes`: of one host in a day.
   package init(
-    _ database: Database, directory: String, wrongCodes: UInt64 = FleetDesk.wrongCodes
+    _ database: Database, _ policies: FleetPolicy, wrongCodes: UInt64 = FleetDesk.wrongCodes
   ) {
     limits = HostLimits(database, wrongCodes: wrongCodes)
-    self.database = database
-    policies = Store(root: Array(directory.utf8), owner: .effectiveUser)
-    policyFile = Array((directory + "/sallyport.conf").utf8)
+    (self.database, self.policies) = (database, policies)
   }
 
   /// An empty answer to what is no `HostFrame`.
@@ -121,13 +118,10 @@ package struct FleetDesk: LineDesk, Sendable {
   private func policy(for request: ServiceRequest) -> Policy {
     var address: NumericAddress?
     if case .address(let found) = request.origin { address = found }
-    let login = PolicyRequest(
+    let reading = policies.reading(
       service: request.service, user: request.name, isRemote: request.origin != .local,
-      address: address, parse: Addresses.numeric, membership: { _ in .unknown })
-    let reading = policies.policy(at: policyFile, base: Policy(), login)
-    if let trouble = reading.trouble {
-      database.note(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
-    }
+      address: address)
+    if let flaw = reading.flaw { database.note(.error, flaw) }
     var policy = request.policy
     policy.tighten(to: reading.policy ?? .strict)
     if database.holdsBackupCodes { policy.backupCode = .off }

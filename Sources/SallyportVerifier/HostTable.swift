@@ -67,6 +67,8 @@ package struct HostTable {
     package let until: String
     /// Whether there is a host of this name, whose key will be replaced.
     package let replaces: Bool
+    /// Where the machine will ask.
+    package let verifiers: [[UInt8]]
   }
 
   /// What was revoked. Times are for people.
@@ -113,7 +115,8 @@ package struct HostTable {
         ], Database.patience)
     }
     return Invitation(
-      token: text, until: rows.text(0, 1) ?? "", replaces: rows.number(0, 0) == 1)
+      token: text, until: rows.text(0, 1) ?? "", replaces: rows.number(0, 0) == 1,
+      verifiers: verifiers)
   }
 
   private func make(_ host: FleetHost, _ enrolls: Bool, _ pin: [UInt8], _ verifiers: [[UInt8]])

@@ -1,4 +1,5 @@
 import Glibc
+package import SallyportLogin
 
 /// What `sallyport-verifier status` tells of the fleet, as its database has it.
 package struct FleetStatus: Sendable {
@@ -53,6 +54,8 @@ package struct FleetStatus: Sendable {
   let outcomes: [(word: String, count: UInt64)]
   /// Whether a copy of this verifier's keys was looked at.
   let hasCopy: Bool
+  /// What is wrong with this verifier's sallyport.conf.
+  let policyFlaw: String?
 
   /// How long a verifier is silent that does not answer, and a host unseen that nobody uses, in
   /// seconds.
@@ -61,7 +64,7 @@ package struct FleetStatus: Sendable {
   /// How long before its end a certificate is told of, in seconds.
   static let certificateEnding: Int64 = 30 * 86_400
 
-  package init(_ words: String, hasCopy: Bool) throws(DatabaseFault) {
+  package init(_ words: String, hasCopy: Bool, policyFlaw: LogLine?) throws(DatabaseFault) {
     let line = try DatabaseLine(words, worker: 0)
     guard var facts = Facts(try line.ask(Statement.facts, [], Database.patience)) else {
       throw .unusable("the row of the fleet is not there: sallyport-verifier init")
@@ -75,15 +78,16 @@ package struct FleetStatus: Sendable {
       facts, (0..<verifiers.count).map { Verifier(verifiers, $0) },
       (0..<hosts.count).map { Host(hosts, $0) },
       (0..<outcomes.count).map { (outcomes.text($0, 0) ?? "", outcomes.number($0, 1) ?? 0) },
-      hasCopy: hasCopy)
+      hasCopy: hasCopy,
+      policyFlaw: policyFlaw.map { String(decoding: $0.bytes, as: UTF8.self) })
   }
 
   init(
     _ facts: Facts, _ verifiers: [Verifier], _ hosts: [Host],
-    _ outcomes: [(word: String, count: UInt64)], hasCopy: Bool = true
+    _ outcomes: [(word: String, count: UInt64)], hasCopy: Bool = true, policyFlaw: String? = nil
   ) {
     (self.facts, self.verifiers, self.hosts, self.outcomes) = (facts, verifiers, hosts, outcomes)
-    self.hasCopy = hasCopy
+    (self.hasCopy, self.policyFlaw) = (hasCopy, policyFlaw)
   }
 }
 

@@ -121,6 +121,7 @@ extension FleetStatus {
           "no copy of the keys was checked: with the disk of this machine everybody's enrollment "
             + "may be lost (sallyport-verifier key show > FILE, then key check FILE)"))
     }
+    if let policyFlaw { found.append(Warning("policy-broken", policyFlaw)) }
     if let text = Self.ending(of: facts.certificate) {
       found.append(Warning("certificate-ends", text))
     }

@@ -46,7 +46,10 @@ struct Invite: ParsableCommand {
     if invitation.replaces {
       tell("\(host) is a host of the fleet: joining again replaces its key")
     }
-    tell("for \(host), once, until \(invitation.until); to be typed into: sallyport fleet join")
+    let places = invitation.verifiers.map { String(decoding: $0, as: UTF8.self) }
+    tell(
+      "for \(host), once, until \(invitation.until), by verifiers at "
+        + places.joined(separator: ", ") + "; to be typed into: sallyport fleet join")
     let token = invitation.token
     print(String(decoding: token.bytes(in: 0..<token.count), as: UTF8.self))
   }
@@ -65,7 +68,7 @@ struct ListHosts: ParsableCommand {
     do throws(DatabaseFault) {
       rows = try table.hosts()
     } catch {
-      throw Failure("the database: " + error.text)
+      throw Failure(error.sentence)
     }
     let lines =
       [["HOST", "RIGHT", "JOINED", "LAST SEEN"]]
@@ -100,7 +103,7 @@ struct Revoke: ParsableCommand {
     do throws(DatabaseFault) {
       revoked = try table.revoke(name, reserveFor: 7 * 86_400)
     } catch {
-      throw Failure("the database: " + error.text)
+      throw Failure(error.sentence)
     }
     guard let revoked else {
       throw Failure("there is no host \(host)\nhint: sallyport-verifier hosts")
@@ -129,7 +132,7 @@ private func hostName(_ text: String) throws -> FleetHost {
 extension HostTable.Fault {
   fileprivate var text: String {
     switch self {
-    case .database(let fault): "the database: " + fault.text
+    case .database(let fault): fault.sentence
     case .noVerifiers:
       "no verifier has said where it listens\n"
         + "hint: sallyport-verifier run --listen ADDRESS      or invite HOST --verifier ADDRESS"
@@ -163,7 +166,7 @@ extension Common {
     do throws(DatabaseFault) {
       return try HostTable(words, key: key)
     } catch {
-      throw Failure("the database: " + error.text)
+      throw Failure(error.sentence)
     }
   }
 }

@@ -22,7 +22,10 @@ extension Common {
 
   /// As libpq has them: those of the line, else those that `init` has written down.
   func words() throws -> String {
-    if let database { return database }
+    if let database { database } else { try written() }
+  }
+
+  private func written() throws -> String {
     // SAFETY: the C strings live for the call.
     guard let file = unsafe fopen(databaseFile, "re") else {
       throw Failure(
@@ -48,8 +51,11 @@ extension Common {
     // SAFETY: the C string lives for the call.
     let file = unsafe Glibc.open(databaseFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard file >= 0 else {
-      if errno == EEXIST { return }
-      throw Failure("\(databaseFile): \(errnoText(errno))")
+      guard errno == EEXIST else { throw Failure("\(databaseFile): \(errnoText(errno))") }
+      if let database, try written() != Self.ofVerifiers(database) {
+        tell("\(databaseFile) stays as it is: by its words verifiers reach the database")
+      }
+      return
     }
     defer { close(file) }
     let text = Self.ofVerifiers(words) + "\n"

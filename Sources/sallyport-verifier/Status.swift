@@ -24,20 +24,20 @@ struct Status: ParsableCommand {
   }
 
   private func look(_ words: String) throws(DatabaseFault) -> FleetStatus {
-    try FleetStatus(words, hasCopy: common.hasCopy)
+    try FleetStatus(words, hasCopy: common.hasCopy, policyFlaw: common.policy.flaw)
   }
 
   /// Also where the database cannot be asked, which is told then.
   private func write(_ path: String, _ words: String) throws {
     var status: FleetStatus?
-    var fault: String?
+    var fault: DatabaseFault?
     do throws(DatabaseFault) {
       status = try look(words)
     } catch {
-      fault = error.text
+      fault = error
     }
     let number = FleetMetrics(status).write(to: path)
     guard number == 0 else { throw Failure("\(path): \(errnoText(number))") }
-    if let fault { throw Failure("the database: \(fault)") }
+    if let fault { throw Failure(fault.sentence) }
   }
 }

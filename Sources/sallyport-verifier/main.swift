@@ -29,6 +29,8 @@ struct Common: ParsableArguments {
   var directory = "/etc/sallyport-verifier"
 
   var keyFile: String { directory + "/key" }
+
+  var policy: FleetPolicy { FleetPolicy(in: directory) }
 }
 
 struct Init: ParsableCommand {
@@ -38,9 +40,9 @@ struct Init: ParsableCommand {
   @OptionGroup var common: Common
 
   func run() throws {
-    try makeDirectory()
     try common.actAsOwner()
     let words = try common.words()
+    try makeDirectory()
     let isNew: Bool
     do throws(FleetKey.FileFault) {
       try FleetKey.make(at: common.keyFile)
@@ -81,6 +83,7 @@ struct Init: ParsableCommand {
     try common.settle(words)
     try makeIdentity()
     print(isNew ? "made \(common.keyFile)" : "ready")
+    if let flaw = common.policy.flaw { tell(String(decoding: flaw.bytes, as: UTF8.self)) }
     if !common.hasCopy { tell(Self.noCopy) }
   }
 
@@ -154,6 +157,7 @@ struct Run: ParsableCommand {
     } catch {
       throw Failure(error.text)
     }
+    if let flaw = common.policy.flaw { ServiceLog.write(.error, flaw) }
     let database = try open(common, name: name) { ServiceLog.write($0, $1) }
     try self.database { () throws(DatabaseFault) in try database.begin() }
     do {
@@ -193,7 +197,7 @@ struct Run: ParsableCommand {
       throw Failure("--name \(name): not a name of 1 to 64 printable characters")
     }
     let questions = FleetDesk(
-      database, directory: common.directory, wrongCodes: hostWrongCodes)
+      database, common.policy, wrongCodes: hostWrongCodes)
     return Reception(
       Hosts(database),
       [
@@ -228,9 +232,18 @@ struct Failure: Error, CustomStringConvertible {
 }
 
 extension DatabaseFault {
-  /// What to do about it, on a line of its own.
-  fileprivate var hint: String {
-    guard case .refused(let state, _) = self else { return "" }
+  /// What happened, and what to do about it on a line of its own.
+  var sentence: String { "the database: " + text + hint }
+
+  private var hint: String {
+    guard case .refused(let state, _) = self else {
+      guard text.contains("no password supplied") else { return "" }
+      return """
+
+        hint: passfile=FILE in the words, a file that the owner of the directory can read, and \
+        nobody else
+        """
+    }
     switch state {
     case "42501":
       return """
@@ -254,7 +267,7 @@ extension ParsableCommand {
     do throws(DatabaseFault) {
       return try body()
     } catch {
-      throw Failure("the database: " + error.text + error.hint)
+      throw Failure(error.sentence)
     }
   }
 
@@ -289,4 +302,12 @@ extension ParsableCommand {
   }
 }
 
-Command.main()
+do {
+  var verb = try Command.parseAsRoot()
+  try verb.run()
+} catch let failure as Failure {
+  tell(failure.description)
+  exit(EXIT_FAILURE)
+} catch {
+  Command.exit(withError: error)
+}

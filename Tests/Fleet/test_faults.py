@@ -68,6 +68,11 @@ def test_status_names_each_fault_of_verifiers_and_their_database(stage):
     planted.shows("no-synchronous-standby", "can be lost with this server", lambda: primary.waits_for(""),
                   lambda: stage.pair.synchronous())
     planted.shows("no-safe-copy", "key show", lambda: one.machine.sh(f"rm {DIRECTORY}/key.copied"))
+    policy, mark = f"{DIRECTORY}/sallyport.conf", len(one.machine.log.lines)
+    good = one.machine.path(policy).read_text()
+    planted.shows("policy-broken", f"{policy}:1: ", lambda: one.machine.write(policy, "remember = 1h\n", 0o644),
+                  lambda: (one.stop(), one.start(), one.machine.write(policy, good, 0o644)))
+    assert soon(lambda: any(f"policy: {policy}:1: " in line for line in one.machine.log.since(mark))), "said by run"
     [[schema]] = stage.sql("SELECT schema FROM fleet")
     planted.shows("schema-old", f"of schema 1, this version has {schema}", lambda: stage.sql("UPDATE fleet SET schema = 1"),
                   lambda: stage.sql(f"UPDATE fleet SET schema = {schema}"))

@@ -4,6 +4,7 @@ test_how_the_database_is_reached_is_written_down_once
 test_root_acts_as_the_owner_of_the_directory
 test_a_copy_of_the_keys_is_read_where_only_root_may_look
 test_a_database_that_is_not_the_fleets_is_told_with_what_to_do
+test_a_policy_that_is_broken_is_told_before_anybody_logs_in
 test_status_tells_who_is_there_and_who_is_not
 test_a_verifier_writes_what_it_counts
 """
@@ -35,7 +36,9 @@ def test_how_the_database_is_reached_is_written_down_once(fleet):
     assert path.stat().st_mode & 0o777 == 0o600
     done = run("status", fleet.directory)
     assert done.returncode == 0 and "users: 0" in done.stdout, done.stderr
-    assert run("init", fleet.directory, "--database", f"{words} application_name=other").returncode == 0
+    assert "stays as it is" not in run("init", fleet.directory).stderr
+    done = run("init", fleet.directory, "--database", f"{words} application_name=other")
+    assert done.returncode == 0 and f"sallyport-verifier: {path} stays as it is" in done.stderr
     assert "application_name" not in path.read_text(), "what is there stays"
     uri = f"postgresql:///{fleet.database}?host={fleet.cluster.directory}&user=postgres"
     path.unlink()
@@ -45,7 +48,10 @@ def test_how_the_database_is_reached_is_written_down_once(fleet):
     for text, said in ("", "empty"), (None, "init --database WORDS"):
         path.write_text(text) if text is not None else path.unlink()
         done = run("status", fleet.directory)
-        assert done.returncode != 0 and said in done.stderr and "database" in done.stderr
+        assert done.returncode == 1 and said in done.stderr
+        assert done.stderr.startswith(f"sallyport-verifier: {path}: ")
+    nowhere = fleet.directory / "nowhere"
+    assert run("init", nowhere).returncode == 1 and not nowhere.exists(), "before it knows the database"
 
 
 @pytest.fixture
@@ -105,6 +111,16 @@ def test_a_database_that_is_not_the_fleets_is_told_with_what_to_do(fleet):
     assert run("init", fleet.directory, "--database", fleet.words()).returncode == 1
     assert run("init", fleet.directory, "--database", fleet.words("postgres")).returncode == 0
     assert run("status", fleet.directory).returncode == 0
+
+
+def test_a_policy_that_is_broken_is_told_before_anybody_logs_in(fleet):
+    (fleet.directory / "sallyport.conf").write_text("[default]\nadjacent_intervals = many\n")
+    (fleet.directory / "sallyport.conf").chmod(0o644)
+    says = f"policy: {fleet.directory}/sallyport.conf:2: "
+    done = run("status", fleet.directory, "--json")
+    warnings = {each["what"]: each["text"] for each in json.loads(done.stdout)["warnings"]}
+    assert says in warnings["policy-broken"] and "the last good file applies" in warnings["policy-broken"]
+    assert f"sallyport-verifier: {says}" in run("init", fleet.directory).stderr
 
 
 def test_status_tells_who_is_there_and_who_is_not(fleet):

@@ -28,7 +28,7 @@ struct `A login that a host has the fleet count` {
   ) throws -> ServiceAnswer? {
     try "[default]\nenrollment = \(level)\n".write(
       toFile: directory.path + "/sallyport.conf", atomically: false, encoding: .utf8)
-    let desk = FleetDesk(verifier.database, directory: directory.path)
+    let desk = FleetDesk(verifier.database, FleetPolicy(in: directory.path))
     var stated = Policy()
     stated.enrollment = policy
     let request = ServiceRequest(

@@ -25,14 +25,15 @@ import Testing
 
   private func status(
     _ facts: FleetStatus.Facts? = nil, _ verifiers: [FleetStatus.Verifier]? = nil,
-    unseen: UInt64? = 60, hasCopy: Bool = true
+    unseen: UInt64? = 60, hasCopy: Bool = true, policyFlaw: String? = nil
   ) -> FleetStatus {
     let host = FleetStatus.Host(
       name: "web \"1\"", enrolls: true, seen: unseen.map { _ in "2026-03-04 05:06 UTC" },
       unseen: unseen)
     return FleetStatus(
       facts ?? self.facts(), verifiers ?? [verifier("one"), verifier("two")], [host],
-      [("accepted", 3), ("wrong-code", 1)], hasCopy: hasCopy)
+      [("accepted", 3), ("wrong-code", 1)], hasCopy: hasCopy,
+      policyFlaw: policyFlaw)
   }
 
   @Test func `has no warning where all is well`() {
@@ -51,6 +52,7 @@ import Testing
       (status(facts(synchronous: "2 (a, b, c)", standbys: 3)), []),
       (status(facts(synchronous: "a, b", standbys: 1)), ["one-standby"]),
       (status(facts(schema: 1)), ["schema-old"]), (status(hasCopy: false), ["no-safe-copy"]),
+      (status(policyFlaw: "policy: broken"), ["policy-broken"]),
       (status(facts(certificate: 30 * 86_400)), []),
       (status(facts(certificate: 30 * 86_400 - 1)), ["certificate-ends"]),
       (status(facts(certificate: -1)), ["certificate-ends"]),

@@ -32,7 +32,7 @@ private final class Wire: Sendable {
     let loose = "[default]\nadjacent_intervals = 10\nlook_ahead = 100\nguess_budget = 10 %\n"
     try loose.write(
       toFile: directory.path + "/sallyport.conf", atomically: false, encoding: .utf8)
-    let desk = FleetDesk(verifier.database, directory: directory.path, wrongCodes: 1_000_000)
+    let desk = FleetDesk(verifier.database, FleetPolicy(in: directory.path), wrongCodes: 1_000_000)
     self.desk = desk
     let (key, pinned) = (try Identity(pem: Identity.newKey()), try Identity(pem: Identity.newKey()))
     let row = HostRow(name: host, key: key.pin.bytes, enrolls: false, joined: 1)

@@ -79,8 +79,9 @@ struct FleetJoin: Verb {
           + "[default] or in a rule", "  sallyport doctor",
       ]
     let away = breakGlass.map { printable($0.utf8, limit: 64) }.joined(separator: ", ")
+    let places = file.verifiers.map(\.text).joined(separator: ", ")
     return
-      (["This machine is the host \(file.host) of the fleet\(right)."]
+      (["This machine is the host \(file.host) of the fleet\(right).", "Verifiers: \(places)."]
       + (away.isEmpty ? [] : ["While the fleet is away, root can be had by: \(away)."])
       + ["Nobody is judged by the fleet yet. Next:"] + steps).joined(separator: "\n")
   }

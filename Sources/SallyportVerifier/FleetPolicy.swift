@@ -1,0 +1,36 @@
+import SallyportCore
+package import SallyportLogin
+import SallyportSystem
+
+/// The policy of a fleet: the sallyport.conf of a verifier.
+package struct FleetPolicy: Sendable {
+  private let store: Store
+  private let file: [UInt8]
+
+  /// `directory`: where the file is.
+  package init(in directory: String) {
+    store = Store(root: Array(directory.utf8), owner: .effectiveUser)
+    file = Array((directory + "/sallyport.conf").utf8)
+  }
+
+  /// What it says about a login.
+  func reading(
+    service: [UInt8], user: [UInt8], isRemote: Bool, address: NumericAddress?
+  ) -> PolicyReading {
+    let login = PolicyRequest(
+      service: service, user: user, isRemote: isRemote, address: address,
+      parse: Addresses.numeric, membership: { _ in .unknown })
+    return store.policy(at: file, base: Policy(), login)
+  }
+
+  /// What is wrong with the file as it is now, and what applies instead; nil if nothing is.
+  package var flaw: LogLine? {
+    reading(service: [], user: [], isRemote: true, address: nil).flaw
+  }
+}
+
+extension PolicyReading {
+  var flaw: LogLine? {
+    trouble.map { .brokenPolicy($0, hasLastGood: policy != nil) }
+  }
+}

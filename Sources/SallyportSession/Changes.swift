@@ -159,14 +159,13 @@ extension Session {
     }
   }
 
-  /// The same for people of the fleet, who have no files here.
+  /// The same for people of the fleet, who have no files here, as far as a shape tells.
   private func isStill(_ pending: PendingLogin?, _ context: LoginContext) throws(Ending) -> Bool {
     guard context.policy.isFleet, let pending else { return true }
     let now = try found { () throws(StoreTrouble) in
       try examiner.enrolled(client.account, in: context)
     }
-    let names = pending.shape.authenticators.map(\.name)
-    return now?.isAway == false && now?.shape.authenticators.map(\.name) == names
+    return now?.shape.follows(pending.shape) == true
   }
 
   // MARK: the status

@@ -256,6 +256,23 @@ import Testing
 
   // MARK: the shape of an enrollment
 
+  @Test func `shows that somebody has changed what is enrolled`() {
+    let before = shape(2, left: 5)
+    #expect(before.follows(before) && shape(2, left: 4).follows(before))
+    #expect(shape().follows(shape()))
+    let key = Shape.Authenticator(name: Label("key"), kind: .hotp, digits: .six)
+    let phone = before.authenticators[0]
+    let others = [[phone, key], [key, phone], [phone]].map {
+      Shape(
+        enrollmentID: 1, authenticators: $0, hasScratchCodes: false, backupCodesLeft: 5, wait: 0,
+        isRemembered: false)
+    }
+    for other in others + [
+      shape(2, left: 6), shape(2), shape(2, id: 2, left: 5), shape(3, left: 5), .away(as: 1),
+    ] { #expect(!other.follows(before)) }
+    #expect(!before.follows(shape(2)))
+  }
+
   @Test func `has the shape of the enrollment and of what was used`() throws {
     let codes = try backupCodes(
       ["ABCDEFGHJKMNPQRS", "ABCDEFGHJKMNPQRT"], scratch: ["12345678"])

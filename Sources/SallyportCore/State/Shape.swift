@@ -66,6 +66,19 @@ package struct Shape: Equatable, Sendable {
       wait: 0, isRemembered: false, isAway: true)
   }
 
+  /// Whether logins alone can have made this of the earlier one. What a shape does not show is not
+  /// noticed: an authenticator in the place of another of the same name, kind and digits.
+  package func follows(_ earlier: Shape) -> Bool {
+    guard !isAway, enrollmentID == earlier.enrollmentID, authenticators == earlier.authenticators
+    else { return false }
+    // There are never more but by new ones.
+    switch (backupCodesLeft, earlier.backupCodesLeft) {
+    case (nil, nil): return true
+    case (let left?, let before?): return left <= before
+    case (nil, _?), (_?, nil): return false
+    }
+  }
+
   /// Whether an authenticator or a scratch code has this number of digits.
   func hasCodes(of digits: Digits) -> Bool {
     for one in authenticators where one.digits == digits { return true }

@@ -68,8 +68,11 @@ extension FleetStore {
     try change(name) { (old, _) throws(StoreTrouble) in
       // What a turn before this one would have saved, it has not.
       isDone = false
-      // Asked again, as where the answer was lost.
-      if case .removed(id) = old.standing { isDone = true }
+      // Asked again, as where the answer was lost: then the primary alone may have it.
+      if case .removed(id) = old.standing {
+        isDone = true
+        return (old, nil)
+      }
       guard old.enrollment?.id == id else { return nil }
       isDone = true
       var new = old
@@ -82,7 +85,8 @@ extension FleetStore {
   /// It is kept while he is enrolled, and holds when he is no more.
   func setLevel(_ level: UserNote.Level?, of name: UserName) throws(StoreTrouble) {
     try change(name) { (old, state) throws(StoreTrouble) in
-      if old.note.level == level { return nil }
+      // Where there is a row it is saved anew: the primary alone may have it.
+      if old.note.level == level, old.serial == 0 { return nil }
       var new = old
       new.note.level = level
       return (new, state)

@@ -33,6 +33,10 @@ struct `What root's verbs change of somebody of the fleet` {
     return facts
   }
 
+  private func version() throws -> UInt64 {
+    try verifier.store(for: name).row(of: Array(name.utf8), anew: true).standing.version
+  }
+
   private struct Other: Error {}
 
   private func isDone(_ verb: PersonRequest.Verb) throws -> Bool {
@@ -104,7 +108,9 @@ struct `What root's verbs change of somebody of the fleet` {
     let enrollment = try enroll()
     #expect(try !isDone(.end(id: id ^ 1)))
     #expect(try isDone(.end(id: id)))
+    let before = try version()
     #expect(try isDone(.end(id: id)), "asked again")
+    #expect(try version() == before + 1, "saved again: the primary alone may have it")
     #expect(try !isIn("287082") && !isIn("7KMF2X9QD4TW0HZA"))
     guard case .notEnrolled = try facts().standing else { throw Other() }
     let found = try verifier.store(for: name).row(of: Array(name.utf8), anew: true).standing
@@ -166,7 +172,12 @@ struct `What root's verbs change of somebody of the fleet` {
   }
 
   @Test func `is his level, which stays while he is enrolled`() throws {
-    #expect(try isDone(.level(.exempt)))
+    #expect(try isDone(.level(nil)))
+    #expect(try version() == 0, "of nobody there is nothing to save")
+    for saved: UInt64 in 1...2 {
+      #expect(try isDone(.level(.exempt)))
+      #expect(try version() == saved, "saved again: the primary alone may have it")
+    }
     #expect(try facts().note.level == .exempt)
     #expect(try isDone(.level(.required(from: nil))))
     _ = try enroll()

@@ -31,10 +31,11 @@ package final class ReserveDesk: LineDesk {
 
   private let database: Database
   private let logins: RecentLogins
+  private let policies: FleetPolicy
   private let busy = Locked<[Pin: Int]>([:])
 
-  package init(_ database: Database, _ logins: RecentLogins) {
-    (self.database, self.logins) = (database, logins)
+  package init(_ database: Database, _ logins: RecentLogins, _ policies: FleetPolicy) {
+    (self.database, self.logins, self.policies) = (database, logins, policies)
   }
 
   /// An empty answer to what is no question about a reserve.
@@ -48,7 +49,7 @@ package final class ReserveDesk: LineDesk {
     defer { endTurn(asker.pin) }
     do throws(StoreTrouble) {
       let found = try answer(question, Holder(host, asker.pin))
-      return LineAnswer(to: .reserve, found.encoded() ?? [])
+      return LineAnswer(to: .reserve, found?.encoded() ?? [])
     } catch {
       return .databaseAway
     }
@@ -78,13 +79,13 @@ package final class ReserveDesk: LineDesk {
     init(_ host: [UInt8], _ pin: Pin) { (self.host, self.pin) = (host, pin) }
   }
 
+  /// nil: none that the host would understand, so that it leaves what it has until the next login.
   /// Throws where the database cannot be asked.
   private func answer(_ question: ReserveQuestion, _ holder: Holder) throws(StoreTrouble)
-    -> ReserveAnswer
+    -> ReserveAnswer?
   {
     switch question {
-    case .fetch(let name, let receipt):
-      return try section(of: name, receipt, holder).map { .section($0) } ?? ReserveAnswer.none
+    case .fetch(let name, let receipt): return try fetch(name, receipt, holder)
     case .confirm(let entries):
       // Also of none: whether somebody is there.
       try look()
@@ -108,19 +109,25 @@ package final class ReserveDesk: LineDesk {
 
   // MARK: what a host gets
 
-  private func section(of name: UserName, _ receipt: [UInt8]?, _ holder: Holder)
-    throws(StoreTrouble) -> ReserveAnswer.Section?
+  private func fetch(_ name: UserName, _ receipt: [UInt8]?, _ holder: Holder)
+    throws(StoreTrouble) -> ReserveAnswer?
   {
-    guard let record = try load(name, holder), let set = record.enrollment.backupCodes,
-      !set.digests.isEmpty
-    else { return nil }
+    let record: Record
+    switch try load(name, holder) {
+    case .record(let found): record = found
+    case .nobody: return ReserveAnswer.none
+    case .disbelieved: return nil
+    }
+    guard let set = record.enrollment.backupCodes, !set.digests.isEmpty, policies.isFor(name)
+    else { return ReserveAnswer.none }
     let right = try self.receipt(record.enrollment.id, name, holder)
     let holdsOne = receipt.map { constantTimeEquals($0, right) } ?? false
-    if !holdsOne, try !hasLoggedIn(name, holder) { return nil }
-    return ReserveAnswer.Section(
-      enrollmentID: record.enrollment.id, receipt: right,
-      set: BackupCodeSet(id: set.id, salt: set.salt, digests: set.digests),
-      used: record.usedCodes(of: set))
+    if !holdsOne, try !hasLoggedIn(name, holder) { return ReserveAnswer.none }
+    return .section(
+      ReserveAnswer.Section(
+        enrollmentID: record.enrollment.id, receipt: right,
+        set: BackupCodeSet(id: set.id, salt: set.salt, digests: set.digests),
+        used: record.usedCodes(of: set)))
   }
 
   /// Whether he was let in there just now, by this verifier or by another one.
@@ -135,16 +142,23 @@ package final class ReserveDesk: LineDesk {
     }
   }
 
-  /// nil for somebody who is not enrolled, and for one whose rows cannot be believed, of which the
-  /// store has told. Throws where the database cannot be asked.
-  private func load(_ name: UserName, _ holder: Holder) throws(StoreTrouble) -> Record? {
+  private enum Loaded {
+    case record(Record)
+    case nobody
+    /// There are rows that cannot be believed, of which the store has told. Others may come in
+    /// their place that are older: a host must not forget then what was used there.
+    case disbelieved
+  }
+
+  /// Throws where the database cannot be asked.
+  private func load(_ name: UserName, _ holder: Holder) throws(StoreTrouble) -> Loaded {
     let store = store(for: name, holder)
     do throws(StoreTrouble) {
-      return try store.load(Account(name: name, uid: nil))
+      return try store.load(Account(name: name, uid: nil)).map { .record($0) } ?? .nobody
     } catch {
-      // Also where one question alone was refused: a host must not delete what it has used up.
+      // Also where one question alone was refused.
       if store.wasUnanswered { throw error }
-      return nil
+      return .disbelieved
     }
   }
 
@@ -174,13 +188,15 @@ package final class ReserveDesk: LineDesk {
     guard constantTimeEquals(entry.receipt, right) else { return .delete }
     // One code after the other: each is an event. Anew where somebody else was faster.
     for _ in 0..<4 * BackupCodeSet.maximumCodes {
-      guard let record = try load(entry.name, holder), record.enrollment.id == entry.enrollmentID,
+      let found = try load(entry.name, holder)
+      if case .disbelieved = found { return .keep(used: 0) }
+      guard case .record(let record) = found, record.enrollment.id == entry.enrollmentID,
         let set = record.enrollment.backupCodes, !set.digests.isEmpty
       else { return .delete }
       guard set.id == entry.setID else { return .replace }
       let used = record.usedCodes(of: set)
       let new = entry.used & set.bitsOfCodes & ~used
-      if new == 0 { return .keep(used: used) }
+      if new == 0 { return policies.isFor(entry.name) ? .keep(used: used) : .delete }
       try raise(new & (~new + 1), record, entry.name, holder)
     }
     throw .busy(path: "fleet")
@@ -203,6 +219,16 @@ package final class ReserveDesk: LineDesk {
     line.add(" host=")
     line.add(field: holder.host)
     database.note(.warning, line)
+  }
+}
+
+extension FleetPolicy {
+  /// Whether hosts may keep this person's backup codes. The policy that applies where the file
+  /// cannot be used does not say so: what hosts have stays.
+  fileprivate func isFor(_ name: UserName) -> Bool {
+    let found = reading(service: [], user: name.bytes, isRemote: true, address: nil).policy
+    guard let found else { return true }
+    return !found.isRefusedAway && found.backupCode != .off && found.reserveFor > 0
   }
 }
 

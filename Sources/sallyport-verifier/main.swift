@@ -202,7 +202,7 @@ struct Run: ParsableCommand {
       Hosts(database),
       [
         .question: questions, .join: JoinDesk(database, pins: [identity.pin]),
-        .reserve: ReserveDesk(database, questions.logins),
+        .reserve: ReserveDesk(database, questions.logins, common.policy),
         .status: StatusDesk(database, verifier: name, started: now),
         .management: MoveDesk(database),
       ])

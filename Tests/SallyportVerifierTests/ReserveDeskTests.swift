@@ -15,13 +15,21 @@ struct `What a host asks about its reserve` {
   private let verifier: Verifier
   private let desk: ReserveDesk
   private let logins = RecentLogins()
+  private let directory: TemporaryDirectory
   private let web: Pin
   private let mail: Pin
 
   init() throws {
     (web, mail) = (try Self.pin(1), try Self.pin(2))
     verifier = try Verifier()
-    desk = ReserveDesk(verifier.database, logins)
+    directory = try TemporaryDirectory()
+    desk = ReserveDesk(verifier.database, logins, FleetPolicy(in: directory.path))
+  }
+
+  /// From now on.
+  private func policy(_ text: String) throws {
+    try ("[default]\n" + text + "\n").write(
+      toFile: directory.path + "/sallyport.conf", atomically: false, encoding: .utf8)
   }
 
   private static func pin(_ byte: UInt8) throws -> Pin {
@@ -79,7 +87,8 @@ struct `What a host asks about its reserve` {
     // To that host alone, and again for what it shows.
     #expect(try ask(.fetch(name, receipt: nil), as: mail) == ReserveAnswer.none)
     #expect(try ask(.fetch(name, receipt: section.receipt), as: mail) == ReserveAnswer.none)
-    let other = ReserveDesk(verifier.database, RecentLogins())
+    let other = ReserveDesk(
+      verifier.database, RecentLogins(), FleetPolicy(in: directory.path))
     let question = ReserveQuestion.fetch(name, receipt: section.receipt)
     let again = other.answer(
       try #require(question.encoded()), from: Asker(web, host: Array("web1".utf8)), arrived: 0)
@@ -153,6 +162,41 @@ struct `What a host asks about its reserve` {
         == .confirmed([.delete, .delete, .delete, .keep(used: 0)]))
   }
 
+  /// Where they are restored, or the older ones believed after all, what was used on the host would
+  /// be good again.
+  @Test func `leaves a host what it has where his rows cannot be believed`() throws {
+    let name = try enroll()
+    let section = try fetched(name)
+    let used = ReserveQuestion.confirm([entry(name, section, used: 2)])
+    // Twice is as it was.
+    func damage() throws {
+      _ = try verifier.ask(
+        "UPDATE state SET body = set_byte(body, 60, get_byte(body, 60) # 1) WHERE name = $1",
+        [.bytes(name.bytes)])
+    }
+    try damage()
+    #expect(try ask(used, as: web) == .confirmed([.keep(used: 0)]))
+    let fetch = try #require(ReserveQuestion.fetch(name, receipt: section.receipt).encoded())
+    let answer = desk.answer(fetch, from: Asker(web, host: Array("web1".utf8)), arrived: 0)
+    #expect(answer == LineAnswer(to: .reserve, []), "nothing that has it delete anything")
+    try damage()
+    #expect(try ask(used, as: web) == .confirmed([.keep(used: 2)]))
+    #expect(try self.used(name) == 2)
+  }
+
+  @Test(arguments: ["away = refuse", "factor_backup_code = off", "reserve_for = 0"])
+  func `gives no codes where the policy of the fleet has none for hosts`(line: String) throws {
+    let name = try enroll()
+    // Where it cannot be used, and never could: what applies instead says nothing of them.
+    try policy("away = perhaps")
+    let section = try fetched(name)
+    try policy(line)
+    #expect(try ask(.fetch(name, receipt: section.receipt), as: web) == ReserveAnswer.none)
+    #expect(
+      try ask(.confirm([entry(name, section, used: 1)]), as: web) == .confirmed([.delete]))
+    #expect(try used(name) == 1, "what was used there")
+  }
+
   /// The table is locked for as long as a question may take; others are answered. What the host has
   /// used up would be lost with what it deletes.
   @Test func `has a host delete nobody where the database does not answer about him`() throws {
@@ -163,7 +207,7 @@ struct `What a host asks about its reserve` {
       [try authenticator(parameters())], name,
       codes: backupCodes(["7KMF2X9QD4TW0HZA"], id: 0xb0b0))
     try verifier.store(for: name).create(enrollment, LoginState(initialFor: enrollment))
-    let desk = ReserveDesk(verifier.database, logins)
+    let desk = ReserveDesk(verifier.database, logins, FleetPolicy(in: directory.path))
     let asker = Asker(web, host: Array("web1".utf8))
     func ask(_ question: ReserveQuestion) throws -> LineAnswer {
       desk.answer(try #require(question.encoded()), from: asker, arrived: 0)

@@ -23,11 +23,39 @@ package struct FleetDocument: Sendable {
   /// The version of the state beside which it was written: an older document that is put back has
   /// a lower one.
   package var serial: UInt64
+  /// Of the enrollments that came to an end before this standing, the last ones: no copy of them
+  /// comes back. Oldest first.
+  package var ended: [UInt64]
+
+  /// How many are remembered.
+  static let mostEnded = 16
 
   package init(
-    _ standing: Standing, note: UserNote = UserNote(), logins: UInt32 = 0, serial: UInt64 = 0
+    _ standing: Standing, note: UserNote = UserNote(), logins: UInt32 = 0, serial: UInt64 = 0,
+    ended: [UInt64] = []
   ) {
     (self.standing, self.note, self.logins, self.serial) = (standing, note, logins, serial)
+    self.ended = ended
+  }
+
+  /// He is enrolled by this one from now on.
+  mutating func begin(_ enrollment: Enrollment) {
+    switch standing {
+    case .removed(let id), .taken(let id, _, _): ended.append(id)
+    case .enrolled, .notEnrolled: break
+    }
+    // What a host has taken, it may bring back.
+    ended = ended.filter { $0 != enrollment.id }.suffix(Self.mostEnded)
+    standing = .enrolled(enrollment)
+  }
+
+  /// Whether the enrollment of this id has come to an end that this host's copy of it cannot undo.
+  func hasEnded(_ id: UInt64, for host: [UInt8]) -> Bool {
+    switch standing {
+    case .removed(id): true
+    case .taken(id, _, let holder): holder.bytes != host
+    case .removed, .taken, .enrolled, .notEnrolled: ended.contains(id)
+    }
   }
 
   /// nil where he is not.
@@ -36,17 +64,23 @@ package struct FleetDocument: Sendable {
   }
 }
 
-// The document: form (1 byte, 1), standing (1), level (1), the time from which the level holds (8,
-// -1 for at once), logins (4), serial (8), and behind that the enrollment as its file, or the id of
-// the removed one (8) and, if a host took it, the token (8) and the name of the host, or nothing.
+// The document: form (1 byte), standing (1), level (1), the time from which the level holds (8,
+// -1 for at once), logins (4), serial (8); in form 2 how many ended before (1, 1 to 16) and their
+// ids (8 each); and behind that the enrollment as its file, or the id of the removed one (8) and,
+// if a host took it, the token (8) and the name of the host, or nothing. Form 1 is for none that
+// ended before: verifiers of the former version know no other.
 extension FleetDocument {
-  private static let form: UInt8 = 1
   private static let headLength = 23
 
   /// nil if memory is short.
   package func written() -> Secret? {
-    var text = SecretText(capacity: 65_536 + Self.headLength)
+    var text = SecretText(capacity: 65_536 + Self.headLength + 1 + 8 * Self.mostEnded)
     for byte in head { text.put(byte) }
+    if !ended.isEmpty {
+      for byte in [UInt8(truncatingIfNeeded: ended.count)] + ended.flatMap({ number($0) }) {
+        text.put(byte)
+      }
+    }
     switch standing {
     case .enrolled(let enrollment):
       guard let enrollment = enrollment.written() else { return nil }
@@ -73,22 +107,33 @@ extension FleetDocument {
       case .required(let from): (1, from?.seconds ?? -1)
       case .exempt: (2, -1)
       }
-    return [Self.form, standing, level] + number(UInt64(bitPattern: from))
+    return [ended.isEmpty ? 1 : 2, standing, level] + number(UInt64(bitPattern: from))
       + Array(number(UInt64(logins)).prefix(4)) + number(serial)
   }
 
   /// Total: any text gives a document that `written` gives, of an enrollment without a uid, or nil.
   package static func read(_ text: Secret) -> FleetDocument? {
     let head = text.bytes(in: 0..<headLength)
-    guard head.count == headLength, head[0] == form else { return nil }
-    let rest = headLength..<text.count
+    guard head.count == headLength, let (ended, start) = ended(text, head[0]) else { return nil }
+    let rest = start..<text.count
     let from = Int64(bitPattern: number(head[3..<11]))
     guard let standing = standing(head[1], text, rest), let note = note(head[2], from) else {
       return nil
     }
     return FleetDocument(
       standing, note: note, logins: UInt32(truncatingIfNeeded: number(head[11..<15])),
-      serial: number(head[15..<23]))
+      serial: number(head[15..<23]), ended: ended)
+  }
+
+  /// Those that ended before, and where they end themselves.
+  private static func ended(_ text: Secret, _ form: UInt8) -> ([UInt64], Int)? {
+    if form == 1 { return ([], headLength) }
+    guard form == 2, text.count > headLength else { return nil }
+    let count = Int(text[headLength])
+    let ids = (headLength + 1)..<(headLength + 1 + 8 * count)
+    guard (1...mostEnded).contains(count), ids.upperBound <= text.count else { return nil }
+    let bytes = text.bytes(in: ids)
+    return ((0..<count).map { number(bytes[8 * $0..<8 * $0 + 8]) }, ids.upperBound)
   }
 
   private static func standing(_ kind: UInt8, _ text: Secret, _ rest: Range<Int>) -> Standing? {

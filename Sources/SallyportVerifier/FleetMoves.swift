@@ -25,9 +25,11 @@ extension FleetStore {
         if case .enrolled = standing.person { return standing }
         guard standing.version == version else { return standing }
         // By an old copy: it is gone for good, or another host has what it has become.
-        if row?.document.standing.ended(moving.enrollment.id, for: host) == true { return standing }
         var document = row?.document ?? FleetDocument(.notEnrolled)
-        document.standing = .enrolled(moving.enrollment)
+        if document.hasEnded(moving.enrollment.id, for: host) {
+          return FleetStanding(.removed(moving.enrollment.id), version: standing.version)
+        }
+        document.begin(moving.enrollment)
         let mark: Mark
         if let row { mark = row.mark } else { mark = try markOfNothing(key) }
         let statement = row == nil ? Statement.insert : Statement.saveBoth
@@ -75,17 +77,6 @@ extension Row? {
       case .removed(let id), .taken(let id, _, _): .removed(id)
       }
     return FleetStanding(person, version: self.mark.version)
-  }
-}
-
-extension FleetDocument.Standing {
-  /// Whether the enrollment of this id has come to an end that this host's copy of it cannot undo.
-  fileprivate func ended(_ id: UInt64, for host: [UInt8]) -> Bool {
-    switch self {
-    case .removed(id): true
-    case .taken(id, _, let holder): holder.bytes != host
-    case .removed, .taken, .enrolled, .notEnrolled: false
-    }
   }
 }
 

@@ -207,7 +207,10 @@ package struct FleetStore: RecordStore, Sendable {
   package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
     try change(enrollment.user) { (old, _) throws(StoreTrouble) in
       if old.enrollment != nil { throw .exists(path: "fleet") }
-      return (FleetDocument(.enrolled(enrollment), note: old.note), state)
+      var new = old
+      new.begin(enrollment)
+      new.logins = 0
+      return (new, state)
     }
   }
 
@@ -276,6 +279,8 @@ package struct FleetStore: RecordStore, Sendable {
     _ statement: String, _ key: [UInt8], _ mark: Mark, _ document: FleetDocument,
     _ state: LoginState?
   ) throws(StoreTrouble) -> Bool {
+    var document = document
+    if !database.writesNew { document.ended = [] }
     let bodies = try sealing { () throws(RowFault) in
       try database.key.bodies(document, state, mark, of: key)
     }

@@ -112,12 +112,15 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
       UserNote(level: .required(from: UnixTime(0))),
     ]
     for note in notes {
-      for standing in [
-        FleetDocument.Standing.notEnrolled, .removed(9), .enrolled(try enrolled()),
-      ] {
+      for (standing, ended) in [
+        (FleetDocument.Standing.notEnrolled, []), (.removed(9), [8]),
+        (.enrolled(try enrolled()), [7, 8]), (.enrolled(try enrolled()), Array(1...16)),
+      ] as [(FleetDocument.Standing, [UInt64])] {
         let written = try #require(
-          FleetDocument(standing, note: note, logins: 77, serial: 88).written())
+          FleetDocument(standing, note: note, logins: 77, serial: 88, ended: ended).written())
+        #expect(written[0] == (ended.isEmpty ? 1 : 2), "a former verifier reads the first form")
         let read = try #require(FleetDocument.read(written))
+        #expect(read.ended == ended)
         #expect(read.note == note)
         #expect(read.logins == 77)
         #expect(read.serial == 88)
@@ -141,6 +144,13 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
       #expect(FleetDocument.read(try secret(changed)) == nil, "byte \(index)")
     }
     #expect(FleetDocument.read(try secret(bytes(try removed()) + [0])) == nil)
+    let long = bytes(
+      try #require(FleetDocument(.removed(9), ended: [UInt64](repeating: 1, count: 17)).written()))
+    let ended = bytes(try #require(FleetDocument(.removed(9), ended: [7, 8]).written()))
+    let none = ended.prefix(23) + [0] + ended.dropFirst(40)
+    for other in [long, Array(none)] + (0..<ended.count).map({ Array(ended.prefix($0)) }) {
+      #expect(FleetDocument.read(try secret(other)) == nil)
+    }
   }
 
   private func removed() throws -> Secret {

@@ -28,7 +28,7 @@ OWN = {
     "StateFields": "StateRecordTests", "Match": "DecisionTests", "Origin": "LoginStateTests",
     "UnenrolledAction": "(Account|PolicyFlow)Tests", "Factors": "AccountTests", "Policy": "PolicyFlowTests",
     "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "FileExaminer": "AuthenticateTests",
-    "PendingLogin": "AuthenticateTests", "Draft": "AccountTests",
+    "PendingLogin": "(Authenticate|ServiceExaminer)Tests", "Draft": "(Account|Draft)Tests",
     "ManageAccount": "AccountTests", "Login": "AuthenticateTests", "LogMessages": "AuthenticateTests",
     "StoreTransaction": "TransactionTests", "StoredFile": "TransactionTests",
     "RequestReader": "ServiceRequestTests", "RequestWriter": "ServiceRequestTests",

@@ -1,6 +1,7 @@
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
+import TestSupport
 import Testing
 
 @Suite struct `A new authenticator` {
@@ -16,6 +17,22 @@ import Testing
       for: user, named: Label("phone"), .standard, secret: secret, issuer: Label("web1"),
       at: UnixTime(0))
     #expect(draft.account.text == label)
+  }
+
+  /// It may have been shown long before. RFC 6238, appendix B, the last six digits.
+  @Test func `is confirmed by the code of the time when that is typed`() throws {
+    let draft = try Draft(
+      for: try #require(UserName(Array("alice".utf8))), named: Label("phone"), .standard,
+      secret: try secret(TestStore.secret), issuer: Label("web1"), at: UnixTime(59))
+    func judged(_ code: String) throws -> FirstCode {
+      try draft.judge(
+        firstCode: try secret(code), at: UnixTime(1_111_111_111), under: Policy())
+    }
+    guard case .right = try judged("050471") else {
+      Issue.record("the code of now is not right")
+      return
+    }
+    #expect(try judged("287082") == .wrong)
   }
 
   @Test func `has a name that is free`() {

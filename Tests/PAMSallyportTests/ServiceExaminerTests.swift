@@ -1,0 +1,148 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import SallyportThreads
+import TestSupport
+import Testing
+
+@testable import SallyportService
+
+/// A service that answers what it likes, and what it was asked.
+private final class OddService: Sendable {
+  let path: String
+  private let own: TemporaryDirectory
+  private let service: Service
+  private let seen = Locked<[ServiceRequest]>([])
+  var requests: [ServiceRequest] { seen.withLock { $0 } }
+
+  /// `takes`: milliseconds until it answers.
+  init(_ answer: ServiceAnswer, takes milliseconds: UInt64 = 0) throws {
+    own = try TemporaryDirectory()
+    path = own.path + "/root"
+    let listeners = try Listeners.open(root: path, everybody: own.path + "/socket")
+    let seen = seen
+    service = try Service.start(
+      Listeners(root: listeners.root, everybody: nil), root: Limits(workers: 1)
+    ) { _, packet in
+      if let request = ServiceRequest.decode(packet) { seen.withLock { $0.append(request) } }
+      let start = DispatchTime.now().uptimeNanoseconds
+      while DispatchTime.now().uptimeNanoseconds - start < milliseconds * 1_000_000 {}
+      return answer.encoded() ?? []
+    }
+  }
+
+  deinit { service.stop() }
+}
+
+@Suite(.enabled(if: geteuid() == 0, "the service is root's"))
+struct `A service that answers what cannot be` {
+  private let alice: Account
+  private let context = LoginContext(policy: Policy(), origin: .unknown, service: Label("sshd"))
+  private let shape = Shape(
+    enrollmentID: 7,
+    authenticators: [Shape.Authenticator(name: Label("phone"), kind: .totp, digits: .six)],
+    hasScratchCodes: false, backupCodesLeft: nil, wait: 0, isRemembered: false)
+
+  init() throws {
+    alice = Account(name: try #require(UserName(Array("alice".utf8))), uid: 1000)
+  }
+
+  private func prepare(_ answer: ServiceAnswer, _ account: Account?, mayEnroll: Bool = false) throws
+    -> AuthStep
+  {
+    let service = try OddService(answer)
+    return try ServiceExaminer(at: service.path).prepare(
+      alice.name.bytes, account, in: context, mayEnroll: mayEnroll, after: .password)
+  }
+
+  @Test func `lets nobody in who is not enrolled`() throws {
+    let service = try OddService(.outcome(.accepted(.backupCode(left: 1))))
+    let examiner = ServiceExaminer(at: service.path)
+    func attempt(_ claimant: Claimant) throws -> Outcome {
+      try examiner.attempt(
+        try secret("482913"), knownAs: nil, by: PendingLogin(claimant, shape, context),
+        as: .last(givingBack: nil))
+    }
+    for claimant in [Claimant.notEnrolled(alice), .unknown(alice.name), .invalid([0x20])] {
+      #expect(throws: StoreTrouble.service(path: service.path, .garbage)) {
+        try attempt(claimant)
+      }
+    }
+    guard case .accepted = try attempt(.enrolled(alice)) else {
+      Issue.record("refused")
+      return
+    }
+  }
+
+  @Test func `has nobody enroll where the line does not`() throws {
+    #expect(throws: StoreTrouble.self) { try prepare(.enroll(.required), alice) }
+    guard case .enroll(.required, _) = try prepare(.enroll(.required), alice, mayEnroll: true)
+    else {
+      Issue.record("does not enroll")
+      return
+    }
+    #expect(throws: StoreTrouble.self) { try prepare(.enroll(.required), nil, mayEnroll: true) }
+    #expect(throws: StoreTrouble.self) { try prepare(.skip, nil) }
+  }
+
+  /// An account that one of the two alone knows is nobody's.
+  @Test func `takes nobody for enrolled whom one of the two does not know`() throws {
+    let cases: [(EnrollmentStatus, Account?, Bool)] = [
+      (.unknown, alice, false), (.notEnrolled, alice, false), (.enrolled, nil, false),
+      (.enrolled, alice, true),
+    ]
+    for (status, account, isEnrolled) in cases {
+      guard case .prompt(let pending) = try prepare(.prompt(status, shape), account) else {
+        Issue.record("no prompt")
+        continue
+      }
+      #expect(pending.claimant.isEnrolled == isEnrolled, "\(status)")
+    }
+  }
+
+  @Test func `has one time for all that a call asks`() throws {
+    let service = try OddService(.level(.required), takes: 300)
+    let examiner = ServiceExaminer(at: service.path)
+    for _ in 0..<2 { #expect(try examiner.level(of: alice, in: context) == .required) }
+    let left = service.requests.map(\.millisecondsLeft)
+    try #require(left.count == 2)
+    #expect(left[0] <= 5000 && left[1] + 300 <= left[0], "\(left)")
+  }
+
+  @Test func `is there for a user's program also where it is not`() {
+    #expect(ServiceExaminer(at: "/nowhere/socket", isForRoot: false).isThere())
+    #expect(!ServiceExaminer(at: "/nowhere/socket").isThere())
+  }
+}
+
+@Suite struct `A login before the response` {
+  /// Whoever has an authenticator of eight digits waits for a shorter time.
+  @Test(arguments: [[Digits.six, .eight], [.eight, .six]])
+  func `waits for the code that is judged first`(digits: [Digits]) throws {
+    let authenticators = try digits.enumerated().map { index, digits in
+      Authenticator(
+        id: UInt64(index + 1), name: Label("phone"),
+        parameters: try #require(
+          CodeParameters(type: .totp(period: 30), algorithm: .sha1, digits: digits)),
+        secret: try example(20), initialLastAccepted: nil, created: UnixTime(0))
+    }
+    let name = try #require(UserName(Array("alice".utf8)))
+    let enrollment = Enrollment(
+      id: 7, user: name, uid: 1000, created: UnixTime(0), authenticators: authenticators,
+      backupCodes: nil)
+    let (now, policy) = (UnixTime(1_111_111_111), Policy())
+    var state = LoginState(initialFor: enrollment)
+    let throttle = Throttle(for: enrollment, state, under: policy)
+    state.known = Bucket(spent: throttle.capacity, since: now)
+    let waits = [Digits.six, .eight].map { throttle.wait(for: state.known, digits: $0, at: now) }
+    let (six, eight) = (try #require(waits[0]), try #require(waits[1]))
+    #expect(eight < six)
+    let pending = PendingLogin(
+      .enrolled(Account(name: name, uid: 1000)),
+      Record(enrollment: enrollment, state: state, path: "test", kept: [], decoyOf: nil),
+      LoginContext(policy: policy, origin: .unknown, service: Label("sshd")))
+    #expect(pending.wait(at: now) == eight)
+  }
+}

@@ -237,3 +237,18 @@ let package = Package(
       swiftSettings: strict),
   ] + (withCommand ? command : [])
 )
+
+/// `ONLY=SallyportCoreTests swift build --build-tests` builds that target and what it needs: the nine
+/// test targets are one bundle, in which a test of the core waits for those of the command.
+if let only = Context.environment["ONLY"] {
+  var needed: Set<String> = []
+  var pending = [only]
+  while let name = pending.popLast() {
+    guard let target = package.targets.first(where: { $0.name == name }),
+      needed.insert(name).inserted
+    else { continue }
+    for case .byNameItem(let dependency, _) in target.dependencies { pending.append(dependency) }
+  }
+  package.targets.removeAll { !needed.contains($0.name) }
+  package.products = []
+}

@@ -29,10 +29,10 @@ static inline void *_Nullable otp_allocate(size_t count) {
   return calloc(1, count > 0 ? count : 1);
 }
 
-/* Wipes memory, whatever the optimizer knows of it. */
-static inline void otp_wipe(void *memory, size_t count) {
-  explicit_bzero(memory, count);
-}
+/* Wipes memory, whatever the optimizer knows of it, and the registers that a call may change: they
+   may still hold what was copied through them, and a later call of the host's that is bound lazily
+   saves them on the stack. */
+void otp_wipe(void *memory, size_t count);
 
 /* Wipes and frees memory from otp_allocate. */
 static inline void otp_release(void *memory, size_t count) {

@@ -41,6 +41,7 @@
 #include "handover.h"
 #include "host_state.h"
 #include "interfaces.h"
+#include "registers.h"
 
 enum { MAX_ANSWERS = 64, MAX_PROMPTS = 64, MAX_PHASES = 16 };
 
@@ -191,7 +192,7 @@ static int converse(int count, const struct pam_message **messages, struct pam_r
   return result;
 }
 
-static int play(pam_handle_t *pamh, const char *phase, int flags) {
+static int call(pam_handle_t *pamh, const char *phase, int flags) {
   if (strcmp(phase, "auth") == 0) return pam_authenticate(pamh, flags);
   if (strcmp(phase, "setcred") == 0) return pam_setcred(pamh, flags | PAM_ESTABLISH_CRED);
   if (strcmp(phase, "acct") == 0) return pam_acct_mgmt(pamh, flags);
@@ -205,6 +206,12 @@ static int play(pam_handle_t *pamh, const char *phase, int flags) {
     return result;
   }
   exit(2);
+}
+
+static int play(pam_handle_t *pamh, const char *phase, int flags) {
+  int result = call(pamh, phase, flags);
+  keep_registers();
+  return result;
 }
 
 static pam_handle_t *start(const struct attempt *attempt, struct talk *talk, int *result) {

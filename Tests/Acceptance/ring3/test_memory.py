@@ -63,9 +63,7 @@ def login(request, store, services, sink):
         response = typed(enrollment)
         looked_for = traces(enrollment, response)
         barrier = Barrier()
-        # A lazily bound call of the host's would leave the vector registers of the copy before it on
-        # the stack: 12 bytes and more of what was typed.
-        with Driver(services, barrier, env={"LD_BIND_NOW": "1"}) as driver:
+        with Driver(services, barrier) as driver:
             driver.send("login", user, response, flush=1)
             driver.wait_for("flush")
             at_flush = looked_for.found(driver.process.pid)

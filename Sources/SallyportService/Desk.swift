@@ -133,6 +133,9 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     }
     var policy = reading.policy ?? store.strictPolicy(isSuperuser: login.isSuperuser)
     policy.tighten(by: request.policy)
+    // It was not asked of somebody who is let through there.
+    policy.isEnabled = true
+    policy.isFleet = policy.isFleet || request.policy.isFleet
     return LoginContext(
       policy: policy,
       origin: .local(own: isOwn(account, caller: peer.realUser, through: request.service)),
@@ -162,20 +165,5 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     line.add(field: question.context.service?.bytes ?? [])
     line.add(" uid=", Int(peer.realUser))
     log(outcome.logLevel, line)
-  }
-}
-
-extension Policy {
-  /// By what the program's own service has: it was not asked of somebody who is let through there,
-  /// and the stricter level of the two holds.
-  fileprivate mutating func tighten(by other: Policy) {
-    isEnabled = true
-    isRefusedByRule = isRefusedByRule || other.isRefusedByRule
-    if other.enrollment.rawValue < enrollment.rawValue {
-      (enrollment, requiredFrom) = (other.enrollment, other.requiredFrom)
-    }
-    isFleet = isFleet || other.isFleet
-    isRefusedAway = isRefusedAway || other.isRefusedAway
-    reserveFor = min(reserveFor, other.reserveFor)
   }
 }

@@ -123,7 +123,7 @@ package struct FleetDesk: LineDesk, Sendable {
       address: address)
     if let flaw = reading.flaw { database.note(.error, flaw) }
     var policy = request.policy
-    policy.tighten(to: reading.policy ?? .strict)
+    policy.tighten(by: reading.policy ?? .strict)
     if database.holdsBackupCodes { policy.backupCode = .off }
     return policy
   }
@@ -136,23 +136,6 @@ package struct FleetDesk: LineDesk, Sendable {
     line.add(" host=")
     line.add(field: frame.host)
     database.note(outcome.logLevel, line)
-  }
-}
-
-extension Policy {
-  /// Where both say something, the stricter of the two holds.
-  mutating func tighten(to other: Policy) {
-    if other.enrollment.rawValue < enrollment.rawValue {
-      requiredFrom = other.requiredFrom
-    } else if other.enrollment == enrollment {
-      requiredFrom = min(requiredFrom, other.requiredFrom)
-    }
-    for key in PolicyKey.allCases where key.isTightened { self[key] = min(self[key], other[key]) }
-    if other.totp == .off { totp = .off }
-    if other.hotp == .off { hotp = .off }
-    if other.backupCode == .off { backupCode = .off }
-    minimumFactors = max(minimumFactors, other.minimumFactors)
-    isRefusedByRule = isRefusedByRule || other.isRefusedByRule
   }
 }
 

@@ -74,13 +74,6 @@ import Testing
     return policy
   }
 
-  static func closedPolicy() -> Policy {
-    var policy = Policy.strict
-    policy.adjacentIntervals = 0
-    (policy.totp, policy.backupCode) = (.off, .off)
-    return policy
-  }
-
   static let charge = Charge(
     enrollmentID: 5, isKnown: true, amount: GuessProbability.budgets.upperBound)
 
@@ -95,7 +88,6 @@ import Testing
       { if let address = NumericAddress([192, 0, 2, 7]) { $0.place = .address(address) } }
     ),
     ("policy: open", { $0.policy = openPolicy() }),
-    ("policy: closed", { $0.policy = closedPolicy() }),
     ("time: all", { $0.millisecondsLeft = .max }),
     ("prepare: may enroll", { $0.mayEnroll = true }),
     ("prepare: after a key", { $0.after = .key }),

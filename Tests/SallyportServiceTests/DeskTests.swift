@@ -13,6 +13,8 @@ import Testing
 /// stands.
 struct Machine: LoginStore, Sendable {
   let store: Store
+  /// For the service `sallyport-user`.
+  var own = Policy()
   static let time = UnixTime(1_111_111_111)
 
   func account(named name: UserName) -> Account {
@@ -20,7 +22,7 @@ struct Machine: LoginStore, Sendable {
     return Account(name: name, uid: users[name.bytes])
   }
   func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
-    PolicyReading(policy: base, isLocal: true, trouble: nil)
+    PolicyReading(policy: own, isLocal: true, trouble: nil)
   }
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate { .no }
   func isOwn(_ address: NumericAddress) -> Bool { false }
@@ -173,6 +175,26 @@ extension Machine {
     let answer = try ask(
       .prepare(mayEnroll: true, after: .password), of: "bob", by: peer(3002), .local, policy)
     #expect({ if case .prompt(.notEnrolled, _) = answer { true } else { false } }())
+  }
+
+  /// Whoever may ask for the lenient one of two dates passes without a code until then.
+  @Test(arguments: [(1_900_000_000, 0), (0, 1_900_000_000), (0, 0)] as [(Int64, Int64)])
+  func `of two days from which a level is required the earlier holds`(own: Int64, stated: Int64)
+    throws
+  {
+    let bob = try #require(UserName("bob".utf8))
+    let record = try #require(try machine.load(machine.account(named: bob)))
+    _ = try machine.store.remove(record)
+    var machine = machine
+    (machine.own.enrollment, machine.own.requiredFrom) = (.required, UnixTime(own))
+    var policy = Policy()
+    (policy.enrollment, policy.requiredFrom) = (.required, UnixTime(stated))
+    let request = ServiceRequest(
+      name: bob.bytes, service: Array("locker".utf8), origin: .local, policy: policy,
+      millisecondsLeft: 5000, verb: .level)
+    let answer = Desk(store: machine) { _, _ in }.answer(
+      peer(3002), try #require(request.encoded()))
+    #expect(ServiceAnswer.decode(answer, to: .level) == .level(.required))
   }
 
   @Test func `what it says a first pass was charged is not given back`() throws {

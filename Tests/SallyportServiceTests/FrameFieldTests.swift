@@ -51,9 +51,11 @@ private struct Change: Sendable, CustomTestStringConvertible {
   /// Each value of the policy that has a place in a frame, but for those that only refuse more.
   private static let policies = PolicyKey.allCases.filter { $0.isScalar && $0 != .verification }
     .flatMap { key in
-      Set(
+      let own = Policy()[key]
+      return Set(
         [0, 1, 2, 3, 4, 100, key.bounds.lowerBound, key.bounds.upperBound].filter {
           key.bounds.contains($0) && ($0 < 5 || key.bounds.upperBound < .max)
+            && key.stricter(own, $0) == own
         }
       ).sorted().map { value in
         Change("\(key) \(value)") { $0.policy[key] = value }
@@ -152,6 +154,17 @@ private struct Judged: Equatable {
     let service = " service=" + String(decoding: frame.service, as: UTF8.self) + " uid="
     found.lines = found.lines.map { $0.replacing(service, with: " service=locker uid=") }
     #expect(found == usual)
+  }
+
+  @Test(arguments: [PolicyKey.adjacentIntervals, .factorTOTP, .guessBudget])
+  func `that is stricter than this machine's policy holds`(_ key: PolicyKey) throws {
+    var frame = Frame()
+    let usual = try judge(frame)
+    frame.policy[key] = key == .factorTOTP ? UInt64(FactorUse.off.rawValue) : key.bounds.lowerBound
+    let found = try judge(frame)
+    #expect(found.answers != usual.answers)
+    #expect(found.states[0].known.spent < usual.states[0].known.spent)
+    #expect(found.lines.last?.contains("accepted") == (key != .factorTOTP))
   }
 
   @Test func `that says fleet can only refuse more`() throws {

@@ -108,9 +108,6 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
 
   package var isScalar: Bool { rawValue < PolicyKey.localServices.rawValue }
 
-  /// Whether the smaller value is the stricter one.
-  package var isTightened: Bool { rawValue < UInt8(PolicyKey.tightened) }
-
   /// Whether the key is a condition of a rule, not a setting.
   package var isMatch: Bool { rawValue > PolicyKey.sshdServices.rawValue }
 

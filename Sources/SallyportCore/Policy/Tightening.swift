@@ -1,0 +1,44 @@
+import OneTimePassword
+
+// What is stricter, for every key: the one place that says so.
+
+extension PolicyKey {
+  /// The stricter of two values; the first for a key of which no value is stricter, and for
+  /// `required_from`, which depends on the level beside it.
+  @inline(never) func stricter(_ one: UInt64, _ other: UInt64) -> UInt64 {
+    switch self {
+    case .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment, .remember,
+      .selfService, .verification, .away, .reserveFor, .remindEvery, .hints:
+      return min(one, other)
+    case .minimumFactors: return max(one, other)
+    case .factorTOTP, .factorHOTP, .factorBackupCode:
+      let off = UInt64(FactorUse.off.rawValue)
+      return one == off || other == off ? off : max(one, other)
+    case .requiredFrom, .factorOrder, .localServices, .sshdServices, .matchService, .matchUser,
+      .matchGroup, .matchOrigin:
+      return one
+    }
+  }
+}
+
+extension Policy {
+  /// Takes the stricter value of each key, and the shorter lists of services: the result is never
+  /// looser than either policy. Who verifies the codes (`verification`) stays as it is.
+  @inline(never) package mutating func tighten(by other: Policy) {
+    // At every moment the stricter of the two levels: an earlier day only tightens `required`.
+    if other.enrollment == .required, enrollment != .required || other.requiredFrom < requiredFrom {
+      requiredFrom = other.requiredFrom
+    }
+    let wasFleet = isFleet
+    for index in 0..<PolicyKey.scalars {
+      guard let key = PolicyKey(rawValue: UInt8(truncatingIfNeeded: index)) else { continue }
+      self[key] = key.stricter(self[key], other[key])
+    }
+    isFleet = wasFleet
+    isRefusedByRule = isRefusedByRule || other.isRefusedByRule
+    localServices.removeAll { !other.isLocal(service: $0) }
+    if other.sshdServices != nil || sshdServices != nil {
+      sshdServices = (sshdServices ?? [bytes(of: "sshd")]).filter { other.isSSHD(service: $0) }
+    }
+  }
+}

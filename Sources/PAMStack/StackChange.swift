@@ -30,6 +30,8 @@ package enum StackRefusal: Error, Equatable {
   case noAuthLines(String)
   /// The program never runs the auth phase.
   case neverAuthenticates(String)
+  /// The program logs somebody in without anybody there, who could type a code.
+  case nobodyThere(String)
   /// The program has one field, and the module that asks for the password, if there is one, is not
   /// known to accept it from our line.
   case oneField(service: String, StackFinding?)

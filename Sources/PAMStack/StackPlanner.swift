@@ -113,6 +113,7 @@ extension StackPlanner {
 
   private func check(_ before: StackAnalysis, _ wishes: StackWishes) throws(StackRefusal) {
     if KnownServices.withoutAuth.contains(service) { throw .neverAuthenticates(service) }
+    if ServiceFamily.unattended.contains(service) { throw .nobodyThere(service) }
     let fails = before.findings.filter(\.keepsEverybodyOut)
     guard fails.isEmpty else { throw .unsafe(service: service, fails) }
     guard !before.stack.isOther(.auth), !before.stack[.auth].isEmpty else {

@@ -63,7 +63,7 @@ struct SudoFindings {
   /// The lines in sudo's own stacks are not run then.
   private func otherService(_ option: String, _ name: String, _ entry: Sudoers.Entry) -> Finding? {
     if sudoers.asking.contains(name) { return nil }
-    let path = option == "pam_service" ? "sudo" : "sudo -i"
+    let path = Sudoers.way(option)
     var found = made(
       "sudo-service", .error, "\(path) runs the service \(name), which asks for no code: \(option)",
       entry, .letsIn("whoever has the password through \(path)"))

@@ -1,4 +1,4 @@
-import PAMStack
+package import PAMStack
 
 /// What sudoers files say about asking. cvtsudoers, which expands aliases, tells what the lines
 /// mean; where they stand and how they are written is read from the files. Its JSON has no line
@@ -18,7 +18,8 @@ package struct Sudoers: Equatable {
     case endlessTicket
     /// `rootpw`, `targetpw` or `runaspw`: sudo asks for the code of another account.
     case otherAccount(String)
-    /// `pam_service` or `pam_login_service`: sudo runs the stacks of another service.
+    /// `pam_service`, `pam_login_service` or `pam_askpass_service`: sudo runs the stacks of another
+    /// service.
     case otherService(option: String, String)
   }
 
@@ -86,6 +87,24 @@ package struct Sudoers: Equatable {
 
   /// The services that `pam_service` and `pam_login_service` name and that ask for a code.
   private(set) var asking: Set<String> = []
+
+  /// The services that sudo runs here because a line says so, each with the command that comes to
+  /// it.
+  package var services: [ServiceFamily.Member] {
+    entries.filter(\.elsewhere.isEmpty).compactMap { entry in
+      guard case .otherService(let option, let name) = entry.exception else { return nil }
+      return ServiceFamily.Member(name, by: Sudoers.way(option))
+    }
+  }
+
+  /// The command for which the option names the service.
+  static func way(_ option: String) -> String {
+    switch option {
+    case "pam_login_service": "sudo -i"
+    case "pam_askpass_service": "sudo -A"
+    case _: "sudo"
+    }
+  }
 
   /// Whether a rule applies to everybody.
   var hasRuleForAll: Bool { callers.contains("ALL") }

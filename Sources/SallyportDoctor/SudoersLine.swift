@@ -161,8 +161,8 @@ struct SudoersLine: Equatable {
     case "!pam_session": return (.noSession, "pam_session")
     case "exempt_group": return (.exemptGroup(value), "!exempt_group")
     case "rootpw", "targetpw", "runaspw": return (.otherAccount(parts[0]), "!\(parts[0])")
-    case "pam_service", "pam_login_service":
-      let usual = parts[0] == "pam_service" ? "sudo" : "sudo-i"
+    case "pam_service", "pam_login_service", "pam_askpass_service":
+      let usual = parts[0] == "pam_login_service" ? "sudo-i" : "sudo"
       if value == usual || parts.count < 2 { return nil }
       return (.otherService(option: parts[0], value), "\(parts[0])=\(usual)")
     case "timestamp_timeout" where value.hasPrefix("-"):

@@ -89,6 +89,8 @@ enum CommandError: Error {
   case userNotService(String)
   /// One of several services was not changed, and those before it were taken back.
   indirect case serviceFailed(String, CommandError, [TakenBack])
+  /// A service of the same program as the one that was typed was not changed, and so none was.
+  indirect case relativeRefused(String, of: String, CommandError)
   /// `--revert-in` while the change of these services still waits to be confirmed.
   case revertPending([String])
   /// `pam confirm` or `pam revert`, and nothing waits to be confirmed.

@@ -157,6 +157,12 @@ extension Message {
       self.init(
         (["\(printable(service.utf8)): \(message.text)"] + fates).joined(separator: "\n"),
         message.status, hints: message.hints)
+    case .relativeRefused(let service, let typed, let error):
+      let message = Message(error, at: invocation)
+      let only = "sallyport pam enable \(shellQuoted(typed)) --only"
+      self.init(
+        message.text, message.status,
+        hints: message.hints + ["\(only)      leaves \(printable(service.utf8)) without a code"])
     case .revertPending(let names):
       self.init(
         "the change of \(printable(listed(names).utf8, limit: 300)) waits to be confirmed", .exists,

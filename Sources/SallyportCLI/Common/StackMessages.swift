@@ -22,6 +22,10 @@ extension Message {
       self.init("\(name) has no auth lines of its own to add ours to", .configuration)
     case .neverAuthenticates(let name):
       self.init("\(name) runs no auth phase: nobody is asked for a code", .configuration)
+    case .nobodyThere(let name):
+      self.init(
+        "\(name) logs in without anybody there to type a code, and is left as it is",
+        .configuration)
     case .oneField(let name, let finding):
       self.init(
         finding.map { "\(name) was not changed: \($0.text)" }

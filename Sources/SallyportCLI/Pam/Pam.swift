@@ -27,14 +27,43 @@ struct PamOptions: ParsableArguments {
   @Flag(help: "Do not ask for confirmation.")
   var yes = false
 
-  /// Each once, sshd last: it is the one that may turn out not to take the change.
-  var inOrder: [String] {
+  @Flag(help: "Only the services named, and not the others of the same program.")
+  var only = false
+
+  /// What is typed, each once, sshd last: it is the one that may turn out not to take the change.
+  private var inOrder: [String] {
     let names = services.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
     return names.filter { $0 != "sshd" } + names.filter { $0 == "sshd" }
   }
 
   /// As they are typed.
-  var words: String { services.map(shellQuoted).joined(separator: " ") }
+  var words: String {
+    (inOrder.map(shellQuoted) + (only ? ["--only"] : [])).joined(separator: " ")
+  }
+}
+
+// MARK: - The services of one program
+
+/// A word that was typed, and the services that it stands for.
+struct ChosenServices {
+  let typed: String
+  let family: ServiceFamily
+  /// In the order in which they are changed.
+  let services: [String]
+}
+
+extension PamOptions {
+  /// Each service once, with those of the same program unless `--only` is given.
+  func chosen(in context: Context) -> [ChosenServices] {
+    let sudo = only ? [] : Sudoers(of: context.machine).services
+    var seen: Set<String> = []
+    return inOrder.map { word in
+      let family = ServiceFamily(of: word, sudo: sudo)
+      let services = only ? [word] : family.services(typed: word, in: context.stacks)
+      return ChosenServices(
+        typed: word, family: family, services: services.filter { seen.insert($0).inserted })
+    }
+  }
 }
 
 /// Runs `step` and rethrows its error as a `CommandError`.
@@ -95,4 +124,18 @@ struct PamStep<Value> {
   /// nil if its file does not change.
   let change: StackChange?
   let write: () throws(CommandError) -> Value
+}
+
+extension ChosenServices {
+  /// What of the same program is left as it is, and lets in without a code.
+  func notes(in directory: StackDirectory) -> [String] {
+    let unattended = family.unattended(in: directory).filter { !services.contains($0) }.map {
+      "warning: \($0) logs in without anybody there and asks for no code; it is left as it is"
+    }
+    let byOther = family.open(in: directory).filter(\.isByOther).map { member, _ in
+      "warning: \(member.way) runs the service \(member.service), which has no file, so that "
+        + "\"other\" lets in without a code"
+    }
+    return services.isEmpty ? [] : unattended + byOther
+  }
 }

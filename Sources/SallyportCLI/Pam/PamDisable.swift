@@ -26,20 +26,33 @@ struct PamDisable: Verb {
     if !options.yes { try output.insist("Write this?", or: .nothingChanged) }
     let lock = try context.lockPam()
     let written = try context.writeAll(plans.map { $0.step(in: context) })
-    try context.forgetRevert(of: options.services)
+    try context.forgetRevert(of: plans.map(\.service))
     lock.end()
     let text = zip(plans, written).map { $0.result($1) }.joined(separator: "\n")
     answer(output, plans, written, text)
   }
 
-  /// Each service as if those before it were written.
+  /// Each service as if those before it were written. Of one program, those that are off stay so
+  /// if another one is on.
   private func plans(_ context: Context, _ output: Output) throws(CommandError) -> [PamRemoval] {
     var directory = context.stacks
     var plans: [PamRemoval] = []
-    for service in options.inOrder {
-      let plan = try PamRemoval(service, in: directory, context, output)
-      if let change = plan.change { directory = directory.assuming(change) }
-      plans.append(plan)
+    for one in options.chosen(in: context) {
+      var off: CommandError?
+      let before = plans.count
+      for service in one.services {
+        do throws(CommandError) {
+          let plan = try PamRemoval(service, in: directory, context, output)
+          if let change = plan.change { directory = directory.assuming(change) }
+          plans.append(plan)
+        } catch {
+          switch error {
+          case .stack(.notEnabled), .stack(.enabledElsewhere): off = off ?? error
+          case _: throw error
+          }
+        }
+      }
+      if plans.count == before, let off { throw off }
     }
     return plans
   }

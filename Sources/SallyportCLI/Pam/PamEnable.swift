@@ -56,14 +56,17 @@ struct PamEnable: Verb {
 
   func run(in context: Context) throws(CommandError) {
     try context.needRoot("pam enable \(options.words)")
-    let plans = try plans(context)
+    let chosen = options.chosen(in: context)
+    var asking: [String] = []
+    let plans = try plans(chosen, context, &asking)
     let output = context.output(shared)
     let changing = plans.filter { !$0.changesNothing }
-    let asking = plans.filter(\.changesNothing).map { "\($0.service) already asks for a code." }
+    asking = (plans.filter(\.changesNothing).map(\.service) + asking)
+      .map { "\($0) already asks for a code." }
     guard !changing.isEmpty else {
       return answer(output, plans, nil, (asking + ["Nothing was changed."]).joined(separator: " "))
     }
-    for line in asking { output.say(line) }
+    for line in asking + chosen.flatMap({ $0.notes(in: context.stacks) }) { output.say(line) }
     if !force {
       for plan in changing { if let obstacle = plan.impact?.obstacle { throw .stack(obstacle) } }
     }
@@ -85,20 +88,27 @@ struct PamEnable: Verb {
     answer(output, plans, backups, advice(changing, backups))
   }
 
-  /// Each service as if those before it were written.
-  private func plans(_ context: Context) throws(CommandError) -> [PamPlan] {
+  /// Each service as if those before it were written. `asking`: those of the same program that
+  /// ask already, in a way of their own.
+  private func plans(_ chosen: [ChosenServices], _ context: Context, _ asking: inout [String])
+    throws(CommandError) -> [PamPlan]
+  {
     var directory = context.stacks
     var plans: [PamPlan] = []
-    for service in options.inOrder {
+    for (word, service) in chosen.flatMap({ one in one.services.map { (one.typed, $0) } }) {
       do throws(CommandError) {
         let plan = try plan(service, in: directory, context)
         directory = directory.assuming(plan.change)
         plans.append(plan)
       } catch {
-        // Those that include the file of another one are turned on with it.
-        guard case .stack(.enabledElsewhere(_, let location)) = error,
+        if case .stack(.enabledElsewhere(_, let location)) = error,
           plans.contains(where: { $0.change.path == location.file })
-        else { throw error }
+        {
+          continue  // It includes the file of another one, and is turned on with it.
+        }
+        if options.services.contains(service) { throw error }
+        guard error.isOn else { throw .relativeRefused(service, of: word, error) }
+        asking.append(service)
       }
     }
     return plans
@@ -168,8 +178,7 @@ struct PamEnable: Verb {
   private func advice(_ plans: [PamPlan], _ backups: [String: String]) -> String {
     let kept = plans.compactMap { backups[$0.service] }.map { "The old file: \($0)" }
     let trials = plans.map { "      \($0.trial)" }
-    let undo =
-      "Undo: sallyport pam disable \(options.inOrder.map(shellQuoted).joined(separator: " "))"
+    let undo = "Undo: sallyport pam disable \(options.words)"
     if let revertIn {
       let time = durationText(UInt64(revertIn.seconds))
       let head = "Done, and taken back in \(time) unless you confirm it from a new login:"
@@ -177,5 +186,14 @@ struct PamEnable: Verb {
     }
     let head = "Done. Keep this shell open, and try it from another terminal now:"
     return (kept + [head] + trials + [undo]).joined(separator: "\n")
+  }
+}
+
+extension CommandError {
+  /// The service asks already, by other words or another file.
+  fileprivate var isOn: Bool {
+    if case .stack(.enabledAlready) = self { return true }
+    if case .stack(.enabledElsewhere) = self { return true }
+    return false
   }
 }

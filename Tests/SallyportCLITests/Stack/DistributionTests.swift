@@ -61,7 +61,8 @@ struct Shipped: CustomTestStringConvertible {
     throws
   {
     let (machine, service) = (try shipped.machine(), shipped.service)
-    let enabled = machine.run("enable", service, "--yes")
+    // Each by itself: where su-l includes su, its own session line would come before ours.
+    let enabled = machine.run("enable", service, "--only", "--yes")
     try #require(enabled.status == 0, "\(enabled.aside)")
     for phase in [PAMPhase.auth, .account, .session] {
       #expect(verdict(phase, of: service, on: machine) == .success, "\(phase)")

@@ -226,7 +226,7 @@ import Testing
     let machine = try PamBench()
     let su = machine.run("enable", "su", "--yes")
     #expect(su.answer.contains("The same in: su-l\n"))
-    let login = machine.run("enable", "su-l", "--yes")
+    let login = machine.run("enable", "su-l", "--only", "--yes")
     #expect(login.status == 73)
     #expect(login.aside.contains("su-l already asks for a code, by /etc/pam.d/su:"))
     // common-auth serves su too, which would ask twice.

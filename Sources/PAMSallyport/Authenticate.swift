@@ -167,6 +167,7 @@ extension Login {
   // MARK: asking
 
   private func askAndJudge(_ pending: PendingLogin) throws(HostFailure) -> ReturnCode {
+    var given = arguments.forwardPass ? nil : host.password()
     switch arguments.firstPass {
     case .ask: break
     case .use:
@@ -174,15 +175,17 @@ extension Login {
       let parts = try parts(of: host.password() ?? empty, pending)
       return try answer(judge(parts, nil, pending, .last(givingBack: nil)), pending)
     case .tryThenAsk:
+      given = nil
       // Nothing would be given back of what a password of digits costs.
-      guard examiner.isForRoot, let given = host.password() else { break }
-      let parts = try parts(of: given, pending)
+      guard examiner.isForRoot, let field = host.password() else { break }
+      given = field
+      let parts = try parts(of: field, pending)
       guard hasCode(parts, pending) else { break }
       let verdict = try judge(parts, nil, pending, .firstPass)
       guard case .refused(let charge) = verdict else { return try answer(verdict, pending) }
-      return try answer(ask(pending, givingBack: charge), pending)
+      return try answer(ask(pending, after: given, givingBack: charge), pending)
     }
-    return try answer(ask(pending), pending)
+    return try answer(ask(pending, after: given), pending)
   }
 
   private func answer(_ verdict: Reply, _ pending: PendingLogin) throws(HostFailure)

@@ -99,11 +99,13 @@ final class Login<Application: Host, Store: LoginStore> {
   /// PAM_RHOST, where that is an address.
   var address: NumericAddress? { host.remoteHost().flatMap { Addresses.withoutZone($0) } }
 
-  /// Prompts once, and checks the response. `firstPass`: what an earlier response of this call was
-  /// charged.
-  func ask(_ pending: PendingLogin, givingBack firstPass: Charge? = nil)
-    throws(HostFailure) -> Reply
-  {
+  /// Prompts once, and checks the response. `given`: what was typed before it in this transaction,
+  /// in answer to another prompt. Some clients, and sshd's method `password`, answer every prompt
+  /// with that. It tells nobody anything that he has not typed. `firstPass`: what an earlier
+  /// response of this call was charged.
+  func ask(
+    _ pending: PendingLogin, after given: Secret?, givingBack firstPass: Charge? = nil
+  ) throws(HostFailure) -> Reply {
     var prompt = prompt(for: pending, pending.policy)
     if let earlier, case .replayed(let until) = earlier.result, earlier.user == pending.name,
       let text = replayText(until)
@@ -111,7 +113,7 @@ final class Login<Application: Host, Store: LoginStore> {
       prompt = text.bytes + [0x0a] + prompt
     }
     let typed = try host.ask(prompt, echo: arguments.echo)
-    let known: Malformation? = isPasswordOnceMore(typed, pending.policy) ? .password : nil
+    let known: Malformation? = given.map { constantTimeEquals(typed, $0) } == true ? .again : nil
     return try judge(try parts(of: typed, pending), known, pending, .last(givingBack: firstPass))
   }
 
@@ -234,15 +236,6 @@ final class Login<Application: Host, Store: LoginStore> {
       return false
     }
     return true
-  }
-
-  /// sshd's method `password` answers every prompt with the password; in the other methods sshd
-  /// tells the module what has already been authenticated.
-  private func isPasswordOnceMore(_ typed: Secret, _ policy: Policy) -> Bool {
-    guard isSSHD(policy), host.sshAuthenticationInfo() == nil, let password = host.password() else {
-      return false
-    }
-    return constantTimeEquals(typed, password)
   }
 }
 

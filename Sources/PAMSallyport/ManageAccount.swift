@@ -136,7 +136,7 @@ extension Login {
     }
     let verdict: Reply
     do throws(HostFailure) {
-      verdict = try ask(pending)
+      verdict = try ask(pending, after: nil)
     } catch {
       host.log(.notice, .denied(account.name.bytes, .noPrompt))
       return .denied

@@ -130,10 +130,10 @@ extension Malformation {
     case .length: "wrong number of digits"
     case .characters: "neither a code nor a backup code"
     case .sshdDummy: "sshd forbids this user to log in (PermitRootLogin, AllowUsers)"
-    case .password:
+    case .again:
       """
-      the password again; sshd's PasswordAuthentication answers every prompt with it, codes need \
-      KbdInteractiveAuthentication
+      the same answer again; sshd's PasswordAuthentication, and some clients, answer every prompt \
+      with the password: codes need KbdInteractiveAuthentication, and a client that asks
       """
     }
   }

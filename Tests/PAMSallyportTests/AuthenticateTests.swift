@@ -311,12 +311,44 @@ private let wrong = "050472"
     #expect(answer("prompt=Your code: ", "echo") == .success)
   }
 
-  @Test func `sshd's password method is recognised and costs nothing`() {
-    (host.sshInfo, host.token) = (nil, "123456")
-    host.expect(answer: "123456")
+  /// sshd's method `password` does so, and says nothing of itself (SSH_AUTH_INFO_0) until OpenSSH
+  /// 9.8; some clients do so in keyboard-interactive.
+  @Test(arguments: [("sshd", nil), ("sshd", ""), ("sshd", "publickey k"), ("vsftpd", nil)])
+  func `a password of digits that answers every prompt costs nothing, whatever the method`(
+    _ service: String, _ info: String?
+  ) {
+    (host.serviceName, host.sshInfo, host.token) = (service, info, wrong)
+    for _ in 0..<25 {
+      host.expect(answer: wrong)
+      #expect(answer() == .refused)
+      #expect(host.log.last?.line.contains("reason=malformed") == true)
+      #expect(host.log.last?.line.contains("PasswordAuthentication") == true)
+      #expect(host.log.last?.level == .info)
+    }
+    host.expect(answer: right)
+    #expect(answer() == .success)
+  }
+
+  @Test func `a password that happens to be the code of now is no code, and uses none up`() {
+    host.token = right
+    host.expect(answer: right)
     #expect(answer() == .refused)
-    #expect(host.log.last?.line.contains("PasswordAuthentication") == true)
-    #expect(host.log.last?.level == .info)
+    host.token = "hunter2"
+    host.expect(answer: right)
+    #expect(answer() == .success)
+  }
+
+  /// sshd answers for those it forbids, in the length of what was typed.
+  @Test(arguments: [("alice", 6), ("alice", 7), ("bob", 6), ("bob", 7), ("nobody-here", 6)])
+  func `sshd's dummy answers are refused alike, as long as the password or not`(
+    _ user: String, _ length: Int
+  ) {
+    host.userName = .success(Array(user.utf8))
+    let dummy = "\u{8}\n\r\u{7f}INCORRECT"
+    host.token = String(dummy.prefix(6))
+    host.expect(answer: String(dummy.prefix(length)))
+    #expect(answer() == .refused)
+    #expect(host.log.last?.line.contains("budget") == false)
   }
 
   @Test(arguments: [

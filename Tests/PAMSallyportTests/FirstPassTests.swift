@@ -22,8 +22,14 @@ private let both = "Password & verification code: "
 
   static let cases: [Case] = [
     Case(
-      words: [], token: right, prompt: "Verification code: ", typed: right, answer: .success,
+      words: [], token: right, prompt: "Verification code: ", typed: right, answer: .refused,
       tokenAfter: right),
+    Case(
+      words: ["forward_pass"], token: "x" + right, prompt: both, typed: "x" + right,
+      answer: .success, tokenAfter: "x"),
+    Case(
+      words: ["try_first_pass"], token: "hunter2", prompt: "Verification code: ",
+      typed: "hunter2", answer: .refused, tokenAfter: "hunter2"),
     Case(words: ["use_first_pass"], token: right, answer: .success, tokenAfter: right),
     Case(words: ["use_first_pass"], token: "hunter2", answer: .refused, tokenAfter: "hunter2"),
     Case(words: ["use_first_pass"], token: nil, answer: .refused, tokenAfter: nil),
@@ -174,6 +180,18 @@ private let both = "Password & verification code: "
     let after = try state(store)
     #expect(after.known.spent.units == 11_000_000)
     #expect((after.slip != nil) == isSlip)
+  }
+
+  @Test(arguments: [["try_first_pass"], ["try_first_pass", "forward_pass"]])
+  func `a field that every prompt is answered with is charged once`(_ words: [String]) throws {
+    let store = try TestStore()
+    try store.enrollAlice()
+    let host = ScriptedHost()
+    host.token = "482913"
+    host.expect(words.count == 1 ? "Verification code: " : both, answer: "482913")
+    let arguments = ModuleArguments(words.map { Array($0.utf8) })
+    #expect(authenticate(host, arguments, store: store) == .refused)
+    #expect(try spent(store).spent.units == 11_000_000)
   }
 
   @Test func `a first pass is charged before the prompt`() throws {

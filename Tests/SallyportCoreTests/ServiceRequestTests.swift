@@ -100,7 +100,7 @@ import Testing
     #expect(
       try facts(request.verb)
         == facts(
-          .attempt(secret("123456"), knownAs: .password, as: .last(givingBack: charge))))
+          .attempt(secret("123456"), knownAs: .again, as: .last(givingBack: charge))))
     #expect(try bytes(#require(request.encoded())) == frame)
   }
 
@@ -196,11 +196,11 @@ import Testing
     let ones = [UInt8](repeating: 0x31, count: 512)
     let none: Malformation? = nil
     let tooLong: Malformation? = .tooLong
-    let password: Malformation? = .password
+    let again: Malformation? = .again
     #expect(try attempt(0) == "[] \(none as Any) firstPass")
     #expect(try attempt(512) == "\(ones) \(none as Any) firstPass")
     #expect(try attempt(513) == "[] \(tooLong as Any) firstPass")
-    #expect(try attempt(100_000, .password) == "[] \(password as Any) firstPass")
+    #expect(try attempt(100_000, .again) == "[] \(again as Any) firstPass")
   }
 
   @Test func `brings a set of as many codes as there can be`() throws {

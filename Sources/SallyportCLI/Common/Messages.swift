@@ -332,7 +332,7 @@ extension Malformation {
     case .empty: "no code given"
     case .tooLong: "too long for a code"
     case .length: "wrong number of digits"
-    case .characters, .sshdDummy, .password: "neither a code nor a backup code"
+    case .characters, .sshdDummy, .again: "neither a code nor a backup code"
     }
   }
 }

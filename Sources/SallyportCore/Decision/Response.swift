@@ -19,8 +19,8 @@ package enum Malformation: UInt8, CaseIterable, Sendable {
   case characters
   /// What sshd sends instead of the response if it forbids the user (root) to log in.
   case sshdDummy
-  /// The password again: sshd's method `password` answers every prompt with it.
-  case password
+  /// What was typed before in the same transaction, mostly the password.
+  case again
 }
 
 extension Response {

@@ -6,7 +6,7 @@ import pytest
 
 from support.hosts import add_account, remove_account
 from support.pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS, Barrier, Driver, Reply
-from support.sallyport import aligned_now, our_line, reason, sallyport
+from support.sallyport import aligned_now, our_line, reason, sallyport, unlike
 
 PASSWORD = "wrong horse 42 "  # digits and a blank at its end: part of the password
 ITEMS = f"/usr/lib/{os.uname().machine}-linux-gnu/pam_wrapper"
@@ -49,6 +49,29 @@ def test_the_code_is_taken_from_the_field_of_an_earlier_module(
         assert (login.result, login.prompts) == (SUCCESS, [])
         replayed = driver.login("given", "alice", "")
         assert replayed.result == AUTH_ERR
+
+
+@pytest.fixture
+def fred():
+    """His password could be a code."""
+    add_account("fred", 3005, "482913")
+    yield "fred"
+    remove_account("fred")
+
+
+@pytest.mark.parametrize("said", [None, "SSH_AUTH_INFO_0="], ids=["OpenSSH 9.2", "OpenSSH 10"])
+def test_a_password_of_digits_that_answers_every_prompt_never_locks_its_owner_out(
+        said, fred, driver, store, services, sink):
+    """As sshd's method `password` does, and clients that know one answer."""
+    enrollment = store.enroll(fred, allow_missing=False)
+    services.write("sshd", "auth required pam_unix.so nodelay", our_line(store, "nodelay"))
+    for _ in range(22):
+        with sink.watch() as lines:
+            login = driver.login("sshd", fred, "482913", "482913", rhost="192.0.2.1", sets=said)
+        assert (login.result, login.prompts) == (AUTH_ERR, UNIX + OURS)
+        assert reason(lines) == "malformed" and "PasswordAuthentication" in lines[0].text
+    login = driver.login("sshd", fred, "482913", enrollment.code(), rhost="192.0.2.1", sets=said)
+    assert login.result == SUCCESS
 
 
 def test_a_password_alone_is_no_code(driver, store, stacks):
@@ -197,14 +220,15 @@ def test_a_thousand_first_passes_killed_at_the_prompt_are_judged_twenty_times(
     assert (status["known"]["left"], status["other"]["left"]) == (20, 0)
 
 
-@pytest.mark.parametrize("answer", ["wrong", "replayed", "malformed"])
+@pytest.mark.parametrize("answer", ["wrong", "again", "replayed", "malformed"])
 def test_a_first_pass_stays_charged_where_the_answer_is_refused(
         services, store, given, answer):
     enrollment, now = store.enroll(), aligned_now()
     with Driver(services, env={"PAM_AUTHTOK": enrollment.wrong(now)}) as driver:
         login = driver.login("given", "alice", enrollment.code(now), at=now)
         assert login.result == SUCCESS
-        typed = {"wrong": enrollment.wrong(now), "replayed": enrollment.code(now),
+        other = unlike({enrollment.wrong(now), *enrollment.codes(41, now - 600)})
+        typed = {"again": enrollment.wrong(now), "wrong": other, "replayed": enrollment.code(now),
                  "malformed": "hello"}[answer]
         assert driver.login("given", "alice", typed, at=now).result == AUTH_ERR
     left = store.status()["wrongCodes"]["other"]["left"]

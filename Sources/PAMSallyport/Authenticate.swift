@@ -137,18 +137,16 @@ extension Login {
 
   private func isRemembered(_ pending: PendingLogin) -> Bool {
     let policy = pending.policy
-    guard policy.remember > 0, case .enrolled(let account) = pending.claimant, let address else {
-      return false
-    }
+    guard policy.remember > 0, case .enrolled(let account) = pending.claimant,
+      let address = pending.context.address
+    else { return false }
     // A code alone opens nothing, so its absence may not either: only after a first factor. One
     // field holds the code as well.
     if firstFactor(policy) == .none || arguments.forwardPass || arguments.firstPass == .use {
       return false
     }
     do throws(StoreTrouble) {
-      guard pending.isRemembered(address, at: try store.now()), !store.isOwn(address) else {
-        return false
-      }
+      guard pending.isRemembered(address, at: try store.now()) else { return false }
       // What is missing is only asked for after a code.
       guard mayEnroll, !lacking(pending).isEmpty else { return true }
       return try examiner.level(of: account, in: pending.context) != .required

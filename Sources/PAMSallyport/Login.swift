@@ -80,24 +80,35 @@ final class Login<Application: Host, Store: LoginStore> {
   /// Under which policy the account logs in, and from where.
   func context(of account: Account?) -> LoginContext {
     let policy = policy(for: account)
+    // Nobody is asked: it need not be found out.
+    let address = policy.isEnabled ? statedAddress.flatMap { elsewhere($0) } : nil
     return LoginContext(
-      policy: policy, origin: origin(of: account, policy), address: address,
+      policy: policy, origin: origin(of: account, policy, address), address: address,
       service: Label(host.service()))
   }
 
-  private func origin(of account: Account?, _ policy: Policy) -> Origin {
+  private func origin(of account: Account?, _ policy: Policy, _ address: NumericAddress?) -> Origin
+  {
     // As the service sees it, whatever a program that is not root says.
     if !examiner.isForRoot { return .local(own: true) }
-    guard let remote = host.remoteHost() else {
+    guard host.remoteHost() != nil else {
       guard policy.isLocal(service: host.service()) else { return .unknown }
       return .local(
         own: isOwn(account, caller: host.realUserID(), through: host.service()))
     }
-    return Addresses.parse(remote).map { .address($0) } ?? .unknown
+    return address.flatMap { NetworkAddress($0.bytes) }.map { .address($0) } ?? .unknown
   }
 
   /// PAM_RHOST, where that is an address.
-  var address: NumericAddress? { host.remoteHost().flatMap { Addresses.withoutZone($0) } }
+  private var statedAddress: NumericAddress? {
+    host.remoteHost().flatMap { Addresses.withoutZone($0) }
+  }
+
+  /// The address, if it is another machine's. Everybody on this one, and behind a tunnel to it, comes
+  /// from one of its own: such an address is neither known nor remembered.
+  private func elsewhere(_ address: NumericAddress) -> NumericAddress? {
+    address.isElsewhere && !store.isOwn(address) ? address : nil
+  }
 
   /// Prompts once, and checks the response. `given`: what was typed before it in this transaction,
   /// in answer to another prompt. Some clients, and sshd's method `password`, answer every prompt
@@ -182,7 +193,7 @@ final class Login<Application: Host, Store: LoginStore> {
   func report(_ trouble: StoreTrouble, _ origin: Origin? = nil) -> ReturnCode {
     var user: [UInt8] = []
     do throws(HostFailure) { user = try host.user() } catch {}
-    let guess = self.origin(of: nil, Policy())
+    let guess = self.origin(of: nil, Policy(), statedAddress)
     let origin = origin ?? (guess == .local(own: false) ? .local(own: true) : guess)
     // What a stranger can cause must not wake anybody up.
     host.log(

@@ -190,7 +190,7 @@ extension Login {
 
   /// If it cannot be saved, the next login is asked again.
   private func grant(_ pending: PendingLogin) {
-    guard let address, address.isElsewhere, !store.isOwn(address) else { return }
+    guard let address = pending.context.address else { return }
     do throws(StoreTrouble) {
       try examiner.remember(address, for: pending)
     } catch {

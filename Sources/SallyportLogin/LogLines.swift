@@ -67,6 +67,8 @@ extension LogLine {
     switch origin {
     case .address: add(field: host ?? [])
     case .local(let own): add(own ? "local" : "local(another user)")
+    // An address of this machine: told like any other.
+    case .unknown where host.flatMap({ Addresses.withoutZone($0) }) != nil: add(field: host ?? [])
     case .unknown:
       add("unknown")
       guard let host else { return }

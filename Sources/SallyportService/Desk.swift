@@ -114,6 +114,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     case .local:
       origin = .local(
         own: isOwn(account, caller: peer.realUser, through: request.service))
+    case .address(let found) where !found.isElsewhere: origin = .unknown
     case .address(let found):
       address = found
       origin = NetworkAddress(found.bytes).map { .address($0) } ?? .unknown

@@ -32,6 +32,21 @@ import Testing
     #expect(store.waitedAsKnown == [false, false, true, false, true])
   }
 
+  /// After a tunnel to this machine everybody comes from there; also one that is stored already.
+  @Test(arguments: ["127.0.0.1", "127.9.9.9", "::1", "fe80::1", "192.0.2.7", "2001:db8::7"])
+  func `is not ahead for an address of this machine`(_ own: String) throws {
+    log(in: "050471", from: own)
+    store.ownAddresses = [
+      try #require(Addresses.numeric(Array("192.0.2.7".utf8))).bytes,
+      try #require(Addresses.numeric(Array("2001:db8::7".utf8))).bytes,
+    ]
+    log(in: "050472", from: own)
+    #expect(store.waitedAsKnown == [false, false])
+    let name = try #require(UserName(Array("alice".utf8)))
+    let state = try #require(try store.store.load(Account(name: name, uid: 1000))).state
+    #expect(state.known == .full && state.other != .full)
+  }
+
   @Test func `is ahead for the user at this machine and for no other user`() {
     for uid in [UInt32(1000), 0, 1001] { log(in: "050472", from: nil, as: uid) }
     #expect(store.waitedAsKnown == [true, true, false])

@@ -141,7 +141,7 @@ extension SocketFacts {
     case .absent, .notASocket: .nobody
     case .notRoot(let user): .foreign(user)
     case .silent: time < timeout ? .otherVersion : .late
-    case .busy: .late
+    case .busy, .unknown: .late
     case .garbage: .otherVersion
     case .notServed, .trouble: .right
     }

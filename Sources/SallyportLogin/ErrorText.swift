@@ -84,6 +84,7 @@ extension LogLine {
       add(", must be uid 0")
     case .busy: add("the service is busy")
     case .silent: add("no answer from the service")
+    case .unknown: add("no answer came, and what became of it is not known")
     case .garbage: add("the service's answer cannot be read")
     case .trouble: add("the service failed, see its log")
     }

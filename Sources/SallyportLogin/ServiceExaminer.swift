@@ -14,6 +14,10 @@ package final class ServiceExaminer: Examiner {
   /// How often a question is sent that the service closes without reading it, which it does to who
   /// waits longest where too many connect at once.
   private static let sendings = 3
+  /// Whether the service may be one that says when it begins. One of the former version closes the
+  /// connection to who asks for that, and is asked in its own; so is one that ended before it had
+  /// begun. Neither has done anything.
+  private var waits = true
 
   package let isForRoot: Bool
   private let path: String
@@ -115,26 +119,35 @@ package final class ServiceExaminer: Examiner {
   ) throws(StoreTrouble) -> ServiceAnswer {
     // Nobody has a name that no frame takes, nor this one; the service has the same work with it.
     let name = (1...255).contains(name.count) ? name : [UInt8(ascii: "/")]
-    for _ in 0..<Self.sendings {
+    var sendings = Self.sendings
+    while sendings > 0 {
       try connect()
       let request = ServiceRequest(
         name: name, service: context.service?.bytes ?? [], origin: context.stated,
         policy: context.policy, millisecondsLeft: UInt32(clamping: millisecondsLeft), verb: verb,
-        isAway: isAway)
+        isAway: isAway, waits: waits)
       guard let frame = request.encoded() else { throw .outOfMemory }
-      guard let answer = try send(frame) else { continue }
+      guard let answer = try send(frame) else {
+        if waits == request.waits { sendings -= 1 }
+        continue
+      }
       guard let answer = ServiceAnswer.decode(answer, to: verb) else { throw fault(.garbage) }
       return answer
     }
     throw fault(.silent)
   }
 
-  /// nil: the service has not read it.
+  /// nil: the service has done nothing with it.
   private func send(_ frame: Secret) throws(StoreTrouble) -> [UInt8]? {
     guard let socket else { throw .outOfMemory }
     self.socket = nil
     defer { millisecondsLeft = socket.timeLeft }
-    return try socket.ask(frame)
+    let answer = try socket.ask(frame)
+    if answer == nil, socket.wasRead {
+      if !waits { throw fault(.silent) }
+      waits = false
+    }
+    return answer
   }
 
   /// Once for each question. Where it fails, the second that it may take is gone.

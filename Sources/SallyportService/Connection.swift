@@ -1,9 +1,19 @@
 import CService
 import Glibc
 import OneTimePassword
+import SallyportCore
+import Synchronization
+
+/// Who waits for the answer to a packet.
+package protocol Caller: Sendable {
+  /// Tells a caller that waits that what it asked for begins now. false where it is not there.
+  func begin() -> Bool
+  /// Whether it still waits for the answer.
+  var isThere: Bool { get }
+}
 
 /// A connection, for one packet and its answer; closed with the last reference. It never blocks.
-final class Connection: Sendable {
+final class Connection: Caller {
   /// The longest packet, either way.
   static let longest = 65_536
 
@@ -13,6 +23,7 @@ final class Connection: Sendable {
   private let process: Int32
   let effectiveUser: UInt32
   let accepted: UInt64
+  private let began = Atomic<Bool>(false)
 
   /// Why there is no connection.
   enum Refusal: Error, Equatable {
@@ -86,12 +97,21 @@ final class Connection: Sendable {
   }
 
   /// Whether the peer is still there and has sent nothing more.
-  var awaitsAnswer: Bool { service_size(descriptor) == -Int64(EAGAIN) }
+  var isThere: Bool { service_size(descriptor) == -Int64(EAGAIN) }
+
+  /// Whether it waits until it has its answer.
+  var hasBegun: Bool { began.load(ordering: .acquiring) }
+
+  func begin() -> Bool {
+    guard answer(ServiceAnswer.begun()) else { return false }
+    began.store(true, ordering: .releasing)
+    return true
+  }
 
   /// false where it could not be sent; nothing is tried again.
   @discardableResult
   func answer(_ bytes: [UInt8]) -> Bool {
-    guard (1...Connection.longest).contains(bytes.count), awaitsAnswer else { return false }
+    guard (1...Connection.longest).contains(bytes.count), isThere else { return false }
     // SAFETY: the bytes live for the call.
     return unsafe service_send(descriptor, bytes, bytes.count) == Int64(bytes.count)
   }

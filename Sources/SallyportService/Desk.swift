@@ -22,6 +22,8 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   private let relay: Relay
   private let log: Relay.Log
   private let allowance = LineAllowance()
+  /// Nanoseconds in which a caller hears that something begins.
+  private static var margin: UInt64 { 100_000_000 }
 
   /// `relay`: nil for one that knows of no fleet.
   package init(
@@ -51,20 +53,26 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   }
 
   /// The frame of the answer; empty for a packet that is no request.
-  package func answer(_ peer: Peer, _ packet: Secret) -> [UInt8] {
+  package func answer(_ peer: Peer, _ packet: Secret, to caller: any Caller) -> [UInt8] {
     guard let request = ServiceRequest.decode(packet) else { return [] }
-    return (answer(peer, request) ?? .notServed).encoded() ?? []
+    return (answer(peer, request, caller) ?? .notServed).encoded() ?? []
   }
 
   /// nil: not for this peer.
-  private func answer(_ peer: Peer, _ request: ServiceRequest) -> ServiceAnswer? {
+  private func answer(_ peer: Peer, _ request: ServiceRequest, _ caller: any Caller)
+    -> ServiceAnswer?
+  {
     do throws(StoreTrouble) {
       let deadline = peer.arrived &+ UInt64(min(request.millisecondsLeft, 5000)) &* 1_000_000
       let account = try store.account(typed: request.name)
       switch peer.socket {
       case .root:
         let question = Question(request, account, root(request, account, peer), deadline)
-        return try judge(question, request.verb, request.origin, request.isAway, peer)
+        try begin(question, request, caller)
+        let answer = try judge(question, request.verb, request.origin, request.isAway, peer)
+        // Else the module logs it, which knows whom it has let in.
+        if !caller.isThere { note(answer, question, peer) }
+        return answer
       case .everybody:
         // The name must lead to the number: several names may have one.
         guard let account, account.uid == peer.effectiveUser, let verb = open(request.verb) else {
@@ -72,6 +80,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
         }
         let question = Question(request, account, own(request, account, peer), deadline)
         let isAway = request.isAway && relay.wasAway
+        try begin(question, request, caller)
         let answer = try judge(question, verb, .local, isAway, peer)
         note(answer, question, peer)
         return answer
@@ -86,6 +95,16 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
         .trouble(error, user: request.name, from: nil, .unknown))
       return .trouble(mayBeTheCallers: error.mayBeTheCallers)
     }
+  }
+
+  /// Nothing that may be saved is begun for whoever does not wait: he must not find his code used.
+  /// It is the same for everybody, before anything is decided. Who waits has heard of it in time.
+  private func begin(_ question: Question, _ request: ServiceRequest, _ caller: any Caller)
+    throws(StoreTrouble)
+  {
+    guard request.waits, request.verb.mayBeSaved else { return }
+    let isInTime = service_monotonic() &+ Self.margin < question.deadline
+    guard isInTime, caller.begin() else { throw .busy(path: "") }
   }
 
   /// By the files of this machine, or by the fleet: the policy says it, and nothing else.
@@ -166,5 +185,14 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     line.add(field: question.context.service?.bytes ?? [])
     line.add(" uid=", Int(peer.realUser))
     log(outcome.logLevel, line)
+  }
+}
+
+extension ServiceRequest.Verb {
+  fileprivate var mayBeSaved: Bool {
+    switch self {
+    case .attempt, .remember, .count, .rehearse, .amend: true
+    case .prepare, .enrolled, .level: false
+    }
   }
 }

@@ -52,6 +52,9 @@ final class Door: Sendable {
   /// No more connections are accepted; what has been is still answered.
   func end() { service_count_up(ending, 1) }
 
+  /// Whether somebody waits for an answer that has been begun, however long it takes.
+  var hasBegun: Bool { queue.withLock { $0.hasBegun } }
+
   /// Whether all its threads have ended.
   var isAtRest: Bool { threads.load(ordering: .acquiring) == 0 }
 
@@ -91,10 +94,10 @@ final class Door: Sendable {
   /// A peer that has given up is not answered, and nothing is done for it.
   private func answer(_ job: Job) {
     let waited = service_monotonic() - job.peer.arrived
-    guard waited < limits.untilWork, job.connection.awaitsAnswer, hasAccount(job.peer) else {
+    guard waited < limits.untilWork, job.connection.isThere, hasAccount(job.peer) else {
       return
     }
-    job.connection.answer(handler(job.peer, job.request))
+    job.connection.answer(handler(job.peer, job.request, job.connection))
   }
 
   /// Looked up by a worker, since name services may take their time.

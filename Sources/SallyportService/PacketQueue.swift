@@ -14,7 +14,7 @@ struct Job: Sendable {
 struct PacketQueue: Sendable {
   private let limits: Limits
   private var jobs: [Job] = []
-  private var busy: [UInt32: Int] = [:]
+  private var working: [Job] = []
   /// No more packets will come.
   var isClosed = false
 
@@ -29,7 +29,8 @@ struct PacketQueue: Sendable {
 
   /// The first whose user may have one more worker. It is to be told to `finish`.
   mutating func next() -> Job? {
-    let ofUsers = busy.reduce(0) { $0 + ($1.key == 0 ? 0 : $1.value) }
+    let busy = working.reduce(into: [UInt32: Int]()) { $0[$1.peer.realUser, default: 0] += 1 }
+    let ofUsers = working.count - busy[0, default: 0]
     let index = jobs.firstIndex { job in
       let user = job.peer.realUser
       return user == 0
@@ -37,15 +38,16 @@ struct PacketQueue: Sendable {
     }
     guard let index else { return nil }
     let job = jobs.remove(at: index)
-    busy[job.peer.realUser, default: 0] += 1
+    working.append(job)
     return job
   }
 
   mutating func finish(_ job: Job) {
-    let user = job.peer.realUser
-    let left = busy[user, default: 1] - 1
-    busy[user] = left > 0 ? left : nil
+    working.removeAll { $0.connection === job.connection }
   }
+
+  /// Whether one of them is worked on whose caller waits for its end.
+  var hasBegun: Bool { working.contains { $0.connection.hasBegun } }
 
   var isEmpty: Bool { jobs.isEmpty }
 }

@@ -5,7 +5,7 @@ import SallyportThreads
 
 /// What a packet is answered with: 1 to 65,536 bytes; anything else closes the connection without
 /// an answer. Called by several threads at once.
-package typealias Handler = @Sendable (Peer, Secret) -> [UInt8]
+package typealias Handler = @Sendable (Peer, Secret, any Caller) -> [UInt8]
 
 /// Why the service cannot start.
 package enum ServiceError: Error, Equatable {
@@ -69,14 +69,15 @@ package final class Service: Sendable {
     return Service(doors)
   }
 
-  /// Accepts nothing more, and waits for what is under way, at most so many nanoseconds. false
-  /// where it is not done by then.
+  /// Accepts nothing more, and waits for what is under way, at most so many nanoseconds; for what
+  /// has begun as long as its callers do. false where it is not done by then.
   @discardableResult
-  package func stop(within time: UInt64 = 5_000_000_000) -> Bool {
+  package func stop(within time: UInt64 = 5_000_000_000, begun: UInt64 = 30_000_000_000) -> Bool {
     let start = service_monotonic()
     for door in doors { door.end() }
     while !doors.allSatisfy(\.isAtRest) {
-      if service_monotonic() - start > time { return false }
+      let waited = service_monotonic() - start
+      if waited > time, waited > begun || !doors.contains(where: \.hasBegun) { return false }
       _ = poll(nil, 0, 2)
     }
     return true

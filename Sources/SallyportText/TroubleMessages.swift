@@ -67,7 +67,7 @@ extension Message {
     case .absent:
       self.init(text, .noInput, hints: ["systemctl enable --now sallyport.socket"])
     case .notServed: self.init(text, .notPermitted)
-    case .busy, .silent, .trouble: self.init(text, .busy, hints: [status])
+    case .busy, .silent, .unknown, .trouble: self.init(text, .busy, hints: [status])
     case .garbage: self.init(text, .inputOutput, hints: [status])
     }
   }

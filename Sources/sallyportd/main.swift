@@ -48,7 +48,7 @@ struct Sallyportd: ParsableCommand {
     try desk.prepare()
     // To open a socket changes the mask of the process for a moment: before there are threads.
     let (listeners, sessions) = try open()
-    let service = try Service.start(listeners) { desk.answer($0, $1) }
+    let service = try Service.start(listeners) { desk.answer($0, $1, to: $2) }
     try sessions?.open()
     fleet.start()
     ServiceLog.info("started")

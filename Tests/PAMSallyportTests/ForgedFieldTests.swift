@@ -8,6 +8,12 @@ import Synchronization
 import TestSupport
 import Testing
 
+/// A caller that is there.
+private struct Waiting: Caller {
+  var isThere: Bool { true }
+  func begin() -> Bool { true }
+}
+
 /// What a program that is not root writes into a packet of its own, in place of what the module
 /// would. All but the response is beside the point: whose account, policy and origin counts is the
 /// kernel's word and this machine's.
@@ -49,7 +55,7 @@ import Testing
       .attempt(try secret("050471"), knownAs: nil, as: fields.turn),
       .attempt(try secret("050471"), knownAs: nil, as: fields.turn),
     ]
-    let answers = try verbs.map { desk.answer(peer(user), try fields.packet($0)) }
+    let answers = try verbs.map { desk.answer(peer(user), try fields.packet($0), to: Waiting()) }
     // The name of the service is for the log.
     let lines = log.lines.map { $0.replacing(/service=\S*/, with: "service=*") }
     return Course(answers: answers, lines: lines, state: try store.stateOfAlice())
@@ -141,7 +147,7 @@ import Testing
     let phone = try #require(Label("phone".utf8))
     let verbs: [ServiceRequest.Verb] = [.remember, .count, .amend(.remove(phone), to: 5)]
     for verb in verbs {
-      #expect(desk.answer(Self.peer(1000), try fields.packet(verb)) == refused)
+      #expect(desk.answer(Self.peer(1000), try fields.packet(verb), to: Waiting()) == refused)
     }
     #expect(try store.stateOfAlice() == before)
   }

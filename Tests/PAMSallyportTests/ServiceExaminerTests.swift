@@ -18,15 +18,18 @@ private final class OddService: Sendable {
   var requests: [ServiceRequest] { seen.withLock { $0 } }
 
   /// `takes`: milliseconds until it answers.
-  init(_ answer: ServiceAnswer, takes milliseconds: UInt64 = 0) throws {
+  ///
+  /// `isFormer`: one of the version before, which knows of no caller that waits.
+  init(_ answer: ServiceAnswer, takes milliseconds: UInt64 = 0, isFormer: Bool = false) throws {
     own = try TemporaryDirectory()
     path = own.path + "/root"
     let listeners = try Listeners.open(root: path, everybody: own.path + "/socket")
     let seen = seen
     service = try Service.start(
       Listeners(root: listeners.root, everybody: nil), root: Limits(workers: 1)
-    ) { _, packet in
+    ) { _, packet, _ in
       if let request = ServiceRequest.decode(packet) { seen.withLock { $0.append(request) } }
+      if isFormer, packet[0] != 1 { return [] }
       let start = DispatchTime.now().uptimeNanoseconds
       while DispatchTime.now().uptimeNanoseconds - start < milliseconds * 1_000_000 {}
       return answer.encoded() ?? []
@@ -109,6 +112,18 @@ struct `A service that answers what cannot be` {
     let left = service.requests.map(\.millisecondsLeft)
     try #require(left.count == 2)
     #expect(left[0] <= 5000 && left[1] + 300 <= left[0], "\(left)")
+  }
+
+  @Test func `is asked in its own version where it is the former one`() throws {
+    let service = try OddService(.level(.required), isFormer: true)
+    let examiner = ServiceExaminer(at: service.path)
+    for _ in 0..<2 { #expect(try examiner.level(of: alice, in: context) == .required) }
+    #expect(service.requests.map(\.waits) == [true, false, false])
+    let silent = try OddService(.prompt(.enrolled, Shape.away(as: 0)))
+    #expect(throws: StoreTrouble.service(path: silent.path, .silent)) {
+      try ServiceExaminer(at: silent.path).level(of: alice, in: context)
+    }
+    #expect(silent.requests.count == 2)
   }
 
   @Test func `is there for a user's program also where it is not`() {

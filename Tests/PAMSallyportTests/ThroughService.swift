@@ -47,11 +47,11 @@ private func examining(
     let caller = host.uid
     let service = try Service.start(
       Listeners(root: listeners.root, everybody: nil), root: Limits(workers: 1)
-    ) { peer, packet in
+    ) { peer, packet, waiting in
       let peer = Peer(
         socket: .root, process: peer.process, effectiveUser: 0, realUser: caller,
         arrived: peer.arrived)
-      return desk.answer(peer, packet)
+      return desk.answer(peer, packet, to: waiting)
     }
     defer { service.stop() }
     return flow(ServiceExaminer(at: path), true)

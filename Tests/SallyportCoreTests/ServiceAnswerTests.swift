@@ -91,6 +91,19 @@ import Testing
     #expect(ServiceAnswer.decode([1, 0x55, 1, 2, 0, 0], to: verbs[5]) == .count(513))
   }
 
+  @Test func `is told from the word that it begins`() throws {
+    let begun = ServiceAnswer.begun()
+    #expect(begun == [1, 0xcc] && ServiceAnswer.isBegun(begun))
+    for verb in try Self.verbs() { #expect(ServiceAnswer.decode(begun, to: verb) == nil) }
+    for other: [UInt8] in [[], [1], [0xcc], [0, 0xcc], [2, 0xcc], [1, 0xcd], [1, 0xcc, 0]] {
+      #expect(!ServiceAnswer.isBegun(other), "\(other)")
+    }
+    let answers: [UInt8] = [
+      0x96, 0x69, 0x3c, 0xa5, 0x5a, 0x0f, 0x33, 0x55, 0xc3, 0x66, 0x99, 0xf0, 0xaa,
+    ]
+    for byte in answers { #expect((byte ^ begun[1]).nonzeroBitCount >= 4) }
+  }
+
   @Test(arguments: [0, 2, 255] as [UInt8])
   func `of another version is none`(version: UInt8) throws {
     for verb in try Self.verbs() {

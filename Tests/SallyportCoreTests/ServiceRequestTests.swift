@@ -104,7 +104,16 @@ import Testing
     #expect(try bytes(#require(request.encoded())) == frame)
   }
 
-  @Test(arguments: [0, 2, 3, 255] as [UInt8])
+  @Test func `says by version 2 that its caller waits`() throws {
+    #expect(try #require(try decode(frame)).waits == false)
+    var waiting = frame
+    waiting[0] = 2
+    let request = try #require(try decode(waiting))
+    #expect(request.waits)
+    #expect(try bytes(#require(request.encoded())) == waiting)
+  }
+
+  @Test(arguments: [0, 3, 255] as [UInt8])
   func `of another version is none`(version: UInt8) throws {
     var other = frame
     other[0] = version

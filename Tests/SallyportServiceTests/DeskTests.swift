@@ -114,13 +114,15 @@ extension Machine {
 
   private func ask(
     _ verb: ServiceRequest.Verb, of name: String = "alice", by peer: Peer? = nil,
-    _ origin: ServiceRequest.StatedOrigin = .local, _ policy: Policy = Policy()
+    _ origin: ServiceRequest.StatedOrigin = .local, _ policy: Policy = Policy(),
+    waits caller: Waiting? = nil
   ) throws -> ServiceAnswer {
     let request = ServiceRequest(
       name: Array(name.utf8), service: Array("locker".utf8), origin: origin, policy: policy,
-      millisecondsLeft: 5000, verb: verb)
+      millisecondsLeft: 5000, verb: verb, waits: caller != nil)
     let frame = try #require(request.encoded())
-    return try #require(ServiceAnswer.decode(desk.answer(peer ?? self.peer(), frame), to: verb))
+    let answer = desk.answer(peer ?? self.peer(), frame, to: caller ?? Waiting())
+    return try #require(ServiceAnswer.decode(answer, to: verb))
   }
 
   private func attempt(_ typed: Secret, _ turn: Turn = .last(givingBack: nil))
@@ -193,7 +195,7 @@ extension Machine {
       name: bob.bytes, service: Array("locker".utf8), origin: .local, policy: policy,
       millisecondsLeft: 5000, verb: .level)
     let answer = Desk(store: machine) { _, _ in }.answer(
-      peer(3002), try #require(request.encoded()))
+      peer(3002), try #require(request.encoded()), to: Waiting())
     #expect(ServiceAnswer.decode(answer, to: .level) == .level(.required))
   }
 
@@ -228,6 +230,65 @@ extension Machine {
     #expect(isAccepted(try ask(attempt(try code()))))
   }
 
+  /// Right, wrong, used, malformed, not enrolled, unknown, and no name at all: told once, and before.
+  @Test(arguments: [Peer.Socket.root, .everybody])
+  func `who waits is told that it begins, whatever comes of it`(_ socket: Peer.Socket) throws {
+    let bob = try #require(UserName("bob".utf8))
+    _ = try machine.store.remove(try #require(try machine.load(machine.account(named: bob))))
+    let wrong = try secret("000000")
+    var cases = [
+      ("alice", try code()), ("alice", try code()), ("alice", wrong), ("alice", try secret("x")),
+      ("bob", try code()),
+    ]
+    if socket == .root { cases += [("nobody-here", wrong), ("/", wrong), ("a b", wrong)] }
+    for (name, typed) in cases {
+      let (waiting, user): (Waiting, UInt32) = (Waiting(), name == "bob" ? 3002 : 3001)
+      let answer = try ask(attempt(typed), of: name, by: peer(user, socket), waits: waiting)
+      #expect({ if case .outcome = answer { true } else { false } }(), "\(name)")
+      #expect(waiting.begun == 1, "\(name)")
+    }
+    let asking = Waiting()
+    _ = try ask(.prepare(mayEnroll: false, after: .none), by: peer(3001, socket), waits: asking)
+    #expect(asking.begun == 0)
+  }
+
+  @Test func `a former caller is not told that it begins`() throws {
+    let waiting = Waiting()
+    let request = ServiceRequest(
+      name: Array("alice".utf8), service: [], origin: .local, policy: Policy(),
+      millisecondsLeft: 5000, verb: attempt(try code()))
+    _ = desk.answer(peer(), try #require(request.encoded()), to: waiting)
+    #expect(waiting.begun == 0)
+  }
+
+  @Test(arguments: [Peer.Socket.root, .everybody])
+  func `nothing is done for who cannot be told that it begins`(_ socket: Peer.Socket) throws {
+    let before = try state()
+    for (late, gone) in [(false, true), (true, false)] {
+      let peer = peer(3001, socket, late: late)
+      let answer = try ask(attempt(try code()), by: peer, waits: Waiting(isGone: gone))
+      #expect(answer == .trouble(mayBeTheCallers: true))
+    }
+    #expect(try state() == before)
+    #expect(isAccepted(try ask(attempt(try code()), by: peer(3001, socket), waits: Waiting())))
+  }
+
+  @Test func `what became of a code that nobody waits for any more is logged`() throws {
+    let lines = Locked([String]())
+    let desk = Desk(store: machine) { _, line in
+      lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }
+    }
+    let request = ServiceRequest(
+      name: Array("alice".utf8), service: Array("su".utf8), origin: .local, policy: Policy(),
+      millisecondsLeft: 5000, verb: attempt(try code()), waits: true)
+    let frame = try #require(request.encoded())
+    _ = desk.answer(peer(3001, .root), frame, to: Waiting(isThere: false))
+    _ = desk.answer(peer(3001, .root), frame, to: Waiting())
+    let found = lines.withLock { $0 }
+    #expect(found.count == 1)
+    #expect(found.first?.contains("code accepted: user=alice") == true, "\(found)")
+  }
+
   @Test func `one user fills no log`() throws {
     let lines = Locked(0)
     let desk = Desk(store: machine) { _, _ in lines.withLock { $0 += 1 } }
@@ -235,7 +296,7 @@ extension Machine {
       name: Array("alice".utf8), service: [], origin: .local, policy: Policy(),
       millisecondsLeft: 5000, verb: attempt(try #require(Secret(Array("letters".utf8)))))
     let frame = try #require(request.encoded())
-    for _ in 0..<100 { #expect(!desk.answer(peer(), frame).isEmpty) }
+    for _ in 0..<100 { #expect(!desk.answer(peer(), frame, to: Waiting()).isEmpty) }
     #expect(lines.withLock { $0 } == 60)
   }
 

@@ -122,7 +122,7 @@ private struct Judged: Equatable {
     var found = Judged()
     let verbs = try ["000000", code(ahead: 8), code(ahead: 0)].map(frame.attempt)
     for verb in [frame.prepare] + verbs {
-      found.answers.append(desk.answer(alice, try frame.encoded(verb)))
+      found.answers.append(desk.answer(alice, try frame.encoded(verb), to: Waiting()))
     }
     found.lines = lines.withLock { $0 }
     found.states = [try state(machine, "alice"), try state(machine, "bob")]
@@ -197,7 +197,7 @@ private struct Judged: Equatable {
         #expect(isHers && isLocal, "\(index): \(text)")
         count.withLock { $0 += 1 }
       }
-      let answer = desk.answer(alice, try #require(Secret(bytes)))
+      let answer = desk.answer(alice, try #require(Secret(bytes)), to: Waiting())
       if case .outcome(.accepted) = ServiceAnswer.decode(answer, to: verb) {
         Issue.record("accepted with \(mask) at \(index)")
       }

@@ -55,7 +55,8 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     let peer = Peer(
       socket: socket, process: 1, effectiveUser: socket == .root ? 0 : 3001, realUser: caller,
       arrived: sys_monotonic() - milliseconds * 1_000_000)
-    return ServiceAnswer.decode(desk.answer(peer, try #require(request.encoded())), to: verb)
+    let frame = try #require(request.encoded())
+    return ServiceAnswer.decode(desk.answer(peer, frame, to: Waiting()), to: verb)
   }
 
   private func attempt() throws -> ServiceRequest.Verb {

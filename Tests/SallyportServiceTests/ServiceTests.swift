@@ -28,7 +28,7 @@ import Testing
   @Test(arguments: [true, false])
   func `the real user is who sent the packet, not who connected`(_ isSetUID: Bool) throws {
     let seen = Locked<Peer?>(nil)
-    let service = try TestService { peer, _ in
+    let service = try TestService { peer, _, _ in
       seen.withLock { $0 = peer }
       return [1]
     }
@@ -58,7 +58,7 @@ import Testing
 
   @Test func `who sends two packets has no answer`() throws {
     let gate = Gate()
-    let service = try TestService { peer, _ in
+    let service = try TestService { peer, _, _ in
       gate.pass(peer.realUser)
       return [1]
     }
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test func `an answer that is empty or longer than 64 KiB is none`() throws {
-    let service = try TestService { _, request in
+    let service = try TestService { _, request, _ in
       [UInt8](repeating: 0, count: request[0] == 0 ? 0 : 65_537)
     }
     for first: UInt8 in [0, 1] {
@@ -106,7 +106,7 @@ import Testing
 
   @Test func `of one user four packets are worked on, and others are answered meanwhile`() throws {
     let gate = Gate()
-    let service = try TestService { peer, _ in
+    let service = try TestService { peer, _, _ in
       if peer.realUser == 1234 { gate.pass(1234) }
       return [1]
     }
@@ -134,7 +134,7 @@ import Testing
 
   @Test func `users together leave workers to root`() throws {
     let gate = Gate()
-    let service = try TestService(root: Limits(workers: 8)) { peer, _ in
+    let service = try TestService(root: Limits(workers: 8)) { peer, _, _ in
       if peer.realUser != 0 { gate.pass(peer.realUser) }
       return [1]
     }
@@ -162,7 +162,7 @@ import Testing
     let gate = Gate()
     var limits = Limits(workers: 1)
     limits.packets = 3
-    let service = try TestService(root: limits) { peer, _ in
+    let service = try TestService(root: limits) { peer, _, _ in
       if peer.realUser == 1234 { gate.pass(1234) }
       return [1]
     }
@@ -188,7 +188,7 @@ import Testing
     let count = Locked(0)
     var limits = Limits(workers: 1)
     limits.untilWork = 30_000_000_000
-    let service = try TestService(root: limits) { peer, _ in
+    let service = try TestService(root: limits) { peer, _, _ in
       count.withLock { $0 += 1 }
       gate.pass(peer.realUser)
       return [1]
@@ -210,7 +210,7 @@ import Testing
 
   @Test func `who has begun is answered after the end was asked for`() throws {
     let gate = Gate()
-    let service = try TestService { peer, _ in
+    let service = try TestService { peer, _, _ in
       gate.pass(peer.realUser)
       return [1]
     }
@@ -227,9 +227,36 @@ import Testing
   }
 
   /// One of them works on all packets but the first four, while the others have gone to rest.
+  @Test(arguments: [true, false])
+  func `the end waits for what has begun, and for nothing else so long`(_ begins: Bool) throws {
+    let gate = Gate()
+    let service = try TestService { peer, _, caller in
+      if begins, !caller.begin() { Issue.record("not told") }
+      gate.pass(peer.realUser)
+      return [1]
+    }
+    let client = try RawClient(service.root)
+    client.send(ping)
+    if begins { #expect(client.answer() == [1, 0xcc]) }
+    #expect(soon { gate.inside.count == 1 })
+    let isOver = Locked<Bool?>(nil)
+    Thread.detachNewThread {
+      let done = service.stop(within: 50_000_000)
+      isOver.withLock { $0 = done }
+    }
+    if begins {
+      #expect(client.isOpen && isOver.withLock { $0 } == nil)
+    } else {
+      #expect(soon { isOver.withLock { $0 } == false })
+    }
+    gate.open()
+    #expect(client.answer() == [1])
+    #expect(soon { isOver.withLock { $0 } == begins })
+  }
+
   @Test func `packets that wait for their user's turn are answered after that too`() throws {
     let gate = Gate()
-    let service = try TestService { peer, _ in
+    let service = try TestService { peer, _, _ in
       gate.pass(peer.realUser)
       return [1]
     }
@@ -269,7 +296,7 @@ import Testing
   @Test func `who is not root is answered on the public socket alone`() async {
     await #expect(processExitsWith: .success) {
       let seen = Locked<Peer?>(nil)
-      let service = try TestService { peer, _ in
+      let service = try TestService { peer, _, _ in
         seen.withLock { $0 = peer }
         return [1]
       }

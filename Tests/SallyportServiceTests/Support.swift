@@ -20,7 +20,7 @@ final class TestService: Sendable {
 
   init(
     root: Limits = .root, everybody: Limits = .everybody,
-    handler: @escaping Handler = { _, request in request.bytes(in: 0..<request.count) }
+    handler: @escaping Handler = { _, request, _ in request.bytes(in: 0..<request.count) }
   ) throws {
     own = try TemporaryDirectory()
     // SAFETY: the C string lives for the call.
@@ -91,6 +91,24 @@ func asRealUser<R: Sendable>(_ user: UInt32, _ body: @escaping @Sendable () thro
   }
   try #require(soon { result.withLock { $0 != nil } })
   return try #require(result.withLock { $0 }).get()
+}
+
+/// A caller that is there, and what it was told; or that is gone.
+final class Waiting: Caller {
+  private let state = Locked(0)
+  private let isGone: Bool
+  let isThere: Bool
+  var begun: Int { state.withLock { $0 } }
+
+  /// `isGone`: before anything begins; `isThere`: whether it is when it is answered.
+  init(isGone: Bool = false, isThere: Bool = true) {
+    (self.isGone, self.isThere) = (isGone, isThere && !isGone)
+  }
+
+  func begin() -> Bool {
+    state.withLock { $0 += 1 }
+    return !isGone
+  }
 }
 
 /// A door that a handler waits at.

@@ -168,7 +168,7 @@ private func isAbsent(_ path: String) -> Bool {
   }
 
   @Test(.enabled(if: isRoot, "the service is root's"))
-  func `a connection closed without an answer is trouble`() throws {
+  func `a connection closed without an answer was read`() throws {
     let server = try OddServer()
     server.serve { connection in
       var byte: UInt8 = 0
@@ -176,7 +176,39 @@ private func isAbsent(_ path: String) -> Bool {
       _ = unsafe recv(connection, &byte, 1, 0)
       close(connection)
     }
-    #expect(trouble(server.path) == .service(path: server.path, .silent))
+    let socket = try ServiceSocket(to: server.path, timeLeft: 20_000)
+    #expect(try socket.ask(#require(Secret("ping".utf8))) == nil)
+    #expect(socket.wasRead)
+  }
+
+  /// Serves one connection, and sends these packets, each so many milliseconds after the one before.
+  private func say(_ packets: [[UInt8]], by server: OddServer, after milliseconds: UInt32) {
+    server.serve { connection in
+      var byte: UInt8 = 0
+      // SAFETY, both: the bytes live for the calls.
+      _ = unsafe recv(connection, &byte, 1, 0)
+      for packet in packets {
+        usleep(milliseconds * 1000)
+        _ = unsafe send(connection, packet, packet.count, Int32(MSG_NOSIGNAL))
+      }
+      close(connection)
+    }
+  }
+
+  @Test(.enabled(if: isRoot, "the service is root's"))
+  func `once the service has begun the time bounds nothing, and is not spent`() throws {
+    let server = try OddServer()
+    say([[1, 0xcc], [7]], by: server, after: 400)
+    let socket = try ServiceSocket(to: server.path, timeLeft: 600)
+    #expect(try socket.ask(#require(Secret("ping".utf8))) == [7])
+    #expect((1...200).contains(socket.timeLeft), "\(socket.timeLeft)")
+  }
+
+  @Test(.enabled(if: isRoot, "the service is root's"))
+  func `what becomes of a question that has begun and has no answer is unknown`() throws {
+    let server = try OddServer()
+    say([[1, 0xcc]], by: server, after: 0)
+    #expect(trouble(server.path) == .service(path: server.path, .unknown))
   }
 
   /// Closed before it is sent, after it, and by the end of who never accepted it.

@@ -9,7 +9,7 @@ import socket
 import threading
 
 from support.hosts import become
-from support.service import PUBLIC, ROOT, Service, ask
+from support.service import PUBLIC, ROOT, Service, connect
 
 
 class OddService:
@@ -90,7 +90,13 @@ class Crowded:
                 client, _ = self.listener.accept()
                 with client:
                     if client.recv(1, socket.MSG_PEEK) and next(self.turns):
-                        client.send(ask(self.behind, client.recv(1 << 17)))
+                        self._pass_on(client)
+
+    def _pass_on(self, client):
+        with connect(self.behind) as service:
+            service.send(client.recv(1 << 17))
+            while answer := service.recv(1 << 17):
+                client.send(answer)
 
     def close(self):
         self.listener.shutdown(socket.SHUT_RDWR)

@@ -37,6 +37,14 @@ REQUEST = request(b"nobody-here", 4)
 ANSWERS = {ROOT: b"\1\x33\x55", PUBLIC: b"\1\xaa"}
 
 
+def waiting(packet):
+    """The same from a caller that waits once the service has begun, and what tells him that it has."""
+    return b"\2" + packet[1:]
+
+
+BEGUN = b"\1\xcc"
+
+
 def connect(path, limit=20):
     """A socket that blocks, as the module's does: a second to connect, so long for an answer."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -6,20 +6,20 @@ extension ServiceRequest {
     let length = Int(frame[1]) | Int(frame[2]) << 8
     guard length <= frame.count, let secret = frame.slice(length..<frame.count) else { return nil }
     var fields = ByteReader(frame.bytes(in: 0..<length), 0..<length)
-    guard fields.takesVersion(), fields.number(bytes: 2) == length,
-      fields.number(bytes: 2) == secret.count, let request = fields.request(secret),
+    let waits = frame[0] == Wire.waiting
+    guard fields.takesVersion() || waits, fields.number(bytes: 2) == length,
+      fields.number(bytes: 2) == secret.count, let request = fields.request(secret, waits: waits),
       fields.isWhole, fields.isAtEnd
     else { return nil }
     // What would be written otherwise is no frame of ours.
     guard let again = request.encoded() else { return nil }
-    again.set(0, to: frame[0])
     return constantTimeEquals(again, frame) ? request : nil
   }
 }
 
 extension ByteReader {
   /// Counts only where the reader is whole and at its end afterwards.
-  fileprivate mutating func request(_ secret: Secret) -> ServiceRequest? {
+  fileprivate mutating func request(_ secret: Secret, waits: Bool) -> ServiceRequest? {
     let name = counted()
     let (service, origin, policy) = (counted(), origin(), policy())
     let milliseconds = UInt32(truncatingIfNeeded: number(bytes: 4))
@@ -27,7 +27,7 @@ extension ByteReader {
     guard let verb = verb(of: name, secret) else { return nil }
     return ServiceRequest(
       name: name, service: service, origin: origin, policy: policy, millisecondsLeft: milliseconds,
-      verb: verb, isAway: isAway)
+      verb: verb, isAway: isAway, waits: waits)
   }
 
   private mutating func origin() -> ServiceRequest.StatedOrigin {

@@ -12,7 +12,7 @@ extension ServiceRequest {
     fields.put(self)
     let length = fields.position
     fields.position = 0
-    fields.putVersion()
+    fields.put(count: Int(waits ? Wire.waiting : Wire.written))
     fields.put(UInt64(length), bytes: 2)
     fields.put(UInt64(secret.count), bytes: 2)
     guard fields.isWhole else { return nil }

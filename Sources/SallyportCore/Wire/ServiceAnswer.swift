@@ -54,6 +54,16 @@ extension ServiceAnswer {
     case notServed = 0xaa
   }
 
+  /// A packet of its own before the answer to a caller that waits: the service begins with what it
+  /// was asked. Until then nothing has been done; from then on it may have been. It is sent before
+  /// anything is decided, and is the same for everybody. Its last byte is none of `Number`, and
+  /// differs from them as they do from one another.
+  package static func begun() -> [UInt8] { [Wire.written, 0xcc] }
+
+  package static func isBegun(_ packet: [UInt8]) -> Bool {
+    packet.count == 2 && packet[0] == Wire.written && packet[1] == 0xcc
+  }
+
   var number: Number {
     switch self {
     case .prompt: .prompt

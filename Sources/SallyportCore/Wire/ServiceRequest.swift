@@ -45,10 +45,13 @@ package struct ServiceRequest: Sendable {
   /// For `attempt`: whether the fleet was away when the code was asked for, so that a backup code
   /// was (`Shape.isAway`).
   package let isAway: Bool
+  /// Whether the caller understands `ServiceAnswer.begun`, and waits after it. The version of the
+  /// frame says it.
+  package let waits: Bool
 
   package init(
     name: [UInt8], service: [UInt8], origin: StatedOrigin, policy: Policy, millisecondsLeft: UInt32,
-    verb: Verb, isAway: Bool = false
+    verb: Verb, isAway: Bool = false, waits: Bool = false
   ) {
     self.name = name
     self.service = service
@@ -57,6 +60,7 @@ package struct ServiceRequest: Sendable {
     self.millisecondsLeft = millisecondsLeft
     self.verb = verb
     self.isAway = isAway
+    self.waits = waits
   }
 }
 

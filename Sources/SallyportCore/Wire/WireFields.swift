@@ -8,6 +8,9 @@ enum Wire {
   /// upgraded, a module of this release asks the service of that one, or the other way round, and
   /// so do hosts and verifiers. A new form is understood for a release before one writes it.
   static let written: UInt8 = 1
+  /// In a request to the service of this machine: as 1, and the caller waits once it has begun. Who
+  /// writes it writes 1 where that is not understood.
+  static let waiting: UInt8 = 2
   /// Bytes of a request before its fields.
   static let headSize = 5
   /// More than the fields of a frame can have, without the secret at the end of a request.

@@ -1,5 +1,6 @@
 internal import CSystem
 package import OneTimePassword
+internal import SallyportCore
 
 /// A connection to the service of this machine, for one packet and its answer; closed with the last
 /// reference.
@@ -10,10 +11,17 @@ package final class ServiceSocket {
   private let descriptor: Int32
   private let path: Path
   /// In the nanoseconds of sys_monotonic.
-  private let end: UInt64
+  private var end: UInt64
+  /// Milliseconds that were left when the service began; nil before.
+  private var spare: UInt64?
+  /// Whether it closed the connection without an answer after it had read the packet.
+  package private(set) var wasRead = false
+  /// Nanoseconds that are waited for the answer once the service has begun, however little time was
+  /// left: what it saves is on its way to the disk, as in a login that writes the files itself.
+  private static var patience: UInt64 { 30_000_000_000 }
 
-  /// Connects to the service that listens at `path`: all until the answer may take `timeLeft`
-  /// milliseconds, at most a minute.
+  /// Connects to the service that listens at `path`: all until the answer, or until the service
+  /// begins, may take `timeLeft` milliseconds, at most a minute.
   ///
   /// Throws `absent` where connect() finds no socket, or one on which nobody listens, and for
   /// nothing else. The caller of a login can bring about much of what else can go wrong, and must
@@ -35,16 +43,23 @@ package final class ServiceSocket {
     return true
   }
 
-  /// Asks it, once. nil: it closed the connection without having read the packet, so that nothing
-  /// has been done and another connection may carry the same.
+  /// Asks it, once. nil: it closed the connection. Where it had not read the packet, nothing has been
+  /// done, and another connection may carry the same; so may it where it reads packets whose
+  /// senders wait, and had not begun.
+  ///
+  /// Throws `unknown` for whatever keeps the answer away once it has begun.
   package func ask(_ request: Secret) throws(StoreTrouble) -> [UInt8]? {
     try checkListener()
-    guard try isSent(request), let size = try answerSize() else { return nil }
-    return try answer(of: size)
+    guard try isSent(request), let answer = try packet() else { return nil }
+    guard ServiceAnswer.isBegun(answer) else { return answer }
+    (spare, end) = (timeLeft, sys_monotonic() &+ Self.patience)
+    guard let answer = try packet() else { throw fault(.unknown) }
+    return answer
   }
 
-  /// Milliseconds that are left of its time.
+  /// Milliseconds that are left of its time. What it takes after it has begun is not of it.
   package var timeLeft: UInt64 {
+    if let spare { return spare }
     let now = sys_monotonic()
     return now < end ? (end &- now) / 1_000_000 : 0
   }
@@ -88,10 +103,11 @@ package final class ServiceSocket {
     return try known(result, "send") != nil
   }
 
-  private func answerSize() throws(StoreTrouble) -> Int64? {
+  private func packet() throws(StoreTrouble) -> [UInt8]? {
     let size = bounded(sys_receiving_time, until: end) { sys_packet_size(descriptor) }
-    if size == 0 { throw fault(.silent) }
-    return try known(size, "recv")
+    wasRead = size == 0
+    guard !wasRead, let size = try known(size, "recv") else { return nil }
+    return try answer(of: size)
   }
 
   private func answer(of size: Int64) throws(StoreTrouble) -> [UInt8] {
@@ -109,7 +125,7 @@ package final class ServiceSocket {
   private func known(_ result: Int64, _ call: StaticString) throws(StoreTrouble) -> Int64? {
     switch Int32(clamping: 0 - result) {
     case sys_EPIPE, sys_ECONNRESET: return nil
-    case sys_EAGAIN: throw fault(.silent)
+    case sys_EAGAIN: throw fault(spare == nil ? .silent : .unknown)
     case _:
       try check(result, call, path)
       return result

@@ -59,6 +59,8 @@ package indirect enum StoreTrouble: Error {
     case busy
     /// It closed the connection without an answer, or did not answer in time.
     case silent
+    /// It began, and no answer came.
+    case unknown
     /// It gave an answer that cannot be read.
     case garbage
     /// It answered that it has trouble, which its log names.
@@ -87,7 +89,9 @@ extension StoreTrouble: Equatable {
   /// caller of su, by the limits that the process inherits.
   package var mayBeTheCallers: Bool {
     switch self {
-    case .busy, .outOfMemory, .crypto(.outOfMemory), .service(_, .busy), .service(_, .silent): true
+    case .busy, .outOfMemory, .crypto(.outOfMemory), .service(_, .busy), .service(_, .silent),
+      .service(_, .unknown):
+      true
     case .service(_, .trouble(let mayBeTheCallers)): mayBeTheCallers
     case .system(_, _, let number):
       number == sys_EMFILE || number == sys_ENFILE || number == sys_ENOMEM || number == sys_EFBIG

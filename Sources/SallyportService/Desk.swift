@@ -86,13 +86,10 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
         return answer
       }
     } catch {
-      guard peer.socket == .root || allowance.takes(peer.realUser) else {
-        return .trouble(mayBeTheCallers: error.mayBeTheCallers)
-      }
       // Of a name that a program of a user made up, nobody has to be woken up.
-      log(
+      write(
         error.mayBeTheCallers || peer.socket == .everybody ? .warning : .alert,
-        .trouble(error, user: request.name, from: nil, .unknown))
+        .trouble(error, user: request.name, from: nil, .unknown), of: peer)
       return .trouble(mayBeTheCallers: error.mayBeTheCallers)
     }
   }
@@ -118,8 +115,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
       origin: origin, caller: peer.realUser == 0 ? nil : peer.realUser,
       deadline: question.deadline, isAway: isAway)
     return try relay.answer(errand) { level, line in
-      guard peer.socket == .root || allowance.takes(peer.realUser) else { return }
-      log(level, line)
+      write(level, line, of: peer)
     }
   }
 
@@ -178,13 +174,21 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
 
   /// What the module of a program that is not root logs, its user could have written himself.
   private func note(_ answer: ServiceAnswer?, _ question: Question, _ peer: Peer) {
-    guard case .outcome(let outcome) = answer, allowance.takes(peer.realUser) else { return }
+    guard case .outcome(let outcome) = answer else { return }
     var line = LogLine.outcome(
       outcome, user: question.name, from: nil, question.context.origin)
     line.add(" service=")
     line.add(field: question.context.service?.bytes ?? [])
     line.add(" uid=", Int(peer.realUser))
-    log(outcome.logLevel, line)
+    if let line = allowance.line(line, of: peer.realUser, isCostless: outcome.isCostless) {
+      log(outcome.logLevel, line)
+    }
+  }
+
+  /// A line that tells of no outcome: a user's own may be left out.
+  private func write(_ level: LogLevel, _ line: LogLine, of peer: Peer) {
+    let isOfUser = peer.socket == .everybody
+    if let line = allowance.line(line, of: peer.realUser, isCostless: isOfUser) { log(level, line) }
   }
 }
 

@@ -74,8 +74,8 @@ package struct Relay: Sendable {
     var seen: UInt64?
   }
 
-  /// `line`: that of this machine's fleet, as it is now. `news`: that the fleet is away, or there
-  /// again.
+  /// `line`: that of this machine's fleet, as it is now. `news`: what is always logged: that the
+  /// fleet is away, or there again, and what may have cost somebody a code.
   package init(
     _ line: @escaping @Sendable () throws(MembershipFault) -> any FleetLine,
     away examiner: (any AwayExaminer)? = nil, watch: (any ReserveWatch)? = nil,
@@ -174,7 +174,7 @@ package struct Relay: Sendable {
         errand.refused("another machine answers in a verifier's place, with a key of its own"))
       return .away
     case .unknown:
-      log(.warning, errand.refused("no answer came, and what became of it is not known"))
+      news(.warning, errand.refused("no answer came, and what became of it is not known"))
       return .answer(.trouble(mayBeTheCallers: true))
     case .revoked:
       log(.error, errand.refused("the fleet does not know this host: sallyport fleet join"))

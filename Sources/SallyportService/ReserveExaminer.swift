@@ -13,6 +13,7 @@ package import SallyportSystem
 package struct ReserveExaminer: Sendable {
   private let reserve: Reserve
   private let log: @Sendable (LogLevel, LogLine) -> Void
+  private let allowance = LineAllowance()
 
   package init(_ reserve: Reserve, log: @escaping @Sendable (LogLevel, LogLine) -> Void) {
     (self.reserve, self.log) = (reserve, log)
@@ -91,7 +92,11 @@ package struct ReserveExaminer: Sendable {
     line.add(" service=")
     line.add(field: person.context.service?.bytes ?? [])
     line.add(isInReserve ? " reserve=yes" : " reserve=no")
-    log(.warning, line)
+    // Who has no account shares the lines of all such.
+    let user = person.account?.uid ?? UInt32.max
+    if let line = allowance.line(line, of: user, isCostless: outcome.isCostless) {
+      log(.warning, line)
+    }
   }
 }
 

@@ -43,20 +43,57 @@ package enum ServiceLog {
   }
 }
 
-/// How many lines of one user are written: sixty a minute. More would reach the limit that the log
-/// of the system has for all lines of the service.
+/// How many lines that cost nobody anything are written of one user: sixty a minute. More would
+/// reach the limit that the log of the system has for all lines of the service. What lets in, or
+/// costs something of a budget, is always written; and the next line that is written says how many
+/// were left out before it.
 final class LineAllowance: Sendable {
   private static let (lines, time) = (60, UInt64(60_000_000_000))
-  private let users = Locked<[UInt32: (count: Int, since: UInt64)]>([:])
+  private let users = Locked<[UInt32: Count]>([:])
 
-  func takes(_ user: UInt32) -> Bool {
+  private struct Count {
+    var lines = 0
+    var leftOut = 0
+    var since: UInt64
+  }
+
+  /// The line to be written; nil: none.
+  func line(_ line: LogLine, of user: UInt32, isCostless: Bool) -> LogLine? {
+    guard let leftOut = leftOut(of: user, isCostless: isCostless) else { return nil }
+    var line = line
+    if leftOut > 0 { line.add(" left_out=", leftOut) }
+    return line
+  }
+
+  private func leftOut(of user: UInt32, isCostless: Bool) -> Int? {
     users.withLock { users in
       let now = service_monotonic()
-      if users.count > 1000 { users = users.filter { now - $0.value.since < LineAllowance.time } }
-      var (count, since) = users[user] ?? (0, now)
-      if now - since >= LineAllowance.time { (count, since) = (0, now) }
-      users[user] = (count + 1, since)
-      return count < LineAllowance.lines
+      if users.count > 1000 {
+        users = users.filter { now - $0.value.since < LineAllowance.time || $0.value.leftOut > 0 }
+      }
+      var count = users[user] ?? Count(since: now)
+      defer { users[user] = count }
+      if now - count.since >= LineAllowance.time { (count.lines, count.since) = (0, now) }
+      if isCostless {
+        count.lines += 1
+        guard count.lines <= LineAllowance.lines else {
+          count.leftOut += 1
+          return nil
+        }
+      }
+      defer { count.leftOut = 0 }
+      return count.leftOut
+    }
+  }
+}
+
+extension Outcome {
+  /// Whether it let nobody in, and spent nothing of a budget.
+  var isCostless: Bool {
+    switch self {
+    case .accepted: false
+    case .refused(.response(.wrongCode(let charge), _)): charge == nil
+    case .refused: true
     }
   }
 }

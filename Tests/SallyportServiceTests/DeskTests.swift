@@ -300,6 +300,30 @@ extension Machine {
     #expect(lines.withLock { $0 } == 60)
   }
 
+  @Test func `what costs or lets in is logged, and how many lines were left out`() throws {
+    let lines = Locked([String]())
+    let desk = Desk(store: machine) { _, line in
+      lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }
+    }
+    func type(_ typed: Secret, _ times: Int = 1) throws {
+      let request = ServiceRequest(
+        name: Array("alice".utf8), service: [], origin: .local, policy: Policy(),
+        millisecondsLeft: 5000, verb: attempt(typed))
+      let frame = try #require(request.encoded())
+      for _ in 0..<times { _ = desk.answer(peer(), frame, to: Waiting()) }
+    }
+    try type(try secret("letters"), 100)
+    try type(try secret("000000"), 8)
+    try type(try secret("letters"))
+    try type(try code())
+    let found = lines.withLock { $0.dropFirst(60) }
+    try #require(found.count == 9)
+    #expect(found.prefix(8).allSatisfy { $0.contains("reason=wrong-code") }, "\(found)")
+    let counts = [60, 68].map { String(found[$0].split(separator: " ").last ?? "") }
+    #expect(counts == ["left_out=40", "left_out=1"] && found[68].contains("accepted"))
+    #expect(!found[61].contains("left_out"))
+  }
+
   @Test func `on root's socket the real user tells whose local login it is`() throws {
     #expect(isAccepted(try ask(attempt(try code()), by: peer(3002, .root))))
     #expect(try state().lastUse?.origin == .local(own: false))

@@ -1,5 +1,9 @@
 #include "CLinuxPAM.h"
 
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
 // The conversation of the probe of the account stack: every message that needs an answer fails.
 static int say_nothing(int count, const struct pam_message **messages,
                        struct pam_response **responses, void *data) {
@@ -53,4 +57,40 @@ int sp_pam_probe_account(pam_handle_t *handle, int flags) {
   if (result == PAM_SUCCESS) result = pam_acct_mgmt(probe, flags | (int)PAM_SILENT);
   (void)pam_end(probe, result);
   return result;
+}
+
+// The line as syslog(3) and pam_syslog(3) write it, but for the time, which every daemon knows, and
+// for the program's name, which its user chooses. Blocks as syslog(3) does.
+static bool send_as_root(const char *service, int phase, int level, const char *line) {
+  static const char phases[][8] = {"auth", "account", "session"};
+  const struct sockaddr_un log = {AF_UNIX, "/dev/log"};
+  const struct ucred root = {getpid(), 0, getegid()};
+  union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof root)]; } control = {
+    .head = {CMSG_LEN(sizeof root), SOL_SOCKET, SCM_CREDENTIALS}};
+  memcpy(CMSG_DATA(&control.head), &root, sizeof root);
+  char start[256];
+  int length = snprintf(start, sizeof start, "<%d>%.64s[%d]: pam_sallyport(%.64s:%s): ",
+                        LOG_AUTHPRIV | level, service, (int)root.pid, service, phases[phase]);
+  struct iovec parts[] = {{start, (size_t)length}, {(void *)line, strlen(line)}};
+  const struct msghdr message = {.msg_name = (void *)&log, .msg_namelen = sizeof log,
+                                 .msg_iov = parts, .msg_iovlen = 2, .msg_control = &control,
+                                 .msg_controllen = sizeof control};
+  int made = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), tries = 0;
+  ssize_t sent = -1;
+  if (made < 0) return false;
+  do sent = sendmsg(made, &message, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR && ++tries < 100);
+  close(made);
+  return sent >= 0;
+}
+
+void sp_pam_log(pam_handle_t *handle, int phase, int level, const void *line) {
+  const char *service = sp_pam_item(handle, PAM_SERVICE);
+  if (getuid() != 0 && geteuid() == 0) {
+    if (send_as_root(service == NULL ? "" : service, phase, level, line)) return;
+    // Without a journal nobody else can read the log.
+    if (access("/run/systemd/journal", F_OK) == 0 || errno != ENOENT)
+      line = "a line for root alone could not be sent to /dev/log";
+  }
+  pam_syslog(handle, level, "%s", (const char *)line);
 }

@@ -6,7 +6,7 @@ import SallyportSystem
 // From libpam's C arguments to the flow and back.
 
 /// The phases in which the module has something to say.
-package enum Phase: Sendable { case auth, account, session }
+package enum Phase: Int32, Sendable { case auth, account, session }
 
 /// What libpam calls for; PAM_SYSTEM_ERR where it passes no handle.
 @unsafe package func answer(
@@ -18,7 +18,7 @@ package enum Phase: Sendable { case auth, account, session }
   defer { sp_put_back_errno(errno) }
   let arguments = unsafe ModuleArguments(copied(count, words))
   // SAFETY: the handle is libpam's, valid for this call.
-  let host = unsafe PAMHandle(handle, flags: flags)
+  let host = unsafe PAMHandle(handle, flags: flags, phase)
   if case .session = phase { return openSession(host).code }
   let store = arguments.store
   let (service, isServed) = service(arguments)

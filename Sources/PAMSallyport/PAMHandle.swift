@@ -7,14 +7,15 @@ package import SallyportLogin
 @safe package final class PAMHandle: Host {
   private let handle: OpaquePointer
   private let flags: Int32
+  private let phase: Phase
 
   package var isSilent: Bool { flags & sp_pam_silent != 0 }
 
   // SAFETY (whole class): the handle is libpam's and outlives the call it was passed to; strings
   // that libpam returns are copied at once.
-  package init(_ handle: OpaquePointer, flags: Int32) {
+  package init(_ handle: OpaquePointer, flags: Int32, _ phase: Phase) {
     unsafe self.handle = handle
-    self.flags = flags
+    (self.flags, self.phase) = (flags, phase)
   }
 
   package func user() throws(HostFailure) -> [UInt8] {
@@ -115,7 +116,7 @@ package import SallyportLogin
 
   package func log(_ level: LogLevel, _ line: LogLine) {
     // SAFETY: the text ends with NUL and lives for the call.
-    unsafe sp_pam_log(handle, level.rawValue, line.bytes + [0])
+    unsafe sp_pam_log(handle, phase.rawValue, level.rawValue, line.bytes + [0])
   }
 
   private func item(_ item: Int32) -> [UInt8]? { unsafe copied(sp_pam_item(handle, item)) }

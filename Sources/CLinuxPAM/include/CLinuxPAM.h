@@ -100,11 +100,11 @@ int sp_pam_probe_account(pam_handle_t *_Nonnull handle, int flags);
 /// which only this module has; a variable could be set by others.
 bool sp_pam_is_probe(pam_handle_t *_Nonnull handle);
 
-/// Logs `line`, a C string as above, with a priority of syslog(3).
-static inline void sp_pam_log(pam_handle_t *_Nonnull handle, int level,
-                              const void *_Nonnull line) {
-  pam_syslog(handle, level, "%s", (const char *)line);
-}
+/// Logs `line`, a C string as above, with a priority of syslog(3). In a program that somebody who is
+/// not root has started with root's rights (su, sudo) it is sent under uid 0: the journal files a
+/// line under the uid of its sender, who could read there why he was refused. `phase`: 0 to 2 for
+/// auth, account and session.
+void sp_pam_log(pam_handle_t *_Nonnull handle, int phase, int level, const void *_Nonnull line);
 
 /// errno of the application, which the module restores when it returns.
 static inline int sp_errno(void) { return errno; }

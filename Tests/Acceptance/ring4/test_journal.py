@@ -1,0 +1,115 @@
+"""Who can read, in a real journal, why somebody was refused."""
+
+import os
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from support.hosts import UIDS, Su, Sudo
+
+JOURNALD = "/lib/systemd/systemd-journald"
+LOG, KEPT = Path("/dev/log"), Path("/dev/log.kept")
+RUN, FILES = Path("/run/systemd/journal"), Path("/var/log/journal")
+
+
+@pytest.fixture
+def other_log(sink):
+    """/dev/log is free for another log during the test."""
+    LOG.rename(KEPT)
+    RUN.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", RUN], check=True)
+    yield
+    LOG.unlink(missing_ok=True)
+    KEPT.rename(LOG)
+    subprocess.run(["umount", "--lazy", RUN], check=True)
+
+
+class Journal:
+    def __init__(self):
+        self.directory = FILES / Path("/etc/machine-id").read_text().strip()
+
+    def lines(self, name):
+        """What stands in one of its files."""
+        subprocess.run(["journalctl", "--sync"], check=True, capture_output=True)
+        # `-q`: a file without an entry is not an error.
+        return subprocess.run(["journalctl", "-q", "--no-pager", "-o", "cat", "--file", self.directory / name],
+                              check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def journal(other_log):
+    """systemd's own, which keeps a file for each user."""
+    if not Path(JOURNALD).exists():
+        pytest.skip("systemd-journald is not installed")
+    FILES.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", FILES], check=True)
+    identity = Path("/etc/machine-id")
+    if not identity.exists() or not identity.read_text().strip():
+        identity.write_text("0123456789abcdef0123456789abcdef\n")
+    (RUN / "flushed").touch()
+    daemon = subprocess.Popen([JOURNALD], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not (RUN / "dev-log").exists() or not (RUN / "io.systemd.journal").exists():
+        assert daemon.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    LOG.symlink_to(RUN / "dev-log")
+    yield Journal()
+    daemon.terminate()
+    daemon.wait()
+    subprocess.run(["umount", "--lazy", FILES], check=True)
+
+
+@pytest.mark.parametrize("host", [Su(), Sudo()], ids=["su", "sudo"])
+def test_who_calls_su_or_sudo_does_not_read_in_his_journal_why_it_was_refused(host, store, journal):
+    name = type(host).__name__.lower()
+    caller = UIDS["bob" if name == "su" else "alice"]
+    # Something of the caller's, so that he has a journal at all.
+    subprocess.run(["setpriv", f"--reuid={caller}", f"--regid={caller}", "--clear-groups",
+                    "logger", "his own"], check=True)
+    store.enroll("bob", allow_missing=False)
+    assert not host.enter("alice", "123456")
+    enrollment = store.enroll(allow_missing=False)
+    code = enrollment.code()
+    assert not host.enter("alice", enrollment.wrong())
+    assert host.enter("alice", code)
+    assert not host.enter("alice", code)
+    theirs = journal.lines(f"user-{caller}.journal")
+    assert "his own" in theirs
+    assert "sallyport" not in theirs and "reason=" not in theirs and "authenticator=" not in theirs
+    roots = [line for line in journal.lines("system.journal").splitlines() if "sallyport(" in line]
+    start = f"pam_sallyport({name}:auth): "
+    assert [line.split(" user=")[0] for line in roots if line.startswith(start)] == [
+        start + "refused: reason=not-enrolled", start + "refused: reason=wrong-code",
+        start + "code accepted:", start + "refused: reason=replayed"]
+
+
+def test_a_log_that_takes_no_line_of_roots_gets_none_with_a_reason(store, other_log):
+    """One of another kind than the journal's, and a journal beside it."""
+    found = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(str(LOG))
+        os.chmod(LOG, 0o666)
+        server.listen(64)
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    while part := connection.recv(1 << 16):
+                        found.append(part)
+
+        threading.Thread(target=serve, daemon=True).start()
+        assert not Su().enter("alice", "123456")
+        deadline = time.monotonic() + 30
+        while b"for root alone could not be sent" not in b"".join(found):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.02)
+        server.shutdown(socket.SHUT_RDWR)
+    assert b"reason=" not in b"".join(found)

@@ -60,7 +60,9 @@ final class Login<Application: Host, Store: LoginStore> {
       host.log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
     }
     guard arguments.unknown.isEmpty, var policy = reading.policy else {
-      return store.strictPolicy(isSuperuser: login.isSuperuser)
+      var strict = store.strictPolicy(isSuperuser: login.isSuperuser)
+      strict.shared = reading.shared
+      return strict
     }
     policy.localServices = reading.isLocal ? [login.service] : []
     return policy

@@ -10,9 +10,64 @@ package struct PolicyText {
 }
 
 extension PolicyText {
-  /// What is wrong with the groups in rules, so that a rule matches nobody, and rules whose name
-  /// stands before; each with its line number.
-  package func warnings() -> [(String, Int)] { flaws(of: GroupCensus()) + repeatedRules() }
+  /// What is wrong with the groups in rules, so that a rule matches nobody, rules whose name stands
+  /// before, and the section that slows the others; each with its line number.
+  package func warnings() -> [(String, Int)] {
+    flaws(of: GroupCensus()) + repeatedRules() + slowing()
+  }
+
+  /// A section with a `guess_budget`.
+  private struct BudgetSection {
+    var name = "the built-in value"
+    var percent: String?
+    var line = 0
+    /// Whether it has a condition on the service or the origin, so that the same person meets
+    /// another budget elsewhere.
+    var hasPlace = false
+    var isDisabled = false
+
+    var budget: Double { percent.flatMap { Double($0.dropLast()) } ?? 1 }
+  }
+
+  /// The least budget, where the same person meets it in one login and a greater one in another:
+  /// the throttle goes by the least of them everywhere.
+  private func slowing() -> [(String, Int)] {
+    let all = budgets().filter { !$0.isDisabled }
+    guard let least = all.min(by: { $0.budget < $1.budget }) else { return [] }
+    let slowed = all.filter { $0.budget > least.budget && ($0.hasPlace || least.hasPlace) }
+    guard let first = slowed.first else { return [] }
+    let text = "guess_budget: \(least.name), \(least.percent ?? "1%"), slows wrong codes for"
+    let others = slowed.map(\.name).joined(separator: ", ")
+    return [("\(text) \(others) too", least.line > 0 ? least.line : first.line)]
+  }
+
+  private func budgets() -> [BudgetSection] {
+    var (all, section) = ([BudgetSection](), BudgetSection())
+    let lines = read { line in
+      switch line {
+      case .section(let name):
+        if section.percent != nil { all.append(section) }
+        section = BudgetSection(name: "[\(printable(content.bytes(in: name), limit: 100))]")
+      case .setting(let key, let value):
+        if content.holds(PolicyKey.guessBudget.name, in: key) {
+          let text = String(decoding: content.bytes(in: value), as: UTF8.self)
+          section.percent = text.filter { $0 != " " }
+          return ""
+        }
+        section.isDisabled =
+          section.isDisabled
+          || content.holds(PolicyKey.state.name, in: key) && content.holds("disabled", in: value)
+        section.hasPlace =
+          section.hasPlace || content.holds(PolicyKey.matchService.name, in: key)
+          || content.holds(PolicyKey.matchOrigin.name, in: key)
+      }
+      return nil
+    }
+    if section.percent != nil { all.append(section) }
+    // Each section has at most one.
+    for (index, line) in lines.enumerated() where index < all.count { all[index].line = line.1 }
+    return all.contains { $0.name == "[default]" } ? all : [BudgetSection()] + all
+  }
 
   /// The services in rules, each with its line number.
   package func ruleServices() -> [(String, Int)] { words(of: .matchService) }

@@ -134,20 +134,33 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
       address = found
       origin = NetworkAddress(found.bytes).map { .address($0) } ?? .unknown
     }
+    var policy = request.policy
+    // The line may name another file, whose budget holds too where it is the smaller one.
+    var shared = SharedBudget(of: policy)
+    let reading = reading(account, request.service, isRemote: request.origin != .local, address)
+    if let own = reading.policy { shared.include(own.sharedBudget) }
+    policy.shared = SharedBudgetBox(shared)
     return LoginContext(
-      policy: request.policy, origin: origin, address: address, service: Label(request.service))
+      policy: policy, origin: origin, address: address, service: Label(request.service))
+  }
+
+  /// What the file of this machine says of a login.
+  private func reading(
+    _ account: Account?, _ service: [UInt8], isRemote: Bool, _ address: NumericAddress?
+  ) -> PolicyReading {
+    let login = PolicyRequest(
+      service: service, user: account?.name.bytes, isSuperuser: account?.uid == 0,
+      isRemote: isRemote, address: address, parse: Addresses.numeric,
+      membership: { group in account.map { store.isMember($0, of: group) } ?? .unknown })
+    return store.policy(at: policyFile, base: Policy(), login)
   }
 
   private func own(_ request: ServiceRequest, _ account: Account, _ peer: Peer) -> LoginContext {
-    let service = bytes(of: Self.publicService)
-    let login = PolicyRequest(
-      service: service, user: account.name.bytes, isSuperuser: account.uid == 0, isRemote: false,
-      address: nil, parse: Addresses.numeric, membership: { store.isMember(account, of: $0) })
-    let reading = store.policy(at: policyFile, base: Policy(), login)
+    let reading = reading(account, bytes(of: Self.publicService), isRemote: false, nil)
     if let trouble = reading.trouble {
       log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
     }
-    var policy = reading.policy ?? store.strictPolicy(isSuperuser: login.isSuperuser)
+    var policy = reading.policy ?? store.strictPolicy(isSuperuser: account.uid == 0)
     policy.tighten(by: request.policy)
     // It was not asked of somebody who is let through there.
     policy.isEnabled = true

@@ -115,7 +115,7 @@ package struct FleetDesk: LineDesk, Sendable {
   }
 
   /// The stricter of the host's and the fleet's.
-  private func policy(for request: ServiceRequest) -> Policy {
+  func policy(for request: ServiceRequest) -> Policy {
     var address: NumericAddress?
     if case .address(let found) = request.origin { address = found }
     let reading = policies.reading(
@@ -123,7 +123,10 @@ package struct FleetDesk: LineDesk, Sendable {
       address: address)
     if let flaw = reading.flaw { database.note(.error, flaw) }
     var policy = request.policy
-    policy.tighten(by: reading.policy ?? .strict)
+    let own = reading.policy ?? .strict
+    policy.tighten(by: own)
+    // Of all hosts alike, whatever each of them says.
+    policy.shared = SharedBudgetBox(own.sharedBudget)
     if database.holdsBackupCodes { policy.backupCode = .off }
     return policy
   }

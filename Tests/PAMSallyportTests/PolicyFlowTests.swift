@@ -33,6 +33,34 @@ private let wrong = "050472"
     return answer
   }
 
+  /// The budget of before, five intervals before and after: 0.478 % come back in a year.
+  @Test(arguments: [
+    ("sshd", "", 11_000_000), ("sudo", "", 1_000_000), ("sshd", "no_delay", 3_000_000),
+    ("sudo", "no_delay", 3_000_000),
+  ]) func `what was spent is forgotten at one rate in all services and by a misspelt line`(
+    service: String, word: String, cost: UInt64
+  ) throws {
+    try write(
+      "[default]\n[rule a]\nmatch_service = sudo\nguess_budget = 10 %\nadjacent_intervals = 0\n")
+    store.time = UnixTime(1_111_111_111)
+    for _ in 0..<20 {
+      host.expect(answer: wrong)
+      #expect(answer() == .refused)
+    }
+    #expect(try spent() == 220_000_000)
+    host.serviceName = service
+    store.time = UnixTime(1_111_111_111 + 864_000)
+    host.expect(answer: wrong)
+    #expect(word == "" ? answer() == .refused : answer("alice", word) == .refused)
+    #expect(try spent() == 220_000_000 - 864_000 * 4_780_000_000 / 31_557_600 + cost)
+  }
+
+  private func spent() throws -> UInt64 {
+    let user = try #require(UserName("alice".utf8))
+    let record = try #require(try store.store.load(Account(name: user, uid: 1000)))
+    return record.state.other.spent.units
+  }
+
   @Test func `where it is disabled nothing is read or asked`() throws {
     try write("[default]\nstate = disabled\n")
     #expect(answer() == .ignore)

@@ -297,6 +297,28 @@ import Testing
         """)
   }
 
+  @Test(arguments: [
+    (
+      "[rule web]\nmatch_service = sshd\nguess_budget = 0.1 %\n",
+      "3: warning: guess_budget: [rule web], 0.1%, slows wrong codes for the built-in value too"
+    ),
+    (
+      "[default]\nguess_budget = 0.5 %\n[rule web]\nmatch_origin = local\nguess_budget = 10 %\n",
+      "2: warning: guess_budget: [default], 0.5%, slows wrong codes for [rule web] too"
+    ),
+    (
+      "[rule web]\nmatch_service = sshd\nguess_budget = 10 %\n",
+      "3: warning: guess_budget: the built-in value, 1%, slows wrong codes for [rule web] too"
+    ),
+    ("[rule web]\nmatch_user = root\nguess_budget = 0.1 %\n", ""),
+    ("[rule web]\nmatch_service = sshd\nguess_budget = 0.1 %\nstate = disabled\n", ""),
+    ("[rule web]\nmatch_service = sshd\nguess_budget = 1.00 %\n", ""),
+  ]) func `The section that slows the others is named`(text: String, wanted: String) throws {
+    let done = try check(text)
+    #expect(done.status == 0)
+    #expect(done.aside == (wanted == "" ? "" : "\(machine.root)/policy:\(wanted)\n"))
+  }
+
   @Test func `Programs get the errors and the warnings`() throws {
     struct Answer: Decodable {
       struct Fault: Decodable {

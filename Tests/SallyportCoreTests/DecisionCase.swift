@@ -55,7 +55,13 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
       let place = UInt64(backupCodes.count + scratchCodes.count)
       if words.count > 1 { usedBackupCodes |= 1 << place }
       scratchCodes.append(words[0])
-    case "policy": for word in words { try set(word) }
+    case "policy": for word in words { try Self.set(word, in: &policy) }
+    case "elsewhere":
+      var other = Policy()
+      for word in words { try Self.set(word, in: &other) }
+      var shared = policy.sharedBudget
+      shared.include(SharedBudget(of: other))
+      policy.shared = SharedBudgetBox(shared)
     case "known":
       let address = try #require(NetworkAddress(text: words[0]))
       origins.append(KnownOrigin(origin: address, lastSeen: UnixTime(try value(words[1]))))
@@ -90,7 +96,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
         last: last == "none" ? nil : value(last)))
   }
 
-  private mutating func set(_ word: String) throws {
+  private static func set(_ word: String, in policy: inout Policy) throws {
     let parts = word.split(separator: "=").map(String.init)
     switch parts[0] {
     case "adjacent": policy.adjacentIntervals = try value(parts[1])

@@ -289,6 +289,46 @@ extension Machine {
     #expect(found.first?.contains("code accepted: user=alice") == true, "\(found)")
   }
 
+  /// The budget in tenths of a per cent and the intervals that a request says, and what follows.
+  struct Pair: Sendable {
+    let tenths: UInt64
+    let adjacent: UInt8
+    let cost: UInt64
+    var days: Int64 = 10
+    var holds: UInt64 = 220_000_000
+    var regains: UInt64 = 4_780_000_000
+  }
+
+  /// As a line under the strict policy sends it, and one with a file of its own: the one changes
+  /// nothing, the other makes it no looser.
+  @Test(arguments: [
+    Pair(tenths: 10, adjacent: 1, cost: 3_000_000),
+    Pair(tenths: 10, adjacent: 5, cost: 11_000_000),
+    Pair(tenths: 100, adjacent: 0, cost: 1_000_000),
+    Pair(tenths: 1, adjacent: 5, cost: 11_000_000, days: 20, regains: 280_000_000),
+    Pair(
+      tenths: 1, adjacent: 10, cost: 21_000_000, days: 40, holds: 250_000_000,
+      regains: 250_000_000),
+  ]) func `on root's socket a bucket holds and regains what the file of this machine says`(
+    pair: Pair
+  ) throws {
+    var stated = Policy()
+    stated.guessBudget = GuessProbability(units: pair.tenths * 1_000_000_000)
+    stated.adjacentIntervals = pair.adjacent
+    let wrong = try #require(Secret(Array("000000".utf8)))
+    let bob = try #require(UserName("bob".utf8))
+    let record = try #require(try machine.load(machine.account(named: bob)))
+    let since = UnixTime(Machine.time.seconds - pair.days * 86_400)
+    _ = try machine.transact(record, asKnown: true) { (_, state) in
+      var state = state
+      state.known = Bucket(spent: GuessProbability(units: pair.holds), since: since)
+      return (true, state)
+    }
+    _ = try ask(attempt(wrong), of: "bob", by: peer(3002, .root), .local, stated)
+    let regained = UInt64(pair.days) * 86_400 * pair.regains / 31_557_600
+    #expect(try state("bob").known.spent.units == pair.holds - regained + pair.cost)
+  }
+
   @Test func `one user fills no log`() throws {
     let lines = Locked(0)
     let desk = Desk(store: machine) { _, _ in lines.withLock { $0 += 1 } }

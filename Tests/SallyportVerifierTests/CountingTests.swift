@@ -42,6 +42,36 @@ struct `A login that a host has the fleet count` {
     return ServiceAnswer.decode(answer.body, to: .count)
   }
 
+  /// Whatever a host says, a bucket holds and regains what the file of the verifier says, in which
+  /// the groups of a user may be any.
+  @Test(arguments: [("10 %", 10), ("1 %", 0), ("0.1 %", 5)])
+  func `goes by the budget of the fleet's file`(budget: String, adjacent: UInt8) throws {
+    try """
+    [default]
+    [rule a]
+    match_service = sudo
+    match_group = ops
+    guess_budget = 0.5 %
+    [rule b]
+    match_user = somebody-else
+    guess_budget = 0.1 %
+    """.write(toFile: directory.path + "/sallyport.conf", atomically: false, encoding: .utf8)
+    let desk = FleetDesk(verifier.database, FleetPolicy(in: directory.path))
+    let all = [try authenticator(parameters(.totp(period: 30)))]
+    for service in ["sshd", "sudo"] {
+      var stated = Policy()
+      stated.adjacentIntervals = adjacent
+      let units = (Double(budget.dropLast(2)) ?? 0) * 1e10
+      stated.guessBudget = GuessProbability(units: UInt64(units))
+      let request = ServiceRequest(
+        name: Array(name.utf8), service: Array(service.utf8), origin: .local, policy: stated,
+        millisecondsLeft: 5000, verb: .enrolled)
+      let throttle = Throttle(for: all, under: desk.policy(for: request))
+      #expect(throttle.capacity.units == 220_000_000)
+      #expect(throttle.refillPerYear.units == 2_280_000_000)
+    }
+  }
+
   private func rows() throws -> UInt64? {
     try verifier.ask(
       """

@@ -2,9 +2,10 @@ package import OneTimePassword
 
 /// The guess budget of one enrollment under one policy (RFC 4226 §7.3).
 ///
-/// Each wrong response that is checked costs the probability of guessing it right. Two buckets
-/// (known origins, others) hold a first filling and refill evenly, so that both together, first
-/// filling included, spend the policy's budget in a year. A success refunds nothing but what
+/// Each wrong response that is checked costs the probability of guessing it right under the policy
+/// that checked it. Two buckets (known origins, others) hold a first filling and refill evenly, so
+/// that both together, first filling included, spend the budget in a year. What they hold and
+/// regain is the same under all policies of a person (`SharedBudget`). A success refunds nothing but what
 /// `LoginState.settle` does: a refund of everything would give malware beside a busy owner many
 /// times the budget.
 package struct Throttle: Equatable, Sendable {
@@ -33,23 +34,22 @@ package struct Throttle: Equatable, Sendable {
   package init(
     for authenticators: [Authenticator], scratchCodes: Int = 0, under policy: Policy
   ) {
+    let own = SharedBudget(of: policy)
+    let shared = policy.shared?.budget
+    let all = (list: authenticators, scratchCodes: UInt64(scratchCodes.magnitude))
+    let least = (shared ?? own).least(of: all) ?? policy.guessBudget
     let budget = min(
-      max(policy.guessBudget, GuessProbability.budgets.lowerBound),
-      GuessProbability.budgets.upperBound)
-    let quarter = budget.units / 4
-    var adjacent = min(policy.adjacentIntervals, Policy.mostAdjacentIntervals)
-    var ahead = min(policy.lookAhead, 100)
-    let scratch = policy.backupCode != .off ? UInt64(scratchCodes.magnitude) : 0
-    var codes = AcceptedCodes(authenticators, scratch, adjacent, ahead, policy)
-    while codes.dearest.units * Throttle.fewestResponses > quarter, adjacent > 0 || ahead > 0 {
-      if ahead > adjacent { ahead -= 1 } else { adjacent -= 1 }
-      codes = AcceptedCodes(authenticators, scratch, adjacent, ahead, policy)
-    }
-    (adjacentIntervals, lookAhead, accepted) = (adjacent, ahead, codes)
-    let wanted = min(codes.dearest.units * Throttle.responsesHeld, quarter)
-    let held = max(wanted, codes.dearest.units * Throttle.fewestResponses)
-    capacity = GuessProbability(units: min(held, budget.units / 2))
-    refillPerYear = GuessProbability(units: budget.units / 2 - capacity.units)
+      max(least, GuessProbability.budgets.lowerBound), GuessProbability.budgets.upperBound
+    ).units
+    let narrowed = Narrowed(own, all, to: budget / 4)
+    (adjacentIntervals, lookAhead) = (narrowed.adjacent, narrowed.ahead)
+    accepted = narrowed.codes
+    // Of what is accepted anywhere, so that five responses fit in each service.
+    let dearest = (shared.map { Narrowed($0, all, to: budget / 4) } ?? narrowed).codes.dearest
+    let wanted = min(dearest.units * Throttle.responsesHeld, budget / 4)
+    let held = max(wanted, dearest.units * Throttle.fewestResponses)
+    capacity = GuessProbability(units: min(held, budget / 2))
+    refillPerYear = GuessProbability(units: budget / 2 - capacity.units)
   }
 
   /// The cost of one wrong response with this number of digits.
@@ -104,23 +104,54 @@ package struct Throttle: Equatable, Sendable {
   }
 }
 
+/// What can be guessed.
+private typealias Guessable = (list: [Authenticator], scratchCodes: UInt64)
+
+extension SharedBudget {
+  /// The least budget of a login in which something of `all` counts; nil if nothing does anywhere.
+  fileprivate func least(of all: Guessable) -> GuessProbability? {
+    var least = all.scratchCodes > 0 ? budgets[2] : SharedBudget.nowhere
+    for authenticator in all.list {
+      least = min(least, budgets[Int(authenticator.parameters.type.factor.rawValue)])
+    }
+    return least == SharedBudget.nowhere ? nil : GuessProbability(units: least)
+  }
+}
+
+/// Accepted intervals and look-ahead, narrowed until five responses fit, the larger first.
+private struct Narrowed {
+  var adjacent: UInt8
+  var ahead: UInt8
+  var codes: AcceptedCodes
+
+  @inline(never)
+  init(_ wide: SharedBudget, _ all: Guessable, to quarter: UInt64) {
+    adjacent = UInt8(truncatingIfNeeded: min(wide.windows[0], UInt64(Policy.mostAdjacentIntervals)))
+    ahead = UInt8(truncatingIfNeeded: min(wide.windows[1], 100))
+    while true {
+      codes = AcceptedCodes(all, wide, adjacent, ahead)
+      guard codes.dearest.units * Throttle.fewestResponses > quarter, adjacent > 0 || ahead > 0
+      else { break }
+      if ahead > adjacent { ahead -= 1 } else { adjacent -= 1 }
+    }
+  }
+}
+
 /// The chance of hitting any accepted code, for each number of digits.
 private struct AcceptedCodes: Equatable, Sendable {
   private var six = GuessProbability.none
   private var seven = GuessProbability.none
   private var eight = GuessProbability.none
 
-  init(
-    _ all: [Authenticator], _ scratchCodes: UInt64, _ adjacent: UInt8, _ ahead: UInt8,
-    _ policy: Policy
-  ) {
-    let totp = policy.totp != .off ? 2 * UInt64(adjacent) + 1 : 0
-    let hotp = policy.hotp != .off ? UInt64(ahead) + 1 : 0
-    six = AcceptedCodes.sum(all, .six, totp, hotp)
-    seven = AcceptedCodes.sum(all, .seven, totp, hotp)
-    let some = AcceptedCodes.sum(all, .eight, totp, hotp)
+  init(_ all: Guessable, _ accepted: SharedBudget, _ adjacent: UInt8, _ ahead: UInt8) {
+    let totp = accepted.accepts(.totp) ? 2 * UInt64(adjacent) + 1 : 0
+    let hotp = accepted.accepts(.hotp) ? UInt64(ahead) + 1 : 0
+    let scratch = accepted.accepts(.backupCode) ? all.scratchCodes : 0
+    six = AcceptedCodes.sum(all.list, .six, totp, hotp)
+    seven = AcceptedCodes.sum(all.list, .seven, totp, hotp)
+    let some = AcceptedCodes.sum(all.list, .eight, totp, hotp)
     eight = GuessProbability(
-      units: some.units + scratchCodes * GuessProbability.ofOneScratchCode.units)
+      units: some.units + scratch * GuessProbability.ofOneScratchCode.units)
   }
 
   var dearest: GuessProbability { max(six, max(seven, eight)) }

@@ -12,6 +12,8 @@ package struct Policy: Equatable, Sendable {
   package var lookAhead: UInt8 = 10
   /// The probability of a correct guess in a year of trying, 0.01 % to 10 % (RFC 4226 §7.3).
   package var guessBudget = GuessProbability.percent
+  /// What the throttle goes by in all services alike; nil for what this policy has.
+  package var shared: SharedBudgetBox?
   package var enrollment = EnrollmentLevel.refuse
   /// Whether a rule, not the defaults, refuses unenrolled users: then the user's note changes
   /// nothing.

@@ -23,13 +23,17 @@ package final class PolicyFile {
   /// The keys that a matching rule has set, as bits.
   private var settled: UInt32 = 0
   private var section = Section()
+  /// What `[default]` says of what is shared; nil if no rule says anything of that.
+  private var presets: SharedSettings?
+  private var shared = SharedSections()
+  private var sharedBudget: SharedBudgetBox?
   /// The line of the first rule; all lines from there on belong to rules.
   private var rules = Int.max
 
   /// A number with its line, as number · 2²⁰ + line, so that the smaller one is the stricter one.
   /// Numbers are at most 10¹¹, lines 65,536.
   private typealias Value = UInt64
-  private typealias Values = InlineArray<18, Value>
+  typealias Values = InlineArray<18, UInt64>
   private static var unset: UInt64 { UInt64.max }
 
   private struct Section {
@@ -39,6 +43,10 @@ package final class PolicyFile {
     /// The keys in the section, as bits.
     var keys: UInt32 = 0
     var match = Tristate.yes
+    /// Whether it matches the person in some login.
+    var person = Tristate.yes
+    /// The value of `match_group`: looked up at the end, where it makes a difference.
+    var groups = 0..<0
     var values = Values(repeating: PolicyFile.unset)
   }
 
@@ -59,6 +67,7 @@ package final class PolicyFile {
       problem = error
     }
     close()
+    if let presets { sharedBudget = SharedBudgetBox(shared.finish(presets)) }
     for index in 0..<PolicyKey.scalars { values[index] = min(values[index], bounds[index]) }
   }
 
@@ -71,6 +80,7 @@ package final class PolicyFile {
     }
     if let isSSHD { policy.sshdServices = isSSHD ? [login.service] : [] }
     policy.isRefusedByRule = policy.enrollment == .refuse && line(of: .enrollment) > rules
+    policy.shared = sharedBudget
     return policy
   }
 
@@ -127,6 +137,11 @@ package final class PolicyFile {
     if section.keys >> UInt32(PolicyKey.matchService.rawValue) == 0 {
       complain(section.line, .missing("match_service, _user, _group or _origin"), 0..<0)
     }
+    let sharesAny = section.keys & SharedSettings.keys != 0 && section.person != .no
+    if !section.groups.isEmpty, section.match != .no || sharesAny {
+      meet(.matchGroup, section.groups)
+    }
+    if sharesAny, section.person != .no { share() }
     for index in 0..<PolicyKey.scalars {
       let (bit, value) = (UInt32(1) << UInt32(index), section.values[index])
       guard section.keys & bit != 0, settled & bit == 0, applies(index, value) else { continue }
@@ -137,6 +152,16 @@ package final class PolicyFile {
         bounds[index] = min(bounds[index], value)
       }
     }
+  }
+
+  /// Counts what the rule sets for the throttle, if it can match the person in another login.
+  private func share() {
+    // No rule has changed them yet.
+    presets = presets ?? SharedSettings(values)
+    let elsewhere = SharedSettings.bit(.matchService) | SharedSettings.bit(.matchOrigin)
+    shared.take(
+      SharedSettings(section.values), setting: section.keys,
+      everywhere: section.person == .yes && section.keys & elsewhere == 0)
   }
 
   /// Of uid 0 the fleet is asked only where a rule names the user: a fleet that cannot be reached,
@@ -175,13 +200,24 @@ package final class PolicyFile {
   }
 
   private func look(_ key: PolicyKey, _ range: Range<Int>) {
-    var words = Words(text, range)
     if !key.isMatch {
+      var words = Words(text, range)
       let isNamed = login.meets(.matchService, &words, isLocal: false) == .yes
       if key == .sshdServices { isSSHD = isNamed } else { isLocal = !login.isRemote && isNamed }
-    } else if section.match != .no {
-      let result = login.meets(key, &words, isLocal: isLocal)
-      if result.rawValue < section.match.rawValue { section.match = result }
+    } else if key == .matchGroup {
+      section.groups = range
+    } else {
+      meet(key, range)
+    }
+  }
+
+  @inline(never)
+  private func meet(_ key: PolicyKey, _ range: Range<Int>) {
+    var words = Words(text, range)
+    let result = login.meets(key, &words, isLocal: isLocal)
+    if result.rawValue < section.match.rawValue { section.match = result }
+    if key == .matchUser || key == .matchGroup, result.rawValue < section.person.rawValue {
+      section.person = result
     }
   }
 }

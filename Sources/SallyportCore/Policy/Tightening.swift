@@ -23,12 +23,15 @@ extension PolicyKey {
 
 extension Policy {
   /// Takes the stricter value of each key, and the shorter lists of services: the result is never
-  /// looser than either policy. Who verifies the codes (`verification`) stays as it is.
+  /// looser than either policy. Who verifies the codes (`verification`) stays as it is, and so does
+  /// what the throttle goes by in all services.
   @inline(never) package mutating func tighten(by other: Policy) {
     // At every moment the stricter of the two levels: an earlier day only tightens `required`.
     if other.enrollment == .required, enrollment != .required || other.requiredFrom < requiredFrom {
       requiredFrom = other.requiredFrom
     }
+    // What a bucket holds and regains is no matter of one login.
+    shared = shared ?? SharedBudgetBox(SharedBudget(of: self))
     let wasFleet = isFleet
     for index in 0..<PolicyKey.scalars {
       guard let key = PolicyKey(rawValue: UInt8(truncatingIfNeeded: index)) else { continue }

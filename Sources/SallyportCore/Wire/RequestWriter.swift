@@ -90,7 +90,9 @@ extension ByteWriter {
   }
 
   mutating func put(_ policy: Policy) {
-    for key in PolicyKey.allCases where key.isScalar { put(policy[key]) }
+    for key in PolicyKey.allCases where key.isScalar {
+      put(key == .guessBudget ? policy.statedBudget : policy[key])
+    }
     put(isThere: policy.isRefusedByRule)
   }
 

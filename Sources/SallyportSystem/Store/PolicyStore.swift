@@ -15,6 +15,15 @@ package final class PolicyReading: Sendable {
     (self.policy, self.isLocal, self.trouble) = (policy, isLocal, trouble)
   }
 
+  /// What the policy has, or what a narrower one in its place is to have: whatever is wrong with the
+  /// line that names the file, buckets hold and regain what the file says.
+  package var shared: SharedBudgetBox? {
+    @inline(never) get {
+      guard let policy else { return nil }
+      return policy.shared ?? SharedBudgetBox(SharedBudget(of: policy))
+    }
+  }
+
   /// The policy of a valid file. `trouble`: why that is not the present one.
   fileprivate convenience init(_ file: PolicyFile, _ base: Policy, trouble: StoreTrouble?) {
     self.init(policy: file.policy(base), isLocal: file.isLocal, trouble: trouble)

@@ -181,9 +181,22 @@ extension Login {
       guard hasCode(parts, pending) else { break }
       let verdict = try judge(parts, nil, pending, .firstPass)
       guard case .refused(let charge) = verdict else { return try answer(verdict, pending) }
-      return try answer(ask(pending, after: given, givingBack: charge), pending)
+      let asked = charge == nil ? pending : charged(pending)
+      return try answer(ask(asked, after: given, givingBack: charge), pending)
     }
     return try answer(ask(pending, after: given), pending)
+  }
+
+  /// With what the first pass was charged, where the prompt tells it.
+  private func charged(_ pending: PendingLogin) -> PendingLogin {
+    guard isForTheUser(pending), case .enrolled(let account) = pending.claimant else {
+      return pending
+    }
+    do throws(StoreTrouble) {
+      return try examiner.enrolled(account, in: pending.context) ?? pending
+    } catch {
+      return pending
+    }
   }
 
   private func answer(_ verdict: Reply, _ pending: PendingLogin) throws(HostFailure)

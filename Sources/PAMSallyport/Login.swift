@@ -244,7 +244,7 @@ final class Login<Application: Host, Store: LoginStore> {
   }
 
   /// Whether only the user, at this machine, or root can read a text about this enrollment.
-  private func isForTheUser(_ pending: PendingLogin) -> Bool {
+  func isForTheUser(_ pending: PendingLogin) -> Bool {
     guard pending.claimant.isEnrolled, case .local(own: true) = pending.context.origin else {
       return false
     }

@@ -130,19 +130,19 @@ package final class PendingLogin: Sendable {
       && state.isRemembered(address, service: context.service, for: policy.remember, at: now)
   }
 
-  /// Seconds from `now` until a code from a known place is checked again; 0 if one is checked now,
-  /// nil if none ever is.
+  /// Seconds from `now` until a code from a known place is checked again, whatever its length; 0 if
+  /// each is checked now, nil if none ever is.
   package func wait(at now: UnixTime) -> UInt64? {
     guard case .record(let record) = basis else { return shape.wait }
     let (enrollment, state) = (record.enrollment, record.state)
     let throttle = Throttle(for: enrollment, state, under: policy)
-    var shortest: UInt64?
+    var longest: UInt64?
     for authenticator in enrollment.authenticators {
       let digits = authenticator.parameters.digits
       guard let wait = throttle.wait(for: state.known, digits: digits, at: now) else { continue }
-      shortest = min(shortest ?? wait, wait)
+      longest = max(longest ?? wait, wait)
     }
-    return shortest
+    return longest
   }
 }
 

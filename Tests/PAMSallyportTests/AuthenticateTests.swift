@@ -46,6 +46,15 @@ private let wrong = "050472"
   }
 
   @Test(arguments: [
+    ("2001:db8::7%eth0", "2001:db8::7%25eth0"), ("::ffff:192.0.2.7", "::ffff:192.0.2.7"),
+  ]) func `the log has an address as PAM has it`(address: String, logged: String) {
+    host.remote = address
+    host.expect(answer: right)
+    #expect(answer() == .success)
+    #expect(host.log.last?.line.hasSuffix(" origin=\(logged)") == true)
+  }
+
+  @Test(arguments: [
     ("sudo", 0, "local"), ("sudo", 1000, "local"), ("sudo", 1001, "local(another user)"),
     ("polkit-1", 0, "local(another user)"), ("polkit-1", 1000, "local"),
   ]) func `a local login is the user's own where he or root started it, but for polkit's helper`(

@@ -164,6 +164,44 @@ private let both = "Password & verification code: "
     #expect(try spent(store).spent.units == millionths * 1_000_000)
   }
 
+  /// With the code at its end, too; the one that was not charged is checked.
+  @Test(arguments: [
+    (["try_first_pass"], "482913", UInt64(11)),
+    (["try_first_pass", "forward_pass"], "hunter482913", 11),
+    (["try_first_pass", "forward_pass"], "other482913", 22),
+    (["try_first_pass", "forward_pass"], "hunter482914", 22),
+  ]) func `the same response at the prompt once more is charged once`(
+    words: [String], typed: String, millionths: UInt64
+  ) throws {
+    let store = try TestStore()
+    try store.enrollAlice()
+    let host = ScriptedHost()
+    host.token = words.count > 1 ? "hunter482913" : "482913"
+    host.expect(words.count > 1 ? both : "Verification code: ", answer: typed)
+    let arguments = ModuleArguments(words.map { Array($0.utf8) })
+    #expect(authenticate(host, arguments, store: store) == .refused)
+    #expect(try spent(store).spent.units == millionths * 1_000_000)
+    let isOnceMore = millionths == 11
+    #expect(host.log.last?.line.contains("reason=malformed") == isOnceMore)
+  }
+
+  /// The 20th wrong code is the first pass: then a day passes until the next.
+  @Test func `the prompt says the wait of after the first pass`() throws {
+    let store = try TestStore()
+    try store.enrollAlice()
+    let host = ScriptedHost()
+    (host.remote, host.serviceName, host.uid) = (nil, "su", 1000)
+    for _ in 0..<19 {
+      host.expect(answer: "482914")
+      #expect(authenticate(host, ModuleArguments([]), store: store) == .refused)
+    }
+    host.token = "482913"
+    host.expect("Too many wrong codes. Next try in 21 h, or a backup code: ", answer: "482915")
+    #expect(authenticate(host, Self.words, store: store) == .refused)
+    #expect(host.isUsedUp)
+    #expect(try state(store).known.spent.units == 220_000_000)
+  }
+
   /// Else another login gave back as a slip what this one's prompt gives back.
   @Test(arguments: [("try_first_pass", false), ("use_first_pass", true)])
   func `a first pass is a slip only where no prompt follows`(_ word: String, _ isSlip: Bool) throws

@@ -98,6 +98,15 @@ private let wrong = "050472"
     #expect(answer() == .success)
   }
 
+  @Test(arguments: ["refuse", "required", "offer", "remind", "voluntary"])
+  func `a name that nobody can have is refused at every level`(level: String) throws {
+    try write("[default]\nenrollment = \(level)\n")
+    for word in ["debug", "enroll", "nullok"] {
+      host.expect(answer: right)
+      #expect(answer("alice ", word) == .refused)
+    }
+  }
+
   @Test func `voluntary is the file's word, and nullok only where it has none`() throws {
     try write("[rule b]\nmatch_user = bob\nenrollment = voluntary\n")
     #expect(answer("bob") == .ignore)

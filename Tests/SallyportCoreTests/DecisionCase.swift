@@ -27,6 +27,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
   var first: [String] = []
   var typed = ""
   var wanted: [String] = []
+  var until: UnixTime?
   /// The words of the `after` lines.
   var after: [[String]] = []
 
@@ -78,6 +79,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
     case "first": first.append(rest)
     case "type": typed = rest
     case "expect": wanted = words
+    case "until": until = UnixTime(try value(rest))
     case "after": after.append(words)
     case _: throw ParseError.line(key)
     }

@@ -25,6 +25,7 @@ import Testing
     }
     let decision = try each.decision(on: each.typed, enrollment, before)
     #expect(decision.words == each.wanted)
+    if let until = each.until { #expect(decision.refusal == .replayed(until: until)) }
     let wanted = try each.wantedState(before: each.state(for: enrollment), decision)
     #expect(decision.state.facts == wanted.facts)
   }

@@ -25,8 +25,8 @@ package enum Refusal: Equatable, Sendable {
   case malformed(Malformation)
   /// With what it was charged; nil for a wrong backup code, which costs nothing.
   case wrongCode(Charge?)
-  /// A right code, or a backup code, that has been accepted before. `until`: the end of the last
-  /// accepted step, when an app shows a code that was not; of another factor, 1970.
+  /// A right code, or a backup code, that has been accepted before. `until`: when the app, whose
+  /// clock may be off, shows a code that was not; of another factor, 1970.
   case replayed(until: UnixTime)
   /// The budget for wrong codes from this kind of origin is used up; the response was not judged.
   case throttled
@@ -107,7 +107,7 @@ package func decide(
       continue
     }
     let match = try authenticator.match(
-      code, after: state.authenticators[index].lastAccepted, throttle, at: use.time)
+      code, after: state.authenticators[index], throttle, at: use.time)
     // One that is switched off has had its work, and says nothing.
     guard policy.accepts(authenticator.parameters.type) else { continue }
     if let position = match.nearlyAccepted, isKnown, case .last = turn {

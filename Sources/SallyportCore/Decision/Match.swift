@@ -11,7 +11,8 @@ struct Match {
   var isReplay = false
   /// See `AuthenticatorState.drift`; for `accepted`.
   var drift: Int32 = 0
-  /// The end of the last accepted step; in 1970 where there is none, and for an HOTP.
+  /// When the authenticator shows the code after the last accepted one, with its clock as it was
+  /// then; in 1970 where there is none, and for an HOTP.
   var usedUntil = UnixTime(0)
   /// Where every code of now counts as used because the last accepted step is ahead of the clock:
   /// when that ends.
@@ -28,16 +29,17 @@ extension Authenticator {
   }
 
   /// Compares a code with every accepted time step or counter, without an early exit.
-  func match(_ code: UInt32, after last: UInt64?, _ throttle: Throttle, at now: UnixTime)
-    throws(CryptoError) -> Match
-  {
+  func match(
+    _ code: UInt32, after state: AuthenticatorState, _ throttle: Throttle, at now: UnixTime
+  ) throws(CryptoError) -> Match {
+    let last = state.lastAccepted
     switch parameters.type {
     case .totp(let period):
       let clock = StepClock(now: now, period: period, adjacent: throttle.adjacentIntervals)
       var match = try compare(code, clock.window, last)
       match.drift = clock.drift(of: match.accepted)
       match.aheadOfClock = clock.end(ofWaitingFor: last)
-      if let last { match.usedUntil = clock.end(of: last) }
+      if let last { match.usedUntil = clock.end(of: last, drift: state.drift) }
       return match
     case .hotp:
       return try compare(code, counters(after: last, lookAhead: throttle.lookAhead), last)
@@ -100,8 +102,12 @@ private struct StepClock {
     return end(of: last)
   }
 
-  func end(of step: UInt64) -> UnixTime {
-    let (next, overflow) = step.addingReportingOverflow(1)
+  /// `drift`: by how many steps the authenticator's clock is ahead.
+  func end(of step: UInt64, drift: Int32 = 0) -> UnixTime {
+    let early = step.subtractingReportingOverflow(UInt64(max(drift, 0)))
+    let late = UInt64(max(0 - Int64(drift), 0)) + 1
+    let (next, overflow) = (early.overflow ? 0 : early.partialValue)
+      .addingReportingOverflow(late)
     let (time, tooLate) = next.multipliedReportingOverflow(by: UInt64(period))
     return UnixTime(overflow || tooLate || time > Int64.max ? Int64.max : Int64(time))
   }

@@ -159,7 +159,10 @@ private struct EnrollmentReader {
     throws(SettingsError) -> UInt64
   {
     let field = try field(key)
-    guard let value = decimal(text.bytes(in: field.value)), range.contains(value) else {
+    let digits = text.bytes(in: field.value)
+    guard let value = decimal(digits), range.contains(value),
+      digits.count == 1 || digits.first != UInt8(ascii: "0")
+    else {
       throw wrong(field, "a whole number in its range")
     }
     return value
@@ -214,7 +217,9 @@ private struct EnrollmentReader {
 
   private func parameters() throws(SettingsError) -> CodeParameters {
     let (algorithm, type) = (try field(.algorithm), try field(.type))
-    guard let hash = HashAlgorithm(name: text.bytes(in: algorithm.value)) else {
+    guard let hash = HashAlgorithm(name: text.bytes(in: algorithm.value)),
+      text.holds(hash.name, in: algorithm.value)
+    else {
       throw wrong(algorithm, "SHA1, SHA256 or SHA512")
     }
     let count = try number(.digits, in: 6...8)
@@ -238,6 +243,10 @@ private struct EnrollmentReader {
     let field = try field(.secret)
     guard let base32 = text.slice(field.value) else {
       throw SettingsError(line: field.line, .outOfMemory)
+    }
+    // What people type may have them.
+    for index in 0..<base32.count where isBlank(base32[index]) || base32[index] == 0x2d {
+      throw wrong(field, "base32 (RFC 4648)")
     }
     let secret: Secret
     do throws(Base32.Error) {

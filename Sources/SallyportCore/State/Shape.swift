@@ -23,8 +23,8 @@ package struct Shape: Equatable, Sendable {
   package let hasScratchCodes: Bool
   /// How many backup codes and scratch codes are left, 0 to 64; nil if there is no set.
   package let backupCodesLeft: Int?
-  /// Seconds until a code from a known origin is checked again; 0 if it is checked now, nil if
-  /// never.
+  /// Seconds until a code from a known origin is checked again, whatever its length; 0 if it is
+  /// checked now, nil if never.
   package let wait: UInt64?
   /// Whether a login from there needs no code now (`remember` in the policy).
   package let isRemembered: Bool

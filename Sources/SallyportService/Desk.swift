@@ -158,7 +158,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   private func own(_ request: ServiceRequest, _ account: Account, _ peer: Peer) -> LoginContext {
     let reading = reading(account, bytes(of: Self.publicService), isRemote: false, nil)
     if let trouble = reading.trouble {
-      log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
+      write(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil), of: peer)
     }
     var policy = reading.policy ?? store.strictPolicy(isSuperuser: account.uid == 0)
     policy.tighten(by: request.policy)

@@ -19,6 +19,7 @@ final class Door: Sendable {
   let socket: Peer.Socket
   private let listener: Listener
   private let limits: Limits
+  private let shares: Shares
   private let handler: Handler
   private let queue: Locked<PacketQueue>
   /// What workers sleep on: one for each packet that came.
@@ -29,11 +30,13 @@ final class Door: Sendable {
   private let refusedPeers = RareLine()
   private let accepting = RareLine()
 
-  init(_ listener: Listener, _ socket: Peer.Socket, _ limits: Limits, _ handler: @escaping Handler)
-    throws(ServiceError)
-  {
+  init(
+    _ listener: Listener, _ socket: Peer.Socket, _ limits: Limits, _ shares: Shares,
+    _ handler: @escaping Handler
+  ) throws(ServiceError) {
     (self.listener, self.socket, self.limits, self.handler) = (listener, socket, limits, handler)
-    queue = Locked(PacketQueue(limits))
+    self.shares = shares
+    queue = Locked(PacketQueue(limits, shares))
     packets = try ServiceError.check(service_counter(), "eventfd")
     ending = try ServiceError.check(service_counter(), "eventfd")
   }
@@ -104,7 +107,7 @@ final class Door: Sendable {
   private func hasAccount(_ peer: Peer) -> Bool {
     switch peer.socket {
     case .root: true
-    case .everybody: peer.effectiveUser == 0 || service_has_account(peer.effectiveUser) == 1
+    case .everybody: peer.effectiveUser == 0 || shares.hasAccount(peer.effectiveUser) == 1
     }
   }
 
@@ -193,7 +196,8 @@ final class Door: Sendable {
 
   /// Closes one, unless its packet has come meanwhile.
   private func makeRoom(_ waiting: inout [Connection]) {
-    guard let index = crowdedOut(of: waiting.lazy.map { $0.effectiveUser }) else { return }
+    let crowd = waiting.map { shares.share(of: $0.effectiveUser) }
+    guard let index = crowdedOut(of: crowd) else { return }
     _ = isStillWaiting(waiting.remove(at: index))
   }
 }

@@ -1,8 +1,8 @@
-/// How much of the service one socket, and one user on it, may have.
+/// How much of the service one socket, and one share of it, may have.
 package struct Limits: Sendable {
   /// Threads that work on packets.
   package var workers: Int
-  /// Of these, at a time, for one real user that is not root.
+  /// Of these, at a time, for one share that is not root's.
   package var workersOfOne = 4
   /// Connections whose packet is not there yet.
   package var connections = 128
@@ -23,10 +23,10 @@ package struct Limits: Sendable {
 }
 
 /// Which of those that wait goes where there is no room for one more: the longest waiting one of
-/// the user who has most of them. So nobody's crowd drives out anybody else. `users` is in the
+/// the share that has most of them. So nobody's crowd drives out anybody else. `shares` is in the
 /// order of arrival, and not empty.
-func crowdedOut(of users: some Collection<UInt32>) -> Int? {
-  let counts = users.reduce(into: [UInt32: Int]()) { $0[$1, default: 0] += 1 }
+func crowdedOut(of shares: [Share]) -> Int? {
+  let counts = shares.reduce(into: [Share: Int]()) { $0[$1, default: 0] += 1 }
   let most = counts.values.max()
-  return users.enumerated().first { counts[$0.element] == most }?.offset
+  return shares.firstIndex { counts[$0] == most }
 }

@@ -7,47 +7,56 @@ struct Job: Sendable {
   let request: Secret
 }
 
-/// The packets of one socket that wait for a worker, and for whom workers are busy.
+/// The packets of one socket that wait for a worker, and those that workers are busy with.
 ///
 /// Whoever is done with a packet asks for the next one before it sleeps: so a packet that could not
-/// be taken, because its user had all workers that he may have, is never forgotten.
+/// be taken, because its share had all workers that it may have, is never forgotten.
 struct PacketQueue: Sendable {
   private let limits: Limits
-  private var jobs: [Job] = []
-  private var working: [Job] = []
+  private let shares: Shares
+  private var waiting: [Entry] = []
+  private var working: [Entry] = []
   /// No more packets will come.
   var isClosed = false
 
-  init(_ limits: Limits) { self.limits = limits }
+  private struct Entry {
+    let job: Job
+    let share: Share
+  }
+
+  init(_ limits: Limits, _ shares: Shares) { (self.limits, self.shares) = (limits, shares) }
 
   /// The job that had to go is given back, to be closed outside of any lock.
   mutating func add(_ job: Job) -> Job? {
-    jobs.append(job)
-    guard jobs.count > limits.packets else { return nil }
-    return crowdedOut(of: jobs.lazy.map { $0.peer.realUser }).map { jobs.remove(at: $0) }
+    waiting.append(Entry(job: job, share: shares.share(of: job.peer)))
+    guard waiting.count > limits.packets else { return nil }
+    return crowdedOut(of: waiting.map(\.share)).map { waiting.remove(at: $0).job }
   }
 
-  /// The first whose user may have one more worker. It is to be told to `finish`.
+  /// The first of the share that has fewest workers, of those that may have one more. It is to be
+  /// told to `finish`.
   mutating func next() -> Job? {
-    let busy = working.reduce(into: [UInt32: Int]()) { $0[$1.peer.realUser, default: 0] += 1 }
-    let ofUsers = working.count - busy[0, default: 0]
-    let index = jobs.firstIndex { job in
-      let user = job.peer.realUser
-      return user == 0
-        || busy[user, default: 0] < limits.workersOfOne && ofUsers < limits.workersOfUsers
+    if waiting.isEmpty { return nil }
+    let busy = working.reduce(into: [Share: Int]()) { $0[$1.share, default: 0] += 1 }
+    let ofUsers = working.count - busy[.root, default: 0]
+    let open = waiting.enumerated().compactMap { index, entry -> (index: Int, workers: Int)? in
+      let workers = busy[entry.share, default: 0]
+      let isOpen =
+        entry.share == .root || workers < limits.workersOfOne && ofUsers < limits.workersOfUsers
+      return isOpen ? (index, workers) : nil
     }
-    guard let index else { return nil }
-    let job = jobs.remove(at: index)
-    working.append(job)
-    return job
+    guard let first = open.min(by: { $0.workers < $1.workers }) else { return nil }
+    let entry = waiting.remove(at: first.index)
+    working.append(entry)
+    return entry.job
   }
 
   mutating func finish(_ job: Job) {
-    working.removeAll { $0.connection === job.connection }
+    working.removeAll { $0.job.connection === job.connection }
   }
 
   /// Whether one of them is worked on whose caller waits for its end.
-  var hasBegun: Bool { working.contains { $0.connection.hasBegun } }
+  var hasBegun: Bool { working.contains { $0.job.connection.hasBegun } }
 
-  var isEmpty: Bool { jobs.isEmpty }
+  var isEmpty: Bool { waiting.isEmpty }
 }

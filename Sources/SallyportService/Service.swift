@@ -58,12 +58,14 @@ package final class Service: Sendable {
   /// Serves these sockets, from threads of its own, until `stop`.
   package static func start(
     _ listeners: Listeners, root: Limits = .root, everybody: Limits = .everybody,
-    handler: @escaping Handler
+    shares: Shares = Shares(), handler: @escaping Handler
   ) throws(ServiceError) -> Service {
     var doors: [Door] = []
-    if let listener = listeners.root { doors.append(try Door(listener, .root, root, handler)) }
+    if let listener = listeners.root {
+      doors.append(try Door(listener, .root, root, shares, handler))
+    }
     if let listener = listeners.everybody {
-      doors.append(try Door(listener, .everybody, everybody, handler))
+      doors.append(try Door(listener, .everybody, everybody, shares, handler))
     }
     for door in doors { try door.open() }
     return Service(doors)

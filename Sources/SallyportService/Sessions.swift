@@ -19,37 +19,26 @@ package final class Sessions: Sendable {
   private static let mostLookups = 16
   /// Nanoseconds.
   private static let usualLookup: UInt64 = 1_000_000_000
-  /// Users who are not looked up again.
-  private static let mostKnown = 1000
-  /// All users share one share of whom it cannot be found out whether they have an account: in
-  /// user namespaces one has thousands of numbers. No user has this one.
-  private static let doubtful = UInt32.max
   /// Nanoseconds for which one that has ended still counts: it bounds how many are started.
   private static let shortest: UInt64 = 100_000_000
 
   private struct Child {
     let process: Int32
     /// Whose share it is of.
-    let user: UInt32
+    let share: Share
     let started: UInt64
     var hasEnded = false
   }
 
-  /// What came of looking for a user's account.
-  private struct Lookup {
-    let user: UInt32
-    let isKnown: Bool
-  }
-
   private struct State {
     var children: [Child] = []
-    /// Who is being looked up, and since when.
-    var lookups: [(user: UInt32, since: UInt64)] = []
-    var known: Set<UInt32> = []
+    /// Who is being looked up, of whose share, and since when.
+    var lookups: [(user: UInt32, share: Share, since: UInt64)] = []
 
-    /// Why there is no room for another of that user.
-    func refusal(_ user: UInt32) -> String? {
-      let own = children.filter { $0.user == user }.count + lookups.filter { $0.user == user }.count
+    /// Why there is no room for another of that user. Strangers are looked up together.
+    func refusal(_ user: UInt32, _ share: Share) -> String? {
+      let looked = share == .strangers ? 0 : lookups.filter { $0.share == share }.count
+      let own = children.filter { $0.share == share }.count + looked
       guard children.count < Sessions.most, own < Sessions.mostOfOne else {
         return "no session for uid \(user): \(children.count) are under way"
       }
@@ -63,12 +52,8 @@ package final class Sessions: Sendable {
       return lookups.contains { now < $0.since + Sessions.usualLookup }
     }
 
-    mutating func end(_ lookup: Lookup) {
-      if let index = lookups.firstIndex(where: { $0.user == lookup.user }) {
-        lookups.remove(at: index)
-      }
-      if known.count >= Sessions.mostKnown { known = [] }
-      if lookup.isKnown { known.insert(lookup.user) }
+    mutating func endLookup(of user: UInt32) {
+      if let index = lookups.firstIndex(where: { $0.user == user }) { lookups.remove(at: index) }
     }
   }
 
@@ -76,17 +61,17 @@ package final class Sessions: Sendable {
   private let program: String
   /// Nanoseconds; a session ends by itself before that.
   private let longest: UInt64
-  private let hasAccount: @Sendable (UInt32) -> Int32
+  private let shares: Shares
   private let state = Locked(State())
   private let refused = RareLine()
 
   /// Serves this socket with that program, from `open` on.
   package init(
     _ listener: Listener, _ program: String, longest: UInt64 = 360_000_000_000,
-    hasAccount: @escaping @Sendable (UInt32) -> Int32 = { service_has_account($0) }
+    shares: Shares = Shares()
   ) {
     (self.listener, self.program) = (listener, program)
-    (self.longest, self.hasAccount) = (longest, hasAccount)
+    (self.longest, self.shares) = (longest, shares)
   }
 
   /// Whether the program can be started.
@@ -138,25 +123,26 @@ package final class Sessions: Sendable {
       return
     }
     let user = peer.user
-    let (isKnown, refusal) = state.withLock { state -> (Bool, String?) in
-      if let refusal = state.refusal(user) { return (false, refusal) }
-      if state.known.contains(user) { return (true, nil) }
+    let (share, isFound) = (shares.share(of: user), shares.isFound(user))
+    let refusal = state.withLock { state -> String? in
+      if let refusal = state.refusal(user, share) { return refusal }
+      if isFound { return nil }
       guard state.lookups.count < Sessions.mostLookups else {
-        return (false, "no session for uid \(user): \(state.lookups.count) users are looked up")
+        return "no session for uid \(user): \(state.lookups.count) users are looked up"
       }
-      state.lookups.append((user, service_monotonic()))
-      return (false, nil)
+      state.lookups.append((user, share, service_monotonic()))
+      return nil
     }
     if let refusal {
       close(made)
       refused.write(refusal)
-    } else if isKnown {
-      start(made, shareOf: user)
+    } else if isFound {
+      start(made, user, share)
     } else {
       do throws(ServiceError) {
         try startThread { self.lookUp(user, made) }
       } catch {
-        state.withLock { $0.end(Lookup(user: user, isKnown: false)) }
+        state.withLock { $0.endLookup(of: user) }
         close(made)
         refused.write("no session for uid \(user): \(error.text)")
       }
@@ -165,28 +151,27 @@ package final class Sessions: Sendable {
 
   /// In doubt the session finds out, and says why.
   private func lookUp(_ user: UInt32, _ made: Int32) {
-    let found = hasAccount(user)
-    let lookup = Lookup(user: user, isKnown: found == 1)
+    let found = shares.hasAccount(user)
     if found == 0 {
-      state.withLock { $0.end(lookup) }
+      state.withLock { $0.endLookup(of: user) }
       close(made)
       refused.write("no session for uid \(user): no account")
     } else {
-      start(made, shareOf: found == 1 ? user : Sessions.doubtful, after: lookup)
+      start(made, user, shares.share(of: user), wasLookedUp: true)
     }
   }
 
   /// At any moment whoever is looked up, or has a session, is in one of the lists: else nobody
   /// would look for its end.
-  private func start(_ made: Int32, shareOf share: UInt32, after lookup: Lookup? = nil) {
+  private func start(_ made: Int32, _ user: UInt32, _ share: Share, wasLookedUp: Bool = false) {
     defer { close(made) }
     let refusal = state.withLock { state -> String? in
-      if let lookup { state.end(lookup) }
-      if let refusal = state.refusal(share) { return refusal }
+      if wasLookedUp { state.endLookup(of: user) }
+      if let refusal = state.refusal(user, share) { return refusal }
       // SAFETY: the C string lives for the call.
       let process = unsafe service_spawn(program, made)
       guard process > 0 else { return "\(program): \(errnoText(-process))" }
-      state.children.append(Child(process: process, user: share, started: service_monotonic()))
+      state.children.append(Child(process: process, share: share, started: service_monotonic()))
       return nil
     }
     if let refusal { refused.write(refusal) }

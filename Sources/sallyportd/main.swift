@@ -47,8 +47,9 @@ struct Sallyportd: ParsableCommand {
     let desk = Desk(store: Store(), relay: fleet.relay) { ServiceLog.write($0, $1) }
     try desk.prepare()
     // To open a socket changes the mask of the process for a moment: before there are threads.
-    let (listeners, sessions) = try open()
-    let service = try Service.start(listeners) { desk.answer($0, $1, to: $2) }
+    let shares = Shares()
+    let (listeners, sessions) = try open(shares)
+    let service = try Service.start(listeners, shares: shares) { desk.answer($0, $1, to: $2) }
     try sessions?.open()
     fleet.start()
     ServiceLog.info("started")
@@ -63,14 +64,15 @@ struct Sallyportd: ParsableCommand {
 
   /// Where sockets are passed, sessions have a service of their own, which can do more to the
   /// machine, as their modules of PAM must, and less to the store.
-  private func open() throws(ServiceError) -> (Listeners, Sessions?) {
+  private func open(_ shares: Shares) throws(ServiceError) -> (Listeners, Sessions?) {
     if let passed = try Listeners.passed(root: rootSocket, everybody: publicSocket) {
       return (passed, nil)
     }
     let listeners = try Listeners.open(root: rootSocket, everybody: publicSocket)
     guard Sessions.canStart(sessionProgram) else { return (listeners, nil) }
     do throws(ServiceError) {
-      return (listeners, Sessions(try Listeners.open(forSessions: sessionSocket), sessionProgram))
+      let listener = try Listeners.open(forSessions: sessionSocket)
+      return (listeners, Sessions(listener, sessionProgram, shares: shares))
     } catch {
       // Logins do without.
       ServiceLog.error("no sessions: \(error.text)")

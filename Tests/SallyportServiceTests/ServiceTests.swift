@@ -355,7 +355,8 @@ import Testing
     arguments: [
       ([7], 0), ([7, 7, 7], 0), ([7, 8, 8], 1), ([7, 8, 8, 7], 0), ([9, 8, 7, 8, 7, 7], 2),
     ] as [([UInt32], Int)])
-  func `the one goes that waits longest of the user who has most`(_ users: [UInt32], _ index: Int) {
-    #expect(crowdedOut(of: users) == index)
+  func `the one goes that waits longest of the share that has most`(_ users: [UInt32], _ index: Int)
+  {
+    #expect(crowdedOut(of: users.map { .user($0) }) == index)
   }
 }

@@ -23,7 +23,8 @@ private final class TestSessions: Sendable {
     try #require(unsafe chmod(program, 0o755) == 0)
     try waitForWriters(of: program)
     let sessions = Sessions(
-      try Listeners.open(forSessions: path), program, longest: longest, hasAccount: hasAccount)
+      try Listeners.open(forSessions: path), program, longest: longest,
+      shares: Shares(file: "/nowhere", hasAccount: hasAccount))
     try sessions.open()
   }
 

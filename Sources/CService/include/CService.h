@@ -180,6 +180,50 @@ static inline int service_has_account(uint32_t user) {
   return -ERANGE;
 }
 
+/* 1 with its uid, or 0: is there an account of this name? Or a negative errno. */
+static inline int service_uid(const char *name, uint32_t *user) {
+  for (size_t size = 1024; size <= 1u << 20; size *= 4) {
+    struct passwd entry, *found = NULL;
+    char *buffer = malloc(size);
+    if (buffer == NULL) return -ENOMEM;
+    int error = getpwnam_r(name, &entry, buffer, size, &found);
+    if (error == 0 && found != NULL) *user = found->pw_uid;
+    free(buffer);
+    if (error == 0) return found != NULL;
+    if (error != ERANGE) return error > 0 ? -error : -EIO;
+  }
+  return -ERANGE;
+}
+
+/* -- A file that is read again when it has changed */
+
+typedef struct { uint64_t file, size; int64_t changed; } service_stamp;
+
+static inline int service_stamp_of(const char *path, service_stamp *stamp) {
+  struct stat found;
+  if (stat(path, &found) < 0) return -errno;
+  *stamp = (service_stamp){ (uint64_t)found.st_ino, (uint64_t)found.st_size,
+                            (int64_t)found.st_ctim.tv_sec * 1000000000 + found.st_ctim.tv_nsec };
+  return 0;
+}
+
+/* What a regular file begins with. */
+static inline int64_t service_read_file(const char *path, void *bytes, size_t count) {
+  struct stat found;
+  size_t done = 0;
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) return -errno;
+  if (fstat(file, &found) < 0 || !S_ISREG(found.st_mode)) count = 0;
+  while (done < count) {
+    ssize_t more = read(file, (char *)bytes + done, count - done);
+    if (more < 0 && errno == EINTR) continue;
+    if (more <= 0) break;
+    done += (size_t)more;
+  }
+  close(file);
+  return (int64_t)done;
+}
+
 /* -- Threads, signals, log */
 
 /* Starts a thread that nobody waits for, with so much of a stack. */

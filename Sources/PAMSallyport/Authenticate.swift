@@ -15,14 +15,14 @@ package func authenticate(
   service: any Examiner = ServiceExaminer(at: ServiceExaminer.rootSocket), isServed: Bool = false
 ) -> ReturnCode {
   if !arguments.noDelay { host.delayFailure(2_000_000) }
-  for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
+  host.log(arguments)
   do throws(HostFailure) {
     // Of an earlier try on this handle, or of a line of this one with `wrong-password`.
     let earlier = host.mark()
     try host.setMark(nil)
     try host.setEnvironmentMark(false)
     let user = try host.user()
-    if arguments.wrongPassword {
+    if arguments.wrongPassword || arguments.isRefusing {
       try host.setMark(Mark(user: user, .wrongPassword))
       return .refused
     }

@@ -2,12 +2,26 @@ import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
+extension Host {
+  /// The words that mean nothing.
+  @inline(never) func log(_ arguments: ModuleArguments) {
+    for word in arguments.unknown { log(.error, .unknownWord(word)) }
+  }
+}
+
 // The sentences of the log, one line each. Never a code, a secret or a backup code.
 extension LogLine {
-  static func unknownWord(_ word: [UInt8]) -> LogLine {
+  @inline(never) static func unknownWord(_ word: [UInt8]) -> LogLine {
     var line = LogLine("unknown argument \"")
     line.add(escaped(word))
-    line.add("\": the strict policy applies (one adjacent interval, unenrolled users refused)")
+    line.add("\"")
+    let meant = ModuleWord(meantBy: word)
+    if let meant {
+      line.add(", meant as \"")
+      line.add(meant.name)
+      line.add("\"")
+    }
+    line.add(meant?.isNarrowing == true ? ": this line refuses everybody" : LogLine.strict)
     return line
   }
 

@@ -57,14 +57,10 @@ final class Login<Application: Host, Store: LoginStore> {
     let reading = store.policy(
       at: arguments.policyFile, base: arguments.base, login)
     if let trouble = reading.trouble {
-      host.log(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
+      host.log(.error, .brokenPolicy(trouble, hasLastGood: !reading.isStrict))
     }
-    guard arguments.unknown.isEmpty, var policy = reading.policy else {
-      var strict = store.strictPolicy(isSuperuser: login.isSuperuser)
-      strict.shared = reading.shared
-      return strict
-    }
-    policy.localServices = reading.isLocal ? [login.service] : []
+    var policy = store.policy(of: reading, isSuperuser: login.isSuperuser)
+    if !arguments.unknown.isEmpty { policy.tighten() }
     return policy
   }
 

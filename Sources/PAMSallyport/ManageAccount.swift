@@ -15,14 +15,17 @@ package func manageAccount(
     // What was left for the next line in the auth phase is past. It harms little if it stays.
     do throws(HostFailure) { try host.setMark(nil) } catch {}
   }
-  guard mark != nil || arguments.demand, !host.isProbe else { return .ignore }
-  for word in arguments.unknown { host.log(.error, .unknownWord(word)) }
+  guard mark != nil || arguments.demand || arguments.isRefusing, !host.isProbe else {
+    return arguments.isRefusing ? .denied : .ignore
+  }
+  host.log(arguments)
   do throws(HostFailure) {
     // Used up: it lets nothing else through.
     try host.setMark(nil)
     let login = Login(
       host, arguments, store: store, service: service, isServed: isServed)
-    let answer = try login.manageAccount(try host.user(), mark)
+    let answer =
+      arguments.isRefusing ? .denied : try login.manageAccount(try host.user(), mark)
     switch answer {
     case .success, .ignore: try host.setEnvironmentMark(false)
     // Some stacks ignore a failing account phase, so leave a mark that makes the session

@@ -1,5 +1,6 @@
 import OneTimePassword
 package import SallyportCore
+import SallyportLogin
 package import SallyportSystem
 
 /// The arguments of the module's line in /etc/pam.d.
@@ -15,30 +16,35 @@ package struct ModuleArguments: Sendable {
   package private(set) var policyFile: [UInt8]?
   package private(set) var firstPass = FirstPass.ask
   /// `forward_pass`: a password and a code in one field; the password is passed on.
-  package private(set) var forwardPass = false
+  package var forwardPass: Bool { has(.forwardPass) }
   /// `prompt=`
   package private(set) var prompt: [UInt8]?
-  package private(set) var echo = false
-  package private(set) var noDelay = false
-  package private(set) var debug = false
+  package var echo: Bool { has(.echo) }
+  package var noDelay: Bool { has(.noDelay) }
+  package var debug: Bool { has(.debug) }
   /// `enroll`: the administrator states that the account and session lines exist, and that no
   /// path through the stack forgives a wrong password.
-  package private(set) var enroll = false
+  package var enroll: Bool { has(.enroll) }
   /// `demand`: the account phase asks whoever the auth phase did not ask.
-  package private(set) var demand = false
+  package var demand: Bool { has(.demand) }
   /// `after-key`: sshd has accepted a key, or nobody gets in by this line.
-  package private(set) var afterKey = false
+  package var afterKey: Bool { has(.afterKey) }
   /// `wrong-password`: the line runs only after a wrong password, before the one that would ask.
-  package private(set) var wrongPassword = false
-  /// Unknown arguments: logged, and the strict policy applies.
+  package var wrongPassword: Bool { has(.wrongPassword) }
+  /// Unknown arguments: logged, and the policy is tightened.
   package private(set) var unknown: [[UInt8]] = []
-  private var nullOK = false
+  /// Whether one of them was meant to keep people out, so that the line refuses everybody.
+  package var isRefusing: Bool {
+    unknown.contains { ModuleWord(meantBy: $0)?.isNarrowing == true }
+  }
+  /// The words without a value, as bits.
+  private var flags: UInt16 = 0
 
   package init(_ words: [[UInt8]]) {
     for word in words { take(word) }
     // The code would be looked for in the password that an enrollment is let through for.
     if enroll, firstPass != .ask || forwardPass {
-      enroll = false
+      flags &= ~(1 << UInt16(ModuleWord.enroll.rawValue))
       unknown.append(bytes(of: "enroll"))
     }
   }
@@ -46,37 +52,18 @@ package struct ModuleArguments: Sendable {
   /// What applies if the policy file sets nothing.
   package var base: Policy {
     var policy = Policy()
-    if nullOK { policy.enrollment = .voluntary }
+    if has(.nullOK) { policy.enrollment = .voluntary }
     return policy
   }
 
   private mutating func take(_ word: [UInt8]) {
-    if same("nullok", word) {
-      nullOK = true
-    } else if same("use_first_pass", word) {
-      firstPass = .use
-    } else if same("try_first_pass", word) {
-      firstPass = .tryThenAsk
-    } else if same("forward_pass", word) {
-      forwardPass = true
-    } else if same("echo", word) {
-      echo = true
-    } else if same("enroll", word) {
-      enroll = true
-    } else if same("demand", word) {
-      demand = true
-    } else if same("after-key", word) {
-      afterKey = true
-    } else if same("wrong-password", word) {
-      wrongPassword = true
-    } else if same("nodelay", word) {
-      noDelay = true
-    } else if same("debug", word) {
-      debug = true
-    } else {
-      takeSetting(word)
-    }
+    guard let known = ModuleWord(word) else { return takeSetting(word) }
+    flags |= 1 << UInt16(known.rawValue)
+    if known == .useFirstPass { firstPass = .use }
+    if known == .tryFirstPass { firstPass = .tryThenAsk }
   }
+
+  private func has(_ word: ModuleWord) -> Bool { flags >> UInt16(word.rawValue) & 1 == 1 }
 
   private mutating func takeSetting(_ word: [UInt8]) {
     if let directory = rest(of: word, after: "store="), directory.first == UInt8(ascii: "/") {

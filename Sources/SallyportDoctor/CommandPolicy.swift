@@ -39,6 +39,6 @@ struct CommandPolicy {
     } else if !isBroken {
       return Policy()
     }
-    return store.policy(at: path, base: Policy(), request).policy ?? .strict
+    return store.policy(at: path, base: Policy(), request).policy
   }
 }

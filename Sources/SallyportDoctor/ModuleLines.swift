@@ -1,4 +1,5 @@
 import PAMStack
+import SallyportLogin
 
 /// Our lines in the stacks of one service, in order.
 package struct ModuleLines: Equatable {
@@ -10,18 +11,20 @@ package struct ModuleLines: Equatable {
     let words: [String]
     let location: FileLocation
 
-    private static let words: Set = [
-      "nullok", "use_first_pass", "try_first_pass", "forward_pass", "echo", "nodelay", "debug",
-      "enroll", "demand", "after-key",
-    ]
-
-    /// The first argument that the module does not know.
-    var unknownWord: String? { words.first(where: Line.isUnknown) }
+    /// The first argument that the module does not know, and before it the first by which the line
+    /// refuses everybody.
+    var unknownWord: String? {
+      words.first { Line.isUnknown($0) && Line.meant(by: $0)?.isNarrowing == true }
+        ?? words.first(where: Line.isUnknown)
+    }
 
     static func isUnknown(_ word: String) -> Bool {
       let isPath = ["store=/", "conf=/"].contains { word.hasPrefix($0) }
-      return !words.contains(word) && !isPath && !word.hasPrefix("prompt=")
+      return !isPath && !word.hasPrefix("prompt=") && ModuleWord(Array(word.utf8)) == nil
     }
+
+    /// What an unknown argument was meant to be.
+    static func meant(by word: String) -> ModuleWord? { ModuleWord(meantBy: Array(word.utf8)) }
 
     func has(_ word: String) -> Bool { words.contains(word) }
   }
@@ -50,7 +53,7 @@ package struct ModuleLines: Equatable {
     }
   }
 
-  /// With an unknown argument, the strict policy applies.
+  /// With an unknown argument, the policy is tightened.
   var hasUnknownWord: Bool { of(.auth).contains { $0.unknownWord != nil } }
 
   /// The value of `key=` on the auth line, or else on any line.

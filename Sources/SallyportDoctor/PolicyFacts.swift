@@ -134,7 +134,6 @@ private struct ServicePolicy {
 
   /// What applies if the file sets nothing.
   private var base: Policy {
-    if service.lines.hasUnknownWord { return .strict }
     var policy = Policy()
     if service.lines.isVoluntary { policy.enrollment = .voluntary }
     return policy
@@ -142,7 +141,14 @@ private struct ServicePolicy {
 
   /// For a login from an unknown origin.
   func policy(of name: String) -> Policy {
-    guard let text, !service.lines.hasUnknownWord else { return base }
+    var policy = read(name) ?? base
+    if service.lines.hasUnknownWord { policy.tighten() }
+    return policy
+  }
+
+  /// What the file says; nil without one.
+  private func read(_ name: String) -> Policy? {
+    guard let text else { return nil }
     let bytes = Array(service.name.utf8)
     let account = account(name)
     let login = PolicyRequest(

@@ -1,5 +1,6 @@
 import PAMStack
 import SallyportCore
+import SallyportLogin
 import SallyportText
 
 /// What the walk through a service's stacks means for its logins. Pure.
@@ -338,9 +339,18 @@ struct StackFindings {
   private func unknownWord(_ line: ModuleLines.Line) -> Finding? {
     guard let unknown = line.unknownWord else { return nil }
     let location = StackLocation(file: line.location.file, line: line.location.line ?? 0)
+    let meant = ModuleLines.Line.meant(by: unknown)
+    let word = meant.map { ", meant as \"\($0.name)\"" } ?? ""
+    if let meant, meant.isNarrowing, line.phase != .session {
+      return made(
+        "line-word", .error,
+        "unknown argument \"\(unknown)\"\(word): this line refuses everybody", location,
+        [.advice("write \(meant.name)\(meant.hasValue ? "/PATH" : "")")],
+        .locksOut("everybody from \(name)"))
+    }
     return made(
       "line-word", .warning,
-      "unknown argument \"\(unknown)\": the strict policy applies", location,
+      "unknown argument \"\(unknown)\"\(word): the strict policy applies", location,
       [self.line(at: location, without: unknown)])
   }
 }

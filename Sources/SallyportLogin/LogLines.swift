@@ -24,9 +24,13 @@ extension LogLine {
     line.add(trouble)
     line.add(
       hasLastGood
-        ? "; the last good file applies"
-        : "; the strict policy applies (one adjacent interval, unenrolled users refused)")
+        ? "; the last good file applies" : LogLine.strict)
     return line
+  }
+
+  /// What applies after a word or a line that means nothing.
+  package static var strict: StaticString {
+    "; the strict policy applies (one adjacent interval, unenrolled users refused)"
   }
 
   package static func outcome(

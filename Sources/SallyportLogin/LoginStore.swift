@@ -45,12 +45,12 @@ package protocol LoginStore: RecordStore {
 }
 
 extension LoginStore {
-  /// What applies where no policy can be read. On a machine of a fleet the fleet judges then, but
-  /// never a login of uid 0.
+  /// The policy that was read. Where it could not be read who verifies codes, on a machine of a
+  /// fleet the fleet does, but never for a login of uid 0.
   @inline(never)
-  package func strictPolicy(isSuperuser: Bool) -> Policy {
-    var policy = Policy.strict
-    policy.isFleet = !isSuperuser && isInFleet
+  package func policy(of reading: PolicyReading, isSuperuser: Bool) -> Policy {
+    var policy = reading.policy
+    if reading.lacksVerifier { policy.isFleet = !isSuperuser && isInFleet }
     return policy
   }
 }

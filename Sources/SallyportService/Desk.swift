@@ -138,7 +138,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     // The line may name another file, whose budget holds too where it is the smaller one.
     var shared = SharedBudget(of: policy)
     let reading = reading(account, request.service, isRemote: request.origin != .local, address)
-    if let own = reading.policy { shared.include(own.sharedBudget) }
+    shared.include(reading.policy.sharedBudget)
     policy.shared = SharedBudgetBox(shared)
     return LoginContext(
       policy: policy, origin: origin, address: address, service: Label(request.service))
@@ -158,10 +158,12 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   private func own(_ request: ServiceRequest, _ account: Account, _ peer: Peer) -> LoginContext {
     let reading = reading(account, bytes(of: Self.publicService), isRemote: false, nil)
     if let trouble = reading.trouble {
-      write(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil), of: peer)
+      write(.error, .brokenPolicy(trouble, hasLastGood: !reading.isStrict), of: peer)
     }
-    var policy = reading.policy ?? store.strictPolicy(isSuperuser: account.uid == 0)
+    var policy = store.policy(of: reading, isSuperuser: account.uid == 0)
+    let shared = policy.sharedBudget
     policy.tighten(by: request.policy)
+    policy.shared = SharedBudgetBox(shared)
     // It was not asked of somebody who is let through there.
     policy.isEnabled = true
     policy.isFleet = policy.isFleet || request.policy.isFleet

@@ -137,9 +137,9 @@ package final class Session {
       membership: { Accounts.isMember(account, of: $0) })
     let reading = store.policy(at: nil, base: Policy(), login)
     if let trouble = reading.trouble {
-      SessionLog.write(.error, .brokenPolicy(trouble, hasLastGood: reading.policy != nil))
+      SessionLog.write(.error, .brokenPolicy(trouble, hasLastGood: !reading.isStrict))
     }
-    return reading.policy ?? store.strictPolicy(isSuperuser: login.isSuperuser)
+    return store.policy(of: reading, isSuperuser: login.isSuperuser)
   }
 
   /// A new one for each step: the time that each may take begins with it.

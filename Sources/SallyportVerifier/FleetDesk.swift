@@ -123,10 +123,9 @@ package struct FleetDesk: LineDesk, Sendable {
       address: address)
     if let flaw = reading.flaw { database.note(.error, flaw) }
     var policy = request.policy
-    let own = reading.policy ?? .strict
-    policy.tighten(by: own)
+    policy.tighten(by: reading.policy)
     // Of all hosts alike, whatever each of them says.
-    policy.shared = SharedBudgetBox(own.sharedBudget)
+    policy.shared = SharedBudgetBox(reading.policy.sharedBudget)
     if database.holdsBackupCodes { policy.backupCode = .off }
     return policy
   }

@@ -31,6 +31,6 @@ package struct FleetPolicy: Sendable {
 
 extension PolicyReading {
   var flaw: LogLine? {
-    trouble.map { .brokenPolicy($0, hasLastGood: policy != nil) }
+    trouble.map { .brokenPolicy($0, hasLastGood: !isStrict) }
   }
 }

@@ -226,8 +226,9 @@ extension FleetPolicy {
   /// Whether hosts may keep this person's backup codes. The policy that applies where the file
   /// cannot be used does not say so: what hosts have stays.
   fileprivate func isFor(_ name: UserName) -> Bool {
-    let found = reading(service: [], user: name.bytes, isRemote: true, address: nil).policy
-    guard let found else { return true }
+    let reading = reading(service: [], user: name.bytes, isRemote: true, address: nil)
+    if reading.isStrict { return true }
+    let found = reading.policy
     return !found.isRefusedAway && found.backupCode != .off && found.reserveFor > 0
   }
 }

@@ -46,8 +46,7 @@ final class TestStore: LoginStore {
   /// Never the policy of the machine that runs the tests.
   func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
     if let path { return store.policy(at: path, base: base, login) }
-    let isLocal = !login.isRemote && base.isLocal(service: login.service)
-    return PolicyReading(policy: base, isLocal: isLocal, trouble: nil)
+    return PolicyReading(base)
   }
 
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate {

@@ -22,7 +22,7 @@ struct Machine: LoginStore, Sendable {
     return Account(name: name, uid: users[name.bytes])
   }
   func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
-    PolicyReading(policy: own, isLocal: true, trouble: nil)
+    PolicyReading(own)
   }
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate { .no }
   func isOwn(_ address: NumericAddress) -> Bool { false }

@@ -106,12 +106,12 @@ struct Context {
     let path = (file ?? policyFile).map { Array($0.utf8) }
     let reading = store.policy(at: path, base: Policy(), .command(for: account))
     if let trouble = reading.trouble {
-      let holds = reading.policy == nil ? "the strict policy applies" : "the last good file applies"
+      let holds = reading.isStrict ? "the strict policy applies" : "the last good file applies"
       let reason = Message(trouble, at: Invocation(verb: "config", store: nil)).text
       let message = Message("\(reason); \(holds)", .configuration, hints: ["sallyport config edit"])
       terminal.write(Array(message.written.utf8), to: .aside)
     }
-    return reading.policy ?? store.strictPolicy(isSuperuser: account.uid == 0)
+    return store.policy(of: reading, isSuperuser: account.uid == 0)
   }
 
   /// Repeats `body`, up to three times, while another process changes the enrollment in between.

@@ -58,7 +58,7 @@ struct LoginImpact {
 
   private var level: EnrollmentLevel { policy.enrollment }
 
-  /// The policy that applies to users who are not enrolled: `Policy.strict` if it cannot be read.
+  /// The policy that applies to users who are not enrolled: tightened if it cannot be read.
   private static func policy(
     _ service: String, nullok: Bool, _ store: Store, _ context: Context
   ) -> Policy {
@@ -73,10 +73,10 @@ struct LoginImpact {
       guard let text = try store.policyText(at: Array(path.utf8), optional: true) else {
         return base
       }
-      let file = PolicyFile(text, base: base, everybody)
-      return file.problem == nil ? file.policy(base) : Policy.strict
+      return PolicyFile(text, base: base, everybody).policy(base)
     } catch {
-      return Policy.strict
+      base.tighten()
+      return base
     }
   }
 

@@ -6,7 +6,8 @@ package import OneTimePassword
 /// else the base value. If it is unknown whether a rule matches, the stricter of both values
 /// applies. The text is read once and not stored, as a login needs it once.
 package final class PolicyFile {
-  /// The first reason why the file cannot be used; if there is one, nothing in it applies.
+  /// The first reason why the file cannot be used; if there is one, what its right lines say applies
+  /// tightened, and for a line that cannot be read the strictest value of the key that it may name.
   package private(set) var problem: SettingsError?
   /// Whether the login is local to this machine.
   package private(set) var isLocal: Bool
@@ -27,6 +28,9 @@ package final class PolicyFile {
   private var presets: SharedSettings?
   private var shared = SharedSections()
   private var sharedBudget: SharedBudgetBox?
+  /// Whether a line that cannot be read may be `verification`, or `local_services`.
+  private var isVerifierLost = false
+  private var isOriginLost = false
   /// The line of the first rule; all lines from there on belong to rules.
   private var rules = Int.max
 
@@ -47,6 +51,12 @@ package final class PolicyFile {
     var person = Tristate.yes
     /// The value of `match_group`: looked up at the end, where it makes a difference.
     var groups = 0..<0
+    /// Whether a line that cannot be read may be one of its conditions.
+    var isDamaged = false
+    /// Whether a part of its lines may belong to another section, whose head is lost.
+    var isSplit = false
+    /// The keys of lines of which the value cannot be read, as bits.
+    var doubts: UInt32 = 0
     var values = Values(repeating: PolicyFile.unset)
   }
 
@@ -62,16 +72,24 @@ package final class PolicyFile {
     }
     do throws(SettingsError) {
       var lines = try SettingsScanner(text)
-      while problem == nil, take(&lines) {}
+      // The next problem alone is wanted where some are skipped.
+      while ignored == 0 || problem == nil, take(&lines) {}
     } catch {
       problem = error
     }
     close()
     if let presets { sharedBudget = SharedBudgetBox(shared.finish(presets)) }
-    for index in 0..<PolicyKey.scalars { values[index] = min(values[index], bounds[index]) }
+    for index in 0..<PolicyKey.scalars {
+      values[index] = stricter(index, values[index], bounds[index])
+    }
   }
 
-  /// `base` with the values of the file.
+  /// Whether it cannot be read who verifies codes.
+  package var lacksVerifier: Bool {
+    problem != nil && (isVerifierLost || line(of: .verification) == 0)
+  }
+
+  /// `base` with the values of the file, tightened where there is a problem.
   package func policy(_ base: Policy) -> Policy {
     var policy = base
     for index in 0..<PolicyKey.scalars {
@@ -79,8 +97,10 @@ package final class PolicyFile {
       policy[key] = values[index] >> 20
     }
     if let isSSHD { policy.sshdServices = isSSHD ? [login.service] : [] }
+    policy.localServices = isLocal ? [login.service] : []
     policy.isRefusedByRule = policy.enrollment == .refuse && line(of: .enrollment) > rules
     policy.shared = sharedBudget
+    if problem != nil { policy.tighten() }
     return policy
   }
 
@@ -99,7 +119,10 @@ package final class PolicyFile {
       case .setting(let key, let value): take(key, value, lines.number)
       }
     } catch {
-      if error.line > ignored { problem = error }
+      if error.line > ignored, problem == nil { problem = error }
+      // It may be the head of a rule, whose keys then seem to be those of the section before.
+      (section.isDamaged, section.isSplit) = (true, true)
+      doubt(lines.line)
     }
     return true
   }
@@ -123,6 +146,7 @@ package final class PolicyFile {
       if before != .none { complain(line, .missing("[default] above all rules"), name) }
     } else if !isRule(name) {
       complain(line, .unknownSection, name)
+      section.isDamaged = true
     }
   }
 
@@ -133,23 +157,32 @@ package final class PolicyFile {
   }
 
   @inline(never) private func close() {
-    guard section.kind == .rule else { return }
-    if section.keys >> UInt32(PolicyKey.matchService.rawValue) == 0 {
+    if section.kind == .rule, section.keys >> UInt32(PolicyKey.matchService.rawValue) == 0 {
       complain(section.line, .missing("match_service, _user, _group or _origin"), 0..<0)
+      section.isDamaged = true
     }
-    let sharesAny = section.keys & SharedSettings.keys != 0 && section.person != .no
+    let sharesAny =
+      section.kind == .rule && section.keys & SharedSettings.keys != 0 && section.person != .no
     if !section.groups.isEmpty, section.match != .no || sharesAny {
       meet(.matchGroup, section.groups)
     }
     if sharesAny, section.person != .no { share() }
+    if section.match == .no, !section.isSplit { return }
     for index in 0..<PolicyKey.scalars {
       let (bit, value) = (UInt32(1) << UInt32(index), section.values[index])
-      guard section.keys & bit != 0, settled & bit == 0, applies(index, value) else { continue }
-      if section.match == .yes {
+      guard settled & bit == 0, let key = PolicyKey(rawValue: UInt8(truncatingIfNeeded: index))
+      else { continue }
+      if section.doubts & bit != 0 {
+        bounds[index] = stricter(index, bounds[index], key.strictest << 20)
+      }
+      guard value != PolicyFile.unset, applies(index, value) else { continue }
+      if section.isDamaged || section.match == .unknown {
+        if section.isDamaged || index < PolicyKey.tightened {
+          bounds[index] = stricter(index, bounds[index], value)
+        }
+      } else if section.kind == .rule {
         values[index] = value
         settled |= bit
-      } else if section.match == .unknown, index < PolicyKey.tightened {
-        bounds[index] = min(bounds[index], value)
       }
     }
   }
@@ -160,8 +193,45 @@ package final class PolicyFile {
     presets = presets ?? SharedSettings(values)
     let elsewhere = SharedSettings.bit(.matchService) | SharedSettings.bit(.matchOrigin)
     shared.take(
-      SharedSettings(section.values), setting: section.keys,
-      everywhere: section.person == .yes && section.keys & elsewhere == 0)
+      SharedSettings(section.values), setting: section.keys & ~section.doubts,
+      everywhere: !section.isDamaged && section.person == .yes && section.keys & elsewhere == 0)
+  }
+
+  /// The stricter of two values with their lines.
+  @inline(never) private func stricter(_ index: Int, _ one: Value, _ other: Value) -> Value {
+    guard one >> 20 != other >> 20, one != PolicyFile.unset, other != PolicyFile.unset,
+      let key = PolicyKey(rawValue: UInt8(truncatingIfNeeded: index))
+    else { return min(one, other) }
+    return key.stricter(one >> 20, other >> 20) == one >> 20 ? one : other
+  }
+
+  // MARK: lines that cannot be read
+
+  /// A line, or the part of it that should be a key.
+  private func doubt(_ range: Range<Int>) {
+    if ignored > 0 { return }
+    if section.kind == .rule { section.isDamaged = true }
+    let found = text.bytes(in: range)
+    var number: UInt8 = 0
+    while let key = PolicyKey(rawValue: number) {
+      if isNear(found, key.name, isStart: true) { doubt(key) }
+      number += 1
+    }
+  }
+
+  /// The value of a key is lost.
+  private func doubt(_ key: PolicyKey) {
+    if key.isMatch {
+      section.isDamaged = true
+    } else if key == .sshdServices {
+      isSSHD = false
+    } else if key == .localServices {
+      (isLocal, isOriginLost) = (false, true)
+    } else if key == .verification {
+      isVerifierLost = true
+    } else {
+      section.doubts |= 1 << UInt32(key.rawValue)
+    }
   }
 
   /// Of uid 0 the fleet is asked only where a rule names the user: a fleet that cannot be reached,
@@ -173,29 +243,40 @@ package final class PolicyFile {
 
   private func take(_ name: Range<Int>, _ range: Range<Int>, _ line: Int) {
     guard let key = PolicyKey(spelledIn: text, at: name) else {
-      return complain(line, .unknownKey, name)
+      complain(line, .unknownKey, name)
+      return doubt(name)
     }
     let bit = UInt32(1) << UInt32(key.rawValue)
     if section.kind == .none || (section.kind == .rule && !key.isScalar && !key.isMatch) {
-      return complain(line, .missing("[default] above this key"), name)
+      complain(line, .missing("[default] above this key"), name)
+      if !key.isScalar { return doubt(key) }
     }
     if section.kind == .preset, key.isMatch {
+      section.isDamaged = true
       return complain(line, .missing("[rule NAME] above this key"), name)
     }
-    if section.keys & bit != 0 { return complain(line, .duplicateKey, name) }
+    let isAgain = section.keys & bit != 0
     section.keys |= bit
+    if isAgain {
+      complain(line, .duplicateKey, name)
+      (section.isDamaged, section.isSplit) = (true, true)
+      if !key.isScalar { return doubt(key) }
+    }
     guard let number = number(key, range) else {
-      return complain(line, .value(key.name, wanted: key.wanted), range)
+      complain(line, .value(key.name, wanted: key.wanted), range)
+      return doubt(key)
     }
     if key.isScalar {
-      let value = number << 20 | UInt64(line)
-      if section.kind == .rule {
-        section.values[Int(key.rawValue)] = value
-      } else if applies(Int(key.rawValue), value) {
-        values[Int(key.rawValue)] = value
-      }
+      set(Int(key.rawValue), number << 20 | UInt64(line), again: isAgain)
     } else {
       look(key, range)
+    }
+  }
+
+  private func set(_ index: Int, _ value: Value, again isAgain: Bool) {
+    section.values[index] = stricter(index, section.values[index], value)
+    if section.kind != .rule, applies(index, value) {
+      values[index] = isAgain || problem != nil ? stricter(index, values[index], value) : value
     }
   }
 
@@ -207,6 +288,7 @@ package final class PolicyFile {
     } else if key == .matchGroup {
       section.groups = range
     } else {
+      if isOriginLost, key == .matchOrigin { section.isDamaged = true }
       meet(key, range)
     }
   }

@@ -21,6 +21,20 @@ extension PolicyKey {
   }
 }
 
+extension PolicyKey {
+  /// What holds for a key of which the value cannot be read.
+  var strictest: UInt64 {
+    switch self {
+    case .factorTOTP, .factorHOTP, .factorBackupCode: UInt64(FactorUse.off.rawValue)
+    case .minimumFactors: bounds.upperBound
+    case .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment, .remember,
+      .selfService, .verification, .away, .reserveFor, .remindEvery, .requiredFrom, .factorOrder,
+      .hints, .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
+      bounds.lowerBound
+    }
+  }
+}
+
 extension Policy {
   /// Takes the stricter value of each key, and the shorter lists of services: the result is never
   /// looser than either policy. Who verifies the codes (`verification`) stays as it is, and so does
@@ -39,9 +53,23 @@ extension Policy {
     }
     isFleet = wasFleet
     isRefusedByRule = isRefusedByRule || other.isRefusedByRule
-    localServices.removeAll { !other.isLocal(service: $0) }
+    localServices = common(localServices, other.localServices)
     if other.sshdServices != nil || sshdServices != nil {
-      sshdServices = (sshdServices ?? [bytes(of: "sshd")]).filter { other.isSSHD(service: $0) }
+      let usual = [bytes(of: "sshd")]
+      sshdServices = common(sshdServices ?? usual, other.sshdServices ?? usual)
     }
   }
+
+  /// What applies where the administrator's settings cannot be understood in full: these, tightened.
+  /// What buckets hold and regain stays as they say.
+  @inline(never) package mutating func tighten() {
+    shared = SharedBudgetBox(sharedBudget)
+    tighten(by: .strict)
+  }
+}
+
+@inline(never) private func common(_ some: [[UInt8]], _ others: [[UInt8]]) -> [[UInt8]] {
+  var names: [[UInt8]] = []
+  for name in some where others.contains(name) { names.append(name) }
+  return names
 }

@@ -71,6 +71,9 @@ package struct SettingsScanner {
   /// The number of the line that `next` last returned, counted from 1.
   package private(set) var number = 0
 
+  /// The line that `next` last read, right or wrong.
+  private(set) var line = 0..<0
+
   private let text: Secret
   private var start = 0
 
@@ -83,7 +86,7 @@ package struct SettingsScanner {
   @inline(never) package mutating func next() throws(SettingsError) -> SettingsLine? {
     while start < text.count {
       let end = text.first(UInt8(ascii: "\n"), in: start..<text.count) ?? text.count
-      let line = trimmed(start..<end)
+      line = trimmed(start..<end)
       start = end + 1
       number += 1
       if !line.isEmpty, text[line.lowerBound] != UInt8(ascii: "#") { return try parts(of: line) }

@@ -4,29 +4,20 @@ package import SallyportCore
 
 /// The result of reading a policy file.
 package final class PolicyReading: Sendable {
-  /// nil if the strict policy applies.
-  package let policy: Policy?
-  /// Whether the login is local to this machine.
-  package let isLocal: Bool
+  package let policy: Policy
   /// Why it is not the policy in the present file.
   package let trouble: StoreTrouble?
+  /// Whether it is what could be read of the present file, tightened: there is no good one.
+  package let isStrict: Bool
+  /// Whether it could not be read who verifies codes.
+  package let lacksVerifier: Bool
 
-  package init(policy: Policy?, isLocal: Bool, trouble: StoreTrouble?) {
-    (self.policy, self.isLocal, self.trouble) = (policy, isLocal, trouble)
-  }
-
-  /// What the policy has, or what a narrower one in its place is to have: whatever is wrong with the
-  /// line that names the file, buckets hold and regain what the file says.
-  package var shared: SharedBudgetBox? {
-    @inline(never) get {
-      guard let policy else { return nil }
-      return policy.shared ?? SharedBudgetBox(SharedBudget(of: policy))
-    }
-  }
-
-  /// The policy of a valid file. `trouble`: why that is not the present one.
-  fileprivate convenience init(_ file: PolicyFile, _ base: Policy, trouble: StoreTrouble?) {
-    self.init(policy: file.policy(base), isLocal: file.isLocal, trouble: trouble)
+  package init(
+    _ policy: Policy, trouble: StoreTrouble? = nil, isStrict: Bool = false,
+    lacksVerifier: Bool = false
+  ) {
+    (self.policy, self.trouble) = (policy, trouble)
+    (self.isStrict, self.lacksVerifier) = (isStrict, lacksVerifier)
   }
 }
 
@@ -46,24 +37,29 @@ extension Store {
   /// need not exist. Keeps a copy of a valid file, which applies while the file is not valid.
   package func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
     let file = Path(path ?? bytes(of: Store.usualPolicy))
-    var trouble: StoreTrouble?
+    var (trouble, broken): (StoreTrouble?, PolicyFile?)
     do throws(StoreTrouble) {
       guard let text = try read(policy: file, optional: path == nil) else {
-        let isLocal = !login.isRemote && base.isLocal(service: login.service)
-        return PolicyReading(policy: base, isLocal: isLocal, trouble: nil)
+        return PolicyReading(base)
       }
       let policy = PolicyFile(text, base: base, login)
-      if let problem = policy.problem { throw .malformed(path: file.text, problem) }
+      if let problem = policy.problem {
+        broken = policy
+        throw .malformed(path: file.text, problem)
+      }
       keep(text, of: file)
-      return PolicyReading(policy, base, trouble: nil)
+      return PolicyReading(policy.policy(base))
     } catch {
       trouble = error
     }
     if let text = lastGood(of: file) {
       let policy = PolicyFile(text, base: base, login)
-      if policy.problem == nil { return PolicyReading(policy, base, trouble: trouble) }
+      if policy.problem == nil { return PolicyReading(policy.policy(base), trouble: trouble) }
     }
-    return PolicyReading(policy: nil, isLocal: false, trouble: trouble)
+    var policy = base
+    if let broken { policy = broken.policy(base) } else { policy.tighten() }
+    return PolicyReading(
+      policy, trouble: trouble, isStrict: true, lacksVerifier: broken?.lacksVerifier != false)
   }
 
   /// The text of a policy file that only the right owner can change; nil if it is missing and

@@ -62,4 +62,30 @@ import Testing
     #expect(written >= 20)
     #expect(admitted >= 100, "\(written) written, \(admitted) let in")
   }
+
+  /// What the version before does not know would be a strict line there, or refuse everybody.
+  @Test func `writes no word unasked that the first version does not know`() throws {
+    let machine = try PamBench([:], enrolled: false)
+    let directory = StackDirectory(root: machine.root)
+    var seen: Set<String> = []
+    for seed in 0..<150 {
+      var random = RandomStack(seed: UInt64(seed), directory: "")
+      let text =
+        random.auth().joined(separator: "\n")
+        + "\naccount required pam_unix.so\nsession required pam_unix.so\n"
+      for service in ["x", "sshd", "gdm-password"] {
+        try machine.write("/etc/pam.d/\(service)", text)
+        guard
+          let file = try? StackPlanner(service, in: directory).enable(StackWishes()).after
+        else { continue }
+        let after = String(decoding: file.bytes, as: UTF8.self)
+        for line in after.split(separator: "\n") where line.contains("pam_sallyport.so") {
+          let words = line.split(separator: " ").map(String.init)
+          let module = try #require(words.firstIndex { $0.contains("pam_sallyport.so") })
+          seen.formUnion(words[(module + 1)...])
+        }
+      }
+    }
+    #expect(!seen.isEmpty && seen.isSubset(of: ["enroll", "forward_pass"]), "\(seen)")
+  }
 }

@@ -19,6 +19,9 @@ package protocol Host: AnyObject {
   func realUserID() -> UInt32
   /// One prompt; the answer without its NUL. A missing answer is a failed conversation.
   func ask(_ prompt: [UInt8], echo: Bool) throws(HostFailure) -> Secret
+  /// Whether in sshd a prompt reaches the person, so that its method is not `password`. Of other
+  /// programs it says nothing.
+  var reachesPerson: Bool { get }
   /// Shows a text, which may be a secret; a line end is added. Even if the application asks for
   /// silence.
   func show(_ text: Secret) throws(HostFailure)

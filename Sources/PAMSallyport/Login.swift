@@ -16,6 +16,8 @@ final class Login<Application: Host, Store: LoginStore> {
   var mayEnroll: Bool { arguments.enroll && examiner.isForRoot }
   /// What an earlier try on this handle left.
   private let earlier: Mark?
+  /// Refusals of this transaction, but for malformed answers.
+  private var refusals = 0
 
   init(
     _ host: Application, _ arguments: ModuleArguments, store: Store, service: any Examiner,
@@ -108,22 +110,56 @@ final class Login<Application: Host, Store: LoginStore> {
     address.isElsewhere && !store.isOwn(address) ? address : nil
   }
 
-  /// Prompts once, and checks the response. `given`: what was typed before it in this transaction,
-  /// in answer to another prompt. Some clients, and sshd's method `password`, answer every prompt
-  /// with that. It tells nobody anything that he has not typed. `firstPass`: what an earlier
-  /// response of this call was charged.
+  /// Prompts and checks the response, and where sshd would keep the refusal to itself prompts again:
+  /// each time for a login of its own, at its own time. It hangs on nothing but the policy and what
+  /// is typed, so that all are asked alike. `given`: what was typed before in this transaction, in
+  /// answer to another prompt. Some clients, and sshd's method `password`, answer every prompt with
+  /// that. It tells nobody anything that he has not typed. `firstPass`: what an earlier response of
+  /// this call was charged.
   func ask(
-    _ pending: PendingLogin, after given: Secret?, givingBack firstPass: Charge? = nil
+    _ first: PendingLogin, after given: Secret?, givingBack firstPass: Charge? = nil
   ) throws(HostFailure) -> Reply {
-    var prompt = prompt(for: pending, pending.policy)
-    if let earlier, case .replayed(let until) = earlier.result, earlier.user == pending.name,
-      let text = replayText(until)
-    {
-      prompt = text.bytes + [0x0a] + prompt
+    var (pending, before, charge) = (first, given, firstPass)
+    var triesLeft = isSSHD(first.policy) && host.reachesPerson ? first.policy.tries : 1
+    var typed = try host.ask(firstPrompt(pending), echo: arguments.echo)
+    while true {
+      let isAgain = isSame(typed, before) || isSame(typed, given)
+      let reply = try judge(
+        try parts(of: typed, pending), isAgain ? .again : nil, pending, .last(givingBack: charge))
+      guard case .refused = reply, triesLeft > 1, typed.count > 0 else { return reply }
+      guard let next = again(pending) else { return reply }
+      (pending, before, charge, triesLeft) = (next, typed, nil, triesLeft - 1)
+      let text = LogLine(
+        "Not accepted. A code works once: wait for the next one, or use a backup code.\n")
+      typed = try host.ask(text.bytes + prompt(for: pending, pending.policy), echo: arguments.echo)
+      if typed.count == 0 { return reply }
     }
-    let typed = try host.ask(prompt, echo: arguments.echo)
-    let known: Malformation? = given.map { constantTimeEquals(typed, $0) } == true ? .again : nil
-    return try judge(try parts(of: typed, pending), known, pending, .last(givingBack: firstPass))
+  }
+
+  private func isSame(_ typed: Secret, _ other: Secret?) -> Bool {
+    other.map { constantTimeEquals(typed, $0) } == true
+  }
+
+  private func firstPrompt(_ pending: PendingLogin) -> [UInt8] {
+    let prompt = prompt(for: pending, pending.policy)
+    guard let earlier, case .replayed(let until) = earlier.result, earlier.user == pending.name,
+      let text = replayText(until)
+    else { return prompt }
+    return text.bytes + [0x0a] + prompt
+  }
+
+  /// The next login of a transaction; nil, and logged, where there is none. Who was refused does not
+  /// pass unasked, whatever has changed meanwhile.
+  private func again(_ pending: PendingLogin) -> PendingLogin? {
+    do throws(StoreTrouble) {
+      _ = examiner.isThere()
+      let step = try examiner.prepare(
+        pending.name, pending.claimant.account, in: pending.context, mayEnroll: false, after: .none)
+      if case .prompt(let next) = step { return next }
+    } catch {
+      _ = report(error, pending.context.origin)
+    }
+    return nil
   }
 
   func parts(of typed: Secret, _ pending: PendingLogin) throws(HostFailure) -> Parts {
@@ -143,7 +179,10 @@ final class Login<Application: Host, Store: LoginStore> {
     let origin = pending.context.origin
     do throws(StoreTrouble) {
       let outcome = try examiner.attempt(parts.code, knownAs: known, by: pending, as: turn)
-      let line = LogLine.outcome(outcome, user: pending.name, from: host.remoteHost(), origin)
+      if outcome.logLevel == .notice { refusals += 1 }
+      let line = LogLine.outcome(
+        outcome, number: outcome.logLevel == .notice ? refusals : 1, user: pending.name,
+        from: host.remoteHost(), origin)
       host.log(outcome.logLevel, line)
       switch outcome {
       case .accepted(let proof): return .accepted(proof)

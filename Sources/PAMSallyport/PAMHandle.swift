@@ -63,6 +63,8 @@ package import SallyportLogin
     return secret
   }
 
+  package var reachesPerson: Bool { unsafe sp_pam_has_conversation_data(handle) }
+
   package func show(_ text: Secret) throws(HostFailure) { try show(text, PAM_TEXT_INFO) }
 
   package func complain(_ text: Secret) throws(HostFailure) { try show(text, PAM_ERROR_MSG) }

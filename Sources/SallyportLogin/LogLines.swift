@@ -33,8 +33,9 @@ extension LogLine {
     "; the strict policy applies (one adjacent interval, unenrolled users refused)"
   }
 
+  /// `number`: of the refusals of one transaction, but for malformed answers.
   package static func outcome(
-    _ outcome: Outcome, user: [UInt8], from host: [UInt8]?, _ origin: Origin
+    _ outcome: Outcome, number: Int = 1, user: [UInt8], from host: [UInt8]?, _ origin: Origin
   ) -> LogLine {
     var line: LogLine
     switch outcome {
@@ -54,6 +55,7 @@ extension LogLine {
     case .refused(let reason):
       line = LogLine("refused: reason=")
       line.add(reason.name)
+      if number > 1 { line.add(" try=", number) }
       line.add(user: user)
       line.add(origin, host)
       line.add(detailOf: reason)

@@ -21,6 +21,15 @@ package enum Claimant: Sendable {
     }
   }
 
+  /// nil for a name that nobody can have.
+  package var account: Account? {
+    switch self {
+    case .enrolled(let account), .notEnrolled(let account): account
+    case .unknown(let name): Account(name: name, uid: nil)
+    case .invalid: nil
+    }
+  }
+
   package var isEnrolled: Bool { if case .enrolled = self { true } else { false } }
 }
 

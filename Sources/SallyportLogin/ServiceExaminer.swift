@@ -9,7 +9,7 @@ package final class ServiceExaminer: Examiner {
   package static let rootSocket = "/run/sallyport/root"
   /// Where it answers everybody, for the caller's own account.
   package static let publicSocket = "/run/sallyport/socket"
-  /// Milliseconds for all that one call of the module asks, without the time that a person types.
+  /// Milliseconds for all that one login asks, without the time that a person types.
   package static let patience: UInt64 = 5000
   /// How often a question is sent that the service closes without reading it, which it does to who
   /// waits longest where too many connect at once.
@@ -30,6 +30,7 @@ package final class ServiceExaminer: Examiner {
   }
 
   package func isThere() -> Bool {
+    millisecondsLeft = Self.patience
     do throws(StoreTrouble) {
       try connect()
     } catch {

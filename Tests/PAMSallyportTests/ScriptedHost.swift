@@ -21,6 +21,8 @@ final class ScriptedHost: Host {
   /// What sshd has accepted so far; nil where it does not say.
   var sshInfo: String? = ""
   var isSilent = false
+  /// Keyboard-interactive, where the service is an sshd.
+  var reachesPerson = false
   var uid: UInt32 = 0
   var tokenFails: HostFailure?
   private var script: [(prompt: String, echo: Bool, reply: Reply)] = []

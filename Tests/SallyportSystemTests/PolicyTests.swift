@@ -70,6 +70,7 @@ private func policy(
     Good("reserve_for = 0") { $0.reserveFor == 0 },
     Good("reserve_for = 36 h") { $0.reserveFor == 129_600 },
     Good("reserve_for = 366 d") { $0.reserveFor == 31_622_400 },
+    Good("tries = 1") { $0.tries == 1 }, Good("tries = 5") { $0.tries == 5 },
     Good("factor_totp = mandatory") { $0.totp == .mandatory },
     Good("factor_backup_code = mandatory") { $0.backupCode == .mandatory },
     Good("factor_order = hotp, backup_code totp") {
@@ -102,7 +103,8 @@ private func policy(
     "required_from = 1969-12-31", "required_from = tomorrow", "remember = 12", "remember = h",
     "remember = 367 d", "remember = 99999999999d", "remember = -1 d", "remember = 1  h",
     "verification = Fleet", "verification = files", "verification =", "away = yes",
-    "away = backup-code", "reserve_for = 7", "reserve_for = 367 d", "self_service = true",
+    "away = backup-code", "reserve_for = 7", "reserve_for = 367 d", "tries = 0",
+    "tries = 6", "self_service = true",
     "hints = true", "factor_order = totp",
     "factor_order = hotp, backup_code",
     "factor_order = totp, totp, hotp", "factor_order = totp, hotp, backup_code, totp",

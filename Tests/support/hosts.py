@@ -20,6 +20,7 @@ PAM_D = Path("/etc/pam.d")
 # Read before any test has changed them.
 DEBIAN = {path.name: path.read_bytes() for path in PAM_D.iterdir() if path.is_file()}
 # The second one also as pam_oath words it.
+AGAIN = "Not accepted. A code works once: wait for the next one, or use a backup code."
 PROMPTS = ["[Pp]assword.*: ?$", r"(Verification code|Backup code|One-time password \(OATH\).*): ?$", "IN-42",
            pexpect.EOF]
 
@@ -86,7 +87,9 @@ def converse(command, code, password=PASSWORD, **more):
             if seen == 3:
                 child.wait()
                 return "IN-42" in written, written
-            if seen < 2:
+            if seen == 1 and AGAIN in child.before:
+                child.answer("")  # one code is one login
+            elif seen < 2:
                 child.answer(password if seen == 0 else code)
     finally:
         child.close(force=True)

@@ -55,6 +55,15 @@ static inline int sp_pam_show(pam_handle_t *_Nonnull handle, int style,
   return result;
 }
 
+/// Whether the conversation of the application has data of its own. That of sshd's
+/// keyboard-interactive always has: it refuses to run without ("null context"). That of its method
+/// `password`, and of its account phase without one, never has.
+static inline bool sp_pam_has_conversation_data(pam_handle_t *_Nonnull handle) {
+  const void *item = NULL;
+  if (pam_get_item(handle, PAM_CONV, &item) != PAM_SUCCESS || item == NULL) return false;
+  return ((const struct pam_conv *)item)->appdata_ptr != NULL;
+}
+
 static const int sp_pam_silent = (int)PAM_SILENT;
 
 typedef void (*sp_pam_cleanup)(pam_handle_t *_Nonnull handle, void *_Nullable data, int status);

@@ -41,6 +41,8 @@ package struct Policy: Equatable, Sendable {
   /// Seconds for which the backup codes kept on this machine are good after the fleet was asked
   /// about them.
   package var reserveFor: UInt32 = 7 * 86_400
+  /// How often sshd's keyboard-interactive asks for a code in one transaction, 1 to 5.
+  package var tries: UInt8 = 3
   /// The services in which a login without PAM_RHOST is local.
   package var localServices = Policy.usualLocalServices
   /// The services that are an sshd, so that what they say about a key is believed; nil for sshd

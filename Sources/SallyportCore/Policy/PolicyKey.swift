@@ -2,10 +2,10 @@ import OneTimePassword
 
 /// What can be set in a policy file. The scalar ones first, and of these the ones first of which
 /// the smaller value is the stricter one; otherwise in the order of the manual. A request to the
-/// service has the scalar values in this order: another one is another version of it.
+/// service has the scalar values in this order (`isAsked`): another one is another version of it.
 package enum PolicyKey: UInt8, CaseIterable, Sendable {
   case state, adjacentIntervals, lookAhead, guessBudget, enrollment, remember, selfService
-  case verification, away, reserveFor
+  case verification, away, reserveFor, tries
   case remindEvery, requiredFrom
   case factorTOTP, factorHOTP, factorBackupCode, factorOrder, minimumFactors
   case hints
@@ -24,6 +24,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .verification: "verification"
     case .away: "away"
     case .reserveFor: "reserve_for"
+    case .tries: "tries"
     case .remindEvery: "remind_every"
     case .requiredFrom: "required_from"
     case .factorTOTP: "factor_totp"
@@ -56,6 +57,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .factorTOTP, .factorHOTP, .factorBackupCode: "on, off or mandatory"
     case .factorOrder: "totp, hotp and backup_code, each once"
     case .minimumFactors: "1, 2 or 3"
+    case .tries: "a whole number from 1 to 5"
     case .hints, .selfService: "no or yes"
     case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup: "names"
     case .matchOrigin: "local, network, addresses, or ranges such as 192.0.2.0/24"
@@ -77,7 +79,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
       number == 0 ? "fleet" : number == 1 ? "local" : nil
     case .away:
       number == 0 ? "refuse" : number == 1 ? "backup_code" : nil
-    case .adjacentIntervals, .lookAhead, .guessBudget, .remember, .reserveFor, .remindEvery,
+    case .adjacentIntervals, .lookAhead, .guessBudget, .remember, .reserveFor, .tries, .remindEvery,
       .requiredFrom, .factorOrder, .minimumFactors, .localServices, .sshdServices, .matchService,
       .matchUser, .matchGroup, .matchOrigin:
       nil
@@ -86,8 +88,8 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
 
   /// How many keys have one value, and for how many of them the smaller value is the stricter one,
   /// which applies in doubt.
-  static let scalars = 18
-  static let tightened = 10
+  static let scalars = 19
+  static let tightened = 11
 
   /// The range of a number; for words, of their numbers in `word`.
   var bounds: ClosedRange<UInt64> {
@@ -99,6 +101,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .remember, .reserveFor: 0...366 * 86_400
     case .remindEvery: 1...100
     case .minimumFactors: 1...3
+    case .tries: 1...5
     case .state, .enrollment, .requiredFrom, .factorTOTP, .factorHOTP, .factorBackupCode,
       .factorOrder, .hints, .selfService, .verification, .away, .localServices, .sshdServices,
       .matchService, .matchUser, .matchGroup, .matchOrigin:
@@ -107,6 +110,9 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
   }
 
   package var isScalar: Bool { rawValue < PolicyKey.localServices.rawValue }
+
+  /// Whether a request to the service has the value: all scalar ones but that of the front end.
+  var isAsked: Bool { isScalar && self != .tries }
 
   /// Whether the key is a condition of a rule, not a setting.
   package var isMatch: Bool { rawValue > PolicyKey.sshdServices.rawValue }
@@ -139,6 +145,7 @@ extension Policy {
       case .verification: isFleet ? 0 : 1
       case .away: isRefusedAway ? 0 : 1
       case .reserveFor: UInt64(reserveFor)
+      case .tries: UInt64(tries)
       case .remindEvery: UInt64(remindEvery)
       case .requiredFrom: UInt64(max(requiredFrom.seconds, 0))
       case .factorTOTP: UInt64(totp.rawValue)
@@ -164,6 +171,7 @@ extension Policy {
       case .verification: isFleet = newValue == 0
       case .away: isRefusedAway = newValue == 0
       case .reserveFor: reserveFor = UInt32(clamping: newValue)
+      case .tries: tries = small
       case .remindEvery: remindEvery = small
       case .requiredFrom: requiredFrom = UnixTime(Int64(clamping: newValue))
       case .factorTOTP: totp = FactorUse(rawValue: small) ?? .off

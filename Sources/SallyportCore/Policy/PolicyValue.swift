@@ -9,7 +9,7 @@ extension PolicyFile {
     case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
       .selfService, .verification, .away:
       return choice(key, value)
-    case .adjacentIntervals, .lookAhead, .remindEvery, .minimumFactors:
+    case .adjacentIntervals, .lookAhead, .tries, .remindEvery, .minimumFactors:
       return whole(key, value)
     case .guessBudget: return percentage(value)
     case .remember, .reserveFor: return duration(value)

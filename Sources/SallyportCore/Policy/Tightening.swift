@@ -8,7 +8,7 @@ extension PolicyKey {
   @inline(never) func stricter(_ one: UInt64, _ other: UInt64) -> UInt64 {
     switch self {
     case .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment, .remember,
-      .selfService, .verification, .away, .reserveFor, .remindEvery, .hints:
+      .selfService, .verification, .away, .reserveFor, .tries, .remindEvery, .hints:
       return min(one, other)
     case .minimumFactors: return max(one, other)
     case .factorTOTP, .factorHOTP, .factorBackupCode:

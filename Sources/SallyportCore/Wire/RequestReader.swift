@@ -40,7 +40,7 @@ extension ByteReader {
 
   mutating func policy() -> Policy {
     var policy = Policy()
-    for key in PolicyKey.allCases where key.isScalar {
+    for key in PolicyKey.allCases where key.isAsked {
       let value = number64()
       if !key.bounds.contains(value) { fail() }
       policy[key] = value

@@ -90,7 +90,7 @@ extension ByteWriter {
   }
 
   mutating func put(_ policy: Policy) {
-    for key in PolicyKey.allCases where key.isScalar {
+    for key in PolicyKey.allCases where key.isAsked {
       put(key == .guessBudget ? policy.statedBudget : policy[key])
     }
     put(isThere: policy.isRefusedByRule)

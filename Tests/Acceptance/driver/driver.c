@@ -19,6 +19,7 @@
  *   flush=1           before each fdatasync and fsync prints {"event":"flush"}, waits at the barrier
  *   handover=1        each text that is shown is printed at once, and nothing of it kept here
  *   chatty=1          the application answers texts, too, which want no answer
+ *   person=1          the conversation has data of its own: sshd's keyboard-interactive
  *   mute=1 full=N     no conversation function; no memory in libpam, see full.h
  *   halt=1            after each phase prints {"event":"phase"} and waits at the barrier
  */
@@ -48,7 +49,7 @@ enum { MAX_ANSWERS = 64, MAX_PROMPTS = 64, MAX_PHASES = 16 };
 /* One attempt as asked for. The strings point into the line. */
 struct attempt {
   char *service, *user, *rhost, *tty, *ruser, *sets, *answers[MAX_ANSWERS], *phases[MAX_PHASES];
-  int answer_count, phase_count, silent, mark, repeat, threads, handover, halt, mute, chatty;
+  int answer_count, phase_count, silent, mark, repeat, threads, handover, halt, mute, chatty, person;
 };
 
 /* What the conversation saw. */
@@ -183,9 +184,12 @@ broken:
   return PAM_CONV_ERR;
 }
 
+static _Thread_local struct talk *talking;
+
 static int converse(int count, const struct pam_message **messages, struct pam_response **replies,
                     void *data) {
-  struct talk *talk = data;
+  struct talk *talk = talking;
+  (void)data;
   if (talk->attempt->mark > 1) access("/mark/pause", F_OK);
   int result = talk_to(talk, count, messages, replies);
   if (talk->attempt->mark > 1) access("/mark/resume", F_OK);
@@ -215,7 +219,10 @@ static int play(pam_handle_t *pamh, const char *phase, int flags) {
 }
 
 static pam_handle_t *start(const struct attempt *attempt, struct talk *talk, int *result) {
-  const struct pam_conv conversation = {attempt->mute ? NULL : converse, talk};
+  /* As in sshd's keyboard-interactive, or as in its method password. */
+  const struct pam_conv conversation = {
+      attempt->mute ? NULL : converse, attempt->person ? talk : NULL};
+  talking = talk;
   pam_handle_t *pamh = NULL;
   *result = pam_start_confdir(attempt->service, attempt->user, &conversation, confdir, &pamh);
   if (*result != PAM_SUCCESS) return NULL;
@@ -357,6 +364,7 @@ static void set(struct attempt *attempt, const char *key, char *value) {
   else if (strcmp(key, "handover") == 0) attempt->handover = atoi(value);
   else if (strcmp(key, "chatty") == 0) attempt->chatty = atoi(value);
   else if (strcmp(key, "mute") == 0) attempt->mute = atoi(value);
+  else if (strcmp(key, "person") == 0) attempt->person = atoi(value);
   else if (strcmp(key, "full") == 0) atomic_store(&full, atoi(value));
   else if (strcmp(key, "halt") == 0) attempt->halt = atoi(value);
   else if (strcmp(key, "flush") == 0) atomic_store(&waits_to_flush, atoi(value));

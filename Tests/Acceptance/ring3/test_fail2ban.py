@@ -32,9 +32,10 @@ def banned(tmp_path):
 @pytest.fixture
 def said(driver, sink):
     """The module's lines of one login."""
-    def login(user, answer, rhost, service="sshd"):
+    def login(user, *answers, rhost=None, service="sshd", **more):
+        *answers, rhost = answers if rhost is None else (*answers, rhost)
         with sink.watch() as lines:
-            driver.login(service, user, answer, rhost=rhost)
+            driver.login(service, user, *answers, rhost=rhost, **more)
         assert lines
         return [line.text for line in lines]
     return login
@@ -50,6 +51,13 @@ def test_every_refusal_of_a_stranger_counts(said, banned, store):
     lines += said("daemon", "123456", STRANGER)  # not enrolled
     lines += said("no-such-person", "123456", STRANGER)
     assert banned(lines) == {STRANGER: 4, STRANGER6: 1}
+
+
+def test_a_transaction_counts_as_one_however_often_it_asks(said, banned, store):
+    wrong = store.enroll().wrong()
+    for answers in ((wrong, "letters", wrong[::-1]), ("letters", wrong, wrong[::-1]),
+                    (wrong, wrong, "")):
+        assert banned(said("alice", *answers, STRANGER, person=1)) == {STRANGER: 1}
 
 
 def test_a_refusal_for_the_throttle_counts(said, banned, store):

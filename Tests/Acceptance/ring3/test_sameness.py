@@ -27,6 +27,30 @@ def test_prompts_and_return_code_are_identical(driver, cases, sink):
         assert (reason(lines), len(lines), lines[0].level) == (CASES[case], 1, "NOTICE")
 
 
+AGAIN = [[ECHO_OFF, "Not accepted. A code works once: wait for the next one, or use a backup code.\n"
+                    "Verification code: "]]
+DUMMY = "\b\n\r\x7fINCORRECT"
+
+
+def test_three_prompts_of_one_transaction_are_identical_for_everybody_and_every_reason(
+        driver, cases, store):
+    """As in sshd's keyboard-interactive: wrong, used, throttled, malformed, forbidden by sshd."""
+    now, attempts = cases
+    used = store.enroll("dave").code(now)
+    assert driver.login("sshd", "dave", used, rhost="192.0.2.9", at=now).result == SUCCESS
+    attempts = {**attempts, "replayed": ("dave", used)}
+    others = ["letters", "12", used, DUMMY[:6], DUMMY]
+    for case, (user, answer) in attempts.items():
+        for other in others:
+            typed = (answer, other, answer[::-1])
+            login = driver.login("sshd", user, *typed, rhost="192.0.2.1", at=now, person=1)
+            assert (login.result, login.prompts, login.unused) == (AUTH_ERR, PROMPT + 2 * AGAIN, 0), case
+            login = driver.login("sshd", user, other, other, rhost="192.0.2.1", at=now, person=1)
+            assert login.unexpected == 1, "the same answer does not end it"
+            login = driver.login("sshd", user, other, "", rhost="192.0.2.1", at=now, person=1)
+            assert (login.result, login.prompts) == (AUTH_ERR, PROMPT + AGAIN), case
+
+
 def test_malformed_responses_are_answered_alike_too(driver, cases):
     now, attempts = cases
     for user, _ in attempts.values():

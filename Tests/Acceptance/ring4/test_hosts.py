@@ -1,8 +1,9 @@
 """sshd (two ways), sudo and su, as a person meets them."""
 
-from support.hosts import Sshd, converse
+from support.hosts import AGAIN, PASSWORD, PROMPTS, Sshd, converse
 from support.pam_driver import Driver
 from support.sallyport import reason
+from support.typist import Child
 
 
 def test_the_right_code_gets_in_and_is_good_once(host, store, sink):
@@ -22,6 +23,41 @@ def test_a_wrong_code_is_refused(host, store, sink):
         assert not host.enter("alice", enrollment.wrong())
     assert reason(lines) == "wrong-code"
     assert host.enter("alice", enrollment.code())
+
+
+def test_a_refusal_over_ssh_is_told_and_the_next_code_lets_in(daemons, store, sink):
+    enrollment = store.enroll(allow_missing=False)
+    wrong = enrollment.wrong()
+    answers = [wrong, wrong, enrollment.code()]
+    child = Child(daemons["keyboard-interactive"].command("alice"))
+    try:
+        with sink.watch() as lines:
+            child.expect(PROMPTS[:1])
+            child.answer(PASSWORD)
+            for number, answer in enumerate(answers):
+                child.expect(PROMPTS[1:2])
+                assert (AGAIN in child.before) == (number > 0), child.before
+                child.answer(answer)
+            child.expect("IN-42")
+            child.wait()
+    finally:
+        child.close(force=True)
+    assert [reason([line]) for line in lines[:2]] == ["wrong-code", "malformed"]
+    assert "code accepted: user=alice" in lines[2].text
+
+
+def test_a_fourth_try_needs_the_password_once_more(daemons, store):
+    wrong = store.enroll(allow_missing=False).wrong()
+    child = Child(daemons["keyboard-interactive"].command("alice"))
+    try:
+        child.expect(PROMPTS[:1])
+        child.answer(PASSWORD)
+        for _ in range(3):
+            child.expect(PROMPTS[1:2])
+            child.answer(wrong)
+        child.expect("denied")
+    finally:
+        child.close(force=True)
 
 
 def test_a_backup_code_gets_in_once(host, store, sink):
@@ -67,6 +103,7 @@ def test_method_password_never_takes_the_password_for_a_code(machine, store, sin
     finally:
         daemon.stop()
     assert reason(lines) == "malformed" and "PasswordAuthentication" in lines[0].text
+    assert len(lines) == 1, "asked once, as nobody reads the prompt"
 
 
 def test_root_forbidden_by_sshd_is_refused_at_no_cost(daemons, store, sink):

@@ -39,7 +39,7 @@ extension Fuzzer {
 /// The keys of which the smaller number is the stricter one.
 private let tightened: [PolicyKey] = [
   .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment, .remember, .selfService,
-  .verification, .away, .reserveFor,
+  .verification, .away, .reserveFor, .tries,
 ]
 
 /// Somebody who logs in.
@@ -88,6 +88,7 @@ private func keepsItsBounds(_ policy: Policy, _ text: [UInt8]) {
   must(GuessProbability.budgets.contains(policy.guessBudget), "a budget beyond its range")
   must((1...100).contains(policy.remindEvery), "reminds beyond its range")
   must((1...3).contains(policy.minimumFactors), "factors beyond their number")
+  must((1...5).contains(policy.tries), "asks beyond its range")
   must(policy.remember <= 366 * 86_400, "remembers for more than a year")
   must(
     policy.enrollment == .refuse || contains(text, "\(policy.enrollment.name)"),

@@ -28,6 +28,18 @@ import Testing
       second.aside == "sallyport: that code has already been used: wait for the next one\n")
   }
 
+  @Test(arguments: [(Int64(14_400), "4 h ahead"), (-600, "10 min behind"), (90_000, nil)])
+  func `A code of a clock that is off by less than a day is wrong, and says by how much`(
+    _ offset: Int64, _ told: String?
+  ) throws {
+    let code = try bench.enroll(secret: "JBSWY3DPEHPK3PXP")
+      .code(at: UnixTime(bench.now.seconds + offset))
+    let done = verify(code)
+    #expect(done.status == 1 && done.answer == "")
+    #expect(done.aside.contains("wrong code"))
+    #expect(done.aside.contains(told ?? " shows it now") == (told != nil), "\(done.aside)")
+  }
+
   @Test func `A backup code is right once, however it is typed`() throws {
     let codes = try bench.enroll().backupCodes
     #expect(verify(codes[3].lowercased()).answer.contains("9 backup codes left"))

@@ -43,11 +43,31 @@ struct CodeCheck {
       let now = try context.time()
       let current = try context.record(user, options, in: store)
       throw .code(Rejection(refusal: .throttled, wait: try wait(for: typed, current, at: now)))
+    case .refused(.response(.wrongCode(let charge), _)):
+      let offset = try clockOffset(of: typed, record.enrollment)
+      throw .code(Rejection(refusal: .wrongCode(charge), wait: 0, clockOffset: offset))
     case .refused(.response(let refusal, _)): throw .code(Rejection(refusal: refusal, wait: 0))
     // The user was unenrolled meanwhile; `record` throws the reason.
     case .refused(.notEnrolled), .refused(.unknownUser):
       _ = try context.record(user, options, in: store)
       throw .notEnrolled
+    }
+  }
+
+  /// For root, who can read the secrets: a login never computes this.
+  private func clockOffset(of typed: Secret, _ enrollment: Enrollment) throws(CommandError)
+    -> Int64?
+  {
+    let now = try context.time()
+    return try computing { () throws(CryptoError) in
+      guard case .code(let code, let digits) = try Response.classify(typed, for: enrollment) else {
+        return nil
+      }
+      for authenticator in enrollment.authenticators
+      where authenticator.parameters.digits == digits {
+        if let offset = try authenticator.clockOffset(of: code, at: now) { return offset }
+      }
+      return nil
     }
   }
 

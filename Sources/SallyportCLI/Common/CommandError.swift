@@ -153,6 +153,8 @@ struct Rejection: Equatable {
   let refusal: Refusal
   /// If throttled: seconds until the next code is checked; nil for never.
   let wait: UInt64?
+  /// If wrong: by how many seconds a clock is ahead, or behind if negative, that would show it.
+  var clockOffset: Int64?
 }
 
 /// Runs `step` and rethrows its error as a `CommandError`.

@@ -260,7 +260,14 @@ extension Message {
     case .malformed(let malformation):
       self.init(malformation.text, .refused)
     case .wrongCode:
-      self.init("wrong code", .refused)
+      guard let offset = rejection.clockOffset else {
+        self.init("wrong code", .refused)
+        return
+      }
+      let off = offsetText(offset.magnitude)
+      self.init(
+        "wrong code; a clock that is \(off) \(offset < 0 ? "behind" : "ahead") shows it now: "
+          + "set the phone's", .refused)
     case .replayed:
       self.init("that code has already been used: wait for the next one", .refused)
     case .throttled:

@@ -65,6 +65,7 @@ struct Verify: Verb {
     var drift: Int32?
     var backupCodesLeft: Int?
     var reason: String?
+    var clockOffset: Int64?
 
     init(_ proof: Proof) {
       accepted = true
@@ -74,7 +75,10 @@ struct Verify: Verb {
       }
     }
 
-    init(_ rejection: Rejection) { (accepted, reason) = (false, rejection.refusal.word) }
+    init(_ rejection: Rejection) {
+      (accepted, reason) = (false, rejection.refusal.word)
+      clockOffset = rejection.clockOffset
+    }
   }
 }
 

@@ -47,7 +47,7 @@ struct AccountFacts: Equatable {
     case "sshd":
       let isRootIn = ssh?.settings.value?["permitrootlogin"] == "yes"
       return people.filter { $0.uid != 0 || isRootIn }
-    case "sudo", "sudo-i":
+    case _ where ["sudo", "sudo-i"].contains(service) || sudoers?.runs(service) == true:
       return people.filter { $0.uid != 0 && mayCall($0, sudoers) }
     case _: return people.filter { $0.hasPassword != false }
     }

@@ -10,7 +10,7 @@ package struct Diagnosis {
   package init(_ facts: Facts, option: String? = nil, version: String) {
     let services = facts.services.sorted { Diagnosis.rank($0) < Diagnosis.rank($1) }
     var found = Diagnosis.merged(services.flatMap { Diagnosis.findings(of: $0, facts) })
-    found += SharedFindings(services).all
+    found += SharedFindings(services).all + facts.openWays.map(\.finding)
     if facts.services.isEmpty { found.append(Diagnosis.nobody) }
     found += RevertFindings(pending: facts.revert, boot: facts.boot, now: facts.now).all
     // Services may share one policy file.
@@ -49,7 +49,7 @@ package struct Diagnosis {
     if service.name == "sshd", let ssh = facts.ssh {
       found += SSHFindings(ssh, service.lines, enrolled: enrolled).all
     }
-    if ["sudo", "sudo-i"].contains(service.name), let sudoers = facts.sudoers {
+    if let sudoers = facts.sudoers, sudoers.runs(service.name) {
       found += SudoFindings(sudoers, service.lines, enrolled: enrolled).all
     }
     return found + PolicyFindings(service).people

@@ -19,8 +19,9 @@ package struct LoginForecast {
   ) throws(StoreTrouble) {
     let accounts = AccountFacts(of: machine)
     let service = ServiceFacts(stack, of: machine)
-    let isSudo = ["sudo", "sudo-i"].contains(service.name)
-    let sudoers = isSudo ? Sudoers(of: machine) : nil
+    let rules = Sudoers(of: machine)
+    let isSudo = rules.runs(service.name)
+    let sudoers = isSudo ? rules : nil
     let ssh = service.name == "sshd" ? SSHFacts(settings: SSHFacts.settings(of: machine, [])) : nil
     let people = accounts.people(of: service.name, sudoers, ssh)
     let users = try LoginForecast.users(in: store, at: path, of: machine, now)

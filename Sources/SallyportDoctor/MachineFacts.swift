@@ -10,6 +10,8 @@ package struct Facts: Equatable {
   /// nil if no service depends on it.
   var ssh: SSHFacts?
   var sudoers: Sudoers?
+  /// Services without a code, of programs that ask for one elsewhere.
+  var openWays: [OpenWay] = []
   var store = StoreFacts()
   var clock: ClockFacts
   var modules: [ModuleFacts] = []
@@ -59,7 +61,8 @@ extension Facts {
       .subtracting([path]).sorted()
     let names = stacks.map(\.service)
     if names.contains("sshd") { ssh = SSHFacts(of: machine, accounts) }
-    if names.contains("sudo") || names.contains("sudo-i") { sudoers = Sudoers(of: machine) }
+    let rules = Sudoers(of: machine)
+    if names.contains(where: rules.runs) { sudoers = rules }
     if let store {
       self.store = StoreFacts(of: machine, store, at: path, now)
     } else {
@@ -68,6 +71,7 @@ extension Facts {
     ssh?.look(for: self.store.peopleEnrolled, of: machine, accounts)
     let census = GroupCensus()
     for index in services.indices { look(at: index, of: machine, store, accounts, census) }
+    openWays = OpenWay.all(of: machine, services, sudoers, ssh)
     packages = PackageTool(of: machine)
     modules = Facts.modules(of: machine, services, packages)
     daemon = DaemonFacts(of: machine)

@@ -40,6 +40,7 @@ package struct SSHPlan {
     let configuration = SSHConfiguration(of: machine)
     let people = SSHPlan.people(accounts, enrolled)
     let before = try SSHSurvey(of: machine, configuration, accounts, people: people)
+    if let other = before.base.otherService(configuration) { throw .shadowed([other]) }
     passing = before.letsKeysAlone ? .keyAlone : .eitherOrder
     if let named = asked ?? current?.method {
       method = named
@@ -171,5 +172,18 @@ extension Machine {
       guard let stage = SSHStage(text: text) else { throw .notOurs(path: SSHStage.path) }
       return stage
     }
+  }
+}
+
+extension SSHSettings {
+  /// The line by which sshd runs another service of PAM than the one that gets our lines.
+  fileprivate func otherService(_ configuration: SSHConfiguration) -> SSHMismatch? {
+    let name = self["pamservicename"]
+    guard !name.isEmpty, name != "sshd" else { return nil }
+    let line = configuration.lines.first { $0.keyword == "pamservicename" }
+    return SSHMismatch(
+      who: nil, found: SSHSetting("PAMServiceName", name),
+      wanted: SSHSetting("PAMServiceName", "sshd"),
+      location: line?.location ?? FileLocation(file: "/etc/ssh/sshd_config"))
   }
 }

@@ -66,7 +66,7 @@ struct SudoFindings {
     let path = Sudoers.way(option)
     var found = made(
       "sudo-service", .error, "\(path) runs the service \(name), which asks for no code: \(option)",
-      entry, .letsIn("whoever has the password through \(path)"))
+      entry, .letsIn("anyone with the password through \(path)"))
     found.fixes.append(.command("sallyport pam enable \(shellQuoted(name))"))
     return found
   }

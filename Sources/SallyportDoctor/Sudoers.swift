@@ -221,6 +221,13 @@ package struct Sudoers: Equatable {
   }
 }
 
+extension Sudoers {
+  /// Whether sudo runs the service: by its own name, or because a line says so.
+  package func runs(_ service: String) -> Bool {
+    ["sudo", "sudo-i"].contains(service) || services.contains { $0.service == service }
+  }
+}
+
 extension Sudoers.Exception {
   /// The option of a Defaults line that makes the exception.
   fileprivate var option: String? {

@@ -40,8 +40,8 @@ struct LoginImpact {
   }
 
   private static func otherAccount(_ services: [String], _ context: Context) -> (String, String)? {
-    guard let sudo = services.first(where: { $0 == "sudo" || $0 == "sudo-i" }) else { return nil }
     let rules = Sudoers(of: Machine(root: context.stacks.root))
+    guard let sudo = services.first(where: rules.runs) else { return nil }
     return rules.otherAccountForAll.map { (sudo, $0) }
   }
 

@@ -20,7 +20,7 @@ import Testing
     let text = "Defaults pam_service=corp\nDefaults pam_login_service = sudo-i\n"
     let found = try #require(try found(text).first)
     #expect(found.id == "sudo-service" && found.severity == .error)
-    #expect(found.effect == .letsIn("whoever has the password through sudo"))
+    #expect(found.effect == .letsIn("anyone with the password through sudo"))
     #expect(
       found.fixes.map(\.text) == [
         "Defaults pam_service=sudo", "visudo -f /etc/sudoers", "sallyport pam enable corp",

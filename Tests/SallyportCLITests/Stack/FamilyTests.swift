@@ -108,6 +108,8 @@ import Testing
     let whole = try machine.content()
     for service in ["sudo", "sudo-i"] {
       #expect(machine.run("disable", service, "--only", "--yes").status == 0)
+      let told = machine.doctor("--json").answer
+      #expect(told.contains("runs the service \(service), which asks for no code"), "\(told)")
       #expect(machine.run("enable", "sudo", "--yes").status == 0)
       #expect(try machine.content() == whole)
     }

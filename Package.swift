@@ -136,7 +136,7 @@ let package = Package(
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
       ],
       swiftSettings: strict),
-    .target(name: "SallyportFiles", swiftSettings: strict),
+    .target(name: "SallyportFiles", dependencies: ["OneTimePassword"], swiftSettings: strict),
     .target(
       name: "SelfService", dependencies: ["OneTimePassword", "SallyportCore", "CSystem"],
       swiftSettings: strict),
@@ -144,7 +144,8 @@ let package = Package(
     .target(
       name: "SallyportLine",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportThreads", "CTLS", "CService",
+        "OneTimePassword", "SallyportCore", "SallyportFiles", "SallyportThreads", "CTLS",
+        "CService",
       ], swiftSettings: strict),
     .target(
       name: "SallyportService",
@@ -173,15 +174,15 @@ let package = Package(
       name: "SallyportVerifier",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "SallyportLine", "SallyportService", "CSealing", "CPostgres",
-        "CService",
+        "SallyportFiles", "SallyportThreads", "SallyportLine", "SallyportService", "CSealing",
+        "CPostgres", "CService",
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "sallyport-verifier",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportLine", "SallyportService", "SallyportVerifier", "CService",
+        "SallyportFiles", "SallyportLine", "SallyportService", "SallyportVerifier", "CService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
 

@@ -1,4 +1,5 @@
 package import Glibc
+package import OneTimePassword
 
 /// The errno of a failed system call.
 package struct SystemError: Error, Equatable, Sendable {
@@ -124,6 +125,8 @@ extension [UInt8]: Content {
     unsafe withUnsafeBytes(body)
   }
 }
+
+extension Secret: Content {}
 
 extension stat {
   package var isRegular: Bool { st_mode & S_IFMT == S_IFREG }

@@ -14,6 +14,31 @@ package func createFile(_ path: String, _ bytes: some Content)
   }
 }
 
+/// Makes a file that nothing may write over, such as a key: only its owner's until it is whole, in
+/// its place in one step, and on the disk with its name when this returns. Throws EEXIST where there
+/// is one; what a crash left of an earlier try goes. If it throws, it has made none.
+package func makeFile(_ path: String, mode: mode_t = 0o600, _ bytes: some Content)
+  throws(SystemError)
+{
+  let half = path + ".new"
+  let directory = try OpenFile(parentDirectory(of: path), O_RDONLY | O_DIRECTORY)
+  // Two at once would write to the same half. Where the file system has no locks there is one.
+  while flock(directory.number, LOCK_EX) != 0, errno == EINTR {}
+  if !removeFile(half), errno != ENOENT { throw .last }
+  guard (try? facts(of: path)) == nil else {
+    // Its name may be as new as a crash.
+    try directory.sync()
+    throw SystemError(EEXIST)
+  }
+  try putFile(path, through: half, isNew: true, Ownership(mode: mode), bytes)
+  do throws(SystemError) {
+    try directory.sync()
+  } catch {
+    removeFile(path)
+    throw error
+  }
+}
+
 /// The owner and the mode of a file.
 package struct Ownership {
   /// nil for the user who creates it.

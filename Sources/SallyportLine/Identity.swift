@@ -1,6 +1,7 @@
 import CTLS
 import Glibc
 package import OneTimePassword
+import SallyportFiles
 
 /// Why there is no identity.
 package enum IdentityFault: Error, Equatable {
@@ -21,7 +22,7 @@ package enum IdentityFault: Error, Equatable {
       unsafe "\(path): \(call): \(String(cString: strerror(number)))"
     case .unsafe: "\(path): not a file that only its owner can read (chmod 600)"
     case .exists: "\(path): exists"
-    case .notAKey: "\(path): not an Ed25519 key (PEM, PKCS #8)"
+    case .notAKey: "\(path): damaged, or not an Ed25519 key (PEM, PKCS #8)"
     case .outOfMemory: "out of memory"
     }
   }
@@ -74,23 +75,12 @@ package enum IdentityFault: Error, Equatable {
 
   /// A new key, in a new file of mode 0600 at `path`, on disk before this returns.
   package static func make(at path: String) throws(IdentityFault) {
-    try write(try newKey(), at: path)
-  }
-
-  /// Puts the text of a key into a new file of mode 0600, on disk before this returns.
-  package static func write(_ pem: Secret, at path: String) throws(IdentityFault) {
-    // SAFETY: the C string lives for the call.
-    let file = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    if file < 0, errno == EEXIST { throw .exists }
-    guard file >= 0 else { throw .system("open", errno: errno) }
-    defer { close(file) }
-    // SAFETY: the buffer lives for the call.
-    let done = unsafe pem.withBytes { unsafe Glibc.write(file, $0.baseAddress, $0.count) }
-    guard done == pem.count, fsync(file) == 0 else {
-      let number = done >= 0 && done < pem.count ? ENOSPC : errno
-      // SAFETY: as above.
-      _ = unsafe unlink(path)
-      throw .system("write", errno: number)
+    let pem = try newKey()
+    do throws(SystemError) {
+      try makeFile(path, pem)
+    } catch {
+      if error.number == EEXIST { throw .exists }
+      throw .system("write", errno: error.number)
     }
   }
 

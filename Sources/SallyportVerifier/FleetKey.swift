@@ -1,6 +1,7 @@
 import CSealing
 import Glibc
 package import OneTimePassword
+import SallyportFiles
 import SallyportSystem
 
 /// The key of a fleet, from which the key of each user's columns is derived (docs/fleet-format.md).
@@ -41,8 +42,10 @@ extension FleetKey {
   /// Why there is no key.
   package enum FileFault: Error, Equatable {
     case system(String, errno: Int32)
-    /// Not a file of the effective user's alone, or not of 36 bytes.
+    /// Not a file of the effective user's alone.
     case unsafe
+    /// Too short or too long.
+    case damaged
     case exists
     case outOfMemory
   }
@@ -50,20 +53,8 @@ extension FleetKey {
   /// From the file at `path`: the id, little-endian, and the key. The file must be the effective
   /// user's, and nobody else's to read.
   package static func read(at path: String) throws(FileFault) -> FleetKey {
-    // SAFETY: the C string lives for the call.
-    let file = unsafe Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-    guard file >= 0 else { throw .system("open", errno: errno) }
-    defer { close(file) }
-    var facts = stat()
-    // SAFETY: filled within the call.
-    guard unsafe fstat(file, &facts) == 0 else { throw .system("fstat", errno: errno) }
-    guard facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == geteuid(),
-      facts.st_mode & 0o077 == 0, facts.st_size == fileLength
-    else { throw .unsafe }
-    guard let whole = Secret(count: fileLength) else { throw .outOfMemory }
-    // SAFETY: the buffer lives for the call.
-    let done = unsafe whole.withMutableBytes { unsafe Glibc.read(file, $0.baseAddress, $0.count) }
-    guard done == fileLength else { throw .system("read", errno: done < 0 ? errno : EIO) }
+    let whole = try PrivateFile.read(path)
+    guard whole.count == fileLength else { throw .damaged }
     guard let key = whole.slice(4..<fileLength) else { throw .outOfMemory }
     let id = (0..<4).reduce(UInt32(0)) { $0 | UInt32(whole[$1]) << UInt32(8 * $1) }
     return FleetKey(id: id, key)
@@ -77,34 +68,11 @@ extension FleetKey {
     } catch {
       throw .outOfMemory
     }
-    // SAFETY: the C string lives for the call.
-    let file = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    if file < 0, errno == EEXIST { throw .exists }
-    guard file >= 0 else { throw .system("open", errno: errno) }
-    defer { close(file) }
-    // SAFETY: the buffer lives for the call.
-    let done = unsafe whole.withBytes { unsafe write(file, $0.baseAddress, $0.count) }
-    guard done == fileLength, fsync(file) == 0, syncDirectory(of: path) else {
-      let number = errno
-      // SAFETY: as above.
-      _ = unsafe unlink(path)
-      throw .system("write", errno: number)
+    do throws(SystemError) {
+      try makeFile(path, whole)
+    } catch {
+      if error.number == EEXIST { throw .exists }
+      throw .system("write", errno: error.number)
     }
-  }
-
-  /// The directory of `path`, and the one that it is in: both may be new.
-  private static func syncDirectory(of path: String) -> Bool {
-    let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropLast()
-    let here = parts.isEmpty ? "." : parts.joined(separator: "/") + "/"
-    for one in [here, here + "/.."] where !sync(one) { return false }
-    return true
-  }
-
-  private static func sync(_ path: String) -> Bool {
-    // SAFETY: the C string lives for the call.
-    let directory = unsafe Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard directory >= 0 else { return false }
-    defer { close(directory) }
-    return fsync(directory) == 0
   }
 }

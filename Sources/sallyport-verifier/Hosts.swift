@@ -150,7 +150,11 @@ extension Common {
     do throws(IdentityFault) {
       return try Identity.read(at: pathOfIdentity)
     } catch {
-      let hint = "\nhint: sallyport-verifier init makes it; key take brings it from another one"
+      let hint =
+        error == .notAKey
+        ? "\nhint: remove it; then key take brings it from a copy, and only without one init "
+          + "makes another, which no host knows"
+        : "\nhint: sallyport-verifier init makes it; key take brings it from another one"
       throw Failure(error.text(pathOfIdentity) + hint)
     }
   }

@@ -70,10 +70,7 @@ struct Key: ParsableCommand {
 
     func run() throws {
       let text = try contents(file)
-      // SAFETY: the C string lives for the call.
-      guard unsafe mkdir(common.directory, 0o700) == 0 || errno == EEXIST else {
-        throw Failure("\(common.directory): \(errnoText(errno))")
-      }
+      try common.makeDirectory()
       try common.actAsOwner()
       let copy = try openCopy(text, of: file)
       for (path, bytes) in [(common.pathOfIdentity, copy.identity), (common.keyFile, copy.key)] {
@@ -173,8 +170,12 @@ extension FleetKey.FileFault {
     switch self {
     case .system(let call, let number): "\(call): \(errnoText(number))"
     case .unsafe: "not a key that only its owner can read (chmod 600)"
+    case .damaged:
+      "damaged: too short or too long for a key\n"
+        + "hint: remove it; then sallyport-verifier key take COPY, or where no fleet has used it, "
+        + "init"
     case .exists:
-      "exists, with another key: of another fleet, or init has made it, before key take\n"
+      "exists, with another key or damaged: of another fleet, or init has made it, before key take\n"
         + "hint: where no verifier uses that key, remove the file, and type the same again"
     case .outOfMemory: "out of memory"
     }

@@ -1,10 +1,23 @@
 import Glibc
+import SallyportFiles
 import SallyportService
 
 /// What `init` has settled for the other verbs of this verifier: whose the directory is, and how
 /// its database is reached.
 extension Common {
   var databaseFile: String { directory + "/database" }
+
+  /// Makes it where it is not there, on the disk with its name.
+  func makeDirectory() throws {
+    do throws(SystemError) {
+      // SAFETY: the C string lives for the call.
+      if unsafe mkdir(directory, 0o700) != 0, errno != EEXIST { throw .last }
+      try syncParent(of: directory)
+    } catch {
+      // Its owner may not read the one that it is in.
+      if error.number != EACCES { throw Failure("\(directory): \(errnoText(error.number))") }
+    }
+  }
 
   /// From here on as the user whose the directory is: files that root makes there must be his, who
   /// runs the verifier; and he must be able to read what root tries with.
@@ -48,23 +61,15 @@ extension Common {
   /// Writes down how verifiers reach the database: as who made its tables does, but with the rights
   /// of verifiers. What is written there stays.
   func settle(_ words: String) throws {
-    // SAFETY: the C string lives for the call.
-    let file = unsafe Glibc.open(databaseFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard file >= 0 else {
-      guard errno == EEXIST else { throw Failure("\(databaseFile): \(errnoText(errno))") }
+    do throws(SystemError) {
+      try makeFile(databaseFile, Array((Self.ofVerifiers(words) + "\n").utf8))
+    } catch {
+      guard error.number == EEXIST else {
+        throw Failure("\(databaseFile): \(errnoText(error.number))")
+      }
       if let database, try written() != Self.ofVerifiers(database) {
         tell("\(databaseFile) stays as it is: by its words verifiers reach the database")
       }
-      return
-    }
-    defer { close(file) }
-    let text = Self.ofVerifiers(words) + "\n"
-    // SAFETY: the string lives for the call.
-    guard unsafe write(file, text, text.utf8.count) == text.utf8.count, fsync(file) == 0 else {
-      let number = errno
-      // SAFETY: as above.
-      _ = unsafe unlink(databaseFile)
-      throw Failure("\(databaseFile): \(errnoText(number))")
     }
   }
 

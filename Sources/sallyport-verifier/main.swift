@@ -42,7 +42,7 @@ struct Init: ParsableCommand {
   func run() throws {
     try common.actAsOwner()
     let words = try common.words()
-    try makeDirectory()
+    try common.makeDirectory()
     let isNew: Bool
     do throws(FleetKey.FileFault) {
       try FleetKey.make(at: common.keyFile)
@@ -106,13 +106,6 @@ struct Init: ParsableCommand {
   private static let hint =
     "hint: CREATE ROLE sallyport_verifier LOGIN PASSWORD 'PASSWORD' CONNECTION LIMIT 48; "
     + "GRANT pg_read_all_stats TO sallyport_verifier;"
-
-  private func makeDirectory() throws {
-    // SAFETY: the C string lives for the call.
-    guard unsafe mkdir(common.directory, 0o700) == 0 || errno == EEXIST else {
-      throw Failure("\(common.directory): \(errnoText(errno))")
-    }
-  }
 
   private func makePolicy() throws {
     let path = common.directory + "/sallyport.conf"
@@ -292,13 +285,7 @@ extension ParsableCommand {
   }
 
   fileprivate func failure(_ path: String, _ fault: FleetKey.FileFault) -> Failure {
-    switch fault {
-    case .system(let call, let number):
-      Failure("\(path): \(call): \(errnoText(number))")
-    case .unsafe: Failure("\(path): not a key that only its owner can read (chmod 600)")
-    case .exists: Failure("\(path): exists")
-    case .outOfMemory: Failure("out of memory")
-    }
+    Failure("\(path): \(fault.text)")
   }
 }
 

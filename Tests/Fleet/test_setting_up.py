@@ -3,6 +3,8 @@
 test_how_the_database_is_reached_is_written_down_once
 test_root_acts_as_the_owner_of_the_directory
 test_a_copy_of_the_keys_is_read_where_only_root_may_look
+test_a_crash_at_any_step_of_init_leaves_whole_files_and_init_goes_on
+test_a_damaged_key_is_named_as_damaged
 test_a_database_that_is_not_the_fleets_is_told_with_what_to_do
 test_a_policy_that_is_broken_is_told_before_anybody_logs_in
 test_status_tells_who_is_there_and_who_is_not
@@ -96,6 +98,51 @@ def test_a_copy_of_the_keys_is_read_where_only_root_may_look(fleet, directory, t
         done = subprocess.run([VERIFIER, "key", verb, copy, "--directory", directory], input=passphrase,
                               capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, (verb, done.stderr)
+
+
+def killed(call, count, *words):
+    strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
+              "-e", f"inject={call}:signal=SIGKILL:when={count}"]
+    done = subprocess.run([*strace, VERIFIER, *words], capture_output=True, timeout=60)
+    return done.returncode in (-9, 137)
+
+
+@pytest.mark.parametrize("has_key", [False, True], ids=["the key", "what comes after it"])
+def test_a_crash_at_any_step_of_init_leaves_whole_files_and_init_goes_on(has_key, fleet, tmp_path):
+    own = tmp_path / "own"
+    # Without a database init makes the key, and says that it cannot go on.
+    database = fleet.words("postgres") if has_key else "host=/nowhere"
+    kills = 0
+    for call in ("flock", "unlink", "write", "fchmod", "fsync", "link"):
+        for count in range(1, 30):
+            shutil.rmtree(own, ignore_errors=True)
+            if has_key:
+                own.mkdir(mode=0o700)
+                shutil.copy2(fleet.directory / "key", own)
+            if not killed(call, count, "init", "--directory", own, "--database", database):
+                break
+            kills += 1
+            sizes = {path.name: path.stat().st_size for path in own.iterdir()} if own.exists() else {}
+            assert sizes.get("key", 36) == 36 and sizes.get("identity.key", 119) == 119, (call, count, sizes)
+            again = run("init", own, "--database", database)
+            assert again.returncode == (0 if has_key else 1), (call, count, again.stderr)
+            assert has_key or "the database: " in again.stderr, (call, count, again.stderr)
+            assert (own / "key").stat().st_size == 36 and (own / "key").stat().st_mode & 0o777 == 0o600
+            assert not list(own.glob("*.new")), (call, count)
+    assert kills >= 5
+
+
+def test_a_damaged_key_is_named_as_damaged(fleet):
+    for name, parts in ("key", (0, 10, 35)), ("identity.key", (0, 1, 60)):
+        path = fleet.directory / name
+        right = path.read_bytes()
+        for content in [*(right[:count] for count in parts), right * 40]:
+            path.write_bytes(content)
+            told = run("init", fleet.directory, "--database", fleet.words("postgres")).stderr
+            assert f"{path}: damaged" in told and "key take" in told, (name, len(content), told)
+            assert "chmod" not in told
+        path.write_bytes(right)
+    assert run("init", fleet.directory, "--database", fleet.words("postgres")).returncode == 0
 
 
 def test_a_database_that_is_not_the_fleets_is_told_with_what_to_do(fleet):

@@ -100,6 +100,19 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["key"])
   }
 
+  @Test(arguments: [0, 1, 35, 37, 5000])
+  func `that is too short or too long for a fleet's key is named as damaged`(count: Int) throws {
+    try FleetKey.make(at: path)
+    #expect(try FleetKey.read(at: path).id >= 0)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["key"])
+    try Data(repeating: 7, count: count).write(to: URL(fileURLWithPath: path))
+    try allow(0o600)
+    #expect(throws: FleetKey.FileFault.damaged) { try FleetKey.read(at: path) }
+    #expect(throws: FleetKey.FileFault.exists) { try FleetKey.make(at: path) }
+    try allow(0o640)
+    #expect(throws: FleetKey.FileFault.unsafe) { try FleetKey.read(at: path) }
+  }
+
   @Test func `is not read where others may, nor through a link`() throws {
     try PrivateFile.make(path, secret("one"))
     try allow(0o640)

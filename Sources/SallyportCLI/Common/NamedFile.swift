@@ -2,8 +2,6 @@ import Glibc
 import OneTimePassword
 import SallyportFiles
 
-extension Secret: Content {}
-
 /// Reads a file that the user named. It must be a regular file, not a symbolic link, of at most
 /// `Limits.file` bytes.
 func content(ofNamed path: String) throws(SystemError) -> Secret {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportFiles
@@ -50,12 +51,12 @@ extension FleetPlace {
 
   /// Writes the key, durably. It means nothing before there is the other file.
   func writeKey(_ pem: Secret) throws(FleetTrouble) {
-    try put(pem, at: key, Ownership(mode: 0o600))
+    try put(pem, at: key, mode: 0o600)
   }
 
   /// Writes what makes this machine a host, durably: last.
   func write(_ file: FleetFile) throws(FleetTrouble) {
-    try put(Array(file.written().utf8), at: self.file, Ownership(mode: 0o644))
+    try put(Array(file.written().utf8), at: self.file, mode: 0o644)
   }
 
   /// Removes what makes it one, durably: first.
@@ -63,15 +64,11 @@ extension FleetPlace {
 
   func removeKey() throws(FleetTrouble) { try remove(key) }
 
-  private func put(_ content: some Content, at path: String, _ ownership: Ownership)
+  private func put(_ content: some Content, at path: String, mode: mode_t)
     throws(FleetTrouble)
   {
-    let half = path + ".new"
-    // What is there is left of a crash.
-    removeFile(half)
     do throws(SystemError) {
-      try putFile(path, through: half, isNew: true, ownership, content)
-      try syncParent(of: path)
+      try makeFile(path, mode: mode, content)
     } catch {
       throw .system(path: path, errno: error.number)
     }

@@ -60,7 +60,7 @@ import Testing
     let machine = try PamBench(["sudo": asks, "other": open], enrolled: false)
     let text = { machine.doctor().answer }
     #expect(text().contains("sudo -i runs the service sudo-i, which has no file"))
-    #expect(text().contains(#"cp \/etc\/pam.d\/sudo \/etc\/pam.d\/sudo-i"#), "\(text())")
+    #expect(text().contains("cp /etc/pam.d/sudo /etc/pam.d/sudo-i"), "\(text())")
     machine.programs = { words in
       guard words == ["sudo", "-V"] else { return .absent }
       return .seen(
@@ -92,7 +92,7 @@ import Testing
     machine.programs = { words in
       let said = programs(words)
       guard words.prefix(2) == ["sshd", "-T"], var output = said.value else { return said }
-      output.output += "pamservicename corp\n"
+      output.output += "\npamservicename corp\n"
       return .seen(output)
     }
     let on = machine.run("enable", "sshd", "--yes")

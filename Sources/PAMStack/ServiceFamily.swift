@@ -75,7 +75,12 @@ extension ServiceFamily {
       .filter { $0.file != nil }
     let included = Set(stacks.flatMap { stack in stack.files.filter { $0 != stack.file } })
     let isIncluded = { (stack: ServiceStack) in stack.file.map(included.contains) == true }
-    let present = (stacks.filter(isIncluded) + stacks.filter { !isIncluded($0) }).map(\.service)
+    let present = (stacks.filter(isIncluded) + stacks.filter { !isIncluded($0) }).filter { stack in
+      // One that lets nobody in needs no code.
+      let analysis = StackAnalysis(stack, isMissing: directory.isMissing)
+      return stack.service == name || !analysis.lines.isEmpty
+        || !analysis.findings.contains(where: \.keepsEverybodyOut)
+    }.map(\.service)
     if programs.contains(name) { return present.isEmpty ? [members[0].service] : present }
     return present.contains(name) ? present : [name] + present
   }

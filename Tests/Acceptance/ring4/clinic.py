@@ -46,6 +46,12 @@ def wrong(said):
             if found["severity"] != "ok"]
 
 
+def close(*services):
+    """Others of the same program, which let nobody in: what is found is of the service that is tried alone."""
+    for name in services:
+        Path("/etc/pam.d", name).write_text("auth requisite pam_deny.so\n")
+
+
 class Clinic:
     def __init__(self):
         self.store = Store(DEFAULT_STORE)
@@ -82,6 +88,7 @@ class Clinic:
     def stack(self, *ours, services=("sshd", "sudo")):
         for name in services:
             Path("/etc/pam.d", name).write_text("\n".join([*COMMON, *ours, *ENDS]) + "\n")
+        close("sudo-i")
 
     # -- fixing
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from clinic import SSHD_CONFIG, doctor, wrong
+from clinic import SSHD_CONFIG, close, doctor, wrong
 from support.hosts import PAM_D, Su, Sudo, converse
 from setups import SETUPS
 from test_doctor import clinic, disk, healthy  # noqa: F401: fixtures
@@ -25,6 +25,7 @@ def machine_of(healthy, installed):  # noqa: F811
         for name, lines in setup.files.items():
             path = SSHD_CONFIG if name == "sshd_config" else PAM_D / name
             path.write_text("\n".join(lines) + "\n")
+        close(*{"sudo-i", "su-l"} - {setup.service})
         return healthy
     yield place
     for path in PAM_D.iterdir():

@@ -103,6 +103,13 @@ import Testing
     #expect(try machine.content() == before)
   }
 
+  @Test func `of which one lets nobody in need no code there`() throws {
+    try machine.write("/etc/pam.d/sudo-i", "auth required pam_deny.so\n")
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
+    #expect(asks("sudo") && !asks("sudo-i"))
+    #expect(machine.run("disable", "sudo", "--yes").status == 0)
+  }
+
   @Test func `that one run left half done are mended by the next`() throws {
     #expect(machine.run("enable", "sudo", "--yes").status == 0)
     let whole = try machine.content()

@@ -11,7 +11,11 @@ package struct Diagnosis {
     let services = facts.services.sorted { Diagnosis.rank($0) < Diagnosis.rank($1) }
     var found = Diagnosis.merged(services.flatMap { Diagnosis.findings(of: $0, facts) })
     found += SharedFindings(services).all + facts.openWays.map(\.finding)
-    if facts.services.isEmpty { found.append(Diagnosis.nobody) }
+    let lost = Set(facts.lost.map(\.service))
+    // It is told why, instead.
+    found.removeAll { $0.id == "service-unasked" && lost.isSuperset(of: $0.services) }
+    found += LostFindings(lost: facts.lost, damaged: facts.damagedRecords).all
+    if facts.services.isEmpty, lost.isEmpty { found.append(Diagnosis.nobody) }
     found += RevertFindings(pending: facts.revert, boot: facts.boot, now: facts.now).all
     // Services may share one policy file.
     for finding in services.flatMap({ PolicyFindings($0).file })

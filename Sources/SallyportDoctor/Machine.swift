@@ -112,6 +112,7 @@ extension FileFacts {
       owner: found.stx_uid, mode: UInt32(found.stx_mode) & 0o7777, size: found.stx_size,
       links: UInt64(found.stx_nlink), isRegular: kind == S_IFREG, isDirectory: kind == S_IFDIR,
       isSocket: kind == S_IFSOCK, modified: found.stx_mtime.tv_sec,
+      changed: found.stx_ctime.tv_sec,
       born: hasBirth ? found.stx_btime.tv_sec : 0)
   }
 }

@@ -19,6 +19,10 @@ package struct Facts: Equatable {
   var packages: PackageTool?
   /// What `pam enable --revert-in` has changed.
   var revert: Probe<PendingRevert> = .absent
+  /// What `pam enable` turned on and is gone.
+  var lost: [LostService] = []
+  /// The records of services that cannot be read, with the reason.
+  var damagedRecords: [String: String] = [:]
   /// Identifies the boot of the machine.
   var boot = ""
   var daemon = DaemonFacts()
@@ -55,6 +59,7 @@ extension Facts {
   ) {
     self.init(now: now, clock: ClockFacts(of: machine, now))
     (revert, boot) = (machine.pendingRevert(), machine.boot)
+    look(atRecordsOf: machine)
     let accounts = AccountFacts(of: machine)
     services = stacks.map { ServiceFacts($0, of: machine) }
     otherStores = Set(services.filter { !$0.lines.lines.isEmpty }.map(\.store))
@@ -76,6 +81,21 @@ extension Facts {
     modules = Facts.modules(of: machine, services, packages)
     daemon = DaemonFacts(of: machine)
     hasDirectory = Facts.hasDirectory(machine)
+  }
+
+  private mutating func look(atRecordsOf machine: Machine) {
+    lost = machine.lostServices()
+    for service in machine.recordedServices {
+      if case .unseen(let reason) = machine.serviceRecord(of: service) {
+        damagedRecords[service] = reason
+      }
+    }
+  }
+
+  /// Leaves out what is lost of other services.
+  package mutating func keepLost(of services: [String]) {
+    lost = lost.filter { services.contains($0.service) }
+    damagedRecords = damagedRecords.filter { services.contains($0.key) }
   }
 
   /// Reads the policy of one service, and what it says about users who are not enrolled.

@@ -51,6 +51,8 @@ struct FileFacts: Equatable {
   var isSocket = false
   /// In seconds since 1970.
   var modified: Int64 = 0
+  /// When the content, the name or the rights were changed last, which no program can set.
+  var changed: Int64 = 0
   /// The birth time in seconds since 1970; 0 if the file system does not record it.
   var born: Int64 = 0
 

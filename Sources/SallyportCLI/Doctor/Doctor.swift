@@ -33,6 +33,7 @@ struct Doctor: Verb {
     options.store = shared.store ?? storeOfAll(stacks)
     let store = try opened(options, context)
     var facts = Facts(of: machine, stacks, store, at: options.path, try context.time())
+    if !named.isEmpty { facts.keepLost(of: named) }
     if let store { facts.add(try fleet(store, context)) }
     let diagnosis = Diagnosis(
       facts, option: options.store, version: Context.version)

@@ -81,12 +81,14 @@ extension Context {
     guard effectiveUser == 0 || !stacks.root.isEmpty else { throw .stack(.notRoot(verb: verb)) }
   }
 
-  /// Replaces the file; returns where the old one is kept.
+  /// Replaces the file and records it; returns where the old one is kept.
   func write(_ change: StackChange) throws(CommandError) -> StackWriter.Written {
     let day = CalendarDate(try time())?.isoDay ?? "0000-00-00"
-    return try stacking { () throws(StackRefusal) in
+    let written = try stacking { () throws(StackRefusal) in
       try StackWriter(directory: stacks, date: day).write(change)
     }
+    keepRecord(of: change.service)
+    return written
   }
 
   /// Writes several services one after the other. If one fails, takes back those before it.

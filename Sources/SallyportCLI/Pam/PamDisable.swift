@@ -83,7 +83,8 @@ struct PamDisable: Verb {
 /// What turning off one service changes, before anything is written.
 struct PamRemoval {
   let service: String
-  /// nil if the lines are gone but our file is still in sshd's configuration.
+  /// nil if the lines are gone but our file is still in sshd's configuration, or the service is
+  /// still recorded as turned on.
   let change: StackChange?
   private let ssh: SSHRemoval?
 
@@ -95,23 +96,38 @@ struct PamRemoval {
     do throws(StackRefusal) {
       change = try StackPlanner(service, in: directory).disable()
     } catch {
-      guard case .notEnabled = error, ssh?.stage != nil else { throw .stack(error) }
+      let isGone =
+        if case .notEnabled = error { true } else if case .noSuchService = error { true } else {
+          false
+        }
+      guard isGone, ssh?.stage != nil || context.isStillRecorded(service) else {
+        throw .stack(error)
+      }
       change = nil
     }
   }
 
   /// What is shown before the question.
   var text: String {
-    [ssh?.diff, change.map { StackDiff($0).text }].compactMap { $0 }.joined(separator: "\n")
+    let diffs = [ssh?.diff, change.map { StackDiff($0).text }].compactMap { $0 }
+    return diffs.isEmpty
+      ? "\(service) no longer asks for a code, and is not expected to any more."
+      : diffs.joined(separator: "\n")
   }
 
   func step(in context: Context) -> PamStep<StackWriter.Written?> {
     let write = { () throws(CommandError) in try change.map(context.write) }
     return PamStep(service: service, change: change) { () throws(CommandError) in
-      guard let ssh else { return try write() }
-      return try ssh.turnOff(changesPAM: change != nil, write) {
-        change?.isWritten(in: context.stacks) == true
-      }
+      let written =
+        if let ssh {
+          try ssh.turnOff(changesPAM: change != nil, write) {
+            change?.isWritten(in: context.stacks) == true
+          }
+        } else {
+          try write()
+        }
+      context.keepRecord(of: service)
+      return written
     }
   }
 

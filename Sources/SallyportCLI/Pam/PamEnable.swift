@@ -61,8 +61,9 @@ struct PamEnable: Verb {
     let plans = try plans(chosen, context, &asking)
     let output = context.output(shared)
     let changing = plans.filter { !$0.changesNothing }
-    asking = (plans.filter(\.changesNothing).map(\.service) + asking)
-      .map { "\($0) already asks for a code." }
+    let quiet = plans.filter(\.changesNothing).map(\.service) + asking
+    asking = quiet.map { "\($0) already asks for a code." }
+    if !options.dryRun { context.keepMissingRecords(of: quiet) }
     guard !changing.isEmpty else {
       return answer(output, plans, nil, (asking + ["Nothing was changed."]).joined(separator: " "))
     }

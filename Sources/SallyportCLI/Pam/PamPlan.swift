@@ -33,7 +33,7 @@ struct PamPlan {
       change.changesNothing ? nil : try context.write(change)
     }
     guard let side else { return try put() }
-    return try side.turnOn(changesPAM: !change.changesNothing, put) {
+    let written = try side.turnOn(changesPAM: !change.changesNothing, put) {
       guard !change.changesNothing, change.isWritten(in: context.stacks) else { return true }
       let problems = context.takeBack([change]).compactMap(\.problem)
       for problem in problems {
@@ -41,6 +41,9 @@ struct PamPlan {
       }
       return problems.isEmpty
     }
+    // sshd's side may be all that has changed.
+    if change.changesNothing { context.keepRecord(of: service) }
+    return written
   }
 
   /// The command or login that tries out the service.

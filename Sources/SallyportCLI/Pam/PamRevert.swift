@@ -64,17 +64,10 @@ struct PamRevert: Verb {
     try context.forgetRevert()
     lock.end()
     let names = pending.names.joined(separator: ", ")
-    if due != nil { tellLog("the change of \(names) was not confirmed, and was taken back") }
-    output.answer(RevertAnswer(services: pending.names), "The change of \(names) was taken back.")
-  }
-
-  private func tellLog(_ text: String) {
-    // SAFETY: the C strings and the list live for the calls.
-    unsafe withVaList([]) { none in
-      unsafe openlog("sallyport", 0, LOG_AUTHPRIV)
-      unsafe vsyslog(LOG_WARNING, text.replacing("%", with: "%%"), none)
-      closelog()
+    if due != nil {
+      context.tellLog(LOG_WARNING, "the change of \(names) was not confirmed, and was taken back")
     }
+    output.answer(RevertAnswer(services: pending.names), "The change of \(names) was taken back.")
   }
 }
 
@@ -132,6 +125,7 @@ extension Context {
         }
       }
       try SSHRemoval(self, output).restore(method)
+      keepRecord(of: "sshd")
     }
   }
 

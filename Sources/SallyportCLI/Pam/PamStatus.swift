@@ -10,7 +10,23 @@ struct PamStatus: Verb {
   static let configuration = CommandConfiguration(
     commandName: "status", abstract: "List the services that ask for a code, and how.")
 
+  @Flag(
+    help: "Print nothing if everything that was turned on still asks; otherwise fail and log it.")
+  var check = false
+
+  @Option(help: ArgumentHelp("Seconds without a change to wait for.", visibility: .hidden))
+  var settle: Int64 = 3
+
   @OptionGroup var shared: StoreOptions
+
+  func status(in context: Context) throws(CommandError) -> Int32 {
+    if check {
+      try context.needRoot("pam status --check")
+      return try PamCheck(context: context, settle: settle).status()
+    }
+    try run(in: context)
+    return Sysexit.done.rawValue
+  }
 
   func run(in context: Context) throws(CommandError) {
     let directory = context.stacks
@@ -23,12 +39,15 @@ struct PamStatus: Verb {
       .map { printable($0.stack.service.utf8) }
     let services = try services(ours, context)
     let pending = context.machine.pendingRevert().value
+    let lost = context.machine.lostServices()
     let output = context.output(shared)
     let answer = Answer(
-      services: services.map(PamStatus.facts), others: others, unconfirmed: pending?.names ?? [])
-    let text = [
-      PamStatus.text(services, others, width: output.width), pending.map(PamStatus.text),
-    ].compactMap { $0 }
+      services: services.map(PamStatus.facts), others: others, unconfirmed: pending?.names ?? [],
+      lost: lost.map(PamStatus.facts))
+    let text =
+      lost.map(PamStatus.text)
+      + [PamStatus.text(services, others, width: output.width), pending.map(PamStatus.text)]
+      .compactMap { $0 }
     output.answer(answer, text.joined(separator: "\n"))
   }
 
@@ -74,11 +93,26 @@ struct PamStatus: Verb {
     return "The change of \(names) is taken back\(time) unless confirmed: sallyport pam confirm"
   }
 
+  private static func text(_ lost: LostService) -> String {
+    "\(lost.text): \(lost.commands.joined(separator: ", or "))"
+  }
+
+  private struct Lost: Encodable {
+    let service, text: String
+    let fixes: [String]
+  }
+
+  private static func facts(_ lost: LostService) -> Lost {
+    Lost(service: lost.service, text: lost.text, fixes: lost.commands)
+  }
+
   private struct Answer: Encodable {
     let services: [Service]
     let others: [String]
     /// Services whose change is taken back unless it is confirmed.
     let unconfirmed: [String]
+    /// Services that were turned on and no longer ask.
+    let lost: [Lost]
   }
 
   private struct Service: Encodable {

@@ -28,8 +28,9 @@ extension PolicyKey {
     case .factorTOTP, .factorHOTP, .factorBackupCode: UInt64(FactorUse.off.rawValue)
     case .minimumFactors: bounds.upperBound
     case .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment, .remember,
-      .selfService, .verification, .away, .reserveFor, .remindEvery, .requiredFrom, .factorOrder,
-      .hints, .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
+      .selfService, .verification, .away, .reserveFor, .tries, .remindEvery, .requiredFrom,
+      .factorOrder, .hints, .localServices, .sshdServices, .matchService, .matchUser, .matchGroup,
+      .matchOrigin:
       bounds.lowerBound
     }
   }

@@ -97,6 +97,7 @@ def debian(stacks, installed):
             path.unlink()
         for name, content in DEBIAN.items():
             (PAM_D / name).write_bytes(content)
+        shutil.rmtree(DEFAULT_STORE / "services", ignore_errors=True)
     restore()
     yield
     restore()

@@ -20,6 +20,8 @@ final class PamBench {
   private(set) var detached: [[String]] = []
   /// Why none can be.
   var detachProblem: SystemError?
+  /// What was told to the log of logins.
+  private(set) var logged: [String] = []
   /// What the command writes to; no terminal at first.
   var screen: Screen?
 
@@ -103,6 +105,7 @@ final class PamBench {
         if let problem = self.detachProblem { throw problem }
         self.detached.append(words)
       },
+      tellLog: { self.logged.append("\($0) \($1)") },
       machine: Machine(root: root, run: programs))
     let status = Command.run(words, in: context)
     #expect(terminal.isUsedUp, "the script goes on")

@@ -1,0 +1,67 @@
+import Glibc
+import PAMStack
+import SallyportCore
+import SallyportDoctor
+import SallyportFiles
+import SallyportText
+
+/// `sallyport pam status --check`: whether everything that was turned on still is. Run when one of
+/// the files has changed.
+struct PamCheck {
+  let context: Context
+  /// How long the files have to have been left alone, in seconds.
+  let settle: Int64
+
+  /// Seconds after which files that never come to rest are looked at all the same.
+  private static let patience = 60
+  private var told: String { context.stacks.root + ServiceRecord.directory + "/.told" }
+
+  /// Returns 0 if nothing is lost, else 1, and tells the log of each loss once.
+  func status() throws(CommandError) -> Int32 {
+    waitUntilSettled()
+    // Another command may be between two steps of a change.
+    if context.machine.lostServices().isEmpty, (try? facts(of: told)) == nil { return 0 }
+    let lock = try context.lockPam(waiting: true)
+    let lost = context.machine.lostServices()
+    tell(lost)
+    lock.end()
+    for one in lost {
+      let message = Message("warning: \(one.text)", .configuration, hints: one.commands)
+      context.terminal.write(Array(message.written.utf8), to: .aside)
+    }
+    return lost.isEmpty ? 0 : 1
+  }
+
+  private func waitUntilSettled() {
+    for _ in 0..<PamCheck.patience {
+      let age = Int64(Glibc.time(nil)) - context.machine.lastChangeOfLogins
+      // A time to come says nothing.
+      if age >= settle || age < 0 { return }
+      sleep(1)
+    }
+  }
+
+  /// Once for each change: the text has the time of the change. If it cannot be kept what was told,
+  /// it is told again.
+  private func tell(_ lost: [LostService]) {
+    let texts = lost.map(\.text)
+    let before = (try? OpenFile(told, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).bytes(1 << 20)) ?? []
+    let known = String(decoding: before, as: UTF8.self).split(separator: "\n").map(String.init)
+    for text in texts where !known.contains(text) { context.tellLog(LOG_ALERT, text) }
+    if texts.isEmpty {
+      removeFile(told)
+    } else if texts != known {
+      try? context.replacePrivateFile(told, texts.map { $0 + "\n" }.joined())
+    }
+  }
+}
+
+/// Writes a line to the log of logins.
+func tellSystemLog(_ priority: Int32, _ text: String) {
+  // SAFETY: the C strings and the list live for the calls.
+  unsafe withVaList([]) { none in
+    unsafe openlog("sallyport", 0, LOG_AUTHPRIV)
+    unsafe vsyslog(priority, text.replacing("%", with: "%%"), none)
+    closelog()
+  }
+}

@@ -1,0 +1,76 @@
+import Glibc
+import PAMStack
+import SallyportCore
+import SallyportDoctor
+import SallyportFiles
+import SallyportText
+
+/// Keeps what was turned on, for doctor and `pam status` to compare with what is there. A record
+/// that cannot be written is a warning: the lines count without it.
+extension Context {
+  /// Records the lines that a service's file has now, or forgets the service if it has none.
+  func keepRecord(of service: String) {
+    do throws(SystemError) {
+      let now = (try? time()) ?? UnixTime(0)
+      try put(machine.newServiceRecord(of: service, at: now)?.text, to: service)
+    } catch {
+      let path = ServiceRecord.path(of: service)
+      let reason = "\(path): \(errnoText(error.number)): what is turned on was not recorded"
+      terminal.write(Array(Message("warning: \(reason)", .inputOutput).written.utf8), to: .aside)
+    }
+    watch()
+  }
+
+  /// Records those that ask and of which nothing is recorded, or nothing that can be read.
+  func keepMissingRecords(of services: [String]) {
+    for service in services where machine.serviceRecord(of: service).value?.state != .enabled {
+      keepRecord(of: service)
+    }
+  }
+
+  /// Whether `pam disable` has something to forget of a service that asks no longer.
+  func isStillRecorded(_ service: String) -> Bool {
+    switch machine.serviceRecord(of: service) {
+    case .seen(let record): record.state == .enabled
+    case .unseen: true
+    case .absent: machine.lostServices().contains { $0.service == service }
+    }
+  }
+
+  /// Removes the record if `text` is nil.
+  private func put(_ text: String?, to service: String) throws(SystemError) {
+    let path = stacks.root + ServiceRecord.path(of: service)
+    guard let text else {
+      if removeFile(path) { try syncParent(of: path) } else if errno != ENOENT { throw .last }
+      return
+    }
+    try replacePrivateFile(path, text)
+  }
+
+  /// Replaces a file below /var/lib/sallyport, in directories that root alone may enter.
+  func replacePrivateFile(_ path: String, _ text: String) throws(SystemError) {
+    let directory = parentDirectory(of: path)
+    try makeDirectory(directory)
+    let temporary = "\(directory)/.\(path.dropFirst(directory.count + 1)).sallyport-new"
+    if !removeFile(temporary), errno != ENOENT { throw .last }
+    try putFile(
+      path, through: temporary, isNew: false, Ownership(mode: 0o600), Array(text.utf8))
+    try syncParent(of: path)
+  }
+
+  private func makeDirectory(_ path: String) throws(SystemError) {
+    if path == "/" || (try? facts(of: path, following: true)) != nil { return }
+    try makeDirectory(parentDirectory(of: path))
+    // SAFETY: the C string lives for the call.
+    if unsafe mkdir(path, 0o700) != 0, errno != EEXIST { throw .last }
+    try syncParent(of: path)
+  }
+
+  /// The unit by which systemd looks again when one of the files changes: as long as something is
+  /// turned on. Without it, and without systemd, the triggers of packages and doctor are left.
+  private func watch() {
+    guard machine.isRunBySystemd else { return }
+    let isNeeded = machine.recordedServices.contains { isStillRecorded($0) }
+    _ = machine.run(["systemctl", isNeeded ? "start" : "stop", "sallyport-watch.path"])
+  }
+}

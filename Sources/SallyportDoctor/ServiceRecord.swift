@@ -1,0 +1,119 @@
+import PAMStack
+package import SallyportCore
+
+/// What `pam enable` wrote for a service, or that `pam disable` removed it. Doctor and `pam status`
+/// compare it with what is there. No login reads it.
+package struct ServiceRecord: Equatable, Sendable {
+  /// What was done last.
+  package enum State: String, Sendable {
+    case enabled
+    /// Kept only while something is left beside the stack that would look like lost lines.
+    case disabled
+  }
+
+  package let service: String
+  package let state: State
+  /// When it was written.
+  package let time: UnixTime
+  /// Whether every login was asked for a code, as far as the stack decides it.
+  package let asksEverybody: Bool
+  /// The method of our file in sshd's configuration; nil if there was none.
+  package let sshd: SSHMethod?
+  /// Our lines in the service's own file.
+  package let lines: [String]
+
+  package init(
+    service: String, state: State, time: UnixTime, asksEverybody: Bool = false,
+    sshd: SSHMethod? = nil, lines: [String] = []
+  ) {
+    (self.service, self.state, self.time) = (service, state, time)
+    (self.asksEverybody, self.sshd, self.lines) = (asksEverybody, sshd, lines)
+  }
+
+  package static let directory = "/var/lib/sallyport/services"
+
+  package static func path(of service: String) -> String { "\(directory)/\(service)" }
+
+  /// A key and its value on each line.
+  package var text: String {
+    let rows =
+      ["version = 1", "service = \(service)", "\(state.rawValue) = \(time.seconds)"]
+      + (asksEverybody ? ["asks = everybody"] : []) + (sshd.map { ["sshd = \($0.rawValue)"] } ?? [])
+      + lines.map { "line = \($0)" }
+    return rows.map { $0 + "\n" }.joined()
+  }
+
+  /// nil if it is not what `text` writes.
+  package init?(text: String) {
+    let rows = text.split(separator: "\n").map {
+      $0.split(separator: " ", maxSplits: 2).map(String.init)
+    }.filter { $0.count == 3 }.map { ($0[0], $0[2]) }
+    func value(_ key: String) -> String? { rows.first { $0.0 == key }?.1 }
+    let state: State = value("enabled") != nil ? .enabled : .disabled
+    guard let service = value("service"), let time = value(state.rawValue).flatMap(Int64.init)
+    else { return nil }
+    self.init(
+      service: service, state: state, time: UnixTime(time), asksEverybody: value("asks") != nil,
+      sshd: value("sshd").flatMap { SSHMethod(rawValue: $0) },
+      lines: rows.filter { $0.0 == "line" }.map(\.1))
+    guard self.text == text else { return nil }
+  }
+
+  /// The phases in which it wrote a line.
+  var phases: Set<PAMPhase> {
+    let words = lines.compactMap { $0.split(separator: " ").first.map(String.init) }
+    return Set(words.compactMap { PAMPhase(rawValue: $0) })
+  }
+}
+
+extension Machine {
+  /// What is recorded of a service; unseen if the file is damaged.
+  package func serviceRecord(of service: String) -> Probe<ServiceRecord> {
+    let path = ServiceRecord.path(of: service)
+    switch text(path) {
+    case .absent: return .absent
+    case .unseen(let reason): return .unseen(reason)
+    case .seen(let text):
+      guard let record = ServiceRecord(text: text), record.service == service else {
+        return .unseen("\(path) is not as it was written")
+      }
+      return .seen(record)
+    }
+  }
+
+  /// The services of which something is recorded.
+  package var recordedServices: [String] {
+    paths("\(ServiceRecord.directory)/*").compactMap { $0.split(separator: "/").last }
+      .map(String.init)
+  }
+
+  /// What has to be recorded of a service as its files are; nil if nothing.
+  package func newServiceRecord(of service: String, at time: UnixTime) -> ServiceRecord? {
+    let stack = ServiceStack(of: self, service)
+    let own = ModuleLines(of: stack).lines.filter { $0.location.file == "/etc/pam.d/\(service)" }
+    guard !own.isEmpty else {
+      let isLeft = copies(of: service).isEmpty && (service != "sshd" || !hasSSHFile)
+      return isLeft ? nil : ServiceRecord(service: service, state: .disabled, time: time)
+    }
+    let method = service == "sshd" ? text(SSHStage.path).value.flatMap { SSHStage(text: $0) } : nil
+    return ServiceRecord(
+      service: service, state: .enabled, time: time, asksEverybody: asksEverybody(stack),
+      sshd: method?.method, lines: own.map(\.recorded))
+  }
+
+  /// The copies that `pam enable` kept of a service's file.
+  func copies(of service: String) -> [String] {
+    paths("/etc/pam.d/*.before-sallyport-*").filter {
+      $0.hasPrefix("/etc/pam.d/\(service).before-sallyport-")
+    }
+  }
+
+  func asksEverybody(_ stack: ServiceStack) -> Bool {
+    StackAnalysis(stack, isMissing: StackDirectory(root: root).isMissing).asksEverybody
+  }
+}
+
+extension ModuleLines.Line {
+  /// Without the control, which the walk of the stack weighs.
+  fileprivate var recorded: String { ([phase.rawValue, path] + words).joined(separator: " ") }
+}

@@ -136,7 +136,8 @@ let package = Package(
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
       ],
       swiftSettings: strict),
-    .target(name: "SallyportFiles", dependencies: ["OneTimePassword"], swiftSettings: strict),
+    .target(
+      name: "SallyportFiles", dependencies: ["OneTimePassword", "CCommand"], swiftSettings: strict),
     .target(
       name: "SelfService", dependencies: ["OneTimePassword", "SallyportCore", "CSystem"],
       swiftSettings: strict),

@@ -9,8 +9,10 @@ struct AccountFacts: Equatable {
     var home = "/"
     /// Whether a password can be correct for it; nil if /etc/shadow cannot be read.
     var hasPassword: Bool?
-    /// Whether its home has a file of authorized keys.
-    var hasKeys = false
+    /// Whether its home has a file of authorized keys that it may read; nil if that cannot be seen.
+    var hasKeys: Bool? = false
+    /// The groups that list it.
+    var groups: [UInt32] = []
 
     /// Whether it is root or in the range of ordinary users, and has a shell.
     var isPerson: Bool {
@@ -38,7 +40,7 @@ struct AccountFacts: Equatable {
 
   /// The ordinary users and root, if they have a password or keys to log in with.
   var people: [Account] {
-    accounts.filter { $0.isPerson && ($0.hasPassword != false || $0.hasKeys) }
+    accounts.filter { $0.isPerson && ($0.hasPassword != false || $0.hasKeys != false) }
   }
 
   /// Those of them whom a service would ask for a code.
@@ -80,19 +82,25 @@ extension AccountFacts {
       }
     }
     let knowsPasswords = shadow.value != nil
-    accounts = AccountFacts.rows(machine.text("/etc/passwd").value).compactMap { fields in
-      guard fields.count > 6, let uid = UInt32(fields[2]), let group = UInt32(fields[3]) else {
-        return nil
-      }
-      return Account(
-        name: fields[0], uid: uid, group: group, shell: fields[6], home: fields[5],
-        hasPassword: knowsPasswords ? !locked.contains(fields[0]) : nil,
-        hasKeys: machine.file("\(fields[5])/.ssh/authorized_keys").value?.size ?? 0 > 0)
-    }
     groups = AccountFacts.rows(machine.text("/etc/group").value).compactMap { fields in
       guard fields.count > 3, let number = UInt32(fields[2]) else { return nil }
       let members = fields[3].split(separator: ",").map(String.init)
       return Group(name: fields[0], number: number, members: members)
+    }
+    var memberships: [String: [UInt32]] = [:]
+    for group in groups {
+      for name in group.members { memberships[name, default: []].append(group.number) }
+    }
+    accounts = AccountFacts.rows(machine.text("/etc/passwd").value).compactMap { fields in
+      guard fields.count > 6, let uid = UInt32(fields[2]), let group = UInt32(fields[3]) else {
+        return nil
+      }
+      var account = Account(
+        name: fields[0], uid: uid, group: group, shell: fields[6], home: fields[5],
+        hasPassword: knowsPasswords ? !locked.contains(fields[0]) : nil)
+      account.groups = memberships[account.name] ?? []
+      account.hasKeys = machine.hasText("\(account.home)/.ssh/authorized_keys", of: account)
+      return account
     }
   }
 

@@ -38,6 +38,38 @@ package struct Machine {
     }
   }
 
+  /// As `text`, of a file that a user can change: with the rights of that user, as sshd opens it.
+  /// Nothing but a regular file is opened.
+  func text(_ path: String, of account: AccountFacts.Account) -> Probe<String> {
+    opened(path, of: account) { file throws(SystemError) in
+      String(decoding: try file.bytes(Machine.longestText), as: UTF8.self)
+    }
+  }
+
+  /// Whether such a file has any text; nil if that cannot be seen.
+  func hasText(_ path: String, of account: AccountFacts.Account) -> Bool? {
+    let size = opened(path, of: account) { file throws(SystemError) in try file.facts().size }
+    switch size {
+    case .seen(let size): return size > 0
+    case .absent: return false
+    case .unseen: return nil
+    }
+  }
+
+  private func opened<Value>(
+    _ path: String, of account: AccountFacts.Account,
+    _ read: (borrowing OpenFile) throws(SystemError) -> Value
+  ) -> Probe<Value> {
+    let reader = FileReader(user: account.uid, group: account.group, groups: account.groups)
+    do throws(SystemError) {
+      // Below another root directory it is not known whose the files are.
+      let file = try OpenFile.regular(root + path, as: root.isEmpty ? reader : nil)
+      return .seen(try read(file))
+    } catch {
+      return Machine.failed(error == .notRegular ? EINVAL : error.number, path)
+    }
+  }
+
   private static func failed<Value>(_ problem: Int32, _ path: String) -> Probe<Value> {
     problem == ENOENT || problem == ENOTDIR
       ? .absent : .unseen("\(path): \(errnoText(problem))")

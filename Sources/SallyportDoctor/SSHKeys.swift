@@ -51,7 +51,7 @@ extension SSHPerson {
     let files = settings.value?.keyFiles(of: account) ?? []
     let hasKey: Probe<Bool> =
       switch settings {
-      case .seen(let settings): SSHPerson.hasKey(in: files, settings, of: machine)
+      case .seen(let settings): SSHPerson.hasKey(in: files, account, settings, of: machine)
       case .absent: .unseen("sshd did not answer")
       case .unseen(let reason): .unseen(reason)
       }
@@ -60,16 +60,20 @@ extension SSHPerson {
       hasPassword: account.hasPassword)
   }
 
-  private static func hasKey(in files: [String], _ settings: SSHSettings, of machine: Machine)
-    -> Probe<Bool>
-  {
-    let texts = files.map { machine.text($0) }
+  private static func hasKey(
+    in files: [String], _ account: AccountFacts.Account, _ settings: SSHSettings,
+    of machine: Machine
+  ) -> Probe<Bool> {
+    let texts = files.map { machine.text($0, of: account) }
     if texts.contains(where: { hasKey($0.value ?? "") }) { return .seen(true) }
     let others = ["AuthorizedKeysCommand", "TrustedUserCAKeys"].filter { keyword in
       !["", "none"].contains(settings[keyword.lowercased()])
     }
     if let other = others.first { return .unseen("\(other) may know a key") }
     for case .unseen(let reason) in texts { return .unseen(reason) }
+    for (file, text) in zip(files, texts) where text.value?.utf8.count ?? 0 >= Machine.longestText {
+      return .unseen("\(file): only its beginning was read")
+    }
     return .seen(false)
   }
 

@@ -122,7 +122,7 @@ package struct SSHPlan {
     if account.uid == 0, settings["permitrootlogin"] != "yes" {
       return "PermitRootLogin \(settings["permitrootlogin"])"
     }
-    if method != .passwordCode, !account.hasKeys { return "no key" }
+    if method != .passwordCode, account.hasKeys == false { return "no key" }
     return "no password"
   }
 
@@ -131,7 +131,7 @@ package struct SSHPlan {
     let survey = SSHFacts.settings(of: machine, []).value
     guard let settings = survey, settings.ways.contains(where: \.isWithoutPrompt) else { return [] }
     return accounts.people.filter {
-      $0.hasKeys && ($0.uid != 0 || settings["permitrootlogin"] != "no")
+      $0.hasKeys != false && ($0.uid != 0 || settings["permitrootlogin"] != "no")
     }.map(\.name)
   }
 

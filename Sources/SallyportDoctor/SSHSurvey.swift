@@ -121,7 +121,9 @@ extension SSHSettings {
         if self["permitrootlogin"] == "no" { return false }
         if self["permitrootlogin"] != "yes", !way.isWithoutPrompt { return false }
       }
-      if way.contains("publickey"), !account.hasKeys, !takesKeysFromElsewhere { return false }
+      if way.contains("publickey"), account.hasKeys == false, !takesKeysFromElsewhere {
+        return false
+      }
       return way.isWithoutPrompt || !needsPassword || account.hasPassword != false
     }
   }

@@ -17,11 +17,15 @@ package struct SourceFile {
   /// Reads a file named on the command line; `-` is standard input. Any other file must be a
   /// regular one, and symbolic links are not followed.
   package init(_ path: String, longest: Int) throws(FileProblem) {
+    try self.init(path, as: nil, longest: longest)
+  }
+
+  private init(_ path: String, as reader: FileReader?, longest: Int) throws(FileProblem) {
     do throws(SystemError) {
       let isInput = path == "-"
       let file =
         isInput
-        ? try OpenFile(duplicating: 0) : try OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        ? try OpenFile(duplicating: 0) : try OpenFile.regular(path, following: false, as: reader)
       let facts = try file.facts()
       guard facts.isRegular || isInput else { throw SystemError.notRegular }
       bytes = try SourceFile.read(file, expecting: facts.size, longest)
@@ -40,10 +44,7 @@ package struct SourceFile {
   /// path leads to a file that only root can read. The file must belong to the user or root, and
   /// nobody else may read it.
   package init(_ path: String, of user: UInt32, _ group: UInt32, longest: Int) throws(FileProblem) {
-    let rights: FileRights? =
-      if geteuid() == 0 && user != 0 { try FileRights(user, group) } else { nil }
-    defer { rights?.putBack() }
-    try self.init(path, longest: longest)
+    try self.init(path, as: FileReader(user: user, group: group), longest: longest)
     guard owner == user || owner == 0 else { throw .owner(owner, wanted: user) }
     guard mode & 0o077 == 0 else { throw .openToOthers(mode: mode) }
   }

@@ -44,6 +44,9 @@ static inline int process_harden(void) {
   return setrlimit(RLIMIT_CORE, &none) == 0 ? 0 : errno;
 }
 
+/* O_PATH of open(2): finds a file without opening it. */
+static const int32_t open_path_only = 010000000;
+
 /* setfsuid(2): the user for file access, of this thread alone. Returns the one before; -1 changes
    nothing. */
 static inline uint32_t rights_set_user(uint32_t user) { return (uint32_t)syscall(SYS_setfsuid, user); }

@@ -12,13 +12,32 @@ final class GroupCensus {
   private static let most = 1000
 
   private var known: [String: String?] = [:]
+  private let machine: Machine
+  /// Of groups that are not in this machine's files: why nothing shows who is not in them; nil if
+  /// they do not come from SSSD, or it tells.
+  private lazy var silence: String? = silenceOfSSSD()
+  private lazy var ownGroups = Set(AccountFacts(of: machine).groups.map(\.name))
 
-  /// Returns nil if the group exists and has a member.
+  init(of machine: Machine = Machine()) { self.machine = machine }
+
+  /// Returns nil if the group exists and has a member, and what is said of others is sure.
   func flaw(of name: String) -> String? {
     if let flaw = known[name] { return flaw }
-    let flaw = lookedUpFlaw(of: name)
+    let flaw = lookedUpFlaw(of: name) ?? unsureness(of: name)
     known[name] = .some(flaw)
     return flaw
+  }
+
+  private func unsureness(of name: String) -> String? {
+    guard let silence, !ownGroups.contains(name) else { return nil }
+    return "who is not in group \(printable(name.utf8)) is not always known: \(silence)"
+  }
+
+  private func silenceOfSSSD() -> String? {
+    guard NameSources(of: "group", on: machine).sources?.contains("sss") == true,
+      !SSSDSettings.tellsOfGroups(on: machine)
+    else { return nil }
+    return "[nss] of sssd.conf has no \"user_attributes = +\(SSSDSettings.attribute)\""
   }
 
   private func lookedUpFlaw(of name: String) -> String? {

@@ -1,11 +1,14 @@
 /* Questions of SallyportSystem to the account database. Results as in CSystem.h. */
 #pragma once
 
+#include "SSSD.h"
+
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,8 +32,9 @@ static inline int sys_account(const void *name, void *buffer, size_t size,
 enum { sys_lookups = 12 }; /* the most tries: a name service is not waited for */
 
 /* getgrnam_r(3), with a buffer that grows up to a mebibyte. Sets the group's number, and returns 1
-   if the group lists `user` as a member, 0 if not (or if a name service returns NULL for the list);
-   -ENOENT if there is no such group, or another negative errno. */
+   if the group lists `user` as a member, 2 if it lists others alone, 0 if it lists nobody (or if a
+   name service returns NULL for the list); -ENOENT if there is no such group, or another negative
+   errno. */
 static inline int sys_group(const void *group, const void *user, uint32_t *number) {
   size_t size = 1024;
   int result = -ERANGE;
@@ -42,8 +46,8 @@ static inline int sys_group(const void *group, const void *user, uint32_t *numbe
     result = error > 0 ? -error : error < 0 ? -EIO : found == NULL ? -ENOENT : 0;
     if (result == 0) {
       *number = found->gr_gid;
-      for (char **one = found->gr_mem; one != NULL && *one != NULL; one++)
-        result |= strcmp(*one, user) == 0;
+      for (char **one = found->gr_mem; one != NULL && *one != NULL && result != 1; one++)
+        result = strcmp(*one, user) == 0 ? 1 : 2;
     }
     free(buffer);
     if (result == -ERANGE) size *= 4;
@@ -53,8 +57,8 @@ static inline int sys_group(const void *group, const void *user, uint32_t *numbe
 }
 
 /* getgrouplist(3), with a list that grows until it is complete. 1 if `group` is one of the groups
-   of `user`, whose primary group is `primary`, 0 if not, or a negative errno. The C library does
-   not report that a source failed. */
+   of `user`, whose primary group is `primary`; if not, 2 if there is another one than the primary
+   group, or 0; or a negative errno. The C library does not report that a source failed. */
 static inline int sys_has_group(const void *user, uint32_t primary, uint32_t group) {
   int size = 64;
   for (int left = sys_lookups; left > 0 && size > 0 && size <= 1 << 20; left--) {
@@ -62,13 +66,44 @@ static inline int sys_has_group(const void *user, uint32_t primary, uint32_t gro
     gid_t *groups = malloc((size_t)size * sizeof *groups);
     if (groups == NULL) return -ENOMEM;
     int done = getgrouplist(user, primary, groups, &count);
-    for (int one = 0; one < done; one++) result |= groups[one] == group;
+    for (int one = 0; one < done && result != 1; one++)
+      result = groups[one] == group ? 1 : groups[one] == primary ? result : 2;
     free(groups);
     if (done >= 0) return result;
     if (count <= size) return -ENOMEM; /* the only other failure than a list that is too short */
     size = count;
   }
   return -ERANGE;
+}
+
+/* Whether `file`, such as passwd(5) or group(5), has an entry of that name. */
+static inline __attribute__((noinline)) int sys_file_has(const char *file, const char *name) {
+  FILE *opened = fopen(file, "re");
+  if (opened == NULL) return 0;
+  char *line = NULL;
+  size_t room = 0, length = strlen(name);
+  int found = 0;
+  while (!found && getline(&line, &room, opened) > 0)
+    found = strncmp(line, name, length) == 0 && line[length] == ':';
+  free(line);
+  fclose(opened);
+  return found;
+}
+
+/* Whether `user`, whose primary group is `primary`, is in `group`: 1, 0, or a negative errno if it
+   is not known. A list without the user proves nothing where a directory may have given a part of
+   it alone, as SSSD does of a user whose groups it has never asked for while its directory is away. */
+static inline int sys_is_member(const char *user, uint32_t primary, const char *group) {
+  uint32_t number = 0;
+  int listed = sys_group(group, user, &number);
+  if (listed < 0 || listed == 1) return listed;
+  int has = sys_has_group(user, primary, number);
+  if (has < 0 || has == 1) return has;
+  if (sys_file_has("/etc/passwd", user) || sys_file_has("/etc/group", group)) return 0;
+  int known = sys_sssd_group(user, primary, number);
+  if (known == -ENOENT) known = has;
+  else if (known < 2) return known;
+  return listed == 2 || known == 2 ? 0 : -EAGAIN;
 }
 
 #pragma clang assume_nonnull end

@@ -1,4 +1,4 @@
-/* Sockets of this machine that carry packets. Results as in CSystem.h; each is one call, interrupted
+/* Sockets of this machine. Results as in CSystem.h; each is one call, interrupted
    or not. */
 #pragma once
 
@@ -16,8 +16,8 @@
 static const int32_t sys_sending_time = SO_SNDTIMEO, sys_receiving_time = SO_RCVTIMEO;
 
 /* Never 0, 1 or 2, which a host may have closed: what anybody prints would go to the service. */
-static inline int sys_socket(void) {
-  int made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+static inline int sys_socket_of(int kind) {
+  int made = socket(AF_UNIX, kind | SOCK_CLOEXEC, 0);
   if (made < 0) return -errno;
   if (made > 2) return made;
   int above = fcntl(made, F_DUPFD_CLOEXEC, 3);
@@ -25,6 +25,9 @@ static inline int sys_socket(void) {
   close(made);
   return above < 0 ? -error : above;
 }
+
+/* One that carries packets. */
+static inline int sys_socket(void) { return sys_socket_of(SOCK_SEQPACKET); }
 
 /* How long a call of that direction, or connect, blocks. Not 0, which would be for ever. */
 static inline int sys_set_time(int descriptor, int direction, int64_t microseconds) {

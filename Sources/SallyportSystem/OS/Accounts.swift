@@ -44,16 +44,12 @@ package enum Accounts {
   /// Whether the account is in the group: as a member that the group lists, or by the list of the
   /// account's groups, which includes the primary one. Both are needed: a directory service may
   /// list no members, and the list of an account's groups does not show that a source failed.
-  /// Unknown if there is no such group.
+  /// Unknown if there is no such group, or if nothing shows that a directory was asked.
   package static func isMember(_ account: Account, of group: [UInt8]) -> Tristate {
-    let user = Path(account.name.bytes).cString
-    var number: UInt32 = 0
-    // SAFETY: all are C strings that live for the call.
-    let listed = unsafe sys_group(Path(group).cString, user, &number)
-    guard listed == 0 else { return listed < 0 ? .unknown : .yes }
-    // SAFETY: as above.
-    let has = unsafe sys_has_group(user, account.group ?? UInt32.max, number)
-    return has < 0 ? .unknown : has == 0 ? .no : .yes
+    // SAFETY: both are C strings that live for the call.
+    let found = unsafe sys_is_member(
+      Path(account.name.bytes).cString, account.group ?? UInt32.max, Path(group).cString)
+    return found < 0 ? .unknown : found == 0 ? .no : .yes
   }
 
   /// The last one has a buffer of a mebibyte; interruptions count too.

@@ -1,0 +1,86 @@
+/* What SSSD says of a user's groups, by the socket through which its own library asks. */
+#pragma once
+
+#include "Sockets.h"
+
+#include <stdlib.h>
+
+#pragma clang assume_nonnull begin
+
+enum { sys_sssd_version = 1, sys_sssd_groups = 0x26, sys_sssd_attributes = 0x115 };
+
+/* One question: a header of four words (size, command, status, 0), then `count` bytes of `text`.
+   Frees the `answer` to the one before. Returns the size of the new one, which ends with a NUL that
+   does not count; 0 if the status is an error; or negative. */
+static inline __attribute__((noinline)) int64_t sys_sssd_ask(
+    int line, uint32_t command, const void *text, size_t count, uint32_t *_Nullable *_Nonnull answer) {
+  struct { uint32_t head[4]; char text[256]; } question = { { 16 + (uint32_t)count, command } };
+  free(*answer);
+  *answer = NULL;
+  if (count > sizeof question.text) return -1;
+  memcpy(question.text, text, count);
+  if (sys_send(line, &question, question.head[0]) != question.head[0]) return -1;
+  if (recv(line, question.head, 16, MSG_WAITALL) != 16) return -1;
+  uint32_t size = question.head[0] - 16;
+  if (size > 1u << 20 || question.head[1] != command) return -1;
+  char *room = calloc(size + 1, 1);
+  *answer = (void *)room;
+  if (room == NULL || recv(line, room, size, MSG_WAITALL) != size) return -1;
+  return question.head[2] == 0 ? size : 0;
+}
+
+/* Of the answer about a user's attributes, when the list of his groups expires: 1 if it was asked
+   for, 0 if never (or no more than marked as expired), negative if SSSD does not tell. */
+static inline int sys_sssd_has_asked(const uint32_t *_Nullable answer, int64_t size) {
+  if (size < 12 || answer[2] != 1) return -1; /* 1: a user */
+  const char *key = (const void *)(answer + 3), *end = (const char *)answer + size;
+  while (key < end) {
+    const char *value = key + strlen(key) + 1;
+    if (value >= end) break;
+    if (strcmp(key, "initgrExpireTimestamp") == 0) return strlen(value) > 1;
+    key = value + strlen(value) + 1;
+  }
+  return -1;
+}
+
+/* Of the answer about a user's groups: 1 if `group` is one, else 2 if there is another one than
+   `primary`, or 3; -ENOENT if SSSD does not know the user, or -EPROTO. */
+static inline int sys_sssd_find(const uint32_t *_Nullable answer, int64_t size, uint32_t primary, uint32_t group) {
+  if (size == 8) return -ENOENT;
+  if (size < 8 || answer[0] > size / 4 - 2) return -EPROTO;
+  int result = 3;
+  for (uint32_t one = 0; one < answer[0] && result != 1; one++)
+    result = answer[one + 2] == group ? 1 : answer[one + 2] == primary ? result : 2;
+  return result;
+}
+
+/* 1 if SSSD has `user` in `group`, 0 if not, where it says that the directory was asked for all of
+   his groups. If it does not say, because sssd.conf does not tell it to: 2 if he is in another group
+   than `primary`, 3 if not. -ENOENT if there is no SSSD or it does not know him; or another negative
+   errno. It says so before it is asked the second time, so that this answer is no older. */
+static inline int sys_sssd_group(const char *user, uint32_t primary, uint32_t group) {
+  int line = sys_socket_of(SOCK_STREAM), asked = -1;
+  if (line < 0) return line;
+  uint32_t *answer = NULL;
+  static const uint32_t version = 1;
+  size_t length = strlen(user) + 1;
+  (void)sys_set_time(line, sys_receiving_time, 10000000);
+  (void)sys_set_time(line, sys_sending_time, 10000000);
+  int result = sys_connect(line, "/var/lib/sss/pipes/nss");
+  if (result == 0 && sys_sssd_ask(line, sys_sssd_version, &version, 4, &answer) < 0) result = -EPROTO;
+  for (int turn = 0; turn < 2 && result != 1 && result >= 0; turn++) {
+    int64_t size = 0;
+    if (turn == 1) {
+      size = sys_sssd_ask(line, sys_sssd_attributes, user, length, &answer);
+      asked = sys_sssd_has_asked(answer, size);
+    }
+    size = sys_sssd_ask(line, sys_sssd_groups, user, length, &answer);
+    result = sys_sssd_find(answer, size, primary, group);
+  }
+  free(answer);
+  close(line);
+  if (result < 2 || asked < 0) return result;
+  return asked ? 0 : -EAGAIN;
+}
+
+#pragma clang assume_nonnull end

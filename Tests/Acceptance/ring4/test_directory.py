@@ -1,0 +1,131 @@
+"""A directory that is there, away, or half in the cache: real slapd and sssd, the real module."""
+
+import json
+
+import pytest
+
+from support.directory import MISSING, TELLS, Directory, ask_groups, resolves, wait
+from support.pam_driver import AUTH_ERR, Driver
+from support.sallyport import sallyport
+
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {' '.join(MISSING)}")
+IGNORED = "PAM_PERM_DENIED"  # libpam's answer of a stack in which nobody said yes
+RULES = {
+    "loosens": "[rule r]\nmatch_group = admins\nenrollment = voluntary\n",
+    "tightens": "[default]\nenrollment = voluntary\n[rule r]\nmatch_group = admins\nenrollment = refuse\n"}
+# What becomes of a login under the two: a member, no member, not known.
+YES, NO, UNKNOWN = ("in", "out"), ("out", "in"), ("out", "out")
+
+
+@pytest.fixture(scope="module")
+def directory(machine):
+    directory = Directory()
+    directory.up()
+    yield directory
+    directory.close()
+
+
+@pytest.fixture
+def fates(services, store, tmp_path, directory):
+    """How each of them fares in the module; the command says the same."""
+    if directory.slapd is None:
+        directory.up()
+    store.enroll()
+    path = tmp_path / "sallyport.conf"
+    services.code("sshd", store, "nodelay", f"conf={path}")
+
+    def fate(name, rule):
+        path.write_text(RULES[rule])
+        with Driver(services) as driver:
+            logins = []
+            for _ in range(2):
+                driver.send("sshd", name, "123456")
+                logins.append(driver.verdict())
+            # The library of sssd keeps descriptors of its own from then on; we keep none.
+            logins.append(driver.login("sshd", name, "123456"))
+        login = logins[0]
+        assert {(one.result, len(one.prompts)) for one in logins} == {(login.result, len(login.prompts))}
+        done = sallyport("config", "show", "--json", "--conf", path, "--user", name)
+        level = json.loads(done.stdout)["enrollment"]["value"]
+        assert (login.result, len(login.prompts)) == (
+            (IGNORED, 0) if level == "voluntary" else (AUTH_ERR, 1)), (name, rule, level)
+        return "in" if level == "voluntary" else "out"
+    return lambda *names: {name: (fate(name, "loosens"), fate(name, "tightens")) for name in names}
+
+
+def look_up(*names):
+    """Their entries and the group's, as a listing of files does; nobody's groups."""
+    assert all(resolves(name) for name in names) and resolves("admins", "group")
+
+
+def settings(tells):
+    return [TELLS] if tells else []
+
+
+@pytest.mark.parametrize("tells", [True, False])
+@pytest.mark.parametrize("ignores", [False, True])
+@pytest.mark.parametrize("away", [False, True])
+def test_a_directory_that_answered_for_somebody_decides(directory, fates, ignores, tells, away):
+    """Online, and away with a warm cache: bob is of this machine, dora in another group."""
+    directory.cache(*settings(tells), ignore_group_members=ignores)
+    if away:
+        look_up("ana", "bea", "dora")
+        for name in ("ana", "bea", "dora"):
+            ask_groups(name)
+        directory.down()
+    # Where the group lists nobody, and SSSD does not tell, nothing shows that it was asked of bea.
+    bea = NO if tells or not ignores else UNKNOWN
+    assert fates("ana", "bea", "dora", "bob") == {"ana": YES, "bea": bea, "dora": NO, "bob": NO}
+
+
+@pytest.mark.parametrize("tells", [True, False])
+@pytest.mark.parametrize("ignores", [False, True])
+@pytest.mark.parametrize("dead", [False, True])
+def test_a_directory_that_never_answered_for_somebody_tightens(directory, fates, ignores, tells, dead):
+    """Group and people in the cache, nobody's groups, and then slapd away (or sssd as well)."""
+    directory.cache(*settings(tells), ignore_group_members=ignores)
+    look_up("ana", "bea")
+    directory.down()
+    if dead:
+        directory.end_sssd()
+    # A group that was looked up whole lists all of its members.
+    found = fates("ana", "bea", "bob")
+    if ignores:
+        assert found == {"ana": UNKNOWN, "bea": UNKNOWN, "bob": NO}
+    else:
+        assert found == {"ana": YES, "bea": UNKNOWN if tells or dead else NO, "bob": NO}
+
+
+@pytest.mark.parametrize("tells", [True, False])
+@pytest.mark.parametrize("ignores", [False, True])
+def test_a_group_that_another_login_left_is_no_proof(directory, fates, ignores, tells):
+    """cleo's groups were asked for, which leaves the group with her alone in the cache."""
+    directory.cache(*settings(tells), ignore_group_members=ignores)
+    assert all(resolves(name) for name in ("ana", "bea"))
+    assert 5100 in ask_groups("cleo")
+    directory.down()
+    found = fates("cleo", "ana", "bea")
+    assert found.pop("cleo") == YES
+    unknown = tells or ignores
+    assert found == {"ana": UNKNOWN if unknown else NO, "bea": UNKNOWN if unknown else NO}
+
+
+@pytest.mark.parametrize("ignores", [False, True])
+def test_a_directory_with_an_empty_cache_lets_nobody_in(directory, fates, ignores):
+    directory.cache(TELLS, ignore_group_members=ignores)
+    directory.down()
+    assert not resolves("ana")
+    assert fates("ana", "bob") == {"ana": UNKNOWN, "bob": UNKNOWN}
+
+
+@pytest.mark.parametrize("ignores", [False, True])
+def test_a_directory_that_is_back_tightens_nobody_more(directory, fates, ignores):
+    """What was answered while it was away is still in the memory that programs share with sssd."""
+    directory.cache(TELLS, ignore_group_members=ignores)
+    look_up("ana", "bea")
+    directory.down()
+    assert ask_groups("bea") == [5000]
+    assert fates("bea") == {"bea": UNKNOWN}
+    directory.up()
+    wait(lambda: resolves("zoe"), "sssd has found slapd again")
+    assert fates("ana", "bea", "bob") == {"ana": YES, "bea": NO, "bob": NO}

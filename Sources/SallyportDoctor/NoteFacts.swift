@@ -11,7 +11,8 @@ struct NoteFacts: Equatable {
   var error: StoreTrouble?
   /// The user's own level, which root set.
   var level: UserNote.Level?
-  /// True also if the account database cannot be read.
+  /// True also if the account database cannot be read, or has other sources than files, of which one
+  /// may be away.
   var hasAccount = true
 }
 
@@ -53,7 +54,8 @@ extension NoteFacts {
     } catch {
       self.error = error
     }
-    hasAccount = NoteFacts.hasAccount(user)
+    hasAccount =
+      NoteFacts.hasAccount(user) || !NameSources(of: "passwd", on: machine).areFiles
     // The store itself would look for the note under another name.
     if let own = user.fileName, own != file { error = .otherUser(path: path, found: user) }
   }

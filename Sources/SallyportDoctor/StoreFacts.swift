@@ -21,6 +21,8 @@ struct StoreFacts: Equatable {
   var label: StoreLabel?
   var writing = WriteTest.works
   var users: [UserFacts] = []
+  /// Whether a name that is not found has no account: all accounts are in files of this machine.
+  var knowsAllAccounts = true
   /// The notes of users.
   var notes: [NoteFacts] = []
   /// Why no note can be read.
@@ -100,6 +102,7 @@ struct UserFacts: Equatable {
 extension StoreFacts {
   init(of machine: Machine, _ store: Store, at path: String, _ now: UnixTime) {
     self.path = path
+    knowsAllAccounts = NameSources(of: "passwd", on: machine).areFiles
     for directory in [path, "\(path)/users"] {
       directories[directory] = machine.file(directory).value
     }

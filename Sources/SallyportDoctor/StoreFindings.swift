@@ -206,10 +206,11 @@ struct StoreFindings {
 
   private func unusable(_ user: UserFacts, _ name: String, _ error: StoreTrouble) -> Finding {
     if case .otherUID(_, let recorded, nil) = error {
+      guard store.knowsAllAccounts else { return unseen(name, recorded) }
       return Finding(
         id: "user-no-account", area: area, severity: .warning,
         text: "\(name) is enrolled but has no account (it was uid \(recorded))",
-        fixes: [sallyport("unenroll", name, "--force --allow-missing")],
+        fixes: [sallyport("unenroll", name, "--force --allow-missing --uid \(recorded)")],
         ofUser: Finding.OfUser(
           name: name, before: "", after: "are enrolled but have no account"))
     }
@@ -218,6 +219,18 @@ struct StoreFindings {
     finding.ofUser = Finding.OfUser(
       name: name, before: "the enrollments of ", after: "cannot be used (\(reason))")
     return finding
+  }
+
+  /// Deleted, or a source of accounts is away: then an enrollment that is removed is missing later.
+  private func unseen(_ name: String, _ recorded: UInt32) -> Finding {
+    Finding(
+      id: "user-unseen", area: area, severity: .unseen,
+      text: "\(name) is enrolled (uid \(recorded)) and is not found: deleted, or a source of "
+        + "accounts in nsswitch.conf is away",
+      fixes: [.advice("getent passwd \(shellQuoted(name))")],
+      ofUser: Finding.OfUser(
+        name: name, before: "",
+        after: "are enrolled and are not found: deleted, or a source of accounts is away"))
   }
 
   private func ahead(_ user: UserFacts, _ name: String) -> Finding? {

@@ -15,6 +15,7 @@ extension Message {
     case .noStore:
       self.init(text, .noInput, hints: [invocation.command("enroll", remark: "makes one")])
     case .unsafe(let path, let flaw): self.init(text, flaw, path, at: invocation)
+    case .otherUID(_, _, nil): self.init(text, .badData, hints: [invocation.lookup])
     case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID:
       self.init(text, .badData, hints: invocation.fixing)
     case .busy: self.init(text, .busy, hints: ["lslocks"])
@@ -74,6 +75,9 @@ extension Message {
 }
 
 extension Invocation {
+  /// Of somebody who is not found: deleted, or a source of accounts is away.
+  package var lookup: String { "getent passwd \(shellQuoted(user ?? "NAME"))" }
+
   /// What fixes an enrollment that cannot be read.
   fileprivate var fixing: [String] {
     guard user != nil else { return [] }

@@ -311,13 +311,13 @@ import Testing
     "version = 1\n", "", "version = 1\nuser = bob\n",
   ]) func `A broken enrollment can be replaced or removed, by force alone`(text: String) throws {
     for fix in [["enroll", "--no-confirm", "--allow-missing"], ["unenroll"]] {
-      _ = try bench.enroll("alice", "--force")
-      let file = URL(fileURLWithPath: "\(bench.directory)/users/alice/enrollment")
+      _ = try bench.enroll("daemon", "--force")
+      let file = URL(fileURLWithPath: "\(bench.directory)/users/daemon/enrollment")
       try Data(text.utf8).write(to: file)
-      let told = bench.run("status", "--user", "alice")
+      let told = bench.run("status", "--user", "daemon")
       #expect(told.status == 65)
-      #expect(told.aside.contains("hint: sallyport \(fix[0]) alice"))
-      let arguments = fix + ["--user", "alice"]
+      #expect(told.aside.contains("hint: sallyport \(fix[0]) daemon"))
+      let arguments = fix + ["--user", "daemon"]
       #expect(run(arguments).status == 65)
       #expect(run(arguments + ["--force"]).status == 0)
     }

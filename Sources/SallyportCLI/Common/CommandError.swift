@@ -36,6 +36,9 @@ enum CommandError: Error {
   case membershipUnknown(String)
   case notAUserName
   case noSuchUser
+  /// `unenroll` without the recorded uid of somebody who has no account that can be seen, or with
+  /// another one. `isBroken`: that uid cannot be read.
+  case unseenUser(isBroken: Bool)
   case notEnrolled
   /// The user's note (`UserNote`) cannot be read.
   case note(StoreTrouble)

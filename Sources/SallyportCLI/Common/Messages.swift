@@ -58,6 +58,15 @@ extension Message {
       self.init("\"\(invocation.who)\" is not a valid user name", .noUser, hints: ["getent passwd"])
     case .noSuchUser:
       self.init("there is no user \(invocation.who)", .noUser, hints: ["getent passwd"])
+    case .unseenUser(isBroken: false):
+      self.init(
+        "\(invocation.who) was enrolled with another uid than the one given; where there is no account, "
+          + "a directory may be away: nothing was changed without its --uid", .noUser,
+        hints: [invocation.lookup])
+    case .unseenUser(isBroken: true):
+      self.init(
+        "\(invocation.who) is not found, and the uid in the enrollment cannot be read: "
+          + "nothing was changed", .noUser, hints: [invocation.lookup])
     case .notEnrolled:
       self.init(
         "\(invocation.who) is not enrolled", .noInput, hints: [invocation.command("enroll")])

@@ -13,6 +13,10 @@ struct Unenroll: Verb {
   @Flag(help: "Remove it without a code.")
   var force = false
 
+  @Option(
+    help: ArgumentHelp("The uid of the enrollment, where there is no account.", valueName: "n"))
+  var uid: UInt32?
+
   @OptionGroup var policy: PolicyOptions
 
   private struct Answer: Encodable {
@@ -22,6 +26,7 @@ struct Unenroll: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
+    try mustBeMeant(subject)
     if let person = try subject.inFleet(policy) { return try end(person, subject) }
     if !force {
       _ = try subject.record()
@@ -32,7 +37,31 @@ struct Unenroll: Verb {
     tell("is no longer enrolled.", subject)
   }
 
+  /// A name that is not found may be that of somebody whose directory is away: then the uid that was
+  /// recorded has to be typed. One that is typed is always compared.
+  private func mustBeMeant(_ subject: Subject) throws(CommandError) {
+    let (store, account) = (subject.store, try subject.account())
+    guard uid != nil || account.uid == nil else { return }
+    let found: Record?
+    do throws(StoreTrouble) {
+      guard let name = try store.enrolledNames().first(where: { $0.user == account.name }) else {
+        return
+      }
+      found = try store.load(stored: name)
+    } catch {
+      if case .noStore = error { return }
+      throw error.isBrokenEnrollment ? .unseenUser(isBroken: true) : .store(error)
+    }
+    guard let recorded = found?.enrollment.uid else {
+      guard found == nil || uid == nil else { throw .unseenUser(isBroken: false) }
+      return
+    }
+    guard uid == recorded else { throw .unseenUser(isBroken: false) }
+  }
+
   private func end(_ person: FleetPerson, _ subject: Subject) throws(CommandError) {
+    // The fleet keeps no uid: the account's own counts.
+    guard uid == nil || uid == person.account.uid else { throw .unseenUser(isBroken: false) }
     let found = try person.record()
     if !force {
       try person.prove("Verification code: ", try person.enrolled(), subject.output)

@@ -129,3 +129,33 @@ def test_a_directory_that_is_back_tightens_nobody_more(directory, fates, ignores
     directory.up()
     wait(lambda: resolves("zoe"), "sssd has found slapd again")
     assert fates("ana", "bea", "bob") == {"ana": YES, "bea": NO, "bob": NO}
+
+
+@pytest.fixture
+def enrolled(store, directory):
+    """ana, while the directory is there; then it is away, and nothing of it in the cache."""
+    if directory.slapd is None:
+        directory.up()
+    directory.cache(TELLS)
+    person = store.enroll("ana")
+    directory.down()
+    directory.cache(TELLS)
+    assert not resolves("ana")
+    return person
+
+
+def test_an_outage_of_the_directory_is_no_deletion(enrolled, store):
+    """No line that removes her is printed, and none removes her but by the uid."""
+    # The machine's own stacks and settings do not matter here.
+    told = sallyport("doctor", "--json")
+    findings = [found for found in json.loads(told.stdout)["findings"] if "ana" in found["text"]]
+    assert [(found["id"], found["severity"]) for found in findings] == [("user-unseen", "unseen")], findings
+    status = sallyport("status", "ana", "--allow-missing")
+    assert status.returncode == 65
+    assert "unenroll" not in told.stdout + told.stderr + status.stdout + status.stderr
+    for words in ([], ["--allow-missing"], ["--allow-missing", "--uid", "5002"]):
+        done = sallyport("unenroll", "ana", "--force", *words)
+        assert done.returncode == 67 and "unenroll" not in done.stderr, done.stderr
+        assert (store.directory / "users" / "ana").is_dir()
+    assert sallyport("unenroll", "ana", "--force", "--uid", "5001").returncode == 0
+    assert not (store.directory / "users" / "ana").exists()

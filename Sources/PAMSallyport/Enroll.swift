@@ -61,7 +61,7 @@ extension Login {
   /// Every n-th login; a login that cannot be counted is not reminded.
   private func isReminded(_ account: Account, _ context: LoginContext) -> Bool {
     do throws(StoreTrouble) {
-      let logins = try examiner.countLogin(of: account.name, in: context)
+      let logins = try examiner.countLogin(of: account, in: context)
       return logins % UInt32(max(context.policy.remindEvery, 1)) == 0
     } catch {
       _ = report(error)

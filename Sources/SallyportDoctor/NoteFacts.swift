@@ -11,6 +11,10 @@ struct NoteFacts: Equatable {
   var error: StoreTrouble?
   /// The user's own level, which root set.
   var level: UserNote.Level?
+  /// Of the account for which it was set; nil if the note has none.
+  var uid: UInt32?
+  /// The account's own; nil if there is no account, or if that cannot be seen.
+  var accountUID: UInt32?
   /// True also if the account database cannot be read, or has other sources than files, of which one
   /// may be away.
   var hasAccount = true
@@ -50,18 +54,17 @@ extension NoteFacts {
     }
     name = user.text
     do throws(StoreTrouble) {
-      level = try store.note(of: user).level
+      let note = try store.note(of: user)
+      (level, uid) = (note.level, note.uid)
     } catch {
       self.error = error
     }
-    hasAccount =
-      NoteFacts.hasAccount(user) || !NameSources(of: "passwd", on: machine).areFiles
+    do throws(StoreTrouble) {
+      accountUID = try Accounts.find(user).uid
+      hasAccount = accountUID != nil || !NameSources(of: "passwd", on: machine).areFiles
+    } catch {}
     // The store itself would look for the note under another name.
     if let own = user.fileName, own != file { error = .otherUser(path: path, found: user) }
-  }
-
-  private static func hasAccount(_ user: UserName) -> Bool {
-    do throws(StoreTrouble) { return try Accounts.find(user).uid != nil } catch { return true }
   }
 
   /// The user whom the file names.

@@ -19,7 +19,7 @@ struct NoteFindings {
           fixes: message.hints.map { .command($0) }, effect: .locksOut("the unenrolled"))
       ]
     }
-    return store.notes.compactMap { broken($0) ?? forNobody($0) ?? enrolled($0) }
+    return store.notes.compactMap { broken($0) ?? forNobody($0) ?? forAnother($0) ?? enrolled($0) }
   }
 
   /// Only for users who are not enrolled and have an account; others are not affected.
@@ -51,22 +51,48 @@ struct NoteFindings {
       fixes: [.advice("sallyport unenroll \(shellQuoted(name)), if no code is to be asked for")])
   }
 
+  /// Somebody else has the name now, or the version before has written the note.
+  private func forAnother(_ note: NoteFacts) -> Finding? {
+    guard note.level == .exempt, let name = note.name, let found = note.accountUID,
+      found != note.uid
+    else { return nil }
+    let exempt = Invocation(verb: "exempt", user: name, store: option)
+    let (why, fix) =
+      switch note.uid {
+      case nil:
+        ("the note has no uid yet", Invocation(verb: "prepare", store: option).command("prepare"))
+      case UserNote.noUID:
+        ("there was no such account when the note got its uid", exempt.command("exempt"))
+      case let uid?:
+        ("that was set for uid \(uid), and the account has \(found)", exempt.command("exempt"))
+      }
+    return Finding(
+      id: "note-other-uid", area: .people, severity: .warning,
+      text: "\(name) is exempt by name, but not let in unenrolled: \(why)",
+      fixes: [.command(fix), .command(exempt.command("exempt", "--undo"))])
+  }
+
   /// A new account with this name would get the level that was set for somebody else.
   private func forNobody(_ note: NoteFacts) -> Finding? {
     guard !note.hasAccount, let name = note.name, let level = note.level else { return nil }
-    let (what, verb, plural) =
+    let (what, verb, plural, heir) =
       switch level {
-      case .exempt: ("may log in without an enrollment", "exempt", "may log in unenrolled")
-      case .required: ("has to enroll", "require", "have to enroll")
+      case .exempt:
+        (
+          "may log in without an enrollment", "exempt", "may log in unenrolled",
+          "a new one with this name and uid"
+        )
+      case .required:
+        ("has to enroll", "require", "have to enroll", "a new one with this name or uid")
       }
     let undo = Invocation(verb: verb, user: name, store: option)
       .command(verb, "--undo --allow-missing")
     return Finding(
       id: "note-no-account", area: .people, severity: .warning,
-      text: "\(name) \(what), and there is no such account: whoever gets the name gets that too",
+      text: "\(name) \(what), and there is no such account: \(heir) gets that too",
       fixes: [.command(undo)],
       ofUser: Finding.OfUser(
         name: name, before: "",
-        after: "\(plural), and have no account (whoever gets the name gets that too)"))
+        after: "\(plural), and have no account (\(heir) gets that too)"))
   }
 }

@@ -112,15 +112,15 @@ extension PolicyFacts.Person {
     let found = policy.policy(of: name)
     isDisabled = !found.isEnabled
     guard let user = UserName(Array(name.utf8)) else { return }
-    var note = UserNote()
+    var level: UserNote.Level?
     do throws(StoreTrouble) {
-      note = try store.note(of: user)
+      level = try store.level(of: try Accounts.find(user))
     } catch {
       // Without a store there are no notes.
       if case .noStore = error {} else { self.error = error }
     }
     // As after a password. If nothing asks for one, the walk through the stack reports that.
-    action = found.level(of: note.level, at: now).action(
+    action = found.level(of: level, at: now).action(
       hasAccount: true, mayEnroll: policy.mayEnroll, after: .password)
   }
 }

@@ -32,7 +32,7 @@ package protocol Examiner: AnyObject {
   func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble)
   /// Tries whether an enrollment of that account could be made or changed now: before the secret is
   /// shown.
-  func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble)
+  func rehearse(for account: Account, in context: LoginContext) throws(StoreTrouble)
   /// Changes what is enrolled for the account of that name. `pending`: what the change was asked
   /// for; nil for `create`.
   func amend(
@@ -40,7 +40,7 @@ package protocol Examiner: AnyObject {
     in context: LoginContext
   ) throws(StoreTrouble) -> Amendment
   /// Counts a login of a user who is not enrolled; how many there were, including this one.
-  func countLogin(of name: UserName, in context: LoginContext) throws(StoreTrouble) -> UInt32
+  func countLogin(of account: Account, in context: LoginContext) throws(StoreTrouble) -> UInt32
 }
 
 /// What came of a change.

@@ -39,7 +39,7 @@ package final class FileExaminer<Store: RecordStore>: Examiner {
     -> EnrollmentLevel
   {
     if try store.isElsewhere(account.name) { return .refuse }
-    return context.policy.level(of: try store.note(of: account.name).level, at: try now())
+    return context.policy.level(of: try store.level(of: account), at: try now())
   }
 
   package func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble)
@@ -100,11 +100,11 @@ package final class FileExaminer<Store: RecordStore>: Examiner {
     }
   }
 
-  package func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble) {
+  package func rehearse(for account: Account, in context: LoginContext) throws(StoreTrouble) {
     try store.rehearse()
     // Until it has ended, `status` can tell of it, whatever becomes of this process. That alone
     // keeps nobody from enrolling.
-    do throws(StoreTrouble) { try store.noteEnrolling(of: user, begun: try now()) } catch {}
+    do throws(StoreTrouble) { try store.noteEnrolling(of: account, begun: try now()) } catch {}
   }
 
   package func amend(
@@ -135,10 +135,10 @@ package final class FileExaminer<Store: RecordStore>: Examiner {
     }
   }
 
-  package func countLogin(of name: UserName, in context: LoginContext) throws(StoreTrouble)
+  package func countLogin(of account: Account, in context: LoginContext) throws(StoreTrouble)
     -> UInt32
   {
-    try store.countLogin(of: name)
+    try store.countLogin(of: account)
   }
 
   private func decoy(for account: Account, _ context: LoginContext) throws(StoreTrouble)

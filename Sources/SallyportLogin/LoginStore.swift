@@ -8,16 +8,16 @@ package protocol RecordStore {
   /// nil: not enrolled, for certain.
   func load(_ account: Account) throws(StoreTrouble) -> Record?
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record
-  /// What is kept of a user apart from an enrollment.
-  func note(of name: UserName) throws(StoreTrouble) -> UserNote
+  /// The level that root has set for this account.
+  func level(of account: Account) throws(StoreTrouble) -> UserNote.Level?
   /// Whether his enrollment is in the files of one machine of the fleet: all others refuse him.
   func isElsewhere(_ name: UserName) throws(StoreTrouble) -> Bool
   /// Counts a login of a user who is not enrolled; how many there were, including this one.
-  func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32
+  func countLogin(of account: Account) throws(StoreTrouble) -> UInt32
   /// Throws where an enrollment could not be made or changed now.
   func rehearse() throws(StoreTrouble)
   /// Keeps that an enrolling of this user was begun; nil to forget that.
-  func noteEnrolling(of name: UserName, begun time: UnixTime?) throws(StoreTrouble)
+  func noteEnrolling(of account: Account, begun time: UnixTime?) throws(StoreTrouble)
   /// Enrolls; throws `exists` where somebody else did meanwhile.
   func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble)
   /// Puts another enrollment in the place of the record's.
@@ -57,7 +57,7 @@ extension LoginStore {
 
 extension RecordStore {
   /// A fleet keeps none: its hosts hold back no enrollment that was begun.
-  package func noteEnrolling(of name: UserName, begun time: UnixTime?) throws(StoreTrouble) {}
+  package func noteEnrolling(of account: Account, begun time: UnixTime?) throws(StoreTrouble) {}
 
   package func isElsewhere(_ name: UserName) throws(StoreTrouble) -> Bool { false }
 

@@ -131,8 +131,8 @@ package final class PendingLogin: Sendable {
   package func isRemembered(_ address: NumericAddress, at now: UnixTime) -> Bool {
     guard case .record(let record) = basis else { return shape.isRemembered }
     let state = record.state
-    // It may have been forgotten in a state that is lost.
-    if record.mayLackTheLatest { return false }
+    // It may have been forgotten in a state that is lost, or be that of an account before.
+    if record.mayLackTheLatest || record.isOfAnyUID { return false }
     let throttle = Throttle(for: record.enrollment, state, under: policy)
     // If somebody guesses from there, ask.
     return throttle.responsesLeft(in: state.known, at: now) > 0

@@ -88,8 +88,8 @@ package final class ServiceExaminer: Examiner {
     guard case .done = answer else { throw trouble(in: answer) }
   }
 
-  package func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble) {
-    let answer = try ask(.rehearse, of: user.bytes, in: context)
+  package func rehearse(for account: Account, in context: LoginContext) throws(StoreTrouble) {
+    let answer = try ask(.rehearse, of: account.name.bytes, in: context)
     guard case .done = answer else { throw trouble(in: answer) }
   }
 
@@ -105,10 +105,10 @@ package final class ServiceExaminer: Examiner {
     return .done
   }
 
-  package func countLogin(of name: UserName, in context: LoginContext) throws(StoreTrouble)
+  package func countLogin(of account: Account, in context: LoginContext) throws(StoreTrouble)
     -> UInt32
   {
-    let answer = try ask(.count, of: name.bytes, in: context)
+    let answer = try ask(.count, of: account.name.bytes, in: context)
     guard case .count(let count) = answer else { throw trouble(in: answer) }
     return count
   }

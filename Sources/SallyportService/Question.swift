@@ -54,10 +54,10 @@ package struct Question: Sendable {
       return .done
     case .count:
       guard let account else { return nil }
-      return .count(try examiner.countLogin(of: account.name, in: context))
+      return .count(try examiner.countLogin(of: account, in: context))
     case .rehearse:
       guard let account else { return nil }
-      try examiner.rehearse(for: account.name, in: context)
+      try examiner.rehearse(for: account, in: context)
       return .done
     case .amend(let change, let id): return try amend(examiner, change, to: id)
     }

@@ -153,8 +153,8 @@ struct ReserveStore: RecordStore, Sendable {
 
   // MARK: what is never done while the fleet is away
 
-  func note(of name: UserName) throws(StoreTrouble) -> UserNote { throw never }
-  func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 { throw never }
+  func level(of account: Account) throws(StoreTrouble) -> UserNote.Level? { throw never }
+  func countLogin(of account: Account) throws(StoreTrouble) -> UInt32 { throw never }
   func rehearse() throws(StoreTrouble) { throw never }
 
   func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) { throw never }

@@ -94,7 +94,9 @@ extension Session {
         issuer: HostName.label, at: try Clock.now())
     }
     // No secret is shown that cannot be stored.
-    try found { () throws(StoreTrouble) in try examiner.rehearse(for: draft.user, in: context) }
+    try found { () throws(StoreTrouble) in
+      try examiner.rehearse(for: client.account, in: context)
+    }
     try send(.secret(of: draft.user, name: name, draft.authenticator.secret))
     var left = 5
     for _ in 0..<20 where left > 0 {

@@ -74,8 +74,9 @@ package struct FleetStore: RecordStore, Sendable {
     return record
   }
 
-  package func note(of name: UserName) throws(StoreTrouble) -> UserNote {
-    try row(of: name.bytes)?.document.note ?? UserNote()
+  /// By the name alone: in a fleet a name is one person, and its hosts differ in uids.
+  package func level(of account: Account) throws(StoreTrouble) -> UserNote.Level? {
+    try row(of: account.name.bytes)?.document.note.level
   }
 
   package func isElsewhere(_ name: UserName) throws(StoreTrouble) -> Bool {
@@ -215,9 +216,9 @@ package struct FleetStore: RecordStore, Sendable {
   }
 
   /// Not while he is enrolled: 0.
-  package func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
+  package func countLogin(of account: Account) throws(StoreTrouble) -> UInt32 {
     var count: UInt32 = 0
-    try change(name) { (old, _) throws(StoreTrouble) in
+    try change(account.name) { (old, _) throws(StoreTrouble) in
       if old.enrollment != nil { return nil }
       var new = old
       new.logins = old.logins < UInt32.max ? old.logins + 1 : old.logins

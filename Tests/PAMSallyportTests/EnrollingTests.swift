@@ -55,7 +55,7 @@ extension `After the auth phase` {
 
   @Test func `what was begun is kept until it has ended, whatever becomes of the login`() throws {
     try level("required")
-    let bob = try #require(UserName(Array("bob".utf8)))
+    let bob = try store.account(named: #require(UserName("bob".utf8)))
     let begun = { [store] in try store.store.enrollingBegun(by: bob) }
     for answer in ["n", ""] {
       #expect(auth("enroll") == .ignore)

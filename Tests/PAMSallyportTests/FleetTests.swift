@@ -69,7 +69,7 @@ private final class ScriptedFleet: Examiner {
   func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {
     try meet("remember")
   }
-  func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble) {
+  func rehearse(for account: Account, in context: LoginContext) throws(StoreTrouble) {
     try meet("rehearse")
   }
   func amend(
@@ -79,7 +79,7 @@ private final class ScriptedFleet: Examiner {
     try meet("amend")
     return .done
   }
-  func countLogin(of name: UserName, in context: LoginContext) throws(StoreTrouble) -> UInt32 {
+  func countLogin(of account: Account, in context: LoginContext) throws(StoreTrouble) -> UInt32 {
     try meet("count")
     return 1
   }

@@ -60,8 +60,8 @@ private let both = "Password & verification code: "
     try Data("[default]\n\(policy)\n".utf8).write(to: URL(fileURLWithPath: path))
     let name = who == .enrolled ? "alice" : who == .noAccount ? "nobody-here" : "bob"
     if who == .exempt {
-      let bob = try #require(UserName("bob".utf8))
-      _ = try store.store.changeNote(of: bob) { $0.level = .exempt }
+      let bob = try store.account(named: #require(UserName("bob".utf8)))
+      try store.store.setLevel(.exempt, of: bob)
     }
     host.userName = .success(Array(name.utf8))
     host.expect(both, answer: typed)

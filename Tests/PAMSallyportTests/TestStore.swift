@@ -70,14 +70,14 @@ final class TestStore: LoginStore {
     return try store.loadDecoy(for: name)
   }
 
-  func note(of name: UserName) throws(StoreTrouble) -> UserNote {
+  func level(of account: Account) throws(StoreTrouble) -> UserNote.Level? {
     try meet(.note)
-    return try store.note(of: name)
+    return try store.level(of: account)
   }
 
-  func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
+  func countLogin(of account: Account) throws(StoreTrouble) -> UInt32 {
     try meet(.count)
-    return try store.countLogin(of: name)
+    return try store.countLogin(of: account)
   }
 
   func rehearse() throws(StoreTrouble) {
@@ -85,9 +85,9 @@ final class TestStore: LoginStore {
     try store.rehearse()
   }
 
-  func noteEnrolling(of name: UserName, begun time: UnixTime?) throws(StoreTrouble) {
+  func noteEnrolling(of account: Account, begun time: UnixTime?) throws(StoreTrouble) {
     try meet(.noteEnrolling)
-    try store.noteEnrolling(of: name, begun: time)
+    try store.noteEnrolling(of: account, begun: time)
   }
 
   func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {

@@ -40,7 +40,7 @@ private final class UserExaminer: Examiner {
   func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {
     Issue.record("remembered")
   }
-  func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble) {
+  func rehearse(for account: Account, in context: LoginContext) throws(StoreTrouble) {
     Issue.record("rehearsed")
   }
   func amend(
@@ -50,7 +50,7 @@ private final class UserExaminer: Examiner {
     Issue.record("changed")
     return .changed
   }
-  func countLogin(of name: UserName, in context: LoginContext) throws(StoreTrouble) -> UInt32 {
+  func countLogin(of account: Account, in context: LoginContext) throws(StoreTrouble) -> UInt32 {
     Issue.record("counted")
     return 1
   }

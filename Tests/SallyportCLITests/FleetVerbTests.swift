@@ -199,14 +199,14 @@ import Testing
 
   @Test func `Require and exempt set the level that the fleet has`() throws {
     #expect(run("exempt", user).status == 0)
-    #expect(try fleet.note(of: try account().name).level == .exempt)
+    #expect(try fleet.level(of: try account()) == .exempt)
     let shown = run("status", user)
     #expect(
       shown.answer.contains("nobody, not enrolled in the fleet") && shown.answer.contains("exempt"))
     #expect(run("require", user).status == 0)
     #expect(run("exempt", user, "--undo").aside.contains("level"))
     #expect(run("require", user, "--undo").answer.contains("the policy's level applies"))
-    #expect(try fleet.note(of: try account().name).level == nil)
+    #expect(try fleet.level(of: try account()) == nil)
     #expect(!FileManager.default.fileExists(atPath: own.path + "/files"))
     _ = try enroll()
     #expect(run("exempt", user).answer.contains("is asked for a code all the same"))
@@ -325,10 +325,10 @@ private struct PersonLine: FleetLine {
       }
       return .told(
         PersonFacts(
-          moving.map { .enrolled($0) } ?? .notEnrolled, try store.note(of: request.name), logins: 0)
-      )
+          moving.map { .enrolled($0) } ?? .notEnrolled,
+          UserNote(level: try store.level(of: account)), logins: 0))
     case .level(let level):
-      _ = try store.changeNote(of: request.name) { $0.level = level }
+      try store.setLevel(level, of: account)
       return .other(.done)
     case .unlock(let id), .end(let id), .resynchronize(_, _, _, let id):
       guard let record, record.enrollment.id == id else { return .changed }
@@ -387,14 +387,14 @@ private final class Refusing: Examiner {
   func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {
     throw refusal
   }
-  func rehearse(for user: UserName, in context: LoginContext) throws(StoreTrouble) {
+  func rehearse(for account: Account, in context: LoginContext) throws(StoreTrouble) {
     if !isSilent { throw refusal }
   }
   func amend(
     _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
     in context: LoginContext
   ) throws(StoreTrouble) -> Amendment { throw refusal }
-  func countLogin(of name: UserName, in context: LoginContext) throws(StoreTrouble) -> UInt32 {
+  func countLogin(of account: Account, in context: LoginContext) throws(StoreTrouble) -> UInt32 {
     throw refusal
   }
 }

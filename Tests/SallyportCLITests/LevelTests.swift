@@ -23,13 +23,13 @@ struct Level: Decodable, Equatable {
   }
 
   private func level(_ words: String...) throws -> Level? {
-    let done = bench.run(arguments: words + ["--user", "carol", "--allow-missing", "--json"])
+    let done = bench.run(arguments: words + ["--user", "daemon", "--allow-missing", "--json"])
     try #require(done.status == 0, "\(done.aside)")
     return try done.json(Told.self).level
   }
 
   private func status() throws -> Told {
-    let done = bench.run("status", "--user", "carol", "--allow-missing", "--json")
+    let done = bench.run("status", "--user", "daemon", "--allow-missing", "--json")
     #expect(done.status == 66)
     return try done.json(Told.self)
   }
@@ -89,23 +89,23 @@ struct Level: Decodable, Equatable {
 
   @Test func `Is not taken back where it is another one`() throws {
     _ = try level("exempt")
-    let done = bench.run("require", "--user", "carol", "--allow-missing", "--undo")
+    let done = bench.run("require", "--user", "daemon", "--allow-missing", "--undo")
     #expect(done.status == 66)
-    #expect(done.aside.hasPrefix("sallyport: nothing to undo: carol has no such level\n"))
+    #expect(done.aside.hasPrefix("sallyport: nothing to undo: daemon has no such level\n"))
     #expect(try status().level?.name == "exempt")
   }
 
   @Test(arguments: ["2027-02-29", "2027-3-1", "tomorrow", "", "1969-12-31", "2027-03-01T00:00"])
   func `Wants a day as it is written`(_ day: String) {
-    let done = bench.run("require", "--user", "carol", "--by", day)
+    let done = bench.run("require", "--user", "daemon", "--by", day)
     #expect(done.status == 64)
   }
 
   @Test func `Keeps the count of logins, and the count keeps it`() throws {
     let store = Store(root: bench.directory, owner: .effectiveUser)
-    let carol = try #require(UserName("carol".utf8))
+    let daemon = try Accounts.find(#require(UserName("daemon".utf8)))
     _ = try level("require")
-    #expect(try store.countLogin(of: carol) == 1)
+    #expect(try store.countLogin(of: daemon) == 1)
     #expect(try status().level?.name == "required")
     _ = try level("exempt")
     #expect(try status().logins == 1)
@@ -113,30 +113,30 @@ struct Level: Decodable, Equatable {
 
   @Test func `Stands beside an enrolling that was begun at a login and has not ended`() throws {
     let store = Store(root: bench.directory, owner: .effectiveUser)
-    let carol = try #require(UserName("carol".utf8))
+    let daemon = try Accounts.find(#require(UserName("daemon".utf8)))
     _ = try level("require")
-    try store.noteEnrolling(of: carol, begun: bench.now)
-    let told = { bench.run("status", "carol", "--allow-missing").answer }
-    #expect(told().hasPrefix("carol, not enrolled\n\n  level       required\n"), "\(told())")
+    try store.noteEnrolling(of: daemon, begun: bench.now)
+    let told = { bench.run("status", "daemon", "--allow-missing").answer }
+    #expect(told().hasPrefix("daemon, not enrolled\n\n  level       required\n"), "\(told())")
     let clock = whenText(bench.now, seenFrom: bench.now)
     #expect(told().hasSuffix("\n  enrolling   begun \(clock) and not ended\n"), "\(told())")
     #expect(try status().enrollingBegun != nil)
     // The end of it is the enrollment; once that is gone nothing is left of either.
-    _ = try bench.enroll("carol")
+    _ = try bench.enroll("daemon")
     #expect(!told().contains("enrolling"))
-    #expect(bench.run("unenroll", "carol", "--allow-missing", "--force").status == 0)
+    #expect(bench.run("unenroll", "daemon", "--allow-missing", "--force").status == 0)
     #expect(!told().contains("enrolling"), "\(told())")
     #expect(try status().enrollingBegun == nil)
   }
 
   @Test func `Is told to people, enrolled or not`() throws {
     _ = try level("require", "--by", "2027-03-01")
-    let absent = bench.run("status", "--user", "carol", "--allow-missing")
-    #expect(absent.answer == "carol, not enrolled\n\n  level   required from 2027-03-01 on\n")
-    #expect(absent.aside == "hint: sallyport enroll carol --store \(bench.directory)\n")
+    let absent = bench.run("status", "--user", "daemon", "--allow-missing")
+    #expect(absent.answer == "daemon, not enrolled\n\n  level   required from 2027-03-01 on\n")
+    #expect(absent.aside == "hint: sallyport enroll daemon --store \(bench.directory)\n")
     #expect(absent.status == 66)
-    _ = try bench.enroll("carol")
-    let done = bench.run("status", "--user", "carol", "--allow-missing")
+    _ = try bench.enroll("daemon")
+    let done = bench.run("status", "--user", "daemon", "--allow-missing")
     #expect(done.answer.contains("\n  level          required from 2027-03-01 on"))
   }
 
@@ -149,14 +149,14 @@ struct Level: Decodable, Equatable {
       bench.run("status", "root").answer.contains("level          exempt: enrolled, so asked "))
     let checked = bench.run("config", "check", bench.policyFile, "--user", "root").answer
     #expect(checked.contains("(exempt by name); root is enrolled, and is asked for a code\n"))
-    #expect(bench.run("exempt", "carol", "--allow-missing").answer.hasSuffix("policy sets.\n"))
+    #expect(bench.run("exempt", "daemon", "--allow-missing").answer.hasSuffix("policy sets.\n"))
   }
 
   @Test func `Says that a day is past`() throws {
-    let past = bench.run("require", "carol", "--by", "2026-03-02", "--allow-missing")
+    let past = bench.run("require", "daemon", "--by", "2026-03-02", "--allow-missing")
     #expect(past.aside == "sallyport: warning: 2026-03-02 is past: required from now on\n")
     for day in ["2026-03-03", "2026-03-04"] {
-      let done = bench.run("require", "carol", "--by", day, "--allow-missing")
+      let done = bench.run("require", "daemon", "--by", day, "--allow-missing")
       #expect(done.status == 0 && done.aside == "", "\(day)")
     }
   }
@@ -168,11 +168,11 @@ struct Level: Decodable, Equatable {
 
   @Test func `That cannot be read is trouble, and the message fixes it`() throws {
     _ = try level("require")
-    let file = bench.directory + "/unenrolled/carol"
+    let file = bench.directory + "/unenrolled/daemon"
     try Data("level = none\n".utf8).write(to: URL(fileURLWithPath: file))
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
     for verb in ["status", "exempt"] {
-      let done = bench.run(arguments: [verb, "--user", "carol", "--allow-missing"])
+      let done = bench.run(arguments: [verb, "--user", "daemon", "--allow-missing"])
       #expect(done.status == 65)
       #expect(done.aside.contains("version is missing"))
       #expect(done.aside.contains("hint: rm \(file)"))

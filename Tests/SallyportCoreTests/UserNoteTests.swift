@@ -38,10 +38,45 @@ import Testing
       let levels: [UserNote.Level?] = [
         nil, .exempt, .required(from: nil), .required(from: random.pastTime()),
       ]
-      let note = UserNote(level: random.pick(levels))
+      let note = UserNote(level: random.pick(levels), uid: random.pick([nil, 0, 3003, .max]))
       let name = random.userName()
       let (user, found) = try UserNote.read(try #require(note.written(for: name)))
       #expect(user == name && found == note)
+    }
+  }
+
+  @Test func `is exempt for its name with its uid alone, and required for either`() {
+    let exempt = UserNote(level: .exempt, uid: 7)
+    #expect(exempt.level(of: 7, and: nil) == .exempt)
+    #expect(exempt.level(of: 8, and: nil) == nil)
+    #expect(exempt.level(of: nil, and: nil) == nil)
+    #expect(UserNote(level: .exempt).level(of: nil, and: nil) == nil)
+    #expect(UserNote(level: .exempt).level(of: 0, and: nil) == nil)
+    #expect(exempt.level(of: 7, and: .required(from: nil)) == .required(from: nil))
+    let (soon, later) = (UnixTime(1), UnixTime(2))
+    let required = UserNote(level: .required(from: later), uid: 7)
+    #expect(required.level(of: 8, and: nil) == .required(from: later))
+    #expect(required.level(of: nil, and: .required(from: soon)) == .required(from: soon))
+    #expect(required.level(of: 8, and: .required(from: nil)) == .required(from: nil))
+    #expect(required.level(of: 7, and: .exempt) == .required(from: later))
+    #expect(UserNote().level(of: 7, and: .exempt) == nil)
+  }
+
+  /// The version before reads what follows the first line, which is a comment to it.
+  @Test func `has its uid in a comment, and none without that line`() throws {
+    let name = try #require(UserName("alice".utf8))
+    let text = String(
+      decoding: bytes(try #require(UserNote(level: .exempt, uid: 3003).written(for: name))),
+      as: UTF8.self)
+    let old = bytes(try #require(UserNote(level: .exempt).written(for: name)))
+    #expect(text == "# uid = 3003\n" + String(decoding: old, as: UTF8.self))
+    let read = { (text: String) in try self.read(text).1.uid }
+    #expect(try read(text) == 3003)
+    for (line, uid) in [
+      ("# uid = 4294967295", UserNote.noUID), ("# uid = 4294967296", nil), ("# uid = ", nil),
+      ("# uid = -1", nil), ("# uid = 1 ", nil), ("#uid = 1", nil), ("# x\n# uid = 1", nil),
+    ] as [(String, UInt32?)] {
+      #expect(try read("\(line)\n" + Self.alice) == uid, "\(line)")
     }
   }
 

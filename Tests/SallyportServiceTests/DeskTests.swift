@@ -32,13 +32,15 @@ struct Machine: LoginStore, Sendable {
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
     try store.loadDecoy(for: name)
   }
-  func note(of name: UserName) throws(StoreTrouble) -> UserNote { try store.note(of: name) }
-  func rehearse() throws(StoreTrouble) { try store.rehearse() }
-  func noteEnrolling(of name: UserName, begun time: UnixTime?) throws(StoreTrouble) {
-    try store.noteEnrolling(of: name, begun: time)
+  func level(of account: Account) throws(StoreTrouble) -> UserNote.Level? {
+    try store.level(of: account)
   }
-  func countLogin(of name: UserName) throws(StoreTrouble) -> UInt32 {
-    try store.countLogin(of: name)
+  func rehearse() throws(StoreTrouble) { try store.rehearse() }
+  func noteEnrolling(of account: Account, begun time: UnixTime?) throws(StoreTrouble) {
+    try store.noteEnrolling(of: account, begun: time)
+  }
+  func countLogin(of account: Account) throws(StoreTrouble) -> UInt32 {
+    try store.countLogin(of: account)
   }
   func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
     try store.create(enrollment, state)

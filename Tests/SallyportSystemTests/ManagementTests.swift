@@ -248,18 +248,18 @@ func isZeroed(_ file: Int32) -> Bool {
     let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 10_000_000))
     let users = try Descriptor(Path(scratch.users), sys_as_directory)
     try #require(sys_lock_directory(users.number) == 0)
-    let (store, name, new) = (scratch.store, try userName("alice"), try sample("alice"))
+    let (store, alice, new) = (scratch.store, try account("alice"), try sample("alice"))
     let state = LoginState(initialFor: new)
     let busy = StoreTrouble.busy(path: scratch.users)
     #expect(throws: busy) { try store.prepare() }
     #expect(throws: busy) { try store.replace(new, state) }
     #expect(throws: busy) { _ = try store.create(all: [(new, state)]) }
-    #expect(throws: busy) { _ = try store.changeNote(of: name) { $0.level = .exempt } }
+    #expect(throws: busy) { try store.setLevel(.exempt, of: alice) }
     // What logins do as well waits for none of them.
     try store.create(new, state)
     let record = try scratch.loaded("alice")
     #expect(!isChanged(try store.rewrite(record, record.enrollment) { $0 }))
-    #expect(try store.countLogin(of: name) == 1)
+    #expect(try store.countLogin(of: alice) == 1)
     #expect(throws: busy) { _ = try store.remove(try scratch.loaded("alice")) }
     #expect(try scratch.names() == ["alice"])
     sys_unlock_directory(users.number)

@@ -212,7 +212,8 @@ struct `The database of a fleet` {
     let text = "guest-\(UUID().uuidString)"
     let name = try #require(UserName(Array(text.utf8)))
     let store = verifier.store(for: text)
-    #expect(try (0..<3).map { _ in try store.countLogin(of: name) } == [1, 2, 3])
+    let guest = Account(name: name, uid: 1)
+    #expect(try (0..<3).map { _ in try store.countLogin(of: guest) } == [1, 2, 3])
     #expect(try store.load(Account(name: name, uid: 1)) == nil)
     let enrollment = try fleetEnrollment([try authenticator(parameters())], text)
     try store.create(enrollment, LoginState(initialFor: enrollment))
@@ -228,7 +229,7 @@ struct `The database of a fleet` {
     let text = "guest-\(UUID().uuidString)"
     let name = try #require(UserName(Array(text.utf8)))
     let store = verifier.store(for: text)
-    _ = try store.countLogin(of: name)
+    _ = try store.countLogin(of: Account(name: name, uid: 1))
     let old = try verifier.ask(
       "SELECT e.body, s.body FROM enrollment e JOIN state s USING (name) WHERE name = $1",
       [.bytes(name.bytes)])

@@ -174,7 +174,7 @@ struct `Taking enrollments from hosts` {
 
   /// A put that comes late must not bring back what was removed since.
   @Test func `puts over the version alone that the host has seen`() throws {
-    _ = try verifier.store(for: name).countLogin(of: try user)
+    _ = try verifier.store(for: name).countLogin(of: Account(name: user, uid: 1))
     let seen = try standing()
     #expect(seen == FleetStanding(.nobody, version: 1))
     #expect(try ask(.put(try moving(), version: 0)) == .standing(seen))

@@ -188,9 +188,9 @@ struct `What root's verbs change of somebody of the fleet` {
     #expect(try facts().note.level == .required(from: nil))
     #expect(try isIn("287082"))
     #expect(try isDone(.end(id: id)))
-    #expect(try verifier.store(for: name).note(of: try user).level == .required(from: nil))
+    #expect(try verifier.store(for: name).level(of: account) == .required(from: nil))
     #expect(try isDone(.level(nil)))
-    #expect(try verifier.store(for: name).note(of: try user).level == nil)
+    #expect(try verifier.store(for: name).level(of: account) == nil)
   }
 
   /// A clock that was ahead, whose last code would keep him out for as long.

@@ -73,7 +73,7 @@ struct Context {
   /// How many logins without an enrollment were counted.
   func loginsCounted(of account: Account, in store: Store) throws(CommandError) -> UInt32 {
     do throws(StoreTrouble) {
-      return try store.loginsCounted(of: account.name)
+      return try store.loginsCounted(of: account)
     } catch {
       throw CommandError(note: error)
     }
@@ -82,16 +82,16 @@ struct Context {
   /// When an enrolling at a login was begun that has not ended; nil if there was none.
   func enrollingBegun(by account: Account, in store: Store) throws(CommandError) -> UnixTime? {
     do throws(StoreTrouble) {
-      return try store.enrollingBegun(by: account.name)
+      return try store.enrollingBegun(by: account)
     } catch {
       throw CommandError(note: error)
     }
   }
 
-  /// The user's note, which is stored apart from an enrollment.
-  func note(of account: Account, in store: Store) throws(CommandError) -> UserNote {
+  /// The level that root has set for this account.
+  func level(of account: Account, in store: Store) throws(CommandError) -> UserNote.Level? {
     do throws(StoreTrouble) {
-      return try store.note(of: account.name)
+      return try store.level(of: account)
     } catch {
       throw CommandError(note: error)
     }

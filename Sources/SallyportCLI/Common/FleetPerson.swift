@@ -43,7 +43,7 @@ struct FleetPerson {
   /// Tries whether this host may change him, before anything is asked or shown.
   func rehearse() throws(CommandError) {
     try ask { (examiner) throws(StoreTrouble) in
-      try examiner.rehearse(for: account.name, in: login)
+      try examiner.rehearse(for: account, in: login)
     }
   }
 

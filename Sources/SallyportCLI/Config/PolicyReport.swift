@@ -206,7 +206,7 @@ private struct UserLevel {
     throws(CommandError) -> UserNote.Level?
   {
     do throws(CommandError) {
-      return try context.note(of: account, in: try context.store(options)).level
+      return try context.level(of: account, in: try context.store(options))
     } catch {
       switch error {
       case .notRoot, .store(.noStore), .store(.system(_, _, errno: EACCES)): return nil

@@ -158,7 +158,7 @@ struct LevelChange {
   /// As root has set it.
   func level() throws(CommandError) -> UserNote.Level? {
     if let person { return try person.facts().note.level }
-    return try subject.context.note(of: try subject.account(), in: subject.store).level
+    return try subject.context.level(of: try subject.account(), in: subject.store)
   }
 
   /// Sets the level. nil removes the one for which `isMeant` is true, and throws `noLevel` if the
@@ -183,7 +183,9 @@ struct LevelChange {
     throws(CommandError) -> Answer?
   {
     let account = try subject.account()
-    guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
+    // Exempt is the account with this name and uid; in a fleet the name.
+    let needsAccount = level == .exempt && person == nil || !subject.users.allowMissing
+    guard account.uid != nil || !needsAccount else { throw .noSuchUser }
     if level == nil, !isMeant(try self.level()) { return nil }
     let answer = Answer(user: account.name.text, level: LevelFacts(level))
     if let person {
@@ -192,7 +194,7 @@ struct LevelChange {
     }
     do throws(StoreTrouble) {
       try subject.store.prepare()
-      _ = try subject.store.changeNote(of: account.name) { $0.level = level }
+      try subject.store.setLevel(level, of: account)
     } catch {
       throw CommandError(note: error)
     }

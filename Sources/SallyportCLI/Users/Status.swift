@@ -24,7 +24,7 @@ struct Status: Verb {
     let subject = try shared.open(in: context)
     if let person = try subject.inFleet(policy) { return try status(of: person, subject) }
     let account = try subject.account()
-    let note = try context.note(of: account, in: subject.store)
+    let note = UserNote(level: try context.level(of: account, in: subject.store))
     do throws(CommandError) {
       let record = try subject.record()
       let policy = try subject.policy(policy)

@@ -81,8 +81,8 @@ struct Unenroll: Verb {
   private func forgetEnrolling(_ subject: Subject) throws(CommandError) {
     let (store, account) = (subject.store, try subject.account())
     do throws(StoreTrouble) {
-      guard try store.enrollingBegun(by: account.name) != nil else { return }
-      try store.noteEnrolling(of: account.name, begun: nil)
+      guard try store.enrollingBegun(by: account) != nil else { return }
+      try store.noteEnrolling(of: account, begun: nil)
     } catch {}
   }
 

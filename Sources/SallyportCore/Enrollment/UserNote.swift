@@ -11,15 +11,46 @@ package struct UserNote: Equatable, Sendable {
   }
 
   package var level: Level?
+  /// The uid of the account for which it was set. `noUID` if there was no account with its name when
+  /// it was to be given its uid; nil if it has not been given one, and in a fleet, where a name is
+  /// one person.
+  package var uid: UInt32?
 
-  package init(level: Level? = nil) { self.level = level }
+  /// (uid_t) -1, which no account has.
+  package static let noUID = UInt32.max
+
+  package init(level: Level? = nil, uid: UInt32? = nil) { (self.level, self.uid) = (level, uid) }
 }
 
 extension UserNote {
+  /// The level of the account with this uid, whose name the note has. `other`: what is required of
+  /// another name with the same uid. What loosens holds where name and uid are the same, what
+  /// tightens where one of them is.
+  package func level(of uid: UInt32?, and other: Level?) -> Level? {
+    switch (level, other) {
+    case (.required(let from), .required(let since)):
+      guard let from, let since else { return .required(from: nil) }
+      return .required(from: min(from, since))
+    case (_, .required): return other
+    case (.exempt, _): return uid != nil && uid == self.uid ? .exempt : nil
+    case (_, _): return level
+    }
+  }
+}
+
+extension UserNote {
+  /// Begins the first line of a note with a uid. A comment: the version before, which reads what it
+  /// knows and refuses every other key, reads such notes too.
+  private static let heading: StaticString = "# uid = "
+
   /// The text of a note's file. The level comes last: if the end of the file is lost, at any byte,
   /// there is no level and the file is refused, so that nobody passes because a line is missing.
   package func written(for user: UserName) -> Secret? {
-    var text = bytes(of: "# Sallyport: change it with sallyport(1) only.\nversion = 1\nuser = ")
+    var text: [UInt8] = []
+    if let uid {
+      text = bytes(of: UserNote.heading) + decimalText(UInt64(uid)) + bytes(of: "\n")
+    }
+    text += bytes(of: "# Sallyport: change it with sallyport(1) only.\nversion = 1\nuser = ")
     text += user.bytes + bytes(of: "\nfrom = ")
     if case .required(let from?) = level {
       text += decimalText(UInt64(max(from.seconds, 0)))
@@ -46,7 +77,18 @@ extension UserNote {
       case .setting(let key, let value): try reader.take(key, value, lines.number)
       }
     }
-    return try reader.finish()
+    var (user, note) = try reader.finish()
+    note.uid = uid(in: text)
+    return (user, note)
+  }
+
+  private static func uid(in text: Secret) -> UInt32? {
+    let start = heading.utf8CodeUnitCount
+    guard text.holds(heading, in: 0..<start),
+      let end = text.first(UInt8(ascii: "\n"), in: start..<text.count),
+      let uid = decimal(text.bytes(in: start..<end))
+    else { return nil }
+    return UInt32(exactly: uid)
   }
 }
 

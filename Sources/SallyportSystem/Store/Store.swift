@@ -104,6 +104,9 @@ package final class Record: Sendable {
   package var isDecoy: Bool { location.isDecoy }
   /// Whether a later state may have been lost.
   package var mayLackTheLatest: Bool { current.record?.mayLackTheLatest == true }
+  /// Whether it is in the files of this machine and has no uid: it was made without an account, and
+  /// every account that ever has the name is asked for its codes.
+  package var isOfAnyUID: Bool { enrollment.uid == nil && current.record != nil }
 
   let current: CurrentState
   let location: UserDirectory

@@ -11,3 +11,11 @@ def carol():
     add_account("carol", 3003)
     yield "carol"
     remove_account("carol")
+
+
+@pytest.fixture
+def alice():
+    """Has an account, which an enrollment needs for places to be remembered."""
+    add_account("alice", 3001)
+    yield "alice"
+    remove_account("alice")

@@ -318,7 +318,7 @@ def test_without_the_word_enroll_an_incomplete_enrollment_does(stack, services, 
 
 # -- remembered origins, hints, texts
 
-def test_an_origin_is_remembered_for_its_service_and_its_time(stack, services, store, sink):
+def test_an_origin_is_remembered_for_its_service_and_its_time(alice, stack, services, store, sink):
     enrollment = store.enroll("alice")
     more = stack.set("remember = 1 h", "key")
     assert play(services, "alice", enrollment.code(), **more).results == [SUCCESS] * 3

@@ -97,6 +97,7 @@ def test_this_machine_and_a_link_are_never_remembered(stack, services, store, ad
     ("auth [default=ignore] pam_exec.so quiet expose_authtok /bin/true", ["pw"], None),
     ("auth optional pam_permit.so", ["000"], None),
 ])
+@pytest.mark.usefixtures("alice")
 def test_a_remembered_place_opens_nothing_by_itself(
         stack, services, store, first, answers, results):
     """The yes to a password is that of the module that asked for it; without one, there is a code."""
@@ -116,6 +117,7 @@ def test_a_remembered_place_opens_nothing_by_itself(
 @pytest.mark.parametrize("rhost, interfaces, codes", [
     ("192.0.2.7", "192.0.2.8", 1), ("192.0.2.7", "192.0.2.7", 2), ("192.0.2.7", "none", 2),
     ("2001:db8::7", "2001:db8::8", 1), ("2001:db8::7", "2001:db8::7", 2)])
+@pytest.mark.usefixtures("alice")
 def test_an_address_of_this_machine_is_never_remembered(
         stack, services, store, rhost, interfaces, codes):
     """Nor any, where it cannot be found out which these are."""
@@ -131,7 +133,7 @@ def test_an_address_of_this_machine_is_never_remembered(
         assert asked(driver.login("sshd", "alice", "1", rhost=rhost, **more)) == [CODE]
 
 
-def test_a_neighbour_in_the_same_ipv6_network_is_not_remembered(stack, services, store):
+def test_a_neighbour_in_the_same_ipv6_network_is_not_remembered(alice, stack, services, store):
     enrollment = store.enroll("alice")
     more = stack.set("remember = 30 d", "key")
     with Driver(services) as driver:

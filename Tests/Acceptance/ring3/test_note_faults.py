@@ -23,7 +23,7 @@ def level(note):
     if not note.exists():
         return None
     assert note.stat().st_mode & 0o777 == 0o600
-    return re.fullmatch(r"#.*\nversion = 1\nuser = carol\nfrom = none\nlevel = (\w+)\n",
+    return re.fullmatch(r"# uid = 3003\n#.*\nversion = 1\nuser = carol\nfrom = none\nlevel = (\w+)\n",
                         note.read_text())[1]
 
 
@@ -45,7 +45,7 @@ def calls(store, tmp_path, name):
 @pytest.mark.parametrize("fault", ["signal=KILL", "error=ENOSPC"])
 @pytest.mark.parametrize("old,new", [(None, "require"), ("require", "exempt")])
 def test_a_fault_at_any_system_call_leaves_the_old_level_or_the_new_one(
-        store, tmp_path, figure, fault, old, new):
+        carol, store, tmp_path, figure, fault, old, new):
     store.enroll()
     words = {None: None, "require": "required", "exempt": "exempt"}
     note = store.directory / "unenrolled" / "carol"

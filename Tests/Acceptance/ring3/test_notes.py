@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from support.hosts import add_account, remove_account
 from support.pam_driver import AUTH_ERR, SUCCESS
 from support.sallyport import MODULE, our_line, sallyport
 
@@ -73,10 +74,111 @@ def test_it_is_of_the_account_and_not_of_the_name_as_typed(policy, driver, carol
     assert asked(driver, "carol ") != PASSES
 
 
-def test_the_enrolled_are_asked_whatever_is_said_of_them(policy, driver, store, say):
-    say("exempt", "--allow-missing", user="alice")
+def test_the_enrolled_are_asked_whatever_is_said_of_them(alice, policy, driver, store, say):
+    say("exempt", user="alice")
     assert asked(driver, "alice") == REFUSED
 
+
+@pytest.fixture
+def becomes(carol):
+    """Deletes the account and adds one with this uid, perhaps of another name."""
+    names = {carol}
+
+    def becomes(uid, name=carol):
+        for old in names:
+            remove_account(old)
+        names.add(name)
+        add_account(name, uid)
+    yield becomes
+    for name in names - {carol}:
+        remove_account(name)
+
+
+def test_an_exempt_note_holds_for_the_name_with_the_same_uid_alone(policy, driver, say, becomes):
+    policy.write_text("[default]\nenrollment = required\n")
+    say("exempt")
+    assert asked(driver) == PASSES
+    becomes(3004)
+    assert asked(driver) == REFUSED
+    becomes(3003, "carla")
+    assert asked(driver, "carla") == REFUSED
+    becomes(3003)
+    assert asked(driver) == PASSES
+
+
+def test_what_is_required_holds_for_the_same_name_or_the_same_uid(policy, driver, say, becomes):
+    policy.write_text("[default]\nenrollment = voluntary\n")
+    say("require")
+    becomes(3004)
+    assert asked(driver) == REFUSED
+    becomes(3003, "carla")
+    assert asked(driver, "carla") == REFUSED
+    assert say("status", user="carla", status=66)["level"] == {"name": "required", "from": None}
+    say("require", "--undo", user="carla")
+    assert asked(driver, "carla") == PASSES
+    becomes(3004)
+    say("require", "--undo")
+    assert asked(driver) == PASSES
+
+
+def of_before(store, name="carol"):
+    """Makes the note one that the version before has written."""
+    note = store.directory / "unenrolled" / name
+    lines = note.read_text().splitlines(keepends=True)
+    assert lines[0].startswith("# uid = ")
+    note.write_text("".join(lines[1:]))
+    return note
+
+
+def test_an_exempt_note_of_before_lets_nobody_pass_until_prepare_gives_it_its_uid(
+        policy, driver, say, store, becomes):
+    policy.write_text("[default]\nenrollment = required\n")
+    say("exempt")
+    note = of_before(store)
+    assert asked(driver) == REFUSED
+    for _ in range(2):
+        done = sallyport("prepare", "--store", store.directory)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert note.read_text().startswith("# uid = 3003\n")
+        assert asked(driver) == PASSES
+    becomes(3004)
+    sallyport("prepare", "--store", store.directory)
+    assert asked(driver) == REFUSED
+
+
+def test_an_exempt_note_of_before_whose_account_is_gone_lets_nobody_pass_ever(
+        policy, driver, say, store, becomes):
+    policy.write_text("[default]\nenrollment = required\n")
+    say("exempt")
+    note = of_before(store)
+    becomes(3003, "dave")
+    done = sallyport("prepare", "--store", store.directory)
+    assert done.returncode == 0
+    assert "carol" in done.stderr and f"sallyport exempt carol --store {store.directory}" in done.stderr
+    assert note.read_text().startswith("# uid = 4294967295\n")
+    becomes(3003)
+    assert sallyport("prepare", "--store", store.directory).stderr == ""
+    assert asked(driver) == REFUSED
+    say("exempt")
+    assert asked(driver) == PASSES
+
+
+def test_what_was_required_before_holds_by_the_uid_too_after_prepare(
+        policy, driver, say, store, becomes):
+    policy.write_text("[default]\nenrollment = voluntary\n")
+    say("require")
+    of_before(store)
+    (store.directory / "required" / "3003").unlink()
+    assert sallyport("prepare", "--store", store.directory).stderr == ""
+    becomes(3003, "carla")
+    assert asked(driver, "carla") == REFUSED
+
+
+def test_an_account_that_does_not_exist_cannot_be_made_exempt(policy, say, store):
+    say("exempt", "--allow-missing", user="nobodyhere", status=67)
+    say("require", "--allow-missing", user="nobodyhere")
+    say("require", "--undo", "--allow-missing", user="nobodyhere")
+    assert list((store.directory / "unenrolled").iterdir()) == []
 
 @pytest.mark.parametrize("spoil", ["text", "mode", "link", "owner's name"])
 def test_a_note_that_cannot_be_read_lets_nobody_pass(policy, driver, carol, say, store, sink, spoil):
@@ -114,8 +216,18 @@ def through(driver, enrollment, *answers, service="sshd", rhost="192.0.2.7"):
     return login.results[0], len(login.prompts)
 
 
+def test_an_address_is_remembered_for_no_enrollment_without_a_uid(policy, driver, store):
+    """Made before the account, it would be that of any account that gets the name."""
+    enrollment = store.enroll()
+    codes = iter(enrollment.backup_codes)
+    policy.write_text("[default]\nremember = 1 d\n")
+    assert through(driver, enrollment, next(codes))[0] == SUCCESS
+    result, prompts = through(driver, enrollment, next(codes))
+    assert result == SUCCESS and prompts > 0
+
+
 def test_an_address_is_remembered_after_a_login_until_it_is_forgotten(
-        policy, driver, store, say):
+        alice, policy, driver, store, say):
     enrollment = store.enroll()
     codes = iter(enrollment.backup_codes)
     policy.write_text("[default]\nremember = 1 d\n")
@@ -132,7 +244,7 @@ def test_an_address_is_remembered_after_a_login_until_it_is_forgotten(
 
 @pytest.mark.parametrize("verb", ["add", "remove", "regenerate", "enroll", "resync"])
 def test_an_address_is_not_remembered_past_a_change_of_what_a_code_is(
-        policy, driver, store, say, verb):
+        alice, policy, driver, store, say, verb):
     enrollment = store.enroll()
     if verb == "remove":
         store.add("tablet")

@@ -207,8 +207,8 @@ def open_note(clinic):
     (DEFAULT_STORE / "unenrolled" / "bob").chmod(0o644)
 
 
-def exempt_nobody(clinic):
-    assert sallyport("exempt", "--user", "carol", "--allow-missing").returncode == 0
+def require_nobody(clinic):
+    assert sallyport("require", "--user", "carol", "--allow-missing").returncode == 0
 
 
 def move_account(clinic):
@@ -232,7 +232,7 @@ BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of 
     "a state is damaged": (damage, "user-unusable error", "command"),
     "an account has another uid": (move_account, "user-unusable error", "command"),
     "a note is open to others": (open_note, "people-note warning", "command"),
-    "an exemption waits for an account": (exempt_nobody, "note-no-account warning", "command"),
+    "a duty waits for an account": (require_nobody, "note-no-account warning", "command"),
     "the clock ran ahead": (run_ahead, "user-ahead error", "command"),
     "a state comes from a backup": (restore, "user-restored warning", "command"),
     "somebody guesses": (guess, "user-throttled warning", "command"),

@@ -1,5 +1,8 @@
 """Names and uids: one person is one enrollment, and another person is not."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from support.hosts import UIDS, add_account, remove_account
@@ -71,3 +74,26 @@ def test_an_account_made_anew_is_refused_by_sshd(daemons, store, sink, request):
     code = enrollment.code()
     request.getfixturevalue("made_anew")
     assert not daemons["keyboard-interactive"].enter("alice", code)
+
+
+def test_the_package_gives_exempt_notes_their_uid_before_the_new_module_is_there(store, services):
+    """Not to that of a name that is a uid, nor of nobody."""
+    store.enroll()
+    preinst = Path(__file__).parents[3] / "pam" / "debian" / "libpam-sallyport.preinst"
+    notes = store.directory / "unenrolled"
+    add_account("carol", 3003)
+    text = "# Sallyport: change it with sallyport(1) only.\nversion = 1\nuser = {}\nfrom = none\nlevel = exempt\n"
+    notes.mkdir(mode=0o700, exist_ok=True)
+    for name in ("carol", "3003", "gone"):
+        (notes / name).write_text(text.format(name))
+        (notes / name).chmod(0o600)
+    for _ in range(2):
+        subprocess.run(["sh", preinst, "upgrade", "0.1.0"], check=True)
+        assert (notes / "carol").read_text() == "# uid = 3003\n" + text.format("carol")
+        assert (notes / "carol").stat().st_mode & 0o777 == 0o600
+        assert [(notes / name).read_text() for name in ("3003", "gone")] == [text.format("3003"), text.format("gone")]
+    with Driver(services) as driver:
+        assert driver.login("login", "carol", "123456").prompts == []
+    for name in ("carol", "3003", "gone"):
+        (notes / name).unlink()
+    remove_account("carol")

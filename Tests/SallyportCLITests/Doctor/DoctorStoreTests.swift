@@ -151,6 +151,18 @@ import Testing
       fix: "sallyport require bob --undo --allow-missing"
     ) { $0.notes = [note("bob", level: .required(from: nil), hasAccount: false)] },
     Breakage(
+      name: "an exemption of an account before", wrong: "note-other-uid warning",
+      fix: "sallyport exempt bob"
+    ) { $0.notes = [note("bob", level: .exempt, uid: 1002)] },
+    Breakage(
+      name: "an exemption without a uid", wrong: "note-other-uid warning",
+      fix: "sallyport prepare"
+    ) { $0.notes = [note("bob", level: .exempt, uid: nil)] },
+    Breakage(
+      name: "an exemption that never got a uid", wrong: "note-other-uid warning",
+      fix: "sallyport exempt bob --undo"
+    ) { $0.notes = [note("bob", level: .exempt, uid: UserNote.noUID)] },
+    Breakage(
       name: "a directory of notes that is another's", wrong: "store-notes error",
       fix: "chown -h root:root \(root)/unenrolled", effect: .locksOut("the unenrolled")
     ) { $0.notesError = .unsafe(path: "\(root)/unenrolled", .owner(1000, wanted: 0)) },
@@ -158,11 +170,11 @@ import Testing
 
   static func note(
     _ name: String, error: StoreTrouble? = nil, level: UserNote.Level? = nil,
-    hasAccount: Bool = true
+    uid: UInt32? = 1001, hasAccount: Bool = true
   ) -> NoteFacts {
     NoteFacts(
       path: "\(root)/unenrolled/\(name)", name: name, error: error, level: level,
-      hasAccount: hasAccount)
+      uid: uid, accountUID: hasAccount ? 1001 : nil, hasAccount: hasAccount)
   }
 
   @Test(arguments: breakages) func `Each breakage has its finding and its fix`(item: Breakage) {
@@ -259,7 +271,7 @@ import Testing
     let (directory, long) = ("\(bench.directory)/unenrolled", String(repeating: "long", count: 60))
     bench.run("exempt", "--user", "daemon")
     bench.run("require", "--user", "nobody-here", "--allow-missing")
-    bench.run("exempt", "--user", long, "--allow-missing")
+    bench.run("require", "--user", long, "--allow-missing")
     bench.run("exempt", "--user", "bin")
     bench.run("exempt", "--user", "sys")
     let manager = FileManager.default
@@ -279,7 +291,8 @@ import Testing
     // Where a directory may be away, nobody is said to have none.
     #expect(notes["nobody-here"]?.hasAccount == !facts.knowsAllAccounts)
     #expect(notes["nobody-here"]?.level == .required(from: nil))
-    #expect(facts.notes.contains { $0.name == long && $0.level == .exempt && $0.error == nil })
+    let ofLong = facts.notes.first { $0.name == long }
+    #expect(ofLong?.level == .required(from: nil) && ofLong?.error == nil)
     #expect(notes["bin"]?.error == .unsafe(path: "\(directory)/bin", .mode(0o640)))
     for name in ["sys", "mail", "daemon~", "what~"] {
       #expect(notes[Substring(name)]?.error?.path == "\(directory)/\(name)", "\(name)")

@@ -87,6 +87,7 @@ private func oneEdit(from word: String) -> [String] {
       #expect(!line.isRefusing, "\(typed)")
       let store = try TestStore()
       try store.enrollAlice()
+      host.token = "the password"
       host.userName = .success(Array("alice".utf8))
       host.expect(answer: right)
       #expect(authenticate(host, line, store: store) == .success, "\(typed)")

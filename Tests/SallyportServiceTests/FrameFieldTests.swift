@@ -156,7 +156,19 @@ private struct Judged: Equatable {
     #expect(found == usual)
   }
 
-  @Test(arguments: [PolicyKey.adjacentIntervals, .factorTOTP, .guessBudget])
+  /// What a bucket holds and regains is the same in all services: the policy file alone says it.
+  @Test func `that states another budget changes nothing`() throws {
+    var frame = Frame()
+    let usual = try judge(frame)
+    for budget in [
+      PolicyKey.guessBudget.bounds.lowerBound, PolicyKey.guessBudget.bounds.upperBound,
+    ] {
+      frame.policy[.guessBudget] = budget
+      #expect(try judge(frame) == usual)
+    }
+  }
+
+  @Test(arguments: [PolicyKey.adjacentIntervals, .factorTOTP])
   func `that is stricter than this machine's policy holds`(_ key: PolicyKey) throws {
     var frame = Frame()
     let usual = try judge(frame)

@@ -28,7 +28,7 @@ import Testing
       case .selfService, .hints: "no"
       case .verification: "local"
       case .away: "refuse"
-      case .remindEvery: "1"
+      case .remindEvery, .tries: "1"
       case .requiredFrom: "2027-01-31"
       case .factorTOTP, .factorHOTP, .factorBackupCode: "off"
       case .factorOrder: "hotp totp backup_code"

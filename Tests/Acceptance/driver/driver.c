@@ -214,8 +214,7 @@ static int call(pam_handle_t *pamh, const char *phase, int flags) {
 
 static int play(pam_handle_t *pamh, const char *phase, int flags) {
   int result = call(pamh, phase, flags);
-  keep_registers();
-  return result;
+  return keep_registers(), result;
 }
 
 static pam_handle_t *start(const struct attempt *attempt, struct talk *talk, int *result) {

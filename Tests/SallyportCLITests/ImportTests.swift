@@ -16,7 +16,8 @@ struct ImportedReport: Decodable {
       let lastAccepted: UInt64?
     }
     struct Note: Decodable { let code, text: String }
-    let user, result: String
+    let user: String?
+    let result: String
     let line: Int?
     let file: String?
     let authenticators: [Authenticator]

@@ -205,7 +205,7 @@ extension OtpauthURI.Error {
 
 extension Message {
   init(_ problem: FileProblem, at path: String) {
-    let file = path == "-" ? "standard input" : printable(path.utf8, limit: 255)
+    let file = path == "-" ? "standard input" : shownPath(path)
     let status: Sysexit
     switch problem {
     case .symbolicLink, .notRegular, .owner, .openToOthers, .tooLong: status = .badData
@@ -217,6 +217,6 @@ extension Message {
       }
     }
     self.init(
-      "\(file): \(problem.text)", status, hints: path == "-" ? [] : ["ls -ld \(shellQuoted(path))"])
+      "\(file): \(problem.text)", status, hints: path == "-" ? [] : lookingAt(path))
   }
 }

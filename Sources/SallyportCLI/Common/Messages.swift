@@ -220,8 +220,7 @@ extension Message {
       let wanted = "expected \(Secret.shortestKey) to \(Secret.longestKey)"
       self.init("the secret is \(counted(count, "byte")) long, \(wanted)", .badData, hints: hints)
     case .notRegular(let path):
-      let file = printable(path.utf8, limit: 255)
-      self.init("\(file): is not a regular file", .badData, hints: ["ls -ld \(shellQuoted(path))"])
+      self.init("\(shownPath(path)): is not a regular file", .badData, hints: lookingAt(path))
     case .tooLong:
       self.init("the secret is longer than \(Limits.file / 1024) KiB", .badData, hints: hints)
     case .cannotRead(let path, let number):
@@ -231,10 +230,10 @@ extension Message {
         case EACCES, EPERM: .notPermitted
         case _: .inputOutput
         }
-      let file = printable(path.utf8, limit: 255)
+      let file = shownPath(path)
       self.init(
         number == ELOOP ? "\(file): is a symbolic link" : "\(file): \(errnoText(number))",
-        number == ELOOP ? .badData : status, hints: ["ls -ld \(shellQuoted(path))"])
+        number == ELOOP ? .badData : status, hints: lookingAt(path))
     }
   }
 
@@ -253,7 +252,7 @@ extension Message {
   }
 
   private init(policyFile path: String, _ number: Int32) {
-    let file = printable(path.utf8, limit: 255)
+    let file = shownPath(path)
     switch number {
     case SystemError.notRegular.number, ELOOP:
       self.init("\(file): is not a regular file", .configuration)

@@ -40,7 +40,8 @@ struct PolicyCheck: Encodable {
     return text.ruleServices().compactMap { name, line in
       if known.isEmpty || (known + own).contains(name) { return nil }
       let meant = Likeness.service(name, among: known).map { ". Did you mean: \($0)" } ?? ""
-      return ("there is no service \(printable(name.utf8, limit: 100))\(meant)", line)
+      let shown = mayHoldSecret(name.utf8) ? "of this name" : printable(name.utf8, limit: 100)
+      return ("there is no service \(shown)\(meant)", line)
     }
   }
 
@@ -58,8 +59,10 @@ struct PolicyCheck: Encodable {
 
 extension SettingsError {
   fileprivate var sentence: String {
-    let shown = found.isEmpty ? "" : ", found \"\(printable(found))\""
-    return "\(problem.text)\(shown)\(meant.map { ". Did you mean: \($0)" } ?? "")"
+    // Of a file that is no policy at all, it may be anything.
+    if found.isEmpty || mayHoldSecret(found) { return problem.text }
+    return
+      "\(problem.text), found \"\(printable(found))\"\(meant.map { ". Did you mean: \($0)" } ?? "")"
   }
 
   /// The key or the section of a policy file that an unknown one was probably meant to be.

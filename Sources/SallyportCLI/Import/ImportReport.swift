@@ -1,6 +1,7 @@
 import OneTimePassword
 import SallyportCore
 import SallyportImport
+import SallyportSystem
 import SallyportText
 
 /// The result of an import, user by user.
@@ -89,7 +90,13 @@ struct ImportReport {
 }
 
 extension Imported {
-  var name: String { printable(person.name, limit: 255) }
+  /// nil where no account has the name, and it may be a secret in the wrong place.
+  var shownUser: String? {
+    let isAccount = person.account?.uid != nil
+    return isAccount ? printable(person.name, limit: 255) : shownName(person.name)
+  }
+
+  var name: String { shownUser ?? person.line.map { "line \($0)" } ?? "a user" }
 
   var isNew: Bool {
     switch result {
@@ -122,6 +129,7 @@ extension Imported {
 
   /// What to run next, or which lines to look at.
   func fixes(of obstacle: Obstacle, store: String?) -> [String] {
+    guard shownUser != nil else { return [] }
     let name = String(decoding: person.name, as: UTF8.self)
     return obstacle.fixes(Invocation(verb: "import", user: name, store: store))
   }
@@ -137,7 +145,7 @@ extension Imported {
       let code, text: String
       let fix: [String]
     }
-    let user: String
+    @OrNull var user: String?
     @OrNull var line: Int?
     @OrNull var file: String?
     let result: String
@@ -150,7 +158,7 @@ extension Imported {
 
   fileprivate func facts(store: String?) -> Facts {
     Facts(
-      user: name, line: person.line, file: person.path, result: word,
+      user: shownUser, line: person.line, file: person.path, result: word,
       authenticators: zip(person.names, person.authenticators).map(Imported.facts),
       scratchCodes: person.scratchCodes.count, backupCodes: backupCodes,
       remarks: person.remarks.map { Facts.Remark(code: $0.code, text: $0.text) },

@@ -140,9 +140,7 @@ extension LogLine {
     line.add(isNew ? "action=enrolled" : "action=added")
     line.add(user: user)
     for authenticator in authenticators {
-      line.add(" authenticator=\"")
-      line.add(authenticator.name.bytes)
-      line.add("\"")
+      line.add(authenticator: authenticator.name)
     }
     line.add(" backup-codes=", codes?.digests.count ?? 0)
     line.add(origin, host)

@@ -42,9 +42,7 @@ extension LogLine {
     case .accepted(.authenticator(let name, let drift)):
       line = LogLine("code accepted:")
       line.add(user: user)
-      line.add(" authenticator=\"")
-      line.add(name.bytes)
-      line.add("\"")
+      line.add(authenticator: name)
       if drift != 0 { line.add(" drift=", Int(drift)) }
       line.add(origin, host)
     case .accepted(.backupCode(let left)):
@@ -61,6 +59,13 @@ extension LogLine {
       line.add(detailOf: reason)
     }
     return line
+  }
+
+  /// Users choose it.
+  package mutating func add(authenticator name: Label) {
+    add(" authenticator=\"")
+    add(field: name.bytes)
+    add("\"")
   }
 
   package mutating func add(user: [UInt8]) {

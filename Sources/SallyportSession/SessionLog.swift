@@ -51,11 +51,7 @@ extension LogLine {
   ) {
     add(action)
     add(user: user)
-    for name in names {
-      add(" authenticator=\"")
-      add(name.bytes)
-      add("\"")
-    }
+    for name in names { add(authenticator: name) }
     add(" pid=", Int(process))
   }
 

@@ -82,13 +82,14 @@ private func flaw(of wish: Wish, _ names: [Label], _ off: [Label]) -> Denial? {
   case .enroll: .enrolled
   case .add(let name, _):
     names.count >= Enrollment.maximumAuthenticators
-      ? .tooMany : names.contains { $0 == name } ? .nameTaken : nil
+      ? .tooMany : name.flatMap { names.first(like: $0) } == nil ? nil : .nameTaken
   case .remove(let name):
     !names.contains(name)
       ? .noSuchAuthenticator
       : names.contains { $0 != name && !off.contains($0) } ? nil : .last
   case .rename(let name, let new):
     !names.contains(name)
-      ? .noSuchAuthenticator : name != new && names.contains(new) ? .nameTaken : nil
+      ? .noSuchAuthenticator
+      : names.filter { $0 != name }.first(like: new) == nil ? nil : .nameTaken
   }
 }

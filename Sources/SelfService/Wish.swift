@@ -66,11 +66,13 @@ extension Wish {
       guard let name = Label(fields[0]) else { return nil }
       self = .remove(name)
     case (.rename, 2):
-      guard let name = Label(fields[0]), let new = Label(fields[1]) else { return nil }
+      guard let name = Label(fields[0]), let new = Label(fields[1]), new.isClear else {
+        return nil
+      }
       self = .rename(name, to: new)
     case (.enroll, 3), (.add, 2):
       let name = Label(fields[0])
-      guard name != nil || fields[0].isEmpty, let parameters = CodeParameters(fields[1]) else {
+      guard name?.isClear ?? fields[0].isEmpty, let parameters = CodeParameters(fields[1]) else {
         return nil
       }
       guard kind == .enroll else {

@@ -37,6 +37,22 @@ import Testing
   }
 
   @Test
+  func `no two authenticators have names that look alike`() throws {
+    let two = try enrollment(["phone", "tablet"])
+    let (phone, tablet) = (try label("phone"), try label("tablet"))
+    for name in ["Phone", "ph0ne", "рhone"] {
+      #expect(throws: EnrollmentChange.Flaw.nameTaken(phone)) {
+        try EnrollmentChange.add([try authenticator(name, 9)], backupCodes: nil).applied(to: two)
+      }
+      #expect(throws: EnrollmentChange.Flaw.nameTaken(phone)) {
+        try EnrollmentChange.rename(tablet, to: try label(name)).applied(to: two)
+      }
+      let own = try EnrollmentChange.rename(phone, to: try label(name)).applied(to: two)
+      #expect(own.authenticators.map(\.name.text) == [name, "tablet"])
+    }
+  }
+
+  @Test
   func `there is no ninth authenticator`() throws {
     let eight = try enrollment((1...8).map { "a\($0)" })
     #expect(throws: EnrollmentChange.Flaw.tooManyAuthenticators) {

@@ -11,6 +11,49 @@ import Testing
     #expect(try label(text).text == text)
   }
 
+  /// Blank ones and those that a terminal may ignore: names look like `phone`, or like nothing.
+  @Test(arguments: [
+    "\u{3164}", "\u{2800}", "\u{fe0f}", "phone\u{fe0f}", "pho\u{34f}ne", "\u{a0}", "a\u{3000}b",
+    "\u{115f}", "\u{ffa0}",
+  ]) func `is not clear with what nobody sees, and is read all the same`(text: String) throws {
+    #expect(try !label(text).isClear)
+  }
+
+  @Test(arguments: ["phone", "my phone", "é", "電話", "😀", "Alice's phone", "Τηλέφωνο"])
+  func `is clear with what can be seen`(text: String) throws {
+    #expect(try label(text).isClear)
+  }
+
+  /// Wanted of Unicode's tables, which the module does not carry.
+  @Test func `is not clear with any character that Unicode lets a terminal ignore`() throws {
+    for value in UInt32(0x80)...0x10ffff {
+      guard let scalar = Unicode.Scalar(value), let one = Label(Array(String(scalar).utf8)) else {
+        continue
+      }
+      let isBlank = scalar.properties.isWhitespace
+      if scalar.properties.isDefaultIgnorableCodePoint || isBlank {
+        #expect(!one.isClear, "\(value)")
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("phone", "Phone"), ("phone", "ph\u{43e}ne"), ("copy", "\u{441}\u{43e}\u{440}\u{443}"),
+    ("phone", "ph0ne"), ("l1", "Il"), ("phone", "\u{ff50}hone"), ("KEY", "\u{39a}\u{395}\u{3a5}"),
+    ("x", "\u{445}"), ("j", "\u{458}"), ("d", "\u{501}"), ("q", "\u{51b}"),
+  ]) func `looks like another one with letters of the same form`(one: String, other: String) throws
+  {
+    #expect(try label(one).looksLike(try label(other)))
+    #expect(try label(other).looksLike(try label(one)))
+  }
+
+  @Test(arguments: [
+    ("phone", "phone-2"), ("phone", "phones"), ("phone-1", "phone-2"), ("a", "b"), ("é", "e"),
+    ("Ω", "O"), ("電話", "電車"),
+  ]) func `does not look like another one otherwise`(one: String, other: String) throws {
+    #expect(try !label(one).looksLike(try label(other)))
+  }
+
   @Test(arguments: [
     "", " ", " phone", "phone ", "  ", "a\tb", "a\nb", "a\0b", "\u{1b}[31m", "\u{7f}", "\u{85}",
     "a\u{202e}b", "a\u{2066}b", "a\u{200b}b", "a\u{2028}b", "\u{feff}a", "a\u{ad}b", "a\u{fffe}",

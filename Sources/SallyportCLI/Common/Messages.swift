@@ -35,7 +35,7 @@ extension Message {
     case .notAName(let word):
       let shown = printable(word.utf8, limit: 64)
       self.init(
-        "\"\(shown)\" is not a valid name: 1 to 64 bytes that can be shown", .usage,
+        "\"\(shown)\" is not a valid name: 1 to 64 bytes of characters that can be seen", .usage,
         hints: [invocation.command(invocation.verb, "phone")])
     case .noAuthenticatorNamed:
       self.init(
@@ -102,7 +102,8 @@ extension Message {
         hints: [invocation.command("status", remark: "shows their names")])
     case .nameTaken(let name):
       self.init(
-        "\(invocation.who) already has an authenticator \"\(name)\"", .exists,
+        "\(invocation.who) already has an authenticator \"\(name)\"; the new name is the same or "
+          + "looks like it", .exists,
         hints: [invocation.command("status", remark: "shows all names")])
     case .tooManyAuthenticators:
       self.init(

@@ -32,7 +32,8 @@ extension Message {
         hints: ["sallyport status      shows their names"])
     case .nameTaken:
       self.init(
-        "you already have an authenticator of that name", .exists, hints: ["sallyport status"])
+        "you already have an authenticator of that name, or of one that looks like it", .exists,
+        hints: ["sallyport status"])
     case .tooMany:
       self.init(
         "you have \(Enrollment.maximumAuthenticators) authenticators, the maximum", .exists,

@@ -167,3 +167,11 @@ func names(typed options: [Label?], _ words: [String]) throws(CommandError) -> [
   if let word = words.first { throw .unexpectedWord(word) }
   return names
 }
+
+extension Label {
+  /// A name that is given now: throws where a part of it cannot be seen.
+  func clear() throws(CommandError) -> Label {
+    guard isClear else { throw .notAName(text) }
+    return self
+  }
+}

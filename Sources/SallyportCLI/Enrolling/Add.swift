@@ -115,8 +115,8 @@ struct Add: Verb {
 
   /// The name from `--name`, or a free default name.
   private func newName(_ given: Label?, beside names: [Label]) throws(CommandError) -> Label {
-    let name = given ?? freeName(for: authenticator.parameters.type, beside: names)
-    if names.contains(name) { throw .nameTaken(name.text) }
+    let name = try given?.clear() ?? freeName(for: authenticator.parameters.type, beside: names)
+    if let other = names.first(like: name) { throw .nameTaken(other.text) }
     if names.count >= Enrollment.maximumAuthenticators { throw .tooManyAuthenticators }
     return name
   }

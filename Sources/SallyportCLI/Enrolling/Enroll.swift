@@ -79,7 +79,7 @@ struct Enroll: Verb {
     }
     if person == nil { try rehearse(in: subject.store) }
     let draft = try authenticator.draft(
-      named: name ?? freeName(for: authenticator.parameters.type, beside: []),
+      named: name?.clear() ?? freeName(for: authenticator.parameters.type, beside: []),
       for: account, after: existing.newest, confirming: !noConfirm, output, context,
       or: .notEnrolled)
     let codes = try FreshBackupCodes(count: backupCodes)

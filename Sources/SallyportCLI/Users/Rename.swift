@@ -28,7 +28,7 @@ struct Rename: Verb {
       in: context, naming: pairs, isWhole: true, roots: ["--json": shared.storeOptions.json])
     {
       guard let name = names[0] else { throw .noAuthenticatorNamed }
-      guard let to = names[1] else { throw .noNewName }
+      guard let to = try names[1]?.clear() else { throw .noNewName }
       let session = OwnSession(context, shared.storeOptions)
       guard case .done(let user, _, _) = try session.ask(for: .rename(name, to: to)) else {
         throw .session(.garbage)
@@ -40,7 +40,7 @@ struct Rename: Verb {
       in: context,
       naming: pairs)
     guard let name = names[0] else { throw .noAuthenticatorNamed }
-    guard let to = names[1] else { throw .noNewName }
+    guard let to = try names[1]?.clear() else { throw .noNewName }
     let who: String
     if let person = try subject.inFleet() {
       try person.rehearse()

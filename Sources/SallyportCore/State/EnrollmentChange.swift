@@ -17,6 +17,7 @@ package indirect enum EnrollmentChange: Sendable {
     case enrolled
     case noSuchAuthenticator(Label)
     case lastAuthenticator
+    /// This one has the name, or one that looks like it.
     case nameTaken(Label)
     case tooManyAuthenticators
   }
@@ -37,7 +38,9 @@ extension EnrollmentChange {
       changed.authenticators.remove(at: index)
     case .rename(let name, let new):
       let index = try changed.position(of: name)
-      if let other = changed.index(of: new), other != index { throw .nameTaken(new) }
+      let others = changed.authenticators.indices.filter { $0 != index }
+      let names = others.map { changed.authenticators[$0].name }
+      if let other = names.first(like: new) { throw .nameTaken(other) }
       changed.authenticators[index].name = new
     case .renew(let codes): changed.backupCodes = codes
     }
@@ -72,7 +75,9 @@ extension Enrollment {
   }
 
   fileprivate mutating func add(_ authenticator: Authenticator) throws(EnrollmentChange.Flaw) {
-    if index(of: authenticator.name) != nil { throw .nameTaken(authenticator.name) }
+    if let other = authenticators.map({ $0.name }).first(like: authenticator.name) {
+      throw .nameTaken(other)
+    }
     guard authenticators.count < Enrollment.maximumAuthenticators else {
       throw .tooManyAuthenticators
     }

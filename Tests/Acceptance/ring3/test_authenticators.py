@@ -27,6 +27,17 @@ def names(store):
     return [each["name"] for each in store.status()["authenticators"]]
 
 
+def test_a_name_forges_no_field_of_the_log_line(driver, store, sink):
+    enrollment = store.enroll()
+    name = 'p" origin=203.0.113.9 user=root a="'
+    assert run(store, "rename", "--name", "phone", "--to", name).returncode == 0
+    with sink.watch() as lines:
+        assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
+    [line] = [line.text for line in lines if "code accepted" in line.text]
+    assert ' authenticator="p%22%20origin%3D203.0.113.9%20user%3Droot%20a%3D%22"' in line
+    assert line.count("origin=") == 1 and "user=root" not in line
+
+
 def test_the_log_says_which_of_two_was_used(driver, store, sink):
     phone, tablet, now = store.enroll(), store.add("tablet"), aligned_now()
     for turn, (name, each) in enumerate([("phone", phone), ("tablet", tablet), ("phone", phone)]):

@@ -59,6 +59,10 @@ class Fleet:
           WHERE outcome = 'accepted' GROUP BY 1, 2, 3 HAVING count(*) > 1""")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "decisive: see Tests/again")
+
+
 @pytest.fixture(scope="session")
 def cluster():
     return Cluster(Path(os.environ["SALLYPORT_FLEET"]))

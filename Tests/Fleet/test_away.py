@@ -109,6 +109,7 @@ def within(start, figure, what, condition):
     assert passed < SOON or not WHOLE
 
 
+@pytest.mark.decisive
 def test_a_backup_code_lets_in_once_on_each_host_that_is_cut_off_and_nowhere_after(stage, hosts, figure):
     for host in hosts:
         host.cut()

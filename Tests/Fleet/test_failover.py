@@ -16,6 +16,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from support.codes import totp
 from support.fleet import (ACCEPTED, DATABASE_AWAY, DONE, QUESTION, REFUSED, SECRET, TROUBLE,
                            with_backup_codes)
@@ -103,6 +105,7 @@ def nothing_twice(stage, load, verifiers):
     assert stage.twice() == []
 
 
+@pytest.mark.decisive
 def test_one_code_is_accepted_once_over_the_network(stage):
     for name in people(stage.verifiers[0], "user", rounds(200, 4)):
         typed, barrier = code(), threading.Barrier(32)
@@ -116,6 +119,7 @@ def test_one_code_is_accepted_once_over_the_network(stage):
     assert stage.twice() == []
 
 
+@pytest.mark.decisive
 def test_a_synchronous_promotion_under_load_accepts_nothing_twice(stage, figure):
     took = []
     for turn in range(rounds(20, 2)):

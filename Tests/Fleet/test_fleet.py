@@ -25,6 +25,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from support.codes import totp
 from support.fleet import (ACCEPTED, DATABASE_AWAY, DONE, LINE_NOT_SERVED, NOT_SERVED, PING, QUESTION, REFUSED, SECRET,
                            TROUBLE, VERIFIER, Line, host_key)
@@ -59,6 +61,7 @@ def at_once(count, asks):
         return list(pool.map(one, itertools.islice(itertools.cycle(asks), count)))
 
 
+@pytest.mark.decisive
 def test_one_code_is_accepted_once_by_two_verifiers(fleet):
     one, two = fleet.verifier("one"), fleet.verifier("two")
     for name in people(one, 20):
@@ -104,6 +107,7 @@ def under_load(fleet, verifiers, disturb):
     assert fleet.twice() == []
 
 
+@pytest.mark.decisive
 def test_a_code_is_accepted_once_while_verifiers_are_killed(fleet):
     verifiers = [fleet.verifier("one"), fleet.verifier("two")]
     turn = itertools.cycle(verifiers)
@@ -117,6 +121,7 @@ def test_a_code_is_accepted_once_while_verifiers_are_killed(fleet):
     under_load(fleet, verifiers, kill)
 
 
+@pytest.mark.decisive
 def test_a_code_is_accepted_once_while_the_database_is_killed(fleet):
     verifiers = [fleet.verifier("one"), fleet.verifier("two")]
 
@@ -192,6 +197,7 @@ def test_a_stopped_verifier_holds_up_nobody_at_another(fleet):
     assert fleet.twice() == []
 
 
+@pytest.mark.decisive
 def test_no_secret_is_in_a_dump(fleet):
     verifier = fleet.verifier("one")
     names = people(verifier, 20)
@@ -321,6 +327,7 @@ def test_distrust_takes_every_code_up_to_now_as_used_and_prune_deletes_old_event
     assert "not a number of days" in run("migrate", "--prune", "soon", "--database", fleet.words()).stderr
 
 
+@pytest.mark.decisive
 def test_what_was_used_after_a_dump_is_refused_once_it_is_restored_and_distrusted(fleet):
     """The steps of docs/fleet.md."""
     def database(program, *more):

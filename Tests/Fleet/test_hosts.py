@@ -81,6 +81,7 @@ def test_one_code_in_32_sessions_on_three_hosts_lets_one_in(cast):
     assert cast.twice() == []
 
 
+@pytest.mark.decisive
 def test_people_enroll_once_and_log_in_everywhere(cast):
     one, two, three = cast.hosts
     secret, code, backup = one.enroll("alice")
@@ -115,6 +116,7 @@ def test_root_changes_people_on_one_host_for_all(cast):
     assert cast.twice() == []
 
 
+@pytest.mark.decisive
 def test_nothing_is_accepted_twice_while_each_part_is_killed(cast, figure):
     one, two = cast.verifiers
 
@@ -199,6 +201,7 @@ def test_verifiers_get_another_key_and_nobody_is_refused(cast):
     assert cast.twice() == []
 
 
+@pytest.mark.decisive
 def test_a_host_that_is_cut_off_takes_a_backup_code_once(cast):
     one, two, three = cast.hosts
     secret, _, backup = one.enroll("alice")
@@ -227,6 +230,7 @@ def test_a_host_that_is_cut_off_takes_a_backup_code_once(cast):
     assert cast.twice() == []
 
 
+@pytest.mark.decisive
 def test_who_is_removed_while_a_host_is_cut_off_is_refused_there_once_it_is_back(cast, figure):
     one, _, three = cast.hosts
     _, _, backup = one.enroll("alice")
@@ -363,6 +367,7 @@ def test_a_name_that_may_be_two_people_is_told_and_nothing_changed(stage):
     assert host.machine.path("/var/lib/sallyport/users/carol/enrollment").exists()
 
 
+@pytest.mark.decisive
 def test_no_secret_is_on_a_host_or_in_a_dump(cast):
     """All files that are the machine's own, and all memory of its service, after each has logged in."""
     names = [f"user{number}" for number in range(rounds(1000, 20))]

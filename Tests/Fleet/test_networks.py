@@ -68,6 +68,7 @@ def lets_in(host, name):
     return host.enters(name, code_of(name))
 
 
+@pytest.mark.decisive
 def test_every_login_is_answered_and_no_code_good_twice_whatever_the_network_does(cast, figure):
     planned = list(faults(cast))
     people = [f"user{number}" for number in range(rounds(120, 10) * len(planned))]

@@ -163,6 +163,7 @@ def killed_at_each_step(host, verifier, people, begin, move, is_done, report, le
     return len(every), outcomes
 
 
+@pytest.mark.decisive
 def test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_twice(
         fleet, verifier, tmp_path, figure):
     people = [f"p{number}" for number in range(200)]
@@ -176,6 +177,7 @@ def test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_
     assert fleet.twice() == []
 
 
+@pytest.mark.decisive
 def test_killed_after_each_durable_step_a_take_loses_nobody_and_no_code_is_good_twice(
         fleet, verifier, tmp_path, figure):
     people = [f"p{number}" for number in range(200)]
@@ -194,6 +196,7 @@ def test_killed_after_each_durable_step_a_take_loses_nobody_and_no_code_is_good_
     assert fleet.twice() == []
 
 
+@pytest.mark.decisive
 def test_many_who_are_moved_by_commands_that_are_killed_are_neither_lost_nor_judged_twice(
         fleet, verifier, tmp_path, figure):
     """All to the fleet, by a command that is killed again and again; some of them back."""
@@ -251,6 +254,7 @@ def code_of_now(name):
     return totp(secret_of(name))[0]
 
 
+@pytest.mark.decisive
 def test_three_hosts_with_one_secret_are_pushed_in_turn(fleet, tmp_path):
     names = ["push1", "push2", "push3"]
     fleet.sql(host_rows((fleet.directory / "key").read_bytes(), [(name, True) for name in names]))

@@ -31,6 +31,7 @@ def run(verb, directory, *more):
     return subprocess.run([VERIFIER, verb, "--directory", directory, *more], capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.decisive
 def test_how_the_database_is_reached_is_written_down_once(fleet):
     path = fleet.directory / "database"
     words = fleet.words("postgres")

@@ -66,6 +66,7 @@ import Testing
     }
   }
 
+  // decisive
   @Test func `survives any bytes, and gives one text per secret`() throws {
     var random = Seeded(2)
     let likely = Array("ABCXYZabcxyz234567 -=01".utf8)

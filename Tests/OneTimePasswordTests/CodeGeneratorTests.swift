@@ -67,6 +67,7 @@ private func onThreads(_ threads: Int, _ body: @escaping @Sendable () -> Void) {
     }
   }
 
+  // decisive
   @Test func `do not depend on the secret after it was keyed`() throws {
     let secret = try example(20)
     let generator = try CodeGenerator(secret: secret, algorithm: .sha1, digits: .six)
@@ -74,6 +75,7 @@ private func onThreads(_ threads: Int, _ body: @escaping @Sendable () -> Void) {
     #expect(try generator.code(at: 0) == 755_224)
   }
 
+  // decisive
   @Test(arguments: [0, 1025, 4096])
   func `are refused for a secret of a length out of range`(count: Int) throws {
     let secret = try #require(Secret(count: count))
@@ -82,6 +84,7 @@ private func onThreads(_ threads: Int, _ body: @escaping @Sendable () -> Void) {
     }
   }
 
+  // decisive
   @Test(arguments: HashAlgorithm.allCases)
   func `are given for secrets of 1 to 1024 bytes`(algorithm: HashAlgorithm) throws {
     for count in [1, 2, 19, 63, 64, 65, 127, 128, 129, 1023, 1024] {

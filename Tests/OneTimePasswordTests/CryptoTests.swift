@@ -57,6 +57,7 @@ import Testing
     #expect(!constantTimeEquals([], [0]))
   }
 
+  // decisive
   @Test func `compares secrets by all their bytes and their length`() throws {
     let secret = try #require(Secret([1, 2, 3, 0]))
     #expect(constantTimeEquals(secret, try #require(Secret([1, 2, 3, 0]))))
@@ -185,6 +186,7 @@ import Testing
     #expect(bytes(whole) == [1, 2, 3])
   }
 
+  // decisive
   @Test func `is zeros once wiped, of the same count`() throws {
     let secret = try secret([1, 2, 3])
     secret.wipe()

@@ -52,6 +52,7 @@ private struct OathtoolCase {
 
 @Suite struct `oathtool` {
   /// One shell runs them all: a process per code would take minutes.
+  // decisive
   @Test func `agrees on 12,000 codes of 1,200 random secrets`() throws {
     var random = Seeded(6238)
     let cases = (0..<1200).map { _ in OathtoolCase(using: &random) }

@@ -211,6 +211,7 @@ private func names(_ uri: OtpauthURI) -> [String] {
     #expect(throws: wanted) { _ = try OtpauthURI(Array(text.utf8)) }
   }
 
+  // decisive
   @Test(arguments: [(1024, true), (1025, false)])
   func `may hold a secret of 1024 bytes and no more`(count: Int, taken: Bool) throws {
     let uri = OtpauthURI(

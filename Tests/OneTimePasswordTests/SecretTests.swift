@@ -24,6 +24,7 @@ import Testing
     #expect(secret.first(7, in: range) == expected)
   }
 
+  // decisive
   @Test func `of an empty secret are none`() throws {
     let secret = try #require(Secret(count: 0))
     #expect(secret.bytes(in: 0..<3) == [])

@@ -135,6 +135,7 @@ extension `After the auth phase` {
   // MARK: what is enrolled
 
   /// As RFC 4226 recommends, section 4, R6.
+  // decisive
   @Test func `a secret that is made in the login has 160 bits`() throws {
     try level("offer")
     #expect(auth("enroll") == .ignore)

@@ -164,6 +164,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(openSession(host) == .ignore)
   }
 
+  // decisive
   @Test(arguments: rows) private func `who has no account is never enrolled`(_ row: Row) throws {
     host.userName = .success(Array("nobody-here".utf8))
     try level(row.level, "remind_every = 1")
@@ -254,6 +255,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(answer == (prompt == 2 ? .success : level == "required" ? .denied : .ignore))
   }
 
+  // decisive
   @Test(arguments: [TestStore.Call.create, .rehearse, .note, .load, .now, .account])
   func `trouble is never a yes under required`(_ call: TestStore.Call) throws {
     try level("required")

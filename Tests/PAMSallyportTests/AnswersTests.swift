@@ -11,6 +11,7 @@ import Testing
     #expect(code.code == number)
   }
 
+  // decisive
   @Test(arguments: [Phase.auth, .account, .session])
   func `is an error where there is no handle, never a yes nor nothing`(_ phase: Phase) {
     let (systemError, answered) = (Int32(4), unsafe answer(phase, nil, 0, 0, nil))

@@ -67,6 +67,7 @@ private let wrong = "050472"
     #expect(host.log.last?.line == line)
   }
 
+  // decisive
   @Test func `a backup code is accepted once`() {
     host.expect(answer: "7kmf-2x9q-d4tw-ohza")
     #expect(answer() == .success)
@@ -171,6 +172,7 @@ private let wrong = "050472"
     #expect(answer("bogus") == .success)
   }
 
+  // decisive
   @Test(
     .enabled(if: !isThroughService, "a service's trouble is in its own log"),
     arguments: [TestStore.Call.account, .now, .load, .transact])

@@ -40,6 +40,7 @@ extension `After the auth phase` {
     #expect(host.shown.last == "\(text). Log in again.")
   }
 
+  // decisive
   @Test func `no secret is shown where it could not be stored`() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)

@@ -116,6 +116,7 @@ private let both = "Password & verification code: "
 
   private static let words = ModuleArguments([Array("try_first_pass".utf8)])
 
+  // decisive
   @Test func `a password that looks like a code never locks its owner out`() throws {
     let store = try TestStore()
     try store.enrollAlice()
@@ -165,6 +166,7 @@ private let both = "Password & verification code: "
   }
 
   /// With the code at its end, too; the one that was not charged is checked.
+  // decisive
   @Test(arguments: [
     (["try_first_pass"], "482913", UInt64(11)),
     (["try_first_pass", "forward_pass"], "hunter482913", 11),
@@ -220,6 +222,7 @@ private let both = "Password & verification code: "
     #expect((after.slip != nil) == isSlip)
   }
 
+  // decisive
   @Test(arguments: [["try_first_pass"], ["try_first_pass", "forward_pass"]])
   func `a field that every prompt is answered with is charged once`(_ words: [String]) throws {
     let store = try TestStore()

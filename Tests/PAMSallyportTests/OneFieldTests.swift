@@ -86,6 +86,7 @@ private let both = "Password & verification code: "
     }
   }
 
+  // decisive
   @Test(arguments: policies, Who.allCases)
   func `is asked for once, and is judged only where a code is wanted`(_ policy: String, _ who: Who)
     throws

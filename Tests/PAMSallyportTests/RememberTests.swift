@@ -91,6 +91,7 @@ private let right = "050471"
     #expect(auth() == .refused)
   }
 
+  // decisive
   @Test(arguments: ["fe80::1%eth0", "fe80::1", "169.254.7.7", "127.0.0.1", "::1"])
   func `is never this machine nor on a link`(_ address: String) {
     host.remote = address
@@ -99,6 +100,7 @@ private let right = "050471"
     #expect(auth() == .refused)
   }
 
+  // decisive
   @Test(arguments: [true, false])
   func `is never an address of our own, then or now`(_ wasOurs: Bool) {
     let ours: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7]

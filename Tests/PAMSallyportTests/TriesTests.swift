@@ -171,6 +171,7 @@ private let again =
     #expect(host.kept == nil)
   }
 
+  // decisive
   @Test(.enabled(if: !isThroughService, "a service's trouble is in its own log"))
   func `ends in trouble, never in a success`() {
     host.expect(

@@ -65,6 +65,7 @@ private let right = "050471"
     #expect(answer() == .success)
   }
 
+  // decisive
   @Test func `the next of its tries is not the next line's affair once that has refused`() {
     for _ in 0..<2 {
       #expect(answer("wrong-password") == .refused)

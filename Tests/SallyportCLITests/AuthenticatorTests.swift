@@ -91,6 +91,7 @@ extension Bench {
     #expect(bench.verify(old.backupCodes[1]).status == 0)
   }
 
+  // decisive
   @Test func `A wrong code adds nothing, shows no secret, and is charged`() throws {
     _ = try bench.enroll(secret: "JBSWY3DPEHPK3PXP")
     let done = bench.run("add", "--user", "alice", on: FakeTerminal([.types("000000")]))
@@ -125,6 +126,7 @@ extension Bench {
     #expect(bench.verify(code).status == 0)
   }
 
+  // decisive
   @Test func `Names are given in order, are not given twice, and eight are enough`() throws {
     _ = try bench.enroll()
     for _ in 2...8 {
@@ -156,6 +158,7 @@ extension Bench {
     #expect(try bench.origins() == 0)
   }
 
+  // decisive
   @Test func `A secret comes from standard input, after the code`() throws {
     let old = try bench.enroll()
     let script: [Act] = [.types(old.backupCodes[0]), .types("JBSWY3DPEHPK3PXP")]

@@ -276,6 +276,7 @@ import Testing
     #expect(done.aside.hasPrefix("\(machine.root)/policy:1: \(told)\n"), "\(done.aside)")
   }
 
+  // decisive
   @Test func `A rule that stands twice, and a service without a file, are warnings`() throws {
     let text = """
       [rule a]

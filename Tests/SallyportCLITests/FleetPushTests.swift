@@ -191,6 +191,7 @@ private struct Answer: Decodable {
     #expect(try host.isJudgedHere("root") && host.isJudgedHere("bin"))
   }
 
+  // decisive
   @Test func `never moves the last who could become root without the fleet`() throws {
     let host = try MovingHost()
     _ = try host.bench.enroll("daemon")

@@ -40,6 +40,7 @@ import Testing
     }
   }
 
+  // decisive
   @Test(arguments: [
     ("GEZDGNBVGY3TQOJQ", "31323334353637383930"), ("gezd gnbv-gy3t\tqojq", "31323334353637383930"),
     // 0, 1 and 8 stand for O, L and B; bits that fill no byte are dropped.
@@ -130,6 +131,7 @@ import Testing
   }
 
   /// Every file that one byte, or the end, is lost of, and many that are mangled at random.
+  // decisive
   @Test func `never brings the reader down`() throws {
     let whole = Array(
       "GEZDGNBVGY3TQOJQ\n\" HOTP_COUNTER 5\n\" DISALLOW_REUSE 5 6\n12345678\n\" TOTP_AUTH\n".utf8)

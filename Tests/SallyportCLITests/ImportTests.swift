@@ -84,6 +84,7 @@ struct ImportedReport: Decodable {
     #expect(listed == ["alice"])
   }
 
+  // decisive
   @Test func `tells the same authenticator twice once, and more than eight apart`() throws {
     var lines = ["HOTP bob - \(Self.key) 4", "HOTP bob - \(Self.key) 7"]
     for number in 10..<19 { lines.append("HOTP alice - \(Self.key.dropLast(2))\(number)") }
@@ -96,6 +97,7 @@ struct ImportedReport: Decodable {
     #expect(users[1].reasons.map(\.code) == ["too-many-authenticators"])
   }
 
+  // decisive
   @Test func `leaves who is enrolled with another secret`() throws {
     _ = try bench.enroll("bob")
     let path = try file("oath", "HOTP bob - \(Self.key)")
@@ -172,6 +174,7 @@ struct ImportedReport: Decodable {
     #expect(outcome.status == 64 && outcome.aside.contains(wanted), "\(outcome.aside)")
   }
 
+  // decisive
   @Test(arguments: [
     ("~/x", "/h/x"), ("${HOME}/x", "/h/x"), ("/v/${USER}/x", "/v/bob/x"), ("/v/%u%h", "/v/bob/h"),
     ("/v/~", "/v/~"), ("/a/$USER", "/a/$USER"),

@@ -15,6 +15,7 @@ import Testing
       : bench.run("verify", "--user", "alice", on: terminal)
   }
 
+  // decisive
   @Test func `A right code is right once`() throws {
     let code = try bench.enroll("alice", "--name", "tablet").code(at: bench.now)
     let first = verify(code)
@@ -40,6 +41,7 @@ import Testing
     #expect(done.aside.contains(told ?? " shows it now") == (told != nil), "\(done.aside)")
   }
 
+  // decisive
   @Test func `A backup code is right once, however it is typed`() throws {
     let codes = try bench.enroll().backupCodes
     #expect(verify(codes[3].lowercased()).answer.contains("9 backup codes left"))
@@ -172,6 +174,7 @@ import Testing
     #expect((report.wrongCodes.known.left, report.wrongCodes.other.left) == (19, 20))
   }
 
+  // decisive
   @Test func `The status reads well and never shows a secret`() throws {
     let enrolled = try bench.enroll()
     let done = bench.run("status", "--user", "alice")
@@ -324,6 +327,7 @@ import Testing
     #expect(bench.run("list").answer == "0 enrolled\n")
   }
 
+  // decisive
   @Test func `Preparing twice is as good as once`() throws {
     #expect(bench.run("prepare").answer == "The store \(bench.directory) is ready.\n")
     let before = try bench.content()

@@ -228,6 +228,7 @@ import Testing
     #expect(bench.run("status", "alice").answer.contains("phone"))
   }
 
+  // decisive
   @Test(arguments: [
     ["alice", "alice"], ["--user", "alice", "alice"], ["alice", "--user", "alice"],
   ]) func `The user twice is the user, and no authenticator`(words: [String]) throws {

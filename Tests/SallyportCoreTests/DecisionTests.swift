@@ -30,6 +30,7 @@ import Testing
     #expect(decision.state.facts == wanted.facts)
   }
 
+  // decisive
   @Test(arguments: try DecisionCase.all())
   func `is the same when made twice from the same facts`(each: DecisionCase) throws {
     let enrollment = try each.enrollment()

@@ -99,6 +99,7 @@ import Testing
     return UserName(letters)
   }
 
+  // decisive
   @Test func `a request has at most 200 names and a secret of 16 bytes`() throws {
     let alice = try #require(UserName(Array("alice".utf8)))
     let key = try secret([UInt8](repeating: 1, count: 16))

@@ -96,6 +96,7 @@ import Testing
     }
   }
 
+  // decisive
   @Test func `never believes a time of the future`() {
     let (now, then) = (UnixTime(1000), UnixTime(1001))
     let slip = Slip(authenticator: 1, position: 5, time: then, amount: GuessProbability(units: 5))

@@ -53,6 +53,7 @@ import Testing
     [0xfe, 0xbf] + [UInt8](repeating: 1, count: 14),
   ]
 
+  // decisive
   @Test(arguments: nowhere) func `is never this machine or on a link alone`(_ bytes: [UInt8]) throws
   {
     let address = try #require(NumericAddress(bytes))
@@ -87,6 +88,7 @@ import Testing
     #expect(state.remembered.isEmpty)
   }
 
+  // decisive
   @Test func `is granted anew in front of the others, once`() throws {
     var state = try state(1000)
     state.grant(there, service: try label("sshd"), at: UnixTime(1001))

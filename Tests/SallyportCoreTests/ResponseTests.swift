@@ -183,6 +183,7 @@ import Testing
     #expect(text(code) == wanted)
   }
 
+  // decisive
   @Test func `is never all digits, and never made of another number of bytes`() throws {
     #expect(try BackupCode.make(from: secret([UInt8](repeating: 0, count: 10))) == nil)
     for count in [0, 1, 9, 11, 100] {

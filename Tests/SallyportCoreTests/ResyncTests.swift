@@ -117,6 +117,7 @@ import Testing
     }
   }
 
+  // decisive
   @Test(arguments: [
     (UInt64?.none, UInt64(0), true), (nil, 1000, true), (nil, 1001, false), (41, 42, true),
     (41, 41, false), (41, 40, false), (41, 1042, true), (41, 1043, false),

@@ -324,6 +324,7 @@ private func shared(_ text: String, service: String = "elsewhere", user: String?
   }
 
   /// What was spent under wider policies of before is not forgotten, and no year gives more.
+  // decisive
   @Test(arguments: [UInt64(0), 219_000_000, 300_000_000, 5_000_000_000, 100_000_000_000, .max])
   func `takes over what was spent before, never for the guesser`(spent: UInt64) throws {
     let text = "[default]\n[rule a]\nmatch_service = sudo\nguess_budget = 10 %\n"

@@ -84,6 +84,7 @@ import Testing
       as: turn)
   }
 
+  // decisive
   @Test func `is never what another enrollment was charged`() throws {
     let enrollment = try enrollment([authenticator()])
     for id: UInt64 in [0xe0e0, 0xe0e1] {
@@ -98,6 +99,7 @@ import Testing
     }
   }
 
+  // decisive
   @Test func `is exactly what the refusal says that it was charged`() throws {
     let enrollment = try enrollment([authenticator()])
     let before = LoginState(enrollmentID: 0xe0e0, known: Bucket(spent: charge, since: now))
@@ -118,6 +120,7 @@ import Testing
   }
 
   /// The first pass of one login is nearly right, and another login is accepted before its prompt.
+  // decisive
   @Test func `is never the same charge twice`() throws {
     let enrollment = try enrollment([authenticator()])
     let before = LoginState(enrollmentID: 0xe0e0, known: Bucket(spent: charge, since: now))

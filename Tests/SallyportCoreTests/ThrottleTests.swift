@@ -195,6 +195,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
     #expect(wait < 31_557_600)
   }
 
+  // decisive
   @Test func `never traps and never gives more than it has, whatever is stored`() throws {
     var random = Seeded(1)
     for _ in 0..<20_000 {
@@ -267,6 +268,7 @@ extension Seeded {
 }
 
 @Suite struct `Elapsed time` {
+  // decisive
   @Test(arguments: [
     (Int64(0), Int64(0), UInt64(0)), (100, 40, 60), (40, 100, 0), (.max, 0, UInt64(Int64.max)),
     (.max, .min, UInt64(Int64.max)), (.min, .max, 0), (0, .min, UInt64(Int64.max)), (.min, .min, 0),

@@ -36,6 +36,7 @@ import Testing
     return policy
   }
 
+  // decisive
   @Test(arguments: PolicyKey.allCases) func `is never looser than either in any key`(
     key: PolicyKey
   ) throws {

@@ -52,6 +52,7 @@ import Testing
     for stranger in strangers { #expect(stranger.isClosed()) }
   }
 
+  // decisive
   @Test func `closes the oldest stranger for a new one, and never a host`() throws {
     var limits = LineLimits()
     (limits.strangers, limits.untilGreeted) = (8, 600_000_000_000)

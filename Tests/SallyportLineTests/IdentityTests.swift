@@ -14,6 +14,7 @@ import Testing
     } catch { return error }
   }
 
+  // decisive
   @Test func `is made once, and read with the same pin`() throws {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/identity.key"

@@ -179,6 +179,7 @@ import Testing
     #expect(verifier.asked.withLock { $0.count } == 3)
   }
 
+  // decisive
   @Test func `that sends another nonce, or no frame, has answered nothing`() throws {
     let answers: [[UInt8]] = [
       [1, 0, 0, 0] + [UInt8](repeating: 9, count: 8) + [0x81], [0, 0, 0, 0], [],

@@ -49,6 +49,7 @@ import Testing
     }
   }
 
+  // decisive
   @Test func `is told that all databases are away, after each was asked once`() throws {
     let asked = Locked(0)
     let (first, second) = (try without(asked), try without(asked))
@@ -71,6 +72,7 @@ import Testing
     #expect(asked.withLock { $0 } == 2)
   }
 
+  // decisive
   @Test func `never asks the other one after an unknown outcome`() throws {
     let asked = Locked(0)
     let silent: LineServer.Handler = { _, kind, _, _ in

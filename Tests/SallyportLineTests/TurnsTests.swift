@@ -21,6 +21,7 @@ import Testing
     #expect(begun == [true, true, false])
   }
 
+  // decisive
   @Test func `are never none`() {
     var limits = LineLimits()
     (limits.workersOfUser, limits.workersOfOne, limits.workersOfStrangers) = (0, -1, 0)

@@ -294,6 +294,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     #expect(line.asked.withLock { $0 }.isEmpty && reserve.verbs.withLock { $0 } == ["attempt"])
   }
 
+  // decisive
   @Test func `is told of once when it goes, and once when it is back`() throws {
     let isThere = Locked(false)
     let bytes = try #require(accepted.encoded())

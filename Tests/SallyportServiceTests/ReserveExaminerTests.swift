@@ -10,6 +10,7 @@ import Testing
 @testable import SallyportSystem
 
 @Suite struct `A login while no verifier can be asked` {
+  // decisive
   @Test func `is let in by a backup code, once, also by a service that starts anew`() throws {
     let host = try CutHost()
     try host.logIn("alice")
@@ -104,6 +105,7 @@ import Testing
     #expect(try host.type(second, as: "alice") == wrong)
   }
 
+  // decisive
   @Test func `uses a code once, of many who type it at once`() throws {
     let host = try CutHost()
     try host.logIn("alice")

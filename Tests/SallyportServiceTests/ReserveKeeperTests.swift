@@ -16,6 +16,7 @@ import Testing
     #expect(try host.type(second, as: "alice") == .accepted(.backupCode(left: 0)))
   }
 
+  // decisive
   @Test func `asks once a minute about somebody who logs in again and again`() throws {
     let host = try CutHost()
     try host.logIn("alice")

@@ -12,6 +12,7 @@ import Testing
 @Suite(.enabled(if: isRoot, "the service is root's")) struct `The service` {
   private let ping = Array("ping".utf8)
 
+  // decisive
   @Test func `each packet is answered once, and the connection closed`() throws {
     let service = try TestService()
     for path in [service.root, service.everybody] {

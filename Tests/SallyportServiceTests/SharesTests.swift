@@ -55,6 +55,7 @@ import Testing
     #expect(soon { shares.share(of: user) == share }, "\(shares.share(of: user))")
   }
 
+  // decisive
   @Test func `is its own once it was found to have an account, and no flood ends that`() throws {
     let shares = try shares("3002:100000:65536", accounts: [3001, 100_000])
     #expect(shares.share(of: 3001) == .strangers)

@@ -183,6 +183,7 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     }
   }
 
+  // decisive
   @Test(.enabled(if: isRoot, "needs root"))
   func `A device is never waited for`() throws {
     let scratch = try Scratch()

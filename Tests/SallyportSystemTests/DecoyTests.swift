@@ -75,6 +75,7 @@ import Testing
     }
   }
 
+  // decisive
   @Test func `Torn pages never become trouble`() throws {
     let scratch = try Scratch()
     let record = try scratch.store.loadDecoy(for: [])
@@ -84,6 +85,7 @@ import Testing
     #expect(try scratch.store.loadDecoy(for: []).enrollment.id == record.enrollment.id)
   }
 
+  // decisive
   @Test func `Many at once never get in each other's way`() throws {
     let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 0))
     let store = scratch.store

@@ -47,6 +47,7 @@ extension Account: Equatable {
     #expect(count < 1000 || (count - 64..<count).contains { first[$0] != 0 })
   }
 
+  // decisive
   @Test func `Identifiers are never 0 and differ`() throws {
     let numbers = try (0..<100).map { _ in try Random.identifier() }
     #expect(Set(numbers).count == 100 && !numbers.contains(0))

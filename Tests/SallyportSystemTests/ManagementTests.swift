@@ -82,6 +82,7 @@ func isZeroed(_ file: Int32) -> Bool {
     }
   }
 
+  // decisive
   @Test(arguments: [true, false])
   func `While it is replaced, a user is never without an enrollment`(exchanges: Bool) throws {
     let scratch = try Scratch(exchanges: exchanges)

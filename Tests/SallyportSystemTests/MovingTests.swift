@@ -13,6 +13,7 @@ import Testing
     #expect(done == true)
   }
 
+  // decisive
   @Test func `is refused by his files once he is marked, and known by them without the mark`()
     throws
   {
@@ -39,6 +40,7 @@ import Testing
     #expect(try scratch.names() == ["alice"])
   }
 
+  // decisive
   @Test func `leaves nothing, and his secret is wiped`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")

@@ -348,6 +348,7 @@ private func policy(
     factor_hotp = off
     """.utf8)
 
+  // decisive
   @Test func `Never crashes, and never lets the unenrolled pass`() throws {
     var random = Seeded(2)
     let pieces = ["[", "]", "=", "\n", "#", "%", "rule ", "enrollment", "voluntary", "state", "\0"]

@@ -53,6 +53,7 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     #expect(try #require(attributes.fileAllocatedSize) >= 8192)
   }
 
+  // decisive
   @Test func `Twice is as good as once`() throws {
     let scratch = try Scratch()
     let enrollment = try scratch.enroll("alice")
@@ -119,6 +120,7 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     #expect(try scratch.names() == [], "no directory is nobody's work")
   }
 
+  // decisive
   @Test func `A directory where others may write is never made a store`() throws {
     let scratch = try Scratch()
     let store = Store(root: scratch.path + "/second", owner: .effectiveUser)

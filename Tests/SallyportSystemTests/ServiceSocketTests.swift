@@ -195,6 +195,7 @@ private func isAbsent(_ path: String) -> Bool {
     }
   }
 
+  // decisive
   @Test(.enabled(if: isRoot, "the service is root's"))
   func `once the service has begun the time bounds nothing, and is not spent`() throws {
     let server = try OddServer()
@@ -271,6 +272,7 @@ private func isAbsent(_ path: String) -> Bool {
   }
 
   /// Also where there is none: without a descriptor that is not to be seen.
+  // decisive
   @Test func `without a descriptor it is trouble, and never no service`() async {
     await #expect(processExitsWith: .success) {
       let own = try TemporaryDirectory()

@@ -129,6 +129,7 @@ import Testing
     #expect(try scratch.store.load(account("alice")) == nil)
   }
 
+  // decisive
   @Test(.enabled(if: isRoot, "needs root"))
   func `A caller without the right to read is told so, never that nobody is enrolled`() async {
     await #expect(processExitsWith: .success) {

@@ -80,6 +80,7 @@ import Testing
     }
   }
 
+  // decisive
   @Test(arguments: texts.indices, ["sshd", "sudo"])
   func `never lets in whom the right one keeps out`(_ index: Int, _ service: String) throws {
     let right = try Self.file(Self.texts[index], service)

@@ -70,6 +70,7 @@ struct `The database of a fleet` {
     }
   }
 
+  // decisive
   @Test func `says what was judged, and accepts no code twice`() throws {
     let name = try verifier.enroll()
     #expect(try verifier.type(first, as: name).isAccepted)
@@ -267,6 +268,7 @@ struct `The database of a fleet` {
     #expect(try one.events(of: name) == ["accepted 1", "replayed"])
   }
 
+  // decisive
   @Test func `accepts a code once among many threads of two verifiers`() async throws {
     let verifiers = [try Verifier("five"), try Verifier("six")]
     for _ in 0..<5 {

@@ -53,6 +53,7 @@ struct `Joining by a token` {
     get throws { try table.hosts().first { $0.name == host.text } }
   }
 
+  // decisive
   @Test func `looks as often as it likes, and joins once`() throws {
     let secret = try invite(enrolls: true)
     for number: UInt8 in [1, 1, 2] {
@@ -183,6 +184,7 @@ struct `Joining by a token` {
     #expect(reception.answer(pin, .question, nothing, arrived: 0) == .databaseAway)
   }
 
+  // decisive
   @Test func `keeps no secret of a token`() throws {
     let secret = try invite()
     let rows = try verifier.ask(

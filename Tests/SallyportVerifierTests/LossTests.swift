@@ -264,6 +264,7 @@ struct `Two verifiers of one name` {
 
 @Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
 struct `What a host is charged` {
+  // decisive
   @Test func `is given back once, to that host, in that login, and no more`() throws {
     let limits = HostLimits(try Verifier().database, wrongCodes: 3)
     let (web1, web2, alice) = (Array("web1".utf8), Array("web2".utf8), Array("alice".utf8))

@@ -105,6 +105,7 @@ struct `Taking enrollments from hosts` {
     #expect(try isIn("7KMF2X9QD4TW0HZB"))
   }
 
+  // decisive
   @Test func `puts once, and takes over what was used since where it is asked again`() throws {
     #expect(try ask(.put(try moving(), version: 0)) == .done)
     #expect(try isIn("287082"))
@@ -126,6 +127,7 @@ struct `Taking enrollments from hosts` {
     #expect(try state().authenticators[0].lastAccepted == nil)
   }
 
+  // decisive
   @Test func `changes nothing where a copy was given other secrets or codes since`() throws {
     #expect(try ask(.put(try moving(), version: 0)) == .done)
     let changed = [
@@ -145,6 +147,7 @@ struct `Taking enrollments from hosts` {
     #expect(try state().authenticators[0].lastAccepted == 99 && state().backupCodes?.used == 0)
   }
 
+  // decisive
   @Test func `takes over what another enrollment has used of the same secrets`() throws {
     #expect(try ask(.put(try moving(last: 50, used: 1), version: 0)) == .done)
     #expect(try ask(.merge(try moving(id: 0xabab, last: 40, used: 2))) == .done)
@@ -156,6 +159,7 @@ struct `Taking enrollments from hosts` {
     #expect(try standing().person == .enrolled(0xe0e0))
   }
 
+  // decisive
   @Test func `takes over nothing of other secrets and other codes`() throws {
     #expect(try ask(.put(try moving(last: 50), version: 0)) == .done)
     let other = try moving(
@@ -295,6 +299,7 @@ struct `Taking enrollments from hosts` {
     MoveRequest.Burial(id: 0xe0e0, version: try copy(try fetch()).1, token: 5)
   }
 
+  // decisive
   @Test func `ends it once, whoever asks again, and for nobody else`() throws {
     #expect(try ask(.put(try moving(), version: 0)) == .done)
     let burial = try burial()

@@ -69,6 +69,7 @@ struct `What root's verbs change of somebody of the fleet` {
     if case .accepted = try verifier.type(code, as: name) { true } else { false }
   }
 
+  // decisive
   @Test func `is told without a secret, a digest or a place`() throws {
     let place = try #require(NetworkAddress([192, 0, 2, 1]))
     let enrollment = try enroll { state in

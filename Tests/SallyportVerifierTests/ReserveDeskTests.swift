@@ -105,6 +105,7 @@ struct `What a host asks about its reserve` {
     }
   }
 
+  // decisive
   @Test func `takes a code that was used there for used, everywhere and once`() throws {
     let name = try enroll()
     let section = try fetched(name)

@@ -82,6 +82,7 @@ import Testing
 
   init() throws { directory = try TemporaryDirectory() }
 
+  // decisive
   @Test func `is made once, its owner's alone, and left as it is`() throws {
     let content = try secret("one")
     try PrivateFile.make(path, content)

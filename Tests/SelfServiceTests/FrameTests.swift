@@ -119,6 +119,7 @@ import Testing
     #expect(read > 1000)
   }
 
+  // decisive
   @Test func `are never longer than the longest`() throws {
     let whole = try secret([UInt8](repeating: 1, count: Frame.longest - 5))
     #expect(FromUser.answer(whole).encoded() != nil)

@@ -138,6 +138,7 @@ def test_it_is_asked_in_silence_and_about_the_same_display(stack, services):
     assert asked(login) == ["Password: ", OFFER] and login.results[1] == DENIED
 
 
+@pytest.mark.decisive
 def test_what_it_shows_there_is_shown_once(stack, services):
     text = stack.directory / "text"
     text.write_text("Welcome to you\n")

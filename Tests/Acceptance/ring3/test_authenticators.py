@@ -90,6 +90,7 @@ def test_adding_wants_a_fresh_code_or_a_backup_code_and_uses_it_up(driver, store
     assert names(store) == ["phone"]
 
 
+@pytest.mark.decisive
 def test_a_removed_authenticator_is_refused_at_once_and_its_secret_is_gone(driver, store, sink):
     phone, tablet = store.enroll(), store.add("tablet")
     assert driver.login("login", "alice", tablet.code()).result == SUCCESS
@@ -139,6 +140,7 @@ def test_known_places_are_forgotten(driver, store, sink, verb):
     assert spent() == (before[0], before[1] - 1)
 
 
+@pytest.mark.decisive
 def test_a_login_that_waits_at_its_prompt_is_refused_once_remove_has_returned(
         store, services, sink):
     store.enroll()

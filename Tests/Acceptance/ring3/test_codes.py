@@ -11,6 +11,7 @@ from support.sallyport import aligned_now, our_line, reason
 PROMPT = [[ECHO_OFF, "Verification code: "]]
 
 
+@pytest.mark.decisive
 def test_the_right_code_gets_in_once(driver, store, sink):
     code = store.enroll().code()
     with sink.watch() as first:
@@ -63,6 +64,7 @@ def test_every_kind_of_totp_agrees_with_oathtool(driver, store, algorithm, digit
     assert driver.login("login", "alice", code, at=now).result == SUCCESS
 
 
+@pytest.mark.decisive
 def test_hotp_looks_ahead_and_never_back(driver, store):
     enrollment = store.enroll(type="hotp")
     codes = enrollment.codes(40, counter=enrollment.counter)
@@ -71,6 +73,7 @@ def test_hotp_looks_ahead_and_never_back(driver, store):
         assert driver.login("login", "alice", codes[index]).result == expected, index
 
 
+@pytest.mark.decisive
 def test_a_backup_code_works_once_and_in_any_spelling(driver, store, sink):
     first, second, third = store.enroll().backup_codes[:3]
     with sink.watch() as lines:

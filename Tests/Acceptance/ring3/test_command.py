@@ -26,6 +26,7 @@ def assert_error(done, status, *words):
         assert word in done.stderr
 
 
+@pytest.mark.decisive
 def test_closed_standard_descriptors_never_become_files_of_the_store(store, tmp_path):
     """What is said to people would be written into them."""
     store.enroll()
@@ -67,6 +68,7 @@ def test_enroll_prints_one_stable_object(store):
                for code in said["backupCodes"])
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("spelling", [
     "jbswy3dpehpk3pxpjbswy3dpehpk3pxp", "JBSW Y3DP EHPK 3PXP JBSW-Y3DP-EHPK-3PXP"])
 def test_a_secret_is_read_in_any_spelling(store, spelling):
@@ -165,6 +167,7 @@ def test_unenroll_removes_everything(store, driver, services):
     assert driver.login("login", "alice", enrollment.code()).result == AUTH_ERR
 
 
+@pytest.mark.decisive
 def test_codes_and_secrets_are_never_in_the_arguments(store):
     assert "--code" not in sallyport("verify", "--help").stdout
     assert "--secret " not in sallyport("enroll", "--help").stdout

@@ -59,6 +59,7 @@ def fred():
     remove_account("fred")
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("said", [None, "SSH_AUTH_INFO_0="], ids=["OpenSSH 9.2", "OpenSSH 10"])
 def test_a_password_of_digits_that_answers_every_prompt_never_locks_its_owner_out(
         said, fred, driver, store, services, sink):
@@ -80,6 +81,7 @@ def test_a_password_alone_is_no_code(driver, store, stacks):
     assert (login.result, login.prompts) == (AUTH_ERR, UNIX)
 
 
+@pytest.mark.decisive
 def test_use_first_pass_never_prompts(driver, store, stacks):
     store.enroll()
     login = driver.login("use_first_pass-alone", "alice")
@@ -187,6 +189,7 @@ def given(services, store):
     services.write("given", earlier, our_line(store, "nodelay", "try_first_pass"))
 
 
+@pytest.mark.decisive
 def test_a_password_that_looks_like_a_code_never_locks_its_owner_out(services, store, given, sink):
     enrollment, now = store.enroll(), aligned_now()
     password = enrollment.wrong(now)

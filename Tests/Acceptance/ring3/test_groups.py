@@ -81,6 +81,7 @@ def test_primary_and_supplementary_groups_match(policy, condition, member):
         assert level == ("voluntary" if (yes if member else no) == PASSES else "refuse")
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("group", ["nobody-here", "carol2", "TEAM0", "others nobody-here", "4000",
                                    "3003"])
 def test_a_group_that_is_not_found_tightens_and_never_loosens(policy, group):
@@ -168,6 +169,7 @@ def test_a_group_without_a_list_of_members_is_an_empty_one(policy, sources):
     assert policy.command(loosening("match_group = sloppy")) == "voluntary"
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("group", ["interrupted", "huge"])
 def test_a_source_that_never_comes_to_an_end_is_not_waited_for(policy, directory, group):
     """EINTR and ERANGE at every call."""
@@ -176,6 +178,7 @@ def test_a_source_that_never_comes_to_an_end_is_not_waited_for(policy, directory
     assert policy.module(tightening(condition)) == REFUSED
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("group", ["admins", "again", "others admins"])
 def test_a_directory_that_is_down_tightens_and_never_loosens(policy, directory, group):
     condition = f"match_group = {group}"

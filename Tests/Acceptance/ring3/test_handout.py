@@ -62,6 +62,7 @@ def test_the_sheets_backup_codes_work(enroll, store, driver, tmp_path):
     assert driver.login("login", "alice", code).result == "PAM_SUCCESS"
 
 
+@pytest.mark.decisive
 def test_nothing_secret_is_printed_beside_the_sheet(enroll, tmp_path):
     done = enroll(tmp_path / "sheet.txt")
     assert done.returncode == 0, done.stderr

@@ -128,6 +128,7 @@ def test_a_damaged_decoy_keeps_nobody_out_who_is_enrolled(driver, store, sink, n
     assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
 
 
+@pytest.mark.decisive
 def test_a_lock_that_is_never_given_back_is_trouble_for_right_and_wrong_alike(
         store, services, sink):
     enrollment = store.enroll()
@@ -240,6 +241,7 @@ def mutated_record(content, dice):
     return bytes(bytes_)
 
 
+@pytest.mark.decisive
 @pytest.mark.in_memory
 @pytest.mark.parametrize("name, mutate, count", [
     ("enrollment", mutated, 2500), ("state", mutated, 500), ("state", mutated_record, 2000)])

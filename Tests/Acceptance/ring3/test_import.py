@@ -65,6 +65,7 @@ def test_a_code_used_at_google_authenticator_is_used_here(google, services, driv
     assert the_refusal(sink, driver, "root", fresh) == "replayed"
 
 
+@pytest.mark.decisive
 def test_scratch_codes_work_once_and_guesses_at_them_are_charged(google, services, driver, store, sink):
     path, app, scratch = google(*TOTP, "--emergency-codes=5")
     assert len(scratch) == 5

@@ -136,6 +136,7 @@ def test_nothing_is_installed_before_it_was_built(tmp_path):
     assert not (tmp_path / "d").exists()
 
 
+@pytest.mark.decisive
 def test_what_is_for_another_architecture_is_laid_down_and_never_run(tmp_path):
     tmp_path.chmod(0o700)
     other = "amd64" if os.uname().machine == "aarch64" else "arm64"

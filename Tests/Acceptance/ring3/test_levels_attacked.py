@@ -76,6 +76,7 @@ def test_forgetting_that_is_destroyed_on_the_disk_holds(stack, services, store, 
     assert play(services, "alice", "1", **more).results[0] == AUTH_ERR
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("address", LOCAL)
 def test_this_machine_and_a_link_are_never_remembered(stack, services, store, address):
     """Everybody on it comes from there, and everybody who comes through a tunnel."""
@@ -114,6 +115,7 @@ def test_a_remembered_place_opens_nothing_by_itself(
     assert login.results == results if results else login.results[0] != SUCCESS
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("rhost, interfaces, codes", [
     ("192.0.2.7", "192.0.2.8", 1), ("192.0.2.7", "192.0.2.7", 2), ("192.0.2.7", "none", 2),
     ("2001:db8::7", "2001:db8::8", 1), ("2001:db8::7", "2001:db8::7", 2)])

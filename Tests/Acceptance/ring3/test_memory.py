@@ -10,6 +10,8 @@ from support.traces import PART, Traces, keyed_states, sha1_block
 from support.pam_driver import AUTH_ERR, SUCCESS, Barrier, Driver, Reply
 from support.sallyport import our_line
 
+pytestmark = pytest.mark.decisive
+
 PASSWORD = "correct horse battery"
 CHANCE = random.Random(20261122)
 LONG = "".join(CHANCE.choice("ghjkmnpqrstvwxyz") for _ in range(300))

@@ -14,6 +14,8 @@ from support.sallyport import MODULE, first_code, handed_out, our_line
 from test_levels import ANY_PASSWORD
 from support.traces import Traces, keyed_states
 
+pytestmark = pytest.mark.decisive
+
 PHASES = ("auth", "acct", "open")
 
 

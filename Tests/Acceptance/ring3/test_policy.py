@@ -143,6 +143,7 @@ def test_a_writable_file_without_a_good_one_is_strict(policy, driver, store, sin
     assert "mode 0666 is too open" in lines[0].text and lines[0].level == "ERR"
 
 
+@pytest.mark.decisive
 def test_an_unchanged_file_is_kept_once(policy, driver, store):
     enrollment = store.enroll()
     policy("[default]\nlook_ahead = 9\n")

@@ -5,6 +5,8 @@ import pytest
 from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Crowd
 from support.sallyport import aligned_now
 
+pytestmark = pytest.mark.decisive
+
 PROCESSES = 32
 # 200 rounds; most in memory, where a round is short, some where the lock is held for a disk's flush.
 rounds = pytest.mark.parametrize("where, count", [

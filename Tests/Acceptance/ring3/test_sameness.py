@@ -6,6 +6,8 @@ from support import sameness
 from support.pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS
 from support.sallyport import reason
 
+pytestmark = pytest.mark.decisive
+
 PROMPT = [[ECHO_OFF, "Verification code: "]]
 CASES = {
     "wrong code": "wrong-code", "unknown user": "unknown-user",

@@ -14,6 +14,8 @@ import pytest
 
 from support.sallyport import sallyport
 
+pytestmark = pytest.mark.decisive
+
 CHANCE = random.Random(2611)
 RAW = bytes(CHANCE.randrange(256) for _ in range(20))
 MARKERS = {

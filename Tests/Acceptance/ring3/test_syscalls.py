@@ -77,6 +77,7 @@ def test_a_warm_login_reads_no_configuration_of_libcrypto(store, services, tmp_p
     assert not any("openssl" in file or "libcrypto" in file for file in opened(calls))
 
 
+@pytest.mark.decisive
 def test_the_stores_files_are_opened_close_on_exec_and_never_through_links(
         store, services, tmp_path, login):
     calls = traced(store, services, tmp_path, login)

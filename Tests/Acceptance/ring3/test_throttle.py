@@ -69,6 +69,7 @@ def test_a_year_of_guessing_from_everywhere_has_less_than_one_per_cent_of_luck(
     figure(f"a year of guessing, six digits: {judged} codes judged, {luck:.3%} of luck")
 
 
+@pytest.mark.decisive
 def test_eight_digits_are_practically_never_throttled(guess, store):
     enrollment, now = store.enroll(digits=8), aligned_now()
     assert empty(guess, enrollment, now, **STRANGER) == 20

@@ -10,6 +10,8 @@ import pytest
 from support.pam_driver import AUTH_ERR, SUCCESS, Driver
 from support.sallyport import COMMAND
 
+pytestmark = pytest.mark.decisive
+
 # The calls that carry bytes out of a process, or into another one.
 OUTPUT = ("write,pwrite64,writev,pwritev,pwritev2,sendto,sendmsg,sendmmsg,splice,vmsplice,tee,"
           "sendfile,copy_file_range,process_vm_writev,execve,ptrace")

@@ -70,6 +70,7 @@ def asked(login):
     return [text for _, text in login.prompts if text != "auth=ignore"]
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("name", ["files", "directory", "dies"])
 def test_a_wrong_password_never_reaches_the_code_prompt(name, host, store):
     enrollment = store.enroll()

@@ -78,6 +78,7 @@ def test_a_directory_that_answered_for_somebody_decides(directory, fates, ignore
     assert fates("ana", "bea", "dora", "bob") == {"ana": YES, "bea": bea, "dora": NO, "bob": NO}
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("tells", [True, False])
 @pytest.mark.parametrize("ignores", [False, True])
 @pytest.mark.parametrize("dead", [False, True])

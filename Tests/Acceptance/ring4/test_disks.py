@@ -55,6 +55,7 @@ def here(disk, tmp_path):
     return store, services
 
 
+@pytest.mark.decisive
 def test_a_full_disk_lets_the_owner_in_once_per_code(disk, here, sink):
     store, services = here
     enrollment = store.enroll()
@@ -91,6 +92,7 @@ def cannot_write(disk, store, how):
         os.chown(store.directory / "users", UIDS["bob"], 0)
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("how", ["full", "read-only", "another's"])
 def test_a_store_that_cannot_be_written_is_found_before_a_secret_is_shown(
         disk, here, sink, tmp_path, how):

@@ -107,6 +107,7 @@ def test_sudo_without_a_command_asks_and_enrolls_alike(store, words):
     assert entered and asked == [PASS, DEMAND, FIRST, LAST] and enrolled(store), written
 
 
+@pytest.mark.decisive
 def test_our_lines_twice_in_a_stack_of_a_real_host_ask_once(host, store):
     """Also by way of an include, and in the question itself."""
     name, words = host

@@ -48,6 +48,7 @@ def asked(login):
     return [text for _, text in login.prompts]
 
 
+@pytest.mark.decisive
 def test_ssh_su_and_sudo_take_a_backup_code_of_the_fleet_once_over_all_of_them(daemons, host):
     sshd = daemons["keyboard-interactive"]
     with Service():
@@ -61,6 +62,7 @@ def test_ssh_su_and_sudo_take_a_backup_code_of_the_fleet_once_over_all_of_them(d
         assert reserve.used() == 0b11
 
 
+@pytest.mark.decisive
 def test_ssh_with_a_grace_of_20_seconds_has_its_answer_from_verifiers_that_say_nothing(machine, host):
     """They take the connection, and whatever is sent. sshd itself would end a login that takes longer."""
     sshd = Sshd("keyboard-interactive", "LoginGraceTime 20\nUsePAM yes\nKbdInteractiveAuthentication yes\n"

@@ -63,6 +63,7 @@ def ask(tmp_path):
     server.close(force=True)
 
 
+@pytest.mark.decisive
 def test_a_code_is_the_password_of_a_request_and_is_good_once(ask, sink):
     enrollment = enroll()
     code = enrollment.code()

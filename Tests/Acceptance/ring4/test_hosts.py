@@ -1,11 +1,14 @@
 """sshd (two ways), sudo and su, as a person meets them."""
 
+import pytest
+
 from support.hosts import AGAIN, PASSWORD, PROMPTS, Sshd, converse
 from support.pam_driver import Driver
 from support.sallyport import reason
 from support.typist import Child
 
 
+@pytest.mark.decisive
 def test_the_right_code_gets_in_and_is_good_once(host, store, sink):
     enrollment = store.enroll(allow_missing=False)
     code = enrollment.code()
@@ -46,6 +49,7 @@ def test_a_refusal_over_ssh_is_told_and_the_next_code_lets_in(daemons, store, si
     assert "code accepted: user=alice" in lines[2].text
 
 
+@pytest.mark.decisive
 def test_a_fourth_try_needs_the_password_once_more(daemons, store):
     wrong = store.enroll(allow_missing=False).wrong()
     child = Child(daemons["keyboard-interactive"].command("alice"))
@@ -60,6 +64,7 @@ def test_a_fourth_try_needs_the_password_once_more(daemons, store):
         child.close(force=True)
 
 
+@pytest.mark.decisive
 def test_a_backup_code_gets_in_once(host, store, sink):
     code = store.enroll(allow_missing=False).backup_codes[0]
     assert host.enter("alice", code)
@@ -93,6 +98,7 @@ def test_a_key_alone_opens_nothing(daemons, store, sink):
     assert not entered and "denied" in written
 
 
+@pytest.mark.decisive
 def test_method_password_never_takes_the_password_for_a_code(machine, store, sink):
     """sshd answers every prompt with the password there: refused, and the log says why."""
     store.enroll(allow_missing=False)

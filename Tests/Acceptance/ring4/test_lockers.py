@@ -41,6 +41,7 @@ def test_a_locker_with_one_field_opens_by_password_and_code(
     assert locker.enter(PASSWORD + enrollment.backup_codes[1])
 
 
+@pytest.mark.decisive
 def test_a_locker_that_asks_twice_opens_by_password_then_code(
         debian, store, running, start, sink):
     enrollment = store.enroll(allow_missing=False)

@@ -23,6 +23,7 @@ def alerts(sink, since):
             if line.level == "ALERT" and "no longer asks" in line.text]
 
 
+@pytest.mark.decisive
 def test_lines_that_a_package_takes_away_are_an_alert_once_and_an_error_of_doctor(store, sink):
     store.enroll(allow_missing=False)
     assert sallyport("pam", "enable", "sudo", "--yes").returncode == 0

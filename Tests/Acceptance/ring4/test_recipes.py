@@ -50,6 +50,7 @@ def test_one_field_goes_before_debians_own_stack(store, write):
     assert pamtester("one-field", "alice", PASSWORD + enrollment.backup_codes[1])[0]
 
 
+@pytest.mark.decisive
 def test_xrdps_stack_asks_once(store, write):
     write("/etc/pam.d/xrdp-sesman", recipes.stack("### xrdp", "xrdp-sesman"))
     enrollment = store.enroll(allow_missing=False)
@@ -59,6 +60,7 @@ def test_xrdps_stack_asks_once(store, write):
     assert not pamtester("xrdp-sesman", "alice", PASSWORD + code)[0]
 
 
+@pytest.mark.decisive
 def test_cockpits_stack_asks_twice(store, write):
     write("/etc/pam.d/cockpit",
           recipes.stack("### Cockpit", "cockpit") + "@include common-account\n")
@@ -148,6 +150,7 @@ def play(directory, environment, asks):
     return done.stdout
 
 
+@pytest.mark.decisive
 @pytest.mark.first
 @pytest.mark.parametrize("asks", ["password+code", "none"])
 def test_the_playbook_enrolls_once_and_a_second_run_changes_nothing(
@@ -212,6 +215,7 @@ def test_the_user_data_makes_a_login_with_key_and_code(in_path, tmp_path, write,
         daemon.stop()
 
 
+@pytest.mark.decisive
 def test_one_secret_serves_several_machines_and_each_has_its_own_memory(tmp_path):
     """Machines are stores here, and ssh is a script that runs the command in the other one."""
     if shutil.which("jq") is None:

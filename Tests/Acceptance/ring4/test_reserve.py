@@ -35,6 +35,7 @@ def answer(name, code):
     return b""
 
 
+@pytest.mark.decisive
 def test_a_backup_code_lets_in_once_and_a_code_of_an_authenticator_never(sink):
     reserve.put()
     with Service():
@@ -76,6 +77,7 @@ def killed_at(call, turn):
         service.process.wait(20)
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("call", STEPS)
 def test_a_code_is_good_at_most_once_on_a_host_that_is_killed_meanwhile(call, sink):
     lost = 0

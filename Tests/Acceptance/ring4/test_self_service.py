@@ -103,6 +103,7 @@ def test_a_user_enrolls_and_changes_his_enrollment_without_root(store, sink):
     assert Own("add", "--qr", "none").finish(code=fresh.pop()) == 0
 
 
+@pytest.mark.decisive
 def test_a_user_sees_his_status_without_a_code_and_without_a_secret(store):
     enrollment = store.enroll(allow_missing=False)
     own = Own("status")
@@ -187,6 +188,7 @@ def test_a_stack_that_lets_everybody_in_changes_nothing_without_a_code(store):
     assert store.enrollment().read_bytes() == after
 
 
+@pytest.mark.decisive
 def test_the_clients_memory_never_holds_a_secret_that_was_there_before(store):
     enrollment = store.enroll(allow_missing=False)
     old = [b32decode(enrollment.secret), enrollment.secret.encode()]

@@ -72,6 +72,7 @@ def test_where_the_systems_lines_ask_for_a_code_the_change_takes_another(store):
         assert (store.enrollment().read_bytes() != before) == is_done
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("wants", [True, False])
 def test_who_enrolls_in_the_systems_own_lines_is_enrolled_once(store, wants):
     """The stack's account phase offers it, and the session was begun for nothing else."""

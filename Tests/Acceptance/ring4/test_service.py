@@ -43,6 +43,7 @@ def stacks_for_all():
     return services
 
 
+@pytest.mark.decisive
 def test_a_program_that_is_not_root_accepts_a_code_once(store, running, stacks_for_all, sink):
     enrollment = store.enroll(allow_missing=False)
     code = enrollment.code()
@@ -132,6 +133,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("limit", LIMITS)
 def test_under_its_callers_limits_su_never_turns_to_the_files(
         store, running, sink, tmp_path, limit):
@@ -146,6 +148,7 @@ def test_under_its_callers_limits_su_never_turns_to_the_files(
         assert entered == is_right
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("host", [Su, Sudo])
 def test_with_few_descriptors_the_service_is_never_taken_for_absent(
         store, running, sink, figure, host, tmp_path):
@@ -210,6 +213,7 @@ def test_who_is_crowded_out_asks_again_until_the_third_time(
     assert again == (AUTH_ERR if unread == 2 else SUCCESS)
 
 
+@pytest.mark.decisive
 def test_a_service_that_is_killed_at_any_moment_accepts_nothing_twice(
         store, stacks_for_all, sink, figure):
     """200 times: a right code under way, SIGKILL, a new service, the same code once more."""

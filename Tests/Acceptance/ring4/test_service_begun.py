@@ -44,6 +44,7 @@ def test_su_and_sudo_wait_for_a_flush_of_six_seconds(store, slow_disk, sink, hos
     assert host().enter("alice", code) and not host().enter("alice", code)
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize("path, uid", [(ROOT, 0), (PUBLIC, UIDS["alice"])])
 def test_a_code_whose_caller_is_killed_once_it_has_begun_is_used_and_logged(
         store, slow_disk, stacks, sink, path, uid):

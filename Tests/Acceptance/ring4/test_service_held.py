@@ -188,6 +188,7 @@ def holding(become, path, packets, ready):
     return child(body)
 
 
+@pytest.mark.decisive
 def test_a_name_service_that_never_answers_holds_up_nobody_but_who_asked(
         store, stuck, stacks, services, sink):
     """bob asks for names that nobody looks up to an end, as often as he can, on both sockets."""

@@ -297,6 +297,7 @@ struct KeyCase: CustomTestStringConvertible {
     #expect(store.peopleEnrolled == ["alice"])
   }
 
+  // decisive
   @Test func `A group that is not there, or nobody is in, is told once for all services`() {
     let flaw = PolicyFacts.Problem(
       location: FileLocation(file: "/etc/security/sallyport.conf", line: 2),

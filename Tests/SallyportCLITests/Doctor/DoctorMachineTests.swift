@@ -311,6 +311,7 @@ import Testing
     #expect(diagnosis.lockedOut == ["u1, u2, u3, u4, u5 and 4 more from sshd"])
   }
 
+  // decisive
   @Test func `A policy that is broken, disabled or contradicted is told once`() {
     let broken = Healthy.diagnosis {
       $0.services += [ServiceFacts(name: "sudo", lines: Healthy.lines())]

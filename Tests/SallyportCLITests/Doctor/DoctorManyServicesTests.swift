@@ -16,6 +16,7 @@ import Testing
     return service
   }
 
+  // decisive
   @Test func `What they share is told once, with those first that people log in by`() {
     let diagnosis = Healthy.diagnosis { $0.services = ["chfn", "passwd", "login"].map(shared) }
     #expect(diagnosis.wrong == ["stack-uncounted error", "people-refused error"])
@@ -23,6 +24,7 @@ import Testing
     #expect(diagnosis.lockedOut == ["bob from login, chfn, passwd"])
   }
 
+  // decisive
   @Test func `sudo and sudo-i have one sudoers file, told once`() throws {
     let fake = FakeMachine()
     try fake.write("/etc/sudoers", "alice ALL=(ALL) NOPASSWD:ALL\n")

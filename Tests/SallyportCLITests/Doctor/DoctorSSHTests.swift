@@ -133,6 +133,7 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(found[0].location == FileLocation(file: "/etc/ssh/sshd_config", line: 12))
   }
 
+  // decisive
   @Test func `What sshd does not say is never taken for good`() {
     let hint = "Missing privilege separation directory: /run/sshd"
     let found = SSHFindings(SSHFacts(settings: .unseen(hint)), Healthy.lines(), enrolled: []).all

@@ -138,6 +138,7 @@ import Testing
       try found("Defaults rootpw\n", enrolled: ["root"]).wrong == ["sudo-other-account warning"])
   }
 
+  // decisive
   @Test func `openSUSE's targetpw is never taken out beside its rule for everybody`() throws {
     let found = try found("Defaults targetpw # of root\nALL ALL=(ALL) ALL\n")
     #expect(

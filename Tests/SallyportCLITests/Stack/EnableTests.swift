@@ -111,6 +111,7 @@ import Testing
         == "auth       substack     password-auth | auth     required   pam_sallyport.so enroll")
   }
 
+  // decisive
   @Test func `enabling twice changes nothing, other words need disable first`() throws {
     let machine = try PamBench()
     machine.run("enable", "sshd", "--yes")
@@ -139,6 +140,7 @@ import Testing
     #expect(left == ["sshd.before-sallyport-2026-03-03"], "the old file is kept where it differs")
   }
 
+  // decisive
   @Test func `an older backup is never written over`() throws {
     let machine = try PamBench()
     try machine.write("/etc/pam.d/sshd.before-sallyport-2026-03-03", "older\n")
@@ -222,6 +224,7 @@ import Testing
     #expect(try machine.content() == before)
   }
 
+  // decisive
   @Test func `what is enabled by an included file is not enabled twice`() throws {
     let machine = try PamBench()
     let su = machine.run("enable", "su", "--yes")

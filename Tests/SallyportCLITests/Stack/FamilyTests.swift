@@ -122,6 +122,7 @@ import Testing
     }
   }
 
+  // decisive
   @Test func `that log in without anybody there are told, and never changed`() throws {
     let gdm = Stacks.debian["other"] ?? ""
     try machine.write("/etc/pam.d/gdm-password", gdm + "\n")

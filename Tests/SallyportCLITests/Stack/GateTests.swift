@@ -55,6 +55,7 @@ import Testing
     #expect(try machine.content() == before)
   }
 
+  // decisive
   @Test(arguments: families)
   func `is left out where its file is not there, and doctor says what to type once it is`(
     family: String

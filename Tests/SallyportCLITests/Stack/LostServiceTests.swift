@@ -68,6 +68,7 @@ import Testing
     #expect(try lost() == [] && check().status == 0 && machine.logged == [])
   }
 
+  // decisive
   @Test func `is told of by doctor and by status once its lines are gone`() throws {
     enable("sudo")
     try restore("sudo")
@@ -86,6 +87,7 @@ import Testing
     #expect(try lost() == [] && check().status == 0)
   }
 
+  // decisive
   @Test func `is told of to the log once for each change`() throws {
     enable("sudo", "su")
     try restore("sudo")

@@ -56,6 +56,7 @@ import Testing
     #expect(late.aside.contains("hint: journalctl -t sallyport      says when"), "\(late.aside)")
   }
 
+  // decisive
   @Test func `stays once it is confirmed`() throws {
     #expect(enable("sudo").status == 0)
     let on = try machine.content()

@@ -28,6 +28,7 @@ import Testing
     "authenticationmethods password", "pubkeyauthentication no",
   ]
 
+  // decisive
   @Test(arguments: closed, ["key+code", "key+password+code"])
   func `a key alone is never enough where it was not`(settings: String, method: String) throws {
     sshd.settings = settings + "\n" + FakeSSHD.debian

@@ -240,8 +240,8 @@ let package = Package(
   ] + (withCommand ? command : [])
 )
 
-/// `ONLY=SallyportCoreTests swift build --build-tests` builds that target and what it needs: the nine
-/// test targets are one bundle, in which a test of the core waits for those of the command.
+/// `ONLY=SallyportCoreTests swift build --build-tests` builds that target and what it needs: the
+/// nine test targets are one bundle, in which a test of the core waits for those of the command.
 if let only = Context.environment["ONLY"] {
   var needed: Set<String> = []
   var pending = [only]

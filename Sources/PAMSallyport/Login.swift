@@ -104,18 +104,18 @@ final class Login<Application: Host, Store: LoginStore> {
     host.remoteHost().flatMap { Addresses.withoutZone($0) }
   }
 
-  /// The address, if it is another machine's. Everybody on this one, and behind a tunnel to it, comes
-  /// from one of its own: such an address is neither known nor remembered.
+  /// The address, if it is another machine's. Everybody on this one, and behind a tunnel to it,
+  /// comes from one of its own: such an address is neither known nor remembered.
   private func elsewhere(_ address: NumericAddress) -> NumericAddress? {
     address.isElsewhere && !store.isOwn(address) ? address : nil
   }
 
-  /// Prompts and checks the response, and where sshd would keep the refusal to itself prompts again:
-  /// each time for a login of its own, at its own time. It hangs on nothing but the policy and what
-  /// is typed, so that all are asked alike. `given`: what was typed before in this transaction, in
-  /// answer to another prompt. Some clients, and sshd's method `password`, answer every prompt with
-  /// that. It tells nobody anything that he has not typed. `firstPass`: what an earlier response of
-  /// this call was charged.
+  /// Prompts and checks the response, and where sshd would keep the refusal to itself prompts
+  /// again: each time for a login of its own, at its own time. It hangs on nothing but the policy
+  /// and what is typed, so that all are asked alike. `given`: what was typed before in this
+  /// transaction, in answer to another prompt. Some clients, and sshd's method `password`, answer
+  /// every prompt with that. It tells nobody anything that he has not typed. `firstPass`: what an
+  /// earlier response of this call was charged.
   func ask(
     _ first: PendingLogin, after given: Secret?, givingBack firstPass: Charge? = nil
   ) throws(HostFailure) -> Reply {
@@ -148,8 +148,8 @@ final class Login<Application: Host, Store: LoginStore> {
     return text.bytes + [0x0a] + prompt
   }
 
-  /// The next login of a transaction; nil, and logged, where there is none. Who was refused does not
-  /// pass unasked, whatever has changed meanwhile.
+  /// The next login of a transaction; nil, and logged, where there is none. Who was refused does
+  /// not pass unasked, whatever has changed meanwhile.
   private func again(_ pending: PendingLogin) -> PendingLogin? {
     do throws(StoreTrouble) {
       _ = examiner.isThere()

@@ -46,7 +46,8 @@ package struct ServiceFamily: Equatable, Sendable {
   static let unattended = Set(all.flatMap(\.unattended))
 
   /// The family of a service, or of a program. `sudo`: the services that sudoers names, which are
-  /// sudo's as well, each with the command that comes to it. `way`: to a service of no known program.
+  /// sudo's as well, each with the command that comes to it. `way`: to a service of no known
+  /// program.
   package init(of name: String, sudo: [Member] = [], way: String? = nil) {
     let isSudo = sudo.contains { $0.service == name }
     let found = ServiceFamily.all.first { family in

@@ -96,8 +96,8 @@ extension Machine {
     return [own] + stack.files.filter { $0 != own }
   }
 
-  /// When the first of the files was changed, or else the last of the others; nil if that was before
-  /// `time`.
+  /// When the first of the files was changed, or else the last of the others; nil if that was
+  /// before `time`.
   private func change(of files: [String], after time: UnixTime) -> UnixTime? {
     let times = files.map(changed)
     let found = times[0] > time.seconds ? times[0] : times.max() ?? 0

@@ -15,8 +15,8 @@ struct NoteFacts: Equatable {
   var uid: UInt32?
   /// The account's own; nil if there is no account, or if that cannot be seen.
   var accountUID: UInt32?
-  /// True also if the account database cannot be read, or has other sources than files, of which one
-  /// may be away.
+  /// True also if the account database cannot be read, or has other sources than files, of which
+  /// one may be away.
   var hasAccount = true
 }
 

@@ -2,9 +2,9 @@ import CCommand
 import Glibc
 
 extension OpenFile {
-  /// Opens a regular file to read it; anything else is not opened, as opening a device or a FIFO may
-  /// already have an effect. With `reader`, in the caller's place, opens what that user may read.
-  /// Throws `notRegular`, or ELOOP for a link that is not followed.
+  /// Opens a regular file to read it; anything else is not opened, as opening a device or a FIFO
+  /// may already have an effect. With `reader`, in the caller's place, opens what that user may
+  /// read. Throws `notRegular`, or ELOOP for a link that is not followed.
   package static func regular(
     _ path: String, following: Bool = true, as reader: FileReader? = nil
   ) throws(SystemError) -> OpenFile {

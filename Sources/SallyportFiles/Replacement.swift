@@ -15,8 +15,8 @@ package func createFile(_ path: String, _ bytes: some Content)
 }
 
 /// Makes a file that nothing may write over, such as a key: only its owner's until it is whole, in
-/// its place in one step, and on the disk with its name when this returns. Throws EEXIST where there
-/// is one; what a crash left of an earlier try goes. If it throws, it has made none.
+/// its place in one step, and on the disk with its name when this returns. Throws EEXIST where
+/// there is one; what a crash left of an earlier try goes. If it throws, it has made none.
 package func makeFile(_ path: String, mode: mode_t = 0o600, _ bytes: some Content)
   throws(SystemError)
 {

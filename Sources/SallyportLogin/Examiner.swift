@@ -9,8 +9,8 @@ package protocol Examiner: AnyObject {
   /// Whether it remembers, counts, changes enrollments and gives back what a first pass was
   /// charged; not for a program that is not root, whose word it would be.
   var isForRoot: Bool { get }
-  /// Before the first question of each login, and right before it: false where there is nobody to ask, and the
-  /// files may answer.
+  /// Before the first question of each login, and right before it: false where there is nobody to
+  /// ask, and the files may answer.
   func isThere() -> Bool
   /// Says how the login of `account`, that of the name `typed`, goes on; nil for a name that nobody
   /// can have. `mayEnroll`: the account phase can ask to enroll.

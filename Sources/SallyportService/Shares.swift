@@ -16,10 +16,10 @@ enum Share: Hashable, Sendable {
 /// Says whose share a peer has, before it gets anything.
 ///
 /// newuidmap gives one user 65,536 uids. Those of a range of /etc/subuid count as the owner of the
-/// range; those of other sources, and those that nobody has, have one share together. Only a uid that
-/// was found to be an account's has a share of its own: nobody can make up many of these. What is
-/// found is found later, by a worker, and does not make room for more: so nobody drives out who was
-/// found before.
+/// range; those of other sources, and those that nobody has, have one share together. Only a uid
+/// that was found to be an account's has a share of its own: nobody can make up many of these. What
+/// is found is found later, by a worker, and does not make room for more: so nobody drives out who
+/// was found before.
 package final class Shares: Sendable {
   package static let file = "/etc/subuid"
 

@@ -1,6 +1,7 @@
 import SallyportCore
 
-// What a file, standard input or a prompt holds may be a secret, also where something else is wanted.
+// What a file, standard input or a prompt holds may be a secret, also where something else is
+// wanted.
 
 /// Whether a text may hold a secret: an otpauth URI, or one of 8 bytes or more in Base32 or in
 /// hexadecimal digits. A name with thirteen letters in a row cannot be told from one.

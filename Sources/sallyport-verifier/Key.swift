@@ -175,7 +175,8 @@ extension FleetKey.FileFault {
         + "hint: remove it; then sallyport-verifier key take COPY, or where no fleet has used it, "
         + "init"
     case .exists:
-      "exists, with another key or damaged: of another fleet, or init has made it, before key take\n"
+      "exists, with another key or damaged: of another fleet, or init has made it, "
+        + "before key take\n"
         + "hint: where no verifier uses that key, remove the file, and type the same again"
     case .outOfMemory: "out of memory"
     }

@@ -20,7 +20,8 @@ import Testing
       [FactorUse.off, .mandatory, .on].map { UInt64($0.rawValue) }
     case .minimumFactors: [3, 2, 1]
     case .tries: [1, 3, 5]
-    // The first stays: who verifies, and in which order factors are offered, is not strict or loose.
+    // The first stays: who verifies, and in which order factors are offered, is not strict or
+    // loose.
     case .verification, .factorOrder: nil
     // Together with the level, below.
     case .requiredFrom: nil

@@ -232,7 +232,8 @@ extension Machine {
     #expect(isAccepted(try ask(attempt(try code()))))
   }
 
-  /// Right, wrong, used, malformed, not enrolled, unknown, and no name at all: told once, and before.
+  /// Right, wrong, used, malformed, not enrolled, unknown, and no name at all: told once, and
+  /// before.
   @Test(arguments: [Peer.Socket.root, .everybody])
   func `who waits is told that it begins, whatever comes of it`(_ socket: Peer.Socket) throws {
     let bob = try #require(UserName("bob".utf8))

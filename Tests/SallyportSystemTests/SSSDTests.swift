@@ -32,7 +32,8 @@ import Testing
     for (kind, wanted): (UInt32, Int32) in [(1, said), (2, -1)] {
       let answer = Self.answer([1, 0, kind], text.replacing("|", with: "\0"))
       let size = Int64(12 + text.utf8.count)
-      // SAFETY: the answer lives for the call, and a NUL follows its end as it does in the real one.
+      // SAFETY: the answer lives for the call, and a NUL follows its end as it does in the real
+      // one.
       #expect(unsafe sys_sssd_has_asked(answer + [0], size) == wanted, "\(kind) \(text)")
     }
     // SAFETY: as above.

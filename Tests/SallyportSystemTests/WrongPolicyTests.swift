@@ -50,9 +50,11 @@ import Testing
     "[default]\n\(services)\n[rule strict]\n\(conditions)\n\(settings)\n"
       + "[rule loose]\nmatch_user = alice\nfactor_totp = on\nadjacent_intervals = 10\n",
     "[default]\n\(line(.localServices))\n\(settings)\n",
-    "[default]\n\(services)\n[rule other]\nmatch_service = login\nfactor_totp = on\nlook_ahead = 9\n"
+    "[default]\n\(services)\n[rule other]\nmatch_service = login\nfactor_totp = on\n"
+      + "look_ahead = 9\n"
       + "[rule strict]\nmatch_user = alice\n\(settings)\n",
-    "[default]\n\(services)\n[rule other]\nmatch_service = login\nfactor_totp = on\nlook_ahead = 9\n"
+    "[default]\n\(services)\n[rule other]\nmatch_service = login\nfactor_totp = on\n"
+      + "look_ahead = 9\n"
       + "[rule strict]\nmatch_service = sshd, sudo\n\(settings)\n[rule end]\nmatch_user = bob\n"
       + "factor_totp = on\n",
   ]

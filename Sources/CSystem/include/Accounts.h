@@ -4,13 +4,15 @@
 #include "SSSD.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #pragma clang assume_nonnull begin
 
@@ -78,15 +80,24 @@ static inline int sys_has_group(const void *user, uint32_t primary, uint32_t gro
 
 /* Whether `file`, such as passwd(5) or group(5), has an entry of that name. */
 static inline __attribute__((noinline)) int sys_file_has(const char *file, const char *name) {
-  FILE *opened = fopen(file, "re");
-  if (opened == NULL) return 0;
-  char *line = NULL;
-  size_t room = 0, length = strlen(name);
+  char wanted[300] = "\n", *text;
+  const size_t length = strlen(name);
+  struct stat facts;
   int found = 0;
-  while (!found && getline(&line, &room, opened) > 0)
-    found = strncmp(line, name, length) == 0 && line[length] == ':';
-  free(line);
-  fclose(opened);
+  const int opened = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (opened < 0) return 0;
+  if (length + 2 < sizeof wanted && fstat(opened, &facts) == 0 && facts.st_size < 1 << 26
+      && (text = malloc((size_t)facts.st_size + 1)) != NULL) {
+    size_t end = 1, size = (size_t)facts.st_size + 1;
+    ssize_t done = 0;
+    text[0] = '\n';
+    while (end < size && (done = read(opened, text + end, size - end)) > 0) end += (size_t)done;
+    memcpy(wanted + 1, name, length);
+    wanted[length + 1] = ':';
+    found = memmem(text, end, wanted, length + 2) != NULL;
+    free(text);
+  }
+  close(opened);
   return found;
 }
 

@@ -60,8 +60,8 @@ extension Message {
       self.init("there is no user \(invocation.who)", .noUser, hints: ["getent passwd"])
     case .unseenUser(isBroken: false):
       self.init(
-        "\(invocation.who) was enrolled with another uid than the one given; where there is no account, "
-          + "a directory may be away: nothing was changed without its --uid", .noUser,
+        "\(invocation.who) was enrolled with another uid than the one given; where there is no "
+          + "account, a directory may be away: nothing was changed without its --uid", .noUser,
         hints: [invocation.lookup])
     case .unseenUser(isBroken: true):
       self.init(

@@ -38,8 +38,8 @@ struct Prepare: Verb {
     let invocation = Invocation(verb: "exempt", user: note.user?.text, store: shared.store)
     guard let trouble = note.trouble else {
       return output.warn(
-        "\(invocation.who) is exempt no more: there was no such account when the note was to get its "
-          + "uid; for the account of that name: \(invocation.command("exempt"))")
+        "\(invocation.who) is exempt no more: there was no such account when the note was to get "
+          + "its uid; for the account of that name: \(invocation.command("exempt"))")
     }
     output.warn(
       "the level of \(note.user == nil ? note.path : invocation.who) stays without a uid: "

@@ -37,8 +37,8 @@ struct Unenroll: Verb {
     tell("is no longer enrolled.", subject)
   }
 
-  /// A name that is not found may be that of somebody whose directory is away: then the uid that was
-  /// recorded has to be typed. One that is typed is always compared.
+  /// A name that is not found may be that of somebody whose directory is away: then the uid that
+  /// was recorded has to be typed. One that is typed is always compared.
   private func mustBeMeant(_ subject: Subject) throws(CommandError) {
     let (store, account) = (subject.store, try subject.account())
     guard uid != nil || account.uid == nil else { return }

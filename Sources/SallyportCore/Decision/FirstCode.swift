@@ -38,7 +38,8 @@ package func judge(
 extension Authenticator {
   /// The offset of an app's clock that shows `code`, in seconds, negative if it is behind: that of
   /// the nearest other time step within a day. nil if there is none, and for HOTP. One in 170 wrong
-  /// codes of six digits belongs to such a step by chance. Not for logins: its time depends on the code.
+  /// codes of six digits belongs to such a step by chance. Not for logins: its time depends on the
+  /// code.
   package func clockOffset(of code: UInt32, at now: UnixTime) throws(CryptoError) -> Int64? {
     guard case .totp(let period) = parameters.type else { return nil }
     let step = timeStep(at: now.seconds, period: period)

@@ -5,9 +5,9 @@ package import OneTimePassword
 /// Each wrong response that is checked costs the probability of guessing it right under the policy
 /// that checked it. Two buckets (known origins, others) hold a first filling and refill evenly, so
 /// that both together, first filling included, spend the budget in a year. What they hold and
-/// regain is the same under all policies of a person (`SharedBudget`). A success refunds nothing but what
-/// `LoginState.settle` does: a refund of everything would give malware beside a busy owner many
-/// times the budget.
+/// regain is the same under all policies of a person (`SharedBudget`). A success refunds nothing
+/// but what `LoginState.settle` does: a refund of everything would give malware beside a busy owner
+/// many times the budget.
 package struct Throttle: Equatable, Sendable {
   /// The number of wrong responses that a bucket holds, if a quarter of the budget allows it …
   package static let responsesHeld: UInt64 = 20

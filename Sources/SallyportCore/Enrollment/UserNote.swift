@@ -11,9 +11,9 @@ package struct UserNote: Equatable, Sendable {
   }
 
   package var level: Level?
-  /// The uid of the account for which it was set. `noUID` if there was no account with its name when
-  /// it was to be given its uid; nil if it has not been given one, and in a fleet, where a name is
-  /// one person.
+  /// The uid of the account for which it was set. `noUID` if there was no account with its name
+  /// when it was to be given its uid; nil if it has not been given one, and in a fleet, where a
+  /// name is one person.
   package var uid: UInt32?
 
   /// (uid_t) -1, which no account has.

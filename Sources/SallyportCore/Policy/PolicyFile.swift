@@ -6,8 +6,9 @@ package import OneTimePassword
 /// else the base value. If it is unknown whether a rule matches, the stricter of both values
 /// applies. The text is read once and not stored, as a login needs it once.
 package final class PolicyFile {
-  /// The first reason why the file cannot be used; if there is one, what its right lines say applies
-  /// tightened, and for a line that cannot be read the strictest value of the key that it may name.
+  /// The first reason why the file cannot be used; if there is one, what its right lines say
+  /// applies tightened, and for a line that cannot be read the strictest value of the key that it
+  /// may name.
   package private(set) var problem: SettingsError?
   /// Whether the login is local to this machine.
   package private(set) var isLocal: Bool

@@ -61,8 +61,8 @@ extension Policy {
     }
   }
 
-  /// What applies where the administrator's settings cannot be understood in full: these, tightened.
-  /// What buckets hold and regain stays as they say.
+  /// What applies where the administrator's settings cannot be understood in full: these,
+  /// tightened. What buckets hold and regain stays as they say.
   @inline(never) package mutating func tighten() {
     shared = SharedBudgetBox(sharedBudget)
     tighten(by: .strict)

@@ -1,4 +1,5 @@
-// Names that are given now. A `Label` of an enrollment of before may break these rules, and is read.
+// Names that are given now. A `Label` of an enrollment of before may break these rules, and is
+// read.
 
 extension Label {
   /// Whether each of its characters can be seen: none is blank but the space, and none is one that

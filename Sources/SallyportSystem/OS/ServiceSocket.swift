@@ -43,8 +43,8 @@ package final class ServiceSocket {
     return true
   }
 
-  /// Asks it, once. nil: it closed the connection. Where it had not read the packet, nothing has been
-  /// done, and another connection may carry the same; so may it where it reads packets whose
+  /// Asks it, once. nil: it closed the connection. Where it had not read the packet, nothing has
+  /// been done, and another connection may carry the same; so may it where it reads packets whose
   /// senders wait, and had not begun.
   ///
   /// Throws `unknown` for whatever keeps the answer away once it has begun.

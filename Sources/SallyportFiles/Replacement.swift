@@ -21,21 +21,38 @@ package func makeFile(_ path: String, mode: mode_t = 0o600, _ bytes: some Conten
   throws(SystemError)
 {
   let half = path + ".new"
+  let file = try locked(half)
+  defer { removeFile(half) }
   let directory = try OpenFile(parentDirectory(of: path), O_RDONLY | O_DIRECTORY)
-  // Two at once would write to the same half. Where the file system has no locks there is one.
-  while flock(directory.number, LOCK_EX) != 0, errno == EINTR {}
-  if !removeFile(half), errno != ENOENT { throw .last }
   guard (try? facts(of: path)) == nil else {
     // Its name may be as new as a crash.
     try directory.sync()
     throw SystemError(EEXIST)
   }
-  try putFile(path, through: half, isNew: true, Ownership(mode: mode), bytes)
+  if ftruncate(file.number, 0) != 0 { throw .last }
+  try write(bytes, to: file, Ownership(mode: mode))
+  // SAFETY: the C strings live for the call.
+  if unsafe link(half, path) != 0 { throw .last }
   do throws(SystemError) {
     try directory.sync()
   } catch {
     removeFile(path)
     throw error
+  }
+}
+
+/// A file that one at a time writes: a process that waited for it may find that it is gone. In a directory
+/// that others can read, they could hold a lock on that, but not on a file of its owner's alone.
+private func locked(_ path: String) throws(SystemError) -> OpenFile {
+  while true {
+    let file = try OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+    // Where the file system has no locks there is no waiting.
+    while flock(file.number, LOCK_EX) != 0, errno == EINTR {}
+    let own = try file.facts()
+    guard own.isRegular else { throw .notRegular }
+    if let named = try? facts(of: path), named.st_ino == own.st_ino, named.st_dev == own.st_dev {
+      return file
+    }
   }
 }
 
@@ -75,19 +92,24 @@ private func fill(
 ) throws(SystemError) {
   let file = try OpenFile(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
   do throws(SystemError) {
-    let number = file.number
-    // SAFETY: the bytes live for the call.
-    try unsafe bytes.withBytes { unsafe writeAll($0, to: number) }.get()
-    if let owner = ownership.owner, fchown(file.number, owner.user, owner.group) != 0 {
-      throw .last
-    }
-    if fchmod(file.number, ownership.mode) != 0 { throw .last }
-    try file.sync()
+    try write(bytes, to: file, ownership)
     try file.finish()
   } catch {
     removeFile(path)
     throw error
   }
+}
+
+/// Writes the content and syncs it.
+private func write(_ bytes: some Content, to file: borrowing OpenFile, _ ownership: Ownership)
+  throws(SystemError)
+{
+  let number = file.number
+  // SAFETY: the bytes live for the call.
+  try unsafe bytes.withBytes { unsafe writeAll($0, to: number) }.get()
+  if let owner = ownership.owner, fchown(number, owner.user, owner.group) != 0 { throw .last }
+  if fchmod(number, ownership.mode) != 0 { throw .last }
+  try file.sync()
 }
 
 /// Syncs the names in the directory of `path`.

@@ -7,7 +7,8 @@ import SallyportCore
 /// hexadecimal digits. A name with thirteen letters in a row cannot be told from one.
 package func mayHoldSecret(_ text: some Collection<UInt8>) -> Bool {
   var (base32, hexadecimal) = (0, 0)
-  for byte in text {
+  // Secrets are read without them, and people write them in groups.
+  for byte in text where ![0x20, 0x09, 0x2d, 0x3d].contains(byte) {
     let letter = byte | 0x20
     let isLetter = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(letter)
     let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)

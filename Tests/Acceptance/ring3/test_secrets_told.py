@@ -9,6 +9,7 @@ import base64
 import itertools
 import json
 import random
+import re
 
 import pytest
 
@@ -22,6 +23,7 @@ MARKERS = {
     "Base32": base64.b32encode(RAW).decode(), "Base32 in lower case": base64.b32encode(RAW).decode().lower(),
     "hexadecimal": RAW.hex(), "hexadecimal in capitals": RAW.hex().upper(),
     "short Base32": base64.b32encode(RAW[:10]).decode(),
+    "Base32 in groups": "-".join(re.findall("....", base64.b32encode(RAW).decode())),
 }
 SHAPES = [
     "{0}", "{0} {0}", "alice {0}", "{0} alice", "alice,{0}", "{0},alice", "alice;{0}", "{0};alice",

@@ -28,7 +28,8 @@ struct Prepare: Verb {
   private func adoptNotes(in store: Store, _ context: Context) {
     let output = context.output(shared)
     do throws(StoreTrouble) {
-      for note in try store.adoptNotes(Accounts.find) { warn(of: note, output) }
+      let areFiles = NameSources(of: "passwd", on: context.machine).areFiles
+      for note in try store.adoptNotes(areFiles: areFiles, Accounts.find) { warn(of: note, output) }
     } catch {
       output.warn(Message(error, at: Invocation(verb: "prepare", store: shared.store)).text)
     }
@@ -36,6 +37,12 @@ struct Prepare: Verb {
 
   private func warn(of note: Store.UnadoptedNote, _ output: Output) {
     let invocation = Invocation(verb: "exempt", user: note.user?.text, store: shared.store)
+    if note.isUnseen {
+      return output.warn(
+        "the level of \(invocation.who) stays without a uid, and lets nobody in: there is no such "
+          + "account now, and a directory may be away; then: "
+          + Invocation(verb: "prepare", store: shared.store).command("prepare"))
+    }
     guard let trouble = note.trouble else {
       return output.warn(
         "\(invocation.who) is exempt no more: there was no such account when the note was to get "

@@ -44,14 +44,18 @@ extension Store {
     package let path: String
     /// nil: there is no account of that name.
     package let trouble: StoreTrouble?
+    /// Whether a directory that may be away may have the account, so that the note stays as it is.
+    package var isUnseen = false
   }
 
   /// Gives each note of before, without a uid, that of the account which `find` finds. Each is
   /// replaced by itself, so that the next run ends one that was cut short. Returns those of the
   /// exempt whose account was not found, which is said once, and those that stay without a uid.
-  package func adoptNotes(_ find: (UserName) throws(StoreTrouble) -> Account)
-    throws(StoreTrouble) -> [UnadoptedNote]
-  {
+  ///
+  /// `areFiles`: there are no accounts but in files. Else one that is not found may be away.
+  package func adoptNotes(
+    areFiles: Bool, _ find: (UserName) throws(StoreTrouble) -> Account
+  ) throws(StoreTrouble) -> [UnadoptedNote] {
     try changing { parent throws(StoreTrouble) in
       let store = try openParent(root)
       guard let directory = try OpenUserDirectory.open(notes, on: store, checks) else { return [] }
@@ -62,6 +66,12 @@ extension Store {
           guard let (name, note) = try note(file, in: notes), note.uid == nil else { continue }
           user = name
           let account = try find(name)
+          if account.uid == nil, !areFiles {
+            unadopted.append(
+              UnadoptedNote(
+                user: name, path: (notes.path / file).text, trouble: nil, isUnseen: true))
+            continue
+          }
           // Nobody's, if the name is another spelling of an account's own.
           let owner = Account(name: name, uid: account.name == name ? account.uid : nil)
           try setLevel(note.level, of: owner, on: parent)

@@ -35,7 +35,15 @@ package struct ModuleArguments: Sendable {
   package private(set) var unknown: [[UInt8]] = []
   /// Whether one of them was meant to keep people out, so that the line refuses everybody.
   package var isRefusing: Bool {
-    unknown.contains { ModuleWord(meantBy: $0)?.isNarrowing == true }
+    var before: [UInt8] = []
+    for word in unknown {
+      // A blank for a hyphen makes two words of one.
+      for one in [word, before + [UInt8(ascii: "-")] + word] {
+        if ModuleWord(meantBy: one)?.isNarrowing == true { return true }
+      }
+      before = word
+    }
+    return false
   }
   /// The words without a value, as bits.
   private var flags: UInt16 = 0

@@ -70,6 +70,15 @@ private func oneEdit(from word: String) -> [String] {
     }
   }
 
+  /// A blank for a hyphen makes two words of one; a word that keeps people out has no value.
+  @Test(arguments: [
+    ["after", "key"], ["nodelay", "after", "key"], ["wrong", "password"], ["after-key=1"],
+    ["demand=yes"], ["use_first_pass,echo"],
+  ]) func `that is cut in two or has more behind it refuses`(_ words: [String]) {
+    #expect(arguments(words).isRefusing)
+    #expect(!arguments(["after"]).isRefusing && !arguments(["key", "nodelay"]).isRefusing)
+  }
+
   /// Where the line with the right word would have kept the next one from asking.
   @Test func `that is not wrong-password keeps the next line from asking too`() {
     #expect(authenticate(host, arguments(["wrong_pasword"]), store: store) == .refused)

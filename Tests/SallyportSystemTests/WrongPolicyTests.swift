@@ -135,4 +135,22 @@ import Testing
     let file = try Self.file(text)
     #expect(file.policy(Policy()).isFleet == isFleet && file.lacksVerifier == isLost)
   }
+
+  /// `factor_hotp` is one letter from `factor_totp`.
+  @Test func `a key that is spelled whole is taken for no other`() throws {
+    for line in ["factor_hotpp = off", "factor_hotp off", "factor_hotp = of"] {
+      let policy = try Self.file("[default]\n\(line)\n").policy(Policy())
+      #expect(policy.totp == .on && policy.hotp == .off, "\(line)")
+    }
+  }
+
+  @Test func `a budget that is wrong in one line is the least that all services share`() throws {
+    let rule = "[rule a]\nmatch_service = sudo\nadjacent_intervals = 1\n"
+    let broken = try Self.file("[default]\nguess_budget = 0.01\n\(rule)").policy(Policy())
+    let above = try Self.file("\(rule)[default]\nguess_budget = 0.01 %\n").policy(Policy())
+    for policy in [broken, above] {
+      #expect(policy.guessBudget.units == 100_000_000)
+      #expect(policy.sharedBudget.budgets[0] == 100_000_000)
+    }
+  }
 }

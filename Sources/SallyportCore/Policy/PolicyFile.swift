@@ -101,6 +101,11 @@ package final class PolicyFile {
     policy.localServices = isLocal ? [login.service] : []
     policy.isRefusedByRule = policy.enrollment == .refuse && line(of: .enrollment) > rules
     policy.shared = sharedBudget
+    if problem != nil, let sharedBudget {
+      var shared = sharedBudget.budget
+      shared.include(SharedBudget(of: policy))
+      policy.shared = SharedBudgetBox(shared)
+    }
     if problem != nil { policy.tighten() }
     return policy
   }
@@ -214,6 +219,12 @@ package final class PolicyFile {
     if section.kind == .rule { section.isDamaged = true }
     let found = text.bytes(in: range)
     var number: UInt8 = 0
+    while let key = PolicyKey(rawValue: number) {
+      // factor_totp is one letter from factor_hotp, and not meant by it.
+      if rest(of: found, after: key.name) != nil { return doubt(key) }
+      number += 1
+    }
+    number = 0
     while let key = PolicyKey(rawValue: number) {
       if isNear(found, key.name, isStart: true) { doubt(key) }
       number += 1

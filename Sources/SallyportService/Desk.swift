@@ -137,8 +137,11 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     var policy = request.policy
     // The line may name another file, whose budget holds too where it is the smaller one.
     var shared = SharedBudget(of: policy)
-    let reading = reading(account, request.service, isRemote: request.origin != .local, address)
-    shared.include(reading.policy.sharedBudget)
+    // Once a login, where it counts: a directory may take a second for each group.
+    if case .attempt = request.verb {
+      let reading = reading(account, request.service, isRemote: request.origin != .local, address)
+      shared.include(reading.policy.sharedBudget)
+    }
     policy.shared = SharedBudgetBox(shared)
     return LoginContext(
       policy: policy, origin: origin, address: address, service: Label(request.service))

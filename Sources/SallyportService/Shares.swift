@@ -178,7 +178,8 @@ struct SubordinateRanges: Sendable {
     }
   }
 
-  /// Of several ranges the one that begins last.
+  /// Of several ranges the one that begins last; of two that begin together nobody's, where they
+  /// have different owners: one of them is a copied line.
   func owner(of user: UInt32) -> String? {
     var (low, high) = (0, ranges.count)
     while low < high {
@@ -186,7 +187,12 @@ struct SubordinateRanges: Sendable {
       if ranges[middle].first <= UInt64(user) { low = middle + 1 } else { high = middle }
     }
     while low > 0, ranges[low - 1].furthest > UInt64(user) {
-      if ranges[low - 1].end > UInt64(user) { return ranges[low - 1].owner }
+      let found = ranges[low - 1]
+      if found.end > UInt64(user) {
+        let others = ranges[..<(low - 1)].reversed().prefix { $0.first == found.first }
+        return others.contains { $0.end > UInt64(user) && $0.owner != found.owner }
+          ? nil : found.owner
+      }
       low -= 1
     }
     return nil

@@ -122,13 +122,16 @@ static inline void clear_vectors(void) {
   _Alignas(64) uint32_t area[header + 16];
   if (!has_xrstor()) {
     __asm__ volatile(
-      "pxor %xmm0, %xmm0; pxor %xmm1, %xmm1; pxor %xmm2, %xmm2; pxor %xmm3, %xmm3;"
-      "pxor %xmm4, %xmm4; pxor %xmm5, %xmm5; pxor %xmm6, %xmm6; pxor %xmm7, %xmm7");
+      "pxor %%xmm0, %%xmm0; pxor %%xmm1, %%xmm1; pxor %%xmm2, %%xmm2; pxor %%xmm3, %%xmm3;"
+      "pxor %%xmm4, %%xmm4; pxor %%xmm5, %%xmm5; pxor %%xmm6, %%xmm6; pxor %%xmm7, %%xmm7"
+      : : : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
     return;
   }
   memset(area + header, 0, 64);
   __asm__ volatile("stmxcsr %0" : "=m"(area[mxcsr]));
-  __asm__ volatile("xrstor %0" : : "m"(area), "a"(sse | avx | avx512), "d"(0) : "memory");
+  __asm__ volatile("xrstor %0" : : "m"(area), "a"(sse | avx | avx512), "d"(0)
+                   : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+                     "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
 }
 #define CLEARED "all-gpr"
 #else

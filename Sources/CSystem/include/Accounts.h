@@ -87,14 +87,15 @@ static inline __attribute__((noinline)) int sys_file_has(const char *file, const
   const int opened = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
   if (opened < 0) return 0;
   if (length + 2 < sizeof wanted && fstat(opened, &facts) == 0 && facts.st_size < 1 << 26
-      && (text = malloc((size_t)facts.st_size + 1)) != NULL) {
+      && (text = malloc((size_t)facts.st_size + 2)) != NULL) {
     size_t end = 1, size = (size_t)facts.st_size + 1;
     ssize_t done = 0;
     text[0] = '\n';
     while (end < size && (done = read(opened, text + end, size - end)) > 0) end += (size_t)done;
     memcpy(wanted + 1, name, length);
     wanted[length + 1] = ':';
-    found = memmem(text, end, wanted, length + 2) != NULL;
+    text[end] = 0;
+    found = strstr(text, wanted) != NULL;
     free(text);
   }
   close(opened);
@@ -111,8 +112,9 @@ static inline int sys_is_member(const char *user, uint32_t primary, const char *
   int has = sys_has_group(user, primary, number);
   if (has < 0 || has == 1) return has;
   if (sys_file_has("/etc/passwd", user) || sys_file_has("/etc/group", group)) return 0;
+  /* Without SSSD another group is no proof: it may be of a file. */
   int known = sys_sssd_group(user, primary, number);
-  if (known == -ENOENT) known = has;
+  if (known == -ENOENT) known = 3;
   else if (known < 2) return known;
   return listed == 2 || known == 2 ? 0 : -EAGAIN;
 }

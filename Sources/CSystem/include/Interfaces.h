@@ -29,7 +29,7 @@ static inline int sys_is_own_address(const unsigned char *address) {
     .attribute = {.rta_len = RTA_LENGTH(16) - skipped, .rta_type = RTA_DST},
   };
   memcpy(question.destination, address + skipped, 16 - skipped);
-  struct { struct nlmsghdr head; struct rtmsg route; char more[1024]; } answer;
+  struct { struct nlmsghdr head; struct rtmsg route; char more[1024]; } answer = {0};
   const int line = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
   if (line < 0) return -errno;
   ssize_t size = send(line, &question, question.head.nlmsg_len, 0);
@@ -39,8 +39,13 @@ static inline int sys_is_own_address(const unsigned char *address) {
   close(line);
   if (error != 0) return -error;
   if (size < (ssize_t)NLMSG_LENGTH(sizeof answer.route)) return -EIO;
-  /* An error is that no route leads there: then it is nobody's here. */
-  if (answer.head.nlmsg_type == NLMSG_ERROR) return 0;
+  if (answer.head.nlmsg_type == NLMSG_ERROR) {
+    int why = 0;
+    memcpy(&why, NLMSG_DATA(&answer.head), sizeof why); /* struct nlmsgerr begins with it */
+    /* No route leads there, or one on which nothing is sent: then it is nobody's here. */
+    return why == -ENETUNREACH || why == -EHOSTUNREACH || why == -EACCES || why == -EINVAL ? 0
+         : why < 0 ? why : -EIO;
+  }
   return answer.head.nlmsg_type == RTM_NEWROUTE ? answer.route.rtm_type == RTN_LOCAL : -EIO;
 }
 

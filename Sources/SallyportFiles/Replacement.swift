@@ -41,8 +41,9 @@ package func makeFile(_ path: String, mode: mode_t = 0o600, _ bytes: some Conten
   }
 }
 
-/// A file that one at a time writes: a process that waited for it may find that it is gone. In a directory
-/// that others can read, they could hold a lock on that, but not on a file of its owner's alone.
+/// A file that one at a time writes: a process that waited for it may find that it is gone. In a
+/// directory that others can read, they could hold a lock on that, but not on a file of its owner's
+/// alone.
 private func locked(_ path: String) throws(SystemError) -> OpenFile {
   while true {
     let file = try OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)

@@ -36,8 +36,8 @@ package enum ModuleWord: UInt8, CaseIterable, Sendable {
   /// The word itself, with no value.
   package init?(_ word: [UInt8]) { self.init(word, isNearly: false) }
 
-  /// The word that an unknown one was meant to be: one edit away, at most. After one with a value, or
-  /// that keeps people out, anything may follow.
+  /// The word that an unknown one was meant to be: one edit away, at most. After one with a value,
+  /// or that keeps people out, anything may follow.
   package init?(meantBy word: [UInt8]) { self.init(word, isNearly: true) }
 
   @inline(never) private init?(_ text: [UInt8], isNearly: Bool) {

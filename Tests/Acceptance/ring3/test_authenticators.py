@@ -114,7 +114,7 @@ def test_another_name_is_the_same_authenticator(driver, store, sink):
     with sink.watch() as lines:
         at = now + 30
         assert driver.login("login", "alice", phone.code(at), at=at).result == SUCCESS
-    assert used(lines) == "old phone"
+    assert used(lines) == "old%20phone"
 
 
 @pytest.mark.parametrize("verb", ["add", "remove"])

@@ -33,7 +33,8 @@ USES_AND_SPLITS = {
     "password, wrong code": ([], AUTH_ERR, OLD)}
 TRIES_AND_SPLITS = SPLITS | {"code": ([], SUCCESS, ""), "both": ([], SUCCESS, OLD)}
 TABLE = {
-    "": ASKS,
+    # What equals the field is the same answer once more, and not verified.
+    "": ASKS | {"code": (CODE, AUTH_ERR, UNTOUCHED)},
     "use_first_pass": USES,
     "try_first_pass": TRIES,
     "use_first_pass try_first_pass": TRIES,  # the later of the two counts

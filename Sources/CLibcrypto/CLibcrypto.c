@@ -115,11 +115,13 @@ static inline int has_xrstor(void) {
 }
 
 /* Puts the vector registers back into their initial state without naming them: all that this
-   processor has, since the C library copies through those of AVX-512, too. Reads no more of the area
-   than its header and MXCSR, which stays as it is. Intel SDM volume 1, section 13.8. */
+   processor has, since the C library copies through those of AVX-512, too. What counts of the area is
+   its header and MXCSR, which stays as it is; but all of it must be there: a processor may look whether
+   it can be read, and the stack may end right behind. Intel SDM volume 1, section 13.8. */
 static inline void clear_vectors(void) {
-  enum { sse = 1 << 1, avx = 1 << 2, avx512 = 7 << 5, mxcsr = 24 / 4, header = 512 / 4 };
-  _Alignas(64) uint32_t area[header + 16];
+  enum { sse = 1 << 1, avx = 1 << 2, avx512 = 7 << 5, mxcsr = 24 / 4, header = 512 / 4,
+         whole = 2816 / 4 /* to the end of AVX-512's */ };
+  _Alignas(64) uint32_t area[whole];
   if (!has_xrstor()) {
     __asm__ volatile(
       "pxor %%xmm0, %%xmm0; pxor %%xmm1, %%xmm1; pxor %%xmm2, %%xmm2; pxor %%xmm3, %%xmm3;"

@@ -188,8 +188,9 @@ def test_without_a_first_factor_nobody_is_let_through(daemons, store):
     words = daemons["keyboard-interactive"].command("alice", "-t")
     policy("enrollment = required")
     stack("sshd", "auth optional pam_faildelay.so delay=0")
-    entered, asked, _ = login(words, {CODE: ["123456"], DEMAND: ["y"], **YES})
-    assert not entered and asked == [CODE] and not enrolled(store)
+    # Asked again after the refusal; an empty answer ends it.
+    entered, asked, _ = login(words, {CODE: ["123456", ""], DEMAND: ["y"], **YES})
+    assert not entered and asked == [CODE, CODE] and not enrolled(store)
 
 
 def test_without_the_account_line_the_session_is_refused(command, store, sink):
@@ -208,8 +209,9 @@ def test_without_the_word_enroll_required_is_a_refusal(command, store):
     stack(name)
     path = Path("/etc/pam.d", name)
     path.write_text(path.read_text().replace(" enroll", ""))
-    entered, asked, _ = login(words, {CODE: ["123456"]})
-    assert not entered and asked == [PASS, CODE]
+    # sshd asks again after a refusal; an empty answer ends it.
+    entered, asked, _ = login(words, {CODE: ["123456", ""]})
+    assert not entered and asked == [PASS, CODE] + [CODE] * (name == "sshd")
 
 
 def test_the_mark_is_not_in_the_users_environment(daemons, store):

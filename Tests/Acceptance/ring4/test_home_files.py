@@ -17,9 +17,14 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA alice@laptop\n"
 
 @pytest.fixture(autouse=True)
 def home(machine):
+    kept = SSH.with_name("ssh.kept")
+    if SSH.exists():
+        SSH.rename(kept)
     SSH.mkdir()
     yield
     shutil.rmtree(SSH)
+    if kept.exists():
+        kept.rename(SSH)
 
 
 def opened(path, trace):

@@ -38,7 +38,7 @@ def enter(service, code, **password):
     ("fedora", "sshd"), ("fedora", "su"), ("fedora", "login"), ("fedora-sssd", "sshd")])
 def test_a_wrong_password_is_refused_without_a_prompt_for_a_code(
         distribution, service, machine_of, gate):  # noqa: F811
-    machine = machine_of(SimpleNamespace(files=DISTRIBUTIONS[distribution]))
+    machine = machine_of(SimpleNamespace(files=DISTRIBUTIONS[distribution], service=service))
     before = (PAM_D / service).read_bytes()
     sshd = ["--sshd", "none"] if service == "sshd" else []
     done = sallyport("pam", "enable", service, "--yes", "--force", *sshd)

@@ -28,7 +28,8 @@ private final class Wire: Sendable {
     let own = try OwnDatabase()
     verifier = try Verifier(in: own, now: { now.withLock { $0 } })
     directory = try TemporaryDirectory()
-    // Of the two policies the stricter one holds: it is the case's, with the budget that is built in.
+    // Of the two policies the stricter one holds: it is the case's, with the budget that is built
+    // in.
     try "[default]\n".write(
       toFile: directory.path + "/sallyport.conf", atomically: false, encoding: .utf8)
     let desk = FleetDesk(verifier.database, FleetPolicy(in: directory.path), wrongCodes: 1_000_000)

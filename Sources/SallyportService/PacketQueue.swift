@@ -14,49 +14,48 @@ struct Job: Sendable {
 struct PacketQueue: Sendable {
   private let limits: Limits
   private let shares: Shares
-  private var waiting: [Entry] = []
-  private var working: [Entry] = []
+  private var waiting: [Job] = []
+  private var working: [Job] = []
   /// No more packets will come.
   var isClosed = false
-
-  private struct Entry {
-    let job: Job
-    let share: Share
-  }
 
   init(_ limits: Limits, _ shares: Shares) { (self.limits, self.shares) = (limits, shares) }
 
   /// The job that had to go is given back, to be closed outside of any lock.
   mutating func add(_ job: Job) -> Job? {
-    waiting.append(Entry(job: job, share: shares.share(of: job.peer)))
+    waiting.append(job)
     guard waiting.count > limits.packets else { return nil }
-    return crowdedOut(of: waiting.map(\.share)).map { waiting.remove(at: $0).job }
+    return crowdedOut(of: waiting.map(share)).map { waiting.remove(at: $0) }
   }
 
   /// The first of the share that has fewest workers, of those that may have one more. It is to be
   /// told to `finish`.
   mutating func next() -> Job? {
     if waiting.isEmpty { return nil }
-    let busy = working.reduce(into: [Share: Int]()) { $0[$1.share, default: 0] += 1 }
+    let busy = working.reduce(into: [Share: Int]()) { $0[share($1), default: 0] += 1 }
     let ofUsers = working.count - busy[.root, default: 0]
-    let open = waiting.enumerated().compactMap { index, entry -> (index: Int, workers: Int)? in
-      let workers = busy[entry.share, default: 0]
+    let open = waiting.enumerated().compactMap { index, job -> (index: Int, workers: Int)? in
+      let share = share(job)
+      let workers = busy[share, default: 0]
       let isOpen =
-        entry.share == .root || workers < limits.workersOfOne && ofUsers < limits.workersOfUsers
+        share == .root || workers < limits.workersOfOne && ofUsers < limits.workersOfUsers
       return isOpen ? (index, workers) : nil
     }
     guard let first = open.min(by: { $0.workers < $1.workers }) else { return nil }
-    let entry = waiting.remove(at: first.index)
-    working.append(entry)
-    return entry.job
+    let job = waiting.remove(at: first.index)
+    working.append(job)
+    return job
   }
 
+  /// As it is now: a worker may have found an account meanwhile, and is no stranger's then.
+  private func share(_ job: Job) -> Share { shares.share(of: job.peer) }
+
   mutating func finish(_ job: Job) {
-    working.removeAll { $0.job.connection === job.connection }
+    working.removeAll { $0.connection === job.connection }
   }
 
   /// Whether one of them is worked on whose caller waits for its end.
-  var hasBegun: Bool { working.contains { $0.job.connection.hasBegun } }
+  var hasBegun: Bool { working.contains { $0.connection.hasBegun } }
 
   var isEmpty: Bool { waiting.isEmpty }
 }

@@ -156,10 +156,8 @@ let package = Package(
       ], swiftSettings: strict),
     .executableTarget(
       name: "sallyportd",
-      dependencies: [
-        "OneTimePassword", "SallyportSystem", "SallyportService", "CService",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ], swiftSettings: strict, linkerSettings: withLibcrypto),
+      dependencies: ["OneTimePassword", "SallyportSystem", "SallyportService", "CService"],
+      swiftSettings: strict, linkerSettings: withLibcrypto),
 
     .target(
       name: "SallyportSession",

@@ -1,5 +1,8 @@
 #include "CService.h"
 
+#include <getopt.h>
+#include <stdio.h>
+
 /* Here and not in the header: Swift's importer does not set _GNU_SOURCE. */
 
 int service_accept(int listener, service_sender *peer) {
@@ -42,4 +45,23 @@ int service_spawn(const char *program, int connection) {
   }
   (void)posix_spawn_file_actions_destroy(&actions);
   return error == 0 ? child : -error;
+}
+
+int service_read_options(int count, char *const *words, bool *sessions, const char **program) {
+  static const struct option known[] = {
+    { "sessions", no_argument, NULL, 's' },
+    { "session-program", required_argument, NULL, 'p' },
+    { "help", no_argument, NULL, 'h' },
+    { NULL, 0, NULL, 0 },
+  };
+  int one = 0;
+  while (one != '?' && (one = getopt_long(count, words, "h", known, NULL)) != -1) {
+    if (one == 'h') return 1;
+    if (one == 's') *sessions = true;
+    if (one == 'p') *program = optarg;
+  }
+  if (one == -1 && optind == count) return 0;
+  if (one == -1) fprintf(stderr, "%s: no operand is taken: '%s'\n", words[0], words[optind]);
+  fprintf(stderr, "Try '%s --help'.\n", words[0]);
+  return -EINVAL;
 }

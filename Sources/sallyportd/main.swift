@@ -1,41 +1,53 @@
-import ArgumentParser
 import CService
 import Glibc
 import SallyportService
 import SallyportSystem
 
 /// The service `sallyportd`.
-struct Sallyportd: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "sallyportd",
-    abstract: "Check codes for programs that are not root, and for su and sudo.",
-    discussion: """
-      Started by the system. It takes its sockets from systemd, or opens them itself, and stays in
-      the foreground until SIGTERM.
-      """)
+struct Sallyportd {
+  static let help = """
+    usage: sallyportd [--sessions] [--session-program PATH]
 
-  @Option(help: "Listen here for root's programs.")
-  var rootSocket = Listeners.rootPath
+    Check codes for programs that are not root, and for su and sudo.
 
-  @Option(help: "Listen here for everybody else.")
-  var publicSocket = Listeners.everybodysPath
+      --sessions              Serve people who change their own enrollment, and nobody else.
+      --session-program PATH  The program that is started for each of these.
+      -h, --help              Show this.
 
-  @Option(help: "Listen here for people who change their own enrollment.")
-  var sessionSocket = Sessions.path
+    Started by the system. It takes its sockets from systemd, or opens them itself, and stays in the
+    foreground until SIGTERM.
 
-  @Flag(help: "Serve these people and nobody else.")
+    """
+
   var sessions = false
-
-  @Option(help: "The program that is started for each of these.")
   var sessionProgram = Sessions.program
 
-  func run() throws {
+  /// The exit status.
+  static func run() -> Int32 {
+    var service = Sallyportd()
+    var program: UnsafePointer<CChar>?
+    // SAFETY: main's own words, with their number; they stay.
+    switch unsafe service_read_options(
+      CommandLine.argc, CommandLine.unsafeArgv, &service.sessions, &program)
+    {
+    case 0:
+      if let program = unsafe program { service.sessionProgram = unsafe String(cString: program) }
+      return service.run()
+    case 1:
+      print(help, terminator: "")
+      return 0
+    case _: return EX_USAGE
+    }
+  }
+
+  private func run() -> Int32 {
     ServiceLog.open(as: "sallyportd")
     do throws(ServiceError) {
       try serve()
+      return 0
     } catch {
       ServiceLog.fatal(error.text, of: "sallyportd")
-      throw ExitCode.failure
+      return 1
     }
   }
 
@@ -65,13 +77,16 @@ struct Sallyportd: ParsableCommand {
   /// Where sockets are passed, sessions have a service of their own, which can do more to the
   /// machine, as their modules of PAM must, and less to the store.
   private func open(_ shares: Shares) throws(ServiceError) -> (Listeners, Sessions?) {
-    if let passed = try Listeners.passed(root: rootSocket, everybody: publicSocket) {
+    if let passed = try Listeners.passed(
+      root: Listeners.rootPath, everybody: Listeners.everybodysPath)
+    {
       return (passed, nil)
     }
-    let listeners = try Listeners.open(root: rootSocket, everybody: publicSocket)
+    let listeners = try Listeners.open(
+      root: Listeners.rootPath, everybody: Listeners.everybodysPath)
     guard Sessions.canStart(sessionProgram) else { return (listeners, nil) }
     do throws(ServiceError) {
-      let listener = try Listeners.open(forSessions: sessionSocket)
+      let listener = try Listeners.open(forSessions: Sessions.path)
       return (listeners, Sessions(listener, sessionProgram, shares: shares))
     } catch {
       // Logins do without.
@@ -82,8 +97,8 @@ struct Sallyportd: ParsableCommand {
 
   private func serveSessions() throws(ServiceError) {
     guard Sessions.canStart(sessionProgram) else { throw .noProgram(path: sessionProgram) }
-    var listener = try Listeners.passed(forSessions: sessionSocket)
-    if listener == nil { listener = try Listeners.open(forSessions: sessionSocket) }
+    var listener = try Listeners.passed(forSessions: Sessions.path)
+    if listener == nil { listener = try Listeners.open(forSessions: Sessions.path) }
     guard let listener else { return }
     let sessions = Sessions(listener, sessionProgram)
     try sessions.open()
@@ -94,4 +109,4 @@ struct Sallyportd: ParsableCommand {
   }
 }
 
-Sallyportd.main()
+exit(Sallyportd.run())

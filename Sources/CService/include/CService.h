@@ -9,6 +9,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,6 +290,11 @@ static inline int service_harden(void) {
   limit.rlim_cur = limit.rlim_max;
   return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
 }
+
+/* What the words of the service's command line say; the program stays where none is named. 0; 1
+   where help is asked for; or -EINVAL, after it was told what is wrong. */
+int service_read_options(int count, char *_Nullable const *_Nonnull words, bool *sessions,
+                         const char *_Nullable *_Nonnull program);
 
 /* Nanoseconds that only grow. */
 static inline uint64_t service_monotonic(void) {

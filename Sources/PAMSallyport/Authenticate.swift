@@ -99,8 +99,7 @@ extension Login {
     throws(HostFailure) -> ReturnCode
   {
     try host.setMark(Mark(user: user, .due(level)))
-    // In sshd, under whatever name, the session phase is another process.
-    if level == .required, isSSHD(policy) || host.sshAuthenticationInfo() != nil {
+    if level == .required, isInSSHD(policy) {
       try host.setEnvironmentMark(true)
     }
     host.log(.info, .due(user, level))

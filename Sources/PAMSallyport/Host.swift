@@ -37,6 +37,10 @@ package protocol Host: AnyObject {
   /// reaches sshd's session phase.
   var hasEnvironmentMark: Bool { get }
   func setEnvironmentMark(_ isThere: Bool) throws(HostFailure)
+  /// Leaves a text for the session phase, in PAM's environment as well.
+  func leaveText(_ text: LogLine) throws(HostFailure)
+  /// What `leaveText` left, which is gone from then on.
+  func takeText() -> [UInt8]?
   /// Asks the account stack of this service about this user, beside this transaction.
   func probeAccountStack() -> AccountAnswer
   /// Whether this transaction is such a question.

@@ -46,18 +46,26 @@ final class Login<Application: Host, Store: LoginStore> {
 
   func isSSHD(_ policy: Policy) -> Bool { policy.isSSHD(service: host.service()) }
 
+  /// Under whatever name. There the session phase is another process.
+  func isInSSHD(_ policy: Policy) -> Bool {
+    isSSHD(policy) || host.sshAuthenticationInfo() != nil
+  }
+
   /// A typing error, on the line or in the file, never opens anything.
-  private func policy(for account: Account?) -> Policy {
-    let remote = host.remoteHost()
+  ///
+  /// `file`: nil for the usual one.
+  private func policy(
+    for account: Account?, in service: [UInt8], from remote: [UInt8]?, at file: [UInt8]?,
+    base: Policy
+  ) -> Policy {
     let login = PolicyRequest(
-      service: host.service(), user: account?.name.bytes, isSuperuser: account?.uid == 0,
+      service: service, user: account?.name.bytes, isSuperuser: account?.uid == 0,
       isRemote: remote != nil,
       address: remote.flatMap { Addresses.withoutZone($0) }, parse: Addresses.numeric,
       membership: { [store] group in
         account.map { store.isMember($0, of: group) } ?? .unknown
       })
-    let reading = store.policy(
-      at: arguments.policyFile, base: arguments.base, login)
+    let reading = store.policy(at: file, base: base, login)
     if let trouble = reading.trouble {
       host.log(.error, .brokenPolicy(trouble, hasLastGood: !reading.isStrict))
     }
@@ -79,12 +87,22 @@ final class Login<Application: Host, Store: LoginStore> {
 
   /// Under which policy the account logs in, and from where.
   func context(of account: Account?) -> LoginContext {
-    let policy = policy(for: account)
+    let policy = policy(
+      for: account, in: host.service(), from: host.remoteHost(), at: arguments.policyFile,
+      base: arguments.base)
     // Nobody is asked: it need not be found out.
     let address = policy.isEnabled ? statedAddress.flatMap { elsewhere($0) } : nil
     return LoginContext(
       policy: policy, origin: origin(of: account, policy, address), address: address,
       service: Label(host.service()))
+  }
+
+  /// Whether sallyport-session lets the user change his own enrollment.
+  func hasSelfService(_ account: Account) -> Bool {
+    guard store.hasSessions, !arguments.hasOwnStore, account.uid != 0 else { return false }
+    let policy = policy(
+      for: account, in: bytes(of: "sallyport"), from: nil, at: nil, base: Policy())
+    return policy.isEnabled && policy.isSelfService
   }
 
   private func origin(of account: Account?, _ policy: Policy, _ address: NumericAddress?) -> Origin

@@ -43,6 +43,19 @@ package func manageAccount(
 /// pam_sm_open_session: a guard against a missing account line. A user still marked as one who must
 /// enroll has not been asked to.
 package func openSession(_ host: some Host) -> ReturnCode {
+  // It too would be in the environment of the user's session.
+  let text = host.takeText()
+  let answer = guardSession(host)
+  if answer == .ignore, !host.isSilent, let text, Label.isPresentable(text),
+    let secret = Secret(text)
+  {
+    // It does not matter if nobody reads it.
+    do throws(HostFailure) { try host.show(secret) } catch {}
+  }
+  return answer
+}
+
+private func guardSession(_ host: some Host) -> ReturnCode {
   do throws(HostFailure) {
     let isMarked = host.hasEnvironmentMark
     // The environment of the user's session is made from this one.
@@ -160,7 +173,7 @@ extension Login {
     _ account: Account, _ context: LoginContext, _ proof: Proof, mayEnroll: Bool
   ) throws(StoreTrouble) -> ReturnCode {
     guard let pending = try examiner.enrolled(account, in: context) else { return .ignore }
-    tell(of: proof, pending)
+    tell(of: proof, pending, account)
     let missing = mayEnroll ? lacking(pending) : Factors()
     let answer = missing.isEmpty ? .ignore : try complete(account, pending, missing)
     // Nothing is remembered of a login that ends here.
@@ -168,27 +181,41 @@ extension Login {
     return answer
   }
 
-  private func tell(of proof: Proof, _ pending: PendingLogin) {
+  private func tell(of proof: Proof, _ pending: PendingLogin, _ account: Account) {
     guard !host.isSilent, let left = pending.backupCodesLeft else { return }
-    switch proof {
-    case .backupCode: break
-    case .authenticator: if left > 2 { return }
+    var isBackupCode = true
+    if case .authenticator = proof {
+      if left > 2 { return }
+      isBackupCode = false
     }
     var text = LogLine("")
     text.add(UInt64(left))
     text.add(left == 1 ? " backup code left" : " backup codes left")
+    text.add(isBackupCode ? ". Lost your phone? " : ". New ones: ")
+    let isOwn = hasSelfService(account)
+    let needsRoot = !isOwn && account.uid != 0
+    if needsRoot { text.add("sudo ") }
+    text.add(isBackupCode ? "sallyport add" : "sallyport backup-codes")
     // A name that a shell does not take as it is would name somebody else, or run.
-    let name = isPlain(pending.name) ? pending.name : []
-    if case .backupCode = proof {
-      text.add(". Lost your phone? As root: sallyport add ")
-      text.add(name)
-    } else {
-      text.add(". New ones, as root: sallyport backup-codes ")
-      text.add(name)
-      text.add(" --regenerate")
+    if !isOwn, isPlain(pending.name) {
+      text.add(" ")
+      text.add(pending.name)
     }
+    if !isBackupCode { text.add(" --regenerate") }
+    if needsRoot {
+      text.add(", or ask the administrator of ")
+      text.add(HostName.label.bytes)
+    }
+    tell(text, pending.policy)
+  }
+
+  /// Once. Up to 10.2, sshd shows what an account phase says before the session and again in it,
+  /// where a shell begins; what the session phase says, only there.
+  private func tell(_ text: LogLine, _ policy: Policy) {
     // It does not matter if nobody reads it.
-    do throws(HostFailure) { try show(text) } catch {}
+    do throws(HostFailure) {
+      if isInSSHD(policy) { try host.leaveText(text) } else { try show(text) }
+    } catch {}
   }
 
   /// If it cannot be saved, the next login is asked again.

@@ -104,6 +104,17 @@ package import SallyportLogin
     guard result == PAM_SUCCESS else { throw HostFailure(result) }
   }
 
+  package func leaveText(_ text: LogLine) throws(HostFailure) {
+    let result = unsafe sp_pam_set_text(handle, text.bytes + [0])
+    guard result == PAM_SUCCESS else { throw HostFailure(result) }
+  }
+
+  package func takeText() -> [UInt8]? {
+    guard let text = unsafe copied(sp_pam_text(handle)) else { return nil }
+    _ = unsafe sp_pam_set_text(handle, nil)
+    return text
+  }
+
   package func probeAccountStack() -> AccountAnswer {
     let code = unsafe sp_pam_probe_account(handle, flags)
     return code == PAM_SUCCESS || code == PAM_NEW_AUTHTOK_REQD ? .yes : .no(code)

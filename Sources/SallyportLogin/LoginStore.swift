@@ -40,6 +40,8 @@ package protocol LoginStore: RecordStore {
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate
   /// Whether the address is this machine's own; true if that cannot be determined.
   func isOwn(_ address: NumericAddress) -> Bool
+  /// Whether sallyport-session may be there for the users of this machine.
+  var hasSessions: Bool { get }
   /// Whether this machine belongs to a fleet; true if that cannot be determined.
   var isInFleet: Bool { get }
 }

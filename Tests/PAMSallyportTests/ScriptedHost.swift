@@ -73,6 +73,14 @@ final class ScriptedHost: Host {
     return accountStack
   }
   func realUserID() -> UInt32 { uid }
+  private(set) var leftText: String?
+  func leaveText(_ text: LogLine) throws(HostFailure) {
+    leftText = String(decoding: text.bytes, as: UTF8.self)
+  }
+  func takeText() -> [UInt8]? {
+    defer { leftText = nil }
+    return leftText.map { Array($0.utf8) }
+  }
   func delayFailure(_ microseconds: UInt32) { delay = microseconds }
   func log(_ level: LogLevel, _ line: LogLine) {
     log.append((level, String(decoding: line.bytes, as: UTF8.self)))

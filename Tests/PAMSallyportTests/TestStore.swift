@@ -24,6 +24,9 @@ final class TestStore: LoginStore {
   var time = UnixTime(1_111_111_111)
   var ownAddresses: [[UInt8]] = []
   var isInFleet = false
+  var hasSessions = false
+  /// nil: what the line says.
+  var usualPolicy: Policy?
   var failing: Call?
   /// What a failing call throws.
   var trouble = StoreTrouble.system("test", path: "/nowhere", errno: 28)
@@ -46,7 +49,7 @@ final class TestStore: LoginStore {
   /// Never the policy of the machine that runs the tests.
   func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
     if let path { return store.policy(at: path, base: base, login) }
-    return PolicyReading(base)
+    return PolicyReading(usualPolicy ?? base)
   }
 
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate {

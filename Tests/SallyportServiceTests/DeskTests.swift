@@ -12,6 +12,7 @@ import Testing
 /// A store in a directory of its own, accounts alice (3001) and bob (3002), and a clock that
 /// stands.
 struct Machine: LoginStore, Sendable {
+  var hasSessions: Bool { false }
   let store: Store
   /// For the service `sallyport-user`.
   var own = Policy()

@@ -7,6 +7,7 @@
 #include <security/pam_ext.h>
 #include <security/pam_modules.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -92,6 +93,20 @@ static inline bool sp_pam_has_environment_mark(pam_handle_t *_Nonnull handle) {
 
 static inline int sp_pam_set_environment_mark(pam_handle_t *_Nonnull handle, bool is_there) {
   return pam_putenv(handle, is_there ? "SALLYPORT_MARK=required" : "SALLYPORT_MARK");
+}
+
+/// What the session phase shows; it belongs to the handle. NULL if there is none.
+static inline const char *_Nullable sp_pam_text(pam_handle_t *_Nonnull handle) {
+  return pam_getenv(handle, "SALLYPORT_TEXT");
+}
+
+/// `text`: a C string as above; NULL removes it.
+static inline int sp_pam_set_text(pam_handle_t *_Nonnull handle, const void *_Nullable text) {
+  char entry[512];
+  if (text == NULL) return pam_putenv(handle, "SALLYPORT_TEXT");
+  const int length = snprintf(entry, sizeof entry, "SALLYPORT_TEXT=%s", (const char *)text);
+  if (length < 0 || length >= (int)sizeof entry) return PAM_BUF_ERR;
+  return pam_putenv(handle, entry);
 }
 
 static inline void sp_wipe_and_free(char *_Nullable text) {

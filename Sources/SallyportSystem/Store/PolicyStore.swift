@@ -33,6 +33,14 @@ extension Store {
     unsafe sys_may_be_there(Store.fleetFile.utf8Start)
   }
 
+  package static let sessionSocket: StaticString = "/run/sallyport/session"
+
+  /// Whether sallyport-session may be there for the users of this machine.
+  package var hasSessions: Bool {
+    // SAFETY: as above.
+    unsafe sys_may_be_there(Store.sessionSocket.utf8Start)
+  }
+
   /// The policy that applies to a login: from the file `path`, or else from the usual file, which
   /// need not exist. Keeps a copy of a valid file, which applies while the file is not valid.
   package func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {

@@ -40,6 +40,13 @@ extension LogLine {
     return line
   }
 
+  /// Refused, and unenrolled before the next prompt.
+  static func notAskedAgain(_ user: [UInt8]) -> LogLine {
+    var line = LogLine("not asked again: unenrolled meanwhile:")
+    line.add(user: user)
+    return line
+  }
+
   static func due(_ user: [UInt8], _ level: EnrollmentLevel) -> LogLine {
     var line = LogLine("not asked: the account phase asks to enroll:")
     line.add(user: user)

@@ -174,6 +174,7 @@ final class Login<Application: Host, Store: LoginStore> {
       let step = try examiner.prepare(
         pending.name, pending.claimant.account, in: pending.context, mayEnroll: false, after: .none)
       if case .prompt(let next) = step { return next }
+      host.log(.info, .notAskedAgain(pending.name))
     } catch {
       _ = report(error, pending.context.origin)
     }

@@ -169,6 +169,8 @@ private let again =
       })
     #expect(answer("nullok") == .refused)
     #expect(host.kept == nil)
+    #expect(host.log.count == 2)
+    #expect(host.log.last?.line == "not asked again: unenrolled meanwhile: user=alice")
   }
 
   // decisive

@@ -14,7 +14,7 @@ package func authenticate(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
   service: any Examiner = ServiceExaminer(at: ServiceExaminer.rootSocket), isServed: Bool = false
 ) -> ReturnCode {
-  if !arguments.noDelay { host.delayFailure(2_000_000) }
+  if !arguments.noDelay { host.delayFailure(UInt32(LoginDelay.milliseconds) * 1000) }
   host.log(arguments)
   do throws(HostFailure) {
     // Of an earlier try on this handle, or of a line of this one with `wrong-password`.

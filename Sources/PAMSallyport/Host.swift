@@ -47,6 +47,8 @@ package protocol Host: AnyObject {
   var isProbe: Bool { get }
   /// Asks libpam to wait before it reports a failure; microseconds.
   func delayFailure(_ microseconds: UInt32)
+  /// Returns at that time of the monotonic clock, in milliseconds, or later.
+  func wait(until end: UInt64)
   func log(_ level: LogLevel, _ line: LogLine)
 }
 

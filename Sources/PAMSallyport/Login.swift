@@ -3,6 +3,11 @@ import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
+/// How long after an answer a refusal is told.
+enum LoginDelay {
+  static let milliseconds: UInt64 = 2000
+}
+
 /// One login through one line of a stack: what its phases share.
 final class Login<Application: Host, Store: LoginStore> {
   let host: Application
@@ -141,6 +146,7 @@ final class Login<Application: Host, Store: LoginStore> {
     var triesLeft = isSSHD(first.policy) && host.reachesPerson ? first.policy.tries : 1
     var typed = try host.ask(firstPrompt(pending), echo: arguments.echo)
     while true {
+      let end = Clock.monotonicMilliseconds() &+ LoginDelay.milliseconds
       let isAgain = isSame(typed, before) || isSame(typed, given)
       let reply = try judge(
         try parts(of: typed, pending), isAgain ? .again : nil, pending, .last(givingBack: charge))
@@ -149,6 +155,8 @@ final class Login<Application: Host, Store: LoginStore> {
       (pending, before, charge, triesLeft) = (next, typed, nil, triesLeft - 1)
       let text = LogLine(
         "Not accepted. A code works once: wait for the next one, or use a backup code.\n")
+      // What a try takes tells how much is enrolled, and whether anything is.
+      if !arguments.noDelay { host.wait(until: end) }
       typed = try host.ask(text.bytes + prompt(for: pending, pending.policy), echo: arguments.echo)
       if typed.count == 0 { return reply }
     }

@@ -2,6 +2,7 @@ internal import CLinuxPAM
 package import OneTimePassword
 import SallyportCore
 package import SallyportLogin
+import SallyportSystem
 
 /// The one owner of libpam's handle during a call.
 @safe package final class PAMHandle: Host {
@@ -126,6 +127,8 @@ package import SallyportLogin
     // Without the delay the answer is still correct.
     _ = unsafe pam_fail_delay(handle, microseconds)
   }
+
+  package func wait(until end: UInt64) { Clock.wait(until: end) }
 
   package func log(_ level: LogLevel, _ line: LogLine) {
     // SAFETY: the text ends with NUL and lives for the call.

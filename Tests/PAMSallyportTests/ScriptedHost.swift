@@ -73,6 +73,9 @@ final class ScriptedHost: Host {
     return accountStack
   }
   func realUserID() -> UInt32 { uid }
+  /// Each of `wait`.
+  private(set) var waits: [UInt64] = []
+  func wait(until end: UInt64) { waits.append(end) }
   private(set) var leftText: String?
   func leaveText(_ text: LogLine) throws(HostFailure) {
     leftText = String(decoding: text.bytes, as: UTF8.self)

@@ -25,7 +25,9 @@ private let again =
     host.reachesPerson = true
   }
 
-  private func answer(_ words: String...) -> ReturnCode {
+  private func answer(_ words: String...) -> ReturnCode { answer(words) }
+
+  private func answer(_ words: [String]) -> ReturnCode {
     let arguments = ModuleArguments(words.map { Array($0.utf8) })
     let answer = authenticate(host, arguments, store: store)
     #expect(host.isUsedUp)
@@ -171,6 +173,22 @@ private let again =
     #expect(host.kept == nil)
     #expect(host.log.count == 2)
     #expect(host.log.last?.line == "not asked again: unenrolled meanwhile: user=alice")
+  }
+
+  @Test(arguments: ["alice", "bob", "nobody-here"])
+  func `is told a fixed time after the answer, whatever it was, but with nodelay`(_ user: String) {
+    host.userName = .success(Array(user.utf8))
+    for (words, waits) in [([], 2), (["nodelay"], 0)] {
+      let before = Clock.monotonicMilliseconds()
+      for index in 0..<3 { host.expect(index == 0 ? first : again, answer: wrong[index]) }
+      #expect(answer(words) == .refused)
+      let times = host.waits.suffix(waits)
+      #expect(times.count == waits)
+      for time in times {
+        #expect(time >= before + 2000 && time <= Clock.monotonicMilliseconds() + 2000)
+      }
+    }
+    #expect(host.waits.count == 2)
   }
 
   // decisive

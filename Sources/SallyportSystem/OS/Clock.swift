@@ -13,4 +13,14 @@ package enum Clock {
 
   /// Milliseconds since some moment; never goes back (CLOCK_MONOTONIC).
   package static func monotonicMilliseconds() -> UInt64 { sys_monotonic() / 1_000_000 }
+
+  /// Returns at `end` of that clock, in milliseconds, or later.
+  package static func wait(until end: UInt64) {
+    // A signal ends one sleep early. Without a clock it ends as well.
+    for _ in 0..<16 {
+      let now = sys_monotonic() / 1_000_000
+      guard now < end else { return }
+      sys_sleep(UInt32(min(end - now, 999)) * 1_000_000)
+    }
+  }
 }

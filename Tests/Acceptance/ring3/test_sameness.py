@@ -1,9 +1,11 @@
 """A stranger learns nothing: who is enrolled, throttled or exists looks like a wrong code."""
 
+import time
+
 import pytest
 
 from support import sameness
-from support.pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS
+from support.pam_driver import AUTH_ERR, ECHO_OFF, SUCCESS, Barrier, Driver, Reply
 from support.sallyport import reason
 
 pytestmark = pytest.mark.decisive
@@ -58,6 +60,24 @@ def test_malformed_responses_are_answered_alike_too(driver, cases):
     for user, _ in attempts.values():
         login = driver.login("sshd", user, "letters", rhost="192.0.2.1", at=now)
         assert (login.result, login.prompts) == (AUTH_ERR, PROMPT)
+
+
+def test_a_further_prompt_comes_a_fixed_time_after_the_answer(services, store):
+    """What a try takes tells how many authenticators somebody has, and that somebody has none."""
+    store.enroll()
+    for number in range(7):
+        store.add(f"number {number}")
+    services.code("sshd", store)
+    for user in ("alice", "daemon", "nobody-here"):
+        barrier = Barrier()
+        with Driver(services, barrier) as driver:
+            begun = time.monotonic()
+            driver.send("sshd", user, "482913", Reply.at_barrier(""), rhost="192.0.2.1", person=1)
+            driver.wait_for_prompt()
+            assert 1.999 < time.monotonic() - begun < 4, user
+            barrier.release(1)
+            assert driver.verdict().prompts == PROMPT + AGAIN
+        barrier.close()
 
 
 def measured(driver, store, cases, figure, where, rounds=sameness.ROUNDS):

@@ -11,9 +11,17 @@ package struct HomeAccount {
   package let user: UInt32
   package let group: UInt32
 
-  /// Whether it is neither root nor a system account: the default UID_MIN and UID_MAX of
-  /// login.defs(5).
-  package var isPerson: Bool { (1000..<60_000).contains(user) }
+  /// Whether it is neither root nor a system account.
+  package var isPerson: Bool { HomeAccount.people.contains(user) }
+
+  package static let firstPerson: UInt32 = 1000
+  /// The uids of people: the default UID_MIN and UID_MAX of login.defs(5).
+  package static let people = firstPerson..<60_000
+
+  /// Whether it is nobody's, or of those that systemd gives to services while they run.
+  package static func isReserved(_ uid: UInt32) -> Bool {
+    (61_184...65_535).contains(uid) || uid == .max
+  }
 }
 
 /// Accounts for many names at once. If the account database is a file, each lookup reads all of it;
@@ -75,6 +83,43 @@ package struct AccountBook {
 }
 
 extension AccountBook {
+  /// The names that the group lists, as they are spelled there; nil if there is no such group.
+  package static func members(of group: String) throws(StoreTrouble) -> [[UInt8]]? {
+    errno = 0
+    // SAFETY: the entry is valid until the next lookup of a group, and is copied before it.
+    guard let entry = unsafe getgrnam(group) else {
+      if errno == 0 || errno == ENOENT { return nil }
+      throw .system("getgrnam", path: group, errno: errno)
+    }
+    var members: [[UInt8]] = []
+    guard var next = unsafe entry.pointee.gr_mem else { return members }
+    while let name = unsafe next.pointee {
+      members.append(unsafe Array(UnsafeRawBufferPointer(start: name, count: strlen(name))))
+      unsafe next += 1
+    }
+    return members
+  }
+
+  /// Whether the database may have people who are not `listed`: nsswitch.conf has a source beyond
+  /// this machine's files of which `listed` has nobody, so that it finds people by name alone, or
+  /// several of them, or cannot be read.
+  package static func mayLackPeople(_ listed: [HomeAccount], on machine: Machine) -> Bool {
+    guard let count = NameSources(of: "passwd", on: machine).directories, count < 2 else {
+      return true
+    }
+    guard count == 1 else { return false }
+    guard let text = machine.bytes("/etc/passwd", limit: 64 << 20).value else { return true }
+    let local = Set(text.split(separator: 0x0a).map { Array($0.prefix { $0 != 0x3a }) })
+    return !listed.contains { one in
+      let uid = one.user
+      return uid >= HomeAccount.firstPerson && !HomeAccount.isReserved(uid)
+        && !local.contains(one.account.name.bytes)
+    }
+  }
+
+  /// Ends a sentence about such people.
+  package static let ofUnlistedSources = "of a source in nsswitch.conf that may not list them"
+
   /// Adds the home directory; nil if the account does not exist.
   package static func home(of account: Account) throws(StoreTrouble) -> HomeAccount? {
     guard account.uid != nil else { return nil }

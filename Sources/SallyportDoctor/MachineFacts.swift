@@ -134,9 +134,6 @@ extension Facts {
   }
 
   static func hasDirectory(_ machine: Machine) -> Bool {
-    let lines = (machine.text("/etc/nsswitch.conf").value ?? "").split(separator: "\n")
-    let sources = lines.first { $0.hasPrefix("passwd:") }?.split(separator: " ").dropFirst() ?? []
-    let local = ["files", "compat", "systemd", "db", "mymachines"]
-    return sources.contains { !local.contains(String($0)) && !$0.hasPrefix("[") }
+    (NameSources(of: "passwd", on: machine).directories ?? 0) > 0
   }
 }

@@ -6,6 +6,13 @@ package struct NameSources: Equatable {
   /// Whether all of it is in files of this machine, so that what is not found is not there.
   package var areFiles: Bool { sources?.allSatisfy { $0 == "files" } == true }
 
+  /// How many are neither files nor made up of what this machine knows by itself; nil if the file
+  /// cannot be read.
+  var directories: Int? {
+    let local = ["files", "compat", "systemd", "db", "mymachines", "altfiles", "extrausers"]
+    return sources?.count { !local.contains($0) }
+  }
+
   /// `passwd` or `group`.
   package init(of database: String, on machine: Machine) {
     switch machine.text("/etc/nsswitch.conf") {

@@ -11,13 +11,13 @@ struct CodeCheck {
 
   /// Asks for a code or a backup code before a change that needs the user's consent. Throws `code`
   /// if it is refused.
-  func ask(_ prompt: String, for user: String, _ options: UserOptions, _ output: Output)
+  func ask(_ prompt: String, for account: Account, _ options: UserOptions, _ output: Output)
     throws(CommandError) -> Consequence
   {
     context.terminal.watchForInterruption()
     let typed = try output.ask(prompt, echo: false, or: .nothingChanged)
     let consequence: Consequence =
-      switch try run(typed, for: user, options) {
+      switch try run(typed, for: account, options) {
       // The next one comes soon.
       case .authenticator: .nothingChanged
       case .backupCode: .backupCodeUsed
@@ -27,12 +27,12 @@ struct CodeCheck {
   }
 
   /// Returns what the code proves. Throws `code` if it is refused.
-  func run(_ typed: Secret, for user: String, _ options: UserOptions) throws(CommandError) -> Proof
+  func run(_ typed: Secret, for account: Account, _ options: UserOptions)
+    throws(CommandError) -> Proof
   {
-    let record = try context.record(user, options, in: store)
+    let record = try context.record(account, options, in: store)
     let login = LoginContext(policy: policy, origin: .local(own: true), service: .sallyport)
     let examiner = FileExaminer(store: store, now: context.now)
-    let account = try context.account(user)
     let pending = PendingLogin(.enrolled(account), record, login)
     let outcome = try storing { () throws(StoreTrouble) in
       try examiner.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
@@ -41,7 +41,7 @@ struct CodeCheck {
     case .accepted(let proof): return proof
     case .refused(.response(.throttled, _)):
       let now = try context.time()
-      let current = try context.record(user, options, in: store)
+      let current = try context.record(account, options, in: store)
       throw .code(Rejection(refusal: .throttled, wait: try wait(for: typed, current, at: now)))
     case .refused(.response(.wrongCode(let charge), _)):
       let offset = try clockOffset(of: typed, record.enrollment)
@@ -49,7 +49,7 @@ struct CodeCheck {
     case .refused(.response(let refusal, _)): throw .code(Rejection(refusal: refusal, wait: 0))
     // The user was unenrolled meanwhile; `record` throws the reason.
     case .refused(.notEnrolled), .refused(.unknownUser):
-      _ = try context.record(user, options, in: store)
+      _ = try context.record(account, options, in: store)
       throw .notEnrolled
     }
   }

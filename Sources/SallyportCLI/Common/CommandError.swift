@@ -32,8 +32,9 @@ enum CommandError: Error {
   case noNewName
   /// No account of a person, or, where it is not empty, none in the group.
   case nobodyInGroup(String)
-  /// Whether the account is in the group is not known; nothing was changed.
-  case membershipUnknown(String)
+  /// The name that was typed is another spelling of this account's; and whether something is stored
+  /// under it.
+  case otherSpelling(of: String, isStored: Bool)
   case notAUserName
   case noSuchUser
   /// `unenroll` without the recorded uid of somebody who has no account that can be seen, or with
@@ -110,6 +111,8 @@ enum CommandError: Error {
   case ssh(SSHTrouble)
   /// Something about this host's fleet was not done.
   case fleet(FleetTrouble)
+  /// A source of accounts may not have listed all; what is missing therefore.
+  case peopleUnseen(String)
   /// Some enrollments cannot be read; they have been named.
   case listIncomplete(Sysexit)
 }

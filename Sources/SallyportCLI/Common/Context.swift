@@ -59,10 +59,9 @@ struct Context {
   }
 
   /// The user's enrollment. Throws `notEnrolled`, or `noSuchUser`, if there is none.
-  func record(_ user: String, _ options: UserOptions, in store: Store) throws(CommandError)
+  func record(_ account: Account, _ options: UserOptions, in store: Store) throws(CommandError)
     -> Record
   {
-    let account = try account(user)
     let record = try storing { () throws(StoreTrouble) in try store.load(account) }
     guard let record else {
       throw account.uid == nil && !options.allowMissing ? .noSuchUser : .notEnrolled

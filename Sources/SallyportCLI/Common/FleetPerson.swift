@@ -122,11 +122,14 @@ extension CommandError {
   var isUnsettled: Bool { if case .fleet(.unsettled) = self { true } else { false } }
 }
 
-/// All accounts that the machine lists, each name once.
-func accountNames() throws(CommandError) -> [UserName] {
+/// All accounts that the machine lists, each name once, and whether it may have others.
+func accountNames(on machine: Machine) throws(CommandError)
+  -> (names: [UserName], mayLackPeople: Bool)
+{
   let accounts = try storing { () throws(StoreTrouble) in try AccountBook.all() }
   var seen: Set<[UInt8]> = []
-  return accounts.map(\.account.name).filter { seen.insert($0.bytes).inserted }
+  let names = accounts.map(\.account.name).filter { seen.insert($0.bytes).inserted }
+  return (names, AccountBook.mayLackPeople(accounts, on: machine))
 }
 
 extension FleetPlace {
@@ -141,9 +144,10 @@ extension FleetPlace {
 extension Subject {
   /// The user, where the fleet judges him: this machine is a host of one, the policy has
   /// `verification = fleet` for him, no store is named, and he has no files here. nil: the verb is
-  /// about the files; where the fleet judges him all the same, says so.
+  /// about the files, as it is where what is stored under another spelling is meant; where the fleet
+  /// judges him all the same, says so.
   func inFleet(_ options: PolicyOptions? = nil) throws(CommandError) -> FleetPerson? {
-    guard !isStoreNamed, context.fleet.isThere else { return nil }
+    guard !isStoreNamed, entry == nil, context.fleet.isThere else { return nil }
     let account = try account()
     let policy = context.policy(at: options?.conf, for: account, in: store)
     guard policy.isFleet else { return nil }

@@ -64,8 +64,9 @@ extension FleetPerson {
       switch error {
       case .unknown: throw unknown
       case .databaseAway, .line(.away): throw .fleet(.away(name))
-      case .store, .notEnrolled, .noAccount, .keptByPolicy, .isTheFleets, .lastBreakGlass,
-        .otherEnrollment, .gone, .beingTaken, .isPushed, .isHere, .notInFleet, .usedElsewhere,
+      case .store, .notEnrolled, .otherSpelling, .noAccount, .keptByPolicy, .isTheFleets,
+        .lastBreakGlass, .otherEnrollment, .gone, .beingTaken, .isPushed, .isHere, .notInFleet,
+        .usedElsewhere,
         .held, .takenOtherwise, .changed, .notAllowed, .line, .notServed:
         throw .fleet(.move(error, nil))
       }

@@ -49,11 +49,15 @@ extension Message {
       self.init(
         group.isEmpty ? "no account of a person is found" : "no account is found in group \(name)",
         .noInput, hints: [group.isEmpty ? "getent passwd" : "getent group \(shellQuoted(name))"])
-    case .membershipUnknown(let name):
-      let user = printable(name.utf8, limit: 64)
+    case .otherSpelling(let own, let isStored):
+      let named = Invocation(verb: invocation.verb, user: own, store: invocation.store)
+      let more = isStored ? ", and something is stored as \(invocation.who) too" : ""
       self.init(
-        "whether \(user) is in the group is not known: nothing was changed", .busy,
-        hints: ["id \(shellQuoted(user))"])
+        "\(invocation.who) is the account \(named.who)\(more): nothing was changed", .usage,
+        hints: [
+          named.command(invocation.verb, remark: "with the same options, if that is meant"),
+          isStored ? invocation.again(remark: "asks first, on a terminal") : nil,
+        ].compactMap { $0 })
     case .notAUserName:
       self.init("\"\(invocation.who)\" is not a valid user name", .noUser, hints: ["getent passwd"])
     case .noSuchUser:
@@ -197,6 +201,8 @@ extension Message {
       self.init("\(path) was not taken back", .configuration, hints: ["sallyport pam revert"])
     case .ssh(let trouble): self.init(trouble)
     case .fleet(let trouble): self.init(trouble, at: invocation)
+    case .peopleUnseen(let what):
+      self.init("\(what) \(AccountBook.ofUnlistedSources)", .busy)
     case .listIncomplete(let status):
       self.init("the list is incomplete", status)
     }

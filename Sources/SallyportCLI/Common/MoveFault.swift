@@ -5,6 +5,8 @@ import SallyportSystem
 enum MoveFault: Error, Equatable {
   case store(StoreTrouble)
   case notEnrolled
+  /// The name of what is stored is another spelling of this account's.
+  case otherSpelling(of: String)
   /// There is no account of this name here.
   case noAccount
   /// The policy has his files judge, in some login or in all.
@@ -45,8 +47,9 @@ enum MoveFault: Error, Equatable {
   var isOfAll: Bool {
     switch self {
     case .notAllowed, .line, .databaseAway, .notServed, .unknown, .held: true
-    case .store, .notEnrolled, .noAccount, .keptByPolicy, .isTheFleets, .lastBreakGlass,
-      .otherEnrollment, .gone, .beingTaken, .isPushed, .isHere, .notInFleet, .usedElsewhere,
+    case .store, .notEnrolled, .otherSpelling, .noAccount, .keptByPolicy, .isTheFleets,
+      .lastBreakGlass, .otherEnrollment, .gone, .beingTaken, .isPushed, .isHere, .notInFleet,
+      .usedElsewhere,
       .takenOtherwise, .changed:
       false
     }

@@ -10,6 +10,8 @@ extension MoveFault {
     case .store(let trouble):
       Message(trouble, at: Invocation(verb: "fleet push", store: nil)).text
     case .notEnrolled: "not enrolled here"
+    case .otherSpelling(let own):
+      "is another spelling of the account \(own): sallyport unenroll --uid removes what is stored"
     case .noAccount: "has no account here: the fleet knows people who have one"
     case .keptByPolicy: "the policy has this machine's files judge (verification = local)"
     case .lastBreakGlass: "nobody else could become root here while the fleet is away"
@@ -47,7 +49,7 @@ extension Message {
     let again = [invocation.again(remark: "goes on")]
     switch fault {
     case .store(let trouble): self.init(trouble, at: invocation)
-    case .notEnrolled: self.init(subject + fault.text, .refused)
+    case .notEnrolled, .otherSpelling: self.init(subject + fault.text, .refused)
     case .noAccount: self.init(subject + fault.text, .noUser)
     case .keptByPolicy:
       self.init(

@@ -3,8 +3,9 @@ import SallyportSystem
 
 /// The user that a verb is about, and the store.
 struct Subject {
-  /// As typed, or the user who called sudo or doas.
-  let user: String
+  /// As typed, or the user who called sudo or doas; the account's own name where another spelling of
+  /// it was typed, of which nothing is stored.
+  var user: String
   let users: UserOptions
   let store: Store
   /// The path of the store, for messages.
@@ -14,10 +15,31 @@ struct Subject {
   let output: Output
   let context: Context
 
-  func account() throws(CommandError) -> Account { try context.account(user) }
+  /// The name as typed, where it is another spelling of the account's own and something is stored
+  /// under it: that is meant then.
+  var entry: UserName?
+
+  /// The account, under the name of what is stored.
+  func account() throws(CommandError) -> Account {
+    let account = try context.account(user)
+    guard let entry else { return account }
+    return Account(name: entry, uid: account.uid, group: account.group)
+  }
 
   /// The user's enrollment. Throws `notEnrolled`, or `noSuchUser`, if there is none.
-  func record() throws(CommandError) -> Record { try context.record(user, users, in: store) }
+  func record() throws(CommandError) -> Record { try context.record(account(), users, in: store) }
+
+  /// Whether there is an enrollment or a note under exactly this name, whatever is in it.
+  func hasEntry(of name: UserName) throws(CommandError) -> Bool {
+    do throws(StoreTrouble) {
+      if try store.enrolledNames().contains(where: { $0.user == name }) { return true }
+      return try store.note(of: name) != UserNote()
+    } catch {
+      if case .noStore = error { return false }
+      if error.isBrokenEnrollment { return true }
+      throw .store(error)
+    }
+  }
 
   /// The policy for a local login of this user.
   func policy(_ options: PolicyOptions) throws(CommandError) -> Policy {
@@ -28,7 +50,7 @@ struct Subject {
   /// is left of that where nothing else is changed.
   @discardableResult
   func prove(_ prompt: String, under policy: Policy) throws(CommandError) -> Consequence {
-    try check(under: policy).ask(prompt, for: user, users, output)
+    try check(under: policy).ask(prompt, for: account(), users, output)
   }
 
   func check(under policy: Policy) -> CodeCheck {

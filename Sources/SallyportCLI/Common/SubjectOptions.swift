@@ -105,15 +105,17 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
   }
 
   /// The user and the store that the options name.
-  func open(in context: Context) throws(CommandError) -> Subject {
-    try open(in: context, naming: []).subject
+  func open(in context: Context, for effect: VerbEffect = .onStored) throws(CommandError) -> Subject
+  {
+    try open(in: context, naming: [], for: effect).subject
   }
 
-  /// As `open(in:)`, and the name that each pair of a positional argument and an option gives; nil
-  /// if both are missing. Positional arguments are used in order for what the options leave out.
-  func open(in context: Context, naming pairs: [(word: String?, option: Label?)])
-    throws(CommandError) -> (subject: Subject, names: [Label?])
-  {
+  /// As `open(in:for:)`, and the name that each pair of a positional argument and an option gives;
+  /// nil if both are missing. Positional arguments are used in order for what the options leave out.
+  func open(
+    in context: Context, naming pairs: [(word: String?, option: Label?)],
+    for effect: VerbEffect = .onStored
+  ) throws(CommandError) -> (subject: Subject, names: [Label?]) {
     let words = ([argument.option == nil ? nil : argument.word] + pairs.map(\.word))
       .compactMap { $0 }
     let names = try names(typed: pairs.map(\.option), words)
@@ -123,7 +125,7 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
     }
     let subject = try subject(user, in: context)
     if argument.name == nil, Unnamed.asks { try agree(to: user, in: context) }
-    return (subject, names)
+    return (try subject.meant(for: effect), names)
   }
 
   /// This user and the store. The user need not be the one that the options name.
@@ -134,12 +136,13 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
       output: context.output(storeOptions), context: context)
   }
 
-  /// As `open(in:naming:)`, for a verb about one authenticator.
-  func open(in context: Context, naming authenticator: AuthenticatorArgument)
-    throws(CommandError) -> (subject: Subject, name: Label?)
-  {
+  /// As `open(in:naming:for:)`, for a verb about one authenticator.
+  func open(
+    in context: Context, naming authenticator: AuthenticatorArgument,
+    for effect: VerbEffect = .onStored
+  ) throws(CommandError) -> (subject: Subject, name: Label?) {
     let (subject, names) = try open(
-      in: context, naming: [(authenticator.word, authenticator.option)])
+      in: context, naming: [(authenticator.word, authenticator.option)], for: effect)
     return (subject, names[0])
   }
 

@@ -25,7 +25,7 @@ struct BackupCodes: Verb {
     }
     // Not those of whoever typed sudo, unless he says so.
     if regenerate, shared.argument.name == nil { throw .nobodyNamed }
-    let subject = try shared.open(in: context)
+    let subject = try shared.open(in: context, for: regenerate ? .onStored : .none)
     if let person = try subject.inFleet() {
       regenerate ? try renew(person, subject) : tell(try person.enrolled(), person, subject.output)
     } else if regenerate {

@@ -58,14 +58,13 @@ struct Enroll: Verb {
       let name = authenticator.argument.meant(names[0], after: shared.argument, session.output)
       return try session.enroll(name, authenticator, codes: backupCodes, context)
     }
-    let (subject, typed) = try shared.open(in: context, naming: authenticator.argument)
-    let name = authenticator.argument.meant(typed, after: shared.argument, subject.output)
+    let argument = authenticator.argument
+    let (subject, typed) = try shared.open(in: context, naming: argument, for: .onAccount)
+    let name = argument.meant(typed, after: shared.argument, subject.output)
     let account = try subject.account()
     guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
     let output = subject.output
-    if let name {
-      try authenticator.argument.insist(on: name, of: subject, asks: !noConfirm, or: .notEnrolled)
-    }
+    if let name { try argument.insist(on: name, of: subject, asks: !noConfirm, or: .notEnrolled) }
     let handout = try self.handout.map { path throws(CommandError) in try Handout(path) }
     let person = try subject.inFleet(policy)
     try person?.rehearse()

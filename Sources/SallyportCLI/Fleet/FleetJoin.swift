@@ -178,7 +178,11 @@ struct FleetJoin: Verb {
   private func settle(_ people: FleetPeople, by line: any FleetLine, _ token: JoinToken)
     throws(CommandError)
   {
-    let names = try accountNames()
+    let (names, mayLackPeople) = try accountNames(on: people.context.machine)
+    if mayLackPeople {
+      people.context.output(shared).warn(
+        "not compared with the fleet: people \(AccountBook.ofUnlistedSources)")
+    }
     var known: [UserName] = []
     var rest = names[...]
     repeat {

@@ -69,17 +69,19 @@ struct FleetPush: Verb {
     let mover = FleetMover(store: store, line: place.line(file, identity), keepsFleet: keepFleet)
     let ways = try WaysIn(people, context.machine)
     if let user {
-      if let fault = try push(user, mover, ways, people) { throw .fleet(.move(fault, user)) }
-      return tell([Pushed(name: user, fault: nil)], context)
+      let account = try context.meantAccount(user, context.output(shared))
+      let name = account.name.text
+      if let fault = try push(account, mover, ways, people) { throw .fleet(.move(fault, name)) }
+      return tell([Pushed(name: name, fault: nil)], context)
     }
     try pushAll(mover, ways, people, context)
   }
 
   /// nil: he was moved.
   private func push(
-    _ name: String, _ mover: FleetMover, _ ways: WaysIn, _ people: FleetPeople
+    _ account: Account, _ mover: FleetMover, _ ways: WaysIn, _ people: FleetPeople
   ) throws(CommandError) -> MoveFault? {
-    let account = try people.context.account(name)
+    let name = account.name.text
     guard account.uid != nil else { return .noAccount }
     guard try people.isTheFleets(account) else { return .keptByPolicy }
     guard !ways.isLast(name) else { return .lastBreakGlass }
@@ -104,7 +106,9 @@ struct FleetPush: Verb {
         end = .fleet(.pushStopped(interruption, done: done.count, of: names.count))
         break
       }
-      let fault = try push(name, mover, ways, people)
+      let account = try context.account(name)
+      let own = account.name.text
+      let fault = own == name ? try push(account, mover, ways, people) : .otherSpelling(of: own)
       done.append(Pushed(name: name, fault: fault))
       if let fault, fault.isOfAll {
         end = .fleet(.move(fault, name))

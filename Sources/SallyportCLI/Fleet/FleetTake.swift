@@ -44,7 +44,8 @@ struct FleetTake: Verb {
     let taker = FleetTaker(
       store: store, reserve: place.reserveStore, line: place.line(file, identity),
       isForced: force)
-    let account = try context.account(user)
+    let account = try context.meantAccount(user, context.output(shared))
+    let user = account.name.text
     do throws(MoveFault) {
       guard account.uid != nil else { throw .noAccount }
       guard people.isJudged(account, byFleet: false) else { throw .isTheFleets }

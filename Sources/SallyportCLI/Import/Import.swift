@@ -19,6 +19,8 @@ protocol ImportVerb: Verb where Shared == StoreOptions {
   /// The name of the source in JSON.
   static var source: String { get }
   func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate]
+  /// Whether it looked for all accounts, of which some may not be listed.
+  func mayLackPeople(on machine: Machine) throws(CommandError) -> Bool
 }
 
 extension ImportVerb {
@@ -29,6 +31,10 @@ extension ImportVerb {
   }
 
   func run(in context: Context) throws(CommandError) {
+    // What a file lists is shown under the account's own name.
+    if !options.dryRun, let user = user(in: context), UserName(Array(user.utf8)) != nil {
+      _ = try context.meantAccount(user, context.output(shared))
+    }
     let importer = Importer(options: options, store: try context.store(shared), context: context)
     let found = try candidates(context, at: try context.time())
     let done = try importer.run(try importer.persons(found))
@@ -40,7 +46,12 @@ extension ImportVerb {
       throw .backupCodesUnseen(errno: number)
     }
     if report.failed > 0 { throw .notAllImported(report.failed, of: done.count) }
+    if try mayLackPeople(on: context.machine) {
+      throw .peopleUnseen("not looked at: homes of people")
+    }
   }
+
+  func mayLackPeople(on machine: Machine) throws(CommandError) -> Bool { false }
 }
 
 /// `sallyport import google-authenticator`
@@ -84,6 +95,12 @@ struct ImportGoogleAuthenticator: ImportVerb {
       if found.obstacle.map({ !$0.isAbsence }) ?? true { candidates.append(found) }
     }
     return candidates
+  }
+
+  func mayLackPeople(on machine: Machine) throws(CommandError) -> Bool {
+    guard allHomes else { return false }
+    let listed = try storing { () throws(StoreTrouble) in try AccountBook.all() }
+    return AccountBook.mayLackPeople(listed, on: machine)
   }
 
   /// The candidate of a named user, whose file must exist. Without an account, the caller must own

@@ -33,10 +33,13 @@ struct Require: Verb {
   func validate() throws {
     if undo, by != nil { throw ValidationError("--undo takes no --by") }
     let ways = [shared.argument.name != nil, group != nil, all].filter { $0 }.count
+    if group == "" { throw ValidationError("--group needs the name of a group") }
     if ways > 1 { throw ValidationError("a user, --group and --all exclude each other") }
   }
 
-  func run(in context: Context) throws(CommandError) {
+  func run(in context: Context) throws(CommandError) { _ = try status(in: context) }
+
+  func status(in context: Context) throws(CommandError) -> Int32 {
     let level: UserNote.Level? = undo ? nil : .required(from: by?.midnight)
     let now = try context.time()
     if let by, by.midnight.seconds + 86_400 <= now.seconds {
@@ -44,20 +47,26 @@ struct Require: Verb {
       context.output(shared.storeOptions).warn("\(day) is past: required from now on")
     }
     if group != nil || all { return try runForMany(level, in: context) }
-    try LevelChange(try shared.open(in: context)).run(level, undoing: Require.isRequired)
+    try LevelChange(try shared.open(in: context, for: undo ? .onStored : .onAccount))
+      .run(level, undoing: Require.isRequired)
+    return Sysexit.done.rawValue
   }
 
   private static func isRequired(_ level: UserNote.Level?) -> Bool {
     if case .required = level { true } else { false }
   }
 
-  private func runForMany(_ level: UserNote.Level?, in context: Context) throws(CommandError) {
+  /// Those who are seen are done; the exit status says whether anybody may be missing.
+  private func runForMany(_ level: UserNote.Level?, in context: Context)
+    throws(CommandError) -> Int32
+  {
     var done: [LevelChange.Answer] = []
     var (exempt, earlier): ([String], [String]) = ([], [])
-    let people = try people(in: context)
     let store = try context.store(shared.storeOptions)
+    let people = try MeantPeople(of: group, storedIn: store, on: context.machine)
+    if people.found.isEmpty, people.unseen.isEmpty { throw .nobodyInGroup(group ?? "") }
     if !undo { try storing { () throws(StoreTrouble) in try store.prepare() } }
-    for name in people {
+    for name in people.found {
       let one = try LevelChange(try shared.subject(name, in: context))
       let old = try one.level()
       if !undo, old == .exempt {
@@ -73,43 +82,19 @@ struct Require: Verb {
     let lists = [
       (counted(done.count, "user") + ": \(what)", done.map(\.user)), ("left exempt", exempt),
       ("already required, from the same day or an earlier one", earlier),
+      ("not reached", people.unseen),
     ]
     output.answer(
-      LevelChange.Answers(users: done, exempt: exempt, alreadyRequired: earlier),
+      LevelChange.Answers(
+        users: done, exempt: exempt, alreadyRequired: earlier, notReached: people.unseen),
       lists.flatMap { LevelChange.list($0, $1, width: output.width) }.joined(separator: "\n"))
+    return (people.unseen.isEmpty ? Sysexit.done : .busy).rawValue
   }
 
   /// Whether a user who must enroll from that day on must do so by the day given now anyway.
   private func isBy(_ from: UnixTime?) -> Bool {
     guard let from else { return true }
     return by.map { from.seconds <= $0.midnight.seconds } ?? false
-  }
-
-  /// The names of the accounts, in the order of the account database, each once. Throws, before
-  /// anything is changed, if the membership of an account is unknown.
-  private func people(in context: Context) throws(CommandError) -> [String] {
-    let accounts = try storing { () throws(StoreTrouble) in try AccountBook.all() }
-    var seen: Set<[UInt8]> = []
-    var (found, unknown): ([String], [String]) = ([], [])
-    for one in accounts where seen.insert(one.account.name.bytes).inserted {
-      // As it would be typed; the subject is looked up by it.
-      let name = String(decoding: one.account.name.bytes, as: UTF8.self)
-      switch isMeant(one) {
-      case .yes:
-        Array(name.utf8) == one.account.name.bytes ? found.append(name) : unknown.append(name)
-      case .unknown: unknown.append(name)
-      case .no: break
-      }
-    }
-    if found.isEmpty { throw .nobodyInGroup(group ?? "") }
-    if let name = unknown.first { throw .membershipUnknown(name) }
-    return found
-  }
-
-  private func isMeant(_ one: HomeAccount) -> Tristate {
-    guard let group else { return one.isPerson ? .yes : .no }
-    let account = Account(name: one.account.name, uid: one.user, group: one.group)
-    return Accounts.isMember(account, of: Array(group.utf8))
   }
 }
 
@@ -128,7 +113,8 @@ struct Exempt: Verb {
   var undo = false
 
   func run(in context: Context) throws(CommandError) {
-    try LevelChange(try shared.open(in: context)).run(undo ? nil : .exempt) { $0 == .exempt }
+    try LevelChange(try shared.open(in: context, for: undo ? .onStored : .onAccount))
+      .run(undo ? nil : .exempt) { $0 == .exempt }
   }
 }
 
@@ -186,7 +172,8 @@ struct LevelChange {
     // Exempt is the account with this name and uid; in a fleet the name.
     let needsAccount = level == .exempt && person == nil || !subject.users.allowMissing
     guard account.uid != nil || !needsAccount else { throw .noSuchUser }
-    if level == nil, !isMeant(try self.level()) { return nil }
+    let owner = level == nil ? try undone(of: account, isMeant) : account
+    guard let owner else { return nil }
     let answer = Answer(user: account.name.text, level: LevelFacts(level))
     if let person {
       try person.change(.level(level))
@@ -194,11 +181,26 @@ struct LevelChange {
     }
     do throws(StoreTrouble) {
       try subject.store.prepare()
-      try subject.store.setLevel(level, of: account)
+      try subject.store.setLevel(level, of: owner)
     } catch {
       throw CommandError(note: error)
     }
     return answer
+  }
+
+  /// Whose level is taken back; nil if there is no such level. A note that does not hold for the
+  /// account which has its name now, as of one who had it before, is nobody's who has a uid.
+  private func undone(of account: Account, _ isMeant: (UserNote.Level?) -> Bool)
+    throws(CommandError) -> Account?
+  {
+    if subject.entry == nil, isMeant(try level()) { return account }
+    if person != nil { return nil }
+    do throws(StoreTrouble) {
+      let note = try subject.store.note(of: account.name)
+      return isMeant(note.level) ? Account(name: account.name, uid: nil) : nil
+    } catch {
+      throw CommandError(note: error)
+    }
   }
 
   struct Answer: Encodable {
@@ -206,10 +208,11 @@ struct LevelChange {
     @OrNull var level: LevelFacts?
   }
 
-  /// The answer for many users. Those who are exempt or required already were not changed.
+  /// The answer for many users. Those who are exempt or required already were not changed, and
+  /// those who were not reached may be somebody's: by name, or in words.
   struct Answers: Encodable {
     let users: [Answer]
-    let exempt, alreadyRequired: [String]
+    let exempt, alreadyRequired, notReached: [String]
   }
 
   /// A heading with names below it; empty if there are no names.

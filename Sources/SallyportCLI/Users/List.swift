@@ -48,7 +48,7 @@ struct List: Verb {
 
   private func runForFleet(_ store: Store, _ context: Context) throws(CommandError) {
     _ = try context.fleet.host()
-    let names = try accountNames()
+    let (names, mayLackPeople) = try accountNames(on: context.machine)
     let progress = Progress(of: names.count, on: context.terminal)
     defer { progress.end() }
     var rows: [ListRow] = []
@@ -67,6 +67,7 @@ struct List: Verb {
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
     progress.end()
     tell(rows, broken: 0, at: try context.time(), context.output(shared))
+    if mayLackPeople { throw .peopleUnseen("the list may lack people") }
   }
 
   /// Names an enrollment that cannot be read.

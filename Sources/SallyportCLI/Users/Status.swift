@@ -21,7 +21,7 @@ struct Status: Verb {
     if try shared.own(in: context, roots: ["--conf": policy.conf != nil]) != nil {
       return try ownStatus(context)
     }
-    let subject = try shared.open(in: context)
+    let subject = try shared.open(in: context, for: .none)
     if let person = try subject.inFleet(policy) { return try status(of: person, subject) }
     let account = try subject.account()
     let note = UserNote(level: try context.level(of: account, in: subject.store))

@@ -25,7 +25,8 @@ struct Unenroll: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
-    let subject = try shared.open(in: context)
+    let subject = try shared.open(
+      in: context, for: uid == nil ? .onStored : .onStoredOfUID)
     try mustBeMeant(subject)
     if let person = try subject.inFleet(policy) { return try end(person, subject) }
     if !force {

@@ -45,7 +45,7 @@ struct Verify: Verb {
     _ = try subject.record()
     let check = subject.check(under: try subject.policy(policy))
     return { (typed) throws(CommandError) in
-      try check.run(typed, for: subject.user, subject.users)
+      try check.run(typed, for: subject.account(), subject.users)
     }
   }
 

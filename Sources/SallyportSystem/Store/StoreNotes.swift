@@ -29,6 +29,17 @@ extension Store {
     return note
   }
 
+  /// Whose notes there are, as `enrolledNames` tells who is enrolled.
+  package func notedNames() throws(StoreTrouble) -> [StoredName] {
+    try checks.walk(to: root)
+    guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks) else {
+      return []
+    }
+    return try entries(of: directory.descriptor.number, notes.path).map {
+      StoredName(directory: $0)
+    }
+  }
+
   func requirement(of uid: UInt32) throws(StoreTrouble) -> (UserName, UserNote)? {
     try note(Path(uid: uid), in: required)
   }

@@ -1,0 +1,65 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+import SallyportText
+
+// The one rule for a name that is typed and is not the account's own, which the account database
+// finds all the same: `Lena` or `lena@example.org` for lena.
+
+/// What a verb changes.
+enum VerbEffect {
+  /// Nothing: it only tells.
+  case none
+  /// What is stored under a name.
+  case onStored
+  /// The same, of which the uid was typed as well.
+  case onStoredOfUID
+  /// The account, for which it stores something.
+  case onAccount
+}
+
+extension Subject {
+  /// The user who is meant by the name as typed. If it is not the account's own, says both, and asks
+  /// before anything is changed; refuses without a terminal.
+  func meant(for effect: VerbEffect) throws(CommandError) -> Subject {
+    guard let name = UserName(Array(user.utf8)) else { return self }
+    let own = try account().name
+    if own == name { return self }
+    var meant = self
+    if effect != .onAccount, try hasEntry(of: name) {
+      meant.entry = name
+    } else {
+      meant.user = own.text
+    }
+    if effect == .onStoredOfUID, meant.entry != nil { return meant }
+    try context.agree(that: user, is: own, meaning: meant.user, changes: effect != .none, output)
+    return meant
+  }
+}
+
+extension Context {
+  /// Asks whether `meant` is meant by the name `typed`, which is not the account's `own`. Throws
+  /// without a terminal. Where nothing `changes`, only says it.
+  func agree(
+    that typed: String, is own: UserName, meaning meant: String, changes: Bool = true,
+    _ output: Output
+  ) throws(CommandError) {
+    let shown = printable(typed.utf8, limit: 255)
+    let isStored = typed == meant
+    let fact =
+      "\(shown) is the account \(own.text)"
+      + (isStored ? "; what is stored as \(shown) counts in no login" : "")
+    guard changes else { return output.warn(fact) }
+    guard terminal.isInteractive else { throw .otherSpelling(of: own.text, isStored: isStored) }
+    let name = isStored ? shown : own.text
+    try output.insist("\(fact). Go on with \(name)?", or: .nothingChanged)
+  }
+
+  /// The account that is meant by the name as typed, for a verb about accounts.
+  func meantAccount(_ name: String, _ output: Output) throws(CommandError) -> Account {
+    let account = try account(name)
+    guard let typed = UserName(Array(name.utf8)), account.name != typed else { return account }
+    try agree(that: name, is: account.name, meaning: account.name.text, output)
+    return account
+  }
+}

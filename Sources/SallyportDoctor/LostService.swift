@@ -1,4 +1,4 @@
-import PAMStack
+package import PAMStack
 import SallyportCore
 import SallyportText
 
@@ -27,6 +27,14 @@ package struct LostService: Equatable, Sendable {
 }
 
 extension Machine {
+  /// The first of a service's lines that may let in more people than the recorded ones.
+  package func lineChange(of service: String) -> LineChange? {
+    guard let record = serviceRecord(of: service).value, record.state == .enabled else {
+      return nil
+    }
+    return ServiceStack(of: self, service).change(since: record.lines)
+  }
+
   /// The services that were turned on and have lost what was written, by the records, or, where
   /// there is none, by what `pam enable` leaves beside a stack.
   package func lostServices() -> [LostService] {
@@ -69,6 +77,9 @@ extension Machine {
     if !missing.isEmpty {
       let lines = missing.map(\.rawValue).sorted().joined(separator: " and ")
       return "as it was turned on: \(file) has lost our \(lines) line"
+    }
+    if let change = stack.change(since: record.lines) {
+      return "as it was turned on: \(change.location.text) \(change.text)"
     }
     let isAround = record.asksEverybody && !asksEverybody(stack)
     return isAround ? "everybody for a code: our line in \(file) no longer decides all logins" : nil

@@ -19,7 +19,7 @@ package struct ServiceRecord: Equatable, Sendable {
   package let asksEverybody: Bool
   /// The method of our file in sshd's configuration; nil if there was none.
   package let sshd: SSHMethod?
-  /// Our lines in the service's own file.
+  /// Our lines in the service's own file, as pam.d(5) has them.
   package let lines: [String]
 
   package init(
@@ -90,7 +90,7 @@ extension Machine {
   /// What has to be recorded of a service as its files are; nil if nothing.
   package func newServiceRecord(of service: String, at time: UnixTime) -> ServiceRecord? {
     let stack = ServiceStack(of: self, service)
-    let own = ModuleLines(of: stack).lines.filter { $0.location.file == "/etc/pam.d/\(service)" }
+    let own = ownLines(of: stack)
     guard !own.isEmpty else {
       let isLeft = copies(of: service).isEmpty && (service != "sshd" || !hasSSHFile)
       return isLeft ? nil : ServiceRecord(service: service, state: .disabled, time: time)
@@ -98,7 +98,31 @@ extension Machine {
     let method = service == "sshd" ? text(SSHStage.path).value.flatMap { SSHStage(text: $0) } : nil
     return ServiceRecord(
       service: service, state: .enabled, time: time, asksEverybody: asksEverybody(stack),
-      sshd: method?.method, lines: own.map(\.recorded))
+      sshd: method?.method, lines: own.map(\.written))
+  }
+
+  private func ownLines(of stack: ServiceStack) -> [StackEntry] {
+    StackAnalysis(stack, isMissing: StackDirectory(root: root).isMissing).lines.filter {
+      $0.location.file == "/etc/pam.d/\(stack.service)"
+    }
+  }
+
+  /// The services with lines of ours in their own files, of which nothing is recorded: somebody
+  /// wrote them, or `pam enable` before there were records.
+  package var unrecordedServices: [String] {
+    ServiceStack.ours(of: self).filter { stack in
+      switch serviceRecord(of: stack.service) {
+      case .seen(let record): record.state == .disabled && !ownLines(of: stack).isEmpty
+      case .absent: !ownLines(of: stack).isEmpty
+      case .unseen: false
+      }
+    }.map(\.service)
+  }
+
+  /// Whether a change of some file can take away a line of ours.
+  package var hasServicesToWatch: Bool {
+    recordedServices.contains { serviceRecord(of: $0).value?.state != .disabled }
+      || !ServiceStack.ours(of: self).isEmpty || !lostServices().isEmpty
   }
 
   /// The copies that `pam enable` kept of a service's file.
@@ -111,9 +135,4 @@ extension Machine {
   func asksEverybody(_ stack: ServiceStack) -> Bool {
     StackAnalysis(stack, isMissing: StackDirectory(root: root).isMissing).asksEverybody
   }
-}
-
-extension ModuleLines.Line {
-  /// Without the control, which the walk of the stack weighs.
-  fileprivate var recorded: String { ([phase.rawValue, path] + words).joined(separator: " ") }
 }

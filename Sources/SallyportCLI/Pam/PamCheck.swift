@@ -6,7 +6,7 @@ import SallyportFiles
 import SallyportText
 
 /// `sallyport pam status --check`: whether everything that was turned on still is. Run when one of
-/// the files has changed.
+/// the files has changed. Records what asks and is not recorded.
 struct PamCheck {
   let context: Context
   /// How long the files have to have been left alone, in seconds.
@@ -20,8 +20,13 @@ struct PamCheck {
   func status() throws(CommandError) -> Int32 {
     waitUntilSettled()
     // Another command may be between two steps of a change.
-    if context.machine.lostServices().isEmpty, (try? facts(of: told)) == nil { return 0 }
+    if context.machine.lostServices().isEmpty, context.machine.unrecordedServices.isEmpty,
+      (try? facts(of: told)) == nil
+    {
+      return 0
+    }
     let lock = try context.lockPam(waiting: true)
+    context.keepMissingRecords(of: context.machine.unrecordedServices)
     let lost = context.machine.lostServices()
     tell(lost)
     lock.end()

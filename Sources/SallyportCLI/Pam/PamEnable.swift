@@ -63,7 +63,11 @@ struct PamEnable: Verb {
     let changing = plans.filter { !$0.changesNothing }
     let quiet = plans.filter(\.changesNothing).map(\.service) + asking
     asking = quiet.map { "\($0) already asks for a code." }
-    if !options.dryRun { context.keepMissingRecords(of: quiet) }
+    if !options.dryRun {
+      context.keepMissingRecords(of: quiet)
+      // The words were typed that stand there.
+      for plan in plans where plan.changesNothing { context.keepNewLines(of: plan.service) }
+    }
     guard !changing.isEmpty else {
       return answer(output, plans, nil, (asking + ["Nothing was changed."]).joined(separator: " "))
     }
@@ -107,12 +111,31 @@ struct PamEnable: Verb {
         {
           continue  // It includes the file of another one, and is turned on with it.
         }
-        if options.services.contains(service) { throw error }
+        if case .stack(.enabledAlready) = error, !options.yes, !options.dryRun,
+          let change = context.machine.lineChange(of: service)
+        {
+          try accept(change, of: service, context)
+        } else if options.services.contains(service) {
+          throw error
+        }
         guard error.isOn else { throw .relativeRefused(service, of: word, error) }
         asking.append(service)
       }
     }
     return plans
+  }
+
+  /// Records lines that somebody else has changed, once that is agreed to.
+  private func accept(_ change: LineChange, of service: String, _ context: Context)
+    throws(CommandError)
+  {
+    let output = context.output(shared)
+    output.say("\(change.location.text) \(printable(change.text.utf8)), unlike what was recorded.")
+    output.say("As it was: sallyport pam disable \(shellQuoted(service)), then enable it again.")
+    try output.insist("Leave the line as it is, and expect it from now on?", or: .nothingChanged)
+    let lock = try context.lockPam()
+    context.keepRecord(of: service)
+    lock.end()
   }
 
   private func plan(_ service: String, in directory: StackDirectory, _ context: Context)

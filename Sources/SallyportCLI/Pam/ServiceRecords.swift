@@ -28,6 +28,12 @@ extension Context {
     }
   }
 
+  /// Records lines that differ from the recorded ones.
+  func keepNewLines(of service: String) {
+    let now = machine.newServiceRecord(of: service, at: UnixTime(0))?.lines
+    if now != machine.serviceRecord(of: service).value?.lines { keepRecord(of: service) }
+  }
+
   /// Whether `pam disable` has something to forget of a service that asks no longer.
   func isStillRecorded(_ service: String) -> Bool {
     switch machine.serviceRecord(of: service) {
@@ -66,11 +72,11 @@ extension Context {
     try syncParent(of: path)
   }
 
-  /// The unit by which systemd looks again when one of the files changes: as long as something is
-  /// turned on. Without it, and without systemd, the triggers of packages and doctor are left.
+  /// The unit by which systemd looks again when one of the files changes: as long as a stack has a
+  /// line of ours, or should have one. Without it, and without systemd, the triggers of packages and doctor are left.
   private func watch() {
     guard machine.isRunBySystemd else { return }
-    let isNeeded = machine.recordedServices.contains { isStillRecorded($0) }
-    _ = machine.run(["systemctl", isNeeded ? "start" : "stop", "sallyport-watch.path"])
+    let verb = machine.hasServicesToWatch ? "start" : "stop"
+    _ = machine.run(["systemctl", verb, "sallyport-watch.path"])
   }
 }

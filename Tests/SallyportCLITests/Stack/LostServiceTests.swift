@@ -132,7 +132,7 @@ import Testing
   @Test func `before there were records is known by the copy of its file`() throws {
     enable("sudo")
     try FileManager.default.removeItem(atPath: machine.root + ServiceRecord.path(of: "sudo"))
-    #expect(check().status == 0)
+    #expect(try lost() == [])
     try restore("sudo", copies: true)
     #expect(check().status == 1)
     let text = try lost()[0]
@@ -249,5 +249,48 @@ import Testing
       #expect(machine.run("status", "--check", "--settle", "2").status == 0)
     }
     #expect(took > .seconds(0.5) && took < .seconds(30))
+  }
+
+  /// `systemctl` of the unit that watches.
+  private func watching() throws -> () -> [String] {
+    try FileManager.default.createDirectory(
+      atPath: machine.root + "/run/systemd/system", withIntermediateDirectories: true)
+    var verbs: [String] = []
+    machine.programs = { words in
+      if words.count == 3, words[2] == "sallyport-watch.path" { verbs.append(words[1]) }
+      return .absent
+    }
+    return {
+      defer { verbs = [] }
+      return verbs
+    }
+  }
+
+  // decisive
+  @Test func `keeps being watched while another stack has our line, recorded or not`() throws {
+    let verbs = try watching()
+    enable("su")
+    enable("sudo")
+    try FileManager.default.removeItem(atPath: machine.root + ServiceRecord.path(of: "su"))
+    try restore("su-l")
+    _ = verbs()
+    #expect(machine.run("disable", "sudo", "--yes").status == 0)
+    #expect(verbs().last == "start")
+    #expect(machine.run("disable", "su", "--yes").status == 0)
+    #expect(verbs().last == "stop")
+  }
+
+  // decisive
+  @Test func `is recorded by the check where it was turned on before there were records`() throws {
+    let verbs = try watching()
+    enable("sudo")
+    try FileManager.default.removeItem(atPath: "\(machine.root)\(ServiceRecord.directory)")
+    for name in try machine.content().keys where name.hasPrefix("sudo.before") {
+      try FileManager.default.removeItem(atPath: "\(machine.root)/etc/pam.d/\(name)")
+    }
+    _ = verbs()
+    #expect(check().status == 0 && record("sudo") != nil && verbs() == ["start"])
+    try restore("sudo")
+    #expect(check().status == 1 && machine.logged.count == 1)
   }
 }

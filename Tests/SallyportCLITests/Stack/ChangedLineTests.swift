@@ -1,0 +1,111 @@
+import Foundation
+import SallyportCore
+import Testing
+
+@testable import PAMStack
+@testable import SallyportCLI
+@testable import SallyportDoctor
+
+/// A line that `pam enable` wrote and somebody else has changed.
+@Suite struct `A recorded line` {
+  private let machine: PamBench
+
+  init() throws {
+    machine = try PamBench()
+    let done = machine.run(words: ["enable", "sudo", "--demand", "--yes"])
+    try #require(done.status == 0, "\(done.aside)")
+  }
+
+  private func check() -> Bench.Outcome { machine.run("status", "--check", "--settle", "0") }
+
+  private func edit(_ phase: String, _ old: String, _ new: String) throws {
+    let text = try #require(machine.read("/etc/pam.d/sudo"))
+    let lines = text.components(separatedBy: "\n").map { line in
+      line.hasPrefix(phase) && line.contains("pam_sallyport.so")
+        ? line.replacing(old, with: new) : line
+    }
+    let edited = lines.joined(separator: "\n")
+    try #require(edited != text)
+    try machine.write("/etc/pam.d/sudo", edited)
+  }
+
+  // decisive
+  @Test(arguments: [
+    ("auth", "so enroll", "so enroll nullok", "has nullok"),
+    ("auth", "so enroll", "so enroll conf=/tmp/x", "has conf=/tmp/x"),
+    ("auth", "store=", "store=/tmp", "has store=/tmp"),
+    ("auth", "required  ", "optional", "is optional and not required"),
+    ("auth", "required  ", "[success=1 default=bad]", "is [success=1 default=bad] and not"),
+    ("auth", "pam_sallyport.so", "/tmp/pam_sallyport.so", "names /tmp/pam_sallyport.so"),
+    ("account", "required  ", "sufficient", "is sufficient and not required"),
+    ("account", "so demand", "so", "lacks demand"),
+    ("account", "so demand", "so [demand", "lacks demand"),
+  ])
+  func `that lets in more people is a loss`(
+    phase: String, old: String, new: String, told: String
+  ) throws {
+    #expect(check().status == 0)
+    try edit(phase, old, new)
+    #expect(check().status == 1)
+    let text = try #require(machine.logged.first)
+    #expect(text.contains("1 sudo no longer asks as it was turned on: /etc/pam.d/sudo:"))
+    #expect(text.contains(told), "\(text)")
+    #expect(machine.doctor().answer.contains("service-lost"))
+  }
+
+  @Test(arguments: [
+    ("auth", "so enroll", "so"), ("auth", "required  ", "requisite "),
+    ("auth", "so enroll", "so   enroll debug nodelay echo prompt=Code"),
+    ("auth", "so enroll", "so enroll after-key"), ("auth", "so enroll", "so [enroll]"),
+    ("auth", "required  ", "[success=ok new_authtok_reqd=ok ignore=ignore default=bad]"),
+    ("account", "required  ", "required\t"),
+  ])
+  func `that only lets in fewer people is no loss`(phase: String, old: String, new: String) throws {
+    try edit(phase, old, new)
+    #expect(check().status == 0, "\(machine.logged)")
+  }
+
+  @Test func `is lost too if another line beside it lets in more people`() throws {
+    let text = try #require(machine.read("/etc/pam.d/sudo"))
+    try machine.write("/etc/pam.d/sudo", "account sufficient pam_sallyport.so\n" + text)
+    #expect(check().status == 1)
+  }
+
+  // decisive
+  @Test func `that was changed on purpose is accepted by a question, and by that alone`() throws {
+    try edit("auth", "so enroll", "so enroll nullok")
+    let role = machine.run("enable", "sudo", "--yes")
+    #expect(role.status != 0 && check().status == 1)
+    let no = machine.run("enable", "sudo", answers: "n")
+    #expect(no.status != 0 && check().status == 1)
+    #expect(no.answer.contains("has nullok, unlike what was recorded"), "\(no.answer)")
+    let yes = machine.run("enable", "sudo", answers: "y")
+    #expect(yes.status == 0 && check().status == 0, "\(yes.aside)")
+  }
+
+  @Test func `is recorded anew where its words are typed`() throws {
+    try edit("auth", "so enroll", "so enroll nullok")
+    #expect(check().status == 1)
+    #expect(machine.run("enable", "sudo", "--demand", "--nullok", "--yes").status == 0)
+    #expect(check().status == 0)
+    #expect(machine.run("disable", "sudo", "--yes").status == 0)
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
+    #expect(check().status == 0)
+  }
+
+  @Test func `has all its words in the record, whatever is in them`() {
+    let line = "auth [success=2 default=die] /x/pam_sallyport.so [store=/a b\\]c] enroll"
+    let file = Array("\(line)\n".utf8)
+    let stack = StackParser.parse(service: "x", .debian { $0 == "/etc/pam.d/x" ? file : nil })
+    #expect(stack[.auth].map(\.written) == [line])
+    #expect(stack.change(since: [line]) == nil)
+    #expect(stack.change(since: ["auth required pam_sallyport.so"]) != nil)
+  }
+
+  @Test func `of a record without controls is not compared`() throws {
+    let path = ServiceRecord.path(of: "sudo")
+    let text = try #require(machine.read(path))
+    try machine.write(path, text.replacing(" required pam", with: " pam"))
+    #expect(check().status == 0)
+  }
+}

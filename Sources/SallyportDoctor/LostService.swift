@@ -122,14 +122,17 @@ extension Machine {
     return both.max() ?? file(parent).value?.changed ?? 0
   }
 
-  /// When the last of the files that can take our lines away was changed; 0 if none is there.
-  package var lastChangeOfLogins: Int64 {
-    let all = [
-      "/etc/pam.d", "/etc/pam.d/*", "/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d",
-      "/etc/ssh/sshd_config.d/*", "/etc/sudoers", "/etc/sudoers.d", "/etc/sudoers.d/*",
-    ].flatMap(paths)
-    return all.map(changed).max() ?? 0
+  /// When each of the files was changed that can take our lines away.
+  package var changesOfLogins: [String: Int64] {
+    let all = Machine.filesOfLogins.flatMap { paths($0) + paths("\($0)/*") }
+    return Dictionary(all.map { ($0, changed($0)) }) { one, _ in one }
   }
+
+  /// The paths that the unit watches as well. Files of pam.d may be links into authselect's.
+  static let filesOfLogins = [
+    "/etc/pam.d", "/etc/authselect", "/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d",
+    "/etc/sudoers", "/etc/sudoers.d",
+  ]
 }
 
 /// Services that have lost what `pam enable` wrote, and records that cannot be read. Pure.

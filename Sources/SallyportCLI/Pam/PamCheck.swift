@@ -14,36 +14,45 @@ struct PamCheck {
 
   /// Seconds after which files that never come to rest are looked at all the same.
   private static let patience = 60
+  private static let rounds = 5
   private var told: String { context.stacks.root + ServiceRecord.directory + "/.told" }
 
-  /// Returns 0 if nothing is lost, else 1, and tells the log of each loss once.
+  /// Returns 0 if nothing is lost, else 1, and tells the log of each loss once. What is told is the
+  /// state in which the files were left: if one changes meanwhile, systemd does not start it again.
   func status() throws(CommandError) -> Int32 {
-    waitUntilSettled()
-    // Another command may be between two steps of a change.
-    if context.machine.lostServices().isEmpty, context.machine.unrecordedServices.isEmpty,
-      (try? facts(of: told)) == nil
-    {
-      return 0
+    for round in 1...PamCheck.rounds {
+      let times = settledTimes()
+      let isLast = { round == PamCheck.rounds || times == context.machine.changesOfLogins }
+      if hasNothingToDo {
+        if isLast() { return 0 }
+        continue
+      }
+      // Another command may be between two steps of a change.
+      let lock = try context.lockPam(waiting: true)
+      context.keepMissingRecords(of: context.machine.unrecordedServices)
+      let lost = context.machine.lostServices()
+      let isDone = isLast()
+      if isDone { tell(lost) }
+      lock.end()
+      if isDone { return lost.isEmpty ? 0 : 1 }
     }
-    let lock = try context.lockPam(waiting: true)
-    context.keepMissingRecords(of: context.machine.unrecordedServices)
-    let lost = context.machine.lostServices()
-    tell(lost)
-    lock.end()
-    for one in lost {
-      let message = Message("warning: \(one.text)", .configuration, hints: one.commands)
-      context.terminal.write(Array(message.written.utf8), to: .aside)
-    }
-    return lost.isEmpty ? 0 : 1
+    return 1
   }
 
-  private func waitUntilSettled() {
+  private var hasNothingToDo: Bool {
+    context.machine.lostServices().isEmpty && context.machine.unrecordedServices.isEmpty
+      && (try? facts(of: told)) == nil
+  }
+
+  private func settledTimes() -> [String: Int64] {
     for _ in 0..<PamCheck.patience {
-      let age = Int64(Glibc.time(nil)) - context.machine.lastChangeOfLogins
+      let times = context.machine.changesOfLogins
+      let age = Int64(Glibc.time(nil)) - (times.values.max() ?? 0)
       // A time to come says nothing.
-      if age >= settle || age < 0 { return }
+      if age >= settle || age < 0 { return times }
       sleep(1)
     }
+    return context.machine.changesOfLogins
   }
 
   /// Once for each change: the text has the time of the change. If it cannot be kept what was told,
@@ -57,6 +66,10 @@ struct PamCheck {
       removeFile(told)
     } else if texts != known {
       try? context.replacePrivateFile(told, texts.map { $0 + "\n" }.joined())
+    }
+    for one in lost {
+      let message = Message("warning: \(one.text)", .configuration, hints: one.commands)
+      context.terminal.write(Array(message.written.utf8), to: .aside)
     }
   }
 }

@@ -293,4 +293,51 @@ import Testing
     try restore("sudo")
     #expect(check().status == 1 && machine.logged.count == 1)
   }
+
+  // decisive
+  @Test func `is looked at once more if a file changes meanwhile`() throws {
+    let fake = try FakeSSHD(machine)
+    enable("login", "sshd")
+    let sshd = machine.programs
+    var isDone = false
+    machine.programs = { words in
+      // login was looked at before sshd is asked.
+      if !isDone, words.contains("-T") {
+        isDone = true
+        try? self.restore("login")
+      }
+      return sshd(words)
+    }
+    let done = withExtendedLifetime(fake) { check() }
+    #expect(done.status == 1 && isDone)
+    #expect(machine.logged.count == 1 && machine.logged[0].contains("login no longer asks"))
+  }
+
+  @Test func `is watched wherever its files are`() throws {
+    let unit = try String(
+      contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appending(path: "../../../pam/sallyport-watch.path"), encoding: .utf8)
+    let watched = unit.split(separator: "\n").filter { $0.hasPrefix("PathChanged=") }
+      .map { String($0.dropFirst("PathChanged=".count)) }
+    #expect(watched == Machine.filesOfLogins)
+  }
+
+  // decisive
+  @Test func `is lost where authselect writes what it includes`() throws {
+    try FileManager.default.createDirectory(
+      atPath: "\(machine.root)/etc/authselect", withIntermediateDirectories: true)
+    let stack = "auth required pam_unix.so\naccount required pam_unix.so\n"
+    try machine.write("/etc/authselect/system-auth", stack)
+    try FileManager.default.createSymbolicLink(
+      atPath: "\(machine.root)/etc/pam.d/system-auth",
+      withDestinationPath: "../authselect/system-auth")
+    try machine.write(
+      "/etc/pam.d/sudo", "auth include system-auth\naccount include system-auth\n")
+    enable("sudo")
+    let machine = Machine(root: self.machine.root)
+    #expect(check().status == 0)
+    #expect(machine.changesOfLogins.keys.contains("/etc/authselect/system-auth"))
+    try self.machine.write("/etc/authselect/system-auth", "auth sufficient pam_permit.so\n" + stack)
+    #expect(check().status == 1)
+  }
 }

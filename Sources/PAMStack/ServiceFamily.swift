@@ -36,10 +36,18 @@ package struct ServiceFamily: Equatable, Sendable {
     ServiceFamily(
       programs: ["pkexec", "run0"], members: [Member("polkit-1", by: "pkexec and run0")]),
     ServiceFamily(
-      members: [Member("gdm-password", by: "gdm")], unattended: ["gdm-autologin"]),
+      members: [
+        Member("gdm-password", by: "gdm"),
+        Member("gdm-switchable-auth", by: "gdm", withoutFile: false),
+        Member("gdm-smartcard", by: "gdm with a smart card", withoutFile: false),
+        Member("gdm-fingerprint", by: "gdm with a fingerprint", withoutFile: false),
+      ], unattended: ["gdm-autologin"]),
     ServiceFamily(
       members: [Member("lightdm", by: "lightdm")], unattended: ["lightdm-autologin"]),
     ServiceFamily(members: [Member("sddm", by: "sddm")], unattended: ["sddm-autologin"]),
+    ServiceFamily(
+      members: [Member("plasmalogin", by: "plasmalogin")],
+      unattended: ["plasmalogin-autologin", "plasmalogin-passwordless"]),
   ]
 
   /// Services that log somebody in without anybody there.

@@ -1,4 +1,5 @@
 import PAMStack
+import SallyportCore
 import SallyportLogin
 
 /// Our lines in the stacks of one service, in order.
@@ -11,11 +12,16 @@ package struct ModuleLines: Equatable {
     let words: [String]
     let location: FileLocation
 
-    /// The first argument that the module does not know, and before it the first by which the line
-    /// refuses everybody.
-    var unknownWord: String? {
-      words.first { Line.isUnknown($0) && Line.meant(by: $0)?.isNarrowing == true }
-        ?? words.first(where: Line.isUnknown)
+    /// The first argument that the module does not know.
+    var unknownWord: String? { words.first(where: Line.isUnknown) }
+
+    /// The argument by which the line refuses everybody; nil if there is none. A blank for a hyphen
+    /// makes two words of one.
+    var refusingWord: String? {
+      if phase == .session { return nil }
+      let unknown = words.filter(Line.isUnknown)
+      let pairs = zip(unknown, unknown.dropFirst()).map { "\($0)-\($1)" }
+      return (unknown + pairs).first { Line.meant(by: $0)?.isNarrowing == true }
     }
 
     static func isUnknown(_ word: String) -> Bool {
@@ -64,5 +70,24 @@ package struct ModuleLines: Equatable {
       }
     }
     return nil
+  }
+}
+
+extension Machine {
+  /// What to tell of each line by which nobody gets in since a word of it is wrong.
+  package var refusingLines: [String] {
+    let lines = ServiceStack.ours(of: self).flatMap { ModuleLines(of: $0).lines }
+    var texts: [String] = []
+    for line in lines {
+      guard let word = line.refusingWord, let meant = ModuleLines.Line.meant(by: word) else {
+        continue
+      }
+      let path = meant.hasValue ? "/PATH" : ""
+      let text =
+        "\(line.location.text) refuses everybody by the argument \"\(word)\": write "
+        + "\(meant.name)\(path)"
+      if !texts.contains(text) { texts.append(text) }
+    }
+    return texts.map { printable($0.utf8, limit: 300) }
   }
 }

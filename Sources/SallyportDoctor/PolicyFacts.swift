@@ -15,6 +15,8 @@ struct PolicyFacts: Equatable {
   var error: StoreTrouble?
   /// Every invalid line.
   var problems: [Problem] = []
+  /// Types of codes that nobody gets in by, where a line is invalid: its value may be `off`.
+  var refused: [FactorKind] = []
   /// Groups in rules that do not exist or have no members.
   var groups: [Problem] = []
   /// What the policy does with each user who has no enrollment.
@@ -78,6 +80,7 @@ extension PolicyFacts {
   private mutating func apply(_ policy: ServicePolicy, to enrolled: [UserFacts]) {
     let nobody = policy.policy(of: "nobody")
     isDisabled = !nobody.isEnabled
+    refused = problems.isEmpty ? [] : FactorKind.allCases.filter { nobody.use(of: $0) == .off }
     remembers = (["nobody"] + enrolled.compactMap(\.name)).contains { name in
       policy.policy(of: name).remember > 0
     }

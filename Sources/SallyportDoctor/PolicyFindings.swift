@@ -25,11 +25,14 @@ struct PolicyFindings {
           fixes: message.hints.map { .command($0) }, effect: .locksOut("the unenrolled"))
       ]
     }
+    let refused = PolicyText.refused(policy.refused)
     return policy.problems.map { problem in
       Finding(
         id: "policy-broken", area: .policy, severity: .error,
-        text: "\(problem.text): not used; the last good file or the strict policy applies",
-        location: problem.location, fixes: [.advice("sallyport config check")])
+        text: "\(problem.text): not used; the last good file or the strict policy applies"
+          + refused,
+        location: problem.location, fixes: [.advice("sallyport config check")],
+        effect: policy.refused.isEmpty ? nil : .locksOut("those with no other code"))
     } + groups
   }
 

@@ -10,6 +10,12 @@ package struct PolicyText {
 }
 
 extension PolicyText {
+  /// What becomes of codes of these types; begins with a comma, or is empty.
+  package static func refused(_ kinds: [FactorKind]) -> String {
+    let names = kinds.map { "factor_\($0.name)" }.joined(separator: ", ")
+    return kinds.isEmpty ? "" : ", without a last good file as if \(names) were off"
+  }
+
   /// What is wrong with the groups in rules, so that a rule matches nobody, rules whose name stands
   /// before, and the section that slows the others; each with its line number.
   package func warnings() -> [(String, Int)] {

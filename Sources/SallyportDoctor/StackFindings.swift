@@ -337,11 +337,11 @@ struct StackFindings {
   // MARK: words
 
   private func unknownWord(_ line: ModuleLines.Line) -> Finding? {
-    guard let unknown = line.unknownWord else { return nil }
+    guard let unknown = line.refusingWord ?? line.unknownWord else { return nil }
     let location = StackLocation(file: line.location.file, line: line.location.line ?? 0)
     let meant = ModuleLines.Line.meant(by: unknown)
     let word = meant.map { ", meant as \"\($0.name)\"" } ?? ""
-    if let meant, meant.isNarrowing, line.phase != .session {
+    if let meant, line.refusingWord != nil {
       return made(
         "line-word", .error,
         "unknown argument \"\(unknown)\"\(word): this line refuses everybody", location,

@@ -3,6 +3,7 @@ import PAMStack
 import SallyportCore
 import SallyportDoctor
 import SallyportSystem
+import SallyportText
 
 /// The effect of a changed stack on the users of this machine.
 struct LoginImpact {
@@ -11,6 +12,8 @@ struct LoginImpact {
   /// The user who called sudo, if not enrolled.
   private let caller: String?
   private let policy: Policy
+  /// What is wrong with the policy file.
+  private let policyProblem: String?
   private let dependents: [String]
   /// The sudo service that the change affects, and the sudoers option that makes sudo ask for the
   /// target user's code.
@@ -29,7 +32,7 @@ struct LoginImpact {
     let store = try context.store(options)
     enrolled = try LoginImpact.enrolled(in: store)
     caller = context.caller.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
-    policy = LoginImpact.policy(change.service, nullok: nullok, store, context)
+    (policy, policyProblem) = LoginImpact.policy(change.service, nullok: nullok, store, context)
     otherAccount = LoginImpact.otherAccount([change.service] + dependents, context)
     let now = try context.time()
     forecast = try storing { () throws(StoreTrouble) in
@@ -61,22 +64,30 @@ struct LoginImpact {
   /// The policy that applies to users who are not enrolled: tightened if it cannot be read.
   private static func policy(
     _ service: String, nullok: Bool, _ store: Store, _ context: Context
-  ) -> Policy {
+  ) -> (Policy, problem: String?) {
     var base = Policy()
     if nullok { base.enrollment = .voluntary }
     let everybody = PolicyRequest(
       service: Array(service.utf8), user: nil,
       isRemote: !base.isLocal(service: Array(service.utf8)),
       address: nil, parse: Addresses.numeric, membership: { _ in .unknown })
-    let path = context.policyFile ?? context.stacks.root + "\(Store.usualPolicy)"
+    let shown = context.policyFile ?? "\(Store.usualPolicy)"
+    let path = context.policyFile ?? context.stacks.root + shown
     do throws(StoreTrouble) {
       guard let text = try store.policyText(at: Array(path.utf8), optional: true) else {
-        return base
+        return (base, nil)
       }
-      return PolicyFile(text, base: base, everybody).policy(base)
+      let file = PolicyFile(text, base: base, everybody)
+      let policy = file.policy(base)
+      let off = FactorKind.allCases.filter { policy.use(of: $0) == .off }
+      let problem = file.problem.map { problem in
+        "\(shown):\(problem.line): \(problem.problem.text): the strict policy applies"
+          + PolicyText.refused(off)
+      }
+      return (policy, problem)
     } catch {
       base.tighten()
-      return base
+      return (base, Message(error, at: Invocation(verb: "pam")).text)
     }
   }
 
@@ -108,7 +119,7 @@ struct LoginImpact {
     let included =
       dependents.isEmpty
       ? [] : wrapped(["The same in: \(dependents[0])"] + dependents.dropFirst(), width: width)
-    let warnings = analysis.findings.map(\.text) + oldLines
+    let warnings = [policyProblem].compactMap { $0 } + analysis.findings.map(\.text) + oldLines
     let way = analysis.stack.service == "sshd" ? "ssh" : printable(analysis.stack.service.utf8)
     var lines = [walked] + included + (side?.text(width: width) ?? [])
     lines += LoginImpact.list("Locked out of \(way) after this", lockedOut, width: width)

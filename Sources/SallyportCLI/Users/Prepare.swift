@@ -9,6 +9,9 @@ struct Prepare: Verb {
   static let configuration = CommandConfiguration(
     abstract: "Create the store, or bring it up to date.", shouldDisplay: false)
 
+  @Flag(help: "Leave the notes on users: they are about the accounts of another machine.")
+  var storeOnly = false
+
   @OptionGroup var shared: StoreOptions
 
   private struct Answer: Encodable {
@@ -18,38 +21,46 @@ struct Prepare: Verb {
   func run(in context: Context) throws(CommandError) {
     let store = try context.store(shared)
     try storing { () throws(StoreTrouble) in try store.prepare() }
-    adoptNotes(in: store, context)
+    let output = context.output(shared)
+    if !storeOnly {
+      let texts = context.machine.refusingLines + context.adoptNotes(in: store, shared)
+      for text in texts { output.warn(text) }
+    }
     context.machine.restoreLabels(of: shared.path)
     let path = printable(shared.path.utf8, limit: 255)
-    context.output(shared).answer(Answer(store: shared.path), "The store \(path) is ready.")
+    output.answer(Answer(store: shared.path), "The store \(path) is ready.")
   }
+}
 
-  /// What cannot be read stays as it is and lets nobody in; an upgrade goes on.
-  private func adoptNotes(in store: Store, _ context: Context) {
-    let output = context.output(shared)
+extension Context {
+  /// Gives notes of before their uid. What cannot be read stays as it is and lets nobody in; an
+  /// upgrade goes on. Returns what to tell the administrator; with `onlyNew`, only what is told
+  /// once.
+  func adoptNotes(in store: Store, _ shared: StoreOptions, onlyNew: Bool = false) -> [String] {
     do throws(StoreTrouble) {
-      let areFiles = NameSources(of: "passwd", on: context.machine).areFiles
-      for note in try store.adoptNotes(areFiles: areFiles, Accounts.find) { warn(of: note, output) }
+      let areFiles = NameSources(of: "passwd", on: machine).areFiles
+      let left = try store.adoptNotes(areFiles: areFiles, Accounts.find)
+      return left.filter { !onlyNew || !$0.isUnseen && $0.trouble == nil }.map {
+        warning(of: $0, shared)
+      }
     } catch {
-      output.warn(Message(error, at: Invocation(verb: "prepare", store: shared.store)).text)
+      if onlyNew { return [] }
+      return [Message(error, at: Invocation(verb: "prepare", store: shared.store)).text]
     }
   }
 
-  private func warn(of note: Store.UnadoptedNote, _ output: Output) {
+  private func warning(of note: Store.UnadoptedNote, _ shared: StoreOptions) -> String {
     let invocation = Invocation(verb: "exempt", user: note.user?.text, store: shared.store)
     if note.isUnseen {
-      return output.warn(
-        "the level of \(invocation.who) stays without a uid, and lets nobody in: there is no such "
-          + "account now, and a directory may be away; then: "
-          + Invocation(verb: "prepare", store: shared.store).command("prepare"))
+      return "the level of \(invocation.who) stays without a uid, and lets nobody in: there is no "
+        + "such account now, and a directory may be away; then: "
+        + Invocation(verb: "prepare", store: shared.store).command("prepare")
     }
     guard let trouble = note.trouble else {
-      return output.warn(
-        "\(invocation.who) is exempt no more: there was no such account when the note was to get "
-          + "its uid; for the account of that name: \(invocation.command("exempt"))")
+      return "\(invocation.who) is exempt no more: there was no such account when the note was to "
+        + "get its uid; for the account of that name: \(invocation.command("exempt"))"
     }
-    output.warn(
-      "the level of \(note.user == nil ? note.path : invocation.who) stays without a uid: "
-        + Message(trouble, at: invocation).text)
+    return "the level of \(note.user == nil ? note.path : invocation.who) stays without a uid: "
+      + Message(trouble, at: invocation).text
   }
 }

@@ -83,7 +83,7 @@ import Testing
     #expect(yes.status == 0 && check().status == 0, "\(yes.aside)")
   }
 
-  @Test func `is recorded anew where its words are typed`() throws {
+  @Test func `is recorded again where its words are typed`() throws {
     try edit("auth", "so enroll", "so enroll nullok")
     #expect(check().status == 1)
     #expect(machine.run("enable", "sudo", "--demand", "--nullok", "--yes").status == 0)
@@ -107,5 +107,28 @@ import Testing
     let text = try #require(machine.read(path))
     try machine.write(path, text.replacing(" required pam", with: " pam"))
     #expect(check().status == 0)
+  }
+
+  /// The version before passed over such words, and let in by a stricter policy.
+  // decisive
+  @Test(arguments: [
+    ("so demand", "so store=tmp/x", "store=tmp/x", "store=/PATH"),
+    ("so demand", "so conf=x", "conf=x", "conf=/PATH"),
+    ("so demand", "so deman", "deman", "demand"),
+    ("so demand", "so after key", "after-key", "after-key"),
+  ])
+  func `that refuses everybody is told of by an upgrade and by doctor`(
+    old: String, new: String, word: String, meant: String
+  ) throws {
+    #expect(machine.prepare().aside == "")
+    try edit("account", old, new)
+    let told = machine.prepare()
+    #expect(told.status == 0)
+    #expect(
+      told.aside.contains("refuses everybody by the argument \"\(word)\": write \(meant)"),
+      "\(told.aside)")
+    #expect(told.aside.contains("/etc/pam.d/sudo:"))
+    let found = machine.doctor().answer
+    #expect(found.contains("this line refuses everybody"), "\(found)")
   }
 }

@@ -66,6 +66,19 @@ import Testing
     #expect(try isRefused("sudo", naming: "alice (not enrolled), bob (not enrolled)"))
   }
 
+  // decisive
+  @Test func `by a wrong value of a factor is told of before the question, and by doctor`() throws {
+    _ = try machine.bench.enroll("alice")
+    try policy("[default]\nfactor_totp = On\n")
+    let shown = machine.run("enable", "sudo", "--dry-run").answer
+    #expect(shown.contains("warning: /etc/security/sallyport.conf:2: factor_totp"), "\(shown)")
+    #expect(shown.contains("as if factor_totp were off"), "\(shown)")
+    #expect(machine.run("enable", "sudo", "--yes", "--force").status == 0)
+    #expect(machine.doctor().answer.contains("as if factor_totp were off"))
+    try policy("[default]\nfactor_totp = on\n")
+    #expect(!machine.run("enable", "su", "--dry-run").answer.contains("warning: /etc/security"))
+  }
+
   @Test func `is everybody where the policy turns off all factors`() throws {
     _ = try machine.bench.enroll("alice")
     try policy("[default]\nfactor_totp = off\nfactor_backup_code = off\n")

@@ -83,6 +83,9 @@ final class PamBench {
   /// `sallyport doctor` of the services that ask.
   func doctor() -> Bench.Outcome { doctor("--json") }
 
+  /// As the packages run it.
+  func prepare() -> Bench.Outcome { command(["prepare", "--store", bench.directory], nil, nil) }
+
   func doctor(_ words: String...) -> Bench.Outcome {
     command(["doctor"] + words + ["--store", bench.directory], nil, nil)
   }

@@ -137,6 +137,61 @@ import Testing
     #expect(try [carol, other, renamed].map(store.level) == [nil, nil, nil])
   }
 
+  /// `toor` and `root`, and a name that another person has now.
+  // decisive
+  @Test func `on a uid of two names require while one of them does`() throws {
+    let scratch = try Scratch()
+    let store = scratch.store
+    let (root, toor) = (try account("root", uid: 0), try account("toor", uid: 0))
+    let all = { (name: UserName) throws(StoreTrouble) in Account(name: name, uid: 0) }
+    for level in [UserNote.Level?.none, .exempt] {
+      try store.setLevel(.required(from: nil), of: root, all)
+      try store.setLevel(.required(from: nil), of: toor, all)
+      try store.setLevel(level, of: toor, all)
+      #expect(try [root, toor].map(store.level) == [.required(from: nil), .required(from: nil)])
+      try store.setLevel(.required(from: nil), of: toor, all)
+      try store.setLevel(level, of: root, all)
+      #expect(try [root, toor].map(store.level) == [.required(from: nil), .required(from: nil)])
+      try store.setLevel(level, of: toor, all)
+      #expect(try [root, toor].map(store.level) == [level, level])
+    }
+  }
+
+  // decisive
+  @Test func `on a name that another person has now require of both`() throws {
+    let scratch = try Scratch()
+    let store = scratch.store
+    let (before, now) = (try account("carol", uid: 3003), try account("carol", uid: 3004))
+    try store.setLevel(.required(from: nil), of: before)
+    try store.setLevel(.required(from: nil), of: now)
+    #expect(try store.level(of: account("carla", uid: 3003)) == .required(from: nil))
+    try store.setLevel(nil, of: now)
+    #expect(try store.level(of: now) == nil)
+  }
+
+  /// A login takes the same lock, and a directory may be slow.
+  // decisive
+  @Test func `get their uid without a lock while the directory is asked`() throws {
+    let scratch = try Scratch()
+    let store = scratch.store
+    let (carol, toor) = (try account("carol", uid: 3003), try account("toor", uid: 3003))
+    try store.setLevel(.exempt, of: carol)
+    let text = try #require(String(validating: contents(path(scratch, "carol")), as: UTF8.self))
+    let older = text.split(separator: "\n").dropFirst().joined(separator: "\n") + "\n"
+    try Data(older.utf8).write(to: URL(fileURLWithPath: path(scratch, "carol")))
+    setMode(path(scratch, "carol"), 0o600)
+    var asked = 0
+    let left = try store.adoptNotes(areFiles: true) { name throws(StoreTrouble) in
+      asked += 1
+      // Would wait for ever.
+      try store.setLevel(.required(from: nil), of: toor)
+      return Account(name: name, uid: 3003)
+    }
+    #expect(asked == 1 && left.isEmpty)
+    #expect(try store.note(of: userName("carol")).uid == 3003)
+    #expect(try store.level(of: account("carla", uid: 3003)) == .required(from: nil))
+  }
+
   /// As a crash leaves it, or a version before that knows `unenrolled` alone.
   @Test func `are the last word on their own name, whatever the uid's says`() throws {
     let scratch = try Scratch()

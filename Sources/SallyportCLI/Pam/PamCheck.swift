@@ -11,6 +11,7 @@ struct PamCheck {
   let context: Context
   /// How long the files have to have been left alone, in seconds.
   let settle: Int64
+  let shared: StoreOptions
 
   /// Seconds after which files that never come to rest are looked at all the same.
   private static let patience = 60
@@ -20,6 +21,7 @@ struct PamCheck {
   /// Returns 0 if nothing is lost, else 1, and tells the log of each loss once. What is told is the
   /// state in which the files were left: if one changes meanwhile, systemd does not start it again.
   func status() throws(CommandError) -> Int32 {
+    adoptNotes()
     for round in 1...PamCheck.rounds {
       let times = settledTimes()
       let isLast = { round == PamCheck.rounds || times == context.machine.changesOfLogins }
@@ -37,6 +39,14 @@ struct PamCheck {
       if isDone { return lost.isEmpty ? 0 : 1 }
     }
     return 1
+  }
+
+  /// On machines whose packages run no programs when they are installed, nothing else does.
+  private func adoptNotes() {
+    guard let store = try? context.store(shared) else { return }
+    for text in context.adoptNotes(in: store, shared, onlyNew: true) {
+      context.output(shared).warn(text)
+    }
   }
 
   private var hasNothingToDo: Bool {

@@ -22,7 +22,7 @@ struct PamStatus: Verb {
   func status(in context: Context) throws(CommandError) -> Int32 {
     if check {
       try context.needRoot("pam status --check")
-      return try PamCheck(context: context, settle: settle).status()
+      return try PamCheck(context: context, settle: settle, shared: shared).status()
     }
     try run(in: context)
     return Sysexit.done.rawValue

@@ -6,15 +6,37 @@ package import SallyportCore
 
 extension Store {
   /// Sets an account's level, and syncs it; nil removes it, and what was required of its uid under
-  /// another name.
-  package func setLevel(_ level: UserNote.Level?, of account: Account) throws(StoreTrouble) {
+  /// another name, unless `find` says that an account of that name has the uid too.
+  package func setLevel(
+    _ level: UserNote.Level?, of account: Account,
+    _ find: (UserName) throws(StoreTrouble) -> Account = Accounts.find
+  ) throws(StoreTrouble) {
+    let others = level.isRequired ? [] : try namesRequired(beside: account, find)
     try changing { parent throws(StoreTrouble) in
-      try setLevel(level, of: account, on: parent)
+      try setLevel(level, of: account, others, on: parent)
     }
   }
 
+  /// The other names of the account's uid that must enroll.
+  private func namesRequired(
+    beside account: Account, _ find: (UserName) throws(StoreTrouble) -> Account
+  ) throws(StoreTrouble) -> [UserName] {
+    guard let uid = account.uid else { return [] }
+    var names: [UserName] = []
+    try eachNote { _, user, note throws(StoreTrouble) in
+      guard note.level.isRequired, note.uid == uid, user != account.name else { return }
+      // What cannot be asked may be such a name.
+      let found = try? find(user)
+      if found == nil || found?.uid == uid { names.append(user) }
+    } failing: { _, _, _ in
+    }
+    return names
+  }
+
+  /// `others`: names of which the requirement of the uid is kept; nil if that stays as it is.
   private func setLevel(
-    _ level: UserNote.Level?, of account: Account, on parent: borrowing Descriptor
+    _ level: UserNote.Level?, of account: Account, _ others: [UserName]?,
+    on parent: borrowing Descriptor
   ) throws(StoreTrouble) {
     let file = try location(of: account.name).name
     let before = try note(of: account.name).uid
@@ -22,14 +44,26 @@ extension Store {
     let text = level == nil ? nil : try text(of: note, for: account.name)
     try put(text, as: file, in: notes, on: parent)
     if let uid = account.uid {
-      let isRequired = if case .required = level { true } else { false }
-      try put(isRequired ? text : nil, as: Path(uid: uid), in: required, on: parent)
+      if level.isRequired {
+        try put(text, as: Path(uid: uid), in: required, on: parent)
+      } else if let others {
+        try put(requirement(of: uid, by: others), as: Path(uid: uid), in: required, on: parent)
+      }
     }
-    if let before, before != account.uid, let (user, _) = try requirement(of: before),
-      user == account.name
+    // The uid before may be that of the same person under another name.
+    if !level.isRequired, let before, before != account.uid,
+      let (user, _) = try requirement(of: before), user == account.name
     {
       try put(nil, as: Path(uid: before), in: required, on: parent)
     }
+  }
+
+  private func requirement(of uid: UInt32, by names: [UserName]) throws(StoreTrouble) -> Secret? {
+    for name in names {
+      let note = try note(of: name)
+      if note.level.isRequired, note.uid == uid { return try text(of: note, for: name) }
+    }
+    return nil
   }
 
   private func text(of note: UserNote, for name: UserName) throws(StoreTrouble) -> Secret {
@@ -52,37 +86,64 @@ extension Store {
   /// replaced by itself, so that the next run ends one that was cut short. Returns those of the
   /// exempt whose account was not found, which is said once, and those that stay without a uid.
   ///
-  /// `areFiles`: there are no accounts but in files. Else one that is not found may be away.
+  /// `areFiles`: there are no accounts but in files. Else one that is not found may be away. No
+  /// login waits for `find`: it is called before the lock is taken.
   package func adoptNotes(
     areFiles: Bool, _ find: (UserName) throws(StoreTrouble) -> Account
   ) throws(StoreTrouble) -> [UnadoptedNote] {
+    var unadopted: [UnadoptedNote] = []
+    var owners: [(file: Path, owner: Account)] = []
+    try eachNote { file, user, note throws(StoreTrouble) in
+      guard note.uid == nil else { return }
+      let account = try find(user)
+      if account.uid == nil, !areFiles {
+        unadopted.append(
+          UnadoptedNote(user: user, path: (notes.path / file).text, trouble: nil, isUnseen: true))
+        return
+      }
+      // Nobody's, if the name is another spelling of an account's own.
+      owners.append((file, Account(name: user, uid: account.name == user ? account.uid : nil)))
+    } failing: { file, user, trouble in
+      unadopted.append(
+        UnadoptedNote(user: user, path: (notes.path / file).text, trouble: trouble))
+    }
+    if owners.isEmpty { return unadopted }
     try changing { parent throws(StoreTrouble) in
-      let store = try openParent(root)
-      guard let directory = try OpenUserDirectory.open(notes, on: store, checks) else { return [] }
-      var unadopted: [UnadoptedNote] = []
-      for file in try entries(of: directory.descriptor.number, notes.path).map({ Path($0) }) {
-        var user: UserName?
+      for (file, owner) in owners {
         do throws(StoreTrouble) {
-          guard let (name, note) = try note(file, in: notes), note.uid == nil else { continue }
-          user = name
-          let account = try find(name)
-          if account.uid == nil, !areFiles {
-            unadopted.append(
-              UnadoptedNote(
-                user: name, path: (notes.path / file).text, trouble: nil, isUnseen: true))
-            continue
-          }
-          // Nobody's, if the name is another spelling of an account's own.
-          let owner = Account(name: name, uid: account.name == name ? account.uid : nil)
-          try setLevel(note.level, of: owner, on: parent)
+          // It may be another one by now.
+          guard let (user, note) = try note(file, in: notes), note.uid == nil, user == owner.name
+          else { continue }
+          try setLevel(note.level, of: owner, nil, on: parent)
           if owner.uid != nil || note.level != .exempt { continue }
-          unadopted.append(UnadoptedNote(user: name, path: (notes.path / file).text, trouble: nil))
+          unadopted.append(UnadoptedNote(user: user, path: (notes.path / file).text, trouble: nil))
         } catch {
           unadopted.append(
-            UnadoptedNote(user: user, path: (notes.path / file).text, trouble: error))
+            UnadoptedNote(user: owner.name, path: (notes.path / file).text, trouble: error))
         }
       }
-      return unadopted
+    }
+    return unadopted
+  }
+
+  /// Goes through the notes. What fails for one is no reason to leave out the others.
+  private func eachNote(
+    _ body: (Path, UserName, UserNote) throws(StoreTrouble) -> Void,
+    failing: (Path, UserName?, StoreTrouble) -> Void
+  ) throws(StoreTrouble) {
+    try checks.walk(to: root)
+    guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks) else {
+      return
+    }
+    for file in try entries(of: directory.descriptor.number, notes.path).map({ Path($0) }) {
+      var user: UserName?
+      do throws(StoreTrouble) {
+        guard let (name, note) = try note(file, in: notes) else { continue }
+        user = name
+        try body(file, name, note)
+      } catch {
+        failing(file, user, error)
+      }
     }
   }
 
@@ -110,4 +171,8 @@ extension Store {
     }
     try check(sys_sync(target), "fsync", place.path)
   }
+}
+
+extension UserNote.Level? {
+  fileprivate var isRequired: Bool { if case .required? = self { true } else { false } }
 }

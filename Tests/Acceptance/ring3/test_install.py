@@ -31,6 +31,7 @@ FILES = {
     "usr/lib/systemd/system/sallyport-watch.path": 0o644,
     "usr/lib/systemd/system/sallyport-watch.service": 0o644,
     "usr/lib/systemd/system/multi-user.target.wants/sallyport-watch.path": 0o644,
+    "usr/lib/systemd/system/multi-user.target.wants/sallyport-watch.service": 0o644,
     "usr/share/man/man8/sallyportd.8": 0o644,
     "usr/share/pam-configs/sallyport": 0o644,
     "usr/share/bash-completion/completions/sallyport": 0o644,
@@ -84,6 +85,18 @@ def test_at_the_start_the_installed_command_takes_back_what_waits(make, tmp_path
     assert (tmp_path / command[1:]).exists() and words == ["pam", "revert"]
     source = (REPOSITORY / "Sources/SallyportDoctor/PendingRevert.swift").read_text()
     assert f'path = "{settings["ConditionPathExists"]}"' in source
+
+
+@pytest.mark.decisive
+def test_notes_in_another_directory_are_not_given_uids_of_this_machine(make, tmp_path):
+    make("install")
+    notes = tmp_path / STORE / "unenrolled"
+    notes.mkdir(mode=0o700)
+    text = "# Sallyport\nversion = 1\nuser = daemon\nfrom = none\nlevel = exempt\n"
+    (notes / "daemon").write_text(text)
+    (notes / "daemon").chmod(0o600)
+    assert make("install").returncode == 0
+    assert (notes / "daemon").read_text() == text
 
 
 def test_installing_again_keeps_configuration_and_store(make, tmp_path):

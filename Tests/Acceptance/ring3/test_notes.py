@@ -146,6 +146,18 @@ def test_an_exempt_note_of_before_lets_nobody_pass_until_prepare_gives_it_its_ui
     assert asked(driver) == REFUSED
 
 
+@pytest.mark.decisive
+def test_an_exempt_note_of_before_gets_its_uid_by_what_runs_with_the_machine(
+        policy, driver, say, store, becomes):
+    policy.write_text("[default]\nenrollment = required\n")
+    say("exempt")
+    note = of_before(store)
+    assert asked(driver) == REFUSED
+    done = sallyport("pam", "status", "--check", "--settle", "0", "--store", store.directory)
+    assert note.read_text().startswith("# uid = 3003\n"), done.stderr
+    assert asked(driver) == PASSES
+
+
 def test_an_exempt_note_of_before_whose_account_is_gone_lets_nobody_pass_ever(
         policy, driver, say, store, becomes):
     policy.write_text("[default]\nenrollment = required\n")

@@ -30,13 +30,15 @@ final class GroupCensus {
 
   private func unsureness(of name: String) -> String? {
     guard let silence, !ownGroups.contains(name) else { return nil }
-    return "who is not in group \(printable(name.utf8)) is not always known: \(silence)"
+    return "who is not in group \(printable(name.utf8)) is never known, so that a rule on it "
+      + "tightens for all accounts of SSSD: \(silence)"
   }
 
   private func silenceOfSSSD() -> String? {
-    guard NameSources(of: "group", on: machine).sources?.contains("sss") == true,
-      !SSSDSettings.tellsOfGroups(on: machine)
-    else { return nil }
+    let isAsked = ["group", "initgroups"].contains {
+      NameSources(of: $0, on: machine).sources?.contains("sss") == true
+    }
+    guard isAsked, !SSSDSettings.tellsOfGroups(on: machine) else { return nil }
     return "[nss] of sssd.conf has no \"user_attributes = +\(SSSDSettings.attribute)\""
   }
 

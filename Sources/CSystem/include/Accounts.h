@@ -59,8 +59,8 @@ static inline int sys_group(const void *group, const void *user, uint32_t *numbe
 }
 
 /* getgrouplist(3), with a list that grows until it is complete. 1 if `group` is one of the groups
-   of `user`, whose primary group is `primary`; if not, 2 if there is another one than the primary
-   group, or 0; or a negative errno. The C library does not report that a source failed. */
+   of `user`, whose primary group is `primary`, 0 if not; or a negative errno. The C library does not
+   report that a source failed. */
 static inline int sys_has_group(const void *user, uint32_t primary, uint32_t group) {
   int size = 64;
   for (int left = sys_lookups; left > 0 && size > 0 && size <= 1 << 20; left--) {
@@ -68,8 +68,7 @@ static inline int sys_has_group(const void *user, uint32_t primary, uint32_t gro
     gid_t *groups = malloc((size_t)size * sizeof *groups);
     if (groups == NULL) return -ENOMEM;
     int done = getgrouplist(user, primary, groups, &count);
-    for (int one = 0; one < done && result != 1; one++)
-      result = groups[one] == group ? 1 : groups[one] == primary ? result : 2;
+    for (int one = 0; one < done && result != 1; one++) result = groups[one] == group;
     free(groups);
     if (done >= 0) return result;
     if (count <= size) return -ENOMEM; /* the only other failure than a list that is too short */
@@ -78,45 +77,66 @@ static inline int sys_has_group(const void *user, uint32_t primary, uint32_t gro
   return -ERANGE;
 }
 
-/* Whether `file`, such as passwd(5) or group(5), has an entry of that name. */
-static inline __attribute__((noinline)) int sys_file_has(const char *file, const char *name) {
-  char wanted[300] = "\n", *text;
-  const size_t length = strlen(name);
+/* A file after a line break, to be freed; NULL if it cannot be read. */
+static inline __attribute__((noinline)) char *_Nullable sys_text(const char *file) {
   struct stat facts;
-  int found = 0;
+  char *text = NULL;
   const int opened = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-  if (opened < 0) return 0;
-  if (length + 2 < sizeof wanted && fstat(opened, &facts) == 0 && facts.st_size < 1 << 26
+  if (fstat(opened, &facts) == 0 && facts.st_size < 1 << 26
       && (text = malloc((size_t)facts.st_size + 2)) != NULL) {
     size_t end = 1, size = (size_t)facts.st_size + 1;
     ssize_t done = 0;
     text[0] = '\n';
     while (end < size && (done = read(opened, text + end, size - end)) > 0) end += (size_t)done;
-    memcpy(wanted + 1, name, length);
-    wanted[length + 1] = ':';
-    text[end] = 0;
-    found = strstr(text, wanted) != NULL;
-    free(text);
+    text[done < 0 ? 0 : end] = 0;
   }
   close(opened);
+  return text;
+}
+
+/* Whether `file`, such as passwd(5) or group(5), has an entry of that name. */
+static inline __attribute__((noinline)) int sys_file_has(const char *file, const char *name) {
+  char wanted[300] = "\n", *text = sys_text(file);
+  const size_t length = strlen(name);
+  int found = 0;
+  if (text != NULL && length + 2 < sizeof wanted) {
+    memcpy(wanted + 1, name, length);
+    wanted[length + 1] = ':';
+    found = strstr(text, wanted) != NULL;
+  }
+  free(text);
+  return found;
+}
+
+/* Whether groups, or those of a user, may come from SSSD by nsswitch.conf(5): by a line `group` or
+   `initgroups`, but not `netgroup`. An SSSD that serves something else knows users and groups too,
+   but they may be of another directory. */
+static inline int sys_has_sssd(void) {
+  char *text = sys_text("/etc/nsswitch.conf"), *at = text;
+  int found = text == NULL || *text == 0;
+  while (!found && (at = strstr(at, "group")) != NULL) {
+    char *end = at + strcspn(at, "#\n"), *source = strstr(at, "sss");
+    found = (at[-1] != 't' || at[-2] != 'e') && source != NULL && source < end;
+    at = end;
+  }
+  free(text);
   return found;
 }
 
 /* Whether `user`, whose primary group is `primary`, is in `group`: 1, 0, or a negative errno if it
    is not known. A list without the user proves nothing where a directory may have given a part of
-   it alone, as SSSD does of a user whose groups it has never asked for while its directory is away. */
+   it alone, as SSSD does of a user whose groups it has never asked for while its directory is away,
+   and of a group that it has from the login of another member. */
 static inline int sys_is_member(const char *user, uint32_t primary, const char *group) {
   uint32_t number = 0;
   int listed = sys_group(group, user, &number);
   if (listed < 0 || listed == 1) return listed;
   int has = sys_has_group(user, primary, number);
-  if (has < 0 || has == 1) return has;
+  if (has != 0) return has;
   if (sys_file_has("/etc/passwd", user) || sys_file_has("/etc/group", group)) return 0;
-  /* Without SSSD another group is no proof: it may be of a file. */
-  int known = sys_sssd_group(user, primary, number);
-  if (known == -ENOENT) known = 3;
-  else if (known < 2) return known;
-  return listed == 2 || known == 2 ? 0 : -EAGAIN;
+  int known = sys_has_sssd() ? sys_sssd_group(user, number) : -ENOENT;
+  if (known != -ENOENT) return known;
+  return listed == 2 ? 0 : -EAGAIN;
 }
 
 #pragma clang assume_nonnull end

@@ -43,22 +43,21 @@ static inline int sys_sssd_has_asked(const uint32_t *_Nullable answer, int64_t s
   return -1;
 }
 
-/* Of the answer about a user's groups: 1 if `group` is one, else 2 if there is another one than
-   `primary`, or 3; -ENOENT if SSSD does not know the user, or -EPROTO. */
-static inline int sys_sssd_find(const uint32_t *_Nullable answer, int64_t size, uint32_t primary, uint32_t group) {
+/* Of the answer about a user's groups: 1 if `group` is one, 0 if not; -ENOENT if SSSD does not know
+   the user, or -EPROTO. */
+static inline int sys_sssd_find(const uint32_t *_Nullable answer, int64_t size, uint32_t group) {
   if (size == 8) return -ENOENT;
   if (size < 8 || answer[0] > size / 4 - 2) return -EPROTO;
-  int result = 3;
-  for (uint32_t one = 0; one < answer[0] && result != 1; one++)
-    result = answer[one + 2] == group ? 1 : answer[one + 2] == primary ? result : 2;
-  return result;
+  for (uint32_t one = 0; one < answer[0]; one++)
+    if (answer[one + 2] == group) return 1;
+  return 0;
 }
 
-/* 1 if SSSD has `user` in `group`, 0 if not, where it says that the directory was asked for all of
-   his groups. If it does not say, because sssd.conf does not tell it to: 2 if he is in another group
-   than `primary`, 3 if not. -ENOENT if there is no SSSD or it does not know him; or another negative
-   errno. It says so before it is asked the second time, so that this answer is no older. */
-static inline int sys_sssd_group(const char *user, uint32_t primary, uint32_t group) {
+/* 1 if SSSD has `user` in `group`; 0 if not, and it says that the directory was asked for all of his
+   groups; -ENOENT if there is no SSSD or it does not know him; or another negative errno, as where it
+   does not say so, because sssd.conf does not tell it to. It says so before it is asked the second
+   time, so that this answer is no older. */
+static inline int sys_sssd_group(const char *user, uint32_t group) {
   int line = sys_socket_of(SOCK_STREAM), asked = -1;
   if (line < 0) return line;
   uint32_t *answer = NULL;
@@ -68,19 +67,18 @@ static inline int sys_sssd_group(const char *user, uint32_t primary, uint32_t gr
   (void)sys_set_time(line, sys_sending_time, 10000000);
   int result = sys_connect(line, "/var/lib/sss/pipes/nss");
   if (result == 0 && sys_sssd_ask(line, sys_sssd_version, &version, 4, &answer) < 0) result = -EPROTO;
-  for (int turn = 0; turn < 2 && result != 1 && result >= 0; turn++) {
+  for (int turn = 0; turn < 2 && result == 0; turn++) {
     int64_t size = 0;
     if (turn == 1) {
       size = sys_sssd_ask(line, sys_sssd_attributes, user, length, &answer);
       asked = sys_sssd_has_asked(answer, size);
     }
     size = sys_sssd_ask(line, sys_sssd_groups, user, length, &answer);
-    result = sys_sssd_find(answer, size, primary, group);
+    result = sys_sssd_find(answer, size, group);
   }
   free(answer);
   close(line);
-  if (result < 2 || asked < 0) return result;
-  return asked ? 0 : -EAGAIN;
+  return result == 0 && asked != 1 ? -EAGAIN : result;
 }
 
 #pragma clang assume_nonnull end

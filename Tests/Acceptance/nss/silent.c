@@ -1,7 +1,7 @@
 /* A name service whose groups list no members, as sssd with ignore_group_members: what groups an
  * account has is told by the account alone. carol is in "staffers", and in "split", whose entry is
  * in /etc/group and lists somebody else. Of "listed" the group alone tells that she is in it.
- * "sloppy", in which she is as well, has NULL in place of the list. */
+ * "sloppy", in which she is as well, has NULL in place of the list. "admins" lists ana alone. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <grp.h>
@@ -11,7 +11,7 @@
 
 static const struct { const char *name; gid_t number; char *member; } groups[] = {
   { "staffers", 4600, NULL }, { "visitors", 4601, NULL }, { "listed", 4604, "carol" },
-  { "sloppy", 4605, NULL },
+  { "sloppy", 4605, NULL }, { "admins", 5100, "ana" },
 };
 
 static enum nss_status give(size_t index, struct group *entry, char *buffer, size_t size,

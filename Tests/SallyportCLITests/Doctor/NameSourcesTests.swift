@@ -44,12 +44,14 @@ import Testing
     _ settings: String, _ tells: Bool
   ) throws {
     let fake = FakeMachine()
-    try fake.write("/etc/nsswitch.conf", "group: files sss\n")
     try fake.write("/etc/sssd/conf.d/one.conf", settings)
     #expect(SSSDSettings.tellsOfGroups(on: fake.machine) == tells)
-    // The machine's own account database has it, but not the files of this one.
-    let flaw = GroupCensus(of: fake.machine).flaw(of: "root")
-    #expect((flaw == nil) == tells, "\(flaw ?? "")")
+    for database in ["group", "initgroups"] {
+      try fake.write("/etc/nsswitch.conf", "\(database): files sss\n")
+      // The machine's own account database has it, but not the files of this one.
+      let flaw = GroupCensus(of: fake.machine).flaw(of: "root")
+      #expect((flaw == nil) == tells, "\(flaw ?? "")")
+    }
     try fake.write("/etc/group", "root:x:0:\n")
     #expect(GroupCensus(of: fake.machine).flaw(of: "root") == nil)
   }

@@ -135,12 +135,13 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
       origin = NetworkAddress(found.bytes).map { .address($0) } ?? .unknown
     }
     var policy = request.policy
-    // The line may name another file, whose budget holds too where it is the smaller one.
     var shared = SharedBudget(of: policy)
-    // Once a login, where it counts: a directory may take a second for each group.
+    // Once a login, where it counts: a directory may take a second for each group. The line may name
+    // another file, whose budget holds too where it is the smaller one.
     if case .attempt = request.verb {
       let reading = reading(account, request.service, isRemote: request.origin != .local, address)
-      shared.include(reading.policy.sharedBudget)
+      shared = reading.policy.sharedBudget
+      shared.include(stated: policy)
     }
     policy.shared = SharedBudgetBox(shared)
     return LoginContext(

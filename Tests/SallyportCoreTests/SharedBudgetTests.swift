@@ -313,6 +313,35 @@ private func shared(_ text: String, service: String = "elsewhere", user: String?
     #expect(try shared(text + "match_user = bob\nguess_budget = 2 %\n").lookUps == [])
   }
 
+  /// A section that accepts no code of an app has a smaller budget.
+  @Test func `is said as its least budget, and kept of each kind where the file is the same`()
+    throws
+  {
+    let text =
+      "[default]\n[rule a]\nmatch_service = sudo\nfactor_totp = off\nguess_budget = 0.1 %\n"
+    let policy = try shared(text).policy
+    #expect(policy.guessBudget == Policy().guessBudget)
+    let request = ServiceRequest(
+      name: [97], service: [98], origin: .local, policy: policy, millisecondsLeft: 1, verb: .level)
+    let frame = try #require(request.encoded())
+    let stated = try #require(ServiceRequest.decode(frame)).policy
+    #expect(stated.guessBudget.units == 1_000_000_000)
+    var found = policy.sharedBudget
+    found.include(stated: stated)
+    #expect(SharedBudgetBox(found) == SharedBudgetBox(policy.sharedBudget))
+    // Of another file, whose least budget is another one.
+    for units: UInt64 in [500_000_000, 5_000_000_000] {
+      var other = Policy()
+      other.guessBudget = GuessProbability(units: units)
+      var found = policy.sharedBudget
+      found.include(stated: other)
+      var wanted = policy.sharedBudget
+      wanted.include(SharedBudget(of: other))
+      #expect(SharedBudgetBox(found) == SharedBudgetBox(wanted))
+      #expect(SharedBudgetBox(found) != SharedBudgetBox(policy.sharedBudget))
+    }
+  }
+
   @Test func `changes nothing where there is one policy`() throws {
     for setting in Setting.all {
       let policy = setting.policy

@@ -31,6 +31,17 @@ package struct SharedBudget: Sendable {
     for kind in 0..<2 { take(window: other.windows[kind], of: kind) }
   }
 
+  /// Of all kinds; `nowhere` if none is accepted.
+  fileprivate var least: UInt64 { min(budgets[0], budgets[1], budgets[2]) }
+
+  /// Counts logins of the policy that a request says, which has the least budget of all kinds in
+  /// place of its own. Where that is ours too, each kind keeps the one that we know.
+  package mutating func include(stated policy: Policy) {
+    var other = SharedBudget(of: policy)
+    if policy.guessBudget.units == least { for kind in 0..<3 { other.forget(kind) } }
+    include(other)
+  }
+
   func accepts(_ kind: FactorKind) -> Bool {
     budgets[Int(kind.rawValue)] != SharedBudget.nowhere
   }
@@ -62,16 +73,12 @@ package final class SharedBudgetBox: Equatable, Sendable {
 extension Policy {
   package var sharedBudget: SharedBudget { shared?.budget ?? SharedBudget(of: self) }
 
-  /// The budget that a request says: the service, whose file has `shared`, takes no smaller one for
-  /// it that a narrower policy may have, such as the strict one.
+  /// The budget that a request says: the least of the kinds of factor that are accepted anywhere.
+  /// Not that of this policy, which a strict line may have made smaller.
   var statedBudget: UInt64 {
     @inline(never) get {
-      var most: UInt64 = 0
-      guard let shared else { return guessBudget.units }
-      for kind in 0..<3 where shared.budget.budgets[kind] != SharedBudget.nowhere {
-        most = max(most, shared.budget.budgets[kind])
-      }
-      return most == 0 ? guessBudget.units : most
+      let least = sharedBudget.least
+      return least == SharedBudget.nowhere ? guessBudget.units : least
     }
   }
 }

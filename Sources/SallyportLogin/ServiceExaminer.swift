@@ -15,9 +15,11 @@ package final class ServiceExaminer: Examiner {
   /// waits longest where too many connect at once.
   private static let sendings = 3
   /// Whether the service may be one that says when it begins. One of the former version closes the
-  /// connection to who asks for that, and is asked in its own; so is one that ended before it had
-  /// begun. Neither has done anything.
+  /// connection to who asks for that, having done nothing, and is asked in its own.
   private var waits = true
+  /// Whether it has answered, so that it has this version. One that closes the connection then has
+  /// ended: it is asked again in this version, where it cannot use a code unheard.
+  private var isKnown = false
 
   package let isForRoot: Bool
   private let path: String
@@ -132,6 +134,7 @@ package final class ServiceExaminer: Examiner {
         if waits == request.waits { sendings -= 1 }
         continue
       }
+      isKnown = true
       guard let answer = ServiceAnswer.decode(answer, to: verb) else { throw fault(.garbage) }
       return answer
     }
@@ -144,7 +147,7 @@ package final class ServiceExaminer: Examiner {
     self.socket = nil
     defer { millisecondsLeft = socket.timeLeft }
     let answer = try socket.ask(frame)
-    if answer == nil, socket.wasRead {
+    if answer == nil, socket.wasRead, !(isKnown && waits) {
       if !waits { throw fault(.silent) }
       waits = false
     }

@@ -108,6 +108,10 @@ final class Connection: Caller {
     return true
   }
 
+  /// Says that nothing was done. A connection that is closed in place of it means a service that
+  /// does not know the version of the packet.
+  func refuse() { answer(ServiceAnswer.trouble(mayBeTheCallers: true).encoded() ?? []) }
+
   /// false where it could not be sent; nothing is tried again.
   @discardableResult
   func answer(_ bytes: [UInt8]) -> Bool {

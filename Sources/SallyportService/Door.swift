@@ -94,11 +94,11 @@ final class Door: Sendable {
     }
   }
 
-  /// A peer that has given up is not answered, and nothing is done for it.
+  /// Nothing is done for a peer that has given up.
   private func answer(_ job: Job) {
     let waited = service_monotonic() - job.peer.arrived
     guard waited < limits.untilWork, job.connection.isThere, hasAccount(job.peer) else {
-      return
+      return job.connection.refuse()
     }
     job.connection.answer(handler(job.peer, job.request, job.connection))
   }
@@ -106,8 +106,15 @@ final class Door: Sendable {
   /// Looked up by a worker, since name services may take their time.
   private func hasAccount(_ peer: Peer) -> Bool {
     switch peer.socket {
-    case .root: true
-    case .everybody: peer.effectiveUser == 0 || shares.hasAccount(peer.effectiveUser) == 1
+    case .root: return true
+    case .everybody:
+      let user = peer.effectiveUser
+      if user == 0 { return true }
+      let wasFound = shares.isFound(user)
+      let isFound = shares.hasAccount(user) == 1
+      // Its packets, and those of strangers, may have workers now that sleep.
+      if isFound, !wasFound { service_count_up(packets, UInt64(limits.workers)) }
+      return isFound
     }
   }
 
@@ -165,7 +172,10 @@ final class Door: Sendable {
     case .job(let job):
       let pushedOut = queue.withLock { $0.add(job) }
       service_count_up(packets, 1)
-      if pushedOut != nil { accepting.write("more packets than can wait") }
+      if let pushedOut {
+        pushedOut.connection.refuse()
+        accepting.write("more packets than can wait")
+      }
       return false
     }
   }

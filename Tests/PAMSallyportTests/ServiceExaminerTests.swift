@@ -19,8 +19,12 @@ private final class OddService: Sendable {
 
   /// `takes`: milliseconds until it answers.
   ///
-  /// `isFormer`: one of the version before, which knows of no caller that waits.
-  init(_ answer: ServiceAnswer, takes milliseconds: UInt64 = 0, isFormer: Bool = false) throws {
+  /// `isFormer`: one of the version before, which knows of no caller that waits. `closing`: which
+  /// packets it reads and does not answer, as one that ends then.
+  init(
+    _ answer: ServiceAnswer, takes milliseconds: UInt64 = 0, isFormer: Bool = false,
+    closing: Range<Int> = 0..<0
+  ) throws {
     own = try TemporaryDirectory()
     path = own.path + "/root"
     let listeners = try Listeners.open(root: path, everybody: own.path + "/socket")
@@ -28,8 +32,14 @@ private final class OddService: Sendable {
     service = try Service.start(
       Listeners(root: listeners.root, everybody: nil), root: Limits(workers: 1)
     ) { _, packet, _ in
-      if let request = ServiceRequest.decode(packet) { seen.withLock { $0.append(request) } }
-      if isFormer, packet[0] != 1 { return [] }
+      var count = 0
+      if let request = ServiceRequest.decode(packet) {
+        count = seen.withLock {
+          $0.append(request)
+          return $0.count
+        }
+      }
+      if isFormer && packet[0] != 1 || closing.contains(count) { return [] }
       let start = DispatchTime.now().uptimeNanoseconds
       while DispatchTime.now().uptimeNanoseconds - start < milliseconds * 1_000_000 {}
       return answer.encoded() ?? []
@@ -124,6 +134,21 @@ struct `A service that answers what cannot be` {
       try ServiceExaminer(at: silent.path).level(of: alice, in: context)
     }
     #expect(silent.requests.count == 2)
+  }
+
+  /// In the former version it could use a code unheard.
+  @Test func `is asked again in its own version where it ends after an answer`() throws {
+    let service = try OddService(.level(.required), closing: 2..<4)
+    let examiner = ServiceExaminer(at: service.path)
+    for _ in 0..<2 { #expect(try examiner.level(of: alice, in: context) == .required) }
+    #expect(service.requests.map(\.waits) == [true, true, true, true])
+    let gone = try OddService(.level(.required), closing: 2..<9)
+    let other = ServiceExaminer(at: gone.path)
+    #expect(try other.level(of: alice, in: context) == .required)
+    #expect(throws: StoreTrouble.service(path: gone.path, .silent)) {
+      try other.level(of: alice, in: context)
+    }
+    #expect(gone.requests.map(\.waits) == [true, true, true, true])
   }
 
   @Test func `is there for a user's program also where it is not`() {

@@ -48,6 +48,37 @@ import Testing
     ("", 100_000, .strangers),
   ]
 
+  /// A stranger's account is found while three others and he have all workers of strangers.
+  @Test(.enabled(if: isRoot, "the service is root's"))
+  func `that is found to be another one lets workers go on that sleep`() async {
+    await #expect(processExitsWith: .success) {
+      let (finding, unknown, done) = (Gate(), Gate(), Gate())
+      let shares = Shares(file: "/nowhere/subuid") { user in
+        (user == 1 ? finding : unknown).pass(user)
+        return user == 1 ? 1 : 0
+      }
+      let service = try TestService(shares: shares) { peer, _, _ in
+        done.pass(peer.realUser)
+        return [1]
+      }
+      func send(as user: uid_t) throws -> RawClient {
+        try #require(sys_set_real_and_saved_user(user, 0) == 0 && seteuid(user) == 0)
+        let client = try RawClient(service.everybody)
+        client.send([0])
+        try #require(seteuid(0) == 0 && sys_set_real_and_saved_user(0, 0) == 0)
+        return client
+      }
+      let found = try send(as: 1)
+      #expect(soon { finding.inside.count == 1 })
+      let others = try (0..<4).map { _ in try send(as: 2) }
+      #expect(soon { unknown.inside.count == 3 })
+      finding.open()
+      #expect(soon { done.inside.count == 1 && unknown.inside.count == 4 })
+      for gate in [unknown, done] { gate.open() }
+      #expect(found.answer() == [1] && others.allSatisfy { $0.answer() == nothingDone })
+    }
+  }
+
   @Test(arguments: cases.indices)
   func `is that of the owner of its range, else of all strangers`(_ index: Int) throws {
     let (text, user, share) = Self.cases[index]

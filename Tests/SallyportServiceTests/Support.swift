@@ -2,6 +2,7 @@ import CService
 import CSystem
 import Foundation
 import OneTimePassword
+import SallyportCore
 import SallyportThreads
 import TestSupport
 import Testing
@@ -19,7 +20,7 @@ final class TestService: Sendable {
   private let service: Service
 
   init(
-    root: Limits = .root, everybody: Limits = .everybody,
+    root: Limits = .root, everybody: Limits = .everybody, shares: Shares = Shares(),
     handler: @escaping Handler = { _, request, _ in request.bytes(in: 0..<request.count) }
   ) throws {
     own = try TemporaryDirectory()
@@ -27,13 +28,17 @@ final class TestService: Sendable {
     try #require(unsafe chmod(own.path, 0o755) == 0)
     (self.root, self.everybody) = (own.path + "/root", own.path + "/socket")
     let listeners = try Listeners.open(root: self.root, everybody: self.everybody)
-    service = try Service.start(listeners, root: root, everybody: everybody, handler: handler)
+    service = try Service.start(
+      listeners, root: root, everybody: everybody, shares: shares, handler: handler)
   }
 
   func stop(within time: UInt64 = 20_000_000_000) -> Bool { service.stop(within: time) }
 
   deinit { service.stop() }
 }
+
+/// The service's word that nothing was done.
+let nothingDone: [UInt8]? = ServiceAnswer.trouble(mayBeTheCallers: true).encoded()
 
 /// A client without manners.
 final class RawClient: Sendable {

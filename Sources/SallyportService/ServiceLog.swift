@@ -45,11 +45,12 @@ package enum ServiceLog {
 
 /// How many lines that cost nobody anything are written of one user: sixty a minute. More would
 /// reach the limit that the log of the system has for all lines of the service. What lets in, or
-/// costs something of a budget, is always written; and the next line that is written says how many
-/// were left out before it.
+/// costs something of a budget, is always written; and the next line of the user says how many were
+/// left out before it. Of a thousand users at most this is kept; of others the next line of anybody
+/// says how many lines of theirs were left out.
 final class LineAllowance: Sendable {
-  private static let (lines, time) = (60, UInt64(60_000_000_000))
-  private let users = Locked<[UInt32: Count]>([:])
+  private static let (lines, time, most) = (60, UInt64(60_000_000_000), 1000)
+  private let state = Locked(State())
 
   private struct Count {
     var lines = 0
@@ -57,32 +58,49 @@ final class LineAllowance: Sendable {
     var since: UInt64
   }
 
+  private struct State {
+    var users: [UInt32: Count] = [:]
+    var ofOthers = 0
+
+    /// Forgets those whose minute is over, or else the one whose minute began first.
+    mutating func makeRoom(at now: UInt64) {
+      let oldest = users.values.lazy.map(\.since).min() ?? now
+      let end = max(oldest, now - min(now, LineAllowance.time))
+      for (user, count) in users where count.since <= end {
+        ofOthers += count.leftOut
+        users[user] = nil
+      }
+    }
+  }
+
+  /// Of how many users something is kept.
+  var count: Int { state.withLock { $0.users.count } }
+
   /// The line to be written; nil: none.
   func line(_ line: LogLine, of user: UInt32, isCostless: Bool) -> LogLine? {
     guard let leftOut = leftOut(of: user, isCostless: isCostless) else { return nil }
     var line = line
-    if leftOut > 0 { line.add(" left_out=", leftOut) }
+    if leftOut.own > 0 { line.add(" left_out=", leftOut.own) }
+    if leftOut.ofOthers > 0 { line.add(" left_out_of_others=", leftOut.ofOthers) }
     return line
   }
 
-  private func leftOut(of user: UInt32, isCostless: Bool) -> Int? {
-    users.withLock { users in
+  private func leftOut(of user: UInt32, isCostless: Bool) -> (own: Int, ofOthers: Int)? {
+    state.withLock { state in
       let now = service_monotonic()
-      if users.count > 1000 {
-        users = users.filter { now - $0.value.since < LineAllowance.time || $0.value.leftOut > 0 }
-      }
-      var count = users[user] ?? Count(since: now)
-      defer { users[user] = count }
-      if now - count.since >= LineAllowance.time { (count.lines, count.since) = (0, now) }
+      if state.users[user] == nil, state.users.count >= Self.most { state.makeRoom(at: now) }
+      var count = state.users[user] ?? Count(since: now)
+      defer { state.users[user] = count }
+      if now - count.since >= Self.time { (count.lines, count.since) = (0, now) }
       if isCostless {
         count.lines += 1
-        guard count.lines <= LineAllowance.lines else {
+        guard count.lines <= Self.lines else {
           count.leftOut += 1
           return nil
         }
       }
-      defer { count.leftOut = 0 }
-      return count.leftOut
+      defer { (count.leftOut, state.ofOthers) = (0, 0) }
+      return (count.leftOut, state.ofOthers)
     }
   }
 }

@@ -368,6 +368,26 @@ extension Machine {
     #expect(!found[61].contains("left_out"))
   }
 
+  @Test func `what was left out is kept of a thousand users, and told of all`() throws {
+    let allowance = LineAllowance()
+    var (written, told) = (0, 0)
+    for user in UInt32(0)..<2000 {
+      for _ in 0..<62 {
+        let line = allowance.line(LogLine("x"), of: user, isCostless: true)
+        guard let line else { continue }
+        written += 1
+        for word in String(decoding: line.bytes, as: UTF8.self).split(separator: " ").dropFirst() {
+          told += Int(word.split(separator: "=").last ?? "") ?? 0
+        }
+      }
+    }
+    #expect(written == 2000 * 60 && allowance.count == 1000)
+    // Two of each of the thousand that had to go but the last, whose are told next.
+    #expect(told == 2 * 1000)
+    let last = allowance.line(LogLine("x"), of: 1999, isCostless: false)
+    #expect(last.map { String(decoding: $0.bytes, as: UTF8.self) } == "x left_out=2")
+  }
+
   @Test func `on root's socket the real user tells whose local login it is`() throws {
     #expect(isAccepted(try ask(attempt(try code()), by: peer(3002, .root))))
     #expect(try state().lastUse?.origin == .local(own: false))

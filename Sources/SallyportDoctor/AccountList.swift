@@ -118,7 +118,7 @@ extension AccountBook {
   }
 
   /// Ends a sentence about such people.
-  package static let ofUnlistedSources = "of a source in nsswitch.conf that may not list them"
+  package static let unlisted = "whom a source in nsswitch.conf may not list"
 
   /// Adds the home directory; nil if the account does not exist.
   package static func home(of account: Account) throws(StoreTrouble) -> HomeAccount? {

@@ -55,9 +55,10 @@ extension Message {
       self.init(
         "\(invocation.who) is the account \(named.who)\(more): nothing was changed", .usage,
         hints: [
-          named.command(invocation.verb, remark: "with the same options, if that is meant"),
-          isStored ? invocation.again(remark: "asks first, on a terminal") : nil,
-        ].compactMap { $0 })
+          isStored
+            ? invocation.again(remark: "on a terminal asks about what is stored")
+            : named.command(invocation.verb, remark: "with the same options, if that is meant")
+        ])
     case .notAUserName:
       self.init("\"\(invocation.who)\" is not a valid user name", .noUser, hints: ["getent passwd"])
     case .noSuchUser:
@@ -202,7 +203,7 @@ extension Message {
     case .ssh(let trouble): self.init(trouble)
     case .fleet(let trouble): self.init(trouble, at: invocation)
     case .peopleUnseen(let what):
-      self.init("\(what) \(AccountBook.ofUnlistedSources)", .busy)
+      self.init("\(what) \(AccountBook.unlisted)", .busy)
     case .listIncomplete(let status):
       self.init("the list is incomplete", status)
     }

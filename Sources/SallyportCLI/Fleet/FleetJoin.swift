@@ -181,7 +181,7 @@ struct FleetJoin: Verb {
     let (names, mayLackPeople) = try accountNames(on: people.context.machine)
     if mayLackPeople {
       people.context.output(shared).warn(
-        "not compared with the fleet: people \(AccountBook.ofUnlistedSources)")
+        "not compared with the fleet: people \(AccountBook.unlisted)")
     }
     var known: [UserName] = []
     var rest = names[...]

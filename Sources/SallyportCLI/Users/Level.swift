@@ -88,7 +88,11 @@ struct Require: Verb {
       LevelChange.Answers(
         users: done, exempt: exempt, alreadyRequired: earlier, notReached: people.unseen),
       lists.flatMap { LevelChange.list($0, $1, width: output.width) }.joined(separator: "\n"))
-    return (people.unseen.isEmpty ? Sysexit.done : .busy).rawValue
+    if people.unseen.isEmpty { return Sysexit.done.rawValue }
+    let named = invocation(in: context).command("require NAME", undo ? "--undo" : "")
+    let hint = "hint: \(named)      one by one; a rule of sallyport.conf holds for a group\n"
+    context.terminal.write(Array(hint.utf8), to: .aside)
+    return Sysexit.busy.rawValue
   }
 
   /// Whether a user who must enroll from that day on must do so by the day given now anyway.

@@ -67,7 +67,7 @@ struct List: Verb {
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
     progress.end()
     tell(rows, broken: 0, at: try context.time(), context.output(shared))
-    if mayLackPeople { throw .peopleUnseen("the list may lack people") }
+    if mayLackPeople { throw .peopleUnseen("not seen: people") }
   }
 
   /// Names an enrollment that cannot be read.

@@ -25,8 +25,8 @@ struct MeantPeople {
     }
     for name in try MeantPeople.stored(in: store) where !seen.contains(name.bytes) { take(name) }
     if AccountBook.mayLackPeople(listed, on: machine) {
-      let what = group.map { "members of \(printable($0.utf8, limit: 64)) that it does not name" }
-      unseen.append("\(what ?? "people") \(AccountBook.ofUnlistedSources)")
+      let whose = group.map { "members of \(printable($0.utf8, limit: 64))" }
+      unseen.append("\(whose ?? "people") \(AccountBook.unlisted)")
     }
   }
 

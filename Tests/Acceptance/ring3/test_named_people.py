@@ -15,7 +15,7 @@ from support.sallyport import COMMAND, sallyport
 from support.typist import Child
 
 HIDDEN = Path("/etc/passwd.hidden")
-PEOPLE = "people of a source in nsswitch.conf that may not list them"
+PEOPLE = "people whom a source in nsswitch.conf may not list"
 CHANGES = [
     ("unenroll", "--force"), ("require",), ("exempt",), ("forget",), ("unlock",), ("verify",),
     ("resync",), ("remove", "--name", "phone", "--force"), ("backup-codes", "--regenerate"),
@@ -75,7 +75,9 @@ def test_a_group_is_asked_for_its_members_by_name(directory, store):
     done, unseen = require(store, "--group", "ops", status=75)
     assert done == ["carol", "lena"]
     source = PEOPLE.removeprefix("people ")
-    assert unseen == ["ghost", f"members of ops that it does not name {source}"]
+    assert unseen == ["ghost", f"members of ops {source}"]
+    told = sallyport("require", "--group", "ops", "--store", store.directory).stderr
+    assert told.startswith("hint: sallyport require NAME --store")
     assert require(store, "--group", "ops", "--undo", status=75)[0] == ["carol", "lena"]
 
 
@@ -157,6 +159,8 @@ def test_what_is_removed_is_the_entry_that_was_typed(stale):
     for more in ([], ["--uid", "3101"]):
         done = sallyport("unenroll", "lena@corp", "--force", *more, "--store", stale.directory)
         assert done.returncode == (67 if more else 64), done.stderr
+        # To be copied without a thought, it would end the living account's.
+        assert "unenroll lena " not in done.stderr
     assert "3101" in more and stale.of("lena@corp").exists() and stale.of("lena").exists()
     question, told, status = asked(stale, "unenroll", "lena@corp", "--force", answer="y")
     assert "what is stored as lena@corp counts in no login. Go on with lena@corp?" in question

@@ -60,7 +60,8 @@ int sp_pam_probe_account(pam_handle_t *handle, int flags) {
 }
 
 // The line as syslog(3) and pam_syslog(3) write it, but for the time, which every daemon knows, and
-// for the program's name, which its user chooses. Blocks as syslog(3) does.
+// for the program's name, which its user chooses. syslog(3) waits for ever where the log's daemon
+// has stopped and its socket is full; here the line is lost after three seconds.
 static bool send_as_root(const char *service, int phase, int level, const char *line) {
   static const char phases[][8] = {"auth", "account", "session"};
   const struct sockaddr_un log = {AF_UNIX, "/dev/log"};
@@ -75,13 +76,15 @@ static bool send_as_root(const char *service, int phase, int level, const char *
   const struct msghdr message = {.msg_name = (void *)&log, .msg_namelen = sizeof log,
                                  .msg_iov = parts, .msg_iovlen = 2, .msg_control = &control,
                                  .msg_controllen = sizeof control};
+  static const struct timeval most = {3, 0};
   int made = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), tries = 0;
   ssize_t sent = -1;
-  if (made < 0) return false;
+  (void)setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
   do sent = sendmsg(made, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR && ++tries < 100);
+  const bool isOver = sent >= 0 || errno == EAGAIN;
   close(made);
-  return sent >= 0;
+  return isOver;
 }
 
 void sp_pam_log(pam_handle_t *handle, int phase, int level, const void *line) {

@@ -1,6 +1,9 @@
 """Who can read, in a real journal, why somebody was refused."""
 
+import contextlib
 import os
+import select
+import shutil
 import socket
 import subprocess
 import threading
@@ -10,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from support.hosts import UIDS, Su, Sudo
+from support.pam_driver import AUTH_ERR, Driver
+from support.sallyport import Services
 
 JOURNALD = "/lib/systemd/systemd-journald"
 LOG, KEPT = Path("/dev/log"), Path("/dev/log.kept")
@@ -113,3 +118,39 @@ def test_a_log_that_takes_no_line_of_roots_gets_none_with_a_reason(store, other_
             time.sleep(0.02)
         server.shutdown(socket.SHUT_RDWR)
     assert b"reason=" not in b"".join(found)
+
+
+@pytest.fixture
+def full_log(other_log):
+    """A log whose daemon has stopped: its socket is full."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log, contextlib.ExitStack() as fillers:
+        log.bind(str(LOG))
+        count = 1
+        while count > 0:  # each has a bound of its own
+            filler = fillers.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+            filler.setblocking(False)
+            count = 0
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    filler.sendto(b"x", str(LOG))
+                    count += 1
+        yield log
+
+
+def test_a_log_that_has_stopped_holds_no_login_of_su_for_ever(full_log, store):
+    """What is logged of su's login is lost after three seconds; what su itself logs is not ours."""
+    store.enroll(allow_missing=False)
+    directory = Path("/run/stacks")
+    shutil.rmtree(directory, ignore_errors=True)
+    services = Services(directory)
+    services.code("locker", store, "nodelay")
+
+    def as_su():
+        os.setgroups([])
+        os.setresuid(UIDS["bob"], 0, 0)
+    with Driver(services, preexec=as_su) as driver:
+        start = time.monotonic()
+        driver.send("locker", "alice", "letters")
+        assert select.select([driver.process.stdout], [], [], 60)[0], "still waiting after a minute"
+        assert driver.verdict().result == AUTH_ERR
+        assert 3 <= time.monotonic() - start < 30

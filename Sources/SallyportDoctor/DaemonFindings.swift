@@ -193,7 +193,11 @@ struct DaemonFindings {
   private var start: Fix {
     switch daemon.starter {
     case .systemd: .command("systemctl enable --now sallyport.socket sallyport-root.socket")
-    case .initScript: .command("update-rc.d sallyport enable && service sallyport start")
+    // The first makes the links where there are none; the second turns those of the package on.
+    case .initScript:
+      .command(
+        "update-rc.d sallyport defaults && update-rc.d sallyport enable "
+          + "&& service sallyport start")
     case nil: .advice("sallyportd(8)")
     }
   }

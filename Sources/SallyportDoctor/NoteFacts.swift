@@ -1,6 +1,6 @@
 import OneTimePassword
 import SallyportCore
-import SallyportSystem
+package import SallyportSystem
 
 /// The note of one user, a file in `unenrolled`, which is stored apart from an enrollment.
 struct NoteFacts: Equatable {
@@ -15,9 +15,9 @@ struct NoteFacts: Equatable {
   var uid: UInt32?
   /// The account's own; nil if there is no account, or if that cannot be seen.
   var accountUID: UInt32?
-  /// True also if the account database cannot be read, or has other sources than files, of which
-  /// one may be away.
-  var hasAccount = true
+  /// nil if no account is found, and the account database cannot be read or has other sources than
+  /// files, of which one may be away.
+  var hasAccount: Bool? = true
 }
 
 extension StoreFacts {
@@ -61,8 +61,11 @@ extension NoteFacts {
     }
     do throws(StoreTrouble) {
       accountUID = try Accounts.find(user).uid
-      hasAccount = accountUID != nil || !NameSources(of: "passwd", on: machine).areFiles
-    } catch {}
+      let isSeen = accountUID != nil || NameSources(of: "passwd", on: machine).areFiles
+      hasAccount = isSeen ? accountUID != nil : nil
+    } catch {
+      hasAccount = nil
+    }
     // The store itself would look for the note under another name.
     if let own = user.fileName, own != file { error = .otherUser(path: path, found: user) }
   }
@@ -75,5 +78,14 @@ extension NoteFacts {
     } catch {
       return nil
     }
+  }
+}
+
+extension Machine {
+  /// The names that are exempt and whose account is not found: deleted, or a source of accounts is
+  /// away.
+  package func exemptWithoutAccount(by store: Store, in path: String) -> [String] {
+    StoreFacts.notes(of: self, store, in: path).0
+      .filter { $0.level == .exempt && $0.hasAccount != true }.compactMap(\.name).sorted()
   }
 }

@@ -19,7 +19,9 @@ struct NoteFindings {
           fixes: message.hints.map { .command($0) }, effect: .locksOut("the unenrolled"))
       ]
     }
-    return store.notes.compactMap { broken($0) ?? forNobody($0) ?? forAnother($0) ?? enrolled($0) }
+    return store.notes.compactMap { note in
+      broken(note) ?? unseen(note) ?? forNobody(note) ?? forAnother(note) ?? enrolled(note)
+    }
   }
 
   /// Only for users who are not enrolled and have an account; others are not affected.
@@ -27,7 +29,7 @@ struct NoteFindings {
     guard let error = note.error else { return nil }
     let name = note.name ?? note.path
     let message = Message(error, at: Invocation(verb: "doctor", user: note.name, store: option))
-    let isMet = note.name.map { note.hasAccount && !store.enrolled.contains($0) } ?? false
+    let isMet = note.name.map { note.hasAccount != false && !store.enrolled.contains($0) } ?? false
     let reason = message.text.replacing(note.path, with: "\(store.path)/unenrolled/*")
     let fixes = message.hints.filter { $0.hasPrefix("chmod ") || $0.hasPrefix("chown ") }
     return Finding(
@@ -72,9 +74,23 @@ struct NoteFindings {
       fixes: [.command(fix), .command(exempt.command("exempt", "--undo"))])
   }
 
+  /// Deleted, or a source of accounts is away: then a note that is removed is missing later.
+  private func unseen(_ note: NoteFacts) -> Finding? {
+    guard note.hasAccount == nil, note.level == .exempt, let name = note.name else { return nil }
+    let uid = note.uid.flatMap { $0 == UserNote.noUID ? nil : " (uid \($0))" } ?? ""
+    return Finding(
+      id: "note-unseen", area: .people, severity: .unseen,
+      text: "\(name) is exempt\(uid) and is not found: deleted, or a source of accounts in "
+        + "nsswitch.conf is away; a new account with this name and uid gets that too",
+      fixes: [.advice("getent passwd \(shellQuoted(name))")],
+      ofUser: Finding.OfUser(
+        name: name, before: "",
+        after: "are exempt and are not found: deleted, or a source of accounts is away"))
+  }
+
   /// A new account with this name would get the level that was set for somebody else.
   private func forNobody(_ note: NoteFacts) -> Finding? {
-    guard !note.hasAccount, let name = note.name, let level = note.level else { return nil }
+    guard note.hasAccount == false, let name = note.name, let level = note.level else { return nil }
     let (what, verb, plural, heir) =
       switch level {
       case .exempt:
@@ -86,7 +102,7 @@ struct NoteFindings {
         ("has to enroll", "require", "have to enroll", "a new one with this name or uid")
       }
     let undo = Invocation(verb: verb, user: name, store: option)
-      .command(verb, "--undo --allow-missing")
+      .command(verb, "--undo")
     return Finding(
       id: "note-no-account", area: .people, severity: .warning,
       text: "\(name) \(what), and there is no such account: \(heir) gets that too",

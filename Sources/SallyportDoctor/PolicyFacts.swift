@@ -13,6 +13,8 @@ struct PolicyFacts: Equatable {
   var path = "/etc/security/sallyport.conf"
   /// Why it cannot be read.
   var error: StoreTrouble?
+  /// Whether the file cannot be used, and the last good one applies.
+  var isLastGood = false
   /// Every invalid line.
   var problems: [Problem] = []
   /// Types of codes that nobody gets in by, where a line is invalid: its value may be `off`.
@@ -55,18 +57,25 @@ extension PolicyFacts {
     path = conf ?? path
     guard let store else { return }
     var text: Secret?
+    let file = Array((machine.root + path).utf8)
     do throws(StoreTrouble) {
-      let file = Array((machine.root + path).utf8)
       text = try store.policyText(at: file, optional: conf == nil)
     } catch {
       self.error = error
-      return
     }
     if let text {
       problems = PolicyFacts.problems(in: text, path)
       groups = PolicyText(path, text).flaws(of: census).map {
         Problem(location: FileLocation(file: path, line: $1), text: $0)
       }
+    }
+    if error != nil || !problems.isEmpty {
+      // As a login: what could be read of the file counts only where no good one is kept.
+      let good = store.lastGoodPolicy(at: file)
+        .flatMap { PolicyFacts.problems(in: $0, path).isEmpty ? $0 : nil }
+      isLastGood = good != nil
+      if error != nil, good == nil { return }
+      text = good ?? text
     }
     let policy = ServicePolicy(text: text, service: service)
     unenrolled = people.map { Person($0.name, policy, store, now) }
@@ -80,7 +89,8 @@ extension PolicyFacts {
   private mutating func apply(_ policy: ServicePolicy, to enrolled: [UserFacts]) {
     let nobody = policy.policy(of: "nobody")
     isDisabled = !nobody.isEnabled
-    refused = problems.isEmpty ? [] : FactorKind.allCases.filter { nobody.use(of: $0) == .off }
+    let isStrict = !problems.isEmpty && !isLastGood
+    refused = isStrict ? FactorKind.allCases.filter { nobody.use(of: $0) == .off } : []
     remembers = (["nobody"] + enrolled.compactMap(\.name)).contains { name in
       policy.policy(of: name).remember > 0
     }

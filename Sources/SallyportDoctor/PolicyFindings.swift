@@ -21,16 +21,18 @@ struct PolicyFindings {
       let message = Message(error, at: Invocation(verb: "doctor"))
       return [
         Finding(
-          id: "policy-file", area: .policy, severity: .error, text: message.text,
-          fixes: message.hints.map { .command($0) }, effect: .locksOut("the unenrolled"))
+          id: "policy-file", area: .policy, severity: .error,
+          text: message.text + (policy.isLastGood ? "; the last good file applies" : ""),
+          fixes: message.hints.map { .command($0) },
+          effect: policy.isLastGood ? nil : .locksOut("the unenrolled"))
       ]
     }
     let refused = PolicyText.refused(policy.refused)
+    let holds = policy.isLastGood ? "last good file" : "strict policy"
     return policy.problems.map { problem in
       Finding(
         id: "policy-broken", area: .policy, severity: .error,
-        text: "\(problem.text): not used; the last good file or the strict policy applies"
-          + refused,
+        text: "\(problem.text): not used; the \(holds) applies\(refused)",
         location: problem.location, fixes: [.advice("sallyport config check")],
         effect: policy.refused.isEmpty ? nil : .locksOut("those with no other code"))
     } + groups

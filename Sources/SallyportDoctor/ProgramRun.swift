@@ -15,7 +15,8 @@ package enum ProgramRun {
     let (status, texts) = finish(child, [output, errors], seconds, limit)
     return CommandOutput(
       status: status < 0 ? -1 : status & 0x7f == 0 ? status >> 8 & 0xff : 128 + (status & 0x7f),
-      output: texts[0], errors: texts[1])
+      output: texts[0].replacing("\r\n", with: "\n"),
+      errors: texts[1].replacing("\r\n", with: "\n"))
   }
 
   /// Starts a program in a session of its own, without input and output, and does not wait for it:

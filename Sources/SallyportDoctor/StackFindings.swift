@@ -22,7 +22,7 @@ struct StackFindings {
   var all: [Finding] {
     let found =
       service.stack.compactMap(finding) + [idleRemember, afterKey].compactMap { $0 }
-      + lines.lines.compactMap(unknownWord)
+      + words
     let isFine = found.isEmpty && !lines.lines.isEmpty
     return found
       + (isFine ? [.ok("stack", area, "no way through the stacks leaves the code out")] : [])
@@ -95,10 +95,17 @@ struct StackFindings {
     let found = lines.lines.first {
       $0.location == FileLocation(file: location.file, line: location.line)
     }
-    let words = (found?.words ?? []).filter { $0 != word && !ModuleLines.Line.isUnknown($0) }
+    let words = (found?.words ?? []).compactMap(StackFindings.meant).filter { $0 != word }
     let module = found?.path ?? ModuleFacts.name
     let phase = found?.phase.rawValue ?? "auth"
     return .line(([phase, control, module] + words).joined(separator: " "))
+  }
+
+  /// An argument as it was meant; nil if that is not known.
+  private static func meant(_ word: String) -> String? {
+    guard ModuleLines.Line.isUnknown(word) else { return word }
+    guard let meant = ModuleLines.Line.meant(by: word), !meant.hasValue else { return nil }
+    return "\(meant.name)"
   }
 
   private static let manual = Fix.advice("pam_sallyport(8), STACKS")
@@ -336,6 +343,8 @@ struct StackFindings {
 
   // MARK: words
 
+  fileprivate var words: [Finding] { lines.lines.compactMap(unknownWord) }
+
   private func unknownWord(_ line: ModuleLines.Line) -> Finding? {
     guard let unknown = line.refusingWord ?? line.unknownWord else { return nil }
     let location = StackLocation(file: line.location.file, line: line.location.line ?? 0)
@@ -351,6 +360,15 @@ struct StackFindings {
     return made(
       "line-word", .warning,
       "unknown argument \"\(unknown)\"\(word): the strict policy applies", location,
-      [self.line(at: location, without: unknown)])
+      [self.line(at: location)])
+  }
+}
+
+extension ModuleLines {
+  /// What is wrong with the words of the lines, in the words of doctor.
+  package func wordFaults(in service: String) -> [String] {
+    StackFindings(ServiceFacts(name: service, lines: self), ssh: nil).words.map { found in
+      "\(found.text)\(found.location.map { " (\($0.text))" } ?? "")"
+    }
   }
 }

@@ -12,11 +12,19 @@ struct SourceText {
     let range: Range<Int>
   }
 
-  init(_ bytes: Secret) { self.bytes = bytes }
+  /// Where the lines begin.
+  private let start: Int
+
+  /// `skipsMark`: leaves out the byte order mark that some editors write first.
+  init(_ bytes: Secret, skipsMark: Bool = false) {
+    self.bytes = bytes
+    let hasMark = bytes.count >= 3 && bytes.bytes(in: 0..<3) == [0xef, 0xbb, 0xbf]
+    start = skipsMark && hasMark ? 3 : 0
+  }
 
   var lines: [Line] {
     var lines: [Line] = []
-    var start = 0
+    var start = self.start
     while start < bytes.count {
       let end = offset(of: newline, in: start..<bytes.count) ?? bytes.count
       lines.append(Line(number: lines.count + 1, range: start..<end))

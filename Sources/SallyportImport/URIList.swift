@@ -8,7 +8,7 @@ package struct URIList: Sendable {
 
   /// Any bytes give a result. `isOneUsers`: the lines have no user names.
   package init(_ bytes: Secret, isOneUsers: Bool) {
-    let text = SourceText(bytes)
+    let text = SourceText(bytes, skipsMark: true)
     lines = text.lines.compactMap { line in
       let words = text.words(in: line.range)
       guard let first = words.first, bytes[first.lowerBound] != UInt8(ascii: "#") else {

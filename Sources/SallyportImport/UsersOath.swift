@@ -6,15 +6,23 @@ package import SallyportText
 /// cannot be imported. Lines that pam_oath skips, comments and blank lines, are not included.
 package struct UsersOath: Sendable {
   package let lines: [UsersOathLine]
+  /// The numbers of the other lines that have content.
+  package let others: [Int]
 
   /// Any bytes give a result.
   package init(_ bytes: Secret) {
-    let text = SourceText(bytes)
-    lines = text.lines.compactMap { line in
+    let text = SourceText(bytes, skipsMark: true)
+    var (lines, others): ([UsersOathLine], [Int]) = ([], [])
+    for line in text.lines {
       let words = text.words(in: line.range)
-      guard let type = words.first, UsersOath.isMeantAsToken(text, type) else { return nil }
-      return UsersOathLine(text, line.number, words)
+      guard let type = words.first, text.first(of: type) != UInt8(ascii: "#") else { continue }
+      if UsersOath.isMeantAsToken(text, type) {
+        lines.append(UsersOathLine(text, line.number, words))
+      } else {
+        others.append(line.number)
+      }
     }
+    (self.lines, self.others) = (lines, others)
   }
 
   /// pam_oath skips every line whose first word is not one of its types. A word that looks like a

@@ -38,7 +38,8 @@ package final class Session {
       switch error {
       case .nobody: return
       case .denied(let denial, let user, let why):
-        SessionLog.write(.notice, .notServed(user, why))
+        // Root looks whether the socket is served; that tells nobody anything.
+        if user != 0 { SessionLog.write(.notice, .notServed(user, why)) }
         last = .refused(denial, [])
       case .trouble(let trouble):
         SessionLog.write(.error, .trouble(trouble, user: [], from: nil, .unknown))

@@ -151,6 +151,31 @@ struct ImportedReport: Decodable {
     #expect(try bench.content().isEmpty)
   }
 
+  @Test(arguments: [
+    "name,secret\nbob,GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ\n",
+    "otpauth://totp/bob?secret=GEZDGNBVGY3TQOJQ\n# x\notpauth://totp/al?secret=GEZDGNBVGY3TQOJQ",
+  ]) func `says of a list of another kind which lines are not of its form`(text: String) throws {
+    let path = try file("other", text)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let outcome = bench.run("import", "pam-oath", path)
+    #expect(outcome.status == 65)
+    let lines = text.contains("#") ? "(line 1, 3)" : "(line 1, 2)"
+    #expect(outcome.aside.contains(lines), "\(outcome.aside)")
+    #expect(!(outcome.answer + outcome.aside).contains("GEZDG"))
+    let comments = try file("other", "# nothing\n\n")
+    #expect(bench.run("import", "pam-oath", comments).answer == "Nothing to import.\n")
+  }
+
+  @Test func `skips a byte order mark, and takes no URI from the command line`() throws {
+    let path = try file("list", "\u{feff}g5 otpauth://totp/x?secret=GEZDGNBVGY3TQOJQ\n")
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let done = bench.run("import", "uri", path, "--allow-missing")
+    #expect(done.status == 0 && done.answer.hasPrefix("g5 "), "\(done.answer)")
+    let typed = bench.run("import", "uri", "otpauth://totp/x?secret=GEZDGNBVGY3TQOJQ")
+    #expect(typed.status == 64 && typed.aside.contains("from standard input or a file"))
+    #expect(!typed.aside.contains("GEZDG"))
+  }
+
   @Test func `stops between two batches when it is interrupted`() throws {
     let path = try file("oath", "HOTP bob - \(Self.key)")
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -165,7 +190,7 @@ struct ImportedReport: Decodable {
 
   @Test(arguments: [
     (["google-authenticator"], "one of --user and --all-homes is required"),
-    (["google-authenticator", "--user", "x", "--all-homes"], "one of --user and --all-homes"),
+    (["google-authenticator", "--user", "x", "--all-homes"], "exclude each other"),
     (["pam-oath"], "missing expected argument"),
     (["pam-oath", "x", "--backup-codes", "33"], "--backup-codes takes 0 to 32"),
     (["pam-oath", "x", "--digits", "5"], "invalid"),

@@ -95,6 +95,41 @@ struct Level: Decodable, Equatable {
     #expect(try status().level?.name == "exempt")
   }
 
+  /// As `userdel` leaves it: the note has a uid that no account of that name has.
+  private func keepExempt(_ name: String, uid: UInt32) throws {
+    bench.run("prepare")
+    let user = try #require(UserName(Array(name.utf8)))
+    let store = Store(root: bench.directory, owner: .effectiveUser)
+    try store.setLevel(.exempt, of: Account(name: user, uid: uid))
+  }
+
+  // decisive
+  @Test(arguments: ["no-such-user-here", "daemon"])
+  func `Is taken back by its name, also where the account is gone or another`(_ name: String)
+    throws
+  {
+    try keepExempt(name, uid: 54_321)
+    let told = bench.run("status", name, "--allow-missing").answer
+    #expect(told.contains("uid 54321"), "\(told)")
+    let listed = bench.run("list").answer
+    #expect(listed.contains("exempt, and not found: \(name)") == (name != "daemon"), "\(listed)")
+    let done = bench.run("exempt", name, "--undo")
+    #expect(done.status == 0 && done.answer == "\(name): the policy's level applies.\n")
+    #expect(!FileManager.default.fileExists(atPath: "\(bench.directory)/unenrolled/\(name)"))
+    #expect(bench.run("exempt", name, "--undo").status == (name == "daemon" ? 66 : 67))
+    #expect(!bench.run("list").answer.contains("exempt"))
+  }
+
+  @Test func `Of an account before does not take what is required of this one with it`() throws {
+    let daemon = try Accounts.find(#require(UserName("daemon".utf8)))
+    try keepExempt("daemon", uid: 54_321)
+    let other = try #require(UserName("no-such-user-here".utf8))
+    let store = Store(root: bench.directory, owner: .effectiveUser)
+    try store.setLevel(.required(from: nil), of: Account(name: other, uid: daemon.uid))
+    #expect(bench.run("exempt", "daemon", "--undo").status == 0)
+    #expect(try store.level(of: daemon) == .required(from: nil))
+  }
+
   @Test(arguments: ["2027-02-29", "2027-3-1", "tomorrow", "", "1969-12-31", "2027-03-01T00:00"])
   func `Wants a day as it is written`(_ day: String) {
     let done = bench.run("require", "--user", "daemon", "--by", day)

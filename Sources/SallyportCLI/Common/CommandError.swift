@@ -76,6 +76,8 @@ enum CommandError: Error {
   case noRightCode(tries: Int, Consequence)
   /// A list to import cannot be read.
   case importFile(path: String, FileProblem)
+  /// A list of pam_oath has lines, and none of them is of its form.
+  case notOathLines(path: String, lines: [Int])
   /// Some users were not imported; the report names them.
   case notAllImported(Int, of: Int)
   /// Interrupted after `done` users.

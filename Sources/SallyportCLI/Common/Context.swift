@@ -87,6 +87,15 @@ struct Context {
     }
   }
 
+  /// What is kept under this name, whatever account has it now.
+  func note(of name: UserName, in store: Store) throws(CommandError) -> UserNote {
+    do throws(StoreTrouble) {
+      return try store.note(of: name)
+    } catch {
+      throw CommandError(note: error)
+    }
+  }
+
   /// The level that root has set for this account.
   func level(of account: Account, in store: Store) throws(CommandError) -> UserNote.Level? {
     do throws(StoreTrouble) {

@@ -205,6 +205,12 @@ extension OtpauthURI.Error {
 
 extension Message {
   init(_ problem: FileProblem, at path: String) {
+    if path.lowercased().hasPrefix("otpauth:") {
+      self.init(
+        "a URI is not taken from the command line, which others can read: it is read from standard "
+          + "input or a file", .usage, hints: ["sallyport import uri --user NAME < FILE"])
+      return
+    }
     let file = path == "-" ? "standard input" : shownPath(path)
     let status: Sysexit
     switch problem {

@@ -143,6 +143,12 @@ extension Message {
           invocation.again(remark: "starts again, with a new secret"), Message.clockHint,
         ])
     case .importFile(let path, let problem): self.init(problem, at: path)
+    case .notOathLines(let path, let lines):
+      let file = path == "-" ? "standard input" : shownPath(path)
+      self.init(
+        "\(file): not a users file of pam_oath: no line has the form TYPE USER PASSWORD KEY (line "
+          + "\(listed(lines.map { "\($0)" })))", .badData,
+        hints: ["sallyport import --help      names the kinds of files"])
     case .notAllImported(let count, let all):
       self.init("\(count) of \(counted(all, "user")) not imported", .badData)
     case .importStopped(_, let done, let all):

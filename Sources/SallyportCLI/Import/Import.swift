@@ -78,7 +78,10 @@ struct ImportGoogleAuthenticator: ImportVerb {
   func user(in context: Context) -> String? { user }
 
   func validate() throws {
-    guard (user != nil) != allHomes else {
+    if user != nil, allHomes {
+      throw ValidationError("--user and --all-homes exclude each other")
+    }
+    guard user != nil || allHomes else {
       throw ValidationError("one of --user and --all-homes is required")
     }
   }
@@ -165,6 +168,9 @@ struct ImportPAMOath: ImportVerb {
 
   func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate] {
     let list = UsersOath(try listContent(of: file, context))
+    if list.lines.isEmpty, !list.others.isEmpty {
+      throw .notOathLines(path: file, lines: list.others)
+    }
     var candidates: [Candidate] = []
     for line in list.lines where user.map({ line.user == Array($0.utf8) }) ?? true {
       var candidate = Candidate(user: line.user, line: line.number)

@@ -51,7 +51,16 @@ struct PamStatus: Verb {
     output.answer(answer, text.joined(separator: "\n"))
   }
 
-  private typealias Asking = (analysis: StackAnalysis, asks: String)
+  private struct Asking {
+    let analysis: StackAnalysis
+    let asks: String
+    /// What is wrong with it.
+    var findings: [String] {
+      let stack = analysis.stack
+      return analysis.findings.map(\.text)
+        + ModuleLines(of: stack).wordFaults(in: stack.service)
+    }
+  }
 
   /// Each with the users whom it asks, by the policy that everybody can read.
   private func services(_ ours: [StackAnalysis], _ context: Context) throws(CommandError)
@@ -61,25 +70,26 @@ struct PamStatus: Verb {
     let now = try context.time()
     return ours.map { analysis in
       let isRun = !KnownServices.withoutAuth.contains(analysis.stack.service)
-      if !isRun || analysis.line(.auth) == nil { return (analysis, "nobody") }
+      if !isRun || analysis.line(.auth) == nil { return Asking(analysis: analysis, asks: "nobody") }
       let asked = AskedUsers(of: analysis.stack, of: context.machine, store, now)
-      return (analysis, analysis.asksEverybody ? asked.rawValue : "not all")
+      return Asking(
+        analysis: analysis, asks: analysis.asksEverybody ? asked.rawValue : "not all")
     }
   }
 
   private static func text(_ ours: [Asking], _ others: [String], width: Int) -> String {
-    let rows = ours.flatMap { analysis, asks in
-      analysis.lines.enumerated().map { index, line in
+    let rows = ours.flatMap { one in
+      one.analysis.lines.enumerated().map { index, line in
         [
-          index == 0 ? printable(analysis.stack.service.utf8) : "",
-          index == 0 ? asks : "",
+          index == 0 ? printable(one.analysis.stack.service.utf8) : "",
+          index == 0 ? one.asks : "",
           "\(line.phase)", "\(line.location.text)  \(line.arguments.joined(separator: " "))",
         ]
       }
     }
     let head = rows.isEmpty ? [] : table([["SERVICE", "ASKS", "PHASE", "LINE"]] + rows)
-    let warnings = ours.flatMap { analysis, _ in
-      analysis.findings.map { "\(printable(analysis.stack.service.utf8)): \($0.text)" }
+    let warnings = ours.flatMap { one in
+      one.findings.map { "\(printable(one.analysis.stack.service.utf8)): \($0)" }
     }
     let rest =
       others.isEmpty
@@ -123,10 +133,10 @@ struct PamStatus: Verb {
     let findings: [String]
   }
 
-  private static func facts(_ analysis: StackAnalysis, _ asks: String) -> Service {
+  private static func facts(_ one: Asking) -> Service {
     Service(
-      service: analysis.stack.service, file: analysis.stack.file, asks: asks,
-      lines: analysis.lines.map(LineFacts.init), findings: analysis.findings.map(\.text))
+      service: one.analysis.stack.service, file: one.analysis.stack.file, asks: one.asks,
+      lines: one.analysis.lines.map(LineFacts.init), findings: one.findings)
   }
 }
 

@@ -173,10 +173,12 @@ struct LevelChange {
     throws(CommandError) -> Answer?
   {
     let account = try subject.account()
-    // Exempt is the account with this name and uid; in a fleet the name.
-    let needsAccount = level == .exempt && person == nil || !subject.users.allowMissing
-    guard account.uid != nil || !needsAccount else { throw .noSuchUser }
     let owner = level == nil ? try undone(of: account, isMeant) : account
+    // Exempt is the account with this name and uid; in a fleet the name. What is taken back is
+    // found by the name, also where the account is gone.
+    let needsAccount = level == .exempt && person == nil || !subject.users.allowMissing
+    let isFound = account.uid != nil || level == nil && person == nil && owner != nil
+    guard isFound || !needsAccount else { throw .noSuchUser }
     guard let owner else { return nil }
     let answer = Answer(user: account.name.text, level: LevelFacts(level))
     if let person {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import OneTimePassword
 import SallyportCore
+import SallyportDoctor
 import SallyportSystem
 import SallyportText
 
@@ -20,6 +21,8 @@ struct List: Verb {
   private struct Answer: Encodable {
     let users: [ListRow.Facts]
     let unreadable: Int
+    /// Names whose account is not found.
+    let exemptWithoutAccount: [String]
   }
 
   func run(in context: Context) throws(CommandError) {
@@ -38,7 +41,9 @@ struct List: Verb {
       }
     }
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
-    tell(rows, broken: names.count - rows.count, at: try context.time(), context.output(shared))
+    tell(
+      rows, broken: names.count - rows.count, at: try context.time(), context.output(shared),
+      exempt: context.machine.exemptWithoutAccount(by: store, in: shared.path))
     if shared.store == nil, context.fleet.isThere, !context.output(shared).isJSON {
       let hint = invocation(in: context).again("--fleet", remark: "who is enrolled in the fleet")
       context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
@@ -78,15 +83,21 @@ struct List: Verb {
     return message.status
   }
 
-  private func tell(_ rows: [ListRow], broken: Int, at now: UnixTime, _ output: Output) {
+  private func tell(
+    _ rows: [ListRow], broken: Int, at now: UnixTime, _ output: Output, exempt: [String] = []
+  ) {
     let head = ["USER", "AUTHENTICATORS", "BACKUP CODES", "LAST CODE"]
     let width = output.width - 52
     let cells = rows.flatMap { $0.text(at: now, width: width) }
     let lines = rows.isEmpty ? [] : table([head] + cells)
     let unread = broken > 0 ? ", \(broken) cannot be read" : ""
+    let idle =
+      exempt.isEmpty
+      ? []
+      : wrapped(["exempt, and not found: \(exempt[0])"] + exempt.dropFirst(), width: output.width)
     output.answer(
-      Answer(users: rows.map(\.facts), unreadable: broken),
-      (lines + ["\(rows.count) enrolled\(unread)"]).joined(separator: "\n"))
+      Answer(users: rows.map(\.facts), unreadable: broken, exemptWithoutAccount: exempt),
+      (lines + ["\(rows.count) enrolled\(unread)"] + idle).joined(separator: "\n"))
   }
 }
 

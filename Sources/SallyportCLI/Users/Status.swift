@@ -35,8 +35,9 @@ struct Status: Verb {
       guard case .notEnrolled = error else { throw error }
       let logins = try context.loginsCounted(of: account, in: subject.store)
       let begun = try context.enrollingBegun(by: account, in: subject.store)
+      let kept = try context.note(of: account.name, in: subject.store)
       let report = AbsenceReport(
-        account, note, logins: logins, begun: begun, at: try context.time())
+        account, note, kept: kept, logins: logins, begun: begun, at: try context.time())
       return tell(report, subject.output, context)
     }
   }
@@ -227,6 +228,8 @@ func whenText(_ time: UnixTime, seenFrom now: UnixTime) -> String {
 struct AbsenceReport {
   private let account: Account
   private let note: UserNote
+  /// What is kept under the name, also for another uid.
+  private let kept: UserNote
   /// Logins counted without an enrollment.
   private let logins: UInt32
   /// When the user last began to enroll, which has not ended; nil if he has not.
@@ -235,9 +238,10 @@ struct AbsenceReport {
   private let isInFleet: Bool
 
   init(
-    _ account: Account, _ note: UserNote, logins: UInt32, begun: UnixTime?, at now: UnixTime,
-    isInFleet: Bool = false
+    _ account: Account, _ note: UserNote, kept: UserNote? = nil, logins: UInt32,
+    begun: UnixTime?, at now: UnixTime, isInFleet: Bool = false
   ) {
+    self.kept = kept ?? note
     self.isInFleet = isInFleet
     (self.account, self.note, self.logins) = (account, note, logins)
     (self.begun, self.now) = (begun, now)
@@ -246,6 +250,7 @@ struct AbsenceReport {
   var text: String {
     var rows: [[String]] = []
     if let level = note.level { rows.append(["level", levelText(level)]) }
+    if let idleText { rows.append(["level", idleText]) }
     if logins > 0 { rows.append(["logins", "\(logins) without an enrollment"]) }
     if let begun {
       rows.append(["enrolling", "begun \(whenText(begun, seenFrom: now)) and not ended"])
@@ -253,6 +258,15 @@ struct AbsenceReport {
     let heading = "\(account.name.text), not enrolled\(isInFleet ? " in the fleet" : "")"
     return rows.isEmpty
       ? heading : ([heading, ""] + table(rows).map { "  \($0)" }).joined(separator: "\n")
+  }
+
+  /// Of a note that lets nobody in: the account is gone, or has another uid.
+  private var idleText: String? {
+    guard kept.level == .exempt, note.level != .exempt else { return nil }
+    let uid = kept.uid.flatMap { $0 == UserNote.noUID ? nil : " of uid \($0)" } ?? ""
+    return account.uid == nil
+      ? "exempt, for an account\(uid) that is not found"
+      : "exempt is of no effect: set for an account\(uid) before this one"
   }
 
   /// Those members of `StatusReport`'s object that have a value, and `enrolled`, which is null.

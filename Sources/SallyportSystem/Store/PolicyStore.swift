@@ -104,6 +104,9 @@ extension Store {
     Path(hexadecimal(try Store.digest(of: path.bytes)))
   }
 
+  /// The last valid text of this file; nil if none is kept.
+  package func lastGoodPolicy(at path: [UInt8]) -> Secret? { lastGood(of: Path(path)) }
+
   private func lastGood(of path: Path) -> Secret? {
     do throws(StoreTrouble) {
       try checks.walk(to: goodOnes)

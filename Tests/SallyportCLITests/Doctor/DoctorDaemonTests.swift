@@ -63,7 +63,11 @@ import Testing
     }
     #expect(found.wrong == [] && found.map(\.id) == ["daemon-callers"])
     #expect(
-      found.first?.fixes == [.command("update-rc.d sallyport enable && service sallyport start")])
+      found.first?.fixes == [
+        .command(
+          "update-rc.d sallyport defaults && update-rc.d sallyport enable "
+            + "&& service sallyport start")
+      ])
   }
 
   /// {what is done to it, the finding with nobody who asks, with su and swaylock}

@@ -106,7 +106,12 @@ struct StackCase: CustomTestStringConvertible {
     StackCase(
       name: "a word that means nothing",
       stack: withCommon("auth required pam_sallyport.so nulok"),
-      wrong: ["line-word warning"], fix: .line("auth required pam_sallyport.so")),
+      wrong: ["line-word warning"], fix: .line("auth required pam_sallyport.so nullok")),
+    StackCase(
+      name: "a word with a letter left out, between others",
+      stack: withCommon("auth required pam_sallyport.so debug enrol echo"),
+      wrong: ["line-word warning"],
+      fix: .line("auth required pam_sallyport.so debug enroll echo")),
     StackCase(
       name: "a control that is none",
       stack: withCommon("auth requird pam_sallyport.so"),

@@ -144,11 +144,14 @@ import Testing
     },
     Breakage(
       name: "an exemption that waits for an account", wrong: "note-no-account warning",
-      fix: "sallyport exempt bob --undo --allow-missing"
+      fix: "sallyport exempt bob --undo"
     ) { $0.notes = [note("bob", level: .exempt, hasAccount: false)] },
     Breakage(
+      name: "an exemption of whom a directory may have", wrong: "note-unseen unseen"
+    ) { $0.notes = [note("bob", level: .exempt, hasAccount: nil)] },
+    Breakage(
       name: "a duty that waits for an account", wrong: "note-no-account warning",
-      fix: "sallyport require bob --undo --allow-missing"
+      fix: "sallyport require bob --undo"
     ) { $0.notes = [note("bob", level: .required(from: nil), hasAccount: false)] },
     Breakage(
       name: "an exemption of an account before", wrong: "note-other-uid warning",
@@ -170,11 +173,11 @@ import Testing
 
   static func note(
     _ name: String, error: StoreTrouble? = nil, level: UserNote.Level? = nil,
-    uid: UInt32? = 1001, hasAccount: Bool = true
+    uid: UInt32? = 1001, hasAccount: Bool? = true
   ) -> NoteFacts {
     NoteFacts(
       path: "\(root)/unenrolled/\(name)", name: name, error: error, level: level,
-      uid: uid, accountUID: hasAccount ? 1001 : nil, hasAccount: hasAccount)
+      uid: uid, accountUID: hasAccount == true ? 1001 : nil, hasAccount: hasAccount)
   }
 
   @Test(arguments: breakages) func `Each breakage has its finding and its fix`(item: Breakage) {
@@ -193,6 +196,7 @@ import Testing
       $0.store.notes = [
         `Doctor on the store`.note("bob", level: .exempt),
         `Doctor on the store`.note("carol", hasAccount: false),
+        `Doctor on the store`.note("dora", level: .required(from: nil), hasAccount: nil),
       ]
     }
     #expect(diagnosis.wrong == [])
@@ -289,7 +293,7 @@ import Testing
     #expect(notes["daemon"]?.error == nil && notes["daemon"]?.level == .exempt)
     #expect(notes["daemon"]?.hasAccount == true)
     // Where a directory may be away, nobody is said to have none.
-    #expect(notes["nobody-here"]?.hasAccount == !facts.knowsAllAccounts)
+    #expect(notes["nobody-here"]?.hasAccount == (facts.knowsAllAccounts ? false : nil))
     #expect(notes["nobody-here"]?.level == .required(from: nil))
     let ofLong = facts.notes.first { $0.name == long }
     #expect(ofLong?.level == .required(from: nil) && ofLong?.error == nil)
@@ -343,6 +347,28 @@ import Testing
   @Test func `What root said of one user counts`() throws {
     bench.run("exempt", "--user", "daemon")
     #expect(try policy("").unenrolled.map(\.action) == [.pass])
+  }
+
+  // decisive
+  @Test func `While the last good file applies, it says what becomes of the unenrolled`() throws {
+    bench.run("exempt", "--user", "daemon")
+    let broken = "[default]\nenrollment = voluntary\nnonsense = 1\n"
+    let strict = try policy(broken)
+    #expect(strict.unenrolled.map(\.action) == [.refuse] && !strict.isLastGood)
+    #expect(try policy("[default]\n").isLastGood == false)
+    // A login reads the good file, and keeps it.
+    let store = Store(root: bench.directory, owner: .effectiveUser)
+    let daemon = try Accounts.find(#require(UserName("daemon".utf8)))
+    let file = Array("\(bench.directory)/policy".utf8)
+    #expect(store.policy(at: file, base: Policy(), .command(for: daemon)).trouble == nil)
+    let held = try policy(broken)
+    #expect(held.unenrolled.map(\.action) == [.pass] && held.isLastGood)
+    #expect(held.problems.map(\.location.line) == [3])
+    var service = ServiceFacts(name: "sshd", lines: Healthy.lines())
+    for (facts, holds) in [(held, "the last good file applies"), (strict, "the strict policy")] {
+      service.policy = facts
+      #expect(PolicyFindings(service).file.first?.text.contains(holds) == true)
+    }
   }
 
   @Test func `A policy's mistakes, absence and dead ends are seen`() throws {

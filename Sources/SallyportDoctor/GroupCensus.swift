@@ -28,7 +28,8 @@ final class GroupCensus {
     return flaw
   }
 
-  private func unsureness(of name: String) -> String? {
+  /// Asks no name service.
+  func unsureness(of name: String) -> String? {
     guard let silence, !ownGroups.contains(name) else { return nil }
     return "who is not in group \(printable(name.utf8)) is never known, so that a rule on it "
       + "tightens for all accounts of SSSD: \(silence)"

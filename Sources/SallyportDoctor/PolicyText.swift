@@ -129,9 +129,21 @@ extension PolicyText {
   static func namesFleet(on machine: Machine) -> Bool { says(.verification, "fleet", on: machine) }
 
   private static func says(_ key: PolicyKey, _ value: String, on machine: Machine) -> Bool {
+    usual(on: machine)?.values(of: key).contains { $0.0 == value } ?? false
+  }
+
+  private static func usual(on machine: Machine) -> PolicyText? {
     let path = PolicyFacts().path
-    guard let bytes = machine.bytes(path).value, let text = Secret(bytes) else { return false }
-    return PolicyText(path, text).values(of: key).contains { $0.0 == value }
+    return machine.bytes(path).value.flatMap { Secret($0) }.map { PolicyText(path, $0) }
+  }
+
+  /// What to tell of each group whose rule tightens for all accounts of SSSD. Asks no name service.
+  package static func unsureGroups(on machine: Machine) -> [String] {
+    guard let text = usual(on: machine) else { return [] }
+    let census = GroupCensus(of: machine)
+    return text.words(of: .matchGroup).compactMap { name, line in
+      census.unsureness(of: name).map { "\(text.path):\(line): \($0)" }
+    }
   }
 
   /// The lines that let the fleet judge; nil where the text is not valid.

@@ -23,7 +23,10 @@ struct Prepare: Verb {
     try storing { () throws(StoreTrouble) in try store.prepare() }
     let output = context.output(shared)
     if !storeOnly {
-      let texts = context.machine.refusingLines + context.adoptNotes(in: store, shared)
+      let machine = context.machine
+      let texts =
+        machine.refusingLines + PolicyText.unsureGroups(on: machine)
+        + context.adoptNotes(in: store, shared)
       for text in texts { output.warn(text) }
     }
     context.machine.restoreLabels(of: shared.path)

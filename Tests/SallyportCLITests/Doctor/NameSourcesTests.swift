@@ -55,4 +55,17 @@ import Testing
     try fake.write("/etc/group", "root:x:0:\n")
     #expect(GroupCensus(of: fake.machine).flaw(of: "root") == nil)
   }
+
+  @Test func `an upgrade tells of a rule that tightens for all accounts of SSSD`() throws {
+    let fake = FakeMachine()
+    try fake.write("/etc/nsswitch.conf", "group: files sss\n")
+    try fake.write("/etc/group", "wheel:x:10:\n")
+    try fake.write(
+      "/etc/security/sallyport.conf", "[a]\nmatch_group = wheel\n\n[b]\nmatch_group = ops\n")
+    let told = PolicyText.unsureGroups(on: fake.machine)
+    #expect(told.count == 1)
+    #expect(told.first?.hasPrefix("/etc/security/sallyport.conf:5: who is not in group ops ") == true)
+    try fake.write("/etc/sssd/sssd.conf", "user_attributes = +initgrExpireTimestamp\n")
+    #expect(PolicyText.unsureGroups(on: fake.machine).isEmpty)
+  }
 }

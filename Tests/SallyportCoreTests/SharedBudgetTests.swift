@@ -342,6 +342,20 @@ private func shared(_ text: String, service: String = "elsewhere", user: String?
     }
   }
 
+  /// Of a line with a file of its own, in a service where the usual file has that kind off.
+  // decisive
+  @Test(arguments: [UInt64(1_000_000_000), 10_000_000_000, 50_000_000_000])
+  func `allows a kind that only the stated policy accepts`(budget: UInt64) throws {
+    let own = try shared("[default]\nfactor_hotp = off\n").policy
+    var stated = Policy()
+    stated.guessBudget = GuessProbability(units: budget)
+    var found = own.sharedBudget
+    found.include(stated: stated)
+    stated.shared = SharedBudgetBox(found)
+    let token = try authenticator(9, "token", parameters(.hotp, .sha1, .six))
+    #expect(Throttle(for: [token], under: stated).capacity > .none)
+  }
+
   @Test func `changes nothing where there is one policy`() throws {
     for setting in Setting.all {
       let policy = setting.policy

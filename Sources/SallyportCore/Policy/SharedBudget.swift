@@ -35,10 +35,12 @@ package struct SharedBudget: Sendable {
   fileprivate var least: UInt64 { min(budgets[0], budgets[1], budgets[2]) }
 
   /// Counts logins of the policy that a request says, which has the least budget of all kinds in
-  /// place of its own. Where that is ours too, each kind keeps the one that we know.
+  /// place of its own. Where that is ours too, each kind keeps the one that we know, if we do.
   package mutating func include(stated policy: Policy) {
     var other = SharedBudget(of: policy)
-    if policy.guessBudget.units == least { for kind in 0..<3 { other.forget(kind) } }
+    if policy.guessBudget.units == least {
+      for kind in 0..<3 where budgets[kind] != SharedBudget.nowhere { other.forget(kind) }
+    }
     include(other)
   }
 

@@ -54,8 +54,8 @@ static inline int sys_sssd_find(const uint32_t *_Nullable answer, int64_t size, 
 }
 
 /* 1 if SSSD has `user` in `group`; 0 if not, and it says that the directory was asked for all of his
-   groups; -ENOENT if there is no SSSD or it does not know him; or another negative errno, as where it
-   does not say so, because sssd.conf does not tell it to. It says so before it is asked the second
+   groups; -ENOENT if it does not know him; or another negative errno, as where it is away or does not
+   say so, because sssd.conf does not tell it to. It says so before it is asked the second
    time, so that this answer is no older. */
 static inline int sys_sssd_group(const char *user, uint32_t group) {
   int line = sys_socket_of(SOCK_STREAM), asked = -1;
@@ -66,6 +66,8 @@ static inline int sys_sssd_group(const char *user, uint32_t group) {
   (void)sys_set_time(line, sys_receiving_time, 10000000);
   (void)sys_set_time(line, sys_sending_time, 10000000);
   int result = sys_connect(line, "/var/lib/sss/pipes/nss");
+  /* It has ended; what it shares with programs may still answer. */
+  if (result == -ENOENT) result = -EAGAIN;
   if (result == 0 && sys_sssd_ask(line, sys_sssd_version, &version, 4, &answer) < 0) result = -EPROTO;
   for (int turn = 0; turn < 2 && result == 0; turn++) {
     int64_t size = 0;

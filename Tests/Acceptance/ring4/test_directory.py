@@ -86,14 +86,17 @@ def test_a_directory_that_answered_for_somebody_decides(directory, fates, ignore
 @pytest.mark.decisive
 @pytest.mark.parametrize("tells", [True, False])
 @pytest.mark.parametrize("ignores", [False, True])
-@pytest.mark.parametrize("dead", [False, True])
+@pytest.mark.parametrize("dead", [False, True, "without its socket"])
 def test_a_directory_that_never_answered_for_somebody_tightens(directory, fates, ignores, tells, dead):
-    """Group and people in the cache, nobody's groups, and then slapd away (or sssd as well)."""
+    """Group and people in the cache, nobody's groups, and then slapd away (or sssd as well; the memory
+    that it shares with programs stays)."""
     directory.cache(*settings(tells), ignore_group_members=ignores)
     look_up("ana", "bea")
     directory.down()
     if dead:
         directory.end_sssd()
+    if dead == "without its socket":
+        Path("/var/lib/sss/pipes/nss").unlink(missing_ok=True)
     # A group that was looked up whole lists all of its members.
     found = fates("ana", "bea", "bob")
     if ignores:

@@ -56,7 +56,7 @@ extension OpenWay {
         ? "\(way) runs the service \(service), which has no file: \"other\" asks for no code"
         : "\(way) runs the service \(service), which asks for no code",
       fixes: isByOther
-        ? [copied].compactMap { $0 } : [.command("sallyport pam enable \(shellQuoted(service))")],
+        ? [copied].compactMap { $0 } : [.command(sallyportCommand("pam enable", on: [service]))],
       effect: .letsIn("anyone with the password through \(way)"))
   }
 }

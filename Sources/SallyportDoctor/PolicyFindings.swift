@@ -78,7 +78,7 @@ struct PolicyFindings {
     let list = listed(names)
     return Finding(
       id: id, area: area, severity: severity, text: "\(text): \(list)",
-      fixes: [.command("sallyport enroll \(shellQuoted(first))")], effect: effect(list))
+      fixes: [.command(sallyportCommand("enroll", on: [first]))], effect: effect(list))
   }
 
   private var refused: Finding? {
@@ -114,7 +114,7 @@ struct PolicyFindings {
       id: "people-stranded", area: area, severity: .error,
       text: "enrolled only with factors that the policy turns off: \(list)",
       location: FileLocation(file: policy.path),
-      fixes: [.command("sallyport add \(shellQuoted(first)) --force")],
+      fixes: [.command(sallyportCommand("add", on: [first], ["--force"]))],
       effect: .locksOut("\(list) from \(service.name)"))
   }
 

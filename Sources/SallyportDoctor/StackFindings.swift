@@ -132,7 +132,7 @@ struct StackFindings {
   private var gateBack: [Fix] {
     [
       .advice("reinstall pam-sallyport, which brings that file"),
-      .command("sallyport pam disable \(shellQuoted(name))"),
+      .command(sallyportCommand("pam disable", on: [name])),
     ]
   }
 
@@ -155,7 +155,7 @@ struct StackFindings {
   private func notAsked(_ fact: String) -> Finding {
     made(
       "service-unasked", .error, fact, nil,
-      [.command("sallyport pam enable \(shellQuoted(name))")],
+      [.command(sallyportCommand("pam enable", on: [name]))],
       .letsIn("whoever has the password in \(name)"))
   }
 
@@ -165,7 +165,7 @@ struct StackFindings {
     return made(
       "service-no-auth", .warning, fact, location,
       [
-        location.map { _ in .command("sallyport pam disable \(shellQuoted(name))") }
+        location.map { _ in .command(sallyportCommand("pam disable", on: [name])) }
           ?? StackFindings.manual
       ])
   }
@@ -175,7 +175,7 @@ struct StackFindings {
     guard service.isBetterEnabledAgain else { return [] }
     let enroll = lines.enrolls ? "--enroll" : "--no-enroll"
     let sshd = name == "sshd" ? " --sshd none" : ""
-    return [.command("sallyport pam enable \(shellQuoted(name)) \(enroll)\(sshd)")]
+    return [.command(sallyportCommand("pam enable", on: [name], [enroll + sshd]))]
   }
 
   /// OpenVPN's plugin answers each prompt separately if its line names the prompts.

@@ -67,7 +67,7 @@ struct SudoFindings {
     var found = made(
       "sudo-service", .error, "\(path) runs the service \(name), which asks for no code: \(option)",
       entry, .letsIn("anyone with the password through \(path)"))
-    found.fixes.append(.command("sallyport pam enable \(shellQuoted(name))"))
+    found.fixes.append(.command(sallyportCommand("pam enable", on: [name])))
     return found
   }
 

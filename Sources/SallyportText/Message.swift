@@ -40,12 +40,15 @@ package struct Invocation: Equatable {
   /// A command to copy: the verb for the same user and store.
   package func command(_ verb: String, _ options: String = "", remark: String = "") -> String {
     var words = ["sallyport", verb]
+    var users = [user].compactMap { $0 }
     // The positional argument of import is a file.
-    if user != nil, verb.hasPrefix("import") { words.append("--user") }
-    if let user { words.append(shellQuoted(user)) }
-    if let store { words += ["--store", shellQuoted(store)] }
-    if !options.isEmpty { words.append(options) }
-    let command = words.joined(separator: " ")
+    if let user, verb.hasPrefix("import") {
+      words += ["--user", shellQuoted(user)]
+      users = []
+    }
+    let more = store.map { ["--store", shellQuoted($0)] } ?? []
+    words.append(commandWords(users, more + (options.isEmpty ? [] : [options])))
+    let command = words.filter { !$0.isEmpty }.joined(separator: " ")
     return remark.isEmpty ? command : "\(command)      \(remark)"
   }
 }
@@ -55,7 +58,8 @@ extension Invocation {
   package func again(_ option: String = "", remark: String = "") -> String {
     if typed.isEmpty { return command(verb, option, remark: remark) }
     let more = option.isEmpty || typed.contains(option) ? [] : [option]
-    return line(typed + more, remark)
+    let end = typed.firstIndex(of: "--") ?? typed.count
+    return line(Array(typed[..<end]) + more + Array(typed[end...]), remark)
   }
 
   /// The command that was typed, with a user.
@@ -88,6 +92,21 @@ package func shellQuoted(_ word: String) -> String {
   if plain, !word.isEmpty { return word }
   let inner = word.unicodeScalars.map { $0 == "'" ? "'\\''" : String(Character($0)) }.joined()
   return "'\(inner)'"
+}
+
+/// A command to copy, with the options where they count as options: a word that begins with a hyphen
+/// needs `--` before it.
+package func sallyportCommand(_ verb: String, on words: [String], _ options: [String] = [])
+  -> String
+{
+  "sallyport \(verb) \(commandWords(words, options))"
+}
+
+/// What follows the verb.
+package func commandWords(_ words: [String], _ options: [String] = []) -> String {
+  let quoted = words.map(shellQuoted)
+  let isHyphened = words.contains { $0.hasPrefix("-") }
+  return (isHyphened ? options + ["--"] + quoted : quoted + options).joined(separator: " ")
 }
 
 /// `No space left on device (ENOSPC)`

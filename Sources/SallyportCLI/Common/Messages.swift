@@ -165,10 +165,10 @@ extension Message {
         .inputOutput, hints: [invocation.command("backup-codes", "--regenerate")])
     case .stack(let refusal): self.init(refusal, at: invocation)
     case .userNotService(let name):
-      let user = shellQuoted(name)
+      let status = sallyportCommand("status", on: [name])
       self.init(
         "there is no service \(printable(name.utf8)), but a user. Did you mean: "
-          + "sallyport status \(printable(user.utf8))", .noInput)
+          + printable(status.utf8, limit: 300), .noInput)
     case .serviceFailed(let service, let error, let others):
       let message = Message(error, at: invocation)
       let fates = others.map { other in
@@ -180,7 +180,7 @@ extension Message {
         message.status, hints: message.hints)
     case .relativeRefused(let service, let typed, let error):
       let message = Message(error, at: invocation)
-      let only = "sallyport pam enable \(shellQuoted(typed)) --only"
+      let only = sallyportCommand("pam enable", on: [typed], ["--only"])
       self.init(
         message.text, message.status,
         hints: message.hints + ["\(only)      leaves \(printable(service.utf8)) without a code"])

@@ -37,13 +37,13 @@ extension Message {
     case .enabledAlready(let name, let location):
       self.init(
         "\(location.text) already has our line, with other arguments or in another place", .exists,
-        hints: ["sallyport pam disable \(name)      first, then enable it again"])
+        hints: ["\(sallyportCommand("pam disable", on: [name]))      first, then enable it again"])
     case .enabledElsewhere(let name, let location):
       let file = location.file.split(separator: "/").last.map(String.init) ?? ""
       self.init(
         "\(name) already asks for a code, by \(location.text)", .exists,
         hints: [
-          "sallyport pam disable \(shellQuoted(file))      for every service that includes it"
+          sallyportCommand("pam disable", on: [file]) + "      for every service that includes it"
         ])
     case .notEnabled(let name):
       self.init(

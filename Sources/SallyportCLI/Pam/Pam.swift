@@ -38,7 +38,7 @@ struct PamOptions: ParsableArguments {
 
   /// As they are typed.
   var words: String {
-    (inOrder.map(shellQuoted) + (only ? ["--only"] : [])).joined(separator: " ")
+    commandWords(inOrder, only ? ["--only"] : [])
   }
 }
 

@@ -138,7 +138,7 @@ struct PamRemoval {
     guard let otherLine else { return nil }
     let file = otherLine.file.split(separator: "/").last.map(String.init) ?? ""
     return "\(service) still asks for a code, by \(otherLine.text). For every service that "
-      + "includes it: sallyport pam disable \(shellQuoted(file))"
+      + "includes it: " + sallyportCommand("pam disable", on: [file])
   }
 
   func result(_ written: StackWriter.Written?) -> String {

@@ -48,45 +48,65 @@ package struct LineChange: Equatable, Sendable {
 }
 
 extension ServiceStack {
-  /// The first of our lines that may let in somebody whom none of the written ones would. Lines
-  /// that cannot be read, or of a phase in which nothing was written, are left out.
-  package func change(since written: [String]) -> LineChange? {
-    let file = Array(written.map { $0 + "\n" }.joined().utf8)
+  /// How each of our lines in the service's own file may let in somebody whom none of the written
+  /// ones would. Lines that cannot be read, or of a phase in which nothing was written, are left
+  /// out.
+  package func changes(since written: [String]) -> [LineChange] {
+    let isOld = ServiceStack.lackControls(written)
+    let lines = isOld ? written.map(ServiceStack.withControl) : written
+    let file = Array(lines.map { $0 + "\n" }.joined().utf8)
     let before = StackParser.parse(
       service: service, .upstream { $0 == "/etc/pam.d/\(service)" ? file : nil })
-    return PAMPhase.allCases.lazy.compactMap { phase in
-      change(ours(phase), since: before.ours(phase))
-    }.first
-  }
-
-  private func ours(_ phase: PAMPhase) -> [StackEntry] {
-    self[phase].filter(StackAnalysis.isOurs)
-  }
-
-  private func change(_ now: [StackEntry], since before: [StackEntry]) -> LineChange? {
-    for entry in now where !before.isEmpty {
-      let texts = before.map { entry.change(since: $0) }
-      if !texts.contains(nil), let text = texts[0] {
-        return LineChange(location: entry.location, text: text)
-      }
+    return PAMPhase.allCases.flatMap { phase in
+      changes(own(phase), since: before.own(phase), byWordsAlone: isOld)
     }
-    guard now.count < before.count, let left = now.first else { return nil }
-    return LineChange(location: left.location, text: "is one of \(before.count) lines")
+  }
+
+  /// Whether lines were recorded by the version that left the controls out.
+  package static func lackControls(_ written: [String]) -> Bool {
+    written.contains { line in
+      line.split(separator: " ").dropFirst().first?.hasSuffix("pam_sallyport.so") == true
+    }
+  }
+
+  private static func withControl(_ line: String) -> String {
+    let words = line.split(separator: " ", maxSplits: 1)
+    return words.joined(separator: " required ")
+  }
+
+  private func own(_ phase: PAMPhase) -> [StackEntry] {
+    self[phase].filter {
+      StackAnalysis.isOurs($0) && $0.location.file == "/etc/pam.d/\(service)"
+    }
+  }
+
+  private func changes(
+    _ now: [StackEntry], since before: [StackEntry], byWordsAlone: Bool
+  ) -> [LineChange] {
+    guard !before.isEmpty, let left = now.first else { return [] }
+    let changes = now.compactMap { entry in
+      let texts = before.map { entry.change(since: $0, byWordsAlone: byWordsAlone) }
+      let text = texts.contains(nil) ? nil : texts[0]
+      return text.map { LineChange(location: entry.location, text: $0) }
+    }
+    guard now.count < before.count else { return changes }
+    return changes + [LineChange(location: left.location, text: "is one of \(before.count) lines")]
   }
 }
 
 extension StackEntry {
   /// nil if it is the same, or only tightens.
-  fileprivate func change(since before: StackEntry) -> String? {
-    if module != before.module { return "names \(module) and not \(before.module)" }
-    if controls.isLooser(than: before.controls) {
-      return "is \(controls.written) and not \(before.controls.written)"
+  fileprivate func change(since before: StackEntry, byWordsAlone: Bool) -> String? {
+    var texts: [String] = []
+    if module != before.module { texts.append("names \(module) and not \(before.module)") }
+    if !byWordsAlone, controls.isLooser(than: before.controls) {
+      texts.append("is \(controls.written) and not \(before.controls.written)")
     }
-    if let word = arguments.first(where: { !before.arguments.contains($0) && $0.loosens }) {
-      return "has \(word)"
-    }
-    let lost = before.arguments.first { !arguments.contains($0) && ($0.tightens || $0.isOfFiles) }
-    return lost.map { "lacks \($0)" }
+    texts += arguments.filter { !before.arguments.contains($0) && $0.loosens }.map { "has \($0)" }
+    texts += before.arguments.filter {
+      !arguments.contains($0) && ($0.tightens || $0.isOfFiles)
+    }.map { "lacks \($0)" }
+    return texts.isEmpty ? nil : texts.joined(separator: ", ")
   }
 }
 

@@ -1,4 +1,4 @@
-package import PAMStack
+import PAMStack
 import SallyportCore
 import SallyportText
 
@@ -12,32 +12,79 @@ package struct LostService: Equatable, Sendable {
   let file: String
   /// When that file was changed last, if it was after our lines were written.
   let since: UnixTime?
+  /// Our lines are all there: others decide more than they did, or they let in more people.
+  var isLoosened = false
+  /// Nothing is known to be lost: it cannot be compared, for the reason in `fact`.
+  package var isUnseen = false
 
   /// One sentence.
   package var text: String {
+    if isUnseen {
+      return printable("\(service)'s settings cannot be seen: \(fact)".utf8, limit: 600)
+    }
     let time = since.flatMap { CalendarDate($0, inUTC: true)?.internetText }
     let when = time.map { ", since about \($0), when \(file) was changed last" } ?? ""
     return printable("\(service) no longer asks \(fact)\(when)".utf8, limit: 600)
   }
 
-  /// The commands of which each ends it.
+  /// The commands of which each ends it. They ask, unless they are given `--yes`.
   package var commands: [String] {
-    ["enable", "disable"].map { "sallyport pam \($0) \(shellQuoted(service))" }
+    let (on, off) = (command("enable"), command("disable"))
+    if isUnseen { return ["sshd -T"] }
+    if !isLoosened { return [on, off] }
+    // With --yes, enable leaves such lines alone.
+    return [
+      "\(command("disable", "--yes")) && \(command("enable", "--yes"))      writes the lines again",
+      "\(on)      on a terminal, shows it and asks first", off,
+    ]
+  }
+
+  private func command(_ verb: String, _ options: String...) -> String {
+    sallyportCommand("pam \(verb)", on: [service], options)
+  }
+
+  /// For doctor: only what can be run as it stands is a command.
+  var fixes: [Fix] {
+    commands.map { line in
+      line.contains("      ") ? .advice(line.replacing("      ", with: ": ")) : .command(line)
+    }
   }
 }
 
 extension Machine {
-  /// The first of a service's lines that may let in more people than the recorded ones.
-  package func lineChange(of service: String) -> LineChange? {
+  /// All by which a service that still has our lines may let in more people than recorded.
+  package func loosening(of service: String) -> [String] {
+    guard let record = serviceRecord(of: service).value, record.state == .enabled else { return [] }
+    let stack = ServiceStack(of: self, service)
+    let gone = record.phases.subtracting(ownLines(of: stack).map(\.phase)).map(\.rawValue).sorted()
+    let file = stack.file ?? "/etc/pam.d/\(service)"
+    return gone.map { "\(file) has lost our \($0) line" } + loosening(of: stack, record)
+  }
+
+  private func loosening(of stack: ServiceStack, _ record: ServiceRecord) -> [String] {
+    let changes = stack.changes(since: record.lines).map { "\($0.location.text) \($0.text)" }
+    guard isPassed(stack, record), let file = stack.file else { return changes }
+    return changes + ["our line in \(file) no longer decides all logins"]
+  }
+
+  /// Whether some logins end before our line, which did not when it was recorded.
+  package func isPassedBy(_ service: String) -> Bool {
     guard let record = serviceRecord(of: service).value, record.state == .enabled else {
-      return nil
+      return false
     }
-    return ServiceStack(of: self, service).change(since: record.lines)
+    return isPassed(ServiceStack(of: self, service), record)
+  }
+
+  private func isPassed(_ stack: ServiceStack, _ record: ServiceRecord) -> Bool {
+    record.asksEverybody && !asksEverybody(stack)
   }
 
   /// The services that were turned on and have lost what was written, by the records, or, where
   /// there is none, by what `pam enable` leaves beside a stack.
-  package func lostServices() -> [LostService] {
+  package func lostServices() -> [LostService] { lostOrUnseenServices().filter { !$0.isUnseen } }
+
+  /// Those too that cannot be compared with their records.
+  package func lostOrUnseenServices() -> [LostService] {
     let recorded = recordedServices
     let kept = paths("/etc/pam.d/*.before-sallyport-*").compactMap(serviceOfCopy)
     let others = Set(kept + (hasSSHFile ? ["sshd"] : [])).subtracting(recorded)
@@ -49,22 +96,38 @@ extension Machine {
     return name.ranges(of: ".before-sallyport-").last.map { String(name[..<$0.lowerBound]) }
   }
 
-  private func lost(_ service: String) -> LostService? {
+  func lost(_ service: String) -> LostService? {
     // Of a damaged record the name is left.
     let record =
       serviceRecord(of: service).value
       ?? ServiceRecord(service: service, state: .enabled, time: UnixTime(0), lines: ["auth"])
     if record.state == .disabled { return nil }
     let stack = ServiceStack(of: self, service)
-    var files = files(of: stack)
-    var fact = lostLine(of: stack, record)
-    if fact == nil, let method = record.sshd, let setting = missingSetting(of: method) {
-      fact = "for a code in every login: sshd lacks \"\(setting.text)\""
-      files = [SSHStage.path, "/etc/ssh/sshd_config"]
+    guard let fact = lostLine(of: stack, record) else {
+      return record.sshd.flatMap { lostSetting(of: $0, record) }
     }
-    return fact.map {
-      LostService(
-        service: service, fact: $0, file: files[0], since: change(of: files, after: record.time))
+    let files = files(of: stack)
+    return LostService(
+      service: service, fact: fact, file: files[0], since: change(of: files, after: record.time),
+      isLoosened: !ownLines(of: stack).filter { $0.phase == .auth }.isEmpty
+        && !loosening(of: stack, record).isEmpty)
+  }
+
+  /// nil also without an sshd.
+  private func lostSetting(of method: SSHMethod, _ record: ServiceRecord) -> LostService? {
+    let files = [SSHStage.path, "/etc/ssh/sshd_config"]
+    switch SSHFacts.settings(of: self, []) {
+    case .absent: return nil
+    case .unseen(let reason):
+      return LostService(
+        service: record.service, fact: reason, file: files[1], since: nil, isUnseen: true)
+    case .seen(let settings):
+      guard let lacking = SSHStage(method: method).needed.first(where: { !settings.has($0) })
+      else { return nil }
+      return LostService(
+        service: record.service,
+        fact: "for a code in every login: sshd lacks \"\(lacking.text)\"", file: files[0],
+        since: change(of: files, after: record.time))
     }
   }
 
@@ -78,11 +141,11 @@ extension Machine {
       let lines = missing.map(\.rawValue).sorted().joined(separator: " and ")
       return "as it was turned on: \(file) has lost our \(lines) line"
     }
-    if let change = stack.change(since: record.lines) {
-      return "as it was turned on: \(change.location.text) \(change.text)"
-    }
-    let isAround = record.asksEverybody && !asksEverybody(stack)
-    return isAround ? "everybody for a code: our line in \(file) no longer decides all logins" : nil
+    let loosening = loosening(of: stack, record)
+    guard let first = loosening.first else { return nil }
+    return loosening.count == 1 && isPassed(stack, record)
+      ? "everybody for a code: \(first)"
+      : "as it was turned on: \(loosening.joined(separator: ", and "))"
   }
 
   /// A machine on which it was turned on before there were records.
@@ -93,12 +156,6 @@ extension Machine {
     return LostService(
       service: service, fact: "for a code: \(file) has no line of ours, but \(evidence) is there",
       file: file, since: change(of: files(of: stack), after: UnixTime(0)))
-  }
-
-  /// A setting that the method needs and sshd does not have; nil also if sshd does not say.
-  private func missingSetting(of method: SSHMethod) -> SSHSetting? {
-    guard let settings = SSHFacts.settings(of: self, []).value else { return nil }
-    return SSHStage(method: method).needed.first { !settings.has($0) }
   }
 
   /// The service's own file first.
@@ -144,11 +201,11 @@ struct LostFindings {
     lost.map { lost in
       Finding(
         id: "service-lost", area: .service(lost.service), severity: .error, text: lost.text,
-        location: FileLocation(file: lost.file), fixes: lost.commands.map(Fix.command),
+        location: FileLocation(file: lost.file), fixes: lost.fixes,
         effect: .letsIn("anybody with a password or a key in \(lost.service)"))
     }
       + damaged.sorted { $0.key < $1.key }.map { service, reason in
-        let command = "sallyport pam enable \(shellQuoted(service))"
+        let command = sallyportCommand("pam enable", on: [service])
         return .unseen("service-record", .service(service), reason, [.command(command)])
       }
   }

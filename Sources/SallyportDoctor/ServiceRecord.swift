@@ -30,6 +30,13 @@ package struct ServiceRecord: Equatable, Sendable {
     (self.asksEverybody, self.sshd, self.lines) = (asksEverybody, sshd, lines)
   }
 
+  /// The same, where every login was asked for a code before.
+  package func expectingAll(of old: ServiceRecord?) -> ServiceRecord {
+    ServiceRecord(
+      service: service, state: state, time: time,
+      asksEverybody: asksEverybody || old?.asksEverybody == true, sshd: sshd, lines: lines)
+  }
+
   package static let directory = "/var/lib/sallyport/services"
 
   package static func path(of service: String) -> String { "\(directory)/\(service)" }
@@ -101,18 +108,22 @@ extension Machine {
       sshd: method?.method, lines: own.map(\.written))
   }
 
-  private func ownLines(of stack: ServiceStack) -> [StackEntry] {
+  func ownLines(of stack: ServiceStack) -> [StackEntry] {
     StackAnalysis(stack, isMissing: StackDirectory(root: root).isMissing).lines.filter {
       $0.location.file == "/etc/pam.d/\(stack.service)"
     }
   }
 
   /// The services with lines of ours in their own files, of which nothing is recorded: somebody
-  /// wrote them, or `pam enable` before there were records.
+  /// wrote them, or `pam enable` before there were records. Or no controls are, and the words are
+  /// as they were.
   package var unrecordedServices: [String] {
     ServiceStack.ours(of: self).filter { stack in
       switch serviceRecord(of: stack.service) {
-      case .seen(let record): record.state == .disabled && !ownLines(of: stack).isEmpty
+      case .seen(let record):
+        !ownLines(of: stack).isEmpty
+          && (record.state == .disabled
+            || ServiceStack.lackControls(record.lines) && lost(stack.service) == nil)
       case .absent: !ownLines(of: stack).isEmpty
       case .unseen: false
       }

@@ -5,6 +5,7 @@ import SallyportSystem
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportDoctor
 @testable import SallyportText
 
 @Suite struct `Texts for people` {
@@ -114,6 +115,20 @@ import Testing
     #expect(
       CalendarDate(UnixTime(1_772_530_000), inUTC: true)?.internetText == "2026-03-03T09:26:40Z")
     #expect(CalendarDate(UnixTime(.max), inUTC: true) == nil)
+  }
+
+  // decisive
+  @Test func `A word with a hyphen is no option in a printed command`() {
+    #expect(sallyportCommand("status", on: ["su"], ["--yes"]) == "sallyport status su --yes")
+    #expect(
+      sallyportCommand("pam enable", on: ["-rf x", "su"], ["--yes"])
+        == "sallyport pam enable --yes -- '-rf x' su")
+    var typed = Invocation(verb: "pam enable", user: "-x", store: "/s")
+    #expect(typed.command("status", "--json") == "sallyport status --store /s --json -- -x")
+    typed.typed = ["pam", "enable", "--", "-rf x"]
+    #expect(typed.again("--yes") == "sallyport pam enable --yes -- '-rf x'")
+    let lost = LostService(service: "-rf x", fact: "", file: "", since: nil)
+    #expect(lost.commands[0] == "sallyport pam enable -- '-rf x'")
   }
 
   @Test func `A shell takes a quoted word for itself`() throws {

@@ -18,7 +18,7 @@ struct PamCheck {
   private static let rounds = 5
   private var told: String { context.stacks.root + ServiceRecord.directory + "/.told" }
 
-  /// Returns 0 if nothing is lost, else 1, and tells the log of each loss once. What is told is the
+  /// Returns 0 if nothing is lost and all could be compared, else 1, and tells the log of each loss once. What is told is the
   /// state in which the files were left: if one changes meanwhile, systemd does not start it again.
   func status() throws(CommandError) -> Int32 {
     adoptNotes()
@@ -31,8 +31,8 @@ struct PamCheck {
       }
       // Another command may be between two steps of a change.
       let lock = try context.lockPam(waiting: true)
-      context.keepMissingRecords(of: context.machine.unrecordedServices)
-      let lost = context.machine.lostServices()
+      for service in context.machine.unrecordedServices { context.keepRecord(of: service) }
+      let lost = context.machine.lostOrUnseenServices()
       let isDone = isLast()
       if isDone { tell(lost) }
       lock.end()
@@ -50,7 +50,7 @@ struct PamCheck {
   }
 
   private var hasNothingToDo: Bool {
-    context.machine.lostServices().isEmpty && context.machine.unrecordedServices.isEmpty
+    context.machine.lostOrUnseenServices().isEmpty && context.machine.unrecordedServices.isEmpty
       && (try? facts(of: told)) == nil
   }
 
@@ -68,10 +68,18 @@ struct PamCheck {
   /// Once for each change: the text has the time of the change. If it cannot be kept what was told,
   /// it is told again.
   private func tell(_ lost: [LostService]) {
-    let texts = lost.map(\.text)
     let before = (try? OpenFile(told, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).bytes(1 << 20)) ?? []
     let known = String(decoding: before, as: UTF8.self).split(separator: "\n").map(String.init)
-    for text in texts where !known.contains(text) { context.tellLog(LOG_ALERT, text) }
+    for one in lost where !known.contains(one.text) {
+      context.tellLog(one.isUnseen ? LOG_WARNING : LOG_ALERT, one.text)
+    }
+    // What was lost before may be lost still, and is no news when it is seen again.
+    let unseen = lost.filter(\.isUnseen)
+    let texts =
+      lost.map(\.text)
+      + known.filter { text in
+        unseen.contains { text.hasPrefix("\($0.service) no longer asks ") }
+      }
     if texts.isEmpty {
       removeFile(told)
     } else if texts != known {

@@ -57,12 +57,12 @@ struct PamEnable: Verb {
   func run(in context: Context) throws(CommandError) {
     try context.needRoot("pam enable \(options.words)")
     let chosen = options.chosen(in: context)
-    var asking: [String] = []
-    let plans = try plans(chosen, context, &asking)
+    var (asking, accepted): ([String], [String]) = ([], [])
+    let plans = try plans(chosen, context, &asking, &accepted)
     let output = context.output(shared)
     let changing = plans.filter { !$0.changesNothing }
     let quiet = plans.filter(\.changesNothing).map(\.service) + asking
-    asking = quiet.map { "\($0) already asks for a code." }
+    asking = accepted + quiet.map { "\($0) already asks for a code." }
     if !options.dryRun {
       context.keepMissingRecords(of: quiet)
       // The words were typed that stand there.
@@ -94,15 +94,23 @@ struct PamEnable: Verb {
   }
 
   /// Each service as if those before it were written. `asking`: those of the same program that
-  /// ask already, in a way of their own.
-  private func plans(_ chosen: [ChosenServices], _ context: Context, _ asking: inout [String])
-    throws(CommandError) -> [PamPlan]
-  {
+  /// ask already, in a way of their own. `accepted`: what was agreed to of others.
+  private func plans(
+    _ chosen: [ChosenServices], _ context: Context, _ asking: inout [String],
+    _ accepted: inout [String]
+  ) throws(CommandError) -> [PamPlan] {
     var directory = context.stacks
     var plans: [PamPlan] = []
     for (word, service) in chosen.flatMap({ one in one.services.map { (one.typed, $0) } }) {
       do throws(CommandError) {
         let plan = try plan(service, in: directory, context)
+        if plan.changesNothing, !options.yes, !options.dryRun,
+          context.machine.isPassedBy(service)
+        {
+          try accept(service, context)
+          accepted.append("\(service) is left as it is, and recorded so.")
+          continue
+        }
         directory = directory.assuming(plan.change)
         plans.append(plan)
       } catch {
@@ -112,9 +120,11 @@ struct PamEnable: Verb {
           continue  // It includes the file of another one, and is turned on with it.
         }
         if case .stack(.enabledAlready) = error, !options.yes, !options.dryRun,
-          let change = context.machine.lineChange(of: service)
+          !context.machine.loosening(of: service).isEmpty
         {
-          try accept(change, of: service, context)
+          try accept(service, context)
+          accepted.append("\(service) is left as it is, and recorded so.")
+          continue
         } else if options.services.contains(service) {
           throw error
         }
@@ -125,16 +135,23 @@ struct PamEnable: Verb {
     return plans
   }
 
-  /// Records lines that somebody else has changed, once that is agreed to.
-  private func accept(_ change: LineChange, of service: String, _ context: Context)
-    throws(CommandError)
-  {
+  /// Records what somebody else has changed, once all of it was shown and agreed to.
+  private func accept(_ service: String, _ context: Context) throws(CommandError) {
     let output = context.output(shared)
-    output.say("\(change.location.text) \(printable(change.text.utf8)), unlike what was recorded.")
-    output.say("As it was: sallyport pam disable \(shellQuoted(service)), then enable it again.")
-    try output.insist("Leave the line as it is, and expect it from now on?", or: .nothingChanged)
+    let known = context.machine.serviceRecord(of: service).value
+    let now = (try? context.time()) ?? UnixTime(0)
+    let shown = context.machine.newServiceRecord(of: service, at: now)
+    for text in context.machine.loosening(of: service) {
+      output.say("\(printable(text.utf8, limit: 600)), unlike what was recorded.")
+    }
+    let disable = sallyportCommand("pam disable", on: [service])
+    output.say("As it was: \(disable), then enable it again.")
+    try output.insist("Leave it as it is, and expect that from now on?", or: .nothingChanged)
     let lock = try context.lockPam()
-    context.keepRecord(of: service)
+    guard let shown, shown == context.machine.newServiceRecord(of: service, at: now),
+      known == context.machine.serviceRecord(of: service).value
+    else { throw .stack(.changedMeanwhile(path: "/etc/pam.d/\(service)")) }
+    context.keep(shown, of: service)
     lock.end()
   }
 

@@ -42,7 +42,7 @@ struct PamPlan {
       return problems.isEmpty
     }
     // sshd's side may be all that has changed.
-    if change.changesNothing { context.keepRecord(of: service) }
+    if change.changesNothing { context.keepAsking(of: service) }
     return written
   }
 

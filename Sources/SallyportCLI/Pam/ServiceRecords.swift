@@ -10,9 +10,14 @@ import SallyportText
 extension Context {
   /// Records the lines that a service's file has now, or forgets the service if it has none.
   func keepRecord(of service: String) {
+    let now = (try? time()) ?? UnixTime(0)
+    keep(machine.newServiceRecord(of: service, at: now), of: service)
+  }
+
+  /// Forgets the service if `record` is nil.
+  func keep(_ record: ServiceRecord?, of service: String) {
     do throws(SystemError) {
-      let now = (try? time()) ?? UnixTime(0)
-      try put(machine.newServiceRecord(of: service, at: now)?.text, to: service)
+      try put(record?.text, to: service)
     } catch {
       let path = ServiceRecord.path(of: service)
       let reason = "\(path): \(errnoText(error.number)): what is turned on was not recorded"
@@ -28,10 +33,18 @@ extension Context {
     }
   }
 
-  /// Records lines that differ from the recorded ones.
+  /// Records lines that differ from the recorded ones. What else decides a login was not asked
+  /// about, so that a loss there stays one.
   func keepNewLines(of service: String) {
     let now = machine.newServiceRecord(of: service, at: UnixTime(0))?.lines
-    if now != machine.serviceRecord(of: service).value?.lines { keepRecord(of: service) }
+    if now != machine.serviceRecord(of: service).value?.lines { keepAsking(of: service) }
+  }
+
+  /// Records a service as it is, and that everybody is to be asked if everybody was.
+  func keepAsking(of service: String) {
+    let now = (try? time()) ?? UnixTime(0)
+    let old = machine.serviceRecord(of: service).value
+    keep(machine.newServiceRecord(of: service, at: now)?.expectingAll(of: old), of: service)
   }
 
   /// Whether `pam disable` has something to forget of a service that asks no longer.

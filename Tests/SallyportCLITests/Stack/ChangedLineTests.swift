@@ -98,14 +98,104 @@ import Testing
     let file = Array("\(line)\n".utf8)
     let stack = StackParser.parse(service: "x", .debian { $0 == "/etc/pam.d/x" ? file : nil })
     #expect(stack[.auth].map(\.written) == [line])
-    #expect(stack.change(since: [line]) == nil)
-    #expect(stack.change(since: ["auth required pam_sallyport.so"]) != nil)
+    #expect(stack.changes(since: [line]) == [])
+    #expect(stack.changes(since: ["auth required pam_sallyport.so"]) != [])
   }
 
-  @Test func `of a record without controls is not compared`() throws {
-    let path = ServiceRecord.path(of: "sudo")
+  /// Whether a line of another file lets others in is not what this record says.
+  // decisive
+  @Test func `is not compared with a line of an included file`() throws {
+    let common = try #require(machine.read("/etc/pam.d/common-session"))
+    try machine.write(
+      "/etc/pam.d/common-session", "session optional pam_sallyport.so\n" + common)
+    try #require(machine.run("enable", "su", "--yes").status == 0)
+    #expect(check().status == 0, "\(machine.logged)")
+  }
+
+  private func forgetControls() throws {
     let text = try #require(machine.read(path))
-    try machine.write(path, text.replacing(" required pam", with: " pam"))
+    let old = text.replacing(" required pam", with: " pam")
+    try #require(old != text)
+    try machine.write(path, old)
+  }
+
+  /// As the version before wrote it.
+  // decisive
+  @Test func `without a control is recorded with it by the check`() throws {
+    let text = try #require(machine.read(path))
+    try forgetControls()
+    #expect(check().status == 0)
+    #expect(machine.read(path) == text)
+    try edit("account", "required  ", "optional  ")
+    #expect(check().status == 1)
+  }
+
+  // decisive
+  @Test(arguments: [
+    ("auth", "so enroll", "so enroll nullok"), ("account", "so demand", "so"),
+    ("auth", "pam_sallyport.so", "/tmp/pam_sallyport.so"),
+  ])
+  func `without a control is compared by its words`(
+    phase: String, old: String, new: String
+  ) throws {
+    try forgetControls()
+    let text = machine.read(path)
+    try edit(phase, old, new)
+    #expect(check().status == 1 && check().status == 1)
+    #expect(machine.read(path) == text)
+  }
+
+  private let path = ServiceRecord.path(of: "sudo")
+
+  // decisive
+  @Test func `is accepted only with all that was changed beside it`() throws {
+    try edit("auth", "so enroll", "so enroll nullok")
+    try edit("account", "required  ", "optional  ")
+    try edit("auth", "auth ", "auth sufficient pam_permit.so\nauth ")
+    let text = machine.read(path)
+    let no = machine.run("enable", "sudo", answers: "n")
+    for part in ["has nullok", "is optional and not required", "no longer decides all logins"] {
+      #expect(no.answer.contains(part), "\(no.answer)")
+    }
+    #expect(machine.read(path) == text)
+    let yes = machine.run("enable", "sudo", answers: "y")
+    #expect(yes.status == 0 && !yes.answer.contains("already asks"), "\(yes.answer)")
+    #expect(check().status == 0)
+  }
+
+  // decisive
+  @Test func `is not recorded if it is changed once more before the answer`() throws {
+    try edit("auth", "so enroll", "so enroll nullok")
+    let text = machine.read(path)
+    let changed = try #require(machine.read("/etc/pam.d/sudo"))
+    let more = changed.replacing("so enroll nullok", with: "so enroll nullok conf=/tmp/x")
+    let done = machine.run(
+      words: ["enable", "sudo"], writing: more, to: "/etc/pam.d/sudo", answers: "y")
+    #expect(done.status != 0 && machine.read(path) == text, "\(done.aside)")
+    #expect(check().status == 1)
+  }
+
+  // decisive
+  @Test func `keeps everybody expected where its words are typed before a loss`() throws {
+    try edit("auth", "so enroll", "so enroll nullok")
+    let changed = try #require(machine.read("/etc/pam.d/sudo"))
+    try machine.write("/etc/pam.d/sudo", "auth sufficient pam_permit.so\n" + changed)
+    _ = machine.run("enable", "sudo", "--demand", "--nullok", "--yes")
+    #expect(machine.read(path)?.contains("\nasks = everybody\n") == true)
+    #expect(check().status == 1)
+  }
+
+  // decisive
+  @Test func `is ended by the commands of the alert without a terminal`() throws {
+    try edit("auth", "so enroll", "so enroll nullok")
+    let told = check().aside
+    #expect(
+      told.contains(
+        "hint: sallyport pam disable sudo --yes && sallyport pam enable sudo --yes      writes"),
+      "\(told)")
+    #expect(told.contains("hint: sallyport pam enable sudo      on a terminal,"), "\(told)")
+    #expect(machine.run("disable", "sudo", "--yes").status == 0)
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
     #expect(check().status == 0)
   }
 

@@ -196,6 +196,37 @@ import Testing
     #expect(check().status == 1)
   }
 
+  // decisive
+  @Test func `in sshd is neither lost nor all right while sshd tells no settings`() throws {
+    let sshd = try FakeSSHD(machine)
+    enable("sshd")
+    let answers = machine.programs
+    let silent: ([String]) -> Probe<CommandOutput> = { words in
+      words.contains("-T")
+        ? .seen(CommandOutput(status: 255, errors: "no /run/sshd")) : answers(words)
+    }
+    machine.programs = silent
+    #expect(check().status == 1 && check().status == 1)
+    #expect(machine.logged == ["4 sshd's settings cannot be seen: no /run/sshd"])
+    machine.programs = answers
+    #expect(check().status == 0)
+    try FileManager.default.removeItem(atPath: machine.root + SSHStage.path)
+    #expect(check().status == 1 && machine.logged.count == 2)
+    machine.programs = silent
+    #expect(check().status == 1 && machine.logged.count == 3)
+    machine.programs = answers
+    let again = withExtendedLifetime(sshd) { check() }
+    #expect(again.status == 1 && machine.logged.count == 3, "\(machine.logged)")
+  }
+
+  @Test func `is looked at once sshd's unit has made what sshd needs`() throws {
+    let unit = try String(
+      contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appending(path: "../../../pam/sallyport-watch.service"), encoding: .utf8)
+    let after = unit.split(separator: "\n").filter { $0.hasPrefix("After=") }
+    #expect(after.contains { $0.contains("ssh.service") && $0.contains(" sshd.service") })
+  }
+
   @Test func `in sshd is known by our file of before there were records`() throws {
     let sshd = try FakeSSHD(machine)
     enable("sshd")

@@ -95,10 +95,26 @@ final class PamBench {
     command(["config", "check", root + path] + options, nil, nil)
   }
 
+  /// Somebody edits a file before the answer.
+  func run(words: [String], writing text: String, to path: String, answers: String)
+    -> Bench.Outcome
+  {
+    let file = URL(fileURLWithPath: root + path)
+    let act = Act.answers { _ in
+      try Data(text.utf8).write(to: file)
+      return answers
+    }
+    return command(["pam"] + words + ["--store", bench.directory], [act], nil)
+  }
+
   private func command(_ words: [String], _ answers: String?, _ caller: String?)
     -> Bench.Outcome
   {
-    let terminal = FakeTerminal(answers.map { [.types($0)] } ?? [], screen: screen)
+    command(words, answers.map { [.types($0)] } ?? [], caller)
+  }
+
+  private func command(_ words: [String], _ script: [Act], _ caller: String?) -> Bench.Outcome {
+    let terminal = FakeTerminal(script, screen: screen)
     let now = bench.now
     let context = Context(
       terminal: terminal, effectiveUser: 0, caller: caller, hostName: "web1.example.org",

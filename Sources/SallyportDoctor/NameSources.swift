@@ -13,6 +13,9 @@ package struct NameSources: Equatable {
     return sources?.count { !local.contains($0) }
   }
 
+  /// Whether no directory of the network is asked. False if the file cannot be read.
+  package var areLocal: Bool { directories == 0 }
+
   /// `passwd` or `group`.
   package init(of database: String, on machine: Machine) {
     switch machine.text("/etc/nsswitch.conf") {

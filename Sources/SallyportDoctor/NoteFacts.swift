@@ -86,6 +86,7 @@ extension Machine {
   /// away.
   package func exemptWithoutAccount(by store: Store, in path: String) -> [String] {
     StoreFacts.notes(of: self, store, in: path).0
-      .filter { $0.level == .exempt && $0.hasAccount != true }.compactMap(\.name).sorted()
+      .filter { $0.error == nil && $0.level == .exempt && $0.hasAccount != true }.compactMap(\.name)
+      .sorted()
   }
 }

@@ -62,7 +62,10 @@ struct NoteFindings {
     let (why, fix) =
       switch note.uid {
       case nil:
-        ("the note has no uid yet", Invocation(verb: "prepare", store: option).command("prepare"))
+        (
+          "the note has no uid yet; if the account is still the one that was meant",
+          Invocation(verb: "prepare", store: option).command("prepare")
+        )
       case UserNote.noUID:
         ("there was no such account when the note got its uid", exempt.command("exempt"))
       case let uid?:
@@ -77,11 +80,15 @@ struct NoteFindings {
   /// Deleted, or a source of accounts is away: then a note that is removed is missing later.
   private func unseen(_ note: NoteFacts) -> Finding? {
     guard note.hasAccount == nil, note.level == .exempt, let name = note.name else { return nil }
-    let uid = note.uid.flatMap { $0 == UserNote.noUID ? nil : " (uid \($0))" } ?? ""
+    let uid = note.uid.flatMap { $0 == UserNote.noUID ? nil : $0 }
+    let heir =
+      uid == nil
+      ? "the note has no uid and lets nobody in"
+      : "a new account with this name and uid gets that too"
     return Finding(
       id: "note-unseen", area: .people, severity: .unseen,
-      text: "\(name) is exempt\(uid) and is not found: deleted, or a source of accounts in "
-        + "nsswitch.conf is away; a new account with this name and uid gets that too",
+      text: "\(name) is exempt\(uid.map { " (uid \($0))" } ?? "") and is not found: deleted, or "
+        + "a source of accounts in nsswitch.conf is away; \(heir)",
       fixes: [.advice("getent passwd \(shellQuoted(name))")],
       ofUser: Finding.OfUser(
         name: name, before: "",

@@ -41,10 +41,11 @@ struct PamCheck {
     return 1
   }
 
-  /// On machines whose packages run no programs when they are installed, nothing else does.
+  /// On machines whose packages run no programs when they are installed, nothing else does. What
+  /// loosens is left to root's `prepare`.
   private func adoptNotes() {
     guard let store = try? context.store(shared) else { return }
-    for text in context.adoptNotes(in: store, shared, onlyNew: true) {
+    for text in context.adoptNotes(in: store, shared, isOrdered: false) {
       context.output(shared).warn(text)
     }
   }

@@ -17,14 +17,16 @@ extension Store {
     }
   }
 
-  /// The other names of the account's uid that must enroll.
+  /// The other names that must enroll, of the account's uid or of the uid which its note has.
   private func namesRequired(
     beside account: Account, _ find: (UserName) throws(StoreTrouble) -> Account
   ) throws(StoreTrouble) -> [UserName] {
-    guard let uid = account.uid else { return [] }
+    let before = try note(of: account.name).uid
     var names: [UserName] = []
     try eachNote { _, user, note throws(StoreTrouble) in
-      guard note.level.isRequired, note.uid == uid, user != account.name else { return }
+      guard note.level.isRequired, let uid = note.uid, uid == account.uid || uid == before,
+        user != account.name
+      else { return }
       // What cannot be asked may be such a name.
       let found = try? find(user)
       if found == nil || found?.uid == uid { names.append(user) }
@@ -54,7 +56,8 @@ extension Store {
     if !level.isRequired, let before, before != account.uid,
       let (user, _) = try requirement(of: before), user == account.name
     {
-      try put(nil, as: Path(uid: before), in: required, on: parent)
+      let text = try requirement(of: before, by: others ?? [])
+      try put(text, as: Path(uid: before), in: required, on: parent)
     }
   }
 
@@ -71,62 +74,75 @@ extension Store {
     return text
   }
 
-  /// A note of before, which lets nobody in.
+  /// A note of before that stays without a uid, or is nobody's now. It lets nobody in.
   package struct UnadoptedNote {
+    /// Why it is so.
+    package enum Reason {
+      /// There is no account of that name; said once.
+      case noAccount
+      /// A directory that may be away may have the account, so that the note stays as it is.
+      case unseen
+      /// It loosens, and what runs by itself does not know whether the account is the same.
+      case exempt
+      case trouble(StoreTrouble)
+    }
+
     /// nil if the note cannot be read.
     package let user: UserName?
     package let path: String
-    /// nil: there is no account of that name.
-    package let trouble: StoreTrouble?
-    /// Whether a directory that may be away may have the account, so that the note stays as it is.
-    package var isUnseen = false
+    package let reason: Reason
   }
 
   /// Gives each note of before, without a uid, that of the account which `find` finds. Each is
-  /// replaced by itself, so that the next run ends one that was cut short. Returns those of the
-  /// exempt whose account was not found, which is said once, and those that stay without a uid.
+  /// replaced by itself, so that the next run ends one that was cut short. Returns those that stay
+  /// without a uid, and the exempt whose account was not found.
   ///
-  /// `areFiles`: there are no accounts but in files. Else one that is not found may be away. No
-  /// login waits for `find`: it is called before the lock is taken.
+  /// `areLocal`: there are no accounts in directories. Else one that is not found may be away.
+  /// `isOrdered`: root has run this, and means the accounts that there are now; else only what
+  /// tightens is done, as another person may have got the name. No login waits for `find`: it is
+  /// called before the lock is taken.
   package func adoptNotes(
-    areFiles: Bool, _ find: (UserName) throws(StoreTrouble) -> Account
+    areLocal: Bool, isOrdered: Bool, _ find: (UserName) throws(StoreTrouble) -> Account
   ) throws(StoreTrouble) -> [UnadoptedNote] {
     var unadopted: [UnadoptedNote] = []
-    var owners: [(file: Path, owner: Account)] = []
+    var owners: [(file: Path, note: UserNote, owner: Account)] = []
+    func leave(_ user: UserName?, _ file: Path, _ reason: UnadoptedNote.Reason) {
+      unadopted.append(
+        UnadoptedNote(user: user, path: (notes.path / file).text, reason: reason))
+    }
     try eachNote { file, user, note throws(StoreTrouble) in
       guard note.uid == nil else { return }
       let account = try find(user)
-      if account.uid == nil, !areFiles {
-        unadopted.append(
-          UnadoptedNote(user: user, path: (notes.path / file).text, trouble: nil, isUnseen: true))
-        return
-      }
       // Nobody's, if the name is another spelling of an account's own.
-      owners.append((file, Account(name: user, uid: account.name == user ? account.uid : nil)))
+      let uid = account.name == user ? account.uid : nil
+      if account.uid == nil, !areLocal {
+        leave(user, file, .unseen)
+      } else if !isOrdered, uid != nil, note.level == .exempt {
+        leave(user, file, .exempt)
+      } else {
+        owners.append((file, note, Account(name: user, uid: uid)))
+      }
     } failing: { file, user, trouble in
-      unadopted.append(
-        UnadoptedNote(user: user, path: (notes.path / file).text, trouble: trouble))
+      leave(user, file, .trouble(trouble))
     }
     if owners.isEmpty { return unadopted }
     try changing { parent throws(StoreTrouble) in
-      for (file, owner) in owners {
+      for (file, note, owner) in owners {
         do throws(StoreTrouble) {
           // It may be another one by now.
-          guard let (user, note) = try note(file, in: notes), note.uid == nil, user == owner.name
-          else { continue }
+          guard try self.note(of: owner.name) == note else { continue }
           try setLevel(note.level, of: owner, nil, on: parent)
-          if owner.uid != nil || note.level != .exempt { continue }
-          unadopted.append(UnadoptedNote(user: user, path: (notes.path / file).text, trouble: nil))
+          if owner.uid == nil, note.level == .exempt { leave(owner.name, file, .noAccount) }
         } catch {
-          unadopted.append(
-            UnadoptedNote(user: owner.name, path: (notes.path / file).text, trouble: error))
+          leave(owner.name, file, .trouble(error))
         }
       }
     }
     return unadopted
   }
 
-  /// Goes through the notes. What fails for one is no reason to leave out the others.
+  /// Goes through the notes. What fails for one is no reason to leave out the others. A copy under
+  /// another file name is nobody's note.
   private func eachNote(
     _ body: (Path, UserName, UserNote) throws(StoreTrouble) -> Void,
     failing: (Path, UserName?, StoreTrouble) -> Void
@@ -139,6 +155,9 @@ extension Store {
       var user: UserName?
       do throws(StoreTrouble) {
         guard let (name, note) = try note(file, in: notes) else { continue }
+        guard same(try location(of: name).name.bytes, file.bytes) else {
+          throw .otherUser(path: (notes.path / file).text, found: name)
+        }
         user = name
         try body(file, name, note)
       } catch {

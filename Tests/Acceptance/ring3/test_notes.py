@@ -146,16 +146,50 @@ def test_an_exempt_note_of_before_lets_nobody_pass_until_prepare_gives_it_its_ui
     assert asked(driver) == REFUSED
 
 
+def check(store):
+    return sallyport("pam", "status", "--check", "--settle", "0", "--store", store.directory)
+
+
 @pytest.mark.decisive
-def test_an_exempt_note_of_before_gets_its_uid_by_what_runs_with_the_machine(
+def test_an_exempt_note_of_before_gets_no_uid_by_what_runs_with_the_machine(
+        policy, driver, say, store, becomes):
+    """Another person may have got the name, also before the first start."""
+    policy.write_text("[default]\nenrollment = required\n")
+    say("exempt")
+    note = of_before(store)
+    becomes(3004)
+    done = check(store)
+    assert f"sallyport prepare --store {store.directory}" in done.stderr
+    assert not note.read_text().startswith("# uid"), done.stderr
+    assert asked(driver) == REFUSED
+
+
+@pytest.mark.decisive
+def test_an_exempt_note_of_before_whose_account_is_gone_is_nobodys_after_the_first_check(
         policy, driver, say, store, becomes):
     policy.write_text("[default]\nenrollment = required\n")
     say("exempt")
     note = of_before(store)
-    assert asked(driver) == REFUSED
-    done = sallyport("pam", "status", "--check", "--settle", "0", "--store", store.directory)
-    assert note.read_text().startswith("# uid = 3003\n"), done.stderr
-    assert asked(driver) == PASSES
+    becomes(3003, "dave")
+    assert "carol is exempt no more" in check(store).stderr
+    becomes(3004)
+    for _ in range(2):
+        assert check(store).stderr == ""
+        assert sallyport("prepare", "--store", store.directory).stderr == ""
+        assert note.read_text().startswith("# uid = 4294967295\n")
+        assert asked(driver) == REFUSED
+
+
+@pytest.mark.decisive
+@pytest.mark.parametrize("copy", ["carol~", "carol.bak"])
+def test_a_copy_of_an_exempt_note_of_before_takes_back_nothing_that_is_required(
+        policy, driver, carol, say, store, copy):
+    policy.write_text("[default]\nenrollment = voluntary\n")
+    say("exempt")
+    of_before(store).rename(store.directory / "unenrolled" / copy)
+    say("require")
+    for done in (check(store), sallyport("prepare", "--store", store.directory)):
+        assert asked(driver) == REFUSED, done.stderr
 
 
 def test_an_exempt_note_of_before_whose_account_is_gone_lets_nobody_pass_ever(

@@ -180,6 +180,15 @@ import Testing
       uid: uid, accountUID: hasAccount == true ? 1001 : nil, hasAccount: hasAccount)
   }
 
+  @Test(arguments: [nil, UserNote.noUID, 1001])
+  func `An exemption without a uid is promised to no new account`(_ uid: UInt32?) {
+    let diagnosis = Healthy.diagnosis {
+      $0.store.notes = [Self.note("bob", level: .exempt, uid: uid, hasAccount: nil)]
+    }
+    let text = diagnosis.findings.first { $0.id == "note-unseen" }?.text
+    #expect(text?.contains("this name and uid") == (uid == 1001), "\(text ?? "")")
+  }
+
   @Test(arguments: breakages) func `Each breakage has its finding and its fix`(item: Breakage) {
     let diagnosis = Healthy.diagnosis { item.change(&$0.store) }
     #expect(diagnosis.wrong == [item.wrong])

@@ -20,19 +20,23 @@ import Testing
   }
 
   @Test(arguments: [
-    (nil, true), ("passwd: files\n", true), ("passwd: files systemd\n", false),
-    ("passwd: files sss systemd\n", false), ("passwd: compat\n", false),
+    (nil, true, true), ("passwd: files\n", true, true), ("passwd: files systemd\n", false, true),
+    ("passwd: files sss systemd\n", false, false), ("passwd: compat\n", false, true),
   ])
-  func `accounts are all known only where all are in files`(_ text: String?, _ known: Bool) throws {
+  func `accounts are all known only where all are in files`(
+    _ text: String?, _ known: Bool, _ areLocal: Bool
+  ) throws {
     let fake = FakeMachine()
     if let text { try fake.write("/etc/nsswitch.conf", text) }
-    #expect(NameSources(of: "passwd", on: fake.machine).areFiles == known)
+    let sources = NameSources(of: "passwd", on: fake.machine)
+    #expect(sources.areFiles == known && sources.areLocal == areLocal)
   }
 
   @Test func `a file of sources that cannot be read is no proof that accounts are known`() throws {
     let fake = FakeMachine()
     try fake.write("/etc/nsswitch.conf/inside", "")
-    #expect(!NameSources(of: "passwd", on: fake.machine).areFiles)
+    let sources = NameSources(of: "passwd", on: fake.machine)
+    #expect(!sources.areFiles && !sources.areLocal)
   }
 
   @Test(arguments: [

@@ -117,7 +117,7 @@ package enum Command {
     let fault = meant.fault.map { printable($0.utf8, limit: 300) } ?? sentence(problem)
     let message: Message
     if let line = meant.text {
-      message = Message("\(fault). Did you mean: \(printable(line.utf8, limit: 300))", .usage)
+      message = Message("\(fault). Did you mean: \(line)", .usage)
     } else {
       message = Message(fault, .usage, hints: ["sallyport \(verb(of: arguments))--help"])
     }

@@ -52,7 +52,7 @@ extension NoteFacts {
       error = .malformed(path: path, SettingsError(line: 1, .missing("user")))
       return
     }
-    name = user.text
+    name = String(decoding: user.bytes, as: UTF8.self)
     do throws(StoreTrouble) {
       let note = try store.note(of: user)
       (level, uid) = (note.level, note.uid)

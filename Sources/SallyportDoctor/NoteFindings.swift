@@ -34,12 +34,12 @@ struct NoteFindings {
     let fixes = message.hints.filter { $0.hasPrefix("chmod ") || $0.hasPrefix("chown ") }
     return Finding(
       id: "people-note", area: .people, severity: isMet ? .error : .warning,
-      text: "the level of \(name) cannot be read: \(message.text)",
+      text: "the level of \(shown(name)) cannot be read: \(message.text)",
       fixes: fixes.map { .command($0) }
         + [.advice("rm \(shellQuoted(note.path)), then run sallyport require or exempt again")],
-      effect: isMet ? .locksOut(name) : nil,
+      effect: isMet ? .locksOut(shown(name)) : nil,
       ofUser: Finding.OfUser(
-        name: name, before: "the levels of ",
+        name: shown(name), before: "the levels of ",
         after: "cannot be read (\(reason))"))
   }
 
@@ -49,7 +49,7 @@ struct NoteFindings {
     }
     return Finding(
       id: "note-enrolled", area: .people, severity: .ok,
-      text: "\(name) is exempt, but enrolled, and is asked for a code",
+      text: "\(shown(name)) is exempt, but enrolled, and is asked for a code",
       fixes: [.advice("sallyport unenroll \(shellQuoted(name)), if no code is to be asked for")])
   }
 
@@ -73,7 +73,7 @@ struct NoteFindings {
       }
     return Finding(
       id: "note-other-uid", area: .people, severity: .warning,
-      text: "\(name) is exempt by name, but not let in unenrolled: \(why)",
+      text: "\(shown(name)) is exempt by name, but not let in unenrolled: \(why)",
       fixes: [.command(fix), .command(exempt.command("exempt", "--undo"))])
   }
 
@@ -81,17 +81,18 @@ struct NoteFindings {
   private func unseen(_ note: NoteFacts) -> Finding? {
     guard note.hasAccount == nil, note.level == .exempt, let name = note.name else { return nil }
     let uid = note.uid.flatMap { $0 == UserNote.noUID ? nil : $0 }
+    let whose = shown(name) + (uid.map { " (uid \($0))" } ?? "")
     let heir =
       uid == nil
       ? "the note has no uid and lets nobody in"
       : "a new account with this name and uid gets that too"
     return Finding(
       id: "note-unseen", area: .people, severity: .unseen,
-      text: "\(name) is exempt\(uid.map { " (uid \($0))" } ?? "") and is not found: deleted, or "
-        + "a source of accounts in nsswitch.conf is away; \(heir)",
-      fixes: [.advice("getent passwd \(shellQuoted(name))")],
+      text: "\(whose) is exempt and is not found: deleted, or a source of accounts in "
+        + "nsswitch.conf is away; \(heir)",
+      fixes: [.advice(lookup(of: name, in: "passwd"))],
       ofUser: Finding.OfUser(
-        name: name, before: "",
+        name: shown(name), before: "",
         after: "are exempt and are not found: deleted, or a source of accounts is away"))
   }
 
@@ -112,10 +113,12 @@ struct NoteFindings {
       .command(verb, "--undo")
     return Finding(
       id: "note-no-account", area: .people, severity: .warning,
-      text: "\(name) \(what), and there is no such account: \(heir) gets that too",
+      text: "\(shown(name)) \(what), and there is no such account: \(heir) gets that too",
       fixes: [.command(undo)],
       ofUser: Finding.OfUser(
-        name: name, before: "",
+        name: shown(name), before: "",
         after: "\(plural), and have no account (\(heir) gets that too)"))
   }
+
+  private func shown(_ name: String) -> String { printable(name.utf8, limit: 255) }
 }

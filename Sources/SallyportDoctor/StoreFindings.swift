@@ -227,7 +227,7 @@ struct StoreFindings {
       id: "user-unseen", area: area, severity: .unseen,
       text: "\(name) is enrolled (uid \(recorded)) and is not found: deleted, or a source of "
         + "accounts in nsswitch.conf is away",
-      fixes: [.advice("getent passwd \(shellQuoted(name))")],
+      fixes: [.advice(lookup(of: name, in: "passwd"))],
       ofUser: Finding.OfUser(
         name: name, before: "",
         after: "are enrolled and are not found: deleted, or a source of accounts is away"))

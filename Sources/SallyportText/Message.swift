@@ -73,12 +73,53 @@ extension Invocation {
 
   private func line(_ words: [String], _ remark: String) -> String {
     let text = (["sallyport"] + words.map(shellQuoted)).joined(separator: " ")
-    return printable(text.utf8, limit: 2000) + (remark.isEmpty ? "" : "      \(remark)")
+    return text + (remark.isEmpty ? "" : "      \(remark)")
   }
 }
 
-/// A word, quoted for a POSIX shell if it needs to be.
+extension UserName {
+  /// The name as it is typed, and passed on as a name; `text` only shows it. nil: no argument of a
+  /// command can be it, as it is not UTF-8.
+  package var typed: String? {
+    let text = String(decoding: bytes, as: UTF8.self)
+    return text.utf8.elementsEqual(bytes) ? text : nil
+  }
+
+  /// For a message that shows it, with a command to type.
+  package var typedOrShown: String { typed ?? text }
+}
+
+/// `getent passwd lena`
+package func lookup(of name: String, in database: String) -> String {
+  "getent \(database) \(name.hasPrefix("-") ? "-- " : "")\(shellQuoted(name))"
+}
+
+/// A word of a command to type, quoted if it needs to be. Where a character of it cannot be seen, it
+/// is written as bash, zsh and ksh read it: `$'a\012b'`.
 package func shellQuoted(_ word: String) -> String {
+  if word.unicodeScalars.allSatisfy(canBeSeen) { return quotedForPOSIX(word) }
+  let inner = word.utf8.map { byte in
+    let digits = String(byte, radix: 8)
+    let isPlain = (0x20...0x7e).contains(byte) && byte != 0x27 && byte != 0x5c
+    return isPlain
+      ? String(UnicodeScalar(byte))
+      : "\\" + String(repeating: "0", count: 3 - digits.count) + digits
+  }
+  return "$'\(inner.joined())'"
+}
+
+private func canBeSeen(_ scalar: Unicode.Scalar) -> Bool {
+  if scalar.isASCII { return (0x20...0x7e).contains(scalar.value) }
+  let hidden: [Unicode.GeneralCategory] = [
+    .control, .format, .lineSeparator, .paragraphSeparator, .spaceSeparator, .privateUse,
+    .unassigned,
+  ]
+  let facts = scalar.properties
+  return !facts.isDefaultIgnorableCodePoint && !hidden.contains(facts.generalCategory)
+}
+
+/// A word, quoted for any POSIX shell if it needs to be.
+package func quotedForPOSIX(_ word: String) -> String {
   let plain = word.utf8.allSatisfy { byte in
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

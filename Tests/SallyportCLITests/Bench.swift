@@ -34,7 +34,7 @@ final class Bench {
     try Data(text.utf8).write(to: URL(fileURLWithPath: policyFile))
   }
 
-  private func context(
+  func context(
     _ terminal: FakeTerminal, caller: String? = nil, as user: UInt32 = geteuid()
   ) -> Context {
     Context(

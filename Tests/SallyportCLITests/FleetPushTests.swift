@@ -1,6 +1,7 @@
 import Foundation
 import OneTimePassword
 import SallyportCore
+import SallyportDoctor
 import SallyportLine
 import SallyportSystem
 import Synchronization
@@ -204,6 +205,21 @@ private struct Answer: Decodable {
     #expect(all.answer.contains("1 moved to the fleet, 1 stay here."))
     #expect(try host.isJudgedHere("root"))
     #expect(host.fleet.has("root") == nil && host.fleet.has("daemon") != nil)
+  }
+
+  // decisive
+  @Test func `knows the last way in also by a name that is shown otherwise`() throws {
+    let host = try MovingHost(roots: "jürgen")
+    for (file, line) in [
+      ("passwd", "jürgen:x:0:0::/:/bin/bash\n"), ("shadow", "jürgen:$y$j:1::::::\n"),
+    ] {
+      try Data(line.utf8).write(to: URL(fileURLWithPath: "\(host.bench.root)/etc/\(file)"))
+    }
+    let people = FleetPeople(
+      store: host.store, conf: nil, context: host.bench.context(FakeTerminal()))
+    let ways = try WaysIn(people, Machine(root: host.bench.root) { _ in .absent })
+    #expect(ways.isLast(try host.account("jürgen").name))
+    #expect(ways.isLast(try host.account("root").name) == false)
   }
 
   @Test func `stops all at the first fault that is everybody's`() throws {

@@ -131,18 +131,48 @@ import Testing
     #expect(lost.commands[0] == "sallyport pam enable -- '-rf x'")
   }
 
+  private func echoed(_ quoted: String, by shell: String) throws -> String {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: shell)
+    process.arguments = ["-c", "printf %s \(quoted)"]
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    try process.run()
+    let printed = pipe.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return String(decoding: printed, as: UTF8.self)
+  }
+
   @Test func `A shell takes a quoted word for itself`() throws {
     for word in ["", "plain", "two words", "it's", "$(id)", "a\nb", "-x", "é", "`id`;\"\\"] {
-      let shell = Process()
-      shell.executableURL = URL(fileURLWithPath: "/bin/sh")
-      shell.arguments = ["-c", "printf %s \(shellQuoted(word))"]
-      let pipe = Pipe()
-      shell.standardOutput = pipe
-      try shell.run()
-      let printed = pipe.fileHandleForReading.readDataToEndOfFile()
-      shell.waitUntilExit()
-      #expect(String(decoding: printed, as: UTF8.self) == word)
+      #expect(try echoed(quotedForPOSIX(word), by: "/bin/sh") == word)
+      #expect(try echoed(shellQuoted(word), by: "/bin/bash") == word)
     }
+  }
+
+  @Test func `A word to type is what it is, and hides nothing`() throws {
+    #expect(shellQuoted("jürgen") == "'jürgen'")
+    #expect(shellQuoted("a\nb'\\") == "$'a\\012b\\047\\134'")
+    for word in ["\u{1b}[2Jx", "\u{202e}lena", "\u{9b}", "a\u{a0}b", "l\u{200b}ena", "\u{e000}é"] {
+      let quoted = shellQuoted(word)
+      #expect(quoted.utf8.allSatisfy { (0x20...0x7e).contains($0) }, "\(quoted)")
+      let said = try echoed(quoted, by: "/bin/bash")
+      #expect(said.utf8.elementsEqual(word.utf8))
+    }
+  }
+
+  @Test func `A command to type again names the user as he is typed`() {
+    var invocation = Invocation(verb: "exempt", user: "Jürgen", store: nil)
+    invocation.typed = ["exempt", "Jürgen"]
+    #expect(invocation.again("--undo") == "sallyport exempt 'Jürgen' --undo")
+    #expect(invocation.command("status") == "sallyport status 'Jürgen'")
+    #expect(Invocation(verb: "status", user: "-x").lookup == "getent passwd -- -x")
+  }
+
+  @Test func `A name is typed as it is, where it can be`() {
+    #expect(UserName(Array("jürgen".utf8))?.typed == "jürgen")
+    #expect(UserName([0x6a, 0xfc])?.typed == nil)
+    #expect(UserName([0x6a, 0xfc])?.typedOrShown == "j%FC")
   }
 }
 

@@ -34,7 +34,7 @@ enum CommandError: Error {
   case nobodyInGroup(String)
   /// The name that was typed is another spelling of this account's; and whether something is stored
   /// under it.
-  case otherSpelling(of: String, isStored: Bool)
+  case otherSpelling(of: UserName, isStored: Bool)
   case notAUserName
   case noSuchUser
   /// `unenroll` without the recorded uid of somebody who has no account that can be seen, or with

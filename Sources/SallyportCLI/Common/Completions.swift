@@ -10,7 +10,7 @@ enum Completions {
   /// root, and the accounts of ordinary users.
   static func users(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
     guard let all = try? AccountBook.all() else { return [] }
-    return safe(all.filter { $0.user == 0 || $0.isPerson }.map(\.account.name.text))
+    return safe(all.filter { $0.user == 0 || $0.isPerson }.compactMap(\.account.name.typed))
   }
 
   /// The authenticators of the last user named on the line, if the caller is root.

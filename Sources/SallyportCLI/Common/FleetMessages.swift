@@ -187,10 +187,10 @@ extension Message {
         "\(printable(user.utf8, limit: 64)) is in the fleet, and no verifier can be asked; nothing "
           + "was changed", .busy, hints: ["sallyport fleet status"])
     case .enrolled(let user):
-      let shown = printable(user.utf8, limit: 64)
+      let name = shellQuoted(user)
       self.init(
-        "\(shown) is enrolled in the fleet already", .exists,
-        hints: ["sallyport add \(shown)", "sallyport backup-codes \(shown) --regenerate"])
+        "\(printable(user.utf8, limit: 64)) is enrolled in the fleet already", .exists,
+        hints: ["sallyport add \(name)", "sallyport backup-codes \(name) --regenerate"])
     case .unreadable(let user):
       self.init(
         "the verifiers cannot tell what the fleet has of "
@@ -289,8 +289,8 @@ extension Message {
   }
 
   private init(_ names: [FleetName]) {
-    let known = names.map(\.name).filter { shellQuoted($0) == $0 }
-    let same = known.prefix(20).joined(separator: ",")
+    let known = names.map(\.name).filter { !$0.utf8.contains(0x2c) && !$0.utf8.contains(0x20) }
+    let same = shellQuoted(known.prefix(20).joined(separator: ","))
     self.init(
       ([
         "\(counted(names.count, "name")) may mean one person here and another one in the fleet; "

@@ -29,14 +29,14 @@ struct FleetPerson {
 
   /// Throws where somebody is enrolled.
   func mustBeNew() throws(CommandError) {
-    if try found() != nil { throw .fleet(.enrolled(account.name.text)) }
+    if try found() != nil { throw .fleet(.enrolled(account.name.typedOrShown)) }
   }
 
   private func found() throws(CommandError) -> PendingLogin? {
     let found = try ask { (examiner) throws(StoreTrouble) in
       try examiner.enrolled(account, in: login)
     }
-    if found?.isAway == true { throw .fleet(.away(account.name.text)) }
+    if found?.isAway == true { throw .fleet(.away(account.name.typedOrShown)) }
     return found
   }
 
@@ -87,7 +87,7 @@ struct FleetPerson {
     } catch {
       // It was tried before whether it can be done: what fails now may have been done.
       guard case .store(.service) = error else { throw error }
-      throw .fleet(.unsettled(account.name.text))
+      throw .fleet(.unsettled(account.name.typedOrShown))
     }
     switch done {
     case .done: break
@@ -110,7 +110,9 @@ struct FleetPerson {
       // Each has the time of a whole login.
       return try question(context.fleet.examiner())
     } catch {
-      if case .service(_, .notServed) = error { throw .fleet(.mayNotChange(account.name.text)) }
+      if case .service(_, .notServed) = error {
+        throw .fleet(.mayNotChange(account.name.typedOrShown))
+      }
       throw .store(error)
     }
   }

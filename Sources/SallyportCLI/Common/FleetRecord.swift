@@ -2,12 +2,14 @@ import OneTimePassword
 import SallyportCore
 import SallyportLine
 import SallyportSystem
+import SallyportText
 
 // What root's verbs learn and change of somebody of the fleet beside his factors. A verifier does
 // it for a host that may enroll people of the fleet.
 extension FleetPerson {
   func facts() throws(CommandError) -> PersonFacts {
-    guard case .told(let facts) = try ask(.tell, or: .fleet(.away(account.name.text))) else {
+    guard case .told(let facts) = try ask(.tell, or: .fleet(.away(account.name.typedOrShown)))
+    else {
       throw .fleet(.move(.notServed, nil))
     }
     if case .enrolled(let moving) = facts.standing, moving.enrollment.user != account.name {
@@ -24,15 +26,15 @@ extension FleetPerson {
     case .enrolled(let moving):
       return MoveRequest.Moving(moving.enrollment.with(uid: account.uid), moving.state)
     case .notEnrolled: throw .notEnrolled
-    case .taken(let host): throw .fleet(.taken(account.name.text, by: host.text))
+    case .taken(let host): throw .fleet(.taken(account.name.typedOrShown, by: host.text))
     }
   }
 
   func change(_ verb: PersonRequest.Verb) throws(CommandError) {
-    switch try ask(verb, or: .fleet(.unsettled(account.name.text))) {
+    switch try ask(verb, or: .fleet(.unsettled(account.name.typedOrShown))) {
     case .other(.done): return
     case .changed: throw .fleet(.changed)
-    case .told, .resynchronized, .other: throw .fleet(.unsettled(account.name.text))
+    case .told, .resynchronized, .other: throw .fleet(.unsettled(account.name.typedOrShown))
     }
   }
 
@@ -41,10 +43,10 @@ extension FleetPerson {
   {
     let verb = PersonRequest.Verb.resynchronize(
       codes, named: name, under: policy, id: enrollment.id)
-    switch try ask(verb, or: .fleet(.unsettled(account.name.text))) {
+    switch try ask(verb, or: .fleet(.unsettled(account.name.typedOrShown))) {
     case .resynchronized(let result): return result
     case .changed: throw .fleet(.changed)
-    case .told, .other: throw .fleet(.unsettled(account.name.text))
+    case .told, .other: throw .fleet(.unsettled(account.name.typedOrShown))
     }
   }
 
@@ -53,7 +55,7 @@ extension FleetPerson {
     -> PersonAnswer
   {
     let (file, identity) = try context.fleet.host()
-    let name = account.name.text
+    let name = account.name.typedOrShown
     guard file.enrolls else { throw .fleet(.mayNotChange(name)) }
     let line = context.fleet.line(file, identity)
     let answer: PersonAnswer?

@@ -101,7 +101,7 @@ extension Obstacle {
         ? [invocation.command("enroll", remark: "makes a new secret")] : []
     case .secretTooLong: [invocation.command("enroll", remark: "makes a new secret")]
     case .userName: []
-    case .noAccount: ["getent passwd \(shellQuoted(invocation.user ?? ""))"]
+    case .noAccount: [invocation.lookup]
     case .enrolled: [invocation.command("status", remark: "shows what is enrolled")]
     case .tooManyAuthenticators: []
     case .weakSecret, .constantSecret:

@@ -48,16 +48,18 @@ extension Message {
       let name = printable(group.utf8, limit: 64)
       self.init(
         group.isEmpty ? "no account of a person is found" : "no account is found in group \(name)",
-        .noInput, hints: [group.isEmpty ? "getent passwd" : "getent group \(shellQuoted(name))"])
+        .noInput, hints: [group.isEmpty ? "getent passwd" : lookup(of: group, in: "group")])
     case .otherSpelling(let own, let isStored):
-      let named = Invocation(verb: invocation.verb, user: own, store: invocation.store)
+      let named = Invocation(verb: invocation.verb, user: own.typed, store: invocation.store)
       let more = isStored ? ", and something is stored as \(invocation.who) too" : ""
       self.init(
-        "\(invocation.who) is the account \(named.who)\(more): nothing was changed", .usage,
+        "\(invocation.who) is the account \(own.text)\(more): nothing was changed", .usage,
         hints: [
           isStored
             ? invocation.again(remark: "on a terminal asks about what is stored")
-            : named.command(invocation.verb, remark: "with the same options, if that is meant")
+            : named.user == nil
+              ? "getent passwd"
+              : named.command(invocation.verb, remark: "with the same options, if that is meant")
         ])
     case .notAUserName:
       self.init("\"\(invocation.who)\" is not a valid user name", .noUser, hints: ["getent passwd"])

@@ -29,28 +29,31 @@ extension Subject {
     if effect != .onAccount, try hasEntry(of: name) {
       meant.entry = name
     } else {
-      meant.user = own.text
+      guard let typed = own.typed else { throw .otherSpelling(of: own, isStored: false) }
+      meant.user = typed
     }
-    if effect == .onStoredOfUID, meant.entry != nil { return meant }
-    try context.agree(that: user, is: own, meaning: meant.user, changes: effect != .none, output)
+    let isStored = meant.entry != nil
+    if effect == .onStoredOfUID, isStored { return meant }
+    try context.agree(
+      that: user, is: own, isStored: isStored, changes: effect != .none, output)
     return meant
   }
 }
 
 extension Context {
-  /// Asks whether `meant` is meant by the name `typed`, which is not the account's `own`. Throws
-  /// without a terminal. Where nothing `changes`, only says it.
+  /// Asks whether the account is meant by the name `typed`, which is not its `own`; or what is
+  /// stored under the name as typed. Throws without a terminal. Where nothing `changes`, only says
+  /// it.
   func agree(
-    that typed: String, is own: UserName, meaning meant: String, changes: Bool = true,
+    that typed: String, is own: UserName, isStored: Bool = false, changes: Bool = true,
     _ output: Output
   ) throws(CommandError) {
     let shown = printable(typed.utf8, limit: 255)
-    let isStored = typed == meant
     let fact =
       "\(shown) is the account \(own.text)"
       + (isStored ? "; what is stored as \(shown) counts in no login" : "")
     guard changes else { return output.warn(fact) }
-    guard terminal.isInteractive else { throw .otherSpelling(of: own.text, isStored: isStored) }
+    guard terminal.isInteractive else { throw .otherSpelling(of: own, isStored: isStored) }
     let name = isStored ? shown : own.text
     try output.insist("\(fact). Go on with \(name)?", or: .nothingChanged)
   }
@@ -59,7 +62,7 @@ extension Context {
   func meantAccount(_ name: String, _ output: Output) throws(CommandError) -> Account {
     let account = try account(name)
     guard let typed = UserName(Array(name.utf8)), account.name != typed else { return account }
-    try agree(that: name, is: account.name, meaning: account.name.text, output)
+    try agree(that: name, is: account.name, output)
     return account
   }
 }

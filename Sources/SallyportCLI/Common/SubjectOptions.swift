@@ -1,6 +1,7 @@
 import ArgumentParser
 import SallyportCore
 import SallyportSystem
+import SallyportText
 
 /// The user of a verb if none is named.
 protocol UnnamedUser {
@@ -67,11 +68,14 @@ extension AuthenticatorArgument {
     _ name: Label?, after user: UserArgument<Unnamed>, _ output: Output
   ) -> Label? {
     guard option == nil, let name else { return name }
-    let same = [user.word, user.option, word].filter { $0 == name.text }
+    let same = [user.word, user.option, word].filter {
+      $0?.utf8.elementsEqual(name.bytes) == true
+    }
     guard same.count > 1 else { return name }
     let shown = printable(name.bytes, limit: 64)
+    let word = shellQuoted(String(decoding: name.bytes, as: UTF8.self))
     output.warn(
-      "\(shown) is taken for the user, twice; an authenticator has that name with --name \(shown)")
+      "\(shown) is taken for the user, twice; an authenticator has that name with --name \(word)")
     return nil
   }
 
@@ -80,8 +84,8 @@ extension AuthenticatorArgument {
   func insist(on name: Label, of subject: Subject, asks: Bool, or consequence: Consequence)
     throws(CommandError)
   {
-    guard option == nil, name.text != subject.user,
-      let user = (try? subject.context.account(name.text))?.uid,
+    guard option == nil, !subject.user.utf8.elementsEqual(name.bytes),
+      let word = UserName(name.bytes), let user = (try? Accounts.find(word))?.uid,
       user == 0 || (1000..<60_000).contains(user)
     else { return }
     let whose = printable(subject.user.utf8, limit: 255)

@@ -192,9 +192,14 @@ struct FleetJoin: Verb {
     } while !rest.isEmpty
     let unclear = try people.unclear(known)
     let typed = same?.split(whereSeparator: { $0 == "," || $0 == " " }).map(String.init) ?? []
-    let strange = typed.filter { name in !unclear.contains { $0.name == name } }
+    // As bytes: names that are equal to Unicode need not be one account.
+    let strange = typed.filter { name in
+      !unclear.contains { $0.name.utf8.elementsEqual(name.utf8) }
+    }
     if !strange.isEmpty { throw .fleet(.notAsked(strange)) }
-    let left = unclear.filter { !typed.contains($0.name) }
+    let left = unclear.filter { one in
+      !typed.contains { $0.utf8.elementsEqual(one.name.utf8) }
+    }
     if !left.isEmpty { throw .fleet(.unclear(left)) }
   }
 }

@@ -22,7 +22,7 @@ struct FleetPeople {
     for name in sorted where try !staysHere(name) {
       found.append(
         FleetName(
-          name: name.text, isInFleet: there.contains(name.bytes),
+          name: name.typedOrShown, isInFleet: there.contains(name.bytes),
           isEnrolledHere: here.contains(name.bytes)))
     }
     return found
@@ -68,7 +68,8 @@ struct FleetPeople {
       throw .store(error)
     }
     return marked.map { name in
-      FleetMove(name: name.user?.text ?? name.directory, mark: name.user.flatMap { mark(of: $0) })
+      FleetMove(
+        name: name.user?.typedOrShown ?? name.directory, mark: name.user.flatMap { mark(of: $0) })
     }
   }
 
@@ -89,7 +90,7 @@ struct FleetPeople {
     var found: [String] = []
     for name in try enrolled() {
       let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
-      if isJudged(account, byFleet: true), isEnrolled(account) { found.append(name.text) }
+      if isJudged(account, byFleet: true), isEnrolled(account) { found.append(name.typedOrShown) }
     }
     return found.sorted()
   }

@@ -81,13 +81,12 @@ struct FleetPush: Verb {
   private func push(
     _ account: Account, _ mover: FleetMover, _ ways: WaysIn, _ people: FleetPeople
   ) throws(CommandError) -> MoveFault? {
-    let name = account.name.text
     guard account.uid != nil else { return .noAccount }
     guard try people.isTheFleets(account) else { return .keptByPolicy }
-    guard !ways.isLast(name) else { return .lastBreakGlass }
+    guard !ways.isLast(account.name) else { return .lastBreakGlass }
     do throws(MoveFault) {
       try mover.push(account)
-      ways.close(name)
+      ways.close(account.name)
       return nil
     } catch {
       return error
@@ -97,7 +96,7 @@ struct FleetPush: Verb {
   private func pushAll(
     _ mover: FleetMover, _ ways: WaysIn, _ people: FleetPeople, _ context: Context
   ) throws(CommandError) {
-    let names = try people.enrolled().map(\.text)
+    let names = try people.enrolled()
     let progress = Progress(of: names.count, on: context.terminal)
     var done: [Pushed] = []
     var end: CommandError?
@@ -106,12 +105,13 @@ struct FleetPush: Verb {
         end = .fleet(.pushStopped(interruption, done: done.count, of: names.count))
         break
       }
-      let account = try context.account(name)
-      let own = account.name.text
-      let fault = own == name ? try push(account, mover, ways, people) : .otherSpelling(of: own)
-      done.append(Pushed(name: name, fault: fault))
+      let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
+      let fault =
+        account.name == name
+        ? try push(account, mover, ways, people) : .otherSpelling(of: account.name.text)
+      done.append(Pushed(name: name.text, fault: fault))
       if let fault, fault.isOfAll {
-        end = .fleet(.move(fault, name))
+        end = .fleet(.move(fault, name.text))
         break
       }
       progress.show(done.count)
@@ -146,19 +146,20 @@ struct FleetPush: Verb {
 
 /// Who could become root here by files alone: the last one is not moved.
 final class WaysIn {
-  private var left: Set<String>
+  /// Names as bytes: those that are equal to Unicode need not be one account.
+  private var left: Set<[UInt8]>
   /// Whether somebody stays in any case.
   private let isSafe: Bool
 
   init(_ people: FleetPeople, _ machine: Machine) throws(CommandError) {
     let candidates = BreakGlass.candidates(on: machine)
     isSafe = try !people.breakGlass(among: candidates).isEmpty
-    left = Set(try people.enrolled(among: candidates))
+    left = Set(try people.enrolled(among: candidates).map { Array($0.utf8) })
   }
 
-  func isLast(_ name: String) -> Bool { !isSafe && left == [name] }
+  func isLast(_ name: UserName) -> Bool { !isSafe && left == [name.bytes] }
 
-  func close(_ name: String) { left.remove(name) }
+  func close(_ name: UserName) { left.remove(name.bytes) }
 }
 
 extension MoveFault {

@@ -19,7 +19,7 @@ enum Editor {
     let command = variable("VISUAL") ?? variable("EDITOR") ?? usual
     // While it waits, system(3) ignores SIGINT and SIGQUIT, which are meant for the editor.
     // SAFETY: the C string lives for the call.
-    let status = unsafe system("\(command) \(shellQuoted(path))")
+    let status = unsafe system("\(command) \(quotedForPOSIX(path))")
     if status < 0 { return .cannotRun(errno: errno) }
     if status == 0 { return .done }
     return .failed(status & 0x7f == 0 ? status >> 8 & 0xff : 128 + (status & 0x7f))

@@ -91,10 +91,11 @@ struct List: Verb {
     let cells = rows.flatMap { $0.text(at: now, width: width) }
     let lines = rows.isEmpty ? [] : table([head] + cells)
     let unread = broken > 0 ? ", \(broken) cannot be read" : ""
+    let shown = exempt.map { printable($0.utf8, limit: 255) }
     let idle =
       exempt.isEmpty
       ? []
-      : wrapped(["exempt, and not found: \(exempt[0])"] + exempt.dropFirst(), width: output.width)
+      : wrapped(["exempt, and not found: \(shown[0])"] + shown.dropFirst(), width: output.width)
     output.answer(
       Answer(users: rows.map(\.facts), unreadable: broken, exemptWithoutAccount: exempt),
       (lines + ["\(rows.count) enrolled\(unread)"] + idle).joined(separator: "\n"))

@@ -56,7 +56,7 @@ extension Context {
   }
 
   private func warning(of note: Store.UnadoptedNote, _ shared: StoreOptions) -> String {
-    let invocation = Invocation(verb: "exempt", user: note.user?.text, store: shared.store)
+    let invocation = Invocation(verb: "exempt", user: note.user?.typedOrShown, store: shared.store)
     let whose = note.user == nil ? printable(note.path.utf8, limit: 255) : invocation.who
     let prepare = Invocation(verb: "prepare", store: shared.store).command("prepare")
     return switch note.reason {

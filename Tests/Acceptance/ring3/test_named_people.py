@@ -233,3 +233,64 @@ def test_an_import_for_another_spelling_changes_nothing_without_a_terminal(direc
     assert not store.of("lena").exists()
     homes = sallyport("import", "google-authenticator", "--all-homes", "--store", store.directory)
     assert homes.returncode == 75 and f"homes of {PEOPLE}" in homes.stderr
+
+
+def without_ascii():
+    """Another spelling of a name that is shown as j%C3%BCrgen, under which its files are."""
+    HIDDEN.write_text("jürgen:x:3102:3100::/home/jürgen:/bin/sh\n", encoding="utf-8")
+    return "jürgen@corp"
+
+
+@pytest.mark.parametrize("words", CHANGES, ids=lambda words: words[0])
+def test_the_name_to_type_is_the_own_one_also_where_it_is_shown_otherwise(directory, store, words):
+    directory(passwd="files hidden", group="files")
+    typed = without_ascii()
+    store.enroll("jürgen")
+    before = content(store)
+    done = sallyport(words[0], "--user", typed, *words[1:], "--store", store.directory)
+    assert done.returncode == 64, done.stderr
+    assert "is the account j%C3%BCrgen: nothing was changed" in done.stderr
+    assert f"hint: sallyport {words[0]} 'jürgen' --store" in done.stderr
+    assert content(store) == before
+
+
+def test_who_is_agreed_to_is_the_account_that_was_shown(directory, store):
+    directory(passwd="files hidden", group="files")
+    typed, files = without_ascii(), {"j%C3%BCrgen"}
+
+    def names(kind):
+        return {path.name for path in (store.directory / kind).iterdir()}
+    for verb in ("exempt", "require"):
+        question, told, status = asked(store, verb, typed, answer="y")
+        assert "is the account j%C3%BCrgen. Go on with j%C3%BCrgen?" in question
+        assert status == 0 and "no user" not in told and names("unenrolled") == files
+    _, told, status = asked(
+        store, "enroll", typed, "--no-confirm", "--allow-missing", answer="y")
+    assert status == 0 and names("users") == files, told
+    for words in (("forget",), ("unlock",), ("status",)):
+        done = sallyport(*words, "jürgen", "--store", store.directory)
+        assert done.returncode == 0, done.stderr
+    _, told, status = asked(store, "unlock", typed, answer="y")
+    assert status == 0 and "j%C3%BCrgen" in told
+    _, told, status = asked(store, "unenroll", typed, "--force", answer="y")
+    assert status == 0 and not names("users"), told
+
+
+def test_doctor_names_who_is_exempt_as_he_is_typed(directory, store):
+    directory(passwd="files hidden", group="files")
+    without_ascii()
+    assert sallyport("exempt", "jürgen", "--store", store.directory).returncode == 0
+    store.enroll("jürgen")
+    told = sallyport("doctor", "--json", "--store", store.directory).stdout
+    assert "note-enrolled" in told, told
+    assert sallyport(
+        "unenroll", "jürgen", "--force", "--store", store.directory).returncode == 0
+    HIDDEN.write_text("")
+    told = sallyport("doctor", "--json", "--store", store.directory).stdout
+    assert "getent passwd 'jürgen'" in told, told
+
+
+def test_a_group_to_look_up_is_no_option(directory, store):
+    store.enroll()
+    told = sallyport("require", "--group=-ops", "--store", store.directory).stderr
+    assert "hint: getent group -- -ops\n" in told, told

@@ -136,8 +136,8 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     }
     var policy = request.policy
     var shared = SharedBudget(of: policy)
-    // Once a login, where it counts: a directory may take a second for each group. The line may name
-    // another file, whose budget holds too where it is the smaller one.
+    // Once a login, where it counts: a directory may take a second for each group. The line may
+    // name another file, whose budget holds too where it is the smaller one.
     if case .attempt = request.verb {
       let reading = reading(account, request.service, isRemote: request.origin != .local, address)
       shared = reading.policy.sharedBudget

@@ -94,8 +94,8 @@ package func lookup(of name: String, in database: String) -> String {
   "getent \(database) \(name.hasPrefix("-") ? "-- " : "")\(shellQuoted(name))"
 }
 
-/// A word of a command to type, quoted if it needs to be. Where a character of it cannot be seen, it
-/// is written as bash, zsh and ksh read it: `$'a\012b'`.
+/// A word of a command to type, quoted if it needs to be. Where a character of it cannot be seen,
+/// it is written as bash, zsh and ksh read it: `$'a\012b'`.
 package func shellQuoted(_ word: String) -> String {
   if word.unicodeScalars.allSatisfy(canBeSeen) { return quotedForPOSIX(word) }
   let inner = word.utf8.map { byte in
@@ -135,8 +135,8 @@ package func quotedForPOSIX(_ word: String) -> String {
   return "'\(inner)'"
 }
 
-/// A command to copy, with the options where they count as options: a word that begins with a hyphen
-/// needs `--` before it.
+/// A command to copy, with the options where they count as options: a word that begins with a
+/// hyphen needs `--` before it.
 package func sallyportCommand(_ verb: String, on words: [String], _ options: [String] = [])
   -> String
 {

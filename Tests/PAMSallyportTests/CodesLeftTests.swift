@@ -46,7 +46,8 @@ private let renew = "1 backup code left. New ones: "
     return (before, Array(application.shown.dropFirst(before.count)))
   }
 
-  /// Whether the policy has self_service, whether sallyport-session is there, and words of the line.
+  /// Whether the policy has self_service, whether sallyport-session is there, and words of the
+  /// line.
   @Test(arguments: [
     (true, true, "nodelay", "sallyport add"), (true, false, "nodelay", nil),
     (false, true, "nodelay", nil), (true, true, "store=/another", nil),

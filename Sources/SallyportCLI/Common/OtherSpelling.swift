@@ -19,8 +19,8 @@ enum VerbEffect {
 }
 
 extension Subject {
-  /// The user who is meant by the name as typed. If it is not the account's own, says both, and asks
-  /// before anything is changed; refuses without a terminal.
+  /// The user who is meant by the name as typed. If it is not the account's own, says both, and
+  /// asks before anything is changed; refuses without a terminal.
   func meant(for effect: VerbEffect) throws(CommandError) -> Subject {
     guard let name = UserName(Array(user.utf8)) else { return self }
     let own = try account().name

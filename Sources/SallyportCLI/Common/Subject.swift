@@ -3,8 +3,8 @@ import SallyportSystem
 
 /// The user that a verb is about, and the store.
 struct Subject {
-  /// As typed, or the user who called sudo or doas; the account's own name where another spelling of
-  /// it was typed, of which nothing is stored.
+  /// As typed, or the user who called sudo or doas; the account's own name where another spelling
+  /// of it was typed, of which nothing is stored.
   var user: String
   let users: UserOptions
   let store: Store

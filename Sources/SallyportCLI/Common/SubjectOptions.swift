@@ -115,7 +115,8 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
   }
 
   /// As `open(in:for:)`, and the name that each pair of a positional argument and an option gives;
-  /// nil if both are missing. Positional arguments are used in order for what the options leave out.
+  /// nil if both are missing. Positional arguments are used in order for what the options leave
+  /// out.
   func open(
     in context: Context, naming pairs: [(word: String?, option: Label?)],
     for effect: VerbEffect = .onStored

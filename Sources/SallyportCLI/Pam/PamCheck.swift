@@ -18,8 +18,9 @@ struct PamCheck {
   private static let rounds = 5
   private var told: String { context.stacks.root + ServiceRecord.directory + "/.told" }
 
-  /// Returns 0 if nothing is lost and all could be compared, else 1, and tells the log of each loss once. What is told is the
-  /// state in which the files were left: if one changes meanwhile, systemd does not start it again.
+  /// Returns 0 if nothing is lost and all could be compared, else 1, and tells the log of each loss
+  /// once. What is told is the state in which the files were left: if one changes meanwhile,
+  /// systemd does not start it again.
   func status() throws(CommandError) -> Int32 {
     adoptNotes()
     for round in 1...PamCheck.rounds {

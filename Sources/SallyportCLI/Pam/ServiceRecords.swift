@@ -86,7 +86,8 @@ extension Context {
   }
 
   /// The unit by which systemd looks again when one of the files changes: as long as a stack has a
-  /// line of ours, or should have one. Without it, and without systemd, the triggers of packages and doctor are left.
+  /// line of ours, or should have one. Without it, and without systemd, the triggers of packages
+  /// and doctor are left.
   private func watch() {
     guard machine.isRunBySystemd else { return }
     let verb = machine.hasServicesToWatch ? "start" : "stop"

@@ -176,16 +176,6 @@ import Testing
   }
 
   // decisive
-  @Test func `keeps everybody expected where its words are typed before a loss`() throws {
-    try edit("auth", "so enroll", "so enroll nullok")
-    let changed = try #require(machine.read("/etc/pam.d/sudo"))
-    try machine.write("/etc/pam.d/sudo", "auth sufficient pam_permit.so\n" + changed)
-    _ = machine.run("enable", "sudo", "--demand", "--nullok", "--yes")
-    #expect(machine.read(path)?.contains("\nasks = everybody\n") == true)
-    #expect(check().status == 1)
-  }
-
-  // decisive
   @Test func `is ended by the commands of the alert without a terminal`() throws {
     try edit("auth", "so enroll", "so enroll nullok")
     let told = check().aside

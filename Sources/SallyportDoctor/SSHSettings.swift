@@ -87,7 +87,7 @@ extension SSHFacts {
     self.init(settings: SSHFacts.settings(of: machine, []))
     configuration = SSHConfiguration(of: machine)
     switch settings {
-    case .unseen(let reason) where reason.contains("cannot be satisfied"):
+    case .unseen(let reason) where reason == SSHFacts.unsatisfiable:
       settings = unsatisfied(of: machine)
     case .absent, .unseen: return
     case .seen:
@@ -102,9 +102,13 @@ extension SSHFacts {
     case .absent: return .absent
     case .unseen(let reason): return .unseen(reason)
     case .seen(let done):
-      return done.status == 0 ? .seen(SSHSettings(done.output)) : .unseen(done.complaint)
+      if done.status == 0 { return .seen(SSHSettings(done.output)) }
+      // In a line after that on the method which is disabled.
+      return .unseen(done.errors.contains(unsatisfiable) ? unsatisfiable : done.complaint)
     }
   }
+
+  private static let unsatisfiable = "AuthenticationMethods cannot be satisfied"
 
   /// sshd does not start, and prints no settings, if no list of methods can be completed. Then asks
   /// for the settings without the lists.

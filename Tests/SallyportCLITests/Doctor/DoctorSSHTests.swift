@@ -248,7 +248,11 @@ struct SSHCase: CustomTestStringConvertible {
       "KbdInteractiveAuthentication no\nAuthenticationMethods publickey,keyboard-interactive\n")
     fake.answers["sshd -T"] = CommandOutput(
       status: 255,
-      errors: "AuthenticationMethods cannot be satisfied by enabled authentication methods\n")
+      errors: """
+        Disabled method "keyboard-interactive" in AuthenticationMethods list "keyboard-interactive"
+        AuthenticationMethods cannot be satisfied by enabled authentication methods
+
+        """)
     let found = SSHFindings(facts(), Healthy.lines(), enrolled: []).all
     #expect(found.wrong == ["ssh-settings unseen"])
     answer("sshd -T -o AuthenticationMethods=any", "kbdinteractiveauthentication no")

@@ -140,7 +140,11 @@ struct FakeSshd {
     guard settings.ways.isEmpty, settings.namesMethods else { return CommandOutput(output: text) }
     return CommandOutput(
       status: 255,
-      errors: "AuthenticationMethods cannot be satisfied by enabled authentication methods\n")
+      errors: """
+        Disabled method "keyboard-interactive" in AuthenticationMethods list "keyboard-interactive"
+        AuthenticationMethods cannot be satisfied by enabled authentication methods
+
+        """)
   }
 
   var users: [String] {

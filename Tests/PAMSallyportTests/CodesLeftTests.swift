@@ -91,7 +91,7 @@ private let renew = "1 backup code left. New ones: "
     }
   }
 
-  @Test func `is told in no text that deceives a terminal, whoever left it`() throws {
+  @Test func `is told in no text that deceives a terminal`() throws {
     try application.leaveText(LogLine("left\u{1b}[2J"))
     #expect(openSession(application) == .ignore)
     #expect(application.shown == [] && application.leftText == nil)

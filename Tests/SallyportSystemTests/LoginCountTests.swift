@@ -72,7 +72,7 @@ private let own = "0000000000\n0000003004\n"
   ]
 
   @Test(arguments: texts)
-  func `that cannot be read begin anew, and none is counted further than it can`(
+  func `that cannot be read begin at zero, and none is counted further than it can`(
     _ text: String, _ next: UInt32
   ) throws {
     let scratch = try Scratch()

@@ -147,7 +147,7 @@ extension Subject {
   /// The user, where the fleet judges him: this machine is a host of one, the policy has
   /// `verification = fleet` for him, no store is named, and he has no files here. nil: the verb is
   /// about the files, as it is where what is stored under another spelling is meant; where the
-  /// fleet judges him all the same, says so.
+  /// fleet verifies his codes all the same, says so.
   func inFleet(_ options: PolicyOptions? = nil) throws(CommandError) -> FleetPerson? {
     guard !isStoreNamed, entry == nil, context.fleet.isThere else { return nil }
     let account = try account()

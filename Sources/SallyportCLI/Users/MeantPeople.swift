@@ -14,7 +14,7 @@ struct MeantPeople {
   private let group: String?
   private var seen: Set<[UInt8]> = []
 
-  /// Everybody who is in this group now; nil: every person. Those of whom something is stored are
+  /// Everybody who is in this group now; nil: every person. Those with something in the store are
   /// asked about besides those that the account database lists.
   init(of group: String?, storedIn store: Store, on machine: Machine) throws(CommandError) {
     self.group = group
@@ -56,7 +56,7 @@ struct MeantPeople {
     do throws(StoreTrouble) { return try Accounts.find(name) } catch { return nil }
   }
 
-  /// Somebody of whom something is stored.
+  /// Somebody with something in the store.
   private mutating func take(_ name: UserName) {
     guard let account = find(name) else { return miss(name.bytes) }
     // What is stored under another spelling of an account's own name counts in no login.

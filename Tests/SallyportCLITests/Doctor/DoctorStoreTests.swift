@@ -147,7 +147,7 @@ import Testing
       fix: "sallyport exempt bob --undo"
     ) { $0.notes = [note("bob", level: .exempt, hasAccount: false)] },
     Breakage(
-      name: "an exemption of whom a directory may have", wrong: "note-unseen unseen"
+      name: "an exemption of somebody whom a directory may have", wrong: "note-unseen unseen"
     ) { $0.notes = [note("bob", level: .exempt, hasAccount: nil)] },
     Breakage(
       name: "a duty that waits for an account", wrong: "note-no-account warning",

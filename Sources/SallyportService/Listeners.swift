@@ -83,7 +83,6 @@ package struct Listeners {
   }
 
   /// Sockets of our own at these paths, in the place of what a service left behind that was killed.
-  /// Call it before there are other threads.
   package static func open(root: String, everybody: String) throws(ServiceError) -> Listeners {
     try Listeners(root: open(root, mode: 0o600), everybody: open(everybody, mode: 0o666))
   }

@@ -293,6 +293,22 @@ import Testing
     }
   }
 
+  /// The mask is that of all threads: one that is changed for a moment is lost where two do it.
+  @Test func `opening sockets leaves the umask as it is`() async {
+    await #expect(processExitsWith: .success) {
+      let own = try TemporaryDirectory()
+      umask(0o027)
+      DispatchQueue.concurrentPerform(iterations: 4) { thread in
+        for number in 0..<500 {
+          _ = try? Listeners.open(root: "\(own.path)/\(thread)-\(number)")
+        }
+      }
+      #expect(umask(0) == 0o027)
+      let made = try FileManager.default.contentsOfDirectory(atPath: own.path)
+      #expect(made.count { $0.hasSuffix(".lock") } == 2_000)
+    }
+  }
+
   /// A child with another effective uid, as a program that is not root's.
   @Test func `who is not root is answered on the public socket alone`() async {
     await #expect(processExitsWith: .success) {

@@ -49,16 +49,17 @@ static inline int service_try(const char *path) {
   return result;
 }
 
-/* A new socket with these permission bits, on which nobody listens yet. The mask of the process is
-   changed for a moment: only while there is one thread. */
+/* A new socket with these permission bits, on which nobody listens yet. The mask of the process stays
+   as it is, since it is that of all threads: the socket never has more bits than these, and those
+   that the mask takes away are given back. */
 static inline int service_bind(const char *path, mode_t mode) {
   struct sockaddr_un address;
   int result = service_address(path, &address);
   int made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (made < 0) return -errno;
-  mode_t before = umask(0777 & ~mode);
-  if (result == 0 && bind(made, (const void *)&address, sizeof address) < 0) result = -errno;
-  umask(before);
+  if (result == 0 && (fchmod(made, mode) < 0 || bind(made, (const void *)&address, sizeof address) < 0 ||
+                      chmod(path, mode) < 0))
+    result = -errno;
   if (result == 0) return made;
   close(made);
   return result;

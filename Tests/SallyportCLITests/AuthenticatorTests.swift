@@ -211,7 +211,8 @@ extension Bench {
     #expect((done.status, done.answer) == (0, "Removed \"tablet\". alice has phone.\n"))
     #expect(done.terminal.prompts == ["Verification code: (hidden)"])
     #expect(try bench.origins() == 0)
-    #expect(bench.verify(code).aside == "sallyport: wrong code\n")
+    // By chance it may be a code of the phone at some other hour, which is said then.
+    #expect(bench.verify(code).aside.hasPrefix("sallyport: wrong code"))
     #expect(bench.verify(proof).aside.contains("already been used"))
     #expect(bench.verify(try phone.code(at: bench.now, steps: 1)).status == 0)
   }

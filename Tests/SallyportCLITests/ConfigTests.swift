@@ -174,7 +174,7 @@ import Testing
   @Test func `tells of a broken policy file, and that the last good file applies`() throws {
     let code = try bench.enroll().code(at: bench.now, steps: -8)
     try bench.policy("[default]\nadjacent_intervals = 10\n")
-    #expect(verify("000000").aside == "sallyport: wrong code\n")
+    #expect(verify("000000").aside.hasPrefix("sallyport: wrong code"))
     try bench.policy("[default]\nadjacent_intervals = 100\n")
     let done = verify(code)
     #expect(done.status == 0)

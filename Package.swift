@@ -39,77 +39,24 @@ let moduleLink: [LinkerSetting] = [
   .linkedLibrary("swiftUnicodeDataTables", .when(traits: ["Module"])),
 ]
 
-/// The command, its parts and its tests, which a build for something else can do without
-/// (SALLYPORT_WITHOUT_COMMAND=1): a third of the sources, and no thread but the first.
-let command: [Target] = [
-  .target(
-    name: "PAMStack", dependencies: ["SallyportCore", "SallyportFiles"], swiftSettings: strict),
-  .target(
-    name: "SallyportImport",
-    dependencies: [
-      "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "SallyportFiles",
-      "CCommand",
-    ], swiftSettings: strict),
-  .target(
-    name: "SallyportDoctor",
-    dependencies: [
-      "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
-      "SallyportFiles", "PAMStack", "CCommand", "CSystem",
-    ], swiftSettings: strict),
-  .target(
-    name: "SallyportCLI",
-    dependencies: [
-      "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
-      "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportFiles", "SallyportLine",
-      "SelfService", "CCommand",
-      .product(name: "ArgumentParser", package: "swift-argument-parser"),
-    ], swiftSettings: strict),
-  .executableTarget(
-    name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict,
-    linkerSettings: withLibcrypto),
-  .testTarget(
-    name: "SallyportCLITests",
-    dependencies: [
-      "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
-      "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "SallyportLine",
-      "CLinuxPAM", "TestSupport",
-    ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
-]
+/// The sources and the tests are in three parts: Login <- Host <- Fleet.
+func part(_ name: String, _ targets: [Target]) -> [Target] {
+  for target in targets {
+    target.path = "\(target.type == .test ? "Tests" : "Sources")/\(name)/\(target.name)"
+  }
+  return targets
+}
 
-let withCommand = Context.environment["SALLYPORT_WITHOUT_COMMAND"] == nil
-
-let package = Package(
-  name: "sallyport",
-  products: [
-    .library(name: "pam_sallyport", type: .dynamic, targets: ["pam_sallyport"]),
-    .executable(name: "sallyportd", targets: ["sallyportd"]),
-    .executable(name: "sallyport-session", targets: ["sallyport-session"]),
-    .executable(name: "sallyport-verifier", targets: ["sallyport-verifier"]),
-  ] + (withCommand ? [.executable(name: "sallyport", targets: ["sallyport"])] : []),
-  traits: [.trait(name: "Module", description: "Embedded Swift for pam_sallyport.so")],
-  dependencies: [
-    .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2")
-  ],
-  targets: [
+/// What runs in sshd and sudo, and what its answers need.
+let login = part(
+  "Login",
+  [
     .target(name: "CLibcrypto", cSettings: inC),
-    .target(name: "CSealing", cSettings: inC, linkerSettings: withLibcrypto),
     .target(name: "CLinuxPAM", cSettings: inC),
     // The archive by its name: `-lqrcodegen` takes the shared library where both are installed.
     .target(
       name: "CQRCodeGen", cSettings: inC, linkerSettings: [.linkedLibrary(":libqrcodegen.a")]),
     .target(name: "CSystem", cSettings: inC),
-    .target(name: "CCommand", cSettings: inC),
-    .target(name: "CService", cSettings: inC),
-    .target(
-      name: "CTLS", cSettings: inC,
-      linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
-    .target(
-      name: "CPostgres", cSettings: inC,
-      linkerSettings: [
-        .linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto"),
-      ]),
-    .target(name: "CSession", cSettings: inC, linkerSettings: [.linkedLibrary("pam")]),
-
     .target(name: "OneTimePassword", dependencies: ["CLibcrypto"], swiftSettings: embeddable),
     .target(name: "SallyportCore", dependencies: ["OneTimePassword"], swiftSettings: embeddable),
     .target(
@@ -129,65 +76,6 @@ let package = Package(
     .target(
       name: "pam_sallyport", dependencies: ["PAMSallyport", "CLinuxPAM"],
       swiftSettings: embeddable, linkerSettings: moduleLink),
-
-    .target(
-      name: "SallyportText",
-      dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-      ],
-      swiftSettings: strict),
-    .target(
-      name: "SallyportFiles", dependencies: ["OneTimePassword", "CCommand"], swiftSettings: strict),
-    .target(
-      name: "SelfService", dependencies: ["OneTimePassword", "SallyportCore", "CSystem"],
-      swiftSettings: strict),
-    .target(name: "SallyportThreads", dependencies: ["CService"], swiftSettings: strict),
-    .target(
-      name: "SallyportLine",
-      dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportFiles", "SallyportThreads", "CTLS",
-        "CService",
-      ], swiftSettings: strict),
-    .target(
-      name: "SallyportService",
-      dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "SallyportLine", "CService",
-      ], swiftSettings: strict),
-    .executableTarget(
-      name: "sallyportd",
-      dependencies: ["OneTimePassword", "SallyportSystem", "SallyportService", "CService"],
-      swiftSettings: strict, linkerSettings: withLibcrypto),
-
-    .target(
-      name: "SallyportSession",
-      dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SelfService",
-        "CService", "CSession",
-      ], swiftSettings: strict),
-    .executableTarget(
-      name: "sallyport-session", dependencies: ["SallyportSession"], swiftSettings: strict,
-      linkerSettings: withLibcrypto),
-
-    .target(
-      name: "SallyportVerifier",
-      dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportFiles", "SallyportThreads", "SallyportLine", "SallyportService", "CSealing",
-        "CPostgres", "CService",
-      ],
-      swiftSettings: strict),
-    .executableTarget(
-      name: "sallyport-verifier",
-      dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportFiles", "SallyportLine", "SallyportService", "SallyportVerifier", "CService",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ], swiftSettings: strict),
-
-    .target(
-      name: "TestSupport", dependencies: ["OneTimePassword"], path: "Tests/TestSupport",
-      swiftSettings: strict),
     .testTarget(
       name: "OneTimePasswordTests", dependencies: ["OneTimePassword", "CLibcrypto", "TestSupport"],
       swiftSettings: strict, linkerSettings: withLibcrypto),
@@ -209,6 +97,46 @@ let package = Package(
         "SallyportService", "TestSupport",
       ],
       swiftSettings: strict),
+  ])
+
+/// The other programs of one machine.
+let host = part(
+  "Host",
+  [
+    .target(name: "CCommand", cSettings: inC),
+    .target(name: "CService", cSettings: inC),
+    .target(name: "CSession", cSettings: inC, linkerSettings: [.linkedLibrary("pam")]),
+    .target(
+      name: "SallyportText",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "SallyportFiles", dependencies: ["OneTimePassword", "CCommand"], swiftSettings: strict),
+    .target(name: "SallyportThreads", dependencies: ["CService"], swiftSettings: strict),
+    .target(
+      name: "SelfService", dependencies: ["OneTimePassword", "SallyportCore", "CSystem"],
+      swiftSettings: strict),
+    .target(
+      name: "SallyportService",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+        "SallyportThreads", "SallyportLine", "CService",
+      ], swiftSettings: strict),
+    .executableTarget(
+      name: "sallyportd",
+      dependencies: ["OneTimePassword", "SallyportSystem", "SallyportService", "CService"],
+      swiftSettings: strict, linkerSettings: withLibcrypto),
+    .target(
+      name: "SallyportSession",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SelfService",
+        "CService", "CSession",
+      ], swiftSettings: strict),
+    .executableTarget(
+      name: "sallyport-session", dependencies: ["SallyportSession"], swiftSettings: strict,
+      linkerSettings: withLibcrypto),
     .testTarget(
       name: "SallyportServiceTests",
       dependencies: [
@@ -217,6 +145,85 @@ let package = Package(
         "TestSupport",
       ],
       swiftSettings: strict),
+    .testTarget(
+      name: "SelfServiceTests",
+      dependencies: ["OneTimePassword", "SallyportCore", "SelfService", "TestSupport"],
+      swiftSettings: strict),
+  ])
+
+/// The command, its parts and its tests, which a build for something else can do without
+/// (SALLYPORT_WITHOUT_COMMAND=1): a third of the sources, and no thread but the first.
+let command = part(
+  "Host",
+  [
+    .target(
+      name: "PAMStack", dependencies: ["SallyportCore", "SallyportFiles"], swiftSettings: strict),
+    .target(
+      name: "SallyportImport",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "SallyportFiles",
+        "CCommand",
+      ], swiftSettings: strict),
+    .target(
+      name: "SallyportDoctor",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
+        "SallyportFiles", "PAMStack", "CCommand", "CSystem",
+      ], swiftSettings: strict),
+    .target(
+      name: "SallyportCLI",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
+        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportFiles", "SallyportLine",
+        "SelfService", "CCommand",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], swiftSettings: strict),
+    .executableTarget(
+      name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict,
+      linkerSettings: withLibcrypto),
+    .testTarget(
+      name: "SallyportCLITests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
+        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "SallyportLine",
+        "CLinuxPAM", "TestSupport",
+      ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
+  ])
+
+/// Machines that share their enrollments.
+let fleet = part(
+  "Fleet",
+  [
+    .target(
+      name: "CTLS", cSettings: inC,
+      linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
+    .target(name: "CSealing", cSettings: inC, linkerSettings: withLibcrypto),
+    .target(
+      name: "CPostgres", cSettings: inC,
+      linkerSettings: [
+        .linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto"),
+      ]),
+    .target(
+      name: "SallyportLine",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportFiles", "SallyportThreads", "CTLS",
+        "CService",
+      ], swiftSettings: strict),
+    .target(
+      name: "SallyportVerifier",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+        "SallyportFiles", "SallyportThreads", "SallyportLine", "SallyportService", "CSealing",
+        "CPostgres", "CService",
+      ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "sallyport-verifier",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+        "SallyportFiles", "SallyportLine", "SallyportService", "SallyportVerifier", "CService",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], swiftSettings: strict),
     .testTarget(
       name: "SallyportLineTests",
       dependencies: [
@@ -231,11 +238,28 @@ let package = Package(
         "SallyportThreads", "SallyportLine", "SallyportVerifier", "TestSupport",
       ],
       swiftSettings: strict),
-    .testTarget(
-      name: "SelfServiceTests",
-      dependencies: ["OneTimePassword", "SallyportCore", "SelfService", "TestSupport"],
-      swiftSettings: strict),
-  ] + (withCommand ? command : [])
+  ])
+
+let support: Target =
+  .target(
+    name: "TestSupport", dependencies: ["OneTimePassword"], path: "Tests/TestSupport",
+    swiftSettings: strict)
+
+let withCommand = Context.environment["SALLYPORT_WITHOUT_COMMAND"] == nil
+
+let package = Package(
+  name: "sallyport",
+  products: [
+    .library(name: "pam_sallyport", type: .dynamic, targets: ["pam_sallyport"]),
+    .executable(name: "sallyportd", targets: ["sallyportd"]),
+    .executable(name: "sallyport-session", targets: ["sallyport-session"]),
+    .executable(name: "sallyport-verifier", targets: ["sallyport-verifier"]),
+  ] + (withCommand ? [.executable(name: "sallyport", targets: ["sallyport"])] : []),
+  traits: [.trait(name: "Module", description: "Embedded Swift for pam_sallyport.so")],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2")
+  ],
+  targets: [support] + login + host + fleet + (withCommand ? command : [])
 )
 
 /// `ONLY=SallyportCoreTests swift build --build-tests` builds that target and what it needs: the

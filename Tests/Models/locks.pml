@@ -1,5 +1,5 @@
 /* How logins at once wait for the lock of a user's state: LockBytes.acquire in
-   Sources/SallyportSystem/Store/Lock.swift, in every order in which their steps can come. Each call of
+   Sources/Login/SallyportSystem/Store/Lock.swift, in every order in which their steps can come. Each call of
    fcntl is one step; a try that fails is made again until it is given up.
 
    A known place waits for the lock alone and announces that. A stranger takes the gate, looks for an

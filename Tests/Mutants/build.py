@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mutants import REPOSITORY, spliced
+from mutants import REPOSITORY, home, spliced
 
 ROOT = REPOSITORY / ".build/mutants"
 COPY = ROOT / "tree"
@@ -42,9 +42,9 @@ def build(mutants):
     for path in sorted({mutant.path for mutant in mutants}):
         in_file = [mutant for mutant in mutants if mutant.path == path]
         contents[path] = spliced(path, in_file).encode()
-    contents["Sources/CLibcrypto/mutant.c"] = SWITCH.encode()
+    contents["Sources/Login/CLibcrypto/mutant.c"] = SWITCH.encode()
     for target in SWIFT:
-        contents[f"Sources/{target}/Mutant.swift"] = DECLARED.encode()
+        contents[f"{home(target).relative_to(REPOSITORY)}/Mutant.swift"] = DECLARED.encode()
     # A mutated branch may leave a value unused: no error here.
     manifest = contents["Package.swift"].decode()
     contents["Package.swift"] = re.sub(
@@ -66,7 +66,7 @@ def parse(mutants):
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(spliced(path, [mutant for mutant in mutants if mutant.path == path]))
             sources[path.endswith(".swift")].append(copy)
-        include = [f"-I{directory}" for directory in sorted(REPOSITORY.glob("Sources/*/include"))]
+        include = [f"-I{directory}" for directory in sorted(REPOSITORY.glob("Sources/*/*/include"))]
         for command in (["swiftc", "-frontend", "-parse", *sources[True]],
                         ["clang", "-fsyntax-only", "-D_GNU_SOURCE", "-x", "c", *include,
                          *sources[False]]):

@@ -20,6 +20,11 @@ class DataError(Exception):
     """A mutant that does not fit the sources; says which one and why."""
 
 
+def home(target):
+    """The directory of a target, in whichever part of the sources it lies."""
+    return next(REPOSITORY.glob(f"Sources/*/{target}"), REPOSITORY / "Sources" / target)
+
+
 @dataclass
 class Mutant:
     name: str
@@ -35,7 +40,7 @@ class Mutant:
     @cached_property
     def path(self):
         """The file in whichever directory of the target it lies: names are unique there."""
-        target = REPOSITORY / "Sources" / self.target
+        target = home(self.target)
         found = sorted(target.rglob(self.file)) or [target / self.file]
         return str(found[0].relative_to(REPOSITORY))
 
@@ -104,7 +109,7 @@ def names_of_tests():
     """What the data may name: the tests of ring 3, and the files of Swift's."""
     files = (REPOSITORY / "Tests").glob("Acceptance/ring3/*.py")
     return {name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(), re.M)} | {
-        file.stem for file in (REPOSITORY / "Tests").glob("*Tests/**/*.swift")}
+        file.stem for file in (REPOSITORY / "Tests").glob("*/*Tests/**/*.swift")}
 
 
 def span(mutant, source):

@@ -76,7 +76,7 @@ def stages(mutant):
         return [*named, RING_3, RINGS_1_AND_2]
     own = OWN.get(stem, f"{stem}Tests")
     of_file = (own, lambda files: swift(files, "--filter", rf"/{own}\.swift"))
-    is_there = stem in OWN or any((COPY / "Tests").glob(f"*Tests/{own}.swift"))
+    is_there = stem in OWN or any((COPY / "Tests").glob(f"*/*Tests/{own}.swift"))
     return [*named, *([of_file] if is_there and not named else []),
             (nearest, lambda files: swift(files, "--filter", nearest, "--skip", SLOW)),
             (f"{nearest}, the slow ones",

@@ -20,10 +20,14 @@ package func example(_ count: Int) throws -> Secret {
   try secret((0..<count).map { UInt8(ascii: "0") + UInt8(($0 + 1) % 10) })
 }
 
+/// The text of a file of the sources, by its path in them.
+package func textOfSources(_ path: String) throws -> String {
+  let root = #filePath.dropLast("Tests/TestSupport/Values.swift".count)
+  return try String(contentsOfFile: root + path, encoding: .utf8)
+}
+
 /// The lines of a file in Tests/Vectors without its comments.
 package func vectorLines(_ name: String) throws -> [String] {
-  let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("Vectors/" + name)
-  return try String(contentsOf: file, encoding: .utf8)
+  try textOfSources("Tests/Vectors/" + name)
     .split(separator: "\n").map(String.init).filter { !$0.hasPrefix("#") }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PAMStack
@@ -8,10 +9,7 @@ import Testing
 /// Stacks whose included file lets a wrong password go on to our line.
 @Suite struct `The gate before our line` {
   private static let families = ["fedora", "fedora-sssd"]
-  private static func file(_ name: String) -> String? {
-    let path = "\(#filePath.components(separatedBy: "/Tests/")[0])/pam/\(name)"
-    return try? String(contentsOfFile: path, encoding: .utf8)
-  }
+  private static func file(_ name: String) -> String? { try? textOfSources("pam/\(name)") }
 
   private func layGate(on machine: PamBench) throws {
     try FileManager.default.createDirectory(

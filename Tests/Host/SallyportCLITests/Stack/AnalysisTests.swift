@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PAMStack
@@ -51,10 +52,7 @@ import Testing
   }
 
   @Test func `a stack has these findings and no others`() throws {
-    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent()
-      .appendingPathComponent("Vectors/stacks.txt")
-    let text = try String(contentsOf: file, encoding: .utf8)
+    let text = try textOfSources("Tests/Vectors/stacks.txt")
     let cases = text.components(separatedBy: "\n\n").dropFirst()
     #expect(cases.count >= 30)
     for one in cases {

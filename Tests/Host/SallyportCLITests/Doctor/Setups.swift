@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import SallyportCLI
@@ -26,11 +27,7 @@ struct SetupCase: CustomTestStringConvertible {
   }
 
   static func read(_ name: String) -> [String] {
-    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent()
-      .appendingPathComponent("Vectors/\(name)")
-    let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
-    return text.components(separatedBy: "\n").filter { !$0.isEmpty && !$0.hasPrefix("#") }
+    (try? vectorLines(name)) ?? []
   }
 
   /// {distribution: {file: lines}}

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import SallyportCore
+import TestSupport
 import Testing
 
 @testable import PAMStack
@@ -220,9 +221,7 @@ import Testing
   }
 
   @Test func `is looked at once sshd's unit has made what sshd needs`() throws {
-    let unit = try String(
-      contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .appending(path: "../../../pam/sallyport-watch.service"), encoding: .utf8)
+    let unit = try textOfSources("pam/sallyport-watch.service")
     let after = unit.split(separator: "\n").filter { $0.hasPrefix("After=") }
     #expect(after.contains { $0.contains("ssh.service") && $0.contains(" sshd.service") })
   }
@@ -345,9 +344,7 @@ import Testing
   }
 
   @Test func `is watched wherever its files are`() throws {
-    let unit = try String(
-      contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .appending(path: "../../../pam/sallyport-watch.path"), encoding: .utf8)
+    let unit = try textOfSources("pam/sallyport-watch.path")
     let watched = unit.split(separator: "\n").filter { $0.hasPrefix("PathChanged=") }
       .map { String($0.dropFirst("PathChanged=".count)) }
     #expect(watched == Machine.filesOfLogins)

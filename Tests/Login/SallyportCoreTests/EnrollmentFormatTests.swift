@@ -7,9 +7,7 @@ import Testing
 @Suite struct `An enrollment file` {
   /// The example of docs/enrollment-format.md, line by line; made by another program (Python).
   static func example() throws -> [String] {
-    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().appendingPathComponent("Vectors/enrollment.txt")
-    return try String(contentsOf: file, encoding: .utf8)
+    try textOfSources("Tests/Vectors/enrollment.txt")
       .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
   }
 
@@ -53,10 +51,7 @@ import Testing
   }
 
   @Test func `is in the documentation as it is in the example`() throws {
-    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent()
-      .appendingPathComponent("docs/enrollment-format.md")
-    let document = try String(contentsOf: file, encoding: .utf8)
+    let document = try textOfSources("docs/enrollment-format.md")
     #expect(try document.contains(Self.example().joined(separator: "\n")))
   }
 

@@ -280,10 +280,7 @@ extension Seeded {
 
 @Suite struct `The table of paces in docs/decisions.md` {
   static func rows() throws -> [[String]] {
-    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent()
-      .appendingPathComponent("docs/decisions.md")
-    return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map(String.init)
+    try textOfSources("docs/decisions.md").split(separator: "\n").map(String.init)
       .filter { $0.hasPrefix("| TOTP |") || $0.hasPrefix("| HOTP |") }
       .map { $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) } }
   }

@@ -1,1 +1,0 @@
-../SallyportCoreTests/DecisionCase.swift

@@ -1,1 +1,0 @@
-../SallyportCoreTests/DecisionFacts.swift

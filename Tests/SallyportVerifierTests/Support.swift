@@ -1,1 +1,0 @@
-../SallyportCoreTests/Support.swift

@@ -122,7 +122,7 @@ let host = part(
       name: "SallyportService",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "SallyportLine", "CService",
+        "SallyportThreads", "FleetProtocol", "SallyportLine", "CService",
       ], swiftSettings: strict),
     .executableTarget(
       name: "sallyportd",
@@ -141,8 +141,8 @@ let host = part(
       name: "SallyportServiceTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "SallyportLine", "SallyportService", "CService", "CSystem",
-        "TestSupport",
+        "SallyportThreads", "FleetProtocol", "SallyportLine", "SallyportService", "CService",
+        "CSystem", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -174,8 +174,8 @@ let command = part(
       name: "SallyportCLI",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
-        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportFiles", "SallyportLine",
-        "SelfService", "CCommand",
+        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportFiles", "FleetProtocol",
+        "SallyportLine", "SelfService", "CCommand",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .executableTarget(
@@ -185,8 +185,8 @@ let command = part(
       name: "SallyportCLITests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
-        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "SallyportLine",
-        "CLinuxPAM", "TestSupport",
+        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "FleetProtocol",
+        "SallyportLine", "CLinuxPAM", "TestSupport",
       ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
   ])
 
@@ -204,6 +204,9 @@ let fleet = part(
         .linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto"),
       ]),
     .target(
+      name: "FleetProtocol", dependencies: ["OneTimePassword", "SallyportCore"],
+      swiftSettings: strict),
+    .target(
       name: "SallyportLine",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportFiles", "SallyportThreads", "CTLS",
@@ -213,17 +216,22 @@ let fleet = part(
       name: "SallyportVerifier",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportFiles", "SallyportThreads", "SallyportLine", "SallyportService", "CSealing",
-        "CPostgres", "CService",
+        "SallyportFiles", "SallyportThreads", "FleetProtocol", "SallyportLine", "SallyportService",
+        "CSealing", "CPostgres", "CService",
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "sallyport-verifier",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportFiles", "SallyportLine", "SallyportService", "SallyportVerifier", "CService",
+        "SallyportFiles", "FleetProtocol", "SallyportLine", "SallyportService", "SallyportVerifier",
+        "CService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
+    .testTarget(
+      name: "FleetProtocolTests",
+      dependencies: ["OneTimePassword", "SallyportCore", "FleetProtocol", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "SallyportLineTests",
       dependencies: [
@@ -235,7 +243,7 @@ let fleet = part(
       name: "SallyportVerifierTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "SallyportLine", "SallyportVerifier", "TestSupport",
+        "SallyportThreads", "FleetProtocol", "SallyportLine", "SallyportVerifier", "TestSupport",
       ],
       swiftSettings: strict),
   ])

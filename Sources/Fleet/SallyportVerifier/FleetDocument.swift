@@ -1,3 +1,4 @@
+package import FleetProtocol
 package import OneTimePassword
 package import SallyportCore
 

@@ -1,5 +1,6 @@
+package import FleetProtocol
 package import OneTimePassword
-package import SallyportCore
+import SallyportCore
 import SallyportSystem
 
 extension Statement {

@@ -1,3 +1,4 @@
+import FleetProtocol
 package import OneTimePassword
 import SallyportCore
 package import SallyportLine

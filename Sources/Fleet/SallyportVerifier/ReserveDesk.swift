@@ -1,4 +1,5 @@
 import CService
+import FleetProtocol
 package import OneTimePassword
 import SallyportCore
 package import SallyportLine

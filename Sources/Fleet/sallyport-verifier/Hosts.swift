@@ -1,4 +1,5 @@
 import ArgumentParser
+import FleetProtocol
 import OneTimePassword
 import SallyportCore
 import SallyportLine

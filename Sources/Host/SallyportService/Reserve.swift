@@ -1,3 +1,4 @@
+package import FleetProtocol
 import OneTimePassword
 package import SallyportCore
 package import SallyportSystem

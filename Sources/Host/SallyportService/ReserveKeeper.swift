@@ -1,4 +1,5 @@
 import CService
+import FleetProtocol
 import Glibc
 import OneTimePassword
 package import SallyportCore

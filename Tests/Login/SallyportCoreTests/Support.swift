@@ -51,3 +51,30 @@ extension Decision {
   var isWrongCode: Bool { if case .wrongCode = refusal { true } else { false } }
   var proof: Proof? { if case .accept(let proof) = verdict { proof } else { nil } }
 }
+
+/// No state that can be read has more in it.
+func largestState() throws -> LoginState {
+  let long = try label(String(repeating: "x", count: 64))
+  let use = Use(
+    time: UnixTime(.max), origin: .address(NetworkAddress(high: 1, low: 0)), service: long)
+  return LoginState(
+    enrollmentID: .max,
+    authenticators: (1...8).map {
+      AuthenticatorState(id: $0, lastAccepted: .max, drift: .min, lastUse: use)
+    },
+    backupCodes: BackupCodeState(setID: .max, used: .max, lastUse: use),
+    known: Bucket(spent: GuessProbability(units: .max), since: UnixTime(.min)),
+    other: Bucket(spent: GuessProbability(units: .max), since: UnixTime(.max)),
+    slip: Slip(
+      authenticator: .max, position: .max, time: UnixTime(.max),
+      amount: GuessProbability(units: .max)),
+    refunds: Refunds(last: UnixTime(.max), second: UnixTime(.max), third: UnixTime(.min)),
+    // As many as are read.
+    origins: (1...32).map {
+      KnownOrigin(origin: NetworkAddress(high: $0, low: 0), lastSeen: UnixTime(.min))
+    },
+    remembered: (1...10).map {
+      RememberedOrigin(
+        origin: NumericAddress(high: $0, low: .max), service: long, granted: UnixTime(.max))
+    })
+}

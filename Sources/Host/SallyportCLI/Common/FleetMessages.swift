@@ -1,3 +1,4 @@
+import FleetProtocol
 import Glibc
 import SallyportCore
 import SallyportLine

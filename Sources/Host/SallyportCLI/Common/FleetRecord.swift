@@ -1,3 +1,4 @@
+import FleetProtocol
 import OneTimePassword
 import SallyportCore
 import SallyportLine

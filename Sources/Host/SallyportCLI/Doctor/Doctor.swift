@@ -1,4 +1,5 @@
 import ArgumentParser
+import FleetProtocol
 import PAMStack
 import SallyportCore
 import SallyportDoctor

@@ -1,3 +1,4 @@
+import FleetProtocol
 import SallyportCore
 import SallyportLine
 import SallyportSystem

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FleetProtocol
 import SallyportCore
 import SallyportDoctor
 import SallyportSystem

@@ -3,26 +3,26 @@ import OneTimePassword
 // The fields of a state record, each kind with its writer and its reader.
 
 /// Writes fields one after the other. If one does not fit, `isWhole` becomes false and stays so.
-struct ByteWriter {
-  private(set) var bytes: [UInt8]
+package struct ByteWriter {
+  package private(set) var bytes: [UInt8]
   /// The offset of the next field.
-  var position = 0
-  private(set) var isWhole = true
+  package internal(set) var position = 0
+  package private(set) var isWhole = true
 
-  init(count: Int) { bytes = [UInt8](repeating: 0, count: count) }
+  package init(count: Int) { bytes = [UInt8](repeating: 0, count: count) }
 
   /// For a value that cannot be stored.
-  mutating func fail() { isWhole = false }
+  package mutating func fail() { isWhole = false }
 
-  mutating func put(_ more: [UInt8]) {
+  package mutating func put(_ more: [UInt8]) {
     // SAFETY: the buffer lives for the call.
     unsafe more.withUnsafeBytes { unsafe put($0) }
   }
 
-  mutating func put(_ value: UInt64) { put(value, bytes: 8) }
+  package mutating func put(_ value: UInt64) { put(value, bytes: 8) }
 
   /// The lowest bytes of a number, in little-endian order.
-  mutating func put(_ value: UInt64, bytes count: Int) {
+  package mutating func put(_ value: UInt64, bytes count: Int) {
     // SAFETY: count is at most 8, and the buffer lives for the call.
     unsafe withUnsafeBytes(of: value.littleEndian) {
       unsafe put(UnsafeRawBufferPointer(rebasing: $0[..<count]))
@@ -38,36 +38,38 @@ struct ByteWriter {
     position += more.count
   }
 
-  @inline(never) mutating func put(count: Int) { put(UInt64(truncatingIfNeeded: count), bytes: 1) }
-  mutating func put(_ time: UnixTime) { put(UInt64(bitPattern: time.seconds)) }
+  @inline(never) package mutating func put(count: Int) {
+    put(UInt64(truncatingIfNeeded: count), bytes: 1)
+  }
+  package mutating func put(_ time: UnixTime) { put(UInt64(bitPattern: time.seconds)) }
 
   /// Whether a value follows.
-  mutating func put(isThere: Bool) { put(count: isThere ? 1 : 0) }
+  package mutating func put(isThere: Bool) { put(count: isThere ? 1 : 0) }
 }
 
 /// Reads fields one after the other. From the first field that is incomplete or invalid on, it
 /// returns zeros, and `isWhole` stays false.
-struct ByteReader {
+package struct ByteReader {
   private let bytes: [UInt8]
   private let end: Int
   private var position: Int
-  private(set) var isWhole = true
+  package private(set) var isWhole = true
 
   /// `range` is limited to the bytes that exist.
-  init(_ bytes: [UInt8], _ range: Range<Int>) {
+  package init(_ bytes: [UInt8], _ range: Range<Int>) {
     let range = range.clamped(to: 0..<bytes.count)
     self.bytes = bytes
     (position, end) = (range.lowerBound, range.upperBound)
   }
 
-  var isAtEnd: Bool { position == end }
+  package var isAtEnd: Bool { position == end }
 
-  mutating func fail() {
+  package mutating func fail() {
     isWhole = false
     position = end
   }
 
-  @inline(never) mutating func take(_ count: Int) -> [UInt8] {
+  @inline(never) package mutating func take(_ count: Int) -> [UInt8] {
     guard count <= end - position else {
       fail()
       return []
@@ -80,7 +82,7 @@ struct ByteReader {
   }
 
   /// A little-endian number of up to eight bytes.
-  @inline(never) mutating func number(bytes count: Int) -> UInt64 {
+  @inline(never) package mutating func number(bytes count: Int) -> UInt64 {
     guard count <= end - position else {
       fail()
       return 0
@@ -97,21 +99,21 @@ struct ByteReader {
     return UInt64(littleEndian: value)
   }
 
-  mutating func number64() -> UInt64 { number(bytes: 8) }
-  mutating func time() -> UnixTime { UnixTime(Int64(bitPattern: number64())) }
+  package mutating func number64() -> UInt64 { number(bytes: 8) }
+  package mutating func time() -> UnixTime { UnixTime(Int64(bitPattern: number64())) }
 
   /// A byte that says how many values follow, or which of several.
-  @inline(never) mutating func count(atMost most: Int) -> Int {
+  @inline(never) package mutating func count(atMost most: Int) -> Int {
     let count = Int(truncatingIfNeeded: number(bytes: 1))
     if count > most { fail() }
     return isWhole ? count : 0
   }
 
   /// Whether a value follows.
-  mutating func isThere() -> Bool { count(atMost: 1) == 1 }
+  package mutating func isThere() -> Bool { count(atMost: 1) == 1 }
 
   /// A name of that many bytes; nil if there is none.
-  mutating func label() -> Label? {
+  package mutating func label() -> Label? {
     let name = take(count(atMost: Label.maximumLength))
     let label = Label(name)
     if label == nil, !name.isEmpty { fail() }
@@ -120,7 +122,7 @@ struct ByteReader {
 }
 
 extension ByteWriter {
-  mutating func put(_ state: LoginState) {
+  package mutating func put(_ state: LoginState) {
     put(state.enrollmentID)
     put(count: state.authenticators.count)
     for authenticator in state.authenticators { put(authenticator) }
@@ -192,7 +194,7 @@ extension ByteWriter {
     put(use.service)
   }
 
-  @inline(never) mutating func put(_ label: Label?) {
+  @inline(never) package mutating func put(_ label: Label?) {
     let name = label?.bytes ?? []
     put(count: name.count)
     put(name)
@@ -201,7 +203,7 @@ extension ByteWriter {
 
 extension ByteReader {
   /// The result is valid only if the reader is whole and at its end afterwards.
-  mutating func loginState() -> LoginState {
+  package mutating func loginState() -> LoginState {
     var state = LoginState(enrollmentID: number64())
     for _ in 0..<count(atMost: Enrollment.maximumAuthenticators) {
       state.authenticators.append(authenticatorState())

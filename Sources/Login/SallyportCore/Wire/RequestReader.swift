@@ -38,7 +38,7 @@ extension ByteReader {
     }
   }
 
-  mutating func policy() -> Policy {
+  package mutating func policy() -> Policy {
     var policy = Policy()
     for key in PolicyKey.allCases where key.isAsked {
       let value = number64()

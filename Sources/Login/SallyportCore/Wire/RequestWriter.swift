@@ -89,7 +89,7 @@ extension ByteWriter {
     }
   }
 
-  mutating func put(_ policy: Policy) {
+  package mutating func put(_ policy: Policy) {
     for key in PolicyKey.allCases where key.isAsked {
       put(key == .guessBudget ? policy.statedBudget : policy[key])
     }

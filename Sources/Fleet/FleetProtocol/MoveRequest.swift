@@ -1,4 +1,5 @@
 package import OneTimePassword
+package import SallyportCore
 
 /// What a host that may enroll people of its fleet asks to move an enrollment there, or back
 /// (docs/fleet-format.md).

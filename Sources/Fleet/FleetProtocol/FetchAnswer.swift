@@ -1,4 +1,5 @@
 import OneTimePassword
+import SallyportCore
 
 /// What comes of a `MoveRequest.fetch`.
 ///

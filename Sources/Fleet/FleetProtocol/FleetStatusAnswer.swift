@@ -1,3 +1,5 @@
+package import SallyportCore
+
 /// What a verifier says of itself and of the others to a host that asks how the fleet is.
 ///
 /// As bytes: version (1 byte), the values in the order of their declarations; a time is 8 bytes,

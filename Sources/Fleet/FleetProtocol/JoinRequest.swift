@@ -1,4 +1,5 @@
 package import OneTimePassword
+package import SallyportCore
 
 /// What a machine asks of a verifier to become a host of its fleet. Which key it has, the line
 /// says.

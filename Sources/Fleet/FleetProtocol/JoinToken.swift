@@ -1,4 +1,5 @@
 package import OneTimePassword
+import SallyportCore
 
 /// What an administrator takes from a verifier to a machine that is to become a host of the fleet:
 /// where the verifiers are, by which key they are known, and the secret that is good once.

@@ -1,4 +1,5 @@
 package import OneTimePassword
+package import SallyportCore
 
 /// What a host of a fleet asks about its reserve (docs/fleet-format.md).
 package enum ReserveQuestion: Equatable, Sendable {

@@ -39,7 +39,20 @@ let moduleLink: [LinkerSetting] = [
   .linkedLibrary("swiftUnicodeDataTables", .when(traits: ["Module"])),
 ]
 
-/// The sources and the tests are in three parts: Login <- Host <- Fleet.
+/// The sources and the tests are in three parts: Login <- Host <- Fleet. `PART=login swift build`
+/// builds the first one alone, `PART=host` the first two; neither reads what lies in the others.
+let parts = ["login", "host", "all"]
+let chosenPart = Context.environment["PART"] ?? "all"
+guard parts.contains(chosenPart) else { fatalError("PART is one of \(parts)") }
+let withHost = chosenPart != "login"
+let withFleet = chosenPart == "all"
+
+/// What the main file of an executable joins with its fleet side, where that is built.
+let joining: [SwiftSetting] = strict + (withFleet ? [.define("FLEET")] : [])
+func fleetSide(_ target: String) -> [Target.Dependency] {
+  withFleet ? [.byName(name: target)] : []
+}
+
 func part(_ name: String, _ targets: [Target]) -> [Target] {
   for target in targets {
     target.path = "\(target.type == .test ? "Tests" : "Sources")/\(name)/\(target.name)"
@@ -122,12 +135,13 @@ let host = part(
       name: "SallyportService",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "FleetProtocol", "SallyportLine", "CService",
+        "SallyportThreads", "CService",
       ], swiftSettings: strict),
     .executableTarget(
       name: "sallyportd",
-      dependencies: ["OneTimePassword", "SallyportSystem", "SallyportService", "CService"],
-      swiftSettings: strict, linkerSettings: withLibcrypto),
+      dependencies: ["OneTimePassword", "SallyportSystem", "SallyportService", "CService"]
+        + fleetSide("FleetHost"),
+      swiftSettings: joining, linkerSettings: withLibcrypto),
     .target(
       name: "SallyportSession",
       dependencies: [
@@ -141,8 +155,7 @@ let host = part(
       name: "SallyportServiceTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "FleetProtocol", "SallyportLine", "SallyportService", "CService",
-        "CSystem", "TestSupport",
+        "SallyportThreads", "SallyportService", "CService", "CSystem", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -213,6 +226,12 @@ let fleet = part(
         "CService",
       ], swiftSettings: strict),
     .target(
+      name: "FleetHost",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+        "SallyportThreads", "SallyportService", "FleetProtocol", "SallyportLine", "CService",
+      ], swiftSettings: strict),
+    .target(
       name: "SallyportVerifier",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
@@ -240,6 +259,14 @@ let fleet = part(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "FleetHostTests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+        "SallyportThreads", "SallyportService", "FleetProtocol", "SallyportLine", "FleetHost",
+        "CService", "CSystem", "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
       name: "SallyportVerifierTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
@@ -253,21 +280,24 @@ let support: Target =
     name: "TestSupport", dependencies: ["OneTimePassword"], path: "Tests/TestSupport",
     swiftSettings: strict)
 
-let withCommand = Context.environment["SALLYPORT_WITHOUT_COMMAND"] == nil
+let withCommand = withHost && Context.environment["SALLYPORT_WITHOUT_COMMAND"] == nil
+
+/// The executables, which have the names of their targets.
+let executables =
+  (withHost ? ["sallyportd", "sallyport-session"] : [])
+  + (withCommand ? ["sallyport"] : []) + (withFleet ? ["sallyport-verifier"] : [])
 
 let package = Package(
   name: "sallyport",
   products: [
-    .library(name: "pam_sallyport", type: .dynamic, targets: ["pam_sallyport"]),
-    .executable(name: "sallyportd", targets: ["sallyportd"]),
-    .executable(name: "sallyport-session", targets: ["sallyport-session"]),
-    .executable(name: "sallyport-verifier", targets: ["sallyport-verifier"]),
-  ] + (withCommand ? [.executable(name: "sallyport", targets: ["sallyport"])] : []),
+    .library(name: "pam_sallyport", type: .dynamic, targets: ["pam_sallyport"])
+  ] + executables.map { .executable(name: $0, targets: [$0]) },
   traits: [.trait(name: "Module", description: "Embedded Swift for pam_sallyport.so")],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2")
   ],
-  targets: [support] + login + host + fleet + (withCommand ? command : [])
+  targets: [support] + login + (withHost ? host : []) + (withCommand ? command : [])
+    + (withFleet ? fleet : [])
 )
 
 /// `ONLY=SallyportCoreTests swift build --build-tests` builds that target and what it needs: the

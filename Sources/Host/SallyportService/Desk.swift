@@ -18,24 +18,18 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
   private let store: Store
   /// The policy file; nil for the usual one.
   private let policyFile: [UInt8]?
-  /// Asks the fleet.
-  private let relay: Relay
-  private let log: Relay.Log
+  private let fleet: (any FleetSide)?
+  private let log: LogWriter
   private let allowance = LineAllowance()
   /// Nanoseconds in which a caller hears that something begins.
   private static var margin: UInt64 { 100_000_000 }
 
-  /// `relay`: nil for one that knows of no fleet.
+  /// `fleet`: nil for one that cannot ask any.
   package init(
-    store: Store, policyFile: [UInt8]? = nil, relay: Relay? = nil, log: @escaping Relay.Log
+    store: Store, policyFile: [UInt8]? = nil, fleet: (any FleetSide)? = nil,
+    log: @escaping LogWriter
   ) {
-    (self.store, self.policyFile, self.log) = (store, policyFile, log)
-    self.relay =
-      relay
-      ?? Relay(
-        { () throws(MembershipFault) in
-          throw .notAMember(path: "/etc/security/sallyport-fleet.conf")
-        }, news: log)
+    (self.store, self.policyFile, self.fleet, self.log) = (store, policyFile, fleet, log)
   }
 
   /// Fetches what libcrypto and the name service load at their first use, once and for all: what
@@ -79,7 +73,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
           return nil
         }
         let question = Question(request, account, own(request, account, peer), deadline)
-        let isAway = request.isAway && relay.wasAway
+        let isAway = request.isAway && fleet?.wasAway == true
         try begin(question, request, caller)
         let answer = try judge(question, verb, .local, isAway, peer)
         note(answer, question, peer)
@@ -109,14 +103,25 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     _ question: Question, _ verb: ServiceRequest.Verb, _ origin: ServiceRequest.StatedOrigin,
     _ isAway: Bool, _ peer: Peer
   ) throws(StoreTrouble) -> ServiceAnswer? {
-    guard question.context.policy.isFleet else { return try question.answer(verb, from: store) }
+    let policy = question.context.policy
+    guard policy.isFleet else { return try question.answer(verb, from: store) }
+    if case .prepare = verb, !policy.isEnabled { return .skip }
+    guard let fleet else { return withoutFleet(question, peer) }
     let errand = Errand(
       verb: verb, name: question.name, account: question.account, context: question.context,
       origin: origin, caller: peer.realUser == 0 ? nil : peer.realUser,
       deadline: question.deadline, isAway: isAway)
-    return try relay.answer(errand) { level, line in
+    return try fleet.answer(errand) { level, line in
       write(level, line, of: peer)
     }
+  }
+
+  private func withoutFleet(_ question: Question, _ peer: Peer) -> ServiceAnswer {
+    var line = LogLine("error:")
+    line.add(user: question.name)
+    line.add(": the policy has verification = fleet: this service is built without the fleet")
+    write(.error, line, of: peer)
+    return .trouble(mayBeTheCallers: false)
   }
 
   // MARK: who, under which policy, from where

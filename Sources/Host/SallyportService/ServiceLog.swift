@@ -4,6 +4,9 @@ import SallyportCore
 package import SallyportLogin
 import SallyportThreads
 
+/// Writes a line of a login.
+package typealias LogWriter = @Sendable (LogLevel, LogLine) -> Void
+
 /// A service's lines in the log of the system.
 package enum ServiceLog {
   /// Before the first line, which the name begins.
@@ -48,7 +51,7 @@ package enum ServiceLog {
 /// costs something of a budget, is always written; and the next line of the user says how many were
 /// left out before it. Of a thousand users at most this is kept; of others the next line of anybody
 /// says how many lines of theirs were left out.
-final class LineAllowance: Sendable {
+package final class LineAllowance: Sendable {
   private static let (lines, time, most) = (60, UInt64(60_000_000_000), 1000)
   private let state = Locked(State())
 
@@ -76,8 +79,10 @@ final class LineAllowance: Sendable {
   /// Of how many users something is kept.
   var count: Int { state.withLock { $0.users.count } }
 
+  package init() {}
+
   /// The line to be written; nil: none.
-  func line(_ line: LogLine, of user: UInt32, isCostless: Bool) -> LogLine? {
+  package func line(_ line: LogLine, of user: UInt32, isCostless: Bool) -> LogLine? {
     guard let leftOut = leftOut(of: user, isCostless: isCostless) else { return nil }
     var line = line
     if leftOut.own > 0 { line.add(" left_out=", leftOut.own) }
@@ -107,7 +112,7 @@ final class LineAllowance: Sendable {
 
 extension Outcome {
   /// Whether it let nobody in, and spent nothing of a budget.
-  var isCostless: Bool {
+  package var isCostless: Bool {
     switch self {
     case .accepted: false
     case .refused(.response(.wrongCode(let charge), _)): charge == nil

@@ -3,6 +3,18 @@ import Glibc
 import SallyportService
 import SallyportSystem
 
+#if FLEET
+  import FleetHost
+
+  /// This machine in its fleet, where it is in one.
+  private func fleetSide() throws(ServiceError) -> (any FleetSide)? {
+    try Relay(of: Membership()) { ServiceLog.write($0, $1) }
+  }
+#else
+  /// Built without the fleet: whom the policy sends there is refused.
+  private func fleetSide() throws(ServiceError) -> (any FleetSide)? { nil }
+#endif
+
 /// The service `sallyportd`.
 struct Sallyportd {
   static let help = """
@@ -55,19 +67,19 @@ struct Sallyportd {
     try ServiceError.check(service_harden(), "setrlimit")
     try ServiceError.check(service_hold_signals(), "sigprocmask")
     if sessions { return try serveSessions() }
-    let fleet = try FleetService(Membership()) { ServiceLog.write($0, $1) }
-    let desk = Desk(store: Store(), relay: fleet.relay) { ServiceLog.write($0, $1) }
+    let fleet = try fleetSide()
+    let desk = Desk(store: Store(), fleet: fleet) { ServiceLog.write($0, $1) }
     try desk.prepare()
     // To open a socket changes the mask of the process for a moment: before there are threads.
     let shares = Shares()
     let (listeners, sessions) = try open(shares)
     let service = try Service.start(listeners, shares: shares) { desk.answer($0, $1, to: $2) }
     try sessions?.open()
-    fleet.start()
+    fleet?.start()
     ServiceLog.info("started")
     service_wait_for_end()
     sessions?.end()
-    fleet.stop()
+    fleet?.stop()
     let isDone = service.stop()
     ServiceLog.info(isDone ? "stopped" : "stopped, with packets unanswered")
     // Not by way of libcrypto's own end, under threads that still use it.

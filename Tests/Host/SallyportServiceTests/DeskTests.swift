@@ -9,72 +9,6 @@ import Testing
 @testable import SallyportService
 @testable import SallyportSystem
 
-/// A store in a directory of its own, accounts alice (3001) and bob (3002), and a clock that
-/// stands.
-struct Machine: LoginStore, Sendable {
-  var hasSessions: Bool { false }
-  let store: Store
-  /// For the service `sallyport-user`.
-  var own = Policy()
-  static let time = UnixTime(1_111_111_111)
-
-  func account(named name: UserName) -> Account {
-    let users: [[UInt8]: UInt32] = [Array("alice".utf8): 3001, Array("bob".utf8): 3002]
-    return Account(name: name, uid: users[name.bytes])
-  }
-  func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
-    PolicyReading(own)
-  }
-  func isMember(_ account: Account, of group: [UInt8]) -> Tristate { .no }
-  func isOwn(_ address: NumericAddress) -> Bool { false }
-  var isInFleet: Bool { false }
-  func now() -> UnixTime { Machine.time }
-  func load(_ account: Account) throws(StoreTrouble) -> Record? { try store.load(account) }
-  func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
-    try store.loadDecoy(for: name)
-  }
-  func level(of account: Account) throws(StoreTrouble) -> UserNote.Level? {
-    try store.level(of: account)
-  }
-  func rehearse() throws(StoreTrouble) { try store.rehearse() }
-  func noteEnrolling(of account: Account, begun time: UnixTime?) throws(StoreTrouble) {
-    try store.noteEnrolling(of: account, begun: time)
-  }
-  func countLogin(of account: Account) throws(StoreTrouble) -> UInt32 {
-    try store.countLogin(of: account)
-  }
-  func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
-    try store.create(enrollment, state)
-  }
-  func rewrite(
-    _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
-  ) throws(StoreTrouble) -> Transaction<Void> {
-    try store.rewrite(record, enrollment, change)
-  }
-  func transact<Verdict>(
-    _ record: Record, asKnown isKnown: Bool,
-    _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
-  ) throws(StoreTrouble) -> Transaction<Verdict> {
-    try store.transact(record, asKnown: isKnown, body)
-  }
-}
-
-extension Machine {
-  /// With RFC 6238's secret.
-  func enroll(_ name: String, _ uid: UInt32) throws {
-    let parameters = try #require(
-      CodeParameters(type: .totp(period: 30), algorithm: .sha1, digits: .six))
-    let authenticator = Authenticator(
-      id: 7, name: try #require(Label("phone".utf8)), parameters: parameters,
-      secret: try #require(Secret(Array("12345678901234567890".utf8))), initialLastAccepted: nil,
-      created: UnixTime(0))
-    let enrollment = Enrollment(
-      id: UInt64(uid), user: try #require(UserName(name.utf8)), uid: uid, created: UnixTime(0),
-      authenticators: [authenticator], backupCodes: nil)
-    try store.create(enrollment, LoginState(initialFor: enrollment))
-  }
-}
-
 @Suite struct `What a frame of a program that is not root can say` {
   private let own: TemporaryDirectory
   private let machine: Machine
@@ -386,6 +320,31 @@ extension Machine {
     #expect(told == 2 * 1000)
     let last = allowance.line(LogLine("x"), of: 1999, isCostless: false)
     #expect(last.map { String(decoding: $0.bytes, as: UTF8.self) } == "x left_out=2")
+  }
+
+  @Test(arguments: [Peer.Socket.root, .everybody])
+  func `a service without a fleet refuses whom the policy sends there, and says why`(
+    _ socket: Peer.Socket
+  ) throws {
+    let lines = Locked([(LogLevel, String)]())
+    let desk = Desk(store: machine) { level, line in
+      lines.withLock { $0.append((level, String(decoding: line.bytes, as: UTF8.self))) }
+    }
+    let before = try state()
+    var policy = Policy()
+    policy.isFleet = true
+    for verb in [.prepare(mayEnroll: true, after: .none), .enrolled, .level, attempt(try code())] {
+      let request = ServiceRequest(
+        name: Array("alice".utf8), service: [], origin: .local, policy: policy,
+        millisecondsLeft: 5000, verb: verb, isAway: true)
+      let frame = try #require(request.encoded())
+      let answer = desk.answer(peer(3001, socket), frame, to: Waiting())
+      #expect(ServiceAnswer.decode(answer, to: verb) == .trouble(mayBeTheCallers: false))
+    }
+    #expect(try state() == before)
+    let told = lines.withLock { $0 }
+    #expect(told.count == 4 && told.allSatisfy { $0.0 == .error })
+    #expect(told.first?.1.hasSuffix("this service is built without the fleet") == true, "\(told)")
   }
 
   @Test func `on root's socket the real user tells whose local login it is`() throws {

@@ -2,6 +2,7 @@ package import OneTimePassword
 import SallyportCore
 package import SallyportLine
 import SallyportLogin
+package import SallyportService
 import SallyportSystem
 
 // What the relay needs of others, as they have it.
@@ -38,22 +39,15 @@ extension Membership: FleetLine {
   }
 }
 
-/// All that a service of a machine of a fleet needs; where it is in none, nothing is made or
-/// started but what says so.
-package struct FleetService: Sendable {
-  package let relay: Relay
-  private let reserve: HostReserve
-
-  package init(_ membership: Membership, log: @escaping Relay.Log) throws(ServiceError) {
-    reserve = try HostReserve(
+extension Relay {
+  /// All that a service of a machine of a fleet needs; where it is in none, nothing is made or
+  /// started but what says so.
+  package init(of membership: Membership, log: @escaping LogWriter) throws(ServiceError) {
+    let reserve = try HostReserve(
       Reserve(), membership, isMember: { membership.isThere }, log: log)
-    membership.onReconnection { [reserve] in reserve.isBack() }
-    relay = Relay(
+    membership.onReconnection { reserve.isBack() }
+    self.init(
       { () throws(MembershipFault) in try membership.line() }, away: reserve, watch: reserve,
       news: log)
   }
-
-  package func start() { reserve.start() }
-
-  package func stop() { reserve.stop() }
 }

@@ -7,6 +7,7 @@ import SallyportThreads
 import TestSupport
 import Testing
 
+@testable import FleetHost
 @testable import SallyportService
 @testable import SallyportSystem
 
@@ -26,7 +27,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
 
   private func desk(_ line: ScriptedLine?, _ reserve: ScriptedReserve? = nil) -> Desk<Machine> {
     let lines = lines
-    let log: Relay.Log = { level, line in
+    let log: LogWriter = { level, line in
       lines.withLock { $0.append((level, String(decoding: line.bytes, as: UTF8.self))) }
     }
     let relay = Relay(
@@ -34,7 +35,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
         guard let line else { throw .notAMember(path: "/etc/security/sallyport-fleet.conf") }
         return line
       }, away: reserve, watch: reserve, news: log)
-    return Desk(store: machine, relay: relay, log: log)
+    return Desk(store: machine, fleet: relay, log: log)
   }
 
   private var fleet: Policy {

@@ -2,6 +2,7 @@ package import OneTimePassword
 package import SallyportCore
 package import SallyportLine
 package import SallyportLogin
+package import SallyportService
 package import SallyportSystem
 
 /// The reserve of this host with all that it needs: who judges by it, and who keeps it as the fleet
@@ -15,7 +16,7 @@ package struct HostReserve: Sendable {
   package init(
     _ reserve: Reserve = Reserve(), _ line: any FleetLine,
     isMember: @escaping @Sendable () -> Bool,
-    log: @escaping @Sendable (LogLevel, LogLine) -> Void
+    log: @escaping LogWriter
   ) throws(ServiceError) {
     examiner = ReserveExaminer(reserve, log: log)
     keeper = try ReserveKeeper(reserve, line, isMember: isMember, log: log)

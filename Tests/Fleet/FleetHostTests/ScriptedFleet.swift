@@ -6,6 +6,7 @@ import SallyportThreads
 import TestSupport
 import Testing
 
+@testable import FleetHost
 @testable import SallyportService
 @testable import SallyportSystem
 
@@ -76,6 +77,8 @@ final class ScriptedReserve: AwayExaminer, ReserveWatch {
       return nil
     }
   }
+  func start() {}
+  func stop() {}
   func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool { mayAsk }
   func isAway() { timesAway.withLock { $0 += 1 } }
   let confirmed = Locked(false)

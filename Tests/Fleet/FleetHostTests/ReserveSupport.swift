@@ -8,6 +8,7 @@ import SallyportThreads
 import TestSupport
 import Testing
 
+@testable import FleetHost
 @testable import SallyportService
 @testable import SallyportSystem
 

@@ -4,7 +4,8 @@ import Glibc
 import OneTimePassword
 package import SallyportCore
 package import SallyportLine
-package import SallyportLogin
+import SallyportLogin
+package import SallyportService
 import SallyportSystem
 import SallyportThreads
 
@@ -32,7 +33,7 @@ package final class ReserveKeeper: Sendable {
   private let reserve: Reserve
   private let line: any FleetLine
   private let pace: Pace
-  private let log: @Sendable (LogLevel, LogLine) -> Void
+  private let log: LogWriter
   /// Whether this host is still in the fleet.
   private let isMember: @Sendable () -> Bool
   private let state = Locked(KeeperWishes())
@@ -43,7 +44,7 @@ package final class ReserveKeeper: Sendable {
   package init(
     _ reserve: Reserve, _ line: any FleetLine, pace: Pace = Pace(),
     isMember: @escaping @Sendable () -> Bool = { true },
-    log: @escaping @Sendable (LogLevel, LogLine) -> Void
+    log: @escaping LogWriter
   ) throws(ServiceError) {
     (self.reserve, self.line, self.pace, self.log) = (reserve, line, pace, log)
     self.isMember = isMember

@@ -3,6 +3,7 @@ package import OneTimePassword
 package import SallyportCore
 package import SallyportLine
 package import SallyportLogin
+package import SallyportService
 package import SallyportSystem
 import SallyportThreads
 
@@ -18,6 +19,8 @@ package protocol AwayExaminer: Sendable {
 
 /// Keeps these codes as the fleet has them, and is told what the relay sees of it.
 package protocol ReserveWatch: Sendable {
+  func start()
+  func stop()
   /// Whether a verifier may be asked about this person now: not before it is known to have what was
   /// used of his while it was away.
   func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool
@@ -31,22 +34,6 @@ package protocol ReserveWatch: Sendable {
   func fetch(_ name: UserName, after backupCode: Bool)
 }
 
-/// What is asked of the fleet, by whom and from where: all of it settled by the desk.
-package struct Errand: Sendable {
-  let verb: ServiceRequest.Verb
-  /// As it was typed.
-  let name: [UInt8]
-  let account: Account?
-  let context: LoginContext
-  let origin: ServiceRequest.StatedOrigin
-  /// The real uid of whoever started the program, where it is not root's.
-  let caller: UInt32?
-  /// When whoever asks has given up, in nanoseconds of CLOCK_MONOTONIC.
-  let deadline: UInt64
-  /// Whether a backup code was asked for, as the fleet was away.
-  let isAway: Bool
-}
-
 /// Asks the verifiers of the fleet for programs of this machine.
 ///
 /// What was sent is never asked again, nor judged by anything else: what becomes of it is not
@@ -55,17 +42,14 @@ package struct Errand: Sendable {
 /// done: nobody passes without a code, enrolls, is remembered or counted. What was asked for while
 /// it was away is judged here too, unless it was back since then and has confirmed what is kept
 /// here: the code may have been used elsewhere by now.
-package struct Relay: Sendable {
-  /// Writes a line of a login.
-  package typealias Log = @Sendable (LogLevel, LogLine) -> Void
-
+package struct Relay: FleetSide {
   /// How long after it was away a program that is not root is believed that it was.
   private static let memory: UInt64 = 600_000_000_000
 
   private let line: @Sendable () throws(MembershipFault) -> any FleetLine
   private let examiner: (any AwayExaminer)?
   private let watch: (any ReserveWatch)?
-  private let news: Log
+  private let news: LogWriter
   private let state = Locked(State())
 
   private struct State {
@@ -79,21 +63,20 @@ package struct Relay: Sendable {
   package init(
     _ line: @escaping @Sendable () throws(MembershipFault) -> any FleetLine,
     away examiner: (any AwayExaminer)? = nil, watch: (any ReserveWatch)? = nil,
-    news: @escaping Log
+    news: @escaping LogWriter
   ) {
     (self.line, self.examiner, self.watch, self.news) = (line, examiner, watch, news)
   }
 
-  /// Whether the fleet was away not long ago: what a program that is not root says of it counts
-  /// only then.
+  package func start() { watch?.start() }
+  package func stop() { watch?.stop() }
+
   package var wasAway: Bool {
     let seen = state.withLock { $0.seen }
     return seen.map { service_monotonic() - $0 < Self.memory } ?? false
   }
 
-  /// nil: not served.
-  package func answer(_ errand: Errand, log: Log) throws(StoreTrouble) -> ServiceAnswer? {
-    if case .prepare = errand.verb, !errand.context.policy.isEnabled { return .skip }
+  package func answer(_ errand: Errand, log: LogWriter) throws(StoreTrouble) -> ServiceAnswer? {
     if case .attempt = errand.verb, errand.isAway, watch?.isConfirmed != true {
       return try judgeAway(errand, log)
     }
@@ -122,7 +105,7 @@ package struct Relay: Sendable {
     case away
   }
 
-  private func result(_ line: any FleetLine, _ errand: Errand, _ log: Log) -> Result {
+  private func result(_ line: any FleetLine, _ errand: Errand, _ log: LogWriter) -> Result {
     // In less time nobody can tell a fleet that is away from a caller who let his time pass.
     guard errand.hasTimeToAsk else { return tooLate(errand, log) }
     if let watch, let account = errand.account,
@@ -155,17 +138,17 @@ package struct Relay: Sendable {
     }
   }
 
-  private func tooLate(_ errand: Errand, _ log: Log) -> Result {
+  private func tooLate(_ errand: Errand, _ log: LogWriter) -> Result {
     log(.warning, errand.refused("too little of its time was left to ask a verifier"))
     return .answer(.trouble(mayBeTheCallers: true))
   }
 
-  private func notServed(_ errand: Errand, _ log: Log) -> ServiceAnswer? {
+  private func notServed(_ errand: Errand, _ log: LogWriter) -> ServiceAnswer? {
     log(.notice, errand.refused("the verifiers do not do this for this host (enrolls = no)"))
     return nil
   }
 
-  private func result(of fault: LineFault, _ errand: Errand, _ log: Log) -> Result {
+  private func result(of fault: LineFault, _ errand: Errand, _ log: LogWriter) -> Result {
     switch fault {
     case .away: return .away
     case .unpinned:
@@ -207,7 +190,8 @@ package struct Relay: Sendable {
 
   // MARK: away
 
-  private func judgeAway(_ errand: Errand, _ log: Log) throws(StoreTrouble) -> ServiceAnswer? {
+  private func judgeAway(_ errand: Errand, _ log: LogWriter) throws(StoreTrouble) -> ServiceAnswer?
+  {
     note(isAway: true)
     watch?.isAway()
     let policy = errand.context.policy

@@ -3,6 +3,7 @@ import SallyportLine
 import TestSupport
 import Testing
 
+@testable import FleetHost
 @testable import SallyportService
 
 @Suite struct `The files of a machine in its fleet` {

@@ -2,6 +2,7 @@ import CService
 package import OneTimePassword
 package import SallyportCore
 package import SallyportLogin
+package import SallyportService
 package import SallyportSystem
 
 /// Judges logins of a host of a fleet while no verifier can be asked: backup codes alone, by the
@@ -12,10 +13,10 @@ package import SallyportSystem
 /// or counted, and no answer says who is in it.
 package struct ReserveExaminer: Sendable {
   private let reserve: Reserve
-  private let log: @Sendable (LogLevel, LogLine) -> Void
+  private let log: LogWriter
   private let allowance = LineAllowance()
 
-  package init(_ reserve: Reserve, log: @escaping @Sendable (LogLevel, LogLine) -> Void) {
+  package init(_ reserve: Reserve, log: @escaping LogWriter) {
     (self.reserve, self.log) = (reserve, log)
   }
 

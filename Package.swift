@@ -99,7 +99,7 @@ let login = part(
     .testTarget(
       name: "SallyportSystemTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportThreads", "CSystem",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportSupport", "CSystem",
         "TestSupport",
       ],
       swiftSettings: strict),
@@ -120,22 +120,20 @@ let host = part(
     .target(name: "CService", cSettings: inC),
     .target(name: "CSession", cSettings: inC, linkerSettings: [.linkedLibrary("pam")]),
     .target(
-      name: "SallyportText",
+      name: "SallyportSupport",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "CCommand",
+        "CService",
       ],
       swiftSettings: strict),
-    .target(
-      name: "SallyportFiles", dependencies: ["OneTimePassword", "CCommand"], swiftSettings: strict),
-    .target(name: "SallyportThreads", dependencies: ["CService"], swiftSettings: strict),
     .target(
       name: "SelfService", dependencies: ["OneTimePassword", "SallyportCore", "CSystem"],
       swiftSettings: strict),
     .target(
       name: "SallyportService",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "CService",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
+        "CService",
       ], swiftSettings: strict),
     .executableTarget(
       name: "sallyportd",
@@ -154,8 +152,8 @@ let host = part(
     .testTarget(
       name: "SallyportServiceTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "SallyportService", "CService", "CSystem", "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
+        "SallyportService", "CService", "CSystem", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -170,25 +168,24 @@ let command = part(
   "Host",
   [
     .target(
-      name: "PAMStack", dependencies: ["SallyportCore", "SallyportFiles"], swiftSettings: strict),
+      name: "PAMStack", dependencies: ["SallyportCore", "SallyportSupport"], swiftSettings: strict),
     .target(
       name: "SallyportImport",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportText", "SallyportFiles",
-        "CCommand",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportSupport", "CCommand",
       ], swiftSettings: strict),
     .target(
       name: "SallyportDoctor",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
-        "SallyportFiles", "PAMStack", "CCommand", "CSystem",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
+        "PAMStack", "CCommand", "CSystem",
       ], swiftSettings: strict),
     .target(
       name: "SallyportCLI",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
-        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportFiles", "FleetProtocol",
-        "SallyportLine", "SelfService", "CCommand",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
+        "PAMStack", "SallyportImport", "SallyportDoctor", "FleetProtocol", "SallyportLine",
+        "SelfService", "CCommand",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .executableTarget(
@@ -197,7 +194,7 @@ let command = part(
     .testTarget(
       name: "SallyportCLITests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportText",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
         "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "FleetProtocol",
         "SallyportLine", "CLinuxPAM", "TestSupport",
       ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
@@ -221,30 +218,26 @@ let fleet = part(
       swiftSettings: strict),
     .target(
       name: "SallyportLine",
-      dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportFiles", "SallyportThreads", "CTLS",
-        "CService",
-      ], swiftSettings: strict),
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSupport", "CTLS", "CService"],
+      swiftSettings: strict),
     .target(
       name: "FleetHost",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "SallyportService", "FleetProtocol", "SallyportLine", "CService",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
+        "SallyportService", "FleetProtocol", "SallyportLine", "CService",
       ], swiftSettings: strict),
     .target(
       name: "SallyportVerifier",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportFiles", "SallyportThreads", "FleetProtocol", "SallyportLine", "SallyportService",
-        "CSealing", "CPostgres", "CService",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
+        "FleetProtocol", "SallyportLine", "SallyportService", "CSealing", "CPostgres", "CService",
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "sallyport-verifier",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportFiles", "FleetProtocol", "SallyportLine", "SallyportService", "SallyportVerifier",
-        "CService",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
+        "FleetProtocol", "SallyportLine", "SallyportService", "SallyportVerifier", "CService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .testTarget(
@@ -254,23 +247,23 @@ let fleet = part(
     .testTarget(
       name: "SallyportLineTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportThreads", "SallyportLine", "CTLS",
-        "CService", "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSupport", "SallyportLine", "CTLS", "CService",
+        "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "FleetHostTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "SallyportService", "FleetProtocol", "SallyportLine", "FleetHost",
-        "CService", "CSystem", "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
+        "SallyportService", "FleetProtocol", "SallyportLine", "FleetHost", "CService", "CSystem",
+        "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "SallyportVerifierTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-        "SallyportThreads", "FleetProtocol", "SallyportLine", "SallyportVerifier", "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
+        "FleetProtocol", "SallyportLine", "SallyportVerifier", "TestSupport",
       ],
       swiftSettings: strict),
   ])

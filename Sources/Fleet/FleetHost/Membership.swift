@@ -3,7 +3,7 @@ import Glibc
 import SallyportCore
 package import SallyportLine
 import SallyportLogin
-import SallyportThreads
+import SallyportSupport
 
 /// Why this machine cannot ask its fleet.
 package enum MembershipFault: Error {

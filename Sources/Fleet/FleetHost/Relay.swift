@@ -4,8 +4,8 @@ package import SallyportCore
 package import SallyportLine
 package import SallyportLogin
 package import SallyportService
+import SallyportSupport
 package import SallyportSystem
-import SallyportThreads
 
 /// Judges while no verifier can be asked, by the backup codes that this machine keeps.
 package protocol AwayExaminer: Sendable {

@@ -1,8 +1,8 @@
 package import FleetProtocol
 import OneTimePassword
 package import SallyportCore
+import SallyportSupport
 package import SallyportSystem
-import SallyportThreads
 
 /// What a host of a fleet keeps of those who have logged in here, so that they get in while no
 /// verifier can be asked: their backup codes, hashed, and which of them are used. No secret of an

@@ -6,8 +6,8 @@ package import SallyportCore
 package import SallyportLine
 import SallyportLogin
 package import SallyportService
+import SallyportSupport
 import SallyportSystem
-import SallyportThreads
 
 /// Keeps the reserve of this host as the fleet has it: what was used here while no verifier could
 /// be asked goes up before anything else, what the fleet has no more is wiped, and of whoever logs

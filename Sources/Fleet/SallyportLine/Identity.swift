@@ -1,7 +1,7 @@
 import CTLS
 import Glibc
 package import OneTimePassword
-import SallyportFiles
+import SallyportSupport
 
 /// Why there is no identity.
 package enum IdentityFault: Error, Equatable {

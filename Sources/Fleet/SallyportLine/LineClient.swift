@@ -2,7 +2,7 @@ import CService
 import CTLS
 import Glibc
 package import OneTimePassword
-import SallyportThreads
+import SallyportSupport
 import Synchronization
 
 /// The verifiers of this host's fleet, over TLS 1.3. Any thread may ask.

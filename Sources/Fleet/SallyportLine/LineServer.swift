@@ -2,7 +2,7 @@ import CService
 import CTLS
 import Glibc
 package import OneTimePassword
-import SallyportThreads
+import SallyportSupport
 import Synchronization
 
 /// Why a verifier cannot listen.

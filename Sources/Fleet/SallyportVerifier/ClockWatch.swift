@@ -1,6 +1,6 @@
 import Glibc
 import SallyportLogin
-import SallyportThreads
+import SallyportSupport
 
 /// What a verifier makes of the clocks: its own, the database's, and the other verifiers'. All in
 /// milliseconds, as offsets from the database's.

@@ -5,8 +5,8 @@ import OneTimePassword
 package import SallyportCore
 package import SallyportLogin
 package import SallyportService
+import SallyportSupport
 import SallyportSystem
-import SallyportThreads
 
 /// The database of a fleet as one verifier has it: connections, the floor, and whether it is away.
 package final class Database: Sendable {

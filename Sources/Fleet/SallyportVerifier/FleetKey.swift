@@ -1,7 +1,7 @@
 import CSealing
 import Glibc
 package import OneTimePassword
-import SallyportFiles
+import SallyportSupport
 import SallyportSystem
 
 /// The key of a fleet, from which the key of each user's columns is derived (docs/fleet-format.md).

@@ -3,8 +3,8 @@ import OneTimePassword
 import SallyportCore
 import SallyportLogin
 import SallyportService
+import SallyportSupport
 import SallyportSystem
-import SallyportThreads
 
 // The row of the fleet: what may be read, and how often something was lost.
 extension Database {

@@ -3,8 +3,8 @@ import OneTimePassword
 package import SallyportCore
 import SallyportLogin
 import SallyportService
+import SallyportSupport
 package import SallyportSystem
-import SallyportThreads
 
 /// The enrollments and states of a fleet, for one question of one host.
 ///

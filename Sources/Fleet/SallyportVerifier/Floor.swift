@@ -1,6 +1,6 @@
 import OneTimePassword
 import SallyportCore
-import SallyportThreads
+import SallyportSupport
 
 /// What a verifier has seen of a user, in 48 bytes: less than that in the database means that what
 /// was saved has been lost, by a restored backup or by a row put back.

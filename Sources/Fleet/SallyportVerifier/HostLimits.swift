@@ -2,7 +2,7 @@ import CService
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
-import SallyportThreads
+import SallyportSupport
 
 extension Statement {
   /// $1 the host, $2 how many are counted at most, $3 who called: the wrong codes of a day.

@@ -3,8 +3,8 @@ import OneTimePassword
 import SallyportCore
 package import SallyportLine
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportThreads
 
 extension Statement {
   /// $1 keys in hexadecimal, with commas between them. Once in a minute is enough to know who is

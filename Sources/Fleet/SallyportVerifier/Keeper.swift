@@ -4,8 +4,8 @@ import OneTimePassword
 import SallyportCore
 import SallyportLogin
 package import SallyportService
+import SallyportSupport
 import SallyportSystem
-import SallyportThreads
 
 extension Database {
   /// Looks at the database as a verifier does that begins. Throws where it cannot be used.

@@ -2,7 +2,7 @@ import Glibc
 import SallyportCore
 import SallyportLogin
 package import SallyportService
-import SallyportThreads
+import SallyportSupport
 
 /// What a verifier counts of itself since it was started.
 final class Meters: Sendable {
@@ -91,7 +91,7 @@ extension Database {
       let number = Metrics.write(meters.text(isJudging: !isAway), to: path)
       if number != last, number != 0 {
         var line = LogLine("error: metrics: ")
-        line.add(escaped(Array("\(path): \(errnoText(number))".utf8), limit: 400))
+        line.add(escaped(Array("\(path): \(errnoDescription(number))".utf8), limit: 400))
         note(.error, line)
       }
       last = number

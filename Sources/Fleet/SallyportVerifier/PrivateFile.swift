@@ -1,6 +1,6 @@
 import Glibc
 package import OneTimePassword
-import SallyportFiles
+import SallyportSupport
 import SallyportSystem
 
 /// A file of keys: its owner's alone, and never half there.

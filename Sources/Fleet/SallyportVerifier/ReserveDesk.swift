@@ -4,8 +4,8 @@ package import OneTimePassword
 import SallyportCore
 package import SallyportLine
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportThreads
 
 extension Statement {
   /// $1 host, $2 name. Few are asked: the verifier that judged is nearly always the one that is

@@ -3,6 +3,7 @@ import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportService
+import SallyportSupport
 import SallyportVerifier
 
 struct Key: ParsableCommand {
@@ -98,12 +99,12 @@ private func openCopy(_ text: [UInt8], of file: String) throws -> SafeCopy {
 private func contents(_ file: String) throws -> [UInt8] {
   // SAFETY: the C string lives for the call.
   let descriptor = unsafe Glibc.open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-  guard descriptor >= 0 else { throw Failure("\(file): \(errnoText(errno))") }
+  guard descriptor >= 0 else { throw Failure("\(file): \(errnoDescription(errno))") }
   defer { close(descriptor) }
   var bytes = [UInt8](repeating: 0, count: 65_536)
   // SAFETY: as many bytes as the array has.
   let count = unsafe read(descriptor, &bytes, bytes.count)
-  guard count >= 0 else { throw Failure("\(file): \(errnoText(errno))") }
+  guard count >= 0 else { throw Failure("\(file): \(errnoDescription(errno))") }
   return [UInt8](bytes.prefix(count))
 }
 
@@ -168,7 +169,7 @@ extension SafeCopy.Fault {
 extension FleetKey.FileFault {
   var text: String {
     switch self {
-    case .system(let call, let number): "\(call): \(errnoText(number))"
+    case .system(let call, let number): "\(call): \(errnoDescription(number))"
     case .unsafe: "not a key that only its owner can read (chmod 600)"
     case .damaged:
       "damaged: too short or too long for a key\n"

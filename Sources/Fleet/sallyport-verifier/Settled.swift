@@ -1,6 +1,6 @@
 import Glibc
-import SallyportFiles
 import SallyportService
+import SallyportSupport
 
 /// What `init` has settled for the other verbs of this verifier: whose the directory is, and how
 /// its database is reached.
@@ -15,7 +15,7 @@ extension Common {
       try syncParent(of: directory)
     } catch {
       // Its owner may not read the one that it is in.
-      if error.number != EACCES { throw Failure("\(directory): \(errnoText(error.number))") }
+      if error.number != EACCES { throw Failure("\(directory): \(errnoDescription(error.number))") }
     }
   }
 
@@ -27,7 +27,7 @@ extension Common {
     guard geteuid() == 0, unsafe stat(directory, &facts) == 0, facts.st_uid != 0 else { return }
     guard setgroups(0, nil) == 0, setgid(facts.st_gid) == 0, setuid(facts.st_uid) == 0,
       geteuid() == facts.st_uid
-    else { throw Failure("setuid to the owner of \(directory): \(errnoText(errno))") }
+    else { throw Failure("setuid to the owner of \(directory): \(errnoDescription(errno))") }
     // libpq looks for certificates there: not in root's, which he may not enter.
     // SAFETY: the C string lives for the call; there is no other thread yet.
     _ = unsafe unsetenv("HOME")
@@ -42,7 +42,8 @@ extension Common {
     // SAFETY: the C strings live for the call.
     guard let file = unsafe fopen(databaseFile, "re") else {
       throw Failure(
-        "\(databaseFile): \(errnoText(errno))\nhint: sallyport-verifier init --database WORDS")
+        "\(databaseFile): \(errnoDescription(errno))\nhint: sallyport-verifier init --database WORDS"
+      )
     }
     defer { unsafe fclose(file) }
     var buffer = [CChar](repeating: 0, count: 4096)
@@ -65,7 +66,7 @@ extension Common {
       try makeFile(databaseFile, Array((Self.ofVerifiers(words) + "\n").utf8))
     } catch {
       guard error.number == EEXIST else {
-        throw Failure("\(databaseFile): \(errnoText(error.number))")
+        throw Failure("\(databaseFile): \(errnoDescription(error.number))")
       }
       if let database, try written() != Self.ofVerifiers(database) {
         tell("\(databaseFile) stays as it is: by its words verifiers reach the database")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import SallyportService
+import SallyportSupport
 import SallyportVerifier
 
 struct Status: ParsableCommand {
@@ -37,7 +38,7 @@ struct Status: ParsableCommand {
       fault = error
     }
     let number = FleetMetrics(status).write(to: path)
-    guard number == 0 else { throw Failure("\(path): \(errnoText(number))") }
+    guard number == 0 else { throw Failure("\(path): \(errnoDescription(number))") }
     if let fault { throw Failure(fault.sentence) }
   }
 }

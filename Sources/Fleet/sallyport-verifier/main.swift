@@ -6,6 +6,7 @@ import SallyportCore
 import SallyportLine
 import SallyportLogin
 import SallyportService
+import SallyportSupport
 import SallyportSystem
 import SallyportVerifier
 
@@ -113,7 +114,7 @@ struct Init: ParsableCommand {
     let file = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
     guard file >= 0 else {
       if errno == EEXIST { return }
-      throw Failure("\(path): \(errnoText(errno))")
+      throw Failure("\(path): \(errnoDescription(errno))")
     }
     defer { close(file) }
     let text = "# The policy of the fleet (sallyport.conf(5)). A host's can only be stricter.\n"

@@ -1,5 +1,5 @@
 import Glibc
-import SallyportFiles
+import SallyportSupport
 
 /// The PAM configuration and modules of a machine: the only type of this target that reads files.
 package struct StackDirectory: Sendable {

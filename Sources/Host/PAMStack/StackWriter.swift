@@ -1,6 +1,6 @@
 import Glibc
 import SallyportCore
-import SallyportFiles
+import SallyportSupport
 
 /// Writes a changed file of pam.d. The file is replaced in one step, so that account, session and
 /// auth lines change together: even if the command is killed, a login sees either the old stacks or

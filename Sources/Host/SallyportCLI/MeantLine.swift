@@ -1,4 +1,4 @@
-import SallyportText
+import SallyportSupport
 
 /// The command line that the user probably meant, if the given one cannot be parsed.
 struct MeantLine: Equatable {

@@ -2,8 +2,8 @@ import ArgumentParser
 import CCommand
 import Glibc
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// The command `sallyport`.
 struct Sallyport: ParsableCommand {

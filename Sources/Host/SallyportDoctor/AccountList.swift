@@ -1,7 +1,7 @@
 import Glibc
 package import SallyportCore
+package import SallyportSupport
 package import SallyportSystem
-package import SallyportText
 import Synchronization
 
 /// An account, and what is needed to read a file in its home.

@@ -1,7 +1,7 @@
 import CCommand
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// The state of the machine's clock.
 struct ClockFacts: Equatable {

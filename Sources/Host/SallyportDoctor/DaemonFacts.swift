@@ -1,8 +1,8 @@
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// What there is of sallyportd, which checks codes for programs that are not root, and for su and
 /// sudo.

@@ -1,5 +1,5 @@
 import PAMStack
-import SallyportText
+import SallyportSupport
 
 /// Problems of sallyportd, and of programs that need it. Pure.
 struct DaemonFindings {

@@ -1,6 +1,6 @@
 import PAMStack
 import SallyportCore
-import SallyportText
+import SallyportSupport
 
 /// All findings that follow from the facts, in the order of the report. Pure.
 package struct Diagnosis {

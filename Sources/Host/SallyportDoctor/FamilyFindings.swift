@@ -1,5 +1,5 @@
 import PAMStack
-import SallyportText
+import SallyportSupport
 
 /// A service that lets in without a code, of a program that asks for one in another service.
 struct OpenWay: Equatable {

@@ -1,5 +1,5 @@
 import SallyportCore
-import SallyportText
+import SallyportSupport
 
 /// Problems of a machine whose logins a fleet judges. Pure.
 struct FleetFindings {

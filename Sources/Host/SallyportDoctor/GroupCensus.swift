@@ -1,7 +1,7 @@
 import Glibc
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// Problems of the groups that policy rules name, by the account database of this machine.
 final class GroupCensus {

@@ -1,6 +1,6 @@
 import PAMStack
 import SallyportCore
-import SallyportText
+import SallyportSupport
 
 /// A service that asked for a code once `pam enable` had turned it on, and no longer does, although
 /// nobody has turned it off.

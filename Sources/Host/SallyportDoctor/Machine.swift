@@ -1,7 +1,6 @@
 import CCommand
 import Glibc
-import SallyportFiles
-import SallyportText
+import SallyportSupport
 
 /// The machine that doctor examines: the files under a root directory, and the output of programs.
 /// Tests provide a directory and outputs of their own.

@@ -1,7 +1,6 @@
 import CCommand
 import Glibc
-import SallyportFiles
-import SallyportText
+import SallyportSupport
 
 /// A module file that a stack names.
 struct ModuleFacts: Equatable {

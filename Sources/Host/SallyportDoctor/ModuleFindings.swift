@@ -1,4 +1,4 @@
-import SallyportText
+import SallyportSupport
 
 /// Problems of the module file. Pure.
 struct ModuleFindings {

@@ -1,6 +1,6 @@
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// Problems of the notes of users. Pure.
 struct NoteFindings {

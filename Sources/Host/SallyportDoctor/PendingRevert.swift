@@ -1,5 +1,5 @@
 package import SallyportCore
-import SallyportText
+import SallyportSupport
 
 /// A change of `pam enable` that is taken back unless somebody confirms it, as its file tells. The
 /// file is written before the change, so it may tell of more than was done.

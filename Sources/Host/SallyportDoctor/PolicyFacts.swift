@@ -1,7 +1,7 @@
 import OneTimePassword
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// The policy that applies to a service's line.
 struct PolicyFacts: Equatable {

@@ -1,7 +1,7 @@
 import PAMStack
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// What a policy does to the users of one service. Pure.
 struct PolicyFindings {

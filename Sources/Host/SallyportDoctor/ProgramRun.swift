@@ -1,7 +1,7 @@
 import CCommand
 import CSystem
 import Glibc
-package import SallyportFiles
+package import SallyportSupport
 
 /// Runs child processes with limits on their time and output.
 package enum ProgramRun {

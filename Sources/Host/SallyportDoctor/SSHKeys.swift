@@ -1,4 +1,4 @@
-import SallyportText
+import SallyportSupport
 
 /// An enrolled user, and where sshd looks for their keys.
 struct SSHPerson: Equatable {

@@ -1,7 +1,7 @@
 import PAMStack
 import SallyportCore
 import SallyportLogin
-import SallyportText
+import SallyportSupport
 
 /// What the walk through a service's stacks means for its logins. Pure.
 struct StackFindings {

@@ -3,7 +3,7 @@ import CSystem
 import Glibc
 import OneTimePassword
 import SallyportCore
-import SallyportFiles
+import SallyportSupport
 import SallyportSystem
 
 /// A store and its file system.

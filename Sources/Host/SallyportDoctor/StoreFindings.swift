@@ -1,7 +1,7 @@
 import Glibc
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// Problems of the store. Pure.
 struct StoreFindings {

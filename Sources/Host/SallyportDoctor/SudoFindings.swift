@@ -1,4 +1,4 @@
-import SallyportText
+import SallyportSupport
 
 /// What sudoers says about asking, if sudo's PAM service asks for a code. Pure.
 struct SudoFindings {

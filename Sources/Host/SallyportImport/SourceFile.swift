@@ -1,7 +1,7 @@
 import Glibc
 package import OneTimePassword
 import SallyportCore
-import SallyportFiles
+import SallyportSupport
 import SallyportSystem
 
 /// A file of another module. It is read once and never changed.

@@ -1,6 +1,6 @@
 package import OneTimePassword
 package import SallyportCore
-import SallyportText
+import SallyportSupport
 
 // Converts what each source says. Pure: the time is an argument.
 

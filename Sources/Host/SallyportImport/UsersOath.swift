@@ -1,6 +1,6 @@
 package import OneTimePassword
 import SallyportCore
-package import SallyportText
+package import SallyportSupport
 
 /// A users file of pam_oath (or of mod_authn_otp), line by line: each with its token, or why it
 /// cannot be imported. Lines that pam_oath skips, comments and blank lines, are not included.

@@ -1,6 +1,6 @@
 import CService
 import Glibc
-import SallyportThreads
+import SallyportSupport
 import Synchronization
 
 /// One socket of the service: a thread that accepts connections and holds them until their packet
@@ -194,7 +194,7 @@ final class Door: Sendable {
         case .none: return false
         case .peer(let user): refusedPeers.write("connection of uid \(user) refused")
         case .failed(let number):
-          accepting.write("accept: \(errnoText(number))")
+          accepting.write("accept: \(errnoDescription(number))")
           // It still waits. Without anybody to close for it, look again a little later.
           if waiting.isEmpty { _ = poll(nil, 0, 100) } else { makeRoom(&waiting) }
           return false

@@ -1,7 +1,7 @@
 import CService
 import Glibc
 package import OneTimePassword
-import SallyportThreads
+import SallyportSupport
 
 /// What a packet is answered with: 1 to 65,536 bytes; anything else closes the connection without
 /// an answer. Called by several threads at once.
@@ -39,7 +39,7 @@ extension ServiceError {
   package var text: String {
     switch self {
     case .system(let call, let path, let number):
-      (path.isEmpty ? "" : "\(path): ") + "\(call): \(errnoText(number))"
+      (path.isEmpty ? "" : "\(path): ") + "\(call): \(errnoDescription(number))"
     case .noCrypto: "libcrypto: HMAC or SHA-256 is not available"
     case .inUse(let path): "\(path): another service listens there"
     case .notOurs(let path): "\(path): is not a socket, or in a directory that others may change"
@@ -84,12 +84,6 @@ package final class Service: Sendable {
     }
     return true
   }
-}
-
-/// What the C library says of an errno, in English.
-package func errnoText(_ number: Int32) -> String {
-  // SAFETY: a C string for any number, copied at once.
-  unsafe String(cString: strerror(number))
 }
 
 /// Runs `body` on a thread of its own. Its stack has room for the modules of the name service.

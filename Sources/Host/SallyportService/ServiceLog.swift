@@ -2,7 +2,7 @@ import CService
 import Glibc
 import SallyportCore
 package import SallyportLogin
-import SallyportThreads
+import SallyportSupport
 
 /// Writes a line of a login.
 package typealias LogWriter = @Sendable (LogLevel, LogLine) -> Void

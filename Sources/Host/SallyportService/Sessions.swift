@@ -1,6 +1,6 @@
 import CService
 import Glibc
-import SallyportThreads
+import SallyportSupport
 
 /// Starts `sallyport-session` for each connection to a third socket. It is a program of its own: it
 /// runs modules of PAM, which may do anything with the process that they are in, for as long as a
@@ -170,7 +170,7 @@ package final class Sessions: Sendable {
       if let refusal = state.refusal(user, share) { return refusal }
       // SAFETY: the C string lives for the call.
       let process = unsafe service_spawn(program, made)
-      guard process > 0 else { return "\(program): \(errnoText(-process))" }
+      guard process > 0 else { return "\(program): \(errnoDescription(-process))" }
       state.children.append(Child(process: process, share: share, started: service_monotonic()))
       return nil
     }

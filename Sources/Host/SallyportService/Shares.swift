@@ -1,5 +1,5 @@
 import CService
-import SallyportThreads
+import SallyportSupport
 
 /// Whose share of the service something is of: of its connections, packets, workers and sessions.
 enum Share: Hashable, Sendable {

@@ -2,7 +2,7 @@ import Foundation
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
-import SallyportThreads
+import SallyportSupport
 import TestSupport
 import Testing
 

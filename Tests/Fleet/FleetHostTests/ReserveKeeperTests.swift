@@ -2,7 +2,7 @@ import FleetProtocol
 import Foundation
 import OneTimePassword
 import SallyportCore
-import SallyportThreads
+import SallyportSupport
 import TestSupport
 import Testing
 

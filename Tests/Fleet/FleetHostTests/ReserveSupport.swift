@@ -4,7 +4,7 @@ import OneTimePassword
 import SallyportCore
 import SallyportLine
 import SallyportLogin
-import SallyportThreads
+import SallyportSupport
 import TestSupport
 import Testing
 

@@ -3,7 +3,7 @@ import Foundation
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
-import SallyportThreads
+import SallyportSupport
 import TestSupport
 import Testing
 

@@ -2,7 +2,7 @@ import CService
 import CTLS
 import Foundation
 import OneTimePassword
-import SallyportThreads
+import SallyportSupport
 import TestSupport
 import Testing
 

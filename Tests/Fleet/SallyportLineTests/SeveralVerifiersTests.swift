@@ -1,7 +1,7 @@
 import CService
 import Glibc
 import OneTimePassword
-import SallyportThreads
+import SallyportSupport
 import Testing
 
 @testable import SallyportLine

@@ -1,6 +1,6 @@
 import CService
 import OneTimePassword
-import SallyportThreads
+import SallyportSupport
 import Testing
 
 @testable import SallyportLine

@@ -3,8 +3,8 @@ import Foundation
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportThreads
 import TestSupport
 import Testing
 

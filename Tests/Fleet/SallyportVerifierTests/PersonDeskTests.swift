@@ -4,8 +4,8 @@ import OneTimePassword
 import SallyportCore
 import SallyportLine
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportThreads
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 import Foundation
 import OneTimePassword
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportThreads
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import Foundation
 import OneTimePassword
 import SallyportCore
-import SallyportText
+import SallyportSupport
 import Testing
 
 @testable import SallyportCLI

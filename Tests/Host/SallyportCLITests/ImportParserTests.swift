@@ -6,7 +6,7 @@ import Testing
 
 @testable import SallyportCLI
 @testable import SallyportImport
-@testable import SallyportText
+@testable import SallyportSupport
 
 @Suite struct `A google-authenticator file` {
   private func parse(_ text: String) throws(LineProblem) -> GoogleAuthenticatorFile {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SallyportCLI
 @testable import SallyportDoctor
-@testable import SallyportText
+@testable import SallyportSupport
 
 @Suite struct `Texts for people` {
   @Test(arguments: [("ABCD", "ABCD"), ("ABCDE", "ABCD E"), ("ABCDEFGH", "ABCD EFGH")])

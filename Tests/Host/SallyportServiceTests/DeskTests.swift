@@ -2,7 +2,7 @@ import CSystem
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
-import SallyportThreads
+import SallyportSupport
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import CSystem
 import OneTimePassword
 import SallyportLogin
-import SallyportThreads
+import SallyportSupport
 import TestSupport
 import Testing
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @testable import SallyportService
-@testable import SallyportThreads
+@testable import SallyportSupport
 
 /// A socket for sessions, for each of which a script is started that has the connection.
 private final class TestSessions: Sendable {

@@ -1,6 +1,6 @@
 import CSystem
 import Foundation
-import SallyportThreads
+import SallyportSupport
 import TestSupport
 import Testing
 

@@ -3,7 +3,7 @@ import CSystem
 import Foundation
 import OneTimePassword
 import SallyportCore
-import SallyportThreads
+import SallyportSupport
 import TestSupport
 import Testing
 

@@ -2,8 +2,8 @@ import Foundation
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportThreads
 import TestSupport
 import Testing
 

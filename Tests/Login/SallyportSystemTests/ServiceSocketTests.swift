@@ -1,7 +1,7 @@
 import CSystem
 import Foundation
 import OneTimePassword
-import SallyportThreads
+import SallyportSupport
 import TestSupport
 import Testing
 

@@ -3,8 +3,8 @@ import PAMStack
 import SallyportCore
 import SallyportDoctor
 import SallyportImport
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 import SelfService
 
 /// Why a verb failed: facts only. `Messages` has the text and the exit status.

@@ -2,8 +2,8 @@ import OneTimePassword
 import PAMStack
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// What shells propose to complete a word. If something cannot be read, there are no proposals.
 enum Completions {

@@ -2,10 +2,9 @@ import OneTimePassword
 import PAMStack
 import SallyportCore
 import SallyportDoctor
-import SallyportFiles
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 import SelfService
 
 /// The environment of a verb: everything that tests replace.

@@ -1,7 +1,7 @@
 import OneTimePassword
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// An authenticator in JSON.
 struct AuthenticatorFacts: Encodable {

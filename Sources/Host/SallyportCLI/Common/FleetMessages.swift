@@ -2,7 +2,7 @@ import FleetProtocol
 import Glibc
 import SallyportCore
 import SallyportLine
-import SallyportText
+import SallyportSupport
 
 /// Why something about this host's fleet was not done.
 enum FleetTrouble: Error, Equatable {

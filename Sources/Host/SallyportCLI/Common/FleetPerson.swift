@@ -3,8 +3,8 @@ import OneTimePassword
 import SallyportCore
 import SallyportDoctor
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// Somebody whom the fleet judges, as root's verbs see and change him: the service of this machine
 /// asks a verifier, which changes him where this host `enrolls`. What he has stays there: no secret

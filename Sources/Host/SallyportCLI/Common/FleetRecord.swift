@@ -2,8 +2,8 @@ import FleetProtocol
 import OneTimePassword
 import SallyportCore
 import SallyportLine
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 // What root's verbs learn and change of somebody of the fleet beside his factors. A verifier does
 // it for a host that may enroll people of the fleet.

@@ -2,8 +2,8 @@ import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportImport
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 // The messages of an import, as text and as codes for JSON. Never a byte of a secret.
 

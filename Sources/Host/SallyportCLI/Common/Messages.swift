@@ -2,9 +2,8 @@ import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportDoctor
-import SallyportFiles
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 extension Message {
   init(_ error: CommandError, at invocation: Invocation) {

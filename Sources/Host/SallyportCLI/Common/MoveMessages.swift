@@ -1,7 +1,7 @@
 import SallyportCore
 import SallyportLine
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 extension MoveFault {
   /// What became of one, in a list.

@@ -1,6 +1,6 @@
 import Glibc
 import OneTimePassword
-import SallyportFiles
+import SallyportSupport
 
 /// Reads a file that the user named. It must be a regular file, not a symbolic link, of at most
 /// `Limits.file` bytes.

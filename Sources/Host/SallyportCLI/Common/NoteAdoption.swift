@@ -1,7 +1,7 @@
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 extension Context {
   /// Gives notes of before their uid. What cannot be read stays as it is and lets nobody in; an

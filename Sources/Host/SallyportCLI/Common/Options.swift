@@ -2,8 +2,8 @@ import ArgumentParser
 import Glibc
 import OneTimePassword
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// A subcommand. `run(in:)` does the work; its environment is an argument that tests replace.
 protocol Verb: ParsableCommand {

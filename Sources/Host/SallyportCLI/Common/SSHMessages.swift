@@ -1,6 +1,6 @@
 import SallyportCore
 import SallyportDoctor
-import SallyportText
+import SallyportSupport
 
 extension Message {
   init(_ trouble: SSHTrouble) {

@@ -1,5 +1,5 @@
 import SallyportCore
-import SallyportText
+import SallyportSupport
 import SelfService
 
 extension Message {

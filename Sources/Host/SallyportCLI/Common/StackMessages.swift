@@ -2,7 +2,7 @@ import Glibc
 package import PAMStack
 import SallyportCore
 import SallyportDoctor
-package import SallyportText
+package import SallyportSupport
 
 extension Message {
   package init(_ refusal: StackRefusal, at invocation: Invocation = Invocation(verb: "pam")) {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// The user of a verb if none is named.
 protocol UnnamedUser {

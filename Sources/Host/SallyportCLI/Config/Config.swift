@@ -3,9 +3,8 @@ import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportDoctor
-import SallyportFiles
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport config`
 struct Config: ParsableCommand {

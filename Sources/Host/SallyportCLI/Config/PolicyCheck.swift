@@ -1,8 +1,8 @@
 import PAMStack
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// What is wrong in a policy file. With errors it is not used at all; they hide the warnings.
 struct PolicyCheck: Encodable {

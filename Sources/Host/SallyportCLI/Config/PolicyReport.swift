@@ -2,8 +2,8 @@ import OneTimePassword
 import PAMStack
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 #if canImport(Glibc)
   import Glibc

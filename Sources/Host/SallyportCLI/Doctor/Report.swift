@@ -1,5 +1,5 @@
 import SallyportDoctor
-import SallyportText
+import SallyportSupport
 
 /// A diagnosis as text and as JSON.
 struct Report {

@@ -2,8 +2,8 @@ import ArgumentParser
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport backup-codes`
 struct BackupCodes: Verb {

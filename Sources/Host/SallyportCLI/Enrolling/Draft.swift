@@ -1,8 +1,8 @@
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 extension AuthenticatorOptions {
   /// The authenticator that the options describe, with a secret that is read or generated.

@@ -3,8 +3,8 @@ import OneTimePassword
 import PAMStack
 import SallyportCore
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport enroll`
 struct Enroll: Verb {

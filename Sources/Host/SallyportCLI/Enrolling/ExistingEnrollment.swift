@@ -1,6 +1,6 @@
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// What a new enrollment would replace.
 enum ExistingEnrollment {

@@ -1,10 +1,9 @@
 import Glibc
 import OneTimePassword
 import SallyportCore
-import SallyportFiles
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `--handout`: a new file with everything that the user needs to log in. With it, the backup codes
 /// are not shown on the terminal.

@@ -1,8 +1,8 @@
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 import SelfService
 
 // enroll, add and backup-codes of a user who is not root, for himself.

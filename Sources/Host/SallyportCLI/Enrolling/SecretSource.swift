@@ -1,7 +1,7 @@
 import Glibc
 import OneTimePassword
 import SallyportCore
-import SallyportFiles
+import SallyportSupport
 import SallyportSystem
 
 /// Where the secret of a new authenticator comes from.

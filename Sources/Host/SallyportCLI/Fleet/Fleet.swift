@@ -2,8 +2,8 @@ import ArgumentParser
 import Glibc
 import OneTimePassword
 import SallyportCore
-import SallyportFiles
 import SallyportLine
+import SallyportSupport
 import SallyportSystem
 
 /// `sallyport fleet`

@@ -4,8 +4,8 @@ import OneTimePassword
 import SallyportCore
 import SallyportDoctor
 import SallyportLine
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport fleet join`
 struct FleetJoin: Verb {

@@ -1,7 +1,7 @@
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// The accounts of this machine, as far as it matters to them that it is a host of a fleet.
 struct FleetPeople {

@@ -2,8 +2,8 @@ import ArgumentParser
 import SallyportCore
 import SallyportDoctor
 import SallyportLine
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport fleet push`
 struct FleetPush: Verb {

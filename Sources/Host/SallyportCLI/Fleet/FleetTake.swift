@@ -1,8 +1,8 @@
 import ArgumentParser
 import SallyportCore
 import SallyportLine
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport fleet take`
 struct FleetTake: Verb {

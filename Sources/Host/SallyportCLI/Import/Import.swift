@@ -3,8 +3,8 @@ import OneTimePassword
 import SallyportCore
 import SallyportDoctor
 import SallyportImport
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport import`
 struct Import: ParsableCommand {

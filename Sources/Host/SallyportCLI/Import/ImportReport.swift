@@ -1,8 +1,8 @@
 import OneTimePassword
 import SallyportCore
 import SallyportImport
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// The result of an import, user by user.
 struct ImportReport {

@@ -2,8 +2,8 @@ import OneTimePassword
 import PAMStack
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// The effect of a changed stack on the users of this machine.
 struct LoginImpact {

@@ -2,8 +2,8 @@ import ArgumentParser
 import PAMStack
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport pam`
 struct Pam: ParsableCommand {

@@ -2,8 +2,7 @@ import Glibc
 import PAMStack
 import SallyportCore
 import SallyportDoctor
-import SallyportFiles
-import SallyportText
+import SallyportSupport
 
 /// `sallyport pam status --check`: whether everything that was turned on still is. Run when one of
 /// the files has changed. Records what asks and is not recorded.

@@ -1,6 +1,6 @@
 import Glibc
 import PAMStack
-import SallyportFiles
+import SallyportSupport
 
 /// The lock that lets only one command at a time change the files of PAM and sshd. Only root can
 /// open the file, since anyone who can open it could hold its lock.

@@ -1,6 +1,6 @@
 import PAMStack
 import SallyportDoctor
-import SallyportText
+import SallyportSupport
 
 /// What turning on one service changes, before anything is written.
 struct PamPlan {

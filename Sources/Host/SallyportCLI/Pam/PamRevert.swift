@@ -3,7 +3,7 @@ import Glibc
 import PAMStack
 import SallyportCore
 import SallyportDoctor
-import SallyportText
+import SallyportSupport
 
 /// `sallyport pam confirm`
 struct PamConfirm: Verb {

@@ -3,7 +3,7 @@ import Glibc
 import PAMStack
 import SallyportCore
 import SallyportDoctor
-import SallyportFiles
+import SallyportSupport
 
 /// How long a change may wait to be confirmed: `90s`, `10m`, `2h`.
 struct RevertDelay {

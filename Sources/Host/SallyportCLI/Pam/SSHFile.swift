@@ -1,6 +1,6 @@
 import Glibc
 import SallyportDoctor
-import SallyportFiles
+import SallyportSupport
 
 /// Our file in sshd's configuration directory, replaced in one step.
 struct SSHFile {

@@ -1,6 +1,6 @@
 import PAMStack
 import SallyportDoctor
-import SallyportText
+import SallyportSupport
 
 /// The sshd side of `pam disable`: the PAM lines are removed first, then our file in sshd's
 /// configuration.

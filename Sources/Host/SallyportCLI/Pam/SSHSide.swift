@@ -3,8 +3,7 @@ import Glibc
 import PAMStack
 import SallyportCore
 import SallyportDoctor
-import SallyportFiles
-import SallyportText
+import SallyportSupport
 
 extension SSHMethod: ExpressibleByArgument {}
 

@@ -2,8 +2,7 @@ import Glibc
 import PAMStack
 import SallyportCore
 import SallyportDoctor
-import SallyportFiles
-import SallyportText
+import SallyportSupport
 
 /// Keeps what was turned on, for doctor and `pam status` to compare with what is there. A record
 /// that cannot be written is a warning: the lines count without it.

@@ -1,5 +1,5 @@
 import Glibc
-import SallyportText
+import SallyportSupport
 
 /// How an editor ended.
 enum EditorStatus: Equatable {

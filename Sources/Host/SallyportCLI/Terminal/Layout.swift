@@ -1,6 +1,6 @@
 import OneTimePassword
 import SallyportCore
-import SallyportText
+import SallyportSupport
 
 /// A base32 secret in groups of four characters, which are easier to type. Up to 12 groups follow
 /// `heading` on its line; more get lines of their own.

@@ -1,7 +1,7 @@
 import CCommand
 import Glibc
 import OneTimePassword
-import SallyportFiles
+import SallyportSupport
 
 /// Standard input, output and error of this process.
 final class SystemTerminal: Terminal {

@@ -1,6 +1,6 @@
 import OneTimePassword
 import SallyportCore
-import SallyportText
+import SallyportSupport
 
 /// How many more wrong codes of a user are checked before a wait.
 struct Allowances: Equatable, Encodable {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport forget`
 struct Forget: Verb {

@@ -2,8 +2,8 @@ import ArgumentParser
 import FleetProtocol
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport require`
 struct Require: Verb {

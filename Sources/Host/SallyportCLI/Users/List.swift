@@ -3,8 +3,8 @@ import FleetProtocol
 import OneTimePassword
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport list`
 struct List: Verb {

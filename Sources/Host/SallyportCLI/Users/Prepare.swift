@@ -1,8 +1,8 @@
 import ArgumentParser
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport prepare`: for `make install` and packages.
 struct Prepare: Verb {

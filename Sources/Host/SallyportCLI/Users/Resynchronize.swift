@@ -2,8 +2,8 @@ import ArgumentParser
 import FleetProtocol
 import OneTimePassword
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
-import SallyportText
 
 /// `sallyport resync`
 struct Resynchronize: Verb {

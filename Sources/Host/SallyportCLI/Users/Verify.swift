@@ -1,7 +1,7 @@
 import ArgumentParser
 import OneTimePassword
 import SallyportCore
-import SallyportText
+import SallyportSupport
 
 /// `sallyport verify`
 struct Verify: Verb {

@@ -6,7 +6,7 @@ import Testing
 @testable import PAMStack
 @testable import SallyportCLI
 @testable import SallyportDoctor
-@testable import SallyportText
+@testable import SallyportSupport
 
 @Suite struct `Doctor on clock, module and people` {
   @Test(

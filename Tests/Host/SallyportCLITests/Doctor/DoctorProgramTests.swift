@@ -6,7 +6,7 @@ import Testing
 @testable import PAMStack
 @testable import SallyportCLI
 @testable import SallyportDoctor
-@testable import SallyportText
+@testable import SallyportSupport
 
 @Suite struct `Programs that doctor runs` {
   @Test func `They are found in fixed directories and their answer is bounded`() {

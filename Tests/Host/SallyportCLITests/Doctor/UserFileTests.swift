@@ -1,7 +1,7 @@
 import CCommand
 import Foundation
 import Glibc
-import SallyportFiles
+import SallyportSupport
 import SallyportSystem
 import TestSupport
 import Testing

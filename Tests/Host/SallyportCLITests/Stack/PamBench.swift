@@ -1,6 +1,6 @@
 import Foundation
 import SallyportCore
-import SallyportFiles
+import SallyportSupport
 import SallyportSystem
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 import Foundation
 import SallyportCore
-import SallyportFiles
+import SallyportSupport
 import Testing
 
 @testable import SallyportCLI

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import SallyportFiles
+import SallyportSupport
 import Testing
 
 @testable import PAMStack

@@ -1,3 +1,4 @@
+import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
@@ -155,4 +156,10 @@ package func errnoText(_ number: Int32) -> String {
   var line = LogLine("")
   line.add(error: number)
   return String(decoding: line.bytes, as: UTF8.self)
+}
+
+/// `No space left on device`, as the log of a service has it.
+package func errnoDescription(_ number: Int32) -> String {
+  // SAFETY: a C string for any number, copied at once.
+  unsafe String(cString: strerror(number))
 }

@@ -33,7 +33,7 @@ package struct CalendarDate: Equatable, Sendable {
   package var isoDay: String { String(internetText.prefix(10)) }
 
   /// `2026-03-03 09.12`: for the label of an authenticator, in which a colon ends the issuer.
-  package var labelText: String { "\(isoDay) \(clock.replacing(":", with: "."))" }
+  package var labelText: String { "\(isoDay) \(clock(separator: "."))" }
 
   /// `3 March 2026`
   package var dayText: String { "\(dayAndMonth) \(year)" }
@@ -55,7 +55,11 @@ package struct CalendarDate: Equatable, Sendable {
   }
 
   /// `09:12`
-  package var clock: String { "\(CalendarDate.two(hour)):\(CalendarDate.two(minute))" }
+  package var clock: String { clock(separator: ":") }
+
+  private func clock(separator: String) -> String {
+    "\(CalendarDate.two(hour))\(separator)\(CalendarDate.two(minute))"
+  }
 
   private var dayAndMonth: String {
     let known = CalendarDate.months.indices.contains(month - 1)

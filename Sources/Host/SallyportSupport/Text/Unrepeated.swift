@@ -18,7 +18,14 @@ package func mayHoldSecret(_ text: some Collection<UInt8>) -> Bool {
     hexadecimal = isHexadecimal ? hexadecimal + 1 : 0
     if base32 >= 13 || hexadecimal >= 16 { return true }
   }
-  return String(decoding: text, as: UTF8.self).lowercased().contains("otpauth")
+  return namesOTPAuth(text)
+}
+
+/// In capitals too. Byte by byte: to search a String brings the engine of regular expressions into
+/// each program, a megabyte and a half.
+private func namesOTPAuth(_ text: some Collection<UInt8>) -> Bool {
+  let letters = text.map { $0 | 0x20 }
+  return letters.indices.contains { letters[$0...].starts(with: "otpauth".utf8) }
 }
 
 /// A user's name that a file has, to show; nil if it is no valid one, or may be a secret.
@@ -29,7 +36,7 @@ package func shownName(_ name: [UInt8]) -> String? {
 
 /// A path to show. A word without a slash may be the secret itself, typed where a file is wanted.
 package func shownPath(_ path: String) -> String {
-  let isPath = path.utf8.contains(UInt8(ascii: "/")) && !path.lowercased().contains("otpauth")
+  let isPath = path.utf8.contains(UInt8(ascii: "/")) && !namesOTPAuth(path.utf8)
   return isPath || !mayHoldSecret(path.utf8) ? printable(path.utf8, limit: 255) : "the named file"
 }
 

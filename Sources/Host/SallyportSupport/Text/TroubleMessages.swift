@@ -76,7 +76,7 @@ extension Message {
 
 extension Invocation {
   /// Of somebody who is not found: deleted, or a source of accounts is away.
-  package var lookup: String { SallyportText.lookup(of: user ?? "NAME", in: "passwd") }
+  package var lookup: String { SallyportSupport.lookup(of: user ?? "NAME", in: "passwd") }
 
   /// What fixes an enrollment that cannot be read.
   fileprivate var fixing: [String] {

@@ -99,17 +99,23 @@ let login = part(
     .testTarget(
       name: "SallyportSystemTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportSupport", "CSystem",
-        "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem", "TestSupport",
       ],
       swiftSettings: strict),
+  ])
+
+/// The tests of the flow, which need nothing else. The part Host has the same, that they can run
+/// through its service as well (SALLYPORT_TESTS_ASK=service).
+let flowAlone = part(
+  "Login",
+  [
     .testTarget(
       name: "PAMSallyportTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "PAMSallyport",
-        "SallyportService", "TestSupport",
+        "TestSupport",
       ],
-      swiftSettings: strict),
+      swiftSettings: strict)
   ])
 
 /// The other programs of one machine.
@@ -149,6 +155,13 @@ let host = part(
     .executableTarget(
       name: "sallyport-session", dependencies: ["SallyportSession"], swiftSettings: strict,
       linkerSettings: withLibcrypto),
+    .testTarget(
+      name: "PAMSallyportTests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "PAMSallyport",
+        "SallyportSupport", "SallyportService", "TestSupport",
+      ],
+      exclude: ["Flow/Direct.swift"], swiftSettings: strict),
     .testTarget(
       name: "SallyportServiceTests",
       dependencies: [
@@ -289,7 +302,7 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2")
   ],
-  targets: [support] + login + (withHost ? host : []) + (withCommand ? command : [])
+  targets: [support] + login + (withHost ? host : flowAlone) + (withCommand ? command : [])
     + (withFleet ? fleet : [])
 )
 

@@ -33,25 +33,6 @@ package struct Facts: Equatable {
   var hasDirectory = false
 }
 
-/// One PAM service.
-struct ServiceFacts: Equatable {
-  let name: String
-  var lines = ModuleLines()
-  var policy = PolicyFacts()
-  /// Its own file; nil if it uses `other`.
-  var file: String?
-  /// The findings of the walk through its stacks.
-  var stack: [StackFinding] = []
-  /// Whether a second prompt, a way around our lines, or one of a wrong password to them, is gone
-  /// if `pam enable` replaces them.
-  var isBetterEnabledAgain = false
-  /// Why `remember` has no effect here; nil if it has one.
-  var idleRemember: IdleRemember?
-
-  /// The store that its lines use.
-  var store: String { lines.value(of: "store") ?? Store.usualRoot }
-}
-
 extension Facts {
   /// Examines the machine. `store` is nil if the caller may not use it.
   package init(
@@ -136,4 +117,7 @@ extension Facts {
   static func hasDirectory(_ machine: Machine) -> Bool {
     (NameSources(of: "passwd", on: machine).directories ?? 0) > 0
   }
+
+  /// What was asked of the fleet of this machine.
+  package mutating func add(_ fleet: FleetFacts?) { daemon.fleet = fleet }
 }

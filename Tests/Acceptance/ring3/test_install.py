@@ -83,7 +83,7 @@ def test_at_the_start_the_installed_command_takes_back_what_waits(make, tmp_path
     settings = dict(row.split("=", 1) for row in unit.read_text().splitlines() if "=" in row)
     command, *words = settings["ExecStart"].split()
     assert (tmp_path / command[1:]).exists() and words == ["pam", "revert"]
-    source = (REPOSITORY / "Sources/Host/SallyportDoctor/PendingRevert.swift").read_text()
+    source = (REPOSITORY / "Sources/Host/SallyportDoctor/Stack/PendingRevert.swift").read_text()
     assert f'path = "{settings["ConditionPathExists"]}"' in source
 
 

@@ -102,3 +102,10 @@ package struct StackChange {
       analysis: analysis, dependents: dependents)
   }
 }
+
+extension StackDirectory {
+  /// The same files as they are once the change is written.
+  package func assuming(_ change: StackChange) -> StackDirectory {
+    assuming(change.after?.bytes, at: change.path)
+  }
+}

@@ -40,32 +40,3 @@ extension ModuleLines {
     }
   }
 }
-
-extension ServiceFacts {
-  init(_ stack: ServiceStack, of machine: Machine) {
-    self.init(name: stack.service, lines: ModuleLines(of: stack))
-    file = stack.file
-    let directory = StackDirectory(root: machine.root)
-    let analysis = StackAnalysis(stack, isMissing: directory.isMissing)
-    self.stack = analysis.findings
-    isBetterEnabledAgain =
-      analysis.weaknesses > 0
-      && ServiceFacts.weaknesses(replacing: stack, lines, in: directory) < analysis.weaknesses
-    idleRemember = analysis.idleRemember
-    lines.isDemandIdle = analysis.isDemandIdle
-    lines.needsPassword = analysis.needsPassword
-  }
-
-  /// Only lines with the words of `pam enable --enroll` or `--no-enroll` are replaced by these.
-  private static func weaknesses(
-    replacing stack: ServiceStack, _ lines: ModuleLines, in directory: StackDirectory
-  ) -> Int {
-    guard lines.lines.allSatisfy({ $0.words.allSatisfy { $0 == "enroll" } }) else { return .max }
-    do throws(StackRefusal) {
-      let wishes = StackWishes(enroll: lines.enrolls)
-      return try StackPlanner(stack.service, in: directory).enable(wishes).analysis.weaknesses
-    } catch {
-      return .max
-    }
-  }
-}

@@ -47,27 +47,6 @@ enum WriteTest: Equatable {
   enum Step: Equatable { case make, fill, lock, change, read }
 }
 
-struct DiskFacts: Equatable {
-  /// The type in statfs(2).
-  var type: UInt32 = 0xef53
-  var isReadOnly = false
-  var blocks: UInt64 = 1_000_000
-  var freeBlocks: UInt64 = 500_000
-  /// 0 if the file system has no fixed number of files.
-  var files: UInt64 = 1_000_000
-  var freeFiles: UInt64 = 500_000
-}
-
-extension DiskFacts {
-  /// Free space is what users other than root may use too.
-  init(_ found: statfs) {
-    self.init(
-      type: UInt32(truncatingIfNeeded: found.f_type), isReadOnly: found.f_flags & 1 != 0,
-      blocks: UInt64(found.f_blocks), freeBlocks: UInt64(found.f_bavail),
-      files: UInt64(found.f_files), freeFiles: UInt64(found.f_ffree))
-  }
-}
-
 /// One enrollment.
 struct UserFacts: Equatable {
   /// The name of its directory.

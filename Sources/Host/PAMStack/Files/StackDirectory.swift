@@ -11,10 +11,10 @@ package struct StackDirectory: Sendable {
 
   package init(root: String = "") { self.root = root }
 
-  /// The same files as they are once the change is written.
-  package func assuming(_ change: StackChange) -> StackDirectory {
+  /// The same files with these bytes in one of them; nil removes it.
+  func assuming(_ bytes: [UInt8]?, at path: String) -> StackDirectory {
     var directory = self
-    directory.planned[change.path] = .some(change.after?.bytes)
+    directory.planned[path] = .some(bytes)
     return directory
   }
 

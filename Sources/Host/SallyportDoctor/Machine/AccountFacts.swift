@@ -42,34 +42,6 @@ struct AccountFacts: Equatable {
   var people: [Account] {
     accounts.filter { $0.isPerson && ($0.hasPassword != false || $0.hasKeys != false) }
   }
-
-  /// Those of them whom a service would ask for a code.
-  func people(of service: String, _ sudoers: Sudoers?, _ ssh: SSHFacts?) -> [Account] {
-    switch service {
-    case "sshd":
-      let isRootIn = ssh?.settings.value?["permitrootlogin"] == "yes"
-      return people.filter { $0.uid != 0 || isRootIn }
-    case _ where ["sudo", "sudo-i"].contains(service) || sudoers?.runs(service) == true:
-      return people.filter { $0.uid != 0 && mayCall($0, sudoers) }
-    case _: return people.filter { $0.hasPassword != false }
-    }
-  }
-
-  /// Whether a rule of sudoers may be for the account.
-  func mayCall(_ account: Account, _ sudoers: Sudoers?) -> Bool {
-    sudoers?.callers.contains { means($0, account) } != false
-  }
-
-  /// Whether the first field of a sudoers rule includes the account; false for an alias.
-  private func means(_ caller: String, _ account: Account) -> Bool {
-    if caller.hasPrefix("%") {
-      // Of each account, so without a list of all members.
-      guard let group = groups.first(where: { $0.name == caller.dropFirst() }) else { return false }
-      return group.number == account.group || group.members.contains(account.name)
-    }
-    let isAlias = caller.allSatisfy { $0.isUppercase || $0.isNumber || $0 == "_" }
-    return isAlias || caller == account.name || caller == "#\(account.uid)"
-  }
 }
 
 extension AccountFacts {

@@ -36,8 +36,3 @@ package struct FleetFacts: Equatable {
     (self.verifiers, self.breakGlass, self.unasked) = (verifiers, breakGlass, unasked)
   }
 }
-
-extension Facts {
-  /// What was asked of the fleet of this machine.
-  package mutating func add(_ fleet: FleetFacts?) { daemon.fleet = fleet }
-}

@@ -227,3 +227,14 @@ extension FleetKey {
     return version + 1
   }
 }
+
+extension LoginState {
+  /// As if strangers had spent all that they may.
+  var closedToStrangers: LoginState {
+    var state = self
+    // A time to come is taken for now.
+    state.other = Bucket(
+      spent: GuessProbability.budgets.upperBound, since: UnixTime(Int64.max / 4))
+    return state
+  }
+}

@@ -20,11 +20,6 @@ package enum StackGate {
 }
 
 extension StackEntry {
-  /// Whether it is the line that makes the next one of the module refuse.
-  package var stopsWrongPassword: Bool {
-    phase == .auth && moduleName == "pam_sallyport" && arguments.contains("wrong-password")
-  }
-
   /// Whether it is there because of the line that includes the file, which counts as ours.
   var isOfGate: Bool {
     StackGate.isFile(location.file) || kind == .substack && StackGate.isFile(module)

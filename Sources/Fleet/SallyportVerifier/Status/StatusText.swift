@@ -223,18 +223,3 @@ private func list(_ values: [String]) -> String { "[\(values.joined(separator: "
 private func object(_ fields: [(String, String)]) -> String {
   "{\(fields.map { "\(quoted($0.0)): \($0.1)" }.joined(separator: ", "))}"
 }
-
-/// As JSON has it; in Prometheus's text form the same is right.
-func quoted(_ text: String) -> String {
-  var quoted = "\""
-  for scalar in text.unicodeScalars {
-    if scalar == "\"" || scalar == "\\" {
-      quoted += "\\\(scalar)"
-    } else if scalar == "\n" {
-      quoted += "\\n"
-    } else {
-      quoted.unicodeScalars.append(scalar.value < 0x20 ? " " : scalar)
-    }
-  }
-  return quoted + "\""
-}

@@ -111,3 +111,10 @@ package struct ServiceStack: Sendable {
   /// Whether `other` provides this phase.
   package func isOther(_ phase: PAMPhase) -> Bool { own[phase] == nil }
 }
+
+extension StackEntry {
+  /// Whether it is the line that makes the next one of the module refuse.
+  package var stopsWrongPassword: Bool {
+    phase == .auth && moduleName == "pam_sallyport" && arguments.contains("wrong-password")
+  }
+}

@@ -1,0 +1,50 @@
+import PAMStack
+import SallyportSystem
+
+/// One PAM service.
+struct ServiceFacts: Equatable {
+  let name: String
+  var lines = ModuleLines()
+  var policy = PolicyFacts()
+  /// Its own file; nil if it uses `other`.
+  var file: String?
+  /// The findings of the walk through its stacks.
+  var stack: [StackFinding] = []
+  /// Whether a second prompt, a way around our lines, or one of a wrong password to them, is gone
+  /// if `pam enable` replaces them.
+  var isBetterEnabledAgain = false
+  /// Why `remember` has no effect here; nil if it has one.
+  var idleRemember: IdleRemember?
+
+  /// The store that its lines use.
+  var store: String { lines.value(of: "store") ?? Store.usualRoot }
+}
+
+extension ServiceFacts {
+  init(_ stack: ServiceStack, of machine: Machine) {
+    self.init(name: stack.service, lines: ModuleLines(of: stack))
+    file = stack.file
+    let directory = StackDirectory(root: machine.root)
+    let analysis = StackAnalysis(stack, isMissing: directory.isMissing)
+    self.stack = analysis.findings
+    isBetterEnabledAgain =
+      analysis.weaknesses > 0
+      && ServiceFacts.weaknesses(replacing: stack, lines, in: directory) < analysis.weaknesses
+    idleRemember = analysis.idleRemember
+    lines.isDemandIdle = analysis.isDemandIdle
+    lines.needsPassword = analysis.needsPassword
+  }
+
+  /// Only lines with the words of `pam enable --enroll` or `--no-enroll` are replaced by these.
+  private static func weaknesses(
+    replacing stack: ServiceStack, _ lines: ModuleLines, in directory: StackDirectory
+  ) -> Int {
+    guard lines.lines.allSatisfy({ $0.words.allSatisfy { $0 == "enroll" } }) else { return .max }
+    do throws(StackRefusal) {
+      let wishes = StackWishes(enroll: lines.enrolls)
+      return try StackPlanner(stack.service, in: directory).enable(wishes).analysis.weaknesses
+    } catch {
+      return .max
+    }
+  }
+}

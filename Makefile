@@ -14,10 +14,10 @@ help:           ## this list
 	@sed -nE 's/^([a-z-]+): *## /make \1\t/p' Makefile | expand -t 16
 
 demo:           ## a throwaway user enrolls and logs in, under your eyes
-	Tests/demo
+	Tests/Demo/run
 
 fleet-demo:     ## a fleet on this machine: database, verifiers, hosts; parts are killed; root
-	Tests/fleet-demo
+	Tests/Demo/fleet
 
 test:           ## the four rings, one verdict: minutes
 	Tests/run

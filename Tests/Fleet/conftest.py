@@ -60,7 +60,7 @@ class Fleet:
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "decisive: see Tests/again")
+    config.addinivalue_line("markers", "decisive: see Tests/Verdict/again")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What Tests/fleet-demo shows: a transcript, and whether all of it happened."""
+"""What Tests/Demo/fleet shows: a transcript, and whether all of it happened."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Of the collected tests those that are tried again (SALLYPORT_ONLY, a name a line; see Tests/rings)."""
+"""Of the collected tests those that are tried again (SALLYPORT_ONLY, a name a line; see Tests/Verdict/rings)."""
 
 import os
 

@@ -197,19 +197,19 @@ let command = part(
       name: "SallyportCLI",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "PAMStack", "SallyportImport", "SallyportDoctor", "FleetProtocol", "SallyportLine",
-        "SelfService", "CCommand",
+        "PAMStack", "SallyportImport", "SallyportDoctor", "SelfService",
+        "CCommand",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .executableTarget(
-      name: "sallyport", dependencies: ["SallyportCLI"], swiftSettings: strict,
-      linkerSettings: withLibcrypto),
+      name: "sallyport", dependencies: ["SallyportCLI"] + fleetSide("FleetCommand"),
+      swiftSettings: joining, linkerSettings: withLibcrypto),
     .testTarget(
       name: "SallyportCLITests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "FleetProtocol",
-        "SallyportLine", "CLinuxPAM", "TestSupport",
+        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "CLinuxPAM",
+        "TestSupport",
       ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
   ])
 
@@ -281,6 +281,26 @@ let fleet = part(
       swiftSettings: strict),
   ])
 
+/// What the command has of a fleet.
+let fleetCommand = part(
+  "Fleet",
+  [
+    .target(
+      name: "FleetCommand",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
+        "SallyportDoctor", "SallyportCLI", "FleetProtocol", "SallyportLine",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], swiftSettings: strict),
+    .testTarget(
+      name: "FleetCommandTests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "PAMStack",
+        "SallyportDoctor", "SallyportCLI", "FleetProtocol", "SallyportLine", "FleetCommand",
+        "TestSupport",
+      ], swiftSettings: strict, linkerSettings: withLibcrypto),
+  ])
+
 let support: Target =
   .target(
     name: "TestSupport", dependencies: ["OneTimePassword"], path: "Tests/TestSupport",
@@ -303,7 +323,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2")
   ],
   targets: [support] + login + (withHost ? host : flowAlone) + (withCommand ? command : [])
-    + (withFleet ? fleet : [])
+    + (withFleet ? fleet + (withCommand ? fleetCommand : []) : [])
 )
 
 /// `ONLY=SallyportCoreTests swift build --build-tests` builds that target and what it needs: the

@@ -1,45 +1,67 @@
-import ArgumentParser
+package import ArgumentParser
 import CCommand
 import Glibc
 import SallyportCore
 import SallyportSupport
 import SallyportSystem
 
-/// The command `sallyport`.
-struct Sallyport: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    abstract: "Manage second factors for Linux logins.",
-    discussion: """
-      Ask for a code in ssh     sallyport pam enable sshd
-      Enroll alice              sallyport enroll alice
-      A phone is lost           sallyport enroll alice --force
-      A new phone               sallyport add alice
-      Who is locked out         sallyport doctor
-      """,
-    version: Context.version,
-    subcommands: [Prepare.self],
-    groupedSubcommands: [
-      CommandGroup(
-        name: "User",
-        subcommands: [
-          Enroll.self, Status.self, List.self, Verify.self, BackupCodes.self, Unlock.self,
-          Forget.self, Unenroll.self, Import.self,
-        ]),
-      CommandGroup(
-        name: "Authenticator",
-        subcommands: [Add.self, Remove.self, Rename.self, Resynchronize.self]),
-      CommandGroup(
-        name: "Policy",
-        subcommands: [Require.self, Exempt.self, Config.self]),
-      CommandGroup(name: "System", subcommands: [Pam.self, Doctor.self, Fleet.self]),
-    ])
+/// The command `sallyport`, of a machine that can be in no fleet.
+package struct Sallyport: ParsableCommand {
+  // With an inferred type the requirement would silently keep its default.
+  package static let configuration: CommandConfiguration = configuration(with: [])
+
+  package init() {}
+
+  /// `verbs`: of another part, after those of the system.
+  package static func configuration(with verbs: [any ParsableCommand.Type])
+    -> CommandConfiguration
+  {
+    CommandConfiguration(
+      commandName: "sallyport",
+      abstract: "Manage second factors for Linux logins.",
+      discussion: """
+        Ask for a code in ssh     sallyport pam enable sshd
+        Enroll alice              sallyport enroll alice
+        A phone is lost           sallyport enroll alice --force
+        A new phone               sallyport add alice
+        Who is locked out         sallyport doctor
+        """,
+      version: Context.version,
+      subcommands: [Prepare.self],
+      groupedSubcommands: [
+        CommandGroup(
+          name: "User",
+          subcommands: [
+            Enroll.self, Status.self, List.self, Verify.self, BackupCodes.self, Unlock.self,
+            Forget.self, Unenroll.self, Import.self,
+          ]),
+        CommandGroup(
+          name: "Authenticator",
+          subcommands: [Add.self, Remove.self, Rename.self, Resynchronize.self]),
+        CommandGroup(
+          name: "Policy",
+          subcommands: [Require.self, Exempt.self, Config.self]),
+        CommandGroup(name: "System", subcommands: [Pam.self, Doctor.self] + verbs),
+      ])
+  }
+}
+
+extension VerbTree {
+  /// The names of all its verbs.
+  init(of root: any ParsableCommand.Type) {
+    self.init(
+      inner: Dictionary(
+        root.configuration.subcommands.map {
+          ($0._commandName, $0.configuration.subcommands.map { $0._commandName })
+        }, uniquingKeysWith: { first, _ in first }))
+  }
 }
 
 /// Runs the command: from the arguments to the exit status.
 package enum Command {
   /// Runs the command with the arguments and the environment of this process. Returns the exit
-  /// status.
-  package static func start() -> Int32 {
+  /// status. `fleet`: nil where it is built without.
+  package static func start(with fleet: (any FleetAccess)? = nil) -> Int32 {
     guard openStandardDescriptors() else { return Sysexit.inputOutput.rawValue }
     let problem = process_harden()
     let terminal = SystemTerminal()
@@ -52,7 +74,7 @@ package enum Command {
     let context = Context(
       terminal: terminal, effectiveUser: user, caller: user == 0 ? caller() : nil,
       hostName: HostName.label.text, now: { () throws(StoreTrouble) in try Clock.now() },
-      isPlain: isPlain())
+      isPlain: isPlain(), fleet: fleet)
     return run(arguments, in: context)
   }
 
@@ -64,26 +86,18 @@ package enum Command {
     }
   }
 
-  /// The names of all verbs.
-  static var verbs: VerbTree {
-    let all = Sallyport.configuration.subcommands
-    return VerbTree(
-      inner: Dictionary(
-        all.map { ($0._commandName, $0.configuration.subcommands.map { $0._commandName }) },
-        uniquingKeysWith: { first, _ in first }))
-  }
-
   /// Runs the command with these arguments, without the command's own name.
   static func run(_ arguments: [String], in context: Context) -> Int32 {
+    let root = context.fleet?.command ?? Sallyport.self
     do {
-      var command = try Sallyport.parseAsRoot(arguments)
+      var command = try root.parseAsRoot(arguments)
       guard let verb = command as? any Verb else {
         try command.run()
         return Sysexit.done.rawValue
       }
       return run(verb, typed: arguments, in: context)
     } catch {
-      return tell(error, arguments, context.terminal)
+      return tell(error, arguments, of: root, context.terminal)
     }
   }
 
@@ -105,40 +119,45 @@ package enum Command {
   }
 
   /// Prints help or the version on standard output, or a usage error on standard error.
-  private static func tell(_ error: any Error, _ arguments: [String], _ terminal: any Terminal)
-    -> Int32
-  {
-    if Sallyport.exitCode(for: error).isSuccess {
-      terminal.write(Array((Sallyport.fullMessage(for: error) + "\n").utf8), to: .answer)
+  private static func tell(
+    _ error: any Error, _ arguments: [String], of root: any ParsableCommand.Type,
+    _ terminal: any Terminal
+  ) -> Int32 {
+    if root.exitCode(for: error).isSuccess {
+      terminal.write(Array((root.fullMessage(for: error) + "\n").utf8), to: .answer)
       return terminal.failure == nil ? 0 : Sysexit.inputOutput.rawValue
     }
-    let problem = Sallyport.message(for: error)
-    let meant = MeantLine.parsing(arguments, problem: problem, among: verbs, Command.problem)
+    let problem = root.message(for: error)
+    let verbs = VerbTree(of: root)
+    let meant = MeantLine.parsing(arguments, problem: problem, among: verbs) {
+      Command.problem($0, of: root)
+    }
     let fault = meant.fault.map { printable($0.utf8, limit: 300) } ?? sentence(problem)
     let message: Message
     if let line = meant.text {
       message = Message("\(fault). Did you mean: \(line)", .usage)
     } else {
-      message = Message(fault, .usage, hints: ["sallyport \(verb(of: arguments))--help"])
+      message = Message(
+        fault, .usage, hints: ["sallyport \(verb(of: arguments, among: verbs))--help"])
     }
     terminal.write(Array(message.written.utf8), to: .aside)
     return message.status.rawValue
   }
 
   /// `pam enable `; empty if there is no such verb.
-  private static func verb(of arguments: [String]) -> String {
+  private static func verb(of arguments: [String], among verbs: VerbTree) -> String {
     guard let first = arguments.first, let inner = verbs.inner[first] else { return "" }
     let second = arguments.dropFirst().first.flatMap { inner.contains($0) ? $0 : nil }
     return ([first] + [second].compactMap { $0 }).joined(separator: " ") + " "
   }
 
   /// Why these words cannot be parsed; nil if they can.
-  private static func problem(_ words: [String]) -> String? {
+  private static func problem(_ words: [String], of root: any ParsableCommand.Type) -> String? {
     do {
-      _ = try Sallyport.parseAsRoot(words)
+      _ = try root.parseAsRoot(words)
       return nil
     } catch {
-      return Sallyport.exitCode(for: error).isSuccess ? nil : Sallyport.message(for: error)
+      return root.exitCode(for: error).isSuccess ? nil : root.message(for: error)
     }
   }
 

@@ -1,4 +1,10 @@
 import Glibc
 import SallyportCLI
 
-exit(Command.start())
+#if FLEET
+  import FleetCommand
+
+  exit(Command.start(with: FleetPlace.usual))
+#else
+  exit(Command.start())
+#endif

@@ -17,8 +17,8 @@ final class Bench {
   /// What is done to a file in an editor.
   var editing: (_ path: String) -> EditorStatus = { _ in .done }
   var machine = Machine()
-  /// No host of a fleet, and no line to one, unless a test gives one.
-  var fleet = FleetPlace(directory: "/nonexistent", tellService: { _ in nil })
+  /// nil: the command is built without a fleet, unless a test gives one.
+  var fleet: (any FleetAccess)?
   /// The machine's root directory as far as PAM reads it; there is none at first.
   var root: String { directory + ".root" }
   /// The policy file, which is empty at first.

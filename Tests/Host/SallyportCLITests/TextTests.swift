@@ -301,7 +301,7 @@ import Testing
     let words = hint.split(separator: " ").map(String.init)
     #expect(tools.contains(words.first ?? ""), "\(hint)")
     guard let name = words.firstIndex(of: "sallyport") else { return }
-    #expect(Command.verbs.inner[words[name + 1]] != nil, "\(hint)")
+    #expect(VerbTree(of: Sallyport.self).inner[words[name + 1]] != nil, "\(hint)")
     #expect(hint.contains("--store '/tmp/a store'"), "\(hint)")
   }
 

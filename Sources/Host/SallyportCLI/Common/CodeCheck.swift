@@ -14,16 +14,9 @@ struct CodeCheck {
   func ask(_ prompt: String, for account: Account, _ options: UserOptions, _ output: Output)
     throws(CommandError) -> Consequence
   {
-    context.terminal.watchForInterruption()
-    let typed = try output.ask(prompt, echo: false, or: .nothingChanged)
-    let consequence: Consequence =
-      switch try run(typed, for: account, options) {
-      // The next one comes soon.
-      case .authenticator: .nothingChanged
-      case .backupCode: .backupCodeUsed
-      }
-    try context.stopIfInterrupted(consequence)
-    return consequence
+    try context.prove(prompt, output) { (typed) throws(CommandError) in
+      try run(typed, for: account, options)
+    }
   }
 
   /// Returns what the code proves. Throws `code` if it is refused.

@@ -1,14 +1,14 @@
-import OneTimePassword
-import PAMStack
-import SallyportCore
-import SallyportDoctor
-import SallyportImport
-import SallyportSupport
-import SallyportSystem
-import SelfService
+package import OneTimePassword
+package import PAMStack
+package import SallyportCore
+package import SallyportDoctor
+package import SallyportImport
+package import SallyportSupport
+package import SallyportSystem
+package import SelfService
 
 /// Why a verb failed: facts only. `Messages` has the text and the exit status.
-enum CommandError: Error {
+package enum CommandError: Error {
   case store(StoreTrouble)
   /// Only root may use this store.
   case notRoot
@@ -111,15 +111,30 @@ enum CommandError: Error {
   case revertUnfinished(path: String)
   /// sshd's side of its service was not changed.
   case ssh(SSHTrouble)
-  /// Something about this host's fleet was not done.
-  case fleet(FleetTrouble)
+  /// The fleet verifies the codes, and this command is built without it.
+  case noFleet
+  /// What another part of the command failed by.
+  case explained(any ExplainedError)
   /// A source of accounts may not have listed all; what is missing therefore.
   case peopleUnseen(String)
   /// Some enrollments cannot be read; they have been named.
   case listIncomplete(Sysexit)
 }
 
+/// An error of another part of the command, which has its own message.
+package protocol ExplainedError: Error {
+  func message(at invocation: Invocation) -> Message
+  /// Whether it may have been done all the same, so that a handout may be all that anybody has of
+  /// what is enrolled.
+  var isUnsettled: Bool { get }
+}
+
 extension CommandError {
+  /// As that of `ExplainedError`.
+  var isUnsettled: Bool {
+    if case .explained(let error) = self { error.isUnsettled } else { false }
+  }
+
   /// Damage to a note is fixed differently from damage to an enrollment.
   init(note trouble: StoreTrouble) {
     self = trouble.isBrokenEnrollment ? .note(trouble) : .store(trouble)
@@ -138,7 +153,7 @@ extension StoreTrouble {
 }
 
 /// What was not done because of an error.
-enum Consequence: Equatable {
+package enum Consequence: Equatable {
   case notEnrolled
   case nothingChanged
   /// But for a code that was accepted before.
@@ -147,7 +162,7 @@ enum Consequence: Equatable {
 }
 
 /// Why a secret from `--secret-from` is rejected. Never contains a byte of it.
-enum SecretProblem: Equatable {
+package enum SecretProblem: Equatable {
   case base32(Base32.Error)
   /// In bytes; expected `Secret.shortestKey` to `Secret.longestKey`.
   case length(Int)
@@ -157,16 +172,20 @@ enum SecretProblem: Equatable {
 }
 
 /// A refusal that `decide` returned, and when the next try is possible.
-struct Rejection: Equatable {
-  let refusal: Refusal
+package struct Rejection: Equatable {
+  package let refusal: Refusal
   /// If throttled: seconds until the next code is checked; nil for never.
-  let wait: UInt64?
+  package let wait: UInt64?
   /// If wrong: by how many seconds a clock is ahead, or behind if negative, that would show it.
-  var clockOffset: Int64?
+  package var clockOffset: Int64?
+
+  package init(refusal: Refusal, wait: UInt64?, clockOffset: Int64? = nil) {
+    (self.refusal, self.wait, self.clockOffset) = (refusal, wait, clockOffset)
+  }
 }
 
 /// Runs `step` and rethrows its error as a `CommandError`.
-func storing<Value>(
+package func storing<Value>(
   _ step: () throws(StoreTrouble) -> Value
 ) throws(CommandError) -> Value {
   do throws(StoreTrouble) {
@@ -186,7 +205,7 @@ func computing<Value>(_ step: () throws(CryptoError) -> Value) throws(CommandErr
 }
 
 /// What became of a service that was written before another one failed.
-struct TakenBack {
+package struct TakenBack {
   let service: String
   /// Why its file is still changed; nil if it is as before.
   var problem: String?

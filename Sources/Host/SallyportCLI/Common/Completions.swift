@@ -6,9 +6,9 @@ import SallyportSupport
 import SallyportSystem
 
 /// What shells propose to complete a word. If something cannot be read, there are no proposals.
-enum Completions {
+package enum Completions {
   /// root, and the accounts of ordinary users.
-  static func users(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
+  package static func users(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
     guard let all = try? AccountBook.all() else { return [] }
     return safe(all.filter { $0.user == 0 || $0.isPerson }.compactMap(\.account.name.typed))
   }

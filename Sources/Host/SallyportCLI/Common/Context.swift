@@ -1,19 +1,19 @@
 import OneTimePassword
 import PAMStack
-import SallyportCore
-import SallyportDoctor
+package import SallyportCore
+package import SallyportDoctor
 import SallyportLogin
 import SallyportSupport
-import SallyportSystem
+package import SallyportSystem
 import SelfService
 
 /// The environment of a verb: everything that tests replace.
-struct Context {
+package struct Context {
   /// The version of the command and of the module.
-  static let version = "0.1.0"
+  package static let version = "0.1.0"
 
-  let terminal: any Terminal
-  let effectiveUser: UInt32
+  package let terminal: any Terminal
+  package let effectiveUser: UInt32
   /// The user who called sudo or doas, if the caller is root by it.
   let caller: String?
   /// The default issuer in authenticator apps.
@@ -21,7 +21,7 @@ struct Context {
   /// The PAM configuration and the modules of this machine.
   var stacks = StackDirectory()
   /// The policy file without `--conf`; nil for the usual one, which need not exist.
-  var policyFile: String?
+  package var policyFile: String?
   /// Where sessions for users who are not root are had.
   var sessions = SessionLine.usualPath
   /// Runs the user's editor on a file.
@@ -34,25 +34,25 @@ struct Context {
   /// The terminal supports plain text only, or NO_COLOR is set.
   var isPlain = false
   /// The machine that doctor examines.
-  var machine = Machine()
+  package var machine = Machine()
   /// The store without `--store`, which belongs to root.
   var usualStore = Store()
-  /// The fleet that this machine is a host of.
-  var fleet = FleetPlace()
+  /// The fleet of this machine; nil: this command is built without it.
+  package var fleet: (any FleetAccess)?
 
   /// The store to use. The usual one belongs to root, one named by `--store` to the caller.
-  func store(_ options: StoreOptions) throws(CommandError) -> Store {
+  package func store(_ options: StoreOptions) throws(CommandError) -> Store {
     if options.store != nil { return Store(root: options.path, owner: .effectiveUser) }
     guard effectiveUser == 0 else { throw .notRoot }
     return usualStore
   }
 
-  func output(_ options: StoreOptions) -> Output {
+  package func output(_ options: StoreOptions) -> Output {
     Output(terminal: terminal, isJSON: options.json)
   }
 
   /// The account with this name; its `uid` is nil if there is none.
-  func account(_ name: String) throws(CommandError) -> Account {
+  package func account(_ name: String) throws(CommandError) -> Account {
     guard let name = UserName(Array(name.utf8)) else { throw .notAUserName }
     return try storing { () throws(StoreTrouble) in try Accounts.find(name) }
   }
@@ -110,11 +110,12 @@ struct Context {
     policy(at: options.conf, for: account, in: store)
   }
 
-  /// `file`: nil for the usual one.
-  func policy(at file: String?, for account: Account, in store: Store) -> Policy {
+  /// `file`: nil for the usual one. `warns`: where it cannot be used.
+  func policy(at file: String?, for account: Account, in store: Store, warns: Bool = true) -> Policy
+  {
     let path = (file ?? policyFile).map { Array($0.utf8) }
     let reading = store.policy(at: path, base: Policy(), .command(for: account))
-    if let trouble = reading.trouble {
+    if warns, let trouble = reading.trouble {
       let holds = reading.isStrict ? "the strict policy applies" : "the last good file applies"
       let reason = Message(trouble, at: Invocation(verb: "config", store: nil)).text
       let message = Message("\(reason); \(holds)", .configuration, hints: ["sallyport config edit"])
@@ -136,12 +137,29 @@ struct Context {
     throw .store(.unsettled(path: path))
   }
 
-  func time() throws(CommandError) -> UnixTime {
+  /// Asks for a code or a backup code before a change that needs the user's consent. Throws what
+  /// `check` throws if it is refused.
+  func prove(
+    _ prompt: String, _ output: Output, by check: (Secret) throws(CommandError) -> Proof
+  ) throws(CommandError) -> Consequence {
+    terminal.watchForInterruption()
+    let typed = try output.ask(prompt, echo: false, or: .nothingChanged)
+    let consequence: Consequence =
+      switch try check(typed) {
+      // The next one comes soon.
+      case .authenticator: .nothingChanged
+      case .backupCode: .backupCodeUsed
+      }
+    try stopIfInterrupted(consequence)
+    return consequence
+  }
+
+  package func time() throws(CommandError) -> UnixTime {
     try storing { () throws(StoreTrouble) in try now() }
   }
 
   /// Throws if a signal has arrived or writing has failed. Called before something is changed.
-  func stopIfInterrupted(_ consequence: Consequence) throws(CommandError) {
+  package func stopIfInterrupted(_ consequence: Consequence) throws(CommandError) {
     if let interruption = terminal.interruption() { throw .stopped(interruption, consequence) }
     if let number = terminal.failure { throw .output(errno: number) }
   }
@@ -149,7 +167,7 @@ struct Context {
 
 extension Label {
   /// The service of logins through the command.
-  static let sallyport = Label("sallyport" as StaticString)
+  package static let sallyport = Label("sallyport" as StaticString)
 }
 
 extension Output {

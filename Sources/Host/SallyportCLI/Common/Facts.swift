@@ -1,5 +1,5 @@
 import OneTimePassword
-import SallyportCore
+package import SallyportCore
 import SallyportSupport
 import SallyportSystem
 
@@ -24,7 +24,7 @@ struct AuthenticatorFacts: Encodable {
 }
 
 /// A time in JSON, in UTC; nil for a year out of the calendar's range.
-func fact(_ time: UnixTime) -> String? { CalendarDate(time, inUTC: true)?.internetText }
+package func fact(_ time: UnixTime) -> String? { CalendarDate(time, inUTC: true)?.internetText }
 
 /// A use in JSON.
 struct UseFacts: Encodable {

@@ -208,7 +208,14 @@ extension Message {
     case .revertUnfinished(let path):
       self.init("\(path) was not taken back", .configuration, hints: ["sallyport pam revert"])
     case .ssh(let trouble): self.init(trouble)
-    case .fleet(let trouble): self.init(trouble, at: invocation)
+    case .noFleet:
+      let who = invocation.user.map { _ in "the fleet verifies the codes of \(invocation.who), and "
+      }
+      self.init(
+        "\(who ?? "")this sallyport is built without the fleet; nothing was changed",
+        .configuration,
+        hints: ["sallyport config edit      verification = local, in [default] or in a rule"])
+    case .explained(let error): self = error.message(at: invocation)
     case .peopleUnseen(let what):
       self.init("\(what) \(AccountBook.unlisted)", .busy)
     case .listIncomplete(let status):

@@ -1,12 +1,12 @@
-import ArgumentParser
+package import ArgumentParser
 import Glibc
 import OneTimePassword
 import SallyportCore
-import SallyportSupport
+package import SallyportSupport
 import SallyportSystem
 
 /// A subcommand. `run(in:)` does the work; its environment is an argument that tests replace.
-protocol Verb: ParsableCommand {
+package protocol Verb: ParsableCommand {
   associatedtype Shared: SharedOptions
   /// The options that this verb shares with others.
   var shared: Shared { get }
@@ -20,34 +20,36 @@ protocol Verb: ParsableCommand {
 }
 
 extension Verb {
-  func status(in context: Context) throws(CommandError) -> Int32 {
+  package func status(in context: Context) throws(CommandError) -> Int32 {
     try run(in: context)
     return Sysexit.done.rawValue
   }
 
-  func user(in context: Context) -> String? { shared.user(in: context) }
+  package func user(in context: Context) -> String? { shared.user(in: context) }
 
-  func invocation(in context: Context) -> Invocation {
+  package func invocation(in context: Context) -> Invocation {
     Invocation(verb: Self._commandName, user: user(in: context), store: shared.storeOptions.store)
   }
 }
 
 /// Options that several verbs share.
-protocol SharedOptions: ParsableArguments {
+package protocol SharedOptions: ParsableArguments {
   var storeOptions: StoreOptions { get }
   func user(in context: Context) -> String?
 }
 
 /// The options of every verb.
-struct StoreOptions: SharedOptions {
+package struct StoreOptions: SharedOptions {
   @Option(help: ArgumentHelp("Use the store in this directory.", valueName: "dir"))
-  var store: String?
+  package var store: String?
 
   @Flag(help: "Print JSON and nothing else.")
   var json = false
 
-  var storeOptions: StoreOptions { self }
-  func user(in context: Context) -> String? { nil }
+  package init() {}
+
+  package var storeOptions: StoreOptions { self }
+  package func user(in context: Context) -> String? { nil }
 
   /// The path of the store. A relative `--store` is relative to the working directory.
   var path: String {
@@ -63,9 +65,11 @@ struct UserOptions: ParsableArguments {
 }
 
 /// The option of the verbs that apply the policy.
-struct PolicyOptions: ParsableArguments {
+package struct PolicyOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Use this policy file.", valueName: "file"))
-  var conf: String?
+  package var conf: String?
+
+  package init() {}
 }
 
 enum TypeOption: String, CaseIterable, ExpressibleByArgument {

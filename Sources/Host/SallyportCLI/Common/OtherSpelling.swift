@@ -1,7 +1,7 @@
 import OneTimePassword
 import SallyportCore
 import SallyportSupport
-import SallyportSystem
+package import SallyportSystem
 
 // The one rule for a name that is typed and is not the account's own, which the account database
 // finds all the same: `Lena` or `lena@example.org` for lena.
@@ -59,7 +59,7 @@ extension Context {
   }
 
   /// The account that is meant by the name as typed, for a verb about accounts.
-  func meantAccount(_ name: String, _ output: Output) throws(CommandError) -> Account {
+  package func meantAccount(_ name: String, _ output: Output) throws(CommandError) -> Account {
     let account = try account(name)
     guard let typed = UserName(Array(name.utf8)), account.name != typed else { return account }
     try agree(that: name, is: account.name, output)

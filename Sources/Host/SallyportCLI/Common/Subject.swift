@@ -1,4 +1,4 @@
-import SallyportCore
+package import SallyportCore
 import SallyportSystem
 
 /// The user that a verb is about, and the store.
@@ -106,7 +106,7 @@ struct Subject {
 
 extension CommandError {
   /// Why a change cannot be, of somebody with so many authenticators.
-  init(_ flaw: EnrollmentChange.Flaw, authenticators count: Int) {
+  package init(_ flaw: EnrollmentChange.Flaw, authenticators count: Int) {
     switch flaw {
     case .enrolled: self = .enrolledAlready(authenticators: count)
     case .noSuchAuthenticator(let name): self = .noSuchAuthenticator(name.text)

@@ -1,9 +1,7 @@
 import ArgumentParser
-import FleetProtocol
 import PAMStack
 import SallyportCore
 import SallyportDoctor
-import SallyportLine
 import SallyportSystem
 
 /// `sallyport doctor`
@@ -35,7 +33,7 @@ struct Doctor: Verb {
     let store = try opened(options, context)
     var facts = Facts(of: machine, stacks, store, at: options.path, try context.time())
     if !named.isEmpty { facts.keepLost(of: named) }
-    if let store { facts.add(try fleet(store, context)) }
+    if let store { facts.add(try context.fleet?.doctorFacts(store, in: context)) }
     let diagnosis = Diagnosis(
       facts, option: options.store, version: Context.version)
     let output = context.output(shared)
@@ -44,20 +42,6 @@ struct Doctor: Verb {
       diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain, width: output.width)
     output.answer(report.facts, report.text)
     return diagnosis.status
-  }
-
-  /// nil where this machine is in no fleet, or what it has of it cannot be read.
-  private func fleet(_ store: Store, _ context: Context) throws(CommandError) -> FleetFacts? {
-    guard let (file, identity) = try? context.fleet.member() else { return nil }
-    let report = FleetStatus.report(file, identity, of: context.fleet, try context.time())
-    let people = FleetPeople(store: store, conf: nil, context: context)
-    let candidates = BreakGlass.candidates(on: context.machine)
-    return FleetFacts(
-      verifiers: report.states.map { state in
-        FleetFacts.Verifier(
-          address: state.address.text, answer: state.outcome, text: report.say(state),
-          clockOffset: state.status.map { $0.now.seconds - report.now.seconds })
-      }, breakGlass: try people.breakGlass(among: candidates), unasked: try people.unasked())
   }
 
   /// Throws if one has no file.

@@ -82,7 +82,7 @@ struct Add: Verb {
   }
 
   private func add(
-    _ given: Label?, to person: FleetPerson, _ subject: Subject, _ context: Context
+    _ given: Label?, to person: any FleetAccount, _ subject: Subject, _ context: Context
   ) throws(CommandError) {
     let output = subject.output
     try person.rehearse()
@@ -93,7 +93,7 @@ struct Add: Verb {
     let consequence =
       force
       ? Consequence.nothingChanged
-      : try person.prove("Code of an existing authenticator, or backup code: ", pending, output)
+      : try person.prove("Code of an existing authenticator, or backup code: ", pending, subject)
     // When the others were made, the fleet does not say.
     let draft = try authenticator.draft(
       named: name, for: person.account, after: UnixTime(0), confirming: !noConfirm, output,

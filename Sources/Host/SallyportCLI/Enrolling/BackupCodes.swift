@@ -61,14 +61,14 @@ struct BackupCodes: Verb {
     "\(count.left) of \(counted(count.all, "backup code")) left"
   }
 
-  private func tell(_ pending: PendingLogin, _ person: FleetPerson, _ output: Output) {
+  private func tell(_ pending: PendingLogin, _ person: any FleetAccount, _ output: Output) {
     let left = pending.shape.backupCodesLeft ?? 0
     output.answer(
       LeftInFleet(user: person.account.name.text, left: left),
       "\(counted(left, "backup code")) left")
   }
 
-  private func renew(_ person: FleetPerson, _ subject: Subject) throws(CommandError) {
+  private func renew(_ person: any FleetAccount, _ subject: Subject) throws(CommandError) {
     try person.rehearse()
     let pending = try person.enrolled()
     let fresh = try FreshBackupCodes(count: BackupCodeSet.usualCodes)

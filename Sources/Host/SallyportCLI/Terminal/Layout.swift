@@ -41,7 +41,7 @@ func padded(_ text: String, _ width: Int) -> String {
 
 /// Aligns rows in columns, three spaces apart. The last cell of a row is not padded and does not
 /// widen its column.
-func table(_ rows: [[String]]) -> [String] {
+package func table(_ rows: [[String]]) -> [String] {
   let count = rows.map(\.count).max() ?? 0
   let widths = (0..<count).map { column in
     rows.map { column < $0.count - 1 ? $0[column].unicodeScalars.count : 0 }.max() ?? 0

@@ -1,9 +1,9 @@
 import FoundationEssentials
-import OneTimePassword
+package import OneTimePassword
 
 /// Writes to the right stream: with `--json`, standard output gets one JSON object and nothing
 /// else, and all text for people goes to standard error.
-struct Output {
+package struct Output {
   let terminal: any Terminal
   let isJSON: Bool
 
@@ -18,7 +18,7 @@ struct Output {
   func say(_ line: String) { write(line + "\n") }
 
   /// Writes a warning to standard error.
-  func warn(_ line: String) {
+  package func warn(_ line: String) {
     terminal.write(Array("sallyport: warning: \(line)\n".utf8), to: .aside)
   }
 
@@ -28,7 +28,9 @@ struct Output {
   func write(_ bytes: [UInt8]) { terminal.write(bytes, to: stream) }
 
   /// Writes the answer, as JSON or as text. The other form is not evaluated.
-  func answer(_ object: @autoclosure () -> some Encodable, _ text: @autoclosure () -> String) {
+  package func answer(
+    _ object: @autoclosure () -> some Encodable, _ text: @autoclosure () -> String
+  ) {
     terminal.write((isJSON ? written(object()) : Array(text().utf8)) + [0x0a], to: .answer)
   }
 
@@ -42,7 +44,7 @@ struct Output {
   }
 
   /// Returns what the user typed after `prompt`.
-  func ask(_ prompt: String, echo: Bool = true) throws(Interruption) -> Secret {
+  package func ask(_ prompt: String, echo: Bool = true) throws(Interruption) -> Secret {
     // If the answer is redirected to a file, the prompt goes to standard error.
     let onScreen = terminal.screen(of: stream) != nil
     return try terminal.line(prompt: prompt, on: onScreen ? stream : .aside, echo: echo)
@@ -60,12 +62,12 @@ struct Output {
 
 /// Encodes nil as null. A plain Optional would be left out of the object.
 @propertyWrapper
-struct OrNull<Value: Encodable>: Encodable {
-  var wrappedValue: Value?
+package struct OrNull<Value: Encodable>: Encodable {
+  package var wrappedValue: Value?
 
-  init(wrappedValue value: Value?) { wrappedValue = value }
+  package init(wrappedValue value: Value?) { wrappedValue = value }
 
-  func encode(to encoder: any Encoder) throws {
+  package func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
   }

@@ -1,17 +1,17 @@
 /// A progress bar on a terminal; prints nothing elsewhere.
-final class Progress {
+package final class Progress {
   private let total: Int
   private let terminal: any Terminal
   private let width: Int
   private var shown = false
 
-  init(of total: Int, on terminal: any Terminal) {
+  package init(of total: Int, on terminal: any Terminal) {
     self.total = total
     self.terminal = terminal
     width = terminal.screen(of: .aside).map { min($0.columns, 100) - 32 } ?? 0
   }
 
-  func show(_ done: Int) {
+  package func show(_ done: Int) {
     guard width >= 10, done < total || shown else { return }
     shown = true
     let filled = width * done / max(total, 1)
@@ -21,7 +21,7 @@ final class Progress {
   }
 
   /// Erases the bar.
-  func end() {
+  package func end() {
     guard shown else { return }
     let blank = String(repeating: " ", count: width + 31)
     terminal.write(Array("\r\(blank)\r".utf8), to: .aside)

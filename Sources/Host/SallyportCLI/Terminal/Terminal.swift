@@ -1,7 +1,7 @@
-import OneTimePassword
+package import OneTimePassword
 
 /// A stream that the command writes to.
-enum Stream {
+package enum Stream {
   /// Standard output: the answer.
   case answer
   /// Standard error: everything that is not the answer.
@@ -9,7 +9,7 @@ enum Stream {
 }
 
 /// The size and the encoding of a terminal.
-struct Screen: Equatable {
+package struct Screen: Equatable {
   let columns: Int
   let lines: Int
   /// The locale's encoding is UTF-8.
@@ -17,7 +17,7 @@ struct Screen: Equatable {
 }
 
 /// Why there is no answer to a question.
-enum Interruption: Error, Equatable {
+package enum Interruption: Error, Equatable {
   case endOfInput
   /// The signal with this number.
   case signal(Int32)
@@ -26,7 +26,7 @@ enum Interruption: Error, Equatable {
 }
 
 /// Standard input, output and error: a user's terminal, the pipes of a script, or a test.
-protocol Terminal: AnyObject {
+package protocol Terminal: AnyObject {
   /// Whether standard input is a terminal.
   var isInteractive: Bool { get }
   /// nil if the stream is not a terminal.

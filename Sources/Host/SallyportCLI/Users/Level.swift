@@ -1,5 +1,4 @@
 import ArgumentParser
-import FleetProtocol
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
@@ -140,7 +139,7 @@ struct Day {
 struct LevelChange {
   private let subject: Subject
   /// nil: this machine's files judge him.
-  private let person: FleetPerson?
+  private let person: (any FleetAccount)?
 
   init(_ subject: Subject) throws(CommandError) {
     (self.subject, person) = (subject, try subject.inFleet())
@@ -148,7 +147,7 @@ struct LevelChange {
 
   /// As root has set it.
   func level() throws(CommandError) -> UserNote.Level? {
-    if let person { return try person.facts().note.level }
+    if let person { return try person.record().note.level }
     return try subject.context.level(of: try subject.account(), in: subject.store)
   }
 
@@ -165,7 +164,7 @@ struct LevelChange {
   }
 
   private var isEnrolled: Bool {
-    if let person { return (try? person.record()) != nil }
+    if let person { return (try? person.record().enrolled.get()) != nil }
     return (try? subject.record()) != nil
   }
 
@@ -183,7 +182,7 @@ struct LevelChange {
     guard let owner else { return nil }
     let answer = Answer(user: account.name.text, level: LevelFacts(level))
     if let person {
-      try person.change(.level(level))
+      try person.set(level)
       return answer
     }
     do throws(StoreTrouble) {

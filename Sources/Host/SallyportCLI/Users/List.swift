@@ -1,5 +1,4 @@
 import ArgumentParser
-import FleetProtocol
 import OneTimePassword
 import SallyportCore
 import SallyportDoctor
@@ -45,7 +44,7 @@ struct List: Verb {
     tell(
       rows, broken: names.count - rows.count, at: try context.time(), context.output(shared),
       exempt: context.machine.exemptWithoutAccount(by: store, in: shared.path))
-    if shared.store == nil, context.fleet.isThere, !context.output(shared).isJSON {
+    if shared.store == nil, context.fleet?.isThere == true, !context.output(shared).isJSON {
       let hint = invocation(in: context).again("--fleet", remark: "who is enrolled in the fleet")
       context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
     }
@@ -53,7 +52,8 @@ struct List: Verb {
   }
 
   private func runForFleet(_ store: Store, _ context: Context) throws(CommandError) {
-    _ = try context.fleet.host()
+    guard let fleet = context.fleet else { throw .noFleet }
+    try fleet.mustBeHost()
     let (names, mayLackPeople) = try accountNames(on: context.machine)
     let progress = Progress(of: names.count, on: context.terminal)
     defer { progress.end() }
@@ -63,8 +63,8 @@ struct List: Verb {
       let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
       let policy = context.policy(at: nil, for: account, in: store)
       if policy.isFleet {
-        let facts = try FleetPerson(account, under: policy, in: context).facts()
-        if case .enrolled(let found) = facts.standing {
+        let record = try fleet.account(account, under: policy, in: context).record()
+        if let found = try? record.enrolled.get() {
           rows.append(ListRow(found.enrollment, found.state))
         }
       }

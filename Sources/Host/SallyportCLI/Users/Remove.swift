@@ -46,7 +46,7 @@ struct Remove: Verb {
     let (subject, given) = try shared.open(in: context, naming: authenticator)
     guard let name = given else { throw .noAuthenticatorNamed }
     if let person = try subject.inFleet(policy) {
-      return try remove(name, of: person, subject.output)
+      return try remove(name, of: person, subject)
     }
     let record = try subject.record()
     _ = try subject.changed(record.enrollment, by: .remove(name))
@@ -55,7 +55,7 @@ struct Remove: Verb {
     tell(enrollment.user, name, enrollment.authenticators.map(\.name), subject.output)
   }
 
-  private func remove(_ name: Label, of person: FleetPerson, _ output: Output)
+  private func remove(_ name: Label, of person: any FleetAccount, _ subject: Subject)
     throws(CommandError)
   {
     try person.rehearse()
@@ -63,9 +63,9 @@ struct Remove: Verb {
     let names = person.names(of: pending)
     guard names.contains(name) else { throw .noSuchAuthenticator(name.text) }
     if names.count == 1 { throw .lastAuthenticator }
-    if !force { try person.prove("Verification code: ", pending, output) }
+    if !force { try person.prove("Verification code: ", pending, subject) }
     try person.amend(.remove(name), of: pending)
-    tell(person.account.name, name, names.filter { $0 != name }, output)
+    tell(person.account.name, name, names.filter { $0 != name }, subject.output)
   }
 
   private func tell(_ user: UserName, _ name: Label, _ left: [Label], _ output: Output) {

@@ -1,5 +1,4 @@
 import ArgumentParser
-import FleetProtocol
 import OneTimePassword
 import SallyportCore
 import SallyportSupport
@@ -25,7 +24,11 @@ struct Resynchronize: Verb {
     let (subject, name) = try shared.open(in: context, naming: authenticator)
     let person = try subject.inFleet(policy)
     let enrollment =
-      if let person { try person.record().enrollment } else { try subject.record().enrollment }
+      if let person {
+        try person.record().enrolled.get().enrollment
+      } else {
+        try subject.record().enrollment
+      }
     if let name, enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
     let output = subject.output
     context.terminal.watchForInterruption()

@@ -1,5 +1,4 @@
 import ArgumentParser
-import FleetProtocol
 import OneTimePassword
 import SallyportCore
 import SallyportSupport
@@ -43,18 +42,21 @@ struct Status: Verb {
     }
   }
 
-  private func status(of person: FleetPerson, _ subject: Subject) throws(CommandError) -> Int32 {
+  private func status(of person: any FleetAccount, _ subject: Subject) throws(CommandError) -> Int32
+  {
     let now = try subject.context.time()
-    let facts = try person.facts()
-    guard case .notEnrolled = facts.standing else {
-      let found = try person.enrolled(by: facts)
+    let record = try person.record()
+    do throws(CommandError) {
+      let found = try record.enrolled.get()
       let report = StatusReport(
-        found.enrollment, found.state, facts.note, under: person.policy, at: now, isInFleet: true)
+        found.enrollment, found.state, record.note, under: person.policy, at: now, isInFleet: true)
       return tell(report, subject.output)
+    } catch {
+      guard case .notEnrolled = error else { throw error }
+      let report = AbsenceReport(
+        person.account, record.note, logins: record.logins, begun: nil, at: now, isInFleet: true)
+      return tell(report, subject.output, subject.context)
     }
-    let report = AbsenceReport(
-      person.account, facts.note, logins: facts.logins, begun: nil, at: now, isInFleet: true)
-    return tell(report, subject.output, subject.context)
   }
 
   private func tell(_ report: StatusReport, _ output: Output) -> Int32 {

@@ -1,5 +1,4 @@
 import ArgumentParser
-import FleetProtocol
 import OneTimePassword
 import SallyportCore
 import SallyportSystem
@@ -61,15 +60,15 @@ struct Unenroll: Verb {
     guard uid == recorded else { throw .unseenUser(isBroken: false) }
   }
 
-  private func end(_ person: FleetPerson, _ subject: Subject) throws(CommandError) {
+  private func end(_ person: any FleetAccount, _ subject: Subject) throws(CommandError) {
     // The fleet keeps no uid: the account's own counts.
     guard uid == nil || uid == person.account.uid else { throw .unseenUser(isBroken: false) }
-    let found = try person.record()
+    let found = try person.record().enrolled.get()
     if !force {
-      try person.prove("Verification code: ", try person.enrolled(), subject.output)
+      try person.prove("Verification code: ", try person.enrolled(), subject)
     }
     try forgetEnrolling(subject)
-    try person.change(.end(id: found.enrollment.id))
+    try person.end(found.enrollment.id)
     tell("is no longer enrolled in the fleet, on none of its hosts.", subject)
   }
 

@@ -1,5 +1,4 @@
 import ArgumentParser
-import FleetProtocol
 import SallyportCore
 import SallyportSystem
 
@@ -32,8 +31,8 @@ struct Unlock: Verb {
     -> (String, Allowances)
   {
     if let person = try subject.inFleet(policy) {
-      let found = try person.record()
-      try person.change(.unlock(id: found.enrollment.id))
+      let found = try person.record().enrolled.get()
+      try person.unlock(found.enrollment.id)
       return (
         found.enrollment.user.text,
         Allowances(found.enrollment, found.state, under: person.policy, at: now)

@@ -1,3 +1,4 @@
+import SallyportCLI
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport

@@ -1,4 +1,5 @@
 import ArgumentParser
+import SallyportCLI
 import SallyportCore
 import SallyportLine
 import SallyportSupport
@@ -35,8 +36,7 @@ struct FleetTake: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
-    try context.needRootForFleet()
-    let place = context.fleet
+    let place = try context.placeForRoot()
     let (file, identity) = try place.host()
     guard file.enrolls else { throw .fleet(.move(.notAllowed, nil)) }
     let store = try context.store(shared)

@@ -1,5 +1,6 @@
 import FleetProtocol
 import OneTimePassword
+import SallyportCLI
 import SallyportCore
 import SallyportLine
 import SallyportSupport
@@ -8,7 +9,7 @@ import SallyportSystem
 // What root's verbs learn and change of somebody of the fleet beside his factors. A verifier does
 // it for a host that may enroll people of the fleet.
 extension FleetPerson {
-  func facts() throws(CommandError) -> PersonFacts {
+  package func record() throws(CommandError) -> FleetRecord {
     guard case .told(let facts) = try ask(.tell, or: .fleet(.away(account.name.typedOrShown)))
     else {
       throw .fleet(.move(.notServed, nil))
@@ -16,22 +17,27 @@ extension FleetPerson {
     if case .enrolled(let moving) = facts.standing, moving.enrollment.user != account.name {
       throw .fleet(.move(.notServed, nil))
     }
-    return facts
+    return FleetRecord(enrolled(by: facts), facts.note, logins: facts.logins)
   }
 
-  /// What he is enrolled by, without secrets, and what was used of it. Throws where he is not.
-  func record() throws(CommandError) -> MoveRequest.Moving { try enrolled(by: try facts()) }
-
-  func enrolled(by facts: PersonFacts) throws(CommandError) -> MoveRequest.Moving {
+  private func enrolled(by facts: PersonFacts)
+    -> Result<(enrollment: Enrollment, state: LoginState), CommandError>
+  {
     switch facts.standing {
     case .enrolled(let moving):
-      return MoveRequest.Moving(moving.enrollment.with(uid: account.uid), moving.state)
-    case .notEnrolled: throw .notEnrolled
-    case .taken(let host): throw .fleet(.taken(account.name.typedOrShown, by: host.text))
+      .success((moving.enrollment.with(uid: account.uid), moving.state))
+    case .notEnrolled: .failure(.notEnrolled)
+    case .taken(let host): .failure(.fleet(.taken(account.name.typedOrShown, by: host.text)))
     }
   }
 
-  func change(_ verb: PersonRequest.Verb) throws(CommandError) {
+  package func unlock(_ id: UInt64) throws(CommandError) { try change(.unlock(id: id)) }
+
+  package func end(_ id: UInt64) throws(CommandError) { try change(.end(id: id)) }
+
+  package func set(_ level: UserNote.Level?) throws(CommandError) { try change(.level(level)) }
+
+  private func change(_ verb: PersonRequest.Verb) throws(CommandError) {
     switch try ask(verb, or: .fleet(.unsettled(account.name.typedOrShown))) {
     case .other(.done): return
     case .changed: throw .fleet(.changed)
@@ -39,7 +45,7 @@ extension FleetPerson {
     }
   }
 
-  func resynchronize(by codes: CodePair, named name: Label?, of enrollment: Enrollment)
+  package func resynchronize(by codes: CodePair, named name: Label?, of enrollment: Enrollment)
     throws(CommandError) -> Resync
   {
     let verb = PersonRequest.Verb.resynchronize(
@@ -55,10 +61,10 @@ extension FleetPerson {
   private func ask(_ verb: PersonRequest.Verb, or unknown: CommandError) throws(CommandError)
     -> PersonAnswer
   {
-    let (file, identity) = try context.fleet.host()
+    let (file, identity) = try place.host()
     let name = account.name.typedOrShown
     guard file.enrolls else { throw .fleet(.mayNotChange(name)) }
-    let line = context.fleet.line(file, identity)
+    let line = place.line(file, identity)
     let answer: PersonAnswer?
     do throws(MoveFault) {
       let body = PersonRequest(verb, of: account.name).encoded()

@@ -9,6 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import FleetCommand
 @testable import SallyportCLI
 
 private struct Answer: Decodable {
@@ -244,6 +245,6 @@ private struct Answer: Decodable {
     #expect(host.push("--user", "nobody-of-that-name").status == 67)
     #expect(host.push().status == 64)
     #expect(host.push("--user", "daemon", "--all").status == 64)
-    #expect(Bench().run("fleet", "push", "--all").status == 66)
+    #expect(Bench(.nowhere).run("fleet", "push", "--all").status == 66)
   }
 }

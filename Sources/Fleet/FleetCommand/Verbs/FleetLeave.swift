@@ -1,4 +1,5 @@
 import ArgumentParser
+import SallyportCLI
 import SallyportCore
 import SallyportDoctor
 import SallyportLine
@@ -27,8 +28,7 @@ struct FleetLeave: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
-    try context.needRootForFleet()
-    let place = context.fleet
+    let place = try context.placeForRoot()
     let store = try context.store(shared)
     let host = try self.host(place)
     if !force {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import OneTimePassword
+import SallyportCLI
 import SallyportCore
 import SallyportLine
 import SallyportSupport
@@ -16,9 +17,11 @@ struct Fleet: ParsableCommand {
 }
 
 extension Context {
-  /// Throws `notRoot` if the caller may not change what this machine has of a fleet.
-  func needRootForFleet() throws(CommandError) {
-    guard effectiveUser == 0 || !fleet.isUsual else { throw .notRoot }
+  /// What this machine has of a fleet. Throws `notRoot` if the caller may not change it.
+  func placeForRoot() throws(CommandError) -> FleetPlace {
+    guard let place = fleet as? FleetPlace else { throw .noFleet }
+    guard effectiveUser == 0 || !place.isUsual else { throw .notRoot }
+    return place
   }
 }
 

@@ -8,6 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import FleetCommand
 @testable import SallyportCLI
 
 private struct Answer: Decodable {
@@ -271,7 +272,7 @@ extension MovingFleet {
     #expect(nobody.status == 1 && nobody.aside.contains("not enrolled in the fleet"))
     #expect(host.take("--user", "nobody-of-that-name").status == 67)
     #expect(host.take().status == 64)
-    #expect(Bench().run("fleet", "take", "--user", "daemon").status == 66)
+    #expect(Bench(.nowhere).run("fleet", "take", "--user", "daemon").status == 66)
   }
 
   /// Nobody would ever judge them.

@@ -1,5 +1,6 @@
 import FleetProtocol
 import OneTimePassword
+import SallyportCLI
 import SallyportCore
 import SallyportDoctor
 import SallyportLine
@@ -7,7 +8,7 @@ import SallyportLogin
 import SallyportSystem
 
 /// What a host of a fleet has of it, and how its verifiers are asked: all that tests replace.
-struct FleetPlace {
+package struct FleetPlace {
   /// Of `sallyport-fleet.conf` and `sallyport-fleet.key`.
   var directory = FleetFile.directory
   /// The backup codes that are good while no verifier can be asked.
@@ -17,6 +18,9 @@ struct FleetPlace {
   var examiner: () -> any Examiner = { ServiceExaminer(at: ServiceExaminer.rootSocket) }
   /// Has sallyportd take what is in the directory by now. Gives what is left to do by hand.
   var tellService: (Machine) -> String? = FleetPlace.tellService
+
+  /// That of this machine.
+  package static var usual: FleetPlace { FleetPlace() }
 
   var file: String { "\(directory)/\(FleetFile.name)" }
   var key: String { "\(directory)/\(FleetFile.keyName)" }

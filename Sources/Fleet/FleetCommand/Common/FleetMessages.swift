@@ -1,5 +1,6 @@
 import FleetProtocol
 import Glibc
+import SallyportCLI
 import SallyportCore
 import SallyportLine
 import SallyportSupport
@@ -51,6 +52,16 @@ enum FleetTrouble: Error, Equatable {
   case changed
   /// Whether this user was changed is not known.
   case unsettled(String)
+}
+
+extension FleetTrouble: ExplainedError {
+  package func message(at invocation: Invocation) -> Message { Message(self, at: invocation) }
+
+  package var isUnsettled: Bool { if case .unsettled = self { true } else { false } }
+}
+
+extension CommandError {
+  static func fleet(_ trouble: FleetTrouble) -> CommandError { .explained(trouble) }
 }
 
 /// A name that may mean one person here and another one in the fleet.

@@ -1,3 +1,4 @@
+import SallyportCLI
 import SallyportCore
 import SallyportLine
 import SallyportSupport

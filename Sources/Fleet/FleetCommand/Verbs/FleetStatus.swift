@@ -1,6 +1,7 @@
 import ArgumentParser
 import FleetProtocol
 import OneTimePassword
+import SallyportCLI
 import SallyportCore
 import SallyportDoctor
 import SallyportLine
@@ -26,9 +27,9 @@ struct FleetStatus: Verb {
 
   /// 0 where a verifier judges for this host.
   func status(in context: Context) throws(CommandError) -> Int32 {
-    try context.needRootForFleet()
-    let (file, identity) = try joining(context.fleet.member)
-    let report = FleetStatus.report(file, identity, of: context.fleet, try context.time())
+    let place = try context.placeForRoot()
+    let (file, identity) = try joining(place.member)
+    let report = FleetStatus.report(file, identity, of: place, try context.time())
     context.output(shared).answer(report.facts, report.text)
     return report.isJudged ? Sysexit.done.rawValue : Sysexit.busy.rawValue
   }

@@ -1,4 +1,5 @@
 import FleetProtocol
+import SallyportCLI
 import SallyportCore
 import SallyportLine
 import SallyportSystem

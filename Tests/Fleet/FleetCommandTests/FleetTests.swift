@@ -9,6 +9,7 @@ import SallyportSystem
 import Synchronization
 import Testing
 
+@testable import FleetCommand
 @testable import SallyportCLI
 
 /// A verifier that answers as it is told, and remembers what it was asked.
@@ -92,13 +93,13 @@ private final class Host {
   }
 
   func run(_ arguments: String..., typing script: [Act] = []) -> Bench.Outcome {
-    bench.fleet = place
+    bench.place = place
     bench.machine = Machine(root: root) { _ in .absent }
     return bench.run(arguments: ["fleet"] + arguments, on: FakeTerminal(script))
   }
 
   func join(_ arguments: String...) throws -> Bench.Outcome {
-    bench.fleet = place
+    bench.place = place
     bench.machine = Machine(root: root) { _ in .absent }
     return bench.run(
       arguments: ["fleet", "join"] + arguments, on: FakeTerminal([.types(try Host.token())]))

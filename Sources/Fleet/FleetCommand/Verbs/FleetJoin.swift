@@ -1,6 +1,7 @@
 import ArgumentParser
 import FleetProtocol
 import OneTimePassword
+import SallyportCLI
 import SallyportCore
 import SallyportDoctor
 import SallyportLine
@@ -44,8 +45,7 @@ struct FleetJoin: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
-    try context.needRootForFleet()
-    let place = context.fleet
+    let place = try context.placeForRoot()
     if let file = try joining(place.membership) { throw .fleet(.isHost(file.host)) }
     let people = FleetPeople(
       store: try context.store(shared), conf: policy.conf, context: context)

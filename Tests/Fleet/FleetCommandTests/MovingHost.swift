@@ -10,6 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import FleetCommand
 @testable import SallyportCLI
 
 /// A fleet in memory that does with enrollments what a verifier does.
@@ -168,7 +169,7 @@ final class MovingHost {
     var place = FleetPlace(directory: etc, tellService: { _ in nil })
     place.line = { [fleet] _, _ in fleet }
     place.reserve = bench.directory + ".reserve"
-    bench.fleet = place
+    bench.place = place
     bench.machine = Machine(root: bench.root) { _ in .absent }
     return bench.run(arguments: ["fleet", verb] + arguments, on: FakeTerminal(script))
   }

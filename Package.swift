@@ -126,6 +126,10 @@ let host = part(
     .target(name: "CService", cSettings: inC),
     .target(name: "CSession", cSettings: inC, linkerSettings: [.linkedLibrary("pam")]),
     .target(
+      name: "SallyportAdministration",
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem"],
+      swiftSettings: strict),
+    .target(
       name: "SallyportSupport",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "CCommand",
@@ -149,8 +153,8 @@ let host = part(
     .target(
       name: "SallyportSession",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SelfService",
-        "CService", "CSession",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SelfService", "CService", "CSession",
       ], swiftSettings: strict),
     .executableTarget(
       name: "sallyport-session", dependencies: ["SallyportSession"], swiftSettings: strict,
@@ -162,6 +166,13 @@ let host = part(
         "SallyportSupport", "SallyportService", "TestSupport",
       ],
       exclude: ["Flow/Direct.swift"], swiftSettings: strict),
+    .testTarget(
+      name: "SallyportAdministrationTests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration", "CSystem",
+        "TestSupport",
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "SallyportServiceTests",
       dependencies: [
@@ -185,7 +196,8 @@ let command = part(
     .target(
       name: "SallyportImport",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportSupport", "CCommand",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportSupport", "CCommand",
       ], swiftSettings: strict),
     .target(
       name: "SallyportDoctor",
@@ -196,9 +208,9 @@ let command = part(
     .target(
       name: "SallyportCLI",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "PAMStack", "SallyportImport", "SallyportDoctor", "SelfService",
-        "CCommand",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SallyportSupport", "PAMStack", "SallyportImport", "SallyportDoctor",
+        "SelfService", "CCommand",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .executableTarget(
@@ -207,9 +219,9 @@ let command = part(
     .testTarget(
       name: "SallyportCLITests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "PAMStack", "SallyportImport", "SallyportDoctor", "SallyportCLI", "CLinuxPAM",
-        "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SallyportSupport", "PAMStack", "SallyportImport", "SallyportDoctor",
+        "SallyportCLI", "CLinuxPAM", "TestSupport",
       ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
   ])
 
@@ -227,7 +239,8 @@ let fleet = part(
         .linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto"),
       ]),
     .target(
-      name: "FleetProtocol", dependencies: ["OneTimePassword", "SallyportCore"],
+      name: "FleetProtocol",
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportAdministration"],
       swiftSettings: strict),
     .target(
       name: "SallyportLine",
@@ -236,14 +249,16 @@ let fleet = part(
     .target(
       name: "FleetHost",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "SallyportService", "FleetProtocol", "SallyportLine", "CService",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SallyportSupport", "SallyportService", "FleetProtocol", "SallyportLine",
+        "CService",
       ], swiftSettings: strict),
     .target(
       name: "SallyportVerifier",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "FleetProtocol", "SallyportLine", "SallyportService", "CSealing", "CPostgres", "CService",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SallyportSupport", "FleetProtocol", "SallyportLine", "SallyportService",
+        "CSealing", "CPostgres", "CService",
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -255,7 +270,10 @@ let fleet = part(
       ], swiftSettings: strict),
     .testTarget(
       name: "FleetProtocolTests",
-      dependencies: ["OneTimePassword", "SallyportCore", "FleetProtocol", "TestSupport"],
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportAdministration", "FleetProtocol",
+        "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "SallyportLineTests",
@@ -267,16 +285,17 @@ let fleet = part(
     .testTarget(
       name: "FleetHostTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "SallyportService", "FleetProtocol", "SallyportLine", "FleetHost", "CService", "CSystem",
-        "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SallyportSupport", "SallyportService", "FleetProtocol", "SallyportLine",
+        "FleetHost", "CService", "CSystem", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "SallyportVerifierTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "FleetProtocol", "SallyportLine", "SallyportVerifier", "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SallyportSupport", "FleetProtocol", "SallyportLine", "SallyportVerifier",
+        "TestSupport",
       ],
       swiftSettings: strict),
   ])
@@ -288,16 +307,16 @@ let fleetCommand = part(
     .target(
       name: "FleetCommand",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "SallyportDoctor", "SallyportCLI", "FleetProtocol", "SallyportLine",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SallyportSupport", "SallyportDoctor", "SallyportCLI", "FleetProtocol",
+        "SallyportLine", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .testTarget(
       name: "FleetCommandTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "PAMStack",
-        "SallyportDoctor", "SallyportCLI", "FleetProtocol", "SallyportLine", "FleetCommand",
-        "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "PAMStack", "SallyportDoctor", "SallyportCLI", "FleetProtocol",
+        "SallyportLine", "FleetCommand", "TestSupport",
       ], swiftSettings: strict, linkerSettings: withLibcrypto),
   ])
 

@@ -17,14 +17,14 @@ NEAREST = {
     "SallyportCore": "SallyportCoreTests", "SallyportSystem": "SallyportSystemTests",
     "CSystem": "SallyportSystemTests", "CQRCodeGen": "SallyportCLITests",
     "SallyportLogin": "PAMSallyportTests", "PAMSallyport": "PAMSallyportTests", "pam_sallyport": None, "CLinuxPAM": None,
-    "SelfService": "SelfServiceTests", "SallyportDoctor": "SallyportCLITests",
+    "SallyportAdministration": "SallyportAdministrationTests", "SelfService": "SelfServiceTests", "SallyportDoctor": "SallyportCLITests",
 }
 # Where the tests of a file are not in one of its name, its own are these.
 OWN = {
     "PolicyFile": "PolicyTests", "PolicyRules": "PolicyTests", "PolicyValue": "PolicyTests",
     "PolicyKey": "PolicyTests", "NumericAddress": "PolicyTests", "UnixTime": "PolicyTests",
     "EnrollmentReader": "EnrollmentFormatTests", "EnrollmentWriter": "EnrollmentFormatTests",
-    "OtpauthURIReader": "OtpauthURITests", "OtpauthURIWriter": "OtpauthURITests",
+    "OtpauthURIWriter": "OtpauthURITests",
     "StateFields": "StateRecordTests", "Match": "DecisionTests", "Origin": "LoginStateTests",
     "UnenrolledAction": "(Account|PolicyFlow)Tests", "Factors": "AccountTests", "Policy": "PolicyFlowTests",
     "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "FileExaminer": "AuthenticateTests",

@@ -1,4 +1,5 @@
 package import OneTimePassword
+package import SallyportAdministration
 package import SallyportCore
 
 /// What root's verbs ask about one person of a fleet, on a host that may enroll people of it

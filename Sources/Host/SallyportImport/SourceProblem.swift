@@ -1,4 +1,5 @@
 package import OneTimePassword
+package import SallyportAdministration
 import SallyportCore
 
 /// Why a line of another module's file cannot be imported. Never contains a byte of a secret.

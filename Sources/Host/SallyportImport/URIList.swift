@@ -1,4 +1,5 @@
 package import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 
 /// A list of otpauth URIs: `USER URI` on each line, or only URIs if all belong to one user. Blank

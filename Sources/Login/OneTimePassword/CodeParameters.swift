@@ -104,6 +104,6 @@ package func timeStep(at seconds: Int64, period: UInt32) -> UInt64 {
 }
 
 /// ASCII letters in lower case, every other byte as it is.
-func lowercased(_ byte: UInt8) -> UInt8 {
+package func lowercased(_ byte: UInt8) -> UInt8 {
   byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
 }

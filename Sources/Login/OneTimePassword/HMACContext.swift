@@ -1,7 +1,7 @@
 import CLibcrypto
 
 /// One EVP_MAC context, keyed once, for any number of messages. Not for two threads at once.
-@safe struct HMACContext: ~Copyable {
+@safe package struct HMACContext: ~Copyable {
   private let context: OpaquePointer
 
   /// The code of the last message; whoever has used it wipes it. Its own memory rather than the
@@ -9,7 +9,7 @@ import CLibcrypto
   let code: Secret
 
   /// The key lengths that are taken. An empty key would give codes that everybody can compute.
-  static let keyLengths = 1...1024
+  package static let keyLengths = 1...1024
 
   /// Throws `unavailable` without an HMAC, `outOfMemory`, and `failed` for a key out of range or
   /// for what libcrypto refuses.

@@ -1,6 +1,7 @@
 import FleetProtocol
 import Foundation
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLine
 import SallyportLogin
@@ -10,8 +11,7 @@ import Testing
 @testable import FleetCommand
 @testable import SallyportCLI
 
-/// Root's verbs on a host, about an account that every machine has. Its fleet is a store of its
-/// own.
+/// Root's verbs on a host, about an account of every machine. Its fleet has a store of its own.
 @Suite struct `Root's verbs about a person of the fleet` {
   private let bench = Bench()
   private let own = FileManager.default.temporaryDirectory
@@ -303,7 +303,6 @@ private struct PersonLine: FleetLine {
   let store: Store
   let now: UnixTime
   var fault: LineFault?
-  /// Of every answer.
   var body: [UInt8]?
 
   func ask(_ kind: LineKind, _ frame: Secret, within milliseconds: UInt64) throws(LineFault)

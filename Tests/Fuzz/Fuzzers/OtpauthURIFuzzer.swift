@@ -1,4 +1,5 @@
 import OneTimePassword
+import SallyportAdministration
 
 extension Fuzzer {
   /// What reads as a URI writes to one that reads to the same authenticator, complete or for a QR

@@ -1,6 +1,7 @@
 import Foundation
 import OneTimePassword
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSystem

@@ -142,19 +142,4 @@ import Testing
     #expect(answer.proof != nil && answer.state.known == before.known)
     #expect(answer.state.refunds == Refunds())
   }
-
-  @Test func `is forgotten by resync, whatever came of it`() throws {
-    let enrollment = try enrollment([authenticator()])
-    let slip = Slip(authenticator: 1, position: 37_037_037, time: now, amount: charge)
-    let state = LoginState(enrollmentID: 0xe0e0, slip: slip)
-    for codes in [["081804", "050471"], ["000000", "000001"]] {
-      let pair = try #require(
-        CodePair(
-          Response.classify(secret(codes[0]), for: enrollment),
-          Response.classify(secret(codes[1]), for: enrollment)))
-      let (_, next) = try resync(
-        by: pair, named: nil, enrollment: enrollment, state: state, at: now, under: Policy())
-      #expect(next.slip == nil)
-    }
-  }
 }

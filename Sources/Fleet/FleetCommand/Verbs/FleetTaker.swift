@@ -1,4 +1,5 @@
 import FleetProtocol
+import SallyportAdministration
 import SallyportCLI
 import SallyportCore
 import SallyportLine

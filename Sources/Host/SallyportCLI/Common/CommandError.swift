@@ -1,5 +1,6 @@
 package import OneTimePassword
 package import PAMStack
+package import SallyportAdministration
 package import SallyportCore
 package import SallyportDoctor
 package import SallyportImport

@@ -1,5 +1,6 @@
 package import ArgumentParser
 package import OneTimePassword
+package import SallyportAdministration
 package import SallyportCore
 package import SallyportDoctor
 package import SallyportLogin

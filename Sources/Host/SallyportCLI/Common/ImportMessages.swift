@@ -1,5 +1,6 @@
 import Glibc
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportImport
 import SallyportSupport

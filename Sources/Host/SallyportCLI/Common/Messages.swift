@@ -1,5 +1,6 @@
 import Glibc
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport

@@ -1,4 +1,5 @@
 package import OneTimePassword
+package import SallyportCore
 
 /// Two consecutive codes of one authenticator.
 package struct CodePair: Equatable, Sendable {

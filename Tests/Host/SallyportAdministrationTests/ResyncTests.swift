@@ -1,4 +1,5 @@
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import TestSupport
 import Testing
@@ -171,6 +172,24 @@ import Testing
         by: try pair(random.pick([0, 1, timeStep(at: now.seconds, period: 15)]), of: one),
         named: nil, enrollment: enrollment, state: state, at: now, under: Policy())
       #expect(try StateRecord.read(StateRecord.fresh(after)).state == after)
+    }
+  }
+
+  @Test func `forget a code that was nearly right, whatever came of them`() throws {
+    let enrollment = try enrollment([authenticator()])
+    let now = UnixTime(1_111_111_111)
+    let slip = Slip(
+      authenticator: 1, position: 37_037_037, time: now,
+      amount: GuessProbability(units: 11_000_000))
+    let state = LoginState(enrollmentID: 0xe0e0, slip: slip)
+    for codes in [["081804", "050471"], ["000000", "000001"]] {
+      let pair = try #require(
+        CodePair(
+          Response.classify(secret(codes[0]), for: enrollment),
+          Response.classify(secret(codes[1]), for: enrollment)))
+      let (_, next) = try resync(
+        by: pair, named: nil, enrollment: enrollment, state: state, at: now, under: Policy())
+      #expect(next.slip == nil)
     }
   }
 }

@@ -1,4 +1,5 @@
 import OneTimePassword
+package import SallyportCore
 
 extension Enrollment {
   /// As it is, but with zeros for each secret, and numbers for salt and digests of the backup

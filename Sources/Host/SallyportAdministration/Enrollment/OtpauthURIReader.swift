@@ -1,3 +1,33 @@
+package import OneTimePassword
+
+extension OtpauthURI {
+  /// Why a text is no URI of ours. Never holds a byte of the secret.
+  package enum Error: Swift.Error, Equatable {
+    /// Does not begin with `otpauth://`.
+    case scheme
+    /// Neither `totp` nor `hotp`.
+    case type
+    /// A `%` without two hexadecimal digits, this many bytes into the text.
+    case percentEncoding(offset: Int)
+    /// Given twice: which one was meant?
+    case duplicate(Parameter)
+    /// `secret`, or `counter` of an HOTP.
+    case missing(Parameter)
+    /// Not a decimal number below 2^64.
+    case number(Parameter)
+    /// Digits other than 6, 7, 8, or a period outside 15…300 s.
+    case range(Parameter, found: UInt64)
+    /// Not SHA1, SHA256 or SHA512.
+    case algorithm
+    /// The offset counts in the value of `secret`, after percent-decoding.
+    case secret(Base32.Error)
+    /// The secret has not 1 to 1024 bytes.
+    case secretLength(Int)
+    /// No room for a copy; the text may be right.
+    case outOfMemory
+  }
+}
+
 extension OtpauthURI {
   /// Reads a URI forgivingly: scheme, type and parameter names in any case, parameters in any
   /// order, unknown ones skipped, a '+' as a plus. A parameter given twice is refused, and so is

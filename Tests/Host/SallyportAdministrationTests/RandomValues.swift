@@ -1,0 +1,1 @@
+../../Login/SallyportCoreTests/RandomValues.swift

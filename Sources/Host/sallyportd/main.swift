@@ -70,7 +70,6 @@ struct Sallyportd {
     let fleet = try fleetSide()
     let desk = Desk(store: Store(), fleet: fleet) { ServiceLog.write($0, $1) }
     try desk.prepare()
-    // To open a socket changes the mask of the process for a moment: before there are threads.
     let shares = Shares()
     let (listeners, sessions) = try open(shares)
     let service = try Service.start(listeners, shares: shares) { desk.answer($0, $1, to: $2) }

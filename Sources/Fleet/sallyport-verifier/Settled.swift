@@ -41,9 +41,8 @@ extension Common {
   private func written() throws -> String {
     // SAFETY: the C strings live for the call.
     guard let file = unsafe fopen(databaseFile, "re") else {
-      throw Failure(
-        "\(databaseFile): \(errnoDescription(errno))\nhint: sallyport-verifier init --database WORDS"
-      )
+      let reason = errnoDescription(errno)
+      throw Failure("\(databaseFile): \(reason)\nhint: sallyport-verifier init --database WORDS")
     }
     defer { unsafe fclose(file) }
     var buffer = [CChar](repeating: 0, count: 4096)

@@ -11,7 +11,7 @@ import SallyportSystem
     try Relay(of: Membership()) { ServiceLog.write($0, $1) }
   }
 #else
-  /// Built without the fleet: whom the policy sends there is refused.
+  /// Built without the fleet: the desk refuses logins that the policy sends there.
   private func fleetSide() throws(ServiceError) -> (any FleetSide)? { nil }
 #endif
 

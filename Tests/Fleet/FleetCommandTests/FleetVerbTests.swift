@@ -87,7 +87,7 @@ import Testing
     let renamed = run("rename", user, "phone", "old")
     #expect(renamed.status == 0)
     // Who reads it knows that the fleet still judges him as before.
-    #expect(renamed.aside.contains("nobody is judged by the files of \(user)"))
+    #expect(renamed.aside.contains("the files of \(user) verify no codes"))
     #expect(renamed.aside.contains("sallyport fleet push --user \(user)"))
     #expect(run("unlock", user).status == 0)
     #expect(try enrollment == nil)

@@ -5,9 +5,9 @@ import SallyportLogin
 import SallyportSupport
 import SallyportSystem
 
-/// Somebody whom the fleet judges, as root's verbs see and change him: the service of this machine
-/// asks a verifier, which changes him where this host `enrolls`. What he has stays there: no secret
-/// of his comes to this machine but a new one.
+/// A user whose codes the fleet verifies, as root's verbs see and change the enrollment. The
+/// service of this machine asks a verifier, which makes the change where this host `enrolls`. No
+/// secret of the enrollment comes to this machine but a new one.
 struct FleetPerson: FleetAccount {
   package let account: Account
   private let login: LoginContext

@@ -97,7 +97,7 @@ extension Subject {
     guard let fleet else { throw .noFleet }
     if hasFiles {
       let shown = printable(user.utf8, limit: 64)
-      let text = "nobody is judged by the files of \(shown): the policy has verification = fleet"
+      let text = "the files of \(shown) verify no codes: the policy has verification = fleet"
       let hint = "\(fleet.push(of: account, from: store))      moves them"
       let message = Message(text, .configuration, hints: [hint])
       context.terminal.write(Array(message.written.utf8), to: .aside)

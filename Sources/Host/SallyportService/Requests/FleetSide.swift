@@ -15,7 +15,7 @@ package protocol FleetSide: Sendable {
   func answer(_ errand: Errand, log: LogWriter) throws(StoreTrouble) -> ServiceAnswer?
 }
 
-/// What is asked of the fleet, by whom and from where: all of it settled by the desk.
+/// A question for the fleet. The desk has settled the account, its policy and its origin.
 package struct Errand: Sendable {
   package let verb: ServiceRequest.Verb
   /// As it was typed.
@@ -23,9 +23,9 @@ package struct Errand: Sendable {
   package let account: Account?
   package let context: LoginContext
   package let origin: ServiceRequest.StatedOrigin
-  /// The real uid of whoever started the program, where it is not root's.
+  /// The real uid of the program that asks, where it is not root's.
   package let caller: UInt32?
-  /// When whoever asks has given up, in nanoseconds of CLOCK_MONOTONIC.
+  /// When the caller gives up, in nanoseconds of CLOCK_MONOTONIC.
   package let deadline: UInt64
   /// Whether a backup code was asked for, as the fleet was away.
   package let isAway: Bool

@@ -1,6 +1,7 @@
 #include "CService.h"
 
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 
 /* Here and not in the header: Swift's importer does not set _GNU_SOURCE. */
@@ -64,4 +65,10 @@ int service_read_options(int count, char *const *words, bool *sessions, const ch
   if (one == -1) fprintf(stderr, "%s: no operand is taken: '%s'\n", words[0], words[optind]);
   fprintf(stderr, "Try '%s --help'.\n", words[0]);
   return -EINVAL;
+}
+
+/* Swift's Glibc names hypotf(3), which has a new version in glibc 2.35; nothing calls it. With one of
+ * their own, which they do not export, the programs run on glibc 2.34. */
+__attribute__((visibility("hidden"))) float hypotf(float x, float y) {
+  return isinf(x) || isinf(y) ? INFINITY : (float)sqrt((double)x * x + (double)y * y);
 }

@@ -39,28 +39,24 @@ int otp_load(void) {
 /* Whoever has an HMAC, a context or a digest has it from functions that are there. */
 #define CALL(name) libcrypto->name
 
+/* Leaves the application's error queue as it was. */
+#define QUIETLY(calls) ({ \
+  CALL(ERR_set_mark)(); \
+  __auto_type result = (calls); \
+  CALL(ERR_pop_to_mark)(); \
+  result; })
+
 EVP_MAC *otp_hmac_fetch(void) {
   if (!otp_load()) return NULL;
-  CALL(ERR_set_mark)();
-  EVP_MAC *mac = CALL(EVP_MAC_fetch)(NULL, OSSL_MAC_NAME_HMAC, NULL);
-  CALL(ERR_pop_to_mark)();
-  return mac;
+  return QUIETLY(CALL(EVP_MAC_fetch)(NULL, OSSL_MAC_NAME_HMAC, NULL));
 }
 
 EVP_MD *otp_sha256_fetch(void) {
   if (!otp_load()) return NULL;
-  CALL(ERR_set_mark)();
-  EVP_MD *digest = CALL(EVP_MD_fetch)(NULL, OSSL_DIGEST_NAME_SHA2_256, NULL);
-  CALL(ERR_pop_to_mark)();
-  return digest;
+  return QUIETLY(CALL(EVP_MD_fetch)(NULL, OSSL_DIGEST_NAME_SHA2_256, NULL));
 }
 
-EVP_MAC_CTX *otp_hmac_new(EVP_MAC *mac) {
-  CALL(ERR_set_mark)();
-  EVP_MAC_CTX *context = CALL(EVP_MAC_CTX_new)(mac);
-  CALL(ERR_pop_to_mark)();
-  return context;
-}
+EVP_MAC_CTX *otp_hmac_new(EVP_MAC *mac) { return QUIETLY(CALL(EVP_MAC_CTX_new)(mac)); }
 
 int otp_hmac_key(EVP_MAC_CTX *context, int algorithm, const void *key, size_t count) {
   const char *name = otp_digest_name(algorithm);
@@ -71,33 +67,23 @@ int otp_hmac_key(EVP_MAC_CTX *context, int algorithm, const void *key, size_t co
       OSSL_PARAM_UNMODIFIED },
     { NULL, 0, NULL, 0, 0 },
   };
-  CALL(ERR_set_mark)();
-  int done = CALL(EVP_MAC_init)(context, key, count, params);
-  CALL(ERR_pop_to_mark)();
-  return done == 1;
+  return QUIETLY(CALL(EVP_MAC_init)(context, key, count, params) == 1);
 }
 
 size_t otp_hmac_code(EVP_MAC_CTX *context, const void *message, size_t count, void *code,
                      size_t capacity) {
   size_t written = 0;
-  CALL(ERR_set_mark)();
-  int done = CALL(EVP_MAC_init)(context, NULL, 0, NULL) == 1
-          && CALL(EVP_MAC_update)(context, message, count) == 1
-          && CALL(EVP_MAC_final)(context, code, &written, capacity) == 1;
-  CALL(ERR_pop_to_mark)();
+  int done = QUIETLY(CALL(EVP_MAC_init)(context, NULL, 0, NULL) == 1
+                     && CALL(EVP_MAC_update)(context, message, count) == 1
+                     && CALL(EVP_MAC_final)(context, code, &written, capacity) == 1);
   return done ? written : 0;
 }
 
-void otp_hmac_free(EVP_MAC_CTX *context) {
-  CALL(EVP_MAC_CTX_free)(context);
-}
+void otp_hmac_free(EVP_MAC_CTX *context) { CALL(EVP_MAC_CTX_free)(context); }
 
 int otp_sha256(const EVP_MD *digest, const void *bytes, size_t count, void *output) {
   if (CALL(EVP_MD_get_size)(digest) != 32) return 0;
-  CALL(ERR_set_mark)();
-  int done = CALL(EVP_Digest)(bytes, count, output, NULL, digest, NULL);
-  CALL(ERR_pop_to_mark)();
-  return done == 1;
+  return QUIETLY(CALL(EVP_Digest)(bytes, count, output, NULL, digest, NULL) == 1);
 }
 
 /* -- Wiping */

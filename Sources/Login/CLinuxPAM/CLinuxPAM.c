@@ -1,6 +1,5 @@
 #include "CLinuxPAM.h"
 
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -18,9 +17,8 @@ static int say_nothing(int count, const struct pam_message **messages,
 }
 
 bool sp_pam_is_probe(pam_handle_t *handle) {
-  const void *item = NULL;
-  if (pam_get_item(handle, PAM_CONV, &item) != PAM_SUCCESS || item == NULL) return false;
-  return ((const struct pam_conv *)item)->conv == say_nothing;
+  const struct pam_conv *conversation = sp_pam_conversation(handle);
+  return conversation != NULL && conversation->conv == say_nothing;
 }
 
 // The items on which a module may base its decision. Without PAM_AUTHTOK and PAM_OLDAUTHTOK: the

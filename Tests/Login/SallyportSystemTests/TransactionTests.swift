@@ -140,7 +140,7 @@ import Testing
       try #require(seteuid(65534) == 0)
       for user in ["alice", "nobody-here"] {
         let path = scratch.path + "/store/users"
-        #expect(throws: StoreTrouble.system("open", path: path, errno: sys_EACCES)) {
+        #expect(throws: StoreTrouble.system("open", path: path, errno: EACCES)) {
           try store.load(account(user))
         }
       }

@@ -10,11 +10,9 @@
 #define OPENSSL_NO_FILENAMES
 
 #include <openssl/core_names.h>
-#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -19,6 +19,12 @@ static inline const char *_Nullable sp_pam_item(pam_handle_t *_Nonnull handle, i
   return pam_get_item(handle, item, &value) == PAM_SUCCESS ? value : NULL;
 }
 
+/// Returns the application's conversation, which belongs to the handle; NULL if there is none.
+static inline const struct pam_conv *_Nullable sp_pam_conversation(pam_handle_t *_Nonnull handle) {
+  const void *value = NULL;
+  return pam_get_item(handle, PAM_CONV, &value) == PAM_SUCCESS ? value : NULL;
+}
+
 /// Sets `name` to the user's name, which belongs to the handle. If it is not set yet, the
 /// application asks for it with its own prompt.
 static inline int sp_pam_user(pam_handle_t *_Nonnull handle,
@@ -36,19 +42,17 @@ static inline int sp_pam_ask(pam_handle_t *_Nonnull handle, int style, const voi
   return pam_prompt(handle, style, answer, "%s", (const char *)text);
 }
 
-/// Shows `text`, a C string as above, in the style PAM_TEXT_INFO or PAM_ERROR_MSG. Does not use pam_prompt(3): its vasprintf(3) leaves parts of
-/// a long text, which may be a secret, in buffers that it frees while it grows.
+/// Shows `text`, a C string as above, in the style PAM_TEXT_INFO or PAM_ERROR_MSG. Does not use
+/// pam_prompt(3): its vasprintf(3) leaves parts of a long text, which may be a secret, in buffers
+/// that it frees while it grows.
 static inline int sp_pam_show(pam_handle_t *_Nonnull handle, int style,
                               const void *_Nullable text) {
-  const void *item = NULL;
-  int result = pam_get_item(handle, PAM_CONV, &item);
-  const struct pam_conv *conversation = item;
-  if (result != PAM_SUCCESS) return result;
+  const struct pam_conv *conversation = sp_pam_conversation(handle);
   if (conversation == NULL || conversation->conv == NULL) return PAM_CONV_ERR;
   const struct pam_message message = {style, text == NULL ? "" : (const char *)text};
   const struct pam_message *messages = &message;
   struct pam_response *responses = NULL;
-  result = conversation->conv(1, &messages, &responses, conversation->appdata_ptr);
+  int result = conversation->conv(1, &messages, &responses, conversation->appdata_ptr);
   if (result == PAM_SUCCESS && responses != NULL) {
     free(responses->resp);
     free(responses);
@@ -60,9 +64,8 @@ static inline int sp_pam_show(pam_handle_t *_Nonnull handle, int style,
 /// keyboard-interactive always has: it refuses to run without ("null context"). That of its method
 /// `password`, and of its account phase without one, never has.
 static inline bool sp_pam_has_conversation_data(pam_handle_t *_Nonnull handle) {
-  const void *item = NULL;
-  if (pam_get_item(handle, PAM_CONV, &item) != PAM_SUCCESS || item == NULL) return false;
-  return ((const struct pam_conv *)item)->appdata_ptr != NULL;
+  const struct pam_conv *conversation = sp_pam_conversation(handle);
+  return conversation != NULL && conversation->appdata_ptr != NULL;
 }
 
 static const int sp_pam_silent = (int)PAM_SILENT;

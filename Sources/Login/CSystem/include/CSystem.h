@@ -4,46 +4,33 @@
    bytes. Nothing here needs _GNU_SOURCE, which Swift's importer does not set. */
 #pragma once
 
+#include "Accounts.h"
+#include "Interfaces.h"
+#include "Locks.h"
+#include "Schedule.h"
+
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/fs.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "Locks.h"
-#include "Schedule.h"
-#include "Accounts.h"
-#include "Interfaces.h"
-#include "Sockets.h"
 
 #pragma clang assume_nonnull begin
 
 /* ---- constants ---- */
 
-static const int32_t sys_EPERM = EPERM, sys_ENOENT = ENOENT, sys_EINTR = EINTR, sys_EIO = EIO,
-                     sys_EAGAIN = EAGAIN, sys_EACCES = EACCES, sys_EEXIST = EEXIST,
-                     sys_ENOTDIR = ENOTDIR, sys_EISDIR = EISDIR, sys_EINVAL = EINVAL,
-                     sys_EFBIG = EFBIG, sys_ENOSPC = ENOSPC, sys_EROFS = EROFS,
-                     sys_ERANGE = ERANGE, sys_ENOSYS = ENOSYS, sys_ENOTEMPTY = ENOTEMPTY,
-                     sys_ELOOP = ELOOP, sys_ENXIO = ENXIO, sys_EMFILE = EMFILE,
-                     sys_ENFILE = ENFILE, sys_ENOMEM = ENOMEM,
-                     sys_EPIPE = EPIPE, sys_ECONNRESET = ECONNRESET,
+static const int32_t sys_ENOENT = ENOENT, sys_EINTR = EINTR, sys_EIO = EIO, sys_EAGAIN = EAGAIN,
+                     sys_EEXIST = EEXIST, sys_ENOTDIR = ENOTDIR, sys_EISDIR = EISDIR,
+                     sys_EINVAL = EINVAL, sys_EFBIG = EFBIG, sys_ERANGE = ERANGE,
+                     sys_ENOSYS = ENOSYS, sys_ENOTEMPTY = ENOTEMPTY, sys_ELOOP = ELOOP,
+                     sys_ENXIO = ENXIO, sys_EMFILE = EMFILE, sys_ENFILE = ENFILE,
+                     sys_ENOMEM = ENOMEM, sys_EPIPE = EPIPE, sys_ECONNRESET = ECONNRESET,
                      sys_ECONNREFUSED = ECONNREFUSED;
 
 /* As `directory`: relative paths start in the working directory. */
@@ -70,19 +57,23 @@ typedef struct {
   uint32_t modified_nanoseconds, changed_nanoseconds;
 } sys_facts;
 
-static inline int sys_result(int64_t result) { return result < 0 ? -errno : (int)result; }
+static inline int64_t sys_result(int64_t result) { return result < 0 ? -errno : result; }
 
 /* Whether to repeat a call: one that was interrupted, up to 100 times. */
 static inline int sys_again(int64_t result, int *tries) {
   return result < 0 && errno == EINTR && ++*tries < 100;
 }
 
+/* The result of a call that is repeated so. */
+#define sys_repeated(call) ({ \
+  int64_t done; \
+  int tries = 0; \
+  do done = (call); while (sys_again(done, &tries)); \
+  sys_result(done); })
+
 static inline int sys_open(int directory, const void *path, int how) {
-  int descriptor, tries = 0;
-  do {
-    descriptor = openat(directory, path, how | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0600);
-  } while (sys_again(descriptor, &tries));
-  return sys_result(descriptor);
+  how |= O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+  return sys_repeated(openat(directory, path, how, 0600));
 }
 
 /* Never repeated: Linux frees the descriptor even if close(2) fails. */
@@ -130,21 +121,12 @@ static inline bool sys_may_be_there(const void *path) {
 
 /* One pread(2). Returns the number of bytes, which may be less than `count`. */
 static inline int64_t sys_read(int descriptor, void *bytes, size_t count, uint64_t offset) {
-  ssize_t done;
-  int tries = 0;
-  do done = pread(descriptor, bytes, count, (off_t)offset);
-  while (sys_again(done, &tries));
-  return done < 0 ? -errno : done;
+  return sys_repeated(pread(descriptor, bytes, count, (off_t)offset));
 }
 
 /* One pwrite(2). Returns the number of bytes, which may be less than `count`. */
-static inline int64_t sys_write(int descriptor, const void *bytes, size_t count,
-                                uint64_t offset) {
-  ssize_t done;
-  int tries = 0;
-  do done = pwrite(descriptor, bytes, count, (off_t)offset);
-  while (sys_again(done, &tries));
-  return done < 0 ? -errno : done;
+static inline int64_t sys_write(int descriptor, const void *bytes, size_t count, uint64_t offset) {
+  return sys_repeated(pwrite(descriptor, bytes, count, (off_t)offset));
 }
 
 /* RLIMIT_FSIZE in bytes; 0 if unknown. */
@@ -153,20 +135,10 @@ static inline uint64_t sys_file_size_limit(void) {
   return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? (uint64_t)limit.rlim_cur : 0;
 }
 
-static inline int sys_sync(int descriptor) {
-  int done, tries = 0;
-  do done = fsync(descriptor);
-  while (sys_again(done, &tries));
-  return sys_result(done);
-}
+static inline int sys_sync(int descriptor) { return sys_repeated(fsync(descriptor)); }
 
 /* fdatasync(2): the content alone, as writing in place does not change the file's size. */
-static inline int sys_sync_data(int descriptor) {
-  int done, tries = 0;
-  do done = fdatasync(descriptor);
-  while (sys_again(done, &tries));
-  return sys_result(done);
-}
+static inline int sys_sync_data(int descriptor) { return sys_repeated(fdatasync(descriptor)); }
 
 /* syncfs(2): the whole file system that holds this open file. */
 static inline int sys_sync_file_system(int descriptor) {
@@ -295,8 +267,7 @@ static inline void sys_take_file_size_signal(void) {
   struct timespec none = { 0, 0 };
   sigemptyset(&only);
   sigaddset(&only, SIGXFSZ);
-  int tries = 0;
-  while (sys_again(sigtimedwait(&only, NULL, &none), &tries)) { }
+  (void)sys_repeated(sigtimedwait(&only, NULL, &none));
 }
 
 static inline int sys_file_size_signal_waits(void) {
@@ -313,16 +284,15 @@ static inline void sys_unblock_signals(uint32_t blocked) {
   (void)pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
 }
 
+/* On other machines the calls of these names take uids of 16 bits. */
+_Static_assert(sizeof(long) == 8, "amd64 or arm64");
+
 /* `files` is the uid for file access, usually the effective one. */
 typedef struct { uint32_t real, effective, saved, files; } sys_users;
 
 static inline int sys_get_users(sys_users *users) {
   uid_t real, effective, saved;
-#ifdef SYS_getresuid32
-  if (syscall(SYS_getresuid32, &real, &effective, &saved) < 0) return -errno;
-#else
   if (syscall(SYS_getresuid, &real, &effective, &saved) < 0) return -errno;
-#endif
   /* -1 is not a valid uid: changes nothing, and returns the present one. */
   *users = (sys_users){ real, effective, saved, (uint32_t)syscall(SYS_setfsuid, (uid_t)-1) };
   return 0;
@@ -334,11 +304,7 @@ static inline void sys_set_file_user(uint32_t files) { (void)syscall(SYS_setfsui
 /* Sets the real and the saved uid of this thread alone, and keeps the effective one. The C
    library's function would change all threads of the application. */
 static inline int sys_set_real_and_saved_user(uint32_t real, uint32_t saved) {
-#ifdef SYS_setresuid32
-  return sys_result(syscall(SYS_setresuid32, real, (uid_t)-1, saved));
-#else
   return sys_result(syscall(SYS_setresuid, real, (uid_t)-1, saved));
-#endif
 }
 
 /* Whether this thread may set any uid, and so could restore one (CAP_SETUID). 1 or 0. */
@@ -367,8 +333,7 @@ static inline void sys_host_name(void *name, size_t capacity) {
 
 /* One getrandom(2). Returns the number of bytes, which may be less than `count`. */
 static inline int64_t sys_random(void *bytes, size_t count) {
-  ssize_t done = getrandom(bytes, count, 0);
-  return done < 0 ? -errno : done;
+  return sys_result(getrandom(bytes, count, 0));
 }
 
 /* Returns the size of the address, 4 or 16, or 0 if it is not one. `bytes` must hold 16 bytes. */

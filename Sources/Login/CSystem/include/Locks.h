@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #pragma clang assume_nonnull begin
 
@@ -35,8 +34,7 @@ static inline int sys_is_locked(int descriptor, int64_t byte) {
 /* Releases all locks of this open file description. close(2) alone does not if a child that another
    thread forked has the descriptor too. */
 static inline void sys_unlock(int descriptor) {
-  struct flock whole = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
-  (void)fcntl(descriptor, F_OFD_SETLK, &whole);
+  (void)sys_lock(descriptor, sys_no_more, 0, 0);
 }
 
 /* flock(2), which works on directories too. -EAGAIN if another process has the lock. */

@@ -1,5 +1,4 @@
-/* Sockets of this machine. Results as in CSystem.h; each is one call, interrupted
-   or not. */
+/* Sockets of this machine. Results as in CSystem.h; each is one call, interrupted or not. */
 #pragma once
 
 #include <errno.h>

@@ -123,8 +123,10 @@ let host = part(
   "Host",
   [
     .target(name: "CCommand", cSettings: inC),
-    .target(name: "CService", cSettings: inC),
-    .target(name: "CSession", cSettings: inC, linkerSettings: [.linkedLibrary("pam")]),
+    .target(name: "CService", dependencies: ["CSystem"], cSettings: inC),
+    .target(
+      name: "CSession", dependencies: ["CService"], cSettings: inC,
+      linkerSettings: [.linkedLibrary("pam")]),
     .target(
       name: "SallyportAdministration",
       dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem"],
@@ -210,7 +212,7 @@ let command = part(
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
         "SallyportLogin", "SallyportSupport", "PAMStack", "SallyportImport", "SallyportDoctor",
-        "SelfService", "CCommand",
+        "SelfService", "CCommand", "CService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .executableTarget(
@@ -234,7 +236,7 @@ let fleet = part(
       linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
     .target(name: "CSealing", cSettings: inC, linkerSettings: withLibcrypto),
     .target(
-      name: "CPostgres", cSettings: inC,
+      name: "CPostgres", dependencies: ["CSystem"], cSettings: inC,
       linkerSettings: [
         .linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto"),
       ]),
@@ -244,8 +246,9 @@ let fleet = part(
       swiftSettings: strict),
     .target(
       name: "SallyportLine",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSupport", "CTLS", "CService"],
-      swiftSettings: strict),
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSupport", "CTLS", "CService", "CSystem",
+      ], swiftSettings: strict),
     .target(
       name: "FleetHost",
       dependencies: [

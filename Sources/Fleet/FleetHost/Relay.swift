@@ -73,7 +73,7 @@ package struct Relay: FleetSide {
 
   package var wasAway: Bool {
     let seen = state.withLock { $0.seen }
-    return seen.map { service_monotonic() - $0 < Self.memory } ?? false
+    return seen.map { sys_monotonic() - $0 < Self.memory } ?? false
   }
 
   package func answer(_ errand: Errand, log: LogWriter) throws(StoreTrouble) -> ServiceAnswer? {
@@ -239,7 +239,7 @@ package struct Relay: FleetSide {
   private func note(isAway: Bool) {
     let isNews = state.withLock { state -> Bool in
       defer { state.isAway = isAway }
-      if isAway { state.seen = service_monotonic() }
+      if isAway { state.seen = sys_monotonic() }
       return state.isAway != isAway
     }
     guard isNews else { return }
@@ -264,7 +264,7 @@ extension Errand {
   private var most: UInt64 { if case .remember = verb { 800 } else { 2400 } }
 
   fileprivate var millisecondsLeft: UInt64 {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     let left = deadline > now ? (deadline - now) / 1_000_000 : 0
     return min(left > Self.margin ? left - Self.margin : 0, most)
   }

@@ -54,7 +54,7 @@ package struct ReserveExaminer: Sendable {
     let store = ReserveStore(reserve, for: seconds)
     let examiner = FileExaminer(store: store) { () throws(StoreTrouble) in
       // Whoever waits no more must not find his code used.
-      if service_monotonic() > person.deadline { throw .busy(path: "") }
+      if sys_monotonic() > person.deadline { throw .busy(path: "") }
       return try store.now()
     }
     let pending = try examiner.examinee(person.name, person.account, in: person.context)

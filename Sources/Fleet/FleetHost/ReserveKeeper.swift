@@ -87,7 +87,7 @@ package final class ReserveKeeper: Sendable {
   /// to do.
   package func fetch(_ name: UserName, after backupCode: Bool = true) {
     let isNew = state.withLock { wishes -> Bool in
-      guard backupCode || !wishes.hasFetched(name, at: service_monotonic()) else { return false }
+      guard backupCode || !wishes.hasFetched(name, at: sys_monotonic()) else { return false }
       guard wishes.fetches.count < KeeperWishes.mostFetches, !wishes.fetches.contains(name) else {
         return false
       }
@@ -223,7 +223,7 @@ package final class ReserveKeeper: Sendable {
   }
 
   private var isDue: Bool {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     return state.withLock { wishes in
       guard !wishes.wasAway, let last = wishes.confirmed else { return true }
       return now - last >= pace.confirming * 1_000_000_000
@@ -248,9 +248,9 @@ package final class ReserveKeeper: Sendable {
     -> (Progress, ReserveAnswer?)
   {
     guard let body = question.encoded() else { throw .outOfMemory }
-    let start = service_monotonic()
+    let start = sys_monotonic()
     while true {
-      let passed = (service_monotonic() - start) / 1_000_000
+      let passed = (sys_monotonic() - start) / 1_000_000
       guard passed < milliseconds else { return (.away, nil) }
       do throws(LineFault) {
         let answer = try line.ask(.reserve, body, within: milliseconds - passed)
@@ -279,7 +279,7 @@ package final class ReserveKeeper: Sendable {
 
   /// The whole reserve, in parts. What could not be looked at keeps it from being confirmed.
   private func confirmAll() throws(StoreTrouble) -> Progress {
-    let (moment, start) = (reserve.now, service_monotonic())
+    let (moment, start) = (reserve.now, sys_monotonic())
     let wasAway = state.withLock { wishes in
       defer { wishes.wasAway = false }
       return wishes.wasAway
@@ -365,7 +365,7 @@ package final class ReserveKeeper: Sendable {
       guard progress == .done || progress == .garbled else { return progress }
       state.withLock { wishes in
         if wishes.fetches.first == name { wishes.fetches.removeFirst() }
-        if progress == .done { wishes.note(name, at: service_monotonic()) }
+        if progress == .done { wishes.note(name, at: sys_monotonic()) }
       }
     }
     return .done
@@ -389,7 +389,7 @@ package final class ReserveKeeper: Sendable {
 
   /// The same words once in ten minutes.
   private func complain(_ line: LogLine) {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     let isNew = state.withLock { wishes -> Bool in
       let isOld = wishes.complaint.map { $0.0 == line.bytes && now - $0.1 < 600_000_000_000 }
       if isOld != true { wishes.complaint = (line.bytes, now) }

@@ -6,20 +6,22 @@
 
 /* Here and not in the header: Swift's importer does not set _GNU_SOURCE. */
 
-int service_accept(int listener, service_sender *peer) {
+int service_peer(int connection, service_sender *peer) {
   struct { int32_t process; uint32_t user, group; } found;
   socklen_t size = sizeof found;
-  int on = 1;
+  if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &found, &size) < 0) return -errno;
+  *peer = (service_sender){ found.process, found.user };
+  return 0;
+}
+
+int service_accept(int listener, service_sender *peer) {
   int made = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (made < 0) return -errno;
-  if (getsockopt(made, SOL_SOCKET, SO_PEERCRED, &found, &size) < 0 ||
-      setsockopt(made, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0) {
-    int error = errno;
-    close(made);
-    return -error;
-  }
-  *peer = (service_sender){ found.process, found.user };
-  return made;
+  int result = service_peer(made, peer);
+  if (result == 0) result = service_pass_credentials(made);
+  if (result == 0) return made;
+  close(made);
+  return result;
 }
 
 int service_spawn(const char *program, int connection) {

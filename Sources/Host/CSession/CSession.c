@@ -5,15 +5,6 @@
 
 /* Here and not in the header: Swift's importer does not set _GNU_SOURCE. */
 
-int session_peer(int connection, int32_t *process, uint32_t *user) {
-  struct { int32_t process; uint32_t user, group; } found;
-  socklen_t size = sizeof found;
-  if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &found, &size) < 0) return -errno;
-  *process = found.process;
-  *user = found.user;
-  return 0;
-}
-
 void session_join_keyring(void) { (void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL); }
 
 static void forget(struct pam_response *answers, int count) {

@@ -1,5 +1,6 @@
 package import ArgumentParser
 import CCommand
+import CService
 import Glibc
 import SallyportCore
 import SallyportSupport
@@ -63,7 +64,7 @@ package enum Command {
   /// status. `fleet`: nil where it is built without.
   package static func start(with fleet: (any FleetAccess)? = nil) -> Int32 {
     guard openStandardDescriptors() else { return Sysexit.inputOutput.rawValue }
-    let problem = process_harden()
+    let problem = -process_harden()
     let terminal = SystemTerminal()
     guard problem == 0 else {
       let message = Message("cannot protect this process: \(errnoText(problem))", .inputOutput)

@@ -92,7 +92,7 @@ package final class LineAllowance: Sendable {
 
   private func leftOut(of user: UInt32, isCostless: Bool) -> (own: Int, ofOthers: Int)? {
     state.withLock { state in
-      let now = service_monotonic()
+      let now = sys_monotonic()
       if state.users[user] == nil, state.users.count >= Self.most { state.makeRoom(at: now) }
       var count = state.users[user] ?? Count(since: now)
       defer { state.users[user] = count }
@@ -128,7 +128,7 @@ final class RareLine: Sendable {
   func write(_ text: @autoclosure () -> String) {
     let count = state.withLock { state -> Int? in
       state.count += 1
-      let now = service_monotonic()
+      let now = sys_monotonic()
       guard now >= state.next else { return nil }
       defer { state = (0, now + 10_000_000_000) }
       return state.count

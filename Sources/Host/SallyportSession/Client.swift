@@ -1,5 +1,4 @@
 internal import CService
-internal import CSession
 import Glibc
 import OneTimePassword
 import SallyportCore
@@ -23,9 +22,10 @@ package struct Client {
 
   /// The one name of the peer's uid, which must lead back to it: several names may have one.
   init(at connection: Int32) throws(Refusal) {
-    var (process, user): (Int32, UInt32) = (0, UInt32.max)
-    // SAFETY: both are filled within the call.
-    guard unsafe session_peer(connection, &process, &user) == 0 else { throw .nobody }
+    var peer = service_sender()
+    // SAFETY: filled within the call.
+    guard unsafe service_peer(connection, &peer) == 0 else { throw .nobody }
+    let (process, user) = (peer.process, peer.user)
     if user == 0 { throw .denied(.root, user: user, why: "root uses the command itself") }
     guard user != Client.unmapped, user != UInt32.max else {
       throw .denied(.noAccount, user: user, why: "no user of this machine")
@@ -50,7 +50,7 @@ package struct Client {
     // SAFETY: the buffer has its size.
     let result = unsafe name.withUnsafeMutableBytes { buffer -> Int32 in
       guard let base = unsafe buffer.bindMemory(to: CChar.self).baseAddress else { return 0 }
-      return unsafe session_name(user, base, buffer.count)
+      return unsafe service_account(user, base, buffer.count)
     }
     if result < 0 { throw .system("getpwuid", path: "", errno: -result) }
     guard result == 1, let name = UserName(name.prefix { $0 != 0 }) else { return nil }

@@ -1,4 +1,4 @@
-internal import CSession
+internal import CService
 import Glibc
 internal import SallyportCore
 package import SallyportLogin
@@ -6,14 +6,19 @@ package import SallyportLogin
 /// The session's lines in the log of the system, as `sallyport-session`.
 package enum SessionLog {
   /// Before the first line.
-  package static func open() { session_open_log() }
+  package static func open() {
+    let name: StaticString = "sallyport-session"
+    // SAFETY: a text that ends with NUL and lives for ever.
+    unsafe service_open_log(
+      UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
+  }
 
   package static func write(_ level: LogLevel, _ line: LogLine) {
     let text = line.bytes + [0]
     // SAFETY: a C string that lives for the call.
     unsafe text.withUnsafeBytes { bytes in
       guard let base = unsafe bytes.bindMemory(to: CChar.self).baseAddress else { return }
-      unsafe session_log(level.rawValue, base)
+      unsafe service_log(level.rawValue, base)
     }
   }
 }

@@ -39,7 +39,7 @@ import Testing
       verb: .attempt(try secret(text), knownAs: nil, as: .last(givingBack: nil)),
       name: account.name.bytes, account: account,
       context: LoginContext(policy: Policy(), origin: .local(own: true), service: nil),
-      origin: .local, caller: nil, deadline: service_monotonic() + 5_000_000_000, isAway: false)
+      origin: .local, caller: nil, deadline: sys_monotonic() + 5_000_000_000, isAway: false)
     return try relay.answer(errand) { _, _ in }
   }
 

@@ -240,8 +240,8 @@ import Testing
       host.descriptor, SOL_SOCKET, SO_RCVBUF, &small, socklen_t(MemoryLayout<Int32>.size))
     #expect(try host.greet(try side(verifier)) == 0x84)
     // Until what the kernel holds is full.
-    let end = service_monotonic() + 30_000_000_000
-    while verifier.server.lines == 1, service_monotonic() < end {
+    let end = sys_monotonic() + 30_000_000_000
+    while verifier.server.lines == 1, sys_monotonic() < end {
       _ = host.write(frame(1, []))
       _ = poll(nil, 0, 20)
     }

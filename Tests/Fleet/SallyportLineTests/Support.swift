@@ -17,9 +17,9 @@ func secret(_ count: Int, _ byte: UInt8 = 7) throws -> Secret {
 
 /// Whether it holds, after a while at the latest.
 func soon(_ holds: () -> Bool) -> Bool {
-  let end = service_monotonic() + 30_000_000_000
+  let end = sys_monotonic() + 30_000_000_000
   while !holds() {
-    if service_monotonic() > end { return false }
+    if sys_monotonic() > end { return false }
     _ = poll(nil, 0, 5)
   }
   return true
@@ -85,7 +85,7 @@ final class Raw {
 
   func wait(toWrite: Bool) -> Bool {
     var watched = [pollfd(fd: descriptor, events: Int16(toWrite ? POLLOUT : POLLIN), revents: 0)]
-    return Waiting.poll(&watched, until: service_monotonic() + 30_000_000_000) > 0
+    return Waiting.poll(&watched, until: sys_monotonic() + 30_000_000_000) > 0
   }
 
   /// Bytes that are no TLS.

@@ -38,7 +38,7 @@ struct `A login that a host has the fleet count` {
     let pin = try #require(Pin([UInt8](repeating: 4, count: 32)))
     let answer = desk.answer(
       try #require(frame.encoded()),
-      from: Asker(pin, host: Array("web1".utf8), enrolls: enrolls), arrived: service_monotonic())
+      from: Asker(pin, host: Array("web1".utf8), enrolls: enrolls), arrived: sys_monotonic())
     return ServiceAnswer.decode(answer.body, to: .count)
   }
 

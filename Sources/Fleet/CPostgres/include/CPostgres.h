@@ -2,19 +2,16 @@
    decide nothing. No text of a question is put together from values: values are parameters. */
 #pragma once
 
+#include "CSystem.h"
+
 #if __has_include(<libpq-fe.h>)
 #include <libpq-fe.h>
 #else
 #include <postgresql/libpq-fe.h>
 #endif
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #pragma clang assume_nonnull begin
 
@@ -79,11 +76,7 @@ static inline const char *pg_fault(const struct pg_line *line) {
   return PQerrorMessage(line->connection);
 }
 
-static inline int64_t pg_now(void) {
-  struct timespec now = { 0, 0 };
-  (void)clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+static inline int64_t pg_now(void) { return (int64_t)(sys_monotonic() / 1000000); }
 
 /* Waits until the socket can do one of these; 0, or what a question comes to. */
 static inline int pg_wait(const struct pg_line *line, short events, int64_t end) {

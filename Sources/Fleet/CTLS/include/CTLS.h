@@ -5,7 +5,6 @@
 /* Keeps the path of this file out of the binaries. */
 #define OPENSSL_NO_FILENAMES
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -14,7 +13,6 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <stdint.h>
@@ -82,26 +80,6 @@ static inline int tls_key_pin(const EVP_PKEY *key, unsigned char *pin) {
   OPENSSL_free(info);
   ERR_clear_error();
   return done;
-}
-
-/* Bytes that nobody can guess. 1 or 0. */
-static inline int tls_random(void *bytes, int count) {
-  int done = RAND_bytes(bytes, count);
-  ERR_clear_error();
-  return done == 1;
-}
-
-/* -- Addresses */
-
-/* The bytes of a numeric address: 4 or 16 in `bytes`; 0 where the text is none. */
-static inline int tls_address_bytes(const char *text, unsigned char *bytes) {
-  if (inet_pton(AF_INET, text, bytes) == 1) return 4;
-  return inet_pton(AF_INET6, text, bytes) == 1 ? 16 : 0;
-}
-
-/* The text of one, with its NUL; `text` has room for INET6_ADDRSTRLEN. 1 or 0. */
-static inline int tls_address_text(const unsigned char *bytes, int count, char *text) {
-  return inet_ntop(count == 4 ? AF_INET : AF_INET6, bytes, text, INET6_ADDRSTRLEN) != NULL;
 }
 
 /* -- Sockets. None of them blocks; a negative errno where it fails. */

@@ -14,7 +14,7 @@ final class ClientLine: @unchecked Sendable {
 
   init(_ line: TLSLine, _ reader: FrameReader, verifier: Int, isStranger: Bool) {
     (self.line, self.reader, self.verifier) = (line, reader, verifier)
-    (self.isStranger, used) = (isStranger, service_monotonic())
+    (self.isStranger, used) = (isStranger, sys_monotonic())
   }
 
   /// Whether it is still there and silent, as far as the kernel knows, and young enough.

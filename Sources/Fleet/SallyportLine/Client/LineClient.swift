@@ -79,10 +79,10 @@ package final class LineClient: FleetLine {
   package func ask(_ kind: LineKind, within milliseconds: UInt64, _ body: (UInt64) -> Secret?)
     throws(LineFault) -> LineAnswer
   {
-    let deadline = service_monotonic() &+ min(milliseconds, 600_000) &* 1_000_000
+    let deadline = sys_monotonic() &+ min(milliseconds, 600_000) &* 1_000_000
     guard let nonce = Frame.newNonce() else { throw .away }
     func frame() -> Secret? {
-      let now = service_monotonic()
+      let now = sys_monotonic()
       let left = deadline > now ? (deadline - now) / 1_000_000 : 0
       return body(left).flatMap { Frame.make(nonce, kind.rawValue, $0) }
     }
@@ -99,7 +99,7 @@ package final class LineClient: FleetLine {
       let answer = try answer(on: line, to: kind, nonce, until: deadline)
       guard answer == .databaseAway, kind.isAskedElsewhere else { return answer }
       asked.insert(line.verifier)
-      guard asked.count < verifiers.count, service_monotonic() + Self.leastLeft < deadline else {
+      guard asked.count < verifiers.count, sys_monotonic() + Self.leastLeft < deadline else {
         return answer
       }
     }
@@ -112,7 +112,7 @@ package final class LineClient: FleetLine {
     while let line = takeIdle(besides: asked) {
       if try sendOn(line, frame, until: deadline) { return line }
     }
-    let end = min(deadline, service_monotonic() + Self.untilAway)
+    let end = min(deadline, sys_monotonic() + Self.untilAway)
     var tried = asked
     while true {
       let line = try connect(until: end, besides: tried)
@@ -126,7 +126,7 @@ package final class LineClient: FleetLine {
     throws(LineFault) -> Bool
   {
     guard let frame = frame() else { throw .away }
-    let start = service_monotonic()
+    let start = sys_monotonic()
     do throws(LineFault) {
       return try line.send(frame, until: deadline)
     } catch {
@@ -139,7 +139,7 @@ package final class LineClient: FleetLine {
     on line: ClientLine, to kind: LineKind, _ nonce: UInt64, until deadline: UInt64
   ) throws(LineFault) -> LineAnswer {
     let (answer, isLast): (LineAnswer, Bool)
-    let start = service_monotonic()
+    let start = sys_monotonic()
     switch line.receive(nonce, until: deadline) {
     case .answer(let found, let last): (answer, isLast) = (found, last)
     case .over:
@@ -166,14 +166,14 @@ package final class LineClient: FleetLine {
   /// One that is there, the one that was used last; of a verifier whose database is away only
   /// where there is no other verifier to connect to.
   private func takeIdle(besides asked: Set<Int>) -> ClientLine? {
-    while let line = state.withLock({ $0.takeIdle(besides: asked, service_monotonic()) }) {
-      if line.isUsable(service_monotonic()) { return line }
+    while let line = state.withLock({ $0.takeIdle(besides: asked, sys_monotonic()) }) {
+      if line.isUsable(sys_monotonic()) { return line }
     }
     return nil
   }
 
   private func keep(_ line: ClientLine, hasDatabase: Bool, isLast: Bool) {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     line.used = now
     let surplus = state.withLock { state -> ClientLine? in
       if hasDatabase { state.first = line.verifier }
@@ -188,7 +188,7 @@ package final class LineClient: FleetLine {
 
   /// It was silent: its other lines are not asked either.
   private func putAside(_ verifier: Int, silentSince start: UInt64) {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     if now - start >= Self.enough { passOver(verifier, until: now + Self.aside) }
   }
 
@@ -238,7 +238,7 @@ package final class LineClient: FleetLine {
     throws(LineFault) -> (ClientLine?, Race)
   {
     guard let side else { throw .away }
-    let now = service_monotonic()
+    let now = sys_monotonic()
     let (order, late) = state.withLock { state in
       (
         state.order(besides: asked, now, all: all),
@@ -270,7 +270,7 @@ package final class LineClient: FleetLine {
     var wasThere = true
     while true {
       var watched = [pollfd(fd: ending, events: Int16(POLLIN), revents: 0)]
-      if Waiting.poll(&watched, until: service_monotonic() + 2_000_000_000) != 0 { return }
+      if Waiting.poll(&watched, until: sys_monotonic() + 2_000_000_000) != 0 { return }
       let isThere = look()
       if !isThere { missed.add(1, ordering: .relaxed) }
       if isThere, !wasThere { reconnected() }
@@ -283,7 +283,7 @@ package final class LineClient: FleetLine {
   /// Whether a verifier answers: over each idle line that was not used just now, else over a new
   /// one.
   func look() -> Bool {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     let (old, hasYoung) = state.withLock { state in
       let old = state.idle.filter { now &- $0.used >= 1_000_000_000 }
       state.idle.removeAll { now &- $0.used >= 1_000_000_000 }
@@ -302,7 +302,7 @@ package final class LineClient: FleetLine {
     var asked: Set<Int> = []
     while asked.count < verifiers.count {
       do throws(LineFault) {
-        let end = service_monotonic() + Self.untilAway
+        let end = sys_monotonic() + Self.untilAway
         let line = try connect(until: end, besides: asked, all: true)
         if line.isStranger { return false }
         if ping(line) { return true }
@@ -315,7 +315,7 @@ package final class LineClient: FleetLine {
   }
 
   private func ping(_ line: ClientLine) -> Bool {
-    let deadline = service_monotonic() + Self.untilAway
+    let deadline = sys_monotonic() + Self.untilAway
     guard let nonce = Frame.newNonce(), let body = Secret(count: 0),
       let frame = Frame.make(nonce, LineKind.ping.rawValue, body)
     else { return false }

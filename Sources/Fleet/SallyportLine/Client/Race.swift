@@ -39,7 +39,7 @@ struct Race {
 
   /// nil where none is there by `deadline`.
   mutating func run(until deadline: UInt64) -> ClientLine? {
-    while service_monotonic() < deadline {
+    while sys_monotonic() < deadline {
       start()
       if runners.isEmpty, order.isEmpty { return nil }
       if runners.isEmpty { continue }
@@ -51,13 +51,13 @@ struct Race {
 
   /// The next one, where its time has come or no other is running.
   private mutating func start() {
-    guard let verifier = order.first, runners.isEmpty || service_monotonic() >= nextStart else {
+    guard let verifier = order.first, runners.isEmpty || sys_monotonic() >= nextStart else {
       return
     }
     order.removeFirst()
     // Behind another one that is late nothing is gained by it.
     let isLate = order.first.map { late.contains($0) && !late.contains(verifier) } ?? false
-    nextStart = service_monotonic() + LineClient.stagger * (isLate ? 4 : 1)
+    nextStart = sys_monotonic() + LineClient.stagger * (isLate ? 4 : 1)
     let address = verifiers[verifier]
     // SAFETY: as many bytes as are said.
     let made = unsafe tls_connect(address.bytes, Int32(address.bytes.count), address.port)

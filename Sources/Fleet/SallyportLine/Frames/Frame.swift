@@ -1,4 +1,4 @@
-import CTLS
+import CSystem
 import OneTimePassword
 
 /// A frame: the length of kind and body (4 bytes, little-endian, 1 to 65,600), a nonce (8 bytes,
@@ -42,11 +42,11 @@ enum Frame {
     return frame
   }
 
-  /// One that nobody can guess, and never 0. nil where libcrypto fails.
+  /// One that nobody can guess, and never 0. nil where the kernel has none.
   static func newNonce() -> UInt64? {
     var bytes = [UInt8](repeating: 0, count: 8)
     // SAFETY: as many bytes as are said.
-    guard unsafe tls_random(&bytes, 8) == 1 else { return nil }
+    guard unsafe sys_random(&bytes, 8) == 8 else { return nil }
     let nonce = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     return nonce == 0 ? nil : nonce
   }

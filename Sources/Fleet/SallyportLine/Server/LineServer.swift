@@ -118,17 +118,17 @@ package final class LineServer: Sendable {
   /// done by then.
   @discardableResult
   package func stop(within time: UInt64 = 5_000_000_000) -> Bool {
-    let start = service_monotonic()
+    let start = sys_monotonic()
     // Whoever connects from now on is refused at once, and asks another verifier.
     _ = shutdown(listener, Int32(SHUT_RDWR))
     repeat {
-      let leave = book.withLock { $0.leave(now: service_monotonic()) }
+      let leave = book.withLock { $0.leave(now: sys_monotonic()) }
       for line in leave.toTell { tell(line) }
       _ = poll(nil, 0, 2)
-    } while lines > 0 && service_monotonic() - start < min(time, Self.untilLeft)
+    } while lines > 0 && sys_monotonic() - start < min(time, Self.untilLeft)
     service_count_up(ending, 1)
     while threads.load(ordering: .acquiring) > 0 {
-      if service_monotonic() - start > time { return false }
+      if sys_monotonic() - start > time { return false }
       _ = poll(nil, 0, 2)
     }
     _ = book.withLock { $0.forgetAll() }
@@ -136,9 +136,9 @@ package final class LineServer: Sendable {
   }
 
   private func tell(_ line: ServerLine) {
-    let isSent = line.send(0, .leaving, until: service_monotonic())
+    let isSent = line.send(0, .leaving, until: sys_monotonic())
     _ = book.withLock { book in
-      isSent ? book.release(line.id, now: service_monotonic()) : book.forget(line.id)
+      isSent ? book.release(line.id, now: sys_monotonic()) : book.forget(line.id)
     }
   }
 
@@ -156,7 +156,7 @@ package final class LineServer: Sendable {
         pollfd(fd: listener, events: Int16(POLLIN), revents: 0),
         pollfd(fd: ending, events: Int16(POLLIN), revents: 0),
       ]
-      _ = Waiting.poll(&watched, until: service_monotonic() + limits.round)
+      _ = Waiting.poll(&watched, until: sys_monotonic() + limits.round)
       if watched[1].revents != 0 { return }
       if watched[0].revents != 0 { takeConnections() }
     }
@@ -173,14 +173,14 @@ package final class LineServer: Sendable {
         return
       }
       guard made >= 0, let line = TLSLine(side, made) else { continue }
-      _ = book.withLock { $0.add(ServerLine(line), now: service_monotonic()) }
+      _ = book.withLock { $0.add(ServerLine(line), now: sys_monotonic()) }
     }
   }
 
   @inline(never) private func lookAfterTime() {
     while true {
       var watched = [pollfd(fd: ending, events: Int16(POLLIN), revents: 0)]
-      if Waiting.poll(&watched, until: service_monotonic() + limits.round) > 0 { return }
+      if Waiting.poll(&watched, until: sys_monotonic() + limits.round) > 0 { return }
       sweep()
     }
   }
@@ -189,7 +189,7 @@ package final class LineServer: Sendable {
   private func sweep() {
     let pins = book.withLock { $0.pins }
     let revoked = Set(pins.filter { !isKnown($0) })
-    _ = book.withLock { $0.sweep(revoked: revoked, now: service_monotonic()) }
+    _ = book.withLock { $0.sweep(revoked: revoked, now: sys_monotonic()) }
   }
 
   // MARK: handshakes
@@ -209,7 +209,7 @@ package final class LineServer: Sendable {
     switch line.handshake() {
     case .more(let toWrite):
       _ = book.withLock {
-        $0.release(line.id, toWrite: toWrite, now: service_monotonic())
+        $0.release(line.id, toWrite: toWrite, now: sys_monotonic())
       }
     case .over: _ = book.withLock { $0.forget(line.id) }
     case .done(let pin):
@@ -222,10 +222,10 @@ package final class LineServer: Sendable {
       let kind = known ? 0x80 | LineKind.ping.rawValue : LineAnswer.unknownHost.kind
       let hello = LineAnswer(kind: kind, body: [Frame.form])
       // It fits into what the kernel holds, or the peer is none of ours.
-      let isSent = line.send(0, hello, until: service_monotonic())
+      let isSent = line.send(0, hello, until: sys_monotonic())
       _ = book.withLock { book in
         isSent
-          ? book.greet(line.id, pin, isKnown: known, now: service_monotonic())
+          ? book.greet(line.id, pin, isKnown: known, now: sys_monotonic())
           : book.forget(line.id)
       }
     }
@@ -254,7 +254,7 @@ package final class LineServer: Sendable {
   }
 
   private func serve(_ line: ServerLine, _ pin: Pin) {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     switch line.read() {
     case .more(let toWrite, let isBegun):
       _ = book.withLock {
@@ -279,7 +279,7 @@ package final class LineServer: Sendable {
   private func finish(_ question: LineBook.Question, of line: ServerLine) {
     let isAnswered = answer(question, of: line)
     _ = book.withLock { book in
-      isAnswered ? book.release(line.id, now: service_monotonic()) : book.forget(line.id)
+      isAnswered ? book.release(line.id, now: sys_monotonic()) : book.forget(line.id)
     }
   }
 
@@ -290,7 +290,7 @@ package final class LineServer: Sendable {
     if let kind = LineKind(rawValue: frame.kind) {
       answer = handler(pin, kind, frame.body, question.arrived)
     }
-    let end = service_monotonic() + limits.untilAnswered
+    let end = sys_monotonic() + limits.untilAnswered
     return line.send(frame.nonce, answer, until: end)
   }
 }

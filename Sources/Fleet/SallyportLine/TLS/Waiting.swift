@@ -6,7 +6,7 @@ enum Waiting {
   /// As poll(2), which is begun again where a signal interrupts it; 0 at `deadline`.
   static func poll(_ watched: inout [pollfd], until deadline: UInt64) -> Int32 {
     while true {
-      let now = service_monotonic()
+      let now = sys_monotonic()
       let left = now < deadline ? (deadline - now) / 1_000_000 + 1 : 0
       // SAFETY: as many as are said.
       let count = unsafe Glibc.poll(&watched, nfds_t(watched.count), Int32(clamping: left))

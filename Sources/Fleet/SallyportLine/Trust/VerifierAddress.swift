@@ -1,4 +1,4 @@
-import CTLS
+import CSystem
 
 /// Where a verifier listens: a numeric address and a port, since a name would have to be looked up
 /// while somebody waits.
@@ -57,7 +57,7 @@ package struct VerifierAddress: Hashable, Sendable {
     if host.utf8.contains(0) { return nil }
     var bytes = [UInt8](repeating: 0, count: 16)
     // SAFETY: a C string, and room for the longer kind of address.
-    let count = unsafe tls_address_bytes(host, &bytes)
+    let count = unsafe sys_parse_address(host, &bytes)
     return count > 0 ? Array(bytes.prefix(Int(count))) : nil
   }
 
@@ -66,7 +66,7 @@ package struct VerifierAddress: Hashable, Sendable {
     // SAFETY: as many bytes as are said, and room for the longest text, which ends with NUL.
     let done = unsafe text.withUnsafeMutableBytes { room in
       guard let base = room.baseAddress else { return Int32(0) }
-      return unsafe tls_address_text(
+      return unsafe sys_address_text(
         bytes, Int32(bytes.count), base.assumingMemoryBound(to: CChar.self))
     }
     return done == 1 ? String(decoding: text.prefix { $0 != 0 }, as: UTF8.self) : ""

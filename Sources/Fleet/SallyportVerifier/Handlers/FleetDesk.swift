@@ -47,7 +47,7 @@ package struct FleetDesk: LineDesk, Sendable {
   private func count(_ answer: ServiceAnswer, wasAway: Bool, since arrived: UInt64) {
     var word = wasAway ? "database-away" : "trouble"
     if case .outcome(let outcome) = answer { word = String(decoding: outcome.word, as: UTF8.self) }
-    database.meters.note(word, after: service_monotonic() &- arrived)
+    database.meters.note(word, after: sys_monotonic() &- arrived)
   }
 
   /// nil: not for this host.

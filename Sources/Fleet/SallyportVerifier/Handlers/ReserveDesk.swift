@@ -90,10 +90,10 @@ package final class ReserveDesk: LineDesk {
     case .confirm(let entries):
       // Also of none: whether somebody is there.
       try look()
-      let start = service_monotonic()
+      let start = sys_monotonic()
       var verdicts: [ReserveAnswer.Verdict] = []
       for entry in entries {
-        if !verdicts.isEmpty, service_monotonic() - start > Self.patience { break }
+        if !verdicts.isEmpty, sys_monotonic() - start > Self.patience { break }
         verdicts.append(try verdict(on: entry, holder))
       }
       return .confirmed(verdicts)
@@ -289,7 +289,7 @@ package final class RecentLogins: Sendable {
   package init() {}
 
   func note(_ name: [UInt8], on pin: Pin) {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     logins.withLock { logins in
       if logins.count >= Self.most {
         logins = logins.filter { now - $0.value < Self.lifetime }
@@ -300,7 +300,7 @@ package final class RecentLogins: Sendable {
   }
 
   func has(_ name: [UInt8], on pin: Pin) -> Bool {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     return logins.withLock {
       $0[Login(name: name, pin: pin)].map { now - $0 < Self.lifetime } ?? false
     }

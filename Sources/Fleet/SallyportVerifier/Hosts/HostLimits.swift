@@ -79,7 +79,7 @@ final class HostLimits: Sendable {
   }
 
   private func count(of who: Who) -> Count? {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     if let found = books.withLock({ $0.counts[who] }), now &- found.since < Self.renewal {
       return found
     }
@@ -105,7 +105,7 @@ final class HostLimits: Sendable {
     guard case .last(let charge?) = turn else { return turn }
     let who = Who(host: host, caller: nil, name: name)
     let found = books.withLock { $0.charges.removeValue(forKey: who) }
-    guard let found, found.charge == charge, service_monotonic() &- found.since < Self.memory else {
+    guard let found, found.charge == charge, sys_monotonic() &- found.since < Self.memory else {
       return .last(givingBack: nil)
     }
     return turn
@@ -116,7 +116,7 @@ final class HostLimits: Sendable {
     _ outcome: Outcome, _ turn: Turn, _ who: (host: [UInt8], caller: UInt32?), _ name: [UInt8]
   ) {
     guard case .refused(.response(.wrongCode(let charge), _)) = outcome else { return }
-    let now = service_monotonic()
+    let now = sys_monotonic()
     books.withLock { books in
       let counted = Who(host: who.host, caller: who.caller)
       books.counts[counted]?.ofHost += 1

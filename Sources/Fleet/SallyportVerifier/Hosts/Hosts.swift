@@ -64,7 +64,7 @@ package final class Hosts: Sendable {
 
   /// The host with this key.
   package func standing(of pin: Pin) -> Standing {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     let (found, since, mayBeMore) = known.withLock { known in
       let found = known.list.hosts[pin]
       if found != nil { known.asked.insert(pin) }
@@ -77,7 +77,7 @@ package final class Hosts: Sendable {
     }
     return known.withLock { known in
       let list = known.list
-      guard list.since != 0, service_monotonic() &- list.since < Self.lifetime else {
+      guard list.since != 0, sys_monotonic() &- list.since < Self.lifetime else {
         return .unclear
       }
       return list.hosts[pin].map { .host($0) } ?? .stranger
@@ -101,7 +101,7 @@ package final class Hosts: Sendable {
       return true
     }
     guard isMine else { return }
-    let start = service_monotonic()
+    let start = sys_monotonic()
     let found = table()
     let (asked, putBack) = known.withLock { known in
       known.isBeingRead = false

@@ -59,9 +59,9 @@ extension Database {
     if isLost { try distrust(by: line) }
     believe(own)
     try post(line, least: acknowledged[0] ?? 0)
-    let end = service_monotonic() + 3_000_000_000
+    let end = sys_monotonic() + 3_000_000_000
     var missing = try others(by: line).missing(line.server, besides: own)
-    while !missing.isEmpty, service_monotonic() < end {
+    while !missing.isEmpty, sys_monotonic() < end {
       _ = poll(nil, 0, 50)
       missing = try others(by: line).missing(line.server, besides: own)
     }

@@ -1,7 +1,7 @@
-import Glibc
 import OneTimePassword
 package import SallyportCore
 import SallyportLogin
+import SallyportSystem
 
 /// What a row of the table `event` says of a save: what was asked, and what was judged.
 package struct Event: Sendable {
@@ -22,7 +22,7 @@ package struct Event: Sendable {
     (self.host, self.name, self.caller) = (host, name, caller)
     self.service = escaped(service, limit: 255)
     if let address {
-      self.address = text(of: address)
+      self.address = Array(Addresses.text(address).utf8)
     } else {
       let isLocal = origin == .local(own: true)
       self.address = bytes(
@@ -86,14 +86,4 @@ extension Outcome {
     case .refused(let reason): bytes(of: reason.name)
     }
   }
-}
-
-/// As inet_ntop(3) writes it.
-private func text(of address: NumericAddress) -> [UInt8] {
-  let bytes = address.isIPv4 ? [UInt8](address.bytes.suffix(4)) : address.bytes
-  var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-  // SAFETY: the buffers live for the call and have the lengths of their kind.
-  let done = unsafe inet_ntop(
-    address.isIPv4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count))
-  return unsafe done == nil ? [] : text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
 }

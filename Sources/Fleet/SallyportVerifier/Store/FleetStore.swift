@@ -39,7 +39,7 @@ package struct FleetStore: RecordStore, Sendable {
   ) {
     (self.database, self.event, self.uid) = (database, event, uid)
     self.isClosed = isClosed
-    self.deadline = min(deadline, service_monotonic() + 5_000_000_000)
+    self.deadline = min(deadline, sys_monotonic() + 5_000_000_000)
   }
 
   /// Whether the database could not be asked before anything was saved: nothing was judged.

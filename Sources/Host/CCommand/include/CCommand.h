@@ -15,8 +15,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -36,13 +34,6 @@ int process_argument_count(void);
 
 /* One of them; NULL behind the last. */
 const char *_Nullable process_argument(int index);
-
-/* Turns off core files, and access to the memory by other processes of the user. 0 or errno. */
-static inline int process_harden(void) {
-  struct rlimit none = {0, 0};
-  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return errno;
-  return setrlimit(RLIMIT_CORE, &none) == 0 ? 0 : errno;
-}
 
 /* O_PATH of open(2): finds a file without opening it. */
 static const int32_t open_path_only = 010000000;

@@ -1,29 +1,18 @@
-/* What the service needs of the kernel and the C library: its sockets, threads, signals and log. Every
-   function that can fail gives a negative errno. No shim decides anything. */
+/* What the programs of a machine need of the kernel and the C library beside CSystem, which comes
+   with it: sockets, threads, signals and log. Every function that can fail gives a negative errno. No
+   shim decides anything. */
 #pragma once
 
-#include <errno.h>
-#include <fcntl.h>
+#include "CSystem.h"
+
 #include <poll.h>
 #include <pthread.h>
-#include <pwd.h>
-#include <signal.h>
 #include <spawn.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <syslog.h>
-#include <time.h>
-#include <unistd.h>
 
 #pragma clang assume_nonnull begin
 
@@ -40,11 +29,9 @@ static inline int service_address(const char *path, struct sockaddr_un *address)
 
 /* Connects once to see whether somebody listens: 0, or why not. */
 static inline int service_try(const char *path) {
-  struct sockaddr_un address;
-  int result = service_address(path, &address);
-  int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return -errno;
-  if (result == 0 && connect(probe, (const void *)&address, sizeof address) < 0) result = -errno;
+  int probe = sys_socket_of(SOCK_SEQPACKET | SOCK_NONBLOCK);
+  if (probe < 0) return probe;
+  int result = sys_connect(probe, path);
   close(probe);
   return result;
 }
@@ -100,19 +87,22 @@ static inline int service_pass_credentials(int socket) {
 
 /* A lock that lasts as long as this process has the descriptor: -EAGAIN where another has it. */
 static inline int service_lock(const char *path) {
-  int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-  if (file < 0) return -errno;
-  if (flock(file, LOCK_EX | LOCK_NB) == 0) return file;
-  int error = errno;
+  int file = sys_open(AT_FDCWD, path, O_RDWR | O_CREAT);
+  if (file < 0) return file;
+  int result = sys_lock_directory(file);
+  if (result == 0) return file;
   close(file);
-  return -error;
+  return result;
 }
 
 /* -- A connection. Nothing here blocks. */
 
 typedef struct { int32_t process; uint32_t user; } service_sender;
 
-/* A connection, and who made it: pid and effective uid at connect(). */
+/* Who connected: pid and effective uid at connect(). 0 or a negative errno. */
+int service_peer(int connection, service_sender *peer);
+
+/* A connection, and who made it. */
 int service_accept(int listener, service_sender *peer);
 
 /* Starts a program with the connection as descriptor 3, nothing else of ours, and the usual signals, in
@@ -168,15 +158,18 @@ static inline int64_t service_send(int connection, const void *bytes, size_t cou
   return done < 0 ? -errno : done;
 }
 
-/* 1 or 0: is there such an account? Or a negative errno. */
-static inline int service_has_account(uint32_t user) {
+/* 1 or 0: is there an account of this uid? Its first name, with its NUL, where there is room for
+   one. Or a negative errno. */
+static inline int service_account(uint32_t user, char *_Nullable name, size_t capacity) {
   for (size_t size = 1024; size <= 1u << 20; size *= 4) {
     struct passwd entry, *found = NULL;
     char *buffer = malloc(size);
     if (buffer == NULL) return -ENOMEM;
     int error = getpwuid_r(user, &entry, buffer, size, &found);
+    int fits = error == 0 && found != NULL && strlen(entry.pw_name) < capacity;
+    if (fits) strcpy(name, entry.pw_name);
     free(buffer);
-    if (error == 0) return found != NULL;
+    if (error == 0) return found == NULL ? 0 : fits || capacity == 0 ? 1 : -ENAMETOOLONG;
     if (error != ERANGE) return error > 0 ? -error : -EIO;
   }
   return -ERANGE;
@@ -184,17 +177,16 @@ static inline int service_has_account(uint32_t user) {
 
 /* 1 with its uid, or 0: is there an account of this name? Or a negative errno. */
 static inline int service_uid(const char *name, uint32_t *user) {
-  for (size_t size = 1024; size <= 1u << 20; size *= 4) {
-    struct passwd entry, *found = NULL;
+  int result = -ERANGE;
+  for (size_t size = 1024; size <= 1u << 20 && result == -ERANGE; size *= 4) {
+    const char *spelling = NULL;
+    uint32_t group = 0;
     char *buffer = malloc(size);
     if (buffer == NULL) return -ENOMEM;
-    int error = getpwnam_r(name, &entry, buffer, size, &found);
-    if (error == 0 && found != NULL) *user = found->pw_uid;
+    result = sys_account(name, buffer, size, &spelling, user, &group);
     free(buffer);
-    if (error == 0) return found != NULL;
-    if (error != ERANGE) return error > 0 ? -error : -EIO;
   }
-  return -ERANGE;
+  return result;
 }
 
 /* -- A file that is read again when it has changed */
@@ -279,13 +271,24 @@ static inline void service_wait_for_end(void) {
   while (sigwait(&ends, &which) != 0) { }
 }
 
-/* No core file, no other process that reads this one's memory, as many descriptors as it may have,
-   and none of 0, 1 and 2 closed, where a socket would get what somebody prints. */
-static inline int service_harden(void) {
+/* No core file, and no other process of the user that reads this one's memory. */
+static inline int process_harden(void) {
+  struct rlimit none = { 0, 0 };
+  return setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+/* The same, and none of 0, 1 and 2 closed, where a socket would get what somebody prints. */
+static inline int daemon_harden(void) {
   for (int number = 0; number < 3; number++)
     if (fcntl(number, F_GETFD) < 0 && open("/dev/null", O_RDWR) != number) return -EBADF;
-  struct rlimit limit = { 0, 0 };
-  if (setrlimit(RLIMIT_CORE, &limit) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return -errno;
+  return process_harden();
+}
+
+/* The same, and as many descriptors as it may have. */
+static inline int service_harden(void) {
+  struct rlimit limit;
+  int result = daemon_harden();
+  if (result < 0) return result;
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return -errno;
   if (limit.rlim_max > 4096) limit.rlim_max = 4096;
   limit.rlim_cur = limit.rlim_max;
@@ -296,13 +299,6 @@ static inline int service_harden(void) {
    where help is asked for; or -EINVAL, after it was told what is wrong. */
 int service_read_options(int count, char *_Nullable const *_Nonnull words, bool *sessions,
                          const char *_Nullable *_Nonnull program);
-
-/* Nanoseconds that only grow. */
-static inline uint64_t service_monotonic(void) {
-  struct timespec now = { 0, 0 };
-  (void)clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static inline void service_log(int level, const char *text) {
   syslog(LOG_AUTHPRIV | level, "%s", text);

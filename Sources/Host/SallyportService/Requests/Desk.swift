@@ -94,7 +94,7 @@ package struct Desk<Store: LoginStore>: Sendable where Store: Sendable {
     throws(StoreTrouble)
   {
     guard request.waits, request.verb.mayBeSaved else { return }
-    let isInTime = service_monotonic() &+ Self.margin < question.deadline
+    let isInTime = sys_monotonic() &+ Self.margin < question.deadline
     guard isInTime, caller.begin() else { throw .busy(path: "") }
   }
 

@@ -89,7 +89,7 @@ package struct Question: Sendable {
   /// not find his code used.
   private func examiner<Store: RecordStore>(of store: Store) -> FileExaminer<Store> {
     FileExaminer(store: store) { () throws(StoreTrouble) in
-      if service_monotonic() > deadline { throw .busy(path: "") }
+      if sys_monotonic() > deadline { throw .busy(path: "") }
       return try store.now()
     }
   }

@@ -96,7 +96,7 @@ package final class Sessions: Sendable {
       let ready = unsafe poll(&entry, 1, isAlone ? -1 : 200)
       let isCrowded = state.withLock { state in
         // Not before: one that began later would be older than nothing.
-        let now = service_monotonic()
+        let now = sys_monotonic()
         for index in state.children.indices { look(&state.children[index], at: now) }
         state.children.removeAll { $0.hasEnded && now - $0.started >= Sessions.shortest }
         return state.isCrowded(at: now)
@@ -130,7 +130,7 @@ package final class Sessions: Sendable {
       guard state.lookups.count < Sessions.mostLookups else {
         return "no session for uid \(user): \(state.lookups.count) users are looked up"
       }
-      state.lookups.append((user, share, service_monotonic()))
+      state.lookups.append((user, share, sys_monotonic()))
       return nil
     }
     if let refusal {
@@ -171,7 +171,7 @@ package final class Sessions: Sendable {
       // SAFETY: the C string lives for the call.
       let process = unsafe service_spawn(program, made)
       guard process > 0 else { return "\(program): \(errnoDescription(-process))" }
-      state.children.append(Child(process: process, share: share, started: service_monotonic()))
+      state.children.append(Child(process: process, share: share, started: sys_monotonic()))
       return nil
     }
     if let refusal { refused.write(refusal) }

@@ -48,7 +48,7 @@ final class Connection: Caller {
   }
 
   private init(_ descriptor: Int32, _ socket: Peer.Socket, _ peer: service_sender) {
-    (self.descriptor, self.socket, accepted) = (descriptor, socket, service_monotonic())
+    (self.descriptor, self.socket, accepted) = (descriptor, socket, sys_monotonic())
     (process, effectiveUser) = (peer.process, peer.user)
   }
 
@@ -92,7 +92,7 @@ final class Connection: Caller {
     let isOfUser = socket == .everybody && effectiveUser != 0
     let peer = Peer(
       socket: socket, process: process, effectiveUser: effectiveUser,
-      realUser: isOfUser ? effectiveUser : sender.user, arrived: service_monotonic())
+      realUser: isOfUser ? effectiveUser : sender.user, arrived: sys_monotonic())
     return .job(Job(connection: self, peer: peer, request: request))
   }
 

@@ -96,7 +96,7 @@ final class Door: Sendable {
 
   /// Nothing is done for a peer that has given up.
   private func answer(_ job: Job) {
-    let waited = service_monotonic() - job.peer.arrived
+    let waited = sys_monotonic() - job.peer.arrived
     guard waited < limits.untilWork, job.connection.isThere, hasAccount(job.peer) else {
       return job.connection.refuse()
     }
@@ -155,13 +155,13 @@ final class Door: Sendable {
   /// Milliseconds until the first connection has had its time; -1 for ever.
   private func patience(since first: UInt64?) -> Int32 {
     guard let first else { return -1 }
-    let (end, now) = (first + limits.untilPacket, service_monotonic())
+    let (end, now) = (first + limits.untilPacket, sys_monotonic())
     return now < end ? Int32(clamping: (end - now) / 1_000_000 + 1) : 0
   }
 
   /// Passes the packets on that have come, and leaves out whoever is refused or too late.
   private func stillWaiting(_ waiting: [Connection]) -> [Connection] {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     return waiting.filter { isStillWaiting($0) && now < $0.accepted + limits.untilPacket }
   }
 

@@ -75,10 +75,10 @@ package final class Service: Sendable {
   /// has begun as long as its callers do. false where it is not done by then.
   @discardableResult
   package func stop(within time: UInt64 = 5_000_000_000, begun: UInt64 = 30_000_000_000) -> Bool {
-    let start = service_monotonic()
+    let start = sys_monotonic()
     for door in doors { door.end() }
     while !doors.allSatisfy(\.isAtRest) {
-      let waited = service_monotonic() - start
+      let waited = sys_monotonic() - start
       if waited > time, waited > begun || !doors.contains(where: \.hasBegun) { return false }
       _ = poll(nil, 0, 2)
     }

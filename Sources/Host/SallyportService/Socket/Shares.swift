@@ -59,7 +59,7 @@ package final class Shares: Sendable {
   /// `hasAccount`: 1 or 0, or less where it cannot be known; `uid`: of the account of that name.
   package init(
     file path: String = Shares.file,
-    hasAccount: @escaping @Sendable (UInt32) -> Int32 = { service_has_account($0) },
+    hasAccount: @escaping @Sendable (UInt32) -> Int32 = { service_account($0, nil, 0) },
     uid: @escaping @Sendable (String) -> UInt32? = Shares.uid
   ) {
     (self.path, account, self.uid) = (path, hasAccount, uid)
@@ -100,7 +100,7 @@ package final class Shares: Sendable {
 
   /// Reads it again where it has changed; the owners that are to be looked up then.
   private func read(_ state: inout State) -> [String] {
-    let now = service_monotonic()
+    let now = sys_monotonic()
     if let looked = state.looked, now - looked < Shares.pause { return [] }
     state.looked = now
     let seen = Stamp(of: path)

@@ -219,12 +219,26 @@ let command = part(
       name: "sallyport", dependencies: ["SallyportCLI"] + fleetSide("FleetCommand"),
       swiftSettings: joining, linkerSettings: withLibcrypto),
     .testTarget(
+      name: "PAMStackTests", dependencies: ["PAMStack", "CLinuxPAM", "TestSupport"],
+      swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
+    .testTarget(
+      name: "SallyportImportTests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportAdministration", "SallyportSupport",
+        "SallyportImport", "TestSupport",
+      ], swiftSettings: strict),
+    .testTarget(
+      name: "SallyportDoctorTests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportSupport", "PAMStack",
+        "SallyportDoctor", "CCommand", "CLinuxPAM", "TestSupport",
+      ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
+    .testTarget(
       name: "SallyportCLITests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
-        "SallyportLogin", "SallyportSupport", "PAMStack", "SallyportImport", "SallyportDoctor",
-        "SallyportCLI", "CLinuxPAM", "TestSupport",
-      ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
+        "SallyportSupport", "PAMStack", "SallyportDoctor", "SallyportCLI", "TestSupport",
+      ], swiftSettings: strict),
   ])
 
 /// Machines that share their enrollments.
@@ -348,8 +362,8 @@ let package = Package(
     + (withFleet ? fleet + (withCommand ? fleetCommand : []) : [])
 )
 
-/// `ONLY=SallyportCoreTests swift build --build-tests` builds that target and what it needs: the
-/// nine test targets are one bundle, in which a test of the core waits for those of the command.
+/// `ONLY=SallyportCoreTests swift build --build-tests` builds that target and what it needs: all
+/// test targets are one bundle, in which a test of the core waits for those of the command.
 if let only = Context.environment["ONLY"] {
   var needed: Set<String> = []
   var pending = [only]

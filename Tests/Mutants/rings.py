@@ -17,7 +17,7 @@ NEAREST = {
     "SallyportCore": "SallyportCoreTests", "SallyportSystem": "SallyportSystemTests",
     "CSystem": "SallyportSystemTests", "CQRCodeGen": "SallyportCLITests",
     "SallyportLogin": "PAMSallyportTests", "PAMSallyport": "PAMSallyportTests", "pam_sallyport": None, "CLinuxPAM": None,
-    "SallyportAdministration": "SallyportAdministrationTests", "SelfService": "SelfServiceTests", "SallyportDoctor": "SallyportCLITests",
+    "SallyportAdministration": "SallyportAdministrationTests", "SelfService": "SelfServiceTests", "SallyportDoctor": "SallyportDoctorTests",
 }
 # Where the tests of a file are not in one of its name, its own are these.
 OWN = {

@@ -27,6 +27,12 @@ package struct Seeded: RandomNumberGenerator {
   /// Of a list that is not empty.
   package mutating func pick<T>(_ values: [T]) -> T { values[number(0...values.count - 1)] }
 
+  /// Less than `bound`, in one step of the generator.
+  package mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+
+  /// The same of a list that is not empty.
+  package mutating func one<T>(of choices: [T]) -> T { choices[below(choices.count)] }
+
   /// Never 0.
   package mutating func id() -> UInt64 { UInt64.random(in: 1...UInt64.max, using: &self) }
 

@@ -5,7 +5,6 @@ import Testing
 
 @testable import SallyportCLI
 @testable import SallyportDoctor
-@testable import SallyportImport
 
 /// `sallyport import --json`
 struct ImportedReport: Decodable {
@@ -197,14 +196,5 @@ struct ImportedReport: Decodable {
   ]) func `is refused with words that make no sense`(arguments: [String], wanted: String) {
     let outcome = bench.run(arguments: ["import"] + arguments)
     #expect(outcome.status == 64 && outcome.aside.contains(wanted), "\(outcome.aside)")
-  }
-
-  // decisive
-  @Test(arguments: [
-    ("~/x", "/h/x"), ("${HOME}/x", "/h/x"), ("/v/${USER}/x", "/v/bob/x"), ("/v/%u%h", "/v/bob/h"),
-    ("/v/~", "/v/~"), ("/a/$USER", "/a/$USER"),
-  ]) func `knows the words of secret=`(template: String, wanted: String) throws {
-    let bob = try #require(UserName(Array("bob".utf8)))
-    #expect(HomePath(template).path(for: bob, home: "/h") == wanted)
   }
 }

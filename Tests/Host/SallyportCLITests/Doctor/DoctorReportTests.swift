@@ -111,7 +111,19 @@ import Testing
     #expect(report(diagnosis)[1] == "  unseen  a?[2Jb?c")
   }
 
-  @Test func `Where no service names the module, that is a finding`() {
-    #expect(Healthy.diagnosis { $0.services = [] }.wrong == ["no-service warning"])
+  @Test func `A source that anybody on the path can forge is advice, not a fault`() {
+    func clock(_ isAuthenticated: Bool?) -> Diagnosis {
+      Healthy.diagnosis {
+        $0.clock.source = .init(name: "chrony", offset: 0, isAuthenticated: isAuthenticated)
+      }
+    }
+    func advice(_ diagnosis: Diagnosis) -> [Finding] {
+      diagnosis.findings.filter { $0.id == "clock-source" }
+    }
+    #expect(clock(false).status == 0)
+    #expect(advice(clock(false)).map(\.fixes.count) == [1])
+    let text = Report(clock(false), hasMarks: false, width: 80).text
+    #expect(text.contains("a server that does not sign it") && text.contains("see: chrony.conf"))
+    #expect(advice(clock(true)).isEmpty && advice(clock(nil)).isEmpty)
   }
 }

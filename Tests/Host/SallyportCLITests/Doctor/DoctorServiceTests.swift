@@ -108,13 +108,4 @@ import Testing
     let usual = machine.doctor("sudo").answer.replacing(/\n +/, with: " ")
     #expect(usual.contains("next try in 21 h"), "\(usual)")
   }
-
-  @Test func `Whoever has no tries left is told the way on`() {
-    let diagnosis = Healthy.diagnosis { $0.store.users[0].waits = (7200, 0) }
-    let found = diagnosis.findings.first { $0.id == "user-throttled" }
-    #expect(
-      found?.text == "alice has no tries left from known places, next try in 2 h, and backup codes "
-        + "work: was it a stranger?")
-    #expect(found?.fixes.first == .command("sallyport unlock alice"))
-  }
 }

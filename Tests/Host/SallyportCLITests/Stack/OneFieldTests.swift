@@ -1,27 +1,13 @@
 import Testing
 
-@testable import PAMStack
 @testable import SallyportCLI
 
 /// Programs that never ask, and those that have one answer for every prompt.
 @Suite struct `Services with one field` {
-  private func ends(_ auth: String) -> String {
-    "\(auth)\n@include common-account\n@include common-session"
-  }
-
   private func machine(_ service: String, _ auth: String) throws -> PamBench {
     var files = Stacks.debian
-    files[service] = ends(auth)
+    files[service] = Stacks.ends(auth)
     return try PamBench(files)
-  }
-
-  private func findings(_ service: String, _ auth: String) -> [String] {
-    var files = Stacks.debian
-    files[service] = ends(auth)
-    return StackAnalysis(Stacks.parse(service, in: files)).findings.map(
-      `The analysis of a stack`.short
-    )
-    .filter { $0.hasPrefix("prompts") || $0.hasPrefix("authNeverRuns") }
   }
 
   @Test(arguments: ["cron", "crond", "atd", "systemd-user", "runuser", "runuser-l"])
@@ -35,9 +21,9 @@ import Testing
     #expect(refused.aside.contains("\(service) runs no auth phase: nobody is asked for a code"))
     #expect(try machine.content() == before)
     let asked = "@include common-auth\nauth required pam_sallyport.so"
-    #expect(findings(service, asked) == ["authNeverRuns \(service):2"])
-    #expect(findings("sudo", asked) == [])
-    try machine.write("/etc/pam.d/\(service)", ends(asked))
+    #expect(Stacks.prompts(of: service, asked) == ["authNeverRuns \(service):2"])
+    #expect(Stacks.prompts(of: "sudo", asked) == [])
+    try machine.write("/etc/pam.d/\(service)", Stacks.ends(asked))
     let row = machine.run("status").answer.split(separator: "\n").first { $0.hasPrefix(service) }
     #expect(row?.split(separator: " ")[1] == "nobody")
   }
@@ -107,10 +93,11 @@ import Testing
 
   @Test func `config check says where remember has no effect`() throws {
     var files = Stacks.debian
-    files["first"] = ends("auth required pam_sallyport.so\n@include common-auth")
-    files["last"] = ends("@include common-auth\nauth required pam_sallyport.so")
-    files["vsftpd"] = ends("auth required pam_sallyport.so forward_pass\n@include common-auth")
-    files["sshd"] = ends("auth required pam_sallyport.so")
+    files["first"] = Stacks.ends("auth required pam_sallyport.so\n@include common-auth")
+    files["last"] = Stacks.ends("@include common-auth\nauth required pam_sallyport.so")
+    files["vsftpd"] = Stacks.ends(
+      "auth required pam_sallyport.so forward_pass\n@include common-auth")
+    files["sshd"] = Stacks.ends("auth required pam_sallyport.so")
     let machine = try PamBench(files)
     try machine.write("/on.conf", "[default]\nremember = 8h\n")
     try machine.write("/off.conf", "[default]\nremember = 0\n")
@@ -137,48 +124,6 @@ import Testing
     let refused = machine.run("enable", "vsftpd", "--enroll", "--yes")
     #expect(refused.status == 78)
     #expect(refused.aside.contains("enroll and forward_pass cannot be used together"))
-  }
-
-  @Test(arguments: [
-    (
-      "@include common-auth\nauth required pam_sallyport.so", ["prompts vsftpd:2 and common-auth:2"]
-    ),
-    (
-      "auth required pam_sallyport.so\n@include common-auth", ["prompts vsftpd:1 and common-auth:2"]
-    ),
-    (
-      "auth required pam_unix.so\nauth required pam_sallyport.so forward_pass",
-      ["prompts vsftpd:2 and vsftpd:1"]
-    ),
-    (
-      "auth required pam_exec.so expose_authtok /x\nauth required pam_sallyport.so",
-      ["prompts vsftpd:2 and vsftpd:1"]
-    ),
-    (
-      "auth required pam_sallyport.so forward_pass\nauth required pam_krb5.so",
-      ["prompts vsftpd:1 and vsftpd:2"]
-    ),
-    ("auth required pam_sallyport.so forward_pass\n@include common-auth", []),
-    (
-      "auth required pam_sallyport.so forward_pass\nauth required pam_exec.so expose_authtok /x", []
-    ),
-    ("auth required pam_unix.so\nauth required pam_sallyport.so use_first_pass", []),
-    (
-      "auth required pam_sallyport.so forward_pass\nauth required pam_userdb.so use_first_pass", []
-    ),
-    (
-      "auth required pam_sallyport.so forward_pass\nauth required pam_winbind.so use_first_pass", []
-    ),
-    (
-      "auth required pam_unix.so\nauth required pam_sallyport.so use_first_pass try_first_pass",
-      ["prompts vsftpd:2 and vsftpd:1"]
-    ),
-    ("auth required pam_exec.so /x\nauth required pam_sallyport.so", []),
-    ("auth required pam_sallyport.so", []),
-  ])
-  func `two prompts where there is one field are found`(auth: String, found: [String]) {
-    #expect(findings("vsftpd", auth) == found)
-    #expect(findings("sudo", auth) == [])
   }
 
   @Test func `a line in a shared file that a program with one field includes is not written`()

@@ -2,17 +2,14 @@ import Foundation
 import SallyportCore
 import SallyportSupport
 import SallyportSystem
-import TestSupport
 import Testing
 
 @testable import PAMStack
 @testable import SallyportCLI
 @testable import SallyportDoctor
 
-/// A machine in a directory: its files of PAM, and a store with alice in it.
-final class PamBench {
-  private let directory: TemporaryDirectory
-  var root: String { directory.path }
+/// A machine in a directory: its files of PAM, a store with alice in it, and the command on them.
+final class PamBench: PamFiles {
   let bench = Bench()
   /// There is no sshd on it, unless a test brings one.
   var programs: ([String]) -> Probe<CommandOutput> = { _ in .absent }
@@ -27,21 +24,9 @@ final class PamBench {
 
   init(_ files: [String: String] = Stacks.debian, debian: Bool = true, enrolled: Bool = true) throws
   {
-    directory = try TemporaryDirectory()
-    try FileManager.default.createDirectory(
-      atPath: "\(root)/etc/pam.d", withIntermediateDirectories: true)
-    try FileManager.default.createDirectory(
-      atPath: "\(root)/usr/lib/pam.d", withIntermediateDirectories: true)
-    try FileManager.default.createDirectory(
-      atPath: "\(root)/run", withIntermediateDirectories: true)
-    for (name, text) in files { try write("/etc/pam.d/\(name)", text + "\n") }
-    if debian { try write("/etc/debian_version", "12.5\n") }
+    try super.init(files, debian: debian)
     try people("alice")
     if enrolled { _ = try bench.enroll() }
-  }
-
-  func write(_ path: String, _ text: String) throws {
-    try Data(text.utf8).write(to: URL(fileURLWithPath: root + path))
   }
 
   /// root without a password, and accounts with one.
@@ -49,22 +34,6 @@ final class PamBench {
     let rows = names.enumerated().map { "\($1):x:\(1000 + $0):1000::/home/\($1):/bin/sh\n" }
     try write("/etc/passwd", "root:x:0:0::/root:/bin/sh\n" + rows.joined())
     try write("/etc/shadow", "root:!::\n" + names.map { "\($0):$6$x::\n" }.joined())
-  }
-
-  func read(_ path: String) -> String? {
-    FileManager.default.contents(atPath: root + path).map { String(decoding: $0, as: UTF8.self) }
-  }
-
-  /// Everything in the directory of services with its mode.
-  func content() throws -> [String: String] {
-    let directory = "\(root)/etc/pam.d"
-    var content: [String: String] = [:]
-    for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
-      let facts = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")
-      let mode = (facts[.posixPermissions] as? Int).map { String($0, radix: 8) } ?? ""
-      content[name] = "\(mode) \(read("/etc/pam.d/\(name)") ?? "")"
-    }
-    return content
   }
 
   /// `sallyport pam …` on this machine.

@@ -138,30 +138,4 @@ import Testing
     #expect(refused.status == 64 && refused.aside.contains("--sshd key+code"))
     #expect(machine.run("enable", "sudo", "--sshd", "none", "--yes").status == 64)
   }
-
-  @Test(arguments: SSHMethod.allCases.filter { $0 != .none })
-  func `our file is known by its text`(method: SSHMethod) {
-    let ways = method == .passwordCode ? [] : SSHStage.Passing.allCases
-    for passing in [nil] + ways.map(Optional.some) {
-      let stage = SSHStage(method: method, passing: passing)
-      #expect(SSHStage(text: stage.text) == stage)
-      #expect(SSHStage(text: stage.text + "#") == nil)
-    }
-  }
-
-  @Test(arguments: [
-    ("Include /etc/ssh/sshd_config.d/*.conf\nUsePAM yes\n", 0),
-    ("UseDNS no\nInclude sshd_config.d/*.conf\nUsePAM yes\n", 1),
-    ("Include /etc/ssh/sshd_config.d/1*.conf\nUsePAM yes\n", nil),
-    ("Match all\nInclude /etc/ssh/sshd_config.d/*.conf\n", nil),
-    ("UsePAM yes\n", nil),
-  ])
-  func `it is known what sshd reads before our file`(text: String, count: Int?) throws {
-    try machine.write("/etc/ssh/sshd_config", text)
-    try machine.write("/etc/ssh/sshd_config.d/50-cloud-init.conf", "PasswordAuthentication yes\n")
-    let real = Machine(root: machine.root)
-    #expect(SSHConfiguration(of: real).linesBeforeDropIn == count)
-    try machine.write("/etc/ssh/sshd_config.d/00-aaa.conf", "UseDNS no\nUsePAM no\n")
-    #expect(SSHConfiguration(of: real).linesBeforeDropIn == count.map { $0 + 2 })
-  }
 }

@@ -1,0 +1,1 @@
+../SallyportDoctorTests/DoctorBench.swift

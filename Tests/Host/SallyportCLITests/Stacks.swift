@@ -1,0 +1,1 @@
+../PAMStackTests/Stacks.swift

@@ -1,0 +1,109 @@
+import Foundation
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import PAMStack
+@testable import SallyportDoctor
+
+/// A root directory with files of its own, and programs that answer as they are told.
+final class FakeMachine {
+  let root = FileManager.default.temporaryDirectory
+    .appendingPathComponent("doctor-\(UUID().uuidString)").path
+  /// By the words of the command.
+  var answers: [String: CommandOutput] = [:]
+
+  deinit { try? FileManager.default.removeItem(atPath: root) }
+
+  var machine: Machine {
+    Machine(root: root) { words in
+      self.answers[words.joined(separator: " ")].map { .seen($0) } ?? .absent
+    }
+  }
+
+  func write(_ path: String, _ text: String) throws {
+    let url = URL(fileURLWithPath: root + path)
+    try FileManager.default.createDirectory(
+      at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+    try text.write(to: url, atomically: true, encoding: .utf8)
+  }
+}
+
+/// Facts of a machine on which nothing is wrong. Tests break one thing each.
+enum Healthy {
+  static let now = UnixTime(1_800_000_000)
+
+  static let sshText = """
+    usepam yes
+    kbdinteractiveauthentication yes
+    passwordauthentication no
+    pubkeyauthentication yes
+    hostbasedauthentication no
+    gssapiauthentication no
+    permitrootlogin no
+    usedns no
+    authenticationmethods publickey,keyboard-interactive
+    """
+
+  /// `key value` pairs in place of the healthy ones.
+  static func ssh(_ changes: String...) -> SSHFacts { ssh(changes) }
+
+  static func ssh(_ changes: [String]) -> SSHFacts {
+    SSHFacts(settings: .seen(SSHSettings((changes + [sshText]).joined(separator: "\n"))))
+  }
+
+  static func lines(_ words: String..., account: [String] = []) -> ModuleLines {
+    lines(words, account: account)
+  }
+
+  static func lines(_ words: [String], account: [String] = []) -> ModuleLines {
+    ModuleLines(lines: [
+      .init(
+        phase: .auth, path: "pam_sallyport.so", words: words,
+        location: FileLocation(file: "/etc/pam.d/sshd", line: 4)),
+      .init(
+        phase: .account, path: "pam_sallyport.so", words: account,
+        location: FileLocation(file: "/etc/pam.d/sshd", line: 1)),
+    ])
+  }
+
+  static let user = UserFacts(directory: "/var/lib/sallyport/users/alice", name: "alice")
+
+  static var store: StoreFacts {
+    StoreFacts(
+      directories: ["/var/lib/sallyport": FileFacts(mode: 0o700)], disk: .seen(DiskFacts()),
+      users: [user])
+  }
+
+  static var clock: ClockFacts { ClockFacts(isSynchronised: .seen(true), now: now) }
+
+  static var module: ModuleFacts {
+    ModuleFacts(
+      path: "/lib/security/pam_sallyport.so", file: .seen(FileFacts()), machines: (62, 62))
+  }
+
+  static var facts: Facts {
+    Facts(
+      now: now, services: [ServiceFacts(name: "sshd", lines: lines())], ssh: ssh(), store: store,
+      clock: clock, modules: [module])
+  }
+
+  static func diagnosis(_ change: (inout Facts) -> Void = { _ in }) -> Diagnosis {
+    var facts = facts
+    change(&facts)
+    return Diagnosis(facts, version: "0.1.0")
+  }
+}
+
+extension Diagnosis {
+  /// `id severity` of everything that is not as it should be.
+  var wrong: [String] {
+    findings.filter { $0.severity != .ok }.map { "\($0.id) \($0.severity.rawValue)" }
+  }
+}
+
+extension [Finding] {
+  var wrong: [String] {
+    filter { $0.severity != .ok }.map { "\($0.id) \($0.severity.rawValue)" }
+  }
+}

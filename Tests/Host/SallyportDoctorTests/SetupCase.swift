@@ -1,0 +1,1 @@
+../PAMStackTests/SetupCase.swift

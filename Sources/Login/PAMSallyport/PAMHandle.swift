@@ -10,7 +10,7 @@ import SallyportSystem
   private let flags: Int32
   private let phase: Phase
 
-  package var isSilent: Bool { flags & sp_pam_silent != 0 }
+  package var isSilent: Bool { flags & Int32(PAM_SILENT) != 0 }
 
   // SAFETY (whole class): the handle is libpam's and outlives the call it was passed to; strings
   // that libpam returns are copied at once.

@@ -68,8 +68,6 @@ static inline bool sp_pam_has_conversation_data(pam_handle_t *_Nonnull handle) {
   return conversation != NULL && conversation->appdata_ptr != NULL;
 }
 
-static const int sp_pam_silent = (int)PAM_SILENT;
-
 typedef void (*sp_pam_cleanup)(pam_handle_t *_Nonnull handle, void *_Nullable data, int status);
 
 /// Returns the data that the module keeps on the handle between phases; NULL if there is none.

@@ -322,14 +322,7 @@ static inline void sys_die(void) {
   for (;;) _exit(127);
 }
 
-/* ---- the machine's name, random bytes, addresses ---- */
-
-/* The host name with its NUL; empty if unknown. `capacity` must be at least 1. */
-static inline void sys_host_name(void *name, size_t capacity) {
-  char *text = name;
-  if (gethostname(text, capacity) != 0) text[0] = 0;
-  text[capacity - 1] = 0;
-}
+/* ---- random bytes, addresses ---- */
 
 /* One getrandom(2). Returns the number of bytes, which may be less than `count`. */
 static inline int64_t sys_random(void *bytes, size_t count) {

@@ -120,4 +120,7 @@ extension Facts {
 
   /// What was asked of the fleet of this machine.
   package mutating func add(_ fleet: FleetFacts?) { daemon.fleet = fleet }
+
+  /// This sallyport is built without the fleet.
+  package mutating func lackFleet() { daemon.isBuiltWithFleet = false }
 }

@@ -55,4 +55,21 @@ import Testing
       #expect(!run(line).aside.contains("Did you mean"))
     }
   }
+
+  @Test func `has doctor say what the policy wants, and name no verb that is not there`() throws {
+    let machine = try PamBench()
+    let security = "\(machine.root)/etc/security"
+    try FileManager.default.createDirectory(
+      atPath: security, withIntermediateDirectories: true)
+    try machine.write("/etc/security/sallyport.conf", "[default]\nverification = fleet\n")
+    for isMember in [false, true] {
+      if isMember { try machine.write("/etc/security/sallyport-fleet.conf", "") }
+      let done = machine.doctor("sudo")
+      let said = done.answer.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+      #expect(done.status == 2)
+      #expect(said.contains("verification = fleet, but this sallyport is built without the fleet"))
+      #expect(said.contains("see: sallyport config edit: verification = local, in [default]"))
+      #expect(!said.contains("sallyport fleet"), "\(said)")
+    }
+  }
 }

@@ -97,6 +97,30 @@ import Testing
     #expect(found.wrong == ["fleet-not-asked warning"])
   }
 
+  private static let unbuilt: [(String, @Sendable (inout DaemonFacts) -> Void)] = [
+    ("fleet-not-built error", { $0.fleetFile = .absent }),
+    ("fleet-not-built error", { ($0.root.file, $0.fleetKey) = (.absent, .absent) }),
+    ("fleet-not-built error", { $0.fleetFile = .seen(FileFacts(owner: 1000)) }),
+    ("fleet-not-asked warning", { $0.isFleet = false }),
+    (
+      "fleet-not-asked warning, fleet-key error",
+      {
+        ($0.isFleet, $0.fleetKey) = (false, .seen(FileFacts(mode: 0o640)))
+      }
+    ),
+  ]
+
+  @Test(arguments: unbuilt.indices)
+  func `names no verb of the command where it is built without the fleet`(index: Int) {
+    let (wanted, change) = Self.unbuilt[index]
+    let found = Self.findings {
+      $0.isBuiltWithFleet = false
+      change(&$0)
+    }
+    #expect(found.wrong.joined(separator: ", ") == wanted)
+    #expect(found.flatMap(\.fixes).allSatisfy { !"\($0)".contains("sallyport fleet") })
+  }
+
   @Test func `reads who judges from any section of the policy`() throws {
     for (text, isFleet) in [
       ("[default]\nverification = fleet\n", true),

@@ -33,6 +33,7 @@ struct Doctor: Verb {
     let store = try opened(options, context)
     var facts = Facts(of: machine, stacks, store, at: options.path, try context.time())
     if !named.isEmpty { facts.keepLost(of: named) }
+    if context.fleet == nil { facts.lackFleet() }
     if let store { facts.add(try context.fleet?.doctorFacts(store, in: context)) }
     let diagnosis = Diagnosis(
       facts, option: options.store, version: Context.version)

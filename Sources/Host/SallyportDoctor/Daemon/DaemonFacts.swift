@@ -25,6 +25,8 @@ struct DaemonFacts: Equatable {
   var hasStack = false
   /// Whether the policy says `verification = fleet`, if only for somebody.
   var isFleet = false
+  /// Whether this sallyport is built with the fleet.
+  var isBuiltWithFleet = true
   /// What `sallyport fleet join` makes: which fleet this machine belongs to, and its key.
   var fleetFile: Probe<FileFacts> = .absent
   var fleetKey: Probe<FileFacts> = .absent

@@ -16,6 +16,9 @@ struct FleetFindings {
   var all: [Finding] {
     let isMember = daemon.fleetFile.value != nil
     guard daemon.isFleet || isMember else { return [] }
+    guard daemon.isBuiltWithFleet else {
+      return [notBuilt, notAsked, isMember ? keyRights : nil].compactMap { $0 }
+    }
     return [notJoined, notAsked, unserved, rights, isMember ? keyRights : nil].compactMap { $0 }
       + (daemon.isFleet ? daemon.fleet.map { findings($0) } ?? [] : [])
   }
@@ -87,6 +90,16 @@ struct FleetFindings {
 
   private let whom = "everybody whom the fleet judges (verification = fleet)"
 
+  /// This sallyport refuses whom the fleet judges, whether the machine has joined one or not.
+  private var notBuilt: Finding? {
+    guard daemon.isFleet else { return nil }
+    return Finding(
+      id: "fleet-not-built", area: area, severity: .error,
+      text: "the policy says verification = fleet, but this sallyport is built without the fleet",
+      fixes: [.advice("sallyport config edit: verification = local, in [default] or in a rule")],
+      effect: .locksOut(whom))
+  }
+
   private var notJoined: Finding? {
     guard daemon.isFleet, case .absent = daemon.fleetFile else { return nil }
     return Finding(
@@ -102,7 +115,9 @@ struct FleetFindings {
       id: "fleet-not-asked", area: area, severity: .warning,
       text: "this machine is in a fleet, but the policy nowhere says verification = fleet: "
         + "all logins are judged by the enrollments of this machine",
-      fixes: [.command("sallyport config edit"), .advice("sallyport fleet leave")])
+      fixes: daemon.isBuiltWithFleet
+        ? [.command("sallyport config edit"), .advice("sallyport fleet leave")]
+        : [.advice("a sallyport that is built with the fleet can leave it")])
   }
 
   /// Who is asked by a login that the fleet judges, root's own too.
@@ -126,12 +141,19 @@ struct FleetFindings {
       effect: daemon.isFleet ? .locksOut(whom) : nil)
   }
 
+  /// What takes its use from a key.
+  private var renewal: String {
+    daemon.isBuiltWithFleet
+      ? "sallyport fleet join makes another" : "on a verifier, sallyport-verifier revoke"
+  }
+
   private var keyRights: Finding? {
     let text: String
     let fixes: [Fix]
     switch daemon.fleetKey {
     case .unseen: return nil
     case .absent:
+      guard daemon.isBuiltWithFleet else { return nil }
       text = "\(Self.key) does not exist: the fleet does not know this machine without it"
       fixes = [.command("sallyport fleet join")]
     case .seen(let facts):
@@ -139,7 +161,7 @@ struct FleetFindings {
       text = "users other than root can read \(Self.key), and ask the fleet in this machine's name"
       fixes = [
         .command("chown root:root \(Self.key) && chmod 0600 \(Self.key)"),
-        .advice("if somebody may have read it: sallyport fleet join makes another"),
+        .advice("if somebody may have read it: \(renewal)"),
       ]
     }
     return Finding(

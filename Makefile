@@ -22,7 +22,7 @@ fleet-demo:     ## a fleet on this machine: database, verifiers, hosts; parts ar
 test:           ## the four rings, one verdict: minutes
 	Tests/run
 
-ci:             ## fuzzers, packages, thread sanitizer, a part of the torture: after check and test; root
+ci:             ## parts alone, fuzzers, packages, thread sanitizer, a part of the torture: after check and test; root
 	Tests/ci
 
 torture:        ## faults, power cuts, races, hosts, stacks; root; half an hour, SHORT=1 for a part

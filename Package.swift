@@ -178,8 +178,9 @@ let host = part(
     .testTarget(
       name: "SallyportServiceTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "SallyportService", "CService", "CSystem", "TestSupport",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SallyportSupport", "SallyportService", "CService", "CSystem",
+        "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -204,8 +205,8 @@ let command = part(
     .target(
       name: "SallyportDoctor",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "PAMStack", "CCommand", "CSystem",
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SallyportSupport", "PAMStack", "CCommand", "CSystem",
       ], swiftSettings: strict),
     .target(
       name: "SallyportCLI",
@@ -339,8 +340,8 @@ let fleetCommand = part(
 
 let support: Target =
   .target(
-    name: "TestSupport", dependencies: ["OneTimePassword"], path: "Tests/TestSupport",
-    swiftSettings: strict)
+    name: "TestSupport", dependencies: ["OneTimePassword", "SallyportCore"],
+    path: "Tests/TestSupport", swiftSettings: strict)
 
 let withCommand = withHost && Context.environment["SALLYPORT_WITHOUT_COMMAND"] == nil
 

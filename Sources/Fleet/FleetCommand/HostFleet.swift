@@ -1,6 +1,7 @@
 package import ArgumentParser
 import FleetProtocol
 import Glibc
+import SallyportAdministration
 package import SallyportCLI
 package import SallyportCore
 package import SallyportDoctor

@@ -1,5 +1,6 @@
 package import FleetProtocol
 import OneTimePassword
+import SallyportAdministration
 package import SallyportCore
 import SallyportSupport
 package import SallyportSystem
@@ -99,29 +100,29 @@ package final class Reserve: Sendable {
   }
 
   private func putAlone(_ name: UserName, _ section: ReserveAnswer.Section) throws(StoreTrouble) {
-    var new = Enrollment(
-      id: section.enrollmentID, user: name, uid: nil, created: moment().clock, authenticators: [],
-      backupCodes: section.set)
-    new.receipt = section.receipt
+    let new = ReserveEntry(
+      Enrollment(
+        id: section.enrollmentID, user: name, uid: nil, created: moment().clock,
+        authenticators: [], backupCodes: section.set),
+      receipt: section.receipt)
     for _ in 0..<3 {
-      guard let record = try readable(name), record.enrollment.id == new.id,
-        record.enrollment.backupCodes?.id == section.set.id
+      guard let (old, record) = try readable(name), old.enrollment.id == new.enrollment.id,
+        old.enrollment.backupCodes?.id == section.set.id
       else {
-        var state = LoginState(initialFor: new)
+        var state = LoginState(initialFor: new.enrollment)
         state.backupCodes?.used = section.used
         return try store.replace(new, state)
       }
-      if try join(section, to: record, as: new) { return }
+      if try join(section, to: record, old, as: new) { return }
     }
     throw .busy(path: Store.usualReserve)
   }
 
   /// false where it is another one by now.
-  private func join(_ section: ReserveAnswer.Section, to record: Record, as new: Enrollment)
-    throws(StoreTrouble) -> Bool
-  {
-    let old = record.enrollment
-    if old.receipt != section.receipt || old.backupCodes != section.set {
+  private func join(
+    _ section: ReserveAnswer.Section, to record: Record, _ old: ReserveEntry, as new: ReserveEntry
+  ) throws(StoreTrouble) -> Bool {
+    if old.receipt != section.receipt || old.enrollment.backupCodes != section.set {
       let written = try store.rewrite(record, new) { $0.joined(section.used) }
       if case .committed = written { return true }
       return false
@@ -146,7 +147,7 @@ package final class Reserve: Sendable {
   /// these. It does not have to go up.
   func use(_ typed: Secret, of name: UserName) throws(StoreTrouble) {
     for _ in 0..<3 {
-      guard let record = try readable(name) else { return }
+      guard let (_, record) = try readable(name) else { return }
       let used = try codes(of: record.enrollment, by: typed)
       if used == 0 { return }
       if try raise(record, by: used) { return }
@@ -167,9 +168,9 @@ package final class Reserve: Sendable {
   }
 
   /// nil where there is none, and for one that cannot be read, which is replaced as a whole.
-  private func readable(_ name: UserName) throws(StoreTrouble) -> Record? {
+  private func readable(_ name: UserName) throws(StoreTrouble) -> (ReserveEntry, Record)? {
     do throws(StoreTrouble) {
-      return try store.load(Account(name: name, uid: nil))
+      return try store.entry(stored: try store.storedName(of: name))
     } catch {
       switch error {
       case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID: return nil
@@ -199,14 +200,18 @@ package final class Reserve: Sendable {
 
   /// nil where it is gone. Throws where it cannot be read.
   func entry(stored name: StoredName) throws(StoreTrouble) -> Entry? {
-    try store.load(stored: name).flatMap { Entry($0) }
+    try store.entry(stored: name).flatMap { Entry($1, $0.receipt) }
   }
 
   /// All that can be read, sorted.
   package func entries() throws(StoreTrouble) -> [Entry] {
     var entries: [Entry] = []
-    try store.load(all: try store.enrolledNames()) { _, result in
-      if case .success(let record?) = result, let entry = Entry(record) { entries.append(entry) }
+    for name in try store.enrolledNames() {
+      do throws(StoreTrouble) {
+        if let entry = try entry(stored: name) { entries.append(entry) }
+      } catch {
+        // Left out, as what cannot be read.
+      }
     }
     return entries
   }
@@ -272,10 +277,8 @@ package final class Reserve: Sendable {
 }
 
 extension Reserve.Entry {
-  init?(_ record: Record) {
-    guard let set = record.enrollment.backupCodes, let receipt = record.enrollment.receipt else {
-      return nil
-    }
+  init?(_ record: Record, _ receipt: [UInt8]) {
+    guard let set = record.enrollment.backupCodes else { return nil }
     let state = record.state.backupCodes
     self.init(
       name: record.enrollment.user, enrollmentID: record.enrollment.id, receipt: receipt,

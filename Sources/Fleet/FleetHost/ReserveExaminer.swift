@@ -1,5 +1,6 @@
 import CService
 package import OneTimePassword
+import SallyportAdministration
 package import SallyportCore
 package import SallyportLogin
 package import SallyportService

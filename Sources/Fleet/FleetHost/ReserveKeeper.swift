@@ -2,6 +2,7 @@ import CService
 import FleetProtocol
 import Glibc
 import OneTimePassword
+import SallyportAdministration
 package import SallyportCore
 package import SallyportLine
 import SallyportLogin

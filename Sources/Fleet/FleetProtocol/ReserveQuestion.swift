@@ -1,4 +1,5 @@
 package import OneTimePassword
+import SallyportAdministration
 package import SallyportCore
 
 /// What a host of a fleet asks about its reserve (docs/fleet-format.md).
@@ -141,7 +142,7 @@ extension ReserveAnswer {
 
 extension ByteWriter {
   fileprivate mutating func put(receipt: [UInt8]) {
-    if receipt.count != Enrollment.receiptLength { fail() }
+    if receipt.count != ReserveEntry.receiptLength { fail() }
     put(receipt)
   }
 
@@ -190,7 +191,7 @@ extension ByteReader {
     switch count(atMost: 2) {
     case 1:
       guard let name = UserName(counted()) else { return nil }
-      return .fetch(name, receipt: isThere() ? take(Enrollment.receiptLength) : nil)
+      return .fetch(name, receipt: isThere() ? take(ReserveEntry.receiptLength) : nil)
     case 2:
       var entries: [ReserveQuestion.Entry] = []
       for _ in 0..<count(atMost: ReserveQuestion.most) {
@@ -205,7 +206,7 @@ extension ByteReader {
   private mutating func reserveEntry() -> ReserveQuestion.Entry? {
     guard let name = UserName(counted()) else { return nil }
     return ReserveQuestion.Entry(
-      name: name, enrollmentID: id(), receipt: take(Enrollment.receiptLength), setID: id(),
+      name: name, enrollmentID: id(), receipt: take(ReserveEntry.receiptLength), setID: id(),
       used: number64())
   }
 
@@ -237,7 +238,7 @@ extension ByteReader {
 
   private mutating func reserveSection() -> ReserveAnswer.Section {
     let enrollment = id()
-    let receipt = take(Enrollment.receiptLength)
+    let receipt = take(ReserveEntry.receiptLength)
     let (set, salt) = (id(), take(BackupCodeSet.saltLength))
     var digests: [[UInt8]] = []
     for _ in 0..<count(atMost: BackupCodeSet.maximumCodes) { digests.append(take(32)) }

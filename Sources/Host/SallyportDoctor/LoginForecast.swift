@@ -1,4 +1,5 @@
 package import PAMStack
+import SallyportAdministration
 package import SallyportCore
 package import SallyportSystem
 

@@ -2,6 +2,7 @@ import FleetProtocol
 import Foundation
 import Glibc
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportLine

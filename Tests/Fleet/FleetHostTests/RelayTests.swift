@@ -1,5 +1,6 @@
 import CSystem
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLine
 import SallyportLogin

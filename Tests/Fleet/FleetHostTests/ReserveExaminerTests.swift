@@ -1,5 +1,6 @@
 import Foundation
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSupport

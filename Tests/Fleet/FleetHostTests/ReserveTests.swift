@@ -1,6 +1,7 @@
 import FleetProtocol
 import Foundation
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSupport

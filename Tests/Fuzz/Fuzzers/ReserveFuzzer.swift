@@ -1,27 +1,30 @@
 import FleetProtocol
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 
 extension Fuzzer {
   /// What reads as an entry of a reserve has backup codes and nothing else, is written to a text
   /// that reads to the same, and is no enrollment.
   static let reserve = Fuzzer(name: "reserve") { input in
-    let entry: Enrollment
+    let read: ReserveEntry
     do throws(SettingsError) {
-      entry = try Enrollment.readReserve(secret(input))
+      read = try ReserveEntry.read(secret(input))
     } catch {
       must(isPlaced(error, in: input), "no line of the text: \(error)")
       return
     }
+    let entry = read.enrollment
     must(entry.authenticators.isEmpty && entry.uid == nil, "more than backup codes")
     let codes = unwrapped(entry.backupCodes, "no backup codes")
     must(codes.scratchDigests.isEmpty && codes.digests.count <= 32, "which codes")
-    let text = unwrapped(entry.writtenAsReserve(), "does not write")
-    let again = succeeds("does not read what it wrote") { () throws(SettingsError) in
-      try Enrollment.readReserve(text)
+    let text = unwrapped(read.written(), "does not write")
+    let back = succeeds("does not read what it wrote") { () throws(SettingsError) in
+      try ReserveEntry.read(text)
     }
+    let again = back.enrollment
     must(
-      again.id == entry.id && again.user == entry.user && again.receipt == entry.receipt
+      again.id == entry.id && again.user == entry.user && back.receipt == read.receipt
         && again.backupCodes == codes, "reads another entry than it wrote")
     must((try? Enrollment.read(text)) == nil, "is an enrollment too")
   }

@@ -1,4 +1,5 @@
 import Foundation
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSystem

@@ -1,5 +1,6 @@
 import CSystem
 import OneTimePassword
+import SallyportAdministration
 import SallyportLogin
 import SallyportSupport
 import TestSupport

@@ -353,7 +353,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
 
   @Test func `what is kept of the user stands above the level and below a refusing rule`() throws {
     let bob = try store.account(named: #require(UserName("bob".utf8)))
-    try store.store.setLevel(.exempt, of: bob)
+    try store.setLevel(.exempt, of: bob)
     for level in ["refuse", "required", "offer"] {
       try self.level(level)
       #expect(auth("enroll") == .ignore && host.kept == nil)
@@ -361,12 +361,12 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     try write("[rule r]\nmatch_user = bob\nenrollment = refuse\n")
     host.expect(answer: right)
     #expect(auth("enroll") == .refused)
-    try store.store.setLevel(.required(from: nil), of: bob)
+    try store.setLevel(.required(from: nil), of: bob)
     try level("voluntary")
     host.expect(answer: right)
     #expect(auth() == .refused)
     let tomorrow = UnixTime(store.time.seconds + 86_400)
-    try store.store.setLevel(.required(from: tomorrow), of: bob)
+    try store.setLevel(.required(from: tomorrow), of: bob)
     #expect(auth() == .ignore)
     store.time = tomorrow
     host.expect(answer: right)

@@ -3,6 +3,7 @@ import PAMSallyport
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
+import TestSupport
 import Testing
 
 /// RFC 6238 appendix B: at 1111111111 s the eight digits are 14050471; the six are their tail.
@@ -281,12 +282,10 @@ private let wrong = "050472"
   }
 
   @Test func `who is unenrolled at the prompt is refused with a right code too`() throws {
-    let name = try #require(UserName("alice".utf8))
-    let record = try #require(try store.store.load(Account(name: name, uid: 1000)))
-    let enrolled = store.store
+    let path = store.directory.path
     host.expect(
       reply: .made { _ in
-        _ = try? enrolled.remove(record)
+        TestStore.unenrollAlice(path)
         return right
       })
     #expect(answer() == .refused)

@@ -1,3 +1,4 @@
+import Glibc
 import OneTimePassword
 import PAMSallyport
 import SallyportCore
@@ -38,7 +39,7 @@ final class TestStore: LoginStore {
   init() throws {
     directory = try TemporaryDirectory()
     store = Store(root: directory.path + "/store", owner: .effectiveUser)
-    try store.prepare()
+    try makeEmptyStore(at: directory.path + "/store")
   }
 
   func account(named name: UserName) throws(StoreTrouble) -> Account {
@@ -121,6 +122,18 @@ final class TestStore: LoginStore {
   private func meet(_ call: Call) throws(StoreTrouble) {
     calls.append(call)
     if failing == call { throw trouble }
+  }
+
+  /// As root's command sets it.
+  func setLevel(_ level: UserNote.Level, of account: Account) throws {
+    let note = UserNote(level: level, uid: account.uid)
+    try makeNote(note, on: account.name, at: directory.path + "/store")
+  }
+
+  /// Takes alice's files away, as root's command does.
+  static func unenrollAlice(_ directory: String) {
+    // SAFETY: the C strings live for the call.
+    _ = unsafe rename(directory + "/store/users/alice", directory + "/gone")
   }
 
   /// Enrolls alice with the secret of RFC 6238 (SHA-1), digits as wanted, and one backup code.

@@ -161,12 +161,10 @@ private let again =
   @Test func `keeps the refusal where somebody is unenrolled meanwhile and need not be asked`()
     throws
   {
-    let name = try #require(UserName("alice".utf8))
-    let record = try #require(try store.store.load(Account(name: name, uid: 1000)))
-    let enrolled = store.store
+    let path = store.directory.path
     host.expect(
       reply: .made { _ in
-        _ = try? enrolled.remove(record)
+        TestStore.unenrollAlice(path)
         return wrong[0]
       })
     #expect(answer("nullok") == .refused)

@@ -107,17 +107,5 @@ import Testing
     #expect(throws: StoreTrouble.noStore(path: scratch.root + "/decoy")) {
       try scratch.store.loadDecoy(for: [])
     }
-    try scratch.store.prepare()
-    #expect(try scratch.store.loadDecoy(for: []).isDecoy)
-  }
-
-  @Test func `Preparing leaves a good one alone and makes a broken one anew`() throws {
-    let scratch = try Scratch()
-    let id = try scratch.store.loadDecoy(for: []).enrollment.id
-    try scratch.store.prepare()
-    #expect(try scratch.store.loadDecoy(for: []).enrollment.id == id)
-    removeName(file(scratch))
-    try scratch.store.prepare()
-    #expect(try scratch.store.loadDecoy(for: []).enrollment.id != id)
   }
 }

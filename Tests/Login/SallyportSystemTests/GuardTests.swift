@@ -69,13 +69,6 @@ private func filesUser() -> UInt32 {
   return users.files
 }
 
-/// Every write of this process beyond so many bytes of a file fails from now on.
-func limitFileSize(_ bytes: UInt) {
-  var limit = rlimit(rlim_cur: bytes, rlim_max: rlim_t.max)
-  // SAFETY: read within the call.
-  _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
-}
-
 /// One after the other: each process of its own is one more of this size.
 @Suite(.serialized) struct `The thread while it holds a lock` {
   @Test func `Stop signals and SIGXFSZ are blocked inside, and only there; what kills is not`()

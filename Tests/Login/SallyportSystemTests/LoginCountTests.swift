@@ -16,7 +16,7 @@ private let own = "0000000000\n0000003004\n"
     let scratch = try Scratch()
     let alice = try account("alice", uid: 3003)
     #expect(try scratch.store.loginsCounted(of: alice) == 0)
-    try scratch.store.setLevel(.exempt, of: alice)
+    try scratch.note(UserNote(level: .exempt, uid: 3003), on: "alice")
     for count in UInt32(1)...3 { #expect(try scratch.store.countLogin(of: alice) == count) }
     #expect(try scratch.store.loginsCounted(of: alice) == 3)
     #expect(try scratch.store.level(of: alice) == .exempt)

@@ -18,7 +18,7 @@ final class Scratch {
   ) throws {
     own = try TemporaryDirectory()
     store = Store(root: own.path + "/store", owner: owner, timeout: timeout, exchanges: exchanges)
-    try store.prepare()
+    try makeEmptyStore(at: root)
   }
 
   var path: String { own.path }
@@ -45,6 +45,11 @@ final class Scratch {
 
   func loaded(_ user: String) throws -> Record {
     try #require(try store.load(account(user)))
+  }
+
+  /// Writes a note as a command does.
+  func note(_ note: UserNote, on user: String) throws {
+    try makeNote(note, on: try userName(user), at: root)
   }
 
   /// Names in the users directory, hidden ones too.
@@ -106,6 +111,13 @@ func contents(of file: Int32) throws -> [UInt8] {
   // SAFETY: the buffer has its size.
   try #require(unsafe sys_read(file, &bytes, bytes.count, 0) == 8192)
   return bytes
+}
+
+func isZeroed(_ file: Int32) -> Bool {
+  var bytes = [UInt8](repeating: 1, count: 65536)
+  // SAFETY: the buffer has its size.
+  let count = unsafe sys_read(file, &bytes, bytes.count, 0)
+  return count > 100 && bytes.prefix(Int(count)).allSatisfy { $0 == 0 }
 }
 
 /// A descriptor of a file, as another process would have it.
@@ -212,3 +224,27 @@ func addName(_ path: String, to file: String) { _ = unsafe link(file, path) }
 func removeName(_ path: String) { _ = unsafe unlink(path) }
 
 func rename(_ path: String, to other: String) { _ = unsafe Foundation.rename(path, other) }
+
+/// Every write of this process beyond so many bytes of a file fails from now on.
+func limitFileSize(_ bytes: UInt) {
+  var limit = rlimit(rlim_cur: bytes, rlim_max: rlim_t.max)
+  // SAFETY: read within the call.
+  _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+}
+
+final class Counter: @unchecked Sendable {
+  private let lock = NSLock()
+  private var count = 0
+
+  var value: Int { lock.withLock { count } }
+  func increment() { lock.withLock { count += 1 } }
+}
+
+/// One value from another thread.
+final class Outcome: @unchecked Sendable {
+  private let lock = NSLock()
+  private var stored: Bool?
+
+  var value: Bool? { lock.withLock { stored } }
+  func set(_ value: Bool?) { lock.withLock { stored = value } }
+}

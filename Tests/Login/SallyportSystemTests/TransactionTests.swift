@@ -150,13 +150,18 @@ import Testing
 
   @Test func `An enrollment changed since it was loaded is told, and nothing is written`() throws {
     let changes: [(Scratch, Enrollment) throws -> Void] = [
-      { try $0.store.replace($1, LoginState(initialFor: $1)) },
+      { scratch, other in
+        removeName(scratch.file("alice", "state"))
+        removeName(scratch.file("alice", "enrollment"))
+        try FileManager.default.removeItem(atPath: scratch.directory("alice"))
+        try scratch.store.create(other, LoginState(initialFor: other))
+      },
       { scratch, _ in
         let record = try scratch.loaded("alice")
         _ = try scratch.store.rewrite(record, record.enrollment) { $0 }
       },
       { scratch, _ in try overwrite(scratch.file("alice", "enrollment"), with: [0x23], at: 0) },
-      { scratch, _ in _ = try scratch.store.remove(try scratch.loaded("alice")) },
+      { scratch, _ in rename(scratch.directory("alice"), to: scratch.path + "/aside") },
     ]
     for change in changes {
       let scratch = try Scratch()
@@ -281,13 +286,4 @@ import Testing
     }
     #expect(failures.value == nil)
   }
-}
-
-/// One value from another thread.
-final class Outcome: @unchecked Sendable {
-  private let lock = NSLock()
-  private var stored: Bool?
-
-  var value: Bool? { lock.withLock { stored } }
-  func set(_ value: Bool?) { lock.withLock { stored = value } }
 }

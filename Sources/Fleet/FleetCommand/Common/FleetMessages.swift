@@ -1,5 +1,6 @@
 import FleetProtocol
 import Glibc
+import SallyportAdministration
 import SallyportCLI
 import SallyportCore
 import SallyportLine

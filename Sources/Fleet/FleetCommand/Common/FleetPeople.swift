@@ -1,3 +1,4 @@
+import SallyportAdministration
 import SallyportCLI
 import SallyportCore
 import SallyportDoctor

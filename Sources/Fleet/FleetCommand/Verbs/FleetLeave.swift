@@ -1,4 +1,5 @@
 import ArgumentParser
+import SallyportAdministration
 import SallyportCLI
 import SallyportCore
 import SallyportDoctor

@@ -94,8 +94,8 @@ package struct SafeCopy: Sendable {
     guard let start = place(of: first.map(String.init), in: words),
       let stop = place(of: last.map(String.init), in: words), start + first.count <= stop
     else { return nil }
-    return SallyportCore.bytes(
-      fromHexadecimal: Array(words[start + first.count..<stop].joined().utf8))
+    let digits = words[start + first.count..<stop].joined().utf8
+    return Secret(digits)?.octets(digits.count / 2, spelledIn: 0..<digits.count)
   }
 
   private static func place(of line: [String], in words: [String]) -> Int? {

@@ -1,5 +1,6 @@
 import CService
 import OneTimePassword
+import SallyportAdministration
 package import SallyportCore
 import SallyportLogin
 import SallyportService

@@ -1,3 +1,4 @@
+import SallyportAdministration
 package import SallyportCore
 import SallyportSystem
 

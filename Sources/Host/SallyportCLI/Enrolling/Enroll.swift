@@ -1,6 +1,7 @@
 import ArgumentParser
 import OneTimePassword
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSupport

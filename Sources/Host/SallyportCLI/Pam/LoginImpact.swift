@@ -1,5 +1,6 @@
 import OneTimePassword
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport

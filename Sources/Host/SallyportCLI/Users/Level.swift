@@ -1,4 +1,5 @@
 import ArgumentParser
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport

@@ -1,5 +1,6 @@
 import ArgumentParser
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport

@@ -2,6 +2,7 @@ import CCommand
 import CSystem
 import Glibc
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportSupport
 import SallyportSystem

@@ -15,11 +15,6 @@ package struct Enrollment: Sendable {
   /// 1 to 8, with different names and ids; in a reserve none.
   package var authenticators: [Authenticator]
   package var backupCodes: BackupCodeSet?
-  #if !hasFeature(Embedded)
-    /// In a reserve: by which the verifiers know again that they gave these backup codes to this
-    /// host, 32 bytes. nil in every other enrollment.
-    package var receipt: [UInt8]?
-  #endif
 
   package init(
     id: UInt64, user: UserName, uid: UInt32?, created: UnixTime, authenticators: [Authenticator],
@@ -34,7 +29,7 @@ package struct Enrollment: Sendable {
   }
 
   /// The set of backup codes if it has scratch codes, otherwise nil.
-  var scratchCodes: BackupCodeSet? {
+  package var scratchCodes: BackupCodeSet? {
     guard let backupCodes, !backupCodes.scratchDigests.isEmpty else { return nil }
     return backupCodes
   }

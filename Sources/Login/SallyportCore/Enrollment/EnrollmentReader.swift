@@ -12,8 +12,12 @@ extension Enrollment {
     return enrollment
   }
 
+  /// The first key of a file that is on its way between this machine and its fleet: it is judged by
+  /// no file, and only who moves it reads it on.
+  package static var markKey: StaticString { "fleet" }
+
   /// The same for a part of an enrollment, which may lack authenticators.
-  static func readPart(_ text: Secret) throws(SettingsError) -> Enrollment {
+  package static func readPart(_ text: Secret) throws(SettingsError) -> Enrollment {
     var reader = EnrollmentReader(text: text)
     var lines = try SettingsScanner(text)
     while let line = try lines.next() {
@@ -62,7 +66,7 @@ private struct EnrollmentReader {
 
   mutating func take(_ name: Range<Int>, _ value: Range<Int>, _ line: Int) throws(SettingsError) {
     guard let key = Key(spelledIn: text, at: name), key.belongs(to: section) else {
-      let isMoving = section == .head && text.holds(MoveMark.key, in: name)
+      let isMoving = section == .head && text.holds(Enrollment.markKey, in: name)
       throw SettingsError(line: line, isMoving ? .moving : .unknownKey)
     }
     let field = Field(key: key, value: value, line: line)

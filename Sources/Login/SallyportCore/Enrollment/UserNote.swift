@@ -41,33 +41,10 @@ extension UserNote {
 extension UserNote {
   /// Begins the first line of a note with a uid. A comment: the version before, which reads what it
   /// knows and refuses every other key, reads such notes too.
-  private static let heading: StaticString = "# uid = "
+  package static let heading: StaticString = "# uid = "
 
-  /// The text of a note's file. The level comes last: if the end of the file is lost, at any byte,
-  /// there is no level and the file is refused, so that nobody passes because a line is missing.
-  package func written(for user: UserName) -> Secret? {
-    var text: [UInt8] = []
-    if let uid {
-      text = bytes(of: UserNote.heading) + decimalText(UInt64(uid)) + bytes(of: "\n")
-    }
-    text += bytes(of: "# Sallyport: change it with sallyport(1) only.\nversion = 1\nuser = ")
-    text += user.bytes + bytes(of: "\nfrom = ")
-    if case .required(let from?) = level {
-      text += decimalText(UInt64(max(from.seconds, 0)))
-    } else {
-      text += bytes(of: "none")
-    }
-    text += bytes(of: "\nlevel = ")
-    switch level {
-    case nil: text += bytes(of: "none\n")
-    case .required: text += bytes(of: "required\n")
-    case .exempt: text += bytes(of: "exempt\n")
-    }
-    return Secret(text)
-  }
-
-  /// Parses such a text. Any bytes give a note and its user, or an error with its line. Unknown
-  /// keys are an error.
+  /// Parses the text of a note's file. Any bytes give a note and its user, or an error with its
+  /// line. Unknown keys are an error.
   package static func read(_ text: Secret) throws(SettingsError) -> (UserName, UserNote) {
     var reader = NoteReader(text: text)
     var lines = try SettingsScanner(text)

@@ -11,7 +11,7 @@ package struct SecretText {
   package init(capacity: Int) { buffer = Secret(count: capacity) }
 
   /// A line `key = value`.
-  @inline(never) mutating func add(_ key: StaticString, _ value: [UInt8]) {
+  @inline(never) package mutating func add(_ key: StaticString, _ value: [UInt8]) {
     add(key)
     add(" = ")
     for byte in value { put(byte) }

@@ -28,7 +28,7 @@ package struct SettingsError: Error, Equatable {
     case notASetting
     case unknownSection
     case unknownKey
-    /// An enrollment that is being moved to a fleet (`MoveMark`).
+    /// An enrollment that is being moved to a fleet (`Enrollment.markKey`).
     case moving
     case duplicateKey
     /// This key is missing; `line` is the start of its section.

@@ -57,18 +57,6 @@ package func hexadecimal(_ value: UInt64) -> [UInt8] {
   hexadecimal((0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * UInt64($0))) })
 }
 
-/// The bytes for an even number of hexadecimal digits; nil for anything else.
-package func bytes(fromHexadecimal text: [UInt8]) -> [UInt8]? {
-  guard text.count.isMultiple(of: 2) else { return nil }
-  var bytes = [UInt8](repeating: 0, count: text.count / 2)
-  for index in text.indices {
-    let digit = hexadecimalValue(text[index])
-    guard digit < 16 else { return nil }
-    bytes[index / 2] = bytes[index / 2] << 4 | digit
-  }
-  return bytes
-}
-
 /// 16 or more for anything but a digit. Not an optional, because a login reads hundreds of them.
 @inline(__always) private func hexadecimalValue(_ character: UInt8) -> UInt8 {
   let digit = character &- UInt8(ascii: "0")
@@ -79,7 +67,7 @@ package func bytes(fromHexadecimal text: [UInt8]) -> [UInt8]? {
 
 extension Secret {
   /// The `count` bytes for the hexadecimal digits in `range`, which must be twice as many; nil for
-  /// anything else. The same as `bytes(fromHexadecimal:)`, without copying the text.
+  /// anything else.
   @inline(never) package func octets(_ count: Int, spelledIn range: Range<Int>) -> [UInt8]? {
     guard range.count == 2 * count, range.lowerBound >= 0, range.upperBound <= self.count else {
       return nil
@@ -104,7 +92,7 @@ extension Secret {
 
 extension Secret {
   /// The number in 16 hexadecimal digits; nil for anything else.
-  @inline(never) func hexadecimal(in range: Range<Int>) -> UInt64? {
+  @inline(never) package func hexadecimal(in range: Range<Int>) -> UInt64? {
     guard range.count == 16 else { return nil }
     var number: UInt64 = 0
     for place in range {

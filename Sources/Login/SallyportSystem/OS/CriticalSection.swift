@@ -7,7 +7,7 @@ internal import CSystem
 /// process or starve it of the CPU, and so stall everybody's login. Signals that kill are not
 /// blocked, as a save is a single write. All this affects only this thread, and is undone by
 /// `putBack`.
-struct CriticalSection {
+package struct CriticalSection {
   private let signals: BlockedSignals
   private let users: RaisedUser
 
@@ -27,7 +27,7 @@ struct CriticalSection {
     signals.putBack()
   }
 
-  static func during<R>(_ body: () throws(StoreTrouble) -> R) throws(StoreTrouble) -> R {
+  package static func during<R>(_ body: () throws(StoreTrouble) -> R) throws(StoreTrouble) -> R {
     let guarded = try CriticalSection()
     defer { guarded.putBack() }
     return try body()

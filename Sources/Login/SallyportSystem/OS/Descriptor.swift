@@ -43,7 +43,9 @@ func check(_ result: Int64, _ call: StaticString, _ path: Path) throws(StoreTrou
 
 /// As above.
 @discardableResult @inline(never)
-func check(_ result: Int32, _ call: StaticString, _ path: Path) throws(StoreTrouble) -> Int32 {
+package func check(_ result: Int32, _ call: StaticString, _ path: Path) throws(StoreTrouble)
+  -> Int32
+{
   if result < 0 { throw path.trouble(call, 0 - result) }
   return result
 }

@@ -3,24 +3,24 @@ internal import SallyportCore
 
 /// A path or a file name as bytes for the kernel. Not a `String`, whose conversion for C would add
 /// ten kilobytes to the module.
-struct Path: Sendable, ExpressibleByStringLiteral {
+package struct Path: Sendable, ExpressibleByStringLiteral {
   /// The bytes with a NUL at the end, to pass to C.
-  private(set) var cString: [UInt8]
+  package private(set) var cString: [UInt8]
 
   static let top: Path = "/"
   /// For calls without a path.
   static let none: Path = ""
 
-  @inline(never) init(_ bytes: [UInt8]) { cString = joined(bytes, [0]) }
+  @inline(never) package init(_ bytes: [UInt8]) { cString = joined(bytes, [0]) }
 
   init(_ text: String) { self.init(SallyportSystem.bytes(of: text)) }
 
-  init(stringLiteral text: StaticString) {
+  package init(stringLiteral text: StaticString) {
     self.init(OneTimePassword.bytes(of: text))
   }
 
   /// Without the NUL.
-  var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var bytes = cString
     bytes.removeLast()
     return bytes
@@ -28,7 +28,7 @@ struct Path: Sendable, ExpressibleByStringLiteral {
 
   /// The path to show; invalid UTF-8 is escaped. (Repairing it by `String` would add nine
   /// kilobytes.)
-  @inline(never) var text: String {
+  @inline(never) package var text: String {
     String(validating: bytes, as: UTF8.self)
       ?? String(validating: escaped(bytes, limit: bytes.count), as: UTF8.self) ?? ""
   }
@@ -41,15 +41,21 @@ struct Path: Sendable, ExpressibleByStringLiteral {
     }
   }
 
+  /// The directory above that of an absolute path.
+  package var above: Path {
+    let end = bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0
+    return end == 0 ? "/" : Path([UInt8](bytes[..<end]))
+  }
+
   /// The path of `name` in this directory.
-  @inline(never) static func / (directory: Path, name: Path) -> Path {
+  @inline(never) package static func / (directory: Path, name: Path) -> Path {
     var path = directory
     path.cString = joined(directory.cString, name.cString)
     path.cString[directory.cString.count - 1] = UInt8(ascii: "/")
     return path
   }
 
-  @inline(never) func trouble(_ call: StaticString, _ errno: Int32) -> StoreTrouble {
+  @inline(never) package func trouble(_ call: StaticString, _ errno: Int32) -> StoreTrouble {
     .system(call, path: text, errno: errno)
   }
 }

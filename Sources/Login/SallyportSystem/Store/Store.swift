@@ -1,5 +1,5 @@
 internal import CSystem
-internal import OneTimePassword
+package import OneTimePassword
 package import SallyportCore
 
 /// The enrollments and login states of one machine (docs/enrollment-format.md):
@@ -14,16 +14,35 @@ package final class Store: Sendable {
     case effectiveUser
   }
 
-  let root: Path
+  /// Reads the text of an enrollment's file.
+  package typealias Reading = (Secret) throws(SettingsError) -> Enrollment
+
+  /// How the files of a store tell what is enrolled.
+  package struct Format: Sendable {
+    package let read: @Sendable (Secret) throws(SettingsError) -> Enrollment
+    /// nil for what has no place in such a store, or if memory is short.
+    let written: @Sendable (Enrollment) -> Secret?
+
+    package init(
+      read: @escaping @Sendable (Secret) throws(SettingsError) -> Enrollment,
+      written: @escaping @Sendable (Enrollment) -> Secret?
+    ) {
+      (self.read, self.written) = (read, written)
+    }
+
+    static var ordinary: Format {
+      Format(
+        read: { text throws(SettingsError) in try Enrollment.read(text) },
+        written: { $0.written() })
+    }
+  }
+
+  package let root: Path
   let checks: Checks
   let timeout: LockTimeout
   /// Whether to exchange two directories at once, if the file system supports that.
-  let exchanges: Bool
-  #if !hasFeature(Embedded)
-    /// Whether it is the reserve of a host of a fleet: then it has no enrollment, and no other
-    /// store has an entry of one.
-    let isReserve: Bool
-  #endif
+  package let exchanges: Bool
+  package let format: Format
 
   /// `root` is an absolute path without `..`. Nothing is read before the store is used.
   package convenience init(root: String = usualRoot, owner: Owner = .root) {
@@ -32,29 +51,27 @@ package final class Store: Sendable {
 
   /// As above, with the path as bytes.
   package convenience init(root: [UInt8], owner: Owner) {
-    self.init(root: root, owner: owner, timeout: .usual, exchanges: true)
+    self.init(root: root, owner: owner, timeout: .usual, exchanges: true, .ordinary)
+  }
+
+  /// A store with files of another format.
+  package convenience init(root: String, owner: Owner, _ format: Format) {
+    self.init(root: bytes(of: root), owner: owner, timeout: .usual, exchanges: true, format)
   }
 
   convenience init(root: String, owner: Owner, timeout: LockTimeout, exchanges: Bool) {
-    self.init(root: bytes(of: root), owner: owner, timeout: timeout, exchanges: exchanges)
-  }
-
-  /// The reserve of a host of a fleet.
-  package convenience init(reserve root: String, owner: Owner = .root) {
     self.init(
-      root: bytes(of: root), owner: owner, timeout: .usual, exchanges: true, isReserve: true)
+      root: bytes(of: root), owner: owner, timeout: timeout, exchanges: exchanges, .ordinary)
   }
 
   private init(
-    root: [UInt8], owner: Owner, timeout: LockTimeout, exchanges: Bool, isReserve: Bool = false
+    root: [UInt8], owner: Owner, timeout: LockTimeout, exchanges: Bool, _ format: Format
   ) {
-    #if !hasFeature(Embedded)
-      self.isReserve = isReserve
-    #endif
     self.root = Store.withoutTrailingSlashes(root)
     checks = Checks(owner)
     self.timeout = timeout
     self.exchanges = exchanges
+    self.format = format
   }
 
   private static func withoutTrailingSlashes(_ path: [UInt8]) -> Path {
@@ -68,7 +85,7 @@ package final class Store: Sendable {
   /// How often to read files again that are being exchanged; each time takes a few microseconds.
   static let readings = 20
 
-  var users: Path { root / "users" }
+  package var users: Path { root / "users" }
   var decoy: UserDirectory { decoy(for: []) }
 
   func decoy(for name: [UInt8]) -> UserDirectory {
@@ -84,6 +101,11 @@ package final class Store: Sendable {
       file = UserName.hashedFileName(sha256: try Store.digest(of: name.bytes))
     }
     return UserDirectory(parent: users, name: Path(file))
+  }
+
+  /// The name of this user's directory, and of the file of his note.
+  package func fileName(of name: UserName) throws(StoreTrouble) -> Path {
+    try location(of: name).name
   }
 
   static func digest(of name: [UInt8]) throws(StoreTrouble) -> [UInt8] {

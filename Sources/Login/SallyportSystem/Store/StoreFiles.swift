@@ -144,3 +144,47 @@ func zero(_ file: borrowing Descriptor) {
   // SAFETY: the buffer lives for the call.
   _ = unsafe zeros.withUnsafeBytes { unsafe put($0, into: file.number) }
 }
+
+/// Replaces the user's file by a synced one, and wipes the old one.
+func move(
+  _ file: Path, from source: borrowing Descriptor, to directory: borrowing OpenUserDirectory
+) throws(StoreTrouble) {
+  let target = directory.descriptor.number
+  let old = try oldFile(file, in: directory)
+  // SAFETY: the C strings live for the call.
+  let result = unsafe sys_rename(source.number, file.cString, target, file.cString)
+  try check(result, "rename", directory.location.path)
+  try check(sys_sync(target), "fsync", directory.location.path)
+  if let old { zero(old) }
+}
+
+/// Returns nil if there is no file that could be wiped.
+private func oldFile(_ name: Path, in directory: borrowing OpenUserDirectory)
+  throws(StoreTrouble) -> Descriptor?
+{
+  do throws(Errno) {
+    let file = try Descriptor(name, sys_for_updating, in: directory.descriptor.number)
+    guard file.facts.kind == sys_regular, file.facts.links == 1 else { return nil }
+    return consume file
+  } catch {
+    return nil
+  }
+}
+
+/// All names in an open directory except `.` and `..`.
+func entries(of directory: Int32, _ path: Path) throws(StoreTrouble) -> [[UInt8]] {
+  var error: Int32 = 0
+  // SAFETY: the reader is closed below and not used elsewhere; the buffer has the size that is
+  // passed.
+  guard let reader = unsafe sys_names_open(directory, &error) else {
+    throw path.trouble("open", 0 - error)
+  }
+  defer { unsafe sys_names_close(reader) }
+  var names: [[UInt8]] = []
+  var buffer = [UInt8](repeating: 0, count: 256)
+  while try check(unsafe sys_names_next(reader, &buffer, buffer.count), "readdir", path) == 1 {
+    let name = [UInt8](buffer.prefix { $0 != 0 })
+    if !same(".", name), !same("..", name) { names.append(name) }
+  }
+  return names
+}

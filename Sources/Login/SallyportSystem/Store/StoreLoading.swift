@@ -31,12 +31,12 @@ extension Store {
   /// counts only if the files were the same before and after it.
   func read(_ location: UserDirectory) throws(StoreTrouble) -> Record? {
     try checks.walk(to: root)
-    return try read(location, on: try openParent(location.parent))
+    return try read(location, on: try openParent(location.parent), format.read)
   }
 
   /// As above, on a parent that was opened before.
-  func read(_ location: UserDirectory, on parent: borrowing Descriptor) throws(StoreTrouble)
-    -> Record?
+  func read(_ location: UserDirectory, on parent: borrowing Descriptor, _ reading: Reading)
+    throws(StoreTrouble) -> Record?
   {
     var before: Glimpse?
     for _ in 0..<Store.readings {
@@ -44,7 +44,7 @@ extension Store {
         guard let directory = try OpenUserDirectory.open(location, on: parent, checks) else {
           return nil
         }
-        return try record(in: directory)
+        return try record(in: directory, reading)
       } catch {
         guard error.mayPass else { throw error }
         let now = Glimpse(of: location, on: parent)
@@ -70,17 +70,19 @@ extension Store {
     return parent
   }
 
-  private func record(in directory: borrowing OpenUserDirectory) throws(StoreTrouble) -> Record {
-    let reading = sys_for_reading
-    guard let file = try StoredFile.open(StoredFile.enrollment, reading, in: directory, checks)
+  private func record(in directory: borrowing OpenUserDirectory, _ reading: Reading)
+    throws(StoreTrouble) -> Record
+  {
+    let how = sys_for_reading
+    guard let file = try StoredFile.open(StoredFile.enrollment, how, in: directory, checks)
     else {
       throw .incomplete(path: (directory.location.path / StoredFile.enrollment).text)
     }
-    guard let stateFile = try StoredFile.open(StoredFile.state, reading, in: directory, checks)
+    guard let stateFile = try StoredFile.open(StoredFile.state, how, in: directory, checks)
     else {
       throw .incomplete(path: (directory.location.path / StoredFile.state).text)
     }
-    let enrollment = try enrollment(in: file)
+    let enrollment = try enrollment(in: file, reading)
     let current = try current(in: stateFile, of: enrollment, known: nil)
     return Record(
       enrollment: enrollment, current: current, location: directory.location,
@@ -88,10 +90,12 @@ extension Store {
       version: Version(file.facts))
   }
 
-  private func enrollment(in file: borrowing StoredFile) throws(StoreTrouble) -> Enrollment {
+  private func enrollment(in file: borrowing StoredFile, _ reading: Reading)
+    throws(StoreTrouble) -> Enrollment
+  {
     guard let text = try file.secret() else { throw .unsettled(path: file.path.text) }
     do throws(SettingsError) {
-      return try parsed(text)
+      return try reading(text)
     } catch {
       throw .malformed(path: file.path.text, error)
     }

@@ -1,4 +1,3 @@
-internal import CSystem
 internal import OneTimePassword
 package import SallyportCore
 
@@ -6,8 +5,8 @@ package import SallyportCore
 // note of the user with this uid who must enroll, for when the account has another name.
 
 extension Store {
-  var notes: UserDirectory { UserDirectory(parent: root, name: "unenrolled") }
-  var required: UserDirectory { UserDirectory(parent: root, name: "required") }
+  package static var notes: Path { "unenrolled" }
+  package static var required: Path { "required" }
 
   /// The level that root has set for this account (`UserNote.level`).
   package func level(of account: Account) throws(StoreTrouble) -> UserNote.Level? {
@@ -24,31 +23,24 @@ extension Store {
   /// directory for it. Everything else throws, as a note that cannot be read may say `required`.
   package func note(of name: UserName) throws(StoreTrouble) -> UserNote {
     let file = try location(of: name).name
-    guard let (user, note) = try note(file, in: notes) else { return UserNote() }
-    guard user == name else { throw .otherUser(path: (notes.path / file).text, found: user) }
+    guard let (user, note) = try note(file, in: Store.notes) else { return UserNote() }
+    guard user == name else {
+      throw .otherUser(path: (root / Store.notes / file).text, found: user)
+    }
     return note
   }
 
-  /// Whose notes there are, as `enrolledNames` tells who is enrolled.
-  package func notedNames() throws(StoreTrouble) -> [StoredName] {
-    try checks.walk(to: root)
-    guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks) else {
-      return []
-    }
-    return try entries(of: directory.descriptor.number, notes.path).map {
-      StoredName(directory: $0)
-    }
+  package func requirement(of uid: UInt32) throws(StoreTrouble) -> (UserName, UserNote)? {
+    try note(Path(uid: uid), in: Store.required)
   }
 
-  func requirement(of uid: UInt32) throws(StoreTrouble) -> (UserName, UserNote)? {
-    try note(Path(uid: uid), in: required)
-  }
-
+  /// The note in this file, and whose it is; nil if there is none.
   @inline(never)
-  func note(_ file: Path, in place: UserDirectory) throws(StoreTrouble) -> (UserName, UserNote)? {
+  package func note(_ file: Path, in place: Path) throws(StoreTrouble) -> (UserName, UserNote)? {
     try checks.walk(to: root)
+    let place = UserDirectory(parent: root, name: place)
     guard let directory = try OpenUserDirectory.open(place, on: try openParent(root), checks),
-      let text = try text(ofNote: file, in: directory)
+      let text = try directory.text(of: file, checks)
     else { return nil }
     do throws(SettingsError) {
       return try UserNote.read(text)
@@ -56,25 +48,8 @@ extension Store {
       throw .malformed(path: (place.path / file).text, error)
     }
   }
-
-  /// Returns nil if there is none. A file that was replaced while it was opened has no name any
-  /// more; then its successor is read.
-  private func text(ofNote name: Path, in directory: borrowing OpenUserDirectory)
-    throws(StoreTrouble) -> Secret?
-  {
-    for _ in 0..<Store.readings {
-      if let file = try StoredFile.open(name, sys_for_reading, in: directory, checks) {
-        guard let text = try file.secret() else { continue }
-        return text
-      }
-      if try found(name, in: directory.descriptor.number, directory.location.path / name) == nil {
-        return nil
-      }
-    }
-    throw .unsettled(path: (directory.location.path / name).text)
-  }
 }
 
 extension Path {
-  init(uid: UInt32) { self.init(decimalText(UInt64(uid))) }
+  package init(uid: UInt32) { self.init(decimalText(UInt64(uid))) }
 }

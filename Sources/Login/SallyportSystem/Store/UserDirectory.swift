@@ -1,4 +1,5 @@
 internal import CSystem
+internal import OneTimePassword
 
 /// The place of an enrollment's directory: its parent and its name.
 final class UserDirectory: Sendable {
@@ -53,6 +54,22 @@ struct OpenUserDirectory: ~Copyable {
   /// Whether the name still leads to this file.
   func holds(_ file: borrowing StoredFile) throws(StoreTrouble) -> Bool {
     try identity(of: file.name, in: descriptor.number) == Identity(file.facts)
+  }
+
+  /// The text of a file in it; nil if there is none. A file that was replaced while it was opened
+  /// has no name any more; then its successor is read.
+  func text(of name: Path, _ checks: Checks) throws(StoreTrouble) -> Secret? {
+    for _ in 0..<Store.readings {
+      if let file = try StoredFile.open(name, sys_for_reading, in: self, checks) {
+        guard let text = try file.secret() else { continue }
+        return text
+      }
+      let place = location.path
+      if try SallyportSystem.found(name, in: descriptor.number, place / name) == nil {
+        return nil
+      }
+    }
+    throw .unsettled(path: (location.path / name).text)
   }
 
   /// The present version of the enrollment; nil if there is none.

@@ -1,18 +1,18 @@
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import TestSupport
 import Testing
 
 @Suite struct `An entry of a reserve` {
   static func entry(_ codes: [String] = ["7KMF2X9QD4TW0HZA", "M3PC8RV1KX5N6GDJ"]) throws
-    -> Enrollment
+    -> ReserveEntry
   {
-    var entry = Enrollment(
+    let codes = Enrollment(
       id: 0x9f3c_5a7e_1b2d_4f60, user: try #require(UserName(Array("alice".utf8))), uid: nil,
       created: UnixTime(1_772_528_400), authenticators: [],
       backupCodes: try backupCodes(codes, id: 0x5ca1_ab1e_0ddb_a115))
-    entry.receipt = [UInt8](0..<32)
-    return entry
+    return ReserveEntry(codes, receipt: [UInt8](0..<32))
   }
 
   /// As docs/enrollment-format.md has it.
@@ -32,19 +32,19 @@ import Testing
     """
 
   private func lines() throws -> [String] {
-    text(try #require(Self.entry().writtenAsReserve()))
+    text(try #require(Self.entry().written()))
       .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
   }
 
-  private func read(_ lines: [String]) throws -> Enrollment {
-    try Enrollment.readReserve(secret(lines.joined(separator: "\n")))
+  private func read(_ lines: [String]) throws -> ReserveEntry {
+    try ReserveEntry.read(secret(lines.joined(separator: "\n")))
   }
 
   private func problem(_ lines: [String]) throws -> SettingsError? {
     do throws(SettingsError) {
       let whole: Secret
       do { whole = try secret(lines.joined(separator: "\n")) } catch { return nil }
-      _ = try Enrollment.readReserve(whole)
+      _ = try ReserveEntry.read(whole)
       return nil
     } catch {
       return error
@@ -56,22 +56,22 @@ import Testing
   }
 
   @Test func `is read as it was written`() throws {
-    let again = try read(lines())
-    let entry = try Self.entry()
-    #expect(again.receipt == entry.receipt)
+    let read = try read(lines())
+    let (again, entry) = (read.enrollment, try Self.entry().enrollment)
+    #expect(try read.receipt == Self.entry().receipt)
     #expect(again.backupCodes == entry.backupCodes)
     #expect(again.id == entry.id && again.user == entry.user && again.uid == nil)
     #expect(again.authenticators.isEmpty)
   }
 
   @Test func `is refused by the reader of enrollments, and an enrollment by its own`() throws {
-    let reserve = try #require(Self.entry().writtenAsReserve())
+    let reserve = try #require(Self.entry().written())
     #expect(throws: SettingsError(line: 2, .unknownKey)) { _ = try Enrollment.read(reserve) }
     var random = Seeded(7)
     for _ in 0..<100 {
       let other = try #require(random.enrollment().written())
       #expect(throws: SettingsError(line: 2, .missing("reserve"))) {
-        _ = try Enrollment.readReserve(other)
+        _ = try ReserveEntry.read(other)
       }
     }
   }
@@ -80,18 +80,16 @@ import Testing
   @Test func `has no authenticator, no scratch code, no uid, and never lacks its codes`() throws {
     var random = Seeded(8)
     for _ in 0..<50 {
-      var other = try random.enrollment()
-      other.receipt = [UInt8](0..<32)
-      #expect(other.writtenAsReserve() == nil)
+      let other = ReserveEntry(try random.enrollment(), receipt: [UInt8](0..<32))
+      #expect(other.written() == nil)
     }
-    var entry = try Self.entry()
-    entry.backupCodes = try backupCodes(["7KMF2X9QD4TW0HZA"], scratch: ["12345678"])
-    #expect(entry.writtenAsReserve() == nil)
-    entry = try Self.entry()
-    entry.receipt = nil
-    #expect(entry.writtenAsReserve() == nil)
-    entry.receipt = [1]
-    #expect(entry.writtenAsReserve() == nil)
+    let entry = try Self.entry()
+    var codes = entry.enrollment
+    codes.backupCodes = try backupCodes(["7KMF2X9QD4TW0HZA"], scratch: ["12345678"])
+    #expect(ReserveEntry(codes, receipt: entry.receipt).written() == nil)
+    for receipt in [[], [1]] as [[UInt8]] {
+      #expect(ReserveEntry(entry.enrollment, receipt: receipt).written() == nil)
+    }
   }
 
   /// What stands in the place of a line, or before the end.
@@ -117,10 +115,10 @@ import Testing
   }
 
   @Test func `is refused cut off anywhere`() throws {
-    let whole = bytes(try #require(Self.entry().writtenAsReserve()))
+    let whole = bytes(try #require(Self.entry().written()))
     for count in 0..<whole.count - 1 {
       #expect(throws: SettingsError.self) {
-        _ = try Enrollment.readReserve(secret(whole.prefix(count)))
+        _ = try ReserveEntry.read(secret(whole.prefix(count)))
       }
     }
   }

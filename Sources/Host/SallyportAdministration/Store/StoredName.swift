@@ -1,6 +1,6 @@
-internal import CSystem
-internal import OneTimePassword
+import OneTimePassword
 package import SallyportCore
+package import SallyportSystem
 
 /// The name of a user's directory.
 package struct StoredName: Sendable {
@@ -9,6 +9,9 @@ package struct StoredName: Sendable {
   /// The login name in it; nil for a long name, which is hashed, and for a name that is not the
   /// store's.
   package let user: UserName?
+
+  /// For the kernel.
+  var path: Path { Path([UInt8](directory.utf8)) }
 
   /// The name of a directory in `users` or of a file in `unenrolled`.
   package init(directory bytes: [UInt8]) {
@@ -25,7 +28,9 @@ package struct StoredName: Sendable {
         name.append(byte)
         continue
       }
-      guard let value = bytes(fromHexadecimal: [UInt8](rest.prefix(2)))?.first else { return nil }
+      guard let value = Secret(rest.prefix(2))?.octets(1, spelledIn: 0..<2)?.first else {
+        return nil
+      }
       name.append(value)
       rest = rest.dropFirst(2)
     }
@@ -35,43 +40,54 @@ package struct StoredName: Sendable {
 }
 
 extension Store {
+  /// The name of this user's directory.
+  package func storedName(of name: UserName) throws(StoreTrouble) -> StoredName {
+    StoredName(directory: try fileName(of: name).bytes)
+  }
+
   /// The directories of all users, sorted by their bytes.
   package func enrolledNames() throws(StoreTrouble) -> [StoredName] {
-    try checks.walk(to: root)
-    let parent = try openParent(users)
-    return try entries(of: parent.number, users).filter { $0.first != UInt8(ascii: ".") }
+    try userFolder().names().map(\.bytes).filter { $0.first != UInt8(ascii: ".") }
       .sorted { $0.lexicographicallyPrecedes($1) }.map { StoredName(directory: $0) }
+  }
+
+  /// Whose notes there are, in no order.
+  package func notedNames() throws(StoreTrouble) -> [StoredName] {
+    guard let notes = try folder(Store.notes) else { return [] }
+    return try notes.names().map { StoredName(directory: $0.bytes) }
   }
 
   /// The enrollment in a directory, without a look at the account; nil if it is gone. Throws
   /// `otherUser` if the name inside belongs to another directory.
   package func load(stored name: StoredName) throws(StoreTrouble) -> Record? {
-    try checks.walk(to: root)
-    return try load(stored: name, on: try openParent(users))
+    try load(stored: name, in: try userFolder(), format.read)
+  }
+
+  /// As above, read in another way.
+  func load(stored name: StoredName, _ reading: Reading) throws(StoreTrouble) -> Record? {
+    try load(stored: name, in: try userFolder(), reading)
   }
 
   /// The same for many, one after the other; the directories above are checked once.
   package func load(
     all names: [StoredName], _ take: (StoredName, Result<Record?, StoreTrouble>) -> Void
   ) throws(StoreTrouble) {
-    try checks.walk(to: root)
-    let parent = try openParent(users)
+    let users = try userFolder()
     for name in names {
       do throws(StoreTrouble) {
-        take(name, .success(try load(stored: name, on: parent)))
+        take(name, .success(try load(stored: name, in: users, format.read)))
       } catch {
         take(name, .failure(error))
       }
     }
   }
 
-  private func load(stored name: StoredName, on parent: borrowing Descriptor)
-    throws(StoreTrouble) -> Record?
-  {
-    let location = UserDirectory(parent: users, name: Path(name.directory))
-    guard let record = try read(location, on: parent) else { return nil }
+  private func load(
+    stored name: StoredName, in users: borrowing StoreFolder, _ reading: Reading
+  ) throws(StoreTrouble) -> Record? {
+    guard let record = try users.record(name.path, reading) else { return nil }
     guard try isOwn(name, of: record.enrollment.user) else {
-      let path = (location.path / StoredFile.enrollment).text
+      let path = (users.path / name.path / "enrollment").text
       throw .otherUser(path: path, found: record.enrollment.user)
     }
     return record
@@ -80,24 +96,6 @@ extension Store {
   /// Whether this is the directory of the user; a hashed name is known by its hash alone.
   private func isOwn(_ name: StoredName, of user: UserName) throws(StoreTrouble) -> Bool {
     if let spelled = name.user { return spelled == user }
-    return same(try location(of: user).name.bytes, Path(name.directory).bytes)
+    return same(try fileName(of: user).bytes, name.path.bytes)
   }
-}
-
-/// All names in an open directory except `.` and `..`.
-func entries(of directory: Int32, _ path: Path) throws(StoreTrouble) -> [[UInt8]] {
-  var error: Int32 = 0
-  // SAFETY: the reader is closed below and not used elsewhere; the buffer has the size that is
-  // passed.
-  guard let reader = unsafe sys_names_open(directory, &error) else {
-    throw path.trouble("open", 0 - error)
-  }
-  defer { unsafe sys_names_close(reader) }
-  var names: [[UInt8]] = []
-  var buffer = [UInt8](repeating: 0, count: 256)
-  while try check(unsafe sys_names_next(reader, &buffer, buffer.count), "readdir", path) == 1 {
-    let name = [UInt8](buffer.prefix { $0 != 0 })
-    if !same(".", name), !same("..", name) { names.append(name) }
-  }
-  return names
 }

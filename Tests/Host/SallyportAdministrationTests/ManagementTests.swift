@@ -1,41 +1,13 @@
 import CSystem
 import Foundation
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import Testing
 
 @testable import SallyportSystem
 
-func isZeroed(_ file: Int32) -> Bool {
-  var bytes = [UInt8](repeating: 1, count: 65536)
-  // SAFETY: the buffer has its size.
-  let count = unsafe sys_read(file, &bytes, bytes.count, 0)
-  return count > 100 && bytes.prefix(Int(count)).allSatisfy { $0 == 0 }
-}
-
-@Suite struct `Enrolling and managing` {
-  @Test func `Who is enrolled is not enrolled again, and nothing is left over`() throws {
-    let scratch = try Scratch()
-    let first = try scratch.enroll("alice")
-    let trouble = StoreTrouble.exists(path: scratch.directory("alice"))
-    #expect(throws: trouble) { try scratch.enroll("alice") }
-    #expect(try scratch.loaded("alice").enrollment.id == first.id)
-    #expect(try scratch.names() == ["alice"])
-  }
-
-  @Test func `Of many at once one enrolls a user`() throws {
-    let scratch = try Scratch()
-    let store = scratch.store
-    let enrollment = try sample("alice")
-    let wins = Counter()
-    atOnce(8) { _ in
-      let done: Void? = try? store.create(enrollment, LoginState(initialFor: enrollment))
-      if done != nil { wins.increment() }
-    }
-    #expect(wins.value == 1)
-    #expect(try scratch.names() == ["alice"])
-  }
-
+@Suite struct `What commands change` {
   @Test(arguments: [true, false])
   func `Replacing exchanges both files and wipes the old ones`(exchanges: Bool) throws {
     let scratch = try Scratch(exchanges: exchanges)
@@ -119,11 +91,11 @@ func isZeroed(_ file: Int32) -> Bool {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let new = try sample("alice")
-    let made = try scratch.store.changing { parent throws(StoreTrouble) in
-      try scratch.store.make(new, LoginState(initialFor: new), on: parent)
+    let made = try scratch.store.changing { users throws(StoreTrouble) in
+      try users.make(try scratch.store.text(new), LoginState(initialFor: new))
     }
     let marker = scratch.directory(".moving-alice")
-    rename(scratch.directory(made.name.text), to: marker)
+    rename(scratch.directory(made.text), to: marker)
     #expect(try scratch.store.load(account("alice")) != nil)
     rename(marker + "/enrollment", to: scratch.file("alice", "enrollment"))
     #expect(throws: StoreTrouble.unsettled(path: scratch.directory("alice"))) {
@@ -142,33 +114,6 @@ func isZeroed(_ file: Int32) -> Bool {
     try scratch.store.prepare()
     #expect(try scratch.loaded("alice").enrollment.id == old.id)
     #expect(try scratch.names() == ["alice"])
-  }
-
-  @Test func `Rewriting keeps what the state knows and changes what it is told to`() throws {
-    let scratch = try Scratch()
-    try scratch.enroll("alice")
-    _ = try accept(step: 50, try scratch.loaded("alice"), in: scratch.store)
-    let record = try scratch.loaded("alice")
-    let old = try Descriptor(Path(scratch.file("alice", "enrollment")), sys_for_reading)
-    var enrollment = record.enrollment
-    enrollment.backupCodes = BackupCodeSet(
-      id: 9, salt: [UInt8](repeating: 1, count: 16), digests: [[UInt8](repeating: 2, count: 32)])
-    let outcome = try scratch.store.rewrite(record, enrollment) { state in
-      var state = state
-      state.reconcile(with: enrollment)
-      return state
-    }
-    #expect(!isChanged(outcome))
-    let now = try scratch.loaded("alice")
-    #expect(now.enrollment.backupCodes?.id == 9)
-    #expect(now.state.backupCodes?.setID == 9)
-    #expect(now.state.authenticators[0].lastAccepted == 50)
-    let isWiped = isZeroed(old.number)
-    #expect(isWiped)
-    #expect(try scratch.names() == ["alice"])
-    #expect(
-      try FileManager.default.contentsOfDirectory(atPath: scratch.directory("alice")).count == 2)
-    #expect(isChanged(try scratch.store.rewrite(record, enrollment) { $0 }))
   }
 
   @Test func `Removing wipes, and a login that has loaded is told`() throws {
@@ -317,14 +262,6 @@ private func expectTooBig(_ body: () throws -> Void) {
 
 private func ~= (pattern: StaticString, value: StaticString) -> Bool {
   "\(pattern)" == "\(value)"
-}
-
-final class Counter: @unchecked Sendable {
-  private let lock = NSLock()
-  private var count = 0
-
-  var value: Int { lock.withLock { count } }
-  func increment() { lock.withLock { count += 1 } }
 }
 
 @Suite struct `The names of users' directories` {

@@ -1,56 +1,36 @@
 import CSystem
 import Foundation
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import Testing
 
 @testable import SallyportSystem
 
-private func modes(_ paths: [String]) throws -> [UInt32] {
-  try paths.map { try facts(at: Path($0)).mode }
-}
+private func mode(_ path: String) throws -> UInt32 { try facts(at: Path(path)).mode }
 
 @Suite struct `Preparing a store` {
   @Test func `Everything that is made is the owner's alone, whatever the umask says`() async {
     await #expect(processExitsWith: .success) {
       // Without root a directory that is made with no permission at all cannot be opened any more.
       for mask in [mode_t(0), 0o077, isRoot ? 0o777 : 0o022] {
-        umask(mask)
+        umask(0o022)
         let scratch = try Scratch()
-        try scratch.enroll("alice")
-        let (root, users) = (scratch.root, scratch.users)
+        umask(mask)
+        let store = Store(root: scratch.path + "/second", owner: .effectiveUser)
+        try store.prepare()
+        let alice = try sample("alice")
+        try store.create(alice, LoginState(initialFor: alice))
+        let (root, users) = (store.root.text, store.users.text)
         let directories = [root, users, users + "/alice", root + "/decoy"]
-        #expect(try SallyportSystemTests.modes(directories) == [0o700, 0o700, 0o700, 0o700])
+        #expect(try directories.map(mode) == [0o700, 0o700, 0o700, 0o700])
         let files = ["/enrollment", "/state"].flatMap {
           [directories[2] + $0, directories[3] + $0]
         }
-        #expect(try SallyportSystemTests.modes(files) == [0o600, 0o600, 0o600, 0o600])
+        #expect(try files.map(mode) == [0o600, 0o600, 0o600, 0o600])
         #expect(umask(mask) == mask)
       }
     }
-  }
-
-  @Test func `A rehearsal of enrolling leaves nothing, and fails where enrolling would`() throws {
-    let scratch = try Scratch()
-    try scratch.store.rehearse()
-    #expect(try scratch.names() == [])
-    setMode(scratch.users, 0o777)
-    #expect(throws: StoreTrouble.unsafe(path: scratch.users, .mode(0o777))) {
-      try scratch.store.rehearse()
-    }
-    try FileManager.default.removeItem(atPath: scratch.users)
-    #expect(throws: StoreTrouble.noStore(path: scratch.users)) { try scratch.store.rehearse() }
-  }
-
-  @Test func `All blocks of a state are written when it is made`() throws {
-    let scratch = try Scratch()
-    try scratch.enroll("alice")
-    let path = scratch.file("alice", "state")
-    let attributes = try URL(fileURLWithPath: path).resourceValues(forKeys: [
-      .fileSizeKey, .fileAllocatedSizeKey,
-    ])
-    #expect(attributes.fileSize == 8192)
-    #expect(try #require(attributes.fileAllocatedSize) >= 8192)
   }
 
   // decisive
@@ -127,5 +107,15 @@ private func modes(_ paths: [String]) throws -> [UInt32] {
     setMode(scratch.path, 0o770)
     #expect(throws: StoreTrouble.unsafe(path: scratch.path, .mode(0o770))) { try store.prepare() }
     #expect(!FileManager.default.fileExists(atPath: store.root.text))
+  }
+
+  @Test func `A good decoy stays, and one that is missing or broken is made again`() throws {
+    let scratch = try Scratch()
+    let id = try scratch.store.loadDecoy(for: []).enrollment.id
+    try scratch.store.prepare()
+    #expect(try scratch.store.loadDecoy(for: []).enrollment.id == id)
+    removeName(scratch.root + "/decoy/state")
+    try scratch.store.prepare()
+    #expect(try scratch.store.loadDecoy(for: []).enrollment.id != id)
   }
 }

@@ -1,6 +1,7 @@
-internal import CSystem
-internal import OneTimePassword
+import CSystem
+import OneTimePassword
 package import SallyportCore
+package import SallyportSystem
 
 // Changes of notes, all under the lock of the users' directory; for commands.
 
@@ -12,8 +13,8 @@ extension Store {
     _ find: (UserName) throws(StoreTrouble) -> Account = Accounts.find
   ) throws(StoreTrouble) {
     let others = level.isRequired ? [] : try namesRequired(beside: account, find)
-    try changing { parent throws(StoreTrouble) in
-      try setLevel(level, of: account, others, on: parent)
+    try changing { users throws(StoreTrouble) in
+      try setLevel(level, of: account, others, in: users)
     }
   }
 
@@ -38,18 +39,18 @@ extension Store {
   /// `others`: names of which the requirement of the uid is kept; nil if that stays as it is.
   private func setLevel(
     _ level: UserNote.Level?, of account: Account, _ others: [UserName]?,
-    on parent: borrowing Descriptor
+    in users: borrowing StoreFolder
   ) throws(StoreTrouble) {
-    let file = try location(of: account.name).name
+    let file = try fileName(of: account.name)
     let before = try note(of: account.name).uid
     let note = UserNote(level: level, uid: account.uid ?? UserNote.noUID)
     let text = level == nil ? nil : try text(of: note, for: account.name)
-    try put(text, as: file, in: notes, on: parent)
+    try put(text, as: file, in: Store.notes, by: users)
     if let uid = account.uid {
       if level.isRequired {
-        try put(text, as: Path(uid: uid), in: required, on: parent)
+        try put(text, as: Path(uid: uid), in: Store.required, by: users)
       } else if let others {
-        try put(requirement(of: uid, by: others), as: Path(uid: uid), in: required, on: parent)
+        try put(requirement(of: uid, by: others), as: Path(uid: uid), in: Store.required, by: users)
       }
     }
     // The uid before may be that of the same person under another name.
@@ -57,7 +58,7 @@ extension Store {
       let (user, _) = try requirement(of: before), user == account.name
     {
       let text = try requirement(of: before, by: others ?? [])
-      try put(text, as: Path(uid: before), in: required, on: parent)
+      try put(text, as: Path(uid: before), in: Store.required, by: users)
     }
   }
 
@@ -108,7 +109,7 @@ extension Store {
     var owners: [(file: Path, note: UserNote, owner: Account)] = []
     func leave(_ user: UserName?, _ file: Path, _ reason: UnadoptedNote.Reason) {
       unadopted.append(
-        UnadoptedNote(user: user, path: (notes.path / file).text, reason: reason))
+        UnadoptedNote(user: user, path: (root / Store.notes / file).text, reason: reason))
     }
     try eachNote { file, user, note throws(StoreTrouble) in
       guard note.uid == nil else { return }
@@ -126,12 +127,12 @@ extension Store {
       leave(user, file, .trouble(trouble))
     }
     if owners.isEmpty { return unadopted }
-    try changing { parent throws(StoreTrouble) in
+    try changing { users throws(StoreTrouble) in
       for (file, note, owner) in owners {
         do throws(StoreTrouble) {
           // It may be another one by now.
           guard try self.note(of: owner.name) == note else { continue }
-          try setLevel(note.level, of: owner, nil, on: parent)
+          try setLevel(note.level, of: owner, nil, in: users)
           if owner.uid == nil, note.level == .exempt { leave(owner.name, file, .noAccount) }
         } catch {
           leave(owner.name, file, .trouble(error))
@@ -147,16 +148,13 @@ extension Store {
     _ body: (Path, UserName, UserNote) throws(StoreTrouble) -> Void,
     failing: (Path, UserName?, StoreTrouble) -> Void
   ) throws(StoreTrouble) {
-    try checks.walk(to: root)
-    guard let directory = try OpenUserDirectory.open(notes, on: try openParent(root), checks) else {
-      return
-    }
-    for file in try entries(of: directory.descriptor.number, notes.path).map({ Path($0) }) {
+    guard let notes = try folder(Store.notes) else { return }
+    for file in try notes.names() {
       var user: UserName?
       do throws(StoreTrouble) {
-        guard let (name, note) = try note(file, in: notes) else { continue }
-        guard same(try location(of: name).name.bytes, file.bytes) else {
-          throw .otherUser(path: (notes.path / file).text, found: name)
+        guard let (name, note) = try note(file, in: Store.notes) else { continue }
+        guard same(try fileName(of: name).bytes, file.bytes) else {
+          throw .otherUser(path: (root / Store.notes / file).text, found: name)
         }
         user = name
         try body(file, name, note)
@@ -169,26 +167,16 @@ extension Store {
   /// Puts the file in its place, or removes it if `text` is nil; it is made among the users'
   /// directories, where the next command removes what a crash leaves.
   private func put(
-    _ text: Secret?, as file: Path, in place: UserDirectory, on parent: borrowing Descriptor
+    _ text: Secret?, as file: Path, in place: Path, by users: borrowing StoreFolder
   ) throws(StoreTrouble) {
-    if text != nil { try makeDirectory(place.path) }
-    let store = try openParent(root)
-    guard let directory = try OpenUserDirectory.open(place, on: store, checks) else { return }
-    let target = directory.descriptor.number
+    if text != nil { try makeDirectory(root / place) }
+    guard let target = try folder(place) else { return }
     if let text {
-      let made = try Unfinished().name
-      // SAFETY: the C string lives for the call. After a success there is no such file.
-      defer { _ = unsafe sys_remove_file(parent.number, made.cString) }
-      try SallyportSystem.write(text, as: made, in: parent, users)
-      // SAFETY: as above.
-      let result = unsafe sys_rename(parent.number, made.cString, target, file.cString)
-      try check(result, "rename", place.path / file)
+      try users.put(text, as: file, in: target)
     } else {
-      // SAFETY: as above.
-      let result = unsafe sys_remove_file(target, file.cString)
-      if result != -sys_ENOENT { try check(result, "unlink", place.path / file) }
+      try target.remove(file)
+      try target.sync()
     }
-    try check(sys_sync(target), "fsync", place.path)
   }
 }
 

@@ -1,5 +1,6 @@
 import FleetProtocol
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 
 extension Fuzzer {

@@ -129,7 +129,7 @@ let host = part(
       linkerSettings: [.linkedLibrary("pam")]),
     .target(
       name: "SallyportAdministration",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CSystem"],
+      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CService", "CSystem"],
       swiftSettings: strict),
     .target(
       name: "SallyportSupport",

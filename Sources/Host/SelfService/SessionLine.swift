@@ -38,12 +38,12 @@ package final class SessionLine: Sendable {
     let made = sys_socket()
     guard made >= 0 else { throw .failed(-made) }
     let line = SessionLine(made, seconds: seconds)
-    _ = sys_set_time(made, sys_sending_time, 1_000_000)
+    _ = sys_set_time(made, SO_SNDTIMEO, 1_000_000)
     // SAFETY: the C string lives for the call.
     let result = unsafe sys_connect(made, path)
     switch -result {
     case 0: break
-    case sys_ENOENT, sys_ECONNREFUSED: throw .absent
+    case ENOENT, ECONNREFUSED: throw .absent
     case let number: throw .failed(number)
     }
     var user = UInt32.max
@@ -55,7 +55,7 @@ package final class SessionLine: Sendable {
 
   /// false where it could not be sent.
   package func send(_ packet: Secret?) -> Bool {
-    guard let packet, wait(sys_sending_time, nanoseconds: UInt64.max) else { return false }
+    guard let packet, wait(SO_SNDTIMEO, nanoseconds: UInt64.max) else { return false }
     // SAFETY: the bytes live for the call.
     let done = unsafe packet.withBytes { unsafe sys_send(descriptor, $0.baseAddress, $0.count) }
     return done == Int64(packet.count)
@@ -63,9 +63,9 @@ package final class SessionLine: Sendable {
 
   /// The next packet; throws `nothingYet` where there is none within so many milliseconds.
   package func receive(within milliseconds: UInt64 = 3_600_000) throws(Fault) -> Secret {
-    guard wait(sys_receiving_time, nanoseconds: milliseconds &* 1_000_000) else { throw .silent }
+    guard wait(SO_RCVTIMEO, nanoseconds: milliseconds &* 1_000_000) else { throw .silent }
     let size = sys_packet_size(descriptor)
-    if size == -Int64(sys_EAGAIN) || size == -Int64(sys_EINTR) { throw .nothingYet }
+    if size == -Int64(EAGAIN) || size == -Int64(EINTR) { throw .nothingYet }
     guard size > 0 else { throw .silent }
     guard size <= Frame.longest, let packet = Secret(count: Int(size)) else { throw .garbage }
     // SAFETY: the buffer has `size` bytes and lives for the call.
@@ -81,7 +81,7 @@ package final class SessionLine: Sendable {
   package var isWaiting: Bool {
     var none: UInt8 = 0
     // SAFETY: a byte that lives for the call.
-    return unsafe sys_receive(descriptor, &none, 1) == -Int64(sys_EAGAIN)
+    return unsafe sys_receive(descriptor, &none, 1) == -Int64(EAGAIN)
   }
 
   /// Bounds the next call; false where the time is over.

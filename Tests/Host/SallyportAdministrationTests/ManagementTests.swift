@@ -185,7 +185,7 @@ import Testing
       }
       #expect(reasons.count == 38)
       let state = scratch.file("alice", "state")
-      #expect(reasons.contains(.system("open", path: state, errno: sys_EMFILE)))
+      #expect(reasons.contains(.system("open", path: state, errno: EMFILE)))
       #expect(reasons.last == .busy(path: state))
     }
   }
@@ -217,7 +217,7 @@ import Testing
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")
     let state = try Descriptor(Path(scratch.file("alice", "state")), sys_for_updating)
-    try #require(sys_lock(state.number, sys_alone, 0, 8192) == 0)
+    try #require(sys_lock(state.number, F_WRLCK, 0, 8192) == 0)
     let busy = StoreTrouble.busy(path: scratch.file("alice", "state"))
     let new = try sample("alice")
     #expect(throws: busy) { try scratch.store.replace(new, LoginState(initialFor: new)) }
@@ -253,7 +253,7 @@ private func expectTooBig(_ body: () throws -> Void) {
     try body()
     Issue.record("it was written")
   } catch {
-    guard case .system("write", _, sys_EFBIG)? = error as? StoreTrouble else {
+    guard case .system("write", _, EFBIG)? = error as? StoreTrouble else {
       Issue.record(error)
       return
     }

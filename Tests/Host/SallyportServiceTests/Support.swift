@@ -47,8 +47,8 @@ final class RawClient: Sendable {
   init(_ path: String) throws {
     descriptor = sys_socket()
     try #require(descriptor > 2)
-    try #require(sys_set_time(descriptor, sys_receiving_time, 20_000_000) == 0)
-    try #require(sys_set_time(descriptor, sys_sending_time, 20_000_000) == 0)
+    try #require(sys_set_time(descriptor, SO_RCVTIMEO, 20_000_000) == 0)
+    try #require(sys_set_time(descriptor, SO_SNDTIMEO, 20_000_000) == 0)
     // SAFETY: the C string lives for the call.
     let result = unsafe sys_connect(descriptor, path + "\0")
     guard result == 0 else { throw Errno(code: -result) }

@@ -19,7 +19,7 @@ import Testing
     let other = try opened(file(scratch))
     let bytes = try scratch.store.lockBytes(of: record)
     #expect(bytes.count == 1 && bytes.start >= 0)
-    try #require(sys_lock(other, sys_alone, bytes.start, 1) == 0)
+    try #require(sys_lock(other, F_WRLCK, bytes.start, 1) == 0)
     for isKnown in [true, false] {
       #expect(throws: StoreTrouble.busy(path: file(scratch))) {
         try accept(step: 50, record, in: scratch.store, asKnown: isKnown)
@@ -27,13 +27,13 @@ import Testing
     }
     sys_unlock(other)
     // All others' bytes.
-    try #require(sys_lock(other, sys_alone, 0, bytes.start) == 0)
-    try #require(sys_lock(other, sys_alone, bytes.start + 3, 0) == 0)
+    try #require(sys_lock(other, F_WRLCK, 0, bytes.start) == 0)
+    try #require(sys_lock(other, F_WRLCK, bytes.start + 3, 0) == 0)
     let before = try contents(file(scratch))
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 0)
     sys_close(other)
     let after = try contents(file(scratch))
-    let own = Int(sys_process() & 1) * 4096
+    let own = Int(getpid() & 1) * 4096
     #expect(after[own..<own + 4096] != before[own..<own + 4096])
     let others = 4096 - own
     #expect(after[others..<others + 4096] == before[others..<others + 4096])

@@ -208,7 +208,7 @@ private func filesUser() -> UInt32 {
       let record = try scratch.loaded("alice")
       let before = try contents(path)
       limitFileSize(limit)
-      let trouble = StoreTrouble.system("pwrite", path: path, errno: sys_EFBIG)
+      let trouble = StoreTrouble.system("pwrite", path: path, errno: EFBIG)
       #expect(throws: trouble) { try accept(step: 50, record, in: scratch.store) }
       #expect(throws: trouble) { try accept(step: 41, record, in: scratch.store) }
       #expect(try contents(path) == before)

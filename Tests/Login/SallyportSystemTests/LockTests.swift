@@ -29,9 +29,9 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
   }
 
   @Test(arguments: [
-    (Int64(0), sys_alone, false, false), (last, sys_alone, false, false),
-    (gate, sys_alone, true, false), (announcement, sys_shared, true, false),
-    (gate + 1, sys_alone, true, true),
+    (Int64(0), F_WRLCK, false, false), (last, F_WRLCK, false, false),
+    (gate, F_WRLCK, true, false), (announcement, F_RDLCK, true, false),
+    (gate + 1, F_WRLCK, true, true),
   ])
   func `A stranger waits for the lock, the gate and for known places, these for the lock alone`(
     byte: Int64, kind: Int32, known: Bool, stranger: Bool
@@ -61,7 +61,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
   @Test func `Who has waited at a known place does not say so any longer`() throws {
     defer { sys_close(other) }
     let (store, record, other, held) = (scratch.store(), record, other, Outcome())
-    try #require(sys_lock(other, sys_alone, 0, 1) == 0)
+    try #require(sys_lock(other, F_WRLCK, 0, 1) == 0)
     let waiter = Thread.started {
       let inside = try? store.transact(record, asKnown: true) { _, state in
         (sys_is_locked(other, announcement) == 0, state)
@@ -78,13 +78,13 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
   @Test func `Several known places can say at once that they wait`() throws {
     defer { sys_close(other) }
     let (store, record, held) = (scratch.store(), record, Outcome())
-    try #require(sys_lock(other, sys_alone, 0, 1) == 0)
+    try #require(sys_lock(other, F_WRLCK, 0, 1) == 0)
     let waiter = Thread.started {
       let saved = try? accept(step: 50, record, in: store, asKnown: true)
       held.set(saved.map { !isChanged($0) })
     }
     let isSaid = someoneWaits(other)
-    let isSharable = sys_lock(other, sys_shared, announcement, 1) == 0
+    let isSharable = sys_lock(other, F_RDLCK, announcement, 1) == 0
     sys_unlock(other)
     waiter.wait()
     #expect(isSaid && isSharable)
@@ -95,7 +95,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     defer { sys_close(other) }
     let third = try opened(scratch.file("alice", "state"))
     defer { sys_close(third) }
-    try #require(sys_lock(other, sys_alone, 0, 1) == 0)
+    try #require(sys_lock(other, F_WRLCK, 0, 1) == 0)
     for isKnown in [true, false] {
       #expect(throws: StoreTrouble.busy(path: "/x")) {
         try LockBytes.own.acquire(third, asKnown: isKnown, scratch.store.timeout, "/x")
@@ -107,7 +107,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
   @Test func `Of strangers who wait, none comes before a known place that waits`() throws {
     defer { sys_close(other) }
     let (store, record, order) = (scratch.store(), record, Order())
-    try #require(sys_lock(other, sys_alone, 0, 1) == 0)
+    try #require(sys_lock(other, F_WRLCK, 0, 1) == 0)
     let save = { @Sendable (isKnown: Bool) in
       _ = try? store.transact(record, asKnown: isKnown) { _, state in
         order.add(isKnown)
@@ -130,7 +130,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     try patient.enroll("alice")
     let announcing = try opened(patient.file("alice", "state"))
     defer { sys_close(announcing) }
-    try #require(sys_lock(announcing, sys_shared, announcement, 1) == 0)
+    try #require(sys_lock(announcing, F_RDLCK, announcement, 1) == 0)
     let start = sys_monotonic()
     let loaded = try patient.loaded("alice")
     let saved = try accept(step: 50, loaded, in: patient.store, asKnown: false)
@@ -143,23 +143,23 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     var (start, tries) = (UInt64(0), 0)
     let third = { () -> Int32 in
       tries += 1
-      return tries == 3 ? 0 : -sys_EAGAIN
+      return tries == 3 ? 0 : -EAGAIN
     }
     #expect(LockTimeout.ofTests.poll(since: &start, third) == 0)
     #expect(tries == 3 && start != 0)
     // It began when the machine did.
     (start, tries) = (1, 0)
     let bound = LockTimeout(nanoseconds: sys_monotonic() - start)
-    #expect(bound.poll(since: &start, third) == -sys_EAGAIN)
+    #expect(bound.poll(since: &start, third) == -EAGAIN)
     #expect(tries == 1 && start == 1)
   }
 
   @Test func `Calls that are always interrupted are given up`() {
     defer { sys_close(other) }
     var start: UInt64 = 0
-    #expect(scratch.store.timeout.poll(since: &start) { -sys_EINTR } == -sys_EINTR)
+    #expect(scratch.store.timeout.poll(since: &start) { -EINTR } == -EINTR)
     var tries: Int32 = 0
-    errno = sys_EINTR
+    errno = EINTR
     // SAFETY: counted within the calls.
     let isGivenUp = (0..<1000).contains { _ in unsafe sys_again(-1, &tries) == 0 }
     #expect(isGivenUp && tries > 1)

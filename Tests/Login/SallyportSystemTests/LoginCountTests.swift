@@ -131,7 +131,7 @@ private let own = "0000000000\n0000003004\n"
     let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 20_000_000))
     _ = try scratch.store.countLogin(of: account("alice", uid: 3003))
     let file = try opened(path(scratch))
-    try #require(sys_lock(file, sys_alone, 0, 1) == 0)
+    try #require(sys_lock(file, F_WRLCK, 0, 1) == 0)
     #expect(throws: StoreTrouble.busy(path: path(scratch))) {
       try scratch.store.countLogin(of: account("alice", uid: 3003))
     }

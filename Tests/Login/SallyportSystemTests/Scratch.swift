@@ -123,7 +123,7 @@ func isZeroed(_ file: Int32) -> Bool {
 /// A descriptor of a file, as another process would have it.
 func opened(_ path: String) throws -> Int32 {
   // SAFETY: the C string lives for the call.
-  let file = unsafe sys_open(sys_here, path, sys_for_updating)
+  let file = unsafe sys_open(AT_FDCWD, path, sys_for_updating)
   try #require(file >= 0)
   return file
 }

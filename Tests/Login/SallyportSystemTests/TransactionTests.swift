@@ -179,7 +179,7 @@ import Testing
   /// The state file of a user, open and locked, as another process would have it.
   private func held(_ scratch: Scratch) throws -> Int32 {
     let file = try opened(scratch.file("alice", "state"))
-    try #require(sys_lock(file, sys_alone, 0, 8192) == 0)
+    try #require(sys_lock(file, F_WRLCK, 0, 8192) == 0)
     return file
   }
 

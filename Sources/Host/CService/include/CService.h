@@ -189,6 +189,17 @@ static inline int service_uid(const char *name, uint32_t *user) {
   return result;
 }
 
+/* -- What changes of the store need beyond a login */
+
+/* syncfs(2): the whole file system that holds this open file. */
+static inline int sys_sync_file_system(int descriptor) {
+  return sys_result(syscall(SYS_syncfs, descriptor));
+}
+
+static inline int sys_exchange(int directory, const void *a, const void *b) {
+  return sys_result(syscall(SYS_renameat2, directory, a, directory, b, RENAME_EXCHANGE));
+}
+
 /* -- A file that is read again when it has changed */
 
 typedef struct { uint64_t file, size; int64_t changed; } service_stamp;

@@ -1,4 +1,4 @@
-import CSystem
+import CService
 import OneTimePassword
 import SallyportSystem
 
@@ -10,8 +10,8 @@ extension Store {
   {
     // SAFETY: the C strings live for the call.
     let result =
-      exchanges ? unsafe sys_exchange(users.number, made.cString, name.cString) : -sys_EINVAL
-    if result == -sys_EINVAL || result == -sys_ENOSYS { return try moveIn(made, name, in: users) }
+      exchanges ? unsafe sys_exchange(users.number, made.cString, name.cString) : -EINVAL
+    if result == -EINVAL || result == -ENOSYS { return try moveIn(made, name, in: users) }
     try check(result, "rename", users.path / name)
   }
 

@@ -1,4 +1,4 @@
-import CSystem
+import CService
 import OneTimePassword
 package import SallyportCore
 package import SallyportSystem

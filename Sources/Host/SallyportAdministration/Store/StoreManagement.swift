@@ -71,7 +71,7 @@ extension StoreFolder {
     var facts = sys_facts()
     // SAFETY: the C string lives for the call, in which the facts are filled.
     let result = unsafe sys_facts_at(number, name.cString, &facts)
-    if result == -sys_ENOENT { return false }
+    if result == -ENOENT { return false }
     try check(result, "lstat", path / name)
     return true
   }
@@ -117,7 +117,7 @@ extension StoreFolder {
   func makeEmpty(_ file: Path) throws(StoreTrouble) {
     // SAFETY: the C string lives for the call.
     let made = unsafe sys_open(number, file.cString, sys_as_new_file)
-    if made == -sys_EEXIST { return }
+    if made == -EEXIST { return }
     try check(made, "open", path / file)
     defer { sys_close(made) }
     try check(sys_set_mode(made, 0o600), "fchmod", path / file)
@@ -127,7 +127,7 @@ extension StoreFolder {
   func remove(_ file: Path) throws(StoreTrouble) {
     // SAFETY: the C string lives for the call.
     let result = unsafe sys_remove_file(number, file.cString)
-    if result != -sys_ENOENT { try check(result, "unlink", path / file) }
+    if result != -ENOENT { try check(result, "unlink", path / file) }
   }
 }
 

@@ -47,7 +47,7 @@ extension Store {
     let oldest = try Clock.now().seconds - 600
     // SAFETY: the C string lives for the call.
     let directory = unsafe sys_open(folder.number, name.cString, sys_as_directory)
-    guard directory >= 0 else { return directory == -sys_ENOTDIR || directory == -sys_ELOOP }
+    guard directory >= 0 else { return directory == -ENOTDIR || directory == -ELOOP }
     defer { sys_close(directory) }
     var facts = sys_facts()
     // SAFETY: filled within the call.

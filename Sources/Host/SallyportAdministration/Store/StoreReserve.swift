@@ -136,7 +136,7 @@ extension Store {
 
   private func removeDirectory(_ path: Path) throws(StoreTrouble) {
     // SAFETY: the C string lives for the call.
-    let result = unsafe sys_remove_directory(sys_here, path.cString)
-    if result != -sys_ENOENT { try check(result, "rmdir", path) }
+    let result = unsafe sys_remove_directory(AT_FDCWD, path.cString)
+    if result != -ENOENT { try check(result, "rmdir", path) }
   }
 }

@@ -121,7 +121,7 @@ extension StoreFacts {
     // If this process is killed here, the next command removes files with such a name.
     let name = "\(path)/.tmp-doctor-\(getpid())"
     // SAFETY: the C string lives for the call.
-    let file = unsafe sys_open(sys_here, name, sys_as_new_file)
+    let file = unsafe sys_open(AT_FDCWD, name, sys_as_new_file)
     if file < 0 { return .fails(.make, errno: -file) }
     defer {
       sys_close(file)
@@ -141,7 +141,7 @@ extension StoreFacts {
     }
     let synced = sys_sync(file)
     if synced < 0 { return .fails(.fill, errno: -synced) }
-    let locked = sys_lock(file, sys_alone, 0, 0)
+    let locked = sys_lock(file, F_WRLCK, 0, 0)
     if locked < 0 { return .fails(.lock, errno: -locked) }
     let changed = [UInt8](repeating: 0x5a, count: size)
     let done = unsafe sys_write(file, changed, size, 4096)

@@ -23,18 +23,7 @@
 
 #pragma clang assume_nonnull begin
 
-/* ---- constants ---- */
-
-static const int32_t sys_ENOENT = ENOENT, sys_EINTR = EINTR, sys_EIO = EIO, sys_EAGAIN = EAGAIN,
-                     sys_EEXIST = EEXIST, sys_ENOTDIR = ENOTDIR, sys_EISDIR = EISDIR,
-                     sys_EINVAL = EINVAL, sys_EFBIG = EFBIG, sys_ERANGE = ERANGE,
-                     sys_ENOSYS = ENOSYS, sys_ENOTEMPTY = ENOTEMPTY, sys_ELOOP = ELOOP,
-                     sys_ENXIO = ENXIO, sys_EMFILE = EMFILE, sys_ENFILE = ENFILE,
-                     sys_ENOMEM = ENOMEM, sys_EPIPE = EPIPE, sys_ECONNRESET = ECONNRESET,
-                     sys_ECONNREFUSED = ECONNREFUSED;
-
-/* As `directory`: relative paths start in the working directory. */
-static const int32_t sys_here = AT_FDCWD;
+/* ---- files ---- */
 
 /* How to open. None of them follows a symbolic link at the end of the path or blocks, and all have
    the close-on-exec flag. */
@@ -42,8 +31,6 @@ static const int32_t sys_for_reading = O_RDONLY;
 static const int32_t sys_for_updating = O_RDWR;
 static const int32_t sys_as_directory = O_RDONLY | O_DIRECTORY;
 static const int32_t sys_as_new_file = O_RDWR | O_CREAT | O_EXCL;
-
-/* ---- files ---- */
 
 enum sys_kind { sys_regular, sys_directory, sys_link, sys_socket_kind, sys_other_kind };
 
@@ -140,11 +127,6 @@ static inline int sys_sync(int descriptor) { return sys_repeated(fsync(descripto
 /* fdatasync(2): the content alone, as writing in place does not change the file's size. */
 static inline int sys_sync_data(int descriptor) { return sys_repeated(fdatasync(descriptor)); }
 
-/* syncfs(2): the whole file system that holds this open file. */
-static inline int sys_sync_file_system(int descriptor) {
-  return sys_result(syscall(SYS_syncfs, descriptor));
-}
-
 static inline int sys_set_mode(int descriptor, uint32_t mode) {
   return sys_result(fchmod(descriptor, mode));
 }
@@ -168,10 +150,6 @@ static inline int sys_rename(int from_directory, const void *from, int to_direct
 /* -EEXIST if `to` exists; -EINVAL or -ENOSYS if the file system does not support it. */
 static inline int sys_rename_new(int directory, const void *from, const void *to) {
   return sys_result(syscall(SYS_renameat2, directory, from, directory, to, RENAME_NOREPLACE));
-}
-
-static inline int sys_exchange(int directory, const void *a, const void *b) {
-  return sys_result(syscall(SYS_renameat2, directory, a, directory, b, RENAME_EXCHANGE));
 }
 
 /* On btrfs, makes writes to this file, which must be empty, reuse its blocks, so that they need no
@@ -235,9 +213,6 @@ static inline void sys_sleep(uint32_t nanoseconds) {
 }
 
 /* ---- this process and this thread ---- */
-
-static inline int32_t sys_process(void) { return getpid(); }
-static inline uint32_t sys_effective_user(void) { return geteuid(); }
 
 /* The signals to block: they would stop the process while others wait for our lock, or kill it
    because of a write. Other signals that kill are not blocked: a save is a single write, so that
@@ -315,13 +290,6 @@ static inline int sys_may_change_users(void) {
   return (sets[0].effective >> CAP_SETUID & 1u) != 0;
 }
 
-/* Kills the process at once: no handler runs, and nothing is flushed. */
-static inline void sys_die(void) __attribute__((noreturn));
-static inline void sys_die(void) {
-  (void)kill(getpid(), SIGKILL);
-  for (;;) _exit(127);
-}
-
 /* ---- random bytes, addresses ---- */
 
 /* One getrandom(2). Returns the number of bytes, which may be less than `count`. */
@@ -335,12 +303,10 @@ static inline int sys_parse_address(const void *text, void *bytes) {
   return inet_pton(AF_INET6, text, bytes) == 1 ? 16 : 0;
 }
 
-enum { sys_address_text_size = INET6_ADDRSTRLEN };
-
-/* 1 or 0. `text` must hold sys_address_text_size bytes. */
+/* 1 or 0. `text` must hold INET6_ADDRSTRLEN bytes. */
 static inline int sys_address_text(const void *bytes, int count, char *text) {
   int family = count == 4 ? AF_INET : AF_INET6;
-  return inet_ntop(family, bytes, text, sys_address_text_size) != NULL;
+  return inet_ntop(family, bytes, text, INET6_ADDRSTRLEN) != NULL;
 }
 
 /* Such as "ENOSPC"; NULL for a number without a name. */

@@ -13,8 +13,6 @@
 #define F_OFD_SETLK 37
 #endif
 
-static const int32_t sys_alone = F_WRLCK, sys_shared = F_RDLCK, sys_no_more = F_UNLCK;
-
 /* Takes a lock of this kind on a range of bytes, which need not exist. It belongs to the open file
    description. -EAGAIN if another lock conflicts. */
 static inline int sys_lock(int descriptor, int kind, int64_t start, int64_t length) {
@@ -34,7 +32,7 @@ static inline int sys_is_locked(int descriptor, int64_t byte) {
 /* Releases all locks of this open file description. close(2) alone does not if a child that another
    thread forked has the descriptor too. */
 static inline void sys_unlock(int descriptor) {
-  (void)sys_lock(descriptor, sys_no_more, 0, 0);
+  (void)sys_lock(descriptor, F_UNLCK, 0, 0);
 }
 
 /* flock(2), which works on directories too. -EAGAIN if another process has the lock. */

@@ -63,8 +63,8 @@ static inline int sys_sssd_group(const char *user, uint32_t group) {
   uint32_t *answer = NULL;
   static const uint32_t version = 1;
   size_t length = strlen(user) + 1;
-  (void)sys_set_time(line, sys_receiving_time, 10000000);
-  (void)sys_set_time(line, sys_sending_time, 10000000);
+  (void)sys_set_time(line, SO_RCVTIMEO, 10000000);
+  (void)sys_set_time(line, SO_SNDTIMEO, 10000000);
   int result = sys_connect(line, "/var/lib/sss/pipes/nss");
   /* It has ended; what it shares with programs may still answer. */
   if (result == -ENOENT) result = -EAGAIN;

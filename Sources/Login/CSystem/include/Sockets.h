@@ -12,8 +12,6 @@
 
 #pragma clang assume_nonnull begin
 
-static const int32_t sys_sending_time = SO_SNDTIMEO, sys_receiving_time = SO_RCVTIMEO;
-
 /* Never 0, 1 or 2, which a host may have closed: what anybody prints would go to the service. */
 static inline int sys_socket_of(int kind) {
   int made = socket(AF_UNIX, kind | SOCK_CLOEXEC, 0);

@@ -33,12 +33,12 @@ package enum Accounts {
       result = look(up: name, bufferSize: size, &account)
       if let account { return account }
       if result == 0 { return Account(name: name, uid: nil) }
-      guard result == -sys_ERANGE || result == -sys_EINTR else { break }
-      if result == -sys_ERANGE { size *= 4 }
+      guard result == -ERANGE || result == -EINTR else { break }
+      if result == -ERANGE { size *= 4 }
     }
     throw .system(
       "getpwnam", path: Path(escaped(name.bytes, limit: 255)).text,
-      errno: result < 0 ? 0 - result : sys_EINVAL)
+      errno: result < 0 ? 0 - result : EINVAL)
   }
 
   /// Whether the account is in the group: as a member that the group lists, or by the list of the
@@ -64,7 +64,7 @@ package enum Accounts {
     var found: UserName?
     // SAFETY: all buffers live for the call; the spelling is a C string inside `buffer`.
     let result = unsafe buffer.withUnsafeMutableBytes { buffer -> Int32 in
-      guard let base = buffer.baseAddress else { return -sys_EINVAL }
+      guard let base = buffer.baseAddress else { return -EINVAL }
       var spelling: UnsafePointer<CChar>?
       let result = unsafe sys_account(typed, base, buffer.count, &spelling, &uid, &group)
       if result == 1, let spelling = unsafe spelling { found = unsafe userName(spelling) }

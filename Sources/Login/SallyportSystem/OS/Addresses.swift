@@ -18,7 +18,7 @@ package enum Addresses {
 
   /// The same, but nil if there is a zone.
   @inline(never) package static func numeric(_ text: [UInt8]) -> NumericAddress? {
-    guard (1..<Int(sys_address_text_size)).contains(text.count), !text.contains(0) else {
+    guard (1..<Int(INET6_ADDRSTRLEN)).contains(text.count), !text.contains(0) else {
       return nil
     }
     let cString = text + [0]
@@ -54,7 +54,7 @@ package enum Addresses {
   }
 
   private static func text(_ bytes: [UInt8]) -> String {
-    var text = [CChar](repeating: 0, count: sys_address_text_size)
+    var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
     // SAFETY: both buffers live for the call and have the sizes that the shim wants.
     let done = unsafe text.withUnsafeMutableBufferPointer { text -> Int32 in
       guard let base = text.baseAddress else { return 0 }

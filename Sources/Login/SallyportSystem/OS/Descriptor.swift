@@ -8,7 +8,7 @@ struct Descriptor: ~Copyable {
 
   /// Opens `path`, relative to `directory`. Never follows a symbolic link at the end of the path,
   /// and never blocks.
-  init(_ path: Path, _ how: Int32, in directory: Int32 = sys_here) throws(Errno) {
+  init(_ path: Path, _ how: Int32, in directory: Int32 = AT_FDCWD) throws(Errno) {
     var facts = sys_facts()
     // SAFETY: the C string lives for the call.
     let number = try Errno.check(unsafe sys_open(directory, path.cString, how))
@@ -51,7 +51,7 @@ package func check(_ result: Int32, _ call: StaticString, _ path: Path) throws(S
 }
 
 /// stat(2) of `path`, relative to `directory`; a symbolic link is not followed.
-func facts(at path: Path, in directory: Int32 = sys_here) throws(Errno) -> sys_facts {
+func facts(at path: Path, in directory: Int32 = AT_FDCWD) throws(Errno) -> sys_facts {
   var facts = sys_facts()
   // SAFETY: the C string lives for the call, in which the facts are filled.
   try Errno.check(unsafe sys_facts_at(directory, path.cString, &facts))
@@ -66,7 +66,7 @@ func found(_ name: Path, in directory: Int32, _ path: @autoclosure () -> Path)
   do throws(Errno) {
     return try facts(at: name, in: directory)
   } catch {
-    if error.code == sys_ENOENT { return nil }
+    if error.code == ENOENT { return nil }
     throw path().trouble("lstat", error.code)
   }
 }

@@ -29,7 +29,7 @@ package enum Random {
     while count < buffer.count {
       // SAFETY: count < buffer.count, and at most the rest of the buffer is filled.
       let done = unsafe sys_random(base + count, buffer.count - count)
-      if done < 0, done != -Int64(sys_EINTR) { return done }
+      if done < 0, done != -Int64(EINTR) { return done }
       count += Int(max(done, 0))
     }
     return 0

@@ -68,23 +68,23 @@ package final class ServiceSocket {
 
   private func connect() throws(StoreTrouble) {
     let soon = min(end, sys_monotonic() &+ 1_000_000_000)
-    let result = bounded(sys_sending_time, until: soon) {
+    let result = bounded(SO_SNDTIMEO, until: soon) {
       // SAFETY: the C string lives for the call.
       Int64(unsafe sys_connect(descriptor, path.cString))
     }
     switch Int32(clamping: 0 - result) {
     case 0: return
-    case sys_ENOENT, sys_ECONNREFUSED:
+    case ENOENT, ECONNREFUSED:
       try checkKind()
       throw fault(.absent)
-    case sys_EAGAIN: throw fault(.busy)
+    case EAGAIN: throw fault(.busy)
     case let number: throw path.trouble("connect", number)
     }
   }
 
   /// For connect(), a file is a socket that nobody listens on, and a dangling link is nothing.
   private func checkKind() throws(StoreTrouble) {
-    guard let facts = try found(path, in: sys_here, path) else { return }
+    guard let facts = try found(path, in: AT_FDCWD, path) else { return }
     if facts.kind != sys_socket_kind { throw fault(.notASocket) }
   }
 
@@ -96,7 +96,7 @@ package final class ServiceSocket {
   }
 
   private func isSent(_ request: Secret) throws(StoreTrouble) -> Bool {
-    let result = bounded(sys_sending_time, until: end) {
+    let result = bounded(SO_SNDTIMEO, until: end) {
       // SAFETY: the bytes live for the call.
       unsafe request.withBytes { unsafe sys_send(descriptor, $0.baseAddress, $0.count) }
     }
@@ -104,7 +104,7 @@ package final class ServiceSocket {
   }
 
   private func packet() throws(StoreTrouble) -> [UInt8]? {
-    let size = bounded(sys_receiving_time, until: end) { sys_packet_size(descriptor) }
+    let size = bounded(SO_RCVTIMEO, until: end) { sys_packet_size(descriptor) }
     wasRead = size == 0
     guard !wasRead, let size = try known(size, "recv") else { return nil }
     return try answer(of: size)
@@ -124,8 +124,8 @@ package final class ServiceSocket {
   /// packet he took.
   private func known(_ result: Int64, _ call: StaticString) throws(StoreTrouble) -> Int64? {
     switch Int32(clamping: 0 - result) {
-    case sys_EPIPE, sys_ECONNRESET: return nil
-    case sys_EAGAIN: throw fault(spare == nil ? .silent : .unknown)
+    case EPIPE, ECONNRESET: return nil
+    case EAGAIN: throw fault(spare == nil ? .silent : .unknown)
     case _:
       try check(result, call, path)
       return result
@@ -137,11 +137,11 @@ package final class ServiceSocket {
   private func bounded(_ direction: Int32, until end: UInt64, _ call: () -> Int64) -> Int64 {
     while true {
       let now = sys_monotonic()
-      guard now < end else { return -Int64(sys_EAGAIN) }
+      guard now < end else { return -Int64(EAGAIN) }
       let result = sys_set_time(descriptor, direction, Int64((end - now) / 1000 + 1))
       if result < 0 { return Int64(result) }
       let done = call()
-      if done != -Int64(sys_EINTR) { return done }
+      if done != -Int64(EINTR) { return done }
     }
   }
 

@@ -94,7 +94,7 @@ extension StoreTrouble: Equatable {
       true
     case .service(_, .trouble(let mayBeTheCallers)): mayBeTheCallers
     case .system(_, _, let number):
-      number == sys_EMFILE || number == sys_ENFILE || number == sys_ENOMEM || number == sys_EFBIG
+      number == EMFILE || number == ENFILE || number == ENOMEM || number == EFBIG
     case .noStore, .unsafe, .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID,
       .unsettled, .exists, .crypto, .service(_, .absent), .service(_, .notServed),
       .service(_, .notASocket), .service(_, .notRoot),

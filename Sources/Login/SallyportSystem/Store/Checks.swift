@@ -17,14 +17,14 @@ struct Checks: Sendable {
   /// `noStore` if a directory is missing.
   func walk(to path: Path) throws(StoreTrouble) {
     let bytes = path.cString
-    guard bytes.first == UInt8(ascii: "/") else { throw path.trouble("lstat", sys_EINVAL) }
+    guard bytes.first == UInt8(ascii: "/") else { throw path.trouble("lstat", EINVAL) }
     try ancestor(.top, of: path)
     var start = 0
     for end in bytes.indices where bytes[end] == UInt8(ascii: "/") || bytes[end] == 0 {
       let component = bytes[start..<end]
       // `..` would leave the directories that were checked.
       if component.count == 2, component.allSatisfy({ $0 == UInt8(ascii: ".") }) {
-        throw path.trouble("lstat", sys_EINVAL)
+        throw path.trouble("lstat", EINVAL)
       }
       if !component.isEmpty { try ancestor(path.prefix(end), of: path) }
       start = end + 1
@@ -36,7 +36,7 @@ struct Checks: Sendable {
     do throws(Errno) {
       found = try facts(at: directory)
     } catch {
-      if error.code == sys_ENOENT { throw .noStore(path: path.text) }
+      if error.code == ENOENT { throw .noStore(path: path.text) }
       throw directory.trouble("lstat", error.code)
     }
     if let flaw = flaw(ofAncestor: found) { throw .unsafe(path: directory.text, flaw) }
@@ -92,7 +92,7 @@ struct Checks: Sendable {
     switch owner {
     case .root: return .owner(found, wanted: 0)
     case .effectiveUser:
-      let wanted = sys_effective_user()
+      let wanted = geteuid()
       return found == wanted ? nil : .owner(found, wanted: wanted)
     }
   }

@@ -22,7 +22,7 @@ struct LockTimeout: Sendable {
     if !LockTimeout.mayPass(result) { return result }
     if start == 0 { start = sys_monotonic() }
     var pause = LockTimeout.pauses.lowerBound
-    var variation = UInt32(bitPattern: sys_process()) &+ UInt32(truncatingIfNeeded: start)
+    var variation = UInt32(bitPattern: getpid()) &+ UInt32(truncatingIfNeeded: start)
     while LockTimeout.mayPass(result), sys_monotonic() &- start < nanoseconds {
       variation = variation &* 1_664_525 &+ 1_013_904_223
       sys_sleep(pause / 2 + (variation >> 8) % (pause / 2))
@@ -33,7 +33,7 @@ struct LockTimeout: Sendable {
   }
 
   private static func mayPass(_ result: Int32) -> Bool {
-    result == -sys_EAGAIN || result == -sys_EINTR
+    result == -EAGAIN || result == -EINTR
   }
 
   /// As `poll`, but throws an error with `path` on failure.
@@ -86,7 +86,7 @@ struct LockBytes: Sendable {
     do throws(StoreTrouble) {
       if !isKnown {
         try timeout.acquire("fcntl", path(), since: &start) {
-          sys_lock(file, sys_alone, gate, 1)
+          sys_lock(file, F_WRLCK, gate, 1)
         }
       }
       try timeout.acquire("fcntl", path(), since: &start) {
@@ -97,16 +97,16 @@ struct LockBytes: Sendable {
       throw error
     }
     // Release the gate and the announcement.
-    if !isKnown { _ = sys_lock(file, sys_no_more, gate, 1) }
-    if isKnown, start != 0 { _ = sys_lock(file, sys_no_more, announcement, 1) }
+    if !isKnown { _ = sys_lock(file, F_UNLCK, gate, 1) }
+    if isKnown, start != 0 { _ = sys_lock(file, F_UNLCK, announcement, 1) }
   }
 
-  private func lock(_ file: Int32) -> Int32 { sys_lock(file, sys_alone, start, count) }
+  private func lock(_ file: Int32) -> Int32 { sys_lock(file, F_WRLCK, start, count) }
 
   /// Announces that it waits. If that fails it waits like any other.
   private func lockAnnounced(_ file: Int32) -> Int32 {
     let result = lock(file)
-    if result == -sys_EAGAIN { _ = sys_lock(file, sys_shared, announcement, 1) }
+    if result == -EAGAIN { _ = sys_lock(file, F_RDLCK, announcement, 1) }
     return result
   }
 
@@ -118,6 +118,6 @@ struct LockBytes: Sendable {
     guard sys_is_locked(file, announcement) == 1 else { return lock(file) }
     let now = sys_monotonic()
     if start == 0 { start = now }
-    return now &- start < LockBytes.patience ? -sys_EAGAIN : lock(file)
+    return now &- start < LockBytes.patience ? -EAGAIN : lock(file)
   }
 }

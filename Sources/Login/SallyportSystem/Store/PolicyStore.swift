@@ -82,8 +82,8 @@ extension Store {
     do throws(Errno) {
       file = try Descriptor(path, sys_for_reading)
     } catch {
-      if optional, error.code == sys_ENOENT { return nil }
-      throw fileTrouble(error, path, in: sys_here, path)
+      if optional, error.code == ENOENT { return nil }
+      throw fileTrouble(error, path, in: AT_FDCWD, path)
     }
     if let flaw = checks.flaw(ofPolicy: file.facts) { throw .unsafe(path: path.text, flaw) }
     guard let text = Secret(count: Int(file.facts.size)) else { throw .outOfMemory }
@@ -129,7 +129,7 @@ extension Store {
       let guarded = try CriticalSection()
       defer { guarded.putBack() }
       // SAFETY: the C string lives for the call.
-      _ = unsafe sys_make_directory(sys_here, goodOnes.cString)
+      _ = unsafe sys_make_directory(AT_FDCWD, goodOnes.cString)
       let directory = try openParent(goodOnes)
       let store = try openParent(root)
       // In the store itself, where the next command removes what a crash leaves.

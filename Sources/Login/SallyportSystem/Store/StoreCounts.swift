@@ -119,7 +119,7 @@ extension Store {
         _ = try newFile(name, in: directory.descriptor, directory.location.path / name)
       } catch {
         // Another login of the same user has just created it.
-        if case .system(_, _, sys_EEXIST) = error { continue }
+        if case .system(_, _, EEXIST) = error { continue }
         throw error
       }
     }

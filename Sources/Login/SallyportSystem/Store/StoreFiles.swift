@@ -101,7 +101,7 @@ func newFile(_ name: Path, in directory: borrowing Descriptor, _ path: Path)
     // SAFETY: count < buffer.count, and at most the rest of the buffer is written.
     let done = unsafe sys_write(file, base + count, buffer.count - count, UInt64(count))
     if done < 0 { return done }
-    if done == 0 { return -Int64(sys_EIO) }
+    if done == 0 { return -Int64(EIO) }
     count += Int(done)
   }
   return synced ? Int64(sys_sync(file)) : 0

@@ -83,7 +83,7 @@ package struct StoreFolder: ~Copyable {
     } catch {
       switch error.code {
       // There is nothing, or not a regular file.
-      case sys_ENOENT, sys_ENOTDIR, sys_ELOOP, sys_EISDIR, sys_ENXIO: return try body()
+      case ENOENT, ENOTDIR, ELOOP, EISDIR, ENXIO: return try body()
       case _: throw state.trouble("open", error.code)
       }
     }
@@ -161,8 +161,8 @@ extension Store {
     let above = path.above
     try checks.walk(to: above)
     // SAFETY: the C string lives for the call.
-    let result = unsafe sys_make_directory(sys_here, path.cString)
-    if result == -sys_EEXIST { return }
+    let result = unsafe sys_make_directory(AT_FDCWD, path.cString)
+    if result == -EEXIST { return }
     try check(result, "mkdir", path)
     do throws(Errno) {
       let directory = try Descriptor(path, sys_as_directory)

@@ -63,8 +63,8 @@ extension Store {
     do throws(Errno) {
       parent = try Descriptor(path, sys_as_directory)
     } catch {
-      if error.code == sys_ENOENT { throw .noStore(path: path.text) }
-      throw directoryTrouble(error, path, in: sys_here, path)
+      if error.code == ENOENT { throw .noStore(path: path.text) }
+      throw directoryTrouble(error, path, in: AT_FDCWD, path)
     }
     if let flaw = checks.flaw(ofParent: parent.facts) { throw .unsafe(path: path.text, flaw) }
     return parent

@@ -122,11 +122,11 @@ extension Store {
   {
     // SAFETY: the C strings live for the calls.
     var result = unsafe sys_rename_new(parent.number, made.cString, name.cString)
-    if result == -sys_EINVAL || result == -sys_ENOSYS {
+    if result == -EINVAL || result == -ENOSYS {
       // Not supported here: a rename never replaces a directory with files in it.
       result = unsafe sys_rename(parent.number, made.cString, parent.number, name.cString)
     }
-    if result == -sys_EEXIST || result == -sys_ENOTEMPTY {
+    if result == -EEXIST || result == -ENOTEMPTY {
       throw .exists(path: (path / name).text)
     }
     try check(result, "rename", path / name)

@@ -108,7 +108,7 @@ struct LockedRecord: ~Copyable {
     }
     let following = current.record?.nextOffset ?? 0
     let isDecoy = directory.location.isDecoy
-    let offset = isDecoy ? Int(sys_process() & 1) * StateRecord.slotSize : following
+    let offset = isDecoy ? Int(getpid() & 1) * StateRecord.slotSize : following
     try state.file.save(page, at: offset)
   }
 }

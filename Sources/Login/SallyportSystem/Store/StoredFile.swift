@@ -22,7 +22,7 @@ struct StoredFile: ~Copyable {
     do throws(Errno) {
       descriptor = try Descriptor(name, how, in: directory.descriptor.number)
     } catch {
-      if error.code == sys_ENOENT { return nil }
+      if error.code == ENOENT { return nil }
       throw fileTrouble(
         error, name, in: directory.descriptor.number, directory.location.path / name)
     }
@@ -92,7 +92,7 @@ struct StoredFile: ~Copyable {
   /// One pwrite(2) and one fdatasync(2), so that a crash leaves the old record or the new one.
   func save(_ page: [UInt8], at offset: Int) throws(StoreTrouble) {
     // The caller of su sets its limits; one that ends within the page would tear it.
-    guard sys_file_size_limit() >= facts.size else { throw path.trouble("pwrite", sys_EFBIG) }
+    guard sys_file_size_limit() >= facts.size else { throw path.trouble("pwrite", EFBIG) }
     // SAFETY: the buffer lives for the call.
     let done = unsafe page.withUnsafeBytes { buffer -> Int64 in
       guard let base = buffer.baseAddress else { return 0 }
@@ -101,7 +101,7 @@ struct StoredFile: ~Copyable {
     // A short write sets no errno; the reason, such as a full disk or a limit, shows at the next
     // one.
     guard try checked(done, "pwrite") == Int64(page.count) else {
-      throw path.trouble("pwrite", sys_EIO)
+      throw path.trouble("pwrite", EIO)
     }
     try checked(Int64(sys_sync_data(descriptor.number)), "fdatasync")
   }

@@ -37,7 +37,7 @@ struct OpenUserDirectory: ~Copyable {
     do throws(Errno) {
       descriptor = try Descriptor(location.name, sys_as_directory, in: parent.number)
     } catch {
-      if error.code == sys_ENOENT { return nil }
+      if error.code == ENOENT { return nil }
       throw directoryTrouble(error, location.name, in: parent.number, location.path)
     }
     if let flaw = checks.flaw(ofUserDirectory: descriptor.facts) {

@@ -1,4 +1,5 @@
 import CSystem
+import Foundation
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
@@ -72,6 +73,38 @@ import Testing
     }
     #expect(done == true)
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
+  }
+
+  /// A login enrolls without the lock of the commands, so at any moment of theirs.
+  @Test func `is moved with his files locked, or not at all, while a login enrolls him`() throws {
+    let scratch = try Scratch()
+    try scratch.enroll("alice")
+    let (alice, away) = (try account("alice"), scratch.path + "/away")
+    let place = scratch.directory("alice")
+    let state = place + "/state"
+    let (turns, done) = (Counter(), Counter())
+    let login = Thread {
+      for turn in 1...4000 {
+        while turns.value < turn { sched_yield() }
+        for _ in 0..<(turn % 200) * 10 { _ = sys_monotonic() }
+        rename(away, to: place)
+        done.increment()
+      }
+    }
+    rename(place, to: away)
+    login.start()
+    var open = 0
+    for turn in 1...4000 {
+      turns.increment()
+      _ = try scratch.store.moving(alice) { _ in
+        guard let file = try? opened(state) else { return }
+        defer { sys_close(file) }
+        if sys_lock(file, sys_alone, 0, 1) == 0 { open += 1 }
+      }
+      while done.value < turn { sched_yield() }
+      rename(place, to: away)
+    }
+    #expect(open == 0, "moved with files that were not locked")
   }
 
   @Test func `is of this account, with files that can be read`() throws {

@@ -53,6 +53,7 @@ extension Store {
   {
     try changing { users throws(StoreTrouble) -> Value? in
       let name = try fileName(of: account.name)
+      guard try users.has(name) else { return nil }
       return try users.holding(name) { () throws(StoreTrouble) -> Value? in
         try movingUser(name, in: users, account).map(body)
       }

@@ -242,8 +242,12 @@ import Testing
       expectTooBig { try store.replace(new, LoginState(initialFor: new)) }
       expectTooBig { try store.create(other, LoginState(initialFor: other)) }
       expectTooBig { _ = try store.rewrite(record, new) { $0 } }
+      expectTooBig { try store.setLevel(.required(from: nil), of: try account("alice", uid: 3001)) }
+      expectTooBig { try store.confirm([UInt8](repeating: 0x20, count: 200)) }
       #expect(try scratch.loaded("alice").enrollment.id == old.id)
       #expect(try scratch.names() == ["alice"])
+      let top = try FileManager.default.contentsOfDirectory(atPath: scratch.root)
+      #expect(top.filter { $0.hasPrefix(".") } == [])
     }
   }
 }

@@ -42,10 +42,16 @@ package struct StoreFolder: ~Copyable {
     return made.name
   }
 
-  /// Writes a new file, which belongs to no user, and syncs it; returns its name.
+  /// Writes a new file, which belongs to no user, and syncs it; returns its name. If this throws,
+  /// nothing remains.
   package func write(_ text: Secret) throws(StoreTrouble) -> Path {
     let name = try Unfinished().name
-    try SallyportSystem.write(text, as: name, in: directory.descriptor, path)
+    do throws(StoreTrouble) {
+      try SallyportSystem.write(text, as: name, in: directory.descriptor, path)
+    } catch {
+      wipe(name)
+      throw error
+    }
     return name
   }
 
@@ -71,7 +77,8 @@ package struct StoreFolder: ~Copyable {
   package func wipe(_ name: Path) { SallyportSystem.wipe(name, in: directory.descriptor) }
 
   /// Calls `body` while no login of the user with this directory can save. If there is no state to
-  /// lock, no login can save anyway.
+  /// lock, no login can save anyway. The directory must be there: one that a login makes from now
+  /// on is not locked.
   package func holding<Value>(_ name: Path, _ body: () throws(StoreTrouble) -> Value)
     throws(StoreTrouble) -> Value
   {

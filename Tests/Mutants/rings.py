@@ -36,7 +36,8 @@ OWN = {
     "WireFields": "Service(Request|Answer)Tests",
     "Denial": "PermissionTests", "Redaction": "PersonRequestTests", "Wish": "FrameTests",
     "DaemonFindings": "DoctorDaemonTests",
-    "StoreManagement": "(Management|LoginChanges)Tests", "StoreFiles": "(Management|LoginChanges)Tests",
+    "StoreManagement": "(Management|LoginChanges)Tests",
+    "StoreFiles": "(Management|LoginChanges|Preparation)Tests", "Descriptor": "ManagementTests",
 }
 # The tests among them that go through thousands of texts or years: after the others.
 SLOW = ("(EnrollmentFormat|OtpauthURI|DamagedPolicy|Policy|Throttle|SlipYear|StateRecord|Name|Resync"

@@ -10,12 +10,11 @@ package import SallyportService
 import SallyportSupport
 import SallyportSystem
 
-/// Keeps the reserve of this host as the fleet has it: what was used here while no verifier could
-/// be asked goes up before anything else, what the fleet has no more is wiped, and of whoever logs
-/// in here the backup codes are fetched.
+/// Keeps the reserve of this host as the fleet has it: it reports codes that were used here while
+/// no verifier could be asked, wipes what the fleet has no more, and fetches the backup codes of
+/// each user who logs in here.
 ///
-/// One thread, which asks one question at a time. What verifiers answer is believed, as theirs is
-/// every other word; what cannot be read, or does not come, changes nothing.
+/// One thread asks one question at a time. Without an answer that it can read nothing changes.
 package final class ReserveKeeper: Sendable {
   /// How often it does what.
   package struct Pace: Sendable {

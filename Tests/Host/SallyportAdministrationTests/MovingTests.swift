@@ -99,7 +99,7 @@ import Testing
       _ = try scratch.store.moving(alice) { _ in
         guard let file = try? opened(state) else { return }
         defer { sys_close(file) }
-        if sys_lock(file, sys_alone, 0, 1) == 0 { open += 1 }
+        if sys_lock(file, F_WRLCK, 0, 1) == 0 { open += 1 }
       }
       while done.value < turn { sched_yield() }
       rename(place, to: away)

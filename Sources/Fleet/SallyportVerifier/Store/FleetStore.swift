@@ -9,9 +9,8 @@ package import SallyportSystem
 
 /// The enrollments and states of a fleet, for one question of one host.
 ///
-/// Nothing is locked in the database: a save expects the version that was loaded, and where another
-/// verifier was faster, what it saved is loaded and judged anew. A save whose outcome is not known
-/// is a refusal, and is not asked again.
+/// Nothing is locked in the database: a save expects the version that was loaded. Where another
+/// verifier was faster, the question is decided again. A save of unknown outcome is a refusal.
 package struct FleetStore: RecordStore, Sendable {
   /// How often it is judged anew.
   static let attempts = 32

@@ -105,9 +105,10 @@ extension StoreFolder {
 extension StoreFolder {
   /// Makes a file here, puts it in its place in another directory, and syncs that.
   func put(_ text: Secret, as file: Path, in target: borrowing StoreFolder) throws(StoreTrouble) {
-    let made = try write(text)
+    let made = Leftover.named(Leftover.unfinished, hexadecimal(try Random.identifier()))
     // SAFETY: the C strings live for the calls. After a success there is no such file.
     defer { _ = unsafe sys_remove_file(number, made.cString) }
+    try write(text, as: made)
     let result = unsafe sys_rename(number, made.cString, target.number, file.cString)
     try check(result, "rename", target.path / file)
     try target.sync()

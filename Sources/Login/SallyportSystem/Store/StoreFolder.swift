@@ -42,17 +42,9 @@ package struct StoreFolder: ~Copyable {
     return made.name
   }
 
-  /// Writes a new file, which belongs to no user, and syncs it; returns its name. If this throws,
-  /// nothing remains.
-  package func write(_ text: Secret) throws(StoreTrouble) -> Path {
-    let name = try Unfinished().name
-    do throws(StoreTrouble) {
-      try SallyportSystem.write(text, as: name, in: directory.descriptor, path)
-    } catch {
-      wipe(name)
-      throw error
-    }
-    return name
+  /// Writes a new file, and syncs it. If this throws, some of it may be there.
+  package func write(_ text: Secret, as name: Path) throws(StoreTrouble) {
+    try SallyportSystem.write(text, as: name, in: directory.descriptor, path)
   }
 
   /// Gives what was made another name. Throws `exists` if that is taken.

@@ -3,6 +3,7 @@ package import SallyportCore
 package import SallyportLine
 package import SallyportLogin
 package import SallyportService
+package import SallyportSupport
 package import SallyportSystem
 
 /// The reserve of this host with all that it needs: who judges by it, and who keeps it as the fleet

@@ -4,7 +4,7 @@ package import SallyportCore
 package import SallyportLine
 package import SallyportLogin
 package import SallyportService
-import SallyportSupport
+package import SallyportSupport
 package import SallyportSystem
 
 /// Judges while no verifier can be asked, by the backup codes that this machine keeps.

@@ -3,6 +3,7 @@ import SallyportCore
 package import SallyportLine
 import SallyportLogin
 package import SallyportService
+package import SallyportSupport
 import SallyportSystem
 
 // What the relay needs of others, as they have it.

@@ -3,7 +3,8 @@ package import OneTimePassword
 import SallyportAdministration
 package import SallyportCore
 package import SallyportLogin
-package import SallyportService
+import SallyportService
+package import SallyportSupport
 package import SallyportSystem
 
 /// Judges logins of a host of a fleet while no verifier can be asked: backup codes alone, by the

@@ -7,7 +7,7 @@ package import SallyportCore
 package import SallyportLine
 import SallyportLogin
 package import SallyportService
-import SallyportSupport
+package import SallyportSupport
 import SallyportSystem
 
 /// Keeps the reserve of this host as the fleet has it: it reports codes that were used here while

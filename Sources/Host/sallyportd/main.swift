@@ -1,6 +1,7 @@
 import CService
 import Glibc
 import SallyportService
+import SallyportSupport
 import SallyportSystem
 
 #if FLEET

@@ -2,6 +2,7 @@ import CService
 package import OneTimePassword
 import SallyportCore
 package import SallyportLogin
+package import SallyportSupport
 import SallyportSystem
 
 /// Answers the packets that peers send. It does what the module does in root's own programs, with

@@ -1,5 +1,6 @@
 package import SallyportCore
 package import SallyportLogin
+package import SallyportSupport
 package import SallyportSystem
 
 /// The fleet of this machine, as the desk asks it. `Relay` of FleetHost is one; a service that is

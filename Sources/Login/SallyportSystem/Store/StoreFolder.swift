@@ -5,8 +5,8 @@ package import SallyportCore
 /// An open directory of a store: the users' directory, a user's, the store itself, or another one
 /// in it. It was checked, as those above it, so that only the right owner changes what is in it.
 ///
-/// With five members of `Store`, below, it is all that Sources/Host needs of the store's
-/// files, for what no login does: managing, importing, notes, the reserve and moves.
+/// Sources/Host does by it what no login does to the store's files: managing, importing, notes, the
+/// reserve and moves. A lock, a rename or a wipe is the one of logins.
 package struct StoreFolder: ~Copyable {
   let directory: OpenUserDirectory
   let store: Store

@@ -149,8 +149,9 @@ let host = part(
       ], swiftSettings: strict),
     .executableTarget(
       name: "sallyportd",
-      dependencies: ["OneTimePassword", "SallyportSystem", "SallyportService", "CService"]
-        + fleetSide("FleetHost"),
+      dependencies: [
+        "OneTimePassword", "SallyportSystem", "SallyportSupport", "SallyportService", "CService",
+      ] + fleetSide("FleetHost"),
       swiftSettings: joining, linkerSettings: withLibcrypto),
     .target(
       name: "SallyportSession",

@@ -2,8 +2,8 @@ package import OneTimePassword
 package import SallyportCore
 
 /// That an enrollment is on its way between the files of a machine and its fleet, as its file says
-/// (docs/enrollment-format.md). The ordinary reader refuses such a file, by its first key: whoever
-/// is under way is judged by no file. Only who moves it reads it on.
+/// (docs/enrollment-format.md). The ordinary reader refuses such a file by its first key: no
+/// login is decided by it. Only the command that moves the user reads the rest.
 package enum MoveMark: Equatable, Sendable {
   /// To the fleet, whose row of this name had that version (0: none) before anything was sent.
   case push(version: UInt64)

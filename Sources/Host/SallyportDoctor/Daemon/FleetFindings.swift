@@ -90,7 +90,7 @@ struct FleetFindings {
 
   private let whom = "everybody whom the fleet judges (verification = fleet)"
 
-  /// This sallyport refuses whom the fleet judges, whether the machine has joined one or not.
+  /// This sallyport refuses users whose codes a fleet verifies, joined or not.
   private var notBuilt: Finding? {
     guard daemon.isFleet else { return nil }
     return Finding(

@@ -18,7 +18,7 @@ package enum ServiceLog {
   package static func error(_ text: String) { write(LOG_ERR, text) }
   package static func info(_ text: String) { write(LOG_INFO, text) }
 
-  /// To standard error as well, for whoever starts the service by hand.
+  /// To standard error as well, for an administrator who starts the service by hand.
   package static func fatal(_ text: String, of program: StaticString) {
     error(text)
     let line = Array("\(program): \(text)\n".utf8)

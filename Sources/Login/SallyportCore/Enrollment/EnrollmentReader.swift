@@ -12,8 +12,8 @@ extension Enrollment {
     return enrollment
   }
 
-  /// The first key of a file that is on its way between this machine and its fleet: it is judged by
-  /// no file, and only who moves it reads it on.
+  /// The first key of a file that is on its way between this machine and its fleet: no
+  /// login is decided by it, and only the command that moves it reads the rest.
   package static var markKey: StaticString { "fleet" }
 
   /// The same for a part of an enrollment, which may lack authenticators.

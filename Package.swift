@@ -139,7 +139,7 @@ let host = part(
       ],
       swiftSettings: strict),
     .target(
-      name: "SelfService", dependencies: ["OneTimePassword", "SallyportCore", "CSystem"],
+      name: "SessionProtocol", dependencies: ["OneTimePassword", "SallyportCore", "CSystem"],
       swiftSettings: strict),
     .target(
       name: "SallyportService",
@@ -157,7 +157,7 @@ let host = part(
       name: "SallyportSession",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
-        "SallyportLogin", "SelfService", "CService", "CSession",
+        "SallyportLogin", "SessionProtocol", "CService", "CSession",
       ], swiftSettings: strict),
     .executableTarget(
       name: "sallyport-session", dependencies: ["SallyportSession"], swiftSettings: strict,
@@ -185,8 +185,8 @@ let host = part(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "SelfServiceTests",
-      dependencies: ["OneTimePassword", "SallyportCore", "SelfService", "TestSupport"],
+      name: "SessionProtocolTests",
+      dependencies: ["OneTimePassword", "SallyportCore", "SessionProtocol", "TestSupport"],
       swiftSettings: strict),
   ])
 
@@ -214,7 +214,7 @@ let command = part(
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
         "SallyportLogin", "SallyportSupport", "PAMStack", "SallyportImport", "SallyportDoctor",
-        "SelfService", "CCommand", "CService",
+        "SessionProtocol", "CCommand", "CService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .executableTarget(
@@ -261,7 +261,7 @@ let fleet = part(
       dependencies: ["OneTimePassword", "SallyportCore", "SallyportAdministration"],
       swiftSettings: strict),
     .target(
-      name: "SallyportLine",
+      name: "FleetTransport",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSupport", "CTLS", "CService", "CSystem",
       ], swiftSettings: strict),
@@ -269,14 +269,14 @@ let fleet = part(
       name: "FleetHost",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
-        "SallyportLogin", "SallyportSupport", "SallyportService", "FleetProtocol", "SallyportLine",
+        "SallyportLogin", "SallyportSupport", "SallyportService", "FleetProtocol", "FleetTransport",
         "CService",
       ], swiftSettings: strict),
     .target(
       name: "SallyportVerifier",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
-        "SallyportLogin", "SallyportSupport", "FleetProtocol", "SallyportLine", "SallyportService",
+        "SallyportLogin", "SallyportSupport", "FleetProtocol", "FleetTransport", "SallyportService",
         "CSealing", "CPostgres", "CService",
       ],
       swiftSettings: strict),
@@ -284,7 +284,7 @@ let fleet = part(
       name: "sallyport-verifier",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "FleetProtocol", "SallyportLine", "SallyportService", "SallyportVerifier", "CService",
+        "FleetProtocol", "FleetTransport", "SallyportService", "SallyportVerifier", "CService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .testTarget(
@@ -295,9 +295,10 @@ let fleet = part(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "SallyportLineTests",
+      name: "FleetTransportTests",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSupport", "SallyportLine", "CTLS", "CService",
+        "OneTimePassword", "SallyportCore", "SallyportSupport", "FleetTransport", "CTLS",
+        "CService",
         "TestSupport",
       ],
       swiftSettings: strict),
@@ -305,7 +306,7 @@ let fleet = part(
       name: "FleetHostTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
-        "SallyportLogin", "SallyportSupport", "SallyportService", "FleetProtocol", "SallyportLine",
+        "SallyportLogin", "SallyportSupport", "SallyportService", "FleetProtocol", "FleetTransport",
         "FleetHost", "CService", "CSystem", "TestSupport",
       ],
       swiftSettings: strict),
@@ -313,7 +314,8 @@ let fleet = part(
       name: "SallyportVerifierTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
-        "SallyportLogin", "SallyportSupport", "FleetProtocol", "SallyportLine", "SallyportVerifier",
+        "SallyportLogin", "SallyportSupport", "FleetProtocol", "FleetTransport",
+        "SallyportVerifier",
         "TestSupport",
       ],
       swiftSettings: strict),
@@ -328,14 +330,14 @@ let fleetCommand = part(
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
         "SallyportLogin", "SallyportSupport", "SallyportDoctor", "SallyportCLI", "FleetProtocol",
-        "SallyportLine", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "FleetTransport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .testTarget(
       name: "FleetCommandTests",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
         "SallyportLogin", "PAMStack", "SallyportDoctor", "SallyportCLI", "FleetProtocol",
-        "SallyportLine", "FleetCommand", "TestSupport",
+        "FleetTransport", "FleetCommand", "TestSupport",
       ], swiftSettings: strict, linkerSettings: withLibcrypto),
   ])
 

@@ -37,7 +37,7 @@ from support.stage import DIRECTORY, WHOLE, rounds
 LONGEST = 8
 
 
-class Race:
+class ConnectRace:
     """Sessions that have all asked for the code before one of them is answered."""
 
     def __init__(self, hosts, name, count):
@@ -75,7 +75,7 @@ def test_one_code_in_32_sessions_on_three_hosts_lets_one_in(cast):
     names = [f"user{number}" for number in range(rounds(200, 3))]
     enrolled(cast, names)
     for name in names:
-        with Race(cast.hosts, name, 32) as race:
+        with ConnectRace(cast.hosts, name, 32) as race:
             assert race.run(code_of(name)) == 1
     assert sorted(cast.accepted()) == sorted(names)
     assert cast.twice() == []

@@ -1,5 +1,5 @@
 /* Two verifiers over a database that fails over to a standby, which may lack commits that were
-   acknowledged. Sources/Fleet/SallyportVerifier/Status/Keeper.swift is what it is a model of.
+   acknowledged. Sources/Fleet/SallyportVerifier/Status/DatabaseWatch.swift is what it is a model of.
 
    SYNCHRONOUS: a commit is acknowledged when one of two standbys has it, and the one that has
    received most is promoted, so nothing is lost; shown without any of the rules below. LAGGING: the

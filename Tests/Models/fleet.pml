@@ -1,5 +1,5 @@
 /* Logins of one user on two hosts, judged by two verifiers over one row of a database. It is a model
-   of Relay, LineClient, FleetDesk and FleetStore.
+   of Relay, VerifierPool, LoginHandler and FleetStore.
 
    A host sends an attempt to one verifier. It asks the other one only where nothing was sent, which
    here is the same as having chosen the other one. The verifier queues the attempts of a user,

@@ -1,5 +1,5 @@
 /* How an enrollment moves from the files of a machine to the fleet, while people log in at the
-   machine and elsewhere in the fleet. It is a model of FleetMover, MoveDesk and of what reads the
+   machine and elsewhere in the fleet. It is a model of MoveToFleet, MoveHandler and of what reads the
    mark.
 
    `push` takes the lock of the user's state, marks the user's file "fleet" and makes that durable,

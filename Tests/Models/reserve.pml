@@ -1,5 +1,5 @@
 /* A backup code on two hosts that are cut off from the verifiers and come back. It is a model
-   of Reserve, ReserveKeeper and ReserveDesk.
+   of Reserve, ReserveSync and ReserveHandler.
 
    A host keeps the backup codes of those who have logged in there, with what is used of them: the
    reserve. A login of which nothing could be sent is judged by the reserve, under the lock of that

@@ -11,7 +11,7 @@ REPOSITORY = HERE.parent.parent
 # One data file for each target that enters the module, and for three beside it: what root changes of
 # enrollments, what a user may change himself, and what doctor says of the service.
 TARGETS = ["OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
-           "PAMSallyport", "pam_sallyport", "SallyportAdministration", "SelfService",
+           "PAMSallyport", "pam_sallyport", "SallyportAdministration", "SessionProtocol",
            "SallyportDoctor",
            "CLibcrypto", "CLinuxPAM", "CSystem", "CQRCodeGen"]
 OPEN, CLOSE = "«", "»"

@@ -17,7 +17,7 @@ NEAREST = {
     "SallyportCore": "SallyportCoreTests", "SallyportSystem": "SallyportSystemTests",
     "CSystem": "SallyportSystemTests", "CQRCodeGen": "SallyportCLITests",
     "SallyportLogin": "PAMSallyportTests", "PAMSallyport": "PAMSallyportTests", "pam_sallyport": None, "CLinuxPAM": None,
-    "SallyportAdministration": "SallyportAdministrationTests", "SelfService": "SelfServiceTests", "SallyportDoctor": "SallyportDoctorTests",
+    "SallyportAdministration": "SallyportAdministrationTests", "SessionProtocol": "SessionProtocolTests", "SallyportDoctor": "SallyportDoctorTests",
 }
 # Where the tests of a file are not in one of its name, its own are these.
 OWN = {
@@ -27,14 +27,14 @@ OWN = {
     "OtpauthURIWriter": "OtpauthURITests",
     "StateFields": "StateRecordTests", "Match": "DecisionTests", "Origin": "LoginStateTests",
     "UnenrolledAction": "(Account|PolicyFlow)Tests", "Factors": "AccountTests", "Policy": "PolicyFlowTests",
-    "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "FileExaminer": "AuthenticateTests",
-    "PendingLogin": "(Authenticate|ServiceExaminer)Tests", "Draft": "(Account|Draft)Tests",
+    "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "LocalAuthority": "AuthenticateTests",
+    "PendingLogin": "(Authenticate|ServiceAuthority)Tests", "Draft": "(Account|Draft)Tests",
     "ManageAccount": "AccountTests", "Login": "AuthenticateTests", "LogMessages": "AuthenticateTests",
     "StoreTransaction": "TransactionTests", "StoredFile": "TransactionTests",
     "RequestReader": "ServiceRequestTests", "RequestWriter": "ServiceRequestTests",
     "AnswerFields": "ServiceAnswerTests", "Shape": "ServiceAnswerTests",
     "WireFields": "Service(Request|Answer)Tests",
-    "Denial": "PermissionTests", "Redaction": "PersonRequestTests", "Wish": "FrameTests",
+    "Permission": "PermissionTests", "Redaction": "PersonRequestTests", "ChangeRequest": "FrameTests",
     "DaemonFindings": "DoctorDaemonTests",
     "StoreManagement": "(Management|LoginChanges)Tests",
     "StoreFiles": "(Management|LoginChanges|Preparation)Tests", "Descriptor": "ManagementTests",

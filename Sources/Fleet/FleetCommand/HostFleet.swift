@@ -1,11 +1,11 @@
 package import ArgumentParser
 import FleetProtocol
+import FleetTransport
 import Glibc
 import SallyportAdministration
 package import SallyportCLI
 package import SallyportCore
 package import SallyportDoctor
-import SallyportLine
 import SallyportSupport
 package import SallyportSystem
 
@@ -14,7 +14,7 @@ struct SallyportWithFleet: ParsableCommand {
   static let configuration = Sallyport.configuration(with: [Fleet.self])
 }
 
-extension FleetPlace: FleetAccess {
+extension FleetEnvironment: FleetAccess {
   package var command: any ParsableCommand.Type { SallyportWithFleet.self }
 
   package var isThere: Bool {
@@ -40,7 +40,7 @@ extension FleetPlace: FleetAccess {
   {
     guard let (file, identity) = try? member() else { return nil }
     let report = FleetStatus.report(file, identity, of: self, try context.time())
-    let people = FleetPeople(store: store, conf: nil, context: context)
+    let people = HostAccounts(store: store, conf: nil, context: context)
     let candidates = BreakGlass.candidates(on: context.machine)
     return FleetFacts(
       verifiers: report.states.map { state in

@@ -1,6 +1,6 @@
+package import FleetTransport
 package import OneTimePassword
 package import SallyportCore
-package import SallyportLine
 package import SallyportLogin
 package import SallyportService
 package import SallyportSupport
@@ -10,24 +10,24 @@ package import SallyportSystem
 /// has it. The thread of the latter is started where this machine is in a fleet, at once or when a
 /// verifier is asked for the first time: on every other machine there is none, and no file.
 package struct HostReserve: Sendable {
-  private let examiner: ReserveExaminer
-  private let keeper: ReserveKeeper
+  private let examiner: ReserveAuthority
+  private let keeper: ReserveSync
 
   /// `isMember`: whether this machine is in a fleet now.
   package init(
-    _ reserve: Reserve = Reserve(), _ line: any FleetLine,
+    _ reserve: Reserve = Reserve(), _ line: any FleetVerifiers,
     isMember: @escaping @Sendable () -> Bool,
     log: @escaping LogWriter
   ) throws(ServiceError) {
-    examiner = ReserveExaminer(reserve, log: log)
-    keeper = try ReserveKeeper(reserve, line, isMember: isMember, log: log)
+    examiner = ReserveAuthority(reserve, log: log)
+    keeper = try ReserveSync(reserve, line, isMember: isMember, log: log)
   }
 
   package func start() { keeper.start() }
 
   package func stop() { keeper.stop() }
 
-  /// As `ReserveExaminer` has it.
+  /// As `ReserveAuthority` has it.
   package func answer(
     _ verb: ServiceRequest.Verb, of name: [UInt8], _ account: Account?, in context: LoginContext,
     until deadline: UInt64, keptFor seconds: UInt64
@@ -37,7 +37,7 @@ package struct HostReserve: Sendable {
       verb, of: name, account, in: context, until: deadline, keptFor: seconds)
   }
 
-  /// As `ReserveKeeper` has it; so for those below.
+  /// As `ReserveSync` has it; so for those below.
   package func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool {
     keeper.start()
     return keeper.mayAsk(name, within: milliseconds)
@@ -52,13 +52,13 @@ package struct HostReserve: Sendable {
 
   package func isBack() { keeper.isBack() }
 
-  /// As `ReserveExaminer` has it.
+  /// As `ReserveAuthority` has it.
   package func use(_ typed: Secret, of name: UserName) {
     keeper.start()
     examiner.use(typed, of: name)
   }
 
-  /// As `ReserveKeeper` has it.
+  /// As `ReserveSync` has it.
   package func fetch(_ name: UserName, after backupCode: Bool) {
     keeper.start()
     keeper.fetch(name, after: backupCode)

@@ -1,7 +1,7 @@
 import CService
+package import FleetTransport
 import Glibc
 import SallyportCore
-package import SallyportLine
 import SallyportLogin
 import SallyportSupport
 
@@ -36,7 +36,7 @@ package final class Membership: Sendable {
 
   private struct Kept {
     let stamps: [Stamp]
-    let line: LineClient
+    let line: VerifierPool
   }
 
   /// By which a file is known to be the one that was read.
@@ -53,14 +53,14 @@ package final class Membership: Sendable {
   }
 
   /// The line to the verifiers that the files name now.
-  package func line() throws(MembershipFault) -> any FleetLine {
+  package func line() throws(MembershipFault) -> any FleetVerifiers {
     let stamps = files.map { stamp(of: $0) }
     if let kept = kept.withLock({ $0 }), kept.stamps == stamps.compactMap({ $0 }) {
       return kept.line
     }
-    let line: LineClient
+    let line: VerifierPool
     do throws(MembershipFault) {
-      line = LineClient(try file(), try key())
+      line = VerifierPool(try file(), try key())
     } catch {
       keep(nil)
       throw error

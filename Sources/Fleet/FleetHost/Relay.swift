@@ -1,14 +1,14 @@
 import CService
+package import FleetTransport
 package import OneTimePassword
 package import SallyportCore
-package import SallyportLine
 package import SallyportLogin
 package import SallyportService
 package import SallyportSupport
 package import SallyportSystem
 
 /// Judges while no verifier can be asked, by the backup codes that this machine keeps.
-package protocol AwayExaminer: Sendable {
+package protocol OfflineAuthority: Sendable {
   /// `deadline`: when whoever asks has given up, in nanoseconds of CLOCK_MONOTONIC. `seconds`: for
   /// how long after the fleet has confirmed them the codes are good. nil: not served.
   func answer(
@@ -46,8 +46,8 @@ package struct Relay: FleetSide {
   /// How long after it was away a program that is not root is believed that it was.
   private static let memory: UInt64 = 600_000_000_000
 
-  private let line: @Sendable () throws(MembershipFault) -> any FleetLine
-  private let examiner: (any AwayExaminer)?
+  private let line: @Sendable () throws(MembershipFault) -> any FleetVerifiers
+  private let examiner: (any OfflineAuthority)?
   private let watch: (any ReserveWatch)?
   private let news: LogWriter
   private let state = Locked(State())
@@ -61,8 +61,8 @@ package struct Relay: FleetSide {
   /// `line`: that of this machine's fleet, as it is now. `news`: what is always logged: that the
   /// fleet is away, or there again, and what may have cost somebody a code.
   package init(
-    _ line: @escaping @Sendable () throws(MembershipFault) -> any FleetLine,
-    away examiner: (any AwayExaminer)? = nil, watch: (any ReserveWatch)? = nil,
+    _ line: @escaping @Sendable () throws(MembershipFault) -> any FleetVerifiers,
+    away examiner: (any OfflineAuthority)? = nil, watch: (any ReserveWatch)? = nil,
     news: @escaping LogWriter
   ) {
     (self.line, self.examiner, self.watch, self.news) = (line, examiner, watch, news)
@@ -80,7 +80,7 @@ package struct Relay: FleetSide {
     if case .attempt = errand.verb, errand.isAway, watch?.isConfirmed != true {
       return try judgeAway(errand, log)
     }
-    let fleet: any FleetLine
+    let fleet: any FleetVerifiers
     do throws(MembershipFault) {
       fleet = try line()
     } catch {
@@ -105,7 +105,7 @@ package struct Relay: FleetSide {
     case away
   }
 
-  private func result(_ line: any FleetLine, _ errand: Errand, _ log: LogWriter) -> Result {
+  private func result(_ line: any FleetVerifiers, _ errand: Errand, _ log: LogWriter) -> Result {
     // In less time nobody can tell a fleet that is away from a caller who let his time pass.
     guard errand.hasTimeToAsk else { return tooLate(errand, log) }
     if let watch, let account = errand.account,
@@ -118,7 +118,7 @@ package struct Relay: FleetSide {
     guard errand.frame(left)?.encoded() != nil else {
       return .answer(.trouble(mayBeTheCallers: true))
     }
-    do throws(LineFault) {
+    do throws(TransportFault) {
       // A verifier judges nothing for whoever waits no more.
       let answer = try line.ask(.question, within: left) {
         $0 > 0 ? errand.frame($0)?.encoded() : nil
@@ -148,7 +148,7 @@ package struct Relay: FleetSide {
     return nil
   }
 
-  private func result(of fault: LineFault, _ errand: Errand, _ log: LogWriter) -> Result {
+  private func result(of fault: TransportFault, _ errand: Errand, _ log: LogWriter) -> Result {
     switch fault {
     case .away: return .away
     case .unpinned:
@@ -221,7 +221,7 @@ package struct Relay: FleetSide {
   }
 
   private func judge(
-    _ examiner: any AwayExaminer, _ verb: ServiceRequest.Verb, _ errand: Errand
+    _ examiner: any OfflineAuthority, _ verb: ServiceRequest.Verb, _ errand: Errand
   ) throws(StoreTrouble) -> ServiceAnswer? {
     let context = errand.context
     var policy = context.policy

@@ -1,6 +1,6 @@
+package import FleetTransport
 package import OneTimePassword
 import SallyportCore
-package import SallyportLine
 import SallyportLogin
 package import SallyportService
 package import SallyportSupport
@@ -8,22 +8,22 @@ import SallyportSystem
 
 // What the relay needs of others, as they have it.
 
-extension HostReserve: AwayExaminer, ReserveWatch {}
+extension HostReserve: OfflineAuthority, ReserveWatch {}
 
-extension Membership: FleetLine {
+extension Membership: FleetVerifiers {
   /// Of the fleet of this machine as it is now; `.away` where it is in none.
-  package func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64)
-    throws(LineFault) -> LineAnswer
+  package func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64)
+    throws(TransportFault) -> VerifierAnswer
   {
-    let fleet: any FleetLine
+    let fleet: any FleetVerifiers
     do throws(MembershipFault) { fleet = try line() } catch { throw .away }
     return try fleet.ask(kind, body, within: milliseconds)
   }
 
-  package func ask(_ kind: LineKind, within milliseconds: UInt64, _ body: (UInt64) -> Secret?)
-    throws(LineFault) -> LineAnswer
+  package func ask(_ kind: FrameKind, within milliseconds: UInt64, _ body: (UInt64) -> Secret?)
+    throws(TransportFault) -> VerifierAnswer
   {
-    let fleet: any FleetLine
+    let fleet: any FleetVerifiers
     do throws(MembershipFault) { fleet = try line() } catch { throw .away }
     return try fleet.ask(kind, within: milliseconds, body)
   }

@@ -18,10 +18,10 @@ package enum MoveRequest: Sendable {
   /// was used on other hosts.
   case fetch(UserName, isForced: Bool)
   /// He is enrolled nowhere in the fleet any more, if the row is still the one that was fetched.
-  case bury(UserName, Burial)
+  case bury(UserName, Tombstone)
 
   /// What ends an enrollment in the fleet that was copied from it.
-  package struct Burial: Equatable, Sendable {
+  package struct Tombstone: Equatable, Sendable {
     /// Of the enrollment; not 0.
     package let id: UInt64
     /// Of the row when it was copied.
@@ -183,8 +183,8 @@ extension ByteReader {
     }
   }
 
-  private mutating func burial() -> MoveRequest.Burial {
-    let burial = MoveRequest.Burial(id: number64(), version: number64(), token: number64())
+  private mutating func burial() -> MoveRequest.Tombstone {
+    let burial = MoveRequest.Tombstone(id: number64(), version: number64(), token: number64())
     if burial.id == 0 || burial.token == 0 { fail() }
     return burial
   }
@@ -229,7 +229,7 @@ extension MoveAnswer {
 }
 
 extension ByteWriter {
-  fileprivate mutating func put(_ burial: MoveRequest.Burial) {
+  fileprivate mutating func put(_ burial: MoveRequest.Tombstone) {
     if burial.id == 0 || burial.token == 0 { fail() }
     put(burial.id)
     put(burial.version)

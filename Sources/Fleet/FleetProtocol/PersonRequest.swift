@@ -31,19 +31,19 @@ package struct PersonRequest: Equatable, Sendable {
 /// What is kept of a person, without anything that a code or a backup code could be made of.
 package struct PersonFacts: Sendable {
   /// Whether he is enrolled, and where.
-  package enum Standing: Sendable {
+  package enum EnrollmentPlace: Sendable {
     case enrolled(MoveRequest.Moving)
     case notEnrolled
     /// By the files of this host, which has taken him, and nowhere else.
     case taken(by: FleetHost)
   }
 
-  package let standing: Standing
+  package let standing: EnrollmentPlace
   package let note: UserNote
   /// Logins counted without an enrollment.
   package let logins: UInt32
 
-  package init(_ standing: Standing, _ note: UserNote, logins: UInt32) {
+  package init(_ standing: EnrollmentPlace, _ note: UserNote, logins: UInt32) {
     (self.standing, self.note, self.logins) = (standing, note, logins)
   }
 }
@@ -228,7 +228,7 @@ extension ByteReader {
   fileprivate mutating func personFacts() -> PersonFacts? {
     let note = UserNote(level: level())
     let logins = UInt32(truncatingIfNeeded: number(bytes: 4))
-    let standing: PersonFacts.Standing?
+    let standing: PersonFacts.EnrollmentPlace?
     switch robust(atMost: 3) {
     case 1: standing = moving().map { .enrolled($0) }
     case 2: standing = .notEnrolled

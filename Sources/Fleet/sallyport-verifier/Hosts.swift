@@ -1,8 +1,8 @@
 import ArgumentParser
 import FleetProtocol
+import FleetTransport
 import OneTimePassword
 import SallyportCore
-import SallyportLine
 import SallyportVerifier
 
 struct Invite: ParsableCommand {

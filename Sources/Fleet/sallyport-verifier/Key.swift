@@ -28,7 +28,7 @@ struct Key: ParsableCommand {
       try common.actAsOwner()
       let copy = try common.copy()
       let passphrase = try Passphrase.new()
-      do throws(SafeCopy.Fault) {
+      do throws(KeyBackup.Fault) {
         let text = try copy.sealed(under: passphrase)
         print(String(decoding: text, as: UTF8.self), terminator: "")
       } catch {
@@ -87,9 +87,9 @@ struct Key: ParsableCommand {
   }
 }
 
-private func openCopy(_ text: [UInt8], of file: String) throws -> SafeCopy {
-  do throws(SafeCopy.Fault) {
-    return try SafeCopy.open(text, under: try Passphrase.known())
+private func openCopy(_ text: [UInt8], of file: String) throws -> KeyBackup {
+  do throws(KeyBackup.Fault) {
+    return try KeyBackup.open(text, under: try Passphrase.known())
   } catch {
     throw Failure(error.text(file))
   }
@@ -112,8 +112,8 @@ extension Common {
   private var copiedFile: String { directory + "/key.copied" }
 
   /// Both files as they are.
-  fileprivate func copy() throws -> SafeCopy {
-    SafeCopy(key: try file(keyFile), identity: try file(pathOfIdentity))
+  fileprivate func copy() throws -> KeyBackup {
+    KeyBackup(key: try file(keyFile), identity: try file(pathOfIdentity))
   }
 
   private func file(_ path: String) throws -> Secret {
@@ -125,7 +125,7 @@ extension Common {
   }
 
   /// Notes that there is a copy of these keys that can be opened.
-  fileprivate func confirm(_ copy: SafeCopy) throws {
+  fileprivate func confirm(_ copy: KeyBackup) throws {
     do throws(FleetKey.FileFault) {
       guard let digest = copy.digest else { throw .outOfMemory }
       // SAFETY: the C string lives for the call. One of other keys is void.
@@ -145,7 +145,7 @@ extension Common {
   }
 }
 
-extension SafeCopy {
+extension KeyBackup {
   /// By which both are known again, in hexadecimal.
   fileprivate var digest: Secret? {
     guard let one = try? SHA256.digest(key), let two = try? SHA256.digest(identity) else {
@@ -155,7 +155,7 @@ extension SafeCopy {
   }
 }
 
-extension SafeCopy.Fault {
+extension KeyBackup.Fault {
   fileprivate func text(_ file: String) -> String {
     switch self {
     case .notACopy: "\(file): no copy of keys, or a part of it is missing"

@@ -21,7 +21,7 @@ enum Passphrase {
     return typed
   }
 
-  static func known() throws(SafeCopy.Fault) -> Secret {
+  static func known() throws(KeyBackup.Fault) -> Secret {
     guard let typed = try? line("Passphrase: ") else { throw .wrongPassphrase }
     return typed
   }

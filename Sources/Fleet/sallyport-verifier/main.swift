@@ -1,9 +1,9 @@
 import ArgumentParser
 import CService
+import FleetTransport
 import Glibc
 import OneTimePassword
 import SallyportCore
-import SallyportLine
 import SallyportLogin
 import SallyportService
 import SallyportSupport
@@ -136,7 +136,7 @@ struct Run: ParsableCommand {
   var name = HostName.label.text
 
   @Option(help: "How many wrong codes a host may bring in a day.")
-  var hostWrongCodes = FleetDesk.wrongCodes
+  var hostWrongCodes = LoginHandler.wrongCodes
 
   @Option(help: "Write what is counted here to this file, for node_exporter's textfile collector.")
   var metrics: String?
@@ -169,15 +169,15 @@ struct Run: ParsableCommand {
     _exit(0)
   }
 
-  private func serve(_ database: Database) throws -> LineServer {
+  private func serve(_ database: Database) throws -> FleetServer {
     guard let address = VerifierAddress(listen) else {
       throw Failure("--listen \(listen): not a numeric address with a port, such as [::]:7353")
     }
     let identity = try common.readIdentity()
     let reception = try reception(database, identity)
     if !address.isAny { say(address, to: database) }
-    do throws(LineServerFault) {
-      return try LineServer.start(
+    do throws(FleetServerFault) {
+      return try FleetServer.start(
         on: address, identity: identity, isKnown: { reception.isKnown($0) },
         subject: { reception.subject($0, $1) },
         handler: { reception.answer($0, $1, $2, arrived: $3) })
@@ -186,19 +186,19 @@ struct Run: ParsableCommand {
     }
   }
 
-  private func reception(_ database: Database, _ identity: Identity) throws -> Reception {
+  private func reception(_ database: Database, _ identity: Identity) throws -> FrameRouter {
     guard let name = Label(Array(name.utf8)), let now = try? Clock.now() else {
       throw Failure("--name \(name): not a name of 1 to 64 printable characters")
     }
-    let questions = FleetDesk(
+    let questions = LoginHandler(
       database, common.policy, wrongCodes: hostWrongCodes)
-    return Reception(
+    return FrameRouter(
       Hosts(database),
       [
-        .question: questions, .join: JoinDesk(database, pins: [identity.pin]),
-        .reserve: ReserveDesk(database, questions.logins, common.policy),
-        .status: StatusDesk(database, verifier: name, started: now),
-        .management: MoveDesk(database),
+        .question: questions, .join: JoinHandler(database, pins: [identity.pin]),
+        .reserve: ReserveHandler(database, questions.logins, common.policy),
+        .status: StatusHandler(database, verifier: name, started: now),
+        .management: MoveHandler(database),
       ])
   }
 

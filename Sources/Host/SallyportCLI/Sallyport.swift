@@ -130,7 +130,7 @@ package enum Command {
     }
     let problem = root.message(for: error)
     let verbs = VerbTree(of: root)
-    let meant = MeantLine.parsing(arguments, problem: problem, among: verbs) {
+    let meant = CommandSuggestion.parsing(arguments, problem: problem, among: verbs) {
       Command.problem($0, of: root)
     }
     let fault = meant.fault.map { printable($0.utf8, limit: 300) } ?? sentence(problem)

@@ -3,13 +3,15 @@ import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
-import SelfService
+import SessionProtocol
 
 // The changes themselves: each is one `amend`, of the enrollment that the code was judged for.
 
 extension Session {
   /// After the password.
-  func change(_ wish: Wish, _ id: UInt64, _ context: LoginContext) throws(Ending) -> FromSession {
+  func change(_ wish: ChangeRequest, _ id: UInt64, _ context: LoginContext) throws(Ending)
+    -> FromSession
+  {
     guard let pending = try enrolled(context), pending.enrollmentID == id else {
       throw .denied(.changed)
     }
@@ -143,7 +145,7 @@ extension Session {
     switch amendment {
     case .done: break
     case .changed: throw .denied(.changed)
-    case .flawed(let flaw): throw .denied(Denial(flaw), about: names.first?.bytes ?? [])
+    case .flawed(let flaw): throw .denied(ChangeRefusal(flaw), about: names.first?.bytes ?? [])
     }
     SessionLog.write(
       .notice, .changed(user.bytes, action: action, names, by: client.process))
@@ -205,7 +207,7 @@ extension EnrollmentChange {
   }
 }
 
-extension Denial {
+extension ChangeRefusal {
   fileprivate init(_ flaw: EnrollmentChange.Flaw) {
     switch flaw {
     case .enrolled: self = .enrolled

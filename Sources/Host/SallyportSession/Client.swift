@@ -4,7 +4,7 @@ import OneTimePassword
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
-import SelfService
+import SessionProtocol
 
 /// Whoever is at the other end, by the kernel's word.
 package struct Client {
@@ -14,7 +14,7 @@ package struct Client {
 
   /// Why nobody is served.
   enum Refusal: Error {
-    case denied(Denial, user: UInt32, why: StaticString)
+    case denied(ChangeRefusal, user: UInt32, why: StaticString)
     case trouble(StoreTrouble)
     /// There is no peer.
     case nobody

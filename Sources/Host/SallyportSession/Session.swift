@@ -3,7 +3,7 @@ import OneTimePassword
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
-import SelfService
+import SessionProtocol
 
 /// One session of one user: one wish, named first, one password, one code, one change, and the end.
 package final class Session {
@@ -15,21 +15,23 @@ package final class Session {
   private static let service: StaticString = "sallyport"
 
   let client: Client
-  private let line: SessionLine
+  private let line: SessionConnection
   let store = Store()
   private var prompts = 0
   /// What is wished, and what was found of it after the password.
-  private var allowed: (Wish, Permission)?
+  private var allowed: (ChangeRequest, Permission)?
   /// What was enrolled when the code was asked for; nil: nothing.
   var judged: [UInt64]?
 
-  private init(_ client: Client, _ line: SessionLine) { (self.client, self.line) = (client, line) }
+  private init(_ client: Client, _ line: SessionConnection) {
+    (self.client, self.line) = (client, line)
+  }
 
   /// Serves the peer of this connection, and returns when it is done.
   package static func serve(_ connection: Int32) {
     guard session_harden(connection, UInt32(seconds) + 30) == 0 else { return }
     SessionLog.open()
-    let line = SessionLine(connection, seconds: seconds)
+    let line = SessionConnection(connection, seconds: seconds)
     let last: FromSession
     do throws(Client.Refusal) {
       last = try Session(Client(at: connection), line).last()
@@ -71,7 +73,7 @@ package final class Session {
     }
   }
 
-  private func serve(_ wish: Wish) throws(Ending) -> FromSession {
+  private func serve(_ wish: ChangeRequest) throws(Ending) -> FromSession {
     let before = try permitted(wish).0
     switch before {
     case .refused(let denial): throw .denied(denial, about: wish.about)
@@ -98,7 +100,7 @@ package final class Session {
   // MARK: what may be changed
 
   /// With what is enrolled and the policy as they are now.
-  private func permitted(_ wish: Wish) throws(Ending) -> (Permission, LoginContext) {
+  private func permitted(_ wish: ChangeRequest) throws(Ending) -> (Permission, LoginContext) {
     let policy = policy()
     let context = LoginContext(
       policy: policy, origin: .local(own: true), service: Label(Session.service))
@@ -111,7 +113,7 @@ package final class Session {
       }
       // Nothing can be changed, and no backup code need be spent to find out.
       if pending.isAway {
-        throw .service(path: ServiceExaminer.rootSocket, .trouble(mayBeTheCallers: true))
+        throw .service(path: ServiceAuthority.rootSocket, .trouble(mayBeTheCallers: true))
       }
       let all = pending.shape.authenticators
       return .enrolled(
@@ -144,17 +146,17 @@ package final class Session {
   }
 
   /// A new one for each step: the time that each may take begins with it.
-  var examiner: ServiceExaminer { ServiceExaminer(at: ServiceExaminer.rootSocket) }
+  var examiner: ServiceAuthority { ServiceAuthority(at: ServiceAuthority.rootSocket) }
 
   // MARK: talking
 
   /// What ends a session before its change.
   enum Ending: Error {
-    case denied(Denial, about: [UInt8])
+    case denied(ChangeRefusal, about: [UInt8])
     /// The user is gone, or says what is no answer.
     case gone
 
-    static func denied(_ denial: Denial) -> Ending { .denied(denial, about: []) }
+    static func denied(_ denial: ChangeRefusal) -> Ending { .denied(denial, about: []) }
   }
 
   func ask(_ prompt: [UInt8], echo: Bool) throws(Ending) -> Secret {
@@ -171,9 +173,9 @@ package final class Session {
 
   /// nil: for as long as the session lasts.
   private func received(within milliseconds: UInt64? = nil) throws(Ending) -> FromUser {
-    do throws(SessionLine.Fault) {
+    do throws(SessionConnection.Fault) {
       while true {
-        do throws(SessionLine.Fault) {
+        do throws(SessionConnection.Fault) {
           let packet = try line.receive(within: milliseconds ?? 3_600_000)
           guard let message = FromUser.decode(packet) else { throw .garbage }
           return message
@@ -204,7 +206,7 @@ package final class Session {
   }
 }
 
-extension Wish {
+extension ChangeRequest {
   /// The name that a refusal is about.
   fileprivate var about: [UInt8] {
     switch self {
@@ -215,7 +217,7 @@ extension Wish {
   }
 }
 
-extension Denial {
+extension ChangeRefusal {
   /// Whether it tells something of a password, a code or a failure.
   fileprivate var isLogged: Bool {
     switch self {

@@ -4,7 +4,7 @@ import SallyportCLI
 #if FLEET
   import FleetCommand
 
-  exit(Command.start(with: FleetPlace.usual))
+  exit(Command.start(with: FleetEnvironment.usual))
 #else
   exit(Command.start())
 #endif

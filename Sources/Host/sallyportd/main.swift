@@ -12,7 +12,7 @@ import SallyportSystem
     try Relay(of: Membership()) { ServiceLog.write($0, $1) }
   }
 #else
-  /// Built without the fleet: the desk refuses logins that the policy sends there.
+  /// Built without the fleet: the handler refuses logins that the policy sends there.
   private func fleetSide() throws(ServiceError) -> (any FleetSide)? { nil }
 #endif
 
@@ -69,11 +69,11 @@ struct Sallyportd {
     try ServiceError.check(service_hold_signals(), "sigprocmask")
     if sessions { return try serveSessions() }
     let fleet = try fleetSide()
-    let desk = Desk(store: Store(), fleet: fleet) { ServiceLog.write($0, $1) }
-    try desk.prepare()
+    let handler = RequestHandler(store: Store(), fleet: fleet) { ServiceLog.write($0, $1) }
+    try handler.prepare()
     let shares = Shares()
     let (listeners, sessions) = try open(shares)
-    let service = try Service.start(listeners, shares: shares) { desk.answer($0, $1, to: $2) }
+    let service = try Service.start(listeners, shares: shares) { handler.answer($0, $1, to: $2) }
     try sessions?.open()
     fleet?.start()
     ServiceLog.info("started")

@@ -35,11 +35,11 @@ package enum Phase: Int32, Sendable { case auth, account, session }
 /// sudo): the service where it is there, because whoever started the process can stop it, starve it
 /// and set its limits. All others: the files, as under `store=`, which the service does not know.
 @inline(never)
-private func service(_ arguments: ModuleArguments) -> (any Examiner, isServed: Bool) {
+private func service(_ arguments: ModuleArguments) -> (any CodeAuthority, isServed: Bool) {
   let isRoot = geteuid() == 0
-  let path = isRoot ? ServiceExaminer.rootSocket : ServiceExaminer.publicSocket
+  let path = isRoot ? ServiceAuthority.rootSocket : ServiceAuthority.publicSocket
   let isServed = !arguments.hasOwnStore && !(isRoot && getuid() == 0)
-  return (ServiceExaminer(at: path, isForRoot: isRoot), isServed)
+  return (ServiceAuthority(at: path, isForRoot: isRoot), isServed)
 }
 
 /// The credentials phase: there is nothing to set.

@@ -12,7 +12,8 @@ import SallyportSystem
 /// that a code was used (`tellOfReplay`): on many stacks this runs after a wrong password too.
 package func authenticate(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
-  service: any Examiner = ServiceExaminer(at: ServiceExaminer.rootSocket), isServed: Bool = false
+  service: any CodeAuthority = ServiceAuthority(at: ServiceAuthority.rootSocket),
+  isServed: Bool = false
 ) -> ReturnCode {
   if !arguments.noDelay { host.delayFailure(UInt32(LoginDelay.milliseconds) * 1000) }
   host.log(arguments)

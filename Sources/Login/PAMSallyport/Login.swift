@@ -13,9 +13,9 @@ final class Login<Application: Host, Store: LoginStore> {
   let host: Application
   let arguments: ModuleArguments
   let store: Store
-  let examiner: any Examiner
+  let examiner: any CodeAuthority
   /// The service of this machine, which asks the fleet.
-  private let service: any Examiner
+  private let service: any CodeAuthority
   private let isServed: Bool
   /// Whether the account phase can ask to enroll.
   var mayEnroll: Bool { arguments.enroll && examiner.isForRoot }
@@ -25,12 +25,12 @@ final class Login<Application: Host, Store: LoginStore> {
   private var refusals = 0
 
   init(
-    _ host: Application, _ arguments: ModuleArguments, store: Store, service: any Examiner,
+    _ host: Application, _ arguments: ModuleArguments, store: Store, service: any CodeAuthority,
     isServed: Bool, after earlier: Mark? = nil
   ) {
     (self.host, self.arguments, self.store, self.earlier) = (host, arguments, store, earlier)
     (self.service, self.isServed) = (service, isServed)
-    examiner = isServed ? service : FileExaminer(store: store)
+    examiner = isServed ? service : LocalAuthority(store: store)
   }
 
   /// The result of one response; the state that records it is on disk.

@@ -8,7 +8,8 @@ import SallyportSystem
 /// `demand` it asks whoever the auth phase did not ask.
 package func manageAccount(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
-  service: any Examiner = ServiceExaminer(at: ServiceExaminer.rootSocket), isServed: Bool = false
+  service: any CodeAuthority = ServiceAuthority(at: ServiceAuthority.rootSocket),
+  isServed: Bool = false
 ) -> ReturnCode {
   let mark = host.mark()?.forPhases
   if mark == nil {

@@ -1,10 +1,10 @@
 import FleetProtocol
+import FleetTransport
 import Foundation
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
-import SallyportLine
 import SallyportSystem
 import Synchronization
 import TestSupport
@@ -103,13 +103,13 @@ private struct Answer: Decodable {
   }
 
   @Test(arguments: [
-    (Result<LineAnswer, LineFault>.failure(.away), 75, "no verifier can be reached"),
+    (Result<VerifierAnswer, TransportFault>.failure(.away), 75, "no verifier can be reached"),
     (.failure(.revoked), 1, "it was revoked"), (.failure(.unpinned), 1, "another key"),
     (.success(.databaseAway), 75, "database does not answer"),
     (.success(.notServed), 1, "upgrade it"),
   ])
   func `gives him back where nothing was sent or done`(
-    _ what: Result<LineAnswer, LineFault>, status: Int32, text: String
+    _ what: Result<VerifierAnswer, TransportFault>, status: Int32, text: String
   ) throws {
     for verb in ["look", "put"] {
       let host = try MovingHost()
@@ -218,7 +218,7 @@ private struct Answer: Decodable {
     ] {
       try Data(line.utf8).write(to: URL(fileURLWithPath: "\(host.bench.root)/etc/\(file)"))
     }
-    let people = FleetPeople(
+    let people = HostAccounts(
       store: host.store, conf: nil, context: host.bench.context(FakeTerminal()))
     let ways = try WaysIn(people, Machine(root: host.bench.root) { _ in .absent })
     #expect(ways.isLast(try host.account("jürgen").name))

@@ -1,9 +1,9 @@
 import FleetProtocol
+import FleetTransport
 import Foundation
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
-import SallyportLine
 import SallyportSystem
 import Synchronization
 import TestSupport
@@ -146,13 +146,13 @@ extension MovingFleet {
   }
 
   @Test(arguments: [
-    (Result<LineAnswer, LineFault>.failure(.away), 75, "no verifier can be reached"),
+    (Result<VerifierAnswer, TransportFault>.failure(.away), 75, "no verifier can be reached"),
     (.failure(.revoked), 1, "it was revoked"), (.failure(.unpinned), 1, "another key"),
     (.success(.databaseAway), 75, "database does not answer"),
     (.success(.notServed), 1, "upgrade it"),
   ])
   func `leaves it to the fleet, and to the next take, where nothing was sent or done`(
-    _ what: Result<LineAnswer, LineFault>, status: Int32, text: String
+    _ what: Result<VerifierAnswer, TransportFault>, status: Int32, text: String
   ) throws {
     for verb in ["fetch", "bury"] {
       let host = try host()

@@ -1,10 +1,10 @@
 import FleetProtocol
+import FleetTransport
 import Foundation
 import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportDoctor
-import SallyportLine
 import SallyportSystem
 import Synchronization
 import Testing
@@ -13,11 +13,11 @@ import Testing
 @testable import SallyportCLI
 
 /// A verifier that answers as it is told, and remembers what it was asked.
-final class FakeLine: FleetLine {
+final class FakeVerifiers: FleetVerifiers {
   struct Script: Sendable {
-    var look: Result<JoinAnswer, LineFault>
-    var join: Result<JoinAnswer, LineFault>
-    var status: Result<LineAnswer, LineFault> = .failure(.away)
+    var look: Result<JoinAnswer, TransportFault>
+    var join: Result<JoinAnswer, TransportFault>
+    var status: Result<VerifierAnswer, TransportFault> = .failure(.away)
     var asked: [JoinRequest.Purpose] = []
     var names: [String] = []
     var pins: [Pin] = []
@@ -25,12 +25,12 @@ final class FakeLine: FleetLine {
 
   let script: Mutex<Script>
 
-  init(_ answer: Result<JoinAnswer, LineFault>) {
+  init(_ answer: Result<JoinAnswer, TransportFault>) {
     script = Mutex(Script(look: answer, join: answer))
   }
 
-  func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64) throws(LineFault)
-    -> LineAnswer
+  func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64) throws(TransportFault)
+    -> VerifierAnswer
   {
     if kind == .status { return try script.withLock { $0.status }.get() }
     guard kind == .join, let request = JoinRequest.decode(body) else { return .notServed }
@@ -39,7 +39,7 @@ final class FakeLine: FleetLine {
       script.names += request.names.map(\.text)
       return request.purpose == .look ? script.look : script.join
     }
-    return LineAnswer(to: .join, try answer.get().encoded() ?? [])
+    return VerifierAnswer(to: .join, try answer.get().encoded() ?? [])
   }
 }
 
@@ -48,7 +48,7 @@ private final class Host {
   let bench = Bench()
   let root: String
   var etc: String { bench.directory + ".security" }
-  let line: FakeLine
+  let line: FakeVerifiers
   var told = 0
 
   init(known: [String] = [], enrolls: Bool = false) throws {
@@ -56,7 +56,7 @@ private final class Host {
     let welcome = JoinAnswer.Welcome(
       host: try #require(FleetHost(Array("web1".utf8))), enrolls: enrolls, verifiers: [],
       pins: [[UInt8](repeating: 7, count: 32)], known: names)
-    line = FakeLine(.success(.welcome(welcome)))
+    line = FakeVerifiers(.success(.welcome(welcome)))
     root = bench.root
     try FileManager.default.createDirectory(atPath: etc, withIntermediateDirectories: true)
     try FileManager.default.createDirectory(
@@ -72,8 +72,8 @@ private final class Host {
     try Data(text.utf8).write(to: URL(fileURLWithPath: root + path))
   }
 
-  var place: FleetPlace {
-    var place = FleetPlace(directory: etc, reserve: bench.directory + ".reserve")
+  var place: FleetEnvironment {
+    var place = FleetEnvironment(directory: etc, reserve: bench.directory + ".reserve")
     place.line = { [line] file, identity in
       line.script.withLock { $0.pins.append(identity.pin) }
       return line
@@ -159,10 +159,11 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
   }
 
   @Test(arguments: [
-    (LineFault.away, "no verifier can be reached"), (.unpinned, "another key than the verifiers'"),
+    (TransportFault.away, "no verifier can be reached"),
+    (.unpinned, "another key than the verifiers'"),
     (.unknown, "the verifier did not answer: nothing was changed"),
   ])
-  func `changes nothing where no verifier answers`(fault: LineFault, text: String) throws {
+  func `changes nothing where no verifier answers`(fault: TransportFault, text: String) throws {
     let host = try Host()
     _ = try host.bench.enroll("root")
     host.line.script.withLock { $0.look = .failure(fault) }
@@ -306,7 +307,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
 }
 
 @Suite struct `The status of a fleet` {
-  private func host(_ answer: Result<LineAnswer, LineFault>) throws -> Host {
+  private func host(_ answer: Result<VerifierAnswer, TransportFault>) throws -> Host {
     let host = try Host()
     _ = try host.bench.enroll("root")
     #expect(try host.join().status == 0)
@@ -314,11 +315,11 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
     return host
   }
 
-  private func status(_ now: UnixTime, awaySince: UnixTime? = nil) throws -> LineAnswer {
+  private func status(_ now: UnixTime, awaySince: UnixTime? = nil) throws -> VerifierAnswer {
     let answer = FleetStatusAnswer(
       verifier: Label("one"), host: try #require(FleetHost(Array("web1".utf8))), enrolls: false,
       now: now, started: UnixTime(now.seconds - 3600), awaySince: awaySince, peers: [])
-    return LineAnswer(to: .status, try #require(answer.encoded()))
+    return VerifierAnswer(to: .status, try #require(answer.encoded()))
   }
 
   @Test func `says that a verifier judges, and since when`() throws {
@@ -343,10 +344,12 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
   }
 
   @Test(arguments: [
-    (LineFault.away, "away", "cannot be reached"), (.unknown, "silent", "does not answer"),
+    (TransportFault.away, "away", "cannot be reached"), (.unknown, "silent", "does not answer"),
     (.unpinned, "wrong-key", "another key"), (.revoked, "revoked", "it was revoked"),
   ])
-  func `says why a verifier does not judge`(fault: LineFault, word: String, text: String) throws {
+  func `says why a verifier does not judge`(fault: TransportFault, word: String, text: String)
+    throws
+  {
     let host = try host(.failure(fault))
     let done = host.run("status")
     #expect(done.status == 75)

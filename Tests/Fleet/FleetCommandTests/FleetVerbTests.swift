@@ -1,9 +1,9 @@
 import FleetProtocol
+import FleetTransport
 import Foundation
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
-import SallyportLine
 import SallyportLogin
 import SallyportSystem
 import Testing
@@ -28,7 +28,7 @@ import Testing
     try fleet.prepare()
     bench.place.directory = own.path
     bench.place.examiner = {
-      FileExaminer(store: fleet) { () throws(StoreTrouble) in bench.now }
+      LocalAuthority(store: fleet) { () throws(StoreTrouble) in bench.now }
     }
     bench.place.line = { _, _ in PersonLine(store: fleet, now: bench.now) }
   }
@@ -243,8 +243,8 @@ import Testing
     #expect(try fleet.load(try account())?.state == before)
   }
 
-  @Test(arguments: aboutOne, [LineFault.away, .unknown, .revoked])
-  func `Says what is known where no answer comes`(words: [String], fault: LineFault) throws {
+  @Test(arguments: aboutOne, [TransportFault.away, .unknown, .revoked])
+  func `Says what is known where no answer comes`(words: [String], fault: TransportFault) throws {
     _ = try enroll()
     let (fleet, bench) = (fleet, bench)
     bench.place.line = { _, _ in PersonLine(store: fleet, now: bench.now, fault: fault) }
@@ -298,19 +298,19 @@ import Testing
 }
 
 /// Verifiers whose people are in a store of files.
-private struct PersonLine: FleetLine {
+private struct PersonLine: FleetVerifiers {
   let store: Store
   let now: UnixTime
-  var fault: LineFault?
+  var fault: TransportFault?
   var body: [UInt8]?
 
-  func ask(_ kind: LineKind, _ frame: Secret, within milliseconds: UInt64) throws(LineFault)
-    -> LineAnswer
+  func ask(_ kind: FrameKind, _ frame: Secret, within milliseconds: UInt64) throws(TransportFault)
+    -> VerifierAnswer
   {
     if let fault { throw fault }
     guard kind == .management, let request = PersonRequest.decode(frame) else { return .notServed }
     let answer = (try? answer(request)) ?? .other(.trouble)
-    return LineAnswer(to: .management, body ?? answer.encoded() ?? [])
+    return VerifierAnswer(to: .management, body ?? answer.encoded() ?? [])
   }
 
   private func answer(_ request: PersonRequest) throws -> PersonAnswer {
@@ -361,7 +361,7 @@ private struct PersonLine: FleetLine {
 }
 
 /// A service whose verifiers do not let this host change anything.
-private final class Refusing: Examiner {
+private final class Refusing: CodeAuthority {
   let isForRoot = true
   func isThere() -> Bool { true }
   /// Only where something is to be changed, and without an answer.

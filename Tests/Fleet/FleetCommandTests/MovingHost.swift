@@ -1,11 +1,11 @@
 import FleetProtocol
+import FleetTransport
 import Foundation
 import Glibc
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
-import SallyportLine
 import SallyportSystem
 import Synchronization
 import TestSupport
@@ -15,7 +15,7 @@ import Testing
 @testable import SallyportCLI
 
 /// A fleet in memory that does with enrollments what a verifier does.
-final class MovingFleet: FleetLine {
+final class MovingFleet: FleetVerifiers {
   struct Book: Sendable {
     var people: [String: (moving: MoveRequest.Moving, version: UInt64)] = [:]
     /// Who was there, with which id and version.
@@ -27,7 +27,7 @@ final class MovingFleet: FleetLine {
     /// Whether nobody is given away for a while.
     var isHeld = false
     /// For the next question of this kind, once: what comes instead of it, or of its answer.
-    var fault: (verb: String, isDone: Bool, what: Result<LineAnswer, LineFault>)?
+    var fault: (verb: String, isDone: Bool, what: Result<VerifierAnswer, TransportFault>)?
     var asked: [String] = []
     /// Before a question is answered.
     var before: (@Sendable () -> Void)?
@@ -35,12 +35,12 @@ final class MovingFleet: FleetLine {
 
   let book = Mutex(Book())
 
-  func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64) throws(LineFault)
-    -> LineAnswer
+  func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64) throws(TransportFault)
+    -> VerifierAnswer
   {
     guard kind == .management, let request = MoveRequest.decode(body) else { return .notServed }
     book.withLock { $0.before }?()
-    let result = book.withLock { book -> Result<LineAnswer, LineFault> in
+    let result = book.withLock { book -> Result<VerifierAnswer, TransportFault> in
       let verb = request.verb
       book.asked.append(verb)
       if let fault = book.fault, fault.verb == verb {
@@ -48,7 +48,7 @@ final class MovingFleet: FleetLine {
         if fault.isDone { _ = book.told(request) }
         return fault.what
       }
-      return .success(LineAnswer(to: .management, book.told(request)))
+      return .success(VerifierAnswer(to: .management, book.told(request)))
     }
     return try result.get()
   }
@@ -92,7 +92,7 @@ extension MovingFleet.Book {
     return .copy(one.moving, version: one.version)
   }
 
-  private mutating func buried(_ name: String, _ burial: MoveRequest.Burial) -> MoveAnswer {
+  private mutating func buried(_ name: String, _ burial: MoveRequest.Tombstone) -> MoveAnswer {
     let standing = standing(name)
     if standing.person == .removed(burial.id), tokens[name] == burial.token { return .done }
     guard standing == FleetStanding(.enrolled(burial.id), version: burial.version) else {
@@ -167,7 +167,7 @@ final class MovingHost {
   func take(_ arguments: String...) -> Bench.Outcome { run("take", arguments) }
 
   func run(_ verb: String, _ arguments: [String] = [], typing script: [Act] = []) -> Bench.Outcome {
-    var place = FleetPlace(directory: etc, tellService: { _ in nil })
+    var place = FleetEnvironment(directory: etc, tellService: { _ in nil })
     place.line = { [fleet] _, _ in fleet }
     place.reserve = bench.directory + ".reserve"
     bench.place = place

@@ -2,21 +2,21 @@ import SallyportCLI
 
 @testable import FleetCommand
 
-extension FleetPlace {
+extension FleetEnvironment {
   /// Of a machine that is in no fleet.
-  static var nowhere: FleetPlace {
-    FleetPlace(directory: "/nonexistent", tellService: { _ in nil })
+  static var nowhere: FleetEnvironment {
+    FleetEnvironment(directory: "/nonexistent", tellService: { _ in nil })
   }
 }
 
 extension Bench {
-  convenience init(_ place: FleetPlace) {
+  convenience init(_ place: FleetEnvironment) {
     self.init()
     fleet = place
   }
 
-  var place: FleetPlace {
-    get { fleet as? FleetPlace ?? .nowhere }
+  var place: FleetEnvironment {
+    get { fleet as? FleetEnvironment ?? .nowhere }
     set { fleet = newValue }
   }
 }

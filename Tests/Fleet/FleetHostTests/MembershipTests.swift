@@ -1,5 +1,5 @@
+import FleetTransport
 import Foundation
-import SallyportLine
 import TestSupport
 import Testing
 
@@ -38,10 +38,10 @@ import Testing
     #expect(fault()?.contains(FleetFile.keyName) == true)
     try Identity.make(at: own.path + "/" + FleetFile.keyName)
     #expect(fault() == nil)
-    let first = try membership.line() as? LineClient
-    #expect(try membership.line() as? LineClient === first)
+    let first = try membership.line() as? VerifierPool
+    #expect(try membership.line() as? VerifierPool === first)
     try write("two")
-    #expect(try membership.line() as? LineClient !== first)
+    #expect(try membership.line() as? VerifierPool !== first)
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o644], ofItemAtPath: own.path + "/" + FleetFile.keyName)
     #expect(fault()?.contains("chmod 600") == true)

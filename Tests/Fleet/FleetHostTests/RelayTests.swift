@@ -1,8 +1,8 @@
 import CSystem
+import FleetTransport
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
-import SallyportLine
 import SallyportLogin
 import SallyportSupport
 import TestSupport
@@ -26,7 +26,9 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     machine = Machine(store: store)
   }
 
-  private func desk(_ line: ScriptedLine?, _ reserve: ScriptedReserve? = nil) -> Desk<Machine> {
+  private func handler(_ line: ScriptedVerifiers?, _ reserve: ScriptedReserve? = nil)
+    -> RequestHandler<Machine>
+  {
     let lines = lines
     let log: LogWriter = { level, line in
       lines.withLock { $0.append((level, String(decoding: line.bytes, as: UTF8.self))) }
@@ -36,7 +38,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
         guard let line else { throw .notAMember(path: "/etc/security/sallyport-fleet.conf") }
         return line
       }, away: reserve, watch: reserve, news: log)
-    return Desk(store: machine, fleet: relay, log: log)
+    return RequestHandler(store: machine, fleet: relay, log: log)
   }
 
   private var fleet: Policy {
@@ -46,7 +48,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   }
 
   private func ask(
-    _ desk: Desk<Machine>, _ verb: ServiceRequest.Verb, of name: String = "alice",
+    _ handler: RequestHandler<Machine>, _ verb: ServiceRequest.Verb, of name: String = "alice",
     under policy: Policy? = nil, on socket: Peer.Socket = .root, isAway: Bool = false,
     by caller: UInt32 = 3001, from origin: ServiceRequest.StatedOrigin = .local,
     after milliseconds: UInt64 = 0
@@ -58,7 +60,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
       socket: socket, process: 1, effectiveUser: socket == .root ? 0 : 3001, realUser: caller,
       arrived: sys_monotonic() - milliseconds * 1_000_000)
     let frame = try #require(request.encoded())
-    return ServiceAnswer.decode(desk.answer(peer, frame, to: Waiting()), to: verb)
+    return ServiceAnswer.decode(handler.answer(peer, frame, to: Waiting()), to: verb)
   }
 
   private func attempt() throws -> ServiceRequest.Verb {
@@ -81,9 +83,9 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
 
   @Test func `has the answer of the verifier, who knows the account and whose login it is`() throws
   {
-    let line = ScriptedLine(accepted)
+    let line = ScriptedVerifiers(accepted)
     let reserve = ScriptedReserve()
-    #expect(try ask(desk(line, reserve), try attempt()) == accepted)
+    #expect(try ask(handler(line, reserve), try attempt()) == accepted)
     let (frame, within) = try #require(line.asked.withLock { $0.first })
     #expect(frame.uid == 3001 && frame.isOwn && frame.request.origin == .local)
     #expect(frame.request.name == Array("alice".utf8))
@@ -93,45 +95,45 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   }
 
   @Test func `is told who called, where that is not root`() throws {
-    let line = ScriptedLine(accepted)
-    for caller: UInt32 in [3001, 3002, 0] { _ = try ask(desk(line), try attempt(), by: caller) }
-    _ = try ask(desk(line), try attempt(), on: .everybody)
+    let line = ScriptedVerifiers(accepted)
+    for caller: UInt32 in [3001, 3002, 0] { _ = try ask(handler(line), try attempt(), by: caller) }
+    _ = try ask(handler(line), try attempt(), on: .everybody)
     #expect(line.asked.withLock { $0.map(\.frame.caller) } == [3001, 3002, nil, 3001])
   }
 
   @Test func `is asked within the time that is left`() throws {
-    let line = ScriptedLine(accepted)
-    _ = try ask(desk(line), try attempt(), after: 3000)
+    let line = ScriptedVerifiers(accepted)
+    _ = try ask(handler(line), try attempt(), after: 3000)
     let within = try #require(line.asked.withLock { $0.first?.within })
     #expect(within <= 1900)
-    #expect(try ask(desk(line), try attempt(), after: 4950) == .trouble(mayBeTheCallers: true))
+    #expect(try ask(handler(line), try attempt(), after: 4950) == .trouble(mayBeTheCallers: true))
     #expect(line.asked.withLock { $0.count } == 1)
   }
 
   /// Else a caller who lets his time pass would be judged by the reserve of a fleet that is there.
   @Test(arguments: [3950, 4500, 4898, 4999] as [UInt64])
   func `is not away because somebody let his time pass`(_ passed: UInt64) throws {
-    let (line, reserve) = (ScriptedLine(.away), ScriptedReserve())
+    let (line, reserve) = (ScriptedVerifiers(.away), ScriptedReserve())
     for verb in [prepare, try attempt()] {
-      let answer = try ask(desk(line, reserve), verb, after: passed)
+      let answer = try ask(handler(line, reserve), verb, after: passed)
       #expect(answer == .trouble(mayBeTheCallers: true))
     }
     #expect(line.asked.withLock { $0 }.isEmpty && reserve.verbs.withLock { $0 }.isEmpty)
     #expect(reserve.timesAway.withLock { $0 } == 0)
     // With enough of it, it is.
-    #expect(try ask(desk(line, reserve), try attempt(), after: 3000) == accepted)
+    #expect(try ask(handler(line, reserve), try attempt(), after: 3000) == accepted)
   }
 
   @Test func `is not one where the policy does not say so`() throws {
-    let line = ScriptedLine(accepted)
-    let answer = try ask(desk(line), try attempt(), under: Policy())
+    let line = ScriptedVerifiers(accepted)
+    let answer = try ask(handler(line), try attempt(), under: Policy())
     #expect({ if case .outcome(.refused) = answer { true } else { false } }())
     #expect(line.asked.withLock { $0 }.isEmpty)
   }
 
   @Test func `is refused on a machine of no fleet, and the log says why`() throws {
     for verb in [prepare, try attempt(), .enrolled] + otherVerbs {
-      #expect(try ask(desk(nil), verb, from: elsewhere) == .trouble(mayBeTheCallers: false))
+      #expect(try ask(handler(nil), verb, from: elsewhere) == .trouble(mayBeTheCallers: false))
     }
     let (level, text) = try #require(lines.withLock { $0.first })
     #expect(level == .error && text.contains("verification = fleet: /etc/security/"))
@@ -139,21 +141,22 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   }
 
   @Test func `lets in nobody who has no account here`() throws {
-    let line = ScriptedLine(accepted)
-    let answer = try ask(desk(line), try attempt(), of: "carol")
+    let line = ScriptedVerifiers(accepted)
+    let answer = try ask(handler(line), try attempt(), of: "carol")
     #expect(answer == .outcome(.refused(.unknownUser)))
     #expect(try #require(line.asked.withLock { $0.first }).frame.uid == nil)
-    let prompt = try ask(desk(ScriptedLine(.prompt(.enrolled, shape))), prepare, of: "carol")
+    let prompt = try ask(
+      handler(ScriptedVerifiers(.prompt(.enrolled, shape))), prepare, of: "carol")
     #expect(prompt == .prompt(.unknown, shape))
     // Away too: he may still be in the reserve.
     let reserve = ScriptedReserve(.refused(.unknownUser))
-    let away = try ask(desk(ScriptedLine(.away), reserve), try attempt(), of: "carol")
+    let away = try ask(handler(ScriptedVerifiers(.away), reserve), try attempt(), of: "carol")
     #expect(away == .outcome(.refused(.unknownUser)))
     #expect(reserve.accounts.withLock { $0.count == 1 && $0[0] == nil })
   }
 
   @Test func `enrolls in the fleet without a uid`() throws {
-    let line = ScriptedLine(.done)
+    let line = ScriptedVerifiers(.done)
     let parameters = CodeParameters.standard
     let authenticator = Authenticator(
       id: 7, name: Label("phone"), parameters: parameters,
@@ -162,7 +165,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     let enrollment = Enrollment(
       id: 5, user: try #require(UserName("alice".utf8)), uid: 3001, created: UnixTime(0),
       authenticators: [authenticator], backupCodes: nil)
-    #expect(try ask(desk(line), .amend(.create(enrollment), to: 0)) == .done)
+    #expect(try ask(handler(line), .amend(.create(enrollment), to: 0)) == .done)
     let sent = try #require(line.asked.withLock { $0.first }).frame.request.verb
     guard case .amend(.create(let made), _) = sent else {
       Issue.record("\(sent)")
@@ -175,10 +178,10 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   {
     for kind in [true, false] {
       let bytes = try #require(ServiceAnswer.notServed.encoded())
-      let line = ScriptedLine { (_) throws(LineFault) in
-        kind ? .notServed : LineAnswer(to: .question, bytes)
+      let line = ScriptedVerifiers { (_) throws(TransportFault) in
+        kind ? .notServed : VerifierAnswer(to: .question, bytes)
       }
-      #expect(try ask(desk(line), .rehearse) == .notServed)
+      #expect(try ask(handler(line), .rehearse) == .notServed)
     }
     let told = lines.withLock { $0 }.filter { $0.1.hasSuffix("for this host (enrolls = no)") }
     #expect(told.map(\.0) == [.notice, .notice])
@@ -188,8 +191,10 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   func `is refused where the answer cannot be read`(_ bytes: [UInt8]) throws {
     let reserve = ScriptedReserve()
     for kind: UInt8 in [0x81, 0x82, 0x01, 0xff] {
-      let line = ScriptedLine { (_) throws(LineFault) in LineAnswer(kind: kind, body: bytes) }
-      let answer = try ask(desk(line, reserve), try attempt())
+      let line = ScriptedVerifiers { (_) throws(TransportFault) in
+        VerifierAnswer(kind: kind, body: bytes)
+      }
+      let answer = try ask(handler(line, reserve), try attempt())
       #expect(answer == .trouble(mayBeTheCallers: false))
     }
     #expect(reserve.verbs.withLock { $0 }.isEmpty)
@@ -197,13 +202,13 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
 
   // MARK: not known
 
-  @Test(arguments: [(LineFault.unknown, true), (.revoked, false)])
+  @Test(arguments: [(TransportFault.unknown, true), (.revoked, false)])
   func `is refused, and neither asked again nor judged here, after`(
-    _ fault: LineFault, _ mayBeTheCallers: Bool
+    _ fault: TransportFault, _ mayBeTheCallers: Bool
   ) throws {
     for verb in [prepare, try attempt(), .enrolled] + otherVerbs {
-      let (line, reserve) = (ScriptedLine(fault), ScriptedReserve())
-      let answer = try ask(desk(line, reserve), verb, from: elsewhere)
+      let (line, reserve) = (ScriptedVerifiers(fault), ScriptedReserve())
+      let answer = try ask(handler(line, reserve), verb, from: elsewhere)
       #expect(answer == .trouble(mayBeTheCallers: mayBeTheCallers))
       #expect(line.asked.withLock { $0.count } == 1)
       #expect(reserve.verbs.withLock { $0 }.isEmpty)
@@ -213,9 +218,9 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
 
   // MARK: away
 
-  private static let aways: [@Sendable () -> ScriptedLine] = [
-    { ScriptedLine(.away) }, { ScriptedLine(.unpinned) },
-    { ScriptedLine { (_) throws(LineFault) in .databaseAway } },
+  private static let aways: [@Sendable () -> ScriptedVerifiers] = [
+    { ScriptedVerifiers(.away) }, { ScriptedVerifiers(.unpinned) },
+    { ScriptedVerifiers { (_) throws(TransportFault) in .databaseAway } },
   ]
 
   @Test(arguments: 0..<3, [EnrollmentLevel.refuse, .required, .offer, .remind, .voluntary])
@@ -223,10 +228,10 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     _ kind: Int, _ level: EnrollmentLevel
   ) throws {
     let reserve = ScriptedReserve()
-    let desk = desk(Self.aways[kind](), reserve)
+    let handler = handler(Self.aways[kind](), reserve)
     var policy = fleet
     (policy.enrollment, policy.remember, policy.hints) = (level, 3600, true)
-    let alice = try ask(desk, prepare, under: policy, from: elsewhere)
+    let alice = try ask(handler, prepare, under: policy, from: elsewhere)
     guard case .prompt(.enrolled, let found) = alice else {
       Issue.record("\(String(describing: alice))")
       return
@@ -234,25 +239,25 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     #expect(found.isAway && !found.isRemembered && found.authenticators.isEmpty)
     #expect(found.backupCodesLeft == nil && found.wait == 0)
     for name in ["bob", "carol", "alice "] {
-      #expect(try ask(desk, prepare, of: name, under: policy, from: elsewhere) == alice)
+      #expect(try ask(handler, prepare, of: name, under: policy, from: elsewhere) == alice)
     }
-    #expect(try ask(desk, .enrolled, under: policy) == alice)
-    #expect(try ask(desk, try attempt(), under: policy) == accepted)
+    #expect(try ask(handler, .enrolled, under: policy) == alice)
+    #expect(try ask(handler, try attempt(), under: policy) == accepted)
     for context in reserve.contexts.withLock({ $0 }) {
       // Whatever is kept of the user, `exempt` too.
       #expect(context.policy.level(of: .exempt, at: UnixTime(0)) == .refuse)
       #expect(context.policy.remember == 0)
     }
     for verb in otherVerbs {
-      let answer = try ask(desk, verb, under: policy, from: elsewhere)
+      let answer = try ask(handler, verb, under: policy, from: elsewhere)
       #expect(answer == .trouble(mayBeTheCallers: true))
     }
     #expect(reserve.fetched.withLock { $0 }.isEmpty)
   }
 
   @Test func `is not asked for, where it was away when the code was`() throws {
-    let (line, reserve) = (ScriptedLine(accepted), ScriptedReserve(.refused(.notEnrolled)))
-    let answer = try ask(desk(line, reserve), try attempt(), isAway: true)
+    let (line, reserve) = (ScriptedVerifiers(accepted), ScriptedReserve(.refused(.notEnrolled)))
+    let answer = try ask(handler(line, reserve), try attempt(), isAway: true)
     #expect(answer == .outcome(.refused(.notEnrolled)))
     #expect(line.asked.withLock { $0 }.isEmpty && reserve.verbs.withLock { $0 } == ["attempt"])
   }
@@ -260,25 +265,26 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   /// The code may have been used on another host since the prompt was there.
   @Test func `is asked for, where it was away when the code was, and is back for good`() throws {
     let refused = ServiceAnswer.outcome(.refused(.notEnrolled))
-    let (line, reserve) = (ScriptedLine(refused), ScriptedReserve())
+    let (line, reserve) = (ScriptedVerifiers(refused), ScriptedReserve())
     reserve.confirmed.withLock { $0 = true }
-    #expect(try ask(desk(line, reserve), try attempt(), isAway: true) == refused)
+    #expect(try ask(handler(line, reserve), try attempt(), isAway: true) == refused)
     #expect(line.asked.withLock { $0.count } == 1 && reserve.verbs.withLock { $0 }.isEmpty)
-    #expect(try ask(desk(ScriptedLine(.away), reserve), try attempt(), isAway: true) == accepted)
+    #expect(
+      try ask(handler(ScriptedVerifiers(.away), reserve), try attempt(), isAway: true) == accepted)
   }
 
   @Test func `lets nobody in while it is away where the policy says so`() throws {
     var policy = fleet
     policy.isRefusedAway = true
     let reserve = ScriptedReserve()
-    let desk = desk(ScriptedLine(.away), reserve)
+    let handler = handler(ScriptedVerifiers(.away), reserve)
     for name in ["alice", "bob", "carol"] {
       for verb in [prepare, try attempt()] {
-        let answer = try ask(desk, verb, of: name, under: policy)
+        let answer = try ask(handler, verb, of: name, under: policy)
         #expect(answer == .trouble(mayBeTheCallers: true))
       }
     }
-    let answer = try ask(desk, try attempt(), under: policy, isAway: true)
+    let answer = try ask(handler, try attempt(), under: policy, isAway: true)
     #expect(answer == .trouble(mayBeTheCallers: true))
     #expect(reserve.verbs.withLock { $0 }.isEmpty)
     #expect(lines.withLock { $0 }.contains { $0.1.hasSuffix("the policy has away = refuse") })
@@ -286,13 +292,13 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
 
   @Test func `lets nobody in by any other code while it is away`() throws {
     let reserve = ScriptedReserve(.accepted(.authenticator(name: Label("phone"), drift: 0)))
-    let answer = try ask(desk(ScriptedLine(.away), reserve), try attempt())
+    let answer = try ask(handler(ScriptedVerifiers(.away), reserve), try attempt())
     #expect(answer == .trouble(mayBeTheCallers: true))
   }
 
   @Test func `is not asked before it knows what was used here`() throws {
-    let (line, reserve) = (ScriptedLine(accepted), ScriptedReserve(mayAsk: false))
-    #expect(try ask(desk(line, reserve), try attempt()) == accepted)
+    let (line, reserve) = (ScriptedVerifiers(accepted), ScriptedReserve(mayAsk: false))
+    #expect(try ask(handler(line, reserve), try attempt()) == accepted)
     #expect(line.asked.withLock { $0 }.isEmpty && reserve.verbs.withLock { $0 } == ["attempt"])
   }
 
@@ -300,14 +306,14 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   @Test func `is told of once when it goes, and once when it is back`() throws {
     let isThere = Locked(false)
     let bytes = try #require(accepted.encoded())
-    let line = ScriptedLine { (_) throws(LineFault) in
+    let line = ScriptedVerifiers { (_) throws(TransportFault) in
       guard isThere.withLock({ $0 }) else { throw .away }
-      return LineAnswer(to: .question, bytes)
+      return VerifierAnswer(to: .question, bytes)
     }
-    let desk = desk(line, ScriptedReserve())
+    let handler = handler(line, ScriptedReserve())
     for state in [false, false, true, true, false] {
       isThere.withLock { $0 = state }
-      #expect(try ask(desk, try attempt()) == accepted)
+      #expect(try ask(handler, try attempt()) == accepted)
     }
     let told = lines.withLock { $0 }.map(\.1).filter { $0.hasPrefix("the fleet is ") }
     #expect(told.map { $0.contains("back") } == [false, true, false])
@@ -316,13 +322,13 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   // MARK: programs that are not root
 
   @Test func `is asked for the own account of a program that is not root`() throws {
-    let line = ScriptedLine(accepted)
-    #expect(try ask(desk(line), try attempt(), on: .everybody) == accepted)
+    let line = ScriptedVerifiers(accepted)
+    #expect(try ask(handler(line), try attempt(), on: .everybody) == accepted)
     let frame = try #require(line.asked.withLock { $0.first }).frame
     #expect(frame.uid == 3001 && frame.isOwn)
-    #expect(try ask(desk(line), try attempt(), of: "bob", on: .everybody) == .notServed)
+    #expect(try ask(handler(line), try attempt(), of: "bob", on: .everybody) == .notServed)
     for verb in otherVerbs where verb.isForRootAlone {
-      #expect(try ask(desk(line), verb, on: .everybody, from: elsewhere) == .notServed)
+      #expect(try ask(handler(line), verb, on: .everybody, from: elsewhere) == .notServed)
     }
     #expect(line.asked.withLock { $0.count } == 1)
   }
@@ -330,17 +336,17 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   @Test func `is away for a program that is not root only where the service has seen it`() throws {
     let isThere = Locked(true)
     let bytes = try #require(ServiceAnswer.outcome(.refused(.notEnrolled)).encoded())
-    let line = ScriptedLine { (_) throws(LineFault) in
+    let line = ScriptedVerifiers { (_) throws(TransportFault) in
       guard isThere.withLock({ $0 }) else { throw .away }
-      return LineAnswer(to: .question, bytes)
+      return VerifierAnswer(to: .question, bytes)
     }
-    let desk = desk(line, ScriptedReserve())
+    let handler = handler(line, ScriptedReserve())
     let refused = ServiceAnswer.outcome(.refused(.notEnrolled))
-    #expect(try ask(desk, try attempt(), on: .everybody, isAway: true) == refused)
+    #expect(try ask(handler, try attempt(), on: .everybody, isAway: true) == refused)
     isThere.withLock { $0 = false }
-    _ = try ask(desk, prepare, on: .everybody)
+    _ = try ask(handler, prepare, on: .everybody)
     isThere.withLock { $0 = true }
-    #expect(try ask(desk, try attempt(), on: .everybody, isAway: true) == accepted)
+    #expect(try ask(handler, try attempt(), on: .everybody, isAway: true) == accepted)
   }
 }
 

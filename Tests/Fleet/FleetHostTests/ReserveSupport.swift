@@ -1,8 +1,8 @@
 import FleetProtocol
+import FleetTransport
 import Foundation
 import OneTimePassword
 import SallyportCore
-import SallyportLine
 import SallyportLogin
 import SallyportSupport
 import TestSupport
@@ -24,7 +24,7 @@ func codes(_ id: UInt64, _ count: Int = 2) throws -> BackupCodeSet {
 }
 
 /// A fleet of one verifier, on the other side of a cable.
-final class ScriptedFleet: FleetLine {
+final class ScriptedFleet: FleetVerifiers {
   struct Person: Sendable {
     var enrollment: UInt64
     var set: BackupCodeSet
@@ -50,22 +50,22 @@ final class ScriptedFleet: FleetLine {
 
   static let receipt = [UInt8](repeating: 9, count: 32)
 
-  func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64) throws(LineFault)
-    -> LineAnswer
+  func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64) throws(TransportFault)
+    -> VerifierAnswer
   {
-    let found = state.withLock { state -> Result<LineAnswer, LineFault> in
+    let found = state.withLock { state -> Result<VerifierAnswer, TransportFault> in
       if state.isCut { return .failure(.away) }
       if state.isRevoked { return .failure(.revoked) }
       if state.isDatabaseAway { return .success(.databaseAway) }
-      guard kind == .reserve else { return .success(LineAnswer(to: kind, [])) }
-      if let garbage = state.garbage { return .success(LineAnswer(to: kind, garbage)) }
+      guard kind == .reserve else { return .success(VerifierAnswer(to: kind, [])) }
+      if let garbage = state.garbage { return .success(VerifierAnswer(to: kind, garbage)) }
       guard let question = ReserveQuestion.decode(body) else { return .success(.notServed) }
       if state.busy > 0 {
         state.busy -= 1
-        return .success(LineAnswer(to: kind, ReserveAnswer.busy.encoded() ?? []))
+        return .success(VerifierAnswer(to: kind, ReserveAnswer.busy.encoded() ?? []))
       }
       state.asked.append(question)
-      return .success(LineAnswer(to: kind, Self.answer(question, &state).encoded() ?? []))
+      return .success(VerifierAnswer(to: kind, Self.answer(question, &state).encoded() ?? []))
     }
     return try found.get()
   }
@@ -106,7 +106,7 @@ final class ScriptedFleet: FleetLine {
 final class CutHost: Sendable {
   let reserve: Reserve
   let fleet = ScriptedFleet()
-  let keeper: ReserveKeeper
+  let keeper: ReserveSync
   let moment: Locked<ReserveAge.Moment>
   let lines = Locked<[(LogLevel, String)]>([])
   let isMember = Locked(true)
@@ -116,7 +116,7 @@ final class CutHost: Sendable {
     clock: UnixTime(1_800_000_000), boot: Array("first".utf8), uptime: 1000)
 
   /// `pace`: nil for one that asks only when it is told to.
-  init(pace: ReserveKeeper.Pace = ReserveKeeper.Pace()) throws {
+  init(pace: ReserveSync.Pace = ReserveSync.Pace()) throws {
     own = try TemporaryDirectory()
     let moment = Locked(Self.start)
     self.moment = moment
@@ -125,7 +125,7 @@ final class CutHost: Sendable {
     }
     try reserve.prepare()
     let (lines, isMember) = (lines, isMember)
-    keeper = try ReserveKeeper(
+    keeper = try ReserveSync(
       reserve, fleet, pace: pace, isMember: { isMember.withLock { $0 } },
       log: { level, line in
         lines.withLock { $0.append((level, String(decoding: line.bytes, as: UTF8.self))) }
@@ -165,9 +165,9 @@ final class CutHost: Sendable {
 
   var log: [String] { lines.withLock { $0.map(\.1) } }
 
-  func examiner(_ reserve: Reserve? = nil) -> ReserveExaminer {
+  func examiner(_ reserve: Reserve? = nil) -> ReserveAuthority {
     let lines = lines
-    return ReserveExaminer(reserve ?? self.reserve) { level, line in
+    return ReserveAuthority(reserve ?? self.reserve) { level, line in
       lines.withLock { $0.append((level, String(decoding: line.bytes, as: UTF8.self))) }
     }
   }

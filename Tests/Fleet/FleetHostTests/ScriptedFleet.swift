@@ -1,6 +1,6 @@
+import FleetTransport
 import OneTimePassword
 import SallyportCore
-import SallyportLine
 import SallyportLogin
 import SallyportSupport
 import TestSupport
@@ -18,8 +18,8 @@ let shape = Shape(
   ], hasScratchCodes: false, backupCodesLeft: 3, wait: 0, isRemembered: false)
 
 /// Verifiers that answer what the test says.
-final class ScriptedLine: FleetLine {
-  typealias Reply = @Sendable (HostFrame) throws(LineFault) -> LineAnswer
+final class ScriptedVerifiers: FleetVerifiers {
+  typealias Reply = @Sendable (HostFrame) throws(TransportFault) -> VerifierAnswer
 
   private let reply: Reply
   let asked = Locked<[(frame: HostFrame, within: UInt64)]>([])
@@ -28,13 +28,15 @@ final class ScriptedLine: FleetLine {
 
   convenience init(_ answer: ServiceAnswer) {
     let bytes = answer.encoded() ?? []
-    self.init { (_) throws(LineFault) in LineAnswer(to: .question, bytes) }
+    self.init { (_) throws(TransportFault) in VerifierAnswer(to: .question, bytes) }
   }
 
-  convenience init(_ fault: LineFault) { self.init { (_) throws(LineFault) in throw fault } }
+  convenience init(_ fault: TransportFault) {
+    self.init { (_) throws(TransportFault) in throw fault }
+  }
 
-  func ask(_ kind: LineKind, _ body: Secret, within milliseconds: UInt64) throws(LineFault)
-    -> LineAnswer
+  func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64) throws(TransportFault)
+    -> VerifierAnswer
   {
     #expect(kind == .question)
     guard let frame = HostFrame.decode(body) else { return .notServed }
@@ -44,7 +46,7 @@ final class ScriptedLine: FleetLine {
 }
 
 /// Somebody who judges while they are away, and a keeper who looks on.
-final class ScriptedReserve: AwayExaminer, ReserveWatch {
+final class ScriptedReserve: OfflineAuthority, ReserveWatch {
   let outcome: Outcome
   let verbs = Locked<[String]>([])
   let fetched = Locked<[UserName]>([])

@@ -32,7 +32,8 @@ import Testing
       })
     defer { reserve.stop() }
     let relay = Relay(
-      { () throws(MembershipFault) in ScriptedLine(.outcome(.accepted(proof))) }, away: reserve,
+      { () throws(MembershipFault) in ScriptedVerifiers(.outcome(.accepted(proof))) },
+      away: reserve,
       watch: reserve, news: { _, _ in })
     let account = Account(name: try name("alice"), uid: 1000)
     let errand = Errand(

@@ -20,7 +20,7 @@ extension Seeded {
   }
 
   fileprivate mutating func moves() throws -> [MoveRequest] {
-    let burial = MoveRequest.Burial(id: id(), version: number64(), token: id())
+    let burial = MoveRequest.Tombstone(id: id(), version: number64(), token: id())
     return [
       .look(userName()), .put(try moving(), version: number64()), .merge(try moving()),
       .fetch(userName(), isForced: false), .fetch(userName(), isForced: true),

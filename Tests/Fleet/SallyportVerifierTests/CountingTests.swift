@@ -1,8 +1,8 @@
 import CService
+import FleetTransport
 import Foundation
 import OneTimePassword
 import SallyportCore
-import SallyportLine
 import SallyportLogin
 import SallyportSystem
 import TestSupport
@@ -28,7 +28,7 @@ struct `A login that a host has the fleet count` {
   ) throws -> ServiceAnswer? {
     try "[default]\nenrollment = \(level)\n".write(
       toFile: directory.path + "/sallyport.conf", atomically: false, encoding: .utf8)
-    let desk = FleetDesk(verifier.database, FleetPolicy(in: directory.path))
+    let handler = LoginHandler(verifier.database, FleetPolicy(in: directory.path))
     var stated = Policy()
     stated.enrollment = policy
     let request = ServiceRequest(
@@ -36,9 +36,9 @@ struct `A login that a host has the fleet count` {
       millisecondsLeft: 5000, verb: .count)
     let frame = HostFrame(isOwn: false, uid: uid, request: request)
     let pin = try #require(Pin([UInt8](repeating: 4, count: 32)))
-    let answer = desk.answer(
+    let answer = handler.answer(
       try #require(frame.encoded()),
-      from: Asker(pin, host: Array("web1".utf8), enrolls: enrolls), arrived: sys_monotonic())
+      from: HostIdentity(pin, host: Array("web1".utf8), enrolls: enrolls), arrived: sys_monotonic())
     return ServiceAnswer.decode(answer.body, to: .count)
   }
 
@@ -56,7 +56,7 @@ struct `A login that a host has the fleet count` {
     match_user = somebody-else
     guess_budget = 0.1 %
     """.write(toFile: directory.path + "/sallyport.conf", atomically: false, encoding: .utf8)
-    let desk = FleetDesk(verifier.database, FleetPolicy(in: directory.path))
+    let handler = LoginHandler(verifier.database, FleetPolicy(in: directory.path))
     let all = [try authenticator(parameters(.totp(period: 30)))]
     for service in ["sshd", "sudo"] {
       var stated = Policy()
@@ -66,7 +66,7 @@ struct `A login that a host has the fleet count` {
       let request = ServiceRequest(
         name: Array(name.utf8), service: Array(service.utf8), origin: .local, policy: stated,
         millisecondsLeft: 5000, verb: .enrolled)
-      let throttle = Throttle(for: all, under: desk.policy(for: request))
+      let throttle = Throttle(for: all, under: handler.policy(for: request))
       #expect(throttle.capacity.units == 220_000_000)
       #expect(throttle.refillPerYear.units == 2_280_000_000)
     }

@@ -41,7 +41,7 @@ struct `The database of a fleet` {
   }
 
   private func type(_ typed: String, _ each: DecisionCase, _ name: String) throws -> Outcome {
-    let examiner = FileExaminer(store: verifier.store(for: name)) { each.now }
+    let examiner = LocalAuthority(store: verifier.store(for: name)) { each.now }
     let context = LoginContext(
       policy: each.policy, origin: each.origin, service: try label("sshd"))
     let pending = try #require(try examiner.enrolled(try account(name), in: context))
@@ -57,7 +57,7 @@ struct `The database of a fleet` {
   @Test func `asks by the index for what a login needs, however few rows there are`() throws {
     let own = try OwnDatabase()
     _ = try Verifier(in: own).ask("ANALYZE")
-    let line = try DatabaseLine(
+    let line = try DatabaseConnection(
       own.words + " user=sallyport_verifier", worker: 9, preparing: Statement.prepared)
     for (number, statement) in Statement.prepared.enumerated() {
       let count = (1...24).last { statement.contains("$\($0)") } ?? 0
@@ -171,9 +171,9 @@ struct `The database of a fleet` {
     _ = try verifier.ask(
       "CREATE TRIGGER fails BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION fail()")
     let store = verifier.store(for: name)
-    let examiner = FileExaminer(store: store) { UnixTime(59) }
+    let examiner = LocalAuthority(store: store) { UnixTime(59) }
     let context = LoginContext(policy: Policy(), origin: .unknown, service: try label("sshd"))
-    let pending = try examiner.examinee(Array(name.utf8), try account(name), in: context)
+    let pending = try examiner.claimant(Array(name.utf8), try account(name), in: context)
     #expect(!store.wasAway)
     #expect(throws: StoreTrouble.self) {
       try examiner.attempt(
@@ -259,7 +259,7 @@ struct `The database of a fleet` {
     let record = try #require(try one.store(for: name).load(try account(name)))
     #expect(try two.type(first, as: name).isAccepted)
     // By the record of before it.
-    let examiner = FileExaminer(store: one.store(for: name)) { UnixTime(59) }
+    let examiner = LocalAuthority(store: one.store(for: name)) { UnixTime(59) }
     let context = LoginContext(policy: Policy(), origin: .unknown, service: try label("sshd"))
     let pending = PendingLogin(.enrolled(try account(name)), record, context)
     let outcome = try examiner.attempt(

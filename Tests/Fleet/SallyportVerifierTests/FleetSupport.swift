@@ -29,7 +29,7 @@ struct OwnDatabase {
   init() throws {
     let name = "own_\(UUID().uuidString.replacing("-", with: "").lowercased())"
     let test = try #require(testDatabase)
-    _ = try DatabaseLine(test + " user=postgres", worker: 0)
+    _ = try DatabaseConnection(test + " user=postgres", worker: 0)
       .ask("CREATE DATABASE \(name)", [], 60_000)
     words = test + " dbname=\(name)"
     _ = try Database.makeSchema(words + " user=postgres", key: try fleetKey())
@@ -39,7 +39,7 @@ struct OwnDatabase {
 /// One verifier, and a database administrator beside it.
 final class Verifier: Sendable {
   let database: Database
-  let admin: DatabaseLine
+  let admin: DatabaseConnection
   private let log = Log()
 
   private final class Log: Sendable { let lines = Mutex<[String]>([]) }
@@ -59,7 +59,7 @@ final class Verifier: Sendable {
       guard level == .alert || level == .error else { return }
       log.lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }
     }
-    admin = try DatabaseLine(words + " user=postgres", worker: 0)
+    admin = try DatabaseConnection(words + " user=postgres", worker: 0)
     try database.begin()
     if !database.isAway { try store().makeDecoys() }
   }
@@ -78,10 +78,10 @@ final class Verifier: Sendable {
   func type(_ code: String, as name: String, at time: Int64 = 59, uid: UInt32? = 1000) throws
     -> Outcome
   {
-    let examiner = FileExaminer(store: store(for: name, uid: uid)) { UnixTime(time) }
+    let examiner = LocalAuthority(store: store(for: name, uid: uid)) { UnixTime(time) }
     let account = try #require(UserName(Array(name.utf8)).map { Account(name: $0, uid: uid) })
     let context = LoginContext(policy: Policy(), origin: .unknown, service: try label("sshd"))
-    let pending = try examiner.examinee(Array(name.utf8), account, in: context)
+    let pending = try examiner.claimant(Array(name.utf8), account, in: context)
     return try examiner.attempt(
       try secret(code), knownAs: nil, by: pending, as: .last(givingBack: nil))
   }

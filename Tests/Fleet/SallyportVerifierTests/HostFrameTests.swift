@@ -1,6 +1,6 @@
+import FleetTransport
 import OneTimePassword
 import SallyportCore
-import SallyportLine
 import SallyportLogin
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
+import FleetTransport
 import OneTimePassword
-import SallyportLine
 import Testing
 
 @testable import SallyportVerifier
@@ -7,7 +7,7 @@ import Testing
 @Suite struct `The list of hosts` {
   private func line(_ number: UInt8, _ seal: UInt8) throws -> HostList.Line {
     let pin = try #require(Pin([UInt8](repeating: number, count: Pin.length)))
-    return HostList.Line([seal], Asker(pin, host: [number]))
+    return HostList.Line([seal], HostIdentity(pin, host: [number]))
   }
 
   @Test func `keeps a host that joined while an older answer was on its way`() throws {

@@ -196,9 +196,9 @@ struct `What a database has lost` {
     let name = try one.enroll(.hotp)
     let (user, host) = (try #require(UserName(Array(name.utf8))), Array("web1".utf8))
     let store = one.store(for: name)
-    func copy() throws -> MoveRequest.Burial? {
+    func copy() throws -> MoveRequest.Tombstone? {
       guard case .copy(let moving, let version) = try store.fetch(user) else { return nil }
-      return MoveRequest.Burial(id: moving.enrollment.id, version: version, token: 5)
+      return MoveRequest.Tombstone(id: moving.enrollment.id, version: version, token: 5)
     }
     let before = try #require(try copy())
     try one.database.distrust()

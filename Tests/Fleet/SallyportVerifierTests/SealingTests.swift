@@ -113,9 +113,9 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
     ]
     for note in notes {
       for (standing, ended) in [
-        (FleetDocument.Standing.notEnrolled, []), (.removed(9), [8]),
+        (FleetDocument.EnrollmentPlace.notEnrolled, []), (.removed(9), [8]),
         (.enrolled(try enrolled()), [7, 8]), (.enrolled(try enrolled()), Array(1...16)),
-      ] as [(FleetDocument.Standing, [UInt64])] {
+      ] as [(FleetDocument.EnrollmentPlace, [UInt64])] {
         let written = try #require(
           FleetDocument(standing, note: note, logins: 77, serial: 88, ended: ended).written())
         #expect(written[0] == (ended.isEmpty ? 1 : 2), "a former verifier reads the first form")

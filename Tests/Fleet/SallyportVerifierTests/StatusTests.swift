@@ -133,7 +133,7 @@ import Testing
   }
 
   @Test func `counts what one verifier has judged`() throws {
-    let meters = Meters()
+    let meters = VerifierMetrics()
     meters.note("accepted", after: 900_000)
     meters.note("accepted", after: 4_000_000)
     meters.note("wrong-code", after: 6_000_000_000)

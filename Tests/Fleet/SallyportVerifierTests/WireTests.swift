@@ -6,8 +6,8 @@ import SallyportSystem
 import TestSupport
 import Testing
 
+@testable import FleetTransport
 @testable import SallyportCore
-@testable import SallyportLine
 @testable import SallyportVerifier
 
 /// A verifier over a database of its own, and one line of a host to it that is kept. Its clock says
@@ -19,9 +19,9 @@ private final class Wire: Sendable {
   let host = Array("web1".utf8)
   let now = Locked(UnixTime(0))
   private let directory: TemporaryDirectory
-  private let desk: FleetDesk
-  private let server: LineServer
-  private let line: LineClient
+  private let handler: LoginHandler
+  private let server: FleetServer
+  private let line: VerifierPool
 
   private init() throws {
     let now = now
@@ -32,21 +32,22 @@ private final class Wire: Sendable {
     // in.
     try "[default]\n".write(
       toFile: directory.path + "/sallyport.conf", atomically: false, encoding: .utf8)
-    let desk = FleetDesk(verifier.database, FleetPolicy(in: directory.path), wrongCodes: 1_000_000)
-    self.desk = desk
+    let handler = LoginHandler(
+      verifier.database, FleetPolicy(in: directory.path), wrongCodes: 1_000_000)
+    self.handler = handler
     let (key, pinned) = (try Identity(pem: Identity.newKey()), try Identity(pem: Identity.newKey()))
     let row = HostRow(name: host, key: key.pin.bytes, enrolls: false, joined: 1)
     _ = try verifier.ask(
       "INSERT INTO host (name, key, enrolls, joined, seal) VALUES ('web1', $1, false, 1, $2)",
       [.bytes(key.pin.bytes), .bytes(try row.seal(under: verifier.database.key))])
-    let reception = Reception(Hosts(verifier.database), [.question: desk])
-    server = try LineServer.start(
+    let reception = FrameRouter(Hosts(verifier.database), [.question: handler])
+    server = try FleetServer.start(
       on: VerifierAddress(bytes: [127, 0, 0, 1], port: 0), identity: pinned,
       isKnown: { reception.isKnown($0) }, subject: { reception.subject($0, $1) },
       handler: { reception.answer($0, $1, $2, arrived: $3) })
     let file = FleetFile(
       host: "web1", enrolls: false, verifiers: [server.address], pins: [pinned.pin])
-    line = LineClient(file, key)
+    line = VerifierPool(file, key)
   }
 
   /// As the service of a host sends what was typed. nil: the verifier does not judge it.
@@ -58,7 +59,7 @@ private final class Wire: Sendable {
       // What the host wants back, this verifier has charged it.
       let refusal = Outcome.refused(
         .response(.wrongCode(charge), left: BudgetLeft(known: 0, other: 0)))
-      desk.limits.note(refusal, .firstPass, (host, nil), Array(name.utf8))
+      handler.limits.note(refusal, .firstPass, (host, nil), Array(name.utf8))
     }
     let typed = try secret(typed.unescaped())
     let turn = each.isFirstPass ? Turn.firstPass : .last(givingBack: charge)
@@ -102,7 +103,7 @@ extension DecisionCase {
   fileprivate func placed(_ state: LoginState, on host: [UInt8]) throws -> LoginState {
     var placed = state.placed(on: host)
     if origin == .local(own: true) {
-      let place = try #require(Places(on: host).local)
+      let place = try #require(OriginPseudonyms(on: host).local)
       placed.origins.insert(KnownOrigin(origin: place, lastSeen: now), at: 0)
     }
     return placed

@@ -48,14 +48,14 @@ private struct Waiting: Caller {
     let store = try TestStore()
     try store.enrollAlice()
     let log = Log()
-    let desk = Desk(store: store) { _, line in log.add(line) }
+    let handler = RequestHandler(store: store) { _, line in log.add(line) }
     let verbs: [ServiceRequest.Verb] = [
       .prepare(mayEnroll: fields.mayEnroll, after: fields.after), .enrolled, .level,
       .attempt(try secret("123456"), knownAs: nil, as: fields.turn),
       .attempt(try secret("050471"), knownAs: nil, as: fields.turn),
       .attempt(try secret("050471"), knownAs: nil, as: fields.turn),
     ]
-    let answers = try verbs.map { desk.answer(peer(user), try fields.packet($0), to: Waiting()) }
+    let answers = try verbs.map { handler.answer(peer(user), try fields.packet($0), to: Waiting()) }
     // The name of the service is for the log.
     let lines = log.lines.map { $0.replacing(/service=\S*/, with: "service=*") }
     return Course(answers: answers, lines: lines, state: try store.stateOfAlice())
@@ -139,7 +139,7 @@ private struct Waiting: Caller {
     let store = try TestStore()
     try store.enrollAlice()
     let before = try store.stateOfAlice()
-    let desk = Desk(store: store) { _, _ in }
+    let handler = RequestHandler(store: store) { _, _ in }
     let refused = try #require(ServiceAnswer.notServed.encoded())
     var fields = Fields()
     fields.place = .address(try #require(NumericAddress([192, 0, 2, 7])))
@@ -147,7 +147,7 @@ private struct Waiting: Caller {
     let phone = try #require(Label("phone".utf8))
     let verbs: [ServiceRequest.Verb] = [.remember, .count, .amend(.remove(phone), to: 5)]
     for verb in verbs {
-      #expect(desk.answer(Self.peer(1000), try fields.packet(verb), to: Waiting()) == refused)
+      #expect(handler.answer(Self.peer(1000), try fields.packet(verb), to: Waiting()) == refused)
     }
     #expect(try store.stateOfAlice() == before)
   }

@@ -36,14 +36,14 @@ func manageAccount(_ host: ScriptedHost, _ arguments: ModuleArguments, store: Te
 extension TestStore: @unchecked Sendable {}
 
 private func examining(
-  _ host: ScriptedHost, _ store: TestStore, _ flow: (any Examiner, Bool) -> ReturnCode
+  _ host: ScriptedHost, _ store: TestStore, _ flow: (any CodeAuthority, Bool) -> ReturnCode
 ) -> ReturnCode {
-  guard isThroughService else { return flow(ServiceExaminer(at: "/nowhere"), false) }
+  guard isThroughService else { return flow(ServiceAuthority(at: "/nowhere"), false) }
   do {
     let own = try TemporaryDirectory()
     let path = own.path + "/root"
     let listeners = try Listeners.open(root: path, everybody: own.path + "/socket")
-    let desk = Desk(store: store) { _, _ in }
+    let handler = RequestHandler(store: store) { _, _ in }
     let caller = host.uid
     let service = try Service.start(
       Listeners(root: listeners.root, everybody: nil), root: Limits(workers: 1)
@@ -51,10 +51,10 @@ private func examining(
       let peer = Peer(
         socket: .root, process: peer.process, effectiveUser: 0, realUser: caller,
         arrived: peer.arrived)
-      return desk.answer(peer, packet, to: waiting)
+      return handler.answer(peer, packet, to: waiting)
     }
     defer { service.stop() }
-    return flow(ServiceExaminer(at: path), true)
+    return flow(ServiceAuthority(at: path), true)
   } catch {
     Issue.record("\(error)")
     return .unavailable

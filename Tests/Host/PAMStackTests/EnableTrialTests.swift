@@ -47,7 +47,7 @@ import Testing
         + "\naccount required pam_unix.so\nsession required pam_unix.so\n"
       try machine.write("/etc/pam.d/x", text)
       guard
-        let file = try? StackPlanner("x", in: directory).enable(StackWishes(enroll: false)).after
+        let file = try? StackPlanner("x", in: directory).enable(StackOptions(enroll: false)).after
       else { continue }
       written += 1
       let after = String(decoding: file.bytes, as: UTF8.self)
@@ -75,7 +75,7 @@ import Testing
       for service in ["x", "sshd", "gdm-password"] {
         try machine.write("/etc/pam.d/\(service)", text)
         guard
-          let file = try? StackPlanner(service, in: directory).enable(StackWishes()).after
+          let file = try? StackPlanner(service, in: directory).enable(StackOptions()).after
         else { continue }
         let after = String(decoding: file.bytes, as: UTF8.self)
         for line in after.split(separator: "\n") where line.contains("pam_sallyport.so") {

@@ -11,7 +11,7 @@ import Testing
   @Test func `leaves the password's line out, of this file alone, and brings it back`() throws {
     let machine = try PamFiles()
     let before = try machine.content()
-    let change = try planner(machine).enable(StackWishes(afterKey: true))
+    let change = try planner(machine).enable(StackOptions(afterKey: true))
     let writer = StackWriter(directory: StackDirectory(root: machine.root), date: "2026-03-03")
     _ = try writer.write(change)
     let lines = try #require(machine.read("/etc/pam.d/sshd")).components(separatedBy: "\n")
@@ -23,7 +23,7 @@ import Testing
     #expect(change.analysis.findings == [])
     let text = StackDiff(change).text
     #expect(text.contains("-  @include common-auth\n+  #after-key# @include common-auth"))
-    #expect(try planner(machine).enable(StackWishes(afterKey: true)).changesNothing)
+    #expect(try planner(machine).enable(StackOptions(afterKey: true)).changesNothing)
     _ = try writer.write(try planner(machine).disable())
     #expect(try machine.content() == before)
   }
@@ -34,7 +34,7 @@ import Testing
     files["common-auth"] = "auth required \(module).so\n" + (files["common-auth"] ?? "")
     let machine = try PamFiles(files)
     #expect(throws: StackRefusal.moreThanPassword("sshd", modules: [module])) {
-      try planner(machine).enable(StackWishes(afterKey: true))
+      try planner(machine).enable(StackOptions(afterKey: true))
     }
   }
 
@@ -43,9 +43,9 @@ import Testing
     files["cockpit"] = "@include sshd"
     let machine = try PamFiles(files)
     #expect(throws: StackRefusal.passwordElsewhere("sshd", services: ["cockpit"])) {
-      try planner(machine).enable(StackWishes(afterKey: true))
+      try planner(machine).enable(StackOptions(afterKey: true))
     }
-    #expect(throws: Never.self) { try planner(machine).enable(StackWishes()) }
+    #expect(throws: Never.self) { try planner(machine).enable(StackOptions()) }
   }
 
   @Test func `needs a line that is for the password alone`() throws {
@@ -53,7 +53,7 @@ import Testing
       let both = "auth required pam_unix.so\naccount required pam_unix.so"
       let machine = try PamFiles(["sshd": text, "system-login": both])
       #expect(throws: StackRefusal.self) {
-        try planner(machine).enable(StackWishes(afterKey: true))
+        try planner(machine).enable(StackOptions(afterKey: true))
       }
     }
   }

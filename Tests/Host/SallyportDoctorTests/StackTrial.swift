@@ -99,7 +99,7 @@ final class StackTrial {
     if let other = planted?.written(old) { return other }
     do throws(StackRefusal) {
       let planner = try StackPlanner("service", in: StackDirectory(root: machine.root))
-      let bytes = try planner.enable(StackWishes()).after?.bytes
+      let bytes = try planner.enable(StackOptions()).after?.bytes
       return bytes.map { String(decoding: $0, as: UTF8.self) }
     } catch {
       return nil

@@ -117,13 +117,13 @@ private struct Judged: Equatable {
   private func judge(_ frame: Frame) throws -> Judged {
     let (own, machine) = try machine()
     let lines = Locked<[String]>([])
-    let desk = Desk(store: machine) { _, line in
+    let handler = RequestHandler(store: machine) { _, line in
       lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }
     }
     var found = Judged()
     let verbs = try ["000000", code(ahead: 8), code(ahead: 0)].map(frame.attempt)
     for verb in [frame.prepare] + verbs {
-      found.answers.append(desk.answer(alice, try frame.encoded(verb), to: Waiting()))
+      found.answers.append(handler.answer(alice, try frame.encoded(verb), to: Waiting()))
     }
     found.lines = lines.withLock { $0 }
     found.states = [try state(machine, "alice"), try state(machine, "bob")]
@@ -203,14 +203,14 @@ private struct Judged: Equatable {
     for (index, mask) in whole.indices.flatMap({ index in masks.map { (index, $0) } }) {
       var bytes = whole
       bytes[index] ^= mask
-      let desk = Desk(store: machine) { _, line in
+      let handler = RequestHandler(store: machine) { _, line in
         let text = String(decoding: line.bytes, as: UTF8.self)
         let isHers = text.contains("user=alice ") || text.contains("user=alice:")
         let isLocal = !text.contains("origin=") || text.contains("origin=local")
         #expect(isHers && isLocal, "\(index): \(text)")
         count.withLock { $0 += 1 }
       }
-      let answer = desk.answer(alice, try #require(Secret(bytes)), to: Waiting())
+      let answer = handler.answer(alice, try #require(Secret(bytes)), to: Waiting())
       if case .outcome(.accepted) = ServiceAnswer.decode(answer, to: verb) {
         Issue.record("accepted with \(mask) at \(index)")
       }

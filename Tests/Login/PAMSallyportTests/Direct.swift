@@ -10,12 +10,12 @@ func authenticate(_ host: ScriptedHost, _ arguments: ModuleArguments, store: Tes
   -> ReturnCode
 {
   PAMSallyport.authenticate(
-    host, arguments, store: store, service: ServiceExaminer(at: "/nowhere"), isServed: false)
+    host, arguments, store: store, service: ServiceAuthority(at: "/nowhere"), isServed: false)
 }
 
 func manageAccount(_ host: ScriptedHost, _ arguments: ModuleArguments, store: TestStore)
   -> ReturnCode
 {
   PAMSallyport.manageAccount(
-    host, arguments, store: store, service: ServiceExaminer(at: "/nowhere"), isServed: false)
+    host, arguments, store: store, service: ServiceAuthority(at: "/nowhere"), isServed: false)
 }

@@ -11,7 +11,7 @@ private let right = "050471"  // RFC 6238, appendix B, SHA-1, at 1111111111
 private let backup = "7KMF-2X9Q-D4TW-0HZA"
 
 /// What a fleet answers: by a store of its own, or nothing, or as it does while it is away.
-private final class ScriptedFleet: Examiner {
+private final class ScriptedFleet: CodeAuthority {
   let store: TestStore
   let isForRoot = true
   func isThere() -> Bool { true }
@@ -20,11 +20,11 @@ private final class ScriptedFleet: Examiner {
   var failing: String?
   var isAway = false
   private(set) var verbs: [String] = []
-  private let judge: FileExaminer<TestStore>
+  private let judge: LocalAuthority<TestStore>
 
   init() throws {
     store = try TestStore()
-    judge = FileExaminer(store: store)
+    judge = LocalAuthority(store: store)
   }
 
   private func meet(_ verb: String) throws(StoreTrouble) {
@@ -51,7 +51,7 @@ private final class ScriptedFleet: Examiner {
   ) throws(StoreTrouble) -> Outcome {
     try meet(pending.isAway ? "attempt-away" : "attempt")
     let account = try store.account(typed: pending.name)
-    let mine = try judge.examinee(pending.name, account, in: pending.context)
+    let mine = try judge.claimant(pending.name, account, in: pending.context)
     return try judge.attempt(typed, knownAs: malformation, by: mine, as: turn)
   }
   func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble)

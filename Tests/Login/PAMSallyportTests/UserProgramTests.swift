@@ -7,12 +7,12 @@ import TestSupport
 import Testing
 
 /// As in a program that is not root: the answers are the same, but nothing else is done for it.
-private final class UserExaminer: Examiner {
-  private let files: FileExaminer<TestStore>
+private final class UserExaminer: CodeAuthority {
+  private let files: LocalAuthority<TestStore>
   let isForRoot = false
   func isThere() -> Bool { true }
 
-  init(_ store: TestStore) { files = FileExaminer(store: store) }
+  init(_ store: TestStore) { files = LocalAuthority(store: store) }
 
   func prepare(
     _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,

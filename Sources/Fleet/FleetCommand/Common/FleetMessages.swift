@@ -1,9 +1,9 @@
 import FleetProtocol
+import FleetTransport
 import Glibc
 import SallyportAdministration
 import SallyportCLI
 import SallyportCore
-import SallyportLine
 import SallyportSupport
 
 /// Why something about this host's fleet was not done.
@@ -18,7 +18,7 @@ enum FleetTrouble: Error, Equatable {
   case token(JoinToken.Flaw)
   case noToken
   case refused(JoinAnswer.Refusal)
-  case line(LineFault, JoinRequest.Purpose)
+  case line(TransportFault, JoinRequest.Purpose)
   /// The verifier answered what is no answer, or that its database is away.
   case answer(isAway: Bool)
   /// Names of which nobody said whose they are.
@@ -271,7 +271,7 @@ extension Message {
     }
   }
 
-  private init(_ fault: LineFault, _ purpose: JoinRequest.Purpose, _ invocation: Invocation) {
+  private init(_ fault: TransportFault, _ purpose: JoinRequest.Purpose, _ invocation: Invocation) {
     switch fault {
     case .away:
       self.init(

@@ -12,9 +12,9 @@ struct FleetPerson: FleetAccount {
   package let account: Account
   private let login: LoginContext
   let context: Context
-  let place: FleetPlace
+  let place: FleetEnvironment
 
-  init(_ account: Account, under policy: Policy, in context: Context, of place: FleetPlace) {
+  init(_ account: Account, under policy: Policy, in context: Context, of place: FleetEnvironment) {
     (self.account, self.context, self.place) = (account, context, place)
     login = LoginContext(policy: policy, origin: .local(own: true), service: .sallyport)
   }
@@ -55,7 +55,7 @@ struct FleetPerson: FleetAccount {
     switch outcome {
     case .accepted(let proof): return proof
     case .refused(.response(let refusal, _)):
-      throw .code(Rejection(refusal: refusal, wait: pending.shape.wait))
+      throw .code(CodeRefused(refusal: refusal, wait: pending.shape.wait))
     case .refused(.notEnrolled), .refused(.unknownUser): throw .notEnrolled
     }
   }
@@ -80,7 +80,7 @@ struct FleetPerson: FleetAccount {
     }
   }
 
-  private func ask<Value>(_ question: (any Examiner) throws(StoreTrouble) -> Value)
+  private func ask<Value>(_ question: (any CodeAuthority) throws(StoreTrouble) -> Value)
     throws(CommandError) -> Value
   {
     // The service looks up the account, too.

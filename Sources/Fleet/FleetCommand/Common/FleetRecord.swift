@@ -1,9 +1,9 @@
 import FleetProtocol
+import FleetTransport
 import OneTimePassword
 import SallyportAdministration
 import SallyportCLI
 import SallyportCore
-import SallyportLine
 import SallyportSupport
 import SallyportSystem
 

@@ -1,4 +1,4 @@
-import SallyportLine
+import FleetTransport
 import SallyportSystem
 
 /// Why somebody was not moved to the fleet, or back.
@@ -37,7 +37,7 @@ enum MoveFault: Error, Equatable {
   case changed
   /// Of what concerns all: nothing was done.
   case notAllowed
-  case line(LineFault)
+  case line(TransportFault)
   case databaseAway
   case notServed
   /// Whether it was done is not known: he is asked and refused until it is.

@@ -1,6 +1,6 @@
+import FleetTransport
 import SallyportCLI
 import SallyportCore
-import SallyportLine
 import SallyportSupport
 import SallyportSystem
 

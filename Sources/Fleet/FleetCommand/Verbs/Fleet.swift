@@ -1,9 +1,9 @@
 import ArgumentParser
+import FleetTransport
 import Glibc
 import OneTimePassword
 import SallyportCLI
 import SallyportCore
-import SallyportLine
 import SallyportSupport
 import SallyportSystem
 
@@ -18,14 +18,14 @@ struct Fleet: ParsableCommand {
 
 extension Context {
   /// What this machine has of a fleet. Throws `notRoot` if the caller may not change it.
-  func placeForRoot() throws(CommandError) -> FleetPlace {
-    guard let place = fleet as? FleetPlace else { throw .noFleet }
+  func placeForRoot() throws(CommandError) -> FleetEnvironment {
+    guard let place = fleet as? FleetEnvironment else { throw .noFleet }
     guard effectiveUser == 0 || !place.isUsual else { throw .notRoot }
     return place
   }
 }
 
-extension FleetPlace {
+extension FleetEnvironment {
   /// The backup codes that this host keeps for the time when the fleet is away.
   var reserveStore: Store {
     Store(root: Array(reserve.utf8), owner: isUsual ? .root : .effectiveUser)

@@ -1,10 +1,10 @@
 import ArgumentParser
 import FleetProtocol
+import FleetTransport
 import OneTimePassword
 import SallyportCLI
 import SallyportCore
 import SallyportDoctor
-import SallyportLine
 import SallyportSupport
 import SallyportSystem
 
@@ -47,7 +47,7 @@ struct FleetJoin: Verb {
   func run(in context: Context) throws(CommandError) {
     let place = try context.placeForRoot()
     if let file = try joining(place.membership) { throw .fleet(.isHost(file.host)) }
-    let people = FleetPeople(
+    let people = HostAccounts(
       store: try context.store(shared), conf: policy.conf, context: context)
     if !sameFleet {
       let moves = try people.underWay()
@@ -90,7 +90,7 @@ struct FleetJoin: Verb {
   // MARK: before
 
   /// Those who can log in and become root without the fleet. Throws where there is nobody.
-  private func breakGlass(_ people: FleetPeople, _ context: Context) throws(CommandError)
+  private func breakGlass(_ people: HostAccounts, _ context: Context) throws(CommandError)
     -> [String]
   {
     let candidates = BreakGlass.candidates(on: context.machine)
@@ -117,7 +117,7 @@ struct FleetJoin: Verb {
 
   /// The key, and its text where it is a new one. One that is there is of a join that was
   /// interrupted, by which the token may have been used.
-  private func identity(_ place: FleetPlace) throws(FleetTrouble) -> (Identity, Secret?) {
+  private func identity(_ place: FleetEnvironment) throws(FleetTrouble) -> (Identity, Secret?) {
     if let identity = try place.identity() { return (identity, nil) }
     do throws(IdentityFault) {
       let pem = try Identity.newKey()
@@ -155,12 +155,12 @@ struct FleetJoin: Verb {
 
   // MARK: asking
 
-  private func ask(_ request: JoinRequest, _ line: any FleetLine) throws(CommandError)
+  private func ask(_ request: JoinRequest, _ line: any FleetVerifiers) throws(CommandError)
     -> JoinAnswer.Welcome
   {
     guard let body = request.encoded() else { throw .store(.outOfMemory) }
-    let answer: LineAnswer
-    do throws(LineFault) {
+    let answer: VerifierAnswer
+    do throws(TransportFault) {
       answer = try line.ask(.join, body, within: FleetJoin.patience)
     } catch {
       throw .fleet(.line(error, request.purpose))
@@ -176,7 +176,7 @@ struct FleetJoin: Verb {
   }
 
   /// Throws where a name may mean two people of whom nobody said that they are one.
-  private func settle(_ people: FleetPeople, by line: any FleetLine, _ token: JoinToken)
+  private func settle(_ people: HostAccounts, by line: any FleetVerifiers, _ token: JoinToken)
     throws(CommandError)
   {
     let (names, mayLackPeople) = try accountNames(on: people.context.machine)

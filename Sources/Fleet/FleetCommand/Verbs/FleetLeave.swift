@@ -1,9 +1,9 @@
 import ArgumentParser
+import FleetTransport
 import SallyportAdministration
 import SallyportCLI
 import SallyportCore
 import SallyportDoctor
-import SallyportLine
 import SallyportSupport
 import SallyportSystem
 
@@ -33,7 +33,7 @@ struct FleetLeave: Verb {
     let store = try context.store(shared)
     let host = try self.host(place)
     if !force {
-      let moves = try FleetPeople(store: store, conf: policy.conf, context: context).underWay()
+      let moves = try HostAccounts(store: store, conf: policy.conf, context: context).underWay()
       if !moves.isEmpty { throw .fleet(.underWay(moves)) }
       try refuseIfLockedOut(store, place, context)
     }
@@ -53,7 +53,7 @@ struct FleetLeave: Verb {
   }
 
   /// Its name; nil where it is not known any more. Throws where there is nothing to leave.
-  private func host(_ place: FleetPlace) throws(CommandError) -> String? {
+  private func host(_ place: FleetEnvironment) throws(CommandError) -> String? {
     do throws(FleetTrouble) {
       if let file = try place.membership() { return file.host }
     } catch {
@@ -66,7 +66,7 @@ struct FleetLeave: Verb {
 
   // MARK: who would be refused
 
-  private func refuseIfLockedOut(_ store: Store, _ place: FleetPlace, _ context: Context)
+  private func refuseIfLockedOut(_ store: Store, _ place: FleetEnvironment, _ context: Context)
     throws(CommandError)
   {
     let path = policy.conf ?? context.policyFile ?? "/etc/security/sallyport.conf"
@@ -84,7 +84,8 @@ struct FleetLeave: Verb {
   }
 
   /// Who has logged in here by the fleet, as its reserve says, and is not enrolled here.
-  private func strangers(_ store: Store, _ place: FleetPlace) throws(CommandError) -> [String] {
+  private func strangers(_ store: Store, _ place: FleetEnvironment) throws(CommandError) -> [String]
+  {
     let reserve = place.reserveStore
     let names: [StoredName]
     do throws(StoreTrouble) {
@@ -99,7 +100,7 @@ struct FleetLeave: Verb {
   }
 
   /// Without a fleet nobody is judged by it; it holds digests of backup codes.
-  private func removeReserve(_ place: FleetPlace) throws(CommandError) {
+  private func removeReserve(_ place: FleetEnvironment) throws(CommandError) {
     let reserve = place.reserveStore
     let names: [StoredName]
     do throws(StoreTrouble) {

@@ -1,8 +1,8 @@
 import ArgumentParser
+import FleetTransport
 import SallyportCLI
 import SallyportCore
 import SallyportDoctor
-import SallyportLine
 import SallyportSupport
 import SallyportSystem
 
@@ -65,8 +65,8 @@ struct FleetPush: Verb {
     let (file, identity) = try place.host()
     guard file.enrolls else { throw .fleet(.move(.notAllowed, nil)) }
     let store = try context.store(shared)
-    let people = FleetPeople(store: store, conf: policy.conf, context: context)
-    let mover = FleetMover(store: store, line: place.line(file, identity), keepsFleet: keepFleet)
+    let people = HostAccounts(store: store, conf: policy.conf, context: context)
+    let mover = MoveToFleet(store: store, line: place.line(file, identity), keepsFleet: keepFleet)
     let ways = try WaysIn(people, context.machine)
     if let user {
       let account = try context.meantAccount(user, context.output(shared))
@@ -79,7 +79,7 @@ struct FleetPush: Verb {
 
   /// nil: he was moved.
   private func push(
-    _ account: Account, _ mover: FleetMover, _ ways: WaysIn, _ people: FleetPeople
+    _ account: Account, _ mover: MoveToFleet, _ ways: WaysIn, _ people: HostAccounts
   ) throws(CommandError) -> MoveFault? {
     guard account.uid != nil else { return .noAccount }
     guard try people.isTheFleets(account) else { return .keptByPolicy }
@@ -94,7 +94,7 @@ struct FleetPush: Verb {
   }
 
   private func pushAll(
-    _ mover: FleetMover, _ ways: WaysIn, _ people: FleetPeople, _ context: Context
+    _ mover: MoveToFleet, _ ways: WaysIn, _ people: HostAccounts, _ context: Context
   ) throws(CommandError) {
     let names = try people.enrolled()
     let progress = Progress(of: names.count, on: context.terminal)
@@ -151,7 +151,7 @@ final class WaysIn {
   /// Whether somebody stays in any case.
   private let isSafe: Bool
 
-  init(_ people: FleetPeople, _ machine: Machine) throws(CommandError) {
+  init(_ people: HostAccounts, _ machine: Machine) throws(CommandError) {
     let candidates = BreakGlass.candidates(on: machine)
     isSafe = try !people.breakGlass(among: candidates).isEmpty
     left = Set(try people.enrolled(among: candidates).map { Array($0.utf8) })

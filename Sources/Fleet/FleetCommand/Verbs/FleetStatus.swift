@@ -1,10 +1,10 @@
 import ArgumentParser
 import FleetProtocol
+import FleetTransport
 import OneTimePassword
 import SallyportCLI
 import SallyportCore
 import SallyportDoctor
-import SallyportLine
 import SallyportSupport
 import SallyportSystem
 
@@ -36,7 +36,7 @@ struct FleetStatus: Verb {
 
   /// Asks each of them.
   static func report(
-    _ file: FleetFile, _ identity: Identity, of place: FleetPlace, _ now: UnixTime
+    _ file: FleetFile, _ identity: Identity, of place: FleetEnvironment, _ now: UnixTime
   ) -> FleetReport {
     let answers = file.verifiers.map { address in
       var one = file
@@ -47,9 +47,9 @@ struct FleetStatus: Verb {
     return FleetReport(file: file, states: answers, peers: known.first?.peers ?? [], now: now)
   }
 
-  private static func ask(_ line: any FleetLine) -> Result<FleetStatusAnswer, VerifierFault> {
+  private static func ask(_ line: any FleetVerifiers) -> Result<FleetStatusAnswer, VerifierFault> {
     guard let body = Secret(count: 0) else { return .failure(.strange) }
-    do throws(LineFault) {
+    do throws(TransportFault) {
       let answer = try line.ask(.status, body, within: patience)
       if answer == .databaseAway { return .failure(.database) }
       guard answer.answers(.status), let status = FleetStatusAnswer.decode(answer.body) else {
@@ -64,7 +64,7 @@ struct FleetStatus: Verb {
 
 /// Why a verifier does not say how it is.
 enum VerifierFault: Error, Equatable {
-  case line(LineFault)
+  case line(TransportFault)
   case database
   case strange
 

@@ -1,7 +1,7 @@
 import ArgumentParser
+import FleetTransport
 import SallyportCLI
 import SallyportCore
-import SallyportLine
 import SallyportSupport
 import SallyportSystem
 
@@ -40,8 +40,8 @@ struct FleetTake: Verb {
     let (file, identity) = try place.host()
     guard file.enrolls else { throw .fleet(.move(.notAllowed, nil)) }
     let store = try context.store(shared)
-    let people = FleetPeople(store: store, conf: policy.conf, context: context)
-    let taker = FleetTaker(
+    let people = HostAccounts(store: store, conf: policy.conf, context: context)
+    let taker = MoveFromFleet(
       store: store, reserve: place.reserveStore, line: place.line(file, identity),
       isForced: force)
     let account = try context.meantAccount(user, context.output(shared))

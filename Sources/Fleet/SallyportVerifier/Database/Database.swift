@@ -15,8 +15,8 @@ package final class Database: Sendable {
   private static let stripes = 1024
 
   let key: FleetKey
-  let floor = Floor()
-  let meters = Meters()
+  let floor = RollbackGuard()
+  let meters = VerifierMetrics()
   /// In the rows of table `worker`.
   let verifier: [UInt8]
   let words: String
@@ -26,14 +26,14 @@ package final class Database: Sendable {
   /// The time by which people are judged; nil for the system's.
   let now: (@Sendable () -> UnixTime)?
   let books = Locked(Books())
-  private let seats: Seats
-  private let stripes = (0..<Database.stripes).map { _ in Stripe() }
+  private let seats: ConnectionSlots
+  private let stripes = (0..<Database.stripes).map { _ in UserLock() }
   /// What the keeper sleeps on: one for each time that it went away.
   let losses: Int32
 
   /// What the verifier knows of its connections.
   struct Books: Sendable {
-    var idle: [DatabaseLine] = []
+    var idle: [DatabaseConnection] = []
     /// Numbers of workers that no connection has.
     var free: [Int] = []
     /// 0 is the keeper's.
@@ -64,7 +64,7 @@ package final class Database: Sendable {
     (self.words, self.key, self.verifier) = (words, key, verifier)
     (self.clock, self.log) = (clock ?? { pg_time() }, log)
     self.now = now
-    seats = Seats(connections)
+    seats = ConnectionSlots(connections)
     losses = try ServiceError.check(service_counter(), "eventfd")
   }
 
@@ -73,12 +73,12 @@ package final class Database: Sendable {
   /// Whether nobody can be judged now: nothing is asked then.
   package var isAway: Bool { books.withLock { $0.isAway || $0.isAside } }
 
-  func note(_ level: LogLevel, _ line: LogLine) { log(level, line) }
+  func note(_ level: LogLevel, _ connection: LogLine) { log(level, connection) }
 
   func alert(_ text: String) {
-    var line = LogLine("ALERT: ")
-    line.add(escaped(Array(text.utf8), limit: 400))
-    log(.alert, line)
+    var connection = LogLine("ALERT: ")
+    connection.add(escaped(Array(text.utf8), limit: 400))
+    log(.alert, connection)
   }
 
   // MARK: asking
@@ -93,71 +93,73 @@ package final class Database: Sendable {
   func save(
     _ statement: String, _ values: [Value], _ more: [Value] = [], since generation: UInt64
   ) throws(DatabaseFault) -> Rows {
-    try ask(statement, since: generation) { line in values + self.values(of: line) + more }.0
+    try ask(statement, since: generation) { connection in
+      values + self.values(of: connection) + more
+    }.0
   }
 
-  func values(of line: DatabaseLine) -> [Value] {
-    [.text(verifier), .number(UInt64(line.worker)), .text(line.server)]
+  func values(of connection: DatabaseConnection) -> [Value] {
+    [.text(verifier), .number(UInt64(connection.worker)), .text(connection.server)]
   }
 
   /// `since`: nil where nothing is saved.
   private func ask(
-    _ statement: String, since: UInt64?, _ values: (DatabaseLine) -> [Value]
+    _ statement: String, since: UInt64?, _ values: (DatabaseConnection) -> [Value]
   ) throws(DatabaseFault) -> (Rows, UInt64) {
     guard seats.take() else { throw .unusable("all connections are in use") }
     defer { seats.leave() }
-    let (line, generation) = try takeLine()
+    let (connection, generation) = try takeLine()
     if let since, since != generation {
-      books.withLock { $0.putBack(line, generation) }
+      books.withLock { $0.putBack(connection, generation) }
       throw .moved
     }
     let rows: Rows
     do throws(DatabaseFault) {
-      rows = try line.ask(statement, values(line), Database.patience)
+      rows = try connection.ask(statement, values(connection), Database.patience)
     } catch {
-      drop(line, after: error)
+      drop(connection, after: error)
       throw error
     }
     // An acknowledgment of before a check that is read after it says nothing.
     let isInTime = books.withLock { books in
       guard books.generation == generation else { return false }
-      if since != nil, let n = rows.number(0, 1) { books.acknowledge(n, to: line.worker) }
-      books.idle.append(line)
+      if since != nil, let n = rows.number(0, 1) { books.acknowledge(n, to: connection.worker) }
+      books.idle.append(connection)
       return true
     }
     guard isInTime || since == nil else { throw .broken("the server may be another one by now") }
     return (rows, generation)
   }
 
-  private func takeLine() throws(DatabaseFault) -> (DatabaseLine, UInt64) {
+  private func takeLine() throws(DatabaseFault) -> (DatabaseConnection, UInt64) {
     let found = books.withLock { books in
       let isFit = !books.isAway && !books.isAside
       return (
-        line: isFit ? books.idle.popLast() : nil, generation: books.generation,
+        connection: isFit ? books.idle.popLast() : nil, generation: books.generation,
         isAway: books.isAway, isAside: books.isAside
       )
     }
     if found.isAway { throw .away }
     if found.isAside { throw .aside }
-    if let line = found.line { return (line, found.generation) }
+    if let connection = found.connection { return (connection, found.generation) }
     return (try connect(since: found.generation), found.generation)
   }
 
   /// A new one, of the server that was checked.
-  private func connect(since generation: UInt64) throws(DatabaseFault) -> DatabaseLine {
+  private func connect(since generation: UInt64) throws(DatabaseFault) -> DatabaseConnection {
     let number = books.withLock { $0.number() }
-    let line: DatabaseLine
+    let connection: DatabaseConnection
     do throws(DatabaseFault) {
-      line = try DatabaseLine(words, worker: number, preparing: Statement.prepared)
+      connection = try DatabaseConnection(words, worker: number, preparing: Statement.prepared)
     } catch {
       books.withLock { $0.free.append(number) }
       lose("the database cannot be asked: \(error.text)")
       throw error
     }
     let (isSame, isNow) = books.withLock {
-      ($0.server == line.server, $0.generation == generation && !$0.isAway)
+      ($0.server == connection.server, $0.generation == generation && !$0.isAway)
     }
-    if isSame, isNow { return line }
+    if isSame, isNow { return connection }
     books.withLock { $0.free.append(number) }
     if isNow { lose("the database is another server, or was started again: it is looked at") }
     throw .away
@@ -165,9 +167,9 @@ package final class Database: Sendable {
 
   /// It is closed with the last reference. Its number is used again only where the server has ended
   /// what was asked: else its row may be locked for as long as that goes on.
-  private func drop(_ line: DatabaseLine, after fault: DatabaseFault) {
+  private func drop(_ connection: DatabaseConnection, after fault: DatabaseFault) {
     switch fault {
-    case .refused: books.withLock { $0.free.append(line.worker) }
+    case .refused: books.withLock { $0.free.append(connection.worker) }
     case .unreachable, .outOfMemory, .away, .aside, .moved, .unusable, .warned: break
     case .broken: books.withLock { $0.forgetIdle() }
     case .silent: lose("the database does not answer")
@@ -209,8 +211,12 @@ extension Database.Books {
     return next - 1
   }
 
-  mutating func putBack(_ line: DatabaseLine, _ generation: UInt64) {
-    if self.generation == generation { idle.append(line) } else { free.append(line.worker) }
+  mutating func putBack(_ connection: DatabaseConnection, _ generation: UInt64) {
+    if self.generation == generation {
+      idle.append(connection)
+    } else {
+      free.append(connection.worker)
+    }
   }
 
   mutating func acknowledge(_ n: UInt64, to worker: Int) {
@@ -225,7 +231,7 @@ extension Database.Books {
 }
 
 /// A lock that may be held while the database is asked.
-@safe private final class Stripe: @unchecked Sendable {
+@safe private final class UserLock: @unchecked Sendable {
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
   // SAFETY: the mutex is made here, stays where it is, and ends with this object alone.
@@ -240,7 +246,7 @@ extension Database.Books {
 }
 
 /// As many as may be connected at a time.
-@safe private final class Seats: @unchecked Sendable {
+@safe private final class ConnectionSlots: @unchecked Sendable {
   private let free = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
   // SAFETY: the semaphore is made here, stays where it is, and ends with this object alone.

@@ -9,7 +9,7 @@ import SallyportSystem
 // The row of the fleet: what may be read, and how often something was lost.
 extension Database {
   /// Throws where this program, or its key, is not one of this fleet.
-  func fleet(by line: DatabaseLine) throws(DatabaseFault) -> FleetRow {
+  func fleet(by line: DatabaseConnection) throws(DatabaseFault) -> FleetRow {
     let rows = try line.ask(Statement.fleet, [], Database.patience)
     guard rows.count == 1, let row = FleetRow(rows, 0, from: 0), let schema = rows.number(0, 6)
     else { throw .unusable("the row of the fleet is not there: sallyport-verifier init") }
@@ -64,13 +64,13 @@ extension Database {
 
   /// Writes down that what was saved may be lost: no code up to now counts any more. A clock that
   /// was not compared with the others since this verifier began does not say when that is.
-  func distrust(by line: DatabaseLine) throws(DatabaseFault) {
+  func distrust(by line: DatabaseConnection) throws(DatabaseFault) {
     let isCompared = books.withLock { $0.server != nil && !$0.isAside }
     try distrust(by: line, upTo: isCompared ? clock() : fleetTime(by: line))
   }
 
   /// The latest that a clock has by which people were judged, in milliseconds since 1970.
-  private func fleetTime(by line: DatabaseLine) throws(DatabaseFault) -> Int64 {
+  private func fleetTime(by line: DatabaseConnection) throws(DatabaseFault) -> Int64 {
     let rows = try line.ask(Statement.clocks, [], Database.patience)
     guard rows.count > 0 else { return clock() }
     // Whoever writes to the table may have put any number there: nothing overflows.
@@ -85,7 +85,7 @@ extension Database {
     return time(0, 2) + (judging.map { offsets[$0] }.max() ?? 0)
   }
 
-  private func distrust(by line: DatabaseLine, upTo time: Int64) throws(DatabaseFault) {
+  private func distrust(by line: DatabaseConnection, upTo time: Int64) throws(DatabaseFault) {
     for _ in 0..<8 {
       let old = try fleet(by: line)
       var new = old
@@ -112,7 +112,7 @@ extension Database {
 
   /// For the command: a connection that is no verifier's.
   package func distrust() throws(DatabaseFault) {
-    let line = try DatabaseLine(words, worker: 1)
+    let line = try DatabaseConnection(words, worker: 1)
     let (mine, fleet) = (clock(), try fleetTime(by: line))
     guard abs(Double(mine) - Double(fleet)) <= Double(ClockWatch.most) else {
       throw .unusable(

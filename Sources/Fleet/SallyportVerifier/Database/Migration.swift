@@ -31,12 +31,12 @@ extension Database {
   /// Adds to the tables what this version has more, while verifiers of the former one go on: what
   /// they write is as before. `words`: of the role that owns the tables.
   package static func migrate(_ words: String) throws(DatabaseFault) -> Migrated {
-    let line = try DatabaseLine(words, worker: 1)
-    let found = try line.ask(Schema.found, [], patience).number(0, 0) ?? 0
+    let connection = try DatabaseConnection(words, worker: 1)
+    let found = try connection.ask(Schema.found, [], patience).number(0, 0) ?? 0
     if found == Schema.number { return .wasDone }
     guard found == Schema.former else { return .other(found) }
     for statement in ["BEGIN"] + Schema.additions + ["COMMIT"] {
-      _ = try line.ask(statement, [], patience)
+      _ = try connection.ask(statement, [], patience)
     }
     return .done
   }
@@ -52,18 +52,18 @@ extension Database {
   /// From now on what only this version reads is written, and no older one starts. What a verifier
   /// does that was silent meanwhile, it does over the row that is there by then: see `fleet`.
   package func finishMigration() throws(DatabaseFault) -> Finished {
-    let line = try DatabaseLine(words, worker: 1)
+    let connection = try DatabaseConnection(words, worker: 1)
     for _ in 0..<8 {
-      let old = try fleet(by: line)
+      let old = try fleet(by: connection)
       if old.writes >= Schema.number, old.needs >= Schema.number { return .wasDone }
-      let late = try line.ask(Statement.older, [.number(Schema.number)], Database.patience)
+      let late = try connection.ask(Statement.older, [.number(Schema.number)], Database.patience)
       if late.count > 0 { return .older((0..<late.count).map { late.text($0, 0) ?? "" }) }
       var new = old
       (new.needs, new.writes) = (Schema.number, Schema.number)
       let seals = try Self.sealing { () throws(CryptoError) in
         (old: try old.seal(under: key), new: try new.seal(under: key))
       }
-      let rows = try line.ask(
+      let rows = try connection.ask(
         Statement.finish,
         [.number(Schema.number), .bytes(seals.old), .bytes(seals.new)], Database.patience)
       if rows.count == 1 { return .done }

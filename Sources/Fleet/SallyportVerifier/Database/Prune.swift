@@ -18,14 +18,15 @@ extension Database {
   /// Deletes events that are older than so many days, and what verifiers that have been silent for
   /// 30 days have left; how many events. `words`: of a role that may.
   package static func prune(_ words: String, days: Int) throws(DatabaseFault) -> UInt64 {
-    let line = try DatabaseLine(words, worker: 1)
+    let connection = try DatabaseConnection(words, worker: 1)
     var (all, last) = (UInt64(0), UInt64(1))
     while last > 0 {
       last =
-        try line.ask(Statement.prune, [.number(UInt64(days.magnitude))], patience).number(0, 0) ?? 0
+        try connection.ask(Statement.prune, [.number(UInt64(days.magnitude))], patience).number(
+          0, 0) ?? 0
       all += last
     }
-    _ = try line.ask(Statement.forget, [], patience)
+    _ = try connection.ask(Statement.forget, [], patience)
     return all
   }
 }

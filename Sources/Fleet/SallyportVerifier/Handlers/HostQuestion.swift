@@ -1,6 +1,6 @@
+import FleetTransport
 import OneTimePassword
 import SallyportCore
-import SallyportLine
 import SallyportLogin
 import SallyportSystem
 
@@ -33,7 +33,7 @@ struct HostQuestion {
   /// another, so that a host can spend nobody's budget for known places on the others.
   func context(under policy: Policy) -> LoginContext {
     var (place, address) = (origin, NumericAddress?.none)
-    let places = Places(on: host)
+    let places = OriginPseudonyms(on: host)
     switch origin {
     case .address(let network):
       place = places.of(network).map { .address($0) } ?? .unknown

@@ -90,11 +90,11 @@ package struct HostTable {
     case system
   }
 
-  private let line: DatabaseLine
+  private let line: DatabaseConnection
   private let key: FleetKey
 
   package init(_ words: String, key: FleetKey) throws(DatabaseFault) {
-    line = try DatabaseLine(words, worker: 0)
+    line = try DatabaseConnection(words, worker: 0)
     self.key = key
   }
 

@@ -1,7 +1,7 @@
 import CService
+package import FleetTransport
 import OneTimePassword
 import SallyportCore
-package import SallyportLine
 import SallyportLogin
 import SallyportSupport
 import SallyportSystem
@@ -18,7 +18,7 @@ extension Statement {
 }
 
 /// Who asks: whose key it is, and which host of the fleet has it.
-package struct Asker: Equatable, Sendable {
+package struct HostIdentity: Equatable, Sendable {
   /// nil: none of this name, or of this key, is in the fleet.
   package let host: [UInt8]?
   /// Whether the host may change what is enrolled.
@@ -36,8 +36,8 @@ package struct Asker: Equatable, Sendable {
 /// he makes.
 package final class Hosts: Sendable {
   /// What the table says of a key, or cannot say.
-  package enum Standing: Equatable, Sendable {
-    case host(Asker)
+  package enum HostLookup: Equatable, Sendable {
+    case host(HostIdentity)
     case stranger
     /// The database cannot be asked, and what it said is too old.
     case unclear
@@ -63,7 +63,7 @@ package final class Hosts: Sendable {
   package init(_ database: Database) { self.database = database }
 
   /// The host with this key.
-  package func standing(of pin: Pin) -> Standing {
+  package func standing(of pin: Pin) -> HostLookup {
     let now = sys_monotonic()
     let (found, since, mayBeMore) = known.withLock { known in
       let found = known.list.hosts[pin]
@@ -132,7 +132,7 @@ package final class Hosts: Sendable {
         guard let found = HostRow.sealed(rows, row, database), let seal = rows.bytes(row, 4),
           let pin = found.key.flatMap({ Pin($0) })
         else { return nil }
-        return HostList.Line(seal, Asker(pin, host: found.name, enrolls: found.enrolls))
+        return HostList.Line(seal, HostIdentity(pin, host: found.name, enrolls: found.enrolls))
       }
     } catch {
       var line = LogLine("database error: hosts: ")
@@ -148,12 +148,12 @@ struct HostList: Sendable {
   /// One row, whose seal was right.
   struct Line: Sendable {
     let seal: [UInt8]
-    let asker: Asker
+    let asker: HostIdentity
 
-    init(_ seal: [UInt8], _ asker: Asker) { (self.seal, self.asker) = (seal, asker) }
+    init(_ seal: [UInt8], _ asker: HostIdentity) { (self.seal, self.asker) = (seal, asker) }
   }
 
-  private(set) var hosts: [Pin: Asker] = [:]
+  private(set) var hosts: [Pin: HostIdentity] = [:]
   /// When it was read; 0: never.
   private(set) var since: UInt64 = 0
   private var there: Set<[UInt8]> = []

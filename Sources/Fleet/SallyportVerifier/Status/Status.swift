@@ -65,7 +65,7 @@ package struct FleetStatus: Sendable {
   static let certificateEnding: Int64 = 30 * 86_400
 
   package init(_ words: String, hasCopy: Bool, policyFlaw: LogLine?) throws(DatabaseFault) {
-    let line = try DatabaseLine(words, worker: 0)
+    let line = try DatabaseConnection(words, worker: 0)
     guard var facts = Facts(try line.ask(Statement.facts, [], Database.patience)) else {
       throw .unusable("the row of the fleet is not there: sallyport-verifier init")
     }

@@ -6,7 +6,7 @@ package import SallyportCore
 /// (docs/fleet-format.md).
 package struct FleetDocument: Sendable {
   /// Whether the user is enrolled, and by what.
-  package enum Standing: Sendable {
+  package enum EnrollmentPlace: Sendable {
     case enrolled(Enrollment)
     case notEnrolled
     /// He was enrolled, by the enrollment of this id.
@@ -16,7 +16,7 @@ package struct FleetDocument: Sendable {
     case taken(UInt64, token: UInt64, host: FleetHost)
   }
 
-  package var standing: Standing
+  package var standing: EnrollmentPlace
   /// Not read while he is enrolled.
   package var note: UserNote
   /// Logins of a user who is not enrolled, counted for `enrollment = remind`.
@@ -32,7 +32,8 @@ package struct FleetDocument: Sendable {
   static let mostEnded = 16
 
   package init(
-    _ standing: Standing, note: UserNote = UserNote(), logins: UInt32 = 0, serial: UInt64 = 0,
+    _ standing: EnrollmentPlace, note: UserNote = UserNote(), logins: UInt32 = 0,
+    serial: UInt64 = 0,
     ended: [UInt64] = []
   ) {
     (self.standing, self.note, self.logins, self.serial) = (standing, note, logins, serial)
@@ -137,7 +138,9 @@ extension FleetDocument {
     return ((0..<count).map { number(bytes[8 * $0..<8 * $0 + 8]) }, ids.upperBound)
   }
 
-  private static func standing(_ kind: UInt8, _ text: Secret, _ rest: Range<Int>) -> Standing? {
+  private static func standing(_ kind: UInt8, _ text: Secret, _ rest: Range<Int>)
+    -> EnrollmentPlace?
+  {
     switch kind {
     case 1:
       guard let body = text.slice(rest), let enrollment = try? Enrollment.read(body),

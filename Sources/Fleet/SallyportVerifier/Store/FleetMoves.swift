@@ -31,7 +31,7 @@ extension FleetStore {
           return FleetStanding(.removed(moving.enrollment.id), version: standing.version)
         }
         document.begin(moving.enrollment)
-        let mark: Mark
+        let mark: RowVersion
         if let row { mark = row.mark } else { mark = try markOfNothing(key) }
         let statement = row == nil ? Statement.insert : Statement.saveBoth
         if try saveBoth(statement, key, mark, document, moving.state) { return nil }
@@ -102,7 +102,7 @@ extension LoginState {
   /// As a fleet has it that was the state of a host's own files: the places are ones of this host.
   /// Only what decides nothing is left out.
   func placed(on host: [UInt8]) -> LoginState {
-    let places = Places(on: host)
+    let places = OriginPseudonyms(on: host)
     var state = self
     state.origins = origins.compactMap { one in
       places.of(one.origin).map { KnownOrigin(origin: $0, lastSeen: one.lastSeen) }

@@ -11,7 +11,7 @@ extension FleetStore {
   func told(of name: UserName) throws(StoreTrouble) -> PersonFacts {
     let row = try row(of: name.bytes, anew: true)
     let document = row?.document ?? FleetDocument(.notEnrolled)
-    let standing: PersonFacts.Standing
+    let standing: PersonFacts.EnrollmentPlace
     switch document.standing {
     case .notEnrolled, .removed: standing = .notEnrolled
     case .taken(_, _, let host): standing = .taken(by: host)

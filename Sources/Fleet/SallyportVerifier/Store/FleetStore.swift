@@ -234,11 +234,11 @@ package struct FleetStore: RecordStore, Sendable {
   /// Until it is saved: of the record as it was loaded, then of what others saved.
   private func eachTurn<Verdict>(
     _ key: [UInt8], _ record: Record,
-    _ turn: ((mark: Mark, state: LoginState)) throws(StoreTrouble) -> Verdict?
+    _ turn: ((mark: RowVersion, state: LoginState)) throws(StoreTrouble) -> Verdict?
   ) throws(StoreTrouble) -> Transaction<Verdict> {
     try database.alone(for: try hash(of: key), until: deadline) {
       () throws(StoreTrouble) -> Transaction<Verdict> in
-      var (mark, state) = (Mark(record.kept), record.state)
+      var (mark, state) = (RowVersion(record.kept), record.state)
       let digest = mark.digest
       for _ in 0..<Self.attempts {
         if let verdict = try turn((mark, state)) { return .committed(verdict) }
@@ -267,7 +267,7 @@ package struct FleetStore: RecordStore, Sendable {
         else {
           return
         }
-        let mark: Mark
+        let mark: RowVersion
         if let row { mark = row.mark } else { mark = try markOfNothing(key) }
         let statement = row == nil ? Statement.insert : Statement.saveBoth
         if try saveBoth(statement, key, mark, new, state) { return }
@@ -277,7 +277,7 @@ package struct FleetStore: RecordStore, Sendable {
   }
 
   func saveBoth(
-    _ statement: String, _ key: [UInt8], _ mark: Mark, _ document: FleetDocument,
+    _ statement: String, _ key: [UInt8], _ mark: RowVersion, _ document: FleetDocument,
     _ state: LoginState?
   ) throws(StoreTrouble) -> Bool {
     var document = document
@@ -292,20 +292,20 @@ package struct FleetStore: RecordStore, Sendable {
       of: (document.enrollment, state))
   }
 
-  func markOfNothing(_ key: [UInt8]) throws(StoreTrouble) -> Mark {
+  func markOfNothing(_ key: [UInt8]) throws(StoreTrouble) -> RowVersion {
     guard let columns = loaded.rows.withLock({ $0[key] }) else { throw fault("nothing was loaded") }
-    return Mark(ofNothing: columns)
+    return RowVersion(ofNothing: columns)
   }
 
   /// false where the version is another by now. The floor is raised before the answer.
   private func save(
-    _ statement: String, _ key: [UInt8], _ mark: Mark, _ body: [UInt8], _ event: [Value],
+    _ statement: String, _ key: [UInt8], _ mark: RowVersion, _ body: [UInt8], _ event: [Value],
     _ more: [Value] = [], of what: (Enrollment?, LoginState?)
   ) throws(StoreTrouble) -> Bool {
     let values: [Value] = [
       .bytes(key), .number(mark.version), .bytes(body), .number(mark.next),
     ]
-    let seen = Seen(
+    let seen = LastSeen(
       version: mark.next, serial: mark.serial,
       digest: try sealing { () throws(RowFault) in number(try database.key.digest(of: body)) },
       what.0, what.1)
@@ -369,7 +369,7 @@ package struct FleetStore: RecordStore, Sendable {
     do throws(RowFault) { return try body() } catch { throw fault(error.text) }
   }
 
-  /// Logs it, and gives what the desk answers.
+  /// Logs it, and gives what the handler answers.
   private func fault(_ text: StaticString) -> StoreTrouble {
     alert(text)
     return .service(path: "fleet", .trouble(mayBeTheCallers: false))

@@ -37,7 +37,8 @@ extension FleetStore {
 
   /// nil: nobody is enrolled here any more, by this taking. Else what is there, and nothing was
   /// changed.
-  func bury(_ name: UserName, _ burial: MoveRequest.Burial, by host: [UInt8]) throws(StoreTrouble)
+  func bury(_ name: UserName, _ burial: MoveRequest.Tombstone, by host: [UInt8])
+    throws(StoreTrouble)
     -> FleetStanding?
   {
     guard let host = FleetHost(host) else { return try standing(of: name) }
@@ -71,7 +72,7 @@ extension FleetStore {
 }
 
 extension FleetDocument {
-  fileprivate func isBuried(by burial: MoveRequest.Burial) -> Bool {
+  fileprivate func isBuried(by burial: MoveRequest.Tombstone) -> Bool {
     guard case .taken(burial.id, burial.token, _) = standing else { return false }
     return true
   }

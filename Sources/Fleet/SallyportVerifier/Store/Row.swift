@@ -8,7 +8,7 @@ struct Columns {
   /// The beginning of a digest of his name.
   let user: UInt64
   /// What had been seen before.
-  let floor: Seen?
+  let floor: LastSeen?
   /// nil: there is no row.
   var enrollment: [UInt8]?
   var state: [UInt8]?
@@ -30,18 +30,18 @@ struct Row {
   let document: FleetDocument
   /// nil for a user who is not enrolled.
   var state: LoginState?
-  let mark: Mark
+  let mark: RowVersion
   /// Whether something that was saved has been lost of this user.
   let isBehind: Bool
   /// Whether something may have been lost, of anybody, since it was saved.
   let isDistrusted: Bool
-  let seen: Seen
+  let seen: LastSeen
 }
 
 /// By which a row is known again: the digest of the enrollment and its serial, the version that a
 /// save expects and the one that it writes, the distrust that it was loaded with, and the
 /// connections by which it came.
-struct Mark: Equatable {
+struct RowVersion: Equatable {
   var digest: [UInt8]
   var serial: UInt64
   let version: UInt64
@@ -130,14 +130,14 @@ extension FleetKey {
     guard body.starts(with: digest) else { throw .otherEnrollment }
     let trusted = number(body.dropFirst(digest.count).prefix(8))
     let kept = try read([UInt8](body.dropFirst(digest.count + 8)), beside: opened.document)
-    let seen = Seen(
+    let seen = LastSeen(
       version: version, serial: opened.document.serial,
       digest: number(try self.digest(of: state)), opened.document.enrollment, kept)
     let isBehind = try isBehind(seen, columns.floor)
     // It could be that of before he enrolled.
     if isBehind, kept == nil { throw .behind }
     guard trusted <= columns.distrust.number else { throw .future }
-    let mark = Mark(
+    let mark = RowVersion(
       digest: digest, serial: seen.serial, version: version,
       next: try successor(of: max(version, columns.floor?.version ?? 0)),
       distrust: columns.distrust.number, generation: columns.generation)
@@ -173,7 +173,7 @@ extension FleetKey {
   }
 
   /// Whether what was seen before is more.
-  private func isBehind(_ seen: Seen, _ floor: Seen?) throws(RowFault) -> Bool {
+  private func isBehind(_ seen: LastSeen, _ floor: LastSeen?) throws(RowFault) -> Bool {
     guard let floor else { return false }
     if seen.version == floor.version, seen.digest != floor.digest { throw .twin }
     if seen.serial < floor.serial { throw .behind }
@@ -182,7 +182,7 @@ extension FleetKey {
 
   /// The two bodies, and the digest of the first.
   func bodies(
-    _ document: FleetDocument, _ state: LoginState?, _ mark: Mark, of name: [UInt8]
+    _ document: FleetDocument, _ state: LoginState?, _ mark: RowVersion, of name: [UInt8]
   ) throws(RowFault) -> (enrollment: [UInt8], state: [UInt8]) {
     var document = document
     document.serial = mark.next
@@ -199,7 +199,7 @@ extension FleetKey {
   }
 
   func body(
-    _ state: LoginState?, _ mark: Mark, of name: [UInt8]
+    _ state: LoginState?, _ mark: RowVersion, of name: [UInt8]
   ) throws(RowFault) -> [UInt8] {
     var bytes = [Self.form] + mark.digest + number(mark.distrust)
     if let state {

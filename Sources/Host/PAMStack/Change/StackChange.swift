@@ -1,5 +1,5 @@
 /// The options of `pam enable`.
-package struct StackWishes: Equatable {
+package struct StackOptions: Equatable {
   /// nil: if the stack allows it.
   var enroll: Bool?
   var demand = false

@@ -76,7 +76,7 @@ package struct StackPlanner {
 // MARK: - Turning on
 
 extension StackPlanner {
-  package func enable(_ wishes: StackWishes) throws(StackRefusal) -> StackChange {
+  package func enable(_ wishes: StackOptions) throws(StackRefusal) -> StackChange {
     let bare = current.withoutOurs
     let before = analysis(with: bare)
     try check(before, wishes)
@@ -111,7 +111,7 @@ extension StackPlanner {
     }
   }
 
-  private func check(_ before: StackAnalysis, _ wishes: StackWishes) throws(StackRefusal) {
+  private func check(_ before: StackAnalysis, _ wishes: StackOptions) throws(StackRefusal) {
     if KnownServices.withoutAuth.contains(service) { throw .neverAuthenticates(service) }
     if ServiceFamily.unattended.contains(service) { throw .nobodyThere(service) }
     let fails = before.findings.filter(\.keepsEverybodyOut)
@@ -152,7 +152,7 @@ extension StackPlanner {
 
   /// The first place for the auth line for which the walk finds nothing to object to; otherwise the
   /// first for which it finds only a way around the line.
-  private func best(_ bare: ServiceFile, _ stack: ServiceStack, _ wishes: StackWishes)
+  private func best(_ bare: ServiceFile, _ stack: ServiceStack, _ wishes: StackOptions)
     throws(StackRefusal) -> Attempt
   {
     let missing = missing(stack)
@@ -184,7 +184,7 @@ extension StackPlanner {
     return found + differences.filter { !found.contains($0) }
   }
 
-  private func refusal(_ findings: [StackFinding], _ wishes: StackWishes) -> StackRefusal {
+  private func refusal(_ findings: [StackFinding], _ wishes: StackOptions) -> StackRefusal {
     if hasOneField, wishes.enroll != true {
       let other = findings.first { if case .secondPrompt = $0 { true } else { false } }
       if findings.isEmpty || other != nil { return .oneField(service: service, other) }
@@ -226,7 +226,7 @@ extension StackPlanner {
   /// With the gate before the auth line if a wrong password reaches the prompt without it, and does
   /// not with it.
   private func stopping(
-    _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackWishes, enroll: Bool
+    _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackOptions, enroll: Bool
   ) -> Attempt {
     let plain = attempt(bare, stack, place, wishes, enroll: enroll)
     guard plain.analysis.asksAfterWrongPassword, directory.exists(StackGate.path) else {
@@ -238,7 +238,7 @@ extension StackPlanner {
   }
 
   private func attempt(
-    _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackWishes, enroll: Bool,
+    _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackOptions, enroll: Bool,
     isGated: Bool = false
   ) -> Attempt {
     let words = [
@@ -265,7 +265,7 @@ extension StackPlanner {
     return (file, analysis(with: file))
   }
 
-  private func line(_ phase: String, _ words: [String?], _ wishes: StackWishes) -> String {
+  private func line(_ phase: String, _ words: [String?], _ wishes: StackOptions) -> String {
     let store = wishes.store.map { store in
       store.contains(" ") || store.contains("]") ? "[store=\(store)]" : "store=\(store)"
     }

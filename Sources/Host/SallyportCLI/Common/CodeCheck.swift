@@ -25,7 +25,7 @@ struct CodeCheck {
   {
     let record = try context.record(account, options, in: store)
     let login = LoginContext(policy: policy, origin: .local(own: true), service: .sallyport)
-    let examiner = FileExaminer(store: store, now: context.now)
+    let examiner = LocalAuthority(store: store, now: context.now)
     let pending = PendingLogin(.enrolled(account), record, login)
     let outcome = try storing { () throws(StoreTrouble) in
       try examiner.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
@@ -35,11 +35,11 @@ struct CodeCheck {
     case .refused(.response(.throttled, _)):
       let now = try context.time()
       let current = try context.record(account, options, in: store)
-      throw .code(Rejection(refusal: .throttled, wait: try wait(for: typed, current, at: now)))
+      throw .code(CodeRefused(refusal: .throttled, wait: try wait(for: typed, current, at: now)))
     case .refused(.response(.wrongCode(let charge), _)):
       let offset = try clockOffset(of: typed, record.enrollment)
-      throw .code(Rejection(refusal: .wrongCode(charge), wait: 0, clockOffset: offset))
-    case .refused(.response(let refusal, _)): throw .code(Rejection(refusal: refusal, wait: 0))
+      throw .code(CodeRefused(refusal: .wrongCode(charge), wait: 0, clockOffset: offset))
+    case .refused(.response(let refusal, _)): throw .code(CodeRefused(refusal: refusal, wait: 0))
     // The user was unenrolled meanwhile; `record` throws the reason.
     case .refused(.notEnrolled), .refused(.unknownUser):
       _ = try context.record(account, options, in: store)

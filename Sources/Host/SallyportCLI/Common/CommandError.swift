@@ -6,7 +6,7 @@ package import SallyportDoctor
 package import SallyportImport
 package import SallyportSupport
 package import SallyportSystem
-package import SelfService
+package import SessionProtocol
 
 /// Why a verb failed: facts only. `Messages` has the text and the exit status.
 package enum CommandError: Error {
@@ -18,9 +18,9 @@ package enum CommandError: Error {
   /// Only root may use this store, and there is no `sallyport-session` here.
   case noSessions
   /// `sallyport-session` refused, about this name; nothing was changed.
-  case denied(Denial, about: String)
+  case denied(ChangeRefusal, about: String)
   /// `sallyport-session` said what is no answer, or nothing.
-  case session(SessionLine.Fault)
+  case session(SessionConnection.Fault)
   /// No user is named, and there is no default.
   case nobodyNamed
   /// One positional argument too many.
@@ -70,7 +70,7 @@ package enum CommandError: Error {
   /// The editor exited with this status; its changes are discarded.
   case editor(status: Int32)
   /// The code was checked and refused.
-  case code(Rejection)
+  case code(CodeRefused)
   /// The two codes do not resynchronize an authenticator.
   case resync(ResyncRefusal)
   /// No code for a new authenticator was correct.
@@ -173,7 +173,7 @@ package enum SecretProblem: Equatable {
 }
 
 /// A refusal that `decide` returned, and when the next try is possible.
-package struct Rejection: Equatable {
+package struct CodeRefused: Equatable {
   package let refusal: Refusal
   /// If throttled: seconds until the next code is checked; nil for never.
   package let wait: UInt64?

@@ -5,7 +5,7 @@ package import SallyportDoctor
 import SallyportLogin
 import SallyportSupport
 package import SallyportSystem
-import SelfService
+import SessionProtocol
 
 /// The environment of a verb: everything that tests replace.
 package struct Context {
@@ -23,7 +23,7 @@ package struct Context {
   /// The policy file without `--conf`; nil for the usual one, which need not exist.
   package var policyFile: String?
   /// Where sessions for users who are not root are had.
-  var sessions = SessionLine.usualPath
+  var sessions = SessionConnection.usualPath
   /// Runs the user's editor on a file.
   var edit: (_ path: String) -> EditorStatus = Editor.run
   let now: () throws(StoreTrouble) -> UnixTime

@@ -286,7 +286,7 @@ extension Message {
     }
   }
 
-  private init(_ rejection: Rejection, at invocation: Invocation) {
+  private init(_ rejection: CodeRefused, at invocation: Invocation) {
     switch rejection.refusal {
     case .malformed(let malformation):
       self.init(malformation.text, .refused)

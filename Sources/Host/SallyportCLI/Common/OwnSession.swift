@@ -1,7 +1,7 @@
 import OneTimePassword
 import SallyportCore
 import SallyportSystem
-import SelfService
+import SessionProtocol
 
 extension SubjectOptions {
   /// The names that each pair gives, where this is for a session of the caller's own: he is not
@@ -51,7 +51,8 @@ struct OwnSession {
   /// authenticator, before its first code is asked for. `redraw`: what is done where `i` is typed
   /// for that.
   func ask(
-    for wish: Wish, show: (UserName, Label, Secret) throws(CommandError) -> Void = { _, _, _ in },
+    for wish: ChangeRequest,
+    show: (UserName, Label, Secret) throws(CommandError) -> Void = { _, _, _ in },
     redraw: () -> Void = {}
   ) throws(CommandError) -> Answer {
     // Of a user who is enrolled a code was accepted before.
@@ -93,9 +94,9 @@ struct OwnSession {
     return (enrollment, state)
   }
 
-  private func connect() throws(CommandError) -> SessionLine {
-    do throws(SessionLine.Fault) {
-      return try SessionLine.connect(context.sessions, seconds: 400)
+  private func connect() throws(CommandError) -> SessionConnection {
+    do throws(SessionConnection.Fault) {
+      return try SessionConnection.connect(context.sessions, seconds: 400)
     } catch {
       if error == .absent { throw .noSessions }
       throw .session(error)
@@ -103,9 +104,9 @@ struct OwnSession {
   }
 
   /// Ends on a signal too: what the session waits for may take long.
-  private func next(_ line: SessionLine) throws(CommandError) -> FromSession {
+  private func next(_ line: SessionConnection) throws(CommandError) -> FromSession {
     while true {
-      do throws(SessionLine.Fault) {
+      do throws(SessionConnection.Fault) {
         guard let said = FromSession.decode(try line.receive(within: 250)) else { throw .garbage }
         return said
       } catch {

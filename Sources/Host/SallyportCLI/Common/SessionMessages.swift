@@ -1,10 +1,10 @@
 import SallyportCore
 import SallyportSupport
-import SelfService
+import SessionProtocol
 
 extension Message {
   /// What `sallyport-session` refused.
-  init(_ denial: Denial, _ name: String, at invocation: Invocation) {
+  init(_ denial: ChangeRefusal, _ name: String, at invocation: Invocation) {
     switch denial {
     case .off:
       self.init(
@@ -73,16 +73,16 @@ extension Message {
     }
   }
 
-  init(_ fault: SessionLine.Fault) {
+  init(_ fault: SessionConnection.Fault) {
     switch fault {
     case .absent, .silent, .nothingYet:
       self.init(
         "the session ended without an answer; sallyport status shows what is enrolled", .busy)
     case .notRoot(let user):
-      self.init("\(SessionLine.usualPath) is not root's but of uid \(user)", .notPermitted)
+      self.init("\(SessionConnection.usualPath) is not root's but of uid \(user)", .notPermitted)
     case .garbage: self.init("the answer of the session cannot be read", .busy)
     case .failed(let number):
-      self.init("\(SessionLine.usualPath): \(errnoText(number))", .inputOutput)
+      self.init("\(SessionConnection.usualPath): \(errnoText(number))", .inputOutput)
     }
   }
 }

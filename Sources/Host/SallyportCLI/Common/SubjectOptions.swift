@@ -13,14 +13,14 @@ protocol UnnamedUser {
 }
 
 /// No default: for verbs that remove something.
-enum Nobody: UnnamedUser {
+enum NoDefault: UnnamedUser {
   static let isCaller = false
   static let asks = false
   static let help = ArgumentHelp("The user.", valueName: "user")
 }
 
 /// The user who called sudo, after a question: for verbs that users run for themselves.
-enum CallerIfAgreed: UnnamedUser {
+enum CallerConfirmed: UnnamedUser {
   static let isCaller = true
   static let asks = true
   static let help = ArgumentHelp(

@@ -14,7 +14,7 @@ struct Add: Verb {
       are forgotten.
       """)
 
-  @OptionGroup var shared: SubjectOptions<CallerIfAgreed>
+  @OptionGroup var shared: SubjectOptions<CallerConfirmed>
 
   @OptionGroup var authenticator: AuthenticatorOptions
 

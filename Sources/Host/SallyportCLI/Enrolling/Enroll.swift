@@ -16,7 +16,7 @@ struct Enroll: Verb {
       the backup codes, once. Nothing is stored until that code is correct.
       """)
 
-  @OptionGroup var shared: SubjectOptions<CallerIfAgreed>
+  @OptionGroup var shared: SubjectOptions<CallerConfirmed>
 
   @OptionGroup var authenticator: AuthenticatorOptions
 

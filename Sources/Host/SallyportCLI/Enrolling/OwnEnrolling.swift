@@ -3,7 +3,7 @@ import SallyportCore
 import SallyportLogin
 import SallyportSupport
 import SallyportSystem
-import SelfService
+import SessionProtocol
 
 // enroll, add and backup-codes of a user who is not root, for himself.
 
@@ -11,7 +11,8 @@ extension OwnSession {
   func enroll(_ name: Label?, _ options: AuthenticatorOptions, codes: Int, _ context: Context)
     throws(CommandError)
   {
-    let wish = Wish.enroll(name: name, options.parameters, backupCodes: UInt8(clamping: codes))
+    let wish = ChangeRequest.enroll(
+      name: name, options.parameters, backupCodes: UInt8(clamping: codes))
     try make(wish, options, context, heading: "Second factor for", isFirst: true)
   }
 
@@ -24,7 +25,7 @@ extension OwnSession {
   }
 
   private func make(
-    _ wish: Wish, _ options: AuthenticatorOptions, _ context: Context, heading: String,
+    _ wish: ChangeRequest, _ options: AuthenticatorOptions, _ context: Context, heading: String,
     isFirst: Bool
   ) throws(CommandError) {
     var made: Draft?

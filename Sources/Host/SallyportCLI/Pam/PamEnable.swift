@@ -159,7 +159,7 @@ struct PamEnable: Verb {
     throws(CommandError) -> PamPlan
   {
     let side = service == "sshd" ? try sshSide(context) : nil
-    let wishes = StackWishes(
+    let wishes = StackOptions(
       enroll: enroll, demand: demand, nullok: nullok, afterKey: side?.method == .keyCode,
       store: shared.store == nil ? nil : shared.path)
     let change = try stacking { () throws(StackRefusal) in

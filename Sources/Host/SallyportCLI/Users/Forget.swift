@@ -12,7 +12,7 @@ struct Forget: Verb {
       be remembered, and for how long.
       """)
 
-  @OptionGroup var shared: SubjectOptions<Nobody>
+  @OptionGroup var shared: SubjectOptions<NoDefault>
 
   private struct Answer: Encodable {
     let user: String

@@ -14,7 +14,7 @@ struct Require: Verb {
       at login, if the module's line has the argument enroll, or root enrolls the user.
       """)
 
-  @OptionGroup var shared: SubjectOptions<Nobody>
+  @OptionGroup var shared: SubjectOptions<NoDefault>
 
   @Option(
     help: ArgumentHelp("From this day on (UTC); until then, only offer it.", valueName: "date"),
@@ -112,7 +112,7 @@ struct Exempt: Verb {
       is still asked for a code.
       """)
 
-  @OptionGroup var shared: SubjectOptions<Nobody>
+  @OptionGroup var shared: SubjectOptions<NoDefault>
 
   @Flag(help: "Undo it: the policy's level applies again.")
   var undo = false

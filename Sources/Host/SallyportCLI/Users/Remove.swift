@@ -1,7 +1,7 @@
 import ArgumentParser
 import SallyportCore
 import SallyportSystem
-import SelfService
+import SessionProtocol
 
 /// `sallyport remove`
 struct Remove: Verb {
@@ -12,7 +12,7 @@ struct Remove: Verb {
       last authenticator cannot be removed: unenroll removes everything.
       """)
 
-  @OptionGroup var shared: SubjectOptions<Nobody>
+  @OptionGroup var shared: SubjectOptions<NoDefault>
 
   @OptionGroup var authenticator: AuthenticatorArgument
 

@@ -1,14 +1,14 @@
 import ArgumentParser
 import SallyportCore
 import SallyportSystem
-import SelfService
+import SessionProtocol
 
 /// `sallyport rename`
 struct Rename: Verb {
   static let configuration = CommandConfiguration(
     abstract: "Give one of a user's authenticators another name.")
 
-  @OptionGroup var shared: SubjectOptions<Nobody>
+  @OptionGroup var shared: SubjectOptions<NoDefault>
 
   @OptionGroup var authenticator: AuthenticatorArgument
 

@@ -15,7 +15,7 @@ struct Resynchronize: Verb {
       a name it is the authenticator that the codes match.
       """)
 
-  @OptionGroup var shared: SubjectOptions<CallerIfAgreed>
+  @OptionGroup var shared: SubjectOptions<CallerConfirmed>
 
   @OptionGroup var authenticator: AuthenticatorArgument
 
@@ -76,7 +76,7 @@ struct Resynchronize: Verb {
         try Response.classify(typed, for: enrollment)
       }
       if case .malformed(let malformation) = response {
-        throw .code(Rejection(refusal: .malformed(malformation), wait: 0))
+        throw .code(CodeRefused(refusal: .malformed(malformation), wait: 0))
       }
       responses.append(response)
     }

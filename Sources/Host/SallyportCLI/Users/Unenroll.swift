@@ -9,7 +9,7 @@ struct Unenroll: Verb {
   static let configuration = CommandConfiguration(
     abstract: "Remove a user's enrollment, after checking a code.")
 
-  @OptionGroup var shared: SubjectOptions<Nobody>
+  @OptionGroup var shared: SubjectOptions<NoDefault>
 
   @Flag(help: "Remove it without a code.")
   var force = false

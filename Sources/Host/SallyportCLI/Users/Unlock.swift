@@ -7,7 +7,7 @@ struct Unlock: Verb {
   static let configuration = CommandConfiguration(
     abstract: "Forget wrong codes, so that the next code is checked at once.")
 
-  @OptionGroup var shared: SubjectOptions<Nobody>
+  @OptionGroup var shared: SubjectOptions<NoDefault>
 
   @OptionGroup var policy: PolicyOptions
 

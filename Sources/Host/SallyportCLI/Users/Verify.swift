@@ -12,7 +12,7 @@ struct Verify: Verb {
       is correct; 1: it is not.
       """)
 
-  @OptionGroup var shared: SubjectOptions<CallerIfAgreed>
+  @OptionGroup var shared: SubjectOptions<CallerConfirmed>
 
   @OptionGroup var policy: PolicyOptions
 
@@ -75,7 +75,7 @@ struct Verify: Verb {
       }
     }
 
-    init(_ rejection: Rejection) {
+    init(_ rejection: CodeRefused) {
       (accepted, reason) = (false, rejection.refusal.word)
       clockOffset = rejection.clockOffset
     }

@@ -14,9 +14,9 @@ struct DaemonFacts: Equatable {
 
   var directory: Probe<FileFacts> = .absent
   /// For root's programs.
-  var root = SocketFacts(ServiceExaminer.rootSocket, mode: 0o600)
+  var root = SocketFacts(ServiceAuthority.rootSocket, mode: 0o600)
   /// For everybody.
-  var everybody = SocketFacts(ServiceExaminer.publicSocket, mode: 0o666)
+  var everybody = SocketFacts(ServiceAuthority.publicSocket, mode: 0o666)
   /// For people who change their own enrollment, by sallyport-session.
   var session = SocketFacts("/run/sallyport/session", mode: 0o666)
   /// Whether the policy says `self_service = yes`, if only for somebody.

@@ -32,60 +32,60 @@ package struct RunningSSHD {
 
   /// Throws `notRunning` if nobody listens.
   package func needListener() throws(SSHTrouble) {
-    let door = Door(try machine.sshSettings([]))
-    if ask(door) == .notListening { throw .notRunning(door.text) }
+    let listener = Listener(try machine.sshSettings([]))
+    if ask(listener) == .notListening { throw .notRunning(listener.text) }
   }
 
   package func listens() throws(SSHTrouble) -> Bool {
-    ask(Door(try machine.sshSettings([]))) != .notListening
+    ask(Listener(try machine.sshSettings([]))) != .notListening
   }
 
   /// Whether it already offers what its configuration says.
   package func isCurrent() throws(SSHTrouble) -> Bool {
-    let door = Door(try machine.sshSettings([]))
-    return ask(door) == .offers(try expected(at: door).offered)
+    let listener = Listener(try machine.sshSettings([]))
+    return ask(listener) == .offers(try expected(at: listener).offered)
   }
 
   /// The methods that it offers now; nil if it does not say.
   package func offers() throws(SSHTrouble) -> Set<String>? {
-    ask(Door(try machine.sshSettings([]))).methods
+    ask(Listener(try machine.sshSettings([]))).methods
   }
 
   /// Tells it to reload, and waits until it offers `wanted`, or else what its configuration says.
   /// `settings` are for the message of an error.
   package func reload(_ settings: [SSHSetting], wanted: Set<String>? = nil) throws(SSHTrouble) {
     let base = try machine.sshSettings([])
-    let door = Door(base)
+    let listener = Listener(base)
     var wanted = wanted ?? []
-    if wanted.isEmpty { wanted = try expected(at: door).offered }
+    if wanted.isEmpty { wanted = try expected(at: listener).offered }
     let process = try tell(base)
-    var answer = ask(door)
+    var answer = ask(listener)
     for pause in RunningSSHD.pauses where answer != .offers(wanted) {
       sys_sleep(pause * 1_000_000)
-      answer = ask(door)
+      answer = ask(listener)
     }
     if answer == .offers(wanted) { return }
     throw .unproven(
       SSHDoubt(
-        wanted: wanted.sorted(), offered: answer.methods?.sorted(), address: door.text,
+        wanted: wanted.sorted(), offered: answer.methods?.sorted(), address: listener.text,
         file: process.flatMap(file), settings: settings))
   }
 
   /// The settings for the connection by which it is asked.
-  private func expected(at door: Door) throws(SSHTrouble) -> SSHSettings {
-    let login = "user=\(user),host=\(door.host),addr=\(door.host)"
-    return try machine.sshSettings(["-C", "\(login),laddr=\(door.host),lport=\(door.port)"])
+  private func expected(at listener: Listener) throws(SSHTrouble) -> SSHSettings {
+    let login = "user=\(user),host=\(listener.host),addr=\(listener.host)"
+    return try machine.sshSettings(["-C", "\(login),laddr=\(listener.host),lport=\(listener.port)"])
   }
 
-  private func ask(_ door: Door) -> Answer {
+  private func ask(_ listener: Listener) -> Answer {
     let options = [
       "BatchMode=yes", "PreferredAuthentications=none", "StrictHostKeyChecking=no",
       "UserKnownHostsFile=/dev/null", "GlobalKnownHostsFile=/dev/null", "ConnectTimeout=5",
       "LogLevel=ERROR", "ControlPath=none", "IdentityAgent=none",
     ]
     let words =
-      ["ssh", "-F", "none", "-T", "-p", door.port, "-l", user]
-      + options.flatMap { ["-o", $0] } + [door.host, "exit"]
+      ["ssh", "-F", "none", "-T", "-p", listener.port, "-l", user]
+      + options.flatMap { ["-o", $0] } + [listener.host, "exit"]
     guard let said = machine.run(words).value?.errors else { return .other }
     if said.contains("Connection refused") { return .notListening }
     let denied = said.components(between: "Permission denied (", and: ")")
@@ -127,7 +127,7 @@ package struct RunningSSHD {
 }
 
 /// The address at which a client on this machine reaches sshd.
-private struct Door {
+private struct Listener {
   let host, port: String
 
   var text: String { "\(host):\(port)" }

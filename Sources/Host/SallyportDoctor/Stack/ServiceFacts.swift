@@ -41,7 +41,7 @@ extension ServiceFacts {
   ) -> Int {
     guard lines.lines.allSatisfy({ $0.words.allSatisfy { $0 == "enroll" } }) else { return .max }
     do throws(StackRefusal) {
-      let wishes = StackWishes(enroll: lines.enrolls)
+      let wishes = StackOptions(enroll: lines.enrolls)
       return try StackPlanner(stack.service, in: directory).enable(wishes).analysis.weaknesses
     } catch {
       return .max

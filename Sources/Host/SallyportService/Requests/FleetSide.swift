@@ -3,8 +3,8 @@ package import SallyportLogin
 package import SallyportSupport
 package import SallyportSystem
 
-/// The fleet of this machine, as the desk asks it. `Relay` of FleetHost is one; a service that is
-/// built without the fleet has none.
+/// The fleet of this machine, as the handler asks it. `Relay` of FleetHost is one; a service that
+/// is built without the fleet has none.
 package protocol FleetSide: Sendable {
   /// Starts what it does beside the logins; called once the sockets are open.
   func start()
@@ -16,7 +16,7 @@ package protocol FleetSide: Sendable {
   func answer(_ errand: Errand, log: LogWriter) throws(StoreTrouble) -> ServiceAnswer?
 }
 
-/// A question for the fleet. The desk has settled the account, its policy and its origin.
+/// A question for the fleet. The handler has settled the account, its policy and its origin.
 package struct Errand: Sendable {
   package let verb: ServiceRequest.Verb
   /// As it was typed.

@@ -40,7 +40,7 @@ package struct Question: Sendable {
       guard context.policy.isEnabled else { return .skip }
       return try prepare(examiner, mayEnroll: mayEnroll, after: first, at: try store.now())
     case .attempt(let typed, let known, let turn):
-      let pending = try examiner.examinee(name, account, in: context)
+      let pending = try examiner.claimant(name, account, in: context)
       return .outcome(try examiner.attempt(typed, knownAs: known, by: pending, as: turn))
     case .enrolled:
       guard let pending = try enrolled(examiner) else { return .notEnrolled }
@@ -64,7 +64,7 @@ package struct Question: Sendable {
   }
 
   private func prepare(
-    _ examiner: some Examiner, mayEnroll: Bool, after first: FirstFactor, at now: UnixTime
+    _ examiner: some CodeAuthority, mayEnroll: Bool, after first: FirstFactor, at now: UnixTime
   ) throws(StoreTrouble) -> ServiceAnswer {
     let step = try examiner.prepare(
       name, account, in: context, mayEnroll: mayEnroll, after: first)
@@ -80,21 +80,21 @@ package struct Question: Sendable {
     }
   }
 
-  private func enrolled(_ examiner: some Examiner) throws(StoreTrouble) -> PendingLogin? {
+  private func enrolled(_ examiner: some CodeAuthority) throws(StoreTrouble) -> PendingLogin? {
     guard let account else { return nil }
     return try examiner.enrolled(account, in: context)
   }
 
   /// The time is asked for under the lock, and before anything is saved: whoever waits no more must
   /// not find his code used.
-  private func examiner<Store: RecordStore>(of store: Store) -> FileExaminer<Store> {
-    FileExaminer(store: store) { () throws(StoreTrouble) in
+  private func examiner<Store: RecordStore>(of store: Store) -> LocalAuthority<Store> {
+    LocalAuthority(store: store) { () throws(StoreTrouble) in
       if sys_monotonic() > deadline { throw .busy(path: "") }
       return try store.now()
     }
   }
 
-  private func amend(_ examiner: some Examiner, _ change: EnrollmentChange, to id: UInt64)
+  private func amend(_ examiner: some CodeAuthority, _ change: EnrollmentChange, to id: UInt64)
     throws(StoreTrouble) -> ServiceAnswer?
   {
     guard let account, account.uid != nil else { return nil }

@@ -51,24 +51,24 @@ extension ServiceError {
 
 /// The running service.
 package final class Service: Sendable {
-  private let doors: [Door]
+  private let servers: [SocketServer]
 
-  private init(_ doors: [Door]) { self.doors = doors }
+  private init(_ servers: [SocketServer]) { self.servers = servers }
 
   /// Serves these sockets, from threads of its own, until `stop`.
   package static func start(
     _ listeners: Listeners, root: Limits = .root, everybody: Limits = .everybody,
     shares: Shares = Shares(), handler: @escaping Handler
   ) throws(ServiceError) -> Service {
-    var doors: [Door] = []
+    var servers: [SocketServer] = []
     if let listener = listeners.root {
-      doors.append(try Door(listener, .root, root, shares, handler))
+      servers.append(try SocketServer(listener, .root, root, shares, handler))
     }
     if let listener = listeners.everybody {
-      doors.append(try Door(listener, .everybody, everybody, shares, handler))
+      servers.append(try SocketServer(listener, .everybody, everybody, shares, handler))
     }
-    for door in doors { try door.open() }
-    return Service(doors)
+    for server in servers { try server.open() }
+    return Service(servers)
   }
 
   /// Accepts nothing more, and waits for what is under way, at most so many nanoseconds; for what
@@ -76,10 +76,10 @@ package final class Service: Sendable {
   @discardableResult
   package func stop(within time: UInt64 = 5_000_000_000, begun: UInt64 = 30_000_000_000) -> Bool {
     let start = sys_monotonic()
-    for door in doors { door.end() }
-    while !doors.allSatisfy(\.isAtRest) {
+    for server in servers { server.end() }
+    while !servers.allSatisfy(\.isAtRest) {
       let waited = sys_monotonic() - start
-      if waited > time, waited > begun || !doors.contains(where: \.hasBegun) { return false }
+      if waited > time, waited > begun || !servers.contains(where: \.hasBegun) { return false }
       _ = poll(nil, 0, 2)
     }
     return true

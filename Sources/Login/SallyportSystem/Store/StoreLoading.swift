@@ -38,7 +38,7 @@ extension Store {
   func read(_ location: UserDirectory, on parent: borrowing Descriptor, _ reading: Reading)
     throws(StoreTrouble) -> Record?
   {
-    var before: Glimpse?
+    var before: Snapshot?
     for _ in 0..<Store.readings {
       do throws(StoreTrouble) {
         guard let directory = try OpenUserDirectory.open(location, on: parent, checks) else {
@@ -47,7 +47,7 @@ extension Store {
         return try record(in: directory, reading)
       } catch {
         guard error.mayPass else { throw error }
-        let now = Glimpse(of: location, on: parent)
+        let now = Snapshot(of: location, on: parent)
         if before == now { throw settled(error, location, on: parent) }
         before = now
       }
@@ -146,18 +146,18 @@ extension Store {
 }
 
 /// Which files a user's directory has at one moment.
-private struct Glimpse: Equatable {
+private struct Snapshot: Equatable {
   private let directory: Version?
   private let enrollment: Version?
   private let state: Identity?
 
   init(of location: UserDirectory, on parent: borrowing Descriptor) {
     let parent = parent.number
-    directory = Glimpse.facts(location.name, in: parent).map { Version($0) }
-    enrollment = Glimpse.facts(location.name / StoredFile.enrollment, in: parent).map {
+    directory = Snapshot.facts(location.name, in: parent).map { Version($0) }
+    enrollment = Snapshot.facts(location.name / StoredFile.enrollment, in: parent).map {
       Version($0)
     }
-    state = Glimpse.facts(location.name / StoredFile.state, in: parent).map { Identity($0) }
+    state = Snapshot.facts(location.name / StoredFile.state, in: parent).map { Identity($0) }
   }
 
   private static func facts(_ path: Path, in directory: Int32) -> sys_facts? {

@@ -1,0 +1,104 @@
+import FleetProtocol
+import FleetTransport
+import OneTimePassword
+import SallyportCLI
+import SallyportCore
+import SallyportDoctor
+import SallyportLogin
+import SallyportSystem
+
+/// What a host of a fleet has of it, and how its verifiers are asked: all that tests replace.
+package struct FleetEnvironment {
+  /// Of `sallyport-fleet.conf` and `sallyport-fleet.key`.
+  var directory = FleetFile.directory
+  /// The backup codes that are good while no verifier can be asked.
+  var reserve = "/var/lib/sallyport/reserve"
+  var line: (FleetFile, Identity) -> any FleetVerifiers = { VerifierPool($0, $1) }
+  /// By whom people of the fleet are judged and changed.
+  var examiner: () -> any CodeAuthority = { ServiceAuthority(at: ServiceAuthority.rootSocket) }
+  /// Has sallyportd take what is in the directory by now. Gives what is left to do by hand.
+  var tellService: (Machine) -> String? = FleetEnvironment.tellService
+
+  /// That of this machine.
+  package static var usual: FleetEnvironment { FleetEnvironment() }
+
+  var file: String { "\(directory)/\(FleetFile.name)" }
+  var key: String { "\(directory)/\(FleetFile.keyName)" }
+  var isUsual: Bool { directory == FleetFile.directory }
+
+  private static func tellService(_ machine: Machine) -> String? {
+    guard machine.isRunBySystemd else { return "start sallyportd, or start it again" }
+    let commands = [
+      ["systemctl", "enable", "--now", "sallyport.socket", "sallyport-root.socket"],
+      ["systemctl", "try-restart", "sallyport.service"],
+    ]
+    for words in commands where machine.run(words).value?.status != 0 {
+      return words.joined(separator: " ")
+    }
+    return nil
+  }
+}
+
+extension FleetEnvironment {
+  /// What this host knows of its fleet; nil: it is in none.
+  func membership() throws(FleetTrouble) -> FleetFile? {
+    do throws(FleetFileFault) {
+      return try FleetFile.read(in: directory)
+    } catch {
+      if error.isAbsent { return nil }
+      throw .file(error)
+    }
+  }
+
+  /// What this host is, and its key.
+  func host() throws(CommandError) -> (FleetFile, Identity) {
+    guard let file = try joining(membership), let identity = try joining(identity) else {
+      throw .fleet(.isNoHost)
+    }
+    return (file, identity)
+  }
+
+  /// The host's key; nil where there is none.
+  func identity() throws(FleetTrouble) -> Identity? {
+    do throws(IdentityFault) {
+      return try Identity.read(at: key)
+    } catch {
+      if error == .system("open", errno: 2) { return nil }
+      throw .key(error, path: key)
+    }
+  }
+}
+
+/// Runs `step` and rethrows its error as a `CommandError`.
+func joining<Value>(_ step: () throws(FleetTrouble) -> Value) throws(CommandError) -> Value {
+  do throws(FleetTrouble) {
+    return try step()
+  } catch {
+    throw .fleet(error)
+  }
+}
+
+extension FleetVerifiers {
+  /// The answer's bytes. Throws `unknown` where it may have been done.
+  func move(_ request: MoveRequest) throws(MoveFault) -> [UInt8] {
+    try manage(request.encoded())
+  }
+
+  /// `body`: of a frame of that kind; nil where memory was short.
+  func manage(_ body: Secret?) throws(MoveFault) -> [UInt8] {
+    let patience: UInt64 = 8000
+    guard let body else { throw .store(.outOfMemory) }
+    let answer: VerifierAnswer
+    do throws(TransportFault) {
+      answer = try ask(.management, body, within: patience)
+    } catch {
+      throw error == .unknown ? .unknown : .line(error)
+    }
+    if answer == .databaseAway { throw .databaseAway }
+    if answer == .notServed { throw .notServed }
+    guard answer.answers(.management) else { throw .unknown }
+    // It has read no request: what was asked is of a later version than the verifier.
+    if answer.body.isEmpty { throw .notServed }
+    return answer.body
+  }
+}

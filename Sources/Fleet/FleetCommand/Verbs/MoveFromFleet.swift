@@ -1,0 +1,152 @@
+import FleetProtocol
+import FleetTransport
+import SallyportAdministration
+import SallyportCLI
+import SallyportCore
+import SallyportSystem
+
+/// Takes people from the fleet of this machine back to its files (docs/fleet-format.md).
+///
+/// A code is good on one side alone, whenever this process or the machine stops: the fleet judges
+/// while there is a copy that is marked, by which nobody is judged; it ends his enrollment in just
+/// the version that was copied, and acknowledges that; then the mark goes. Where he has used a code
+/// meanwhile, he is copied anew. Where it is not known what came of it the mark stays, and the next
+/// take asks again with the token that the mark has, which changes nothing that is done.
+struct MoveFromFleet {
+  /// Copies of one who is let in all the time.
+  private static let attempts = 8
+
+  let store: Store
+  /// What this host knows of backup codes that were used while it was cut off.
+  let reserve: Store
+  let line: any FleetVerifiers
+  /// Although he was used on other hosts.
+  let isForced: Bool
+
+  /// What came of a marked copy.
+  private enum Step {
+    case done
+    /// It is gone: the fleet has judged him since.
+    case outdated
+  }
+
+  /// Throws nothing where he is enrolled here, and not in the fleet any more.
+  func take(_ account: Account) throws(MoveFault) {
+    // What an earlier take has left.
+    if try settle(account) == .done { return }
+    for _ in 0..<MoveFromFleet.attempts {
+      try copy(account)
+      if try settle(account) == .done { return }
+    }
+    throw .changed
+  }
+
+  // MARK: the copy
+
+  private func copy(_ account: Account) throws(MoveFault) {
+    let (moving, version) = try fetched(account.name)
+    let enrollment = moving.enrollment.with(uid: account.uid)
+    do throws(StoreTrouble) {
+      try store.prepare()
+      let mark = MoveMark.take(version: version, token: try Random.identifier())
+      try store.create(enrollment, try used(moving.state, account), marked: mark)
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  private func fetched(_ name: UserName) throws(MoveFault) -> (MoveRequest.Moving, UInt64) {
+    let told: FetchAnswer
+    do throws(MoveFault) {
+      guard let answer = FetchAnswer.decode(try line.move(.fetch(name, isForced: isForced))) else {
+        throw .unknown
+      }
+      told = answer
+    } catch {
+      // A question that changes nothing.
+      throw error == .unknown ? .line(.unknown) : error
+    }
+    switch told {
+    case .copy(let moving, let version):
+      guard moving.enrollment.user == name else { throw .line(.unknown) }
+      return (moving, version)
+    case .used(let hosts): throw .usedElsewhere(hosts.map(\.text))
+    case .held: throw .held
+    case .other(.standing): throw .notInFleet
+    case .other(.notAllowed): throw .notAllowed
+    case .other(.done): throw .notServed
+    case .other(.trouble): throw .databaseAway
+    }
+  }
+
+  /// With what the reserve of this host has judged, and the fleet may not have been told yet.
+  private func used(_ state: LoginState, _ account: Account) throws(StoreTrouble) -> LoginState {
+    var state = state
+    let record: Record?
+    do throws(StoreTrouble) {
+      record = try reserve.load(account)
+    } catch {
+      guard case .noStore = error else { throw error }
+      record = nil
+    }
+    if let kept = record?.state.backupCodes, kept.setID == state.backupCodes?.setID {
+      state.backupCodes?.used |= kept.used
+    }
+    return state
+  }
+
+  // MARK: the end
+
+  /// `.outdated` where there are no files.
+  private func settle(_ account: Account) throws(MoveFault) -> Step {
+    let done: Result<Step, MoveFault>?
+    do throws(StoreTrouble) {
+      done = try store.moving(account) { user in
+        do throws(MoveFault) {
+          return .success(try settle(user))
+        } catch {
+          return .failure(error)
+        }
+      }
+    } catch {
+      if case .noStore = error { return .outdated }
+      throw .store(error)
+    }
+    return try done?.get() ?? .outdated
+  }
+
+  private func settle(_ user: MovingUser) throws(MoveFault) -> Step {
+    switch user.mark {
+    case nil: throw .isHere
+    case .push, .merge: throw .isPushed
+    case .take(let version, let token):
+      let burial = MoveRequest.Tombstone(id: user.enrollment.id, version: version, token: token)
+      return try settle(user, by: burial)
+    }
+  }
+
+  /// The copy may be the only one, by this question or by that of another take with its token. So
+  /// it stays whatever fails, and is removed only where the fleet says that it has him.
+  private func settle(_ user: MovingUser, by burial: MoveRequest.Tombstone) throws(MoveFault)
+    -> Step
+  {
+    guard let answer = MoveAnswer.decode(try line.move(.bury(user.enrollment.user, burial))) else {
+      throw .unknown
+    }
+    switch answer {
+    case .done:
+      do throws(StoreTrouble) { try user.write(nil) } catch { throw .store(error) }
+      return .done
+    case .standing(let found):
+      guard case .enrolled(burial.id) = found.person else { throw .takenOtherwise }
+      try remove(user)
+      return .outdated
+    case .notAllowed: throw .notAllowed
+    case .trouble: throw .unknown
+    }
+  }
+
+  private func remove(_ user: MovingUser) throws(MoveFault) {
+    do throws(StoreTrouble) { try user.remove() } catch { throw .store(error) }
+  }
+}

@@ -1,0 +1,120 @@
+import FleetProtocol
+import FleetTransport
+import OneTimePassword
+import SallyportAdministration
+import SallyportCLI
+import SallyportCore
+import SallyportSystem
+
+/// Moves people from the files of this machine to its fleet (docs/fleet-format.md).
+///
+/// A code is good on one side alone, whenever this process or the machine stops: the files of a
+/// user are locked; their mark is on disk before anything is sent, and nobody judges by marked
+/// files; the fleet acknowledges; then they are removed. Where it is not known what came of it
+/// the mark stays, and the next push asks again, which changes nothing that is done. The mark goes
+/// only where it is this push's own, and nothing was sent or done.
+struct MoveToFleet {
+  let store: Store
+  let line: any FleetVerifiers
+  /// Where the fleet has the name under another enrollment: the fleet's stays.
+  let keepsFleet: Bool
+
+  /// Throws nothing where he is in the fleet, and not here any more.
+  func push(_ account: Account) throws(MoveFault) {
+    let done: Result<Void, MoveFault>?
+    do throws(StoreTrouble) {
+      done = try store.moving(account) { user in
+        do throws(MoveFault) { return .success(try push(user)) } catch { return .failure(error) }
+      }
+    } catch {
+      throw .store(error)
+    }
+    guard let done else { throw .notEnrolled }
+    try done.get()
+  }
+
+  private func push(_ user: MovingUser) throws(MoveFault) {
+    if case .take = user.mark { throw .beingTaken }
+    let isNew = user.mark == nil
+    let request = try request(for: user)
+    let mark: MoveMark
+    if case .put(_, let version) = request { mark = .push(version: version) } else { mark = .merge }
+    if user.mark != mark { try write(mark, user) }
+    do throws(MoveFault) {
+      try settle(request)
+    } catch {
+      // Only what was never sent, or is known not to be done.
+      if isNew, error != .unknown { try write(nil, user) }
+      throw error
+    }
+    do throws(StoreTrouble) { try user.remove() } catch { throw .store(error) }
+  }
+
+  /// What to ask, by what the fleet has now.
+  private func request(for user: MovingUser) throws(MoveFault) -> MoveRequest {
+    let own = user.enrollment
+    let moving = MoveRequest.Moving(own.with(uid: nil), user.state)
+    let found = try standing(of: own.user)
+    switch found.person {
+    // The same one, from this push before it was stopped, or from a host with a copy of the files.
+    case .enrolled(own.id):
+      return keepsFleet || user.mark == .merge
+        ? .merge(moving) : .put(moving, version: found.version)
+    case .enrolled:
+      guard keepsFleet || user.mark == .merge else { throw .otherEnrollment }
+      return .merge(moving)
+    case .nobody, .removed:
+      switch user.mark {
+      case nil: break
+      case .push(let version):
+        // It may have been there, and be in use elsewhere by now.
+        if case .removed = found.person, version != found.version { throw .gone }
+      case .merge, .take: throw .gone
+      }
+      return .put(moving, version: found.version)
+    }
+  }
+
+  private func write(_ mark: MoveMark?, _ user: MovingUser) throws(MoveFault) {
+    do throws(StoreTrouble) { try user.write(mark) } catch { throw .store(error) }
+  }
+
+  // MARK: asking
+
+  private func standing(of name: UserName) throws(MoveFault) -> FleetStanding {
+    let answer: MoveAnswer
+    do throws(MoveFault) {
+      answer = try ask(.look(name))
+    } catch {
+      // A question that changes nothing.
+      throw error == .unknown ? .line(.unknown) : error
+    }
+    switch answer {
+    case .standing(let found): return found
+    case .notAllowed: throw .notAllowed
+    case .done: throw .notServed
+    case .trouble: throw .databaseAway
+    }
+  }
+
+  /// Throws `unknown` where it may have been done.
+  private func settle(_ request: MoveRequest) throws(MoveFault) {
+    switch try ask(request) {
+    case .done: return
+    case .standing(let found):
+      if case .enrolled = found.person { throw .otherEnrollment }
+      // By these files for good: it was removed, or another host has taken it.
+      if case .put(let moving, _) = request, found.person == .removed(moving.enrollment.id) {
+        throw .gone
+      }
+      throw .changed
+    case .notAllowed: throw .notAllowed
+    case .trouble: throw .unknown
+    }
+  }
+
+  private func ask(_ request: MoveRequest) throws(MoveFault) -> MoveAnswer {
+    guard let answer = MoveAnswer.decode(try line.move(request)) else { throw .unknown }
+    return answer
+  }
+}

@@ -1,0 +1,170 @@
+import CService
+package import OneTimePassword
+import SallyportAdministration
+package import SallyportCore
+package import SallyportLogin
+import SallyportService
+package import SallyportSupport
+package import SallyportSystem
+
+/// Judges logins of a host of a fleet while no verifier can be asked: backup codes alone, by the
+/// reserve.
+///
+/// Nobody is known to be "not enrolled" then. Everybody is asked, and whoever is not in the reserve
+/// is judged by its decoy, whatever the level: nobody passes without a code, enrolls, is remembered
+/// or counted, and no answer says who is in it.
+package struct ReserveAuthority: Sendable {
+  private let reserve: Reserve
+  private let log: LogWriter
+  private let allowance = LineAllowance()
+
+  package init(_ reserve: Reserve, log: @escaping LogWriter) {
+    (self.reserve, self.log) = (reserve, log)
+  }
+
+  /// nil: not served while the fleet is away. `deadline`: when whoever asks has given up, in
+  /// nanoseconds of CLOCK_MONOTONIC. `seconds`: for how long the reserve is good after the fleet
+  /// has confirmed it.
+  package func answer(
+    _ verb: ServiceRequest.Verb, of name: [UInt8], _ account: Account?, in context: LoginContext,
+    until deadline: UInt64, keptFor seconds: UInt64
+  ) throws(StoreTrouble) -> ServiceAnswer? {
+    switch verb {
+    case .prepare, .enrolled: return .prompt(.enrolled, .away(as: 1))
+    case .level: return .level(.refuse)
+    case .attempt(let typed, let known, let turn):
+      return .outcome(
+        try judge(typed, known, turn, PersonAway(name, account, context, deadline), seconds))
+    case .remember, .count, .rehearse, .amend: return nil
+    }
+  }
+
+  /// A verifier has accepted this backup code: it is used up here as well. He gets in also where
+  /// that fails, as the fleet has it.
+  package func use(_ typed: Secret, of name: UserName) {
+    do throws(StoreTrouble) {
+      try reserve.use(typed, of: name)
+    } catch {
+      log(.error, .trouble(error, user: name.bytes, from: nil, .unknown))
+    }
+  }
+
+  private func judge(
+    _ typed: Secret, _ known: Malformation?, _ turn: Turn, _ person: PersonAway,
+    _ seconds: UInt64
+  ) throws(StoreTrouble) -> Outcome {
+    let store = ReserveStore(reserve, for: seconds)
+    let examiner = LocalAuthority(store: store) { () throws(StoreTrouble) in
+      // Whoever waits no more must not find his code used.
+      if sys_monotonic() > person.deadline { throw .busy(path: "") }
+      return try store.now()
+    }
+    let pending = try examiner.claimant(person.name, person.account, in: person.context)
+    let found = try examiner.attempt(typed, knownAs: known, by: pending, as: turn)
+    if case .accepted = found { reserve.hasUsed() }
+    let outcome = Self.told(found, try Self.malformation(of: typed, known))
+    note(outcome, person, isInReserve: pending.claimant.isEnrolled)
+    return outcome
+  }
+
+  /// Whether somebody is in the reserve is not told.
+  private static func told(_ outcome: Outcome, _ malformation: Malformation?) -> Outcome {
+    guard case .refused(let reason) = outcome else { return outcome }
+    switch reason {
+    case .response: return outcome
+    case .notEnrolled, .unknownUser:
+      let refusal = malformation.map { Refusal.malformed($0) } ?? .wrongCode(nil)
+      return .refused(.response(refusal, left: BudgetLeft(known: 0, other: 0)))
+    }
+  }
+
+  private static func malformation(of typed: Secret, _ known: Malformation?) throws(StoreTrouble)
+    -> Malformation?
+  {
+    if let known { return known }
+    do throws(CryptoError) {
+      return try Response.malformation(of: typed, for: .away(as: 1))
+    } catch {
+      throw .crypto(error)
+    }
+  }
+
+  private func note(_ outcome: Outcome, _ person: PersonAway, isInReserve: Bool) {
+    var line = LogLine("no verifier can be asked: ")
+    line.add(LogLine.outcome(outcome, user: person.name, from: nil, person.context.origin).bytes)
+    line.add(" service=")
+    line.add(field: person.context.service?.bytes ?? [])
+    line.add(isInReserve ? " reserve=yes" : " reserve=no")
+    // Who has no account shares the lines of all such.
+    let user = person.account?.uid ?? UInt32.max
+    if let line = allowance.line(line, of: user, isCostless: outcome.isCostless) {
+      log(.warning, line)
+    }
+  }
+}
+
+/// Who logs in while no verifier can be asked.
+private struct PersonAway: Sendable {
+  let name: [UInt8]
+  let account: Account?
+  let context: LoginContext
+  let deadline: UInt64
+
+  init(_ name: [UInt8], _ account: Account?, _ context: LoginContext, _ deadline: UInt64) {
+    (self.name, self.account, self.context, self.deadline) = (name, account, context, deadline)
+  }
+}
+
+/// The reserve, as a login is judged by it: a code that was used is known to have to go up before
+/// it is known to be used.
+struct ReserveStore: RecordStore, Sendable {
+  private let reserve: Reserve
+  private let seconds: UInt64
+
+  /// `seconds`: for how long it is good after the fleet has confirmed it.
+  init(_ reserve: Reserve, for seconds: UInt64) {
+    (self.reserve, self.seconds) = (reserve, seconds)
+  }
+
+  func account(named name: UserName) throws(StoreTrouble) -> Account { try Accounts.find(name) }
+
+  func now() throws(StoreTrouble) -> UnixTime { try Clock.now() }
+
+  /// nil also where it is too old.
+  func load(_ account: Account) throws(StoreTrouble) -> Record? {
+    guard reserve.isGood(for: seconds) else { return nil }
+    return try reserve.store.load(account)
+  }
+
+  func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
+    try reserve.store.loadDecoy(for: name)
+  }
+
+  func transact<Verdict>(
+    _ record: Record, asKnown isKnown: Bool,
+    _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
+  ) throws(StoreTrouble) -> Transaction<Verdict> {
+    try reserve.store.transact(record, asKnown: isKnown) {
+      (enrollment, state) throws(StoreTrouble) -> (Verdict, LoginState) in
+      let (verdict, next) = try body(enrollment, state)
+      if !record.isDecoy, next.backupCodes?.used != state.backupCodes?.used {
+        try reserve.willUse(enrollment.user)
+      }
+      return (verdict, next)
+    }
+  }
+
+  // MARK: what is never done while the fleet is away
+
+  func level(of account: Account) throws(StoreTrouble) -> UserNote.Level? { throw never }
+  func countLogin(of account: Account) throws(StoreTrouble) -> UInt32 { throw never }
+  func rehearse() throws(StoreTrouble) { throw never }
+
+  func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) { throw never }
+
+  func rewrite(
+    _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
+  ) throws(StoreTrouble) -> Transaction<Void> { throw never }
+
+  private var never: StoreTrouble { .noStore(path: Store.usualReserve) }
+}

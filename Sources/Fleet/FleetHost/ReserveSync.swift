@@ -1,0 +1,400 @@
+import CService
+import FleetProtocol
+package import FleetTransport
+import Glibc
+import OneTimePassword
+import SallyportAdministration
+package import SallyportCore
+import SallyportLogin
+package import SallyportService
+package import SallyportSupport
+import SallyportSystem
+
+/// Keeps the reserve of this host as the fleet has it: it reports codes that were used here while
+/// no verifier could be asked, wipes what the fleet has no more, and fetches the backup codes of
+/// each user who logs in here.
+///
+/// One thread asks one question at a time. Without an answer that it can read nothing changes.
+package final class ReserveSync: Sendable {
+  /// How often it does what.
+  package struct Pace: Sendable {
+    /// Seconds from one confirmation of the whole reserve to the next.
+    package var confirming: UInt64 = 600
+    /// Milliseconds from one question to the next while none is answered.
+    package var probing: UInt64 = 1000
+    /// The same while there is nothing to ask: a cut of which nobody else tells is found by it.
+    package var pinging: UInt64 = 4000
+    /// How long an answer may take.
+    package var patience: UInt64 = 3000
+
+    package init() {}
+  }
+
+  private let reserve: Reserve
+  private let line: any FleetVerifiers
+  private let pace: Pace
+  private let log: LogWriter
+  /// Whether this host is still in the fleet.
+  private let isMember: @Sendable () -> Bool
+  private let state = Locked(SyncQueue())
+  private let starting = Locked(())
+  /// What the thread sleeps on.
+  private let bell: Int32
+
+  package init(
+    _ reserve: Reserve, _ line: any FleetVerifiers, pace: Pace = Pace(),
+    isMember: @escaping @Sendable () -> Bool = { true },
+    log: @escaping LogWriter
+  ) throws(ServiceError) {
+    (self.reserve, self.line, self.pace, self.log) = (reserve, line, pace, log)
+    self.isMember = isMember
+    bell = try ServiceError.check(service_counter(), "eventfd")
+    reserve.onUse { [weak self] in self?.ring() }
+  }
+
+  deinit { close(bell) }
+
+  /// Makes the reserve and starts the thread, once, where this host is in a fleet; it ends after
+  /// `stop`, or when the host has left. On every other machine nothing is done. When it returns the
+  /// reserve is there, also to whoever was not the first.
+  package func start() {
+    if state.withLock({ $0.isRunning || $0.isOver }) { return }
+    starting.withLock { _ in
+      if isMember(), !state.withLock({ $0.isRunning || $0.isOver }) { startAlone() }
+    }
+  }
+
+  private func startAlone() {
+    prepare()
+    do throws(ServiceError) {
+      state.withLock { $0.isRunning = true }
+      try startThread { self.run() }
+    } catch {
+      state.withLock { $0.isRunning = false }
+      log(.error, LogLine("error: no thread for the reserve"))
+    }
+  }
+
+  package func stop() {
+    state.withLock { $0.isOver = true }
+    ring()
+  }
+
+  // MARK: what logins say
+
+  /// Somebody was let in by a verifier here; `backupCode`: by one of the codes that are kept.
+  /// Without that once a minute is enough, however often he logs in: verifiers have other things
+  /// to do.
+  package func fetch(_ name: UserName, after backupCode: Bool = true) {
+    let isNew = state.withLock { wishes -> Bool in
+      guard backupCode || !wishes.hasFetched(name, at: sys_monotonic()) else { return false }
+      guard wishes.fetches.count < SyncQueue.mostFetches, !wishes.fetches.contains(name) else {
+        return false
+      }
+      wishes.fetches.append(name)
+      return true
+    }
+    if isNew { ring() }
+  }
+
+  /// No verifier could be asked, or the database is away: look for them until they answer.
+  package func isAway() {
+    let isNews = state.withLock { wishes -> Bool in
+      defer { wishes.wasAway = true }
+      return !wishes.wasAway
+    }
+    if isNews { ring() }
+  }
+
+  /// Whether the whole was confirmed since a verifier could not be asked.
+  package var isConfirmed: Bool { state.withLock { !$0.wasAway && $0.confirmed != nil } }
+
+  /// A verifier answers again after none could be asked.
+  package func isBack() {
+    state.withLock { $0.wasAway = true }
+    ring()
+  }
+
+  /// Whether a verifier may be asked about this person now: not before it is known to have what was
+  /// used here of his. Asks it, if that is not so, for no longer than that.
+  package func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool {
+    do throws(StoreTrouble) {
+      guard try reserve.isPending(name) else { return true }
+      let stored = try reserve.store.storedName(of: name)
+      guard try bringUp([stored], within: milliseconds) == .done else { return false }
+      return try !reserve.isPending(name)
+    } catch {
+      complain(error)
+      return false
+    }
+  }
+
+  private func ring() {
+    let isFirst = state.withLock { wishes -> Bool in
+      defer { wishes.isRung = true }
+      return !wishes.isRung
+    }
+    if isFirst { service_count_up(bell, 1) }
+  }
+
+  // MARK: the thread
+
+  /// A function, and never inlined: it has no end that the optimizer could see.
+  @inline(never) private func run() {
+    var isRung = false
+    var wasMember = true
+    while !state.withLock({ $0.isOver }) {
+      let isStill = isMember()
+      // Somebody may be changing the file.
+      if !isStill, !wasMember { return leave() }
+      wasMember = isStill
+      let pause = isStill ? work(isRung: isRung) : pace.pinging
+      var waiting = pollfd(fd: bell, events: Int16(POLLIN), revents: 0)
+      // SAFETY: one, which lives for the call.
+      isRung = unsafe poll(&waiting, 1, Int32(clamping: pause)) > 0
+      if isRung { service_count_down(bell) }
+      state.withLock { $0.isRung = false }
+    }
+  }
+
+  private func leave() {
+    state.withLock { ($0.isRunning, $0.wasAway, $0.fetches, $0.fetched) = (false, true, [], [:]) }
+    do throws(StoreTrouble) {
+      try reserve.store.dismantle()
+      log(.notice, LogLine("this host has left the fleet: the reserve is wiped"))
+    } catch {
+      complain(error)
+    }
+  }
+
+  /// What became of a question.
+  private enum Progress {
+    case done
+    /// Nobody answers, or not so that it could be understood.
+    case away
+    /// Somebody answers, but nothing that could be understood.
+    case garbled
+    /// The fleet does not know this host any more.
+    case revoked
+  }
+
+  /// All that is to be done now, in this order: what was used goes up, the whole is confirmed where
+  /// it is time, those who logged in are fetched. Milliseconds to the next time. `isRung`: woken by
+  /// somebody who has something to do; else it looks whether the verifiers are still there.
+  @discardableResult
+  func work(isRung: Bool = false) -> UInt64 {
+    do throws(StoreTrouble) {
+      var progress = try bringUpPending()
+      if progress == .done, isDue { progress = try confirmAll() }
+      if progress == .done { progress = try fetchAll() }
+      if progress == .done, !isRung { progress = try ping() }
+      return try pause(after: progress)
+    } catch {
+      complain(error)
+      // Somebody has removed it.
+      if case .noStore = error { prepare() }
+      return pace.pinging
+    }
+  }
+
+  private func pause(after progress: Progress) throws(StoreTrouble) -> UInt64 {
+    switch progress {
+    case .done: return pace.pinging
+    case .garbled:
+      complain(LogLine("error: a verifier's answer about the reserve was not understood"))
+      return pace.pinging
+    case .away:
+      state.withLock { $0.wasAway = true }
+      try reserve.noteAge()
+      return pace.probing
+    case .revoked:
+      complain(LogLine("the fleet does not know this host any more: the reserve is wiped"))
+      try reserve.empty()
+      return pace.pinging
+    }
+  }
+
+  private func prepare() {
+    do throws(StoreTrouble) {
+      try reserve.prepare()
+    } catch {
+      complain(error)
+    }
+  }
+
+  private var isDue: Bool {
+    let now = sys_monotonic()
+    return state.withLock { wishes in
+      guard !wishes.wasAway, let last = wishes.confirmed else { return true }
+      return now - last >= pace.confirming * 1_000_000_000
+    }
+  }
+
+  // MARK: questions
+
+  /// Whether somebody is there.
+  private func ping() throws(StoreTrouble) -> Progress {
+    guard let nothing = Secret(count: 0) else { throw .outOfMemory }
+    do throws(TransportFault) {
+      let answer = try line.ask(.ping, nothing, within: min(pace.patience, 1000))
+      return answer == .databaseAway ? .away : .done
+    } catch {
+      return error == .revoked ? .revoked : .away
+    }
+  }
+
+  /// nil where there is no answer that counts. Where others ask, it waits a moment.
+  private func ask(_ question: ReserveQuestion, within milliseconds: UInt64) throws(StoreTrouble)
+    -> (Progress, ReserveAnswer?)
+  {
+    guard let body = question.encoded() else { throw .outOfMemory }
+    let start = sys_monotonic()
+    while true {
+      let passed = (sys_monotonic() - start) / 1_000_000
+      guard passed < milliseconds else { return (.away, nil) }
+      do throws(TransportFault) {
+        let answer = try line.ask(.reserve, body, within: milliseconds - passed)
+        if answer == .databaseAway || answer == .notServed { return (.away, nil) }
+        guard answer.answers(.reserve),
+          let read = ReserveAnswer.decode(answer.body, to: question)
+        else { return (.garbled, nil) }
+        if read != .busy { return (.done, read) }
+      } catch {
+        return (error == .revoked ? .revoked : .away, nil)
+      }
+      _ = poll(nil, 0, Int32.random(in: 20...200))
+    }
+  }
+
+  private func bringUpPending() throws(StoreTrouble) -> Progress {
+    var rest = reserve.pendingNames[...]
+    while !rest.isEmpty {
+      let part = Array(rest.prefix(ReserveQuestion.most))
+      rest = rest.dropFirst(part.count)
+      let progress = try bringUp(part, within: pace.patience)
+      guard progress == .done else { return progress }
+    }
+    return .done
+  }
+
+  /// The whole reserve, in parts. What could not be looked at keeps it from being confirmed.
+  private func confirmAll() throws(StoreTrouble) -> Progress {
+    let (moment, start) = (reserve.now, sys_monotonic())
+    let wasAway = state.withLock { wishes in
+      defer { wishes.wasAway = false }
+      return wishes.wasAway
+    }
+    // Before all names are read, for perhaps nobody.
+    if wasAway {
+      let progress = try bringUp([], within: pace.patience)
+      guard progress == .done else { return progress }
+    }
+    var rest = try reserve.names()[...]
+    repeat {
+      let part = Array(rest.prefix(ReserveQuestion.most))
+      rest = rest.dropFirst(part.count)
+      let progress = try bringUp(part, within: pace.patience)
+      guard progress == .done else { return progress }
+    } while !rest.isEmpty
+    try reserve.confirm(at: moment)
+    state.withLock { $0.confirmed = start }
+    return .done
+  }
+
+  /// Sends up what is used of these, and does what the answers say.
+  private func bringUp(_ names: [StoredName], within milliseconds: UInt64) throws(StoreTrouble)
+    -> Progress
+  {
+    var left: [(StoredName, Reserve.Entry)] = []
+    for name in names {
+      if let entry = try readable(name) { left.append((name, entry)) }
+    }
+    repeat {
+      let (progress, answer) = try ask(.confirm(left.map(\.1.question)), within: milliseconds)
+      guard case .confirmed(let verdicts)? = answer else { return progress }
+      for ((name, entry), verdict) in zip(left, verdicts) {
+        let progress = try take(verdict, of: entry, name, within: milliseconds)
+        guard progress == .done else { return progress }
+      }
+      left.removeFirst(verdicts.count)
+    } while !left.isEmpty
+    return .done
+  }
+
+  /// One that cannot be read is of no use, and is wiped; nil for it, and where it is gone.
+  private func readable(_ name: StoredName) throws(StoreTrouble) -> Reserve.Entry? {
+    do throws(StoreTrouble) {
+      if let entry = try reserve.entry(stored: name) { return entry }
+      try reserve.forget(name)
+      return nil
+    } catch {
+      switch error {
+      case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID:
+        complain(error)
+        try reserve.remove(stored: name)
+        return nil
+      case .system, .noStore, .unsafe, .busy, .unsettled, .exists, .service, .crypto, .outOfMemory:
+        throw error
+      }
+    }
+  }
+
+  private func take(
+    _ verdict: ReserveAnswer.Verdict, of entry: Reserve.Entry, _ name: StoredName,
+    within milliseconds: UInt64
+  ) throws(StoreTrouble) -> Progress {
+    switch verdict {
+    case .keep(let used):
+      try reserve.join(used, to: entry, stored: name)
+      if reserve.isPending(stored: name) {
+        try reserve.wentUp(entry, besides: used, stored: name)
+      }
+      return .done
+    case .delete:
+      try reserve.remove(stored: name)
+      return .done
+    case .replace: return try fetch(entry.name, entry.receipt, within: milliseconds)
+    }
+  }
+
+  private func fetchAll() throws(StoreTrouble) -> Progress {
+    while let name = state.withLock({ $0.fetches.first }) {
+      let entry = try readable(try reserve.store.storedName(of: name))
+      let progress = try fetch(name, entry?.receipt, within: pace.patience)
+      // One that is not understood is left for the next login.
+      guard progress == .done || progress == .garbled else { return progress }
+      state.withLock { wishes in
+        if wishes.fetches.first == name { wishes.fetches.removeFirst() }
+        if progress == .done { wishes.note(name, at: sys_monotonic()) }
+      }
+    }
+    return .done
+  }
+
+  private func fetch(_ name: UserName, _ receipt: [UInt8]?, within milliseconds: UInt64)
+    throws(StoreTrouble) -> Progress
+  {
+    let (progress, answer) = try ask(.fetch(name, receipt: receipt), within: milliseconds)
+    switch answer {
+    case .section(let section)?: try reserve.put(name, section)
+    case ReserveAnswer.none?: try reserve.remove(name)
+    case .confirmed?, .busy?, nil: break
+    }
+    return progress
+  }
+
+  private func complain(_ trouble: StoreTrouble) {
+    complain(.trouble(trouble, user: [], from: nil, .unknown))
+  }
+
+  /// The same words once in ten minutes.
+  private func complain(_ line: LogLine) {
+    let now = sys_monotonic()
+    let isNew = state.withLock { wishes -> Bool in
+      let isOld = wishes.complaint.map { $0.0 == line.bytes && now - $0.1 < 600_000_000_000 }
+      if isOld != true { wishes.complaint = (line.bytes, now) }
+      return isOld != true
+    }
+    if isNew { log(.error, line) }
+  }
+}

@@ -1,0 +1,110 @@
+import CSystem
+import OneTimePassword
+
+/// A frame: the length of kind and body (4 bytes, little-endian, 1 to 65,600), a nonce (8 bytes,
+/// the answer repeats it), the kind (1 byte), and the body.
+///
+/// When the handshake is done the verifier sends one without being asked, with the nonce 0: 0x84
+/// to a host of the fleet, 0xed to whoever may only join; the body is the form of the frames, 1.
+/// One more with the nonce 0, 0xec and no body, says that it is about to end: nothing more is to be
+/// asked by this line.
+enum Frame {
+  static let headLength = 12
+  static let longest = 65_600
+  static let form: UInt8 = 1
+
+  /// nil where the body is too long, or memory is short.
+  static func make(_ nonce: UInt64, _ kind: UInt8, _ body: Secret) -> Secret? {
+    guard let frame = start(nonce, kind, body.count) else { return nil }
+    // SAFETY: both buffers live for the call, and the frame is so much longer.
+    unsafe body.withBytes { from in
+      unsafe frame.withMutableBytes { to in
+        unsafe UnsafeMutableRawBufferPointer(rebasing: to[(headLength + 1)...])
+          .copyMemory(from: from)
+      }
+    }
+    return frame
+  }
+
+  static func make(_ nonce: UInt64, _ answer: VerifierAnswer) -> Secret? {
+    guard let frame = start(nonce, answer.kind, answer.body.count) else { return nil }
+    for (index, byte) in answer.body.enumerated() { frame.set(headLength + 1 + index, to: byte) }
+    return frame
+  }
+
+  private static func start(_ nonce: UInt64, _ kind: UInt8, _ count: Int) -> Secret? {
+    guard count < longest, let frame = Secret(count: headLength + 1 + count) else { return nil }
+    for byte in 0..<4 { frame.set(byte, to: UInt8(truncatingIfNeeded: (count + 1) >> (8 * byte))) }
+    for byte in 0..<8 {
+      frame.set(4 + byte, to: UInt8(truncatingIfNeeded: nonce >> UInt64(8 * byte)))
+    }
+    frame.set(headLength, to: kind)
+    return frame
+  }
+
+  /// One that nobody can guess, and never 0. nil where the kernel has none.
+  static func newNonce() -> UInt64? {
+    var bytes = [UInt8](repeating: 0, count: 8)
+    // SAFETY: as many bytes as are said.
+    guard unsafe sys_random(&bytes, 8) == 8 else { return nil }
+    let nonce = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    return nonce == 0 ? nil : nonce
+  }
+}
+
+/// Reads frames of a line, as much at a time as is there.
+final class FrameReader {
+  /// What was read.
+  struct Whole: Sendable {
+    let nonce: UInt64
+    let kind: UInt8
+    let body: Secret
+  }
+
+  enum Progress {
+    case whole(Whole)
+    /// `isBegun`: a part of it is here.
+    case more(toWrite: Bool, isBegun: Bool)
+    /// The line is over, or what came is no frame.
+    case over
+    case unpinned
+  }
+
+  private let longest: Int
+  private var head = Secret(count: Frame.headLength)
+  private var rest: Secret?
+  private var have = 0
+
+  init(longest: Int = Frame.longest) { self.longest = longest }
+
+  /// Reads on. Not to be called again after anything but `whole` and `more`.
+  func advance(_ line: TLSConnection) -> Progress {
+    while true {
+      guard let room = rest ?? head else { return .over }
+      switch line.read(into: room, from: have, upTo: room.count) {
+      case .done(let count): have += count
+      case .moreIn: return .more(toWrite: false, isBegun: have > 0 || rest != nil)
+      case .moreOut: return .more(toWrite: true, isBegun: have > 0 || rest != nil)
+      case .gone: return .over
+      case .unpinned: return .unpinned
+      }
+      guard have == room.count else { continue }
+      have = 0
+      if rest != nil { return whole(room) }
+      guard let length = length(room), let next = Secret(count: length) else { return .over }
+      rest = next
+    }
+  }
+
+  private func length(_ head: Secret) -> Int? {
+    let length = (0..<4).reduce(0) { $0 | Int(head[$1]) << (8 * $1) }
+    return (1...longest).contains(length) ? length : nil
+  }
+
+  private func whole(_ content: Secret) -> Progress {
+    rest = nil
+    guard let head, let body = content.slice(1..<content.count) else { return .over }
+    let nonce = (0..<8).reduce(UInt64(0)) { $0 | UInt64(head[4 + $1]) << UInt64(8 * $1) }
+    return .whole(Whole(nonce: nonce, kind: content[0], body: body))
+  }
+}

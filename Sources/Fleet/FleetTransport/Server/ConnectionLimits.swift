@@ -1,0 +1,34 @@
+/// How much of a verifier its hosts, and strangers, may have. Times in nanoseconds.
+package struct ConnectionLimits: Sendable {
+  /// Threads that answer frames.
+  package var workers = 8
+  /// Of these, at a time, for one host: so one that asks for more than its share waits for itself;
+  /// for all together that are none; and for questions about one user.
+  package var workersOfOne = 4
+  package var workersOfStrangers = 1
+  package var workersOfUser = 2
+  /// Threads that do handshakes.
+  package var greeters = 2
+  /// Lines whose key is none of the fleet's, or not known yet. Where there are more, the oldest
+  /// goes.
+  package var strangers = 128
+  /// Lines of one key. Where there are more, the one goes that was idle longest.
+  package var linesOfOne = 32
+  /// All connections. Where there are more, a new one is closed at once.
+  package var connections = 3500
+  /// How long a handshake may take, and all that a stranger may do.
+  package var untilGreeted: UInt64 = 5_000_000_000
+  package var ofStranger: UInt64 = 10_000_000_000
+  /// How long a frame may take from its first byte to its last, and an answer to be taken.
+  package var untilFrame: UInt64 = 2_000_000_000
+  package var untilAnswered: UInt64 = 1_000_000_000
+  /// When it ends: how long a question may have been on its way before its host was told, and how
+  /// long hosts that ask all the time are let go on before they are told.
+  package var onTheWay: UInt64 = 1_000_000_000
+  /// How long a connection may be idle.
+  package var idle: UInt64 = 60_000_000_000
+  /// How often it is looked whether any of that is over, or a host was revoked.
+  package var round: UInt64 = 500_000_000
+
+  package init() {}
+}

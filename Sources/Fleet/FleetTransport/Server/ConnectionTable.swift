@@ -1,0 +1,246 @@
+import CService
+import CTLS
+
+/// The connections of a verifier: who has them, and which wait for what.
+///
+/// A connection is watched by one of two epolls, that of handshakes or that of frames, and each
+/// report of one is single: whoever takes it up has the connection for himself (`claim`) until
+/// `release` watches it again. Both happen under the book's lock; so does forgetting a connection,
+/// which is closed with its last reference.
+struct ConnectionTable: Sendable {
+  /// Tag of what ends the waiting of all threads.
+  static let endTag: UInt64 = 0
+  /// In nanoseconds: until an answer has been read.
+  private static let lately: UInt64 = 20_000_000
+
+  /// What is known of a connection.
+  struct Entry: Sendable {
+    let connection: ServerConnection
+    let since: UInt64
+    /// nil until the handshake is done.
+    var pin: Pin?
+    /// Of a host of the fleet.
+    var isKnown = false
+    /// Somebody has it.
+    var isBusy = false
+    /// To be closed by whoever has it.
+    var isDoomed = false
+    /// Since when part of a frame is here.
+    var begun: UInt64?
+    var used: UInt64
+    /// It waits for others about the same user.
+    var question: Question?
+    /// When the peer was told that this is the end.
+    var told: UInt64?
+  }
+
+  /// What was read.
+  struct Question: Sendable {
+    let frame: FrameReader.Whole
+    /// In nanoseconds of CLOCK_MONOTONIC.
+    let arrived: UInt64
+  }
+
+  private let limits: ConnectionLimits
+  private let greeting: Int32
+  private let frames: Int32
+  private var entries: [UInt64: Entry] = [:]
+  /// Of each key.
+  private var connections: [Pin: [UInt64]] = [:]
+  private var turns: FairQueue
+  /// In the order of arrival.
+  private var strangers: [UInt64] = []
+  private var next: UInt64 = 1
+  /// Since when nothing begins any more.
+  private var leaving: UInt64?
+
+  init(_ limits: ConnectionLimits, greeting: Int32, frames: Int32) {
+    (self.limits, self.greeting, self.frames) = (limits, greeting, frames)
+    turns = FairQueue(limits)
+  }
+
+  var count: Int { entries.count }
+
+  var isLeaving: Bool { leaving != nil }
+
+  /// Tells of the connection when there is something to read. What is given back is to be dropped
+  /// outside of the lock.
+  mutating func add(_ connection: ServerConnection, now: UInt64) -> [ServerConnection] {
+    if isLeaving || entries.count >= limits.connections && strangers.isEmpty { return [connection] }
+    let id = next
+    next += 1
+    connection.id = id
+    entries[id] = Entry(connection: connection, since: now, used: now)
+    strangers.append(id)
+    var closed: [ServerConnection] = []
+    if tls_watch(greeting, connection.descriptor, id, Int32(tls_in), 1) < 0 { closed += close(id) }
+    if strangers.count > limits.strangers || entries.count > limits.connections {
+      closed += close(strangers[0])
+    }
+    return closed
+  }
+
+  // MARK: one at a time
+
+  /// The connection for whoever asks, if it is there and nobody has it.
+  mutating func claim(_ id: UInt64) -> ServerConnection? {
+    guard let entry = entries[id], !entry.isBusy, !entry.isDoomed else { return nil }
+    entries[id]?.isBusy = true
+    return entry.connection
+  }
+
+  /// Watches it again. `begun`: whether part of a frame is here.
+  mutating func release(
+    _ id: UInt64, toWrite: Bool = false, begun: Bool = false, now: UInt64
+  ) -> [ServerConnection] {
+    guard let entry = entries[id] else { return [] }
+    if entry.isDoomed { return forget(id) }
+    entries[id]?.isBusy = false
+    entries[id]?.used = now
+    entries[id]?.begun = begun ? entry.begun ?? now : nil
+    let epoll = entry.pin == nil ? greeting : frames
+    let what = Int32(toWrite ? tls_out : tls_in)
+    return tls_watch(epoll, entry.connection.descriptor, id, what, 0) < 0 ? forget(id) : []
+  }
+
+  /// Of a claimed connection whose handshake is done.
+  mutating func greet(_ id: UInt64, _ pin: Pin, isKnown: Bool, now: UInt64) -> [ServerConnection] {
+    guard let entry = entries[id], !entry.isDoomed else { return forget(id) }
+    entries[id]?.pin = pin
+    entries[id]?.isKnown = isKnown
+    entries[id]?.isBusy = false
+    entries[id]?.used = now
+    connections[pin, default: []].append(id)
+    if isKnown { strangers.removeAll { $0 == id } }
+    tls_unwatch(greeting, entry.connection.descriptor)
+    if tls_watch(frames, entry.connection.descriptor, id, Int32(tls_in), 1) < 0 {
+      return forget(id)
+    }
+    return crowd(pin)
+  }
+
+  private mutating func crowd(_ pin: Pin) -> [ServerConnection] {
+    guard let connections = connections[pin], connections.count > limits.linesOfOne else {
+      return []
+    }
+    let idle = connections.filter { entries[$0].map { !$0.isBusy && $0.begun == nil } ?? false }
+    let oldest = (idle.isEmpty ? connections : idle).min {
+      (entries[$0]?.used ?? 0) < (entries[$1]?.used ?? 0)
+    }
+    return oldest.map { close($0) } ?? []
+  }
+
+  // MARK: whose turn it is
+
+  /// The crowd of which this claimed connection may be worked for now. nil: somebody who is done
+  /// with another one of the crowd will be given it.
+  mutating func begin(_ id: UInt64) -> FairQueue.QueueKey? {
+    guard let entry = entries[id], let pin = entry.pin else { return nil }
+    let crowd = entry.isKnown ? FairQueue.QueueKey.host(pin) : .strangers
+    return turns.begin(id, of: crowd) ? crowd : nil
+  }
+
+  /// Another connection of the crowd that was waiting, for whoever is done with one.
+  mutating func next(of crowd: FairQueue.QueueKey) -> ServerConnection? {
+    while let id = turns.next(of: crowd) { if let entry = entries[id] { return entry.connection } }
+    return nil
+  }
+
+  /// Whether the question of this claimed connection may be answered now. If not, somebody who is
+  /// done with another one about the same user will be given both.
+  mutating func begin(_ question: Question, about user: UInt64, on id: UInt64) -> Bool {
+    if turns.begin(id, of: .user(user)) { return true }
+    entries[id]?.question = question
+    return false
+  }
+
+  mutating func next(about user: UInt64) -> (ServerConnection, Question)? {
+    while let id = turns.next(of: .user(user)) {
+      guard let entry = entries[id], let question = entry.question else { continue }
+      entries[id]?.question = nil
+      return (entry.connection, question)
+    }
+    return nil
+  }
+
+  // MARK: the end of a connection
+
+  /// At once where nobody has it, else by whoever has it.
+  mutating func close(_ id: UInt64) -> [ServerConnection] {
+    guard let entry = entries[id] else { return [] }
+    guard entry.isBusy else { return forget(id) }
+    entries[id]?.isDoomed = true
+    strangers.removeAll { $0 == id }
+    return []
+  }
+
+  /// By whoever has it.
+  mutating func forget(_ id: UInt64) -> [ServerConnection] {
+    guard let entry = entries.removeValue(forKey: id) else { return [] }
+    strangers.removeAll { $0 == id }
+    if let pin = entry.pin {
+      connections[pin]?.removeAll { $0 == id }
+      if connections[pin]?.isEmpty == true { connections[pin] = nil }
+    }
+    return [entry.connection]
+  }
+
+  /// What is to be done with the connections that nobody has, now that the verifier ends.
+  struct Leave {
+    /// Claimed, to be told of the end; then to be released.
+    var toTell: [ServerConnection] = []
+    var closed: [ServerConnection] = []
+  }
+
+  /// Takes no new connections from now on, and tells who has one, when no answer is on its way to
+  /// him: he asks another verifier then. What he had sent before he was told is answered; a
+  /// connection is closed when he has closed it, or nothing more can come.
+  mutating func leave(now: UInt64) -> Leave {
+    let since = leaving ?? now
+    leaving = since
+    var leave = Leave()
+    for (id, entry) in entries where !entry.isBusy && entry.begun == nil {
+      if let told = entry.told {
+        if now > max(told, entry.used) + limits.onTheWay { leave.closed += forget(id) }
+      } else if entry.pin == nil {
+        leave.closed += forget(id)
+      } else if now > entry.used + Self.lately && entry.connection.awaitsAnswer
+        || now > since + limits.onTheWay
+      {
+        entries[id]?.isBusy = true
+        entries[id]?.told = now
+        leave.toTell.append(entry.connection)
+      }
+    }
+    return leave
+  }
+
+  /// All of them.
+  mutating func forgetAll() -> [ServerConnection] {
+    defer { (entries, connections, strangers) = ([:], [:], []) }
+    return entries.values.map(\.connection)
+  }
+
+  /// The keys that have connections.
+  var pins: [Pin] { Array(connections.keys) }
+
+  /// Closes what has had its time, and the connections of hosts that are none of the fleet any
+  /// more.
+  mutating func sweep(revoked: Set<Pin>, now: UInt64) -> [ServerConnection] {
+    var over: [UInt64] = []
+    for (id, entry) in entries where !entry.isDoomed {
+      if isOver(entry, revoked, now) { over.append(id) }
+    }
+    return over.flatMap { close($0) }
+  }
+
+  private mutating func isOver(_ entry: Entry, _ revoked: Set<Pin>, _ now: UInt64) -> Bool {
+    let age = now &- entry.since
+    guard let pin = entry.pin else { return age > limits.untilGreeted }
+    if entry.isKnown, revoked.contains(pin) { return true }
+    if !entry.isKnown, age > limits.ofStranger { return true }
+    if entry.isBusy { return false }
+    if let begun = entry.begun, now &- begun > limits.untilFrame, now > begun { return true }
+    return now > entry.used && now &- entry.used > limits.idle
+  }
+}

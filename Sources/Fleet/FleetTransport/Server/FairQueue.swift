@@ -1,0 +1,60 @@
+/// Which questions workers are busy with, and which wait for others like them. So neither a host,
+/// nor all strangers together, nor the questions about one user, whose row may be locked, hold up
+/// everybody.
+struct FairQueue: Sendable {
+  /// What has a share of the workers.
+  enum QueueKey: Hashable, Sendable {
+    /// The connections of one host of the fleet.
+    case host(Pin)
+    /// Those of all others.
+    case strangers
+    /// The questions about one user, of whatever host.
+    case user(UInt64)
+  }
+
+  private struct Share: Sendable {
+    var busy = 0
+    /// Lines, in the order of arrival.
+    var waiting: [UInt64] = []
+  }
+
+  private let limits: ConnectionLimits
+  private var shares: [QueueKey: Share] = [:]
+
+  init(_ limits: ConnectionLimits) { self.limits = limits }
+
+  /// Whether a worker may begin with this connection. If not, it waits until `next` gives it to one
+  /// who is done.
+  mutating func begin(_ connection: UInt64, of crowd: QueueKey) -> Bool {
+    guard shares[crowd]?.busy ?? 0 < most(of: crowd) else {
+      shares[crowd]?.waiting.append(connection)
+      return false
+    }
+    shares[crowd, default: Share()].busy += 1
+    return true
+  }
+
+  /// The connection that waits longest, for a worker who is done with one of the crowd; nil: there
+  /// is none, and he is free for others.
+  mutating func next(of crowd: QueueKey) -> UInt64? {
+    guard var share = shares[crowd] else { return nil }
+    if !share.waiting.isEmpty {
+      let connection = share.waiting.removeFirst()
+      shares[crowd] = share
+      return connection
+    }
+    share.busy -= 1
+    shares[crowd] = share.busy > 0 ? share : nil
+    return nil
+  }
+
+  private func most(of crowd: QueueKey) -> Int {
+    let most =
+      switch crowd {
+      case .host: limits.workersOfOne
+      case .strangers: limits.workersOfStrangers
+      case .user: limits.workersOfUser
+      }
+    return max(1, most)
+  }
+}

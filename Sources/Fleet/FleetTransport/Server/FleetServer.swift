@@ -1,0 +1,298 @@
+import CService
+import CTLS
+import Glibc
+package import OneTimePassword
+import SallyportSupport
+import Synchronization
+
+/// Why a verifier cannot listen.
+package struct FleetServerFault: Error, Equatable {
+  /// For people.
+  package let text: String
+
+  static func check(_ result: Int32, _ what: String) throws(FleetServerFault) -> Int32 {
+    if result >= 0 { return result }
+    // SAFETY: a C string for any number, copied at once.
+    throw FleetServerFault(text: unsafe "\(what): \(String(cString: strerror(-result)))")
+  }
+}
+
+/// Answers the frames of hosts, over TLS 1.3.
+///
+/// A connection without anything to read has no thread. One thread accepts, one looks after time, a
+/// few do handshakes, a few answer frames, and nothing of either ever waits for a peer, but for the
+/// moment in which an answer is taken. So strangers who connect and say nothing hold up nobody. Any
+/// Ed25519 key may connect; whether it is a host's, `isKnown` says after the handshake. Whoever
+/// sends more than one question before its answer, or is gone by then, is not answered, and nothing
+/// is judged for it.
+package final class FleetServer: Sendable {
+  /// Answers a question of whoever has this key, which came at `arrived` by `CLOCK_MONOTONIC`, in
+  /// nanoseconds. Called by several threads at once.
+  package typealias Handler =
+    @Sendable (Pin, FrameKind, Secret, _ arrived: UInt64) -> VerifierAnswer
+  /// Whether this key is a host's of the fleet. Others may only join.
+  package typealias Recognizer = @Sendable (Pin) -> Bool
+  /// About whom a question is, by any number that is the user's alone; nil: about nobody. Those
+  /// about one user wait for each other.
+  package typealias Subject = @Sendable (FrameKind, Secret) -> UInt64?
+
+  private let listener: Int32
+  private let side: TLSSide
+  private let limits: ConnectionLimits
+  private let isKnown: Recognizer
+  private let subject: Subject
+  private let handler: Handler
+  private let greeting: Int32
+  private let frames: Int32
+  /// Readable when the end has been asked for.
+  private let ending: Int32
+  private let book: Locked<ConnectionTable>
+  private let threads = Atomic<Int>(0)
+  /// Where it listens.
+  package let address: VerifierAddress
+
+  package static func start(
+    on address: VerifierAddress, identity: Identity, limits: ConnectionLimits = ConnectionLimits(),
+    isKnown: @escaping Recognizer, subject: @escaping Subject = { _, _ in nil },
+    handler: @escaping Handler
+  ) throws(FleetServerFault) -> FleetServer {
+    let server = try FleetServer(address, identity, limits, (isKnown, subject, handler))
+    try server.open()
+    return server
+  }
+
+  private init(
+    _ address: VerifierAddress, _ identity: Identity, _ limits: ConnectionLimits,
+    _ others: (Recognizer, Subject, Handler)
+  ) throws(FleetServerFault) {
+    guard let side = TLSSide(identity, pins: nil) else {
+      throw FleetServerFault(text: "libssl: out of memory, or no TLS 1.3 with Ed25519")
+    }
+    // SAFETY: as many bytes as are said.
+    let listener = try FleetServerFault.check(
+      unsafe tls_listen(address.bytes, Int32(address.bytes.count), address.port), address.text)
+    let made = [tls_epoll(), tls_epoll(), service_counter()]
+    if let failed = made.first(where: { $0 < 0 }) {
+      for one in made + [listener] where one >= 0 { close(one) }
+      _ = try FleetServerFault.check(failed, "epoll")
+    }
+    (greeting, frames, ending) = (made[0], made[1], made[2])
+    (self.side, self.listener, self.limits) = (side, listener, limits)
+    (isKnown, subject, handler) = others
+    let port = UInt16(clamping: tls_port(listener))
+    self.address = VerifierAddress(bytes: address.bytes, port: port)
+    book = Locked(ConnectionTable(limits, greeting: greeting, frames: frames))
+  }
+
+  deinit { for one in [listener, greeting, frames, ending] { close(one) } }
+
+  private func open() throws(FleetServerFault) {
+    for epoll in [greeting, frames] {
+      let what = Int32(tls_in | tls_always)
+      _ = try FleetServerFault.check(
+        tls_watch(epoll, ending, ConnectionTable.endTag, what, 1), "epoll_ctl")
+    }
+    do throws(FleetServerFault) {
+      for _ in 0..<limits.workers { try start { $0.work() } }
+      for _ in 0..<limits.greeters { try start { $0.greet() } }
+      try start { $0.accept() }
+      try start { $0.lookAfterTime() }
+    } catch {
+      stop()
+      throw error
+    }
+  }
+
+  private func start(_ body: @escaping @Sendable (FleetServer) -> Void) throws(FleetServerFault) {
+    threads.add(1, ordering: .acquiringAndReleasing)
+    let result = Threads.start {
+      body(self)
+      self.threads.subtract(1, ordering: .acquiringAndReleasing)
+    }
+    if result < 0 { threads.subtract(1, ordering: .acquiringAndReleasing) }
+    _ = try FleetServerFault.check(result, "pthread_create")
+  }
+
+  /// Accepts nothing more, tells hosts to ask another verifier, and answers what they had sent
+  /// until then, for at most so many nanoseconds; then all connections are closed. false where it
+  /// is not done by then.
+  @discardableResult
+  package func stop(within time: UInt64 = 5_000_000_000) -> Bool {
+    let start = sys_monotonic()
+    // Whoever connects from now on is refused at once, and asks another verifier.
+    _ = shutdown(listener, Int32(SHUT_RDWR))
+    repeat {
+      let leave = book.withLock { $0.leave(now: sys_monotonic()) }
+      for connection in leave.toTell { tell(connection) }
+      _ = poll(nil, 0, 2)
+    } while connections > 0 && sys_monotonic() - start < min(time, Self.untilLeft)
+    service_count_up(ending, 1)
+    while threads.load(ordering: .acquiring) > 0 {
+      if sys_monotonic() - start > time { return false }
+      _ = poll(nil, 0, 2)
+    }
+    _ = book.withLock { $0.forgetAll() }
+    return true
+  }
+
+  private func tell(_ connection: ServerConnection) {
+    let isSent = connection.send(0, .leaving, until: sys_monotonic())
+    _ = book.withLock { book in
+      isSent ? book.release(connection.id, now: sys_monotonic()) : book.forget(connection.id)
+    }
+  }
+
+  /// In nanoseconds: until hosts have been told, and what they had sent is answered.
+  private static let untilLeft: UInt64 = 4_000_000_000
+
+  /// How many connections there are.
+  package var connections: Int { book.withLock { $0.count } }
+
+  // MARK: accepting
+
+  @inline(never) private func accept() {
+    while true {
+      var watched = [
+        pollfd(fd: listener, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: ending, events: Int16(POLLIN), revents: 0),
+      ]
+      _ = Waiting.poll(&watched, until: sys_monotonic() + limits.round)
+      if watched[1].revents != 0 { return }
+      if watched[0].revents != 0 { takeConnections() }
+    }
+  }
+
+  /// Not for ever: those that are there have their turn.
+  private func takeConnections() {
+    for _ in 0..<64 {
+      let made = tls_accept(listener)
+      if made == -EAGAIN { return }
+      if [-EINVAL, -EMFILE, -ENFILE, -ENOBUFS, -ENOMEM].contains(made) {
+        // It still waits, or this is the end: look again a little later.
+        _ = poll(nil, 0, 20)
+        return
+      }
+      guard made >= 0, let connection = TLSConnection(side, made) else { continue }
+      _ = book.withLock { $0.add(ServerConnection(connection), now: sys_monotonic()) }
+    }
+  }
+
+  @inline(never) private func lookAfterTime() {
+    while true {
+      var watched = [pollfd(fd: ending, events: Int16(POLLIN), revents: 0)]
+      if Waiting.poll(&watched, until: sys_monotonic() + limits.round) > 0 { return }
+      sweep()
+    }
+  }
+
+  /// On a thread of its own, since who is known may have to be looked up.
+  private func sweep() {
+    let pins = book.withLock { $0.pins }
+    let revoked = Set(pins.filter { !isKnown($0) })
+    _ = book.withLock { $0.sweep(revoked: revoked, now: sys_monotonic()) }
+  }
+
+  // MARK: handshakes
+
+  @inline(never) private func greet() {
+    var tag: UInt64 = 0
+    while true {
+      // SAFETY: filled within the call.
+      let count = unsafe tls_wait(greeting, -1, &tag)
+      if count < 1 { continue }
+      if tag == ConnectionTable.endTag { return }
+      if let connection = book.withLock({ $0.claim(tag) }) { greet(connection) }
+    }
+  }
+
+  private func greet(_ connection: ServerConnection) {
+    switch connection.handshake() {
+    case .more(let toWrite):
+      _ = book.withLock {
+        $0.release(connection.id, toWrite: toWrite, now: sys_monotonic())
+      }
+    case .over: _ = book.withLock { $0.forget(connection.id) }
+    case .done(let pin):
+      // Whoever is not greeted asks nothing here, and asks another verifier.
+      if book.withLock({ $0.isLeaving }) {
+        _ = book.withLock { $0.forget(connection.id) }
+        return
+      }
+      let known = isKnown(pin)
+      let kind = known ? 0x80 | FrameKind.ping.rawValue : VerifierAnswer.unknownHost.kind
+      let hello = VerifierAnswer(kind: kind, body: [Frame.form])
+      // It fits into what the kernel holds, or the peer is none of ours.
+      let isSent = connection.send(0, hello, until: sys_monotonic())
+      _ = book.withLock { book in
+        isSent
+          ? book.greet(connection.id, pin, isKnown: known, now: sys_monotonic())
+          : book.forget(connection.id)
+      }
+    }
+  }
+
+  // MARK: frames
+
+  @inline(never) private func work() {
+    var tag: UInt64 = 0
+    while true {
+      // SAFETY: filled within the call.
+      let count = unsafe tls_wait(frames, -1, &tag)
+      if count < 1 { continue }
+      if tag == ConnectionTable.endTag { return }
+      if let connection = book.withLock({ $0.claim(tag) }) { workFor(connection) }
+    }
+  }
+
+  /// And for others of its crowd that waited.
+  private func workFor(_ first: ServerConnection) {
+    guard let pin = first.pin, let crowd = book.withLock({ $0.begin(first.id) }) else { return }
+    serve(first, pin)
+    while let next = book.withLock({ $0.next(of: crowd) }) {
+      if let pin = next.pin { serve(next, pin) }
+    }
+  }
+
+  private func serve(_ connection: ServerConnection, _ pin: Pin) {
+    let now = sys_monotonic()
+    switch connection.read() {
+    case .more(let toWrite, let isBegun):
+      _ = book.withLock {
+        $0.release(connection.id, toWrite: toWrite, begun: isBegun, now: now)
+      }
+    case .over, .unpinned: _ = book.withLock { $0.forget(connection.id) }
+    case .whole(let frame):
+      serve(ConnectionTable.Question(frame: frame, arrived: now), of: connection)
+    }
+  }
+
+  /// And others about the same user that waited.
+  private func serve(_ question: ConnectionTable.Question, of connection: ServerConnection) {
+    let kind = FrameKind(rawValue: question.frame.kind)
+    guard let user = kind.flatMap({ subject($0, question.frame.body) }) else {
+      return finish(question, of: connection)
+    }
+    guard book.withLock({ $0.begin(question, about: user, on: connection.id) }) else { return }
+    finish(question, of: connection)
+    while let (next, other) = book.withLock({ $0.next(about: user) }) { finish(other, of: next) }
+  }
+
+  private func finish(_ question: ConnectionTable.Question, of connection: ServerConnection) {
+    let isAnswered = answer(question, of: connection)
+    _ = book.withLock { book in
+      isAnswered ? book.release(connection.id, now: sys_monotonic()) : book.forget(connection.id)
+    }
+  }
+
+  private func answer(_ question: ConnectionTable.Question, of connection: ServerConnection) -> Bool
+  {
+    guard let pin = connection.pin, connection.awaitsAnswer else { return false }
+    let frame = question.frame
+    var answer = VerifierAnswer.notServed
+    if let kind = FrameKind(rawValue: frame.kind) {
+      answer = handler(pin, kind, frame.body, question.arrived)
+    }
+    let end = sys_monotonic() + limits.untilAnswered
+    return connection.send(frame.nonce, answer, until: end)
+  }
+}

@@ -1,0 +1,54 @@
+import CService
+import OneTimePassword
+
+/// A host's connection, as a verifier has it. For whoever has claimed it.
+final class ServerConnection: @unchecked Sendable {
+  let connection: TLSConnection
+  /// In the book; set before anybody else has it.
+  var id: UInt64 = 0
+  private(set) var pin: Pin?
+  private let reader = FrameReader()
+
+  init(_ connection: TLSConnection) { self.connection = connection }
+
+  var descriptor: Int32 { connection.descriptor }
+
+  enum Greeted {
+    case done(Pin)
+    case more(toWrite: Bool)
+    case over
+  }
+
+  /// Goes on with the handshake.
+  func handshake() -> Greeted {
+    switch connection.handshake() {
+    case .done:
+      guard let found = connection.peer else { return .over }
+      pin = found
+      return .done(found)
+    case .moreIn: return .more(toWrite: false)
+    case .moreOut: return .more(toWrite: true)
+    case .gone, .unpinned: return .over
+    }
+  }
+
+  func read() -> FrameReader.Progress { reader.advance(connection) }
+
+  /// Whether the peer still waits for the answer, and has sent nothing more.
+  var awaitsAnswer: Bool { connection.isQuiet }
+
+  /// false where the peer is gone, or does not take it by `deadline`.
+  func send(_ nonce: UInt64, _ answer: VerifierAnswer, until deadline: UInt64) -> Bool {
+    guard let frame = Frame.make(nonce, answer) else { return false }
+    var sent = 0
+    while sent < frame.count {
+      switch connection.write(frame, from: sent) {
+      case .done(let count): sent += count
+      case .moreOut: if !connection.wait(toWrite: true, until: deadline) { return false }
+      case .moreIn: if !connection.wait(toWrite: false, until: deadline) { return false }
+      case .gone, .unpinned: return false
+      }
+    }
+    return true
+  }
+}

@@ -1,0 +1,101 @@
+import OneTimePassword
+import SallyportCore
+import SallyportSupport
+
+/// What a verifier has seen of a user, in 48 bytes: less than that in the database means that what
+/// was saved has been lost, by a restored backup or by a row put back.
+struct LastSeen: Equatable, Sendable {
+  /// Of the state.
+  var version: UInt64
+  /// Of the document. What follows holds for this one alone.
+  var serial: UInt64
+  /// The beginning of the digest of the state as it stands in the database.
+  var digest: UInt64
+  /// Which backup codes are used.
+  var used: UInt64 = 0
+  /// 1 + what was last accepted of two authenticators: of counters first, since time does not use
+  /// up their codes; 0 for none.
+  var first: UInt64 = 0
+  var second: UInt64 = 0
+
+  init(
+    version: UInt64, serial: UInt64, digest: UInt64, _ enrollment: Enrollment?, _ state: LoginState?
+  ) {
+    (self.version, self.serial, self.digest) = (version, serial, digest)
+    guard let enrollment, let state else { return }
+    used = enrollment.backupCodes?.id == state.backupCodes?.setID ? state.backupCodes?.used ?? 0 : 0
+    let kept = enrollment.kept.map { state.position(of: $0) }
+    (first, second) = (kept.first ?? 0, kept.dropFirst().first ?? 0)
+  }
+
+  /// Whether something is used here that is not used there.
+  func hasMore(than other: LastSeen) -> Bool {
+    serial == other.serial
+      && (used & ~other.used != 0 || first > other.first || second > other.second)
+  }
+
+  /// Both together, of the newer one's version.
+  func joined(with newer: LastSeen) -> LastSeen {
+    guard newer.serial == serial else { return newer.serial > serial ? newer : self }
+    var both = newer.version >= version ? newer : self
+    both.used = used | newer.used
+    both.first = max(first, newer.first)
+    both.second = max(second, newer.second)
+    return both
+  }
+
+  /// Uses up in the state what is used here.
+  func use(in state: inout LoginState, of enrollment: Enrollment) {
+    if let set = enrollment.backupCodes, state.backupCodes?.setID == set.id {
+      state.backupCodes?.used |= used
+    }
+    for (id, kept) in zip(enrollment.kept, [first, second]) where kept > 0 {
+      guard let index = state.authenticators.firstIndex(where: { $0.id == id }) else { continue }
+      let last = state.authenticators[index].lastAccepted
+      state.authenticators[index].lastAccepted = max(last ?? 0, kept - 1)
+    }
+  }
+}
+
+extension Enrollment {
+  /// The authenticators of which is kept what was last accepted.
+  fileprivate var kept: [UInt64] {
+    let counters = authenticators.filter { $0.parameters.type == .hotp }
+    let others = authenticators.filter { $0.parameters.type != .hotp }
+    return (counters + others).prefix(2).map(\.id)
+  }
+}
+
+extension LoginState {
+  fileprivate func position(of id: UInt64) -> UInt64 {
+    guard let last = authenticators.first(where: { $0.id == id })?.lastAccepted else { return 0 }
+    return last < UInt64.max ? last + 1 : last
+  }
+
+  /// For a state after which later ones may have been lost, saved before this time: beyond what
+  /// `distrustLoss` takes as used, so many codes of each counter.
+  mutating func distrust(of enrollment: Enrollment, before time: UnixTime) {
+    distrustLoss(of: enrollment, at: time)
+    for (index, authenticator) in enrollment.authenticators.enumerated()
+    where index < authenticators.count && authenticator.parameters.type == .hotp {
+      guard let last = authenticators[index].lastAccepted else { continue }
+      authenticators[index].lastAccepted =
+        last < UInt64.max - LoginState.countersLost ? last + LoginState.countersLost : last
+    }
+  }
+
+  /// Of one counter, beyond the next one.
+  private static let countersLost: UInt64 = 9
+}
+
+/// What this verifier has seen of each user; it begins anew with the process.
+final class RollbackGuard: Sendable {
+  private let users = Locked<[UInt64: LastSeen]>([:])
+
+  /// nil: not seen. `user`: the beginning of a digest of his name.
+  subscript(_ user: UInt64) -> LastSeen? { users.withLock { $0[user] } }
+
+  func raise(_ user: UInt64, to seen: LastSeen) {
+    users.withLock { $0[user] = $0[user]?.joined(with: seen) ?? seen }
+  }
+}

@@ -1,0 +1,102 @@
+import Glibc
+import SallyportCore
+import SallyportLogin
+package import SallyportService
+import SallyportSupport
+
+/// What a verifier counts of itself since it was started.
+final class VerifierMetrics: Sendable {
+  /// Upper bounds of how long an answer took, in milliseconds.
+  private static let bounds: [UInt64] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
+
+  private struct Counts: Sendable {
+    var outcomes: [String: UInt64] = [:]
+    /// For each bound, how many took no longer.
+    var within = [UInt64](repeating: 0, count: VerifierMetrics.bounds.count)
+    var answers: UInt64 = 0
+    var nanoseconds: UInt64 = 0
+    var unknown: UInt64 = 0
+    var floors: UInt64 = 0
+    /// In milliseconds; nil: not known yet.
+    var offset: Int64?
+  }
+
+  private let counts = Locked(Counts())
+
+  /// An answer to a code that was typed. `nanoseconds`: since the question was here.
+  func note(_ outcome: String, after nanoseconds: UInt64) {
+    counts.withLock { counts in
+      counts.outcomes[outcome, default: 0] += 1
+      counts.answers += 1
+      counts.nanoseconds &+= nanoseconds
+      for (index, bound) in VerifierMetrics.bounds.enumerated()
+      where nanoseconds <= bound * 1_000_000 {
+        counts.within[index] += 1
+      }
+    }
+  }
+
+  /// A save of which it is not known whether it was done.
+  func noteUnknown() { counts.withLock { $0.unknown += 1 } }
+
+  /// A row that lacked what this verifier had seen of it.
+  func noteFloor() { counts.withLock { $0.floors += 1 } }
+
+  /// Of this clock from the database's, in milliseconds.
+  func note(offset: Int64) { counts.withLock { $0.offset = offset } }
+
+  /// In the text form of Prometheus. `isJudging`: whether anybody is judged now.
+  func text(isJudging: Bool) -> String {
+    let counts = counts.withLock { $0 }
+    var metrics = Metrics("sallyport_verifier")
+    metrics.add(
+      "judging", .gauge, "Whether the database is there, and this clock right.",
+      [("", isJudging ? "1" : "0")])
+    metrics.add(
+      "outcomes_total", .counter, "Codes by what was judged of them.",
+      counts.outcomes.sorted { $0.key < $1.key }.map {
+        ("{outcome=\(quoted($0.key))}", "\($0.value)")
+      })
+    let buckets = zip(VerifierMetrics.bounds, counts.within).map { bound, count in
+      ("_bucket{le=\"\(Double(bound) / 1000)\"}", "\(count)")
+    }
+    metrics.add(
+      "answer_seconds", .histogram, "How long answers to codes took.",
+      buckets + [
+        ("_bucket{le=\"+Inf\"}", "\(counts.answers)"),
+        ("_sum", "\(Double(counts.nanoseconds) / 1e9)"), ("_count", "\(counts.answers)"),
+      ])
+    metrics.add(
+      "unknown_total", .counter, "Saves that may have been done, and were refused.",
+      [("", "\(counts.unknown)")])
+    metrics.add(
+      "floors_broken_total", .counter, "Rows that lacked what was seen of them.",
+      [("", "\(counts.floors)")])
+    metrics.add(
+      "clock_offset_seconds", .gauge, "This clock from the database's.",
+      counts.offset.map { [("", "\(Double($0) / 1000)")] } ?? [])
+    return metrics.text
+  }
+}
+
+extension Database {
+  /// Writes this verifier's metrics each ten seconds, until the process ends.
+  package func writeMetrics(to path: String) throws(ServiceError) {
+    try startThread { [self] in keepMetrics(path) }
+  }
+
+  /// A function: the optimizer makes a closure that never returns into another.
+  @inline(never) private func keepMetrics(_ path: String) {
+    var last: Int32 = 0
+    while losses >= 0 {
+      let number = Metrics.write(meters.text(isJudging: !isAway), to: path)
+      if number != last, number != 0 {
+        var line = LogLine("error: metrics: ")
+        line.add(escaped(Array("\(path): \(errnoDescription(number))".utf8), limit: 400))
+        note(.error, line)
+      }
+      last = number
+      _ = poll(nil, 0, 10_000)
+    }
+  }
+}

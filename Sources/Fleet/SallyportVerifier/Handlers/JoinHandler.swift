@@ -1,0 +1,180 @@
+import FleetProtocol
+package import FleetTransport
+package import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+
+extension Statement {
+  /// $1 digest, $2 key: the invitation, and the hosts of its name and of this key.
+  fileprivate static let invited = """
+    SELECT i.host, i.enrolls, i.until, i.key, i.seal, h.name, h.key, h.enrolls, h.joined, h.seal
+    FROM invite i LEFT JOIN host h ON h.name = i.host OR h.key = $2 WHERE i.digest = $1
+    """
+
+  /// $1 digest, $2 its seal until now, $3 key, $4 its new seal; the host: $5 name, $6 right, $7
+  /// when, $8 seal. Nothing where another one was faster.
+  fileprivate static let join = """
+    WITH taken AS (
+      UPDATE invite SET key = $3, seal = $4 WHERE digest = $1 AND seal = $2 RETURNING digest)
+    INSERT INTO host (name, key, enrolls, joined, seal, seen)
+    SELECT $5, $3::bytea, $6::boolean, $7::bigint, $8::bytea, now() FROM taken
+    ON CONFLICT (name) DO UPDATE SET key = excluded.key, enrolls = excluded.enrolls,
+      joined = excluded.joined, seal = excluded.seal, seen = excluded.seen
+    RETURNING name
+    """
+
+  /// $1 names in hexadecimal, with commas between them.
+  fileprivate static let known = """
+    SELECT e.name FROM unnest(string_to_array($1, ',')) AS one(name)
+    JOIN enrollment e ON e.name = decode(one.name, 'hex')
+    """
+}
+
+/// Takes machines into the fleet by the tokens of `sallyport-verifier invite`.
+package struct JoinHandler: FrameHandler, Sendable {
+  private static let attempts = 8
+  private let database: Database
+  /// Of the verifiers' identity.
+  private let pins: [[UInt8]]
+
+  package init(_ database: Database, pins: [Pin]) {
+    (self.database, self.pins) = (database, pins.map(\.bytes))
+  }
+
+  package func answer(_ body: Secret, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer {
+    VerifierAnswer(to: .join, answer(key: asker.pin.bytes, body))
+  }
+
+  /// The frame of the answer to a machine with this key; empty for what is no request.
+  func answer(key: [UInt8], _ body: Secret) -> [UInt8] {
+    guard let request = JoinRequest.decode(body) else { return [] }
+    do throws(DatabaseFault) {
+      return try answer(request, key).encoded() ?? []
+    } catch {
+      var line = LogLine("database error: joining: ")
+      line.add(escaped(Array(error.text.utf8), limit: 400))
+      database.note(.error, line)
+      return JoinAnswer.trouble.encoded() ?? []
+    }
+  }
+
+  /// Of two that join by one token the first wins; the same key may do so again, since it may not
+  /// have heard the answer.
+  private func answer(_ request: JoinRequest, _ key: [UInt8]) throws(DatabaseFault) -> JoinAnswer {
+    guard let digest = try? SHA256.digest(request.secret), let now = try? Clock.now() else {
+      return .trouble
+    }
+    for _ in 0..<Self.attempts {
+      let (rows, _) = try database.ask(Statement.invited, [.bytes(digest), .bytes(key)])
+      guard let found = invitation(rows, digest) else { return .refused(.unknownToken) }
+      if let refusal = refusal(found, rows, key, now) { return .refused(refusal) }
+      if request.purpose == .look || isHost(found.row, rows, key) {
+        return try welcome(found.row, request.names)
+      }
+      if try join(found, key, now) {
+        note(found.row, key)
+        return try welcome(found.row, request.names)
+      }
+    }
+    return .trouble
+  }
+
+  // MARK: the rows
+
+  private struct Found {
+    let row: InviteRow
+    let seal: [UInt8]
+  }
+
+  /// nil where there is none, or one that somebody made or changed without the key.
+  private func invitation(_ rows: Rows, _ digest: [UInt8]) -> Found? {
+    guard rows.count > 0, let host = rows.bytes(0, 0), let enrolls = rows.bytes(0, 1),
+      let until = rows.number(0, 2), let seal = rows.bytes(0, 4)
+    else { return nil }
+    let row = InviteRow(
+      digest: digest, host: host, enrolls: enrolls == [1], until: Int64(clamping: until),
+      key: rows.bytes(0, 3))
+    if let wanted = try? row.seal(under: database.key), isSeal(seal, wanted) {
+      return Found(row: row, seal: seal)
+    }
+    database.alert(
+      "the invitation of host \(String(decoding: host, as: UTF8.self)) was made or changed by "
+        + "somebody without the key")
+    return nil
+  }
+
+  private func refusal(_ found: Found, _ rows: Rows, _ key: [UInt8], _ now: UnixTime)
+    -> JoinAnswer.Refusal?
+  {
+    if let used = found.row.key, used != key { return .usedToken }
+    if found.row.until <= now.seconds { return .expiredToken }
+    let isOther = (0..<rows.count).contains {
+      rows.bytes($0, 6) == key && rows.bytes($0, 5) != found.row.host
+    }
+    return isOther ? .otherHost : nil
+  }
+
+  /// Whether all of it was done before.
+  private func isHost(_ row: InviteRow, _ rows: Rows, _ key: [UInt8]) -> Bool {
+    row.key == key
+      && (0..<rows.count).contains {
+        rows.bytes($0, 5) == row.host && rows.bytes($0, 6) == key
+          && rows.bytes($0, 7) == [row.enrolls ? 1 : 0]
+      }
+  }
+
+  /// false where another one was faster.
+  private func join(_ found: Found, _ key: [UInt8], _ now: UnixTime) throws(DatabaseFault) -> Bool {
+    var used = found.row
+    used.key = key
+    let host = HostRow(
+      name: used.host, key: key, enrolls: used.enrolls, joined: now.seconds)
+    let seals = try Database.sealing { () throws(CryptoError) in
+      (try used.seal(under: database.key), try host.seal(under: database.key))
+    }
+    do throws(DatabaseFault) {
+      let (rows, _) = try database.ask(
+        Statement.join,
+        [
+          .bytes(used.digest), .bytes(found.seal), .bytes(key), .bytes(seals.0),
+          .text(host.name), .text([UInt8(ascii: host.enrolls ? "t" : "f")]),
+          .number(UInt64(clamping: host.joined)), .bytes(seals.1),
+        ])
+      return rows.count == 1
+    } catch {
+      switch error {
+      // Another one was faster: serializable, or by the same key for another host.
+      case .refused("40001", _), .refused("23505", _): return false
+      case _: throw error
+      }
+    }
+  }
+
+  // MARK: the answer
+
+  private func welcome(_ row: InviteRow, _ names: [UserName]) throws(DatabaseFault) -> JoinAnswer {
+    guard let host = FleetHost(row.host) else { return .trouble }
+    return .welcome(
+      JoinAnswer.Welcome(
+        host: host, enrolls: row.enrolls,
+        verifiers: try database.ask(Statement.verifiers, []).0.addresses, pins: pins,
+        known: try known(names)))
+  }
+
+  private func known(_ names: [UserName]) throws(DatabaseFault) -> [UserName] {
+    if names.isEmpty { return [] }
+    let text = [UInt8](names.map { hexadecimal($0.bytes) }.joined(separator: [0x2c]))
+    let (rows, _) = try database.ask(Statement.known, [.text(text)])
+    let found = Set((0..<rows.count).compactMap { rows.bytes($0, 0) })
+    return names.filter { found.contains($0.bytes) }
+  }
+
+  private func note(_ row: InviteRow, _ key: [UInt8]) {
+    var line = LogLine("joined the fleet: host=")
+    line.add(field: row.host)
+    line.add(row.enrolls ? " enrolls=yes key=" : " enrolls=no key=")
+    line.add(hexadecimal(key))
+    database.note(.notice, line)
+  }
+}

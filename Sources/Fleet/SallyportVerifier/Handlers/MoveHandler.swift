@@ -1,0 +1,118 @@
+import FleetProtocol
+package import FleetTransport
+package import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportService
+import SallyportSystem
+
+/// Takes enrollments from the files of hosts that may enroll people of the fleet, and gives them
+/// back.
+package struct MoveHandler: FrameHandler, Sendable {
+  private let database: Database
+
+  package init(_ database: Database) { self.database = database }
+
+  /// An empty answer to what is no request.
+  package func answer(_ body: Secret, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer {
+    guard let host = asker.host else { return VerifierAnswer(to: .management, []) }
+    guard let request = MoveRequest.decode(body) else {
+      guard let request = PersonRequest.decode(body) else {
+        return VerifierAnswer(to: .management, [])
+      }
+      return PersonHandler(database: database).answer(request, on: host, enrolls: asker.enrolls)
+    }
+    guard asker.enrolls else { return answer(.notAllowed) }
+    if database.isAway { return .databaseAway }
+    let event = Event(
+      host: host, name: request.name.bytes, service: bytes(of: "sallyport-fleet"),
+      origin: .unknown, address: nil)
+    let store = FleetStore(database, event, uid: nil)
+    do throws(StoreTrouble) {
+      if request.isTaking {
+        // What migrate --finish has written is read with any row.
+        _ = try store.standing(of: request.name)
+        if !database.writesNew { return .notServed }
+      }
+      if case .fetch(let name, let isForced) = request {
+        let told = try fetched(name, isForced, for: request, host, store)
+        return VerifierAnswer(to: .management, told.encoded() ?? [])
+      }
+      return answer(try moved(request, on: host, to: store))
+    } catch {
+      if store.wasAway { return .databaseAway }
+      note(.error, "not known whether it was done: ", request, host)
+      return answer(.trouble)
+    }
+  }
+
+  /// What a host gets that takes somebody. Its secret leaves the fleet: a warning for each.
+  private func fetched(
+    _ name: UserName, _ isForced: Bool, for request: MoveRequest, _ host: [UInt8],
+    _ store: FleetStore
+  ) throws(StoreTrouble) -> FetchAnswer {
+    let found = try store.fetch(name)
+    guard case .copy = found else { return found }
+    // As was learned just now.
+    if database.holdsBackupCodes { return .held }
+    if !isForced {
+      let others = try store.hosts(of: name, but: host)
+      if !others.isEmpty { return .used(on: others) }
+    }
+    note(.warning, "", request, host)
+    return found
+  }
+
+  private func moved(_ request: MoveRequest, on host: [UInt8], to store: FleetStore)
+    throws(StoreTrouble) -> MoveAnswer
+  {
+    let other: FleetStanding?
+    switch request {
+    case .look(let name), .fetch(let name, _): return .standing(try store.standing(of: name))
+    case .put(let moving, let version):
+      other = try store.put(moving.placed(on: host), over: version, from: host)
+    case .merge(let moving): other = try store.merge(moving)
+    case .bury(let name, let burial): other = try store.bury(name, burial, by: host)
+    }
+    if let other { return .standing(other) }
+    note(.notice, "", request, host)
+    return .done
+  }
+
+  private func answer(_ answer: MoveAnswer) -> VerifierAnswer {
+    VerifierAnswer(to: .management, answer.encoded() ?? [])
+  }
+
+  private func note(
+    _ level: LogLevel, _ remark: StaticString, _ request: MoveRequest, _ host: [UInt8]
+  ) {
+    var line = LogLine(remark)
+    switch request {
+    case .look: line.add("looked for an enrollment:")
+    case .put: line.add("enrolled by the files of a host:")
+    case .merge: line.add("took over what a host's files had used:")
+    case .fetch: line.add("gave a host the secrets of an enrollment:")
+    case .bury: line.add("not enrolled any more, but by the files of a host:")
+    }
+    line.add(user: request.name.bytes)
+    line.add(" host=")
+    line.add(field: host)
+    database.note(level, line)
+  }
+}
+
+extension MoveRequest {
+  /// What writes documents that an older verifier does not read.
+  fileprivate var isTaking: Bool {
+    switch self {
+    case .fetch, .bury: true
+    case .look, .put, .merge: false
+    }
+  }
+}
+
+extension MoveRequest.Moving {
+  fileprivate func placed(on host: [UInt8]) -> MoveRequest.Moving {
+    MoveRequest.Moving(enrollment, state.placed(on: host))
+  }
+}

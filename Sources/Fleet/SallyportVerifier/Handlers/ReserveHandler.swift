@@ -1,0 +1,308 @@
+import CService
+import FleetProtocol
+package import FleetTransport
+package import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSupport
+import SallyportSystem
+
+extension Statement {
+  /// $1 host, $2 name. Few are asked: the verifier that judged is nearly always the one that is
+  /// asked next.
+  static let hasLoggedIn = """
+    SELECT count(*) FROM event WHERE at > now() - interval '20 seconds' AND host = $1
+      AND name = $2::bytea AND outcome = 'accepted'
+    """
+}
+
+/// Answers what hosts ask about their reserves: gives the backup codes of who has just logged in
+/// there, takes what was used while a host was cut off, and says what a host has no more.
+///
+/// A host gets the codes of a person only after a login of his there that a verifier accepted, with
+/// a receipt that no other host can use. Without one it can neither mark a code as used nor learn
+/// anything: so a hostile host spends only codes of people who log in there. What it says is used
+/// is saved as a login is, with an event for each code.
+package final class ReserveHandler: FrameHandler {
+  /// Questions that are answered at a time, so that logins have connections of the database left;
+  /// and of one host.
+  private static let (most, mostOfOne) = (3, 2)
+  /// Nanoseconds after which a question is answered as far as it got.
+  private static let patience: UInt64 = 1_000_000_000
+
+  private let database: Database
+  private let logins: RecentLogins
+  private let policies: FleetPolicy
+  private let busy = Locked<[Pin: Int]>([:])
+
+  package init(_ database: Database, _ logins: RecentLogins, _ policies: FleetPolicy) {
+    (self.database, self.logins, self.policies) = (database, logins, policies)
+  }
+
+  /// An empty answer to what is no question about a reserve.
+  package func answer(_ body: Secret, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer {
+    guard let host = asker.host, let question = ReserveQuestion.decode(body) else {
+      return VerifierAnswer(to: .reserve, [])
+    }
+    guard takeTurn(asker.pin) else {
+      return VerifierAnswer(to: .reserve, ReserveAnswer.busy.encoded() ?? [])
+    }
+    defer { endTurn(asker.pin) }
+    do throws(StoreTrouble) {
+      let found = try answer(question, Holder(host, asker.pin))
+      return VerifierAnswer(to: .reserve, found?.encoded() ?? [])
+    } catch {
+      return .databaseAway
+    }
+  }
+
+  private func takeTurn(_ pin: Pin) -> Bool {
+    busy.withLock { busy in
+      let all = busy.values.reduce(0, +)
+      guard all < Self.most, busy[pin, default: 0] < Self.mostOfOne else { return false }
+      busy[pin, default: 0] += 1
+      return true
+    }
+  }
+
+  private func endTurn(_ pin: Pin) {
+    busy.withLock { busy in
+      let left = busy[pin, default: 1] - 1
+      busy[pin] = left > 0 ? left : nil
+    }
+  }
+
+  /// Who holds a reserve.
+  private struct Holder {
+    let host: [UInt8]
+    let pin: Pin
+
+    init(_ host: [UInt8], _ pin: Pin) { (self.host, self.pin) = (host, pin) }
+  }
+
+  /// nil: none that the host would understand, so that it leaves what it has until the next login.
+  /// Throws where the database cannot be asked.
+  private func answer(_ question: ReserveQuestion, _ holder: Holder) throws(StoreTrouble)
+    -> ReserveAnswer?
+  {
+    switch question {
+    case .fetch(let name, let receipt): return try fetch(name, receipt, holder)
+    case .confirm(let entries):
+      // Also of none: whether somebody is there.
+      try look()
+      let start = sys_monotonic()
+      var verdicts: [ReserveAnswer.Verdict] = []
+      for entry in entries {
+        if !verdicts.isEmpty, sys_monotonic() - start > Self.patience { break }
+        verdicts.append(try verdict(on: entry, holder))
+      }
+      return .confirmed(verdicts)
+    }
+  }
+
+  private func look() throws(StoreTrouble) {
+    do throws(DatabaseFault) {
+      _ = try database.ask(Statement.fleet, [])
+    } catch {
+      throw .service(path: "fleet", .trouble(mayBeTheCallers: false))
+    }
+  }
+
+  // MARK: what a host gets
+
+  private func fetch(_ name: UserName, _ receipt: [UInt8]?, _ holder: Holder)
+    throws(StoreTrouble) -> ReserveAnswer?
+  {
+    let record: Record
+    switch try load(name, holder) {
+    case .record(let found): record = found
+    case .nobody: return ReserveAnswer.none
+    case .disbelieved: return nil
+    }
+    guard let set = record.enrollment.backupCodes, !set.digests.isEmpty, policies.isFor(name)
+    else { return ReserveAnswer.none }
+    let right = try self.receipt(record.enrollment.id, name, holder)
+    let holdsOne = receipt.map { constantTimeEquals($0, right) } ?? false
+    if !holdsOne, try !hasLoggedIn(name, holder) { return ReserveAnswer.none }
+    return .section(
+      ReserveAnswer.Section(
+        enrollmentID: record.enrollment.id, receipt: right,
+        set: BackupCodeSet(id: set.id, salt: set.salt, digests: set.digests),
+        used: record.usedCodes(of: set)))
+  }
+
+  /// Whether he was let in there just now, by this verifier or by another one.
+  private func hasLoggedIn(_ name: UserName, _ holder: Holder) throws(StoreTrouble) -> Bool {
+    if logins.has(name.bytes, on: holder.pin) { return true }
+    do throws(DatabaseFault) {
+      let values = [Value.text(holder.host), .bytes(name.bytes)]
+      let (rows, _) = try database.ask(Statement.hasLoggedIn, values)
+      return rows.number(0, 0) ?? 0 > 0
+    } catch {
+      throw .service(path: "fleet", .trouble(mayBeTheCallers: false))
+    }
+  }
+
+  private enum Loaded {
+    case record(Record)
+    case nobody
+    /// There are rows that cannot be believed, of which the store has told. Others may come in
+    /// their place that are older: a host must not forget then what was used there.
+    case disbelieved
+  }
+
+  /// Throws where the database cannot be asked.
+  private func load(_ name: UserName, _ holder: Holder) throws(StoreTrouble) -> Loaded {
+    let store = store(for: name, holder)
+    do throws(StoreTrouble) {
+      return try store.load(Account(name: name, uid: nil)).map { .record($0) } ?? .nobody
+    } catch {
+      // Also where one question alone was refused.
+      if store.wasUnanswered { throw error }
+      return .disbelieved
+    }
+  }
+
+  private func store(for name: UserName, _ holder: Holder) -> FleetStore {
+    let event = Event(
+      host: holder.host, name: name.bytes, service: bytes(of: "sallyport-reserve"),
+      origin: .unknown, address: nil)
+    return FleetStore(database, event, uid: nil)
+  }
+
+  private func receipt(_ enrollment: UInt64, _ name: UserName, _ holder: Holder)
+    throws(StoreTrouble) -> [UInt8]
+  {
+    do throws(CryptoError) {
+      return try database.key.receipt(enrollment, of: name.bytes, for: holder.pin)
+    } catch {
+      throw .crypto(error)
+    }
+  }
+
+  // MARK: what a host says
+
+  private func verdict(on entry: ReserveQuestion.Entry, _ holder: Holder) throws(StoreTrouble)
+    -> ReserveAnswer.Verdict
+  {
+    let right = try receipt(entry.enrollmentID, entry.name, holder)
+    guard constantTimeEquals(entry.receipt, right) else { return .delete }
+    // One code after the other: each is an event. Anew where somebody else was faster.
+    for _ in 0..<4 * BackupCodeSet.maximumCodes {
+      let found = try load(entry.name, holder)
+      if case .disbelieved = found { return .keep(used: 0) }
+      guard case .record(let record) = found, record.enrollment.id == entry.enrollmentID,
+        let set = record.enrollment.backupCodes, !set.digests.isEmpty
+      else { return .delete }
+      guard set.id == entry.setID else { return .replace }
+      let used = record.usedCodes(of: set)
+      let new = entry.used & set.bitsOfCodes & ~used
+      if new == 0 { return policies.isFor(entry.name) ? .keep(used: used) : .delete }
+      try raise(new & (~new + 1), record, entry.name, holder)
+    }
+    throw .busy(path: "fleet")
+  }
+
+  private func raise(_ code: UInt64, _ record: Record, _ name: UserName, _ holder: Holder)
+    throws(StoreTrouble)
+  {
+    let done = try store(for: name, holder).transact(record, asKnown: true) {
+      (enrollment, state) throws(StoreTrouble) -> (UsedOffline, LoginState) in
+      var state = state
+      state.reconcile(with: enrollment)
+      let isNew = (state.backupCodes?.used ?? 0) & code == 0
+      state.backupCodes?.used |= code
+      return (isNew ? .used : .was, state)
+    }
+    guard case .committed(.used) = done else { return }
+    var line = LogLine("backup code used on a host that was cut off:")
+    line.add(user: name.bytes)
+    line.add(" host=")
+    line.add(field: holder.host)
+    database.note(.warning, line)
+  }
+}
+
+extension FleetPolicy {
+  /// Whether hosts may keep this person's backup codes. The policy that applies where the file
+  /// cannot be used does not say so: what hosts have stays.
+  fileprivate func isFor(_ name: UserName) -> Bool {
+    let reading = reading(service: [], user: name.bytes, isRemote: true, address: nil)
+    if reading.isStrict { return true }
+    let found = reading.policy
+    return !found.isRefusedAway && found.backupCode != .off && found.reserveFor > 0
+  }
+}
+
+/// What became of a backup code that a host has used while it was cut off.
+private enum UsedOffline: EventWord {
+  case used
+  /// It was used before: also at a verifier, or on another host that was cut off.
+  case was
+
+  var word: [UInt8] { bytes(of: self == .used ? "used-away" : "used-before") }
+}
+
+extension BackupCodeSet {
+  /// Of the backup codes alone; scratch codes lie behind them.
+  fileprivate var bitsOfCodes: UInt64 {
+    digests.count < 64 ? 1 << UInt64(digests.count) - 1 : UInt64.max
+  }
+}
+
+extension Record {
+  fileprivate func usedCodes(of set: BackupCodeSet) -> UInt64 {
+    guard let codes = state.backupCodes, codes.setID == set.id else { return 0 }
+    return codes.used & set.bitsOfCodes
+  }
+}
+
+extension FleetKey {
+  /// What a host with this key shows to prove that it was given the backup codes of this
+  /// enrollment (docs/fleet-format.md).
+  func receipt(_ enrollment: UInt64, of name: [UInt8], for pin: Pin) throws(CryptoError) -> [UInt8]
+  {
+    var text: [UInt8] = []
+    for part in [OneTimePassword.bytes(of: "reserve"), name, pin.bytes, number(enrollment)] {
+      text += number(UInt64(part.count)).prefix(4) + part
+    }
+    let made = try derive(text)
+    return made.bytes(in: 0..<made.count)
+  }
+}
+
+/// Who was let in by this verifier in the last minute, and on which host: whose backup codes that
+/// host may fetch.
+package final class RecentLogins: Sendable {
+  private static let lifetime: UInt64 = 60_000_000_000
+  /// More than there are in a minute, but for a flood: then the oldest are forgotten, and fetched
+  /// at the next login.
+  private static let most = 65_536
+
+  private struct Login: Hashable {
+    let name: [UInt8]
+    let pin: Pin
+  }
+
+  private let logins = Locked<[Login: UInt64]>([:])
+
+  package init() {}
+
+  func note(_ name: [UInt8], on pin: Pin) {
+    let now = sys_monotonic()
+    logins.withLock { logins in
+      if logins.count >= Self.most {
+        logins = logins.filter { now - $0.value < Self.lifetime }
+        if logins.count >= Self.most { logins = [:] }
+      }
+      logins[Login(name: name, pin: pin)] = now
+    }
+  }
+
+  func has(_ name: [UInt8], on pin: Pin) -> Bool {
+    let now = sys_monotonic()
+    return logins.withLock {
+      $0[Login(name: name, pin: pin)].map { now - $0 < Self.lifetime } ?? false
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import FleetProtocol
+package import FleetTransport
+package import OneTimePassword
+package import SallyportCore
+import SallyportSystem
+
+/// Tells hosts how the fleet is (`sallyport fleet status`).
+package struct StatusHandler: FrameHandler, Sendable {
+  private let database: Database
+  private let verifier: Label
+  private let started: UnixTime
+
+  package init(_ database: Database, verifier: Label, started: UnixTime) {
+    (self.database, self.verifier, self.started) = (database, verifier, started)
+  }
+
+  package func answer(_ body: Secret, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer {
+    guard let host = asker.host.flatMap({ FleetHost($0) }), let now = try? Clock.now() else {
+      return .notServed
+    }
+    let peers: [FleetStatusAnswer.Peer]
+    do throws(DatabaseFault) {
+      peers = try database.ask(Statement.verifiers, []).0.peers
+    } catch {
+      return .databaseAway
+    }
+    let answer = FleetStatusAnswer(
+      verifier: verifier, host: host, enrolls: asker.enrolls, now: now, started: started,
+      awaySince: nil, peers: peers)
+    return VerifierAnswer(to: .status, answer.encoded() ?? [])
+  }
+}
+
+extension Rows {
+  fileprivate var peers: [FleetStatusAnswer.Peer] {
+    (0..<count).compactMap { row in
+      guard let name = bytes(row, 0).flatMap({ Label($0) }) else { return nil }
+      let seen = number(row, 2).map { UnixTime(Int64(clamping: $0)) }
+      return FleetStatusAnswer.Peer(name: name, address: bytes(row, 1), seen: seen)
+    }
+  }
+}

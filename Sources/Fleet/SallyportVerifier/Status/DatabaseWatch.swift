@@ -1,0 +1,276 @@
+import CService
+import Glibc
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+package import SallyportService
+import SallyportSupport
+import SallyportSystem
+
+extension Database {
+  /// Looks at the database as a verifier does that begins. Throws where it cannot be used.
+  package func begin() throws(DatabaseFault) {
+    let line = try DatabaseConnection(words, worker: 0)
+    _ = try fleet(by: line)
+    try check(line)
+    // Another verifier may have found a loss meanwhile.
+    _ = try fleet(by: line)
+    let left = line.certificatesEnd.map { $0 - clock() / 1000 }
+    if let text = FleetStatus.ending(of: left) { alert(text) }
+    var clocks = ClockWatch()
+    try look(&clocks, by: line)
+    open(line.server)
+  }
+
+  /// The same for a command, which is no verifier: nobody waits for it.
+  package func beginCommand() throws(DatabaseFault) {
+    let line = try DatabaseConnection(words, worker: 0)
+    _ = try fleet(by: line)
+    open(line.server)
+  }
+
+  /// Starts the thread that tells the others of this verifier, and looks, while the database is
+  /// away, whether it is back.
+  package func watch() throws(ServiceError) {
+    try startThread { [self] in DatabaseWatch(self).keep() }
+  }
+
+  fileprivate func open(_ server: [UInt8]) {
+    books.withLock { books in
+      books.server = server
+      books.isAway = false
+    }
+  }
+
+  // MARK: another server
+
+  /// Compares what was acknowledged with what this server has, and waits until the others have done
+  /// so. Where something is lost, or may be, it is written down that no code up to now counts.
+  ///
+  /// Whoever remembers nothing, since it was started again, cannot say that nothing is lost; except
+  /// where it had looked at this very server before.
+  fileprivate func check(_ line: DatabaseConnection) throws(DatabaseFault) {
+    let own = try OwnRows(line.ask(Statement.own, [.text(verifier)], Database.patience))
+    let (isRestarted, acknowledged) = books.withLock { ($0.server == nil, $0.acknowledged) }
+    if isRestarted, own.posted == line.server { return believe(own) }
+    let isLost =
+      isRestarted
+      ? own.posted != nil : acknowledged.contains { own.numbers[$0.key] ?? 0 < $0.value }
+    if isLost { try distrust(by: line) }
+    believe(own)
+    try post(line, least: acknowledged[0] ?? 0)
+    let end = sys_monotonic() + 3_000_000_000
+    var missing = try others(by: line).missing(line.server, besides: own)
+    while !missing.isEmpty, sys_monotonic() < end {
+      _ = poll(nil, 0, 50)
+      missing = try others(by: line).missing(line.server, besides: own)
+    }
+    guard !missing.isEmpty else { return }
+    try distrust(by: line)
+    try post(line, least: 0)
+  }
+
+  private func believe(_ own: OwnRows) { books.withLock { $0.acknowledged = own.numbers } }
+
+  private func post(_ line: DatabaseConnection, least: UInt64) throws(DatabaseFault) {
+    _ = try beat(line, posting: true, least: least)
+  }
+
+  /// Tells the others of this verifier, and what the database's clock said, in milliseconds.
+  fileprivate func beat(_ line: DatabaseConnection, posting: Bool = false, least: UInt64 = 0)
+    throws(DatabaseFault) -> Int64
+  {
+    let mine = clock()
+    let posted: Value = posting ? .text(line.server) : .null
+    let rows = try line.ask(
+      Statement.beat,
+      values(of: line) + [
+        .number(UInt64(clamping: mine)), posted, .number(least), .number(Schema.number),
+      ], Database.patience)
+    guard let n = rows.number(0, 1), let time = rows.number(0, 2) else {
+      throw .broken("an answer of another form")
+    }
+    noteStranger(by: n)
+    return Int64(clamping: time)
+  }
+
+  /// Two that have one name take each other's rows for their own, so that neither sees what was
+  /// lost. Once alone it may have been an answer that did not come.
+  private func noteStranger(by n: UInt64) {
+    let times = books.withLock { books in
+      let isOwn = books.acknowledged[0].map { n <= $0 + 1 } ?? true
+      books.strangers = isOwn ? 0 : books.strangers + 1
+      books.acknowledge(n, to: 0)
+      return books.strangers
+    }
+    guard times % 30 == 3 else { return }
+    alert(
+      "another verifier has the name \(String(decoding: verifier, as: UTF8.self)): each needs one "
+        + "of its own (run --name)")
+  }
+
+  /// Compares the clocks; where this one is off, nobody is judged by it from now on.
+  fileprivate func look(_ clocks: inout ClockWatch, by line: DatabaseConnection)
+    throws(DatabaseFault)
+  {
+    let before = clock()
+    let time = try beat(line)
+    let mine = ClockWatch.offset(before, clock(), from: time)
+    let others = try others(by: line).filter(\.isAlive)
+    clocks.look(self, mine, others.map { $0.clock - $0.time })
+  }
+
+  fileprivate func others(by line: DatabaseConnection) throws(DatabaseFault) -> [Other] {
+    let rows = try line.ask(Statement.others, [.text(verifier)], Database.patience)
+    return (0..<rows.count).map { Other(rows, $0) }
+  }
+}
+
+/// What another verifier says of itself.
+struct Other {
+  let name: [UInt8]
+  let posted: [UInt8]?
+  /// Its clock, and the database's at that time, in milliseconds.
+  let clock: Int64
+  let time: Int64
+  let isAlive: Bool
+
+  init(_ rows: Rows, _ row: Int) {
+    name = rows.bytes(row, 0) ?? []
+    posted = rows.bytes(row, 1)
+    clock = Int64(clamping: rows.number(row, 2) ?? 0)
+    time = Int64(clamping: rows.number(row, 3) ?? 0)
+    isAlive = rows.bytes(row, 4) == [1]
+  }
+}
+
+/// What the database has of what was acknowledged to this verifier.
+private struct OwnRows {
+  var numbers: [Int: UInt64] = [:]
+  /// The server that it had checked; nil: there is no row.
+  var posted: [UInt8]?
+  var time: Int64 = 0
+
+  init(_ rows: Rows) {
+    for row in 0..<rows.count {
+      guard let worker = rows.int(row, 0), let n = rows.number(row, 1) else { continue }
+      numbers[worker] = n
+      guard worker == 0 else { continue }
+      posted = rows.bytes(row, 2)
+      time = Int64(clamping: rows.number(row, 3) ?? 0)
+    }
+  }
+}
+
+extension [Other] {
+  /// How long before the loss a verifier must have been silent to count as switched off.
+  private static var lifetime: Int64 { 10_000 }
+
+  /// Who has not looked at this server yet, and was there until the former one was lost.
+  fileprivate func missing(_ server: [UInt8], besides own: OwnRows) -> [Other] {
+    let late = filter { $0.posted != server }
+    let newest = late.reduce(own.time) { Swift.max($0, $1.time) }
+    return late.filter { $0.time >= newest - Self.lifetime }
+  }
+}
+
+/// The thread that keeps an eye on the database: one connection, worker 0.
+private final class DatabaseWatch {
+  private let database: Database
+  private var line: DatabaseConnection?
+  /// One whose save is not acknowledged, but may be. It waits at the server: each that were given
+  /// up would leave one more there.
+  private var waiting: DatabaseConnection?
+  private var turns = 0
+  private var clocks = ClockWatch()
+
+  init(_ database: Database) { self.database = database }
+
+  /// A function and no closure: the optimizer makes one that never returns into another.
+  @inline(never) func keep() {
+    var isOver = false
+    while !isOver {
+      turn()
+      isOver = database.losses < 0
+    }
+  }
+
+  private func turn() {
+    if database.books.withLock({ $0.isAway }) {
+      if !restore() { _ = poll(nil, 0, 200) }
+      return
+    }
+    var loss = pollfd(fd: database.losses, events: Int16(POLLIN), revents: 0)
+    // SAFETY: filled within the call.
+    if unsafe poll(&loss, 1, Database.patience) > 0 { service_count_down(database.losses) }
+    if database.books.withLock({ !$0.isAway }) { beat() }
+  }
+
+  private func beat() {
+    do throws(DatabaseFault) {
+      let line = try ownLine()
+      guard database.books.withLock({ $0.server == line.server }) else {
+        return database.lose("the database is another server, or was started again")
+      }
+      try database.look(&clocks, by: line)
+    } catch {
+      if error == .silent { waiting = line }
+      line = nil
+      if case .refused = error { return database.alert("the database: \(error.text)") }
+      if case .broken = error { return }
+      database.lose("the database cannot be asked: \(error.text)")
+    }
+  }
+
+  private func ownLine() throws(DatabaseFault) -> DatabaseConnection {
+    if let line { return line }
+    let new = try DatabaseConnection(database.words, worker: 0)
+    line = new
+    return new
+  }
+
+  /// Whether a save is acknowledged: behind a standby that is gone, reading works and says nothing.
+  private func restore() -> Bool {
+    turns += 1
+    line = nil
+    do throws(DatabaseFault) {
+      guard let line = try candidate() else { return false }
+      self.line = line
+      _ = try database.fleet(by: line)
+      if database.books.withLock({ $0.server != line.server }) {
+        try database.check(line)
+        _ = try database.fleet(by: line)
+      }
+      // Its beat is a save that has to be acknowledged.
+      try database.look(&clocks, by: line)
+      database.open(line.server)
+      database.note(.notice, LogLine("the database answers again"))
+      return true
+    } catch {
+      if error == .silent { waiting = line }
+      line = nil
+      return false
+    }
+  }
+
+  /// A connection on which something can be asked; nil: the one that waits goes on.
+  private func candidate() throws(DatabaseFault) -> DatabaseConnection? {
+    guard let old = waiting else { return try DatabaseConnection(database.words, worker: 0) }
+    do throws(DatabaseFault) {
+      _ = try old.wait(300)
+      waiting = nil
+      return old
+    } catch {
+      guard error == .silent else {
+        waiting = nil
+        return try DatabaseConnection(database.words, worker: 0)
+      }
+    }
+    // Now and then: there may be another server by now, while this one is cut off.
+    guard turns % 4 == 0 else { return nil }
+    let other = try DatabaseConnection(database.words, worker: 0)
+    guard other.server != old.server else { return nil }
+    waiting = nil
+    return other
+  }
+}

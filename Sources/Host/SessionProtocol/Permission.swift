@@ -1,0 +1,95 @@
+package import SallyportCore
+
+/// Why a session changes nothing.
+package enum ChangeRefusal: UInt8, CaseIterable, Sendable {
+  /// `self_service = no`.
+  case off = 1
+  /// `state = disabled`.
+  case disabled
+  /// Not enrolled, and the level lets nobody enroll by himself.
+  case level
+  case notEnrolled
+  case enrolled
+  /// About the name.
+  case noSuchAuthenticator
+  /// About the name.
+  case nameTaken
+  case tooMany
+  case last
+  /// The password is wrong, or the account may not log in.
+  case password
+  case code
+  /// Too many wrong codes.
+  case throttled
+  /// No first code of the new authenticator was right.
+  case firstCode
+  /// Another session of this user is going on.
+  case busy
+  case root
+  /// No account, or not one.
+  case noAccount
+  /// The enrollment is another one by now.
+  case changed
+  /// Something of the machine failed; it is in the log.
+  case failed
+  /// As `failed`, while the change was under way.
+  case unknown
+}
+
+/// How a session goes on, before anybody is asked for anything.
+package enum Permission: Equatable, Sendable {
+  /// The status is shown; nothing is changed.
+  case show
+  /// After the password and a code that is accepted, of the enrollment with this id.
+  case afterCode(id: UInt64)
+  /// After the password and a first code of the new authenticator.
+  case afterFirstCode
+  case refused(ChangeRefusal)
+}
+
+/// What is enrolled, before anybody is asked.
+package enum OwnEnrollment: Equatable, Sendable {
+  /// `off`: the names of those whose kind the policy has switched off.
+  case enrolled(id: UInt64, names: [Label], off: [Label] = [])
+  /// With the level that applies now.
+  case notEnrolled(EnrollmentLevel)
+}
+
+/// Decides whether a user may have his wish, and by what. Pure, and the only place where that is
+/// decided; that the password and the code are right is asked for afterwards.
+package func permission(for wish: ChangeRequest, _ enrollment: OwnEnrollment, under policy: Policy)
+  -> Permission
+{
+  guard policy.isSelfService else { return .refused(.off) }
+  guard policy.isEnabled else { return .refused(.disabled) }
+  switch enrollment {
+  case .notEnrolled(let level):
+    guard case .enroll = wish else { return .refused(.notEnrolled) }
+    switch level {
+    case .required, .offer, .remind: return .afterFirstCode
+    case .refuse, .voluntary: return .refused(.level)
+    }
+  case .enrolled(let id, let names, let off):
+    if let flaw = flaw(of: wish, names, off) { return .refused(flaw) }
+    return wish == .status ? .show : .afterCode(id: id)
+  }
+}
+
+/// What the change would be refused for; found before a code is spent on it.
+private func flaw(of wish: ChangeRequest, _ names: [Label], _ off: [Label]) -> ChangeRefusal? {
+  switch wish {
+  case .status, .renew: nil
+  case .enroll: .enrolled
+  case .add(let name, _):
+    names.count >= Enrollment.maximumAuthenticators
+      ? .tooMany : name.flatMap { names.first(like: $0) } == nil ? nil : .nameTaken
+  case .remove(let name):
+    !names.contains(name)
+      ? .noSuchAuthenticator
+      : names.contains { $0 != name && !off.contains($0) } ? nil : .last
+  case .rename(let name, let new):
+    !names.contains(name)
+      ? .noSuchAuthenticator
+      : names.filter { $0 != name }.first(like: new) == nil ? nil : .nameTaken
+  }
+}

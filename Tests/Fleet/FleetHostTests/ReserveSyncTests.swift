@@ -1,0 +1,285 @@
+import FleetProtocol
+import Foundation
+import OneTimePassword
+import SallyportAdministration
+import SallyportCore
+import SallyportSupport
+import TestSupport
+import Testing
+
+@testable import FleetHost
+@testable import SallyportService
+@testable import SallyportSystem
+
+@Suite struct `The keeper of a reserve` {
+  @Test func `fetches the codes of whoever logs in, and what is used of them`() throws {
+    let host = try CutHost()
+    try host.logIn("alice", used: 1)
+    #expect(try host.entry("alice")?.used == 1)
+    #expect(try host.type(second, as: "alice") == .accepted(.backupCode(left: 0)))
+  }
+
+  // decisive
+  @Test func `asks once a minute about somebody who logs in again and again`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    let asked = host.fleet.state.withLock { $0.asked.count }
+    for _ in 0..<10 {
+      host.keeper.fetch(try name("alice"), after: false)
+      host.keeper.work()
+    }
+    #expect(host.fleet.state.withLock { $0.asked.count } == asked)
+    // With a backup code he has used one.
+    host.fleet.change { $0.people[Array("alice".utf8)]?.used = 1 }
+    host.keeper.fetch(try name("alice"), after: true)
+    host.keeper.work()
+    #expect(try host.entry("alice")?.used == 1)
+  }
+
+  @Test func `has nobody who has no backup codes any more`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    host.fleet.change { $0.people = [:] }
+    host.keeper.fetch(try name("alice"))
+    host.keeper.work()
+    #expect(try host.reserve.entries().isEmpty)
+  }
+
+  @Test func `sends up what was used before a verifier is asked about that person`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    try host.logIn("bob")
+    host.fleet.change { $0.isCut = true }
+    #expect(try host.type(first, as: "alice") == .accepted(.backupCode(left: 1)))
+    #expect(try !host.keeper.mayAsk(name("alice"), within: 100))
+    #expect(try host.keeper.mayAsk(name("bob"), within: 100))
+    host.fleet.change { $0.isCut = false }
+    #expect(host.fleet.used("alice") == 0)
+    #expect(try host.keeper.mayAsk(name("alice"), within: 100))
+    #expect(host.fleet.used("alice") == 1)
+    #expect(try !host.restarted().isPending(name("alice")))
+  }
+
+  @Test func `sends up, after a restart, what the service before it had not`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    host.fleet.change { $0.isCut = true }
+    _ = try host.type(second, as: "alice")
+    let again = try host.restarted()
+    let keeper = try ReserveSync(again, host.fleet) { _, _ in }
+    host.fleet.change { $0.isCut = false }
+    keeper.work()
+    #expect(host.fleet.used("alice") == 2)
+    #expect(try !again.isPending(name("alice")))
+  }
+
+  @Test func `keeps pending what was used while the rest went up`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    host.fleet.change { $0.isCut = true }
+    _ = try host.type(first, as: "alice")
+    let stored = try host.reserve.store.storedName(of: name("alice"))
+    let sent = try #require(try host.reserve.entry(stored: stored))
+    _ = try host.type(second, as: "alice")
+    try host.reserve.wentUp(sent, stored: stored)
+    #expect(try host.reserve.isPending(name("alice")))
+    let all = try #require(try host.reserve.entry(stored: stored))
+    try host.reserve.wentUp(all, stored: stored)
+    #expect(try !host.reserve.isPending(name("alice")))
+  }
+
+  /// Else he would be judged as if the fleet were away, once more than he has to be.
+  @Test func `keeps nothing pending where more was used elsewhere while it was away`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    host.fleet.change { $0.isCut = true }
+    _ = try host.type(first, as: "alice")
+    host.fleet.change {
+      $0.isCut = false
+      $0.people[Array("alice".utf8)]?.used = 2
+    }
+    #expect(try host.keeper.mayAsk(name("alice"), within: 100))
+    #expect(try host.entry("alice")?.used == 3 && host.fleet.used("alice") == 3)
+    #expect(try !host.restarted().isPending(name("alice")))
+  }
+
+  @Test func `does not take up what verifiers say is away`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    host.fleet.change { $0.isDatabaseAway = true }
+    _ = try host.type(first, as: "alice")
+    #expect(try !host.keeper.mayAsk(name("alice"), within: 100))
+    #expect(host.keeper.work() == ReserveSync.Pace().probing)
+    host.fleet.change { $0.isDatabaseAway = false }
+    #expect(host.keeper.work() == ReserveSync.Pace().pinging)
+    #expect(host.fleet.used("alice") == 1)
+  }
+
+  @Test func `learns what was used elsewhere, and whom the fleet has no more`() throws {
+    let host = try CutHost()
+    for person in ["alice", "bob", "carol"] { try host.logIn(person) }
+    let new = try codes(0xc0c0)
+    host.fleet.change {
+      $0.isCut = true
+      $0.people[Array("alice".utf8)]?.used = 1
+      $0.people[Array("bob".utf8)] = nil
+      $0.people[Array("carol".utf8)]?.set = new
+    }
+    host.keeper.work()
+    #expect(try host.reserve.entries().count == 3)
+    host.fleet.change { $0.isCut = false }
+    host.keeper.work()
+    #expect(try host.entry("alice")?.used == 1)
+    #expect(try host.entry("bob") == nil)
+    #expect(try host.entry("carol")?.setID == 0xc0c0)
+  }
+
+  @Test func `wipes somebody who was enrolled anew, whatever was used of the old codes`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    host.fleet.change { $0.isCut = true }
+    _ = try host.type(first, as: "alice")
+    host.fleet.change {
+      $0.isCut = false
+      $0.people[Array("alice".utf8)]?.enrollment = 0xf0f0
+    }
+    host.keeper.work()
+    #expect(try host.reserve.entries().isEmpty)
+    #expect(try !host.reserve.isPending(name("alice")))
+    #expect(host.fleet.used("alice") == 0)
+  }
+
+  @Test func `confirms a large reserve in parts, also where each part is cut short`() throws {
+    let host = try CutHost()
+    let set = try codes(0xb0b0)
+    for number in 0..<450 {
+      let person = try name("user\(number)")
+      try host.reserve.put(
+        person,
+        ReserveAnswer.Section(
+          enrollmentID: 0xe0e0, receipt: ScriptedFleet.receipt, set: set, used: 0))
+      host.fleet.change {
+        $0.people[person.bytes] = ScriptedFleet.Person(enrollment: 0xe0e0, set: set, used: 2)
+      }
+    }
+    host.fleet.change { ($0.most, $0.busy) = (70, 2) }
+    host.keeper.work()
+    let entries = try host.reserve.entries()
+    #expect(entries.count == 450 && entries.allSatisfy { $0.used == 2 })
+    #expect(host.fleet.state.withLock { $0.asked.count } >= 7)
+    #expect(host.reserve.isGood(for: 1))
+  }
+
+  @Test func `does not take a reserve for confirmed of which it saw a part`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    host.pass(1000)
+    host.fleet.change { $0.isCut = true }
+    host.keeper.work()
+    #expect(!host.reserve.isGood(for: 1000))
+    #expect(host.reserve.isGood(for: 1001))
+    host.fleet.change { $0.isCut = false }
+    host.keeper.work()
+    #expect(host.reserve.isGood(for: 1))
+  }
+
+  @Test func `notes how old the reserve is while it is cut off, each ten minutes`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    let noted = try host.reserve.store.confirmation()
+    host.fleet.change { $0.isCut = true }
+    host.pass(599)
+    host.keeper.work()
+    #expect(try host.reserve.store.confirmation() == noted)
+    host.pass(1)
+    host.keeper.work()
+    #expect(try host.reserve.store.confirmation() != noted)
+    // Back at the first boot's clock, as a machine without a clock of its own.
+    host.moment.withLock {
+      $0 = ReserveAge.Moment(clock: CutHost.start.clock, boot: Array("next".utf8), uptime: 5)
+    }
+    #expect(try !host.restarted().isGood(for: UInt64.max))
+  }
+
+  @Test func `changes nothing by answers that are none`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    var random = Seeded(5)
+    for person in ["alice", "bob"] { host.keeper.fetch(try name(person)) }
+    host.keeper.isAway()
+    for count in 0..<50 {
+      host.fleet.change { $0.garbage = random.bytes(count) }
+      host.keeper.work()
+      #expect(try host.reserve.entries().count == 1)
+    }
+    host.fleet.change { $0.garbage = nil }
+    host.keeper.work()
+    #expect(try host.entry("alice") != nil)
+    // The same words once, not fifty times.
+    #expect(host.log.count { $0.contains("was not understood") } == 1)
+  }
+
+  @Test func `wipes the reserve of a host that was revoked`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    host.fleet.change { $0.isRevoked = true }
+    host.keeper.work()
+    #expect(try host.reserve.entries().isEmpty)
+    #expect(host.log.contains { $0.contains("does not know this host any more") })
+  }
+
+  @Test func `wipes an entry that cannot be read, and goes on with the others`() throws {
+    let host = try CutHost()
+    for person in ["alice", "bob"] { try host.logIn(person) }
+    try Data("garbage".utf8).write(
+      to: URL(fileURLWithPath: host.path + "/users/alice/enrollment"), options: [])
+    host.keeper.isAway()
+    host.keeper.work()
+    #expect(try host.reserve.names().count == 1)
+    #expect(host.reserve.isGood(for: 1))
+  }
+
+  @Test func `makes a reserve anew that somebody has removed`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    try FileManager.default.removeItem(atPath: host.path)
+    host.keeper.isAway()
+    host.keeper.work()
+    host.keeper.work()
+    try host.logIn("bob")
+    #expect(try host.entry("bob") != nil)
+  }
+
+  // MARK: its thread
+
+  /// As often as a test can bear.
+  private static var quick: ReserveSync.Pace {
+    var pace = ReserveSync.Pace()
+    (pace.probing, pace.pinging) = (10, 10)
+    return pace
+  }
+
+  @Test func `finds by itself that the verifiers are back`() throws {
+    let host = try CutHost(pace: Self.quick)
+    host.keeper.start()
+    try host.logIn("alice")
+    #expect(soon { (try? host.entry("alice")) != nil })
+    host.fleet.change { $0.isCut = true }
+    #expect(try host.type(first, as: "alice") == .accepted(.backupCode(left: 1)))
+    host.fleet.change { $0.isCut = false }
+    #expect(soon { host.fleet.used("alice") == 1 })
+    #expect(soon { (try? host.reserve.isPending(name("alice"))) == false })
+    // A code that is used here while they are there goes up at once.
+    #expect(try host.type(second, as: "alice") == .accepted(.backupCode(left: 0)))
+    #expect(soon { host.fleet.used("alice") == 3 })
+  }
+
+  @Test func `ends, and leaves nothing, when the host has left the fleet`() throws {
+    let host = try CutHost(pace: Self.quick)
+    try host.logIn("alice")
+    host.keeper.start()
+    host.isMember.withLock { $0 = false }
+    #expect(soon { !FileManager.default.fileExists(atPath: host.path) })
+    #expect(soon { host.log.contains { $0.contains("has left the fleet") } })
+  }
+}

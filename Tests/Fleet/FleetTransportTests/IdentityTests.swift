@@ -1,0 +1,89 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import TestSupport
+import Testing
+
+@testable import FleetTransport
+
+@Suite struct `The identity of a host or a fleet` {
+  private func fault(_ path: String) -> IdentityFault? {
+    do throws(IdentityFault) {
+      _ = try Identity.read(at: path)
+      return nil
+    } catch { return error }
+  }
+
+  // decisive
+  @Test func `is made once, and read with the same pin`() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/identity.key"
+    try Identity.make(at: path)
+    let pin = try Identity.read(at: path).pin
+    #expect(try Identity.read(at: path).pin == pin)
+    #expect(Pin(hex: pin.hex) == pin)
+    #expect(throws: IdentityFault.exists) { try Identity.make(at: path) }
+    #expect(try Identity.read(at: path).pin == pin)
+    let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
+    #expect(mode as? Int == 0o600)
+    try Identity.make(at: path + "2")
+    #expect(try Identity.read(at: path + "2").pin != pin)
+  }
+
+  @Test func `is one's own, and an Ed25519 key`() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/identity.key"
+    #expect(fault(path) == .system("open", errno: ENOENT))
+    try Identity.make(at: path)
+    // SAFETY: the C strings live for the calls.
+    unsafe chmod(path, 0o640)
+    #expect(fault(path) == .unsafe)
+    unsafe chmod(path, 0o600)
+    #expect(fault(path) == nil)
+    let garbage = ["", "x", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", p256]
+    for text in garbage {
+      try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+      #expect(fault(path) == .notAKey, "\(text)")
+    }
+  }
+
+  private let p256 = """
+    -----BEGIN PRIVATE KEY-----
+    MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgBEhALIZhfSESgrz3
+    2F7S0GrNOJDFVVORCCG+62mxAKihRANCAAQ8an4aM1WJhRDWmy2yp+cAOQzq/gCs
+    tv/GdyoYpvJzTYLkcU//EtnG91F/dhC1+O58w63qM9DdwlKR9U/q9kX0
+    -----END PRIVATE KEY-----
+    """
+}
+
+@Suite struct `The frame of a host` {
+  private func request(_ verb: ServiceRequest.Verb) -> ServiceRequest {
+    ServiceRequest(
+      name: Array("alice".utf8), service: Array("sshd".utf8), origin: .local, policy: Policy(),
+      millisecondsLeft: 5000, verb: verb)
+  }
+
+  @Test(arguments: [nil, 0, 1000, UInt32.max - 1])
+  func `is read as it was written`(_ uid: UInt32?) throws {
+    let caller = uid.map { $0 / 2 }
+    let frame = HostFrame(
+      isOwn: uid != nil, uid: uid, caller: caller, request: request(.level))
+    let body = try #require(frame.encoded())
+    let read = try #require(HostFrame.decode(body))
+    #expect((read.isOwn, read.uid, read.caller) == (uid != nil, uid, caller))
+    #expect(read.request.name == frame.request.name)
+  }
+
+  @Test func `is nothing else`() throws {
+    let whole = try #require(HostFrame(isOwn: true, uid: 7, request: request(.level)).encoded())
+    for length in 0..<whole.count {
+      let cut = try #require(whole.slice(0..<length))
+      #expect(HostFrame.decode(cut) == nil)
+    }
+    for (index, byte) in [(0, 1), (0, 3), (1, 2)] as [(Int, UInt8)] {
+      let other = try #require(whole.slice(0..<whole.count))
+      other.set(index, to: byte)
+      #expect(HostFrame.decode(other) == nil)
+    }
+  }
+}

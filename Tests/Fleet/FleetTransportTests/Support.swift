@@ -1,0 +1,151 @@
+import CService
+import CTLS
+import Foundation
+import OneTimePassword
+import SallyportSupport
+import TestSupport
+import Testing
+
+@testable import FleetTransport
+
+/// A key of its own.
+func newIdentity() throws -> Identity { try Identity(pem: try Identity.newKey()) }
+
+func secret(_ count: Int, _ byte: UInt8 = 7) throws -> Secret {
+  try #require(Secret([UInt8](repeating: byte, count: count)))
+}
+
+/// Whether it holds, after a while at the latest.
+func soon(_ holds: () -> Bool) -> Bool {
+  let end = sys_monotonic() + 30_000_000_000
+  while !holds() {
+    if sys_monotonic() > end { return false }
+    _ = poll(nil, 0, 5)
+  }
+  return true
+}
+
+/// A verifier on a free port of this machine that gives back what it is asked; ended with the
+/// value.
+final class TestVerifier: Sendable {
+  let identity: Identity
+  let server: FleetServer
+  /// The keys that it knows; nil: all.
+  let known = Locked<Set<Pin>?>(nil)
+  let asked = Locked<[FrameKind]>([])
+
+  init(
+    _ identity: Identity? = nil, limits: ConnectionLimits = ConnectionLimits(),
+    handler: FleetServer.Handler? = nil, subject: @escaping FleetServer.Subject = { _, _ in nil }
+  ) throws {
+    let identity = try identity ?? newIdentity()
+    self.identity = identity
+    let (known, asked) = (known, asked)
+    let address = VerifierAddress(bytes: [127, 0, 0, 1], port: 0)
+    server = try FleetServer.start(
+      on: address, identity: identity, limits: limits,
+      isKnown: { pin in known.withLock { $0?.contains(pin) ?? true } }, subject: subject,
+      handler: handler
+        ?? { _, kind, body, _ in
+          asked.withLock { $0.append(kind) }
+          return VerifierAnswer(to: kind, body.bytes(in: 0..<body.count))
+        })
+  }
+
+  /// Without waiting for hosts that are gone with it.
+  deinit { server.stop(within: 0) }
+
+  /// A host that has this verifier's pin, or that one.
+  func client(_ identity: Identity? = nil, pin: Pin? = nil, also: [VerifierAddress] = []) throws
+    -> VerifierPool
+  {
+    let file = FleetFile(
+      host: "web1", enrolls: false, verifiers: also + [server.address],
+      pins: [pin ?? self.identity.pin])
+    return VerifierPool(file, try identity ?? newIdentity())
+  }
+
+  /// A bare connection.
+  func raw() throws -> Raw { try Raw(server.address.port) }
+}
+
+/// A connection without TLS, or with TLS and without manners.
+final class Raw {
+  let descriptor: Int32
+  var connection: TLSConnection?
+
+  init(_ port: UInt16) throws {
+    // SAFETY: as many bytes as are said.
+    descriptor = unsafe tls_connect([127, 0, 0, 1], 4, port)
+    try #require(descriptor >= 0)
+    try #require(wait(toWrite: true))
+  }
+
+  deinit { if connection == nil { close(descriptor) } }
+
+  func wait(toWrite: Bool) -> Bool {
+    var watched = [pollfd(fd: descriptor, events: Int16(toWrite ? POLLOUT : POLLIN), revents: 0)]
+    return Waiting.poll(&watched, until: sys_monotonic() + 30_000_000_000) > 0
+  }
+
+  /// Bytes that are no TLS.
+  func send(_ bytes: [UInt8]) -> Bool {
+    // SAFETY: as many bytes as are said.
+    unsafe Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
+  }
+
+  /// Whether the other side closes, in time.
+  func isClosed() -> Bool {
+    var byte: UInt8 = 0
+    while wait(toWrite: false) {
+      // SAFETY: one byte.
+      if unsafe recv(descriptor, &byte, 1, Int32(MSG_DONTWAIT)) <= 0 { return true }
+    }
+    return false
+  }
+
+  /// Whether nothing came that was not read, not even the end.
+  var isSilent: Bool { connection?.isQuiet ?? false }
+
+  /// Does the handshake as a host with this key, and takes the greeting. Its kind.
+  func greet(_ side: TLSSide) throws -> UInt8? {
+    let made = try #require(TLSConnection(side, descriptor))
+    connection = made
+    while true {
+      switch made.handshake() {
+      case .done: return frame()?.kind
+      case .moreIn: if !wait(toWrite: false) { return nil }
+      case .moreOut: if !wait(toWrite: true) { return nil }
+      case .gone, .unpinned: return nil
+      }
+    }
+  }
+
+  /// The next frame, nil where the connection ends.
+  func frame() -> FrameReader.Whole? {
+    guard let connection else { return nil }
+    let reader = FrameReader()
+    while true {
+      switch reader.advance(connection) {
+      case .whole(let frame): return frame
+      case .more(let toWrite, _): if !wait(toWrite: toWrite) { return nil }
+      case .over, .unpinned: return nil
+      }
+    }
+  }
+
+  /// Bytes within TLS.
+  func write(_ bytes: [UInt8]) -> Bool {
+    guard let connection, let content = Secret(bytes) else { return false }
+    var sent = 0
+    while sent < bytes.count {
+      switch connection.write(content, from: sent) {
+      case .done(let count): sent += count
+      case .moreOut: if !wait(toWrite: true) { return false }
+      case .moreIn: if !wait(toWrite: false) { return false }
+      case .gone, .unpinned: return false
+      }
+    }
+    return true
+  }
+}

@@ -1,0 +1,247 @@
+import FleetProtocol
+import FleetTransport
+import Foundation
+import OneTimePassword
+import SallyportLogin
+import SallyportSupport
+import SallyportSystem
+import TestSupport
+import Testing
+
+@testable import SallyportCore
+@testable import SallyportVerifier
+
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `What a host asks about its reserve` {
+  private let verifier: Verifier
+  private let handler: ReserveHandler
+  private let logins = RecentLogins()
+  private let directory: TemporaryDirectory
+  private let web: Pin
+  private let mail: Pin
+
+  init() throws {
+    (web, mail) = (try Self.pin(1), try Self.pin(2))
+    verifier = try Verifier()
+    directory = try TemporaryDirectory()
+    handler = ReserveHandler(verifier.database, logins, FleetPolicy(in: directory.path))
+  }
+
+  /// From now on.
+  private func policy(_ text: String) throws {
+    try ("[default]\n" + text + "\n").write(
+      toFile: directory.path + "/sallyport.conf", atomically: false, encoding: .utf8)
+  }
+
+  private static func pin(_ byte: UInt8) throws -> Pin {
+    try #require(Pin([UInt8](repeating: byte, count: 32)))
+  }
+
+  private func ask(_ question: ReserveQuestion, as pin: Pin) throws -> ReserveAnswer {
+    let answer = handler.answer(
+      try #require(question.encoded()), from: HostIdentity(pin, host: Array("web1".utf8)),
+      arrived: 0)
+    return try #require(ReserveAnswer.decode(answer.body, to: question))
+  }
+
+  /// Enrolled, with a phone, two backup codes and a scratch code.
+  private func enroll() throws -> UserName {
+    let name = "away-\(UUID().uuidString)"
+    let enrollment = try fleetEnrollment(
+      [try authenticator(parameters())], name,
+      codes: backupCodes(
+        ["7KMF2X9QD4TW0HZA", "M3PC8RV1KX5N6GDJ"], scratch: ["12345678"], id: 0xb0b0))
+    try verifier.store(for: name).create(enrollment, LoginState(initialFor: enrollment))
+    return enrollment.user
+  }
+
+  /// What web1 is given after a login there.
+  private func fetched(_ name: UserName) throws -> ReserveAnswer.Section {
+    logins.note(name.bytes, on: web)
+    let answer = try ask(.fetch(name, receipt: nil), as: web)
+    guard case .section(let section) = answer else {
+      Issue.record("\(answer)")
+      throw CancellationError()
+    }
+    return section
+  }
+
+  private func entry(_ name: UserName, _ section: ReserveAnswer.Section, used: UInt64 = 0)
+    -> ReserveQuestion.Entry
+  {
+    ReserveQuestion.Entry(
+      name: name, enrollmentID: section.enrollmentID, receipt: section.receipt,
+      setID: section.set.id, used: used)
+  }
+
+  private func text(_ name: UserName) -> String { String(decoding: name.bytes, as: UTF8.self) }
+
+  private func used(_ name: UserName) throws -> UInt64? {
+    try verifier.store().load(Account(name: name, uid: nil))?.state.backupCodes?.used
+  }
+
+  @Test func `gives the codes of who has just logged in there, and nothing else of him`() throws {
+    let name = try enroll()
+    #expect(try ask(.fetch(name, receipt: nil), as: web) == ReserveAnswer.none)
+    let section = try fetched(name)
+    #expect(section.set.digests.count == 2 && section.set.scratchDigests.isEmpty)
+    #expect(section.set.id == 0xb0b0 && section.used == 0)
+    // To that host alone, and again for what it shows.
+    #expect(try ask(.fetch(name, receipt: nil), as: mail) == ReserveAnswer.none)
+    #expect(try ask(.fetch(name, receipt: section.receipt), as: mail) == ReserveAnswer.none)
+    let other = ReserveHandler(
+      verifier.database, RecentLogins(), FleetPolicy(in: directory.path))
+    let question = ReserveQuestion.fetch(name, receipt: section.receipt)
+    let again = other.answer(
+      try #require(question.encoded()), from: HostIdentity(web, host: Array("web1".utf8)),
+      arrived: 0)
+    #expect(ReserveAnswer.decode(again.body, to: question) == .section(section))
+  }
+
+  @Test func `gives them also where another verifier has judged the login`() throws {
+    let name = try enroll()
+    // "web1", through no handler.
+    #expect(try verifier.type("287082", as: text(name)) != .refused(.notEnrolled))
+    guard case .section = try ask(.fetch(name, receipt: nil), as: web) else {
+      Issue.record("none")
+      return
+    }
+  }
+
+  // decisive
+  @Test func `takes a code that was used there for used, everywhere and once`() throws {
+    let name = try enroll()
+    let section = try fetched(name)
+    for _ in 0..<3 {
+      #expect(
+        try ask(.confirm([entry(name, section, used: 3)]), as: web)
+          == .confirmed([.keep(used: 3)]))
+    }
+    #expect(try used(name) == 3)
+    #expect(try verifier.events(of: text(name)) == ["used-away 0", "used-away 1"])
+    let outcome = try verifier.type("7KMF2X9QD4TW0HZA", as: text(name))
+    guard case .refused(.response(.replayed, _)) = outcome else {
+      Issue.record("\(outcome)")
+      return
+    }
+  }
+
+  @Test func `believes nothing of a host without a receipt of its own`() throws {
+    let name = try enroll()
+    let section = try fetched(name)
+    for pin in [mail, try Self.pin(3)] {
+      #expect(
+        try ask(.confirm([entry(name, section, used: 1)]), as: pin) == .confirmed([.delete]))
+    }
+    var forged = entry(name, section, used: 1)
+    forged = ReserveQuestion.Entry(
+      name: name, enrollmentID: forged.enrollmentID, receipt: [UInt8](repeating: 0, count: 32),
+      setID: forged.setID, used: 1)
+    #expect(try ask(.confirm([forged]), as: web) == .confirmed([.delete]))
+    // Of another set, of a scratch code, and of codes that do not exist, nothing is used up.
+    let other = ReserveQuestion.Entry(
+      name: name, enrollmentID: section.enrollmentID, receipt: section.receipt, setID: 0xb0b1,
+      used: 1)
+    #expect(try ask(.confirm([other]), as: web) == .confirmed([.replace]))
+    #expect(
+      try ask(.confirm([entry(name, section, used: UInt64.max << 2)]), as: web)
+        == .confirmed([.keep(used: 0)]))
+    #expect(try used(name) == 0)
+    #expect(try verifier.events(of: text(name)).isEmpty)
+  }
+
+  @Test func `has a host delete who is enrolled anew, or not any more`() throws {
+    let name = try enroll()
+    let section = try fetched(name)
+    let other = try enroll()
+    let stranger = try #require(UserName(Array("nobody-\(UUID().uuidString)".utf8)))
+    let entries = [
+      ReserveQuestion.Entry(
+        name: name, enrollmentID: section.enrollmentID + 1, receipt: section.receipt,
+        setID: section.set.id, used: 1),
+      entry(other, section, used: 1), entry(stranger, section, used: 1), entry(name, section),
+    ]
+    #expect(
+      try ask(.confirm(entries), as: web)
+        == .confirmed([.delete, .delete, .delete, .keep(used: 0)]))
+  }
+
+  /// Where they are restored, or the older ones believed after all, what was used on the host would
+  /// be good again.
+  @Test func `leaves a host what it has where his rows cannot be believed`() throws {
+    let name = try enroll()
+    let section = try fetched(name)
+    let used = ReserveQuestion.confirm([entry(name, section, used: 2)])
+    // Twice is as it was.
+    func damage() throws {
+      _ = try verifier.ask(
+        "UPDATE state SET body = set_byte(body, 60, get_byte(body, 60) # 1) WHERE name = $1",
+        [.bytes(name.bytes)])
+    }
+    try damage()
+    #expect(try ask(used, as: web) == .confirmed([.keep(used: 0)]))
+    let fetch = try #require(ReserveQuestion.fetch(name, receipt: section.receipt).encoded())
+    let answer = handler.answer(
+      fetch, from: HostIdentity(web, host: Array("web1".utf8)), arrived: 0)
+    #expect(answer == VerifierAnswer(to: .reserve, []), "nothing that has it delete anything")
+    try damage()
+    #expect(try ask(used, as: web) == .confirmed([.keep(used: 2)]))
+    #expect(try self.used(name) == 2)
+  }
+
+  @Test(arguments: ["away = refuse", "factor_backup_code = off", "reserve_for = 0"])
+  func `gives no codes where the policy of the fleet has none for hosts`(line: String) throws {
+    let name = try enroll()
+    // Where it cannot be used, and never could: what applies instead says nothing of them.
+    try policy("away = perhaps")
+    let section = try fetched(name)
+    try policy(line)
+    #expect(try ask(.fetch(name, receipt: section.receipt), as: web) == ReserveAnswer.none)
+    #expect(
+      try ask(.confirm([entry(name, section, used: 1)]), as: web) == .confirmed([.delete]))
+    #expect(try used(name) == 1, "what was used there")
+  }
+
+  /// The table is locked for as long as a question may take; others are answered. What the host has
+  /// used up would be lost with what it deletes.
+  @Test func `has a host delete nobody where the database does not answer about him`() throws {
+    let own = try OwnDatabase()
+    let verifier = try Verifier(in: own)
+    let name = "away-\(UUID().uuidString)"
+    let enrollment = try fleetEnrollment(
+      [try authenticator(parameters())], name,
+      codes: backupCodes(["7KMF2X9QD4TW0HZA"], id: 0xb0b0))
+    try verifier.store(for: name).create(enrollment, LoginState(initialFor: enrollment))
+    let handler = ReserveHandler(verifier.database, logins, FleetPolicy(in: directory.path))
+    let asker = HostIdentity(web, host: Array("web1".utf8))
+    func ask(_ question: ReserveQuestion) throws -> VerifierAnswer {
+      handler.answer(try #require(question.encoded()), from: asker, arrived: 0)
+    }
+    logins.note(enrollment.user.bytes, on: web)
+    let fetch = ReserveQuestion.fetch(enrollment.user, receipt: nil)
+    let fetched = ReserveAnswer.decode(try ask(fetch).body, to: fetch)
+    guard case .section(let section) = fetched else {
+      Issue.record("\(String(describing: fetched))")
+      return
+    }
+    let used = ReserveQuestion.confirm([entry(enrollment.user, section, used: 1)])
+    // A connection that goes on, beside the one that is refused.
+    let number = verifier.database.books.withLock { $0.number() }
+    let spare = try DatabaseConnection(
+      own.words + " user=sallyport_verifier", worker: number, preparing: Statement.prepared)
+    verifier.database.books.withLock { $0.idle.insert(spare, at: 0) }
+    _ = try verifier.ask("BEGIN")
+    _ = try verifier.ask("LOCK TABLE enrollment IN ACCESS EXCLUSIVE MODE")
+    #expect(try ask(used) == .databaseAway)
+    _ = try verifier.ask("COMMIT")
+    #expect(
+      ReserveAnswer.decode(try ask(used).body, to: used) == .confirmed([.keep(used: 1)]))
+  }
+
+  @Test func `is a verifier that is there, where nothing is asked`() throws {
+    #expect(try ask(.confirm([]), as: web) == .confirmed([]))
+    let garbage = try #require(Secret(Array("garbage".utf8)))
+    let asker = HostIdentity(web, host: Array("web1".utf8))
+    #expect(handler.answer(garbage, from: asker, arrived: 0) == VerifierAnswer(to: .reserve, []))
+  }
+}

@@ -1,0 +1,129 @@
+import OneTimePassword
+import SallyportCore
+import TestSupport
+import Testing
+
+@testable import SessionProtocol
+
+@Suite struct `The frames of a session` {
+  private func secret(_ bytes: [UInt8]) throws -> Secret { try #require(Secret(bytes)) }
+
+  private func bytes(_ secret: Secret?) throws -> [UInt8] {
+    let secret = try #require(secret)
+    return secret.bytes(in: 0..<secret.count)
+  }
+
+  private func fromUser() throws -> [[UInt8]] {
+    let counted = try #require(
+      CodeParameters(type: .hotp, algorithm: .sha512, digits: .eight))
+    let wishes: [ChangeRequest] = [
+      .status, .renew, .enroll(name: nil, .standard, backupCodes: 0),
+      .enroll(name: Label("a"), counted, backupCodes: 32), .add(name: nil, counted),
+      .add(name: Label("laptop"), .standard), .remove(Label("phone")),
+      .rename(Label("phone"), to: Label("x")),
+    ]
+    for wish in wishes {
+      let packet = try #require(FromUser.wish(wish).encoded())
+      guard case .wish(let read)? = FromUser.decode(packet) else {
+        Issue.record("\(wish)")
+        continue
+      }
+      #expect(read == wish)
+    }
+    return try wishes.map { try bytes(FromUser.wish($0).encoded()) }
+      + [try bytes(FromUser.answer(secret([1, 2, 3])).encoded())]
+  }
+
+  private func fromSession() throws -> [[UInt8]] {
+    let user = try #require(UserName(Array("alice".utf8)))
+    let said: [FromSession] = [
+      .prompt([65], echo: true), .prompt([], echo: false), .text([66, 10]),
+      .secret(of: user, name: Label("phone"), try secret([UInt8](repeating: 7, count: 20))),
+      .done(of: user, backupCodes: [try secret([9])], names: [Label("a"), Label("b")]),
+      .done(of: user, backupCodes: [], names: []),
+      .status(enrollment: try secret([1]), state: try secret([UInt8](repeating: 2, count: 8192))),
+      .refused(.code, [67]),
+    ]
+    return try said.map { try bytes($0.encoded()) }
+  }
+
+  @Test func `are read as they were written`() throws {
+    _ = try fromUser()
+    let packets = try fromSession()
+    for packet in packets {
+      let read = try #require(FromSession.decode(secret(packet)))
+      #expect(try bytes(read.encoded()) == packet)
+    }
+    for denial in ChangeRefusal.allCases {
+      let packet = try #require(FromSession.refused(denial, []).encoded())
+      guard case .refused(denial, _)? = FromSession.decode(packet) else {
+        Issue.record("\(denial)")
+        continue
+      }
+    }
+  }
+
+  @Test func `have the form of version 1`() throws {
+    #expect(
+      try bytes(FromUser.wish(.remove(Label("ab"))).encoded()) == [1, 0x14, 1, 2, 0, 97, 98])
+    #expect(
+      try bytes(FromUser.wish(.add(name: nil, .standard)).encoded())
+        == [1, 0x13, 2, 0, 0, 4, 0, 30, 0, 1, 6])
+    #expect(
+      try bytes(FromSession.prompt([65], echo: false).encoded())
+        == [1, 0x31, 2, 1, 0, 65, 1, 0, 0])
+  }
+
+  @Test func `ask for no more backup codes than there can be`() throws {
+    for (count, isFrame): (UInt8, Bool) in [(0, true), (32, true), (33, false), (255, false)] {
+      let packet = try secret([1, 0x12, 3, 0, 0, 4, 0, 30, 0, 1, 6, 1, 0, count])
+      #expect((FromUser.decode(packet) != nil) == isFrame)
+    }
+  }
+
+  @Test func `of one side are none of the other`() throws {
+    for packet in try fromUser() { #expect(try FromSession.decode(secret(packet)) == nil) }
+    for packet in try fromSession() { #expect(try FromUser.decode(secret(packet)) == nil) }
+  }
+
+  @Test func `cut short or with more behind are none`() throws {
+    for packet in try fromUser() + fromSession() {
+      for count in Set([0, 1, 2, packet.count / 2, packet.count - 1]) where count < packet.count {
+        #expect(try Frame.decode(secret(Array(packet[..<count]))) == nil)
+      }
+      #expect(try Frame.decode(secret(packet + [0])) == nil)
+      #expect(try Frame.decode(secret([2] + packet[1...])) == nil)
+    }
+  }
+
+  @Test func `of any bytes are read whole or not at all`() throws {
+    var random = Seeded(14)
+    let packets = try fromUser() + fromSession().filter { $0.count < 200 }
+    var read = 0
+    for turn in 0..<20_000 {
+      var packet = packets[turn % packets.count]
+      for _ in 0..<random.number(1...3) {
+        let place = random.number(0...packet.count - 1)
+        packet[place] = random.byte()
+      }
+      if turn % 7 == 0 { packet.removeLast(random.number(0...packet.count)) }
+      if let one = try FromUser.decode(secret(packet)) {
+        #expect(try bytes(one.encoded()) == packet)
+        read += 1
+      }
+      if let one = try FromSession.decode(secret(packet)) {
+        #expect(try bytes(one.encoded()) == packet)
+        read += 1
+      }
+    }
+    #expect(read > 1000)
+  }
+
+  // decisive
+  @Test func `are never longer than the longest`() throws {
+    let whole = try secret([UInt8](repeating: 1, count: Frame.longest - 5))
+    #expect(FromUser.answer(whole).encoded() != nil)
+    let long = try secret([UInt8](repeating: 1, count: Frame.longest - 4))
+    #expect(FromUser.answer(long).encoded() == nil)
+  }
+}

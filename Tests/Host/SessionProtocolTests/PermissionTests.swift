@@ -1,0 +1,90 @@
+import OneTimePassword
+import SallyportCore
+import SessionProtocol
+import Testing
+
+@Suite struct `What a user may change himself` {
+  private static let two: [Label] = [Label("phone"), Label("laptop")]
+  private static let wishes: [ChangeRequest] = [
+    .status, .enroll(name: nil, .standard, backupCodes: 10), .add(name: nil, .standard),
+    .remove(Label("phone")), .rename(Label("phone"), to: Label("new")), .renew,
+  ]
+
+  private func policy(_ change: (inout Policy) -> Void = { _ in }) -> Policy {
+    var policy = Policy()
+    policy.isSelfService = true
+    change(&policy)
+    return policy
+  }
+
+  @Test func `is nothing unless the policy says so`() {
+    #expect(!Policy().isSelfService && !Policy.strict.isSelfService)
+    for wish in Self.wishes {
+      for enrollment in [
+        OwnEnrollment.enrolled(id: 7, names: Self.two), .notEnrolled(.required),
+        .notEnrolled(.offer),
+      ] {
+        #expect(permission(for: wish, enrollment, under: Policy()) == .refused(.off))
+        #expect(permission(for: wish, enrollment, under: .strict) == .refused(.off))
+        let disabled = policy { $0.isEnabled = false }
+        #expect(permission(for: wish, enrollment, under: disabled) == .refused(.disabled))
+      }
+    }
+  }
+
+  @Test func `is, not enrolled, to enroll where the level asks for it`() {
+    let table: [(EnrollmentLevel, Permission)] = [
+      (.refuse, .refused(.level)), (.required, .afterFirstCode), (.offer, .afterFirstCode),
+      (.remind, .afterFirstCode), (.voluntary, .refused(.level)),
+    ]
+    for (level, expected) in table {
+      for wish in Self.wishes {
+        let found = permission(for: wish, .notEnrolled(level), under: policy())
+        if case .enroll = wish {
+          #expect(found == expected)
+        } else {
+          #expect(found == .refused(.notEnrolled))
+        }
+      }
+    }
+  }
+
+  @Test func `is, enrolled, everything but to enroll, after a code of that enrollment`() {
+    for wish in Self.wishes {
+      let found = permission(for: wish, .enrolled(id: 7, names: Self.two), under: policy())
+      switch wish {
+      case .status: #expect(found == .show)
+      case .enroll: #expect(found == .refused(.enrolled))
+      case .add, .remove, .rename, .renew: #expect(found == .afterCode(id: 7))
+      }
+    }
+  }
+
+  @Test func `is refused for its names before a code is spent`() {
+    let (phone, laptop, other) = (Label("phone"), Label("laptop"), Label("other"))
+    let eight = (0..<8).compactMap { Label([UInt8(ascii: "a") + UInt8($0)]) }
+    let table: [(ChangeRequest, [Label], Permission)] = [
+      (.add(name: phone, .standard), Self.two, .refused(.nameTaken)),
+      (.add(name: other, .standard), Self.two, .afterCode(id: 7)),
+      (.add(name: other, .standard), eight, .refused(.tooMany)),
+      (.remove(other), Self.two, .refused(.noSuchAuthenticator)),
+      (.remove(phone), [phone], .refused(.last)),
+      (.remove(phone), Self.two, .afterCode(id: 7)),
+      (.rename(other, to: phone), Self.two, .refused(.noSuchAuthenticator)),
+      (.rename(phone, to: laptop), Self.two, .refused(.nameTaken)),
+      (.rename(phone, to: phone), Self.two, .afterCode(id: 7)),
+    ]
+    for (wish, names, expected) in table {
+      #expect(
+        permission(for: wish, .enrolled(id: 7, names: names), under: policy()) == expected)
+    }
+  }
+
+  /// Else he would be left with codes that are refused.
+  @Test func `is not to remove the last one whose kind is on`() {
+    let (phone, laptop) = (Label("phone"), Label("laptop"))
+    let enrollment = OwnEnrollment.enrolled(id: 7, names: Self.two, off: [laptop])
+    #expect(permission(for: .remove(phone), enrollment, under: policy()) == .refused(.last))
+    #expect(permission(for: .remove(laptop), enrollment, under: policy()) == .afterCode(id: 7))
+  }
+}

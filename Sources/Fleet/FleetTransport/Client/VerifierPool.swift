@@ -257,7 +257,7 @@ package final class VerifierPool: FleetVerifiers {
 
   // MARK: the keeper
 
-  /// Starts a thread that looks after the connection every two seconds until `close`: pings what is
+  /// Starts a thread that looks after the connections every two seconds until `close`: pings what is
   /// idle, connects where nothing is, and says when the fleet can be asked again after it could
   /// not. That
   /// `reconnected` is called on this thread. false where there is a keeper, or no thread.

@@ -5,7 +5,7 @@ import CTLS
 ///
 /// A connection is watched by one of two epolls, that of handshakes or that of frames, and each
 /// report of one is single: whoever takes it up has the connection for himself (`claim`) until
-/// `release` watches it again. Both happen under the book's lock; so does forgetting a connection,
+/// `release` watches it again. Both happen under the table's lock; so does forgetting a connection,
 /// which is closed with its last reference.
 struct ConnectionTable: Sendable {
   /// Tag of what ends the waiting of all threads.

@@ -8,7 +8,8 @@ package import SallyportService
 import SallyportSupport
 import SallyportSystem
 
-/// The database of a fleet as one verifier has it: connections, the floor, and whether it is away.
+/// The database of a fleet as one verifier has it: connections, the rollback guard, and whether it
+/// is away.
 package final class Database: Sendable {
   /// How long an answer is waited for, in milliseconds.
   package static let patience: Int32 = 2000
@@ -73,12 +74,12 @@ package final class Database: Sendable {
   /// Whether nobody can be judged now: nothing is asked then.
   package var isAway: Bool { books.withLock { $0.isAway || $0.isAside } }
 
-  func note(_ level: LogLevel, _ connection: LogLine) { log(level, connection) }
+  func note(_ level: LogLevel, _ line: LogLine) { log(level, line) }
 
   func alert(_ text: String) {
-    var connection = LogLine("ALERT: ")
-    connection.add(escaped(Array(text.utf8), limit: 400))
-    log(.alert, connection)
+    var line = LogLine("ALERT: ")
+    line.add(escaped(Array(text.utf8), limit: 400))
+    log(.alert, line)
   }
 
   // MARK: asking
@@ -108,7 +109,7 @@ package final class Database: Sendable {
   ) throws(DatabaseFault) -> (Rows, UInt64) {
     guard seats.take() else { throw .unusable("all connections are in use") }
     defer { seats.leave() }
-    let (connection, generation) = try takeLine()
+    let (connection, generation) = try takeConnection()
     if let since, since != generation {
       books.withLock { $0.putBack(connection, generation) }
       throw .moved
@@ -131,7 +132,7 @@ package final class Database: Sendable {
     return (rows, generation)
   }
 
-  private func takeLine() throws(DatabaseFault) -> (DatabaseConnection, UInt64) {
+  private func takeConnection() throws(DatabaseFault) -> (DatabaseConnection, UInt64) {
     let found = books.withLock { books in
       let isFit = !books.isAway && !books.isAside
       return (

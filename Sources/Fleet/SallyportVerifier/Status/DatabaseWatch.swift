@@ -10,23 +10,23 @@ import SallyportSystem
 extension Database {
   /// Looks at the database as a verifier does that begins. Throws where it cannot be used.
   package func begin() throws(DatabaseFault) {
-    let line = try DatabaseConnection(words, worker: 0)
-    _ = try fleet(by: line)
-    try check(line)
+    let connection = try DatabaseConnection(words, worker: 0)
+    _ = try fleet(by: connection)
+    try check(connection)
     // Another verifier may have found a loss meanwhile.
-    _ = try fleet(by: line)
-    let left = line.certificatesEnd.map { $0 - clock() / 1000 }
+    _ = try fleet(by: connection)
+    let left = connection.certificatesEnd.map { $0 - clock() / 1000 }
     if let text = FleetStatus.ending(of: left) { alert(text) }
     var clocks = ClockWatch()
-    try look(&clocks, by: line)
-    open(line.server)
+    try look(&clocks, by: connection)
+    open(connection.server)
   }
 
   /// The same for a command, which is no verifier: nobody waits for it.
   package func beginCommand() throws(DatabaseFault) {
-    let line = try DatabaseConnection(words, worker: 0)
-    _ = try fleet(by: line)
-    open(line.server)
+    let connection = try DatabaseConnection(words, worker: 0)
+    _ = try fleet(by: connection)
+    open(connection.server)
   }
 
   /// Starts the thread that tells the others of this verifier, and looks, while the database is
@@ -49,42 +49,42 @@ extension Database {
   ///
   /// Whoever remembers nothing, since it was started again, cannot say that nothing is lost; except
   /// where it had looked at this very server before.
-  fileprivate func check(_ line: DatabaseConnection) throws(DatabaseFault) {
-    let own = try OwnRows(line.ask(Statement.own, [.text(verifier)], Database.patience))
+  fileprivate func check(_ connection: DatabaseConnection) throws(DatabaseFault) {
+    let own = try OwnRows(connection.ask(Statement.own, [.text(verifier)], Database.patience))
     let (isRestarted, acknowledged) = books.withLock { ($0.server == nil, $0.acknowledged) }
-    if isRestarted, own.posted == line.server { return believe(own) }
+    if isRestarted, own.posted == connection.server { return believe(own) }
     let isLost =
       isRestarted
       ? own.posted != nil : acknowledged.contains { own.numbers[$0.key] ?? 0 < $0.value }
-    if isLost { try distrust(by: line) }
+    if isLost { try distrust(by: connection) }
     believe(own)
-    try post(line, least: acknowledged[0] ?? 0)
+    try post(connection, least: acknowledged[0] ?? 0)
     let end = sys_monotonic() + 3_000_000_000
-    var missing = try others(by: line).missing(line.server, besides: own)
+    var missing = try others(by: connection).missing(connection.server, besides: own)
     while !missing.isEmpty, sys_monotonic() < end {
       _ = poll(nil, 0, 50)
-      missing = try others(by: line).missing(line.server, besides: own)
+      missing = try others(by: connection).missing(connection.server, besides: own)
     }
     guard !missing.isEmpty else { return }
-    try distrust(by: line)
-    try post(line, least: 0)
+    try distrust(by: connection)
+    try post(connection, least: 0)
   }
 
   private func believe(_ own: OwnRows) { books.withLock { $0.acknowledged = own.numbers } }
 
-  private func post(_ line: DatabaseConnection, least: UInt64) throws(DatabaseFault) {
-    _ = try beat(line, posting: true, least: least)
+  private func post(_ connection: DatabaseConnection, least: UInt64) throws(DatabaseFault) {
+    _ = try beat(connection, posting: true, least: least)
   }
 
   /// Tells the others of this verifier, and what the database's clock said, in milliseconds.
-  fileprivate func beat(_ line: DatabaseConnection, posting: Bool = false, least: UInt64 = 0)
+  fileprivate func beat(_ connection: DatabaseConnection, posting: Bool = false, least: UInt64 = 0)
     throws(DatabaseFault) -> Int64
   {
     let mine = clock()
-    let posted: Value = posting ? .text(line.server) : .null
-    let rows = try line.ask(
+    let posted: Value = posting ? .text(connection.server) : .null
+    let rows = try connection.ask(
       Statement.beat,
-      values(of: line) + [
+      values(of: connection) + [
         .number(UInt64(clamping: mine)), posted, .number(least), .number(Schema.number),
       ], Database.patience)
     guard let n = rows.number(0, 1), let time = rows.number(0, 2) else {
@@ -110,18 +110,18 @@ extension Database {
   }
 
   /// Compares the clocks; where this one is off, nobody is judged by it from now on.
-  fileprivate func look(_ clocks: inout ClockWatch, by line: DatabaseConnection)
+  fileprivate func look(_ clocks: inout ClockWatch, by connection: DatabaseConnection)
     throws(DatabaseFault)
   {
     let before = clock()
-    let time = try beat(line)
+    let time = try beat(connection)
     let mine = ClockWatch.offset(before, clock(), from: time)
-    let others = try others(by: line).filter(\.isAlive)
+    let others = try others(by: connection).filter(\.isAlive)
     clocks.look(self, mine, others.map { $0.clock - $0.time })
   }
 
-  fileprivate func others(by line: DatabaseConnection) throws(DatabaseFault) -> [Other] {
-    let rows = try line.ask(Statement.others, [.text(verifier)], Database.patience)
+  fileprivate func others(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {
+    let rows = try connection.ask(Statement.others, [.text(verifier)], Database.patience)
     return (0..<rows.count).map { Other(rows, $0) }
   }
 }
@@ -177,7 +177,7 @@ extension [Other] {
 /// The thread that keeps an eye on the database: one connection, worker 0.
 private final class DatabaseWatch {
   private let database: Database
-  private var line: DatabaseConnection?
+  private var connection: DatabaseConnection?
   /// One whose save is not acknowledged, but may be. It waits at the server: each that were given
   /// up would leave one more there.
   private var waiting: DatabaseConnection?
@@ -208,47 +208,47 @@ private final class DatabaseWatch {
 
   private func beat() {
     do throws(DatabaseFault) {
-      let line = try ownLine()
-      guard database.books.withLock({ $0.server == line.server }) else {
+      let connection = try ownConnection()
+      guard database.books.withLock({ $0.server == connection.server }) else {
         return database.lose("the database is another server, or was started again")
       }
-      try database.look(&clocks, by: line)
+      try database.look(&clocks, by: connection)
     } catch {
-      if error == .silent { waiting = line }
-      line = nil
+      if error == .silent { waiting = connection }
+      connection = nil
       if case .refused = error { return database.alert("the database: \(error.text)") }
       if case .broken = error { return }
       database.lose("the database cannot be asked: \(error.text)")
     }
   }
 
-  private func ownLine() throws(DatabaseFault) -> DatabaseConnection {
-    if let line { return line }
+  private func ownConnection() throws(DatabaseFault) -> DatabaseConnection {
+    if let connection { return connection }
     let new = try DatabaseConnection(database.words, worker: 0)
-    line = new
+    connection = new
     return new
   }
 
   /// Whether a save is acknowledged: behind a standby that is gone, reading works and says nothing.
   private func restore() -> Bool {
     turns += 1
-    line = nil
+    connection = nil
     do throws(DatabaseFault) {
-      guard let line = try candidate() else { return false }
-      self.line = line
-      _ = try database.fleet(by: line)
-      if database.books.withLock({ $0.server != line.server }) {
-        try database.check(line)
-        _ = try database.fleet(by: line)
+      guard let connection = try candidate() else { return false }
+      self.connection = connection
+      _ = try database.fleet(by: connection)
+      if database.books.withLock({ $0.server != connection.server }) {
+        try database.check(connection)
+        _ = try database.fleet(by: connection)
       }
       // Its beat is a save that has to be acknowledged.
-      try database.look(&clocks, by: line)
-      database.open(line.server)
+      try database.look(&clocks, by: connection)
+      database.open(connection.server)
       database.note(.notice, LogLine("the database answers again"))
       return true
     } catch {
-      if error == .silent { waiting = line }
-      line = nil
+      if error == .silent { waiting = connection }
+      connection = nil
       return false
     }
   }

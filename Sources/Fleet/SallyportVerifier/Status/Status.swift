@@ -65,15 +65,15 @@ package struct FleetStatus: Sendable {
   static let certificateEnding: Int64 = 30 * 86_400
 
   package init(_ words: String, hasCopy: Bool, policyFlaw: LogLine?) throws(DatabaseFault) {
-    let line = try DatabaseConnection(words, worker: 0)
-    guard var facts = Facts(try line.ask(Statement.facts, [], Database.patience)) else {
+    let connection = try DatabaseConnection(words, worker: 0)
+    guard var facts = Facts(try connection.ask(Statement.facts, [], Database.patience)) else {
       throw .unusable("the row of the fleet is not there: sallyport-verifier init")
     }
-    facts.certificate = line.certificatesEnd.map { $0 - Int64(time(nil)) }
-    let verifiers = try line.ask(
-      Statement.statusOfVerifiers, [.text(line.server)], Database.patience)
-    let hosts = try line.ask(Statement.statusOfHosts, [], Database.patience)
-    let outcomes = try line.ask(Statement.outcomes, [], Database.patience)
+    facts.certificate = connection.certificatesEnd.map { $0 - Int64(time(nil)) }
+    let verifiers = try connection.ask(
+      Statement.statusOfVerifiers, [.text(connection.server)], Database.patience)
+    let hosts = try connection.ask(Statement.statusOfHosts, [], Database.patience)
+    let outcomes = try connection.ask(Statement.outcomes, [], Database.patience)
     self.init(
       facts, (0..<verifiers.count).map { Verifier(verifiers, $0) },
       (0..<hosts.count).map { Host(hosts, $0) },

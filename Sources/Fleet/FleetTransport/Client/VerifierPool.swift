@@ -257,10 +257,9 @@ package final class VerifierPool: FleetVerifiers {
 
   // MARK: the keeper
 
-  /// Starts a thread that looks after the connections every two seconds until `close`: pings what is
-  /// idle, connects where nothing is, and says when the fleet can be asked again after it could
-  /// not. That
-  /// `reconnected` is called on this thread. false where there is a keeper, or no thread.
+  /// Starts a thread that looks after the connections every two seconds until `close`: pings what
+  /// is idle, connects where nothing is, and says when the fleet can be asked again after it could
+  /// not. That `reconnected` is called on this thread. false where there is a keeper, or no thread.
   @discardableResult
   package func startKeeper(reconnected: @escaping @Sendable () -> Void = {}) -> Bool {
     let isFirst = state.withLock { state in

@@ -66,17 +66,19 @@ package func decide(
   switch response {
   case .malformed(let malformation): verdict = .refuse(.malformed(malformation))
   case .backupCode(let digest):
-    verdict = judge(backupCode: digest, of: enrollment.backupCodes, &state, use, policy, turn)
+    verdict = verify(
+      backupCode: digest, of: enrollment.backupCodes, in: &state, use, under: policy, as: turn)
   case .code(let code, let digits):
     let throttle = Throttle(for: enrollment, state, under: policy)
-    verdict = try judge(code, digits, of: enrollment, &state, throttle, use, policy, turn)
+    verdict = try verify(
+      code, digits, of: enrollment, in: &state, within: throttle, use, under: policy, as: turn)
   }
   return Decision(verdict: verdict, state: state)
 }
 
-@inline(never) private func judge(
-  backupCode digest: [UInt8], of set: BackupCodeSet?, _ state: inout LoginState, _ use: Use,
-  _ policy: Policy, _ turn: Turn
+@inline(never) private func verify(
+  backupCode digest: [UInt8], of set: BackupCodeSet?, in state: inout LoginState, _ use: Use,
+  under policy: Policy, as turn: Turn
 ) -> Decision.Verdict {
   guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode(nil)) }
   let found = set.backupCodes(digest)
@@ -89,10 +91,10 @@ package func decide(
 }
 
 /// Digits are enforced: authenticators with another number of them are not compared. Imported
-/// scratch codes have eight, and are judged like the codes of one more authenticator.
-@inline(never) private func judge(
-  _ code: UInt32, _ digits: Digits, of enrollment: Enrollment, _ state: inout LoginState,
-  _ throttle: Throttle, _ use: Use, _ policy: Policy, _ turn: Turn
+/// scratch codes have eight, and are verified like the codes of one more authenticator.
+@inline(never) private func verify(
+  _ code: UInt32, _ digits: Digits, of enrollment: Enrollment, in state: inout LoginState,
+  within throttle: Throttle, _ use: Use, under policy: Policy, as turn: Turn
 ) throws(CryptoError) -> Decision.Verdict {
   let isKnown = state.isKnown(use.origin)
   let isThrottled = throttle.isThrottled(state[known: isKnown], digits: digits, at: use.time)

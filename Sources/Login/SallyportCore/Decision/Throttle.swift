@@ -129,7 +129,7 @@ private struct Narrowed {
     adjacent = UInt8(truncatingIfNeeded: min(wide.windows[0], UInt64(Policy.mostAdjacentIntervals)))
     ahead = UInt8(truncatingIfNeeded: min(wide.windows[1], 100))
     while true {
-      codes = AcceptedCodes(all, wide, adjacent, ahead)
+      codes = AcceptedCodes(all, in: wide, adjacent: adjacent, ahead: ahead)
       guard codes.dearest.units * Throttle.fewestResponses > quarter, adjacent > 0 || ahead > 0
       else { break }
       if ahead > adjacent { ahead -= 1 } else { adjacent -= 1 }
@@ -143,13 +143,13 @@ private struct AcceptedCodes: Equatable, Sendable {
   private var seven = GuessProbability.none
   private var eight = GuessProbability.none
 
-  init(_ all: Guessable, _ accepted: SharedBudget, _ adjacent: UInt8, _ ahead: UInt8) {
+  init(_ all: Guessable, in accepted: SharedBudget, adjacent: UInt8, ahead: UInt8) {
     let totp = accepted.accepts(.totp) ? 2 * UInt64(adjacent) + 1 : 0
     let hotp = accepted.accepts(.hotp) ? UInt64(ahead) + 1 : 0
     let scratch = accepted.accepts(.backupCode) ? all.scratchCodes : 0
-    six = AcceptedCodes.sum(all.list, .six, totp, hotp)
-    seven = AcceptedCodes.sum(all.list, .seven, totp, hotp)
-    let some = AcceptedCodes.sum(all.list, .eight, totp, hotp)
+    six = AcceptedCodes.sum(all.list, .six, totp: totp, hotp: hotp)
+    seven = AcceptedCodes.sum(all.list, .seven, totp: totp, hotp: hotp)
+    let some = AcceptedCodes.sum(all.list, .eight, totp: totp, hotp: hotp)
     eight = GuessProbability(
       units: some.units + scratch * GuessProbability.ofOneScratchCode.units)
   }
@@ -165,7 +165,7 @@ private struct AcceptedCodes: Equatable, Sendable {
   }
 
   @inline(never) private static func sum(
-    _ authenticators: [Authenticator], _ digits: Digits, _ totp: UInt64, _ hotp: UInt64
+    _ authenticators: [Authenticator], _ digits: Digits, totp: UInt64, hotp: UInt64
   ) -> GuessProbability {
     var codes: UInt64 = 0
     for authenticator in authenticators where authenticator.parameters.digits == digits {

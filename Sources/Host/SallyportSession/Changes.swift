@@ -101,26 +101,18 @@ extension Session {
       try examiner.rehearse(for: client.account, in: context)
     }
     try send(.secret(of: draft.user, name: name, draft.authenticator.secret))
-    var left = 5
-    for _ in 0..<20 where left > 0 {
-      let typed = try ask(bytes(of: "Code shown by the app: "), echo: true)
-      if typed.count == 0 { continue }
-      left -= 1
-      let first = try found { () throws(StoreTrouble) in
-        try draft.judge(firstCode: typed, at: try Clock.now(), under: context.policy)
-      }
-      if case .right(let state) = first { return draft.authenticator.confirmed(by: state) }
-      try send(.text(refusal(of: first, left).bytes))
-    }
-    throw .denied(.firstCode)
-  }
-
-  private func refusal(of first: FirstCode, _ left: Int) -> LogLine {
-    var text = LogLine("Wrong code.")
-    if case .clockOff(let seconds) = first { text = LogLine(clockOff: seconds) }
-    text.add(" ", left)
-    text.add(left == 1 ? " try left." : " tries left.")
-    return text
+    let first = try draft.firstCode(
+      ask: { question throws(Ending) in try ask(bytes(of: question), echo: true) },
+      show: { text throws(Ending) in try send(.text(text.bytes)) },
+      // The command has the QR code, and draws it again itself.
+      invert: { () throws(Ending) in },
+      verify: { typed throws(Ending) in
+        try found { () throws(StoreTrouble) in
+          try draft.verify(firstCode: typed, at: try Clock.now(), under: context.policy)
+        }
+      })
+    guard let first else { throw .denied(.firstCode) }
+    return draft.authenticator.confirmed(by: first)
   }
 
   // MARK: the change

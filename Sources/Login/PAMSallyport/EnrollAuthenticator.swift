@@ -6,57 +6,29 @@ import SallyportSystem
 // One authenticator of an enrollment inside the login: the secret, and a code that proves that the
 // app has it.
 
-private let tries = 5
-/// Answers that are no try are bounded too: a program may give them for ever.
-private let questions = 20
-
 extension EnrollmentConversation {
   /// nil if no code was correct.
   func setUp(_ kind: FactorKind, beside made: [Authenticator])
-    throws(HostFailure) -> Authenticator?
+    throws(Interruption) -> Authenticator?
   {
-    let draft: Draft
-    do throws(StoreTrouble) {
-      draft = try self.draft(kind, beside: made)
-    } catch {
-      _ = try unavailable(error)
-      return nil
-    }
-    try showSecret(of: draft)
-    var left = tries
-    for _ in 0..<questions {
-      let typed = try host.ask(bytes(of: "Code shown by the app: "), echo: true)
-      if typed.count == 0 { continue }
-      if typed.count == 1, typed[0] | 0x20 == UInt8(ascii: "i") {
-        try showDrawing(of: draft, darkInk: true)
-        continue
-      }
-      left -= 1
-      let first: FirstCode
-      do throws(StoreTrouble) {
-        let now = try login.store.now()
-        first = try draft.judge(firstCode: typed, at: now, under: policy)
-      } catch {
-        _ = try unavailable(error)
-        return nil
-      }
-      if case .right(let state) = first { return draft.authenticator.confirmed(by: state) }
-      try login.show(refusal(of: first, kind, left))
-      if left == 0 { break }
-    }
-    return nil
-  }
-
-  private func refusal(of first: FirstCode, _ kind: FactorKind, _ left: Int) -> LogLine {
-    var text = LogLine("Wrong code.")
-    if case .clockOff(let seconds) = first {
-      text = LogLine(clockOff: seconds)
-    } else if kind == .totp {
-      text.add(" Is the phone's clock set automatically?")
-    }
-    text.add(" ", left)
-    text.add(left == 1 ? " try left." : " tries left.")
-    return text
+    let draft = try stored { () throws(StoreTrouble) in try self.draft(kind, beside: made) }
+    try told { () throws(HostFailure) in try showSecret(of: draft) }
+    let first = try draft.firstCode(
+      ask: { question throws(Interruption) in
+        try told { () throws(HostFailure) in try host.ask(bytes(of: question), echo: true) }
+      },
+      show: { text throws(Interruption) in
+        try told { () throws(HostFailure) in try login.show(text) }
+      },
+      invert: { () throws(Interruption) in
+        try told { () throws(HostFailure) in try showDrawing(of: draft, darkInk: true) }
+      },
+      verify: { typed throws(Interruption) in
+        try stored { () throws(StoreTrouble) in
+          try draft.verify(firstCode: typed, at: try login.store.now(), under: policy)
+        }
+      })
+    return first.map { draft.authenticator.confirmed(by: $0) }
   }
 
   private func draft(_ kind: FactorKind, beside made: [Authenticator])

@@ -39,8 +39,8 @@ package struct Draft: Sendable {
       parameters: authenticator.parameters)
   }
 
-  /// Judges the first code, in the window that logins accept.
-  package func judge(firstCode typed: Secret, at now: UnixTime, under policy: Policy)
+  /// Verifies the first code, in the window that logins accept.
+  package func verify(firstCode typed: Secret, at now: UnixTime, under policy: Policy)
     throws(StoreTrouble) -> FirstCode
   {
     do throws(CryptoError) {
@@ -49,18 +49,6 @@ package struct Draft: Sendable {
     } catch {
       throw .crypto(error)
     }
-  }
-}
-
-extension LogLine {
-  /// What to do about a first code of another time, by so many seconds; below 0 the app is behind.
-  package init(clockOff seconds: Int64) {
-    self.init("The phone's clock is ")
-    let off = seconds.magnitude
-    add(off < 100 ? off : off < 6000 ? off / 60 : off / 3600)
-    add(off < 100 ? " s " : off < 6000 ? " min " : " h ")
-    add(seconds < 0 ? "behind" : "ahead")
-    add(". Set it, then type the next code.")
   }
 }
 

@@ -262,10 +262,10 @@ import Testing
     (.code(CodeRefused(refusal: .throttled, wait: nil)), .refused),
     (.code(CodeRefused(refusal: .clock(until: UnixTime(0)), wait: 0)), .refused),
     (.code(CodeRefused(refusal: .malformed(.empty), wait: 0)), .refused),
-    (.noRightCode(tries: 5, .notEnrolled), .refused), (.declined(.nothingChanged), .refused),
+    (.noRightCode(.notEnrolled), .refused), (.declined(.nothingChanged), .refused),
     (.stopped(.endOfInput, .notEnrolled), .refused),
     (.stopped(.failure(5), .notEnrolled), .inputOutput), (.output(errno: 28), .inputOutput),
-    (.noRightCode(tries: 5, .nothingChanged), .refused),
+    (.noRightCode(.nothingChanged), .refused),
     (.noSuchAuthenticator("tablet"), .noInput), (.nameTaken("tablet"), .exists),
     (.tooManyAuthenticators, .exists), (.lastAuthenticator, .refused),
     (

@@ -25,7 +25,7 @@ import Testing
       for: try #require(UserName(Array("alice".utf8))), named: Label("phone"), .standard,
       secret: try secret(TestStore.secret), issuer: Label("web1"), at: UnixTime(59))
     func judged(_ code: String) throws -> FirstCode {
-      try draft.judge(
+      try draft.verify(
         firstCode: try secret(code), at: UnixTime(1_111_111_111), under: Policy())
     }
     guard case .right = try judged("050471") else {

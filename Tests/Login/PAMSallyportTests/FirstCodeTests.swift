@@ -47,6 +47,26 @@ extension `After the auth phase` {
     #expect(try !isEnrolled("bob"))
   }
 
+  @Test func `each of five tries is told what was wrong with it`() throws {
+    try level("required")
+    #expect(auth("enroll") == .ignore)
+    host.expect(demand, echo: true, answer: "y")
+    for answer in ["12345", "abcd-efgh-jkmn-pqrs", "", wrong, "", "alice", wrong] {
+      host.expect(first, echo: true, answer: answer)
+    }
+    #expect(account() == .denied)
+    let told = host.shown.filter { $0.hasSuffix("left.") }
+    #expect(
+      told == [
+        "A code has 6 digits. 4 tries left.",
+        "A backup code does not show that the app works. 3 tries left.",
+        "Wrong code. Is the phone's clock set automatically? 2 tries left.",
+        "A code has 6 digits. 1 try left.",
+        "Wrong code. Is the phone's clock set automatically? 0 tries left.",
+      ])
+    #expect(try !isEnrolled("bob"))
+  }
+
   @Test(arguments: [
     (-1200, "20 min behind"), (7200, "2 h ahead"), (-86_400, "24 h behind"), (300, "5 min ahead"),
   ]) func `how far the clock of the phone is off is told, and its code does not enroll`(

@@ -76,8 +76,3 @@ struct CodeCheck {
       .wait(for: record.state.known, digits: digits, at: now)
   }
 }
-
-extension Secret {
-  /// `i` for a first code, as in a login: the QR code is drawn anew, inverted.
-  var isRedraw: Bool { count == 1 && self[0] | 0x20 == UInt8(ascii: "i") }
-}

@@ -74,7 +74,7 @@ package enum CommandError: Error {
   /// The two codes do not resynchronize an authenticator.
   case resync(ResyncRefusal)
   /// No code for a new authenticator was correct.
-  case noRightCode(tries: Int, Consequence)
+  case noRightCode(Consequence)
   /// A list to import cannot be read.
   case importFile(path: String, FileProblem)
   /// A list of pam_oath has lines, and none of them is of its form.

@@ -137,10 +137,9 @@ extension Message {
       self.init("the editor exited with status \(status): nothing was changed", .refused)
     case .code(let rejection): self.init(rejection, at: invocation)
     case .resync(let refusal): self.init(refusal, at: invocation)
-    case .noRightCode(let tries, let consequence):
-      let fault = tries > 0 ? "no correct code in \(tries) tries" : "no code was typed"
+    case .noRightCode(let consequence):
       self.init(
-        "\(fault): \(consequence.text)", .refused,
+        "no correct code: \(consequence.text)", .refused,
         hints: [
           invocation.again(remark: "starts again, with a new secret"), Message.clockHint,
         ])

@@ -1,5 +1,6 @@
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 import SallyportSystem
 import SessionProtocol
 
@@ -66,7 +67,7 @@ struct OwnSession {
       case .prompt(let text, let echo):
         let prompt = printable(text, limit: 500)
         var typed = try output.ask(prompt, echo: echo, or: consequence)
-        while isShown, typed.isRedraw {
+        while isShown, typed.isInversion {
           redraw()
           typed = try output.ask(prompt, echo: echo, or: consequence)
         }

@@ -65,7 +65,7 @@ struct Add: Verb {
     }
     let confirmation =
       noConfirm
-      ? nil : try Confirmation.ask(for: draft, under: policy, output, context, or: consequence)
+      ? nil : try draft.confirmation(under: policy, output, context, or: consequence)
     try context.stopIfInterrupted(consequence)
     let enrollment = try save(draft, confirmation, to: record, of: subject)
     tell(draft, confirmation, enrollment, under: policy, output)
@@ -105,8 +105,8 @@ struct Add: Verb {
     let confirmation =
       noConfirm
       ? nil
-      : try Confirmation.ask(
-        for: draft, under: try subject.policy(policy), output, context, or: consequence)
+      : try draft.confirmation(
+        under: try subject.policy(policy), output, context, or: consequence)
     try context.stopIfInterrupted(consequence)
     let added = draft.authenticator.confirmed(by: confirmation)
     try person.amend(.add([added], backupCodes: nil), of: pending)

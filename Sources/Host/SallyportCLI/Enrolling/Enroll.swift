@@ -90,8 +90,8 @@ struct Enroll: Verb {
     let confirmation =
       noConfirm
       ? nil
-      : try Confirmation.ask(
-        for: draft, under: try subject.policy(policy), output, context, or: .notEnrolled)
+      : try draft.confirmation(
+        under: try subject.policy(policy), output, context, or: .notEnrolled)
     try context.stopIfInterrupted(.notEnrolled)
     try handout?.write(sheet)
     do throws(CommandError) {

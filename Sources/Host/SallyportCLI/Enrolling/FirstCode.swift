@@ -1,0 +1,39 @@
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+
+extension Draft {
+  /// Asks until a first code is correct. Returns its time step or counter, which is used up, and the
+  /// drift of the app's clock.
+  func confirmation(
+    under policy: Policy, _ output: Output, _ context: Context, or consequence: Consequence
+  ) throws(CommandError) -> AuthenticatorState {
+    let first = try firstCode(
+      ask: { question throws(CommandError) in
+        try output.ask("\(question)", echo: true, or: consequence)
+      },
+      show: { text throws(CommandError) in
+        output.say(String(decoding: text.bytes, as: UTF8.self))
+      },
+      invert: { () throws(CommandError) in showInverted(output) },
+      verify: { typed throws(CommandError) in
+        let time = try context.time()
+        return try storing { () throws(StoreTrouble) in
+          try verify(firstCode: typed, at: time, under: policy)
+        }
+      })
+    guard let first else { throw .noRightCode(consequence) }
+    return first
+  }
+}
+
+extension LoginState {
+  /// Stores the drift that the first code of a new authenticator showed.
+  mutating func note(_ first: AuthenticatorState?, of id: UInt64) {
+    guard let first, let index = authenticators.firstIndex(where: { $0.id == id }) else {
+      return
+    }
+    authenticators[index].drift = first.drift
+  }
+}

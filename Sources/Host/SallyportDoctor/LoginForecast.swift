@@ -28,8 +28,8 @@ package struct LoginForecast {
     let users = try LoginForecast.users(in: store, at: path, of: machine, now)
     let directories = Set(users.compactMap(\.name))
     let policy = PolicyFacts(
-      of: machine, store, service, people: people.filter { !directories.contains($0.name) }, users,
-      GroupCensus(), now)
+      of: machine, in: store, service,
+      people: people.filter { !directories.contains($0.name) }, enrolled: users, at: now)
     let failing = LoginForecast.failing(users, policy)
     let refused = policy.unenrolled.filter(\.isRefused)
     let known = Dictionary(
@@ -61,7 +61,7 @@ package struct LoginForecast {
     do throws(StoreTrouble) {
       let policy = CommandPolicy(of: machine, store)
       return try store.enrolledNames().map {
-        UserFacts($0, of: machine, store, facts, policy, now)
+        UserFacts($0, in: store, facts, of: machine, under: policy, at: now)
       }
     } catch {
       if case .noStore = error { return [] }
@@ -91,7 +91,8 @@ package enum AskedUsers: String, Sendable {
   /// For users whom no rule of the policy names.
   package init(of stack: ServiceStack, of machine: Machine, _ store: Store, _ now: UnixTime) {
     let service = ServiceFacts(stack, of: machine)
-    let policy = PolicyFacts(of: machine, store, service, people: [], [], GroupCensus(), now)
+    let policy = PolicyFacts(
+      of: machine, in: store, service, people: [], enrolled: [], at: now)
     let isDenied = service.stack.contains { found in
       if case .ignoreIsDenied(.auth, _) = found { true } else { false }
     }

@@ -90,8 +90,8 @@ extension Facts {
       !directories.contains($0.name)
     }
     services[index].policy = PolicyFacts(
-      of: machine, self.store.error == nil ? store : nil, service, people: people,
-      self.store.users, census, now)
+      of: machine, in: self.store.error == nil ? store : nil, service, people: people,
+      enrolled: self.store.users, groups: census, at: now)
   }
 
   /// Every module file that our lines name, each once.

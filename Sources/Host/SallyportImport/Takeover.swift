@@ -95,7 +95,7 @@ extension UsersOathToken {
     let meant = saysDigits ? digits : preferred ?? digits
     switch type {
     case .hotp: return try counted(meant, &remarks)
-    case .totp(let period): return try timed(meant, period, at: now, moments, &remarks)
+    case .totp(let period): return try timed(meant, period: period, at: now, moments, &remarks)
     }
   }
 
@@ -117,7 +117,7 @@ extension UsersOathToken {
   }
 
   private func timed(
-    _ meant: Digits, _ period: UInt32, at now: UnixTime, _ moments: [UnixTime],
+    _ meant: Digits, period: UInt32, at now: UnixTime, _ moments: [UnixTime],
     _ remarks: inout [Remark]
   ) throws(TakeoverError) -> ImportedAuthenticator {
     guard let lastCode else { return try imported(meant, lastAccepted: nil) }

@@ -165,7 +165,7 @@ extension StackPlanner {
     var refused: [StackFinding] = []
     let places = places(bare, stack, inFront: hasOneField || wishes.afterKey)
     for (place, enroll) in places.flatMap({ place in ways.map { (place, $0) } }) {
-      let one = stopping(bare, stack, place, wishes, enroll: enroll)
+      let one = stopping(bare, stack, wishes, at: place, enroll: enroll)
       if refusals(of: one, .all).isEmpty { return one }
       if second == nil, refusals(of: one, .worst).isEmpty { second = one }
       if refused.isEmpty { refused = refusals(of: one, .all) }
@@ -226,19 +226,19 @@ extension StackPlanner {
   /// With the gate before the auth line if a wrong password reaches the prompt without it, and does
   /// not with it.
   private func stopping(
-    _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackOptions, enroll: Bool
+    _ bare: ServiceFile, _ stack: ServiceStack, _ wishes: StackOptions, at place: Int, enroll: Bool
   ) -> Attempt {
-    let plain = attempt(bare, stack, place, wishes, enroll: enroll)
+    let plain = attempt(bare, stack, wishes, at: place, enroll: enroll)
     guard plain.analysis.asksAfterWrongPassword, directory.exists(StackGate.path) else {
       return plain
     }
-    let gated = attempt(bare, stack, place, wishes, enroll: enroll, isGated: true)
+    let gated = attempt(bare, stack, wishes, at: place, enroll: enroll, isGated: true)
     let isBetter = !gated.analysis.asksAfterWrongPassword && refusals(of: gated, .all).isEmpty
     return isBetter ? gated : plain
   }
 
   private func attempt(
-    _ bare: ServiceFile, _ stack: ServiceStack, _ place: Int, _ wishes: StackOptions, enroll: Bool,
+    _ bare: ServiceFile, _ stack: ServiceStack, _ wishes: StackOptions, at place: Int, enroll: Bool,
     isGated: Bool = false
   ) -> Attempt {
     let words = [

@@ -17,7 +17,8 @@ package final class MovingUser {
   private let name: Path
 
   fileprivate init(
-    _ enrollment: Enrollment, _ state: LoginState, _ mark: MoveMark?, _ store: Store, _ name: Path
+    _ enrollment: Enrollment, _ state: LoginState, _ mark: MoveMark?, in store: Store,
+    named name: Path
   ) {
     (self.enrollment, self.state, self.mark) = (enrollment, state, mark)
     (self.store, self.name) = (store, name)
@@ -97,6 +98,6 @@ extension Store {
     var state = record.state
     if record.mayLackTheLatest { state.distrustLoss(of: enrollment, at: try Clock.now()) }
     state.reconcile(with: enrollment)
-    return MovingUser(enrollment, state, mark, self, name)
+    return MovingUser(enrollment, state, mark, in: self, named: name)
   }
 }

@@ -46,7 +46,7 @@ struct ConfigCheck: Verb {
     let check = PolicyCheck(text, context)
     if output.isJSON, !check.errors.isEmpty { output.answer(check, "") }
     try check.tell(output.isJSON ? nil : context.terminal)
-    let report = try PolicyReport(text, login, shared, context)
+    let report = try PolicyReport(text, for: login, shared, context)
     output.answer(
       Joined(report.facts, check), "\(report.text(width: output.width))\nno errors")
   }
@@ -63,7 +63,7 @@ struct ConfigShow: Verb {
   func run(in context: Context) throws(CommandError) {
     let text = try PolicyText(login.conf, isOptional: true)
     try PolicyCheck(text, context).tell(context.terminal)
-    let report = try PolicyReport(text, login, shared, context)
+    let report = try PolicyReport(text, for: login, shared, context)
     let output = context.output(shared)
     output.answer(report.facts, report.text(width: output.width))
   }

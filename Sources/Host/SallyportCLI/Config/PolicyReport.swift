@@ -25,7 +25,7 @@ struct PolicyReport {
   private let isSSHD: Bool
 
   init(
-    _ text: PolicyText, _ login: LoginOptions, _ store: StoreOptions, _ context: Context
+    _ text: PolicyText, for login: LoginOptions, _ store: StoreOptions, _ context: Context
   ) throws(CommandError) {
     let account: Account? = if let user = login.user { try context.account(user) } else { nil }
     let host = login.origin == "local" ? nil : login.origin

@@ -94,7 +94,7 @@ struct ImportGoogleAuthenticator: ImportVerb {
     let accounts = try storing { () throws(StoreTrouble) in try AccountBook.all() }
     for one in accounts where seen.insert(one.account.name.bytes).inserted {
       let path = template.path(for: one.account.name, home: one.home)
-      let found = candidate(one.account.name.bytes, path, one.user, one.group, at: now)
+      let found = candidate(one.account.name.bytes, from: path, of: one.user, one.group, at: now)
       if found.obstacle.map({ !$0.isAbsence }) ?? true { candidates.append(found) }
     }
     return candidates
@@ -116,14 +116,15 @@ struct ImportGoogleAuthenticator: ImportVerb {
     if home == nil, template.needsHome || !options.users.allowMissing { throw .noSuchUser }
     let path = template.path(for: account.name, home: home?.home ?? "")
     let found = candidate(
-      account.name.bytes, path, home?.user ?? context.effectiveUser, home?.group ?? 0, at: now)
+      account.name.bytes, from: path, of: home?.user ?? context.effectiveUser, home?.group ?? 0,
+      at: now)
     guard case .file(_, .cannotRead(let number)) = found.obstacle, found.obstacle?.isAbsence == true
     else { return found }
     throw .secret(.cannotRead(path: path, errno: number))
   }
 
   private func candidate(
-    _ user: [UInt8], _ path: String, _ uid: UInt32, _ gid: UInt32, at now: UnixTime
+    _ user: [UInt8], from path: String, of uid: UInt32, _ gid: UInt32, at now: UnixTime
   ) -> Candidate {
     var result = Candidate(user: user)
     do throws(FileProblem) {

@@ -22,14 +22,16 @@ struct PamDisable: Verb {
     let output = context.output(shared)
     let plans = try plans(context, output)
     for plan in plans { output.say(plan.text) }
-    if options.dryRun { return answer(output, plans, nil, "Nothing was written (--dry-run).") }
+    if options.dryRun {
+      return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
+    }
     if !options.yes { try output.insist("Write this?", or: .nothingChanged) }
     let lock = try context.lockPam()
     let written = try context.writeAll(plans.map { $0.step(in: context) })
     try context.forgetRevert(of: plans.map(\.service))
     lock.end()
     let text = zip(plans, written).map { $0.result($1) }.joined(separator: "\n")
-    answer(output, plans, written, text)
+    output.answerEach(answers(plans, written), text)
   }
 
   /// Each service as if those before it were written. Of one program, those that are off stay so
@@ -66,17 +68,15 @@ struct PamDisable: Verb {
   }
 
   /// `written`: nil if nothing was.
-  private func answer(
-    _ output: Output, _ plans: [PamRemoval], _ written: [StackWriter.Written?]?, _ text: String
-  ) {
-    let answers = plans.enumerated().map { index, plan in
+  private func answers(_ plans: [PamRemoval], _ written: [StackWriter.Written?]? = nil) -> [Answer]
+  {
+    plans.enumerated().map { index, plan in
       Answer(
         service: plan.service, file: plan.change?.path ?? "/etc/pam.d/\(plan.service)",
         changed: written != nil, removedBackups: written?[index]?.removed ?? [],
         findings: plan.change?.analysis.findings.map(\.text) ?? [],
         stillAsksBy: plan.otherLine?.text)
     }
-    output.answerEach(answers, text)
   }
 }
 

@@ -58,7 +58,7 @@ struct PamEnable: Verb {
     try context.needRoot("pam enable \(options.words)")
     let chosen = options.chosen(in: context)
     var (asking, accepted): ([String], [String]) = ([], [])
-    let plans = try plans(chosen, context, &asking, &accepted)
+    let plans = try plans(chosen, context, asking: &asking, accepted: &accepted)
     let output = context.output(shared)
     let changing = plans.filter { !$0.changesNothing }
     let quiet = plans.filter(\.changesNothing).map(\.service) + asking
@@ -69,14 +69,17 @@ struct PamEnable: Verb {
       for plan in plans where plan.changesNothing { context.keepNewLines(of: plan.service) }
     }
     guard !changing.isEmpty else {
-      return answer(output, plans, nil, (asking + ["Nothing was changed."]).joined(separator: " "))
+      let text = (asking + ["Nothing was changed."]).joined(separator: " ")
+      return output.answerEach(answers(plans), text)
     }
     for line in asking + chosen.flatMap({ $0.notes(in: context.stacks) }) { output.say(line) }
     if !force {
       for plan in changing { if let obstacle = plan.impact?.obstacle { throw .stack(obstacle) } }
     }
     for plan in changing { output.say(plan.text(width: output.width)) }
-    if options.dryRun { return answer(output, plans, nil, "Nothing was written (--dry-run).") }
+    if options.dryRun {
+      return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
+    }
     if !options.yes { try output.insist(question(changing), or: .nothingChanged) }
     let lock = try context.lockPam()
     if let revertIn { try context.arm(changing, revertIn) }
@@ -90,14 +93,14 @@ struct PamEnable: Verb {
     lock.end()
     let kept = zip(changing.map(\.service), written)
     let backups = kept.reduce(into: [:]) { $0[$1.0] = $1.1?.backup }
-    answer(output, plans, backups, advice(changing, backups))
+    output.answerEach(answers(plans, backups), advice(changing, backups))
   }
 
   /// Each service as if those before it were written. `asking`: those of the same program that
   /// ask already, in a way of their own. `accepted`: what was agreed to of others.
   private func plans(
-    _ chosen: [ChosenServices], _ context: Context, _ asking: inout [String],
-    _ accepted: inout [String]
+    _ chosen: [ChosenServices], _ context: Context, asking: inout [String],
+    accepted: inout [String]
   ) throws(CommandError) -> [PamPlan] {
     var directory = context.stacks
     var plans: [PamPlan] = []
@@ -202,10 +205,8 @@ struct PamEnable: Verb {
   }
 
   /// `backups`: by service; nil if nothing was written.
-  private func answer(
-    _ output: Output, _ plans: [PamPlan], _ backups: [String: String]?, _ text: String
-  ) {
-    let answers = plans.map { plan in
+  private func answers(_ plans: [PamPlan], _ backups: [String: String]? = nil) -> [Answer] {
+    plans.map { plan in
       Answer(
         service: plan.service, file: plan.change.path,
         changed: backups != nil && !plan.changesNothing, backup: backups?[plan.service],
@@ -213,7 +214,6 @@ struct PamEnable: Verb {
         findings: plan.change.analysis.findings.map(\.text),
         lockedOut: plan.impact?.lockedOut ?? [], sshd: plan.side?.facts)
     }
-    output.answerEach(answers, text)
   }
 
   private func advice(_ plans: [PamPlan], _ backups: [String: String]) -> String {

@@ -12,7 +12,7 @@ package enum ProgramRun {
   {
     let (output, errors) = (try Pipe(), try Pipe())
     let child = try spawn(words, output.input, errors.input)
-    let (status, texts) = finish(child, [output, errors], seconds, limit)
+    let (status, texts) = finish(child, [output, errors], within: seconds, limit: limit)
     return CommandOutput(
       status: status < 0 ? -1 : status & 0x7f == 0 ? status >> 8 & 0xff : 128 + (status & 0x7f),
       output: texts[0].replacing("\r\n", with: "\n"),
@@ -34,7 +34,7 @@ package enum ProgramRun {
     // SAFETY: both texts live for the call.
     let child = unsafe load_in_child(library, function, pipe.input)
     if child < 0 { throw SystemError(-child) }
-    let (status, texts) = finish(child, [pipe], 10, 512)
+    let (status, texts) = finish(child, [pipe], within: 10, limit: 512)
     if !texts[0].isEmpty { return texts[0] }
     return status == 0 ? nil : "loading it ends the process (status \(status))"
   }
@@ -70,9 +70,9 @@ package enum ProgramRun {
   }
 
   /// Returns the wait status, -1 after a timeout, and the bytes from the pipes.
-  private static func finish(_ child: pid_t, _ pipes: [Pipe], _ seconds: UInt64, _ limit: Int)
-    -> (status: Int32, texts: [String])
-  {
+  private static func finish(
+    _ child: pid_t, _ pipes: [Pipe], within seconds: UInt64, limit: Int
+  ) -> (status: Int32, texts: [String]) {
     let deadline = sys_monotonic() + seconds * 1_000_000_000
     for pipe in pipes { pipe.closeInput() }
     var texts = [[UInt8]](repeating: [], count: pipes.count)

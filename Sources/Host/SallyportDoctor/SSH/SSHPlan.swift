@@ -64,7 +64,7 @@ package struct SSHPlan {
       return "\(listed(part.users)) (\(part.who ?? ""), \(location))"
     }
     keyHolders = Set(after.exceptions(enrolled).flatMap(\.users))
-    lockedOut = SSHPlan.lockedOut(accounts, before, after, method)
+    lockedOut = SSHPlan.lockedOut(accounts, before: before, after: after, method)
     let outside = accounts.accounts.filter { [method, after] account in
       !after.settings(of: account.name).lets(account, needsPassword: method.needsPassword)
     }
@@ -105,7 +105,7 @@ package struct SSHPlan {
   }
 
   private static func lockedOut(
-    _ accounts: AccountFacts, _ before: SSHSurvey, _ after: SSHSurvey, _ method: SSHMethod
+    _ accounts: AccountFacts, before: SSHSurvey, after: SSHSurvey, _ method: SSHMethod
   ) -> [String] {
     accounts.people.compactMap { account in
       let (now, then) = (before.settings(of: account.name), after.settings(of: account.name))

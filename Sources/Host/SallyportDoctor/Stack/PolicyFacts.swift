@@ -49,9 +49,9 @@ struct PolicyFacts: Equatable {
 extension PolicyFacts {
   /// For one service, with the arguments of its auth line.
   init(
-    of machine: Machine, _ store: Store?, _ service: ServiceFacts,
-    people: [AccountFacts.Account], _ enrolled: [UserFacts], _ census: GroupCensus,
-    _ now: UnixTime
+    of machine: Machine, in store: Store?, _ service: ServiceFacts,
+    people: [AccountFacts.Account], enrolled: [UserFacts], groups: GroupCensus = GroupCensus(),
+    at now: UnixTime
   ) {
     let conf = service.lines.value(of: "conf")
     path = conf ?? path
@@ -65,7 +65,7 @@ extension PolicyFacts {
     }
     if let text {
       problems = PolicyFacts.problems(in: text, path)
-      groups = PolicyText(path, text).flaws(of: census).map {
+      self.groups = PolicyText(path, text).flaws(of: groups).map {
         Problem(location: FileLocation(file: path, line: $1), text: $0)
       }
     }
@@ -78,7 +78,7 @@ extension PolicyFacts {
       text = good ?? text
     }
     let policy = ServicePolicy(text: text, service: service)
-    unenrolled = people.map { Person($0.name, policy, store, now) }
+    unenrolled = people.map { Person($0.name, under: policy, in: store, at: now) }
     let nobody = policy.policy(of: "nobody")
     isSSHD = nobody.isSSHD(service: Array(service.name.utf8))
     stranger = nobody.level(of: nil, at: now).action(
@@ -120,7 +120,9 @@ extension PolicyFacts {
 }
 
 extension PolicyFacts.Person {
-  fileprivate init(_ name: String, _ policy: ServicePolicy, _ store: Store, _ now: UnixTime) {
+  fileprivate init(
+    _ name: String, under policy: ServicePolicy, in store: Store, at now: UnixTime
+  ) {
     self.init(name: name)
     let found = policy.policy(of: name)
     isDisabled = !found.isEnabled

@@ -91,7 +91,7 @@ extension StoreFacts {
     do throws(StoreTrouble) {
       let policy = CommandPolicy(of: machine, store)
       users = try store.enrolledNames().map {
-        UserFacts($0, of: machine, store, self, policy, now)
+        UserFacts($0, in: store, self, of: machine, under: policy, at: now)
       }
       leftovers = StoreFacts.leftovers(of: machine, in: path, now)
       writing = StoreFacts.writing(in: path)
@@ -161,8 +161,8 @@ extension StoreFacts {
 
 extension UserFacts {
   init(
-    _ stored: StoredName, of machine: Machine, _ store: Store, _ facts: StoreFacts,
-    _ policy: CommandPolicy, _ now: UnixTime
+    _ stored: StoredName, in store: Store, _ facts: StoreFacts, of machine: Machine,
+    under policy: CommandPolicy, at now: UnixTime
   ) {
     directory = "\(facts.path)/users/\(stored.directory)"
     var name = stored.user.map { String(decoding: $0.bytes, as: UTF8.self) }

@@ -62,10 +62,11 @@ package final class Service: Sendable {
   ) throws(ServiceError) -> Service {
     var servers: [SocketServer] = []
     if let listener = listeners.root {
-      servers.append(try SocketServer(listener, .root, root, shares, handler))
+      servers.append(try SocketServer(listener, of: .root, within: root, shares, handler))
     }
     if let listener = listeners.everybody {
-      servers.append(try SocketServer(listener, .everybody, everybody, shares, handler))
+      servers.append(
+        try SocketServer(listener, of: .everybody, within: everybody, shares, handler))
     }
     for server in servers { try server.open() }
     return Service(servers)

@@ -31,7 +31,7 @@ final class SocketServer: Sendable {
   private let accepting = RareLine()
 
   init(
-    _ listener: Listener, _ socket: Peer.Socket, _ limits: Limits, _ shares: Shares,
+    _ listener: Listener, of socket: Peer.Socket, within limits: Limits, _ shares: Shares,
     _ handler: @escaping Handler
   ) throws(ServiceError) {
     (self.listener, self.socket, self.limits, self.handler) = (listener, socket, limits, handler)

@@ -106,7 +106,7 @@ import Testing
     let person = AccountFacts.Account(name: "daemon", uid: 1, group: 1, shell: "/bin/sh")
     let store = Store(root: bench.directory, owner: .effectiveUser)
     return PolicyFacts(
-      of: Machine(), store, service, people: [person], facts().users, GroupCensus(), bench.now)
+      of: Machine(), in: store, service, people: [person], enrolled: facts().users, at: bench.now)
   }
 
   @Test(
@@ -171,7 +171,7 @@ import Testing
       name: "sshd", lines: Healthy.lines("conf=\(bench.directory)/policy"))
     let store = Store(root: bench.directory, owner: .effectiveUser)
     let facts = PolicyFacts(
-      of: Machine(), store, service, people: [], [], GroupCensus(), bench.now)
+      of: Machine(), in: store, service, people: [], enrolled: [], at: bench.now)
     #expect(facts.error != nil)
   }
 }

@@ -110,11 +110,10 @@ package enum Command {
     } catch {
       var invocation = verb.invocation(in: context)
       invocation.typed = typed
-      let message = Message(error, at: invocation)
+      let message = error.message(invocation)
       context.terminal.write(Array(message.written.utf8), to: .aside)
       // The exit status that a shell reports for a command ended by a signal.
-      if case .stopped(.signal(let number), _) = error { return 128 + number }
-      if case .importStopped(.signal(let number), _, _) = error { return 128 + number }
+      if case .signal(let number) = error.cause { return 128 + number }
       return message.status.rawValue
     }
   }

@@ -74,7 +74,23 @@ final class Bench {
     let status = Command.run(
       arguments + ["--store", directory], in: context(terminal, caller: caller))
     #expect(terminal.isUsedUp, "the script goes on", sourceLocation: sourceLocation)
+    for line in terminal.aside.split(separator: "\n") {
+      let isHint = line.hasPrefix("hint: ")
+      if isHint || line.hasPrefix("sallyport: ") {
+        let isForm = isHint ? Bench.isCommand(String(line.dropFirst(6))) : !line.hasSuffix(".")
+        #expect(isForm, "\(line)", sourceLocation: sourceLocation)
+      }
+    }
     return Outcome(status: status, terminal: terminal)
+  }
+
+  /// Whether a hint begins with a program that exists.
+  static func isCommand(_ hint: String) -> Bool {
+    let tools = [
+      "sudo", "getent", "ls", "chown", "chmod", "find", "df", "findmnt", "lslocks", "date", "rm",
+      "sallyport", "sallyport-verifier", "systemctl", "readlink", "journalctl", "ss",
+    ]
+    return tools.contains(String(hint.prefix { $0 != " " }))
   }
 
   /// As root runs it, with no store named: the usual one is this.

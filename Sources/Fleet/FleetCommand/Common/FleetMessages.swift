@@ -55,14 +55,12 @@ enum FleetTrouble: Error, Equatable {
   case unsettled(String)
 }
 
-extension FleetTrouble: ExplainedError {
-  package func message(at invocation: Invocation) -> Message { Message(self, at: invocation) }
-
-  package var isUnsettled: Bool { if case .unsettled = self { true } else { false } }
-}
-
 extension CommandError {
-  static func fleet(_ trouble: FleetTrouble) -> CommandError { .explained(trouble) }
+  static func fleet(_ trouble: FleetTrouble) -> CommandError {
+    var cause = Cause.other
+    if case .unsettled = trouble { cause = .unsettled }
+    return CommandError(cause) { Message(trouble, at: $0) }
+  }
 }
 
 /// A name that may mean one person here and another one in the fleet.

@@ -69,7 +69,7 @@ struct FleetPerson: FleetAccount {
       }
     } catch {
       // It was tried before whether it can be done: what fails now may have been done.
-      guard case .store(.service) = error else { throw error }
+      guard case .store(.service) = error.cause else { throw error }
       throw .fleet(.unsettled(account.name.typedOrShown))
     }
     switch done {

@@ -1,145 +1,217 @@
-package import OneTimePassword
+import Glibc
+import OneTimePassword
 package import PAMStack
-package import SallyportAdministration
-package import SallyportCore
-package import SallyportDoctor
-package import SallyportImport
+import SallyportCore
+import SallyportDoctor
 package import SallyportSupport
 package import SallyportSystem
-package import SessionProtocol
 
-/// Why a verb failed: facts only. `Messages` has the text and the exit status.
-package enum CommandError: Error {
-  case store(StoreTrouble)
-  /// Only root may use this store.
-  case notRoot
-  /// Only root may use this option.
-  case rootsOption(String)
-  /// Only root may use this store, and there is no `sallyport-session` here.
-  case noSessions
-  /// `sallyport-session` refused, about this name; nothing was changed.
-  case denied(ChangeRefusal, about: String)
-  /// `sallyport-session` said what is no answer, or nothing.
-  case session(SessionConnection.Fault)
-  /// No user is named, and there is no default.
-  case nobodyNamed
-  /// One positional argument too many.
-  case unexpectedWord(String)
-  /// A positional argument that is not a valid name for an authenticator.
-  case notAName(String)
-  /// No authenticator is named.
-  case noAuthenticatorNamed
-  /// `rename` without a new name.
-  case noNewName
-  /// No account of a person, or, where it is not empty, none in the group.
-  case nobodyInGroup(String)
-  /// The name that was typed is another spelling of this account's; and whether something is stored
-  /// under it.
-  case otherSpelling(of: UserName, isStored: Bool)
-  case notAUserName
-  case noSuchUser
-  /// `unenroll` without the recorded uid of somebody who has no account that can be seen, or with
-  /// another one. `isBroken`: that uid cannot be read.
-  case unseenUser(isBroken: Bool)
-  case notEnrolled
-  /// The user's note (`UserNote`) cannot be read.
-  case note(StoreTrouble)
-  /// `--undo` without a level to undo.
-  case noLevel
-  case enrolledAlready(authenticators: Int)
-  /// Somebody else enrolled the user since the verb began. `isCodeShown`: of an authenticator that
-  /// is not stored.
-  case enrolledMeanwhile(isCodeShown: Bool)
-  /// The user has no authenticator with this name.
-  case noSuchAuthenticator(String)
-  /// The user already has an authenticator with this name.
-  case nameTaken(String)
-  case tooManyAuthenticators
-  /// Removing it would leave the user without an authenticator.
-  case lastAuthenticator
-  case secret(SecretProblem)
-  /// The file of `--handout` cannot be written; EEXIST if it exists.
-  case handout(path: String, errno: Int32)
-  /// A policy file cannot be read or replaced. The number is an errno, or one that `SystemError`
-  /// defines.
-  case policyFile(path: String, errno: Int32)
-  /// The policy file has errors, which have been printed.
-  case policyBroken(path: String, problems: Int)
-  /// Another `config edit` holds the lock.
-  case editedElsewhere(path: String)
-  /// The editor exited with this status; its changes are discarded.
-  case editor(status: Int32)
-  /// The code was checked and refused.
-  case code(CodeRefused)
-  /// The two codes do not resynchronize an authenticator.
-  case resync(ResyncRefusal)
-  /// No code for a new authenticator was correct.
-  case noRightCode(Consequence)
-  /// A list to import cannot be read.
-  case importFile(path: String, FileProblem)
-  /// A list of pam_oath has lines, and none of them is of its form.
-  case notOathLines(path: String, lines: [Int])
-  /// Some users were not imported; the report names them.
-  case notAllImported(Int, of: Int)
-  /// Interrupted after `done` users.
-  case importStopped(Interruption, done: Int, of: Int)
-  /// The user answered no.
-  case declined(Consequence)
-  case stopped(Interruption, Consequence)
-  /// Writing to standard output failed.
-  case output(errno: Int32)
-  /// Writing to standard output failed after new backup codes were stored.
-  case backupCodesUnseen(errno: Int32)
-  /// A service's PAM stacks were not changed.
-  case stack(StackRefusal)
-  /// A user's name where a service's is expected.
-  case userNotService(String)
-  /// One of several services was not changed, and those before it were taken back.
-  indirect case serviceFailed(String, CommandError, [TakenBack])
-  /// A service of the same program as the one that was typed was not changed, and so none was.
-  indirect case relativeRefused(String, of: String, CommandError)
-  /// `--revert-in` while the change of these services still waits to be confirmed.
-  case revertPending([String])
-  /// `pam confirm` or `pam revert`, and nothing waits to be confirmed.
-  case nothingPending
-  /// `pam confirm` in the login that made the change.
-  case sameLogin
-  /// The file that says what is to be taken back cannot be used.
-  case revertUnreadable(String)
-  /// That file cannot be written, or the timer cannot be started.
-  case revertFile(errno: Int32)
-  /// `pam revert` left this file in its place; a warning said why.
-  case revertUnfinished(path: String)
-  /// sshd's side of its service was not changed.
-  case ssh(SSHTrouble)
-  /// The fleet verifies the codes, and this command is built without it.
-  case noFleet
-  /// What another part of the command failed by.
-  case explained(any ExplainedError)
-  /// A source of accounts may not have listed all; what is missing therefore.
-  case peopleUnseen(String)
-  /// Some enrollments cannot be read; they have been named.
-  case listIncomplete(Sysexit)
+/// Why a verb failed: what is said, made where it is thrown, and what a caller may go on by.
+package struct CommandError: Error {
+  /// What some callers handle.
+  package enum Cause {
+    case store(StoreTrouble)
+    case stack(StackRefusal)
+    /// The code was checked and refused.
+    case code(CodeRefused)
+    case notRoot, noSuchUser, notEnrolled
+    /// The signal that ended it.
+    case signal(Int32)
+    /// It may have been done all the same, so that a handout may be all that anybody has of what is
+    /// enrolled.
+    case unsettled
+    case other
+  }
+
+  package let cause: Cause
+  /// For the command that was typed.
+  package let message: @Sendable (Invocation) -> Message
+
+  package init(
+    _ cause: Cause = .other, _ message: @escaping @Sendable (Invocation) -> Message
+  ) {
+    (self.cause, self.message) = (cause, message)
+  }
+
+  package init(_ status: Sysexit, _ text: String, hints: [String] = []) {
+    self.init { _ in Message(text, status, hints: hints) }
+  }
+
+  var isUnsettled: Bool { if case .unsettled = cause { true } else { false } }
+
+  /// Nothing is enrolled for the user, or there is none.
+  var isAbsence: Bool {
+    if case .notEnrolled = cause { true } else if case .noSuchUser = cause { true } else { false }
+  }
 }
 
-/// An error of another part of the command, which has its own message.
-package protocol ExplainedError: Error {
-  func message(at invocation: Invocation) -> Message
-  /// Whether it may have been done all the same, so that a handout may be all that anybody has of
-  /// what is enrolled.
-  var isUnsettled: Bool { get }
-}
+// MARK: - What several verbs throw
 
 extension CommandError {
-  /// As that of `ExplainedError`.
-  var isUnsettled: Bool {
-    if case .explained(let error) = self { error.isUnsettled } else { false }
+  /// Only root may use this store.
+  package static let notRoot = CommandError(.notRoot) {
+    Message("only root can run sallyport \($0.verb)", .notPermitted, hints: ["sudo \($0.again())"])
   }
 
-  /// Damage to a note is fixed differently from damage to an enrollment.
-  init(note trouble: StoreTrouble) {
-    self = trouble.isBrokenEnrollment ? .note(trouble) : .store(trouble)
+  package static func store(_ trouble: StoreTrouble) -> CommandError {
+    CommandError(.store(trouble)) { Message(trouble, at: $0) }
   }
+
+  /// Of a note (`UserNote`): damage to one is fixed differently from damage to an enrollment.
+  init(note trouble: StoreTrouble) {
+    guard trouble.isBrokenEnrollment else {
+      self = .store(trouble)
+      return
+    }
+    self.init {
+      let fix = "rm \(shellQuoted(trouble.path))      then run sallyport require or exempt again"
+      return Message(Message(trouble, at: $0).text, .badData, hints: [fix])
+    }
+  }
+
+  package static let noSuchUser = CommandError(.noSuchUser) {
+    Message("there is no user \($0.who)", .noUser, hints: ["getent passwd"])
+  }
+
+  package static let notEnrolled = CommandError(.notEnrolled) {
+    Message("\($0.who) is not enrolled", .noInput, hints: [$0.command("enroll")])
+  }
+
+  static func enrolledAlready(authenticators count: Int) -> CommandError {
+    CommandError {
+      Message(
+        "\($0.who) is already enrolled (\(counted(count, "authenticator")))", .exists,
+        hints: [
+          $0.command("status", remark: "shows it"), $0.command("add", remark: "adds another one"),
+          $0.again("--force", remark: "replaces everything"),
+        ])
+    }
+  }
+
+  /// Somebody else enrolled the user since the verb began. `isCodeShown`: of an authenticator that
+  /// is not stored.
+  package static func enrolledMeanwhile(isCodeShown: Bool) -> CommandError {
+    CommandError {
+      Message(
+        "\($0.who) was enrolled by somebody else meanwhile"
+          + (isCodeShown ? "; the QR code above is void" : ""), .exists,
+        hints: [
+          $0.command("status", remark: "shows it"),
+          $0.again("--force", remark: "replaces everything"),
+        ])
+    }
+  }
+
+  static let noAuthenticatorNamed = CommandError {
+    Message(
+      "no authenticator given", .usage, hints: [$0.command("status", remark: "shows their names")])
+  }
+
+  static let noNewName = CommandError {
+    Message("no new name given", .usage, hints: [$0.command($0.verb, "NAME NEWNAME")])
+  }
+
+  static func noSuchAuthenticator(_ name: String) -> CommandError {
+    CommandError {
+      Message(
+        "\($0.who) has no authenticator \"\(name)\"", .noInput,
+        hints: [$0.command("status", remark: "shows their names")])
+    }
+  }
+
+  static func nameTaken(_ name: String) -> CommandError {
+    CommandError {
+      Message(
+        "\($0.who) already has an authenticator \"\(name)\"; the new name is the same or looks "
+          + "like it", .exists, hints: [$0.command("status", remark: "shows all names")])
+    }
+  }
+
+  static let tooManyAuthenticators = CommandError {
+    Message(
+      "\($0.who) has \(Enrollment.maximumAuthenticators) authenticators, the maximum", .exists,
+      hints: [$0.command("status", remark: "shows which one to remove")])
+  }
+
+  static let lastAuthenticator = CommandError {
+    Message(
+      "cannot remove the last authenticator of \($0.who)", .refused,
+      hints: [
+        $0.command("enroll", "--force", remark: "replaces everything: the phone is lost"),
+        $0.command("add", remark: "adds another one first"),
+        $0.command("unenroll", remark: "removes all, backup codes too"),
+      ])
+  }
+
+  /// No code for a new authenticator was correct.
+  static func noRightCode(_ consequence: Consequence) -> CommandError {
+    CommandError {
+      Message(
+        "no correct code: \(consequence.text)", .refused,
+        hints: [$0.again(remark: "starts again, with a new secret"), Message.clockHint])
+    }
+  }
+
+  /// The user answered no.
+  static func declined(_ consequence: Consequence) -> CommandError {
+    CommandError(.refused, consequence.text)
+  }
+
+  package static func stopped(_ interruption: Interruption, _ consequence: Consequence)
+    -> CommandError
+  {
+    stopped(interruption, consequence.text)
+  }
+
+  /// `text`: how far it came.
+  package static func stopped(_ interruption: Interruption, _ text: String) -> CommandError {
+    switch interruption {
+    case .endOfInput: CommandError(.refused, text)
+    case .signal(let number): CommandError(.signal(number)) { _ in Message(text, .refused) }
+    case .failure(let number):
+      CommandError(.inputOutput, "standard input: \(errnoText(number)): \(text)")
+    }
+  }
+
+  /// Writing to standard output failed.
+  static func output(errno number: Int32) -> CommandError {
+    CommandError(.inputOutput, "standard output: \(errnoText(number))")
+  }
+
+  /// Writing to standard output failed after new backup codes were stored.
+  static func backupCodesUnseen(errno number: Int32) -> CommandError {
+    CommandError {
+      Message(
+        "standard output: \(errnoText(number)); the new backup codes were stored but not shown",
+        .inputOutput, hints: [$0.command("backup-codes", "--regenerate")])
+    }
+  }
+
+  /// The fleet verifies the codes, and this command is built without it.
+  package static let noFleet = CommandError {
+    let who = $0.user == nil ? "" : "the fleet verifies the codes of \($0.who), and "
+    return Message(
+      "\(who)this sallyport is built without the fleet; nothing was changed", .configuration,
+      hints: ["sallyport config edit      verification = local, in [default] or in a rule"])
+  }
+
+  /// A source of accounts may not have listed all; `what` is missing therefore.
+  static func peopleUnseen(_ what: String) -> CommandError {
+    CommandError(.busy, "\(what) \(AccountBook.unlisted)")
+  }
+
+  /// `group`: empty for accounts of people.
+  static func nobodyInGroup(_ group: String) -> CommandError {
+    let shown = printable(group.utf8, limit: 64)
+    return group.isEmpty
+      ? CommandError(.noInput, "no account of a person is found", hints: ["getent passwd"])
+      : CommandError(
+        .noInput, "no account is found in group \(shown)", hints: [lookup(of: group, in: "group")])
+  }
+}
+
+extension Message {
+  static let clockHint = "date      compare it with the clock of the phone"
 }
 
 extension StoreTrouble {
@@ -160,28 +232,14 @@ package enum Consequence: Equatable {
   /// But for a code that was accepted before.
   case codeUsed
   case backupCodeUsed
-}
 
-/// Why a secret from `--secret-from` is rejected. Never contains a byte of it.
-package enum SecretProblem: Equatable {
-  case base32(Base32.Error)
-  /// In bytes; expected `Secret.shortestKey` to `Secret.longestKey`.
-  case length(Int)
-  case notRegular(path: String)
-  case tooLong
-  case cannotRead(path: String, errno: Int32)
-}
-
-/// A refusal that `decide` returned, and when the next try is possible.
-package struct CodeRefused: Equatable {
-  package let refusal: Refusal
-  /// If throttled: seconds until the next code is checked; nil for never.
-  package let wait: UInt64?
-  /// If wrong: by how many seconds a clock is ahead, or behind if negative, that would show it.
-  package var clockOffset: Int64?
-
-  package init(refusal: Refusal, wait: UInt64?, clockOffset: Int64? = nil) {
-    (self.refusal, self.wait, self.clockOffset) = (refusal, wait, clockOffset)
+  fileprivate var text: String {
+    switch self {
+    case .notEnrolled: "not enrolled, nothing was changed"
+    case .nothingChanged: "nothing was changed"
+    case .codeUsed: "nothing was changed, but the code is used up"
+    case .backupCodeUsed: "nothing was changed, but the backup code is used up"
+    }
   }
 }
 
@@ -203,11 +261,4 @@ func computing<Value>(_ step: () throws(CryptoError) -> Value) throws(CommandErr
   } catch {
     throw .store(.crypto(error))
   }
-}
-
-/// What became of a service that was written before another one failed.
-package struct TakenBack {
-  let service: String
-  /// Why its file is still changed; nil if it is as before.
-  var problem: String?
 }

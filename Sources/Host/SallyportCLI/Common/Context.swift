@@ -53,7 +53,11 @@ package struct Context {
 
   /// The account with this name; its `uid` is nil if there is none.
   package func account(_ name: String) throws(CommandError) -> Account {
-    guard let name = UserName(Array(name.utf8)) else { throw .notAUserName }
+    guard let name = UserName(Array(name.utf8)) else {
+      throw CommandError {
+        Message("\"\($0.who)\" is not a valid user name", .noUser, hints: ["getent passwd"])
+      }
+    }
     return try storing { () throws(StoreTrouble) in try Accounts.find(name) }
   }
 

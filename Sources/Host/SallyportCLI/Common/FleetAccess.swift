@@ -113,10 +113,8 @@ extension Subject {
       _ = try record()
       return true
     } catch {
-      if case .notEnrolled = error { return false }
-      if case .noSuchUser = error { return false }
-      if case .store(.noStore) = error { return false }
-      return true
+      if case .store(.noStore) = error.cause { return false }
+      return !error.isAbsence
     }
   }
 }

@@ -204,26 +204,21 @@ extension OtpauthURI.Error {
   }
 }
 
-extension Message {
-  init(_ problem: FileProblem, at path: String) {
+extension CommandError {
+  /// A list to import cannot be read.
+  static func importFile(path: String, _ problem: FileProblem) -> CommandError {
     if path.lowercased().hasPrefix("otpauth:") {
-      self.init(
+      return CommandError(
+        .usage,
         "a URI is not taken from the command line, which others can read: it is read from standard "
-          + "input or a file", .usage, hints: ["sallyport import uri --user NAME < FILE"])
-      return
+          + "input or a file", hints: ["sallyport import uri --user NAME < FILE"])
     }
-    let file = path == "-" ? "standard input" : shownPath(path)
-    let status: Sysexit
-    switch problem {
-    case .symbolicLink, .notRegular, .owner, .openToOthers, .tooLong: status = .badData
-    case .cannotRead(let number):
-      switch number {
-      case ENOENT, ENOTDIR: status = .noInput
-      case EACCES, EPERM: status = .notPermitted
-      case _: status = .inputOutput
-      }
-    }
-    self.init(
-      "\(file): \(problem.text)", status, hints: path == "-" ? [] : lookingAt(path))
+    var status = Sysexit.badData
+    if case .cannotRead(let number) = problem { status = Sysexit(errno: number) }
+    return CommandError(
+      status, "\(shownSource(path)): \(problem.text)", hints: path == "-" ? [] : lookingAt(path))
   }
 }
+
+/// A list to import, for a message.
+func shownSource(_ path: String) -> String { path == "-" ? "standard input" : shownPath(path) }

@@ -66,3 +66,23 @@ extension Context {
     return account
   }
 }
+
+extension CommandError {
+  /// The name that was typed is another spelling of this account's; and whether something is stored
+  /// under it.
+  fileprivate static func otherSpelling(of own: UserName, isStored: Bool) -> CommandError {
+    CommandError { invocation in
+      let named = Invocation(verb: invocation.verb, user: own.typed, store: invocation.store)
+      let more = isStored ? ", and something is stored as \(invocation.who) too" : ""
+      let hint =
+        isStored
+        ? invocation.again(remark: "on a terminal asks about what is stored")
+        : named.user == nil
+          ? "getent passwd"
+          : named.command(invocation.verb, remark: "with the same options, if that is meant")
+      return Message(
+        "\(invocation.who) is the account \(own.text)\(more): nothing was changed", .usage,
+        hints: [hint])
+    }
+  }
+}

@@ -1,14 +1,15 @@
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
 import SessionProtocol
 
 extension SubjectOptions {
   /// The names that each pair gives, where this is for a session of the caller's own: he is not
   /// root, names no store, and nobody else. nil: the verb goes on as root's. `isWhole`: each pair
-  /// has to be given, so with no more words than that none of them is the user. Throws
-  /// `rootsOption` where one is given that only root can use.
+  /// has to be given, so with no more words than that none of them is the user. Throws where one of
+  /// `roots` is given, which only root can use.
   func own(
     in context: Context, naming pairs: [(word: String?, option: Label?)] = [],
     isWhole: Bool = false, roots: KeyValuePairs<String, Bool> = [:]
@@ -28,7 +29,12 @@ extension SubjectOptions {
       words.removeFirst()
     }
     if let user, try context.account(user).uid != context.effectiveUser { return nil }
-    if let option = roots.first(where: \.value)?.key { throw .rootsOption(option) }
+    if let option = roots.first(where: \.value)?.key {
+      throw CommandError {
+        Message(
+          "only root can use \(option) here", .notPermitted, hints: ["sudo \($0.again())"])
+      }
+    }
     return try SallyportCLI.names(typed: pairs.map(\.option), words)
   }
 }
@@ -99,8 +105,15 @@ struct OwnSession {
     do throws(SessionConnection.Fault) {
       return try SessionConnection.connect(context.sessions, seconds: 400)
     } catch {
-      if error == .absent { throw .noSessions }
-      throw .session(error)
+      guard error == .absent else { throw .session(error) }
+      throw CommandError {
+        Message(
+          "you are not root, and the service for your own enrollment does not run", .notPermitted,
+          hints: [
+            "sudo \($0.again())",
+            "sudo systemctl enable --now sallyport-session.socket      and self_service = yes",
+          ])
+      }
     }
   }
 

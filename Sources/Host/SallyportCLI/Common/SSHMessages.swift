@@ -2,6 +2,13 @@ import SallyportCore
 import SallyportDoctor
 import SallyportSupport
 
+extension CommandError {
+  /// sshd's side of its service was not changed.
+  static func ssh(_ trouble: SSHTrouble) -> CommandError {
+    CommandError { _ in Message(trouble) }
+  }
+}
+
 extension Message {
   init(_ trouble: SSHTrouble) {
     switch trouble {

@@ -2,6 +2,18 @@ import SallyportCore
 import SallyportSupport
 import SessionProtocol
 
+extension CommandError {
+  /// `sallyport-session` refused, about this name; nothing was changed.
+  static func denied(_ denial: ChangeRefusal, about name: String) -> CommandError {
+    CommandError { Message(denial, name, at: $0) }
+  }
+
+  /// `sallyport-session` said what is no answer, or nothing.
+  static func session(_ fault: SessionConnection.Fault) -> CommandError {
+    CommandError { _ in Message(fault) }
+  }
+}
+
 extension Message {
   /// What `sallyport-session` refused.
   init(_ denial: ChangeRefusal, _ name: String, at invocation: Invocation) {

@@ -4,6 +4,13 @@ import SallyportCore
 import SallyportDoctor
 package import SallyportSupport
 
+extension CommandError {
+  /// A service's PAM stacks were not changed.
+  static func stack(_ refusal: StackRefusal) -> CommandError {
+    CommandError(.stack(refusal)) { Message(refusal, at: $0) }
+  }
+}
+
 extension Message {
   package init(_ refusal: StackRefusal, at invocation: Invocation = Invocation(verb: "pam")) {
     switch refusal {

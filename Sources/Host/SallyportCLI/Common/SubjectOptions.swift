@@ -172,7 +172,13 @@ func names(typed options: [Label?], _ words: [String]) throws(CommandError) -> [
     guard let name = Label(argument: word) else { throw .notAName(word) }
     names.append(name)
   }
-  if let word = words.first { throw .unexpectedWord(word) }
+  if let word = words.first {
+    throw CommandError {
+      Message(
+        "unexpected argument '\(printable(word.utf8, limit: 64))'", .usage,
+        hints: ["sallyport \($0.verb) --help"])
+    }
+  }
   return names
 }
 
@@ -181,5 +187,22 @@ extension Label {
   func clear() throws(CommandError) -> Label {
     guard isClear else { throw .notAName(text) }
     return self
+  }
+}
+
+extension CommandError {
+  /// No user is named, and there is no default.
+  static let nobodyNamed = CommandError {
+    Message("no user given", .usage, hints: [$0.again(for: "NAME")])
+  }
+
+  /// No valid name for an authenticator.
+  fileprivate static func notAName(_ word: String) -> CommandError {
+    let shown = printable(word.utf8, limit: 64)
+    return CommandError {
+      Message(
+        "\"\(shown)\" is not a valid name: 1 to 64 bytes of characters that can be seen", .usage,
+        hints: [$0.command($0.verb, "phone")])
+    }
   }
 }

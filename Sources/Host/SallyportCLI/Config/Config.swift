@@ -126,5 +126,20 @@ extension PolicyText {
   }
 }
 
+extension CommandError {
+  /// A policy file cannot be read or replaced. The number is an errno, or one that `SystemError`
+  /// defines.
+  static func policyFile(path: String, errno number: Int32) -> CommandError {
+    let file = shownPath(path)
+    switch number {
+    case SystemError.notRegular.number, ELOOP:
+      return CommandError(.configuration, "\(file): is not a regular file")
+    case SystemError.tooLong.number:
+      return CommandError(.configuration, "\(file): longer than 64 KiB")
+    case _: return CommandError(Sysexit(errno: number), "\(file): \(errnoText(number))")
+    }
+  }
+}
+
 /// A string literal as a `String`.
 private func text(_ literal: StaticString) -> String { "\(literal)" }

@@ -67,16 +67,18 @@ struct ConfigEdit: Verb {
     while true {
       switch context.edit(copy.path) {
       case .done: break
-      case .failed(let status): throw .editor(status: status)
+      case .failed(let status):
+        throw CommandError(
+          .refused, "the editor exited with status \(status): nothing was changed")
       case .cannotRun(let number): throw .policyFile(path: "/bin/sh", errno: number)
       }
+      let text = try PolicyText(copy.path, isOptional: false, namedAs: conf)
+      let check = PolicyCheck(text, context)
       do throws(CommandError) {
-        let text = try PolicyText(copy.path, isOptional: false, namedAs: conf)
-        try PolicyCheck(text, context).tell(context.terminal)
+        try check.tell(context.terminal)
         return text
       } catch {
-        guard case .policyBroken(_, let problems) = error else { throw error }
-        try askWhatNow(problems, output)
+        try askWhatNow(check.errors.count, output)
       }
     }
   }
@@ -105,8 +107,9 @@ private final class EditLock {
     do throws(SystemError) {
       file = try EditLock.take(path)
     } catch {
-      throw error.number == EAGAIN
-        ? .editedElsewhere(path: conf) : .policyFile(path: path, errno: error.number)
+      guard error.number == EAGAIN else { throw .policyFile(path: path, errno: error.number) }
+      let shown = printable(conf.utf8, limit: 255)
+      throw CommandError(.busy, "\(shown) is being edited by somebody else")
     }
   }
 

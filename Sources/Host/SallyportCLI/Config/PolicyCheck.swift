@@ -53,7 +53,10 @@ struct PolicyCheck: Encodable {
       let file = printable(flaw.file.utf8, limit: 255)
       terminal?.write(Array("\(file):\(flaw.line): \(kind)\(flaw.text)\n".utf8), to: .aside)
     }
-    if let first = errors.first { throw .policyBroken(path: first.file, problems: errors.count) }
+    guard let file = errors.first?.file else { return }
+    let shown = printable(file.utf8, limit: 255)
+    throw CommandError(
+      .configuration, "\(shown) cannot be used: \(counted(errors.count, "error"))")
   }
 }
 

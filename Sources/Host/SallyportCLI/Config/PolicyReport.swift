@@ -208,7 +208,7 @@ private struct UserLevel {
     do throws(CommandError) {
       return try context.level(of: account, in: try context.store(options))
     } catch {
-      switch error {
+      switch error.cause {
       case .notRoot, .store(.noStore), .store(.system(_, _, errno: EACCES)): return nil
       case _: throw error
       }

@@ -2,6 +2,7 @@ import ArgumentParser
 import PAMStack
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
 
 /// `sallyport doctor`
@@ -59,8 +60,13 @@ struct Doctor: Verb {
   }
 
   private func missing(_ name: String, _ context: Context) -> CommandError {
-    if let account = try? context.account(name), account.uid != nil { return .userNotService(name) }
-    return .stack(.noSuchService(name, known: context.stacks.services()))
+    guard let account = try? context.account(name), account.uid != nil else {
+      return .stack(.noSuchService(name, known: context.stacks.services()))
+    }
+    let status = printable(sallyportCommand("status", on: [name]).utf8, limit: 300)
+    return CommandError(
+      .noInput,
+      "there is no service \(printable(name.utf8)), but a user. Did you mean: \(status)")
   }
 
   /// The `store=` that all lines have in common; nil for the usual store.
@@ -75,7 +81,7 @@ struct Doctor: Verb {
     do throws(CommandError) {
       return try context.store(options)
     } catch {
-      guard case .notRoot = error else { throw error }
+      guard case .notRoot = error.cause else { throw error }
       return nil
     }
   }

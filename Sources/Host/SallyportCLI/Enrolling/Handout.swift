@@ -14,7 +14,7 @@ struct Handout {
   /// Throws if the file exists, before the user is asked for a code.
   init(_ path: String) throws(CommandError) {
     self.path = path
-    if (try? facts(of: path)) != nil { throw .handout(path: path, errno: EEXIST) }
+    if (try? facts(of: path)) != nil { throw unwritten(EEXIST) }
   }
 
   /// The first is a page to print, the second text.
@@ -29,8 +29,15 @@ struct Handout {
     do throws(SystemError) {
       try createFile(path, text)
     } catch {
-      throw .handout(path: path, errno: error.number)
+      throw unwritten(error.number)
     }
+  }
+
+  private func unwritten(_ number: Int32) -> CommandError {
+    CommandError(
+      Sysexit(errno: number),
+      "\(printable(path.utf8, limit: 255)): \(errnoText(number)): not enrolled, nothing was changed",
+      hints: number == EEXIST ? ["ls -l \(shellQuoted(path))"] : [])
   }
 
   /// Called if the enrollment could not be stored.

@@ -29,9 +29,8 @@ enum SecretSource: Equatable {
     do throws(SystemError) {
       return try SallyportCLI.content(ofNamed: path)
     } catch {
-      if error == .notRegular { throw .secret(.notRegular(path: path)) }
-      if error == .tooLong { throw .secret(.tooLong) }
-      throw .secret(.cannotRead(path: path, errno: error.number))
+      if error == .tooLong { throw tooLong }
+      throw .secretFile(path, errno: error.number)
     }
   }
 
@@ -46,7 +45,7 @@ enum SecretSource: Equatable {
     } catch {
       throw .stopped(error, consequence)
     }
-    throw .secret(.tooLong)
+    throw tooLong
   }
 
   /// Line ends are ignored, as spaces are.
@@ -58,11 +57,49 @@ enum SecretSource: Equatable {
     do throws(Base32.Error) {
       secret = try Base32.decode(text)
     } catch {
-      throw .secret(.base32(error))
+      throw wrong("the secret is not base32: \(error.text)")
     }
     guard (Secret.shortestKey...Secret.longestKey).contains(secret.count) else {
-      throw .secret(.length(secret.count))
+      let wanted = "expected \(Secret.shortestKey) to \(Secret.longestKey)"
+      throw wrong("the secret is \(counted(secret.count, "byte")) long, \(wanted)")
     }
     return secret
+  }
+
+  private static let tooLong = wrong("the secret is longer than \(Limits.file / 1024) KiB")
+
+  private static func wrong(_ text: String) -> CommandError {
+    CommandError {
+      Message(text, .badData, hints: [$0.command($0.verb, remark: "makes a fresh secret")])
+    }
+  }
+}
+
+extension CommandError {
+  /// A file with a secret cannot be read.
+  static func secretFile(_ path: String, errno number: Int32) -> CommandError {
+    let fault =
+      switch number {
+      case SystemError.notRegular.number: "is not a regular file"
+      case ELOOP: "is a symbolic link"
+      case _: errnoText(number)
+      }
+    let isKind = [SystemError.notRegular.number, ELOOP].contains(number)
+    return CommandError(
+      isKind ? .badData : Sysexit(errno: number), "\(shownPath(path)): \(fault)",
+      hints: lookingAt(path))
+  }
+}
+
+extension Base32.Error {
+  /// Positions count from 1.
+  fileprivate var text: String {
+    switch kind {
+    case .character: "character \(offset + 1) is not a letter or one of 2 to 7"
+    case .padding: "the padding at character \(offset + 1) is wrong"
+    case .length: "characters are missing"
+    case .trailingBits: "the last character has bits that must be zero"
+    case .outOfMemory: "out of memory"
+    }
   }
 }

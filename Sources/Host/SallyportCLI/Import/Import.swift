@@ -45,7 +45,10 @@ extension ImportVerb {
     if let number = context.terminal.failure, report.hasBackupCodes {
       throw .backupCodesUnseen(errno: number)
     }
-    if report.failed > 0 { throw .notAllImported(report.failed, of: done.count) }
+    if report.failed > 0 {
+      throw CommandError(
+        .badData, "\(report.failed) of \(counted(done.count, "user")) not imported")
+    }
     if try mayLackPeople(on: context.machine) {
       throw .peopleUnseen("not looked at: homes of people")
     }
@@ -120,7 +123,7 @@ struct ImportGoogleAuthenticator: ImportVerb {
       at: now)
     guard case .file(_, .cannotRead(let number)) = found.obstacle, found.obstacle?.isAbsence == true
     else { return found }
-    throw .secret(.cannotRead(path: path, errno: number))
+    throw .secretFile(path, errno: number)
   }
 
   private func candidate(
@@ -170,7 +173,11 @@ struct ImportPAMOath: ImportVerb {
   func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate] {
     let list = UsersOath(try listContent(of: file, context))
     if list.lines.isEmpty, !list.others.isEmpty {
-      throw .notOathLines(path: file, lines: list.others)
+      throw CommandError(
+        .badData,
+        "\(shownSource(file)): not a users file of pam_oath: no line has the form TYPE USER "
+          + "PASSWORD KEY (line \(listed(list.others.map { "\($0)" })))",
+        hints: ["sallyport import --help      names the kinds of files"])
     }
     var candidates: [Candidate] = []
     for line in list.lines where user.map({ line.user == Array($0.utf8) }) ?? true {

@@ -4,6 +4,7 @@ import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportImport
+import SallyportSupport
 import SallyportSystem
 
 /// The options of every import.
@@ -89,7 +90,8 @@ struct Importer {
     while next < persons.count {
       if let interruption = context.terminal.interruption() {
         progress.end()
-        throw .importStopped(interruption, done: next, of: persons.count)
+        let fate = "stopped after \(next) of \(counted(persons.count, "user"))"
+        throw .stopped(interruption, "\(fate); run the same command again to continue")
       }
       let end = min(next + Store.batch, persons.count)
       done += try enroll(persons[next..<end], at: now)

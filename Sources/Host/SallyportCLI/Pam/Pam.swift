@@ -100,22 +100,30 @@ extension Context {
       } catch {
         let changes = steps.prefix(index).compactMap(\.change)
         if changes.isEmpty { throw error }
-        throw .serviceFailed(step.service, error, takeBack(changes))
+        let fates = changes.reversed().map { change in
+          let service = "  \(printable(change.service.utf8))"
+          return takeBack(change).map { "\(service) was changed, and is still: \($0)" }
+            ?? "\(service) is as it was before"
+        }
+        let service = printable(step.service.utf8)
+        throw CommandError {
+          let message = error.message($0)
+          let text = "\(service): \(message.text)"
+          return Message(
+            ([text] + fates).joined(separator: "\n"), message.status, hints: message.hints)
+        }
       }
     }
     return values
   }
 
-  /// Puts the old files back, the last one first.
-  func takeBack(_ changes: [StackChange]) -> [TakenBack] {
-    changes.reversed().map { change in
-      do throws(CommandError) {
-        _ = try write(change.reversed)
-        return TakenBack(service: change.service)
-      } catch {
-        return TakenBack(
-          service: change.service, problem: Message(error, at: Invocation(verb: "pam")).text)
-      }
+  /// Puts the old file back. Returns why it is still changed; nil if it is as before.
+  func takeBack(_ change: StackChange) -> String? {
+    do throws(CommandError) {
+      _ = try write(change.reversed)
+      return nil
+    } catch {
+      return error.message(Invocation(verb: "pam")).text
     }
   }
 }

@@ -48,7 +48,7 @@ struct PamDisable: Verb {
           if let change = plan.change { directory = directory.assuming(change) }
           plans.append(plan)
         } catch {
-          switch error {
+          switch error.cause {
           case .stack(.notEnabled), .stack(.enabledElsewhere): off = off ?? error
           case _: throw error
           }

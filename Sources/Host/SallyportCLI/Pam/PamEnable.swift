@@ -117,12 +117,12 @@ struct PamEnable: Verb {
         directory = directory.assuming(plan.change)
         plans.append(plan)
       } catch {
-        if case .stack(.enabledElsewhere(_, let location)) = error,
+        if case .stack(.enabledElsewhere(_, let location)) = error.cause,
           plans.contains(where: { $0.change.path == location.file })
         {
           continue  // It includes the file of another one, and is turned on with it.
         }
-        if case .stack(.enabledAlready) = error, !options.yes, !options.dryRun,
+        if case .stack(.enabledAlready) = error.cause, !options.yes, !options.dryRun,
           !context.machine.loosening(of: service).isEmpty
         {
           try accept(service, context)
@@ -131,7 +131,15 @@ struct PamEnable: Verb {
         } else if options.services.contains(service) {
           throw error
         }
-        guard error.isOn else { throw .relativeRefused(service, of: word, error) }
+        guard error.isOn else {
+          let only = sallyportCommand("pam enable", on: [word], ["--only"])
+          let hint = "\(only)      leaves \(printable(service.utf8)) without a code"
+          throw CommandError {
+            var message = error.message($0)
+            message.hints.append(hint)
+            return message
+          }
+        }
         asking.append(service)
       }
     }
@@ -233,8 +241,8 @@ struct PamEnable: Verb {
 extension CommandError {
   /// The service asks already, by other words or another file.
   fileprivate var isOn: Bool {
-    if case .stack(.enabledAlready) = self { return true }
-    if case .stack(.enabledElsewhere) = self { return true }
+    if case .stack(.enabledAlready) = cause { return true }
+    if case .stack(.enabledElsewhere) = cause { return true }
     return false
   }
 }

@@ -35,11 +35,9 @@ struct PamPlan {
     guard let side else { return try put() }
     let written = try side.turnOn(changesPAM: !change.changesNothing, put) {
       guard !change.changesNothing, change.isWritten(in: context.stacks) else { return true }
-      let problems = context.takeBack([change]).compactMap(\.problem)
-      for problem in problems {
-        context.terminal.write(Array(Message(problem, .inputOutput).written.utf8), to: .aside)
-      }
-      return problems.isEmpty
+      guard let problem = context.takeBack(change) else { return true }
+      context.terminal.write(Array(Message(problem, .inputOutput).written.utf8), to: .aside)
+      return false
     }
     // sshd's side may be all that has changed.
     if change.changesNothing { context.keepAsking(of: service) }

@@ -24,7 +24,10 @@ struct PamConfirm: Verb {
     let pending = try context.pendingRevert()
     let session = context.machine.session
     if !force, pending.names.contains("sshd"), session != nil, session == pending.session {
-      throw .sameLogin
+      throw CommandError(
+        .notPermitted,
+        "this is the login that made the change: only a new one shows that it works",
+        hints: ["ssh NAME@HOST", "sallyport pam confirm --force"])
     }
     try context.forgetRevert()
     lock.end()
@@ -78,8 +81,14 @@ private struct RevertAnswer: Encodable {
 extension Context {
   fileprivate func pendingRevert() throws(CommandError) -> PendingRevert {
     switch machine.pendingRevert() {
-    case .absent: throw .nothingPending
-    case .unseen(let reason): throw .revertUnreadable(reason)
+    case .absent:
+      throw CommandError(
+        .noInput, "no change waits to be confirmed: what is not confirmed in time is taken back",
+        hints: ["sallyport pam status", "journalctl -t sallyport      says when"])
+    case .unseen(let reason):
+      throw CommandError(
+        .configuration, printable(reason.utf8, limit: 300),
+        hints: ["sallyport pam status", "rm \(PendingRevert.path)"])
     case .seen(let pending): return pending
     }
   }
@@ -97,7 +106,7 @@ extension Context {
         }
       } catch {
         // The command was ended before it came to this one, or it is off again.
-        if case .stack(.notEnabled) = error { continue }
+        if case .stack(.notEnabled) = error.cause { continue }
         problems.append(error)
       }
     }
@@ -115,13 +124,16 @@ extension Context {
         let nothing = { () throws(CommandError) in }
         try SSHRemoval(self, output).turnOff(changesPAM: false, nothing, isWritten: { true })
       }
-      if machine.hasSSHFile { throw .revertUnfinished(path: SSHStage.path) }
+      if machine.hasSSHFile {
+        throw CommandError(
+          .configuration, "\(SSHStage.path) was not taken back", hints: ["sallyport pam revert"])
+      }
     case .method(let method):
       if isListed {
         do throws(CommandError) {
           try takeBackLines()
         } catch {
-          guard case .stack(.notEnabled) = error else { throw error }
+          guard case .stack(.notEnabled) = error.cause else { throw error }
         }
       }
       try SSHRemoval(self, output).restore(method)

@@ -28,7 +28,14 @@ extension Context {
   /// and its terminal. First the file says what is to be taken back, then the timer runs, and only
   /// then may anything be written.
   func arm(_ plans: [PamPlan], _ delay: RevertDelay) throws(CommandError) {
-    if let old = machine.pendingRevert().value { throw .revertPending(old.names) }
+    if let old = machine.pendingRevert().value {
+      throw CommandError(
+        .exists,
+        "the change of \(printable(listed(old.names).utf8, limit: 300)) waits to be confirmed",
+        hints: [
+          "sallyport pam confirm      to keep it", "sallyport pam revert      to take it back",
+        ])
+    }
     let now = try time()
     let side = plans.compactMap(\.side).first
     let id = String(UInt64.random(in: 1...UInt64.max), radix: 16)
@@ -73,7 +80,7 @@ extension Context {
     var bytes = [CChar](repeating: 0, count: Int(PATH_MAX))
     // SAFETY: the buffer has as many bytes as are said, and lives for the call.
     let count = unsafe readlink("/proc/self/exe", &bytes, bytes.count)
-    guard count > 0, count < bytes.count else { throw .revertFile(errno: errno) }
+    guard count > 0, count < bytes.count else { throw unwritten(errno) }
     return String(decoding: bytes.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
@@ -105,11 +112,16 @@ extension Context {
     try forgetRevert()
   }
 
+  private func unwritten(_ number: Int32) -> CommandError {
+    CommandError(
+      .inputOutput, "\(PendingRevert.path): \(errnoText(number)); nothing was changed")
+  }
+
   private func revertFiling(_ step: () throws(SystemError) -> Void) throws(CommandError) {
     do throws(SystemError) {
       try step()
     } catch {
-      throw .revertFile(errno: error.number)
+      throw unwritten(error.number)
     }
   }
 }

@@ -152,12 +152,18 @@ struct LevelChange {
     return try subject.context.level(of: try subject.account(), in: subject.store)
   }
 
-  /// Sets the level. nil removes the one for which `isMeant` is true, and throws `noLevel` if the
-  /// user has no such level.
+  /// Sets the level. nil removes the one for which `isMeant` is true, and throws if the user
+  /// has no such level.
   func run(_ level: UserNote.Level?, undoing isMeant: (UserNote.Level?) -> Bool)
     throws(CommandError)
   {
-    guard let answer = try change(level, undoing: isMeant) else { throw .noLevel }
+    guard let answer = try change(level, undoing: isMeant) else {
+      throw CommandError {
+        Message(
+          "nothing to undo: \($0.who) has no such level", .noInput,
+          hints: [$0.command("status", remark: "shows it")])
+      }
+    }
     // Where the store cannot be read, nothing is said of it.
     let isAsked = level == .exempt && isEnrolled
     let more = isAsked ? " \(answer.user) is enrolled, and is asked for a code all the same." : ""

@@ -49,7 +49,7 @@ struct List: Verb {
       let hint = invocation(in: context).again("--fleet", remark: "who is enrolled in the fleet")
       context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
     }
-    if let worst { throw .listIncomplete(worst) }
+    if let worst { throw CommandError(worst, "the list is incomplete") }
   }
 
   private func runForFleet(_ store: Store, _ context: Context) throws(CommandError) {

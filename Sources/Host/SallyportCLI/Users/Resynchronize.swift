@@ -150,3 +150,30 @@ extension Resynchronize {
     }
   }
 }
+
+extension CommandError {
+  /// The two codes do not resynchronize an authenticator.
+  static func resync(_ refusal: ResyncRefusal) -> CommandError {
+    switch refusal {
+    case .clockOff(let name, let drift, let period, let accepted):
+      let off = driftText(drift, .totp(period: period)) ?? "right"
+      let most = offsetText(UInt64(accepted) * UInt64(period))
+      return CommandError(
+        .refused,
+        "the clock of \"\(name.text)\" is \(off), at most \(most) is accepted: set that clock",
+        hints: [Message.clockHint])
+    case .replayed(let name):
+      return CommandError {
+        Message(
+          "those codes of \"\(name.text)\" have already been used", .refused,
+          hints: [$0.again(remark: "with the next two codes")])
+      }
+    case .notFound:
+      return CommandError {
+        Message(
+          "not two consecutive codes within a day or 1,000 counters", .refused,
+          hints: [$0.command("status", remark: "shows the authenticators")])
+      }
+    }
+  }
+}

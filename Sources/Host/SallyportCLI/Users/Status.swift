@@ -32,7 +32,7 @@ struct Status: Verb {
         record.enrollment, record.state, note, under: policy, at: try context.time())
       return tell(report, subject.output)
     } catch {
-      guard case .notEnrolled = error else { throw error }
+      guard case .notEnrolled = error.cause else { throw error }
       let logins = try context.loginsCounted(of: account, in: subject.store)
       let begun = try context.enrollingBegun(by: account, in: subject.store)
       let kept = try context.note(of: account.name, in: subject.store)
@@ -52,7 +52,7 @@ struct Status: Verb {
         found.enrollment, found.state, record.note, under: person.policy, at: now, isInFleet: true)
       return tell(report, subject.output)
     } catch {
-      guard case .notEnrolled = error else { throw error }
+      guard case .notEnrolled = error.cause else { throw error }
       let report = AbsenceReport(
         person.account, record.note, logins: record.logins, begun: nil, at: now, isInFleet: true)
       return tell(report, subject.output, subject.context)
@@ -66,7 +66,7 @@ struct Status: Verb {
 
   private func tell(_ report: AbsenceReport, _ output: Output, _ context: Context) -> Int32 {
     output.answer(report.facts, report.text)
-    let message = Message(CommandError.notEnrolled, at: invocation(in: context))
+    let message = CommandError.notEnrolled.message(invocation(in: context))
     for hint in message.hints {
       context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
     }

@@ -2,6 +2,7 @@ import ArgumentParser
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
 
 /// `sallyport unenroll`
@@ -93,7 +94,9 @@ struct Unenroll: Verb {
     do throws(CommandError) {
       record = try subject.record()
     } catch {
-      guard force, case .store(let trouble) = error, trouble.isBrokenEnrollment else { throw error }
+      guard force, case .store(let trouble) = error.cause, trouble.isBrokenEnrollment else {
+        throw error
+      }
       try removeUnread(subject)
       return .committed(())
     }
@@ -110,5 +113,21 @@ struct Unenroll: Verb {
       return try store.remove(stored: name)
     }
     guard removed else { throw .notEnrolled }
+  }
+}
+
+extension CommandError {
+  /// No account of that name can be seen, and the recorded uid was not typed, or another one.
+  /// `isBroken`: that uid cannot be read.
+  fileprivate static func unseenUser(isBroken: Bool) -> CommandError {
+    CommandError {
+      Message(
+        isBroken
+          ? "\($0.who) is not found, and the uid in the enrollment cannot be read: nothing was "
+            + "changed"
+          : "\($0.who) was enrolled with another uid than the one given; where there is no account, "
+            + "a directory may be away: nothing was changed without its --uid",
+        .noUser, hints: [$0.lookup])
+    }
   }
 }

@@ -26,7 +26,7 @@ struct Verify: Verb {
     do throws(CommandError) {
       proof = try judge(typed)
     } catch {
-      if case .code(let rejection) = error, output.isJSON {
+      if case .code(let rejection) = error.cause, output.isJSON {
         output.answer(Answer(rejection), "")
       }
       throw error

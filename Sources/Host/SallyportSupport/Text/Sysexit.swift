@@ -1,3 +1,5 @@
+import Glibc
+
 /// The exit status of the command (sysexits.h).
 package enum Sysexit: Int32, Equatable, CaseIterable {
   case done = 0
@@ -13,4 +15,17 @@ package enum Sysexit: Int32, Equatable, CaseIterable {
   case busy = 75
   case notPermitted = 77
   case configuration = 78
+}
+
+extension Sysexit {
+  /// Of a file on which a system call failed.
+  package init(errno number: Int32) {
+    self =
+      switch number {
+      case EEXIST: .exists
+      case ENOENT, ENOTDIR: .noInput
+      case EACCES, EPERM: .notPermitted
+      case _: .inputOutput
+      }
+  }
 }

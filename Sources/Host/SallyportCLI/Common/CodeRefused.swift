@@ -1,0 +1,64 @@
+import OneTimePassword
+package import SallyportCore
+import SallyportSupport
+
+/// A refusal that `decide` returned, and when the next try is possible.
+package struct CodeRefused: Equatable {
+  package let refusal: Refusal
+  /// If throttled: seconds until the next code is checked; nil for never.
+  package let wait: UInt64?
+  /// If wrong: by how many seconds a clock is ahead, or behind if negative, that would show it.
+  package var clockOffset: Int64?
+
+  package init(refusal: Refusal, wait: UInt64?, clockOffset: Int64? = nil) {
+    (self.refusal, self.wait, self.clockOffset) = (refusal, wait, clockOffset)
+  }
+
+  /// The text, and the commands that follow.
+  fileprivate func message(at invocation: Invocation) -> Message {
+    switch refusal {
+    case .malformed(let malformation): return Message(malformation.text, .refused)
+    case .wrongCode:
+      guard let clockOffset else { return Message("wrong code", .refused) }
+      let off = offsetText(clockOffset.magnitude)
+      return Message(
+        "wrong code; a clock that is \(off) \(clockOffset < 0 ? "behind" : "ahead") shows it now: "
+          + "set the phone's", .refused)
+    case .replayed:
+      return Message("that code has already been used: wait for the next one", .refused)
+    case .throttled:
+      let next = wait.map { "try again in \(durationText($0))" }
+      return Message(
+        "too many wrong codes; \(next ?? "no more are accepted")", .refused,
+        hints: [invocation.command("unlock", remark: "allows the next try now")])
+    case .clock(let until):
+      let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
+      return Message(
+        "the last accepted code is ahead of the clock; "
+          + "codes are refused until \(time), backup codes work", .refused,
+        hints: [
+          "date      the clock of this machine",
+          invocation.command("resync", remark: "if the clock is now correct"),
+        ])
+    }
+  }
+}
+
+extension CommandError {
+  /// The code was checked and refused.
+  package static func code(_ rejection: CodeRefused) -> CommandError {
+    CommandError(.code(rejection)) { rejection.message(at: $0) }
+  }
+}
+
+extension Malformation {
+  /// The text for the user who typed it.
+  fileprivate var text: String {
+    switch self {
+    case .empty: "no code given"
+    case .tooLong: "too long for a code"
+    case .length: "wrong number of digits"
+    case .characters, .sshdDummy, .again: "neither a code nor a backup code"
+    }
+  }
+}

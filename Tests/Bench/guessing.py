@@ -56,7 +56,7 @@ def measure(report, sink, now):
         rates = {module.name: fastest(sink, made.directory, module, now) for module in (google, oath)}
     accepted = {ours.name: 11, google.name: 3, oath.name: 11}
     tries = {ours.name: known + other} | {name: int(rate * YEAR) for name, rate in rates.items()}
-    report.row("guesses judged in a year, one a second at most", tries, ratio=False)
+    report.row("guesses verified in a year, one a second at most", tries, ratio=False)
     report.row("codes accepted at a moment", accepted, ratio=False)
     report.row("chance to be in after a year", {
         name: f"{100 * (1 - (1 - accepted[name] / 1e6) ** tries[name]):.3g} %" for name in tries},

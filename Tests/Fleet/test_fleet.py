@@ -11,7 +11,7 @@ test_a_host_cannot_loosen_the_policy_of_the_fleet
 test_init_can_be_repeated_and_says_what_is_missing
 test_a_verifier_says_at_its_start_that_its_key_or_the_row_of_the_fleet_is_wrong
 test_who_writes_to_the_database_makes_no_host_and_gives_none_a_right
-test_a_host_that_brings_wrong_codes_judges_only_people_it_knows
+test_a_host_that_brings_wrong_codes_lets_in_only_people_it_knows
 test_distrust_takes_every_code_up_to_now_as_used_and_prune_deletes_old_events
 test_what_was_used_after_a_dump_is_refused_once_it_is_restored_and_distrusted
 """
@@ -297,7 +297,7 @@ def test_who_writes_to_the_database_makes_no_host_and_gives_none_a_right(fleet):
     assert verifier.enroll("alice") == DONE
 
 
-def test_a_host_that_brings_wrong_codes_judges_only_people_it_knows(fleet):
+def test_a_host_that_brings_wrong_codes_lets_in_only_people_it_knows(fleet):
     verifier = fleet.verifier("one", "--host-wrong-codes", "5")
     names = people(verifier, 9)
     known, stranger, now = names[7], names[8], time.time()

@@ -2,7 +2,7 @@
 
 test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_twice
 test_killed_after_each_durable_step_a_take_loses_nobody_and_no_code_is_good_twice
-test_many_who_are_moved_by_commands_that_are_killed_are_neither_lost_nor_judged_twice
+test_many_who_are_moved_by_commands_that_are_killed_are_neither_lost_nor_let_in_twice
 test_three_hosts_with_one_secret_are_pushed_in_turn
 """
 
@@ -197,7 +197,7 @@ def test_killed_after_each_durable_step_a_take_loses_nobody_and_no_code_is_good_
 
 
 @pytest.mark.decisive
-def test_many_who_are_moved_by_commands_that_are_killed_are_neither_lost_nor_judged_twice(
+def test_many_who_are_moved_by_commands_that_are_killed_are_neither_lost_nor_let_in_twice(
         fleet, verifier, tmp_path, figure):
     """All to the fleet, by a command that is killed again and again; some of them back."""
     rolls = random.Random(1)

@@ -2,7 +2,7 @@
 former version are: Tests/Fleet/former builds them.
 
 test_a_fleet_is_brought_to_the_next_version_and_nobody_is_refused
-test_module_service_and_verifier_of_either_version_judge_together
+test_module_service_and_verifier_of_either_version_work_together
 """
 
 import os
@@ -221,7 +221,7 @@ def test_a_fleet_is_brought_to_the_next_version_and_nobody_is_refused(former, fi
         assert status == 1 and "install a newer one" in said, said
 
 
-def test_module_service_and_verifier_of_either_version_judge_together(former, figure):
+def test_module_service_and_verifier_of_either_version_work_together(former, figure):
     """On each host somebody enrolls; a code, a backup code, each of them again, and a wrong one."""
     hosts = former.hosts
 

@@ -1,7 +1,7 @@
 """A fleet that is brought from one version to the next while it judges.
 
 test_the_tables_of_the_former_version_are_carried_over_while_its_verifiers_go_on
-test_a_verifier_stops_judging_where_the_tables_need_a_newer_one
+test_a_verifier_stops_where_the_tables_need_a_newer_one
 """
 
 import base64
@@ -60,7 +60,7 @@ def test_the_tables_of_the_former_version_are_carried_over_while_its_verifiers_g
     assert one.type("alice", code()) == REFUSED
 
 
-def test_a_verifier_stops_judging_where_the_tables_need_a_newer_one(fleet):
+def test_a_verifier_stops_where_the_tables_need_a_newer_one(fleet):
     version = int(fleet.sql("SELECT schema FROM fleet")[0][0])
     one = fleet.verifier("one")
     assert one.enroll("alice") == DONE

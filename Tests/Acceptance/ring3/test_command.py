@@ -133,7 +133,7 @@ def test_a_store_of_another_is_refused(store):
     assert_error(done, 77)
 
 
-def test_verify_judges_as_a_login_would_and_uses_the_code_up(store, driver):
+def test_verify_decides_as_a_login_would_and_uses_the_code_up(store, driver):
     enrollment = store.enroll()
     code = enrollment.code()
     assert run(store, "verify", "--user", "alice", typed=enrollment.wrong() + "\n").returncode == 1

@@ -204,7 +204,7 @@ def test_a_password_that_looks_like_a_code_never_locks_its_owner_out(services, s
 
 
 @pytest.mark.first
-def test_a_thousand_first_passes_killed_at_the_prompt_are_judged_twenty_times(
+def test_a_thousand_first_passes_killed_at_the_prompt_are_verified_twenty_times(
         services, store, given, sink):
     enrollment, now = store.enroll(), aligned_now()
     barrier = Barrier()

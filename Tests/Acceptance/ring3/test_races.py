@@ -98,7 +98,7 @@ def test_eight_users_at_once_all_get_in(store, services, sink):
             assert tally(logins) == {SUCCESS: 8}
 
 
-def test_enrolling_anew_during_logins_never_lets_a_login_see_half(store, services, sink):
+def test_enrolling_again_during_logins_never_lets_a_login_see_half(store, services, sink):
     """`enroll --force` exchanges the directory at once: each login is judged by the old or the new."""
     now = aligned_now()
     old = store.enroll()

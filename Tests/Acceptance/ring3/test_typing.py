@@ -84,7 +84,7 @@ def test_the_remote_hosts_name_cannot_forge_a_log_line(driver, store, sink):
     assert len(lines) == 1 and lines[0].text.isprintable() and len(lines[0].text) < 2048
 
 
-def test_a_second_user_on_the_same_handle_is_judged_by_his_own_enrollment(driver, store):
+def test_a_second_user_on_the_same_handle_is_verified_by_his_own_enrollment(driver, store):
     alice, bob = store.enroll("alice"), store.enroll("bob")
     phases = ("auth", "user:" + b"bob".hex(), "auth")
     login = driver.login("login", "alice", alice.code(), alice.backup_codes[0], phases=phases)

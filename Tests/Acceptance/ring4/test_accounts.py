@@ -57,7 +57,7 @@ def made_anew():
     add_account("alice", UIDS["alice"])
 
 
-def test_an_account_made_anew_with_another_uid_is_trouble(store, services, sink, request):
+def test_an_account_made_again_with_another_uid_is_trouble(store, services, sink, request):
     enrollment = store.enroll(allow_missing=False)
     code = enrollment.code()
     request.getfixturevalue("made_anew")
@@ -69,7 +69,7 @@ def test_an_account_made_anew_with_another_uid_is_trouble(store, services, sink,
             assert str(UIDS["alice"]) in lines[0].text
 
 
-def test_an_account_made_anew_is_refused_by_sshd(daemons, store, sink, request):
+def test_an_account_made_again_is_refused_by_sshd(daemons, store, sink, request):
     enrollment = store.enroll(allow_missing=False)
     code = enrollment.code()
     request.getfixturevalue("made_anew")

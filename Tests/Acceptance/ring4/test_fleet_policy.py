@@ -102,7 +102,7 @@ def test_a_rule_for_one_account_opens_another_way(services, host):
         assert driver.login("login", "bob", "123456").result == TROUBLE
 
 
-def test_without_the_service_nobody_is_judged_by_the_enrollments_of_this_machine(
+def test_without_the_service_the_enrollments_of_this_machine_let_nobody_in(
         store, daemons, services, host, sink):
     before = store.state().read_bytes()
     with Driver(services) as driver:
@@ -116,7 +116,7 @@ def test_without_the_service_nobody_is_judged_by_the_enrollments_of_this_machine
     assert store.state().read_bytes() == before
 
 
-def test_root_is_judged_by_this_machine_unless_a_rule_names_root(store, services, host):
+def test_root_is_verified_by_this_machine_unless_a_rule_names_root(store, services, host):
     store.enroll("root", allow_missing=False)
     code = store.regenerate("root")[0]
     with Service(), Driver(services) as driver:

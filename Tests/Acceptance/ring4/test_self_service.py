@@ -363,7 +363,7 @@ def test_a_service_for_sessions_alone_takes_their_socket_from_systemd(store, run
 @pytest.mark.parametrize("packet", [b"", b"\x00", b"\x01\x21\x00", b"\x01\x11\x01\x00\x00",
                                     b"\x02\x11\x00", b"\xff" * 60000],
                          ids=["none", "short", "an answer", "with more", "version 2", "long"])
-def test_what_is_no_wish_ends_the_session(store, packet):
+def test_what_is_no_change_request_ends_the_session(store, packet):
     store.enroll(allow_missing=False)
     before = files(store)
     assert all(one[1] == 0x36 for one in talk(3001, packet or b"\x01"))

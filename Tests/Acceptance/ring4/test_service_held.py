@@ -328,7 +328,7 @@ STARVED = {
 
 @pytest.mark.alone
 @pytest.mark.parametrize("way", STARVED)
-def test_whoever_starves_his_own_su_holds_nobody_up(store, stacks, services, sink, figure, way):
+def test_a_user_who_starves_his_own_su_holds_nobody_up(store, stacks, services, sink, figure, way):
     """Beside the same four callers as they are, and beside four who do that to theirs."""
     for name in ("alice", "bob"):
         store.enroll(name, allow_missing=False)

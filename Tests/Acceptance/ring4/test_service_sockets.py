@@ -133,7 +133,7 @@ def test_sixty_four_at_once_are_all_answered(service, path):
             assert os.read(start, 100) == b"64"
 
 
-def test_with_few_descriptors_whoever_sends_is_answered_and_whoever_is_silent_goes():
+def test_with_few_descriptors_who_sends_is_answered_and_who_is_silent_goes():
     bound = (24, 24)
     with Service(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, bound)) as service:
         silent = [connect(PUBLIC) for _ in range(100)]

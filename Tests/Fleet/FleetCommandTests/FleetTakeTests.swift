@@ -95,7 +95,7 @@ extension MovingFleet {
     #expect(lines.last?.hasSuffix(String(decoding: hexadecimal(token), as: UTF8.self)) == true)
   }
 
-  @Test func `copies anew whoever was let in after he was copied`() throws {
+  @Test func `copies again a user who was let in after the copy`() throws {
     let host = try host()
     let fleet = host.fleet
     let count = Mutex(0)
@@ -194,7 +194,7 @@ extension MovingFleet {
     #expect(try host.isJudgedHere("daemon"))
   }
 
-  @Test func `is judged by nobody's copy where the fleet has him otherwise by then`() throws {
+  @Test func `is let in by nobody's copy where the fleet has changed him by then`() throws {
     for isEnrolled in [true, false] {
       let host = try host()
       host.fleet.book.withLock { $0.fault = ("bury", true, .failure(.unknown)) }
@@ -232,7 +232,7 @@ extension MovingFleet {
     #expect(try host.mark("daemon") == nil)
   }
 
-  @Test func `takes nobody whom the policy would have the fleet judge`() throws {
+  @Test func `takes nobody whom the policy leaves to the fleet`() throws {
     for policy in [
       "[default]\nverification = fleet\n",
       "[rule there]\nmatch_service = sudo\nverification = fleet\n", "nonsense\n",

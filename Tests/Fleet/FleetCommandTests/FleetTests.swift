@@ -278,7 +278,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
     #expect(host.run("status").status == 66)
   }
 
-  @Test func `does not while the policy has the fleet judge`() throws {
+  @Test func `does not while the policy has a user of the fleet`() throws {
     let host = try host()
     try host.bench.policy("[default]\nverification = fleet\n")
     let done = host.run("leave")
@@ -322,7 +322,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
     return VerifierAnswer(to: .status, try #require(answer.encoded()))
   }
 
-  @Test func `says that a verifier judges, and since when`() throws {
+  @Test func `says that a verifier can verify codes, and since when`() throws {
     let now = UnixTime(1_772_530_000)
     let host = try host(.success(try status(now)))
     let done = host.run("status")
@@ -347,7 +347,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
     (TransportFault.away, "away", "cannot be reached"), (.unknown, "silent", "does not answer"),
     (.unpinned, "wrong-key", "another key"), (.revoked, "revoked", "it was revoked"),
   ])
-  func `says why a verifier does not judge`(fault: TransportFault, word: String, text: String)
+  func `says why a verifier cannot verify codes`(fault: TransportFault, word: String, text: String)
     throws
   {
     let host = try host(.failure(fault))

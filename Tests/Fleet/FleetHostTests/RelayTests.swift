@@ -203,7 +203,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   // MARK: not known
 
   @Test(arguments: [(TransportFault.unknown, true), (.revoked, false)])
-  func `is refused, and neither asked again nor judged here, after`(
+  func `is refused, and neither asked again nor verified here, after`(
     _ fault: TransportFault, _ mayBeTheCallers: Bool
   ) throws {
     for verb in [prepare, try attempt(), .enrolled] + otherVerbs {

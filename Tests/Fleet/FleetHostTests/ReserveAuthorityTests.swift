@@ -13,7 +13,7 @@ import Testing
 
 @Suite struct `A login while no verifier can be asked` {
   // decisive
-  @Test func `is let in by a backup code, once, also by a service that starts anew`() throws {
+  @Test func `is let in by a backup code, once, also by a service that was restarted`() throws {
     let host = try CutHost()
     try host.logIn("alice")
     #expect(try host.type(first, as: "alice") == .accepted(.backupCode(left: 1)))
@@ -54,7 +54,7 @@ import Testing
 
   @Test(
     arguments: [EnrollmentLevel.refuse, .required, .offer, .remind, .voluntary], [0, 30 * 86_400])
-  func `is asked and refused at every level, whoever is not in the reserve`(
+  func `is asked and refused at every level, if not in the reserve`(
     _ level: EnrollmentLevel, _ remember: UInt64
   ) throws {
     let host = try CutHost()
@@ -98,7 +98,7 @@ import Testing
     #expect(try !host.reserve.isPending(name("alice")))
   }
 
-  @Test func `is refused by a reserve that is too old, as whoever is not in it`() throws {
+  @Test func `is refused by a reserve that is too old, as somebody who is not in it`() throws {
     let host = try CutHost()
     try host.logIn("alice")
     host.pass(7 * 86_400 - 1)
@@ -126,7 +126,7 @@ import Testing
     #expect(try host.entry("alice")?.used == 0)
   }
 
-  @Test func `is refused after whoever asked has given up, and its code is good`() throws {
+  @Test func `is refused after the caller has given up, and its code is good`() throws {
     let host = try CutHost()
     try host.logIn("alice")
     let context = LoginContext(policy: Policy(), origin: .unknown, service: nil)

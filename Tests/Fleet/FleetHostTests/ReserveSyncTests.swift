@@ -12,7 +12,7 @@ import Testing
 @testable import SallyportSystem
 
 @Suite struct `The keeper of a reserve` {
-  @Test func `fetches the codes of whoever logs in, and what is used of them`() throws {
+  @Test func `fetches the codes of each user who logs in, and what is used of them`() throws {
     let host = try CutHost()
     try host.logIn("alice", used: 1)
     #expect(try host.entry("alice")?.used == 1)
@@ -134,7 +134,7 @@ import Testing
     #expect(try host.entry("carol")?.setID == 0xc0c0)
   }
 
-  @Test func `wipes somebody who was enrolled anew, whatever was used of the old codes`() throws {
+  @Test func `wipes a user who was enrolled again, whatever was used of the old codes`() throws {
     let host = try CutHost()
     try host.logIn("alice")
     host.fleet.change { $0.isCut = true }
@@ -239,7 +239,7 @@ import Testing
     #expect(host.reserve.isGood(for: 1))
   }
 
-  @Test func `makes a reserve anew that somebody has removed`() throws {
+  @Test func `makes a new reserve where somebody has removed it`() throws {
     let host = try CutHost()
     try host.logIn("alice")
     try FileManager.default.removeItem(atPath: host.path)

@@ -173,7 +173,7 @@ import Testing
     #expect(verifier.asked.withLock { $0.count } == 2)
   }
 
-  @Test func `judges nothing for who is gone, or has sent more`() throws {
+  @Test func `verifies nothing for a caller who is gone, or has sent more`() throws {
     let (go, asked) = (Locked(false), Locked(0))
     var limits = ConnectionLimits()
     (limits.workers, limits.workersOfOne) = (1, 1)

@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func `is there as long as one of them can judge`() throws {
+  @Test func `is there as long as one of them can verify codes`() throws {
     let asked = Locked(0)
     let (first, second) = (try without(asked), try TestVerifier(identity))
     for _ in 0..<4 {

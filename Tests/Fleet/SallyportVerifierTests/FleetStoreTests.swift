@@ -71,7 +71,7 @@ struct `The database of a fleet` {
   }
 
   // decisive
-  @Test func `says what was judged, and accepts no code twice`() throws {
+  @Test func `says which codes were verified, and accepts no code twice`() throws {
     let name = try verifier.enroll()
     #expect(try verifier.type(first, as: name).isAccepted)
     #expect(try verifier.type(first, as: name).isAccepted == false)
@@ -190,7 +190,7 @@ struct `The database of a fleet` {
 
   // MARK: who is not enrolled
 
-  @Test func `judges strangers by a decoy, and says so in an event`() throws {
+  @Test func `verifies codes of strangers by a decoy, and says so in an event`() throws {
     for name in ["nobody-\(UUID().uuidString)", "x'; DROP TABLE event; --", "\\000 $1"] {
       #expect(try verifier.type(first, as: name) == .refused(.notEnrolled))
       #expect(try verifier.events(of: name) == ["not-enrolled"])
@@ -249,7 +249,7 @@ struct `The database of a fleet` {
   // MARK: two verifiers
 
   @Test(arguments: ["read committed", "serializable"])
-  func `judges anew what another verifier has saved meanwhile`(isolation: String) throws {
+  func `verifies again what another verifier has saved meanwhile`(isolation: String) throws {
     let level = isolation.replacing(" ", with: "\\\\ ")
     let options = "options='-c default_transaction_isolation=\(level)'"
     // Both cases run at once: a name is one verifier's.

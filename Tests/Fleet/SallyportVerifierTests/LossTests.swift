@@ -77,7 +77,7 @@ struct `What a database has lost` {
   /// After a power cut a machine may begin with any clock: by that nobody would be let in for as
   /// long as it is ahead.
   @Test(arguments: [-86_400, 7200, 86_400] as [Int64])
-  func `is dated by the clocks that judged, not by one that nobody has compared`(
+  func `is dated by the clocks that verified codes, not by one that nobody has compared`(
     _ ahead: Int64
   ) throws {
     let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }

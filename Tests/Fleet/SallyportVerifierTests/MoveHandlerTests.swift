@@ -271,7 +271,7 @@ struct `Taking enrollments from hosts` {
 
   private struct Missing: Error { let what: String }
 
-  @Test func `gives all that was used to the host that takes it, and judges until it is ended`()
+  @Test func `gives all that was used to the host that takes it, and answers until it is ended`()
     throws
   {
     #expect(try ask(.put(try moving(used: 2), version: 0)) == .done)
@@ -301,7 +301,7 @@ struct `Taking enrollments from hosts` {
   }
 
   // decisive
-  @Test func `ends it once, whoever asks again, and for nobody else`() throws {
+  @Test func `ends it once, also when asked again, and for nobody else`() throws {
     #expect(try ask(.put(try moving(), version: 0)) == .done)
     let burial = try burial()
     #expect(try ask(.bury(try user, burial)) == .done)

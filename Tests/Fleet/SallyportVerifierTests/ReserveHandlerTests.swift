@@ -98,7 +98,7 @@ struct `What a host asks about its reserve` {
     #expect(ReserveAnswer.decode(again.body, to: question) == .section(section))
   }
 
-  @Test func `gives them also where another verifier has judged the login`() throws {
+  @Test func `gives them also where another verifier has answered the login`() throws {
     let name = try enroll()
     // "web1", through no handler.
     #expect(try verifier.type("287082", as: text(name)) != .refused(.notEnrolled))
@@ -150,7 +150,7 @@ struct `What a host asks about its reserve` {
     #expect(try verifier.events(of: text(name)).isEmpty)
   }
 
-  @Test func `has a host delete who is enrolled anew, or not any more`() throws {
+  @Test func `has a host delete a user who is enrolled again, or not any more`() throws {
     let name = try enroll()
     let section = try fetched(name)
     let other = try enroll()

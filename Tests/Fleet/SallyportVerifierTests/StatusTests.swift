@@ -132,7 +132,7 @@ import Testing
     #expect(FleetMetrics(nil).write(to: directory.path + "/none/fleet.prom") == ENOENT)
   }
 
-  @Test func `counts what one verifier has judged`() throws {
+  @Test func `counts what one verifier has answered`() throws {
     let meters = VerifierMetrics()
     meters.note("accepted", after: 900_000)
     meters.note("accepted", after: 4_000_000)

@@ -58,7 +58,7 @@ import Testing
     #expect(try scratch.store.moving(try account("alice")) { _ in true } == nil)
   }
 
-  @Test func `is waited for by a login, and by whoever else moves him`() throws {
+  @Test func `is waited for by a login, and by another command that moves him`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")
     let record = try scratch.loaded("alice")

@@ -171,7 +171,7 @@ extension Bench {
     #expect(bench.verify(try uriCode(added.uri, at: bench.now)).answer.contains("\"fob\""))
   }
 
-  @Test func `Whoever is not enrolled is told so`() throws {
+  @Test func `A user who is not enrolled is told so`() throws {
     bench.run("prepare")
     #expect(bench.run("add", "--user", "root").status == 66)
     #expect(bench.run("add", "--user", "no-such-user-here").status == 67)

@@ -98,7 +98,7 @@ import Testing
     #expect(try leftovers() == [])
   }
 
-  @Test func `A file that stays as it was is not put in place anew`() throws {
+  @Test func `A file that stays as it was is not put in place again`() throws {
     try bench.policy(good)
     let inode = try FileManager.default.attributesOfItem(atPath: bench.policyFile)
     editor(nil)

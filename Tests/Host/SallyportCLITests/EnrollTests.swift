@@ -118,7 +118,7 @@ import Testing
     #expect(!done.answer.contains(right), "the right code was printed")
   }
 
-  @Test func `An empty line and i cost no try, and i draws the code anew, inverted`() throws {
+  @Test func `An empty line and i cost no try, and i draws the code again, inverted`() throws {
     let free = Array(repeating: Act.types(""), count: 8) + [.types("i"), .types("I")]
     let terminal = FakeTerminal(free + [shownCode(at: bench.now)], screen: screen)
     let done = bench.run("enroll", "alice", "--allow-missing", on: terminal)
@@ -133,7 +133,7 @@ import Testing
     #expect(!drawn.answer.contains("\u{2580}"), "not on a terminal")
   }
 
-  @Test func `Whoever only presses Enter is not asked for ever`() throws {
+  @Test func `A user who only presses Enter is not asked for ever`() throws {
     let terminal = FakeTerminal(Array(repeating: .types(""), count: 20))
     let done = bench.run("enroll", "alice", "--allow-missing", on: terminal)
     #expect(done.status == 1)
@@ -189,7 +189,7 @@ import Testing
     #expect(try bench.content().isEmpty)
   }
 
-  @Test func `Whoever is already enrolled is told what to do`() throws {
+  @Test func `A user who is already enrolled is told what to do`() throws {
     _ = try bench.enroll()
     let before = try bench.content()
     let done = bench.run("enroll", "--user", "alice", "--allow-missing")

@@ -88,7 +88,7 @@ import Testing
       "\(refused.aside)")
   }
 
-  @Test func `Too many wrong codes are not judged until they are forgotten`() throws {
+  @Test func `Too many wrong codes are not verified until they are forgotten`() throws {
     let enrolled = try bench.enroll()
     for _ in 0..<20 { #expect(verify("000000").aside.contains("wrong code")) }
     let right = try enrolled.code(at: bench.now, steps: 1)
@@ -111,7 +111,7 @@ import Testing
     #expect(verify(right).status == 0)
   }
 
-  @Test func `Whoever has no enrollment or no account is told apart`() throws {
+  @Test func `A name without an enrollment and one without an account are told apart`() throws {
     bench.run("prepare")
     #expect(bench.run("verify", "--user", "root").status == 66)
     #expect(bench.run("verify", "--user", "no-such-user-here").status == 67)

@@ -31,7 +31,7 @@ import Testing
     ("fleet-key error", { $0.fleetKey = .seen(FileFacts(owner: 1000, mode: 0o600)) }),
   ]
 
-  @Test(arguments: faults.indices) func `names what locks out whom the fleet judges`(index: Int) {
+  @Test(arguments: faults.indices) func `names what locks out users of the fleet`(index: Int) {
     let (wanted, change) = Self.faults[index]
     let found = Self.findings(change)
     #expect(found.wrong == [wanted])
@@ -121,7 +121,7 @@ import Testing
     #expect(found.flatMap(\.fixes).allSatisfy { !"\($0)".contains("sallyport fleet") })
   }
 
-  @Test func `reads who judges from any section of the policy`() throws {
+  @Test func `reads from any section of the policy what verifies codes`() throws {
     for (text, isFleet) in [
       ("[default]\nverification = fleet\n", true),
       ("[rule a]\nmatch_user = alice\nverification = fleet\n", true),

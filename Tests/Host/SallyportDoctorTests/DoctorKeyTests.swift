@@ -149,7 +149,7 @@ struct KeyCase: CustomTestStringConvertible {
       .filter { $0.id == "ssh-passwords" }
   }
 
-  @Test func `Where sshd's stack asks for a password, whoever has none is named, and is out`() {
+  @Test func `Where sshd's stack asks for a password, a user without one is named, and is out`() {
     let one = passwords([true, false])
     #expect(one.wrong == ["ssh-passwords warning"])
     #expect(one.first?.text == "sshd asks for a password, and bob has none")
@@ -269,7 +269,7 @@ struct KeyCase: CustomTestStringConvertible {
     #expect(found(facts("alice")).wrong == ["ssh-keys unseen"])
   }
 
-  @Test func `After so many people the rest is told as not looked at`() throws {
+  @Test func `After a number of people the rest is told as not looked at`() throws {
     try fake.write("/etc/ssh/sshd_config", "Match User x\n")
     let names = (0...SSHFacts.mostPeople).map { "user\($0)" }
     let accounts = AccountFacts(

@@ -248,7 +248,7 @@ struct StackCase: CustomTestStringConvertible {
     }
   }
 
-  @Test func `a line with words of its own is not proposed to be written anew`() throws {
+  @Test func `a line with words of its own is not proposed to be rewritten`() throws {
     let stack =
       "auth sufficient pam_unix.so\nauth required pam_sallyport.so nullok\n"
       + "auth required pam_deny.so\naccount required pam_unix.so\nsession required pam_unix.so"

@@ -227,7 +227,7 @@ import Testing
     #expect(store.all.first?.fixes == [.command("sallyport prepare --store /tmp/s")])
   }
 
-  @Test func `Whoever has no tries left is told the way on`() {
+  @Test func `A user who has no tries left is told the way on`() {
     let diagnosis = Healthy.diagnosis { $0.store.users[0].waits = (7200, 0) }
     let found = diagnosis.findings.first { $0.id == "user-throttled" }
     #expect(

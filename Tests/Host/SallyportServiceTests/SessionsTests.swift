@@ -75,7 +75,7 @@ private final class TestSessions: Sendable {
     withExtendedLifetime(sessions) {}
   }
 
-  @Test func `whoever has no account gets no session`() throws {
+  @Test func `a user without an account gets no session`() throws {
     let sessions = try TestSessions("echo >&3") { _ in 0 }
     #expect(try RawClient(sessions.path).answer() == nil)
     withExtendedLifetime(sessions) {}

@@ -60,7 +60,7 @@ private let right = "050471"
     #expect(answer("nullok") == .refused)
   }
 
-  @Test func `whoever needs no code passes by the key, and by a password only if that is right`() {
+  @Test func `who needs no code passes by the key, and by a password only if that is right`() {
     (host.sshInfo, host.userName) = ("publickey ssh-ed25519 AAAA\n", .success(Array("bob".utf8)))
     #expect(answer("nullok") == .success)
     host.token = "any"

@@ -78,7 +78,7 @@ private let wrong = "050472"
   }
 
   @Test(arguments: ["bob", "nobody-here", "../alice", "", "-x", ".hidden", "a\nb"])
-  func `whoever is not enrolled is asked and refused alike`(_ name: String) {
+  func `a user who is not enrolled is asked and refused alike`(_ name: String) {
     host.userName = .success(Array(name.utf8))
     host.expect(answer: right)
     #expect(answer() == .refused)
@@ -139,7 +139,7 @@ private let wrong = "050472"
     #expect(host.log.last?.line.contains("reason=throttled") == true)
   }
 
-  @Test func `the user himself is told how long codes are not judged`() {
+  @Test func `the user himself is told how long codes are not verified`() {
     (host.remote, host.serviceName, host.uid) = (nil, "sudo", 1000)
     for _ in 0..<20 {
       host.expect(answer: wrong)

@@ -133,7 +133,7 @@ private let both = "Password & verification code: "
     #expect(wrong.count == 50)
   }
 
-  @Test func `a thousand first passes that end at the prompt are judged twenty times`() throws {
+  @Test func `a thousand first passes that end at the prompt are verified twenty times`() throws {
     let store = try TestStore()
     try store.enrollAlice()
     let host = ScriptedHost()

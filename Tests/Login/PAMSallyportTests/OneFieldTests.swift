@@ -88,7 +88,7 @@ private let both = "Password & verification code: "
 
   // decisive
   @Test(arguments: policies, Who.allCases)
-  func `is asked for once, and is judged only where a code is wanted`(_ policy: String, _ who: Who)
+  func `is asked for once, and verified only where a code is wanted`(_ policy: String, _ who: Who)
     throws
   {
     for typed in Typed.allCases {

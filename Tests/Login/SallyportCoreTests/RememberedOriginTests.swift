@@ -89,7 +89,7 @@ import Testing
   }
 
   // decisive
-  @Test func `is granted anew in front of the others, once`() throws {
+  @Test func `is granted again in front of the others, once`() throws {
     var state = try state(1000)
     state.grant(there, service: try label("sshd"), at: UnixTime(1001))
     state.grant(here, service: try label("cockpit"), at: UnixTime(1002))

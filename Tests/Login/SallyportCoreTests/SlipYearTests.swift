@@ -153,7 +153,7 @@ private struct Year {
     (Year(guesser: .seesLive, policies: [Policy(), narrow]), 0.01206),
     (Year(authenticators: 8, guesser: .seesLive, policies: [narrow]), 0.0264),
     (Year(guesser: .seesLive, jump: 40_000), 0.01206),
-  ]) fileprivate func `gives who sees each code before it is judged three guesses a day`(
+  ]) fileprivate func `gives three guesses a day to who sees each code before its use`(
     year: Year, more: Double
   ) throws {
     let result = try year.run(seed: 61)

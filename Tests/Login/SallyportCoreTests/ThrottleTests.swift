@@ -80,7 +80,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
     (Setting(), 20, 20.2), (Setting(authenticators: 2), 20, 42.3), (Setting(window: 1), 20, 5.3),
     (Setting(digits: .eight), 20, 0.193), (Setting(isHOTP: true, window: 10), 20, 20.2),
     (Setting(window: 0), 20, 1.76), (Setting(authenticators: 8, window: 10), 14, 589.1),
-  ]) func `lets so many wrong codes through at once and then keeps its pace`(
+  ]) func `lets a number of wrong codes through at once and then keeps its pace`(
     setting: Setting, atOnce: Int, hours: Double
   ) throws {
     #expect(setting.responsesAtOnce == atOnce)
@@ -251,7 +251,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
     #expect(judged > 1000)
   }
 
-  @Test func `judges nothing of a length that no authenticator has, at no cost`() throws {
+  @Test func `verifies nothing of a length that no authenticator has, at no cost`() throws {
     let throttle = try Setting().throttle()
     #expect(throttle.cost(of: .eight) == .none)
     #expect(throttle.cost(of: .six) == GuessProbability(units: 11_000_000))

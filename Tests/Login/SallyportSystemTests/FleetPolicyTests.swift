@@ -30,14 +30,14 @@ import Testing
       "[rule a]\nmatch_service = sshd\nverification = local\n"
         + "[rule b]\nmatch_user = root\nverification = fleet", false
     ),
-  ]) func `The fleet judges uid 0 only where a rule names the user`(_ text: String, _ yes: Bool)
+  ]) func `The fleet verifies uid 0 only where a rule names the user`(_ text: String, _ yes: Bool)
     throws
   {
     #expect(try isFleet(text, "root", uid: 0, .yes) == yes)
     #expect(try isFleet(text, "root", uid: 1000, .yes) == !text.contains("= local"))
   }
 
-  @Test func `In doubt the fleet judges, but for whom a rule names`() throws {
+  @Test func `In doubt the fleet verifies codes, except of users whom a rule names`() throws {
     let text = """
       [default]
       verification = fleet

@@ -196,7 +196,7 @@ import Testing
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
   }
 
-  @Test func `Whoever waits while the directories are exchanged saves nothing into the old one`()
+  @Test func `A login that waits while directories are exchanged saves nothing into the old one`()
     throws
   {
     let scratch = try Scratch()
@@ -223,7 +223,7 @@ import Testing
     #expect(try contents(scratch.directory(".gone-1") + "/state") == old)
   }
 
-  @Test func `Whoever waits while the state is put back from a copy saves into the new file`()
+  @Test func `A login that waits while the state is put back from a copy saves into the new file`()
     throws
   {
     let scratch = try Scratch()

@@ -73,7 +73,7 @@ import Testing
 }
 
 @Suite struct `What doctor says of users` {
-  @Test func `Whoever is exempt and enrolled is asked all the same`() {
+  @Test func `A user who is exempt and enrolled is still asked`() {
     let diagnosis = Healthy.diagnosis { facts in
       facts.store.notes = ["alice", "bob"].map { name in
         var note = NoteFacts(path: "/var/lib/sallyport/unenrolled/\(name)")

@@ -10,7 +10,7 @@ package enum Phase: Int32, Sendable { case auth, account, session }
 
 /// What libpam calls for; PAM_SYSTEM_ERR where it passes no handle.
 @unsafe package func answer(
-  _ phase: Phase, _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
+  _ phase: Phase, of handle: OpaquePointer?, flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
   guard let handle = unsafe handle else { return PAM_SYSTEM_ERR }

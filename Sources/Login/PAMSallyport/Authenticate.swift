@@ -71,7 +71,7 @@ extension Login {
     let policy = context.policy
     switch step {
     case .prompt(let pending):
-      return try isRemembered(pending) ? passRemembered(pending) : askAndJudge(pending)
+      return try isRemembered(pending) ? passRemembered(pending) : askAndVerify(pending)
     case .skip:
       if arguments.debug { host.log(.debug, policy.isEnabled ? .notAsked(user) : .disabled) }
       return try passOn(policy)
@@ -164,14 +164,15 @@ extension Login {
 
   // MARK: asking
 
-  private func askAndJudge(_ pending: PendingLogin) throws(HostFailure) -> ReturnCode {
+  private func askAndVerify(_ pending: PendingLogin) throws(HostFailure) -> ReturnCode {
     var given = arguments.forwardPass ? nil : host.password()
     switch arguments.firstPass {
     case .ask: break
     case .use:
       guard let empty = Secret(count: 0) else { throw .memory }
       let parts = try parts(of: host.password() ?? empty, pending)
-      return try answer(judge(parts, nil, pending, .last(givingBack: nil)), pending)
+      let reply = try verify(parts, knownAs: nil, by: pending, as: .last(givingBack: nil))
+      return try answer(reply, pending)
     case .tryThenAsk:
       given = nil
       // Nothing would be given back of what a password of digits costs.
@@ -179,7 +180,7 @@ extension Login {
       given = field
       let parts = try parts(of: field, pending)
       guard hasCode(parts, pending) else { break }
-      let verdict = try judge(parts, nil, pending, .firstPass)
+      let verdict = try verify(parts, knownAs: nil, by: pending, as: .firstPass)
       guard case .refused(let charge) = verdict else { return try answer(verdict, pending) }
       let asked = charge == nil ? pending : charged(pending)
       return try answer(ask(asked, after: given, givingBack: charge), pending)

@@ -148,8 +148,9 @@ final class Login<Application: Host, Store: LoginStore> {
     while true {
       let end = Clock.monotonicMilliseconds() &+ LoginDelay.milliseconds
       let isAgain = isSame(typed, before) || isSame(typed, given)
-      let reply = try judge(
-        try parts(of: typed, pending), isAgain ? .again : nil, pending, .last(givingBack: charge))
+      let reply = try verify(
+        try parts(of: typed, pending), knownAs: isAgain ? .again : nil, by: pending,
+        as: .last(givingBack: charge))
       guard case .refused = reply, triesLeft > 1, typed.count > 0 else { return reply }
       guard let next = again(pending) else { return reply }
       (pending, before, charge, triesLeft) = (next, typed, nil, triesLeft - 1)
@@ -198,8 +199,8 @@ final class Login<Application: Host, Store: LoginStore> {
     return Parts(password: typed, code: empty)
   }
 
-  func judge(
-    _ parts: Parts, _ known: Malformation?, _ pending: PendingLogin, _ turn: Turn
+  func verify(
+    _ parts: Parts, knownAs known: Malformation?, by pending: PendingLogin, as turn: Turn
   ) throws(HostFailure) -> Reply {
     // Before the verdict, whatever it is: the password module after us then fails the same way.
     if let password = parts.password { try host.setPassword(password) }

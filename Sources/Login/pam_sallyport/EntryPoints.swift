@@ -10,7 +10,7 @@ public func authenticate(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
-  unsafe answer(.auth, handle, flags, count, words)
+  unsafe answer(.auth, of: handle, flags: flags, count, words)
 }
 
 /// Always a success: there are no credentials, and libpam judges the stack by the first phase.
@@ -27,7 +27,7 @@ public func manageAccount(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
-  unsafe answer(.account, handle, flags, count, words)
+  unsafe answer(.account, of: handle, flags: flags, count, words)
 }
 
 @_cdecl("pam_sm_open_session") @unsafe
@@ -35,7 +35,7 @@ public func openSession(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
-  unsafe answer(.session, handle, flags, count, words)
+  unsafe answer(.session, of: handle, flags: flags, count, words)
 }
 
 @_cdecl("pam_sm_close_session") @unsafe

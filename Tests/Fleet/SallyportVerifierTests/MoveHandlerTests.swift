@@ -192,7 +192,7 @@ struct `Taking enrollments from hosts` {
     let store = verifier.store(for: name)
     let row = try #require(try store.row(of: try user.bytes))
     let gone = FleetDocument(.removed(0xe0e0))
-    #expect(try store.saveBoth(Statement.saveBoth, try user.bytes, row.mark, gone, nil))
+    #expect(try store.saveBoth(gone, nil, of: try user.bytes, over: row.mark))
     let standing = FleetStanding(.removed(0xe0e0), version: 2)
     #expect(try ask(.put(try moving(), version: 2)) == .standing(standing))
     #expect(try self.standing() == standing)

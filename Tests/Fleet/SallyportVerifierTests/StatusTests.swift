@@ -31,8 +31,8 @@ import Testing
       name: "web \"1\"", enrolls: true, seen: unseen.map { _ in "2026-03-04 05:06 UTC" },
       unseen: unseen)
     return FleetStatus(
-      facts ?? self.facts(), verifiers ?? [verifier("one"), verifier("two")], [host],
-      [("accepted", 3), ("wrong-code", 1)], hasCopy: hasCopy,
+      facts: facts ?? self.facts(), verifiers: verifiers ?? [verifier("one"), verifier("two")],
+      hosts: [host], outcomes: [("accepted", 3), ("wrong-code", 1)], hasCopy: hasCopy,
       policyFlaw: policyFlaw)
   }
 

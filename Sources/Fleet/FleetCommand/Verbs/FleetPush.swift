@@ -71,15 +71,17 @@ struct FleetPush: Verb {
     if let user {
       let account = try context.meantAccount(user, context.output(shared))
       let name = account.name.text
-      if let fault = try push(account, mover, ways, people) { throw .fleet(.move(fault, name)) }
+      if let fault = try push(account, of: people, by: mover, ways) {
+        throw .fleet(.move(fault, name))
+      }
       return tell([Pushed(name: name, fault: nil)], context)
     }
-    try pushAll(mover, ways, people, context)
+    try pushAll(of: people, by: mover, ways, context)
   }
 
   /// nil: he was moved.
   private func push(
-    _ account: Account, _ mover: MoveToFleet, _ ways: WaysIn, _ people: HostAccounts
+    _ account: Account, of people: HostAccounts, by mover: MoveToFleet, _ ways: WaysIn
   ) throws(CommandError) -> MoveFault? {
     guard account.uid != nil else { return .noAccount }
     guard try people.isTheFleets(account) else { return .keptByPolicy }
@@ -94,7 +96,7 @@ struct FleetPush: Verb {
   }
 
   private func pushAll(
-    _ mover: MoveToFleet, _ ways: WaysIn, _ people: HostAccounts, _ context: Context
+    of people: HostAccounts, by mover: MoveToFleet, _ ways: WaysIn, _ context: Context
   ) throws(CommandError) {
     let names = try people.enrolled()
     let progress = Progress(of: names.count, on: context.terminal)
@@ -108,7 +110,7 @@ struct FleetPush: Verb {
       let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
       let fault =
         account.name == name
-        ? try push(account, mover, ways, people) : .otherSpelling(of: account.name.text)
+        ? try push(account, of: people, by: mover, ways) : .otherSpelling(of: account.name.text)
       done.append(Pushed(name: name.text, fault: fault))
       if let fault, fault.isOfAll {
         end = .fleet(.move(fault, name.text))

@@ -104,7 +104,7 @@ package struct HostTable {
   {
     let verifiers = verifiers.isEmpty ? try addresses() : verifiers
     if verifiers.isEmpty { throw .noVerifiers }
-    let (token, row) = try make(host, enrolls, pin, verifiers)
+    let (token, row) = try make(host, enrolls: enrolls, pin: pin, verifiers: verifiers)
     guard let token, let text = try? token.written() else { throw .addresses }
     guard let seal = try? row.seal(under: key) else { throw .system }
     let rows = try asking { () throws(DatabaseFault) in
@@ -120,7 +120,7 @@ package struct HostTable {
       verifiers: verifiers)
   }
 
-  private func make(_ host: FleetHost, _ enrolls: Bool, _ pin: [UInt8], _ verifiers: [[UInt8]])
+  private func make(_ host: FleetHost, enrolls: Bool, pin: [UInt8], verifiers: [[UInt8]])
     throws(Fault) -> (JoinToken?, InviteRow)
   {
     do {

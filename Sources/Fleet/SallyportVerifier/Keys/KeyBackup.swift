@@ -51,7 +51,7 @@ package struct KeyBackup: Sendable {
     let head = [Self.form, cost] + random.bytes(in: 0..<random.count)
     var tag = [UInt8](repeating: 0, count: Self.tagLength)
     let key = try Self.derive(passphrase, head)
-    guard Self.gcm(encrypts: true, key, head, text, output, &tag) else { throw .failed }
+    guard Self.gcm(encrypts: true, key, head, from: text, to: output, &tag) else { throw .failed }
     return Self.armored(head + output.bytes(in: 0..<output.count) + tag)
   }
 
@@ -68,7 +68,9 @@ package struct KeyBackup: Sendable {
       let inside = Secret(count: sealed.count)
     else { throw .failed }
     let key = try derive(passphrase, head)
-    guard gcm(encrypts: false, key, head, sealed, inside, &tag) else { throw .wrongPassphrase }
+    guard gcm(encrypts: false, key, head, from: sealed, to: inside, &tag) else {
+      throw .wrongPassphrase
+    }
     let length = Int(inside[0]) | Int(inside[1]) << 8
     guard let key = inside.slice(2..<2 + length),
       let identity = inside.slice(2 + length..<inside.count)
@@ -125,21 +127,16 @@ package struct KeyBackup: Sendable {
 
   /// `output` has as many bytes as `input`.
   private static func gcm(
-    encrypts: Bool, _ key: Secret, _ head: [UInt8], _ input: Secret, _ output: Secret,
+    encrypts: Bool, _ key: Secret, _ head: [UInt8], from input: Secret, to output: Secret,
     _ tag: inout [UInt8]
   ) -> Bool {
     let nonce = [UInt8](head.suffix(nonceLength))
-    // SAFETY: the buffers live for the call and have the lengths that are said.
+    // SAFETY: the buffers live for the call.
     return unsafe key.withBytes { key in
       unsafe input.withBytes { input in
         unsafe output.withMutableBytes { output in
-          guard let key = key.baseAddress, let from = input.baseAddress,
-            let to = output.baseAddress
-          else { return false }
-          return unsafe otp_gcm(
-            encrypts ? 1 : 0, key.assumingMemoryBound(to: UInt8.self), nonce, head, head.count,
-            from.assumingMemoryBound(to: UInt8.self), input.count,
-            to.assumingMemoryBound(to: UInt8.self), &tag) == 1
+          unsafe SallyportVerifier.gcm(
+            encrypts: encrypts, key, nonce: nonce, beside: head, from: input, to: output, &tag)
         }
       }
     }

@@ -47,9 +47,9 @@ extension FleetKey {
       let done = unsafe key.withBytes { key in
         unsafe text.withBytes { text in
           unsafe sealed.withUnsafeMutableBytes { output in
-            unsafe Self.gcm(
-              encrypts: true, key, nonce, beside, text,
-              UnsafeMutableRawBufferPointer(rebasing: output[Self.headLength...]), &tag)
+            unsafe gcm(
+              encrypts: true, key, nonce: nonce, beside: beside, from: text,
+              to: UnsafeMutableRawBufferPointer(rebasing: output[Self.headLength...]), &tag)
           }
         }
       }
@@ -81,10 +81,10 @@ extension FleetKey {
     let done = unsafe key.withBytes { key in
       unsafe sealed.withUnsafeBytes { sealed in
         unsafe text.withMutableBytes { text in
-          unsafe Self.gcm(
-            encrypts: false, key, nonce, beside,
-            UnsafeRawBufferPointer(
-              rebasing: sealed[Self.headLength..<Self.headLength + length]), text, &tag)
+          unsafe gcm(
+            encrypts: false, key, nonce: nonce, beside: beside,
+            from: UnsafeRawBufferPointer(
+              rebasing: sealed[Self.headLength..<Self.headLength + length]), to: text, &tag)
         }
       }
     }
@@ -123,19 +123,21 @@ extension FleetKey {
   static func bytes(of number: UInt32) -> [UInt8] {
     (0..<4).map { UInt8(truncatingIfNeeded: number >> UInt32(8 * $0)) }
   }
+}
 
-  @unsafe private static func gcm(
-    encrypts: Bool, _ key: UnsafeRawBufferPointer, _ nonce: [UInt8], _ beside: [UInt8],
-    _ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer, _ tag: inout [UInt8]
-  ) -> Bool {
-    guard let key = key.baseAddress, let from = input.baseAddress, let to = output.baseAddress,
-      output.count == input.count
-    else { return false }
-    return unsafe otp_gcm(
-      encrypts ? 1 : 0, key.assumingMemoryBound(to: UInt8.self), nonce, beside, beside.count,
-      from.assumingMemoryBound(to: UInt8.self), input.count,
-      to.assumingMemoryBound(to: UInt8.self), &tag) == 1
-  }
+/// AES-256-GCM by libcrypto. When it decrypts, `tag` is compared, and false is no.
+@unsafe func gcm(
+  encrypts: Bool, _ key: UnsafeRawBufferPointer, nonce: [UInt8], beside: [UInt8],
+  from input: UnsafeRawBufferPointer, to output: UnsafeMutableRawBufferPointer,
+  _ tag: inout [UInt8]
+) -> Bool {
+  guard let key = key.baseAddress, let from = input.baseAddress, let to = output.baseAddress,
+    output.count == input.count
+  else { return false }
+  return unsafe otp_gcm(
+    encrypts ? 1 : 0, key.assumingMemoryBound(to: UInt8.self), nonce, beside, beside.count,
+    from.assumingMemoryBound(to: UInt8.self), input.count,
+    to.assumingMemoryBound(to: UInt8.self), &tag) == 1
 }
 
 /// The eight bytes of a number, little-endian.

@@ -63,7 +63,9 @@ package struct FleetStatus: Sendable {
 
   /// How long before its end a certificate is told of, in seconds.
   static let certificateEnding: Int64 = 30 * 86_400
+}
 
+extension FleetStatus {
   package init(_ words: String, hasCopy: Bool, policyFlaw: LogLine?) throws(DatabaseFault) {
     let connection = try DatabaseConnection(words, worker: 0)
     guard var facts = Facts(try connection.ask(Statement.facts, [], Database.patience)) else {
@@ -75,19 +77,12 @@ package struct FleetStatus: Sendable {
     let hosts = try connection.ask(Statement.statusOfHosts, [], Database.patience)
     let outcomes = try connection.ask(Statement.outcomes, [], Database.patience)
     self.init(
-      facts, (0..<verifiers.count).map { Verifier(verifiers, $0) },
-      (0..<hosts.count).map { Host(hosts, $0) },
-      (0..<outcomes.count).map { (outcomes.text($0, 0) ?? "", outcomes.number($0, 1) ?? 0) },
-      hasCopy: hasCopy,
+      facts: facts, verifiers: (0..<verifiers.count).map { Verifier(verifiers, $0) },
+      hosts: (0..<hosts.count).map { Host(hosts, $0) },
+      outcomes: (0..<outcomes.count).map {
+        (outcomes.text($0, 0) ?? "", outcomes.number($0, 1) ?? 0)
+      }, hasCopy: hasCopy,
       policyFlaw: policyFlaw.map { String(decoding: $0.bytes, as: UTF8.self) })
-  }
-
-  init(
-    _ facts: Facts, _ verifiers: [Verifier], _ hosts: [Host],
-    _ outcomes: [(word: String, count: UInt64)], hasCopy: Bool = true, policyFlaw: String? = nil
-  ) {
-    (self.facts, self.verifiers, self.hosts, self.outcomes) = (facts, verifiers, hosts, outcomes)
-    (self.hasCopy, self.policyFlaw) = (hasCopy, policyFlaw)
   }
 }
 

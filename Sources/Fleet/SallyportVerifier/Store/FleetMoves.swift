@@ -31,10 +31,7 @@ extension FleetStore {
           return FleetStanding(.removed(moving.enrollment.id), version: standing.version)
         }
         document.begin(moving.enrollment)
-        let mark: RowVersion
-        if let row { mark = row.mark } else { mark = try markOfNothing(key) }
-        let statement = row == nil ? Statement.insert : Statement.saveBoth
-        if try saveBoth(statement, key, mark, document, moving.state) { return nil }
+        if try saveBoth(document, moving.state, of: key, over: row?.mark) { return nil }
       }
       throw .busy(path: "fleet")
     }

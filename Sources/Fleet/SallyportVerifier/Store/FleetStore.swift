@@ -178,8 +178,8 @@ package struct FleetStore: RecordStore, Sendable {
       let told = event.values(
         verdict as? Outcome, row.state, state, word: (verdict as? any EventWord)?.word)
       let isSaved = try save(
-        record.decoyOf == nil ? Statement.save : Statement.saveDecoy, key, row.mark, sealed, told,
-        of: (record.enrollment, state))
+        sealed, beside: (record.enrollment, state), of: key, over: row.mark,
+        by: record.decoyOf == nil ? Statement.save : Statement.saveDecoy, told)
       return isSaved ? verdict : nil
     }
   }
@@ -201,7 +201,7 @@ package struct FleetStore: RecordStore, Sendable {
       var document = try self.row(of: key)?.document ?? FleetDocument(.notEnrolled)
       document.standing = .enrolled(enrollment)
       let (verdict, state) = try body(row.state)
-      return try saveBoth(Statement.saveBoth, key, row.mark, document, state) ? verdict : nil
+      return try saveBoth(document, state, of: key, over: row.mark) ? verdict : nil
     }
   }
 
@@ -267,40 +267,41 @@ package struct FleetStore: RecordStore, Sendable {
         else {
           return
         }
-        let mark: RowVersion
-        if let row { mark = row.mark } else { mark = try markOfNothing(key) }
-        let statement = row == nil ? Statement.insert : Statement.saveBoth
-        if try saveBoth(statement, key, mark, new, state) { return }
+        if try saveBoth(new, state, of: key, over: row?.mark) { return }
       }
       throw .busy(path: "fleet")
     }
   }
 
+  /// `old`: the row in whose place it comes; nil: nothing is kept there.
   func saveBoth(
-    _ statement: String, _ key: [UInt8], _ mark: RowVersion, _ document: FleetDocument,
-    _ state: LoginState?
+    _ document: FleetDocument, _ state: LoginState?, of key: [UInt8], over old: RowVersion?
   ) throws(StoreTrouble) -> Bool {
     var document = document
     if !database.writesNew { document.ended = [] }
+    let mark: RowVersion
+    if let old { mark = old } else { mark = try markOfNothing(key) }
     let bodies = try sealing { () throws(RowFault) in
       try database.key.bodies(document, state, mark, of: key)
     }
     var after = mark
     after.serial = mark.next
     return try save(
-      statement, key, after, bodies.state, event.values(nil, nil, nil), [.bytes(bodies.enrollment)],
-      of: (document.enrollment, state))
+      bodies.state, beside: (document.enrollment, state), of: key, over: after,
+      by: old == nil ? Statement.insert : Statement.saveBoth, event.values(nil, nil, nil),
+      [.bytes(bodies.enrollment)])
   }
 
-  func markOfNothing(_ key: [UInt8]) throws(StoreTrouble) -> RowVersion {
+  private func markOfNothing(_ key: [UInt8]) throws(StoreTrouble) -> RowVersion {
     guard let columns = loaded.rows.withLock({ $0[key] }) else { throw fault("nothing was loaded") }
     return RowVersion(ofNothing: columns)
   }
 
-  /// false where the version is another by now. The floor is raised before the answer.
+  /// false where the version is another by now. The floor is raised before the answer. `open`: what
+  /// the row says then.
   private func save(
-    _ statement: String, _ key: [UInt8], _ mark: RowVersion, _ body: [UInt8], _ event: [Value],
-    _ more: [Value] = [], of what: (Enrollment?, LoginState?)
+    _ body: [UInt8], beside open: (Enrollment?, LoginState?), of key: [UInt8],
+    over mark: RowVersion, by statement: String, _ event: [Value], _ more: [Value] = []
   ) throws(StoreTrouble) -> Bool {
     let values: [Value] = [
       .bytes(key), .number(mark.version), .bytes(body), .number(mark.next),
@@ -308,7 +309,7 @@ package struct FleetStore: RecordStore, Sendable {
     let seen = LastSeen(
       version: mark.next, serial: mark.serial,
       digest: try sealing { () throws(RowFault) in number(try database.key.digest(of: body)) },
-      what.0, what.1)
+      open.0, open.1)
     let rows: Rows
     do throws(DatabaseFault) {
       rows = try database.save(statement, values + event, more, since: mark.generation)
@@ -346,8 +347,8 @@ package struct FleetStore: RecordStore, Sendable {
       if try row(of: key) != nil { continue }
       let enrollment = try Store.makeDecoy()
       _ = try saveBoth(
-        Statement.insert, key, try markOfNothing(key),
-        FleetDocument(.enrolled(enrollment)), LoginState(initialFor: enrollment))
+        FleetDocument(.enrolled(enrollment)), LoginState(initialFor: enrollment), of: key,
+        over: nil)
     }
   }
 

@@ -52,19 +52,19 @@ extension FleetStore {
         var document = row.document
         if document.isBuried(by: burial) {
           // Asked again, as where the answer was lost: then the primary alone may have it.
-          if try saveBoth(Statement.saveBoth, key, row.mark, document, nil) { return nil }
+          if try saveBoth(document, nil, of: key, over: row.mark) { return nil }
           continue
         }
         guard standing.person == .enrolled(burial.id) else { return standing }
         if row.isBehind || row.isDistrusted {
           // The copy may be of before what was lost, in the same version. No other is given out
           // until codes are trusted again.
-          _ = try saveBoth(Statement.saveBoth, key, row.mark, document, row.state)
+          _ = try saveBoth(document, row.state, of: key, over: row.mark)
           continue
         }
         guard row.seen.digest == burial.version else { return standing }
         document.standing = .taken(burial.id, token: burial.token, host: host)
-        if try saveBoth(Statement.saveBoth, key, row.mark, document, nil) { return nil }
+        if try saveBoth(document, nil, of: key, over: row.mark) { return nil }
       }
       throw .busy(path: "fleet")
     }

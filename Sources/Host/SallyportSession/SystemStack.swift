@@ -89,7 +89,8 @@ final class SystemStack {
 /// `session_turn` of CSession.
 @unsafe private func turn(
   _ style: Int32, _ text: UnsafePointer<CChar>,
-  _ answer: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ context: UnsafeMutableRawPointer?
+  into answer: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>,
+  _ context: UnsafeMutableRawPointer?
 ) -> Int32 {
   guard let context = unsafe context else { return -1 }
   // SAFETY: the object that `accepts` passed, which outlives the transaction.

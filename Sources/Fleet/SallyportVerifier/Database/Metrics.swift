@@ -17,7 +17,7 @@ struct Metrics {
 
   /// Nothing where there are no values. Those of a histogram have what follows its name in front of
   /// their labels.
-  mutating func add(_ what: String, _ kind: Kind, _ help: String, _ values: [Value]) {
+  mutating func add(_ what: String, _ kind: Kind, help: String, _ values: [Value]) {
     if values.isEmpty { return }
     let name = "\(prefix)_\(what)"
     lines += ["# HELP \(name) \(help)", "# TYPE \(name) \(kind.rawValue)"]

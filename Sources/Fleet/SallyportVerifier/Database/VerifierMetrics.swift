@@ -50,10 +50,10 @@ final class VerifierMetrics: Sendable {
     let counts = counts.withLock { $0 }
     var metrics = Metrics("sallyport_verifier")
     metrics.add(
-      "judging", .gauge, "Whether the database is there, and this clock right.",
+      "judging", .gauge, help: "Whether the database is there, and this clock right.",
       [("", isJudging ? "1" : "0")])
     metrics.add(
-      "outcomes_total", .counter, "Codes by what was judged of them.",
+      "outcomes_total", .counter, help: "Codes by what was judged of them.",
       counts.outcomes.sorted { $0.key < $1.key }.map {
         ("{outcome=\(quoted($0.key))}", "\($0.value)")
       })
@@ -61,19 +61,19 @@ final class VerifierMetrics: Sendable {
       ("_bucket{le=\"\(Double(bound) / 1000)\"}", "\(count)")
     }
     metrics.add(
-      "answer_seconds", .histogram, "How long answers to codes took.",
+      "answer_seconds", .histogram, help: "How long answers to codes took.",
       buckets + [
         ("_bucket{le=\"+Inf\"}", "\(counts.answers)"),
         ("_sum", "\(Double(counts.nanoseconds) / 1e9)"), ("_count", "\(counts.answers)"),
       ])
     metrics.add(
-      "unknown_total", .counter, "Saves that may have been done, and were refused.",
+      "unknown_total", .counter, help: "Saves that may have been done, and were refused.",
       [("", "\(counts.unknown)")])
     metrics.add(
-      "floors_broken_total", .counter, "Rows that lacked what was seen of them.",
+      "floors_broken_total", .counter, help: "Rows that lacked what was seen of them.",
       [("", "\(counts.floors)")])
     metrics.add(
-      "clock_offset_seconds", .gauge, "This clock from the database's.",
+      "clock_offset_seconds", .gauge, help: "This clock from the database's.",
       counts.offset.map { [("", "\(Double($0) / 1000)")] } ?? [])
     return metrics.text
   }

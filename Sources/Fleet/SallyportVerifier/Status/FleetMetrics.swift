@@ -8,7 +8,7 @@ package struct FleetMetrics: Sendable {
   package init(_ status: FleetStatus?) {
     var metrics = Metrics("sallyport_fleet")
     func add(_ what: String, _ help: String, _ values: [Metrics.Value]) {
-      metrics.add(what, .gauge, help, values)
+      metrics.add(what, .gauge, help: help, values)
     }
     add("up", "Whether the database can be asked.", [("", status == nil ? "0" : "1")])
     if let status {

@@ -160,7 +160,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
 
   @Test(arguments: [
     (TransportFault.away, "no verifier can be reached"),
-    (.unpinned, "another key than the verifiers'"),
+    (.unpinned, "has an unexpected key"),
     (.unknown, "the verifier did not answer: nothing was changed"),
   ])
   func `changes nothing where no verifier answers`(fault: TransportFault, text: String) throws {
@@ -200,7 +200,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
   }
 
   @Test(arguments: [
-    ("", "no token was typed"), ("hello", "that is no token"),
+    ("", "no token was typed"), ("hello", "not a token"),
     ("sallyport-AAAA", "a part of the token is missing"),
   ])
   func `takes no other text for a token`(typed: String, text: String) throws {

@@ -5,6 +5,7 @@ import SallyportCLI
 import SallyportCore
 import SallyportDoctor
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
 
 /// What a host of a fleet has of it, and how its verifiers are asked: all that tests replace.
@@ -41,40 +42,29 @@ package struct FleetEnvironment {
 
 extension FleetEnvironment {
   /// What this host knows of its fleet; nil: it is in none.
-  func membership() throws(FleetTrouble) -> FleetFile? {
+  func membership() throws(CommandError) -> FleetFile? {
     do throws(FleetFileFault) {
       return try FleetFile.read(in: directory)
     } catch {
       if error.isAbsent { return nil }
-      throw .file(error)
+      throw CommandError(.configuration, printable(error.text.utf8, limit: 400))
     }
   }
 
   /// What this host is, and its key.
   func host() throws(CommandError) -> (FleetFile, Identity) {
-    guard let file = try joining(membership), let identity = try joining(identity) else {
-      throw .fleet(.isNoHost)
-    }
+    guard let file = try membership(), let identity = try identity() else { throw .isNoHost }
     return (file, identity)
   }
 
   /// The host's key; nil where there is none.
-  func identity() throws(FleetTrouble) -> Identity? {
+  func identity() throws(CommandError) -> Identity? {
     do throws(IdentityFault) {
       return try Identity.read(at: key)
     } catch {
       if error == .system("open", errno: 2) { return nil }
       throw .key(error, path: key)
     }
-  }
-}
-
-/// Runs `step` and rethrows its error as a `CommandError`.
-func joining<Value>(_ step: () throws(FleetTrouble) -> Value) throws(CommandError) -> Value {
-  do throws(FleetTrouble) {
-    return try step()
-  } catch {
-    throw .fleet(error)
   }
 }
 

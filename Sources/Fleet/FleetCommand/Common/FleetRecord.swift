@@ -71,15 +71,9 @@ extension FleetPerson {
       let body = PersonRequest(verb, of: account.name).encoded()
       answer = PersonAnswer.decode(try line.manage(body))
     } catch {
-      switch error {
-      case .unknown: throw unknown
-      case .databaseAway, .line(.away): throw .fleet(.away(name))
-      case .store, .notEnrolled, .otherSpelling, .noAccount, .keptByPolicy, .isTheFleets,
-        .lastBreakGlass, .otherEnrollment, .gone, .beingTaken, .isPushed, .isHere, .notInFleet,
-        .usedElsewhere,
-        .held, .takenOtherwise, .changed, .notAllowed, .line, .notServed:
-        throw .fleet(.move(error, nil))
-      }
+      if error == .unknown { throw unknown }
+      if error == .databaseAway || error == .line(.away) { throw .fleet(.away(name)) }
+      throw .fleet(.move(error, nil))
     }
     switch answer {
     case .other(.notAllowed): throw .fleet(.mayNotChange(name))

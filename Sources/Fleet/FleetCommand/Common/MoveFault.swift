@@ -1,57 +1,168 @@
 import FleetTransport
+import SallyportCLI
+import SallyportCore
+import SallyportSupport
 import SallyportSystem
 
 /// Why somebody was not moved to the fleet, or back.
-enum MoveFault: Error, Equatable {
-  case store(StoreTrouble)
-  case notEnrolled
-  /// The name of what is stored is another spelling of this account's.
-  case otherSpelling(of: String)
-  /// There is no account of this name here.
-  case noAccount
-  /// The policy has his files judge, in some login or in all.
-  case keptByPolicy
-  /// Taken back he would be refused: the policy has the fleet judge him, in some login or in all.
-  case isTheFleets
-  /// Nobody else could become root here while the fleet is away.
-  case lastBreakGlass
-  /// The fleet has the name, enrolled by another enrollment.
-  case otherEnrollment
-  /// It was in the fleet, and is not any more: where it went, a later push does not know.
-  case gone
-  /// His files are under way from the fleet, not to it.
-  case beingTaken
-  /// His files are under way to the fleet, not from it.
-  case isPushed
-  /// To be taken, but enrolled here.
-  case isHere
-  /// To be taken, but not enrolled in the fleet.
-  case notInFleet
-  /// To be taken, but let in on these hosts of late.
-  case usedElsewhere([String])
-  /// After a loss nobody is taken for a while.
-  case held
-  /// Of an earlier take: the fleet has ended his enrollment, or enrolled him anew, since.
-  case takenOtherwise
-  /// Somebody else changed what the fleet has, in the same moment.
-  case changed
-  /// Of what concerns all: nothing was done.
-  case notAllowed
-  case line(TransportFault)
-  case databaseAway
-  case notServed
-  /// Whether it was done is not known: he is asked and refused until it is.
-  case unknown
-
+struct MoveFault: Error, Equatable {
+  /// What became of one, in a list.
+  let text: String
+  private let status: Sysexit
+  /// What is said after it where it ends the command.
+  private var ending = ""
   /// Whether the next one would not be moved either.
-  var isOfAll: Bool {
-    switch self {
-    case .notAllowed, .line, .databaseAway, .notServed, .unknown, .held: true
-    case .store, .notEnrolled, .otherSpelling, .noAccount, .keptByPolicy, .isTheFleets,
-      .lastBreakGlass, .otherEnrollment, .gone, .beingTaken, .isPushed, .isHere, .notInFleet,
-      .usedElsewhere,
-      .takenOtherwise, .changed:
-      false
+  private(set) var isOfAll = false
+  private var hints: @Sendable (Invocation) -> [String] = { _ in [] }
+
+  static func == (a: MoveFault, b: MoveFault) -> Bool { a.text == b.text && a.status == b.status }
+
+  /// Where it ends the command. `user`: nil where it is about all.
+  func message(of user: String?, at invocation: Invocation) -> Message {
+    let subject = user.map { "\(shown($0)): " } ?? ""
+    return Message(subject + text + ending, status, hints: hints(invocation))
+  }
+}
+
+extension MoveFault {
+  private init(
+    _ status: Sysexit, _ text: String, _ ending: String = "",
+    hints: @escaping @Sendable (Invocation) -> [String] = { _ in [] }
+  ) {
+    (self.status, self.text, self.ending, self.hints) = (status, text, ending, hints)
+  }
+
+  private var ofAll: MoveFault {
+    var fault = self
+    fault.isOfAll = true
+    return fault
+  }
+
+  private static func again(_ text: String) -> MoveFault {
+    MoveFault(.busy, text) { [$0.again(remark: "goes on")] }
+  }
+
+  private static let unchanged = "; nothing was changed"
+
+  static func store(_ trouble: StoreTrouble) -> MoveFault {
+    let message = Message(trouble, at: Invocation(verb: "fleet push"))
+    return MoveFault(message.status, message.text) { Message(trouble, at: $0).hints }
+  }
+
+  static let notEnrolled = MoveFault(.refused, "not enrolled here")
+
+  /// The name of what is stored is another spelling of this account's.
+  static func otherSpelling(of own: String) -> MoveFault {
+    MoveFault(
+      .refused,
+      "is another spelling of the account \(own): sallyport unenroll --uid removes what is stored")
+  }
+
+  static let noAccount = MoveFault(
+    .noUser, "has no account here: the fleet knows people who have one")
+
+  // MARK: to the fleet
+
+  /// In some login or in all.
+  static let keptByPolicy = MoveFault(
+    .configuration, "the policy has this machine's files verify his codes (verification = local)",
+    unchanged
+  ) { _ in ["sallyport config edit      verification = fleet, in [default] or in a rule"] }
+
+  static let lastBreakGlass = MoveFault(
+    .refused, "nobody else could become root here while the fleet is away", unchanged
+  ) { _ in
+    [
+      "sallyport enroll NAME      another account that can become root",
+      "sallyport config edit      [rule break-glass] match_user = NAME, verification = local",
+    ]
+  }
+
+  static let otherEnrollment = MoveFault(
+    .refused, "the fleet has this name, enrolled with other secrets", unchanged
+  ) {
+    [
+      "sallyport config edit      verification = local, where it is another person",
+      $0.again("--keep-fleet", remark: "the same person: keeps what the fleet has"),
+    ]
+  }
+
+  /// Where it went, a later push does not know.
+  static let gone = MoveFault(
+    .refused, "was in the fleet, and is not any more: he was removed there, or taken elsewhere"
+  ) { [$0.command("unenroll --force", remark: "removes what is left here")] }
+
+  /// Files that are under way from the fleet, not to it.
+  static let beingTaken = MoveFault(
+    .refused, "is being taken back from the fleet: sallyport fleet take goes on")
+
+  // MARK: from the fleet
+
+  /// Taken back he would be refused, in some login or in all.
+  static let isTheFleets = MoveFault(
+    .configuration, "the policy has the fleet verify his codes (verification = fleet)",
+    ", which knows nobody who was taken back" + unchanged
+  ) { _ in ["sallyport config edit      verification = local, in [default] or in a rule"] }
+
+  /// Files that are under way to the fleet, not from it.
+  static let isPushed = MoveFault(
+    .refused, "is on the way to the fleet: sallyport fleet push goes on")
+
+  static let isHere = MoveFault(.exists, "enrolled here already", unchanged)
+
+  static let notInFleet = MoveFault(.refused, "not enrolled in the fleet")
+
+  static func usedElsewhere(_ hosts: [String]) -> MoveFault {
+    let names = hosts.map { printable($0.utf8, limit: 253) }.joined(separator: ", ")
+    return MoveFault(
+      .refused, "let in within 30 days on \(names)", ": refused there, once taken" + unchanged
+    ) { [$0.again("--force", remark: "takes all the same")] }
+  }
+
+  /// After a loss nobody is taken for a while.
+  static let held = again(
+    "the fleet has lost what was saved, and accepts no backup code for a quarter of an hour"
+  ).ofAll
+
+  /// Of an earlier take: the fleet has ended his enrollment since, or enrolled him again.
+  static let takenOtherwise = MoveFault(
+    .refused, "not in the fleet any more as the copy here has it",
+    ": removed there, or enrolled again, after it was copied"
+  ) { [$0.command("unenroll --force", remark: "removes the copy")] }
+
+  // MARK: the answer
+
+  static let changed = again("the fleet changed in the same moment")
+
+  static let notAllowed = MoveFault(
+    .refused, "this host may not enroll people of the fleet (enrolls = no)", unchanged
+  ) { _ in
+    ["sallyport-verifier invite NAME --enrolls      on a verifier, then join again"]
+  }.ofAll
+
+  static func line(_ fault: TransportFault) -> MoveFault {
+    switch fault {
+    case .away: again("no verifier can be reached").ofAll
+    case .unknown: again("the verifier did not answer").ofAll
+    case .unpinned:
+      MoveFault(
+        .refused, "another key than the fleet's is at the verifiers' addresses", unchanged
+      ).ofAll
+    case .revoked:
+      MoveFault(
+        .refused, "the verifiers do not know this host's key: it was revoked", unchanged
+      ).ofAll
     }
   }
+
+  static let databaseAway = again("the verifier's database does not answer").ofAll
+
+  static let notServed = MoveFault(
+    .refused, "the verifier is of an older version, which does not know this: upgrade it", unchanged
+  ).ofAll
+
+  /// He is asked and refused until it is known.
+  static let unknown = again(
+    "whether it is in the fleet is not known: asked and refused until it is"
+  ).ofAll
 }

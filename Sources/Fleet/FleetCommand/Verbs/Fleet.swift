@@ -32,7 +32,7 @@ extension FleetEnvironment {
   }
 
   /// Both; throws where this machine is no host.
-  func member() throws(FleetTrouble) -> (FleetFile, Identity) {
+  func member() throws(CommandError) -> (FleetFile, Identity) {
     guard let file = try membership() else { throw .isNoHost }
     guard let identity = try identity() else {
       throw .key(.system("open", errno: 2), path: key)
@@ -40,52 +40,60 @@ extension FleetEnvironment {
     return (file, identity)
   }
 
-  func hasKey() throws(FleetTrouble) -> Bool {
+  func hasKey() throws(CommandError) -> Bool {
     do throws(SystemError) {
       _ = try facts(of: key)
       return true
     } catch {
       if error.number == 2 { return false }
-      throw .system(path: key, errno: error.number)
+      throw .system(key, error)
     }
   }
 
   // MARK: in an order that survives a crash at each step
 
   /// Writes the key, durably. It means nothing before there is the other file.
-  func writeKey(_ pem: Secret) throws(FleetTrouble) {
+  func writeKey(_ pem: Secret) throws(CommandError) {
     try put(pem, at: key, mode: 0o600)
   }
 
   /// Writes what makes this machine a host, durably: last.
-  func write(_ file: FleetFile) throws(FleetTrouble) {
+  func write(_ file: FleetFile) throws(CommandError) {
     try put(Array(file.written().utf8), at: self.file, mode: 0o644)
   }
 
   /// Removes what makes it one, durably: first.
-  func removeMembership() throws(FleetTrouble) { try remove(file) }
+  func removeMembership() throws(CommandError) { try remove(file) }
 
-  func removeKey() throws(FleetTrouble) { try remove(key) }
+  func removeKey() throws(CommandError) { try remove(key) }
 
   private func put(_ content: some Content, at path: String, mode: mode_t)
-    throws(FleetTrouble)
+    throws(CommandError)
   {
     do throws(SystemError) {
       try makeFile(path, mode: mode, content)
     } catch {
-      throw .system(path: path, errno: error.number)
+      throw .system(path, error)
     }
   }
 
-  private func remove(_ path: String) throws(FleetTrouble) {
+  private func remove(_ path: String) throws(CommandError) {
     removeFile(path + ".new")
     let isRemoved = removeFile(path)
     let error = SystemError.last
-    if !isRemoved, error.number != 2 { throw .system(path: path, errno: error.number) }
+    if !isRemoved, error.number != 2 { throw .system(path, error) }
     do throws(SystemError) {
       try syncParent(of: path)
     } catch {
-      throw .system(path: path, errno: error.number)
+      throw .system(path, error)
     }
+  }
+}
+
+extension CommandError {
+  /// A file cannot be written or removed.
+  fileprivate static func system(_ path: String, _ error: SystemError) -> CommandError {
+    let text = "\(printable(path.utf8, limit: 255)): \(errnoText(error.number))"
+    return CommandError { Message(text, .inputOutput, hints: [$0.again(remark: "goes on")]) }
   }
 }

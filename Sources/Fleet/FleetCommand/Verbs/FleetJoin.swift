@@ -46,23 +46,29 @@ struct FleetJoin: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let place = try context.placeForRoot()
-    if let file = try joining(place.membership) { throw .fleet(.isHost(file.host)) }
+    if let file = try place.membership() {
+      throw CommandError(
+        .exists, "this machine is a host of a fleet already: \(file.host)",
+        hints: [
+          "sallyport fleet status", "sallyport fleet leave      before it joins another one",
+        ])
+    }
     let people = HostAccounts(
       store: try context.store(shared), conf: policy.conf, context: context)
     if !sameFleet {
       let moves = try people.underWay()
-      if !moves.isEmpty { throw .fleet(.underWayElsewhere(moves)) }
+      if !moves.isEmpty { throw .underWayElsewhere(moves.map(\.name)) }
     }
     let breakGlass = try breakGlass(people, context)
     let output = context.output(shared)
     let token = try token(output, context.terminal)
-    let (identity, pem) = try joining { () throws(FleetTrouble) in try self.identity(place) }
+    let (identity, pem) = try self.identity(place)
     let line = place.line(try file(of: token), identity)
     try settle(people, by: line, token)
-    if let pem { try joining { () throws(FleetTrouble) in try place.writeKey(pem) } }
+    if let pem { try place.writeKey(pem) }
     let welcome = try ask(JoinRequest(.join, token.secret), line)
     let file = try membership(welcome, token)
-    try joining { () throws(FleetTrouble) in try place.write(file) }
+    try place.write(file)
     let left = place.tellService(context.machine)
     output.answer(
       Answer(
@@ -96,7 +102,7 @@ struct FleetJoin: Verb {
     let candidates = BreakGlass.candidates(on: context.machine)
     let found = try people.breakGlass(among: candidates)
     guard found.isEmpty, !withoutBreakGlass else { return found }
-    throw .fleet(.noBreakGlass(candidates: candidates))
+    throw .noBreakGlass(candidates)
   }
 
   private func token(_ output: Output, _ terminal: any Terminal) throws(CommandError) -> JoinToken {
@@ -105,19 +111,19 @@ struct FleetJoin: Verb {
       typed = try output.ask("Token: ", echo: false)
     } catch {
       guard error == .endOfInput else { throw .stopped(error, .nothingChanged) }
-      throw .fleet(.noToken)
+      throw .noToken
     }
-    if typed.count == 0 { throw .fleet(.noToken) }
+    if typed.count == 0 { throw .noToken }
     do throws(JoinToken.Flaw) {
       return try JoinToken.read(typed)
     } catch {
-      throw .fleet(.token(error))
+      throw .token(error)
     }
   }
 
   /// The key, and its text where it is a new one. One that is there is of a join that was
   /// interrupted, by which the token may have been used.
-  private func identity(_ place: FleetEnvironment) throws(FleetTrouble) -> (Identity, Secret?) {
+  private func identity(_ place: FleetEnvironment) throws(CommandError) -> (Identity, Secret?) {
     if let identity = try place.identity() { return (identity, nil) }
     do throws(IdentityFault) {
       let pem = try Identity.newKey()
@@ -132,7 +138,7 @@ struct FleetJoin: Verb {
     let addresses = token.verifiers.map { String(decoding: $0, as: UTF8.self) }
     let verifiers = addresses.compactMap { VerifierAddress($0) }
     guard verifiers.count == addresses.count, let pin = Pin(token.pin) else {
-      throw .fleet(.token(.notWhole))
+      throw .token(.notWhole)
     }
     return FleetFile(host: "unknown", enrolls: false, verifiers: verifiers, pins: [pin])
   }
@@ -147,7 +153,7 @@ struct FleetJoin: Verb {
     for address in told.isEmpty ? try file(of: token).verifiers : told
     where !unique.contains(address) { unique.append(address) }
     guard !pins.isEmpty, Set(pins).count == pins.count else {
-      throw .fleet(.answer(isAway: false))
+      throw .answer(isAway: false)
     }
     return FleetFile(
       host: welcome.host.text, enrolls: welcome.enrolls, verifiers: unique, pins: pins)
@@ -163,15 +169,15 @@ struct FleetJoin: Verb {
     do throws(TransportFault) {
       answer = try line.ask(.join, body, within: FleetJoin.patience)
     } catch {
-      throw .fleet(.line(error, request.purpose))
+      throw .verifiers(error, request.purpose)
     }
     guard answer.answers(.join), let told = JoinAnswer.decode(answer.body) else {
-      throw .fleet(.answer(isAway: answer == .databaseAway))
+      throw .answer(isAway: answer == .databaseAway)
     }
     switch told {
     case .welcome(let welcome): return welcome
-    case .refused(let refusal): throw .fleet(.refused(refusal))
-    case .trouble: throw .fleet(.answer(isAway: true))
+    case .refused(let refusal): throw .refused(refusal)
+    case .trouble: throw .answer(isAway: true)
     }
   }
 
@@ -197,10 +203,17 @@ struct FleetJoin: Verb {
     let strange = typed.filter { name in
       !unclear.contains { $0.name.utf8.elementsEqual(name.utf8) }
     }
-    if !strange.isEmpty { throw .fleet(.notAsked(strange)) }
+    if !strange.isEmpty {
+      let names = strange.map { shown($0) }.joined(separator: ", ")
+      throw CommandError {
+        Message(
+          "--same is not needed for \(names): nothing was changed", .usage,
+          hints: [$0.command("list", remark: "shows who is enrolled here")])
+      }
+    }
     let left = unclear.filter { one in
       !typed.contains { $0.utf8.elementsEqual(one.name.utf8) }
     }
-    if !left.isEmpty { throw .fleet(.unclear(left)) }
+    if !left.isEmpty { throw .unclear(left) }
   }
 }

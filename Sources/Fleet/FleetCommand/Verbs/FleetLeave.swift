@@ -34,15 +34,25 @@ struct FleetLeave: Verb {
     let host = try self.host(place)
     if !force {
       let moves = try HostAccounts(store: store, conf: policy.conf, context: context).underWay()
-      if !moves.isEmpty { throw .fleet(.underWay(moves)) }
+      if !moves.isEmpty {
+        let hints = moves.prefix(8).map(\.hint)
+        throw CommandError {
+          Message(
+            "migration not finished; refused here until it is: \(shown(moves.map(\.name))); "
+              + "nothing was changed", .refused,
+            hints: hints + [
+              $0.again("--force", remark: "leaves all the same: nobody verifies their codes then")
+            ])
+        }
+      }
       try refuseIfLockedOut(store, place, context)
     }
     // First what makes it a host. What is left of the rest by a crash means nothing then, and goes
     // when this is run again.
-    try joining(place.removeMembership)
+    try place.removeMembership()
     let left = place.tellService(context.machine)
     try removeReserve(place)
-    try joining(place.removeKey)
+    try place.removeKey()
     let next =
       [left.map { "  \($0)" }].compactMap { $0 } + [
         "  sallyport-verifier revoke \(host.map(shellQuoted) ?? "NAME")      on a verifier"
@@ -54,14 +64,14 @@ struct FleetLeave: Verb {
 
   /// Its name; nil where it is not known any more. Throws where there is nothing to leave.
   private func host(_ place: FleetEnvironment) throws(CommandError) -> String? {
-    do throws(FleetTrouble) {
+    do throws(CommandError) {
       if let file = try place.membership() { return file.host }
     } catch {
       // A file that cannot be read can be removed all the same.
       return nil
     }
-    if try joining({ () throws(FleetTrouble) in try place.hasKey() }) { return nil }
-    throw .fleet(.isNoHost)
+    if try place.hasKey() { return nil }
+    throw .isNoHost
   }
 
   // MARK: who would be refused
@@ -74,13 +84,29 @@ struct FleetLeave: Verb {
       try store.policyText(at: Array(path.utf8), optional: true)
     }
     if let text {
-      guard let lines = PolicyText(path, text).fleetLines() else {
-        throw .fleet(.policy(path: path, line: nil))
+      let file = printable(path.utf8, limit: 255)
+      let lines = PolicyText(path, text).fleetLines()
+      if lines?.isEmpty != true {
+        throw CommandError(
+          .configuration,
+          lines?.first.map {
+            "\(file):\($0): verification = fleet: without the fleet nobody could log in whose "
+              + "codes it verifies"
+          } ?? "\(file): cannot be read, so that it is not known whose codes the fleet verifies",
+          hints: ["sallyport config edit      and delete that line"])
       }
-      if let line = lines.first { throw .fleet(.policy(path: path, line: line)) }
     }
     let strangers = try strangers(store, place)
-    if !strangers.isEmpty { throw .fleet(.lockedOut(strangers)) }
+    if !strangers.isEmpty {
+      throw CommandError {
+        Message(
+          "would be refused here, since they are enrolled in the fleet alone: \(shown(strangers))",
+          .refused,
+          hints: [
+            "sallyport enroll NAME", $0.again("--force", remark: "leaves all the same"),
+          ])
+      }
+    }
   }
 
   /// Who has logged in here by the fleet, as its reserve says, and is not enrolled here.
@@ -111,6 +137,23 @@ struct FleetLeave: Verb {
     }
     for name in names {
       _ = try storing { () throws(StoreTrouble) in try reserve.remove(stored: name) }
+    }
+  }
+}
+
+/// Somebody whose files are marked, and verify no code.
+struct FleetMove: Equatable {
+  let name: String
+  /// nil where it cannot be read.
+  let mark: MoveMark?
+
+  /// What to type.
+  var hint: String {
+    let user = shellQuoted(name)
+    return switch mark {
+    case .push, .merge: "sallyport fleet push --user \(user)"
+    case .take: "sallyport fleet take --user \(user)"
+    case nil: "sallyport unenroll \(user) --force      removes the files here"
     }
   }
 }

@@ -63,7 +63,7 @@ struct FleetPush: Verb {
   func run(in context: Context) throws(CommandError) {
     let place = try context.placeForRoot()
     let (file, identity) = try place.host()
-    guard file.enrolls else { throw .fleet(.move(.notAllowed, nil)) }
+    guard file.enrolls else { throw .move(.notAllowed, nil) }
     let store = try context.store(shared)
     let people = HostAccounts(store: store, conf: policy.conf, context: context)
     let mover = MoveToFleet(store: store, line: place.line(file, identity), keepsFleet: keepFleet)
@@ -72,7 +72,7 @@ struct FleetPush: Verb {
       let account = try context.meantAccount(user, context.output(shared))
       let name = account.name.text
       if let fault = try push(account, of: people, by: mover, ways) {
-        throw .fleet(.move(fault, name))
+        throw .move(fault, name)
       }
       return tell([Pushed(name: name, fault: nil)], context)
     }
@@ -104,7 +104,9 @@ struct FleetPush: Verb {
     var end: CommandError?
     for name in names {
       if let interruption = context.terminal.interruption() {
-        end = .fleet(.pushStopped(interruption, done: done.count, of: names.count))
+        end = .pushed(
+          "\(interruption == .endOfInput ? "end of input" : "interrupted"): \(done.count) of "
+            + "\(counted(names.count, "user")) were looked at")
         break
       }
       let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
@@ -113,7 +115,7 @@ struct FleetPush: Verb {
         ? try push(account, of: people, by: mover, ways) : .otherSpelling(of: account.name.text)
       done.append(Pushed(name: name.text, fault: fault))
       if let fault, fault.isOfAll {
-        end = .fleet(.move(fault, name.text))
+        end = .move(fault, name.text)
         break
       }
       progress.show(done.count)
@@ -122,7 +124,9 @@ struct FleetPush: Verb {
     tell(done, context)
     if let end { throw end }
     let left = done.filter { $0.fault.map { !$0.isWanted } ?? false }
-    if !left.isEmpty { throw .fleet(.notAllPushed(left.count, of: names.count)) }
+    if !left.isEmpty {
+      throw .pushed("\(left.count) of \(counted(names.count, "user")) were not moved")
+    }
   }
 
   private func tell(_ all: [Pushed], _ context: Context) {
@@ -162,6 +166,13 @@ final class WaysIn {
   func isLast(_ name: UserName) -> Bool { !isSafe && left == [name.bytes] }
 
   func close(_ name: UserName) { left.remove(name.bytes) }
+}
+
+extension CommandError {
+  /// How far it came.
+  fileprivate static func pushed(_ text: String) -> CommandError {
+    CommandError { Message(text, .refused, hints: [$0.again(remark: "goes on")]) }
+  }
 }
 
 extension MoveFault {

@@ -38,7 +38,7 @@ struct FleetTake: Verb {
   func run(in context: Context) throws(CommandError) {
     let place = try context.placeForRoot()
     let (file, identity) = try place.host()
-    guard file.enrolls else { throw .fleet(.move(.notAllowed, nil)) }
+    guard file.enrolls else { throw .move(.notAllowed, nil) }
     let store = try context.store(shared)
     let people = HostAccounts(store: store, conf: policy.conf, context: context)
     let taker = MoveFromFleet(
@@ -51,7 +51,7 @@ struct FleetTake: Verb {
       guard people.isJudged(account, byFleet: false) else { throw .isTheFleets }
       try taker.take(account)
     } catch {
-      throw .fleet(.move(error, user))
+      throw .move(error, user)
     }
     let shown = printable(user.utf8, limit: 64)
     context.output(shared).answer(

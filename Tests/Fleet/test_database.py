@@ -85,7 +85,7 @@ def test_an_enrollment_and_its_state_of_before_a_change_are_refused_even_togethe
     [typed] = totp(BASE32)
     for verifier, mark in zip(stage.verifiers, marks, strict=True):
         assert [verifier.type("alice", code) for code in (CODES[0], typed)] == [TROUBLE, TROUBLE]
-        said(verifier, mark, "ALERT: user=alice: the rows are older ones, of before the enrollment was changed")
+        said(verifier, mark, "ALERT: user=alice: the rows were rolled back to before a change of the enrollment")
     assert stage.accepted() == ["alice"] and rows() == before
     put_back(*after)
     assert [verifier.type("alice", new) for verifier in stage.verifiers] == [REFUSED, REFUSED]

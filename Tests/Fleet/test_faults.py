@@ -74,7 +74,7 @@ def test_status_names_each_fault_of_verifiers_and_their_database(stage):
                   lambda: (one.stop(), one.start(), one.machine.write(policy, good, 0o644)))
     assert soon(lambda: any(f"policy: {policy}:1: " in line for line in one.machine.log.since(mark))), "said by run"
     [[schema]] = stage.sql("SELECT schema FROM fleet")
-    planted.shows("schema-old", f"of schema 1, this version has {schema}", lambda: stage.sql("UPDATE fleet SET schema = 1"),
+    planted.shows("schema-old", f"have schema 1, this version has {schema}", lambda: stage.sql("UPDATE fleet SET schema = 1"),
                   lambda: stage.sql(f"UPDATE fleet SET schema = {schema}"))
     planted.shows("host-unseen", "host web1 was not seen since", lambda: stage.sql(
         "UPDATE host SET seen = now() - interval '31 days' WHERE name = 'web1'"))
@@ -84,7 +84,7 @@ def test_status_names_each_fault_of_verifiers_and_their_database(stage):
     two.kill()
     planted.shows("verifier-silent", "two is silent since", lambda: stage.sql(
         "UPDATE worker SET now = now - interval '1 hour' WHERE verifier = 'two'"))
-    planted.shows("certificate-ends", "ends in 19 days", lambda: certify(20), lambda: certify(365))
+    planted.shows("certificate-ends", "expires in 19 days", lambda: certify(20), lambda: certify(365))
 
 
 def test_doctor_names_each_fault_of_a_host(cast, preload):

@@ -222,7 +222,7 @@ def test_a_host_that_is_cut_off_takes_a_backup_code_once(cast):
         assert form not in held
     assert b"backup" in held
     cast.network.mend_all()
-    assert soon(lambda: "All of them judge" in three.sallyport("fleet", "status").stdout, 60)
+    assert soon(lambda: "All of them verify codes" in three.sallyport("fleet", "status").stdout, 60)
     # Whoever used a code there is asked for one of the fleet only once the fleet knows of it.
     assert soon(lambda: "Verification code: " in three.login("alice", "x")[1], 60)
     assert not one.enters("alice", backup[1]) and not two.enters("alice", backup[1])
@@ -303,7 +303,7 @@ def test_a_revoked_host_is_refused_within_five_seconds(cast, figure):
     assert took <= 5 or not WHOLE
     assert not any(one.enters(name, code_of(name)) for name in others)
     assert all(two.enters(name, code_of(name)) for name in others)
-    assert soon(lambda: "None of them judges" in one.sallyport("fleet", "status").stdout)
+    assert soon(lambda: "None of them verifies codes" in one.sallyport("fleet", "status").stdout)
 
 
 def test_a_hostile_host_throttles_nobody_where_he_is_known(cast):

@@ -39,9 +39,9 @@ def test_how_the_database_is_reached_is_written_down_once(fleet):
     assert path.stat().st_mode & 0o777 == 0o600
     done = run("status", fleet.directory)
     assert done.returncode == 0 and "users: 0" in done.stdout, done.stderr
-    assert "stays as it is" not in run("init", fleet.directory).stderr
+    assert "is kept" not in run("init", fleet.directory).stderr
     done = run("init", fleet.directory, "--database", f"{words} application_name=other")
-    assert done.returncode == 0 and f"sallyport-verifier: {path} stays as it is" in done.stderr
+    assert done.returncode == 0 and f"sallyport-verifier: {path} is kept" in done.stderr
     assert "application_name" not in path.read_text(), "what is there stays"
     uri = f"postgresql:///{fleet.database}?host={fleet.cluster.directory}&user=postgres"
     path.unlink()
@@ -186,8 +186,8 @@ def test_status_tells_who_is_there_and_who_is_not(fleet):
     two.stop()
     assert soon(lambda: told()[1] == {"no-synchronous-standby", "no-safe-copy", "one-verifier", "verifier-silent"}, 30)
     text = run("status", fleet.directory).stdout
-    assert "verifier: one: is there" in text and "verifier: two: SILENT" in text
-    assert "warning: verifier two is silent since 2" in text and text.rstrip().endswith("; the others judge")
+    assert "verifier: one: up" in text and "verifier: two: SILENT" in text
+    assert "warning: verifier two is silent since 2" in text and text.rstrip().endswith("; the others answer")
     path = fleet.directory / "fleet.prom"
     done = run("status", fleet.directory, "--metrics", path)
     assert (done.returncode, done.stdout) == (0, "") and "sallyport_fleet_up 1\n" in path.read_text()

@@ -46,7 +46,7 @@ def test_the_tables_of_the_former_version_are_carried_over_while_its_verifiers_g
       WHERE verifier = 'one' AND worker = 0""")
     assert one.enroll("alice") == DONE and one.type("alice", code()) == ACCEPTED
     done = run(fleet, "migrate", "--finish")
-    assert done.returncode == 1 and "of an older version, and alive: old\n" in done.stderr, done.stderr
+    assert done.returncode == 1 and "verifiers of an older version are alive: old\n" in done.stderr, done.stderr
     assert fleet.sql("SELECT needs, writes FROM fleet") == [[str(version - 1)] * 2]
     # It is killed.
     fleet.sql("UPDATE worker SET now = now() - interval '11 s' WHERE verifier = 'old'")

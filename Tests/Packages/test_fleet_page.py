@@ -23,7 +23,7 @@ def test_at_most_ten_commands_of_the_page_lead_to_the_first_login_of_a_fleet(mac
     assert machines.set_up() <= 10
     host = machines.web1
     status = host.type("sallyport fleet status")
-    assert "All of them judge." in status, status
+    assert "All of them verify codes." in status, status
     enrolled = host.type("ssh alice@localhost")
     assert "alice@web1:~$" in enrolled and "Backup codes" in enrolled, enrolled
     entered = host.type("ssh alice@localhost")

@@ -153,7 +153,7 @@ class Stage:
         assert self.all_judge()
 
     def all_judge(self):
-        return all(soon(lambda host=host: "All of them judge" in host.sallyport("fleet", "status").stdout, 60)
+        return all(soon(lambda host=host: "All of them verify codes" in host.sallyport("fleet", "status").stdout, 60)
                    for host in self.hosts)
 
     def enroll(self, name, secret):

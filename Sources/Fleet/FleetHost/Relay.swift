@@ -129,7 +129,7 @@ package struct Relay: FleetSide {
       guard answer.answers(.question),
         let told = ServiceAnswer.decode(answer.body, to: errand.verb)
       else {
-        log(.error, errand.refused("the verifier's answer cannot be read"))
+        log(.error, errand.refused("unrecognized answer from the verifier"))
         return .answer(.trouble(mayBeTheCallers: false))
       }
       return .answer(told == .notServed ? notServed(errand, log) : taken(told, errand))
@@ -144,7 +144,7 @@ package struct Relay: FleetSide {
   }
 
   private func notServed(_ errand: Errand, _ log: LogWriter) -> ServiceAnswer? {
-    log(.notice, errand.refused("the verifiers do not do this for this host (enrolls = no)"))
+    log(.notice, errand.refused("this host may not enroll (enrolls = no)"))
     return nil
   }
 

@@ -201,7 +201,7 @@ package final class ReserveSync: Sendable {
     switch progress {
     case .done: return pace.pinging
     case .garbled:
-      complain(LogLine("error: a verifier's answer about the reserve was not understood"))
+      complain(LogLine("error: unrecognized answer from a verifier about the reserve"))
       return pace.pinging
     case .away:
       state.withLock { $0.wasAway = true }

@@ -7,7 +7,7 @@ import SallyportVerifier
 
 struct Invite: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Print a token by which a machine joins as a host, once, within 24 hours.",
+    abstract: "Print a token with which a machine joins as a host, once, within 24 hours.",
     discussion: """
       The token alone is on standard output: \
       sallyport-verifier invite web1 | ssh web1 sudo sallyport fleet join
@@ -18,12 +18,12 @@ struct Invite: ParsableCommand {
   @Argument(help: "The host's name in the fleet.")
   var host: String
 
-  @Flag(help: "The host may change what is enrolled.")
+  @Flag(help: "The host may change enrollments.")
   var enrolls = false
 
   @Option(
     help: ArgumentHelp(
-      "Where a verifier is, once for each (default: where they say that they listen).",
+      "Address of a verifier, once for each (default: where they listen).",
       valueName: "address:port"))
   var verifier: [String] = []
 
@@ -89,7 +89,7 @@ struct ListHosts: ParsableCommand {
 
 struct Revoke: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Take a host out of the fleet: nothing of it is answered from then on.")
+    abstract: "Remove a host from the fleet: the verifiers stop answering it.")
 
   @OptionGroup var common: Common
 
@@ -109,7 +109,7 @@ struct Revoke: ParsableCommand {
     guard let revoked else {
       throw Failure("there is no host \(host)\nhint: sallyport-verifier hosts")
     }
-    print("\(host) is no host any more: it is refused within 5 seconds")
+    print("\(host) is not a host any more: the verifiers refuse it within 5 seconds")
     guard let seen = revoked.seen, let until = revoked.reserveUntil else {
       print("it was never seen, so it holds no backup codes")
       return
@@ -135,7 +135,7 @@ extension HostTable.Fault {
     switch self {
     case .database(let fault): fault.sentence
     case .noVerifiers:
-      "no verifier has said where it listens\n"
+      "no verifier has reported an address\n"
         + "hint: sallyport-verifier run --listen ADDRESS      or invite HOST --verifier ADDRESS"
     case .addresses: "a token has room for 8 verifiers"
     case .system: "no token could be made"
@@ -153,9 +153,9 @@ extension Common {
     } catch {
       let hint =
         error == .notAKey
-        ? "\nhint: remove it; then key take brings it from a copy, and only without one init "
+        ? "\nhint: remove it; then restore it from a copy with key take. Without a copy, init "
           + "makes another, which no host knows"
-        : "\nhint: sallyport-verifier init makes it; key take brings it from another one"
+        : "\nhint: make it with sallyport-verifier init, or restore it with key take"
       throw Failure(error.text(pathOfIdentity) + hint)
     }
   }

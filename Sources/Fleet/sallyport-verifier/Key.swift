@@ -8,7 +8,7 @@ import SallyportVerifier
 
 struct Key: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Carry the fleet's key and the verifiers' identity, sealed under a passphrase.",
+    abstract: "Back up or restore the fleet key and identity, encrypted.",
     discussion: """
       For the safe, and for the next verifier:
         sallyport-verifier key show > copy      on a verifier
@@ -20,7 +20,7 @@ struct Key: ParsableCommand {
 
   struct Show: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Print both, sealed under a new passphrase.")
+      abstract: "Print both, encrypted under a new passphrase.")
 
     @OptionGroup var common: Common
 
@@ -34,17 +34,17 @@ struct Key: ParsableCommand {
       } catch {
         throw Failure(error.text("the copy"))
       }
-      tell("keep it where no backup of the database is; then: sallyport-verifier key check FILE")
+      tell("keep it apart from the database's backups; then: sallyport-verifier key check FILE")
     }
   }
 
   struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Look whether a copy can be opened and has the keys of this verifier.")
+      abstract: "Verify that a copy can be decrypted and has the keys of this verifier.")
 
     @OptionGroup var common: Common
 
-    @Argument(help: "What key show printed.")
+    @Argument(help: "The output of key show.")
     var file: String
 
     func run() throws {
@@ -56,17 +56,17 @@ struct Key: ParsableCommand {
         constantTimeEquals(copy.identity, ours.identity)
       else { throw Failure("\(file): has other keys than this verifier's: make a new copy") }
       try common.confirm(ours)
-      print("\(file) can be opened, and has this verifier's keys")
+      print("\(file) can be decrypted, and has this verifier's keys")
     }
   }
 
   struct Take: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Make this machine's files of a copy, for another verifier of the same fleet.")
+      abstract: "Restore the keys from a copy, on another verifier of the same fleet.")
 
     @OptionGroup var common: Common
 
-    @Argument(help: "What key show printed.")
+    @Argument(help: "The output of key show.")
     var file: String
 
     func run() throws {
@@ -158,9 +158,9 @@ extension KeyBackup {
 extension KeyBackup.Fault {
   fileprivate func text(_ file: String) -> String {
     switch self {
-    case .notACopy: "\(file): no copy of keys, or a part of it is missing"
-    case .otherForm: "\(file): of a later version than this command"
-    case .wrongPassphrase: "\(file): the passphrase is another one, or the copy was changed"
+    case .notACopy: "\(file): not a copy of keys, or incomplete"
+    case .otherForm: "\(file): made by a later version of this command"
+    case .wrongPassphrase: "\(file): wrong passphrase, or the copy was modified"
     case .failed: "libcrypto failed, or memory is short (128 MiB are needed)"
     }
   }
@@ -173,12 +173,12 @@ extension FleetKey.FileFault {
     case .unsafe: "not a key that only its owner can read (chmod 600)"
     case .damaged:
       "damaged: too short or too long for a key\n"
-        + "hint: remove it; then sallyport-verifier key take COPY, or where no fleet has used it, "
+        + "hint: remove it; then sallyport-verifier key take COPY, or if no fleet has used it, "
         + "init"
     case .exists:
-      "exists, with another key or damaged: of another fleet, or init has made it, "
+      "exists, with another key or damaged: it belongs to another fleet, or init made it "
         + "before key take\n"
-        + "hint: where no verifier uses that key, remove the file, and type the same again"
+        + "hint: if no verifier uses that key, remove the file, and run the command again"
     case .outOfMemory: "out of memory"
     }
   }

@@ -3,7 +3,7 @@ import SallyportVerifier
 
 struct Distrust: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Take every code up to now as used, as after a restore.")
+    abstract: "Invalidate all codes up to now, after a restore.")
 
   @OptionGroup var common: Common
 
@@ -14,13 +14,13 @@ struct Distrust: ParsableCommand {
       try database.beginCommand()
       try database.distrust()
     }
-    print("codes up to now count as used; backup codes are judged again in a quarter of an hour")
+    print("codes up to now count as used; backup codes work again in a quarter of an hour")
   }
 }
 
 struct Migrate: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Bring the tables to this version, or delete old events.",
+    abstract: "Update the tables to this version, or delete old events.",
     discussion: """
       An upgrade, while logins go on:
         sallyport-verifier migrate --database WORDS      once, as a role that owns the tables
@@ -30,7 +30,7 @@ struct Migrate: ParsableCommand {
 
   @OptionGroup var common: Common
 
-  @Flag(help: "Write from now on what verifiers of the former version cannot read.")
+  @Flag(help: "From now on write what verifiers of the former version cannot read.")
   var finish = false
 
   @Option(
@@ -67,12 +67,12 @@ struct Migrate: ParsableCommand {
     let words = try common.words()
     let done = try database { () throws(DatabaseFault) in try Database.migrate(words) }
     switch done {
-    case .done: print("the tables are of this version; verifiers of the former one go on")
-    case .wasDone: print("the tables are of this version")
+    case .done: print("the tables have this version; verifiers of the former one still work")
+    case .wasDone: print("the tables have this version already")
     case .other(let number):
       throw Failure(
-        "the tables there are of schema \(number), this version has \(Schema.number): "
-          + "they are not carried over")
+        "the tables have schema \(number), this version has \(Schema.number): "
+          + "they cannot be updated")
     }
   }
 
@@ -84,7 +84,7 @@ struct Migrate: ParsableCommand {
     case .wasDone: print("finished before")
     case .older(let names):
       throw Failure(
-        "of an older version, and alive: \(names.joined(separator: ", "))\n"
+        "verifiers of an older version are alive: \(names.joined(separator: ", "))\n"
           + "hint: upgrade or stop each of them; one that was silent for 10 seconds does not count")
     }
   }

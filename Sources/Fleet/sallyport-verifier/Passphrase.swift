@@ -14,8 +14,8 @@ enum Passphrase {
       throw Failure("a passphrase of at least \(shortest) characters is needed")
     }
     if isatty(0) == 1 {
-      guard constantTimeEquals(typed, try line("The same again: ")) else {
-        throw Failure("the two are not the same")
+      guard constantTimeEquals(typed, try line("Repeat it: ")) else {
+        throw Failure("the passphrases do not match")
       }
     }
     return typed

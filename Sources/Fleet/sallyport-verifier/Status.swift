@@ -5,7 +5,7 @@ import SallyportVerifier
 
 struct Status: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Tell how the fleet is, as the database has it.")
+    abstract: "Show fleet status.")
 
   @OptionGroup var common: Common
 

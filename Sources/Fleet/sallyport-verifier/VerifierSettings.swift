@@ -68,7 +68,7 @@ extension Common {
         throw Failure("\(databaseFile): \(errnoDescription(error.number))")
       }
       if let database, try written() != Self.ofVerifiers(database) {
-        tell("\(databaseFile) stays as it is: by its words verifiers reach the database")
+        tell("\(databaseFile) is kept: verifiers connect with its connection string")
       }
     }
   }

@@ -23,10 +23,10 @@ struct Command: ParsableCommand {
 
 struct Common: ParsableArguments {
   @Option(
-    help: "The database, as libpq has it: \"host=… dbname=…\" or a URI (default: what init had).")
+    help: "Connection string of the database: \"host=… dbname=…\" or a URI (default: as for init).")
   var database: String?
 
-  @Option(help: "Where key and sallyport.conf are.")
+  @Option(help: "Directory of key and sallyport.conf.")
   var directory = "/etc/sallyport-verifier"
 
   var keyFile: String { directory + "/key" }
@@ -60,17 +60,17 @@ struct Init: ParsableCommand {
     switch made {
     case .former:
       throw Failure(
-        "the tables there are of the version before\n"
+        "the tables have the former version\n"
           + "hint: sallyport-verifier migrate      as a role that owns them")
     case .other(let number):
       throw Failure(
-        "the tables there are of schema \(number), this version has \(Schema.number)\n"
+        "the tables have schema \(number), this version has \(Schema.number)\n"
           + (number < Schema.number
-            ? "hint: those of a preview are not carried over: take another database"
+            ? "hint: tables of a preview cannot be updated: use another database"
             : "hint: install a newer sallyport-verifier"))
     case .noRole: throw Failure("the role sallyport_verifier does not exist\n" + Self.hint)
     case .new: print("made the tables")
-    case .wasThere: print("the tables are there")
+    case .wasThere: print("the tables exist")
     }
     let database = try open(common, name: "init") { _, line in
       ServiceLog.fatal(String(decoding: line.bytes, as: UTF8.self), of: "sallyport-verifier")
@@ -132,13 +132,13 @@ struct Run: ParsableCommand {
   @Option(help: "Listen to hosts here: a numeric address and a port.")
   var listen = "[::]:\(VerifierAddress.defaultPort)"
 
-  @Option(help: "This verifier among those of the fleet (default: the host's name).")
+  @Option(help: "Name of this verifier in the fleet (default: the host's name).")
   var name = HostName.label.text
 
-  @Option(help: "How many wrong codes a host may bring in a day.")
+  @Option(help: "How many wrong codes a host may send in a day.")
   var hostWrongCodes = LoginHandler.wrongCodes
 
-  @Option(help: "Write what is counted here to this file, for node_exporter's textfile collector.")
+  @Option(help: "Write counters to this file, for node_exporter's textfile collector.")
   var metrics: String?
 
   func run() throws {
@@ -207,7 +207,7 @@ struct Run: ParsableCommand {
     do throws(DatabaseFault) {
       try database.listens(at: address.text)
     } catch {
-      ServiceLog.info("where this verifier listens is not in the database: \(error.text)")
+      ServiceLog.info("this verifier's address was not stored in the database: \(error.text)")
     }
   }
 

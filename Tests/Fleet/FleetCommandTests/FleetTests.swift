@@ -327,8 +327,9 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
     let host = try host(.success(try status(now)))
     let done = host.run("status")
     #expect(done.status == 0, "\(done.aside)")
-    #expect(done.answer.contains("192.0.2.1:7353   one    judges since 2026-03-03T08:26:40Z"))
-    #expect(done.answer.contains("All of them judge."))
+    #expect(
+      done.answer.contains("192.0.2.1:7353   one    verifies codes, up since 2026-03-03T08:26:40Z"))
+    #expect(done.answer.contains("All of them verify codes."))
     let json = try host.run("status", "--json").json(Report.self)
     #expect(json.judged && json.verifiers.first?.judges == true && json.host == "web1")
   }
@@ -353,7 +354,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
     let host = try host(.failure(fault))
     let done = host.run("status")
     #expect(done.status == 75)
-    #expect(done.answer.contains(text) && done.answer.contains("None of them judges"))
+    #expect(done.answer.contains(text) && done.answer.contains("None of them verifies codes"))
     let json = try host.run("status", "--json").json(Report.self)
     #expect(!json.judged && json.verifiers.first?.problem == word)
   }

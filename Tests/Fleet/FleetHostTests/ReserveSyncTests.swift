@@ -216,7 +216,7 @@ import Testing
     host.keeper.work()
     #expect(try host.entry("alice") != nil)
     // The same words once, not fifty times.
-    #expect(host.log.count { $0.contains("was not understood") } == 1)
+    #expect(host.log.count { $0.contains("unrecognized answer") } == 1)
   }
 
   @Test func `wipes the reserve of a host that was revoked`() throws {

@@ -187,7 +187,7 @@ struct `What a database has lost` {
     for verifier in [one, fresh] {
       #expect(throws: StoreTrouble.self) { try verifier.type("287082", as: name) }
     }
-    #expect(fresh.complaints.contains { $0.contains("it was put back") })
+    #expect(fresh.complaints.contains { $0.contains("it was rolled back") })
   }
 
   /// It counts nothing as used that was used between the copy and the loss.
@@ -218,7 +218,7 @@ struct `What a database has lost` {
     // From its first answer on.
     let off = try Verifier("off", in: own) { now() + 60_000 }
     #expect(off.database.isAway)
-    #expect(off.complaints.contains { $0.contains("nobody is judged here") })
+    #expect(off.complaints.contains { $0.contains("logins are refused here") })
     try right.database.watch()
     try off.database.watch()
     #expect(soon { off.complaints.count > 1 })

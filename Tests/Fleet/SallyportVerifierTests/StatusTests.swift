@@ -79,7 +79,7 @@ import Testing
     let silent = status(nil, [one, verifier("two"), verifier("three", silent: 600)]).lines
     #expect(
       silent.last
-        == "warning: verifier three is silent since 2026-02-03 04:05 UTC; the others judge"
+        == "warning: verifier three is silent since 2026-02-03 04:05 UTC; the others answer"
     )
     #expect(silent.contains { $0.hasPrefix("verifier: three: SILENT, 5 saves by 2 connections") })
   }

@@ -25,7 +25,7 @@ struct FleetJoin: Verb {
   @Flag(help: "Join although nobody could become root here while the fleet is away.")
   var withoutBreakGlass = false
 
-  @Flag(help: "It is the fleet that this machine has left: what was stopped may go on.")
+  @Flag(help: "It is the fleet that this machine has left: continue unfinished moves.")
   var sameFleet = false
 
   @OptionGroup var policy: PolicyOptions
@@ -90,7 +90,7 @@ struct FleetJoin: Verb {
     return
       (["This machine is the host \(file.host) of the fleet\(right).", "Verifiers: \(places)."]
       + (away.isEmpty ? [] : ["While the fleet is away, root can be had by: \(away)."])
-      + ["Nobody is judged by the fleet yet. Next:"] + steps).joined(separator: "\n")
+      + ["The fleet verifies nobody's codes yet. Next:"] + steps).joined(separator: "\n")
   }
 
   // MARK: before

@@ -21,7 +21,7 @@ struct FleetPush: Verb {
     completion: .custom(Completions.users))
   var user: String?
 
-  @Flag(help: "Move everybody whom the policy has the fleet judge.")
+  @Flag(help: "Move all users with verification = fleet.")
   var all = false
 
   @Flag(help: "Where the fleet has the name under another enrollment, keep that one.")

@@ -83,11 +83,11 @@ enum VerifierFault: Error, Equatable {
   var text: String {
     switch self {
     case .line(.away): "cannot be reached"
-    case .line(.unknown): "takes a question and does not answer: look at its log"
-    case .line(.unpinned): "another key than the fleet's is there: nothing is sent to it"
+    case .line(.unknown): "accepts questions and does not answer: see its log"
+    case .line(.unpinned): "has an unexpected key: nothing is sent to it"
     case .line(.revoked): "does not know this host's key: it was revoked; leave, then join again"
-    case .database: "answers, but its database does not: it judges nobody"
-    case .strange: "answers in words that this version does not know: upgrade the older side"
+    case .database: "answers, but its database does not: it refuses all logins"
+    case .strange: "unrecognized answer: upgrade the older side"
     }
   }
 }
@@ -146,13 +146,13 @@ struct FleetReport {
 
   private var verdict: String {
     let judging = states.count { $0.judges }
-    if judging == states.count { return "All of them judge." }
+    if judging == states.count { return "All of them verify codes." }
     if judging > 0 {
-      return "\(judging) of \(states.count) judge: codes are checked, without a spare one "
-        + "for those that do not."
+      return "\(judging) of \(states.count) verify codes: logins work, without a spare for the "
+        + "others."
     }
-    return "None of them judges: backup codes alone are good here, of those who logged in before "
-      + "(sallyport-fleet(1), AWAY)."
+    return "None of them verifies codes: only backup codes work here, of users who logged in "
+      + "before (sallyport-fleet(1), AWAY)."
   }
 
   func say(_ state: VerifierState) -> String {
@@ -160,15 +160,15 @@ struct FleetReport {
     case .success(let status):
       let since = "since \(shown(status.started))"
       if let away = status.awaySince {
-        return "answers \(since), but its database is away since \(shown(away)): it judges nobody"
+        return "up \(since), but its database is away since \(shown(away)): it refuses all logins"
       }
       let off = status.now.seconds - now.seconds
       let clock =
         abs(off) > FleetReport.clockLimit
         ? "; this host's clock is \(abs(off)) s \(off > 0 ? "behind" : "ahead")" : ""
-      return "judges \(since)\(clock)"
+      return "verifies codes, up \(since)\(clock)"
     case .failure(let fault):
-      let seen = peer(state.address)?.seen.map { "; last at work \(shown($0))" } ?? ""
+      let seen = peer(state.address)?.seen.map { "; last seen \(shown($0))" } ?? ""
       return fault.text + seen
     }
   }

@@ -47,7 +47,7 @@ struct ClockWatch {
       return books.isAside
     }
     if wasAside, verdict != .aside {
-      database.note(.notice, LogLine("the clock is right again: people are judged"))
+      database.note(.notice, LogLine("the clock is right again: logins are verified"))
     }
     let now = database.clock()
     let isNew = verdict != last || now < said || now - said >= Self.pause
@@ -60,12 +60,12 @@ struct ClockWatch {
     case .off: database.alert("this clock and the database's differ by \(seconds) s")
     case .databaseIsOff:
       database.alert(
-        "this clock and the database's differ by \(seconds) s, and no verifier says that it is this"
-          + " one: people are judged by it")
+        "this clock and the database's differ by \(seconds) s, and no verifier reports that it is "
+          + "this one: it is used")
     case .aside:
       database.alert(
-        "this clock is \(seconds) s off the database's, and off the other verifiers': nobody is "
-          + "judged here until it is right")
+        "this clock is \(seconds) s off the database's, and off the other verifiers': logins are "
+          + "refused here until it is right")
     }
   }
 }

@@ -128,7 +128,7 @@ package final class Database: Sendable {
       books.idle.append(connection)
       return true
     }
-    guard isInTime || since == nil else { throw .broken("the server may be another one by now") }
+    guard isInTime || since == nil else { throw .broken("the server may have changed") }
     return (rows, generation)
   }
 
@@ -162,7 +162,7 @@ package final class Database: Sendable {
     }
     if isSame, isNow { return connection }
     books.withLock { $0.free.append(number) }
-    if isNow { lose("the database is another server, or was started again: it is looked at") }
+    if isNow { lose("the database server changed or restarted; verifying it") }
     throw .away
   }
 
@@ -187,7 +187,7 @@ package final class Database: Sendable {
       return true
     }
     guard isFirst else { return }
-    alert(why + "; nobody is judged until it does and was looked at")
+    alert(why + "; logins are refused until it answers and passes the check")
     service_count_up(losses, 1)
   }
 

@@ -46,12 +46,12 @@ extension DatabaseFault {
     case .unreachable(let reason), .broken(let reason): Self.connection(reason)
     case .refused(let state, let reason): "\(Self.connection(reason)) (SQLSTATE \(state))"
     case .silent:
-      "no answer within \(Database.patience / 1000) s; what was asked for may be done later "
+      "no answer within \(Database.patience / 1000) s; the statement may still be done later "
         + "(is a synchronous standby away?)"
     case .warned: "done with a warning, so it may be lost; see the log of PostgreSQL"
-    case .away: "the database is away, or is being looked at"
-    case .aside: "this verifier's clock is off: nobody is judged by it"
-    case .moved: "the connection is another one by now"
+    case .away: "the database is away, or is being verified"
+    case .aside: "this verifier's clock is off: logins are refused"
+    case .moved: "the connection was replaced"
     case .unusable(let reason): Self.connection(reason)
     case .outOfMemory: "out of memory"
     }
@@ -95,7 +95,7 @@ package enum Value: Sendable {
       throw .unreachable(unsafe String(cString: pg_fault(connection)))
     }
     guard let server = try ask(Statement.greeting, [], Database.patience).bytes(0, 0) else {
-      throw .unusable("the server does not say which one it is")
+      throw .unusable("the server does not identify itself")
     }
     self.server = server
     for (name, statement) in preparing.enumerated() { try prepare(String(name), statement) }

@@ -12,7 +12,7 @@ extension Database {
   func fleet(by line: DatabaseConnection) throws(DatabaseFault) -> FleetRow {
     let rows = try line.ask(Statement.fleet, [], Database.patience)
     guard rows.count == 1, let row = FleetRow(rows, 0, from: 0), let schema = rows.number(0, 6)
-    else { throw .unusable("the row of the fleet is not there: sallyport-verifier init") }
+    else { throw .unusable("the fleet row is missing: sallyport-verifier init") }
     guard row.needs <= Schema.number else {
       throw .unusable(
         "the schema \(schema) needs version \(row.needs) of sallyport-verifier, this is "
@@ -28,11 +28,11 @@ extension Database {
     }
     guard isSeal(canary, wanted.canary) else {
       throw .unusable(
-        "the key here is not the key of this fleet: sallyport-verifier key take FILE, with a copy "
+        "the key here is not this fleet's key: sallyport-verifier key take FILE, with a copy "
           + "that key show printed on another verifier")
     }
     guard isSeal(seal, wanted.seal) else {
-      throw .unusable("the row of the fleet was changed by somebody without the key")
+      throw .unusable("the fleet row was modified by somebody without the key")
     }
     books.withLock { $0.fleet = (seal, row) }
     return row
@@ -104,10 +104,10 @@ extension Database {
       guard rows.number(0, 0) == 1 else { continue }
       if let n = rows.number(0, 1) { books.withLock { $0.acknowledge(n, to: line.worker) } }
       books.withLock { $0.fleet = (seals.new, new) }
-      alert("what was saved is lost or may be: no code up to now counts any more")
+      alert("saves are lost, or may be: all codes up to now count as used")
       return
     }
-    throw .unusable("others change the row of the fleet all the time")
+    throw .unusable("other verifiers keep changing the fleet row")
   }
 
   /// For the command: a connection that is no verifier's.
@@ -116,7 +116,7 @@ extension Database {
     let (mine, fleet) = (clock(), try fleetTime(by: line))
     guard abs(Double(mine) - Double(fleet)) <= Double(ClockWatch.most) else {
       throw .unusable(
-        "this clock is \((mine - fleet) / 1000) s off the fleet's: set it right, and type it again")
+        "this clock is \((mine - fleet) / 1000) s off the fleet's: set it, and run this again")
     }
     try distrust(by: line, upTo: max(mine, fleet))
   }

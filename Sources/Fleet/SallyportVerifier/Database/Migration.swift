@@ -68,7 +68,7 @@ extension Database {
         [.number(Schema.number), .bytes(seals.old), .bytes(seals.new)], Database.patience)
       if rows.count == 1 { return .done }
     }
-    throw .unusable("others change the row of the fleet all the time")
+    throw .unusable("other verifiers keep changing the fleet row")
   }
 }
 

@@ -45,15 +45,15 @@ final class VerifierMetrics: Sendable {
   /// Of this clock from the database's, in milliseconds.
   func note(offset: Int64) { counts.withLock { $0.offset = offset } }
 
-  /// In the text form of Prometheus. `isJudging`: whether anybody is judged now.
+  /// In Prometheus' text format. `isJudging`: whether logins can be verified now.
   func text(isJudging: Bool) -> String {
     let counts = counts.withLock { $0 }
     var metrics = Metrics("sallyport_verifier")
     metrics.add(
-      "judging", .gauge, help: "Whether the database is there, and this clock right.",
+      "judging", .gauge, help: "1 if logins can be verified (database reachable, clock in sync).",
       [("", isJudging ? "1" : "0")])
     metrics.add(
-      "outcomes_total", .counter, help: "Codes by what was judged of them.",
+      "outcomes_total", .counter, help: "Codes by outcome.",
       counts.outcomes.sorted { $0.key < $1.key }.map {
         ("{outcome=\(quoted($0.key))}", "\($0.value)")
       })
@@ -67,13 +67,13 @@ final class VerifierMetrics: Sendable {
         ("_sum", "\(Double(counts.nanoseconds) / 1e9)"), ("_count", "\(counts.answers)"),
       ])
     metrics.add(
-      "unknown_total", .counter, help: "Saves that may have been done, and were refused.",
+      "unknown_total", .counter, help: "Saves with an unknown result; their logins were refused.",
       [("", "\(counts.unknown)")])
     metrics.add(
-      "floors_broken_total", .counter, help: "Rows that lacked what was seen of them.",
+      "floors_broken_total", .counter, help: "Rows older than the last version seen (rollback).",
       [("", "\(counts.floors)")])
     metrics.add(
-      "clock_offset_seconds", .gauge, help: "This clock from the database's.",
+      "clock_offset_seconds", .gauge, help: "Difference of this clock and the database's.",
       counts.offset.map { [("", "\(Double($0) / 1000)")] } ?? [])
     return metrics.text
   }

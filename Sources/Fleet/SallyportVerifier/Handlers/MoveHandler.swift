@@ -41,7 +41,7 @@ package struct MoveHandler: FrameHandler, Sendable {
       return answer(try moved(request, on: host, to: store))
     } catch {
       if store.wasAway { return .databaseAway }
-      note(.error, "not known whether it was done: ", request, host)
+      note(.error, "unknown whether it was done: ", request, host)
       return answer(.trouble)
     }
   }
@@ -89,10 +89,10 @@ package struct MoveHandler: FrameHandler, Sendable {
     var line = LogLine(remark)
     switch request {
     case .look: line.add("looked for an enrollment:")
-    case .put: line.add("enrolled by the files of a host:")
-    case .merge: line.add("took over what a host's files had used:")
+    case .put: line.add("moved from a host's files to the fleet:")
+    case .merge: line.add("merged the used codes of a host's files:")
     case .fetch: line.add("gave a host the secrets of an enrollment:")
-    case .bury: line.add("not enrolled any more, but by the files of a host:")
+    case .bury: line.add("moved from the fleet to a host's files:")
     }
     line.add(user: request.name.bytes)
     line.add(" host=")

@@ -21,7 +21,7 @@ struct PersonHandler: Sendable {
       return answer(try judged(request, on: host, by: store))
     } catch {
       if store.wasAway { return .databaseAway }
-      note(.error, "not known whether it was done: ", request, host)
+      note(.error, "unknown whether it was done: ", request, host)
       return answer(.other(.trouble))
     }
   }
@@ -64,9 +64,9 @@ struct PersonHandler: Sendable {
     case .unlock: line.add("wrong codes forgotten:")
     case .end: line.add("not enrolled any more:")
     case .level(.required): line.add("must enroll:")
-    case .level(.exempt): line.add("need not enroll:")
-    case .level(nil): line.add("enrolls as the policy says:")
-    case .resynchronize: line.add("an authenticator was brought into step:")
+    case .level(.exempt): line.add("exempt from enrollment:")
+    case .level(nil): line.add("level reset to the policy's:")
+    case .resynchronize: line.add("an authenticator was resynchronized:")
     }
     line.add(user: request.name.bytes)
     line.add(" host=")

@@ -73,7 +73,7 @@ final class HostLimits: Sendable {
     if isNew {
       database.alert(
         "host \(String(decoding: host, as: UTF8.self)): \(wrongCodes) wrong codes in a day: codes "
-          + "of people at places where they are not known count there no more")
+          + "from unknown places of users are refused there from now on")
     }
     return isClosed || caller != nil && count.ofCaller >= Self.ofCaller
   }

@@ -114,7 +114,7 @@ package final class Hosts: Sendable {
     note(asked)
     for host in putBack {
       database.alert(
-        "host \(String(decoding: host, as: UTF8.self)): its row was put back after it was revoked")
+        "host \(String(decoding: host, as: UTF8.self)): its row was restored after it was revoked")
     }
   }
 

@@ -88,7 +88,7 @@ extension Database {
         .number(UInt64(clamping: mine)), posted, .number(least), .number(Schema.number),
       ], Database.patience)
     guard let n = rows.number(0, 1), let time = rows.number(0, 2) else {
-      throw .broken("an answer of another form")
+      throw .broken("an unrecognized answer")
     }
     noteStranger(by: n)
     return Int64(clamping: time)
@@ -105,8 +105,8 @@ extension Database {
     }
     guard times % 30 == 3 else { return }
     alert(
-      "another verifier has the name \(String(decoding: verifier, as: UTF8.self)): each needs one "
-        + "of its own (run --name)")
+      "another verifier has the name \(String(decoding: verifier, as: UTF8.self)): names must "
+        + "differ (run --name)")
   }
 
   /// Compares the clocks; where this one is off, nobody is judged by it from now on.
@@ -210,7 +210,7 @@ private final class DatabaseWatch {
     do throws(DatabaseFault) {
       let connection = try ownConnection()
       guard database.books.withLock({ $0.server == connection.server }) else {
-        return database.lose("the database is another server, or was started again")
+        return database.lose("the database server changed or restarted")
       }
       try database.look(&clocks, by: connection)
     } catch {

@@ -10,35 +10,35 @@ package struct FleetMetrics: Sendable {
     func add(_ what: String, _ help: String, _ values: [Metrics.Value]) {
       metrics.add(what, .gauge, help: help, values)
     }
-    add("up", "Whether the database can be asked.", [("", status == nil ? "0" : "1")])
+    add("up", "1 if the database can be reached.", [("", status == nil ? "0" : "1")])
     if let status {
       let facts = status.facts
-      add("users", "People of whom something is kept.", [("", "\(facts.users)")])
-      add("distrusts", "How often what it has was distrusted.", [("", "\(facts.losses)")])
+      add("users", "Users who have a record.", [("", "\(facts.users)")])
+      add("distrusts", "Invalidations of codes after data loss.", [("", "\(facts.losses)")])
       add("waiting_saves", "Saves that wait for a standby.", [("", "\(facts.waiting)")])
       add(
-        "synchronous_standbys", "Synchronous standbys that are there.",
+        "synchronous_standbys", "Synchronous standbys that are connected.",
         facts.standbys.map { [("", "\($0)")] } ?? [])
       add(
-        "certificate_seconds", "Until a certificate between verifiers and the database ends.",
+        "certificate_seconds", "Time until a certificate of verifiers or database expires.",
         facts.certificate.map { [("", "\($0)")] } ?? [])
       add(
-        "verifier_silent_seconds", "Since a verifier last said something.",
+        "verifier_silent_seconds", "Time since a verifier was last heard from.",
         status.verifiers.map { (Self.label("verifier", $0.name), "\($0.silent)") })
       add(
-        "verifier_clock_offset_seconds", "A verifier's clock from the database's.",
+        "verifier_clock_offset_seconds", "Difference of a verifier's clock and the database's.",
         status.verifiers.compactMap { one in
           one.offset.map { (Self.label("verifier", one.name), "\(Double($0) / 1000)") }
         })
       add(
-        "host_unseen_seconds", "Since a host was last seen.",
+        "host_unseen_seconds", "Time since a host was last seen.",
         status.hosts.compactMap { one in
           one.unseen.map { (Self.label("host", one.name), "\($0)") }
         })
       add(
-        "outcomes_of_a_day", "Logins of the last day by what was judged.",
+        "outcomes_of_a_day", "Logins of the last day by outcome.",
         status.outcomes.map { (Self.label("outcome", $0.word), "\($0.count)") })
-      add("warnings", "What status warns of.", [("", "\(status.warnings.count)")])
+      add("warnings", "Number of warnings of status.", [("", "\(status.warnings.count)")])
     }
     text = metrics.text
   }

@@ -69,7 +69,7 @@ extension FleetStatus {
   package init(_ words: String, hasCopy: Bool, policyFlaw: LogLine?) throws(DatabaseFault) {
     let connection = try DatabaseConnection(words, worker: 0)
     guard var facts = Facts(try connection.ask(Statement.facts, [], Database.patience)) else {
-      throw .unusable("the row of the fleet is not there: sallyport-verifier init")
+      throw .unusable("the fleet row is missing: sallyport-verifier init")
     }
     facts.certificate = connection.certificatesEnd.map { $0 - Int64(time(nil)) }
     let verifiers = try connection.ask(

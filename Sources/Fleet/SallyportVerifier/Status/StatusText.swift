@@ -57,7 +57,7 @@ extension FleetStatus {
       + hosts.filter(\.isGone).map { host in
         Warning(
           "host-unseen",
-          "host \(host.name) was not seen since \(host.seen ?? "?"): where it is gone, "
+          "host \(host.name) was not seen since \(host.seen ?? "?"): if it is gone, "
             + "sallyport-verifier revoke \(host.name)")
       }
   }
@@ -68,21 +68,21 @@ extension FleetStatus {
       found.append(
         Warning(
           "no-synchronous-standby",
-          "no synchronous standby: what is saved can be lost with this server "
+          "no synchronous standby: saves can be lost with this server "
             + "(synchronous_standby_names)"))
     } else if facts.standbys == 0 {
       found.append(
         Warning(
           "standbys-away",
-          "no synchronous standby is there: no save is acknowledged, and nobody is judged"))
+          "no synchronous standby is connected: all logins are refused"))
     } else if let there = facts.standbys, there <= needed {
       found.append(
         Warning(
           "one-standby",
           there == 1
-            ? "one synchronous standby alone is there: where it goes, nobody is judged"
-            : "\(there) synchronous standbys are there, and each save waits for \(needed): where "
-              + "one goes, nobody is judged"))
+            ? "only one synchronous standby is connected: if it stops, all logins are refused"
+            : "\(there) synchronous standbys are connected, and each save waits for \(needed): if "
+              + "one stops, all logins are refused"))
     }
     if facts.waiting > 0 {
       found.append(
@@ -92,7 +92,7 @@ extension FleetStatus {
       found.append(
         Warning(
           "distrusted",
-          "what the database has was distrusted \(facts.losses) times, last at \(facts.lost): "
+          "codes were invalidated \(facts.losses) times after data loss, last at \(facts.lost): "
             + "codes up to then count as used"))
     }
     return found
@@ -111,15 +111,15 @@ extension FleetStatus {
       found.append(
         Warning(
           "schema-old",
-          "the tables are of schema \(facts.schema), this version has \(Schema.number): a verifier "
-            + "of this version judges nobody by them (sallyport-verifier migrate)"))
+          "the tables have schema \(facts.schema), this version has \(Schema.number): a verifier "
+            + "of this version does not start on them (sallyport-verifier migrate)"))
     }
     if !hasCopy {
       found.append(
         Warning(
           "no-safe-copy",
-          "no copy of the keys was checked: with the disk of this machine everybody's enrollment "
-            + "may be lost (sallyport-verifier key show > FILE, then key check FILE)"))
+          "no copy of the keys was checked: if the disk of this machine fails, everybody's "
+            + "enrollment may be lost (sallyport-verifier key show > FILE, then key check FILE)"))
     }
     if let policyFlaw { found.append(Warning("policy-broken", policyFlaw)) }
     if let text = Self.ending(of: facts.certificate) {
@@ -128,12 +128,12 @@ extension FleetStatus {
     return found
   }
 
-  /// What to say of a certificate that ends in so many seconds; nil: that is not soon.
+  /// What to say of a certificate that expires in this number of seconds; nil: that is not soon.
   static func ending(of left: Int64?) -> String? {
     guard let left, left < certificateEnding else { return nil }
     return
-      "a certificate between verifiers and the database ends in \(max(0, left) / 86_400) days: "
-      + "from then on nobody is judged"
+      "a certificate between verifiers and the database expires in \(max(0, left) / 86_400) days: "
+      + "from then on all logins are refused"
   }
 
   private var answering: [Warning] {
@@ -143,26 +143,26 @@ extension FleetStatus {
       found.append(
         Warning(
           "no-verifier",
-          "no verifier is there: hosts let people in by backup codes alone (systemctl status "
+          "no verifier is up: hosts accept only backup codes (systemctl status "
             + "sallyport-verifier, on each)"))
     } else if there.count == 1 {
       found.append(
         Warning(
           "one-verifier",
-          "one verifier alone is there: where it goes, hosts let people in by backup codes alone"))
+          "only one verifier is up: if it stops, hosts accept only backup codes"))
     }
     for one in verifiers where !one.answers {
       found.append(
         Warning(
           "verifier-silent",
           "verifier \(one.name) is silent since \(one.heard)"
-            + (there.isEmpty ? "" : "; the others judge")))
+            + (there.isEmpty ? "" : "; the others answer")))
     }
     for one in there where !one.hasLooked {
       found.append(
         Warning(
           "server-not-looked-at",
-          "verifier \(one.name) has not looked at this server yet: it judges nobody by it"))
+          "verifier \(one.name) has not yet verified this database server: it refuses all logins"))
     }
     return found
   }
@@ -174,22 +174,22 @@ extension FleetStatus {
       return [
         Warning(
           "database-clock",
-          "the database's clock is off from all verifiers': they judge by their own")
+          "the database's clock differs from all verifiers' clocks: they use their own")
       ]
     }
     return off.map { one in
       Warning(
         "verifier-clock",
         "the clock of verifier \(one.name) is \((one.offset ?? 0) / 1000) s off the database's: "
-          + "from 30 s on it judges nobody")
+          + "from 30 s on it refuses all logins")
     }
   }
 }
 
 extension FleetStatus.Verifier {
   fileprivate var line: String {
-    "verifier: \(name): \(answers ? "is there" : "SILENT"), \(saves) saves by \(connections) "
-      + "connections, the last word at \(heard)"
+    "verifier: \(name): \(answers ? "up" : "SILENT"), \(saves) saves by \(connections) "
+      + "connections, last heard \(heard)"
   }
 
   fileprivate var json: String {

@@ -124,7 +124,7 @@ package struct FleetStore: RecordStore, Sendable {
       try database.ask(Statement.load, names)
     }
     guard rows.count > 0, let fleet = database.fleet(rows, 0, from: 4) else {
-      throw fault("the row of the fleet is gone, was changed, or is an older one")
+      throw fault("fleet row missing, modified or rolled back")
     }
     let distrust = Distrust(number: fleet.distrust, time: UnixTime(fleet.distrusted))
     for key in keys {

@@ -8,7 +8,7 @@ package import SallyportSystem
 package struct LoginForecast {
   /// People who log in here now and will be refused, each with the reason: `bob (not enrolled)`.
   package let lockedOut: [String]
-  /// Nobody gets in who is known, and whoever is not known is refused.
+  /// No known user gets in, and unknown users are refused.
   package let locksOutEverybody: Bool
   /// The enrolled for whom sudoers has no rule, if the service is sudo's.
   package let idle: [String]

@@ -36,7 +36,7 @@ int otp_load(void) {
   return 1;
 }
 
-/* Whoever has an HMAC, a context or a digest has it from functions that are there. */
+/* A caller that has an HMAC, a context or a digest has it from functions that are there. */
 #define CALL(name) libcrypto->name
 
 /* Leaves the application's error queue as it was. */

@@ -4,7 +4,7 @@ import CLibcrypto
 @safe package struct HMACContext: ~Copyable {
   private let context: OpaquePointer
 
-  /// The code of the last message; whoever has used it wipes it. Its own memory rather than the
+  /// The code of the last message; the user of the code wipes it. Its own memory rather than the
   /// stack's, where copies would stay.
   let code: Secret
 

@@ -4,7 +4,8 @@ import CLibcrypto
 /// copy of its content is left behind by moving it.
 ///
 /// A class, because arrays hold it; Sendable, because its content does not change once it is
-/// shared: `withMutableBytes` is for whoever has just made it, `wipe` for whoever is done with it.
+/// shared: `withMutableBytes` is for the code that has just made it, `wipe` for the code that is
+/// done with it.
 @safe package final class Secret: @unchecked Sendable {
   private let base: UnsafeMutableRawPointer
 

@@ -30,10 +30,11 @@ package enum Phase: Int32, Sendable { case auth, account, session }
   }
 }
 
-/// The service as this process may ask it, and whether it judges where the policy does not say that
-/// the fleet does. Not root: the service, or nobody. Root's, but started by somebody else (su,
-/// sudo): the service where it is there, because whoever started the process can stop it, starve it
-/// and set its limits. All others: the files, as under `store=`, which the service does not know.
+/// The service as this process may ask it, and whether it answers where the policy does not say
+/// that the fleet does. Not root: the service, or nobody. Root's, but started by somebody else (su,
+/// sudo): the service where it is there, because the user who started the process can stop it,
+/// starve it and set its limits. All others: the files, as under `store=`, which the service does
+/// not know.
 @inline(never)
 private func service(_ arguments: ModuleArguments) -> (any CodeAuthority, isServed: Bool) {
   let isRoot = geteuid() == 0

@@ -5,7 +5,7 @@ import SallyportSystem
 
 /// pam_sm_authenticate: policy, who -> load -> ask -> lock, decide, SAVE -> answer.
 ///
-/// `isServed`: the service judges; otherwise the files of the store, unless the policy says that
+/// `isServed`: the service verifies; otherwise the files of the store, unless the policy says that
 /// the fleet does.
 ///
 /// Nothing that depends on the code being correct is shown to the user here, but at this machine
@@ -80,7 +80,7 @@ extension Login {
     }
   }
 
-  /// For a user of whom no code is required. With `forward_pass` the password is still typed at our
+  /// For a user who needs no code. With `forward_pass` the password is still typed at our
   /// prompt, and passed on whole: checking its end here would be an oracle for codes. After a key
   /// no other line may be there to succeed.
   private func passOn(_ policy: Policy) throws(HostFailure) -> ReturnCode {

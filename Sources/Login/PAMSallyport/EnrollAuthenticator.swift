@@ -67,7 +67,7 @@ extension EnrollmentConversation {
     try showDrawing(of: draft, darkInk: false)
   }
 
-  /// The QR code, made anew each time: nothing of it stays in memory between two prompts.
+  /// The QR code, drawn again each time: nothing of it stays in memory between two prompts.
   private func showDrawing(of draft: Draft, darkInk: Bool) throws(HostFailure) {
     let matrix = draft.uri.text(omittingDefaults: true).flatMap { QREncoder.encode($0) }
     let drawing = matrix?.halfBlocks(quietZone: QRMatrix.usualQuietZone, darkInk: darkInk)

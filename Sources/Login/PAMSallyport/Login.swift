@@ -79,8 +79,8 @@ final class Login<Application: Host, Store: LoginStore> {
     return policy
   }
 
-  /// The login as the examiner judges it that the policy wants: where that is the fleet, nothing
-  /// else does from here on; nor than the files, where there is no service. Right before the first
+  /// The login with the authority that the policy names: from here on the fleet alone, where it is
+  /// the fleet; the files alone, where there is no service. Right before the first
   /// question, for which the service waits a second.
   @inline(never)
   func judged(under policy: Policy) -> Login {

@@ -5,7 +5,7 @@ import SallyportSystem
 
 /// pam_sm_acct_mgmt, which an application calls only after the whole auth stack has succeeded:
 /// enrolls users whom the auth phase let through for that, and shows the texts of the login. With
-/// `demand` it asks whoever the auth phase did not ask.
+/// `demand` it asks users whom the auth phase did not ask.
 package func manageAccount(
   _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
   service: any CodeAuthority = ServiceAuthority(at: ServiceAuthority.rootSocket),

@@ -25,7 +25,7 @@ package struct ModuleArguments: Sendable {
   /// `enroll`: the administrator states that the account and session lines exist, and that no
   /// path through the stack forgives a wrong password.
   package var enroll: Bool { has(.enroll) }
-  /// `demand`: the account phase asks whoever the auth phase did not ask.
+  /// `demand`: the account phase asks users whom the auth phase did not ask.
   package var demand: Bool { has(.demand) }
   /// `after-key`: sshd has accepted a key, or nobody gets in by this line.
   package var afterKey: Bool { has(.afterKey) }

@@ -4,7 +4,8 @@ package import SallyportSystem
 
 /// Who answers the questions of a login: is this user enrolled, and is this response correct?
 ///
-/// A front end asks, and shows or hides the answers; it never sees what a response is judged by.
+/// A front end asks, and shows or hides the answers; it never sees the secrets that verify a
+/// response.
 package protocol CodeAuthority: AnyObject {
   /// Whether it remembers, counts, changes enrollments and gives back what a first pass was
   /// charged; not for a program that is not root, whose word it would be.

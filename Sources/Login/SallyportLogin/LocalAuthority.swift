@@ -77,7 +77,7 @@ package final class LocalAuthority<Store: RecordStore>: CodeAuthority {
     throw .unsettled(path: record.path)
   }
 
-  /// Whom a response is judged for: the user, or the decoy in the place of one who is not enrolled.
+  /// Whose record verifies a response: the user's, or a decoy's if the user is not enrolled.
   package func claimant(_ typed: [UInt8], _ account: Account?, in context: LoginContext)
     throws(StoreTrouble) -> PendingLogin
   {

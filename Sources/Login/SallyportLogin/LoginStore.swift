@@ -1,7 +1,7 @@
 package import SallyportCore
 package import SallyportSystem
 
-/// Where enrollments and login states are kept, and what it takes to judge by them.
+/// Where enrollments and login states are kept, and what a login needs of them.
 package protocol RecordStore {
   func account(named name: UserName) throws(StoreTrouble) -> Account
   func now() throws(StoreTrouble) -> UnixTime

@@ -48,9 +48,9 @@ package final class LoginContext: Sendable {
   }
 }
 
-/// Whether a local login is the user's own: the real uid of whoever started it is his or root's.
+/// Whether a local login is the user's own: the real uid of the process is his or root's.
 package func isOwn(_ account: Account?, caller: UInt32, through service: [UInt8]) -> Bool {
-  // polkit's helper is started as root for whoever asks.
+  // polkit's helper runs as root for the user who asks.
   caller == 0 ? !same("polkit-1", service) : caller == account?.uid
 }
 
@@ -84,7 +84,7 @@ package final class PendingLogin: Sendable {
   /// nil where the service has it.
   var record: Record? { if case .record(let record) = basis { record } else { nil } }
 
-  /// Worked out anew each time.
+  /// Computed each time.
   package var shape: Shape {
     switch basis {
     case .shape(let shape): shape

@@ -61,7 +61,7 @@ package enum StackFinding: Hashable, Sendable {
   case demandForbidden(StackLocation)
 }
 
-/// The walked stacks of one service: what `sallyport doctor` and `sallyport pam` judge by.
+/// The walked stacks of one service: what `sallyport doctor` and `sallyport pam` examine.
 ///
 ///     let files = StackDirectory().files           // this machine's, or `StackDirectory(root:)`
 ///     let stack = StackParser.parse(service: "sshd", files)

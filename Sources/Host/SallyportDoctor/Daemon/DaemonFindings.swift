@@ -17,7 +17,7 @@ struct DaemonFindings {
     "cinnamon-screensaver", "gtklock", "hyprlock", "i3lock", "kde", "kscreenlocker",
     "mate-screensaver", "swaylock", "waylock", "xsecurelock",
   ]
-  /// Services of set-uid programs: whoever starts them chooses their limits and can stop them.
+  /// Services of set-uid programs: the user who starts them chooses their limits and can stop them.
   private static let setUserID: Set = ["su", "su-l", "sudo", "sudo-i", "doas", "polkit-1", "vlock"]
 
   init(_ daemon: DaemonFacts, _ services: [ServiceFacts]) {

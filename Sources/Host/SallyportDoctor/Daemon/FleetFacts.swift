@@ -22,14 +22,14 @@ package struct FleetFacts: Equatable {
     case foreign
     /// It does not know this host.
     case revoked
-    /// It judges nobody, or cannot be asked.
+    /// It refuses all logins, or cannot be asked.
     case away
   }
 
   var verifiers: [Verifier]
   /// Who becomes root here while the fleet is away.
   var breakGlass: [String]
-  /// Who is enrolled here, though the fleet judges all his logins.
+  /// Users who are enrolled here, although the fleet verifies all their logins.
   var unasked: [String]
 
   package init(verifiers: [Verifier], breakGlass: [String], unasked: [String] = []) {

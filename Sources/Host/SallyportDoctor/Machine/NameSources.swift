@@ -48,7 +48,8 @@ package struct NameSources: Equatable {
   }
 }
 
-/// Whether SSSD, by its settings, tells of whom it asked for all groups: pam_sallyport asks it.
+/// Whether SSSD, by its settings, answers for which users it asked for all groups: pam_sallyport
+/// asks it.
 enum SSSDSettings {
   static let attribute = "initgrExpireTimestamp"
 

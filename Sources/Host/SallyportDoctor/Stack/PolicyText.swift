@@ -146,7 +146,7 @@ extension PolicyText {
     }
   }
 
-  /// The lines that let the fleet judge; nil where the text is not valid.
+  /// The lines with `verification = fleet`; nil where the text is not valid.
   package func fleetLines() -> [Int]? {
     let nobody = PolicyRequest(
       service: [], user: nil, isRemote: false, address: nil, parse: { _ in nil },
@@ -162,7 +162,7 @@ extension PolicyText {
     }.map(\.1)
   }
 
-  /// Whether a rule has this machine's files judge this user in some login, of whatever service and
+  /// Whether a rule has `verification = local` for this user in some login, of whatever service and
   /// from wherever.
   package func mayKeepHere(_ name: UserName, isMember: ([UInt8]) -> Bool) -> Bool {
     var (isKept, isLocal, fits) = (false, false, false)

@@ -14,7 +14,7 @@ import Glibc
   }
 
   deinit {
-    // SAFETY: whoever is in `withLock` holds a reference, so nobody is.
+    // SAFETY: a thread in `withLock` holds a reference, so there is none.
     unsafe pthread_mutex_destroy(mutex)
     unsafe mutex.deallocate()
   }

@@ -41,7 +41,7 @@ static inline int sys_connect(int descriptor, const void *path) {
   return connect(descriptor, any, sizeof address) < 0 ? -errno : 0;
 }
 
-/* The effective uid of whoever listens, when it began to. */
+/* The effective uid of the listener, when it began to listen. */
 static inline int sys_listener(int descriptor, uint32_t *user) {
   struct { int32_t process; uint32_t user, group; } peer = { 0, UINT32_MAX, UINT32_MAX };
   socklen_t size = sizeof peer;

@@ -16,7 +16,7 @@ package struct Decision {
 package enum Proof: Equatable, Sendable {
   /// A code of this authenticator; `drift` as in `AuthenticatorState`.
   case authenticator(name: Label, drift: Int32)
-  /// A backup code; so many are left.
+  /// A backup code, and the number that are left.
   case backupCode(left: Int)
 }
 
@@ -28,7 +28,7 @@ package enum Refusal: Equatable, Sendable {
   /// A right code, or a backup code, that has been accepted before. `until`: when the app, whose
   /// clock may be off, shows a code that was not; of another factor, 1970.
   case replayed(until: UnixTime)
-  /// The budget for wrong codes from this kind of origin is used up; the response was not judged.
+  /// The budget for wrong codes from this kind of origin is used up; the response was not verified.
   case throttled
   /// A code for now, but the last accepted one is of a time to come: the clock ran ahead once.
   /// Codes of an authenticator whose clock is right are refused until then; backup codes and

@@ -13,8 +13,8 @@ package enum FirstCode: Equatable, Sendable {
   case backupCode
 }
 
-/// Judges a first code as a login would for a user who has only this authenticator and a new state:
-/// nothing is throttled, and nothing is stored.
+/// Verifies a first code as a login would for a user who has only this authenticator and a new
+/// state: nothing is throttled, and nothing is stored.
 package func judge(
   firstCode typed: Secret, of authenticator: Authenticator, for user: UserName, at now: UnixTime,
   under policy: Policy

@@ -66,12 +66,12 @@ package struct Throttle: Equatable, Sendable {
     return price == 0 ? 0 : available(in: bucket, at: now).units / price
   }
 
-  /// Whether a response with this number of digits is refused without being judged.
+  /// Whether a response with this number of digits is refused without being verified.
   package func isThrottled(_ bucket: Bucket, digits: Digits, at now: UnixTime) -> Bool {
     available(in: bucket, at: now) < cost(of: digits)
   }
 
-  /// `bucket` after a wrong response was judged.
+  /// `bucket` after a wrong response.
   ///
   /// What was spent beyond this policy's capacity, through a line with another policy, stays spent.
   /// Otherwise a guess through one line would give back guesses through the other.
@@ -81,8 +81,8 @@ package struct Throttle: Equatable, Sendable {
     return Bucket(spent: GuessProbability(units: min(total, most)), since: now)
   }
 
-  /// Seconds from `now` until a response with this number of digits is judged again; 0 if it is
-  /// judged now, nil if never (the budget is too small for these authenticators).
+  /// Seconds from `now` until a response with this number of digits is verified again; 0 if it is
+  /// verified now, nil if never (the budget is too small for these authenticators).
   package func wait(for bucket: Bucket, digits: Digits, at now: UnixTime) -> UInt64? {
     let (price, left) = (cost(of: digits).units, available(in: bucket, at: now).units)
     if left >= price { return 0 }

@@ -17,7 +17,7 @@ package struct BackupCodeSet: Equatable, Sendable {
   /// The HMAC-SHA-256 of each code, with `salt` as the key.
   package let digests: [[UInt8]]
   /// The same for each imported scratch code, which has the eight digits that google-authenticator
-  /// makes. Their 26 bits can be guessed, so they are judged, counted and throttled like codes.
+  /// makes. Their 26 bits can be guessed, so they are verified, counted and throttled like codes.
   package let scratchDigests: [[UInt8]]
 
   package init(id: UInt64, salt: [UInt8], digests: [[UInt8]], scratchDigests: [[UInt8]] = []) {

@@ -32,7 +32,7 @@ package struct Policy: Equatable, Sendable {
   package var remember: UInt64 = 0
   /// Whether people may change their own enrollment without root, in `sallyport-session`.
   package var isSelfService = false
-  /// Whether the fleet judges this login (`verification`), and not the files of this machine.
+  /// Whether the fleet verifies this login (`verification`), and not the files of this machine.
   package var isFleet = false
   /// Whether nobody is let in by a backup code while the fleet cannot be asked (`away`).
   package var isRefusedAway = false

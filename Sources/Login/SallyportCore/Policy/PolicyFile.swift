@@ -247,7 +247,7 @@ package final class PolicyFile {
   }
 
   /// Of uid 0 the fleet is asked only where a rule names the user: a fleet that cannot be reached,
-  /// or whoever rules it, does not rule the last way in.
+  /// or anybody who controls it, does not control the last way in.
   private func applies(_ key: Int, _ value: Value) -> Bool {
     key != Int(PolicyKey.verification.rawValue) || value >> 20 != 0 || !login.isSuperuser
       || section.keys & 1 << UInt32(PolicyKey.matchUser.rawValue) != 0

@@ -4,7 +4,8 @@ import OneTimePassword
 package struct LoginState: Equatable, Sendable {
   /// How many origins are known: those of the latest logins.
   package static let maximumOrigins = 10
-  /// How many a state may have that is read, and saved as it is: a later version may keep so many.
+  /// How many a state may have that is read, and saved as it is: a later version may keep this
+  /// number.
   package static let readableOrigins = 32
 
   /// The `id` of the enrollment to which the state belongs.

@@ -21,7 +21,7 @@ package enum ServiceAnswer: Equatable, Sendable {
   case changed
   /// To `amend`.
   case flaw(EnrollmentChange.Flaw)
-  /// It was not judged, or could not be saved. The service has logged why.
+  /// It was not verified, or could not be saved. The service has logged why.
   case trouble(mayBeTheCallers: Bool)
   /// This socket does not do that, or not for this caller.
   case notServed

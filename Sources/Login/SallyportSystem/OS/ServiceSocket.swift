@@ -6,7 +6,8 @@ internal import SallyportCore
 /// reference.
 ///
 /// The real uid of a set-uid host is left as it is, since the service goes by the real uid of
-/// whoever sends; so who started su may stop, starve or limit it here, and only his own login ends.
+/// the sender; so a user who started su may stop, starve or limit it here, and only his own login
+/// ends.
 package final class ServiceSocket {
   private let descriptor: Int32
   private let path: Path
@@ -25,7 +26,7 @@ package final class ServiceSocket {
   ///
   /// Throws `absent` where connect() finds no socket, or one on which nobody listens, and for
   /// nothing else. The caller of a login can bring about much of what else can go wrong, and must
-  /// not choose by it who judges his code.
+  /// not choose by it what verifies his code.
   package init(to path: String, timeLeft: UInt64) throws(StoreTrouble) {
     let path = Path(path)
     descriptor = try check(sys_socket(), "socket", path)
@@ -119,9 +120,9 @@ package final class ServiceSocket {
     return answer
   }
 
-  /// nil where the packet was not read. A send to who has closed is EPIPE. Whoever closes, or dies,
-  /// with a packet that he has not taken leaves ECONNRESET to the sender, and the end to one whose
-  /// packet he took.
+  /// nil where the packet was not read. A send to a peer that has closed is EPIPE. A peer that
+  /// closes, or dies, with a packet that it has not taken leaves ECONNRESET to the sender, and the
+  /// end to one whose packet it took.
   private func known(_ result: Int64, _ call: StaticString) throws(StoreTrouble) -> Int64? {
     switch Int32(clamping: 0 - result) {
     case EPIPE, ECONNRESET: return nil

@@ -54,8 +54,8 @@ struct LockTimeout: Sendable {
 /// and then, with the gate, for the lock. While a login from a known place waits, which it
 /// announces by a lock, the other lets it go first, but no longer than `patience`: somebody at a
 /// known place could announce himself without end. So at most one login from an unknown place gets
-/// in between in that time, however many there are. The order is gate, then lock: whoever holds the
-/// lock waits for nothing.
+/// in between in that time, however many there are. The order is gate, then lock: a thread that
+/// holds the lock waits for nothing.
 struct LockBytes: Sendable {
   let start: Int64
   let count: Int64

@@ -3,7 +3,7 @@ internal import OneTimePassword
 package import SallyportCore
 
 // `reminders/NAME`, what is kept of a user who is not enrolled: the number of logins, for
-// `enrollment = remind`, when an enrolling was last begun, and the uid of whom both are. Each user
+// `enrollment = remind`, when an enrolling was last begun, and the uid of the user. Each user
 // has a file, which a login changes in place while it holds that file's lock; nobody else waits for
 // it.
 

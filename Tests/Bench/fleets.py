@@ -1,5 +1,5 @@
 """What a login of a fleet costs, and how that grows with hosts and with people: lines.c asks a verifier as
-so many hosts, and the module asks through sallyportd. One machine does all of it, the asking too."""
+a number of hosts, and the module asks through sallyportd. One machine does all of it, the asking too."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ from support.service import attempt as typed
 
 LINES = BUILT / "lines"
 SIZES = (1, 10, 100, 1000)
-AT_ONCE = 64  # each host asks for one login at a time; at most so many do
+AT_ONCE = 64  # each host asks for one login at a time; at most this number do
 FIRST = -4  # the oldest time step that is taken, of five
 
 
@@ -100,7 +100,7 @@ def status(process, field):
 
 
 class People:
-    """So many of the fleet, and the next code of each."""
+    """This number of users, and the next code of each."""
 
     def __init__(self, made, prefix, count):
         self.names = [f"{prefix}{number}" for number in range(count)]
@@ -127,19 +127,19 @@ class People:
 
 
 def burst(made, people, hosts, count):
-    """The figures of so many logins at so many hosts."""
+    """The figures of `count` logins at a number of hosts."""
     place = made.sql("SELECT pg_current_wal_insert_lsn()")[0][0]
     working, verifier = fleet.backends(made.sql), made.verifier.process.pid
     before = fleet.seconds(verifier), sum(map(fleet.seconds, working))
     found, memory = made.ask(hosts, list(people.logins(count)))
-    judging = fleet.seconds(verifier) - before[0]
+    verifying = fleet.seconds(verifier) - before[0]
     keeping = sum(map(fleet.seconds, working)) - before[1]
     wal = int(made.sql(f"SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '{place}')::bigint")[0][0])
     taken = [(end - begin) / 1e6 for begin, end, _ in found]
     return {
         "logins/s": count / (max(end for _, end, _ in found) - min(begin for begin, _, _ in found)) * 1e9,
         "p50, ms": percentile(taken, 0.5), "p99, ms": percentile(taken, 0.99),
-        "verifier's processor, us": judging / count * 1e6, "database's processor, us": keeping / count * 1e6,
+        "verifier's processor, us": verifying / count * 1e6, "database's processor, us": keeping / count * 1e6,
         "bytes of WAL": wal / count, "verifier's memory, MB": memory / 1024,
         "refused right codes": f"{sum(answer != ACCEPTED for _, _, answer in found)} of {count}"}
 

@@ -1,4 +1,4 @@
-"""A year of guessing: how many guesses each module judges, and what chance that makes."""
+"""A year of guessing: how many guesses each module verifies, and what chance that makes."""
 
 import re
 import tempfile
@@ -21,8 +21,8 @@ def guesses(module, start, seconds, every, **more):
         yield attempt(module, USER, wrong, at, **more)
 
 
-def judged(sink, directory, lines):
-    """How many of these guesses were judged, by what the module says in the log."""
+def verified(sink, directory, lines):
+    """How many of these guesses were verified, by what the module says in the log."""
     sink.flush()
     start, lines = len(sink.lines), list(lines)
     play(directory, lines)
@@ -32,11 +32,11 @@ def judged(sink, directory, lines):
 
 
 def fastest(sink, directory, module, now):
-    """Theirs: guesses judged in a second, at whichever pace gets most of them judged."""
+    """Theirs: guesses verified in a second, at whichever pace gets most of them verified."""
     found = []
     for every in (1, 10, 11):
         module.enroll([USER], now)
-        found.append(judged(sink, directory, guesses(module, now, 300 * every, every)) / 300 / every)
+        found.append(verified(sink, directory, guesses(module, now, 300 * every, every)) / 300 / every)
     return max(found)
 
 
@@ -49,9 +49,9 @@ def measure(report, sink, now):
         made = services(f"{memory}/pam.d", (ours, google, oath))
         made.write("login", f"auth {ours.line()}")  # the second budget: this machine's own
         # Ours: a year of tries, two an hour, one to each of the two budgets.
-        known = judged(sink, made.directory, guesses(ours, now, YEAR, 3600, service="login"))
+        known = verified(sink, made.directory, guesses(ours, now, YEAR, 3600, service="login"))
         ours.enroll([USER], now)
-        other = judged(sink, made.directory, guesses(ours, now, YEAR, 3600,
+        other = verified(sink, made.directory, guesses(ours, now, YEAR, 3600,
                                                   rhost=b"192.0.2.7".hex()))
         rates = {module.name: fastest(sink, made.directory, module, now) for module in (google, oath)}
     accepted = {ours.name: 11, google.name: 3, oath.name: 11}

@@ -24,7 +24,7 @@ def blocks(directory):
 
 
 def command(ours, names):
-    """Rows of what the command takes with so many users."""
+    """Rows of what the command takes with this number of users."""
     label, largest = f"{len(names):,} users: ", len(names) == 100_000
     store = ("--store", ours.root)
     status = 1e3 * median(timed("status", "--user", names[-1], *store) for _ in range(9))
@@ -35,7 +35,7 @@ def command(ours, names):
 
 
 def importing(disk, oath, names):
-    """A row of how fast the other module's file of so many users, all new, gets into a store."""
+    """A row of how fast the other module's file of this number of users, all new, gets into a store."""
     seconds = timed("import", "pam-oath", oath.root / "users.oath", "--allow-missing",
                     "--store", disk.place / "imported")
     made = len(os.listdir(disk.place / "imported" / "users"))

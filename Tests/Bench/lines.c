@@ -135,7 +135,7 @@ static void *work(void *place) {
     struct login *one = &logins[number];
     if (one->line % (uint32_t)threads != (uint32_t)(intptr_t)place) continue;
     one->begin = now();
-    /* As a host does: a line that was closed is made anew, and what it was asked is not asked again. */
+    /* As a host does: it opens a closed connection again, and does not repeat what it had asked. */
     SSL **line = &lines[one->line];
     for (int turn = 0; turn < 2 && one->answer >= 0; turn++) {
       if (one->length[turn] == 0) continue;

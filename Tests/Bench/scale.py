@@ -26,7 +26,7 @@ class Visits:
 
 
 def play_at_once(directory, scripts):
-    """Plays one script in each of so many warm hosts, from one instant on; their times."""
+    """Plays one script in each of a number of warm hosts, from one instant on; their times."""
     barrier, processes = Barrier(), []
     for number, script in enumerate(scripts):
         path, times = SCRATCH / f"script-{number}", SCRATCH / f"times-{number}"
@@ -53,7 +53,7 @@ class Burst(NamedTuple):
 
 
 def burst(directory, module, names, visits, processes, count):
-    """One measurement, in which each process plays so many of `count` right logins."""
+    """One measurement, in which each process plays its part of `count` right logins."""
     scripts, played = [], []
     for number in range(processes):
         own = names[number::processes]  # nobody logs in at two places at once
@@ -76,7 +76,7 @@ def burst(directory, module, names, visits, processes, count):
 
 
 def race(services, module, now, rounds, processes=8):
-    """One user, one code, so many processes: (rounds in which nobody got in, logins too many)."""
+    """One user, one code, a number of processes: (rounds in which nobody got in, logins too many)."""
     nobody = too_many = 0
     module.enroll([USER], now)
     with Crowd(services, processes) as crowd:

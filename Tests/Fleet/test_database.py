@@ -66,7 +66,7 @@ def part(change):
 
 @pytest.mark.parametrize("change", [ADD, RENEW], ids=["add", "renew"])
 def test_an_enrollment_and_its_state_of_before_a_change_are_refused_even_together(stage, change):
-    """By the verifier that made the change, and by one that has judged by it."""
+    """By the verifier that made the change, and by one that has used it."""
     def rows():
         return stage.sql("SELECT encode(e.body, 'hex'), encode(s.body, 'hex'), version FROM enrollment e JOIN state s "
                          "USING (name) WHERE name = 'alice'")[0]

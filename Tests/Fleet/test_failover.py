@@ -78,8 +78,8 @@ class Load:
         return [name for _, name, answer in list(self.answers) if answer == ACCEPTED]
 
 
-def judges(verifier, name):
-    """Whether it judges at all: a wrong code of somebody who plays no part in the test."""
+def verifies(verifier, name):
+    """Whether it verifies codes at all: a wrong code of somebody who plays no part in the test."""
     return verifier.type(name, "000000", limit=8) == REFUSED
 
 
@@ -87,14 +87,14 @@ def first_login(verifier, spare):
     """Who gets in first. Each is asked once: what became of a question without an answer is not known."""
     typed = code()
     for name in spare:
-        assert soon(lambda: judges(verifier, "nobody"), 60)
+        assert soon(lambda: verifies(verifier, "nobody"), 60)
         if verifier.type(name, typed, limit=8) == ACCEPTED:
             return name
     raise AssertionError("nobody got in")
 
 
 def nothing_twice(stage, load, verifiers):
-    """By the answers, by the table; and whoever was let in is not let in by another one."""
+    """By the answers, by the table; and a user who was let in is not let in by another one."""
     let_in = load.let_in
     assert len(set(let_in)) == len(let_in), "twice"
     known = {answer for _, _, answer in load.answers}
@@ -133,7 +133,7 @@ def test_a_synchronous_promotion_under_load_accepts_nothing_twice(stage, figure)
             start = time.monotonic()
             first_login(stage.verifiers[0], spare)
             took.append(time.monotonic() - start)
-        assert soon(lambda: all(judges(verifier, "nobody") for verifier in stage.verifiers))
+        assert soon(lambda: all(verifies(verifier, "nobody") for verifier in stage.verifiers))
         assert set(load.let_in) <= set(stage.accepted()), "the standby had all of them"
         nothing_twice(stage, load, stage.verifiers[::-1])
         stage.pair.renew()
@@ -151,7 +151,7 @@ def test_a_verifier_dies_with_the_primary(stage, figure):
         stage.pair.fail_over()
         start = time.monotonic()
         # What the dead one had accepted nobody can say: who was enrolled before waits five minutes.
-        assert soon(lambda: judges(two, "nobody"), 60)
+        assert soon(lambda: verifies(two, "nobody"), 60)
         first_login(two, people(two, "new", 1))
         took = time.monotonic() - start
     assert int(stage.sql("SELECT distrust FROM fleet")[0][0]) > 0
@@ -194,9 +194,9 @@ def all_accepted(stage, verifier, names, typed):
 def none_again(stage, verifier, names, typed, lost):
     """The new primary has none of these logins, and the other verifier accepts none of the codes again."""
     assert sorted(lost) == sorted([*names, "with-codes"]) and not set(stage.accepted()) & set(lost)
-    assert soon(lambda: judges(verifier, "nobody"), 60)
+    assert soon(lambda: verifies(verifier, "nobody"), 60)
     assert [verifier.type(name, typed) for name in names] == [REFUSED] * len(names)
-    # Which ones are used is not known here: for a while none is judged, not even one that is not.
+    # Which ones are used is not known here: for a while all are refused, even one that is not.
     assert [verifier.type("with-codes", code) for code in CODES] == [REFUSED] * len(CODES)
     outcomes = stage.sql("SELECT DISTINCT outcome FROM event WHERE name = 'with-codes'")
     assert outcomes == [["wrong-code"]], "he is enrolled there"
@@ -281,7 +281,7 @@ def test_both_standbys_go_and_one_comes_back(stage, figure):
     figure(f"both standbys gone: away after {took:.2f} s, {most} backends at most, back after {returned:.2f} s")
     assert most <= 24
     assert took < BACK and returned < BACK
-    assert soon(lambda: judges(stage.verifiers[1], "nobody"))
+    assert soon(lambda: verifies(stage.verifiers[1], "nobody"))
     nothing_twice(stage, load, stage.verifiers[::-1])
 
 

@@ -126,7 +126,7 @@ def test_a_code_is_accepted_once_while_the_database_is_killed(fleet):
     verifiers = [fleet.verifier("one"), fleet.verifier("two")]
 
     def kill():
-        """One of its processes, after which PostgreSQL starts all anew from its log."""
+        """One of its processes, after which PostgreSQL restarts all of them from its log."""
         found = []
         if soon(fleet.cluster.answers, 20):
             found = fleet.sql("SELECT pid FROM pg_stat_activity WHERE usename = 'sallyport_verifier' LIMIT 1")

@@ -39,7 +39,7 @@ def test_a_login_writes_one_small_row_and_changes_another(fleet, figure):
     working = backends(fleet.sql)
     before = seconds(verifier.process.pid), sum(map(seconds, working))
     log_in(verifier, names, totp(BASE32, at=now)[0])
-    judging, keeping = (
+    verifying, keeping = (
         (after - before) / len(names) * 1e6
         for before, after in zip(before, (seconds(verifier.process.pid), sum(map(seconds, working)))))
     [[wal]] = fleet.sql(f"SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '{place}')::bigint")
@@ -47,7 +47,7 @@ def test_a_login_writes_one_small_row_and_changes_another(fleet, figure):
     [[person]] = fleet.sql("SELECT ((sum(pg_column_size(e.*)) + sum(pg_column_size(s.*))) / count(*))::int "
                            "FROM enrollment e JOIN state s USING (name) WHERE encode(name, 'escape') LIKE 'user%'")
     [[event]] = fleet.sql("SELECT avg(pg_column_size(event.*))::int FROM event WHERE outcome = 'accepted'")
-    figure(f"a login: {wal:.0f} bytes of WAL, {event} of its event, {judging:.0f} us of the verifier's processor, "
+    figure(f"a login: {wal:.0f} bytes of WAL, {event} of its event, {verifying:.0f} us of the verifier's processor, "
            f"{keeping:.0f} of the database's; a person: {person} bytes")
     assert len(fleet.accepted()) == 2 * len(names)
     assert wal < MOST and int(event) < 400 and int(person) < 8192

@@ -223,7 +223,7 @@ def test_a_host_that_is_cut_off_takes_a_backup_code_once(cast):
     assert b"backup" in held
     cast.network.mend_all()
     assert soon(lambda: "All of them verify codes" in three.sallyport("fleet", "status").stdout, 60)
-    # Whoever used a code there is asked for one of the fleet only once the fleet knows of it.
+    # A user who used a code there is asked for one of the fleet only once the fleet knows of it.
     assert soon(lambda: "Verification code: " in three.login("alice", "x")[1], 60)
     assert not one.enters("alice", backup[1]) and not two.enters("alice", backup[1])
     assert two.enters("alice", backup[2])
@@ -345,9 +345,10 @@ def test_a_user_with_su_neither_closes_his_host_nor_keeps_an_owner_out(cast):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(press, [*victims, "owner"]))
     by_caller = dict(cast.sql("SELECT outcome, count(*) FROM event WHERE caller = 3999 GROUP BY 1"))
-    # Each verifier counts anew once a second, so some at the same moment are judged beyond the 20.
-    judged, throttled = int(by_caller["wrong-code"]), int(by_caller["throttled"])
-    assert 20 <= judged < 60 and judged + throttled == 20 * (len(victims) + 1), by_caller
+    # Each verifier counts again once a second, so some at the same moment are verified beyond the
+    # 20.
+    verified, throttled = int(by_caller["wrong-code"]), int(by_caller["throttled"])
+    assert 20 <= verified < 60 and verified + throttled == 20 * (len(victims) + 1), by_caller
     [later] = totp(secret_of("owner"), at=time.time() + 30)
     assert from_afar("owner", later), "he is known there"
     assert host.enters("stranger", code_of("stranger")), "who was never there before"

@@ -72,7 +72,7 @@ class Host:
         assert done.returncode == 0, done.stderr
 
     def killed(self, *words, after):
-        """The command, killed after so many seconds. Whether it was."""
+        """The command, killed after these seconds. Whether it was."""
         child = subprocess.Popen(self.line(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             return child.wait(after) < 0
@@ -135,7 +135,7 @@ def steps(report):
 
 
 def killed_at_each_step(host, verifier, people, begin, move, is_done, report, least):
-    """How many durable steps a move has, and where a code was good after a kill at each of so many of them, at all of
+    """How many durable steps a move has, and where a code was good after a kill at each of some of them, at all of
     them in a whole run. begin(name) makes the state before, move(name, before) is the command."""
     # Only the first keeps a copy of the policy.
     for before in [], ["strace", "-f", "-o", str(report)]:
@@ -158,7 +158,7 @@ def killed_at_each_step(host, verifier, people, begin, move, is_done, report, le
         later = [host.accepts(name, typed), verifier.type(name, typed) == ACCEPTED]
         assert here + there + sum(later) == 1, (call, nth, here, there, later)
         assert not host.accepts(name, typed) and verifier.type(name, typed) == REFUSED
-        outcome = "judged here" if here else "judged there" if there else "judged by nobody"
+        outcome = "verified here" if here else "verified there" if there else "verified by nobody"
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
     return len(every), outcomes
 
@@ -172,7 +172,7 @@ def test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_
         host, verifier, people, host.enroll, lambda name, before: host.push("--user", name, before=before),
         lambda name: not host.has(name), tmp_path / "strace", 10)
     figure(f"killed at {sum(outcomes.values())} of {count} steps of a push: until the next one {outcomes}")
-    assert {"judged here", "judged there", "judged by nobody"} == set(outcomes), outcomes
+    assert {"verified here", "verified there", "verified by nobody"} == set(outcomes), outcomes
     assert not [name for name in os.listdir(host.store / "users") if not name.startswith(".")]
     assert fleet.twice() == []
 
@@ -192,7 +192,7 @@ def test_killed_after_each_durable_step_a_take_loses_nobody_and_no_code_is_good_
         host, verifier, people, begin, lambda name, before: host.take("--user", name, before=before),
         lambda name: host.enrollment(name) == texts[name], tmp_path / "strace", 5)
     figure(f"killed at {sum(outcomes.values())} of {count} steps of a take: until the next one {outcomes}")
-    assert {"judged here", "judged there"} <= set(outcomes), outcomes
+    assert {"verified here", "verified there"} <= set(outcomes), outcomes
     assert fleet.twice() == []
 
 

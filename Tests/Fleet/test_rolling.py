@@ -31,7 +31,7 @@ class Logins:
     def __init__(self, cast, names):
         self.cast, self.over = cast, threading.Event()
         self.done, self.twice, self.kills = [], [], []
-        # What is happening, for whoever reads why somebody was refused.
+        # What is happening, for the reader of a refusal.
         self.now = "nothing yet"
         self._people = enumerate(names)
 
@@ -60,7 +60,7 @@ class Logins:
             thread.join()
 
     def more(self):
-        """So many more, as the fleet is now."""
+        """This number of logins more, as the fleet is now."""
         before = len(self.done)
         assert soon(lambda: len(self.done) >= before + rounds(30, 9), 120), "nobody is left, or it takes too long"
 
@@ -70,7 +70,7 @@ class Logins:
         self.kills.append((start, time.monotonic()))
 
     def refused(self):
-        """Whoever was while a verifier was killed, and whoever was besides."""
+        """Those refused while a verifier was killed, and all others."""
         found = [], []
         for start, end, good, who in self.done:
             if not good:
@@ -140,14 +140,14 @@ def split(cast):
 
 
 def saves(cast):
-    """How many states each verifier has saved, each of which it has judged."""
+    """How many states each verifier has saved, each after a code that it verified."""
     [counts] = cast.sql("""SELECT coalesce(sum(n) FILTER (WHERE verifier = 'one'), 0),
       coalesce(sum(n) FILTER (WHERE verifier = 'two'), 0) FROM worker WHERE worker > 0""")
     return [int(count) for count in counts]
 
 
 def under(load, what, change):
-    """Both verifiers judge, that happens, and the logins go on. What it gave."""
+    """Both verifiers answer, that happens, and the logins go on. What it gave."""
     split(load.cast)
     before = saves(load.cast)
     with load:
@@ -163,9 +163,9 @@ def under(load, what, change):
 
 def beside(first, second, name, other):
     """Of each of them: what one has accepted the other one refuses."""
-    for (judge, checks), who in (((first, second), name), ((second, first), other)):
+    for (accepts, refuses), who in (((first, second), name), ((second, first), other)):
         typed = code_of(who)
-        assert [verifier.type(who, typed, host="tests") for verifier in (judge, checks)] == [ACCEPTED, REFUSED]
+        assert [verifier.type(who, typed, host="tests") for verifier in (accepts, refuses)] == [ACCEPTED, REFUSED]
 
 
 def test_a_fleet_is_brought_to_the_next_version_and_nobody_is_refused(former, figure):
@@ -225,7 +225,7 @@ def test_module_service_and_verifier_of_either_version_work_together(former, fig
     """On each host somebody enrolls; a code, a backup code, each of them again, and a wrong one."""
     hosts = former.hosts
 
-    def judge(names):
+    def log_in(names):
         people = {name: 9001 + number for number, name in enumerate(names)}
         for host in hosts:
             host.accounts(people)
@@ -237,14 +237,14 @@ def test_module_service_and_verifier_of_either_version_work_together(former, fig
             assert [host.enters(name, backup[0]) for host in (two, two, one)] == [True, False, False], (two.name, name)
             assert not two.enters(name, "000000") and two.enters(name, backup[1]), (two.name, name)
 
-    judge(["before1", "before2", "before3"])
+    log_in(["before1", "before2", "before3"])
     migrate(former)
     for verifier in former.verifiers:
         bring(verifier, VERIFIER)
-    judge(["beside1", "beside2", "beside3"])
+    log_in(["beside1", "beside2", "beside3"])
     status, said = new(former, "migrate", "--finish")
     assert status == 0, said
-    judge(["after1", "after2", "after3"])
+    log_in(["after1", "after2", "after3"])
     assert former.twice() == []
     same = Path(MODULE).read_bytes() == OLD_MODULE.read_bytes()
     figure(f"the module of the former version is {'the same, byte for byte' if same else 'another one'}")

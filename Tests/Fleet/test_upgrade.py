@@ -1,4 +1,4 @@
-"""A fleet that is brought from one version to the next while it judges.
+"""A fleet that is brought from one version to the next while it answers.
 
 test_the_tables_of_the_former_version_are_carried_over_while_its_verifiers_go_on
 test_a_verifier_stops_where_the_tables_need_a_newer_one
@@ -68,7 +68,7 @@ def test_a_verifier_stops_where_the_tables_need_a_newer_one(fleet):
     assert one.type("alice", code()) == TROUBLE
     done = run(fleet, "run")
     assert done.returncode == 1 and "install a newer one" in done.stderr, done.stderr
-    # It says that nothing was judged, so that hosts ask another verifier; and goes on to say so.
+    # It says that nothing was verified, so that hosts ask another verifier; and goes on to say so.
     with one.line() as line:
         assert line.ask(QUESTION, line.question(request(b"alice", 4))) == (DATABASE_AWAY, b"")
     assert fleet.accepted() == []

@@ -7,7 +7,7 @@
 
    Each statement of a verifier raises its own number n. A verifier that connects to another primary
    than before compares the n that it finds with what was acknowledged to it, and posts that it has
-   looked. Nobody judges before both have posted, or the time for that is over. If an n is too low,
+   looked. No verifier answers before both have posted, or the time for that is over. If an n is too low,
    if a verifier has not posted, or if it was started again and so remembers nothing, distrust is
    raised in the same statement: every code up to now counts as used in each row that was saved
    under a lower distrust. The statements of the check raise n as well, since they may be lost by
@@ -52,7 +52,7 @@ typedef Copy {
 };
 Copy db[COPIES];
 byte primary; /* which copy */
-byte promotions; /* so many; a number for each primary */
+byte promotions; /* how many; a number for each primary */
 bool gone[COPIES];
 byte attempts, told;
 bool restarted;

@@ -1,4 +1,4 @@
-/* Logins of one user on two hosts, judged by two verifiers over one row of a database. It is a model
+/* Logins of one user on two hosts, answered by two verifiers over one row of a database. It is a model
    of Relay, VerifierPool, LoginHandler and FleetStore.
 
    A host sends an attempt to one verifier. It asks the other one only where nothing was sent, which
@@ -32,7 +32,7 @@ mtype = { zero, one }; /* rows that a save has changed, once that is known */
 typedef Attempt { byte asks, response; bool saves; byte loaded, next; mtype rows; bool accepted };
 Attempt attempts[ATTEMPTS];
 
-/* Where an answer arrives: at its question, or without the nonce at whoever listens on the line. */
+/* Where an answer arrives: at its question, or without the nonce at any listener on the connection. */
 #ifdef WITHOUT_NONCE
 #define ANSWER attempts[i - i % 2].accepted
 #else

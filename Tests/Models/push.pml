@@ -8,9 +8,9 @@
    and the answer to the put may be lost, or the put be carried out late or never; then it is run
    again from the start. A put of an enrollment that the fleet has takes over what was used, which
    is nothing here. A login at the machine reads the mark first: without it, it takes the lock, looks
-   at the mark once more and is judged by the files; with it, or without files, it is judged by the
+   at the mark once more and is answered by the files; with it, or without files, it is answered by the
    fleet (in the code it is refused with it, which lets in less). Shown: no code lets in
-   twice, whoever judges it, and the enrollment is never nowhere.
+   twice, on either side, and the enrollment is never nowhere.
 
    Left out: what fleet.pml shows (a judgment by the fleet is one step); a fleet that has the name
    under another id, and secrets that stand on several machines: there a code is good once on each

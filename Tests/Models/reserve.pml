@@ -2,8 +2,8 @@
    of Reserve, ReserveSync and ReserveHandler.
 
    A host keeps the backup codes of those who have logged in there, with what is used of them: the
-   reserve. A login of which nothing could be sent is judged by the reserve, under the lock of that
-   file. What was sent is never judged there, also if no answer comes. Before a host sends anything
+   reserve. A login of which nothing could be sent is answered by the reserve, under the lock of that
+   file. What was sent is never verified there, also if no answer comes. Before a host sends anything
    again, the bits of its reserve go up and are joined to those of the row; that may be done twice,
    so it is done again until it is acknowledged. An accepted login brings back the used bits of the
    row, which are joined to those of the reserve before the answer is passed on. Shown: a code lets
@@ -12,10 +12,10 @@
    it.
 
    Left out: what fleet.pml shows (here a verifier loads, decides and saves in one step, and joins
-   bits in one step); "the database is away", which a verifier says before it judges, and which is
+   bits in one step); "the database is away", which a verifier says before it verifies, and which is
    the same to a host as a cut; other codes of the set; a new set of codes, which has another id and
    takes no bits of the old one; people who are removed while the host is cut off; how long a
-   reserve is good. Codes of authenticators are never judged by a reserve. A service that starts
+   reserve is good. Codes of authenticators are never verified by a reserve. A service that starts
    again first sends the bits up, as after a cut.
 
    Tests/Models/run checks it, and then without each of the rules, where it must fail. */

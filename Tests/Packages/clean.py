@@ -27,7 +27,7 @@ def copied(clean, root):
     """A copy of such a directory, to be changed."""
     subprocess.run(["cp", "-a", clean, root], check=True)
     (root / "complete").unlink()
-    # Else the log goes to the console of whoever tests.
+    # Else the log goes to the tester's console.
     (root / "dev/console").unlink(missing_ok=True)
     return root
 

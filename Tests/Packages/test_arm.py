@@ -1,4 +1,4 @@
-"""For arm64: the module is built here, and judges logins under qemu; packages are made of it."""
+"""For arm64: the module is built here, and answers logins under qemu; packages are made of it."""
 
 import json
 import os

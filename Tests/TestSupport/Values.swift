@@ -15,7 +15,7 @@ package func bytes(_ secret: Secret) -> [UInt8] { secret.bytes(in: 0..<secret.co
 
 package func text(_ secret: Secret) -> String { String(decoding: bytes(secret), as: UTF8.self) }
 
-/// So many bytes of the secret of the RFCs' examples: the digits from 1 on, again and again.
+/// This number of bytes of the secret of the RFCs' examples: the digits from 1 on, again and again.
 package func example(_ count: Int) throws -> Secret {
   try secret((0..<count).map { UInt8(ascii: "0") + UInt8(($0 + 1) % 10) })
 }

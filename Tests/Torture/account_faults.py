@@ -103,7 +103,7 @@ class Bed:
         result, changed, lines = self.play(fault.prefix(call))
         saves = call.name in ("pwrite64", "fdatasync")
         section.case(
-            f"{self.kind}, {call}, {fault}: {result}", *self.judged(result, saves),
+            f"{self.kind}, {call}, {fault}: {result}", *self.verified(result, saves),
             refused_in_silence(self.subject, result, None, call, fault, lines),
             host_changed(call, changed))
         return result
@@ -111,11 +111,11 @@ class Bed:
     def starve(self, section, what, env):
         """The same when out of memory."""
         result, changed, _ = self.play(env=env)
-        section.case(f"{self.kind}, {what}: {result}", *self.judged(result, False),
+        section.case(f"{self.kind}, {what}: {result}", *self.verified(result, False),
                      when(changed, "changed the host", changed))
         return result
 
-    def judged(self, result, saves):
+    def verified(self, result, saves):
         """What is wrong afterwards. `saves`: it was a save that was broken."""
         self.slowest = 0.0
         problems = {"enrolling": self.enrolled, "completing": self.completed,
@@ -137,8 +137,8 @@ class Bed:
         if there:
             yield from self.used(lambda at: code(at, raw(uri)))
             return
-        anew = self.log_in(self.healthy, self.answers, self.at + 600, self.phases)
-        yield when(anew.results != [SUCCESS] * 2, "locked out", f"enrolling anew: {anew.results}")
+        again = self.log_in(self.healthy, self.answers, self.at + 600, self.phases)
+        yield when(again.results != [SUCCESS] * 2, "locked out", f"enrolling again: {again.results}")
 
     def completed(self, result, _):
         uri = self.uri
@@ -151,8 +151,8 @@ class Bed:
         yield when(again == SUCCESS, "accepted twice", "the first HOTP code")
         yield when(result == SUCCESS and later != SUCCESS, "said done, was not", later)
         if later != SUCCESS:
-            anew = self.log_in(self.healthy, self.answers, self.at + 1200, self.phases)
-            yield when(anew.results != [SUCCESS] * 2, "locked out", f"completing: {anew.results}")
+            again = self.log_in(self.healthy, self.answers, self.at + 1200, self.phases)
+            yield when(again.results != [SUCCESS] * 2, "locked out", f"completing: {again.results}")
 
     def granted(self, result, saves):
         """What cannot be saved is asked again: nobody is refused for that."""

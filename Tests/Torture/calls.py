@@ -64,7 +64,7 @@ class Fault:
 
 
 def failing(name, repeats):
-    """From there on means 50 times for EINTR: whoever repeats an interrupted call is right."""
+    """From there on means 50 times for EINTR: a caller that repeats an interrupted call is right."""
     words = [(f"{name} once", 1)]
     if repeats:
         words.append((f"{name} from there on", 50 if name == "EINTR" else 0))

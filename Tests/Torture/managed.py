@@ -1,4 +1,4 @@
-"""Logins while verbs change the same user, with a history that is judged afterwards."""
+"""Logins while verbs change the same user, with a history that is checked afterwards."""
 
 import json
 import threading
@@ -164,7 +164,7 @@ def lives_of(events):
     return lives
 
 
-def judge(section, events):
+def check(section, events):
     """No answer entered twice in one life of its authenticator, none before or after all lives."""
     lives, accepted = lives_of(events), defaultdict(list)
     for event in events:

@@ -111,7 +111,7 @@ class Imports:
         report = {each["user"]: each["result"] for each in json.loads(said)["users"]}
         return report, tries, ended
 
-    def judge(self, section, turn, report, tries, ended):
+    def check(self, section, turn, report, tries, ended):
         wanted = {"caught": {"brought-up-to-date", "already-imported"}, "alone": {"not-imported"},
                   "new": {"imported"}}
         for kind, users in self.users.items():
@@ -163,7 +163,7 @@ def imports(section, setting, rounds):
     played, seen, entered = Imports(setting), 0, 0
     for turn in range(rounds):
         report, tries, ended = played.play(turn)
-        entered += played.judge(section, turn, report, tries, ended)
+        entered += played.check(section, turn, report, tries, ended)
         played.afterwards(section, turn)
         seen += len(tries)
     litter = played.subject.litter()

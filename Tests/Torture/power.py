@@ -15,7 +15,7 @@ from subjects import USER, Answers, result_of
 
 OTHER = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 OTHER_BYTES = b"12345678901234567890"
-KEPT = 3  # so many of the answers accepted last are tried again
+KEPT = 3  # this number of the answers accepted last are tried again
 
 
 class Entered(NamedTuple):
@@ -68,7 +68,7 @@ class Cuts:
         return []
 
     def change(self, count):
-        """Users enrolled, then enrolled anew: at every moment one of the two secrets is right."""
+        """Users enrolled, then enrolled again: at every moment one of the two secrets is right."""
         for turn in range(count):
             user = f"user{turn}"
             for secret, more in ((BASE32, []), (OTHER, ["--force"])):

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 import meanwhile
-from managed import SECRETS, Managed, code_of, judge
+from managed import SECRETS, Managed, check, code_of
 from support.pam_driver import AUTH_ERR, SUCCESS, Crowd, Driver, HostDied
 from record import when
 from support.sallyport import COMMAND
@@ -125,7 +125,7 @@ def run(section, setting):
     meanwhile.imports(section, setting, 5 if setting.short else 25)
     managed = Managed(setting)
     managed.play(20 if setting.short else 120)
-    entered = judge(section, managed.events)
+    entered = check(section, managed.events)
     verbs = Counter(event.what for event in managed.events)
     section.note(f"managed meanwhile: {dict(verbs)}, {entered} logins entered")
     assert entered > 0

@@ -85,7 +85,7 @@ class Owner:
 
 @contextlib.contextmanager
 def playing(setting, name):
-    """An owner, a store on a small disk of its own, and accounts for whoever asks."""
+    """An owner, a store on a small disk of its own, and accounts for the callers."""
     for account in (OWNER, CALLER, *STRANGERS):
         if f"\n{account[0]}:" not in Path("/etc/passwd").read_text():
             add_account(*account)
@@ -131,7 +131,7 @@ def fate(process, moment):
 
 
 def killed(section, setting):
-    """The service is killed while one code is judged by it, and in every second round by the files
+    """The service is killed while it verifies one code, and in every second round by the files
     side by side; in every third the disk is full meanwhile. Then the code is tried again everywhere,
     and others."""
     dice, seen, slowest = setting.dice("service"), Counter(), 0.0

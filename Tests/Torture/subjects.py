@@ -96,7 +96,7 @@ class Subject:
         pass
 
     def fixed(self, answers, is_well):
-        """What a fault has done to the files; they are made anew where nobody gets in any more."""
+        """What a fault has done to the files; they are made again where nobody gets in any more."""
         damage = self.damage()
         if damage is not None or not is_well:
             shutil.rmtree(self.root)

@@ -120,7 +120,7 @@ def enrollments(section, torn):
             cut_off = what.startswith("cut") and place < len(whole) - 1 and result != TROUBLE
             section.case(f"{what} byte {place}",
                          when(result == SUCCESS, "accepted", "a wrong code"),
-                         when(cut_off, "half an enrollment was judged", result))
+                         when(cut_off, "half an enrollment was used", result))
     torn.enrollment.write_bytes(whole)
     torn.subject.forgive(USER)
     torn.at += 600
@@ -130,7 +130,7 @@ def enrollments(section, torn):
 
 def run(section, setting):
     if not setting.ours:
-        return section.skip("this is about our state file; theirs are written anew as a whole")
+        return section.skip("this is about our state file; theirs are rewritten as a whole")
     torn = Torn(setting)
     for parity in (0, 1):
         prefixes(section, torn, parity)

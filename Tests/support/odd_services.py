@@ -72,7 +72,7 @@ class OddService:
 
 
 class Crowded:
-    """Before the service one that closes so many connections unread and passes the next one on."""
+    """Before the service one that closes a number of connections unread and passes the next one on."""
 
     def __init__(self, unread):
         behind = ROOT.with_name("behind")

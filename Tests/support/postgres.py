@@ -66,7 +66,7 @@ class Server:
                  f"ALTER ROLE postgres PASSWORD '{PASSWORD}'")
 
     def follow(self, primary):
-        """A standby of that one, made anew from it."""
+        """A standby of that one, made again from it."""
         self.stop()
         self._copy(primary, DATA, "-R")
         self.start()
@@ -126,7 +126,7 @@ class Server:
     def waits_for(self, names):
         """From now on a commit waits for these standbys, or for nobody (''). A reloaded setting counts
         only once its checkpointer has heard of it; a new connection, forked by the postmaster, shows
-        it before. The postmaster has told all by then, and a checkpoint is made by whoever listened."""
+        it before. The postmaster has told all by then, and one that listened makes a checkpoint."""
         self.sql(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
         self.sql("SELECT pg_reload_conf()")
         assert soon(lambda: self.sql("SHOW synchronous_standby_names") == [[names]])
@@ -163,7 +163,7 @@ class Pair:
         self.renew()
 
     def renew(self):
-        """The standby follows anew, and each commit waits for it."""
+        """The standby follows again, and each commit waits for it."""
         self.standby.follow(self.primary)
         self.synchronous()
 

@@ -18,8 +18,8 @@ def request(name, verb, more=b"", secret=b"", fleet=False, away=False):
     """A frame, from this machine, under the usual policy; `fleet`: with verification = fleet;
     `away`: a backup code was asked for."""
     on, percent, order = 0, 10_000_000_000, 5
-    judged = [0 if fleet else 1, 1, 7 * 86_400]
-    policy = [0, 5, 10, percent, 0, 0, 0, *judged, 3, 0, on, on, on, order, 1, 0]
+    verified = [0 if fleet else 1, 1, 7 * 86_400]
+    policy = [0, 5, 10, percent, 0, 0, 0, *verified, 3, 0, on, on, on, order, 1, 0]
     fields = bytes([len(name)]) + name + b"\0\1"
     fields += struct.pack("<18QBIBB", *policy, 0, 5000, away, verb)
     lengths = struct.pack("<HH", 5 + len(fields) + len(more), len(secret))
@@ -71,7 +71,7 @@ def ask(path, packet=REQUEST, limit=20):
 @contextlib.contextmanager
 def many_users(path, most=100):
     """Meanwhile a process connects there as one uid after the other, none of which has an account,
-    and keeps so many connections."""
+    and keeps a number of connections."""
     start, ready = os.pipe()
     os.set_blocking(ready, False)
     process = os.fork()
@@ -101,7 +101,7 @@ def _as_many_users(path, most, ready):
 
 
 def soon(condition, limit=30):
-    """Whether that comes true within so many seconds."""
+    """Whether that comes true within these seconds."""
     end = time.monotonic() + limit
     while not condition():
         if time.monotonic() > end:

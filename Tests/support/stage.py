@@ -140,7 +140,7 @@ class Stage:
         return self.verifiers[0].run("invite", name, "--enrolls", *addresses).stdout.strip()
 
     def gather(self):
-        """All hosts join, and each has seen both verifiers judge."""
+        """All hosts join, and each has seen both verifiers answer."""
         for verifier in self.verifiers:
             verifier.machine.write(f"{DIRECTORY}/sallyport.conf", "[default]\nenrollment = required\n", 0o644)
         for number, host in enumerate(self.hosts):

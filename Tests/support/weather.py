@@ -23,7 +23,7 @@ TUNSETIFF, PACKETS_ALONE = 0x400454CA, 0x1001
 
 
 class Weather:
-    """Between these machines and those, both ways: so many seconds later, and so many of a hundred not at
+    """Between these machines and those, both ways: seconds later, and a percentage not at
     all, each packet by a die that falls alike in each run."""
 
     def __init__(self, network, some, others, delay=0.0, loss=0):

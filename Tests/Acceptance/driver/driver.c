@@ -135,7 +135,7 @@ static int note(struct talk *talk, const struct pam_message *message) {
   return message->msg_style == PAM_PROMPT_ECHO_OFF || message->msg_style == PAM_PROMPT_ECHO_ON;
 }
 
-/* The reply to what was shown last before this prompt, from whoever reads our events. */
+/* The reply to what was shown last before this prompt, from the reader of our events. */
 static char *reply_to(const struct talk *talk) {
   char *line = NULL;
   size_t room = 0;

@@ -1,6 +1,6 @@
 /* A name service that does not answer, as a directory that takes connections and says nothing: about
  * names that begin with `stuck`, and about uids from 64000 on, as long as there is the FIFO
- * /run/stuck; whoever opens that to write lets them go. */
+ * /run/stuck; a process that opens that to write lets them go. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

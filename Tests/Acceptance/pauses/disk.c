@@ -2,7 +2,7 @@
      DISK_FLUSH   milliseconds that fdatasync takes
      DISK_LOG     a file that gets a line for each flush: the process, begin and end in nanoseconds of
                   CLOCK_MONOTONIC
-     DISK_WRITE   of a write of a whole slot no more than so many bytes are written */
+     DISK_WRITE   of a write of a whole slot no more than this number of bytes is written */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -177,7 +177,7 @@ def test_our_own_lines_have_nothing_to_say_there(stack, services, store, words):
     login = play(services, "nobody", "pw", "y", LIVE, "", FAIL, live=first_code)
     assert asked(login)[:4] == ["Password: ", DEMAND, "Code shown by the app: ", LAST]
     assert store.of("nobody").exists()
-    # Twice in the question, twice after it; with demand the second line asks the enrolled anew.
+    # Twice in the question, twice after it; with demand the second line asks the enrolled again.
     assert notes.read_text().count("x") == 4
     assert login.results[1] == (DENIED if words else SUCCESS)
 

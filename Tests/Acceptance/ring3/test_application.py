@@ -59,7 +59,7 @@ def test_a_login_that_libpam_cannot_note_is_none(services, store, sink):
 
 
 def test_a_password_that_libpam_cannot_hold_is_not_passed_over(services, store, sink):
-    """A module after ours would judge another one, or ask again."""
+    """A module after ours would check another one, or ask again."""
     code = store.enroll().code()
     services.write("login", our_line(store, "nodelay", "forward_pass", control="requisite"),
                    "account required pam_permit.so")

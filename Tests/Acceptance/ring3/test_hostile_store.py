@@ -141,7 +141,7 @@ def test_a_lock_that_is_never_given_back_is_trouble_for_right_and_wrong_alike(
     assert [login.result for login in logins] == [TROUBLE, TROUBLE]
     assert all(4.5 < login.seconds < LOCK_BOUND for login in logins)
     assert all("lock" in line.text and str(store.state()) in line.text for line in lines)
-    # Whoever may start a login can hold it: no alert.
+    # Anybody who may start a login can hold it: no alert.
     assert len(lines) == 2 and {line.level for line in lines} == {"WARNING"}
     assert all("error: user=alice origin=local: " in line.text for line in lines)
 

@@ -11,7 +11,7 @@ from support.pam_driver import SUCCESS, Driver
 from support.peers import imported
 from support.sallyport import COMMAND, sallyport
 
-# A disk takes longer to remove so many files than the tests to make them.
+# A disk takes longer to remove these files than the tests to make them.
 pytestmark = pytest.mark.in_memory
 
 

@@ -7,7 +7,7 @@ import pytest
 from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
 from support.sallyport import aligned_now
 
-# What the file of $MISSING names is not to be had: a library, or a function of one.
+# What the file of $MISSING names is missing: a library, or a function of one.
 FAULT = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

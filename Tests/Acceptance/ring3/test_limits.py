@@ -1,4 +1,4 @@
-"""Limits that whoever starts the host can set: no oracle, nothing half written."""
+"""Limits that the user who starts the host can set: no oracle, nothing half written."""
 
 import os
 import resource
@@ -44,7 +44,7 @@ def test_no_right_to_write_answers_the_unknown_alike(store, services, sink, acti
 
 
 def test_at_the_edge_of_open_files_right_and_wrong_are_alike(store, services, driver, sink, figure):
-    """Every limit from none to enough: a success only where a wrong code would be judged too."""
+    """Every limit from none to enough: a success only where a wrong code would be verified too."""
     enrollment = store.enroll()
     enough = None
     for limit in range(4, 40):

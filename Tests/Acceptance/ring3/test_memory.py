@@ -48,7 +48,7 @@ def traces(enrollment, response):
     for number, code in enumerate(enrollment.backup_codes):
         values[f"backup code {number}"] = code.encode()
         values[f"backup code {number} without hyphens"] = code.replace("-", "").encode()
-    # Any twelve bytes of a long one: there are only so many ways to write blanks and hyphens.
+    # Any twelve bytes of a long one: there are few ways to write blanks and hyphens.
     return Traces(12 if len(response) > 100 else PART, **{
         name: value for name, value in values.items() if len(value) >= 12 or len(response) <= 100})
 

@@ -60,12 +60,12 @@ def test_look_ahead_is_the_files(policy, driver, store):
 def test_the_budget_is_the_files(policy, driver, store, sink):
     enrollment, now = store.enroll(), aligned_now()
     policy("[default]\nguess_budget = 0.02 %\n")
-    judged = 0
+    verified = 0
     for _ in range(20):
         with sink.watch() as lines:
             driver.login("sshd", "alice", enrollment.wrong(now), at=now, rhost="198.51.100.9")
-        judged += reason(lines) == "wrong-code"
-    assert judged == 5
+        verified += reason(lines) == "wrong-code"
+    assert verified == 5
 
 
 @pytest.mark.parametrize("key,code", [

@@ -62,7 +62,7 @@ def test_one_of_32_processes_gets_in_with_the_same_backup_code(
 
 
 def test_different_codes_of_one_user_at_once_spend_one_step_each(store, services, sink):
-    """Every backup code is good, whatever else is judged in the same instant."""
+    """Every backup code is good, whatever else is verified in the same instant."""
     codes = store.enroll().backup_codes
     with Crowd(services, len(codes)) as crowd:
         logins = crowd.race([(("login", "alice", code), {}) for code in codes])
@@ -99,7 +99,7 @@ def test_eight_users_at_once_all_get_in(store, services, sink):
 
 
 def test_enrolling_again_during_logins_never_lets_a_login_see_half(store, services, sink):
-    """`enroll --force` exchanges the directory at once: each login is judged by the old or the new."""
+    """`enroll --force` exchanges the directory at once: each login is verified by the old or the new."""
     now = aligned_now()
     old = store.enroll()
     with Crowd(services, 4) as crowd:

@@ -26,7 +26,7 @@ def guess(driver, sink):
 
 
 def empty(guess, enrollment, at, **more):
-    """Guesses until throttled; how many were judged."""
+    """Guesses until throttled; how many were verified."""
     count = 0
     while guess(enrollment, at, **more) == "wrong-code":
         count += 1
@@ -46,9 +46,9 @@ def test_twenty_wrong_codes_at_once_then_a_wait(guess, driver, store, sink):
 def test_the_bucket_refills_at_one_wrong_code_every_twenty_hours(guess, store, figure):
     enrollment, now = store.enroll(), aligned_now()
     empty(guess, enrollment, now, **STRANGER)
-    judged = [hour for hour in range(1, 30 * 24)
+    verified = [hour for hour in range(1, 30 * 24)
               if guess(enrollment, now + hour * HOUR, **STRANGER) == "wrong-code"]
-    gaps = [later - earlier for earlier, later in zip(judged, judged[1:])]
+    gaps = [later - earlier for earlier, later in zip(verified, verified[1:])]
     assert 19 <= sum(gaps) / len(gaps) <= 21.5
     figure(f"throttle, six digits: after the first 20 one wrong code every "
            f"{sum(gaps) / len(gaps):.1f} h")
@@ -57,16 +57,16 @@ def test_the_bucket_refills_at_one_wrong_code_every_twenty_hours(guess, store, f
 @pytest.mark.first
 def test_a_year_of_guessing_from_everywhere_has_less_than_one_per_cent_of_luck(
         guess, store, figure):
-    """Both buckets, asked far more often than they refill; the luck is in what was judged."""
+    """Both buckets, asked far more often than they refill; the luck is in what was verified."""
     enrollment, now = store.enroll(), aligned_now()
-    judged = 0
+    verified = 0
     for step in range(0, YEAR, 9 * HOUR):
         for more in ({"service": "login"}, STRANGER):
             for _ in range(25 if step == 0 else 1):
-                judged += guess(enrollment, now + step, **more) == "wrong-code"
-    luck = judged * 11 / 10 ** 6
+                verified += guess(enrollment, now + step, **more) == "wrong-code"
+    luck = verified * 11 / 10 ** 6
     assert 0.008 < luck <= 0.01
-    figure(f"a year of guessing, six digits: {judged} codes judged, {luck:.3%} of luck")
+    figure(f"a year of guessing, six digits: {verified} codes verified, {luck:.3%} of luck")
 
 
 @pytest.mark.decisive

@@ -87,6 +87,6 @@ def test_the_command_writes_secrets_to_the_store_and_its_output_only(store, tmp_
     if "secret" in said:  # or this test could not see a secret that is written
         assert any(str(store.directory) in place and said["secret"].encode() in data
                    for place, data in writes(report))
-    # What the command shows: the secret and the codes that it has just made, to whoever called it.
+    # What the command shows: the secret and the codes that it has just made, to its caller.
     shown = r"write 1<pipe:" if "secret" in said or "backupCodes" in said else "nothing"
     assert leaks(report, texts, f"{re.escape(str(store.directory))}/|{shown}") == []

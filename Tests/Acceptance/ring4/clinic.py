@@ -212,7 +212,7 @@ def require_nobody(clinic):
 
 
 def move_account(clinic):
-    """alice was deleted and made anew."""
+    """alice was deleted and made again."""
     edit("/etc/passwd", lambda text: text.replace("alice:x:3001:", "alice:x:3009:"))
 
 

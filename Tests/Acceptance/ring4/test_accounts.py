@@ -28,13 +28,13 @@ def test_every_spelling_of_the_name_is_the_same_enrollment(daemons, store, servi
 
 def test_every_spelling_of_the_name_is_the_same_throttle(store, services, sink):
     enrollment = store.enroll(allow_missing=False)
-    wrong, judged = enrollment.wrong(), 0
+    wrong, verified = enrollment.wrong(), 0
     with Driver(services) as driver:
         for turn in range(24):
             with sink.watch() as lines:
                 driver.login("sshd", SPELLINGS[turn % 4], wrong, rhost="198.51.100.9")
-            judged += reason(lines) == "wrong-code"
-        assert judged == 20
+            verified += reason(lines) == "wrong-code"
+        assert verified == 20
         with sink.watch() as lines:
             driver.login("sshd", "alice", enrollment.code(), rhost="198.51.100.9")
         assert reason(lines) == "throttled"

@@ -61,17 +61,17 @@ def test_sudo_without_the_right_to_write_is_no_oracle(store, sink, action):
 @pytest.mark.parametrize("host", [Su, Sudo])
 def test_at_the_edge_of_open_files_a_right_code_is_no_more_than_a_wrong_one(
         store, sink, figure, host):
-    """Every limit until a login succeeds: each judges both or neither, and writes whole or not."""
+    """Every limit until a login succeeds: each verifies both or neither, and writes whole or not."""
     for limit in range(3, 40):
         enrollment, bound = store.enroll(allow_missing=False), limits(NOFILE=limit)
         state = store.state().read_bytes()
         with sink.watch() as wrong:
             assert not host().enter("alice", enrollment.wrong(), preexec_fn=bound)
-        judged = reason(wrong) == "wrong-code"
-        assert judged or store.state().read_bytes() == state
+        verified = reason(wrong) == "wrong-code"
+        assert verified or store.state().read_bytes() == state
         with sink.watch() as right:
             entered = host().enter("alice", enrollment.code(), preexec_fn=bound)
-        assert any("code accepted" in line.text for line in right) == judged, limit
+        assert any("code accepted" in line.text for line in right) == verified, limit
         assert store.status()["user"] == "alice"
         if entered:
             break
@@ -203,7 +203,7 @@ def test_the_real_uid_and_the_signals_are_put_back(store, services, sink):
 
 
 def test_a_host_that_is_not_root_is_trouble_where_there_is_no_service(store, sink):
-    """A screen locker that runs as the user: no code is judged, and none is asked for in vain."""
+    """A screen locker that runs as the user: no code is verified, and none is asked for in vain."""
     enrollment, bob = store.enroll(allow_missing=False), UIDS["bob"]
     services = Services("/run/services-of-bob")
     services.code("login", None, "nodelay")
@@ -233,12 +233,12 @@ def test_bob_spends_his_own_bucket_when_he_guesses_alices_code(store, services, 
     """`su alice` by bob is not alice at home: the known bucket is untouched."""
     service("su", f"required {MODULE} nodelay")
     enrollment = store.enroll(allow_missing=False)
-    wrong, judged = enrollment.wrong(), 0
+    wrong, verified = enrollment.wrong(), 0
     for _ in range(21):
         with sink.watch() as lines:
             assert not Su().enter("alice", wrong)
-        judged += reason(lines) == "wrong-code"
-    assert judged == 20
+        verified += reason(lines) == "wrong-code"
+    assert verified == 20
     with Driver(services) as driver:
         assert driver.login("login", "alice", wrong).result == AUTH_ERR
         assert driver.login("login", "alice", enrollment.code()).result == SUCCESS

@@ -1,5 +1,5 @@
 """A host whose policy leaves logins to a fleet that it cannot reach, with real hosts: who is asked for
-what, who judges, and that nothing falls back to the enrollments of this machine."""
+what, what verifies codes, and that nothing falls back to the enrollments of this machine."""
 
 import contextlib
 import shutil

@@ -85,7 +85,7 @@ class Daemon(Sshd):
         return converse(command, code, password)[0]
 
     def offers(self):
-        """The methods with which a client may go on; it waits for an sshd that starts anew."""
+        """The methods with which a client may go on; it waits for an sshd that restarts."""
         command = self.command("nobody", "-o", "BatchMode=yes",
                                "-o", "PreferredAuthentications=none")
         deadline = time.monotonic() + 10

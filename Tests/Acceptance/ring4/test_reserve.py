@@ -1,4 +1,4 @@
-"""A host of a fleet that can reach no verifier judges backup codes by its reserve, each once, also
+"""A host of a fleet that can reach no verifier verifies backup codes by its reserve, each once, also
 if it is killed at any moment."""
 
 import contextlib

@@ -85,13 +85,13 @@ def test_a_user_enrolls_and_changes_his_enrollment_without_root(store, sink):
     assert 'Verification code to add "laptop":' in own.prompts[1]
     assert names(store) == ["phone", "laptop"]
 
-    own = Own("rename", "laptop", "desk")
+    own = Own("rename", "laptop", "tablet")
     assert own.finish(code=codes.pop()) == 0, own.text
-    assert 'to rename "laptop" to "desk":' in own.prompts[1] and names(store) == ["phone", "desk"]
+    assert 'to rename "laptop" to "tablet":' in own.prompts[1] and names(store) == ["phone", "tablet"]
 
-    own = Own("remove", "alice", "desk")
+    own = Own("remove", "alice", "tablet")
     assert own.finish(code=codes.pop()) == 0, own.text
-    assert 'to remove "desk":' in own.prompts[1] and names(store) == ["phone"]
+    assert 'to remove "tablet":' in own.prompts[1] and names(store) == ["phone"]
 
     own = Own("backup-codes", "--regenerate")
     assert own.finish(code=codes.pop()) == 0, own.text

@@ -61,7 +61,7 @@ def test_where_the_systems_lines_ask_for_a_code_the_change_takes_another(store):
     before = store.enrollment().read_bytes()
     first, second, third = enrollment.backup_codes[:3]
     for codes, is_done in (((first, first), False), ((second, third), True)):
-        own = Own("rename", "phone", "desk")
+        own = Own("rename", "phone", "tablet")
         assert own.until(PASSWORD_PROMPT) == 0
         own.child.answer(PASSWORD)
         assert own.until("Verification code: ?$") == 0

@@ -1,4 +1,4 @@
-"""The service judges for programs that are not root, and for su and sudo where it is there."""
+"""The service verifies codes for programs that are not root, and for su and sudo where it listens."""
 
 import random
 import resource
@@ -152,7 +152,7 @@ def test_under_its_callers_limits_su_never_turns_to_the_files(
 @pytest.mark.parametrize("host", [Su, Sudo])
 def test_with_few_descriptors_the_service_is_never_taken_for_absent(
         store, running, sink, figure, host, tmp_path):
-    """With each number right and wrong codes alike: judged by the service, or refused."""
+    """With each number right and wrong codes alike: verified by the service, or refused."""
     service("su", f"required {MODULE} nodelay")
     for limit in range(0, 33):
         enrollment = store.enroll(allow_missing=False)
@@ -162,12 +162,12 @@ def test_with_few_descriptors_the_service_is_never_taken_for_absent(
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
         with sink.watch() as lines:
             assert not host().enter("alice", enrollment.wrong(), preexec_fn=few)
-        judged = reason(lines) == "wrong-code"
-        assert judged or store.state().read_bytes() == state
+        verified = reason(lines) == "wrong-code"
+        assert verified or store.state().read_bytes() == state
         assert not any(str(DEFAULT_STORE) in line.text for line in lines)
         with sink.watch() as lines:
             entered = host().enter("alice", enrollment.code(), preexec_fn=few)
-        assert any("code accepted" in line.text for line in lines) == judged or not judged
+        assert any("code accepted" in line.text for line in lines) == verified or not verified
         if entered:
             break
     figure(f"{host.__name__.lower()}, asking the service: RLIMIT_NOFILE {limit} is enough")
@@ -311,5 +311,5 @@ def test_on_the_public_socket_nobody_says_whose_he_is(store, running, sink):
          attempt(b"alice", b"123450").hex()], capture_output=True, text=True, timeout=20)
     assert done.stdout.startswith("015a"), done.stderr
     sink.flush()
-    judged = [line.text for line in sink.lines[start:] if "reason=wrong-code" in line.text]
-    assert len(judged) == 1 and "uid=3001" in judged[0] and "origin=local " in judged[0]
+    verified = [line.text for line in sink.lines[start:] if "reason=wrong-code" in line.text]
+    assert len(verified) == 1 and "uid=3001" in verified[0] and "origin=local " in verified[0]

@@ -42,7 +42,7 @@ def ranges():
 
 
 def _flood(number, processes, uids, ready):
-    """A packet as one uid after the other, and so many connections at a time as are answered nowhere."""
+    """A packet as one uid after the other, and more connections at a time than are answered anywhere."""
     clients = []
     for turn in range(number, 1 << 60, processes):
         uid = uids[turn % len(uids)]

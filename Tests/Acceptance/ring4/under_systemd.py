@@ -49,7 +49,7 @@ def status_of_alice():
 
 
 def kills(times):
-    """The longest wait for an answer after kill -9, of so many one after the other."""
+    """The longest wait for an answer after kill -9, of this number one after the other."""
     waits = []
     for _ in range(times):
         assert soon(lambda: main_process() > 0)

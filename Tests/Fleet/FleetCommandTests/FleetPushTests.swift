@@ -40,7 +40,7 @@ private struct Answer: Decodable {
     #expect(host.push("--user", "daemon").aside.contains("not enrolled here"))
   }
 
-  /// At each moment in which it is asked, nobody judges him by the files.
+  /// At each moment in which it is asked, no login uses his files.
   @Test func `marks the files before anything is sent`() throws {
     let host = try MovingHost()
     _ = try host.bench.enroll("daemon")

@@ -76,7 +76,7 @@ extension MovingFleet {
     #expect(again.status == 73 && again.aside.contains("enrolled here already"))
   }
 
-  /// At each moment in which it is asked, nobody judges him by the files.
+  /// At each moment in which it is asked, no login uses his files.
   @Test func `copies under a mark before anything is ended`() throws {
     let host = try host()
     let path = host.bench.directory + "/users/daemon/enrollment"
@@ -276,7 +276,7 @@ extension MovingFleet {
     #expect(Bench(.nowhere).run("fleet", "take", "--user", "daemon").status == 66)
   }
 
-  /// Nobody would ever judge them.
+  /// No login would ever use them.
   @Test func `leaves no fleet, and joins none, while files are on their way`() throws {
     let host = try host()
     _ = try host.bench.enroll("bin")

@@ -346,7 +346,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
 
   @Test(arguments: [
     (TransportFault.away, "away", "cannot be reached"), (.unknown, "silent", "does not answer"),
-    (.unpinned, "wrong-key", "another key"), (.revoked, "revoked", "it was revoked"),
+    (.unpinned, "wrong-key", "unexpected key"), (.revoked, "revoked", "it was revoked"),
   ])
   func `says why a verifier cannot verify codes`(fault: TransportFault, word: String, text: String)
     throws

@@ -73,7 +73,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: own.path + "/files/users/\(user)"))
   }
 
-  /// Unless a rule names it, the fleet never judges uid 0, and the machine needs one who gets in.
+  /// Unless a rule names it, the fleet never verifies uid 0, and the machine needs one who gets in.
   @Test func `Root is changed in files`() throws {
     #expect(run("enroll", "root", "--no-confirm").status == 0)
     let root = try Accounts.find(try #require(UserName(Array("root".utf8))))
@@ -86,7 +86,7 @@ import Testing
     #expect(run("enroll", user, "--no-confirm", "--store", files).status == 0)
     let renamed = run("rename", user, "phone", "old")
     #expect(renamed.status == 0)
-    // Who reads it knows that the fleet still judges him as before.
+    // The text says that the fleet still verifies his codes as before.
     #expect(renamed.aside.contains("the files of \(user) verify no codes"))
     #expect(renamed.aside.contains("sallyport fleet push --user \(user)"))
     #expect(run("unlock", user).status == 0)

@@ -186,7 +186,7 @@ final class MovingHost {
     try store.moving(try account(name)) { user in user.mark.map { "\($0)" } ?? "none" }
   }
 
-  /// Whether a login by the files would be judged.
+  /// Whether a login would use the files.
   func isJudgedHere(_ name: String) throws -> Bool { try record(name) != nil }
 
   func record(_ name: String) throws -> Record? { (try? store.load(try account(name))) ?? nil }

@@ -110,7 +110,8 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     #expect(line.asked.withLock { $0.count } == 1)
   }
 
-  /// Else a caller who lets his time pass would be judged by the reserve of a fleet that is there.
+  /// Else a caller who lets his time pass would be answered by the reserve of a fleet that is
+  /// there.
   @Test(arguments: [3950, 4500, 4898, 4999] as [UInt64])
   func `is not away because somebody let his time pass`(_ passed: UInt64) throws {
     let (line, reserve) = (ScriptedVerifiers(.away), ScriptedReserve())

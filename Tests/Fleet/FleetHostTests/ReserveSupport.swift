@@ -136,7 +136,7 @@ final class CutHost: Sendable {
 
   var path: String { own.path + "/store/reserve" }
 
-  /// The same files, as a service finds them that starts anew.
+  /// The same files, as a restarted service finds them.
   func restarted() throws -> Reserve {
     let moment = moment
     let again = Reserve(at: path, owner: .effectiveUser) { moment.withLock { $0 } }

@@ -88,7 +88,7 @@ import Testing
     #expect(try !host.reserve.isPending(name("alice")))
   }
 
-  /// Else he would be judged as if the fleet were away, once more than he has to be.
+  /// Else he would be answered as if the fleet were away, once more than he has to be.
   @Test func `keeps nothing pending where more was used elsewhere while it was away`() throws {
     let host = try CutHost()
     try host.logIn("alice")

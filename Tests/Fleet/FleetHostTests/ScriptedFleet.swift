@@ -45,7 +45,7 @@ final class ScriptedVerifiers: FleetVerifiers {
   }
 }
 
-/// Somebody who judges while they are away, and a keeper who looks on.
+/// An authority that answers while they are away, and a keeper that looks on.
 final class ScriptedReserve: OfflineAuthority, ReserveWatch {
   let outcome: Outcome
   let verbs = Locked<[String]>([])

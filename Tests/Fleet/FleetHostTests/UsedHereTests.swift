@@ -53,7 +53,7 @@ import Testing
       try host.type(first, as: "alice")
         == .refused(.response(.replayed(until: UnixTime(0)), left: left)))
     #expect(try host.type(second, as: "alice") == .accepted(.backupCode(left: 0)))
-    // Nothing that a verifier has to hear of before it is asked, nor is it judged here.
+    // Nothing that a verifier has to hear of before it is asked, nor is it verified here.
     #expect(lines.withLock { $0 }.isEmpty)
   }
 

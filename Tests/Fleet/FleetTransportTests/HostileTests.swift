@@ -8,7 +8,7 @@ import Testing
 
 @testable import FleetTransport
 
-@Suite(.serialized) struct `A verifier, to whoever comes` {
+@Suite(.serialized) struct `A verifier, to all who come` {
   private func side(_ verifier: TestVerifier, _ identity: Identity? = nil) throws -> TLSSide {
     let identity = try identity ?? newIdentity()
     return try #require(TLSSide(identity, pins: [verifier.identity.pin]))

@@ -179,7 +179,7 @@ struct `Joining by a token` {
     let reception = FrameRouter(Hosts(other.database), [:])
     other.database.lose("it is taken away")
     let pin = try #require(Pin(key(1)))
-    // Whoever is told that he is no host wipes his reserve.
+    // A machine that is told that it is no host wipes its reserve.
     #expect(reception.isKnown(pin))
     let nothing = try #require(Secret(count: 0))
     #expect(reception.answer(pin, .question, nothing, arrived: 0) == .databaseAway)

@@ -196,7 +196,7 @@ struct `Taking enrollments from hosts` {
     let standing = FleetStanding(.removed(0xe0e0), version: 2)
     #expect(try ask(.put(try moving(), version: 2)) == .standing(standing))
     #expect(try self.standing() == standing)
-    // By another one he is enrolled anew.
+    // By another one he is enrolled again.
     #expect(try ask(.put(try moving(id: 0xabab), version: 2)) == .done)
   }
 
@@ -315,13 +315,13 @@ struct `Taking enrollments from hosts` {
     }
     // Another host has files of before.
     #expect(try ask(.put(try moving(), version: 3), on: "web2") == gone)
-    // Enrolled anew, by the same files: what was asked before ends nothing.
+    // Enrolled again, by the same files: what was asked before ends nothing.
     #expect(try ask(.put(try moving(), version: 3)) == .done)
     let back = FleetStanding(.enrolled(0xe0e0), version: 4)
     #expect(try ask(.bury(try user, burial)) == .standing(back))
   }
 
-  /// Else whoever has the password would enroll there, or need nothing more.
+  /// Else anybody with the password would enroll there, or need nothing more.
   @Test func `refuses who was taken, whatever would hold for one who is not enrolled`() throws {
     let (account, codes) = (Account(name: try user, uid: 1000), Policy())
     let levels: [EnrollmentLevel] = [.refuse, .required, .offer, .remind, .voluntary]

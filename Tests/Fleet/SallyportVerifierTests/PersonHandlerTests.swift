@@ -157,7 +157,7 @@ struct `What root's verbs change of somebody of the fleet` {
     return result
   }
 
-  /// Until so many saves wait for a lock.
+  /// Until this number of saves wait for a lock.
   private func wait(for count: UInt64, in verifier: Verifier) throws {
     let waiting = """
       SELECT count(*) FROM pg_stat_activity

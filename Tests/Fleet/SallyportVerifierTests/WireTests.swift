@@ -50,7 +50,7 @@ private final class Wire: Sendable {
     line = VerifierPool(file, key)
   }
 
-  /// As the service of a host sends what was typed. nil: the verifier does not judge it.
+  /// As the service of a host sends what was typed. nil: the verifier does not verify it.
   func type(_ typed: String, _ each: DecisionCase, _ name: String) throws -> Outcome? {
     let charge = each.charged.map {
       Charge(enrollmentID: 0xe0e0, isKnown: $0.isKnown, amount: $0.amount)
@@ -113,7 +113,7 @@ extension DecisionCase {
 @Suite(
   .serialized, .enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
 struct `A host on the line` {
-  /// Frames over TLS, judged by the policy of both, sealed and saved: the same outcomes and
+  /// Frames over TLS, answered by the policy of both, sealed and saved: the same outcomes and
   /// the same states as of the decision alone. What buckets hold and regain is the fleet's to say,
   /// so that cases under another budget, other windows or without a factor are none of its.
   @Test(arguments: try DecisionCase.all().filter(\.hasUsualBudget))

@@ -31,7 +31,7 @@ public func testOneInput(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   return 0
 }
 
-/// What must hold, in words for whoever finds that it does not.
+/// What must hold, in words for the reader of a failure.
 func must(_ holds: Bool, _ what: @autoclosure () -> String) {
   if !holds { fatalError(what()) }
 }

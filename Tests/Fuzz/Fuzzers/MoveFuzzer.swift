@@ -43,7 +43,7 @@ extension Fuzzer {
 private func checkMark(_ text: Secret) {
   guard let (enrollment, mark) = try? Enrollment.readMoving(text) else { return }
   let isReadByAll = (try? Enrollment.read(text)) != nil
-  must(isReadByAll == (mark == nil), "who is under way is judged by the file")
+  must(isReadByAll == (mark == nil), "a user in migration is verified by the file")
   guard let mark else { return }
   let written = unwrapped(enrollment.written(with: mark), "out of memory")
   let again = unwrapped(try? Enrollment.readMoving(written), "does not read what it wrote")

@@ -22,7 +22,7 @@ extension Fuzzer {
       must(decision.state == user.state, "a malformed response costs something")
       must(
         !user.mayBeRight(bare) || typed.count > Response.maximumLength, "a good code is malformed")
-    case (.malformed, _): must(false, "a malformed response was judged")
+    case (.malformed, _): must(false, "a malformed response was verified")
     case (_, .accept): must(user.isRight(bare), "accepted what is not right")
     case (_, .refuse): must(!user.isRight(bare), "refused what is right")
     }
@@ -41,7 +41,7 @@ private func splits(_ typed: [UInt8], _ user: Owner) {
   must(user.mayBeRight(bytes(parts.code).filter { $0 != 0x2d }), "the code part is no code")
 }
 
-/// Whoever logs in, with codes that are known here.
+/// A user who logs in, with codes that are known here.
 private struct Owner {
   static let now = UnixTime(1_700_000_000)
   private static let key = Array("12345678901234567890".utf8)

@@ -25,7 +25,7 @@ extension Fuzzer {
   }
 }
 
-/// Made anew: in a global the leak sanitizer does not see what an enum refers to.
+/// Made each time: in a global the leak sanitizer does not see what an enum refers to.
 private var verbs: [ServiceRequest.Verb] {
   [
     .prepare(mayEnroll: true, after: .password),

@@ -2,8 +2,8 @@ import Testing
 
 @testable import PAMStack
 
-/// What `enable` makes of stacks by chance, judged by libpam's walk (RealityTests) and by what each
-/// module is documented to answer.
+/// What `enable` makes of stacks by chance, checked by libpam's walk (RealityTests) and by what
+/// each module is documented to answer.
 @Suite struct `Enabling in stacks by chance` {
   private typealias Answers = [String: PAMCode]
 

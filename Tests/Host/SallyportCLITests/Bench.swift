@@ -113,8 +113,8 @@ final class Bench {
     return try JSONDecoder().decode(Enrolled.self, from: Data(terminal.answer.utf8))
   }
 
-  /// Every file under the store with its content, but for the last good policy, which whoever reads
-  /// the policy keeps.
+  /// Every file under the store with its content, but for the last good policy, which a program
+  /// that reads the policy keeps.
   func content() throws -> [String: Data] {
     guard FileManager.default.fileExists(atPath: directory) else { return [:] }
     var files: [String: Data] = [:]

@@ -74,7 +74,7 @@ import Testing
     #expect((backup.accepted, backup.backupCodesLeft) == (true, 9))
   }
 
-  /// Codes of eight digits cost a hundredth, so they would be judged again long before.
+  /// Codes of eight digits cost a hundredth, so they would be verified again long before.
   @Test func `The wait that is told is that of a code like the typed one`() throws {
     let enrolled = try bench.enroll()
     #expect(

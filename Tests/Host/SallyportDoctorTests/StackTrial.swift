@@ -8,7 +8,7 @@ import Testing
 /// libpam of this machine does with them. pam_debug stands in for every module under its name, and
 /// answers as it is told.
 ///
-/// A login is what every line but ours answers. What is judged, `rule` by rule:
+/// A login is what every line but ours answers. What is checked, `rule` by rule:
 ///
 /// - A stack that `pam enable` wrote, beside the one that it was written for, both in the same
 ///   login. `admitsMore`: the old one refuses it, and the new one lets in, whatever our line says.
@@ -22,7 +22,7 @@ import Testing
 ///   doctor names such a one: it may have checked a password. Whether our line is called is
 ///   libpam's word too: PAM_INCOMPLETE from it ends the phase.
 ///
-/// Not judged: whether what doctor says too much is true, and lines that take a password which
+/// Not checked: whether what doctor says too much is true, and lines that take a password which
 /// nobody asked for (use_first_pass).
 final class StackTrial {
   enum Rule: CaseIterable { case admitsMore, admitsLess, withoutCode, withoutPassword }
@@ -85,11 +85,11 @@ final class StackTrial {
       numbers.written += 1
       let new = old.merging(["service": service]) { $1 }
       try compare(old, new, &stack, logins)
-      try judge(new, &stack, logins)
+      try check(new, &stack, logins)
     } else {
       numbers.refused += 1
     }
-    try judge(stack.files(with: stack.ours()), &stack, logins)
+    try check(stack.files(with: stack.ours()), &stack, logins)
   }
 
   // MARK: pam enable
@@ -134,7 +134,7 @@ final class StackTrial {
     return ids.subtracting(planted?.untold ?? [])
   }
 
-  private func judge(_ files: [String: String], _ stack: inout ChanceStack, _ logins: Int) throws {
+  private func check(_ files: [String: String], _ stack: inout ChanceStack, _ logins: Int) throws {
     let told = try told(files)
     let isAround = !told.isDisjoint(with: StackTrial.around)
     let aloneIDs: Set = ["stack-only-factor", "stack-unknown-factor"]

@@ -73,7 +73,7 @@ enum PlantedFault: CaseIterable {
     for found in run.numbers.violations.prefix(6) {
       Issue.record("SEED=\(`Stacks by chance`.seed + found.stack - 1) COUNT=1: \(found)")
     }
-    // Whoever repeats one stack sees only that one.
+    // A run that repeats one stack sees only that one.
     guard `Stacks by chance`.count >= 50 else { return }
     let share = `Stacks by chance`.count / 50
     #expect(run.numbers.written > share && run.numbers.refused > share)

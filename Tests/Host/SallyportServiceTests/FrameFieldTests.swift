@@ -83,8 +83,8 @@ private struct Change: Sendable, CustomTestStringConvertible {
     ]
 }
 
-/// What can be seen of how a frame was judged.
-private struct Judged: Equatable {
+/// What can be seen of how a frame was answered.
+private struct Seen: Equatable {
   var answers: [[UInt8]] = []
   var lines: [String] = []
   var states: [LoginState] = []
@@ -114,13 +114,13 @@ private struct Judged: Equatable {
 
   /// A login with a wrong code, with the right one of eight steps ahead, which the machine's policy
   /// does not take, and with that of now.
-  private func judge(_ frame: Frame) throws -> Judged {
+  private func run(_ frame: Frame) throws -> Seen {
     let (own, machine) = try machine()
     let lines = Locked<[String]>([])
     let handler = RequestHandler(store: machine) { _, line in
       lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }
     }
-    var found = Judged()
+    var found = Seen()
     let verbs = try ["000000", code(ahead: 8), code(ahead: 0)].map(frame.attempt)
     for verb in [frame.prepare] + verbs {
       found.answers.append(handler.answer(alice, try frame.encoded(verb), to: Waiting()))
@@ -147,11 +147,11 @@ private struct Judged: Equatable {
   private func `leaves whose account, which origin and which policy it is`(_ change: Change) throws
   {
     var frame = Frame()
-    let usual = try judge(frame)
+    let usual = try run(frame)
     #expect(usual.lines.count == 3 && usual.origin == .local(own: true))
     #expect(usual.states[0].known.spent > GuessProbability(units: 0))
     change.apply(&frame)
-    var found = try judge(frame)
+    var found = try run(frame)
     let service = " service=" + String(decoding: frame.service, as: UTF8.self) + " uid="
     found.lines = found.lines.map { $0.replacing(service, with: " service=locker uid=") }
     #expect(found == usual)
@@ -160,21 +160,21 @@ private struct Judged: Equatable {
   /// What a bucket holds and regains is the same in all services: the policy file alone says it.
   @Test func `that states another budget changes nothing`() throws {
     var frame = Frame()
-    let usual = try judge(frame)
+    let usual = try run(frame)
     for budget in [
       PolicyKey.guessBudget.bounds.lowerBound, PolicyKey.guessBudget.bounds.upperBound,
     ] {
       frame.policy[.guessBudget] = budget
-      #expect(try judge(frame) == usual)
+      #expect(try run(frame) == usual)
     }
   }
 
   @Test(arguments: [PolicyKey.adjacentIntervals, .factorTOTP])
   func `that is stricter than this machine's policy holds`(_ key: PolicyKey) throws {
     var frame = Frame()
-    let usual = try judge(frame)
+    let usual = try run(frame)
     frame.policy[key] = key == .factorTOTP ? UInt64(FactorUse.off.rawValue) : key.bounds.lowerBound
-    let found = try judge(frame)
+    let found = try run(frame)
     #expect(found.answers != usual.answers)
     #expect(found.states[0].known.spent < usual.states[0].known.spent)
     #expect(found.lines.last?.contains("accepted") == (key != .factorTOTP))
@@ -183,7 +183,7 @@ private struct Judged: Equatable {
   @Test func `that says fleet can only refuse more`() throws {
     var frame = Frame()
     frame.policy.isFleet = true
-    let found = try judge(frame)
+    let found = try run(frame)
     let (own, untouched) = try machine()
     #expect(found.states == [try state(untouched, "alice"), try state(untouched, "bob")])
     #expect(

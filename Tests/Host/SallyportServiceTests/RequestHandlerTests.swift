@@ -30,7 +30,7 @@ import Testing
     return try #require(try machine.load(machine.account(named: user))).state
   }
 
-  /// RFC 6238: the code of so many steps from now.
+  /// RFC 6238: the code of this number of steps from now.
   private func code(_ steps: Int64 = 0) throws -> Secret {
     let generator = try CodeGenerator(
       secret: try #require(Secret(Array("12345678901234567890".utf8))), algorithm: .sha1,
@@ -117,7 +117,7 @@ import Testing
     #expect({ if case .prompt(.notEnrolled, _) = answer { true } else { false } }())
   }
 
-  /// Whoever may ask for the lenient one of two dates passes without a code until then.
+  /// A caller who may ask for the lenient one of two dates passes without a code until then.
   @Test(arguments: [(1_900_000_000, 0), (0, 1_900_000_000), (0, 0)] as [(Int64, Int64)])
   func `of two days from which a level is required the earlier holds`(own: Int64, stated: Int64)
     throws

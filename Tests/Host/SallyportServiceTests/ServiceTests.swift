@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  /// In su the effective uid is 0 at connect(), whoever started it, and for ever.
+  /// In su the effective uid is 0 at connect(), for any user who started it, and for ever.
   @Test(arguments: [true, false])
   func `the real user is who sent the packet, not who connected`(_ isSetUID: Bool) throws {
     let seen = Locked<Peer?>(nil)

@@ -85,7 +85,7 @@ func soon(_ condition: () -> Bool) -> Bool {
   return true
 }
 
-/// Calls `body` on a thread whose real uid is `user`, as su's is that of whoever started it.
+/// Calls `body` on a thread whose real uid is `user`, as su's is that of the user who started it.
 func asRealUser<R: Sendable>(_ user: UInt32, _ body: @escaping @Sendable () throws -> R) throws -> R
 {
   let result = Locked<Result<R, any Error>?>(nil)

@@ -16,21 +16,21 @@ import Testing
   private func fromUser() throws -> [[UInt8]] {
     let counted = try #require(
       CodeParameters(type: .hotp, algorithm: .sha512, digits: .eight))
-    let wishes: [ChangeRequest] = [
+    let requests: [ChangeRequest] = [
       .status, .renew, .enroll(name: nil, .standard, backupCodes: 0),
       .enroll(name: Label("a"), counted, backupCodes: 32), .add(name: nil, counted),
       .add(name: Label("laptop"), .standard), .remove(Label("phone")),
       .rename(Label("phone"), to: Label("x")),
     ]
-    for wish in wishes {
-      let packet = try #require(FromUser.wish(wish).encoded())
+    for request in requests {
+      let packet = try #require(FromUser.wish(request).encoded())
       guard case .wish(let read)? = FromUser.decode(packet) else {
-        Issue.record("\(wish)")
+        Issue.record("\(request)")
         continue
       }
-      #expect(read == wish)
+      #expect(read == request)
     }
-    return try wishes.map { try bytes(FromUser.wish($0).encoded()) }
+    return try requests.map { try bytes(FromUser.wish($0).encoded()) }
       + [try bytes(FromUser.answer(secret([1, 2, 3])).encoded())]
   }
 

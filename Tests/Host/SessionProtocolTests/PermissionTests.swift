@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct `What a user may change himself` {
   private static let two: [Label] = [Label("phone"), Label("laptop")]
-  private static let wishes: [ChangeRequest] = [
+  private static let requests: [ChangeRequest] = [
     .status, .enroll(name: nil, .standard, backupCodes: 10), .add(name: nil, .standard),
     .remove(Label("phone")), .rename(Label("phone"), to: Label("new")), .renew,
   ]
@@ -19,15 +19,15 @@ import Testing
 
   @Test func `is nothing unless the policy says so`() {
     #expect(!Policy().isSelfService && !Policy.strict.isSelfService)
-    for wish in Self.wishes {
+    for request in Self.requests {
       for enrollment in [
         OwnEnrollment.enrolled(id: 7, names: Self.two), .notEnrolled(.required),
         .notEnrolled(.offer),
       ] {
-        #expect(permission(for: wish, enrollment, under: Policy()) == .refused(.off))
-        #expect(permission(for: wish, enrollment, under: .strict) == .refused(.off))
+        #expect(permission(for: request, enrollment, under: Policy()) == .refused(.off))
+        #expect(permission(for: request, enrollment, under: .strict) == .refused(.off))
         let disabled = policy { $0.isEnabled = false }
-        #expect(permission(for: wish, enrollment, under: disabled) == .refused(.disabled))
+        #expect(permission(for: request, enrollment, under: disabled) == .refused(.disabled))
       }
     }
   }
@@ -38,9 +38,9 @@ import Testing
       (.remind, .afterFirstCode), (.voluntary, .refused(.level)),
     ]
     for (level, expected) in table {
-      for wish in Self.wishes {
-        let found = permission(for: wish, .notEnrolled(level), under: policy())
-        if case .enroll = wish {
+      for request in Self.requests {
+        let found = permission(for: request, .notEnrolled(level), under: policy())
+        if case .enroll = request {
           #expect(found == expected)
         } else {
           #expect(found == .refused(.notEnrolled))
@@ -50,9 +50,9 @@ import Testing
   }
 
   @Test func `is, enrolled, everything but to enroll, after a code of that enrollment`() {
-    for wish in Self.wishes {
-      let found = permission(for: wish, .enrolled(id: 7, names: Self.two), under: policy())
-      switch wish {
+    for request in Self.requests {
+      let found = permission(for: request, .enrolled(id: 7, names: Self.two), under: policy())
+      switch request {
       case .status: #expect(found == .show)
       case .enroll: #expect(found == .refused(.enrolled))
       case .add, .remove, .rename, .renew: #expect(found == .afterCode(id: 7))
@@ -74,9 +74,9 @@ import Testing
       (.rename(phone, to: laptop), Self.two, .refused(.nameTaken)),
       (.rename(phone, to: phone), Self.two, .afterCode(id: 7)),
     ]
-    for (wish, names, expected) in table {
+    for (request, names, expected) in table {
       #expect(
-        permission(for: wish, .enrolled(id: 7, names: names), under: policy()) == expected)
+        permission(for: request, .enrolled(id: 7, names: names), under: policy()) == expected)
     }
   }
 

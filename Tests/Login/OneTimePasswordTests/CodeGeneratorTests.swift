@@ -9,7 +9,7 @@ private final class Tally: Sendable {
   let count = Mutex(0)
 }
 
-/// Runs `body` on so many threads of its own at once, and waits for all.
+/// Runs `body` on this number of threads of its own at once, and waits for all.
 private func onThreads(_ threads: Int, _ body: @escaping @Sendable () -> Void) {
   let group = DispatchGroup()
   for _ in 0..<threads {

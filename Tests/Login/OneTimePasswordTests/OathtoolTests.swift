@@ -3,7 +3,7 @@ import OneTimePassword
 import TestSupport
 import Testing
 
-/// One run of oathtool: so many codes in a row of one secret.
+/// One run of oathtool: a number of codes in a row of one secret.
 private struct OathtoolCase {
   static let codes = 10
 

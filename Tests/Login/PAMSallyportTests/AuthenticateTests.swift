@@ -102,7 +102,7 @@ private let wrong = "050472"
     #expect(answer("nullok") == .refused)
   }
 
-  /// A clock read before it would be as old as the wait: whoever stops his su there would bring
+  /// A clock read before it would be as old as the wait: a user who stops his su there would bring
   /// back an old time, which earns the buckets credit and makes known origins forgotten.
   @Test(.enabled(if: !isThroughService, "a service reads it for the prompt as well"))
   func `the clock is read under the lock`() throws {

@@ -24,15 +24,15 @@ import Testing
     let draft = try Draft(
       for: try #require(UserName(Array("alice".utf8))), named: Label("phone"), .standard,
       secret: try secret(TestStore.secret), issuer: Label("web1"), at: UnixTime(59))
-    func judged(_ code: String) throws -> FirstCode {
+    func verified(_ code: String) throws -> FirstCode {
       try draft.verify(
         firstCode: try secret(code), at: UnixTime(1_111_111_111), under: Policy())
     }
-    guard case .right = try judged("050471") else {
+    guard case .right = try verified("050471") else {
       Issue.record("the code of now is not right")
       return
     }
-    #expect(try judged("287082") == .wrong)
+    #expect(try verified("287082") == .wrong)
   }
 
   @Test func `has a name that is free`() {

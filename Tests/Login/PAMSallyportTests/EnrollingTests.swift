@@ -49,7 +49,7 @@ extension `After the auth phase` {
     #expect(account() == .denied)
     #expect(host.shown.last == "Not set up: internal error; see the system log.")
     #expect(!host.shown.contains { $0.contains("otpauth://") || $0.contains("\u{2580}") })
-    // Where a service judges, its own log names the path.
+    // Where a service verifies codes, its own log names the path.
     let named = isThroughService ? "/root: the service failed, see its log" : "/nowhere"
     #expect(host.log.contains { $0.level == .alert && $0.line.contains(named) })
   }

@@ -142,9 +142,9 @@ private let both = "Password & verification code: "
       host.expect(reply: .failure(.conversation))
       #expect(authenticate(host, Self.words, store: store) == .conversation)
     }
-    let judged = host.log.filter { $0.line.contains("reason=wrong-code") }
+    let verified = host.log.filter { $0.line.contains("reason=wrong-code") }
     let throttled = host.log.filter { $0.line.contains("reason=throttled") }
-    #expect((judged.count, throttled.count) == (20, 980))
+    #expect((verified.count, throttled.count) == (20, 980))
   }
 
   /// Nor does another call of the same host that is accepted.

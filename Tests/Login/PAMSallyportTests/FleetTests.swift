@@ -20,11 +20,11 @@ private final class ScriptedFleet: CodeAuthority {
   var failing: String?
   var isAway = false
   private(set) var verbs: [String] = []
-  private let judge: LocalAuthority<TestStore>
+  private let authority: LocalAuthority<TestStore>
 
   init() throws {
     store = try TestStore()
-    judge = LocalAuthority(store: store)
+    authority = LocalAuthority(store: store)
   }
 
   private func meet(_ verb: String) throws(StoreTrouble) {
@@ -42,7 +42,8 @@ private final class ScriptedFleet: CodeAuthority {
     after first: FirstFactor
   ) throws(StoreTrouble) -> AuthStep {
     try meet("prepare")
-    let step = try judge.prepare(typed, account, in: context, mayEnroll: mayEnroll, after: first)
+    let step = try authority.prepare(
+      typed, account, in: context, mayEnroll: mayEnroll, after: first)
     guard case .prompt(let pending) = step else { return step }
     return .prompt(shown(pending))
   }
@@ -51,20 +52,20 @@ private final class ScriptedFleet: CodeAuthority {
   ) throws(StoreTrouble) -> Outcome {
     try meet(pending.isAway ? "attempt-away" : "attempt")
     let account = try store.account(typed: pending.name)
-    let mine = try judge.claimant(pending.name, account, in: pending.context)
-    return try judge.attempt(typed, knownAs: malformation, by: mine, as: turn)
+    let mine = try authority.claimant(pending.name, account, in: pending.context)
+    return try authority.attempt(typed, knownAs: malformation, by: mine, as: turn)
   }
   func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble)
     -> PendingLogin?
   {
     try meet("enrolled")
-    return try judge.enrolled(account, in: context).map { shown($0) }
+    return try authority.enrolled(account, in: context).map { shown($0) }
   }
   func level(of account: Account, in context: LoginContext) throws(StoreTrouble)
     -> EnrollmentLevel
   {
     try meet("level")
-    return try judge.level(of: account, in: context)
+    return try authority.level(of: account, in: context)
   }
   func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {
     try meet("remember")
@@ -85,7 +86,7 @@ private final class ScriptedFleet: CodeAuthority {
   }
 }
 
-@Suite struct `A login that the fleet judges` {
+@Suite struct `A login that the fleet verifies` {
   private let host = ScriptedHost()
   /// The files of this machine.
   private let store: TestStore

@@ -107,7 +107,7 @@ private let both = "Password & verification code: "
       } else {
         #expect(answer == .ignore, "\(typed)")
         #expect(host.token == typed.text, "\(typed)")
-        #expect(!store.calls[calls...].contains(.transact), "\(typed) was judged")
+        #expect(!store.calls[calls...].contains(.transact), "\(typed) was verified")
       }
     }
   }

@@ -376,15 +376,15 @@ private func shared(_ text: String, service: String = "elsewhere", user: String?
     var bucket = Bucket(spent: GuessProbability(units: spent), since: UnixTime(start))
     let before = throttle.available(in: bucket, at: UnixTime(start)).units
     #expect(before == throttle.capacity.units - min(spent, throttle.capacity.units))
-    var judged: UInt64 = 0
+    var verified: UInt64 = 0
     for hour in 0..<Int64(8766) {
       let now = UnixTime(start + hour * 3600)
       guard !throttle.isThrottled(bucket, digits: .six, at: now) else { continue }
       bucket = throttle.charge(bucket, digits: .six, at: now)
-      judged += 1
+      verified += 1
     }
-    #expect(judged * 11_000_000 <= before + throttle.refillPerYear.units)
+    #expect(verified * 11_000_000 <= before + throttle.refillPerYear.units)
     // Nor is the owner kept out.
-    #expect(judged > 300)
+    #expect(verified > 300)
   }
 }

@@ -12,7 +12,7 @@ private struct Year {
     case blind
     /// Knows every code that was accepted, and types what is a slip of the latest.
     case knowsUsed
-    /// Sees each code before it is judged, and types a slip of it first.
+    /// Sees each code before it is verified, and types a slip of it first.
     case seesLive
   }
 
@@ -21,7 +21,7 @@ private struct Year {
   var guesser = Guesser.blind
   /// With each authenticator in turn.
   var loginsADay = 4
-  /// The owner mistypes one code in so many, by chance; 0: never.
+  /// The owner mistypes one code in this number, by chance; 0: never.
   var slipsOneIn = 0
   /// For one login after the other.
   var policies = [Policy()]
@@ -30,9 +30,9 @@ private struct Year {
   var days = 365
 
   struct Result {
-    /// The chance that the guesses which were judged had.
+    /// The chance that the guesses which were verified had.
     var luck = 0.0
-    var judged = 0
+    var verified = 0
     var refunds = 0
     /// How often the owner's right code was refused.
     var lockedOut = 0
@@ -90,7 +90,7 @@ private struct Year {
         }
         let decision = try typed(guess, at: now, policy)
         if case .wrongCode(let charge?) = decision.refusal {
-          result.judged += 1
+          result.verified += 1
           result.luck += Double(charge.amount.units) / 1e12
         }
       }
@@ -144,10 +144,10 @@ private struct Year {
     let forward = Double(result.forward) / 31_557_600
     #expect(result.luck <= 0.00022 + 0.005 * forward + Double(result.refunds) * 88e-6)
     // Nor is there little guessing to look at.
-    #expect(result.luck > 0.0045 && result.judged > 200, "\(result)")
+    #expect(result.luck > 0.0045 && result.verified > 200, "\(result)")
   }
 
-  /// The figure of docs/decisions.md. Whoever does so could type the code itself.
+  /// The figure of docs/decisions.md. Somebody who does so could type the code itself.
   @Test(arguments: [
     (Year(guesser: .seesLive), 0.01206), (Year(isHOTP: true, guesser: .seesLive), 0.01206),
     (Year(guesser: .seesLive, policies: [Policy(), narrow]), 0.01206),

@@ -239,7 +239,7 @@ import Testing
     }
   }
 
-  /// Behind a right checksum too: whoever writes there is root, but must not crash sshd.
+  /// Behind a right checksum too: a process that writes there is root, but must not crash sshd.
   @Test func `of any content with a right checksum is one state or none`() throws {
     var random = Seeded(29)
     var read = 0
@@ -281,7 +281,7 @@ import Testing
     }
   }
 
-  /// Whoever measures a login must not learn that a code was nearly right.
+  /// Somebody who measures a login must not learn that a code was nearly right.
   @Test func `has the same length with a slip and without`() throws {
     var random = Seeded(31)
     for _ in 0..<100 {

@@ -100,9 +100,9 @@ struct Setting: CustomTestStringConvertible, Sendable {
       let early = try decision(setting, state, UnixTime(Int64(due) - 2), typed: wrong)
       #expect(early.refusal == .throttled)
       now = UnixTime(Int64(due) + 2)
-      let judged = try decision(setting, state, now, typed: wrong)
-      #expect(judged.isWrongCode)
-      state = judged.state
+      let verified = try decision(setting, state, now, typed: wrong)
+      #expect(verified.isWrongCode)
+      state = verified.state
       // It may be two seconds late each time: those count towards the next.
       due += setting.pace
     }
@@ -114,11 +114,11 @@ struct Setting: CustomTestStringConvertible, Sendable {
     let throttle = try setting.throttle()
     let effective = setting.isHOTP ? throttle.lookAhead : throttle.adjacentIntervals
     #expect(Int(effective) == setting.narrowed)
-    let judged = 2 * guesses(throttle, setting.digits, until: Self.start.seconds + 31_557_600)
-    let chance = Double(judged) * setting.chance(Int(effective))
+    let verified = 2 * guesses(throttle, setting.digits, until: Self.start.seconds + 31_557_600)
+    let chance = Double(verified) * setting.chance(Int(effective))
     #expect(chance <= 0.01)
     // Nor is it stricter than it says.
-    #expect(chance > 0.0099 - 2 * setting.cost, "\(judged) guesses")
+    #expect(chance > 0.0099 - 2 * setting.cost, "\(verified) guesses")
   }
 
   /// However many are left; both buckets, each as fast as it may.
@@ -128,27 +128,27 @@ struct Setting: CustomTestStringConvertible, Sendable {
   ) throws {
     let throttle = Throttle(
       for: try Setting(digits: digits).list(), scratchCodes: scratchCodes, under: Policy())
-    let judged = 2 * guesses(throttle, .eight, until: Self.start.seconds + 31_557_600)
+    let verified = 2 * guesses(throttle, .eight, until: Self.start.seconds + 31_557_600)
     let codes = digits == .eight ? 11e-8 : 0
-    let chance = Double(judged) * (codes + Double(scratchCodes) / 9e7)
+    let chance = Double(verified) * (codes + Double(scratchCodes) / 9e7)
     #expect(chance <= 0.01)
-    #expect(chance > 0.0099, "\(judged) guesses")
+    #expect(chance > 0.0099, "\(verified) guesses")
     #expect(throttle.adjacentIntervals == 5)
   }
 
   private func guesses(_ throttle: Throttle, _ digits: Digits, until end: Int64) -> Int {
-    var (bucket, now, judged) = (Bucket.full, Self.start, 0)
+    var (bucket, now, verified) = (Bucket.full, Self.start, 0)
     while now.seconds < end {
-      guard let wait = throttle.wait(for: bucket, digits: digits, at: now) else { return judged }
+      guard let wait = throttle.wait(for: bucket, digits: digits, at: now) else { return verified }
       if wait > 0 {
         now = UnixTime(now.seconds + Int64(wait))
         continue
       }
       if throttle.isThrottled(bucket, digits: digits, at: now) { return -1 }
       bucket = throttle.charge(bucket, digits: digits, at: now)
-      judged += 1
+      verified += 1
     }
-    return judged
+    return verified
   }
 
   /// The whole decision, a login every hour of a year; the backup code is tried on a copy.
@@ -157,12 +157,12 @@ struct Setting: CustomTestStringConvertible, Sendable {
   {
     let setting = Setting()
     var state = LoginState(enrollmentID: 0xe0e0)
-    var judged = 0
+    var verified = 0
     for hour in 0..<Int64(8766) {
       let now = UnixTime(Self.start.seconds + hour * 3600)
       for _ in 0..<(hour == 0 ? 25 : 1) {
         let one = try decision(setting, state, now, typed: "000000")
-        if one.isWrongCode { judged += 1 }
+        if one.isWrongCode { verified += 1 }
         state = one.state
       }
       #expect(state.known == Bucket.full)
@@ -170,8 +170,8 @@ struct Setting: CustomTestStringConvertible, Sendable {
       let backup = try decision(setting, state, now, typed: "7KMF-2X9Q-D4TW-0HZA")
       #expect(backup.proof == .backupCode(left: 0))
     }
-    #expect((400...454).contains(judged), "\(judged)")
-    #expect(Double(judged) * setting.cost <= 0.005)
+    #expect((400...454).contains(verified), "\(verified)")
+    #expect(Double(verified) * setting.cost <= 0.005)
   }
 
   @Test(arguments: [
@@ -231,24 +231,24 @@ struct Setting: CustomTestStringConvertible, Sendable {
     }
   }
 
-  /// The clock may also go back: what is judged never exceeds the first filling and what the
+  /// The clock may also go back: what is verified never exceeds the first filling and what the
   /// forward moves of the clock refill.
   @Test func `gives no credit for a clock set back`() throws {
     let (throttle, cost) = (try Setting().throttle(), 11_000_000.0)
     var random = Seeded(3)
-    var (bucket, now, judged, forward) = (Bucket.full, Self.start, 0, 0)
+    var (bucket, now, verified, forward) = (Bucket.full, Self.start, 0, 0)
     for _ in 0..<20_000 {
       let move = random.number(-50_000...50_000)
       (now, forward) = (UnixTime(now.seconds + Int64(move)), forward + max(move, 0))
       bucket.distrustFuture(now)
       if !throttle.isThrottled(bucket, digits: .six, at: now) {
         bucket = throttle.charge(bucket, digits: .six, at: now)
-        judged += 1
+        verified += 1
       }
       let refilled = Double(throttle.refillPerYear.units) * Double(forward) / 31_557_600
-      #expect(Double(judged) * cost <= Double(throttle.capacity.units) + refilled)
+      #expect(Double(verified) * cost <= Double(throttle.capacity.units) + refilled)
     }
-    #expect(judged > 1000)
+    #expect(verified > 1000)
   }
 
   @Test func `verifies nothing of a length that no authenticator has, at no cost`() throws {
@@ -304,9 +304,9 @@ extension Seeded {
     let wait = try #require(throttle.wait(for: empty, digits: digits, at: now))
     #expect(Self.text(Double(wait)) == row[7])
     let year = (throttle.capacity.units + throttle.refillPerYear.units)
-    let judged = year / throttle.cost(of: digits).units
-    #expect(judged == UInt64(row[8]))
-    let chance = 2 * Double(judged) * setting.chance(window)
+    let verified = year / throttle.cost(of: digits).units
+    #expect(verified == UInt64(row[8]))
+    let chance = 2 * Double(verified) * setting.chance(window)
     #expect(String(format: "%.4f %%", chance * 100) == row[9])
     #expect(chance <= setting.budget)
   }

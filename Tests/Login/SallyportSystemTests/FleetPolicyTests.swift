@@ -5,7 +5,7 @@ import Testing
 @testable import SallyportSystem
 
 @Suite struct `Whose logins a policy file leaves to the fleet` {
-  /// Whether the fleet judges the login of a user of that uid.
+  /// Whether the fleet verifies the login of a user of that uid.
   private func isFleet(_ text: String, _ user: String, uid: UInt32 = 1000, _ staff: Tristate = .no)
     throws -> Bool
   {

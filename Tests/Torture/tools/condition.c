@@ -66,7 +66,7 @@ static void closed(void) {
   for (int fd = 0; fd < 3; fd++) close(fd);
 }
 
-/* Leaves so many free descriptors below the limit. */
+/* Leaves this number of free descriptors below the limit. */
 static void fill(int room) {
   struct rlimit limit = {256, 256};
   int fd, last[16], count = 0;

@@ -39,7 +39,7 @@ static int times, frames, answer_count, answered, results[MOST_PHASES];
 static const char *phase = "";
 static char outside[2][SNAPSHOT], inside[2][SNAPSHOT], difference[2048];
 
-/* As the driver's: the clock of the test, for whoever asks. */
+/* As the driver's: the clock of the test, for all callers. */
 int clock_gettime(clockid_t id, struct timespec *now) {
   int done = (int)syscall(SYS_clock_gettime, id, now);
   if (wall_clock != 0 && id == CLOCK_REALTIME) now->tv_sec = wall_clock;
@@ -88,7 +88,7 @@ static char *unhex(const char *hex) {
   return text;
 }
 
-/* A line from whoever reads our reports, in hex. */
+/* A line from the reader of our reports, in hex. */
 static char *ask_live(void) {
   char line[256];
   size_t count = 0;

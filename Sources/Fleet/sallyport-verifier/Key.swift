@@ -48,7 +48,7 @@ struct Key: ParsableCommand {
     var file: String
 
     func run() throws {
-      // As whoever types it: the copy may be where the owner of the directory may not look.
+      // As the user who types it: the copy may be where the owner of the directory may not read.
       let text = try contents(file)
       try common.actAsOwner()
       let (copy, ours) = (try openCopy(text, of: file), try common.copy())

@@ -1,4 +1,4 @@
 import SallyportSession
 
-// The connection, from whoever started us: sallyportd.
+// The connection, from our parent: sallyportd.
 Session.serve(3)

@@ -9,9 +9,9 @@ private enum Limit {
 }
 
 extension Draft {
-  /// Asks for the first code, which shows that the app has the secret and the time. Returns what the
-  /// code used up and the drift that it showed; nil if no code was correct. An empty line costs no
-  /// try, nor does `i`, for which `invert` draws the QR code again. An error of `ask` ends it.
+  /// Asks for the first code, which shows that the app has the secret and the time. Returns what
+  /// the code used up and the drift that it showed; nil if no code was correct. An empty line costs
+  /// no try, nor does `i`, for which `invert` draws the QR code again. An error of `ask` ends it.
   package func firstCode<Failure: Error>(
     ask: (StaticString) throws(Failure) -> Secret, show: (LogLine) throws(Failure) -> Void,
     invert: () throws(Failure) -> Void, verify: (Secret) throws(Failure) -> FirstCode

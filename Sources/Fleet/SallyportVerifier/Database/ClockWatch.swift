@@ -5,7 +5,8 @@ import SallyportSupport
 /// What a verifier makes of the clocks: its own, the database's, and the other verifiers'. All in
 /// milliseconds, as offsets from the database's.
 struct ClockWatch {
-  /// Beyond it nobody is judged by this verifier's clock, if the others say so too.
+  /// Beyond it this verifier refuses all logins, if the other verifiers agree that its clock is
+  /// off.
   static let most: Int64 = 30_000
   /// Beyond it somebody should look.
   static let usual: Int64 = 2000

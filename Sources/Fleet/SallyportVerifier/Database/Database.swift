@@ -24,7 +24,7 @@ package final class Database: Sendable {
   private let log: @Sendable (LogLevel, LogLine) -> Void
   /// In milliseconds since 1970.
   let clock: @Sendable () -> Int64
-  /// The time by which people are judged; nil for the system's.
+  /// The time by which codes are verified; nil for the system's.
   let now: (@Sendable () -> UnixTime)?
   let books = Locked(Books())
   private let seats: ConnectionSlots
@@ -47,7 +47,7 @@ package final class Database: Sendable {
     var acknowledged: [Int: UInt64] = [:]
     /// How often in a row somebody else had raised the keeper's row.
     var strangers = 0
-    /// Nobody is judged.
+    /// All logins are refused.
     var isAway = true
     /// This verifier's clock is off.
     var isAside = false
@@ -56,7 +56,7 @@ package final class Database: Sendable {
   }
 
   /// `words`: as libpq has them. `verifier`: this one's name, of which there must be no other.
-  /// `clock`: nil for the system's. `now`: the time by which people are judged; nil likewise.
+  /// `clock`: nil for the system's. `now`: the time by which codes are verified; nil likewise.
   package init(
     _ words: String, key: FleetKey, verifier: [UInt8], connections: Int = 8,
     clock: (@Sendable () -> Int64)? = nil, now: (@Sendable () -> UnixTime)? = nil,
@@ -71,7 +71,7 @@ package final class Database: Sendable {
 
   deinit { close(losses) }
 
-  /// Whether nobody can be judged now: nothing is asked then.
+  /// Whether all logins are refused now: the database is not asked then.
   package var isAway: Bool { books.withLock { $0.isAway || $0.isAside } }
 
   func note(_ level: LogLevel, _ line: LogLine) { log(level, line) }
@@ -177,7 +177,7 @@ package final class Database: Sendable {
     }
   }
 
-  /// Nobody is judged until the keeper has found out what there is.
+  /// All logins are refused until the watch has verified the server.
   func lose(_ why: String) {
     let isFirst = books.withLock { books in
       defer { books.isAway = true }

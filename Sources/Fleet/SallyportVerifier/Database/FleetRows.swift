@@ -69,11 +69,11 @@ extension Database {
     try distrust(by: line, upTo: isCompared ? clock() : fleetTime(by: line))
   }
 
-  /// The latest that a clock has by which people were judged, in milliseconds since 1970.
+  /// The latest time of a clock by which codes were verified, in milliseconds since 1970.
   private func fleetTime(by line: DatabaseConnection) throws(DatabaseFault) -> Int64 {
     let rows = try line.ask(Statement.clocks, [], Database.patience)
     guard rows.count > 0 else { return clock() }
-    // Whoever writes to the table may have put any number there: nothing overflows.
+    // Somebody who writes to the table may have put any number there: nothing overflows.
     func time(_ row: Int, _ column: Int) -> Int64 {
       Int64(min(rows.number(row, column) ?? 0, 1 << 50))
     }
@@ -121,7 +121,7 @@ extension Database {
     try distrust(by: line, upTo: max(mine, fleet))
   }
 
-  /// For how long backup codes are not judged after a loss, in seconds: until then every host has
+  /// For how long backup codes are refused after a loss, in seconds: until then every host has
   /// told again which ones it knows to be used.
   private static let hold: Int64 = 900
 

@@ -73,7 +73,7 @@ extension LoginState {
   }
 
   /// For a state after which later ones may have been lost, saved before this time: beyond what
-  /// `distrustLoss` takes as used, so many codes of each counter.
+  /// `distrustLoss` takes this number of codes of each counter as used.
   mutating func distrust(of enrollment: Enrollment, before time: UnixTime) {
     distrustLoss(of: enrollment, at: time)
     for (index, authenticator) in enrollment.authenticators.enumerated()
@@ -88,7 +88,7 @@ extension LoginState {
   private static let countersLost: UInt64 = 9
 }
 
-/// What this verifier has seen of each user; it begins anew with the process.
+/// What this verifier has seen of each user; it starts empty with the process.
 final class RollbackGuard: Sendable {
   private let users = Locked<[UInt64: LastSeen]>([:])
 

@@ -52,7 +52,7 @@ enum Statement {
     \(event), \(count(16)) \(done)
     """
 
-  /// As `saveBoth`, for a user of whom nothing is kept; $2 is 0.
+  /// As `saveBoth`, for a user without rows; $2 is 0.
   static let insert = """
     WITH made AS (
       INSERT INTO enrollment (name, body) SELECT $1, $17 WHERE $2::bigint = 0
@@ -62,7 +62,7 @@ enum Statement {
     \(event), \(count(16)) \(done)
     """
 
-  /// As `save`, without the condition: many are judged by one decoy at the same time.
+  /// As `save`, without the condition: many logins use one decoy at the same time.
   static let saveDecoy = """
     WITH saved AS (
       UPDATE state SET version = $4::bigint, saved = now(), body = $3

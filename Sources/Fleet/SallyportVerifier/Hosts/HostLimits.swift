@@ -16,12 +16,10 @@ extension Statement {
     """
 }
 
-/// How many wrong codes of people who are enrolled one host may bring in a day, and what it may
-/// give back.
-///
-/// Beyond it, its people are judged by codes only at places of it where they are known; backup
-/// codes go on. So a host that is not to be trusted spends little of everybody's budget. A user who
-/// calls su or sudo comes to an end before the host does.
+/// How many wrong codes for enrolled users one host may send in a day, and what it may give back.
+/// Beyond that number, codes are accepted there only from known places of the host; backup codes
+/// still work. So an untrusted host uses little of each user's budget. A user who calls su or sudo
+/// has a smaller limit of his own.
 final class HostLimits: Sendable {
   /// Of one real uid of a host, other than root's.
   static let ofCaller: UInt64 = 20

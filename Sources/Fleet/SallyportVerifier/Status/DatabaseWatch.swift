@@ -46,8 +46,7 @@ extension Database {
 
   /// Compares what was acknowledged with what this server has, and waits until the others have done
   /// so. Where something is lost, or may be, it is written down that no code up to now counts.
-  ///
-  /// Whoever remembers nothing, since it was started again, cannot say that nothing is lost; except
+  /// A verifier that was restarted remembers nothing, and cannot say that nothing is lost; except
   /// where it had looked at this very server before.
   fileprivate func check(_ connection: DatabaseConnection) throws(DatabaseFault) {
     let own = try OwnRows(connection.ask(Statement.own, [.text(verifier)], Database.patience))
@@ -109,7 +108,7 @@ extension Database {
         + "differ (run --name)")
   }
 
-  /// Compares the clocks; where this one is off, nobody is judged by it from now on.
+  /// Compares the clocks; where this one is off, logins are refused from now on.
   fileprivate func look(_ clocks: inout ClockWatch, by connection: DatabaseConnection)
     throws(DatabaseFault)
   {

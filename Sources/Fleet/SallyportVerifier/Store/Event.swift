@@ -3,7 +3,7 @@ package import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
-/// What a row of the table `event` says of a save: what was asked, and what was judged.
+/// What a row of the table `event` says of a save: what was asked, and the outcome.
 package struct Event: Sendable {
   /// The host's name.
   package let host: [UInt8]
@@ -12,7 +12,7 @@ package struct Event: Sendable {
   private let service: [UInt8]
   /// Where the login comes from, as text.
   let address: [UInt8]
-  /// The real uid of whoever called, in a local login.
+  /// The real uid of the caller, in a local login.
   let caller: UInt32?
 
   package init(

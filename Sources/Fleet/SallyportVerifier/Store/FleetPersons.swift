@@ -64,7 +64,7 @@ extension FleetStore {
   }
 
   /// false: as of `unlock`. What is left is a tombstone: that he was enrolled once cannot be undone
-  /// by whoever deletes a row.
+  /// by somebody who deletes a row.
   func end(_ name: UserName, id: UInt64) throws(StoreTrouble) -> Bool {
     var isDone = false
     try change(name) { (old, _) throws(StoreTrouble) in
@@ -87,7 +87,7 @@ extension FleetStore {
   /// It is kept while he is enrolled, and holds when he is no more.
   func setLevel(_ level: UserNote.Level?, of name: UserName) throws(StoreTrouble) {
     try change(name) { (old, state) throws(StoreTrouble) in
-      // Where there is a row it is saved anew: the primary alone may have it.
+      // Where there is a row it is saved again: the primary alone may have it.
       if old.note.level == level, old.serial == 0 { return nil }
       var new = old
       new.note.level = level
@@ -97,7 +97,7 @@ extension FleetStore {
 }
 
 extension LoginState {
-  /// Places on the fleet's hosts mean nothing to whoever reads it, and no host's files know them.
+  /// Places on the fleet's hosts mean nothing to its reader, and no host's files know them.
   var withoutPlaces: LoginState {
     var state = self
     (state.origins, state.remembered) = ([], [])

@@ -12,7 +12,7 @@ package import SallyportSystem
 /// Nothing is locked in the database: a save expects the version that was loaded. Where another
 /// verifier was faster, the question is decided again. A save of unknown outcome is a refusal.
 package struct FleetStore: RecordStore, Sendable {
-  /// How often it is judged anew.
+  /// How often a login is verified again.
   static let attempts = 32
   private static let decoys = 64
 
@@ -42,7 +42,7 @@ package struct FleetStore: RecordStore, Sendable {
     self.deadline = min(deadline, sys_monotonic() + 5_000_000_000)
   }
 
-  /// Whether the database could not be asked before anything was saved: nothing was judged.
+  /// Whether the database could not be asked before anything was saved: nothing was verified.
   package var wasAway: Bool { loaded.isAway.withLock { $0 } }
 
   /// Whether the database did not answer a question, for whatever reason; else what was thrown is

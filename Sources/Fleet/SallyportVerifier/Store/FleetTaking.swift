@@ -12,9 +12,9 @@ extension Statement {
     """
 }
 
-// Enrollments that go to the files of a host. The fleet judges by its own until it has buried it,
+// Enrollments that go to the files of a host. The fleet uses its own until it has ended it,
 // in exactly the version that the host has copied: what was used up to then is in the copy, and
-// after it nothing is judged here.
+// after it no login is verified here.
 extension FleetStore {
   /// What the host may copy. Nothing is changed.
   func fetch(_ name: UserName) throws(StoreTrouble) -> FetchAnswer {

@@ -68,7 +68,7 @@ struct RowVersion: Equatable {
     digest = [UInt8](bytes.dropFirst(40))
   }
 
-  /// Of somebody of whom nothing is kept.
+  /// Of a user without rows.
   init(ofNothing columns: Columns) {
     self.init(
       digest: [], serial: 0, version: 0, next: 1, distrust: columns.distrust.number,

@@ -56,7 +56,7 @@ static inline int service_listen(int socket, int backlog) {
   return listen(socket, backlog) < 0 ? -errno : 0;
 }
 
-/* Which path this descriptor listens on for packets, with its NUL, from whoever started us; it is no
+/* Which path this descriptor listens on for packets, with its NUL, from our parent; it is no
    longer inherited and no longer blocks. -EINVAL for any other descriptor. */
 static inline int service_adopt(int socket, char *path, size_t capacity) {
   int domain = 0, type = 0, listens = 0;

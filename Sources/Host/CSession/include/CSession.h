@@ -8,7 +8,7 @@
 
 #pragma clang assume_nonnull begin
 
-/* Leaves the keyring of whoever started this process: what modules of PAM put there would be another
+/* Leaves the keyring of our parent: what modules of PAM put there would be another
    session's too. Where keyrings cannot be had, there is none to share. */
 void session_join_keyring(void);
 

@@ -106,7 +106,7 @@ struct Subject {
 }
 
 extension CommandError {
-  /// Why a change cannot be, of somebody with so many authenticators.
+  /// Why a change is refused, for a user with this number of authenticators.
   package init(_ flaw: EnrollmentChange.Flaw, authenticators count: Int) {
     switch flaw {
     case .enrolled: self = .enrolledAlready(authenticators: count)

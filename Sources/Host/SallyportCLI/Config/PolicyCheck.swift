@@ -34,7 +34,7 @@ struct PolicyCheck: Encodable {
   private static func strangeServices(in text: PolicyText, _ stacks: StackDirectory)
     -> [(String, Int)]
   {
-    // What the command, and what sallyportd for programs that are not root, judges by.
+    // The policy of the command, and of sallyportd for programs that are not root.
     let own = ["sallyport", "sallyport-user"]
     let known = stacks.services()
     return text.ruleServices().compactMap { name, line in

@@ -23,7 +23,7 @@ struct BackupCodes: Verb {
       session.output.say(left(backupCodeCount(enrollment, state)))
       return
     }
-    // Not those of whoever typed sudo, unless he says so.
+    // Not those of the user who typed sudo, unless he says so.
     if regenerate, shared.argument.name == nil { throw .nobodyNamed }
     let subject = try shared.open(in: context, for: regenerate ? .onStored : .none)
     if let person = try subject.inFleet() {

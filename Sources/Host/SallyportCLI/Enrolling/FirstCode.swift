@@ -4,8 +4,8 @@ import SallyportLogin
 import SallyportSystem
 
 extension Draft {
-  /// Asks until a first code is correct. Returns its time step or counter, which is used up, and the
-  /// drift of the app's clock.
+  /// Asks until a first code is correct. Returns its time step or counter, which is used up, and
+  /// the drift of the app's clock.
   func confirmation(
     under policy: Policy, _ output: Output, _ context: Context, or consequence: Consequence
   ) throws(CommandError) -> AuthenticatorState {

@@ -36,7 +36,7 @@ struct Handout {
   private func unwritten(_ number: Int32) -> CommandError {
     CommandError(
       Sysexit(errno: number),
-      "\(printable(path.utf8, limit: 255)): \(errnoText(number)): not enrolled, nothing was changed",
+      "\(printable(path.utf8, limit: 255)): \(errnoText(number)): not enrolled, nothing changed",
       hints: number == EEXIST ? ["ls -l \(shellQuoted(path))"] : [])
   }
 

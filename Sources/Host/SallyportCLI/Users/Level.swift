@@ -139,7 +139,7 @@ struct Day {
 /// A change of one user's own level, which root sets.
 struct LevelChange {
   private let subject: Subject
-  /// nil: this machine's files judge him.
+  /// nil: this machine's files verify his codes.
   private let person: (any FleetAccount)?
 
   init(_ subject: Subject) throws(CommandError) {

@@ -125,7 +125,7 @@ extension CommandError {
         isBroken
           ? "\($0.who) is not found, and the uid in the enrollment cannot be read: nothing was "
             + "changed"
-          : "\($0.who) was enrolled with another uid than the one given; where there is no account, "
+          : "\($0.who) was enrolled with another uid than the one given; if there is no account, "
             + "a directory may be away: nothing was changed without its --uid",
         .noUser, hints: [$0.lookup])
     }

@@ -76,12 +76,12 @@ package struct StackPlanner {
 // MARK: - Turning on
 
 extension StackPlanner {
-  package func enable(_ wishes: StackOptions) throws(StackRefusal) -> StackChange {
+  package func enable(_ options: StackOptions) throws(StackRefusal) -> StackChange {
     let bare = current.withoutOurs
     let before = analysis(with: bare)
-    try check(before, wishes)
-    let base = wishes.afterKey ? try omittingPassword(bare, before.stack) : bare
-    let (file, analysis) = try best(base, before.stack, wishes)
+    try check(before, options)
+    let base = options.afterKey ? try omittingPassword(bare, before.stack) : bare
+    let (file, analysis) = try best(base, before.stack, options)
     if bare != current, file != current {
       let now = self.analysis(with: current)
       if !mends(now, analysis), let line = now.lines.first {
@@ -111,7 +111,7 @@ extension StackPlanner {
     }
   }
 
-  private func check(_ before: StackAnalysis, _ wishes: StackOptions) throws(StackRefusal) {
+  private func check(_ before: StackAnalysis, _ options: StackOptions) throws(StackRefusal) {
     if KnownServices.withoutAuth.contains(service) { throw .neverAuthenticates(service) }
     if ServiceFamily.unattended.contains(service) { throw .nobodyThere(service) }
     let fails = before.findings.filter(\.keepsEverybodyOut)
@@ -122,7 +122,7 @@ extension StackPlanner {
     if let line = before.line(.auth) {
       throw .enabledElsewhere(service: service, line.location)
     }
-    if wishes.demand,
+    if options.demand,
       KnownServices.forbidsDemand(service) || before.stack.isOther(.account)
     {
       throw .cannotDemand(service: service)
@@ -152,26 +152,26 @@ extension StackPlanner {
 
   /// The first place for the auth line for which the walk finds nothing to object to; otherwise the
   /// first for which it finds only a way around the line.
-  private func best(_ bare: ServiceFile, _ stack: ServiceStack, _ wishes: StackOptions)
+  private func best(_ bare: ServiceFile, _ stack: ServiceStack, _ options: StackOptions)
     throws(StackRefusal) -> Attempt
   {
     let missing = missing(stack)
-    if wishes.enroll == true, !missing.isEmpty {
+    if options.enroll == true, !missing.isEmpty {
       throw .cannotEnroll(service: service, missing)
     }
     let mayEnroll = missing.isEmpty && !hasOneField
-    let ways = wishes.enroll.map { [$0] } ?? (mayEnroll ? [true, false] : [false])
+    let ways = options.enroll.map { [$0] } ?? (mayEnroll ? [true, false] : [false])
     var second: Attempt?
     var refused: [StackFinding] = []
-    let places = places(bare, stack, inFront: hasOneField || wishes.afterKey)
+    let places = places(bare, stack, inFront: hasOneField || options.afterKey)
     for (place, enroll) in places.flatMap({ place in ways.map { (place, $0) } }) {
-      let one = stopping(bare, stack, wishes, at: place, enroll: enroll)
+      let one = stopping(bare, stack, options, at: place, enroll: enroll)
       if refusals(of: one, .all).isEmpty { return one }
       if second == nil, refusals(of: one, .worst).isEmpty { second = one }
       if refused.isEmpty { refused = refusals(of: one, .all) }
     }
     if let second { return second }
-    throw refusal(refused, wishes)
+    throw refusal(refused, options)
   }
 
   /// After a key, sshd may ask for the code alone; but not if a password had to be correct before.
@@ -184,15 +184,15 @@ extension StackPlanner {
     return found + differences.filter { !found.contains($0) }
   }
 
-  private func refusal(_ findings: [StackFinding], _ wishes: StackOptions) -> StackRefusal {
-    if hasOneField, wishes.enroll != true {
+  private func refusal(_ findings: [StackFinding], _ options: StackOptions) -> StackRefusal {
+    if hasOneField, options.enroll != true {
       let other = findings.first { if case .secondPrompt = $0 { true } else { false } }
       if findings.isEmpty || other != nil { return .oneField(service: service, other) }
     }
-    if findings.isEmpty || findings.contains(where: \.isCodeAlone) && wishes.enroll != true {
+    if findings.isEmpty || findings.contains(where: \.isCodeAlone) && options.enroll != true {
       return .onlyFactor(service)
     }
-    if wishes.enroll == true { return .cannotEnroll(service: service, findings) }
+    if options.enroll == true { return .cannotEnroll(service: service, findings) }
     return .unsafe(service: service, findings)
   }
 
@@ -226,36 +226,36 @@ extension StackPlanner {
   /// With the gate before the auth line if a wrong password reaches the prompt without it, and does
   /// not with it.
   private func stopping(
-    _ bare: ServiceFile, _ stack: ServiceStack, _ wishes: StackOptions, at place: Int, enroll: Bool
+    _ bare: ServiceFile, _ stack: ServiceStack, _ options: StackOptions, at place: Int, enroll: Bool
   ) -> Attempt {
-    let plain = attempt(bare, stack, wishes, at: place, enroll: enroll)
+    let plain = attempt(bare, stack, options, at: place, enroll: enroll)
     guard plain.analysis.asksAfterWrongPassword, directory.exists(StackGate.path) else {
       return plain
     }
-    let gated = attempt(bare, stack, wishes, at: place, enroll: enroll, isGated: true)
+    let gated = attempt(bare, stack, options, at: place, enroll: enroll, isGated: true)
     let isBetter = !gated.analysis.asksAfterWrongPassword && refusals(of: gated, .all).isEmpty
     return isBetter ? gated : plain
   }
 
   private func attempt(
-    _ bare: ServiceFile, _ stack: ServiceStack, _ wishes: StackOptions, at place: Int, enroll: Bool,
-    isGated: Bool = false
+    _ bare: ServiceFile, _ stack: ServiceStack, _ options: StackOptions, at place: Int,
+    enroll: Bool, isGated: Bool = false
   ) -> Attempt {
     let words = [
-      wishes.afterKey ? "after-key" : nil, enroll ? "enroll" : nil,
-      hasOneField ? "forward_pass" : nil, wishes.nullok ? "nullok" : nil,
+      options.afterKey ? "after-key" : nil, enroll ? "enroll" : nil,
+      hasOneField ? "forward_pass" : nil, options.nullok ? "nullok" : nil,
     ]
     var lines = isGated ? [(place, StackGate.line)] : []
-    lines.append((place, line("auth    ", words, wishes)))
+    lines.append((place, line("auth    ", words, options)))
     if !stack.isOther(.account), let first = stack[.account].first {
       lines.append(
-        (first.root.lowerBound, line("account ", [wishes.demand ? "demand" : nil], wishes)))
+        (first.root.lowerBound, line("account ", [options.demand ? "demand" : nil], options)))
     }
     if !stack.isOther(.session), let first = stack[.session].first {
       // pam_selinux with `close` must stay the first session module.
       let clears = first.moduleName == "pam_selinux" && first.arguments.contains("close")
       let place = clears ? first.root.upperBound + 1 : first.root.lowerBound
-      lines.append((place, line("session ", [], wishes)))
+      lines.append((place, line("session ", [], options)))
     }
     var file = bare
     // From the end, so that the numbers of earlier lines do not change.
@@ -265,8 +265,8 @@ extension StackPlanner {
     return (file, analysis(with: file))
   }
 
-  private func line(_ phase: String, _ words: [String?], _ wishes: StackOptions) -> String {
-    let store = wishes.store.map { store in
+  private func line(_ phase: String, _ words: [String?], _ options: StackOptions) -> String {
+    let store = options.store.map { store in
       store.contains(" ") || store.contains("]") ? "[store=\(store)]" : "store=\(store)"
     }
     let words = (words + [store]).compactMap { $0 }

@@ -170,11 +170,11 @@ struct PamEnable: Verb {
     throws(CommandError) -> PamPlan
   {
     let side = service == "sshd" ? try sshSide(context) : nil
-    let wishes = StackOptions(
+    let lines = StackOptions(
       enroll: enroll, demand: demand, nullok: nullok, afterKey: side?.method == .keyCode,
       store: shared.store == nil ? nil : shared.path)
     let change = try stacking { () throws(StackRefusal) in
-      try StackPlanner(service, in: directory).enable(wishes)
+      try StackPlanner(service, in: directory).enable(lines)
     }
     let isSet = try asSSH { () throws(SSHTrouble) in try side?.changesNothing() ?? true }
     var plan = PamPlan(change: change, side: side, isSet: isSet)

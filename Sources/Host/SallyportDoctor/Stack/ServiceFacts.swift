@@ -41,8 +41,8 @@ extension ServiceFacts {
   ) -> Int {
     guard lines.lines.allSatisfy({ $0.words.allSatisfy { $0 == "enroll" } }) else { return .max }
     do throws(StackRefusal) {
-      let wishes = StackOptions(enroll: lines.enrolls)
-      return try StackPlanner(stack.service, in: directory).enable(wishes).analysis.weaknesses
+      let options = StackOptions(enroll: lines.enrolls)
+      return try StackPlanner(stack.service, in: directory).enable(options).analysis.weaknesses
     } catch {
       return .max
     }

@@ -144,7 +144,7 @@ package struct Relay: FleetSide {
   }
 
   private func notServed(_ errand: Errand, _ log: LogWriter) -> ServiceAnswer? {
-    log(.notice, errand.refused("this host may not enroll (enrolls = no)"))
+    log(.notice, errand.refused("the verifiers refuse this for this host (enrolls = no)"))
     return nil
   }
 

@@ -201,7 +201,7 @@ def test_status_tells_who_is_there_and_who_is_not(fleet):
 def test_a_verifier_writes_what_it_counts(fleet):
     path = fleet.directory / "verifier.prom"
     one = fleet.verifier("one", "--metrics", path)
-    assert soon(lambda: path.exists() and "sallyport_verifier_judging 1\n" in path.read_text())
+    assert soon(lambda: path.exists() and "sallyport_verifier_verifying 1\n" in path.read_text())
     one.enroll("alice")
     one.type("alice", "000000")
     assert soon(lambda: 'outcomes_total{outcome="wrong-code"} 1\n' in path.read_text())

@@ -142,7 +142,7 @@ import Testing
     let lines = meters.text(isJudging: true).split(separator: "\n")
     let name = "sallyport_verifier_"
     for line in [
-      "judging 1", "outcomes_total{outcome=\"accepted\"} 2",
+      "verifying 1", "outcomes_total{outcome=\"accepted\"} 2",
       "outcomes_total{outcome=\"wrong-code\"} 1", "answer_seconds_bucket{le=\"0.001\"} 1",
       "answer_seconds_bucket{le=\"0.005\"} 2", "answer_seconds_bucket{le=\"5.0\"} 2",
       "answer_seconds_bucket{le=\"+Inf\"} 3", "answer_seconds_count 3", "answer_seconds_sum 6.0049",

@@ -50,7 +50,7 @@ final class VerifierMetrics: Sendable {
     let counts = counts.withLock { $0 }
     var metrics = Metrics("sallyport_verifier")
     metrics.add(
-      "judging", .gauge, help: "1 if logins can be verified (database reachable, clock in sync).",
+      "verifying", .gauge, help: "1 if logins can be verified (database reachable, clock in sync).",
       [("", isJudging ? "1" : "0")])
     metrics.add(
       "outcomes_total", .counter, help: "Codes by outcome.",

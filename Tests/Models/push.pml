@@ -12,7 +12,7 @@
    fleet (in the code it is refused with it, which lets in less). Shown: no code lets in
    twice, on either side, and the enrollment is never nowhere.
 
-   Left out: what fleet.pml shows (a judgment by the fleet is one step); a fleet that has the name
+   Left out: what fleet.pml shows (a login by the fleet is one step); a fleet that has the name
    under another id, and secrets that stand on several machines: there a code is good once on each
    until its last push; a mark that is taken back where nothing was sent; the way back (take); a machine that loses what was durable.
 

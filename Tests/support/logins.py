@@ -40,7 +40,7 @@ class Load:
         self._threads = [threading.Thread(target=self._work, args=(number,)) for number in range(threads)]
 
     def begin(self, names):
-        """Counts from 0, with these people, none of whom was let in: tries, who was let in by which host, and
+        """Counts from 0, with these people, who were not let in yet: tries, who was let in by which host, and
         the longest that one took."""
         self.codes = [(name, code_of(name)) for name in names]
         self.typed.update(self.codes)

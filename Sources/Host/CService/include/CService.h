@@ -261,7 +261,7 @@ static inline void service_count_down(int counter) {
 }
 
 /* Keeps the signals that end the service for service_wait_for_end, in this thread and those that it
-   starts; nobody who went away ends it; and its children wait for it, whoever started it. */
+   starts; nobody who went away ends it; and its children wait for it, by whatever it was started. */
 static inline int service_hold_signals(void) {
   sigset_t ends;
   sigemptyset(&ends);

@@ -65,7 +65,7 @@ struct Sheet {
   func matrix() -> QRMatrix? { qr == .none ? nil : draft.matrix() }
 
   static let scan = "Scan this with an authenticator app:"
-  static let care = "Whoever sees this sheet can make the codes. Keep it locked away."
+  static let care = "Anybody who sees this sheet can make the codes. Keep it locked away."
 
   /// The sheet as plain text.
   func text() -> String {

@@ -50,7 +50,7 @@ struct NoteFindings {
     return Finding(
       id: "note-enrolled", area: .people, severity: .ok,
       text: "\(shown(name)) is exempt, but enrolled, and is asked for a code",
-      fixes: [.advice("sallyport unenroll \(shellQuoted(name)), if no code is to be asked for")])
+      fixes: [.advice("sallyport unenroll \(shellQuoted(name)), to be asked for no code")])
   }
 
   /// Somebody else has the name now, or the version before has written the note.

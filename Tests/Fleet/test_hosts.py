@@ -208,7 +208,7 @@ def test_a_host_that_is_cut_off_takes_a_backup_code_once(cast):
     assert three.enters("alice", backup[0])
     assert soon(lambda: three.machine.path("/var/lib/sallyport/reserve/users/alice/enrollment").exists())
     cast.network.cut(three.machine)
-    # The first question may go by a line that was there: silence then is an answer that is not known.
+    # The first question may go by an open connection: silence then is an answer that is not known.
     [later] = totp(secret, at=time.time() + 60)
     tries = []
     assert soon(lambda: tries.append(three.login("alice", later)) or "Backup code: " in tries[-1][1], 60)

@@ -196,7 +196,7 @@ void tls_side_free(struct tls_side *side) {
   free(side);
 }
 
-/* -- Lines */
+/* -- Connections */
 
 struct tls_line *tls_line_new(const struct tls_side *side, int socket) {
   struct tls_line *line = calloc(1, sizeof *line);

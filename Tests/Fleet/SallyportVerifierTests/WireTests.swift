@@ -10,8 +10,8 @@ import Testing
 @testable import SallyportCore
 @testable import SallyportVerifier
 
-/// A verifier over a database of its own, and one line of a host to it that is kept. Its clock says
-/// what it is told.
+/// A verifier over a database of its own, and one connection of a host to it that is kept. Its
+/// clock says what it is told.
 private final class Wire: Sendable {
   static let one = Result { try Wire() }
 

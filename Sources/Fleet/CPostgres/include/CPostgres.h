@@ -1,5 +1,6 @@
-/* What the verifier needs of libpq: a line to a database, and a question with a limit of time. They
-   decide nothing. No text of a question is put together from values: values are parameters. */
+/* What the verifier needs of libpq: a connection to a database, and a question
+   with a limit of time. They decide nothing. No text of a question is put together from values:
+   values are parameters. */
 #pragma once
 
 #include "CSystem.h"
@@ -37,8 +38,8 @@ static inline void pg_receive(void *_Nullable line, const PGresult *_Nullable me
   if (severity == NULL || strcmp(severity, "WARNING") == 0) ((struct pg_line *)line)->warnings++;
 }
 
-/* A line by these words of libpq, or NULL where memory is short. What `database` says overrides the
-   defaults before it. Waits 2 s for each host of it. */
+/* A connection by this string of libpq, or NULL where memory is short. What `database` says
+   overrides the defaults before it. Waits 2 s for each host of it. */
 static inline struct pg_line *_Nullable pg_open(const char *database) {
   const char *const keys[] = { "connect_timeout", "tcp_user_timeout", "keepalives_idle",
     "keepalives_interval", "keepalives_count", "gssencmode", "target_session_attrs",

@@ -1,5 +1,6 @@
-/* What the line between hosts and verifiers needs of libssl, libcrypto and the sockets: a key, its
-   pin, a connection. They decide nothing but whose key may be at the other end: the pins are given. */
+/* What the connection between hosts and verifiers needs of libssl, libcrypto and the sockets: a
+   key, its pin, a connection. They decide nothing but whose key may be at the other end: the caller
+   gives the pins. */
 #pragma once
 
 /* Keeps the path of this file out of the binaries. */
@@ -134,9 +135,9 @@ static inline int tls_wait(int epoll, int milliseconds, uint64_t *tag) {
   return count < 0 ? -errno : count;
 }
 
-/* -- Lines: TLS 1.3 alone, Ed25519 alone, no tickets, no resumption, no early data */
+/* -- Connections: TLS 1.3 alone, Ed25519 alone, no tickets, no resumption, no early data */
 
-/* What all lines of one side have in common. */
+/* What all connections of one side have in common. */
 struct tls_side {
   SSL_CTX *context;
   BIO_METHOD *method;

@@ -87,8 +87,9 @@ package final class Hosts: Sendable {
   /// Somebody with a token has asked: the next one who is not found is looked for at once.
   func expectMore() { known.withLock { $0.mayBeMore = true } }
 
-  /// What was known when it was read last, however long ago: enough to keep a line, not to answer.
-  /// Before it was read for the first time nobody is told that he is none: he would believe it.
+  /// What was known when it was read last, however long ago: enough to keep a connection, not to
+  /// answer. Before it was read for the first time nobody is told that he is none: he would believe
+  /// it.
   package func wasKnown(_ pin: Pin) -> Bool {
     known.withLock { $0.list.since == 0 || $0.list.hosts[pin] != nil }
   }

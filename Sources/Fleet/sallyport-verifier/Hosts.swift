@@ -116,8 +116,8 @@ struct Revoke: ParsableCommand {
     }
     print(
       """
-      it was last seen at \(seen): if somebody keeps it off the network, it accepts the backup codes \
-      that it holds until \(until), or for as long as its reserve_for says
+      it was last seen at \(seen): if somebody keeps it off the network, it accepts the backup \
+      codes that it holds until \(until), or for as long as its reserve_for says
       """)
   }
 }

@@ -15,7 +15,7 @@ package struct FleetEnvironment {
   /// The backup codes that are good while no verifier can be asked.
   var reserve = "/var/lib/sallyport/reserve"
   var line: (FleetFile, Identity) -> any FleetVerifiers = { VerifierPool($0, $1) }
-  /// By whom people of the fleet are judged and changed.
+  /// What verifies and changes users of the fleet.
   var examiner: () -> any CodeAuthority = { ServiceAuthority(at: ServiceAuthority.rootSocket) }
   /// Has sallyportd take what is in the directory by now. Gives what is left to do by hand.
   var tellService: (Machine) -> String? = FleetEnvironment.tellService

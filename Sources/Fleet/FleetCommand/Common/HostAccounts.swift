@@ -30,7 +30,7 @@ struct HostAccounts {
     return found
   }
 
-  /// Whoever is enrolled here.
+  /// All who are enrolled here.
   func enrolled() throws(CommandError) -> [UserName] {
     try storing { () throws(StoreTrouble) in
       do throws(StoreTrouble) {
@@ -102,7 +102,7 @@ struct HostAccounts {
     return record.decoyOf == nil
   }
 
-  /// Whether the policy says that this machine's files judge, however he logs in.
+  /// Whether the policy has `verification = local` for him in all logins.
   private func staysHere(_ name: UserName) throws(CommandError) -> Bool {
     let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
     let services: [(service: StaticString, isRemote: Bool)] = [
@@ -111,8 +111,8 @@ struct HostAccounts {
     return services.allSatisfy { staysHere(account, $0.service, isRemote: $0.isRemote) }
   }
 
-  /// Whether the policy has the fleet judge him, however he logs in: then he is asked of it as soon
-  /// as he has no files here. Where a rule keeps him here in any login, it does not.
+  /// Whether the policy has `verification = fleet` for him in all logins: then he is asked of it as
+  /// soon as he has no files here. Where a rule keeps him here in any login, it does not.
   func isTheFleets(_ account: Account) throws(CommandError) -> Bool {
     let path = conf ?? context.policyFile ?? "/etc/security/sallyport.conf"
     let text = try storing { () throws(StoreTrouble) in
@@ -125,7 +125,7 @@ struct HostAccounts {
     return isJudged(account, byFleet: true)
   }
 
-  /// Whether the policy says of all usual logins that the fleet judges him, or that it does not.
+  /// Whether the policy has one `verification` for all his usual logins, and which.
   func isJudged(_ account: Account, byFleet isFleet: Bool) -> Bool {
     let services: [(service: StaticString, isRemote: Bool)] = [
       ("login", false), ("sshd", true), ("sudo", false), ("su", false), ("polkit-1", false),
@@ -135,7 +135,8 @@ struct HostAccounts {
     }
   }
 
-  /// What the policy does not say counts as the fleet's: that it will be, says whoever joins one.
+  /// What the policy does not say counts as the fleet's: that it will be, says the administrator
+  /// who joins one.
   private func staysHere(_ account: Account, _ service: StaticString, isRemote: Bool) -> Bool {
     var base = Policy()
     base.isFleet = account.uid != 0

@@ -181,7 +181,7 @@ struct FleetJoin: Verb {
     }
   }
 
-  /// Throws where a name may mean two people of whom nobody said that they are one.
+  /// Throws where a name may mean two people, and nobody said that they are one.
   private func settle(_ people: HostAccounts, by line: any FleetVerifiers, _ token: JoinToken)
     throws(CommandError)
   {

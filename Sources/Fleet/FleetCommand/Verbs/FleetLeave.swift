@@ -125,7 +125,7 @@ struct FleetLeave: Verb {
     }.map(\.text)
   }
 
-  /// Without a fleet nobody is judged by it; it holds digests of backup codes.
+  /// Without a fleet no login uses it; it holds digests of backup codes.
   private func removeReserve(_ place: FleetEnvironment) throws(CommandError) {
     let reserve = place.reserveStore
     let names: [StoredName]

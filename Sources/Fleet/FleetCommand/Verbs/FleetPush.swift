@@ -11,8 +11,8 @@ struct FleetPush: Verb {
   static let configuration = CommandConfiguration(
     commandName: "push", abstract: "Move enrollments from this machine's files to its fleet.",
     discussion: """
-      The apps keep working. Whoever is moved is judged by the fleet from then on, here and on all \
-      hosts. Where it is stopped, the same command goes on.
+      The apps keep working. From then on the fleet verifies the codes of moved users, on all \
+      hosts. If the command is interrupted, run it again: it continues.
       """)
 
   @Option(

@@ -25,13 +25,13 @@ struct FleetStatus: Verb {
     _ = try status(in: context)
   }
 
-  /// 0 where a verifier judges for this host.
+  /// 0 where a verifier can verify codes for this host.
   func status(in context: Context) throws(CommandError) -> Int32 {
     let place = try context.placeForRoot()
     let (file, identity) = try place.member()
     let report = FleetStatus.report(file, identity, of: place, try context.time())
     context.output(shared).answer(report.facts, report.text)
-    return report.isJudged ? Sysexit.done.rawValue : Sysexit.busy.rawValue
+    return report.canVerify ? Sysexit.done.rawValue : Sysexit.busy.rawValue
   }
 
   /// Asks each of them.
@@ -102,12 +102,12 @@ struct VerifierState {
   }
 
   var status: FleetStatusAnswer? { try? answer.get() }
-  var judges: Bool { status?.awaySince == nil && status != nil }
+  var verifies: Bool { status?.awaySince == nil && status != nil }
 
   /// As doctor has it.
   var outcome: FleetFacts.Answer {
     switch answer {
-    case .success: judges ? .judges : .away
+    case .success: verifies ? .judges : .away
     case .failure(.line(.unpinned)): .foreign
     case .failure(.line(.revoked)): .revoked
     case .failure: .away
@@ -126,8 +126,8 @@ struct FleetReport {
   /// Seconds: what a code may be off without being refused, and less.
   private static let clockLimit: Int64 = 5
 
-  /// Whether one of them judges.
-  var isJudged: Bool { states.contains { $0.judges } }
+  /// Whether one of them can verify codes.
+  var canVerify: Bool { states.contains { $0.verifies } }
 
   // MARK: for people
 
@@ -145,10 +145,10 @@ struct FleetReport {
   }
 
   private var verdict: String {
-    let judging = states.count { $0.judges }
-    if judging == states.count { return "All of them verify codes." }
-    if judging > 0 {
-      return "\(judging) of \(states.count) verify codes: logins work, without a spare for the "
+    let able = states.count { $0.verifies }
+    if able == states.count { return "All of them verify codes." }
+    if able > 0 {
+      return "\(able) of \(states.count) verify codes: logins work, without a spare for the "
         + "others."
     }
     return "None of them verifies codes: only backup codes work here, of users who logged in "
@@ -186,15 +186,15 @@ struct FleetReport {
   struct Facts: Encodable {
     let host: String
     let enrolls: Bool
-    /// Whether a verifier judges for this host.
-    let judged: Bool
+    /// Whether a verifier can verify codes for this host.
+    let verified: Bool
     let verifiers: [Verifier]
   }
 
   struct Verifier: Encodable {
     let address: String
     @OrNull var name: String?
-    let judges: Bool
+    let verifies: Bool
     /// null: none.
     @OrNull var problem: String?
     @OrNull var started: String?
@@ -206,7 +206,7 @@ struct FleetReport {
 
   var facts: Facts {
     Facts(
-      host: file.host, enrolls: file.enrolls, judged: isJudged,
+      host: file.host, enrolls: file.enrolls, verified: canVerify,
       verifiers: states.map { state in
         let status = state.status
         var problem: String?
@@ -214,7 +214,7 @@ struct FleetReport {
         if status?.awaySince != nil { problem = VerifierFault.database.word }
         return Verifier(
           address: state.address.text, name: status?.verifier.text ?? name(of: state.address),
-          judges: state.judges, problem: problem, started: status.flatMap { fact($0.started) },
+          verifies: state.verifies, problem: problem, started: status.flatMap { fact($0.started) },
           databaseAwaySince: status?.awaySince.flatMap { fact($0) },
           lastAtWork: peer(state.address)?.seen.flatMap { fact($0) },
           clockOffset: status.map { $0.now.seconds - now.seconds })

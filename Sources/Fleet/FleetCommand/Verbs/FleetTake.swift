@@ -11,8 +11,8 @@ struct FleetTake: Verb {
     commandName: "take",
     abstract: "Move an enrollment from the fleet back to this machine's files.",
     discussion: """
-      The apps keep working, here alone: all other hosts refuse whoever was taken. Where it is \
-      stopped, the same command goes on.
+      The apps keep working, here only: all other hosts refuse the user. If the command \
+      is interrupted, run it again: it continues.
       """)
 
   @Option(

@@ -55,8 +55,8 @@ extension CommandError {
           hints: [
             "ss -tn      and look whether a firewall stops port \(VerifierAddress.defaultPort)",
             $0.again(remark: "the token stays good"),
-            "sallyport-verifier invite NAME --verifier ADDRESS      on a verifier, if the token has "
-              + "a wrong address",
+            "sallyport-verifier invite NAME --verifier ADDRESS      on a verifier, if the token "
+              + "has a wrong address",
           ])
       }
     case .unknown:

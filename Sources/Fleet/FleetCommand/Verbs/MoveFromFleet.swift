@@ -7,11 +7,11 @@ import SallyportSystem
 
 /// Takes people from the fleet of this machine back to its files (docs/fleet-format.md).
 ///
-/// A code is good on one side alone, whenever this process or the machine stops: the fleet judges
-/// while there is a copy that is marked, by which nobody is judged; it ends his enrollment in just
-/// the version that was copied, and acknowledges that; then the mark goes. Where he has used a code
-/// meanwhile, he is copied anew. Where it is not known what came of it the mark stays, and the next
-/// take asks again with the token that the mark has, which changes nothing that is done.
+/// A code is good on one side alone, whenever this process or the machine stops: the fleet verifies
+/// his codes while there is a marked copy, which no login uses; it ends his enrollment in just the
+/// version that was copied, and acknowledges that; then the mark goes. Where he has used a code
+/// meanwhile, he is copied again. Where the result is unknown the mark stays, and the next take
+/// asks again with the token that the mark has, which changes nothing that is done.
 struct MoveFromFleet {
   /// Copies of one who is let in all the time.
   private static let attempts = 8
@@ -26,7 +26,7 @@ struct MoveFromFleet {
   /// What came of a marked copy.
   private enum Step {
     case done
-    /// It is gone: the fleet has judged him since.
+    /// It is gone: he has logged in by the fleet since.
     case outdated
   }
 
@@ -79,7 +79,7 @@ struct MoveFromFleet {
     }
   }
 
-  /// With what the reserve of this host has judged, and the fleet may not have been told yet.
+  /// With the codes that the reserve of this host has used, and the fleet may not know yet.
   private func used(_ state: LoginState, _ account: Account) throws(StoreTrouble) -> LoginState {
     var state = state
     let record: Record?

@@ -9,7 +9,7 @@ import SallyportSystem
 /// Moves people from the files of this machine to its fleet (docs/fleet-format.md).
 ///
 /// A code is good on one side alone, whenever this process or the machine stops: the files of a
-/// user are locked; their mark is on disk before anything is sent, and nobody judges by marked
+/// user are locked; their mark is on disk before anything is sent, and no login uses marked
 /// files; the fleet acknowledges; then they are removed. Where it is not known what came of it
 /// the mark stays, and the next push asks again, which changes nothing that is done. The mark goes
 /// only where it is this push's own, and nothing was sent or done.

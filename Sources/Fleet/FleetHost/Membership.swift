@@ -52,7 +52,7 @@ package final class Membership: Sendable {
     [directory + "/" + FleetFile.name, directory + "/" + FleetFile.keyName]
   }
 
-  /// The line to the verifiers that the files name now.
+  /// The connection to the verifiers that the files name now.
   package func line() throws(MembershipFault) -> any FleetVerifiers {
     let stamps = files.map { stamp(of: $0) }
     if let kept = kept.withLock({ $0 }), kept.stamps == stamps.compactMap({ $0 }) {

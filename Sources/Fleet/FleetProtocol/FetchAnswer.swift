@@ -10,7 +10,7 @@ package enum FetchAnswer: Sendable {
   case copy(MoveRequest.Moving, version: UInt64)
   /// He has logged in on these hosts, too, in the last 30 days.
   case used(on: [FleetHost])
-  /// For a while no backup code is judged, of which some may be used: nothing can be copied.
+  /// For a while backup codes are refused, of which some may be used: nothing can be copied.
   case held
   case other(MoveAnswer)
 

@@ -65,7 +65,7 @@ package enum JoinAnswer: Equatable, Sendable {
   /// To `look`: what would come of it. To `join`: the machine is a host of the fleet.
   case welcome(Welcome)
   case refused(Refusal)
-  /// Nothing was judged: the database is away. The verifier has logged why.
+  /// Nothing was done: the database is away. The verifier has logged why.
   case trouble
 
   /// What a host has to know of its fleet.

@@ -40,7 +40,7 @@ package enum ReserveAnswer: Equatable, Sendable {
   case section(Section)
   /// To `fetch`: this host may not have any of this person.
   case none
-  /// To `confirm`: of the first so many entries, in their order. It may be fewer than were asked,
+  /// To `confirm`: of the first entries, in their order. It may be fewer than were asked,
   /// where the time was over.
   case confirmed([Verdict])
   /// Not now: others ask.

@@ -5,7 +5,7 @@ import SallyportLogin
 import SallyportSystem
 
 /// The password, or whatever else the system asks for: the stack `sallyport`, with its prompts
-/// relayed to the user. It proves nothing to us but that whoever sits there may log in.
+/// relayed to the user. It proves nothing to us but that the user there may log in.
 final class SystemStack {
   private let asks: (_ prompt: [UInt8], _ echo: Bool) -> Secret?
   private let shows: (_ text: [UInt8]) -> Bool
@@ -41,7 +41,7 @@ final class SystemStack {
         return unsafe transaction(name, &conversation)
       }
     }
-    // Whoever leaves at a prompt has not typed a wrong password.
+    // A user who leaves at a prompt has not typed a wrong password.
     if code != PAM_SUCCESS, code != PAM_CONV_ERR {
       SessionLog.write(.notice, .passwordRefused(user, code))
     }

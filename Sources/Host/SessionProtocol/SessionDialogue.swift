@@ -1,7 +1,8 @@
 package import OneTimePassword
 package import SallyportCore
 
-/// What the user's command says to a session: first the wish, then an answer to each prompt.
+/// What the user's command says to a session: first the change request, then an answer to each
+/// prompt.
 package enum FromUser: Sendable {
   case wish(ChangeRequest)
   case answer(Secret)

@@ -18,7 +18,7 @@ import Synchronization
 /// silent, and the question is not sent again. A verifier that ends on purpose says so beforehand,
 /// and answers what was sent until then.
 ///
-/// **What is asked elsewhere.** A verifier whose database is away says so, and that it has judged
+/// **What is asked elsewhere.** A verifier whose database is away says so, and that it has verified
 /// and saved nothing: then the next one is asked, as its way to the database may be another. For a
 /// while those that said so come last.
 package final class VerifierPool: FleetVerifiers {
@@ -31,7 +31,7 @@ package final class VerifierPool: FleetVerifiers {
   /// For how long a verifier comes last whose database is away; and what must be left of the time
   /// to ask another one.
   static let (last, leastLeft): (UInt64, UInt64) = (2_000_000_000, 200_000_000)
-  /// Who was silent for less is not put aside for all others: whoever asks may have let his time
+  /// Who was silent for less is not put aside for all others: the caller may have let his time
   /// pass.
   private static let enough: UInt64 = 500_000_000
   /// Idle connections that are kept, and for how long without a question or a ping.

@@ -9,10 +9,10 @@ package struct ConnectionLimits: Sendable {
   package var workersOfUser = 2
   /// Threads that do handshakes.
   package var greeters = 2
-  /// Lines whose key is none of the fleet's, or not known yet. Where there are more, the oldest
+  /// Connections whose key is not the fleet's, or not known yet. Where there are more, the oldest
   /// goes.
   package var strangers = 128
-  /// Lines of one key. Where there are more, the one goes that was idle longest.
+  /// Connections of one key. Where there are more, the one goes that was idle longest.
   package var linesOfOne = 32
   /// All connections. Where there are more, a new one is closed at once.
   package var connections = 3500

@@ -14,7 +14,7 @@ struct FairQueue: Sendable {
 
   private struct Share: Sendable {
     var busy = 0
-    /// Lines, in the order of arrival.
+    /// Connections, in the order of arrival.
     var waiting: [UInt64] = []
   }
 

@@ -31,7 +31,7 @@ import OneTimePassword
 
   /// What a call came to.
   enum Step: Equatable {
-    /// So many bytes, at least 1.
+    /// This number of bytes, at least 1.
     case done(Int)
     /// Again when there is something to read, or when something can be written.
     case moreIn, moreOut

@@ -39,7 +39,7 @@ extension SubjectOptions {
   }
 }
 
-/// A session with `sallyport-session`, in which a user who is not root has one wish.
+/// A session with `sallyport-session`, in which a user who is not root makes one change request.
 struct OwnSession {
   private let context: Context
   let output: Output
@@ -66,7 +66,7 @@ struct OwnSession {
     var (isShown, consequence) = (false, Consequence.nothingChanged)
     context.terminal.watchForInterruption()
     let line = try connect()
-    // Whoever is refused at once is told so, whether or not this arrives.
+    // A user who is refused at once is told so, whether or not this arrives.
     _ = line.send(FromUser.wish(wish).encoded())
     while true {
       switch try next(line) {

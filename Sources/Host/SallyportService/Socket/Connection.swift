@@ -70,9 +70,8 @@ final class Connection: Caller {
   }
 
   /// Takes the packet if it is there.
-  ///
-  /// Whoever connected as root may have become somebody else since, or have handed the connection
-  /// on: the real user is that of the packet's sender, who must be the same process.
+  /// A process that connected as root may have become another user since, or have handed the
+  /// connection on: the real user is that of the packet's sender, who must be the same process.
   func receive() -> Arrival {
     let size = service_size(descriptor)
     if size == -Int64(EAGAIN) || size == -Int64(EINTR) { return .notYet }

@@ -10,7 +10,7 @@ package struct Limits: Sendable {
   package var packets = 128
   /// How long a connection may take to its packet, in nanoseconds.
   package var untilPacket: UInt64 = 1_000_000_000
-  /// How long a packet may wait for a worker, in nanoseconds: whoever sent it has given up then.
+  /// How long a packet may wait for a worker, in nanoseconds: its sender has given up then.
   package var untilWork: UInt64 = 5_000_000_000
 
   package init(workers: Int) { self.workers = workers }

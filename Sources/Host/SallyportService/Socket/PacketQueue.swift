@@ -8,9 +8,8 @@ struct Job: Sendable {
 }
 
 /// The packets of one socket that wait for a worker, and those that workers are busy with.
-///
-/// Whoever is done with a packet asks for the next one before it sleeps: so a packet that could not
-/// be taken, because its share had all workers that it may have, is never forgotten.
+/// A worker that is done with a packet asks for the next one before it sleeps: so a packet that
+/// could not be taken, because its share had all workers that it may have, is never forgotten.
 struct PacketQueue: Sendable {
   private let limits: Limits
   private let shares: Shares

@@ -13,7 +13,7 @@ package struct Peer: Equatable, Sendable {
   package let process: Int32
   /// At connect(): 0 in a set-uid host such as su.
   package let effectiveUser: UInt32
-  /// When the packet was sent: in su, that of whoever started it.
+  /// When the packet was sent: in su, that of the user who started it.
   package let realUser: UInt32
   /// When the packet was here, in nanoseconds of CLOCK_MONOTONIC.
   package let arrived: UInt64

@@ -5,16 +5,17 @@ import Synchronization
 
 /// One socket of the service: a thread that accepts connections and holds them until their packet
 /// is there, and threads that answer packets. Nothing is shared with the other socket, so that
-/// whoever fills this one takes nothing from that.
+/// a user who fills this one takes nothing from that.
 ///
 /// Until a packet is there, a connection is nobody's: each su connects with the effective uid 0,
-/// whoever started it, and its real uid comes with the packet. So connections without a packet take
-/// no worker and spend no user's share. They have a bound and a second of time of their own, and
-/// where they are too many, the one goes that has waited longest among those of the user who has
-/// most. Whoever stops his su before their packets cannot close the root socket by that: they go
-/// first, and a client that is not stopped sends its packet some microseconds after it connects.
-/// To drive out one such client he would have to start, between these two steps of it, as many su
-/// as there is room for connections; and on the public socket he only drives out his own.
+/// the user who started it, and its real uid comes with the packet. So connections without a packet
+/// take no worker and spend no user's share. They have a bound and a second of time of their own,
+/// and where they are too many, the one goes that has waited longest among those of the user who
+/// has most. A user who stops his su processes before their packets cannot close the root socket by
+/// that: they go first, and a client that is not stopped sends its packet some microseconds after
+/// it connects. To drive out one such client he would have to start, between these two steps of it,
+/// as many su as there is room for connections; and on the public socket he only drives out his
+/// own.
 final class SocketServer: Sendable {
   let socket: Peer.Socket
   private let listener: Listener
@@ -159,7 +160,7 @@ final class SocketServer: Sendable {
     return now < end ? Int32(clamping: (end - now) / 1_000_000 + 1) : 0
   }
 
-  /// Passes the packets on that have come, and leaves out whoever is refused or too late.
+  /// Passes the packets on that have come, and leaves out those that are refused or too late.
   private func stillWaiting(_ waiting: [Connection]) -> [Connection] {
     let now = sys_monotonic()
     return waiting.filter { isStillWaiting($0) && now < $0.accepted + limits.untilPacket }

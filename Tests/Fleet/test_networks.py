@@ -100,7 +100,7 @@ def test_every_login_is_answered_and_no_code_good_twice_whatever_the_network_doe
 
 @pytest.fixture
 def clock(stage):
-    """Preloaded by processes that are told so: the system's, these seconds ahead."""
+    """Preloaded by processes that are told so: the system's, this many seconds ahead."""
     library = stage.network.scratch / "clock.so"
     run("cc", "-fPIC", "-shared", "-o", library, ROOT / "Tests/Acceptance/clock/clock.c")
     return lambda ahead: {"LD_PRELOAD": str(library), "AHEAD": str(ahead)}

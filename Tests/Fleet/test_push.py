@@ -72,7 +72,7 @@ class Host:
         assert done.returncode == 0, done.stderr
 
     def killed(self, *words, after):
-        """The command, killed after these seconds. Whether it was."""
+        """The command, killed after this many seconds. Whether it was."""
         child = subprocess.Popen(self.line(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             return child.wait(after) < 0

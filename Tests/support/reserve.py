@@ -31,7 +31,7 @@ def cut_off():
 
 
 def put(name="alice", age=0):
-    """Somebody with two backup codes, of which none is used; the fleet confirmed it these seconds
+    """Somebody with two backup codes, of which none is used; the fleet confirmed it this many seconds
     ago."""
     lines = ["reserve = " + "0123456789abcdef" * 4, "version = 1", f"user = {name}", "uid = none",
              f"id = {ENROLLMENT:016x}", "created = 1772528400", "", "[backup_codes]", f"id = {SET:016x}",

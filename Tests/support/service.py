@@ -101,7 +101,7 @@ def _as_many_users(path, most, ready):
 
 
 def soon(condition, limit=30):
-    """Whether that comes true within these seconds."""
+    """Whether that comes true within this many seconds."""
     end = time.monotonic() + limit
     while not condition():
         if time.monotonic() > end:

@@ -53,7 +53,7 @@ package final class Reserve: Sendable {
 
   // MARK: how old it is
 
-  /// Whether the fleet has confirmed it in these last seconds.
+  /// Whether the fleet has confirmed it within this many seconds.
   package func isGood(for seconds: UInt64) -> Bool {
     guard let age = age.withLock({ $0 })?.age(at: moment()) else { return false }
     return age < seconds

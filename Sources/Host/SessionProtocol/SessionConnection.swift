@@ -26,7 +26,7 @@ package final class SessionConnection: Sendable {
   /// In the nanoseconds of CLOCK_MONOTONIC.
   private let end: UInt64
 
-  /// Takes over the descriptor, for these seconds.
+  /// Takes over the descriptor, for this many seconds.
   package init(_ descriptor: Int32, seconds: UInt64) {
     (self.descriptor, end) = (descriptor, sys_monotonic() &+ seconds &* 1_000_000_000)
   }
@@ -61,7 +61,7 @@ package final class SessionConnection: Sendable {
     return done == Int64(packet.count)
   }
 
-  /// The next packet; throws `nothingYet` where there is none within these milliseconds.
+  /// The next packet; throws `nothingYet` where there is none within this many milliseconds.
   package func receive(within milliseconds: UInt64 = 3_600_000) throws(Fault) -> Secret {
     guard wait(SO_RCVTIMEO, nanoseconds: milliseconds &* 1_000_000) else { throw .silent }
     let size = sys_packet_size(descriptor)

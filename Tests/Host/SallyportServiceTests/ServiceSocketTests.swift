@@ -181,7 +181,7 @@ private func isAbsent(_ path: String) -> Bool {
     #expect(socket.wasRead)
   }
 
-  /// Serves one connection, and sends these packets, each these milliseconds after the one
+  /// Serves one connection, and sends these packets, each this many milliseconds after the one
   /// before.
   private func say(_ packets: [[UInt8]], by server: OddServer, after milliseconds: UInt32) {
     server.serve { connection in

@@ -202,7 +202,7 @@ func atOnce(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
 
 func setMode(_ path: String, _ mode: mode_t) { _ = unsafe chmod(path, mode) }
 
-/// When it was changed: these seconds ago.
+/// When it was changed: this many seconds ago.
 func setAge(_ path: String, _ seconds: Int) {
   let moment = timeval(tv_sec: time(nil) - seconds, tv_usec: 0)
   let times = [moment, moment]
@@ -225,7 +225,7 @@ func removeName(_ path: String) { _ = unsafe unlink(path) }
 
 func rename(_ path: String, to other: String) { _ = unsafe Foundation.rename(path, other) }
 
-/// Every write of this process beyond these bytes of a file fails from now on.
+/// Every write of this process beyond this many bytes of a file fails from now on.
 func limitFileSize(_ bytes: UInt) {
   var limit = rlimit(rlim_cur: bytes, rlim_max: rlim_t.max)
   // SAFETY: read within the call.

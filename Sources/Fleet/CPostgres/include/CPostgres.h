@@ -177,7 +177,7 @@ static inline const char *pg_state(const PGresult *result) {
 /* Waits for a lock until then, in nanoseconds of CLOCK_MONOTONIC: 0, or an errno. */
 int pg_lock(pthread_mutex_t *mutex, uint64_t until);
 
-/* Takes one within these milliseconds: 0, or -1. */
+/* Takes one within this many milliseconds: 0, or -1. */
 int pg_take(sem_t *semaphore, int milliseconds);
 
 /* The time of day in milliseconds. */

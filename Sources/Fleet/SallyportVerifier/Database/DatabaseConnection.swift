@@ -121,7 +121,7 @@ package enum Value: Sendable {
     unsafe pg_close(connection)
   }
 
-  /// Asks one statement, and waits these milliseconds. After any error but `refused` the
+  /// Asks one statement, and waits this many milliseconds. After any error but `refused` the
   /// connection must not be used again.
   func ask(_ statement: String, _ values: [Value], _ patience: Int32) throws(DatabaseFault)
     -> Rows

@@ -43,7 +43,7 @@ static inline const char *_Nullable session_user(pam_handle_t *handle) {
 }
 
 /* As daemon_harden; no inheritance of the connection, a keyring of its own where the kernel has any,
-   the usual signals, and an end by SIGALRM after these seconds whatever a module of PAM waits
+   the usual signals, and an end by SIGALRM after this many seconds whatever a module of PAM waits
    for. */
 static inline int session_harden(int connection, unsigned seconds) {
   sigset_t none;

@@ -57,7 +57,7 @@ extension Secret {
 }
 
 extension LogLine {
-  /// What to do about a first code of another time, this many seconds off; below 0 the app is behind.
+  /// What to do about a first code that is this many seconds off; below 0 the app is behind.
   fileprivate mutating func add(clockOff seconds: Int64) {
     let off = seconds.magnitude
     add("The phone's clock is ")

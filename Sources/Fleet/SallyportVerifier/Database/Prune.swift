@@ -15,7 +15,7 @@ extension Statement {
 }
 
 extension Database {
-  /// Deletes events that are older than this many days, and what verifiers that have been silent for
+  /// Deletes events older than this many days, and what verifiers that have been silent for
   /// 30 days have left; how many events. `words`: of a role that may.
   package static func prune(_ words: String, days: Int) throws(DatabaseFault) -> UInt64 {
     let connection = try DatabaseConnection(words, worker: 1)

@@ -168,7 +168,7 @@ extension MoveRequest.Moving {
 }
 
 extension ByteReader {
-  /// Counts only where the reader is whole and at its end afterwards.
+  /// Valid only if the reader then reports success at the end of its input.
   fileprivate mutating func moveRequest(_ kind: Int, _ text: Secret) -> MoveRequest? {
     guard let name = UserName(counted()) else { return nil }
     switch kind {

@@ -186,7 +186,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// Counts only where the reader is whole and at its end afterwards; so below.
+  /// Valid only if the reader then reports success at the end of its input; so below.
   fileprivate mutating func reserveQuestion() -> ReserveQuestion? {
     switch count(atMost: 2) {
     case 1:

@@ -202,7 +202,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// The result is valid only if the reader is whole and at its end afterwards.
+  /// Valid only if the reader then reports success at the end of its input.
   package mutating func loginState() -> LoginState {
     var state = LoginState(enrollmentID: number64())
     for _ in 0..<count(atMost: Enrollment.maximumAuthenticators) {

@@ -41,7 +41,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// Counts only where the reader is whole and at its end afterwards.
+  /// Valid only if the reader then reports success at the end of its input.
   fileprivate mutating func answer() -> ServiceAnswer? {
     switch ServiceAnswer.Number(rawValue: UInt8(truncatingIfNeeded: number(bytes: 1))) {
     case .prompt:

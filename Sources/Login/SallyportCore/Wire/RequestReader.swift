@@ -18,7 +18,7 @@ extension ServiceRequest {
 }
 
 extension ByteReader {
-  /// Counts only where the reader is whole and at its end afterwards.
+  /// Valid only if the reader then reports success at the end of its input.
   fileprivate mutating func request(_ secret: Secret, waits: Bool) -> ServiceRequest? {
     let name = counted()
     let (service, origin, policy) = (counted(), origin(), policy())

@@ -187,14 +187,14 @@ struct FleetReport {
     let host: String
     let enrolls: Bool
     /// Whether a verifier can verify codes for this host.
-    let verified: Bool
+    let judged: Bool
     let verifiers: [Verifier]
   }
 
   struct Verifier: Encodable {
     let address: String
     @OrNull var name: String?
-    let verifies: Bool
+    let judges: Bool
     /// null: none.
     @OrNull var problem: String?
     @OrNull var started: String?
@@ -206,7 +206,7 @@ struct FleetReport {
 
   var facts: Facts {
     Facts(
-      host: file.host, enrolls: file.enrolls, verified: canVerify,
+      host: file.host, enrolls: file.enrolls, judged: canVerify,
       verifiers: states.map { state in
         let status = state.status
         var problem: String?
@@ -214,7 +214,7 @@ struct FleetReport {
         if status?.awaySince != nil { problem = VerifierFault.database.word }
         return Verifier(
           address: state.address.text, name: status?.verifier.text ?? name(of: state.address),
-          verifies: state.verifies, problem: problem, started: status.flatMap { fact($0.started) },
+          judges: state.verifies, problem: problem, started: status.flatMap { fact($0.started) },
           databaseAwaySince: status?.awaySince.flatMap { fact($0) },
           lastAtWork: peer(state.address)?.seen.flatMap { fact($0) },
           clockOffset: status.map { $0.now.seconds - now.seconds })

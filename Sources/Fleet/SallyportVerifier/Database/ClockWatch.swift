@@ -2,20 +2,20 @@ import Glibc
 import SallyportLogin
 import SallyportSupport
 
-/// What a verifier makes of the clocks: its own, the database's, and the other verifiers'. All in
+/// Compares the clocks: this verifier's, the database's, and the other verifiers'. All in
 /// milliseconds, as offsets from the database's.
 struct ClockWatch {
   /// Beyond it this verifier refuses all logins, if the other verifiers agree that its clock is
   /// off.
   static let most: Int64 = 30_000
-  /// Beyond it somebody should look.
+  /// Beyond it the log has a warning.
   static let usual: Int64 = 2000
-  /// How often that is said.
+  /// How often the warning is repeated.
   private static let pause: Int64 = 60_000
 
   enum Verdict: Equatable {
     case fine
-    /// It, or the database's, is off by so much.
+    /// It, or the database's, is off by this much.
     case off
     /// The database's: the other verifiers agree with this one, or there are none.
     case databaseIsOff
@@ -26,7 +26,7 @@ struct ClockWatch {
   private var last = Verdict.fine
   private var said: Int64 = 0
 
-  /// nil where the answer took too long to say anything.
+  /// nil if the answer took too long to compare the clocks.
   static func offset(_ before: Int64, _ after: Int64, from time: Int64) -> Int64? {
     guard after >= before, after - before < 1000 else { return nil }
     return before / 2 + after / 2 - time

@@ -1,30 +1,30 @@
 import CPostgres
 
-/// Why a question to the database has no answer that counts.
+/// Why a question to the database has no valid answer.
 package enum DatabaseFault: Error, Equatable {
   /// There is no connection to it.
   case unreachable(String)
   /// The server refused, with this SQLSTATE; nothing was done.
   case refused(String, String)
-  /// The connection is gone. Whether it was done is not known.
+  /// The connection is gone. It is unknown whether the statement was done.
   case broken(String)
-  /// No answer in time. Whether it was done is not known.
+  /// No answer in time. It is unknown whether the statement was done.
   case silent
-  /// It was done with a warning, which may take it back.
+  /// The statement was done with a warning: it may be lost.
   case warned
-  /// Nothing is asked while nobody knows what became of a save, or which server this is.
+  /// Not asked: the result of a save, or the identity of the server, is unknown.
   case away
-  /// Nothing is asked while this verifier's clock is off.
+  /// Not asked: this verifier's clock is off.
   case aside
-  /// Nothing was saved, since what it rests on came by the connections of before.
+  /// Nothing was saved: what was loaded came over an earlier generation of connections.
   case moved
-  /// It is there, but is not what this program needs.
+  /// The database answers, but is not what this program needs.
   case unusable(String)
   case outOfMemory
 }
 
 extension DatabaseFault {
-  /// Whether what was asked may have been done.
+  /// Whether the statement may have been done.
   var isUnknown: Bool {
     switch self {
     case .broken, .silent, .warned: true
@@ -32,9 +32,9 @@ extension DatabaseFault {
     }
   }
 
-  /// Whether the server can do nothing of this kind for anybody now, and has done nothing: its disk
-  /// is full or fails, its memory or connections are used up (classes 53 and 58), it is too slow
-  /// for what a statement may take (57014), or it only reads (25006).
+  /// Whether the server can now do no statement of this kind for anybody, and has done nothing: its
+  /// disk is full or fails, its memory or connections are used up (classes 53 and 58), it is too
+  /// slow for what a statement may take (57014), or it only reads (25006).
   var isOfTheServer: Bool {
     guard case .refused(let state, _) = self else { return false }
     return state.hasPrefix("53") || state.hasPrefix("58") || ["57014", "25006"].contains(state)
@@ -108,8 +108,7 @@ package enum Value: Sendable {
     _ = try unsafe rows(done, result)
   }
 
-  /// When the first certificate ends that the connection hangs on, in seconds since 1970; nil: none
-  /// does.
+  /// When the first certificate of the connection expires, in seconds since 1970; nil without one.
   var certificatesEnd: Int64? {
     // SAFETY: open as long as this object is.
     let end = unsafe pg_certificates_end(connection)
@@ -136,7 +135,7 @@ package enum Value: Sendable {
     return try unsafe rows(done, result)
   }
 
-  /// Waits once more for what was silent.
+  /// Waits once more for the answer to a silent statement.
   func wait(_ patience: Int32) throws(DatabaseFault) -> Rows {
     var result: OpaquePointer?
     // SAFETY: as above.
@@ -189,7 +188,7 @@ private struct Packed {
   }
 }
 
-/// What a statement gave, in binary.
+/// The result of a statement, in binary.
 @safe final class Rows {
   private let result: OpaquePointer
 

@@ -20,16 +20,17 @@ extension Statement {
 }
 
 extension Database {
-  /// What became of the tables of the version before.
+  /// The result of a migration.
   package enum Migrated: Equatable, Sendable {
     case done
     case wasDone
-    /// Tables of this number, of which this program knows nothing.
+    /// Tables with this schema number, which this program does not know.
     case other(UInt64)
   }
 
-  /// Adds to the tables what this version has more, while verifiers of the former one go on: what
-  /// they write is as before. `words`: of the role that owns the tables.
+  /// Adds what is new in this version to the tables, while verifiers of the former one continue:
+  /// they
+  /// write as before. `words`: of the role that owns the tables.
   package static func migrate(_ words: String) throws(DatabaseFault) -> Migrated {
     let connection = try DatabaseConnection(words, worker: 1)
     let found = try connection.ask(Schema.found, [], patience).number(0, 0) ?? 0
@@ -41,7 +42,7 @@ extension Database {
     return .done
   }
 
-  /// What became of the end of a migration.
+  /// The result of finishing a migration.
   package enum Finished: Equatable, Sendable {
     case done
     case wasDone
@@ -49,8 +50,9 @@ extension Database {
     case older([String])
   }
 
-  /// From now on what only this version reads is written, and no older one starts. What a verifier
-  /// does that was silent meanwhile, it does over the row that is there by then: see `fleet`.
+  /// From now on verifiers write what only this version reads, and no older one starts. A verifier
+  /// that
+  /// was silent meanwhile works on the row that is there when it returns: see `fleet`.
   package func finishMigration() throws(DatabaseFault) -> Finished {
     let connection = try DatabaseConnection(words, worker: 1)
     for _ in 0..<8 {

@@ -10,7 +10,7 @@ extension Statement {
     SELECT count(*) FROM gone
     """
 
-  /// Of verifiers that are switched off.
+  /// Rows of verifiers that are switched off.
   static let forget = "DELETE FROM worker WHERE now < now() - interval '30 days'"
 }
 

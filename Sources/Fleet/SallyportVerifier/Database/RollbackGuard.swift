@@ -2,18 +2,18 @@ import OneTimePassword
 import SallyportCore
 import SallyportSupport
 
-/// What a verifier has seen of a user, in 48 bytes: less than that in the database means that what
-/// was saved has been lost, by a restored backup or by a row put back.
+/// What a verifier has seen of a user, in 48 bytes. If the database has less than that, a save was
+/// lost, by a restored backup or a row that was put back.
 struct LastSeen: Equatable, Sendable {
   /// Of the state.
   var version: UInt64
-  /// Of the document. What follows holds for this one alone.
+  /// Of the document. The following values belong to this document only.
   var serial: UInt64
   /// The beginning of the digest of the state as it stands in the database.
   var digest: UInt64
   /// Which backup codes are used.
   var used: UInt64 = 0
-  /// 1 + what was last accepted of two authenticators: of counters first, since time does not use
+  /// 1 + the last accepted position of two authenticators, counters first, since time does not use
   /// up their codes; 0 for none.
   var first: UInt64 = 0
   var second: UInt64 = 0
@@ -34,7 +34,7 @@ struct LastSeen: Equatable, Sendable {
       && (used & ~other.used != 0 || first > other.first || second > other.second)
   }
 
-  /// Both together, of the newer one's version.
+  /// Both merged, with the newer one's version.
   func joined(with newer: LastSeen) -> LastSeen {
     guard newer.serial == serial else { return newer.serial > serial ? newer : self }
     var both = newer.version >= version ? newer : self
@@ -44,7 +44,7 @@ struct LastSeen: Equatable, Sendable {
     return both
   }
 
-  /// Uses up in the state what is used here.
+  /// Marks as used in the state what is used here.
   func use(in state: inout LoginState, of enrollment: Enrollment) {
     if let set = enrollment.backupCodes, state.backupCodes?.setID == set.id {
       state.backupCodes?.used |= used
@@ -58,7 +58,7 @@ struct LastSeen: Equatable, Sendable {
 }
 
 extension Enrollment {
-  /// The authenticators of which is kept what was last accepted.
+  /// The authenticators whose last accepted position is kept.
   fileprivate var kept: [UInt64] {
     let counters = authenticators.filter { $0.parameters.type == .hotp }
     let others = authenticators.filter { $0.parameters.type != .hotp }

@@ -80,11 +80,11 @@ package enum Schema {
 }
 
 extension Database {
-  /// What `makeSchema` found and did.
+  /// The result of `makeSchema`.
   package enum Made: Equatable, Sendable {
     case new
     case wasThere
-    /// Those of the version before: `migrate` is to be called.
+    /// Tables of the former version: the administrator has to call `migrate`.
     case former
     /// Tables with this number, which this program does not have.
     case other(UInt64)
@@ -114,7 +114,7 @@ extension Database {
     return .new
   }
 
-  /// Where somebody took rights away. Another role than the owner cannot, and needs not.
+  /// Restores rights that somebody took away. A role other than the owner cannot, and need not.
   private static func grantAgain(by connection: DatabaseConnection) {
     for statement in Schema.grants {
       guard (try? connection.ask(statement, [], patience)) != nil else { return }

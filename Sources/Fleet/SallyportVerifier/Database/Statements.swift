@@ -1,4 +1,4 @@
-/// What is asked of the database: constants, since values are parameters.
+/// The statements for the database: constants, because values are parameters.
 ///
 /// A save is one statement: the row of the state where its version is still the one that was
 /// loaded, and with it the event and the count of this connection. It gives 1 where it was done, 0
@@ -7,8 +7,8 @@ enum Statement {
   /// What each login asks, of which a connection has the server make one plan.
   static let prepared = [load, save, saveDecoy]
 
-  /// The first of each connection: what the role or the database is set to must not make a save
-  /// less than it says. Which server it is, since when; names are qualified, since the search path
+  /// The first statement of each connection: settings of the role or the database must not weaken a
+  /// save. Which server it is, since when; names are qualified, since the search path
   /// is not ours yet. A plan is made once, perhaps while a table is small, and is kept while it
   /// grows: the settings of the planner see to it that it goes by the index, which is right for the
   /// rows of one user at any size.

@@ -23,7 +23,7 @@ extension Statement {
 final class HostLimits: Sendable {
   /// Of one real uid of a host, other than root's.
   static let ofCaller: UInt64 = 20
-  /// How long a count holds, and a charge may be given back, in nanoseconds.
+  /// How long a count is valid, and how long a charge can be given back, in nanoseconds.
   private static let (renewal, memory): (UInt64, UInt64) = (1_000_000_000, 600_000_000_000)
   /// How many are kept in memory.
   private static let most = 10_000
@@ -55,8 +55,8 @@ final class HostLimits: Sendable {
     (self.database, self.wrongCodes) = (database, wrongCodes)
   }
 
-  /// Whether codes from there count only at known places. Where the database cannot say, it will
-  /// not save an answer either.
+  /// Whether codes from there are accepted only from known places. If the database cannot say, it
+  /// will not save an answer either.
   func isClosed(_ host: [UInt8], _ caller: UInt32?) -> Bool {
     let who = Who(host: host, caller: caller)
     guard let count = count(of: who) else { return true }
@@ -98,7 +98,7 @@ final class HostLimits: Sendable {
     }
   }
 
-  /// Of what a host wants to have given back: what it was charged in this login, once.
+  /// Of the amount that a host asks back: what it was charged in this login, once.
   func believed(_ turn: Turn, _ host: [UInt8], _ name: [UInt8]) -> Turn {
     guard case .last(let charge?) = turn else { return turn }
     let who = Who(host: host, caller: nil, name: name)
@@ -109,7 +109,7 @@ final class HostLimits: Sendable {
     return turn
   }
 
-  /// Takes down what a host was charged.
+  /// Records what a host was charged.
   func note(
     _ outcome: Outcome, _ turn: Turn, _ who: (host: [UInt8], caller: UInt32?), _ name: [UInt8]
   ) {

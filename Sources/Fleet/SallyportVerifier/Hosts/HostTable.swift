@@ -4,7 +4,7 @@ import SallyportCore
 import SallyportSystem
 
 extension Statement {
-  /// $1 digest, $2 host, $3 right, $4 until, $5 seal. An invitation of before is void with it.
+  /// $1 digest, $2 host, $3 right, $4 until, $5 seal. It invalidates an earlier invitation.
   /// Gives whether there is such a host.
   fileprivate static let invite = """
     WITH old AS (
@@ -34,8 +34,8 @@ extension Statement {
     ON CONFLICT (verifier) DO UPDATE SET address = excluded.address, since = excluded.since
     """
 
-  /// Verifiers, their addresses and when they last saved something. One that did nothing for 30
-  /// days is none of the fleet any more.
+  /// Verifiers, their addresses and when they last saved something. A verifier that did nothing for
+  /// 30 days does not belong to the fleet any more.
   static let verifiers = """
     SELECT verifier, l.address, extract(epoch FROM w.now)::bigint
     FROM listener l FULL JOIN (
@@ -60,9 +60,9 @@ package struct HostTable {
     package let seen: String?
   }
 
-  /// What an administrator takes to the machine.
+  /// What an administrator types on the machine.
   package struct Invitation: Sendable {
-    /// To be shown once: only a digest of its secret is kept.
+    /// Shown once: the database keeps only a digest of its secret.
     package let token: Secret
     /// For people.
     package let until: String
@@ -76,7 +76,7 @@ package struct HostTable {
   package struct Revoked: Equatable, Sendable {
     /// nil: never.
     package let seen: String?
-    /// Until when its reserve may be good.
+    /// Until when its reserve may be valid.
     package let reserveUntil: String?
   }
 
@@ -85,7 +85,7 @@ package struct HostTable {
     case database(DatabaseFault)
     /// No verifier has said where it listens, and none was named.
     case noVerifiers
-    /// An address that has no place in a token, or too many.
+    /// An address that does not fit into a token, or too many.
     case addresses
     case system
   }
@@ -134,7 +134,7 @@ package struct HostTable {
     }
   }
 
-  /// Where the verifiers of the fleet are, by their own word.
+  /// The addresses that the verifiers of the fleet report.
   private func addresses() throws(Fault) -> [[UInt8]] {
     let rows = try asking { () throws(DatabaseFault) in
       try line.ask(Statement.verifiers, [], Database.patience)

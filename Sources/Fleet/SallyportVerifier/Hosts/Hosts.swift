@@ -7,8 +7,7 @@ import SallyportSupport
 import SallyportSystem
 
 extension Statement {
-  /// $1 keys in hexadecimal, with commas between them. Once in a minute is enough to know who is
-  /// there.
+  /// $1 keys in hexadecimal, with commas between them. Once in a minute is enough for "last seen".
   fileprivate static let seen = """
     UPDATE host SET seen = now() WHERE (seen IS NULL OR seen < now() - interval '1 minute')
       AND encode(key, 'hex') = ANY (string_to_array($1, ','))
@@ -17,7 +16,7 @@ extension Statement {
   static let hosts = "SELECT name, key, enrolls, joined, seal FROM host"
 }
 
-/// Who asks: whose key it is, and which host of the fleet has it.
+/// Who asks: the key, and the host of the fleet that has it.
 package struct HostIdentity: Equatable, Sendable {
   /// nil: none of this name, or of this key, is in the fleet.
   package let host: [UInt8]?
@@ -31,21 +30,20 @@ package struct HostIdentity: Equatable, Sendable {
 }
 
 /// The hosts of the fleet, as the table `host` said at most five seconds ago.
-///
-/// All of them are read at once: so a stranger's key costs the database nothing, however many keys
-/// he makes.
+/// All hosts are read at once, so that a stranger costs the database nothing, however many keys he
+/// makes.
 package final class Hosts: Sendable {
   /// What the table says of a key, or cannot say.
   package enum HostLookup: Equatable, Sendable {
     case host(HostIdentity)
     case stranger
-    /// The database cannot be asked, and what it said is too old.
+    /// The database cannot be asked, and the last answer is too old.
     case unclear
   }
 
-  /// In nanoseconds: when it is read again, and when what was read does not count any more.
+  /// In nanoseconds: when it is read again, and when the last answer expires.
   private static let (renewal, lifetime): (UInt64, UInt64) = (2_000_000_000, 5_000_000_000)
-  /// The same where somebody is not found, who may have joined meanwhile.
+  /// The same for an unknown key, whose host may have joined meanwhile.
   private static let renewalForStrangers: UInt64 = 1_000_000_000
 
   private struct Known: Sendable {
@@ -87,9 +85,8 @@ package final class Hosts: Sendable {
   /// Somebody with a token has asked: the next one who is not found is looked for at once.
   func expectMore() { known.withLock { $0.mayBeMore = true } }
 
-  /// What was known when it was read last, however long ago: enough to keep a connection, not to
-  /// answer. Before it was read for the first time nobody is told that he is none: he would believe
-  /// it.
+  /// The last answer, however old: enough to keep a connection, not to answer on it. Before the
+  /// first answer no host is told that it is unknown: it would wipe its reserve.
   package func wasKnown(_ pin: Pin) -> Bool {
     known.withLock { $0.list.since == 0 || $0.list.hosts[pin] != nil }
   }
@@ -119,7 +116,7 @@ package final class Hosts: Sendable {
     }
   }
 
-  /// For people: nothing hangs on it.
+  /// For people: nothing depends on it.
   private func note(_ asked: Set<Pin>) {
     if asked.isEmpty { return }
     let keys = Array(asked.map(\.hex).joined(separator: ",").utf8)
@@ -144,7 +141,7 @@ package final class Hosts: Sendable {
   }
 }
 
-/// What is known of the table: the hosts of it, and the rows that were there and are gone.
+/// What is known of the table: its hosts, and the rows that disappeared.
 struct HostList: Sendable {
   /// One row, whose seal was right.
   struct Line: Sendable {

@@ -3,7 +3,7 @@
 package struct FleetMetrics: Sendable {
   package let text: String
 
-  /// `status`: nil where the database cannot be asked, which is told too: an old file would say
+  /// `status`: nil if the database cannot be asked, which the file says too: an old file would say
   /// that all is well.
   package init(_ status: FleetStatus?) {
     var metrics = Metrics("sallyport_fleet")

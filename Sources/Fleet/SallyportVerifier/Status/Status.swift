@@ -1,18 +1,18 @@
 import Glibc
 package import SallyportLogin
 
-/// What `sallyport-verifier status` tells of the fleet, as its database has it.
+/// What `sallyport-verifier status` shows of the fleet, from its database.
 package struct FleetStatus: Sendable {
   struct Verifier: Sendable {
     let name: String
     let saves: UInt64
     let connections: UInt64
-    /// When it last said something, which it does every two seconds, and seconds since then.
+    /// When it was last heard from (it reports every two seconds), and seconds since then.
     let heard: String
     let silent: UInt64
-    /// Its clock from the database's, in milliseconds; nil where it has not said.
+    /// Difference of its clock and the database's, in milliseconds; nil if it has not reported it.
     let offset: Int64?
-    /// Whether it has looked at the server that is there now.
+    /// Whether it has verified the present database server.
     let hasLooked: Bool
 
     var answers: Bool { silent <= FleetStatus.silence }
@@ -30,8 +30,7 @@ package struct FleetStatus: Sendable {
 
   struct Facts: Sendable {
     let schema: UInt64
-    /// How often codes were taken as used since something was lost, or by `distrust`; and when that
-    /// was last.
+    /// How often codes were invalidated after a loss, or by `distrust`; and when last.
     let losses: UInt64
     let lost: String
     let timeline: String
@@ -43,7 +42,7 @@ package struct FleetStatus: Sendable {
     /// Connections whose save waits for one.
     let waiting: UInt64
     let users: UInt64
-    /// Seconds until a certificate ends by which libpq knows the server, or shows itself to it.
+    /// Seconds until a certificate expires by which libpq and the server authenticate each other.
     var certificate: Int64?
   }
 
@@ -52,16 +51,15 @@ package struct FleetStatus: Sendable {
   let hosts: [Host]
   /// Of the last day.
   let outcomes: [(word: String, count: UInt64)]
-  /// Whether a copy of this verifier's keys was looked at.
+  /// Whether a copy of this verifier's keys was checked.
   let hasCopy: Bool
   /// What is wrong with this verifier's sallyport.conf.
   let policyFlaw: String?
 
-  /// How long a verifier is silent that does not answer, and a host unseen that nobody uses, in
-  /// seconds.
+  /// After how many seconds a verifier counts as silent, and a host as unused.
   static let (silence, unseen): (UInt64, UInt64) = (10, 30 * 86_400)
 
-  /// How long before its end a certificate is told of, in seconds.
+  /// How long before its expiry status warns of a certificate, in seconds.
   static let certificateEnding: Int64 = 30 * 86_400
 }
 

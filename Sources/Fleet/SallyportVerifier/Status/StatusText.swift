@@ -1,7 +1,7 @@
-// What is told of the fleet, for people and as JSON.
+// The status of the fleet, for people and as JSON.
 
 extension FleetStatus {
-  /// For people: one line each, without a line end; at the end what is wrong, and what it means.
+  /// For people, without line ends; problems and their consequences come last.
   package var lines: [String] {
     var lines = [
       "schema: \(facts.schema)", "users: \(facts.users)",
@@ -39,10 +39,10 @@ extension FleetStatus {
   }
 }
 
-// MARK: what is wrong
+// MARK: problems
 
 extension FleetStatus {
-  /// Something that is wrong.
+  /// A problem.
   struct Warning: Equatable {
     /// A word for programs.
     let what: String

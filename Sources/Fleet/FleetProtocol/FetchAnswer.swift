@@ -1,7 +1,7 @@
 import OneTimePassword
 import SallyportCore
 
-/// What comes of a `MoveRequest.fetch`.
+/// The answer to a `MoveRequest.fetch`.
 ///
 /// As bytes: version (1 byte), kind (1), fields, of a copy the last one the enrollment as its file
 /// has it. The other kinds are those of `MoveAnswer`.

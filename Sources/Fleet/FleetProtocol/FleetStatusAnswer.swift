@@ -1,6 +1,6 @@
 package import SallyportCore
 
-/// What a verifier says of itself and of the others to a host that asks how the fleet is.
+/// What a verifier reports of itself and of the others to a host that asks for the fleet's status.
 ///
 /// As bytes: version (1 byte), the values in the order of their declarations; a time is 8 bytes,
 /// and what may be missing follows a byte that says whether it is there.
@@ -9,7 +9,7 @@ package struct FleetStatusAnswer: Equatable, Sendable {
   package struct Peer: Equatable, Sendable {
     /// Its name, which an administrator gave.
     package let name: Label
-    /// Where it is to be asked; nil where it did not say so.
+    /// Its address; nil if it did not report one.
     package let address: [UInt8]?
     /// When it last saved something.
     package let seen: UnixTime?

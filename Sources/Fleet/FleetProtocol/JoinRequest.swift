@@ -1,15 +1,15 @@
 package import OneTimePassword
 package import SallyportCore
 
-/// What a machine asks of a verifier to become a host of its fleet. Which key it has, the line
-/// says.
+/// What a machine asks a verifier to become a host of its fleet. The connection says which key it
+/// has.
 ///
 /// As bytes: version (1 byte), purpose (1), the token's secret (16), how many names (2) and each
 /// after its length.
 package struct JoinRequest: Sendable {
   /// What it is for.
   package enum Purpose: UInt8, Sendable {
-    /// Say what would come of it; the token stays good.
+    /// Says what would happen; the token stays valid.
     case look = 1
     case join
   }
@@ -58,11 +58,11 @@ package struct JoinRequest: Sendable {
   }
 }
 
-/// What came of a `JoinRequest`.
+/// The answer to a `JoinRequest`.
 ///
 /// As bytes: version (1 byte), kind (1), and behind it the fields of that kind, in their order.
 package enum JoinAnswer: Equatable, Sendable {
-  /// To `look`: what would come of it. To `join`: the machine is a host of the fleet.
+  /// To `look`: what would happen. To `join`: the machine is a host of the fleet.
   case welcome(Welcome)
   case refused(Refusal)
   /// Nothing was done: the database is away. The verifier has logged why.
@@ -72,11 +72,11 @@ package enum JoinAnswer: Equatable, Sendable {
   package struct Welcome: Equatable, Sendable {
     /// The machine's name in the fleet.
     package let host: FleetHost
-    /// Whether it may change what is enrolled.
+    /// Whether it may change enrollments.
     package let enrolls: Bool
-    /// Where the fleet's verifiers are; empty: where the token says.
+    /// The addresses of the fleet's verifiers; empty: those of the token.
     package let verifiers: [[UInt8]]
-    /// By which keys they are known, 1 or 2.
+    /// The verifiers' keys, 1 or 2.
     package let pins: [[UInt8]]
     /// Those of the names asked for that are in the fleet.
     package let known: [UserName]
@@ -89,7 +89,7 @@ package enum JoinAnswer: Equatable, Sendable {
     }
   }
 
-  /// Why the token does not count.
+  /// Why the token is refused.
   package enum Refusal: UInt8, CaseIterable, Sendable {
     /// No invitation has this secret.
     case unknownToken = 1

@@ -1,12 +1,12 @@
 package import OneTimePassword
 import SallyportCore
 
-/// What an administrator takes from a verifier to a machine that is to become a host of the fleet:
-/// where the verifiers are, by which key they are known, and the secret that is good once.
+/// What an administrator takes from a verifier to a machine that becomes a host of the fleet: the
+/// verifiers' addresses and key, and a secret that works once.
 ///
 /// As bytes: form (1 byte, 1), pin (32), secret (16), how many addresses (1), each after its
-/// length, and the first four bytes of the SHA-256 of all that, so that half a token is not taken
-/// for another one. As text: `sallyport-` and the bytes in base64url (RFC 4648 §5) without padding.
+/// length, and the first four bytes of the SHA-256 of all that, so that half a token is recognized.
+/// As text: `sallyport-` and the bytes in base64url (RFC 4648 §5) without padding.
 package struct JoinToken: Sendable {
   /// The SHA-256 of the verifiers' public key.
   package let pin: [UInt8]
@@ -105,7 +105,7 @@ package struct JoinToken: Sendable {
     return fields.isWhole && fields.isAtEnd ? found : nil
   }
 
-  /// The secret is one of 128 bits: its digest tells nothing of it.
+  /// The secret has 128 bits: its digest does not reveal it.
   private static func check(_ bytes: Secret, _ range: Range<Int>) throws(CryptoError) -> [UInt8] {
     guard let part = bytes.slice(range) else { throw .outOfMemory }
     return [UInt8](try SHA256.digest(part).prefix(checkLength))

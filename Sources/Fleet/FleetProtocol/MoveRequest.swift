@@ -20,13 +20,13 @@ package enum MoveRequest: Sendable {
   /// He is enrolled nowhere in the fleet any more, if the row is still the one that was fetched.
   case bury(UserName, Tombstone)
 
-  /// What ends an enrollment in the fleet that was copied from it.
+  /// Ends an enrollment in the fleet that was copied from it.
   package struct Tombstone: Equatable, Sendable {
     /// Of the enrollment; not 0.
     package let id: UInt64
     /// Of the row when it was copied.
     package let version: UInt64
-    /// This taking's alone, by which the fleet knows it when it is asked again; not 0.
+    /// Identifies this taking when the host repeats the question; not 0.
     package let token: UInt64
 
     package init(id: UInt64, version: UInt64, token: UInt64) {
@@ -52,7 +52,7 @@ package enum MoveRequest: Sendable {
   }
 }
 
-/// What the fleet has under a name.
+/// What the fleet has for a name.
 package struct FleetStanding: Equatable, Sendable {
   /// Whether somebody is enrolled.
   package enum Person: Equatable, Sendable {
@@ -72,7 +72,7 @@ package struct FleetStanding: Equatable, Sendable {
   }
 }
 
-/// What came of a `MoveRequest`.
+/// The answer to a `MoveRequest`.
 ///
 /// As bytes: version (1 byte), kind (1), fields.
 package enum MoveAnswer: Equatable, Sendable {
@@ -82,7 +82,7 @@ package enum MoveAnswer: Equatable, Sendable {
   case done
   /// This host may not enroll people of the fleet. Nothing was done.
   case notAllowed
-  /// Whether it was saved is not known. The verifier has logged why.
+  /// Unknown whether it was saved. The verifier has logged why.
   case trouble
 }
 
@@ -138,7 +138,7 @@ extension MoveRequest {
     else { return nil }
     var fields = ByteReader(frame.bytes(in: headSize..<headSize + count), 0..<count)
     guard let request = fields.moveRequest(kind, text), fields.isWhole, fields.isAtEnd,
-      // What would be written otherwise is no request of ours.
+      // Other encodings are not valid requests.
       let again = request.encoded()
     else { return nil }
     again.set(0, to: frame[0])

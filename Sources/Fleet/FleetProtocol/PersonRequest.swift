@@ -10,7 +10,7 @@ package import SallyportCore
 package struct PersonRequest: Equatable, Sendable {
   /// `id`: of the enrollment that the verb has seen; of another one nothing is changed.
   package enum Verb: Equatable, Sendable {
-    /// What is kept of him? Nothing is changed.
+    /// What does the fleet have of him? Nothing is changed.
     case tell
     /// Forget his wrong codes.
     case unlock(id: UInt64)
@@ -18,7 +18,7 @@ package struct PersonRequest: Equatable, Sendable {
     case end(id: UInt64)
     /// Whether he must enroll, or is exempt, while he is not enrolled; nil: as the policy says.
     case level(UserNote.Level?)
-    /// Bring an authenticator into step, the one of this name or the one that the codes match.
+    /// Resynchronize the authenticator of this name, or the one that the codes match.
     case resynchronize(CodePair, named: Label?, under: Policy, id: UInt64)
   }
 
@@ -28,7 +28,7 @@ package struct PersonRequest: Equatable, Sendable {
   package init(_ verb: Verb, of name: UserName) { (self.verb, self.name) = (verb, name) }
 }
 
-/// What is kept of a person, without anything that a code or a backup code could be made of.
+/// A person's record, without anything from which somebody could make a code or a backup code.
 package struct PersonFacts: Sendable {
   /// Whether he is enrolled, and where.
   package enum EnrollmentPlace: Sendable {
@@ -48,7 +48,7 @@ package struct PersonFacts: Sendable {
   }
 }
 
-/// What comes of a `PersonRequest`.
+/// The answer to a `PersonRequest`.
 ///
 /// As bytes: version (1 byte), kind (1), fields. The other kinds are those of `MoveAnswer`.
 package enum PersonAnswer: Sendable {
@@ -97,7 +97,7 @@ extension PersonRequest {
       fields.isWhole, fields.isAtEnd
     else { return nil }
     let request = PersonRequest(verb, of: name)
-    // What would be written otherwise is no request of ours.
+    // Other encodings are not valid requests.
     guard let again = request.encoded() else { return nil }
     again.set(0, to: frame[0])
     return constantTimeEquals(again, frame) ? request : nil
@@ -134,7 +134,7 @@ extension PersonAnswer {
     case _: return MoveAnswer.decode(frame).map { .other($0) }
     }
     guard let answer, fields.isWhole, fields.isAtEnd,
-      // What would be written otherwise is no answer of ours.
+      // Other encodings are not valid answers.
       let again = answer.encoded(), again.dropFirst() == frame.dropFirst()
     else { return nil }
     return answer

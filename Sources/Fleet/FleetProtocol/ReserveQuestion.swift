@@ -7,8 +7,8 @@ package enum ReserveQuestion: Equatable, Sendable {
   /// The backup codes of somebody who has just logged in here. `receipt`: of those that the host
   /// has, if it has any; then he need not have logged in just now.
   case fetch(UserName, receipt: [UInt8]?)
-  /// What was used while the host was cut off, and whether the fleet still has all this; at most
-  /// `most` of them. None is a question too: is anybody there?
+  /// What was used while the host was cut off, and whether the fleet still has these entries; at
+  /// most `most` of them. A question without entries asks whether a verifier answers.
   case confirm([Entry])
 
   /// Of one person, what the host has.
@@ -43,7 +43,7 @@ package enum ReserveAnswer: Equatable, Sendable {
   /// To `confirm`: of the first entries, in their order. It may be fewer than were asked,
   /// where the time was over.
   case confirmed([Verdict])
-  /// Not now: others ask.
+  /// Not now: the verifier is busy.
   case busy
 
   /// The backup codes of one person, without scratch codes.

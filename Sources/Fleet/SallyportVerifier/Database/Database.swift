@@ -8,10 +8,10 @@ package import SallyportService
 import SallyportSupport
 import SallyportSystem
 
-/// The database of a fleet as one verifier has it: connections, the rollback guard, and whether it
-/// is away.
+/// One verifier's access to the database of a fleet: connections, the rollback guard, and whether
+/// the database is away.
 package final class Database: Sendable {
-  /// How long an answer is waited for, in milliseconds.
+  /// How long to wait for an answer, in milliseconds.
   package static let patience: Int32 = 2000
   private static let stripes = 1024
 
@@ -29,33 +29,33 @@ package final class Database: Sendable {
   let books = Locked(Books())
   private let seats: ConnectionSlots
   private let stripes = (0..<Database.stripes).map { _ in UserLock() }
-  /// What the keeper sleeps on: one for each time that it went away.
+  /// The watch sleeps on it: raised once each time that the database goes away.
   let losses: Int32
 
   /// What the verifier knows of its connections.
   struct Books: Sendable {
     var idle: [DatabaseConnection] = []
-    /// Numbers of workers that no connection has.
+    /// Free worker numbers.
     var free: [Int] = []
-    /// 0 is the keeper's.
+    /// 0 is the watch's.
     var next = 1
-    /// Of the connections: another one after each loss.
+    /// The generation of the connections: a new one after each loss.
     var generation: UInt64 = 1
-    /// The one that was checked; nil: none yet.
+    /// The server that was verified; nil: none yet.
     var server: [UInt8]?
-    /// What was acknowledged to each worker.
+    /// The last number acknowledged to each worker.
     var acknowledged: [Int: UInt64] = [:]
-    /// How often in a row somebody else had raised the keeper's row.
+    /// How often in a row another verifier had raised the watch's row.
     var strangers = 0
     /// All logins are refused.
     var isAway = true
     /// This verifier's clock is off.
     var isAside = false
-    /// The last row of the fleet whose seal was right.
+    /// The last fleet row with a valid seal.
     var fleet: (seal: [UInt8], row: FleetRow)?
   }
 
-  /// `words`: as libpq has them. `verifier`: this one's name, of which there must be no other.
+  /// `words`: as libpq has them. `verifier`: this one's name, which must be unique.
   /// `clock`: nil for the system's. `now`: the time by which codes are verified; nil likewise.
   package init(
     _ words: String, key: FleetKey, verifier: [UInt8], connections: Int = 8,
@@ -84,13 +84,14 @@ package final class Database: Sendable {
 
   // MARK: asking
 
-  /// Asks one statement that begins with these values; with the connections by which it was asked.
+  /// Asks one statement that begins with these values; returns the generation of its connection
+  /// too.
   func ask(_ statement: String, _ values: [Value]) throws(DatabaseFault) -> (Rows, UInt64) {
     try ask(statement, since: nil) { _ in values }
   }
 
-  /// The same of a save, whose last values tell which connection it went by; `more` follow them. It
-  /// is done by the connections by which what it rests on was loaded.
+  /// The same for a save, whose last values name its connection; `more` follow them. A save uses
+  /// the generation of connections that loaded its state.
   func save(
     _ statement: String, _ values: [Value], _ more: [Value] = [], since generation: UInt64
   ) throws(DatabaseFault) -> Rows {
@@ -103,7 +104,7 @@ package final class Database: Sendable {
     [.text(verifier), .number(UInt64(connection.worker)), .text(connection.server)]
   }
 
-  /// `since`: nil where nothing is saved.
+  /// `since`: nil if nothing is saved.
   private func ask(
     _ statement: String, since: UInt64?, _ values: (DatabaseConnection) -> [Value]
   ) throws(DatabaseFault) -> (Rows, UInt64) {
@@ -121,7 +122,7 @@ package final class Database: Sendable {
       drop(connection, after: error)
       throw error
     }
-    // An acknowledgment of before a check that is read after it says nothing.
+    // An acknowledgment from before a check that is read after it proves nothing.
     let isInTime = books.withLock { books in
       guard books.generation == generation else { return false }
       if since != nil, let n = rows.number(0, 1) { books.acknowledge(n, to: connection.worker) }
@@ -146,7 +147,7 @@ package final class Database: Sendable {
     return (try connect(since: found.generation), found.generation)
   }
 
-  /// A new one, of the server that was checked.
+  /// A new connection to the server that was verified.
   private func connect(since generation: UInt64) throws(DatabaseFault) -> DatabaseConnection {
     let number = books.withLock { $0.number() }
     let connection: DatabaseConnection
@@ -166,8 +167,8 @@ package final class Database: Sendable {
     throw .away
   }
 
-  /// It is closed with the last reference. Its number is used again only where the server has ended
-  /// what was asked: else its row may be locked for as long as that goes on.
+  /// It is closed with the last reference. Its number is used again only if the server has ended
+  /// the statement: otherwise its row may stay locked.
   private func drop(_ connection: DatabaseConnection, after fault: DatabaseFault) {
     switch fault {
     case .refused: books.withLock { $0.free.append(connection.worker) }
@@ -193,8 +194,8 @@ package final class Database: Sendable {
 
   // MARK: one after the other
 
-  /// Runs `body` while no other thread of this verifier does so for this user; `busy` where it is
-  /// not its turn in time. `deadline`: in nanoseconds of CLOCK_MONOTONIC.
+  /// Runs `body` while no other thread of this verifier does so for this user; `busy` if it gets no
+  /// turn in time. `deadline`: in nanoseconds of CLOCK_MONOTONIC.
   func alone<R>(
     for user: UInt64, until deadline: UInt64, _ body: () throws(StoreTrouble) -> R
   ) throws(StoreTrouble) -> R {
@@ -224,14 +225,14 @@ extension Database.Books {
     acknowledged[worker] = max(acknowledged[worker] ?? 0, n)
   }
 
-  /// Of the same server, and perhaps gone too.
+  /// Other connections to the same server, which may be gone too.
   mutating func forgetIdle() {
     free += idle.map(\.worker)
     idle = []
   }
 }
 
-/// A lock that may be held while the database is asked.
+/// A lock that a thread may hold while it asks the database.
 @safe private final class UserLock: @unchecked Sendable {
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
@@ -246,7 +247,7 @@ extension Database.Books {
   }
 }
 
-/// As many as may be connected at a time.
+/// The number of connections at a time.
 @safe private final class ConnectionSlots: @unchecked Sendable {
   private let free = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
@@ -254,7 +255,7 @@ extension Database.Books {
   init(_ count: Int) { unsafe sem_init(free, 0, UInt32(count)) }
   func leave() { unsafe sem_post(free) }
 
-  /// false where there is none within the time that a question may take.
+  /// false if no connection is free in the time that a question may take.
   func take() -> Bool { unsafe pg_take(free, Database.patience) == 0 }
 
   deinit {

@@ -28,9 +28,8 @@ extension Database {
     case other(UInt64)
   }
 
-  /// Adds what is new in this version to the tables, while verifiers of the former one continue:
-  /// they
-  /// write as before. `words`: of the role that owns the tables.
+  /// Adds what is new in this version to the tables, while verifiers of the former one go on as
+  /// before. `words`: of the role that owns the tables.
   package static func migrate(_ words: String) throws(DatabaseFault) -> Migrated {
     let connection = try DatabaseConnection(words, worker: 1)
     let found = try connection.ask(Schema.found, [], patience).number(0, 0) ?? 0

@@ -6,7 +6,7 @@ import SallyportSystem
 
 /// The key of a fleet, from which the key of each user's columns is derived (docs/fleet-format.md).
 package final class FleetKey: Sendable {
-  /// Stands in front of what is sealed with it.
+  /// Precedes everything that is sealed with it.
   package let id: UInt32
   private let secret: Secret
 
@@ -39,7 +39,7 @@ package final class FleetKey: Sendable {
 // MARK: the file
 
 extension FleetKey {
-  /// Why there is no key.
+  /// Why a key file cannot be used.
   package enum FileFault: Error, Equatable {
     case system(String, errno: Int32)
     /// Not a file of the effective user's alone.

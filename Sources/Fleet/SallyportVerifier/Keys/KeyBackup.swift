@@ -3,8 +3,8 @@ package import OneTimePassword
 import SallyportCore
 import SallyportSystem
 
-/// The fleet's key and the verifiers' identity, sealed under a passphrase: the one form in which
-/// they leave a verifier, for the safe and for the next verifier.
+/// The fleet's key and the verifiers' identity, encrypted under a passphrase: the only form in
+/// which they leave a verifier, as a backup and for the next verifier.
 ///
 /// As bytes: form (1 byte, 1), the base-two logarithm of scrypt's N (1), salt (16), nonce (12), and
 /// encrypted with AES-256-GCM, beside all of that: the length of the first file (2), the first
@@ -26,11 +26,11 @@ package struct KeyBackup: Sendable {
 
   /// Why a text is no copy.
   package enum Fault: Error, Equatable, Sendable {
-    /// It is none, or a part of it is missing.
+    /// Not a copy, or incomplete.
     case notACopy
-    /// Of a later version.
+    /// Made by a later version.
     case otherForm
-    /// With another passphrase, or it was changed.
+    /// Wrong passphrase, or the copy was modified.
     case wrongPassphrase
     /// libcrypto failed, or memory is short.
     case failed

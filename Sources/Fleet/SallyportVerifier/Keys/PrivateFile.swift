@@ -3,12 +3,12 @@ package import OneTimePassword
 import SallyportSupport
 import SallyportSystem
 
-/// A file of keys: its owner's alone, and never half there.
+/// A file of keys: only its owner can read it, and it is written atomically.
 package enum PrivateFile {
   /// More than any file of keys has.
   package static let longest = 4096
 
-  /// All of it. The file must be the effective user's, and nobody else's to read.
+  /// The whole content. Only the effective user may own and read the file.
   package static func read(_ path: String) throws(FleetKey.FileFault) -> Secret {
     // SAFETY: the C string lives for the call.
     let file = unsafe Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)

@@ -1,19 +1,19 @@
 package import OneTimePassword
 import SallyportSystem
 
-// Rows that are no secret, and that nobody without the key can make or change: beside their values
-// stands the seal, the id of the key (4 bytes) and HMAC-SHA-256 under the fleet's key of the table
+// Rows that hold no secret, and that nobody without the key can make or change: the seal beside
+// their values is the id of the key (4 bytes) and HMAC-SHA-256 under the fleet's key of the table
 // and the values, each with its length before it (docs/fleet-format.md).
 
-/// Who may ask, as a row of the table `host` says it.
+/// A host that may ask: a row of the table `host`.
 package struct HostRow: Equatable, Sendable {
   package let name: [UInt8]
-  /// The SHA-256 of its public key; nil for one that asks in no other way than by a local socket.
+  /// The SHA-256 of its public key; nil for a host that asks only over a local socket.
   package let key: [UInt8]?
-  /// Whether it changes what is enrolled.
+  /// Whether it may change enrollments.
   package let enrolls: Bool
-  /// Seconds since 1970. With it no two rows of a host are alike: one that was revoked is known
-  /// again when it is put back.
+  /// Seconds since 1970. It makes each row of a host unique, so that a revoked row is recognized
+  /// when somebody puts it back.
   package let joined: Int64
 
   package init(name: [UInt8], key: [UInt8]?, enrolls: Bool, joined: Int64) {
@@ -28,7 +28,7 @@ package struct HostRow: Equatable, Sendable {
   }
 }
 
-/// An invitation for a host, as a row of the table `invite` says it.
+/// An invitation for a host: a row of the table `invite`.
 package struct InviteRow: Equatable, Sendable {
   /// Of the secret in the token.
   package let digest: [UInt8]
@@ -36,7 +36,7 @@ package struct InviteRow: Equatable, Sendable {
   package let enrolls: Bool
   /// Seconds since 1970.
   package let until: Int64
-  /// The SHA-256 of the public key that has used it; nil: none has.
+  /// The SHA-256 of the public key that has used it; nil: unused.
   package var key: [UInt8]?
 
   package init(
@@ -56,13 +56,13 @@ package struct InviteRow: Equatable, Sendable {
 
 /// The row of the table `fleet`.
 package struct FleetRow: Equatable, Sendable {
-  /// The least that a program must understand, and what is written.
+  /// The least version that a program must understand, and the version that is written.
   package var needs: UInt64
   package var writes: UInt64
-  /// How often something that was saved has been lost: a state that was saved under a lower number
-  /// is not believed in what it has not seen used.
+  /// How often saves were lost: of a state that was saved under a lower number, unused codes count
+  /// as used.
   package var distrust: UInt64
-  /// When that was last, in seconds since 1970; 0: never.
+  /// When saves were lost last, in seconds since 1970; 0: never.
   package var distrusted: Int64
 
   package init(needs: UInt64, writes: UInt64, distrust: UInt64 = 0, distrusted: Int64 = 0) {
@@ -89,11 +89,11 @@ extension FleetKey {
     return Self.bytes(of: id) + code.bytes(in: 0..<code.count)
   }
 
-  /// For the column `canary`: tells a wrong key from a row that was changed.
+  /// For the column `canary`: distinguishes a wrong key from a modified row.
   package func canary() throws(CryptoError) -> [UInt8] { try bind("canary", []) }
 }
 
-/// Whether two seals are the same, in a time that does not depend on where they differ.
+/// Compares two seals in constant time.
 func isSeal(_ found: [UInt8], _ wanted: [UInt8]) -> Bool {
   guard found.count == wanted.count else { return false }
   return zip(found, wanted).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0

@@ -16,11 +16,11 @@ package enum Column: Sendable {
   }
 }
 
-/// Why something cannot be opened.
+/// Why a value cannot be opened.
 package enum SealFault: Error, Equatable {
   /// Sealed with another key than the one held.
   case otherKey(UInt32)
-  /// Not what was sealed for this user, column and version.
+  /// Not sealed for this user, column and version.
   case forged
   case crypto(CryptoError)
 }
@@ -125,7 +125,7 @@ extension FleetKey {
   }
 }
 
-/// AES-256-GCM by libcrypto. When it decrypts, `tag` is compared, and false is no.
+/// AES-256-GCM by libcrypto. When it decrypts it compares `tag`; false: they differ.
 @unsafe func gcm(
   encrypts: Bool, _ key: UnsafeRawBufferPointer, nonce: [UInt8], beside: [UInt8],
   from input: UnsafeRawBufferPointer, to output: UnsafeMutableRawBufferPointer,

@@ -2,7 +2,7 @@ package import FleetProtocol
 package import OneTimePassword
 package import SallyportCore
 
-/// All that a fleet keeps of a user but what logins change: the column `enrollment.body`
+/// A user's record in a fleet, without what logins change: the column `enrollment.body`
 /// (docs/fleet-format.md).
 package struct FleetDocument: Sendable {
   /// Whether the user is enrolled, and by what.
@@ -11,8 +11,8 @@ package struct FleetDocument: Sendable {
     case notEnrolled
     /// He was enrolled, by the enrollment of this id.
     case removed(UInt64)
-    /// He was, by that one, and this host has it in its files now. By the token the host knows that
-    /// nobody else took it.
+    /// He was, by that one, and this host has it in its files now. The token proves to the host
+    /// that it took the enrollment itself.
     case taken(UInt64, token: UInt64, host: FleetHost)
   }
 
@@ -24,8 +24,8 @@ package struct FleetDocument: Sendable {
   /// The version of the state beside which it was written: an older document that is put back has
   /// a lower one.
   package var serial: UInt64
-  /// Of the enrollments that came to an end before this standing, the last ones: no copy of them
-  /// comes back. Oldest first.
+  /// The last enrollments that ended before this standing, oldest first: no copy of them can come
+  /// back.
   package var ended: [UInt64]
 
   /// How many are remembered.
@@ -40,18 +40,18 @@ package struct FleetDocument: Sendable {
     self.ended = ended
   }
 
-  /// He is enrolled by this one from now on.
+  /// Enrolls him by this enrollment.
   mutating func begin(_ enrollment: Enrollment) {
     switch standing {
     case .removed(let id), .taken(let id, _, _): ended.append(id)
     case .enrolled, .notEnrolled: break
     }
-    // What a host has taken, it may bring back.
+    // A host may bring back what it has taken.
     ended = ended.filter { $0 != enrollment.id }.suffix(Self.mostEnded)
     standing = .enrolled(enrollment)
   }
 
-  /// Whether the enrollment of this id has come to an end that this host's copy of it cannot undo.
+  /// Whether the enrollment of this id has ended, and this host's copy of it cannot undo that.
   func hasEnded(_ id: UInt64, for host: [UInt8]) -> Bool {
     switch standing {
     case .removed(id): true

@@ -4,16 +4,16 @@ import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
-// Enrollments that come from the files of a host, with all that was used of them. A host that asks
-// again changes nothing more: what it has is marked, and used by nobody.
+// Enrollments that come from the files of a host, with their used codes. A repeated question
+// changes nothing more: the host's files are marked, and no login uses them.
 extension FleetStore {
   func standing(of name: UserName) throws(StoreTrouble) -> FleetStanding {
     try row(of: name.bytes, anew: true).standing
   }
 
-  /// nil: it is saved. Else what is there, of which nothing was changed: another version than
-  /// `version`, or another enrollment. Where it is there already, by an earlier question or from a
-  /// host with a copy of the files, only what was used is taken over.
+  /// nil: it is saved. Otherwise what is there, unchanged: another version than `version`, or
+  /// another enrollment. If it is there already, from an earlier question or from a host with a
+  /// copy of the files, only the used codes are taken over.
   func put(_ moving: MoveRequest.Moving, over version: UInt64, from host: [UInt8])
     throws(StoreTrouble) -> FleetStanding?
   {
@@ -25,7 +25,7 @@ extension FleetStore {
         let standing = row.standing
         if case .enrolled = standing.person { return standing }
         guard standing.version == version else { return standing }
-        // By an old copy: it is gone for good, or another host has what it has become.
+        // By an old copy: the enrollment has ended, or another host has its successor.
         var document = row?.document ?? FleetDocument(.notEnrolled)
         if document.hasEnded(moving.enrollment.id, for: host) {
           return FleetStanding(.removed(moving.enrollment.id), version: standing.version)
@@ -39,8 +39,8 @@ extension FleetStore {
     return try merge(moving, isCopy: true)
   }
 
-  /// What was used of the same secrets and the same backup codes elsewhere counts as used here.
-  /// nil: it is saved. Else nobody is enrolled; or a copy, which has its id, has something that the
+  /// Codes of the same secrets and backup codes that were used elsewhere count as used here. nil:
+  /// it is saved. Otherwise nobody is enrolled; or a copy with the same id has something that the
   /// fleet lacks: it was changed since, and would be lost.
   func merge(_ moving: MoveRequest.Moving, isCopy: Bool = false) throws(StoreTrouble)
     -> FleetStanding?
@@ -79,7 +79,8 @@ extension Row? {
 }
 
 extension LoginState {
-  /// Whatever `moving` has used of what `enrollment`, whose state this is, has as well.
+  /// Marks as used what `moving` has used of the secrets that `enrollment`, whose state this is,
+  /// has too.
   fileprivate mutating func useUp(_ moving: MoveRequest.Moving, of enrollment: Enrollment) {
     var used = moving.state
     used.reconcile(with: moving.enrollment)
@@ -96,8 +97,8 @@ extension LoginState {
     backupCodes?.used |= used.backupCodes?.used ?? 0
   }
 
-  /// As a fleet has it that was the state of a host's own files: the places are ones of this host.
-  /// Only what decides nothing is left out.
+  /// The state of a host's own files in the form of a fleet: its places become places of this host.
+  /// Only values that decide nothing are left out.
   func placed(on host: [UInt8]) -> LoginState {
     let places = OriginPseudonyms(on: host)
     var state = self

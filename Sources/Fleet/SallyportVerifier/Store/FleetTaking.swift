@@ -35,8 +35,7 @@ extension FleetStore {
     return (0..<rows.count).compactMap { rows.bytes($0, 0).flatMap { FleetHost($0) } }
   }
 
-  /// nil: nobody is enrolled here any more, by this taking. Else what is there, and nothing was
-  /// changed.
+  /// nil: this taking has ended the enrollment here. Otherwise what is there, unchanged.
   func bury(_ name: UserName, _ burial: MoveRequest.Tombstone, by host: [UInt8])
     throws(StoreTrouble)
     -> FleetStanding?
@@ -51,14 +50,14 @@ extension FleetStore {
         guard let row = found else { return standing }
         var document = row.document
         if document.isBuried(by: burial) {
-          // Asked again, as where the answer was lost: then the primary alone may have it.
+          // A repeated question, as after a lost answer: then only the primary may have it.
           if try saveBoth(document, nil, of: key, over: row.mark) { return nil }
           continue
         }
         guard standing.person == .enrolled(burial.id) else { return standing }
         if row.isBehind || row.isDistrusted {
-          // The copy may be of before what was lost, in the same version. No other is given out
-          // until codes are trusted again.
+          // The copy may be from before a loss, in the same version. No copy is given out until
+          // codes are trusted again.
           _ = try saveBoth(document, row.state, of: key, over: row.mark)
           continue
         }

@@ -3,37 +3,37 @@ import OneTimePassword
 import SallyportCore
 import SallyportSystem
 
-/// What the database has of a user, as it came.
+/// A user's rows as they came from the database.
 struct Columns {
   /// The beginning of a digest of his name.
   let user: UInt64
-  /// What had been seen before.
+  /// What this verifier had seen before.
   let floor: LastSeen?
   /// nil: there is no row.
   var enrollment: [UInt8]?
   var state: [UInt8]?
   var version: UInt64?
-  /// What the row `fleet` said in the same moment.
+  /// The values of the row `fleet` at the same moment.
   var distrust = Distrust(number: 0, time: UnixTime(0))
-  /// Of the connections by which it came.
+  /// The generation of the connections by which it came.
   var generation: UInt64 = 0
 }
 
-/// How often something that was saved has been lost, and when that was last.
+/// How often saves were lost, and when last.
 struct Distrust: Equatable, Sendable {
   let number: UInt64
   let time: UnixTime
 }
 
-/// What the database has of a user, opened and checked.
+/// A user's rows, opened and checked.
 struct Row {
   let document: FleetDocument
   /// nil for a user who is not enrolled.
   var state: LoginState?
   let mark: RowVersion
-  /// Whether something that was saved has been lost of this user.
+  /// Whether a save of this user was lost.
   let isBehind: Bool
-  /// Whether something may have been lost, of anybody, since it was saved.
+  /// Whether saves of any user may have been lost since it was saved.
   let isDistrusted: Bool
   let seen: LastSeen
 }
@@ -76,10 +76,10 @@ struct RowVersion: Equatable {
   }
 }
 
-/// What is wrong with what the database has of a user. Each means that somebody changed it who has
-/// not the key, or that a part of it was lost.
+/// Faults of a user's rows. Each means that somebody without the key changed them, or that a part
+/// of them was lost.
 enum RowFault: Error, Equatable {
-  /// There is nothing, but this verifier has seen something.
+  /// There are no rows, but this verifier has seen some.
   case gone
   case noState
   case sealed(SealFault)
@@ -88,11 +88,11 @@ enum RowFault: Error, Equatable {
   case otherUser
   /// The state was saved for another enrollment.
   case otherEnrollment
-  /// Older than what this verifier has seen.
+  /// Older than the version that this verifier has seen.
   case behind
-  /// Of the version that this verifier has seen, but not what it has seen.
+  /// The same version as this verifier has seen, with another content.
   case twin
-  /// Saved under a distrust that the fleet does not have any more.
+  /// Saved under a higher distrust than the fleet has.
   case future
   case exhausted
   case crypto(CryptoError)
@@ -134,7 +134,7 @@ extension FleetKey {
       version: version, serial: opened.document.serial,
       digest: number(try self.digest(of: state)), opened.document.enrollment, kept)
     let isBehind = try isBehind(seen, columns.floor)
-    // It could be that of before he enrolled.
+    // It could be from before he enrolled.
     if isBehind, kept == nil { throw .behind }
     guard trusted <= columns.distrust.number else { throw .future }
     let mark = RowVersion(
@@ -229,10 +229,10 @@ extension FleetKey {
 }
 
 extension LoginState {
-  /// As if strangers had spent all that they may.
+  /// As if strangers had used up their whole budget.
   var closedToStrangers: LoginState {
     var state = self
-    // A time to come is taken for now.
+    // A time in the future counts as now.
     state.other = Bucket(
       spent: GuessProbability.budgets.upperBound, since: UnixTime(Int64.max / 4))
     return state

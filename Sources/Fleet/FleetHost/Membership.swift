@@ -28,7 +28,8 @@ package enum MembershipFault: Error {
   }
 }
 
-/// This machine in its fleet, by the files that `sallyport fleet join` makes and `leave` removes.
+/// This machine's membership in its fleet: the files that `sallyport fleet join` makes and `leave`
+/// removes.
 package final class Membership: Sendable {
   private let directory: String
   private let kept = Locked<Kept?>(nil)
@@ -39,7 +40,7 @@ package final class Membership: Sendable {
     let line: VerifierPool
   }
 
-  /// By which a file is known to be the one that was read.
+  /// Identifies the file that was read.
   private struct Stamp: Equatable {
     let inode: UInt
     let size: Int
@@ -72,7 +73,7 @@ package final class Membership: Sendable {
     return line
   }
 
-  /// Called when a verifier answers after none could be asked.
+  /// Called when a verifier answers again after none could be asked.
   func onReconnection(_ body: @escaping @Sendable () -> Void) {
     reconnected.withLock { $0 = body }
   }

@@ -5,12 +5,10 @@ package import SallyportCore
 import SallyportSupport
 package import SallyportSystem
 
-/// What a host of a fleet keeps of those who have logged in here, so that they get in while no
-/// verifier can be asked: their backup codes, hashed, and which of them are used. No secret of an
-/// authenticator is ever in it.
-///
-/// Only this service changes it. A used code is on disk as used before anybody is told, and before
-/// that, that it has to go up.
+/// The reserve of a host of a fleet: the hashed backup codes of users who have logged in here, and
+/// which of them are used, so that they can log in while no verifier can be asked. It never has an
+/// authenticator's secret. Only this service changes it. Before an answer the code is marked as
+/// used on disk, and before that, the report to the fleet as pending.
 package final class Reserve: Sendable {
   /// One person in it.
   package struct Entry: Equatable, Sendable {
@@ -26,7 +24,7 @@ package final class Reserve: Sendable {
   private let moment: @Sendable () -> ReserveAge.Moment
   /// When it was confirmed; nil: not known yet.
   private let age = Locked<ReserveAge?>(nil)
-  /// The names of which something has to go up.
+  /// The users with a pending report.
   private let pending = Locked<Set<[UInt8]>>([])
   private let puts = Locked(())
   private let wake = Locked<(@Sendable () -> Void)?>(nil)
@@ -39,7 +37,7 @@ package final class Reserve: Sendable {
     (store, self.moment) = (Store(reserve: path, owner: owner), moment)
   }
 
-  /// Makes what is missing, and reads what a service before this one has left.
+  /// Makes what is missing, and reads what an earlier service has left.
   package func prepare() throws(StoreTrouble) {
     try store.prepareWithParent()
     let text = try store.confirmation()
@@ -48,10 +46,10 @@ package final class Reserve: Sendable {
     pending.withLock { $0.formUnion(names) }
   }
 
-  /// Called after a code was used here, and what it is to wake.
+  /// Called after a code was used here.
   func onUse(_ body: @escaping @Sendable () -> Void) { wake.withLock { $0 = body } }
 
-  // MARK: how old it is
+  // MARK: its age
 
   /// Whether the fleet has confirmed it within this many seconds.
   package func isGood(for seconds: UInt64) -> Bool {
@@ -59,7 +57,7 @@ package final class Reserve: Sendable {
     return age < seconds
   }
 
-  /// When the fleet has confirmed it last, and how long ago that is; nil: never, or not known.
+  /// When the fleet confirmed it last, and how long ago that is; nil: never, or unknown.
   package var confirmed: (at: UnixTime, ago: UInt64?)? {
     age.withLock { $0 }.map { ($0.confirmed, $0.age(at: moment())) }
   }
@@ -71,7 +69,7 @@ package final class Reserve: Sendable {
     age.withLock { $0 = new }
   }
 
-  /// Notes how old it is, each ten minutes, so that a boot or a clock that goes back makes it no
+  /// Records its age every ten minutes, so that a boot or a clock that goes back does not make it
   /// younger.
   func noteAge() throws(StoreTrouble) {
     guard let old = age.withLock({ $0 }) else { return }
@@ -87,8 +85,8 @@ package final class Reserve: Sendable {
 
   // MARK: its entries
 
-  /// Keeps what a verifier gives: other codes in the place of those that are here; of the same
-  /// ones, the used ones are joined.
+  /// Stores a verifier's answer: other codes replace those that are here; of the same codes, the
+  /// used ones are merged.
   ///
   /// One at a time: of two that find nothing there, the slower one would put what it has in the
   /// place of an entry of which a code was used since then.
@@ -118,7 +116,7 @@ package final class Reserve: Sendable {
     throw .busy(path: Store.usualReserve)
   }
 
-  /// false where it is another one by now.
+  /// false if the entry has changed.
   private func join(
     _ section: ReserveAnswer.Section, to record: Record, _ old: ReserveEntry, as new: ReserveEntry
   ) throws(StoreTrouble) -> Bool {
@@ -131,7 +129,7 @@ package final class Reserve: Sendable {
     return try raise(record, by: section.used)
   }
 
-  /// Marks codes as used, which somebody has used elsewhere. false where it is another one by now.
+  /// Marks codes as used that were used elsewhere. false if the entry has changed.
   private func raise(_ record: Record, by used: UInt64) throws(StoreTrouble) -> Bool {
     let done = try store.transact(record, asKnown: true) {
       (enrollment, state) throws(StoreTrouble) -> (Void, LoginState) in
@@ -143,8 +141,8 @@ package final class Reserve: Sendable {
     return false
   }
 
-  /// Marks a backup code as used that a verifier has accepted just now; nothing where it is none of
-  /// these. It does not have to go up.
+  /// Marks a backup code as used that a verifier has accepted just now; does nothing for any other
+  /// response. It needs no report.
   func use(_ typed: Secret, of name: UserName) throws(StoreTrouble) {
     for _ in 0..<3 {
       guard let (_, record) = try readable(name) else { return }
@@ -180,7 +178,7 @@ package final class Reserve: Sendable {
     }
   }
 
-  /// Wipes what is kept of this person; nothing where there is nothing.
+  /// Wipes this user's entry, if there is one.
   package func remove(_ name: UserName) throws(StoreTrouble) {
     try remove(stored: try store.storedName(of: name))
   }
@@ -190,7 +188,7 @@ package final class Reserve: Sendable {
     try forget(name)
   }
 
-  /// Everything, as after `sallyport fleet leave`. Nobody is in it afterwards.
+  /// Wipes all entries, as after `sallyport fleet leave`.
   package func empty() throws(StoreTrouble) {
     for name in try store.enrolledNames() { try remove(stored: name) }
   }
@@ -216,9 +214,9 @@ package final class Reserve: Sendable {
     return entries
   }
 
-  // MARK: what has to go up
+  // MARK: pending reports
 
-  /// Whether something of this person has to go up before a verifier is asked about him.
+  /// Whether a report about this user is pending, which has to precede a question about him.
   package func isPending(_ name: UserName) throws(StoreTrouble) -> Bool {
     let directory = Array(try store.storedName(of: name).directory.utf8)
     return pending.withLock { $0.contains(directory) }
@@ -243,15 +241,16 @@ package final class Reserve: Sendable {
 
   func hasUsed() { wake.withLock { $0 }?() }
 
-  /// It is acknowledged that these went up; `known`: what the fleet knows to be used besides. Under
-  /// the lock of the state, since more may have been used meanwhile; then it stays pending.
+  /// The fleet has acknowledged the report; `known`: other codes that the fleet knows to be used.
+  /// Under the lock of the state, because more codes may have been used meanwhile; then the report
+  /// stays pending.
   func wentUp(_ entry: Entry, besides known: UInt64 = 0, stored name: StoredName)
     throws(StoreTrouble)
   {
     guard let record = try store.load(stored: name) else { return try forget(name) }
     _ = try store.transact(record, asKnown: true) {
       (_, state) throws(StoreTrouble) -> (Void, LoginState) in
-      // Of other codes that came meanwhile, something may have been used as well.
+      // Codes that replaced them meanwhile may have been used as well.
       if let codes = state.backupCodes, codes.setID == entry.setID,
         codes.used & ~(entry.used | known) == 0
       {
@@ -267,7 +266,7 @@ package final class Reserve: Sendable {
     pending.withLock { _ = $0.remove(directory) }
   }
 
-  /// What the fleet knows to be used of it.
+  /// The codes of it that the fleet knows to be used.
   func join(_ used: UInt64, to entry: Entry, stored name: StoredName) throws(StoreTrouble) {
     guard used & ~entry.used != 0, let record = try store.load(stored: name),
       record.enrollment.backupCodes?.id == entry.setID
@@ -292,7 +291,7 @@ extension Reserve.Entry {
 }
 
 extension LoginState {
-  /// With these backup codes used as well.
+  /// With these backup codes marked as used too.
   fileprivate func joined(_ used: UInt64) -> LoginState {
     var state = self
     state.backupCodes?.used |= used

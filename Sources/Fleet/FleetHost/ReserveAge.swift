@@ -6,9 +6,8 @@ package import SallyportCore
 /// How long ago the fleet confirmed the reserve, without trust in the clock of this machine.
 ///
 /// Within one boot the time that the machine has run counts, whatever the clock says meanwhile.
-/// From one boot to the next nothing but the clock can say how long the machine was off; where it
-/// says that no time has passed, since it is behind what was noted, nothing is known. A clock that
-/// is ahead makes the reserve older.
+/// From one boot to the next only the clock can say how long the machine was off; if it is behind
+/// the recorded time, the age is unknown. A clock that is ahead makes the reserve older.
 package struct ReserveAge: Equatable, Sendable {
   /// When it was confirmed, by this machine's clock.
   package let confirmed: UnixTime
@@ -17,7 +16,7 @@ package struct ReserveAge: Equatable, Sendable {
   /// When that was.
   package let noted: Moment
 
-  /// A time, by all that tells it.
+  /// A moment, by all clocks of this machine.
   package struct Moment: Equatable, Sendable {
     package let clock: UnixTime
     /// Of this boot, as the kernel has it; empty where that cannot be read, which is no boot.
@@ -39,13 +38,13 @@ package struct ReserveAge: Equatable, Sendable {
     self.init(confirmed: moment.clock, counted: 0, noted: moment)
   }
 
-  /// In seconds; nil where nobody can say.
+  /// In seconds; nil if unknown.
   package func age(at moment: Moment) -> UInt64? {
     guard let passed = passed(until: moment) else { return nil }
     return max(passed, moment.clock.elapsed(since: confirmed))
   }
 
-  /// The same age, noted then; as it is where nobody can say.
+  /// The same age, recorded then; unchanged if it is unknown.
   package func noted(at moment: Moment) -> ReserveAge {
     guard let passed = passed(until: moment) else { return self }
     return ReserveAge(confirmed: confirmed, counted: passed, noted: moment)

@@ -1,13 +1,13 @@
 import OneTimePassword
 import SallyportCore
 
-/// What the keeper of a reserve is to do, and what it knows of the verifiers.
+/// What `ReserveSync` has to do, and what it knows of the verifiers.
 struct SyncQueue: Sendable {
-  /// More than wait at any time, but for a flood of logins: those are fetched at their next one.
+  /// Enough except for a flood of logins: the users left out are fetched at their next login.
   static let mostFetches = 1024
   private static let minute: UInt64 = 60_000_000_000
 
-  /// Who has logged in, in the order of it.
+  /// Users who have logged in, in that order.
   var fetches: [UserName] = []
   /// When somebody was fetched, in nanoseconds of CLOCK_MONOTONIC; those of the last minute.
   var fetched: [[UInt8]: UInt64] = [:]
@@ -17,7 +17,7 @@ struct SyncQueue: Sendable {
   var confirmed: UInt64?
   /// There is a thread.
   var isRunning = false
-  /// The thread has been woken, and has not looked since.
+  /// The thread was woken, and has not read the queue since.
   var isRung = false
   var isOver = false
   /// The last complaint, and when it was made.

@@ -3,11 +3,11 @@ import SallyportCore
 package import SallyportLogin
 import SallyportSupport
 
-/// How many lines that cost nobody anything are written of one user: sixty a minute. More would
-/// reach the limit that the log of the system has for all lines of the service. What lets in, or
-/// costs something of a budget, is always written; and the next line of the user says how many were
-/// left out before it. Of a thousand users at most this is kept; of others the next line of anybody
-/// says how many lines of theirs were left out.
+/// Limits the log lines about one user to sixty a minute, so that they do not reach the limit that
+/// the system's log has for all lines of the service. Logins that succeed, or that use a budget,
+/// are always logged; and the next line about the user says how many were left out before it. This
+/// is kept for a thousand users at most; the number of lines that were left out for others stands
+/// in the next line of any user.
 package final class LineAllowance: Sendable {
   private static let (lines, time, most) = (60, UInt64(60_000_000_000), 1000)
   private let state = Locked(State())
@@ -22,7 +22,7 @@ package final class LineAllowance: Sendable {
     var users: [UInt32: Count] = [:]
     var ofOthers = 0
 
-    /// Forgets those whose minute is over, or else the one whose minute began first.
+    /// Forgets users whose minute is over, otherwise the one whose minute began first.
     mutating func makeRoom(at now: UInt64) {
       let oldest = users.values.lazy.map(\.since).min() ?? now
       let end = max(oldest, now - min(now, LineAllowance.time))
@@ -33,7 +33,7 @@ package final class LineAllowance: Sendable {
     }
   }
 
-  /// Of how many users something is kept.
+  /// The number of users that are kept.
   var count: Int { state.withLock { $0.users.count } }
 
   package init() {}

@@ -24,7 +24,7 @@ package enum SessionLog {
 }
 
 extension LogLine {
-  /// Why nobody is served who connected.
+  /// Why a user who connected is not served.
   static func notServed(_ user: UInt32, _ why: StaticString) -> LogLine {
     var line = LogLine("not served: ")
     line.add(why)

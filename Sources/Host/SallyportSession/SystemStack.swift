@@ -10,7 +10,7 @@ final class SystemStack {
   private let asks: (_ prompt: [UInt8], _ echo: Bool) -> Secret?
   private let shows: (_ text: [UInt8]) -> Bool
 
-  /// What ends the conversation gives nil and false.
+  /// The end of the conversation gives nil and false.
   init(
     asks: @escaping (_ prompt: [UInt8], _ echo: Bool) -> Secret?,
     shows: @escaping (_ text: [UInt8]) -> Bool

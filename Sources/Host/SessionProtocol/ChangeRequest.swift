@@ -1,7 +1,7 @@
 package import OneTimePassword
 package import SallyportCore
 
-/// What a user wants of a session: one thing, named before anything is asked.
+/// A user's change request to a session, sent before the session asks anything.
 package enum ChangeRequest: Equatable, Sendable {
   /// To see what is enrolled.
   case status
@@ -13,7 +13,7 @@ package enum ChangeRequest: Equatable, Sendable {
   /// New backup codes in the place of those that are there.
   case renew
 
-  /// What the code is asked for; nothing where no code is.
+  /// The change that the prompt for the code names; nothing if no code is asked for.
   package func purpose(_ name: Label?) -> [UInt8] {
     func named(_ verb: StaticString, _ label: Label?) -> [UInt8] {
       bytes(of: verb) + bytes(of: " \"") + (label?.bytes ?? []) + bytes(of: "\"")

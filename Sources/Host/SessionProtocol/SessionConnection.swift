@@ -1,22 +1,22 @@
 internal import CSystem
 package import OneTimePassword
 
-/// A connection between the two, for a session. Never blocks for longer than it is told to.
+/// A session's connection between command and service. Never blocks for longer than it is told to.
 package final class SessionConnection: Sendable {
-  /// Where sessions are had.
+  /// The socket of sessions.
   package static let usualPath = "/run/sallyport/session"
 
-  /// Why nothing more comes from it.
+  /// Why no more packets come from it.
   package enum Fault: Error, Equatable {
     /// Nobody listens.
     case absent
-    /// Somebody listens who is not root.
+    /// The listener is not root.
     case notRoot(UInt32)
     /// The other side is gone, or the time is over.
     case silent
-    /// Nothing was said so far.
+    /// No packet has arrived yet.
     case nothingYet
-    /// What it says is nothing that is known.
+    /// The packet is invalid.
     case garbage
     /// A system call failed, with this errno.
     case failed(Int32)
@@ -53,7 +53,7 @@ package final class SessionConnection: Sendable {
     return line
   }
 
-  /// false where it could not be sent.
+  /// false if it could not be sent.
   package func send(_ packet: Secret?) -> Bool {
     guard let packet, wait(SO_SNDTIMEO, nanoseconds: UInt64.max) else { return false }
     // SAFETY: the bytes live for the call.
@@ -77,7 +77,7 @@ package final class SessionConnection: Sendable {
     return packet
   }
 
-  /// Whether the other side is there and waits for an answer, with nothing more to say.
+  /// Whether the other side is there and waits for an answer, and has sent nothing more.
   package var isWaiting: Bool {
     var none: UInt8 = 0
     // SAFETY: a byte that lives for the call.

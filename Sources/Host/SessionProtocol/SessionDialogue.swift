@@ -17,7 +17,7 @@ package enum FromUser: Sendable {
     }
   }
 
-  /// Total: nil for whatever is none.
+  /// Total: nil for anything else.
   package static func decode(_ packet: Secret) -> FromUser? {
     guard let frame = Frame.decode(packet) else { return nil }
     guard frame.kind == answerKind else { return ChangeRequest(frame).map { .wish($0) } }
@@ -40,7 +40,7 @@ package enum FromSession: Sendable {
   /// What is enrolled, as it is stored but without secrets and digests: the enrollment's text, and
   /// the file of its state.
   case status(enrollment: Secret, state: Secret)
-  /// Nothing was changed. With what the refusal is about, where it is about something.
+  /// Nothing was changed. With the subject of the refusal, if it has one.
   case refused(ChangeRefusal, [UInt8])
 
   fileprivate enum Kind: UInt8 {
@@ -71,7 +71,7 @@ package enum FromSession: Sendable {
     return fields.count == plain.count ? Frame(kind.rawValue, fields + secrets).encoded() : nil
   }
 
-  /// Total: nil for whatever is none.
+  /// Total: nil for anything else.
   package static func decode(_ packet: Secret) -> FromSession? {
     guard let frame = Frame.decode(packet), let kind = Kind(rawValue: frame.kind) else {
       return nil

@@ -38,7 +38,7 @@ package struct Frame: Sendable {
     return packet
   }
 
-  /// Total: nil for whatever is no frame.
+  /// Total: nil for anything that is not a frame.
   package static func decode(_ packet: Secret) -> Frame? {
     guard (headSize...longest).contains(packet.count), packet[0] == version,
       packet[2] <= mostFields

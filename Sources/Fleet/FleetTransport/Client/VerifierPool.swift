@@ -6,42 +6,37 @@ import SallyportSupport
 import Synchronization
 
 /// The verifiers of this host's fleet, over TLS 1.3. Any thread may ask.
-///
-/// A question goes over a connection that is kept, or over a new one: the verifiers are then tried
-/// side by side, each 150 ms after the one before it or as soon as that has failed, and the first
-/// whose handshake is done and who has said that it is there gets the question.
-///
-/// **What is sent once.** A kept connection on which anything has come, or that is closed, is
-/// dropped and the question goes over another: nothing of it was sent. So is one where the first
-/// write fails without the kernel having taken a byte. As soon as the kernel has taken one,
-/// whatever happens is `.unknown`: the connection is closed, its verifier is put aside where it was
-/// silent, and the question is not sent again. A verifier that ends on purpose says so beforehand,
-/// and answers what was sent until then.
-///
-/// **What is asked elsewhere.** A verifier whose database is away says so, and that it has verified
-/// and saved nothing: then the next one is asked, as its way to the database may be another. For a
-/// while those that said so come last.
+/// A question goes over a kept connection, or over a new one: then the pool tries the verifiers in
+/// parallel, each 150 ms after the one before it or as soon as that has failed, and the first that
+/// has finished the handshake and greeted gets the question. **A question is sent once.** If
+/// anything has arrived on a kept connection, or it is closed, the pool drops it and uses another:
+/// no part of the question was sent. The same applies if the first write fails before the kernel
+/// has taken a byte. After the kernel has taken one, every failure is `.unknown`: the pool closes
+/// the connection, puts the verifier aside if it was silent, and does not send the question again.
+/// A verifier that stops on purpose says so before, and answers what was sent until then. **When
+/// another verifier is asked.** A verifier whose database is away says so, and that it has verified
+/// and saved nothing: then the pool asks the next one, which may still reach the database. For a
+/// while it asks those that said so last.
 package final class VerifierPool: FleetVerifiers {
   /// Bytes of a question, and of an answer, at most.
   package static let longestBody = Frame.longest - 1
-  /// In nanoseconds: until the next verifier is tried, until they are away, and for how long one
-  /// that is silent is not tried.
+  /// In nanoseconds: until the next verifier is tried, until they count as away, and for how long a
+  /// silent one is not tried.
   static let (stagger, untilAway, aside): (UInt64, UInt64, UInt64) =
     (150_000_000, 1_000_000_000, 10_000_000_000)
-  /// For how long a verifier comes last whose database is away; and what must be left of the time
-  /// to ask another one.
+  /// For how long a verifier whose database is away comes last; and the time that must be left to
+  /// ask another one.
   static let (last, leastLeft): (UInt64, UInt64) = (2_000_000_000, 200_000_000)
-  /// Who was silent for less is not put aside for all others: the caller may have let his time
-  /// pass.
+  /// A verifier that was silent for less is not put aside: the caller may have let its time pass.
   private static let enough: UInt64 = 500_000_000
-  /// Idle connections that are kept, and for how long without a question or a ping.
+  /// The number of idle connections that are kept, and for how long without a question or a ping.
   static let (mostIdle, keptIdle): (Int, UInt64) = (16, 30_000_000_000)
 
   fileprivate struct State {
     var idle: [ClientConnection] = []
     /// Until when each verifier is not tried.
     var aside: [UInt64]
-    /// Until when the database of each is taken to be away.
+    /// Until when the database of each counts as away.
     var noDatabase: [UInt64]
     /// Which is tried first: the one that answered last.
     var first: Int
@@ -54,11 +49,10 @@ package final class VerifierPool: FleetVerifiers {
   private let state: Locked<State>
   /// Readable when it was closed.
   private let ending: Int32
-  /// How often the keeper has found nobody.
+  /// How often the keeper has reached no verifier.
   private let missed = Atomic<Int>(0)
 
-  /// Connects when something is asked. Hosts begin with a verifier by chance, so that none has them
-  /// all.
+  /// Connects at the first question. Hosts begin with a random verifier, to spread the load.
   package init(_ file: FleetFile, _ identity: Identity) {
     verifiers = file.verifiers
     side = TLSSide(identity, pins: file.pins)
@@ -92,7 +86,7 @@ package final class VerifierPool: FleetVerifiers {
       do throws(TransportFault) {
         connection = try lineThatTook(frame, kind, besides: asked, until: deadline)
       } catch {
-        // One at least has answered.
+        // At least one has answered.
         if error == .away, !asked.isEmpty { return .databaseAway }
         throw error
       }
@@ -105,7 +99,7 @@ package final class VerifierPool: FleetVerifiers {
     }
   }
 
-  /// The connection, of none of these verifiers, that the frame went by.
+  /// The connection that sent the frame, to a verifier other than these.
   private func lineThatTook(
     _ frame: () -> Secret?, _ kind: FrameKind, besides asked: Set<Int>, until deadline: UInt64
   ) throws(TransportFault) -> ClientConnection {
@@ -165,10 +159,10 @@ package final class VerifierPool: FleetVerifiers {
     return answer
   }
 
-  // MARK: connections that are kept
+  // MARK: kept connections
 
-  /// One that is there, the one that was used last; of a verifier whose database is away only
-  /// where there is no other verifier to connect to.
+  /// The kept connection that was used last; one to a verifier whose database is away only if there
+  /// is no other verifier to connect to.
   private func takeIdle(besides asked: Set<Int>) -> ClientConnection? {
     while let connection = state.withLock({ $0.takeIdle(besides: asked, sys_monotonic()) }) {
       if connection.isUsable(sys_monotonic()) { return connection }
@@ -190,14 +184,14 @@ package final class VerifierPool: FleetVerifiers {
     withExtendedLifetime(surplus) {}
   }
 
-  /// It was silent: its other connections are not asked either.
+  /// It was silent: its other connections are not used either.
   private func putAside(_ verifier: Int, silentSince start: UInt64) {
     let now = sys_monotonic()
     if now - start >= Self.enough { passOver(verifier, until: now + Self.aside) }
   }
 
-  /// It ended in the middle, or answered something else. It may be there again at once, so it is
-  /// not put aside without `until`; but the next question goes to another one first.
+  /// It stopped in the middle, or sent another answer. It may be back at once, so it is put aside
+  /// only until `until`; the next question goes to another one first.
   private func passOver(_ verifier: Int, until: UInt64 = 0) {
     let dropped = state.withLock { state in
       state.aside[verifier] = max(state.aside[verifier], until)
@@ -209,7 +203,7 @@ package final class VerifierPool: FleetVerifiers {
     withExtendedLifetime(dropped) {}
   }
 
-  /// Closes the connections that are kept, and keeps none from now on.
+  /// Closes the kept connections, and keeps none from now on.
   package func close() {
     let dropped = state.withLock { state in
       state.isClosed = true
@@ -222,7 +216,7 @@ package final class VerifierPool: FleetVerifiers {
 
   // MARK: new connections
 
-  /// `all`: those too that are put aside.
+  /// `all`: also those that are put aside.
   private func connect(until deadline: UInt64, besides asked: Set<Int> = [], all: Bool = false)
     throws(TransportFault) -> ClientConnection
   {
@@ -232,7 +226,7 @@ package final class VerifierPool: FleetVerifiers {
       if let won { return won }
       if race.isUnpinned { throw .unpinned }
       guard race.wasDropped, race.silent.isEmpty, let pause = pauses.first else { throw .away }
-      // The others may have been started again since they were found gone.
+      // The others may have been restarted since they failed.
       pauses.removeFirst()
       _ = poll(nil, 0, pause)
     }
@@ -257,9 +251,9 @@ package final class VerifierPool: FleetVerifiers {
 
   // MARK: the keeper
 
-  /// Starts a thread that looks after the connections every two seconds until `close`: pings what
-  /// is idle, connects where nothing is, and says when the fleet can be asked again after it could
-  /// not. That `reconnected` is called on this thread. false where there is a keeper, or no thread.
+  /// Starts a thread that maintains the connections every two seconds until `close`: it pings idle
+  /// ones, connects if there is none, and calls `reconnected` when the fleet can be asked again.
+  /// false if there is a keeper already, or no thread.
   @discardableResult
   package func startKeeper(reconnected: @escaping @Sendable () -> Void = {}) -> Bool {
     let isFirst = state.withLock { state in
@@ -284,8 +278,8 @@ package final class VerifierPool: FleetVerifiers {
 
   var misses: Int { missed.load(ordering: .relaxed) }
 
-  /// Whether a verifier answers: over each idle connection that was not used just now, else over a
-  /// new one.
+  /// Whether a verifier answers, over each idle connection that was not used just now, otherwise
+  /// over a new one.
   func look() -> Bool {
     let now = sys_monotonic()
     let (old, hasYoung) = state.withLock { state in
@@ -302,7 +296,7 @@ package final class VerifierPool: FleetVerifiers {
     return isThere || lookAnew()
   }
 
-  /// Over new connections, until one of the verifiers can be asked.
+  /// Tries new connections until one of the verifiers can be asked.
   private func lookAnew() -> Bool {
     var asked: Set<Int> = []
     while asked.count < verifiers.count {
@@ -343,8 +337,8 @@ extension VerifierPool.State {
     return index.map { idle.remove(at: $0) }
   }
 
-  /// Which verifiers are tried, one after the other: those that are put aside last, and only where
-  /// there is another one, which may be gone.
+  /// The order in which verifiers are tried: those that are put aside last, and only if there is
+  /// another one, which may be gone.
   fileprivate func order(besides asked: Set<Int>, _ now: UInt64, all: Bool = false) -> [Int] {
     let order = aside.indices.map { (first + $0) % aside.count }.filter { !asked.contains($0) }
     let here = order.filter { aside[$0] <= now }
@@ -355,7 +349,7 @@ extension VerifierPool.State {
 }
 
 extension FrameKind {
-  /// Whether another verifier may be asked where one says that its database is away.
+  /// Whether another verifier may be asked after one whose database is away.
   fileprivate var isAskedElsewhere: Bool {
     switch self {
     case .question, .reserve, .ping, .status: true

@@ -1,9 +1,9 @@
-/// How much of a verifier its hosts, and strangers, may have. Times in nanoseconds.
+/// The limits for a verifier's hosts, and for strangers. Times in nanoseconds.
 package struct ConnectionLimits: Sendable {
   /// Threads that answer frames.
   package var workers = 8
-  /// Of these, at a time, for one host: so one that asks for more than its share waits for itself;
-  /// for all together that are none; and for questions about one user.
+  /// Of these, at a time, for one host, so that a host with more questions waits for itself; for
+  /// all strangers together; and for questions about one user.
   package var workersOfOne = 4
   package var workersOfStrangers = 1
   package var workersOfUser = 2
@@ -22,12 +22,12 @@ package struct ConnectionLimits: Sendable {
   /// How long a frame may take from its first byte to its last, and an answer to be taken.
   package var untilFrame: UInt64 = 2_000_000_000
   package var untilAnswered: UInt64 = 1_000_000_000
-  /// When it ends: how long a question may have been on its way before its host was told, and how
-  /// long hosts that ask all the time are let go on before they are told.
+  /// At the end: how long a question may have been on its way before its host was told, and how
+  /// long busy hosts may continue before they are told.
   package var onTheWay: UInt64 = 1_000_000_000
   /// How long a connection may be idle.
   package var idle: UInt64 = 60_000_000_000
-  /// How often it is looked whether any of that is over, or a host was revoked.
+  /// How often to check these limits, and for revoked hosts.
   package var round: UInt64 = 500_000_000
 
   package init() {}

@@ -1,14 +1,14 @@
-/// Which questions workers are busy with, and which wait for others like them. So neither a host,
-/// nor all strangers together, nor the questions about one user, whose row may be locked, hold up
-/// everybody.
+/// The questions that workers handle, and those that wait for others of the same kind. So neither
+/// one host, nor all strangers together, nor questions about one user, whose row may be locked,
+/// delay all others.
 struct FairQueue: Sendable {
   /// What has a share of the workers.
   enum QueueKey: Hashable, Sendable {
     /// The connections of one host of the fleet.
     case host(Pin)
-    /// Those of all others.
+    /// The connections of all strangers.
     case strangers
-    /// The questions about one user, of whatever host.
+    /// The questions about one user, from any host.
     case user(UInt64)
   }
 
@@ -23,8 +23,8 @@ struct FairQueue: Sendable {
 
   init(_ limits: ConnectionLimits) { self.limits = limits }
 
-  /// Whether a worker may begin with this connection. If not, it waits until `next` gives it to one
-  /// who is done.
+  /// Whether a worker may begin with this connection. If not, it waits until `next` gives it to a
+  /// free worker.
   mutating func begin(_ connection: UInt64, of crowd: QueueKey) -> Bool {
     guard shares[crowd]?.busy ?? 0 < most(of: crowd) else {
       shares[crowd]?.waiting.append(connection)

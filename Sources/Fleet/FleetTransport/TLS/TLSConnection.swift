@@ -3,11 +3,12 @@ import CTLS
 import Glibc
 import OneTimePassword
 
-/// What all connections of one side have in common: its key, and whose the other side's may be.
+/// What all connections of one side share: its key, and the permitted keys of the other side.
 @safe final class TLSSide: @unchecked Sendable {
   fileprivate let side: UnsafeMutablePointer<tls_side>
 
-  /// `pins`: of the verifiers, for a host; nil for a verifier, which looks afterwards who it is.
+  /// `pins`: of the verifiers, for a host; nil for a verifier, which identifies the peer
+  /// afterwards.
   init?(_ identity: Identity, pins: [Pin]?) {
     let bytes = (pins ?? []).flatMap(\.bytes)
     // SAFETY: libssl counts a reference of its own to the key; the pins are copied.
@@ -29,11 +30,11 @@ import OneTimePassword
   private let side: TLSSide
   let descriptor: Int32
 
-  /// What a call came to.
+  /// The result of a call.
   enum Step: Equatable {
     /// This number of bytes, at least 1.
     case done(Int)
-    /// Again when there is something to read, or when something can be written.
+    /// Call again when there is something to read, or when something can be written.
     case moreIn, moreOut
     case gone
     /// The other side has another key.
@@ -89,7 +90,7 @@ import OneTimePassword
     }
   }
 
-  /// Bytes of everything that the kernel has taken.
+  /// The number of bytes that the kernel has taken.
   var sent: UInt64 { unsafe tls_sent(connection) }
 
   /// Whether the peer is there, and has sent nothing that was not read.
@@ -101,7 +102,7 @@ import OneTimePassword
     return unsafe tls_peer(connection, &pin) == 1 ? Pin(pin) : nil
   }
 
-  /// Waits until the socket can be read, or written. false where it cannot by `deadline`, in
+  /// Waits until the socket can be read, or written. false if it cannot by `deadline`, in
   /// nanoseconds of `CLOCK_MONOTONIC`.
   func wait(toWrite: Bool, until deadline: UInt64) -> Bool {
     var watched = [pollfd(fd: descriptor, events: Int16(toWrite ? POLLOUT : POLLIN), revents: 0)]

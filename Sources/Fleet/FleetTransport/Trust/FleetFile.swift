@@ -1,4 +1,4 @@
-/// What a host knows of its fleet, as `/etc/security/sallyport-fleet.conf` says it.
+/// What a host knows of its fleet, from `/etc/security/sallyport-fleet.conf`.
 package struct FleetFile: Equatable, Sendable {
   package static let directory = "/etc/security"
   package static let name = "sallyport-fleet.conf"
@@ -6,9 +6,9 @@ package struct FleetFile: Equatable, Sendable {
   static let mostVerifiers = 8
   static let mostPins = 2
 
-  /// This host's name in the fleet, for people: its key says who it is.
+  /// This host's name in the fleet, for people: its key identifies it.
   package var host: String
-  /// Whether this host may change what is enrolled in the fleet.
+  /// Whether this host may change enrollments of the fleet.
   package var enrolls: Bool
   /// 1 to 8.
   package var verifiers: [VerifierAddress]
@@ -83,7 +83,7 @@ package struct FleetFileFault: Error, Equatable {
 // MARK: reading
 
 extension FleetFile {
-  /// Any bytes give a file, or say the line and what to do.
+  /// Any bytes give a file, or an error with the line and what to do.
   package static func parse(_ bytes: [UInt8], path: String) throws(FleetFileFault) -> FleetFile {
     var reader = FleetFileReader()
     let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)

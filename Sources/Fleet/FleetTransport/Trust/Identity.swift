@@ -3,7 +3,7 @@ import Glibc
 package import OneTimePassword
 import SallyportSupport
 
-/// Why there is no identity.
+/// Why an identity cannot be used.
 package enum IdentityFault: Error, Equatable {
   case system(String, errno: Int32)
   /// Not a file of the effective user's alone.
@@ -28,10 +28,10 @@ package enum IdentityFault: Error, Equatable {
   }
 }
 
-/// The Ed25519 key of a host, or of the verifiers of a fleet, by which the other side knows it.
+/// The Ed25519 key of a host, or of the verifiers of a fleet, which authenticates it.
 @safe package final class Identity: @unchecked Sendable {
   let key: OpaquePointer
-  /// By which the other side knows it.
+  /// Identifies it to the other side.
   package let pin: Pin
 
   static let longest = 4096

@@ -1,7 +1,7 @@
 import CSystem
 
-/// Where a verifier listens: a numeric address and a port, since a name would have to be looked up
-/// while somebody waits.
+/// Where a verifier listens: a numeric address and a port, because a name would have to be looked
+/// up while a login waits.
 package struct VerifierAddress: Hashable, Sendable {
   package static let defaultPort: UInt16 = 7353
 

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Who waits for the answer to a packet.
 package protocol Caller: Sendable {
-  /// Tells a caller that waits that what it asked for begins now. false where it is not there.
+  /// Tells a waiting caller that its answer begins now. false if it is gone.
   func begin() -> Bool
   /// Whether it still waits for the answer.
   var isThere: Bool { get }
@@ -61,7 +61,7 @@ final class Connection: Caller {
     }
   }
 
-  /// What a look for the packet finds.
+  /// The result of looking for the packet.
   enum Arrival: Sendable {
     case notYet
     case job(Job)
@@ -107,11 +107,11 @@ final class Connection: Caller {
     return true
   }
 
-  /// Says that nothing was done. A connection that is closed in place of it means a service that
-  /// does not know the version of the packet.
+  /// Says that nothing was done. A service that does not know the version of the packet closes the
+  /// connection instead.
   func refuse() { answer(ServiceAnswer.trouble(mayBeTheCallers: true).encoded() ?? []) }
 
-  /// false where it could not be sent; nothing is tried again.
+  /// false if it could not be sent; it is not repeated.
   @discardableResult
   func answer(_ bytes: [UInt8]) -> Bool {
     guard (1...Connection.longest).contains(bytes.count), isThere else { return false }

@@ -1,4 +1,4 @@
-/// How much of the service one socket, and one share of it, may have.
+/// The limits of one socket of the service, and of one share of it.
 package struct Limits: Sendable {
   /// Threads that work on packets.
   package var workers: Int
@@ -22,9 +22,9 @@ package struct Limits: Sendable {
   var workersOfUsers: Int { max(1, workers - workers / 4) }
 }
 
-/// Which of those that wait goes where there is no room for one more: the longest waiting one of
-/// the share that has most of them. So nobody's crowd drives out anybody else. `shares` is in the
-/// order of arrival, and not empty.
+/// Which waiting one has to go when there is no room for one more: the longest waiting one of the
+/// share that has most. So no user can drive out another. `shares` is in the order of arrival, and
+/// not empty.
 func crowdedOut(of shares: [Share]) -> Int? {
   let counts = shares.reduce(into: [Share: Int]()) { $0[$1, default: 0] += 1 }
   let most = counts.values.max()

@@ -1,4 +1,4 @@
-/// Who asks, by the kernel's word; nothing of it comes from a packet.
+/// The identity of the caller, from the kernel; no part of it comes from a packet.
 package struct Peer: Equatable, Sendable {
   /// The socket that was asked.
   package enum Socket: Equatable, Sendable {
@@ -25,6 +25,6 @@ package struct Peer: Equatable, Sendable {
     (self.effectiveUser, self.realUser) = (effectiveUser, realUser)
   }
 
-  /// What the kernel says for every user that has no number in our user namespace.
+  /// The uid that the kernel reports for users without one in our user namespace.
   static let unmapped: UInt32 = 65_534
 }

@@ -1,29 +1,28 @@
 import CService
 import SallyportSupport
 
-/// Whose share of the service something is of: of its connections, packets, workers and sessions.
+/// A share of the service's connections, packets, workers and sessions.
 enum Share: Hashable, Sendable {
   /// Without a bound of its own.
   case root
   case user(UInt32)
-  /// Of the sub-uids of somebody whose own uid is not known yet, or is root's, who gives such
-  /// ranges to containers.
+  /// The sub-uids of an owner whose own uid is not known yet, or is root's, who gives such ranges
+  /// to containers.
   case ranges(of: String)
-  /// Of all together who were never found to have an account.
+  /// All users together whose account was never found.
   case strangers
 }
 
-/// Says whose share a peer has, before it gets anything.
+/// Assigns a share to a peer before it gets anything.
 ///
 /// newuidmap gives one user 65,536 uids. Those of a range of /etc/subuid count as the owner of the
-/// range; those of other sources, and those that nobody has, have one share together. Only a uid
-/// that was found to be an account's has a share of its own: nobody can make up many of these. What
-/// is found is found later, by a worker, and does not make room for more: so nobody drives out who
-/// was found before.
+/// range; those of other sources, and unused ones, have one share together. Only a uid whose
+/// account was found has a share of its own: nobody can make up many of these. A worker finds
+/// accounts later, which makes no room for more: so nobody drives out users who were found before.
 package final class Shares: Sendable {
   package static let file = "/etc/subuid"
 
-  /// Nanoseconds for which the file is not looked at again.
+  /// Nanoseconds until the file is checked again.
   private static let pause: UInt64 = 1_000_000_000
   /// Uids with an account that are remembered, twice: of late, and before that.
   private static let most = 8192
@@ -110,7 +109,7 @@ package final class Shares: Sendable {
     var names: Set<String> = []
     state.owners = state.ranges.numbers
     for name in state.ranges.owners where state.owners[name] == nil { names.insert(name) }
-    // One that hangs keeps nobody: its ranges have a share of their own meanwhile.
+    // A lookup that hangs delays nobody: its ranges have a share of their own meanwhile.
     guard !names.isEmpty, !state.isLookingUp else { return [] }
     state.isLookingUp = true
     return Array(names)
@@ -199,7 +198,7 @@ struct SubordinateRanges: Sendable {
   }
 }
 
-/// By which it is seen that a file is another one, or has changed.
+/// Identifies a file, and shows whether it has changed.
 private struct Stamp: Equatable, Sendable {
   private let (file, size, changed): (UInt64, UInt64, Int64)
 

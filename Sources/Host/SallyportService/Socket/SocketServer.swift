@@ -23,7 +23,7 @@ final class SocketServer: Sendable {
   private let shares: Shares
   private let handler: Handler
   private let queue: Locked<PacketQueue>
-  /// What workers sleep on: one for each packet that came.
+  /// Workers sleep on it: raised once for each packet.
   private let packets: Int32
   /// Readable when the end has been asked for.
   private let ending: Int32
@@ -53,10 +53,10 @@ final class SocketServer: Sendable {
     try start { $0.watch() }
   }
 
-  /// No more connections are accepted; what has been is still answered.
+  /// Accepts no more connections; packets that came before are still answered.
   func end() { service_count_up(ending, 1) }
 
-  /// Whether somebody waits for an answer that has been begun, however long it takes.
+  /// Whether a caller waits for an answer that was begun, however long it takes.
   var hasBegun: Bool { queue.withLock { $0.hasBegun } }
 
   /// Whether all its threads have ended.
@@ -104,7 +104,7 @@ final class SocketServer: Sendable {
     job.connection.answer(handler(job.peer, job.request, job.connection))
   }
 
-  /// Looked up by a worker, since name services may take their time.
+  /// A worker looks the account up, because name services may be slow.
   private func hasAccount(_ peer: Peer) -> Bool {
     switch peer.socket {
     case .root: return true
@@ -113,7 +113,7 @@ final class SocketServer: Sendable {
       if user == 0 { return true }
       let wasFound = shares.isFound(user)
       let isFound = shares.hasAccount(user) == 1
-      // Its packets, and those of strangers, may have workers now that sleep.
+      // Sleeping workers may now take its packets, and those of strangers.
       if isFound, !wasFound { service_count_up(packets, UInt64(limits.workers)) }
       return isFound
     }
@@ -131,7 +131,7 @@ final class SocketServer: Sendable {
       if isAsked.end, !isEnding {
         isEnding = true
         listener.remove()
-        // Who connected before it was removed is answered.
+        // Callers who connected before its removal are answered.
         while listener.isOurs, accept(&waiting) {}
       }
     }
@@ -143,7 +143,7 @@ final class SocketServer: Sendable {
     -> (listener: Bool, end: Bool)
   {
     var watched = waiting.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
-    // Once it is asked for, the end is not looked for any more.
+    // After the end was requested, it is not checked any more.
     watched.append(pollfd(fd: isEnding ? -1 : ending, events: Int16(POLLIN), revents: 0))
     watched.append(
       pollfd(fd: isEnding ? -1 : listener.descriptor, events: Int16(POLLIN), revents: 0))
@@ -181,8 +181,8 @@ final class SocketServer: Sendable {
     }
   }
 
-  /// Accepts what is there, but not for ever: those that wait have their turn. Whether there may be
-  /// more.
+  /// Accepts what is there, but not for ever: waiting packets get their turn. Returns whether there
+  /// may be more.
   private func accept(_ waiting: inout [Connection]) -> Bool {
     for _ in 0..<64 {
       do throws(Connection.Refusal) {
@@ -196,7 +196,7 @@ final class SocketServer: Sendable {
         case .peer(let user): refusedPeers.write("connection of uid \(user) refused")
         case .failed(let number):
           accepting.write("accept: \(errnoDescription(number))")
-          // It still waits. Without anybody to close for it, look again a little later.
+          // It still waits, and there is no other to close for it: try again a little later.
           if waiting.isEmpty { _ = poll(nil, 0, 100) } else { makeRoom(&waiting) }
           return false
         }

@@ -7,8 +7,10 @@ package import SallyportSystem
 
 /// The reserve of a host of a fleet: the hashed backup codes of users who have logged in here, and
 /// which of them are used, so that they can log in while no verifier can be asked. It never has an
-/// authenticator's secret. Only this service changes it. Before an answer the code is marked as
-/// used on disk, and before that, the report to the fleet as pending.
+/// authenticator's secret.
+///
+/// Only this service changes it. Before an answer the code is marked as used on disk, and before
+/// that, the report to the fleet as pending.
 package final class Reserve: Sendable {
   /// One person in it.
   package struct Entry: Equatable, Sendable {

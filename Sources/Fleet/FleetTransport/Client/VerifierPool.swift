@@ -6,17 +6,21 @@ import SallyportSupport
 import Synchronization
 
 /// The verifiers of this host's fleet, over TLS 1.3. Any thread may ask.
+///
 /// A question goes over a kept connection, or over a new one: then the pool tries the verifiers in
 /// parallel, each 150 ms after the one before it or as soon as that has failed, and the first that
-/// has finished the handshake and greeted gets the question. **A question is sent once.** If
-/// anything has arrived on a kept connection, or it is closed, the pool drops it and uses another:
-/// no part of the question was sent. The same applies if the first write fails before the kernel
-/// has taken a byte. After the kernel has taken one, every failure is `.unknown`: the pool closes
-/// the connection, puts the verifier aside if it was silent, and does not send the question again.
-/// A verifier that stops on purpose says so before, and answers what was sent until then. **When
-/// another verifier is asked.** A verifier whose database is away says so, and that it has verified
-/// and saved nothing: then the pool asks the next one, which may still reach the database. For a
-/// while it asks those that said so last.
+/// has finished the handshake and greeted gets the question.
+///
+/// **A question is sent once.** If anything has arrived on a kept connection, or it is closed, the
+/// pool drops it and uses another: no part of the question was sent. The same applies if the first
+/// write fails before the kernel has taken a byte. After the kernel has taken one, every failure is
+/// `.unknown`: the pool closes the connection, puts the verifier aside if it was silent, and does
+/// not send the question again. A verifier that stops on purpose says so before, and answers what
+/// was sent until then.
+///
+/// **When another verifier is asked.** A verifier whose database is away says so, and that it has
+/// verified and saved nothing: then the pool asks the next one, which may still reach the database.
+/// For a while it asks those that said so last.
 package final class VerifierPool: FleetVerifiers {
   /// Bytes of a question, and of an answer, at most.
   package static let longestBody = Frame.longest - 1

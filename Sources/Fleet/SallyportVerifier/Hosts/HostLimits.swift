@@ -17,6 +17,7 @@ extension Statement {
 }
 
 /// How many wrong codes for enrolled users one host may send in a day, and what it may give back.
+///
 /// Beyond that number, codes are accepted there only from known places of the host; backup codes
 /// still work. So an untrusted host uses little of each user's budget. A user who calls su or sudo
 /// has a smaller limit of his own.

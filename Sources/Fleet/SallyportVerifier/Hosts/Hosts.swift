@@ -30,6 +30,7 @@ package struct HostIdentity: Equatable, Sendable {
 }
 
 /// The hosts of the fleet, as the table `host` said at most five seconds ago.
+///
 /// All hosts are read at once, so that a stranger costs the database nothing, however many keys he
 /// makes.
 package final class Hosts: Sendable {

@@ -46,6 +46,7 @@ extension Database {
 
   /// Compares what was acknowledged with what this server has, and waits until the others have done
   /// so. Where something is lost, or may be, it is written down that no code up to now counts.
+  ///
   /// A verifier that was restarted remembers nothing, and cannot say that nothing is lost; except
   /// where it had looked at this very server before.
   fileprivate func check(_ connection: DatabaseConnection) throws(DatabaseFault) {

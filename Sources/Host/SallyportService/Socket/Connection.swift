@@ -70,6 +70,7 @@ final class Connection: Caller {
   }
 
   /// Takes the packet if it is there.
+  ///
   /// A process that connected as root may have become another user since, or have handed the
   /// connection on: the real user is that of the packet's sender, who must be the same process.
   func receive() -> Arrival {

@@ -8,6 +8,7 @@ struct Job: Sendable {
 }
 
 /// The packets of one socket that wait for a worker, and those that workers are busy with.
+///
 /// A worker that is done with a packet asks for the next one before it sleeps: so a packet that
 /// could not be taken, because its share had all workers that it may have, is never forgotten.
 struct PacketQueue: Sendable {

@@ -31,7 +31,7 @@ package struct Diagnosis {
     found += facts.otherStores.map { path in
       .unseen(
         "store-other", .store, "lines name another store, which was not checked: \(path)",
-        [.command("sallyport doctor --store \(shellQuoted(path))")])
+        fixes: [.command("sallyport doctor --store \(shellQuoted(path))")])
     }
     found += StoreFindings(facts.store, option: option).all
     found += NoteFindings(facts.store, option: option).all
@@ -79,9 +79,8 @@ package struct Diagnosis {
     return kept.map(\.withAllNames)
   }
 
-  private static let nobody = Finding(
-    id: "no-service", area: .machine, severity: .warning,
-    text: "no service asks for a code: no stack names \(ModuleFacts.name)",
+  private static let nobody = Finding.warning(
+    "no-service", .machine, "no service asks for a code: no stack names \(ModuleFacts.name)",
     fixes: [.command("sallyport pam enable sshd")],
     effect: .letsIn("whoever has a password or a key"))
 
@@ -170,11 +169,11 @@ struct SharedFindings {
     guard let line = shared.first?.lines.of(.auth).first, let first = names.first else { return [] }
     let more = names.count > 1 ? " and \(names.count - 1) more" : ""
     return [
-      Finding(
-        id: "stack-shared", area: .machine, severity: .warning,
-        text: "this line also asks in \(first)\(more), where nobody can answer or only sallyportd "
-          + "can check the code: give each service a line of its own",
-        location: line.location, fixes: [.advice("pam_sallyport(8), STACKS")])
+      .warning(
+        "stack-shared", .machine,
+        "this line also asks in \(first)\(more), where nobody can answer or only sallyportd "
+          + "can check the code: give each service a line of its own", location: line.location,
+        fixes: [.advice("pam_sallyport(8), STACKS")])
     ]
   }
 }

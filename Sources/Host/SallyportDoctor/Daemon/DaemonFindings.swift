@@ -51,22 +51,20 @@ struct DaemonFindings {
   private var absent: Finding? {
     guard !dependent.isEmpty, isAbsent(daemon.everybody) else { return nil }
     let verb = dependent.count == 1 ? "does" : "do"
-    return Finding(
-      id: "daemon-missing", area: area, severity: .error,
-      text: "\(listed(dependent)) \(verb) not run as root, and sallyportd, which would check their "
-        + "codes, is not there",
-      fixes: [start], effect: .locksOut("everybody from \(listed(dependent))"))
+    return .error(
+      "daemon-missing", area,
+      "\(listed(dependent)) \(verb) not run as root, and sallyportd, which would check their "
+        + "codes, is not there", fixes: [start],
+      effect: .locksOut("everybody from \(listed(dependent))"))
   }
 
   /// su and sudo do without it.
   private var idle: Finding? {
     guard !callers.isEmpty, isAbsent(daemon.root) else { return nil }
-    var found = Finding.ok(
+    return .ok(
       "daemon-callers", area,
       "in \(listed(callers)) whoever starts the program can stop or limit what checks the code; "
-        + "where sallyportd runs, it checks the code instead")
-    found.fixes = [start]
-    return found
+        + "where sallyportd runs, it checks the code instead", fixes: [start])
   }
 
   private func isAbsent(_ socket: SocketFacts) -> Bool { socket.isAbsent }
@@ -81,27 +79,26 @@ struct DaemonFindings {
   private var noSession: Finding? {
     let missing = [daemon.session, daemon.root].filter(isAbsent).map(\.path)
     guard !missing.isEmpty else { return nil }
-    return Finding(
-      id: "session-missing", area: area, severity: .warning,
-      text: "the policy says self_service = yes, but nobody listens on \(listed(missing)): no user "
-        + "can change his own enrollment",
-      fixes: [startSessions])
+    return .warning(
+      "session-missing", area,
+      "the policy says self_service = yes, but nobody listens on \(listed(missing)): no user "
+        + "can change his own enrollment", fixes: [startSessions])
   }
 
   private var noStack: Finding? {
     guard !daemon.hasStack else { return nil }
-    return Finding(
-      id: "session-stack", area: area, severity: .warning,
-      text: "the policy says self_service = yes, but without /etc/pam.d/\(DaemonFacts.service) "
+    return .warning(
+      "session-stack", area,
+      "the policy says self_service = yes, but without /etc/pam.d/\(DaemonFacts.service) "
         + "nobody can change his own enrollment",
       fixes: [.advice("sallyport-session(8), SETTING IT UP")])
   }
 
   private var twoCodes: Finding? {
     sessionLine.map { line in
-      Finding(
-        id: "session-two-codes", area: area, severity: .warning,
-        text: "this line also asks for a code in sallyport-session, which then asks for another",
+      Finding.warning(
+        "session-two-codes", area,
+        "this line also asks for a code in sallyport-session, which then asks for another",
         location: line.location, fixes: [.advice("sallyport-session(8), SETTING IT UP")])
     }
   }
@@ -184,7 +181,7 @@ struct DaemonFindings {
     -> Finding
   {
     Finding(
-      id: id, area: area, severity: users.isEmpty ? .warning : .error, text: text, fixes: fixes,
+      id, area, text, severity: users.isEmpty ? .warning : .error, fixes: fixes,
       effect: users.isEmpty ? nil : .locksOut("everybody from \(listed(users))"))
   }
 

@@ -34,20 +34,30 @@ struct FleetFindings {
   }
 
   private func finding(_ verifier: FleetFacts.Verifier, isJudged: Bool) -> Finding? {
-    let (id, fix): (String, Fix)
     switch verifier.answer {
-    case .judges: return nil
+    case .judges: nil
     case .foreign:
-      id = "fleet-foreign"
-      fix = .advice("sallyport fleet leave and join, where the verifiers have new keys")
-    case .revoked: (id, fix) = ("fleet-revoked", .advice("sallyport fleet leave, then join"))
-    case .away: (id, fix) = ("fleet-verifier", .advice("there: sallyport-verifier status"))
+      unverified(
+        "fleet-foreign", verifier, isJudged,
+        fix: "sallyport fleet leave and join, where the verifiers have new keys")
+    case .revoked:
+      unverified(
+        "fleet-revoked", verifier, isJudged, fix: "sallyport fleet leave, then join")
+    case .away:
+      unverified(
+        "fleet-verifier", verifier, isJudged, fix: "there: sallyport-verifier status")
     }
-    return Finding(
-      id: id, area: area, severity: isJudged ? .warning : .error,
-      text: "the verifier at \(verifier.address): \(verifier.text)"
-        + (isJudged ? "" : "; none judges: backup codes alone are good"),
-      fixes: [fix], effect: isJudged ? nil : .locksOut(whom))
+  }
+
+  private func unverified(
+    _ id: String, _ verifier: FleetFacts.Verifier, _ isJudged: Bool, fix: String
+  ) -> Finding {
+    Finding(
+      id, area,
+      "the verifier at \(verifier.address): \(verifier.text)"
+        + (isJudged ? "" : "; none verifies: backup codes alone are good"),
+      severity: isJudged ? .warning : .error, fixes: [.advice(fix)],
+      effect: isJudged ? nil : .locksOut(whom))
   }
 
   private func clock(_ fleet: FleetFacts) -> Finding? {
@@ -55,18 +65,17 @@ struct FleetFindings {
     guard let least = offsets.min(by: { $0.magnitude < $1.magnitude }),
       least.magnitude > Self.clockLimit
     else { return nil }
-    return Finding(
-      id: "fleet-clock", area: area, severity: .warning,
-      text: "this machine's clock is \(least.magnitude) s \(least > 0 ? "behind" : "ahead of") the "
+    return .warning(
+      "fleet-clock", area,
+      "this machine's clock is \(least.magnitude) s \(least > 0 ? "behind" : "ahead of") the "
         + "verifiers', by which codes are judged",
       fixes: [.advice("timedatectl status, here and on the verifiers")])
   }
 
   private var noBreakGlass: Finding {
-    Finding(
-      id: "fleet-no-break-glass", area: area, severity: .warning,
-      text:
-        "nobody can become root here while no verifier can be asked: no account of this machine "
+    Finding.warning(
+      "fleet-no-break-glass", area,
+      "nobody can become root here while no verifier can be asked: no account of this machine "
         + "that may is enrolled here, and kept here by a rule",
       fixes: [
         .advice("sallyport enroll NAME"),
@@ -78,9 +87,9 @@ struct FleetFindings {
   private func unasked(_ names: [String]) -> Finding? {
     guard let first = names.first.map({ printable($0.utf8, limit: 64) }) else { return nil }
     let more = names.count > 1 ? " and \(names.count - 1) more" : ""
-    return Finding(
-      id: "fleet-unasked", area: area, severity: .warning,
-      text: "enrolled on this machine, where nobody asks it since the policy has verification = "
+    return .warning(
+      "fleet-unasked", area,
+      "enrolled on this machine, where nobody asks it since the policy has verification = "
         + "fleet: \(first)\(more); refused unless the fleet has them too",
       fixes: [
         .command("sallyport fleet push --all"),
@@ -93,27 +102,26 @@ struct FleetFindings {
   /// This sallyport refuses users whose codes a fleet verifies, joined or not.
   private var notBuilt: Finding? {
     guard daemon.isFleet else { return nil }
-    return Finding(
-      id: "fleet-not-built", area: area, severity: .error,
-      text: "the policy says verification = fleet, but this sallyport is built without the fleet",
+    return .error(
+      "fleet-not-built", area,
+      "the policy says verification = fleet, but this sallyport is built without the fleet",
       fixes: [.advice("sallyport config edit: verification = local, in [default] or in a rule")],
       effect: .locksOut(whom))
   }
 
   private var notJoined: Finding? {
     guard daemon.isFleet, case .absent = daemon.fleetFile else { return nil }
-    return Finding(
-      id: "fleet-not-joined", area: area, severity: .error,
-      text: "the policy says verification = fleet, but this machine is in no fleet: \(Self.file) "
-        + "does not exist",
-      fixes: [.command("sallyport fleet join")], effect: .locksOut(whom))
+    return .error(
+      "fleet-not-joined", area,
+      "the policy says verification = fleet, but this machine is in no fleet: \(Self.file) "
+        + "does not exist", fixes: [.command("sallyport fleet join")], effect: .locksOut(whom))
   }
 
   private var notAsked: Finding? {
     guard !daemon.isFleet, daemon.fleetFile.value != nil else { return nil }
-    return Finding(
-      id: "fleet-not-asked", area: area, severity: .warning,
-      text: "this machine is in a fleet, but the policy nowhere says verification = fleet: "
+    return .warning(
+      "fleet-not-asked", area,
+      "this machine is in a fleet, but the policy nowhere says verification = fleet: "
         + "all logins are judged by the enrollments of this machine",
       fixes: daemon.isBuiltWithFleet
         ? [.command("sallyport config edit"), .advice("sallyport fleet leave")]
@@ -123,20 +131,18 @@ struct FleetFindings {
   /// Who is asked by a login that the fleet judges, root's own too.
   private var unserved: Finding? {
     guard daemon.isFleet, daemon.root.isAbsent else { return nil }
-    return Finding(
-      id: "fleet-unserved", area: area, severity: .error,
-      text: "the policy says verification = fleet, but sallyportd, which asks the fleet, does not "
-        + "listen on \(daemon.root.path)",
-      fixes: [start], effect: .locksOut(whom))
+    return .error(
+      "fleet-unserved", area,
+      "the policy says verification = fleet, but sallyportd, which asks the fleet, does not "
+        + "listen on \(daemon.root.path)", fixes: [start], effect: .locksOut(whom))
   }
 
   private var rights: Finding? {
     guard let facts = daemon.fleetFile.value, facts.owner != 0 || facts.isOthersToWrite else {
       return nil
     }
-    return Finding(
-      id: "fleet-file", area: area, severity: .error,
-      text: "users other than root can change \(Self.file), and so who judges",
+    return .error(
+      "fleet-file", area, "users other than root can change \(Self.file), and so who judges",
       fixes: [.command("chown root:root \(Self.file) && chmod 0644 \(Self.file)")],
       effect: daemon.isFleet ? .locksOut(whom) : nil)
   }
@@ -164,8 +170,7 @@ struct FleetFindings {
         .advice("if somebody may have read it: \(renewal)"),
       ]
     }
-    return Finding(
-      id: "fleet-key", area: area, severity: .error, text: text, fixes: fixes,
-      effect: daemon.isFleet ? .locksOut(whom) : nil)
+    return .error(
+      "fleet-key", area, text, fixes: fixes, effect: daemon.isFleet ? .locksOut(whom) : nil)
   }
 }

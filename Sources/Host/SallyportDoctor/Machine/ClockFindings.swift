@@ -153,10 +153,9 @@ struct ClockFindings {
     if clock.now.seconds < ClockFindings.earliest {
       let day = CalendarDate(clock.now)?.dayText ?? "\(clock.now.seconds)"
       return [
-        Finding(
-          id: "clock-past", area: area, severity: .error,
-          text: "the clock says \(day): no code is accepted",
-          fixes: [turnOn], effect: .locksOut("everybody with time-based codes"))
+        .error(
+          "clock-past", area, "the clock says \(day): no code is accepted", fixes: [turnOn],
+          effect: .locksOut("everybody with time-based codes"))
       ]
     }
     return [far ?? state] + [unauthenticated].compactMap { $0 }
@@ -166,12 +165,11 @@ struct ClockFindings {
   /// cost.
   private var unauthenticated: Finding? {
     guard let source = clock.source, source.isAuthenticated == false else { return nil }
-    var found = Finding.ok(
+    return .ok(
       "clock-source", area,
       "\(source.name) takes the time from a server that does not sign it: whoever is on the path "
-        + "can set this clock")
-    found.fixes = [.advice("chrony.conf(5), nts; ntp.conf(5), nts; or a receiver of its own")]
-    return found
+        + "can set this clock",
+      fixes: [.advice("chrony.conf(5), nts; ntp.conf(5), nts; or a receiver of its own")])
   }
 
   private var far: Finding? {
@@ -180,9 +178,9 @@ struct ClockFindings {
     }
     let isFar = offset > ClockFindings.refused
     return Finding(
-      id: "clock-offset", area: area, severity: isFar ? .error : .warning,
-      text: "the clock is \(durationText(UInt64(offset))) off, says \(source.name)"
-        + (isFar ? ": correct codes are refused" : ""),
+      "clock-offset", area,
+      "the clock is \(durationText(UInt64(offset))) off, says \(source.name)"
+        + (isFar ? ": correct codes are refused" : ""), severity: isFar ? .error : .warning,
       fixes: [source.name == "chrony" ? .command("chronyc makestep") : turnOn],
       effect: isFar ? .locksOut("everybody with time-based codes") : nil)
   }
@@ -191,9 +189,9 @@ struct ClockFindings {
     let says = clock.source.map { " by \($0.name)" + offset($0) } ?? ""
     switch clock.isSynchronised {
     case .seen(true) where clock.source?.isSynchronised == false, .seen(false):
-      return Finding(
-        id: "clock-synchronised", area: area, severity: .warning,
-        text: "the clock is not synchronised: once it is some minutes off, codes are refused",
+      return .warning(
+        "clock-synchronised", area,
+        "the clock is not synchronised: once it is some minutes off, codes are refused",
         fixes: [turnOn])
     case .seen(true): return .ok("clock-synchronised", area, "synchronised\(says)")
     case .absent, .unseen:

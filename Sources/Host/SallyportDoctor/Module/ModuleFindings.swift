@@ -75,9 +75,8 @@ struct ModuleFindings {
 
   private func old(_ module: ModuleFacts) -> Finding? {
     guard let found = module.version, !found.hasPrefix(version) else { return nil }
-    return Finding(
-      id: "module-version", area: area, severity: .warning,
-      text: "the module is version \(found), this command is version \(version)",
+    return .warning(
+      "module-version", area, "the module is version \(found), this command is version \(version)",
       fixes: packages.map { [.command($0.upgradeOurs)] } ?? [])
   }
 
@@ -91,8 +90,6 @@ struct ModuleFindings {
   private func error(
     _ id: String, _ text: String, _ module: ModuleFacts, _ fixes: [Fix], _ effect: Effect
   ) -> Finding {
-    Finding(
-      id: id, area: area, severity: .error, text: text, location: module.location, fixes: fixes,
-      effect: effect)
+    Finding.error(id, area, text, location: module.location, fixes: fixes, effect: effect)
   }
 }

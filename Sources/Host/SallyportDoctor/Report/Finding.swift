@@ -22,15 +22,46 @@ package struct Finding: Equatable {
   struct OfUser: Equatable {
     let name, before, after: String
   }
+}
 
-  /// Something that is as it should be.
-  static func ok(_ id: String, _ area: Area, _ text: String) -> Finding {
-    Finding(id: id, area: area, severity: .ok, text: text)
+// Each `id` is a literal where a finding is made, and stands in the manual (Tests/Checks/findings).
+extension Finding {
+  init(
+    _ id: String, _ area: Area, _ text: String, severity: Severity, location: FileLocation? = nil,
+    fixes: [Fix] = [], effect: Effect? = nil, ofUser: OfUser? = nil
+  ) {
+    (self.id, self.area, self.severity, self.text) = (id, area, severity, text)
+    (self.location, self.fixes, self.effect, self.ofUser) = (location, fixes, effect, ofUser)
+  }
+
+  static func error(
+    _ id: String, _ area: Area, _ text: String, location: FileLocation? = nil, fixes: [Fix] = [],
+    effect: Effect? = nil, ofUser: OfUser? = nil
+  ) -> Finding {
+    Finding(
+      id, area, text, severity: .error, location: location, fixes: fixes, effect: effect,
+      ofUser: ofUser)
+  }
+
+  static func warning(
+    _ id: String, _ area: Area, _ text: String, location: FileLocation? = nil, fixes: [Fix] = [],
+    effect: Effect? = nil, ofUser: OfUser? = nil
+  ) -> Finding {
+    Finding(
+      id, area, text, severity: .warning, location: location, fixes: fixes, effect: effect,
+      ofUser: ofUser)
   }
 
   /// Something that could not be examined, and is never taken for good.
-  static func unseen(_ id: String, _ area: Area, _ text: String, _ fixes: [Fix] = []) -> Finding {
-    Finding(id: id, area: area, severity: .unseen, text: text, fixes: fixes)
+  static func unseen(
+    _ id: String, _ area: Area, _ text: String, fixes: [Fix] = [], ofUser: OfUser? = nil
+  ) -> Finding {
+    Finding(id, area, text, severity: .unseen, fixes: fixes, ofUser: ofUser)
+  }
+
+  /// Something that is as it should be.
+  static func ok(_ id: String, _ area: Area, _ text: String, fixes: [Fix] = []) -> Finding {
+    Finding(id, area, text, severity: .ok, fixes: fixes)
   }
 }
 
@@ -49,7 +80,7 @@ extension Finding {
     let text = "\(ofUser.before)\(names.count) users \(ofUser.after): \(listed(names, 2))"
     let more = Fix.advice("the same for the others: sallyport doctor --json has each command")
     return Finding(
-      id: id, area: area, severity: severity, text: text, location: location,
+      id, area, text, severity: severity, location: location,
       fixes: fixes.isEmpty ? [] : fixes + [more])
   }
 }

@@ -34,16 +34,15 @@ struct SSHFindings {
   /// sshd rejects its configuration, so its settings are unknown.
   private func unusable(_ complaint: String) -> Finding {
     if let location = locationIn(complaint) {
-      return Finding(
-        id: "ssh-config", area: area, severity: .error,
-        text: "sshd rejects its configuration and will not start again: \(complaint)",
+      return .error(
+        "ssh-config", area, "sshd rejects its configuration and will not start again: \(complaint)",
         location: location, fixes: [.advice("correct the line; sshd -t says what is left")],
         effect: .locksOut("everybody over ssh once sshd is restarted"))
     }
     let fixes: [Fix] =
       complaint.contains("/run/sshd")
       ? [.command("mkdir -p -m 0755 /run/sshd")] : [.command("sudo sallyport doctor")]
-    return .unseen("ssh-settings", area, "sshd -T: \(complaint)", fixes)
+    return .unseen("ssh-settings", area, "sshd -T: \(complaint)", fixes: fixes)
   }
 
   // MARK: everybody
@@ -56,9 +55,8 @@ struct SSHFindings {
     guard settings.isOn("usedns") else {
       return .ok("ssh-use-dns", area, "sshd gives addresses, not names")
     }
-    return Finding(
-      id: "ssh-use-dns", area: area, severity: .warning,
-      text: "with UseDNS an origin can be a host name, which is never a known place",
+    return .warning(
+      "ssh-use-dns", area, "with UseDNS an origin can be a host name, which is never a known place",
       location: ssh.configuration.location(of: "UseDNS"), fixes: [.line("UseDNS no")]
     ).added(to: ssh.configuration.file)
   }
@@ -70,11 +68,10 @@ struct SSHFindings {
     let isHalfOpen = ["prohibit-password", "without-password"].contains(permission)
     let isAsked = settings.ways.allSatisfy { $0.contains("keyboard-interactive") }
     guard isHalfOpen, isAsked, enrolled.contains("root") else { return nil }
-    return Finding(
-      id: "ssh-root", area: area, severity: .warning,
-      text: "root is enrolled but cannot log in over ssh: PermitRootLogin \(permission) "
-        + "forbids prompts",
-      location: ssh.configuration.location(of: "PermitRootLogin"),
+    return .warning(
+      "ssh-root", area,
+      "root is enrolled but cannot log in over ssh: PermitRootLogin \(permission) "
+        + "forbids prompts", location: ssh.configuration.location(of: "PermitRootLogin"),
       fixes: [.line("PermitRootLogin no"), .line("PermitRootLogin yes")]
     ).added(to: ssh.configuration.file)
   }
@@ -109,8 +106,8 @@ struct SSHFindings {
     case nil: break
     }
     return Finding(
-      id: found.id, area: area, severity: isOnPurpose ? .warning : found.severity,
-      text: "Match \(block.text): \(found.text)", location: found.location ?? block.location,
+      found.id, area, "Match \(block.text): \(found.text)",
+      severity: isOnPurpose ? .warning : found.severity, location: found.location ?? block.location,
       fixes: found.fixes, effect: effect)
   }
 

@@ -142,7 +142,7 @@ struct SSHKeyFindings {
   }
 
   var all: [Finding] {
-    let password = shut(out: passwordless, for: "password") { person in
+    let password = shut("ssh-passwords", out: passwordless, for: "password") { person in
       .command("passwd \(shellQuoted(person.name))")
     }
     return keys + [password].compactMap { $0 }
@@ -150,7 +150,8 @@ struct SSHKeyFindings {
 
   private var keys: [Finding] {
     guard !needing.isEmpty else { return [] }
-    let keyless = shut(out: needing.filter { $0.hasKey == .seen(false) }, for: "key") { person in
+    let keyless = shut("ssh-keys", out: needing.filter { $0.hasKey == .seen(false) }, for: "key") {
+      person in
       let file = person.file ?? "a file that AuthorizedKeysFile names"
       return .advice("put a public key of \(person.name) into \(file)")
     }
@@ -161,18 +162,18 @@ struct SSHKeyFindings {
 
   /// An error only if all of them are shut out, since some may be enrolled for sudo or the console
   /// alone.
-  private func shut(out people: [SSHPerson], for thing: String, _ fix: (SSHPerson) -> Fix)
-    -> Finding?
-  {
+  private func shut(
+    _ id: String, out people: [SSHPerson], for thing: String, _ fix: (SSHPerson) -> Fix
+  ) -> Finding? {
     guard let first = people.first else { return nil }
     let isAll = people.count == ssh.people.count
     let names = listed(people.map(\.name))
     return Finding(
-      id: "ssh-\(thing)s", area: area, severity: isAll ? .error : .warning,
-      text: "sshd asks for a \(thing), and "
+      id, area,
+      "sshd asks for a \(thing), and "
         + (isAll ? "nobody who is enrolled has one: \(names)" : "\(names) has none"),
-      location: ssh.configuration.location(of: "AuthenticationMethods"),
-      fixes: [fix(first)],
+      severity: isAll ? .error : .warning,
+      location: ssh.configuration.location(of: "AuthenticationMethods"), fixes: [fix(first)],
       effect: .locksOut(isAll ? "everybody who is enrolled from sshd" : "\(names) from sshd"))
   }
 

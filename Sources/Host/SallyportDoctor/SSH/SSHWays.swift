@@ -156,8 +156,7 @@ struct SSHWays {
   ) -> Finding {
     let location = configuration.location(of: keyword, in: block)
     return Finding(
-      id: id, area: area, severity: severity, text: text, location: location, fixes: fixes,
-      effect: effect
+      id, area, text, severity: severity, location: location, fixes: fixes, effect: effect
     ).added(to: configuration.file, isWhole: block == nil)
   }
 }

@@ -50,9 +50,9 @@ extension OpenWay {
 
   var finding: Finding {
     let copied = asking.map { Fix.command("cp \($0) /etc/pam.d/\(shellQuoted(service))") }
-    return Finding(
-      id: "family-open", area: .service(service), severity: .error,
-      text: isByOther
+    return .error(
+      "family-open", .service(service),
+      isByOther
         ? "\(way) runs the service \(service), which has no file: \"other\" asks for no code"
         : "\(way) runs the service \(service), which asks for no code",
       fixes: isByOther

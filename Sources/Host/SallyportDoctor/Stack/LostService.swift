@@ -199,14 +199,13 @@ struct LostFindings {
 
   var all: [Finding] {
     lost.map { lost in
-      Finding(
-        id: "service-lost", area: .service(lost.service), severity: .error, text: lost.text,
-        location: FileLocation(file: lost.file), fixes: lost.fixes,
-        effect: .letsIn("anybody with a password or a key in \(lost.service)"))
+      Finding.error(
+        "service-lost", .service(lost.service), lost.text, location: FileLocation(file: lost.file),
+        fixes: lost.fixes, effect: .letsIn("anybody with a password or a key in \(lost.service)"))
     }
       + damaged.sorted { $0.key < $1.key }.map { service, reason in
         let command = sallyportCommand("pam enable", on: [service])
-        return .unseen("service-record", .service(service), reason, [.command(command)])
+        return .unseen("service-record", .service(service), reason, fixes: [.command(command)])
       }
   }
 }

@@ -115,7 +115,7 @@ struct RevertFindings {
     case .absent: return []
     case .unseen(let reason):
       return [
-        .unseen("pam-revert", .machine, reason, [.command("rm \(PendingRevert.path)")])
+        .unseen("pam-revert", .machine, reason, fixes: [.command("rm \(PendingRevert.path)")])
       ]
     case .seen(let pending):
       let names = listed(pending.names)
@@ -125,11 +125,11 @@ struct RevertFindings {
       let fixes = ["confirm", "revert"].map { Fix.command("sallyport pam \($0)") }
       return [
         Finding(
-          id: "pam-revert", area: .machine, severity: isLost ? .error : .warning,
-          text: isLost
+          "pam-revert", .machine,
+          isLost
             ? "the change of \(names) was not confirmed, and was not taken back at \(time)"
             : "the change of \(names) is taken back at \(time) unless it is confirmed",
-          location: FileLocation(file: PendingRevert.path),
+          severity: isLost ? .error : .warning, location: FileLocation(file: PendingRevert.path),
           fixes: isLost ? fixes.reversed() : fixes)
       ]
     }

@@ -20,9 +20,9 @@ struct PolicyFindings {
     if let error = policy.error {
       let message = Message(error, at: Invocation(verb: "doctor"))
       return [
-        Finding(
-          id: "policy-file", area: .policy, severity: .error,
-          text: message.text + (policy.isLastGood ? "; the last good file applies" : ""),
+        .error(
+          "policy-file", .policy,
+          message.text + (policy.isLastGood ? "; the last good file applies" : ""),
           fixes: message.hints.map { .command($0) },
           effect: policy.isLastGood ? nil : .locksOut("the unenrolled"))
       ]
@@ -30,9 +30,8 @@ struct PolicyFindings {
     let refused = PolicyText.refused(policy.refused)
     let holds = policy.isLastGood ? "last good file" : "strict policy"
     return policy.problems.map { problem in
-      Finding(
-        id: "policy-broken", area: .policy, severity: .error,
-        text: "\(problem.text): not used; the \(holds) applies\(refused)",
+      Finding.error(
+        "policy-broken", .policy, "\(problem.text): not used; the \(holds) applies\(refused)",
         location: problem.location, fixes: [.advice("sallyport config check")],
         effect: policy.refused.isEmpty ? nil : .locksOut("those with no other code"))
     } + groups
@@ -42,9 +41,8 @@ struct PolicyFindings {
   /// exist matches everybody.
   private var groups: [Finding] {
     policy.groups.map { flaw in
-      Finding(
-        id: "policy-group", area: .policy, severity: .warning, text: flaw.text,
-        location: flaw.location,
+      Finding.warning(
+        "policy-group", .policy, flaw.text, location: flaw.location,
         fixes: [.advice("sallyport.conf(5), match_group; getent group")])
     }
   }
@@ -53,9 +51,8 @@ struct PolicyFindings {
   var people: [Finding] {
     if policy.isDisabled {
       return [
-        Finding(
-          id: "policy-disabled", area: area, severity: .warning,
-          text: "the policy asks nobody for a code here (state = disabled)",
+        .warning(
+          "policy-disabled", area, "the policy asks nobody for a code here (state = disabled)",
           location: FileLocation(file: policy.path),
           fixes: [.advice("sallyport config show --service \(service.name)")],
           effect: .letsIn("whoever has the password in \(service.name)"))
@@ -77,7 +74,7 @@ struct PolicyFindings {
     guard let first = names.first else { return nil }
     let list = listed(names)
     return Finding(
-      id: id, area: area, severity: severity, text: "\(text): \(list)",
+      id, area, "\(text): \(list)", severity: severity,
       fixes: [.command(sallyportCommand("enroll", on: [first]))], effect: effect(list))
   }
 
@@ -110,9 +107,8 @@ struct PolicyFindings {
   private var stranded: Finding? {
     guard let first = policy.stranded.first, service.lines.isInAuth else { return nil }
     let list = listed(policy.stranded)
-    return Finding(
-      id: "people-stranded", area: area, severity: .error,
-      text: "enrolled only with factors that the policy turns off: \(list)",
+    return .error(
+      "people-stranded", area, "enrolled only with factors that the policy turns off: \(list)",
       location: FileLocation(file: policy.path),
       fixes: [.command(sallyportCommand("add", on: [first], ["--force"]))],
       effect: .locksOut("\(list) from \(service.name)"))
@@ -123,9 +119,8 @@ struct PolicyFindings {
       let line = service.lines.of(.auth).first(where: { $0.has("nullok") })
     else { return nil }
     let words = ["auth", "required", line.path] + line.words.filter { $0 != "nullok" }
-    return Finding(
-      id: "policy-nullok", area: area, severity: .warning,
-      text: "nullok has no effect: \(policy.path) refuses the unenrolled", location: line.location,
-      fixes: [.line(words.joined(separator: " "))])
+    return .warning(
+      "policy-nullok", area, "nullok has no effect: \(policy.path) refuses the unenrolled",
+      location: line.location, fixes: [.line(words.joined(separator: " "))])
   }
 }

@@ -29,76 +29,121 @@ struct StackFindings {
   }
 
   private func finding(_ found: StackFinding) -> Finding? {
-    let fact = found.fact
-    return switch found {
-    case .fault(let fault): self.fault(fault)
-    case .moduleMissing(let location, let module): missing(module, location, fact)
-    case .nobodyPasses: nobodyPasses(fact)
-    case .tooComplex: .unseen("stack-complex", area, fact)
-    case .notAsked: lines.demands ? nil : notAsked(fact)
-    case .authNeverRuns(let location): authNeverRuns(location, fact)
-    case .secondPrompt(let location, _, _): secondPrompt(location, fact)
+    switch found {
+    case .fault(let fault):
+      row(
+        "stack-fault", found,
+        fixes: isGateMissing(fault.problem) ? gateBack : [.advice("pam.d(5)")],
+        effect: fault.problem.isFatal ? nobody : nil)
+    // A missing file of our own is reported among the modules.
+    case .moduleMissing(_, let module):
+      module.hasSuffix(ModuleFacts.name)
+        ? nil
+        : row(
+          "stack-module", found, fixes: [.advice("install its package, or remove the line")])
+    case .nobodyPasses:
+      row("stack-shut", found, fixes: isGateMissing ? gateBack : [manual], effect: nobody)
+    case .tooComplex: .unseen("stack-complex", area, found.fact)
+    case .notAsked:
+      lines.demands
+        ? nil
+        : row(
+          "service-unasked", found, fixes: [.command(sallyportCommand("pam enable", on: [name]))],
+          effect: passwords)
+    case .authNeverRuns(let location): authNeverRuns(location, found)
+    case .secondPrompt: secondPrompt(found)
     case .neverReached(let location):
-      lines.demands || isSkipped(location) ? nil : around("stack-unreached", fact, location, nil)
-    case .skipped(let location, let by, _, _): lines.demands ? nil : skipped(location, by, fact)
-    case .notCounted(let location): notCounted(location, fact)
-    case .codeAlone(let location): onlyFactor(location, fact)
-    case .unknownAlone(let location, _, _):
+      lines.demands || isSkipped(location)
+        ? nil : row("stack-unreached", found, fixes: [manual], effect: passwords)
+    case .skipped(_, let by, _, _):
+      lines.demands
+        ? nil
+        : row(
+          "stack-skipped", found,
+          fixes: enabledAgain + [.advice("put it before \(by.text), or make that one required")],
+          effect: passwords)
+    case .notCounted: row("stack-uncounted", found, fixes: [line(of: found)], effect: passwords)
+    case .codeAlone:
       sshdAsksBefore
-        ? nil : made("stack-unknown-factor", .unseen, fact, location, [StackFindings.manual])
-    case .nothingToTake(let location):
-      made("stack-nothing-to-take", .warning, fact, location, [StackFindings.manual])
-    case .jumpPastEnd(let location):
-      made("stack-jump", .warning, fact, location, [.advice("pam.d(5)")])
-    case .jumpedOver(let location, _, let module):
-      made(
-        "stack-jumped-over", .error, fact, location,
-        [.advice("make that jump one longer, or put this line where no jump counts it")],
-        .locksOut("whom \(module) lets pass from \(name)"))
-    case .askedTwice(let first, let second):
-      made(
-        "stack-twice", .warning, fact, second,
-        [.advice("remove this line, or the one at \(first.text)")])
-    case .wrongPasswordReaches(let location):
-      made(
-        "stack-wrong-password", .warning, fact, location,
-        enabledAgain + [StackFindings.manual])
-    case .ignoreIsDenied(let phase, let location): ignoreIsDenied(phase, location, fact)
-    case .enrollWithoutLine(let location, let phase): enroll(at: location, without: phase, fact)
-    case .accountNotFirst(let location, let after, let isSkipped):
-      isSkipped ? accountSkipped(location, after, fact) : nil
-    case .sessionSkipped(let location): sessionSkipped(location, fact)
-    case .enrollWithoutFirstFactor(let location): noFirstFactor(location, fact)
-    case .wrongPasswordEnrolls(let location, _): wrongPasswordEnrolls(location, fact)
-    case .enrollWithFirstPass(let location, let word): firstPass(location, word, fact)
-    case .demandForbidden(let location): demandForbidden(location, fact)
+        ? nil
+        : row(
+          "stack-only-factor", found, severity: .error,
+          fixes: [
+            .advice("put it after a line that asks for the password, and fails if that is wrong")
+          ])
+    case .unknownAlone:
+      sshdAsksBefore
+        ? nil : row("stack-unknown-factor", found, severity: .unseen, fixes: [manual])
+    case .nothingToTake: row("stack-nothing-to-take", found, fixes: [manual])
+    case .jumpPastEnd: row("stack-jump", found, fixes: [.advice("pam.d(5)")])
+    case .jumpedOver(_, _, let module):
+      row(
+        "stack-jumped-over", found,
+        fixes: [.advice("make that jump one longer, or put this line where no jump counts it")],
+        effect: .locksOut("whom \(module) lets pass from \(name)"))
+    case .askedTwice(let first, _):
+      row(
+        "stack-twice", found, fixes: [.advice("remove this line, or the one at \(first.text)")])
+    case .wrongPasswordReaches:
+      row("stack-wrong-password", found, fixes: enabledAgain + [manual])
+    case .ignoreIsDenied(let phase, _): ignoreIsDenied(phase, found)
+    case .enrollWithoutLine(let location, let phase): enroll(at: location, without: phase, found)
+    case .accountNotFirst(_, let after, let isSkipped):
+      isSkipped && matters ? accountSkipped(after, found) : nil
+    case .sessionSkipped:
+      matters
+        ? row(
+          "session-skipped", found, fixes: [.advice("put it first among the session lines")])
+        : nil
+    case .enrollWithoutFirstFactor:
+      keyComesFirst ? nil : row("enroll-first-factor", found, fixes: [manual])
+    case .wrongPasswordEnrolls:
+      row(
+        "enroll-wrong-password", found, fixes: [line(of: found, without: "enroll"), manual],
+        effect: strangers)
+    case .enrollWithFirstPass(_, let word):
+      row(
+        "enroll-first-pass", found,
+        fixes: [line(of: found, without: "enroll"), line(of: found, without: word)],
+        effect: strangers)
+    case .demandForbidden:
+      row(
+        "demand-forbidden", found, fixes: [line(of: found, without: "demand")],
+        effect: .locksOut("whatever runs without a person in \(name)"))
     }
   }
 
-  private func made(
-    _ id: String, _ severity: Severity, _ text: String, _ location: StackLocation?, _ fixes: [Fix],
-    _ effect: Effect? = nil
+  /// An error if it has an effect, unless another `severity` is given.
+  private func row(
+    _ id: String, _ found: StackFinding, severity: Severity? = nil, fixes: [Fix],
+    effect: Effect? = nil
   ) -> Finding {
-    let location = location.map { FileLocation(file: $0.file, line: $0.line > 0 ? $0.line : nil) }
-    return Finding(
-      id: id, area: area, severity: severity, text: text, location: location, fixes: fixes,
-      effect: effect
-    )
+    Finding(
+      id, area, found.fact, severity: severity ?? (effect == nil ? .warning : .error),
+      location: place(of: found), fixes: fixes, effect: effect)
   }
 
-  /// The line at a location, with an argument removed or another control.
-  private func line(
-    at location: StackLocation, control: String = "required", without word: String? = nil
-  )
-    -> Fix
-  {
-    let found = lines.lines.first {
-      $0.location == FileLocation(file: location.file, line: location.line)
-    }
+  private func place(of found: StackFinding) -> FileLocation? {
+    found.location.map { FileLocation(file: $0.file, line: $0.line > 0 ? $0.line : nil) }
+  }
+
+  private var nobody: Effect { .locksOut("everybody from \(name)") }
+  private var passwords: Effect { .letsIn("whoever has the password in \(name)") }
+  private var strangers: Effect {
+    .letsIn("whoever knows the name of an unenrolled user in \(name)")
+  }
+
+  private func line(of found: StackFinding, without word: String? = nil) -> Fix {
+    line(at: place(of: found), without: word)
+  }
+
+  /// The line at a place, without an argument.
+  private func line(at place: FileLocation?, without word: String? = nil) -> Fix {
+    let found = lines.lines.first { $0.location == place }
     let words = (found?.words ?? []).compactMap(StackFindings.meant).filter { $0 != word }
     let module = found?.path ?? ModuleFacts.name
     let phase = found?.phase.rawValue ?? "auth"
-    return .line(([phase, control, module] + words).joined(separator: " "))
+    return .line(([phase, "required", module] + words).joined(separator: " "))
   }
 
   /// An argument as it was meant; nil if that is not known.
@@ -108,16 +153,9 @@ struct StackFindings {
     return "\(meant.name)"
   }
 
-  private static let manual = Fix.advice("pam_sallyport(8), STACKS")
+  private let manual = Fix.advice("pam_sallyport(8), STACKS")
 
   // MARK: the files
-
-  private func fault(_ fault: StackFault) -> Finding {
-    made(
-      "stack-fault", fault.problem.isFatal ? .error : .warning, fault.problem.text, fault.location,
-      isGateMissing(fault.problem) ? gateBack : [.advice("pam.d(5)")],
-      fault.problem.isFatal ? .locksOut("everybody from \(name)") : nil)
-  }
 
   private var isGateMissing: Bool {
     service.stack.contains { found in
@@ -136,38 +174,13 @@ struct StackFindings {
     ]
   }
 
-  /// A missing file of our own is reported among the modules.
-  private func missing(_ module: String, _ location: StackLocation, _ fact: String) -> Finding? {
-    if module.hasSuffix(ModuleFacts.name) { return nil }
-    return made(
-      "stack-module", .warning, fact, location,
-      [.advice("install its package, or remove the line")])
-  }
-
-  // MARK: who passes
-
-  private func nobodyPasses(_ fact: String) -> Finding {
-    made(
-      "stack-shut", .error, fact, nil, isGateMissing ? gateBack : [StackFindings.manual],
-      .locksOut("everybody from \(name)"))
-  }
-
-  private func notAsked(_ fact: String) -> Finding {
-    made(
-      "service-unasked", .error, fact, nil,
-      [.command(sallyportCommand("pam enable", on: [name]))],
-      .letsIn("whoever has the password in \(name)"))
-  }
-
   /// If the line comes from a file that the service includes, it is not a mistake.
-  private func authNeverRuns(_ location: StackLocation?, _ fact: String) -> Finding {
-    if let location, location.file != service.file { return .ok("service-no-auth", area, fact) }
-    return made(
-      "service-no-auth", .warning, fact, location,
-      [
-        location.map { _ in .command(sallyportCommand("pam disable", on: [name])) }
-          ?? StackFindings.manual
-      ])
+  private func authNeverRuns(_ location: StackLocation?, _ found: StackFinding) -> Finding {
+    if let location, location.file != service.file {
+      return .ok("service-no-auth", area, found.fact)
+    }
+    let disable = Fix.command(sallyportCommand("pam disable", on: [name]))
+    return row("service-no-auth", found, fixes: [location == nil ? manual : disable])
   }
 
   /// One write, so that the service is never without our lines; they enroll if they did.
@@ -179,21 +192,13 @@ struct StackFindings {
   }
 
   /// OpenVPN's plugin answers each prompt separately if its line names the prompts.
-  private func secondPrompt(_ location: StackLocation, _ fact: String) -> Finding {
+  private func secondPrompt(_ found: StackFinding) -> Finding {
     let isOpenVPN = name == "openvpn"
-    return made(
-      "stack-one-field", isOpenVPN ? .warning : .error,
-      fact + (isOpenVPN ? ": works only if the plugin's line names the prompts" : ""), location,
-      enabledAgain + [StackFindings.manual],
-      isOpenVPN ? nil : .locksOut("everybody from \(name)"))
-  }
-
-  private func around(_ id: String, _ text: String, _ location: StackLocation, _ advice: Fix?)
-    -> Finding
-  {
-    made(
-      id, .error, text, location, [advice ?? StackFindings.manual],
-      .letsIn("whoever has the password in \(name)"))
+    return Finding(
+      "stack-one-field", area,
+      found.fact + (isOpenVPN ? ": works only if the plugin's line names the prompts" : ""),
+      severity: isOpenVPN ? .warning : .error, location: place(of: found),
+      fixes: enabledAgain + [manual], effect: isOpenVPN ? nil : nobody)
   }
 
   /// Reported with the line that causes it.
@@ -202,28 +207,6 @@ struct StackFindings {
       if case .skipped(line, _, _, _) = found { return true }
       return false
     }
-  }
-
-  private func skipped(_ location: StackLocation, _ by: StackLocation, _ fact: String) -> Finding {
-    var found = around(
-      "stack-skipped", fact, location,
-      .advice("put it before \(by.text), or make that one required"))
-    found.fixes = enabledAgain + found.fixes
-    return found
-  }
-
-  private func notCounted(_ location: StackLocation, _ fact: String) -> Finding {
-    made(
-      "stack-uncounted", .error, fact, location, [line(at: location)],
-      .letsIn("whoever has the password in \(name)"))
-  }
-
-  /// Unless sshd has asked for another factor before.
-  private func onlyFactor(_ location: StackLocation, _ fact: String) -> Finding? {
-    if sshdAsksBefore { return nil }
-    return made(
-      "stack-only-factor", .error, fact, location,
-      [.advice("put it after a line that asks for the password, and fails if that is wrong")])
   }
 
   /// In every list with a method that runs the auth stack; sshd has two of them.
@@ -238,107 +221,74 @@ struct StackFindings {
     guard let idle = service.idleRemember, service.policy.remembers,
       idle.isOneField || !sshdAsksBefore
     else { return nil }
-    return made("remember-idle", .warning, idle.text, idle.location, [.advice(rememberPage)])
+    return .warning(
+      "remember-idle", area, idle.text,
+      location: FileLocation(file: idle.location.file, line: idle.location.line),
+      fixes: [.advice("pam_sallyport(8), Remembered origins")])
   }
 
   /// sshd alone says that a key was accepted, also where the line comes from an included file.
   private var afterKey: Finding? {
     guard let line = lines.of(.auth).first(where: { $0.has("after-key") }), !service.policy.isSSHD
     else { return nil }
-    return made(
-      "stack-after-key", .error,
+    return .error(
+      "stack-after-key", area,
       "after-key refuses everybody in \(name), which sshd_services of the policy does not name",
-      StackLocation(file: line.location.file, line: line.location.line ?? 0),
-      [.advice("give \(name) lines that do not come from this file, without after-key")],
-      .locksOut("everybody from \(name)"))
+      location: line.location,
+      fixes: [.advice("give \(name) lines that do not come from this file, without after-key")],
+      effect: nobody)
   }
 
-  private let rememberPage = "pam_sallyport(8), Remembered origins"
-
-  private func ignoreIsDenied(_ phase: PAMPhase, _ location: StackLocation, _ fact: String)
-    -> Finding?
-  {
-    if phase == .auth {
-      let isRemembering = service.policy.remembers && service.idleRemember == nil
-      guard
-        lines.isVoluntary || isRemembering
-          || service.policy.unenrolled.contains(where: { $0.action == .pass })
-      else { return nil }
-      return made(
-        "stack-ignore", .error, fact, location,
-        [.advice("auth required pam_permit.so after it, behind a forced key only")],
-        .locksOut(
-          isRemembering
-            ? "anyone whose origin is remembered, from \(name)" : "the unenrolled from \(name)"))
+  private func ignoreIsDenied(_ phase: PAMPhase, _ found: StackFinding) -> Finding? {
+    guard phase == .auth else {
+      return row(
+        "stack-ignore", found,
+        fixes: [.advice("\(phase.rawValue) required pam_permit.so after it")], effect: nobody)
     }
-    return made(
-      "stack-ignore", .error, fact, location,
-      [.advice("\(phase.rawValue) required pam_permit.so after it")],
-      .locksOut("everybody from \(name)"))
+    let isRemembering = service.policy.remembers && service.idleRemember == nil
+    guard
+      lines.isVoluntary || isRemembering
+        || service.policy.unenrolled.contains(where: { $0.action == .pass })
+    else { return nil }
+    return row(
+      "stack-ignore", found,
+      fixes: [.advice("auth required pam_permit.so after it, behind a forced key only")],
+      effect: .locksOut(
+        isRemembering
+          ? "anyone whose origin is remembered, from \(name)" : "the unenrolled from \(name)"))
   }
 
   // MARK: enroll and demand
 
-  private func enroll(at location: StackLocation, without phase: PAMPhase, _ fact: String)
-    -> Finding
-  {
+  private func enroll(
+    at location: StackLocation, without phase: PAMPhase, _ found: StackFinding
+  ) -> Finding {
     let isAccount = phase == .account
-    let added = Fix.add(
-      "\(phase.rawValue) required \(lines.lines.first?.path ?? ModuleFacts.name)")
-    var found = made(
-      isAccount ? "enroll-account" : "enroll-session", isAccount ? .error : .warning,
-      "\(fact) (\(location.text))", nil, [added],
-      isAccount ? .letsIn("the unenrolled in \(name)") : nil)
-    found.location = FileLocation(file: service.file ?? location.file)
-    return found
+    let added = "\(phase.rawValue) required \(lines.lines.first?.path ?? ModuleFacts.name)"
+    let file = FileLocation(file: service.file ?? location.file)
+    let text = "\(found.fact) (\(location.text))"
+    return isAccount
+      ? .error(
+        "enroll-account", area, text, location: file, fixes: [.add(added)],
+        effect: .letsIn("the unenrolled in \(name)"))
+      : .warning("enroll-session", area, text, location: file, fixes: [.add(added)])
   }
 
   private var matters: Bool { lines.saysDemand || lines.enrolls }
 
-  private func accountSkipped(_ location: StackLocation, _ after: StackLocation, _ fact: String)
-    -> Finding?
-  {
-    guard matters else { return nil }
-    return made(
-      "account-skipped", .error, fact, location, [.advice("put it before \(after.text)")],
-      .letsIn(
+  private func accountSkipped(_ after: StackLocation, _ found: StackFinding) -> Finding {
+    row(
+      "account-skipped", found, fixes: [.advice("put it before \(after.text)")],
+      effect: .letsIn(
         lines.saysDemand
           ? "the enrolled who were not asked, and the unenrolled, in \(name)"
           : "the unenrolled in \(name)"))
   }
 
-  private func sessionSkipped(_ location: StackLocation, _ fact: String) -> Finding? {
-    guard matters else { return nil }
-    return made(
-      "session-skipped", .warning, fact, location,
-      [.advice("put it first among the session lines")])
-  }
-
   /// After a key that sshd asked for, `enroll` needs no password line.
-  private func noFirstFactor(_ location: StackLocation, _ fact: String) -> Finding? {
+  private var keyComesFirst: Bool {
     let ways = (ssh?.ways ?? []).filter { $0.contains("keyboard-interactive") }
-    if !ways.isEmpty, ways.allSatisfy({ $0.first != "keyboard-interactive" }) { return nil }
-    return made("enroll-first-factor", .warning, fact, location, [StackFindings.manual])
-  }
-
-  private func wrongPasswordEnrolls(_ location: StackLocation, _ fact: String) -> Finding {
-    made(
-      "enroll-wrong-password", .error, fact, location,
-      [line(at: location, without: "enroll"), StackFindings.manual],
-      .letsIn("whoever knows the name of an unenrolled user in \(name)"))
-  }
-
-  private func firstPass(_ location: StackLocation, _ word: String, _ fact: String) -> Finding {
-    made(
-      "enroll-first-pass", .error, fact, location,
-      [line(at: location, without: "enroll"), line(at: location, without: word)],
-      .letsIn("whoever knows the name of an unenrolled user in \(name)"))
-  }
-
-  private func demandForbidden(_ location: StackLocation, _ fact: String) -> Finding {
-    made(
-      "demand-forbidden", .error, fact, location, [line(at: location, without: "demand")],
-      .locksOut("whatever runs without a person in \(name)"))
+    return !ways.isEmpty && ways.allSatisfy { $0.first != "keyboard-interactive" }
   }
 
   // MARK: words
@@ -347,20 +297,17 @@ struct StackFindings {
 
   private func unknownWord(_ line: ModuleLines.Line) -> Finding? {
     guard let unknown = line.refusingWord ?? line.unknownWord else { return nil }
-    let location = StackLocation(file: line.location.file, line: line.location.line ?? 0)
     let meant = ModuleLines.Line.meant(by: unknown)
     let word = meant.map { ", meant as \"\($0.name)\"" } ?? ""
+    let text = "unknown argument \"\(unknown)\"\(word)"
     if let meant, line.refusingWord != nil {
-      return made(
-        "line-word", .error,
-        "unknown argument \"\(unknown)\"\(word): this line refuses everybody", location,
-        [.advice("write \(meant.name)\(meant.hasValue ? "/PATH" : "")")],
-        .locksOut("everybody from \(name)"))
+      return .error(
+        "line-word", area, "\(text): this line refuses everybody", location: line.location,
+        fixes: [.advice("write \(meant.name)\(meant.hasValue ? "/PATH" : "")")], effect: nobody)
     }
-    return made(
-      "line-word", .warning,
-      "unknown argument \"\(unknown)\"\(word): the strict policy applies", location,
-      [self.line(at: location)])
+    return .warning(
+      "line-word", area, "\(text): the strict policy applies", location: line.location,
+      fixes: [self.line(at: line.location)])
   }
 }
 

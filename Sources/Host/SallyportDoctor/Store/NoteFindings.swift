@@ -14,9 +14,9 @@ struct NoteFindings {
     if let error = store.notesError {
       let message = Message(error, at: Invocation(verb: "doctor", store: option))
       return [
-        Finding(
-          id: "store-notes", area: .store, severity: .error, text: message.text,
-          fixes: message.hints.map { .command($0) }, effect: .locksOut("the unenrolled"))
+        .error(
+          "store-notes", .store, message.text, fixes: message.hints.map { .command($0) },
+          effect: .locksOut("the unenrolled"))
       ]
     }
     return store.notes.compactMap { note in
@@ -33,23 +33,21 @@ struct NoteFindings {
     let reason = message.text.replacing(note.path, with: "\(store.path)/unenrolled/*")
     let fixes = message.hints.filter { $0.hasPrefix("chmod ") || $0.hasPrefix("chown ") }
     return Finding(
-      id: "people-note", area: .people, severity: isMet ? .error : .warning,
-      text: "the level of \(shown(name)) cannot be read: \(message.text)",
-      fixes: fixes.map { .command($0) }
-        + [.advice("rm \(shellQuoted(note.path)), then run sallyport require or exempt again")],
-      effect: isMet ? .locksOut(shown(name)) : nil,
+      "people-note", .people, "the level of \(shown(name)) cannot be read: \(message.text)",
+      severity: isMet ? .error : .warning,
+      fixes: fixes.map { .command($0) } + [
+        .advice("rm \(shellQuoted(note.path)), then run sallyport require or exempt again")
+      ], effect: isMet ? .locksOut(shown(name)) : nil,
       ofUser: Finding.OfUser(
-        name: shown(name), before: "the levels of ",
-        after: "cannot be read (\(reason))"))
+        name: shown(name), before: "the levels of ", after: "cannot be read (\(reason))"))
   }
 
   private func enrolled(_ note: NoteFacts) -> Finding? {
     guard note.level == .exempt, let name = note.name, store.enrolled.contains(name) else {
       return nil
     }
-    return Finding(
-      id: "note-enrolled", area: .people, severity: .ok,
-      text: "\(shown(name)) is exempt, but enrolled, and is asked for a code",
+    return .ok(
+      "note-enrolled", .people, "\(shown(name)) is exempt, but enrolled, and is asked for a code",
       fixes: [.advice("sallyport unenroll \(shellQuoted(name)), to be asked for no code")])
   }
 
@@ -71,9 +69,9 @@ struct NoteFindings {
       case let uid?:
         ("that was set for uid \(uid), and the account has \(found)", exempt.command("exempt"))
       }
-    return Finding(
-      id: "note-other-uid", area: .people, severity: .warning,
-      text: "\(shown(name)) is exempt by name, but not let in unenrolled: \(why)",
+    return .warning(
+      "note-other-uid", .people,
+      "\(shown(name)) is exempt by name, but not let in unenrolled: \(why)",
       fixes: [.command(fix), .command(exempt.command("exempt", "--undo"))])
   }
 
@@ -86,11 +84,10 @@ struct NoteFindings {
       uid == nil
       ? "the note has no uid and lets nobody in"
       : "a new account with this name and uid gets that too"
-    return Finding(
-      id: "note-unseen", area: .people, severity: .unseen,
-      text: "\(whose) is exempt and is not found: deleted, or a source of accounts in "
-        + "nsswitch.conf is away; \(heir)",
-      fixes: [.advice(lookup(of: name, in: "passwd"))],
+    return .unseen(
+      "note-unseen", .people,
+      "\(whose) is exempt and is not found: deleted, or a source of accounts in "
+        + "nsswitch.conf is away; \(heir)", fixes: [.advice(lookup(of: name, in: "passwd"))],
       ofUser: Finding.OfUser(
         name: shown(name), before: "",
         after: "are exempt and are not found: deleted, or a source of accounts is away"))
@@ -111,9 +108,9 @@ struct NoteFindings {
       }
     let undo = Invocation(verb: verb, user: name, store: option)
       .command(verb, "--undo")
-    return Finding(
-      id: "note-no-account", area: .people, severity: .warning,
-      text: "\(shown(name)) \(what), and there is no such account: \(heir) gets that too",
+    return .warning(
+      "note-no-account", .people,
+      "\(shown(name)) \(what), and there is no such account: \(heir) gets that too",
       fixes: [.command(undo)],
       ofUser: Finding.OfUser(
         name: shown(name), before: "",

@@ -15,7 +15,9 @@ struct StoreFindings {
   var all: [Finding] {
     if store.isClosed {
       let fix = Fix.command("sudo sallyport doctor")
-      return [.unseen("store-closed", area, "only root can read the store: not checked", [fix])]
+      return [
+        .unseen("store-closed", area, "only root can read the store: not checked", fixes: [fix])
+      ]
     }
     let whole = [directories, decoy, leftovers, space, fileSystem, writing].compactMap { $0 }
     return [parent, label].compactMap { $0 } + whole.flatMap { $0 } + store.users.flatMap(findings)
@@ -33,9 +35,7 @@ struct StoreFindings {
     let invocation = Invocation(verb: "doctor", user: user, store: option)
     let message = Message(error, at: invocation)
     let fixes = message.hints.map(fix)
-    return Finding(
-      id: id, area: area, severity: severity, text: message.text, location: nil, fixes: fixes,
-      effect: effect)
+    return Finding(id, area, message.text, severity: severity, fixes: fixes, effect: effect)
   }
 
   /// The command in a hint, without its remark; as advice if it only shows something.
@@ -51,9 +51,9 @@ struct StoreFindings {
     switch store.error {
     case nil: return nil
     case .noStore(let path):
-      return Finding(
-        id: "store-missing", area: area, severity: .error, text: "there is no store \(path)",
-        fixes: [sallyport("prepare")], effect: .locksOut("everybody who is asked for a code"))
+      return .error(
+        "store-missing", area, "there is no store \(path)", fixes: [sallyport("prepare")],
+        effect: .locksOut("everybody who is asked for a code"))
     case .some(let found):
       return finding(
         "store-parent", .error, found, nil, .locksOut("everybody who is asked for a code"))
@@ -67,9 +67,10 @@ struct StoreFindings {
     let type = "semanage fcontext -a -t \(StoreLabel.type) \(shellQuoted(store.path + "(/.*)?"))"
     let restore = "restorecon -R \(path)"
     return Finding(
-      id: "store-label", area: area, severity: label.isEnforced ? .error : .warning,
-      text: "the SELinux type of \(label.path) is \(label.type), not \(StoreLabel.type): "
+      "store-label", area,
+      "the SELinux type of \(label.path) is \(label.type), not \(StoreLabel.type): "
         + "logins \(label.isEnforced ? "are" : "would be") kept from it",
+      severity: label.isEnforced ? .error : .warning,
       fixes: isUsual
         ? [.command(restore), .advice("the policy is in the package pam-sallyport-selinux")]
         : [.command("\(type) && \(restore)")],
@@ -84,9 +85,8 @@ struct StoreFindings {
     }
     let mode = String(first.value.mode & 0o777, radix: 8)
     return [
-      Finding(
-        id: "store-directories", area: area, severity: .warning,
-        text: "\(first.key) shows others who is enrolled (mode \(mode))",
+      .warning(
+        "store-directories", area, "\(first.key) shows others who is enrolled (mode \(mode))",
         fixes: open.map { .command("chmod 0700 \(shellQuoted($0.key))") })
     ]
   }
@@ -97,9 +97,9 @@ struct StoreFindings {
     case .noStore, .incomplete, .malformed, .state, .foreignState, .unsettled:
       if store.error != nil { return [] }
       return [
-        Finding(
-          id: "store-decoy", area: area, severity: .warning,
-          text: "the decoy is missing or broken: answers tell strangers who is enrolled",
+        .warning(
+          "store-decoy", area,
+          "the decoy is missing or broken: answers tell strangers who is enrolled",
           fixes: [sallyport("prepare")])
       ]
     case .some(let found):
@@ -113,9 +113,8 @@ struct StoreFindings {
     }
     let more = store.leftovers.count > 1 ? " and \(store.leftovers.count - 1) more" : ""
     return [
-      Finding(
-        id: "store-leftovers", area: area, severity: .warning,
-        text: "\(first)\(more) is left over from a crash and can hold a secret",
+      .warning(
+        "store-leftovers", area, "\(first)\(more) is left over from a crash and can hold a secret",
         fixes: [sallyport("prepare")])
     ]
   }
@@ -127,17 +126,16 @@ struct StoreFindings {
     var found: [Finding] = []
     if disk.blocks > 0, disk.freeBlocks < disk.blocks / 20 {
       found.append(
-        Finding(
-          id: "store-space", area: area, severity: .warning,
-          text:
-            "\(disk.freeBlocks * 100 / disk.blocks) % of the disk is free: logins still work, "
+        .warning(
+          "store-space", area,
+          "\(disk.freeBlocks * 100 / disk.blocks) % of the disk is free: logins still work, "
             + "enrolling does not", fixes: [.advice("df -h \(shellQuoted(store.path))")]))
     }
     if disk.files > 0, disk.freeFiles < disk.files / 20 {
       found.append(
-        Finding(
-          id: "store-inodes", area: area, severity: .warning,
-          text: "\(disk.freeFiles * 100 / disk.files) % of the disk's inodes are free: enrolling "
+        .warning(
+          "store-inodes", area,
+          "\(disk.freeFiles * 100 / disk.files) % of the disk's inodes are free: enrolling "
             + "needs three", fixes: [.advice("df -i \(shellQuoted(store.path))")]))
     }
     return found.isEmpty ? [.ok("store-space", area, "the disk has free space")] : found
@@ -148,9 +146,9 @@ struct StoreFindings {
     if let kind = disk.kind {
       let (reason, advice) = kind.problem
       return [
-        Finding(
-          id: "store-file-system", area: area, severity: .warning,
-          text: "the store is on \(kind.rawValue): \(reason)", fixes: [.advice(advice)])
+        .warning(
+          "store-file-system", area, "the store is on \(kind.rawValue): \(reason)",
+          fixes: [.advice(advice)])
       ]
     }
     let copied = store.users.filter { $0.isInPlace == false }
@@ -158,9 +156,9 @@ struct StoreFindings {
       return [.ok("store-file-system", area, "the file system writes in place")]
     }
     return [
-      Finding(
-        id: "store-copy-on-write", area: area, severity: .warning,
-        text: "\(counted(copied.count, "state")) would be copied at each write, such as "
+      .warning(
+        "store-copy-on-write", area,
+        "\(counted(copied.count, "state")) would be copied at each write, such as "
           + "\(first.directory): on a full disk those users cannot log in",
         fixes: [first.name.map { sallyport("enroll", $0, "--force") } ?? .advice("lsattr -R")])
     ]
@@ -176,10 +174,10 @@ struct StoreFindings {
       let full = isFull && [ENOSPC, EDQUOT].contains(number)
       return [
         Finding(
-          id: "store-writing", area: area, severity: full ? .warning : .error,
-          text: full
+          "store-writing", area,
+          full
             ? "nobody can be enrolled: \(errnoText(number))"
-            : "a state cannot be written: \(errnoText(number))",
+            : "a state cannot be written: \(errnoText(number))", severity: full ? .warning : .error,
           fixes: [fix(forWriting: number)],
           effect: full ? nil : .locksOut("everybody who is asked for a code"))
       ]
@@ -207,12 +205,10 @@ struct StoreFindings {
   private func unusable(_ user: UserFacts, _ name: String, _ error: StoreTrouble) -> Finding {
     if case .otherUID(_, let recorded, nil) = error {
       guard store.knowsAllAccounts else { return unseen(name, recorded) }
-      return Finding(
-        id: "user-no-account", area: area, severity: .warning,
-        text: "\(name) is enrolled but has no account (it was uid \(recorded))",
+      return .warning(
+        "user-no-account", area, "\(name) is enrolled but has no account (it was uid \(recorded))",
         fixes: [sallyport("unenroll", name, "--force --allow-missing --uid \(recorded)")],
-        ofUser: Finding.OfUser(
-          name: name, before: "", after: "are enrolled but have no account"))
+        ofUser: Finding.OfUser(name: name, before: "", after: "are enrolled but have no account"))
     }
     var finding = finding("user-unusable", .error, error, user.name, .locksOut(name))
     let reason = finding.text.replacing(user.directory, with: "\(store.path)/users/*")
@@ -223,11 +219,10 @@ struct StoreFindings {
 
   /// Deleted, or a source of accounts is away: then an enrollment that is removed is missing later.
   private func unseen(_ name: String, _ recorded: UInt32) -> Finding {
-    Finding(
-      id: "user-unseen", area: area, severity: .unseen,
-      text: "\(name) is enrolled (uid \(recorded)) and is not found: deleted, or a source of "
-        + "accounts in nsswitch.conf is away",
-      fixes: [.advice(lookup(of: name, in: "passwd"))],
+    Finding.unseen(
+      "user-unseen", area,
+      "\(name) is enrolled (uid \(recorded)) and is not found: deleted, or a source of "
+        + "accounts in nsswitch.conf is away", fixes: [.advice(lookup(of: name, in: "passwd"))],
       ofUser: Finding.OfUser(
         name: name, before: "",
         after: "are enrolled and are not found: deleted, or a source of accounts is away"))
@@ -236,11 +231,10 @@ struct StoreFindings {
   private func ahead(_ user: UserFacts, _ name: String) -> Finding? {
     guard let until = user.aheadUntil else { return nil }
     let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
-    return Finding(
-      id: "user-ahead", area: area, severity: .error,
-      text: "the last accepted code of \(name) is ahead of the clock; codes are refused until "
-        + "\(time), backup codes work",
-      fixes: [sallyport("resync", name)], effect: .locksOut(name),
+    return .error(
+      "user-ahead", area,
+      "the last accepted code of \(name) is ahead of the clock; codes are refused until "
+        + "\(time), backup codes work", fixes: [sallyport("resync", name)], effect: .locksOut(name),
       ofUser: Finding.OfUser(
         name: name, before: "the last accepted codes of ",
         after: "are ahead of the clock; codes are refused for now, backup codes work"))
@@ -251,9 +245,9 @@ struct StoreFindings {
   private func rolledBack(_ user: UserFacts, _ name: String) -> Finding? {
     guard user.state.born > user.state.modified + 2 else { return nil }
     let what = user.usesCounters ? "backup codes and counters" : "backup codes"
-    return Finding(
-      id: "user-restored", area: area, severity: .warning,
-      text: "the state of \(name) was restored from a copy: \(what) used since that was made are "
+    return .warning(
+      "user-restored", area,
+      "the state of \(name) was restored from a copy: \(what) used since that was made are "
         + "valid again",
       fixes: [
         user.usesCounters
@@ -269,11 +263,10 @@ struct StoreFindings {
     let places = user.waits.known != 0 ? "known places" : "other places"
     let wait = user.waits.known != 0 ? user.waits.known : user.waits.other
     let next = wait.map { "next try in \(durationText($0))" } ?? "no more are accepted"
-    return Finding(
-      id: "user-throttled", area: area, severity: .warning,
-      text: "\(name) has no tries left from \(places), \(next), and backup codes work: was it a "
-        + "stranger?",
-      fixes: [sallyport("unlock", name)],
+    return .warning(
+      "user-throttled", area,
+      "\(name) has no tries left from \(places), \(next), and backup codes work: was it a "
+        + "stranger?", fixes: [sallyport("unlock", name)],
       ofUser: Finding.OfUser(
         name: name, before: "", after: "have no tries left from \(places) (a stranger?)"))
   }

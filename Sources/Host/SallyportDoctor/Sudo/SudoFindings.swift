@@ -14,13 +14,13 @@ struct SudoFindings {
 
   var all: [Finding] {
     let unread = sudoers.unread.map {
-      Finding.unseen("sudo-files", area, $0, [.command("sudo sallyport doctor")])
+      Finding.unseen("sudo-files", area, $0, fixes: [.command("sudo sallyport doctor")])
     }
     guard sudoers.isThere || !unread.isEmpty else { return [] }
     let unexpanded = sudoers.unexpanded.map {
       Finding.unseen(
         "sudo-aliases", area, "aliases in sudoers were not expanded: \($0)",
-        [.command("visudo -c")])
+        fixes: [.command("visudo -c")])
     }
     let found = unread + [unexpanded].compactMap { $0 } + sudoers.entries.compactMap(finding)
     return found.isEmpty ? [.ok("sudo-rules", area, "sudo asks everybody")] : found
@@ -94,9 +94,8 @@ struct SudoFindings {
   ) -> Finding {
     let hosts = listed(entry.elsewhere)
     return Finding(
-      id: id, area: area, severity: hosts.isEmpty ? severity : .warning,
-      text: hosts.isEmpty ? text : "on \(hosts): \(text)", location: entry.location,
-      fixes: fixes(entry),
+      id, area, hosts.isEmpty ? text : "on \(hosts): \(text)",
+      severity: hosts.isEmpty ? severity : .warning, location: entry.location, fixes: fixes(entry),
       effect: hosts.isEmpty ? effect : nil)
   }
 

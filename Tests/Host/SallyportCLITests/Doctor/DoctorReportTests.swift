@@ -76,8 +76,7 @@ import Testing
   func `The text of findings is as wide as the terminal`(width: Int) {
     var diagnosis = Healthy.diagnosis()
     diagnosis.findings = [
-      Finding(
-        id: "x", area: .store, severity: .error, text: String(repeating: "word ", count: 60))
+      .error("x", .store, String(repeating: "word ", count: 60))
     ]
     let wide = report(diagnosis, width: width).map(\.unicodeScalars.count).max() ?? 0
     #expect(wide <= width && wide > width - 6)
@@ -85,9 +84,8 @@ import Testing
 
   @Test func `A finding has its location and its fix, in 80 columns`() {
     let location = FileLocation(file: "/etc/ssh/sshd_config.d/50-cloud-init.conf", line: 57)
-    let found = Finding(
-      id: "x", area: .service("sshd"), severity: .error,
-      text: String(repeating: "word ", count: 30), location: location,
+    let found = Finding.error(
+      "x", .service("sshd"), String(repeating: "word ", count: 30), location: location,
       fixes: [
         .line("A b"), .add("C d"), .command("e"),
         .advice(String(repeating: "f", count: 60) + " " + String(repeating: "g", count: 60)),

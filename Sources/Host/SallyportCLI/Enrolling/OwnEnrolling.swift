@@ -32,7 +32,8 @@ extension OwnSession {
     let answer = try ask(
       for: wish,
       show: { (user: UserName, name: Label, secret: Secret) throws(CommandError) in
-        let draft = try draft(user, name, secret, options, context, isFirst: isFirst)
+        let draft = try draft(
+          for: user, named: name, secret: secret, options, context, isFirst: isFirst)
         draft.show("\(heading) \(user.text) on \(draft.issuer.text)", options.qr, output, context)
         made = draft
       }, redraw: { made?.showInverted(output) })
@@ -45,7 +46,7 @@ extension OwnSession {
 
   /// In an app it stands apart from an earlier one by its name.
   private func draft(
-    _ user: UserName, _ name: Label, _ secret: Secret, _ options: AuthenticatorOptions,
+    for user: UserName, named name: Label, secret: Secret, _ options: AuthenticatorOptions,
     _ context: Context, isFirst: Bool
   ) throws(CommandError) -> Draft {
     let account =

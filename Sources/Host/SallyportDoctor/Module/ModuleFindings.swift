@@ -29,7 +29,7 @@ struct ModuleFindings {
     case .seen, .absent:
       return error(
         "module-missing", "\(module.path) does not exist: whoever is asked for a code is refused",
-        module, [install], .locksOut("everybody who is asked for a code"))
+        module, fixes: [install], effect: .locksOut("everybody who is asked for a code"))
     }
   }
 
@@ -38,21 +38,22 @@ struct ModuleFindings {
     if file.owner != 0 {
       return error(
         "module-owner", "\(module.path) is owned by uid \(file.owner), who can change it", module,
-        [.command("chown root:root \(shellQuoted(module.path))")], .letsIn("uid \(file.owner)"))
+        fixes: [.command("chown root:root \(shellQuoted(module.path))")],
+        effect: .letsIn("uid \(file.owner)"))
     }
     if file.isOthersToWrite {
       return error(
         "module-mode", "users other than root can change \(module.path)", module,
-        [.command("chmod go-w \(shellQuoted(module.path))")], .letsIn("local users"))
+        fixes: [.command("chmod go-w \(shellQuoted(module.path))")], effect: .letsIn("local users"))
     }
     guard let directory = module.openDirectories.first else { return nil }
     return error(
       "module-directory", "users other than root can change \(directory), the module's", module,
-      [
+      fixes: [
         .command(
           "chown root:root \(shellQuoted(directory)) && chmod go-w \(shellQuoted(directory))")
       ],
-      .letsIn("local users"))
+      effect: .letsIn("local users"))
   }
 
   private func foreign(_ module: ModuleFacts) -> Finding? {
@@ -63,14 +64,14 @@ struct ModuleFindings {
       of == 0
         ? "\(module.path) is not a shared library"
         : "\(module.path) was built for another architecture",
-      module, [install], .locksOut("everybody who is asked for a code"))
+      module, fixes: [install], effect: .locksOut("everybody who is asked for a code"))
   }
 
   private func refused(_ module: ModuleFacts) -> Finding? {
     guard let refusal = module.refusal else { return nil }
     return error(
-      "module-loading", "\(module.path) cannot be loaded: \(refusal)", module, [install],
-      .locksOut("everybody who is asked for a code"))
+      "module-loading", "\(module.path) cannot be loaded: \(refusal)", module, fixes: [install],
+      effect: .locksOut("everybody who is asked for a code"))
   }
 
   private func old(_ module: ModuleFacts) -> Finding? {
@@ -88,7 +89,7 @@ struct ModuleFindings {
   }
 
   private func error(
-    _ id: String, _ text: String, _ module: ModuleFacts, _ fixes: [Fix], _ effect: Effect
+    _ id: String, _ text: String, _ module: ModuleFacts, fixes: [Fix], effect: Effect
   ) -> Finding {
     Finding.error(id, area, text, location: module.location, fixes: fixes, effect: effect)
   }

@@ -58,8 +58,8 @@ struct SSHWays {
 
   private var noPAM: Finding {
     finding(
-      "ssh-use-pam", .error, "UsePAM is not on: sshd never asks for a code", "UsePAM",
-      [.line("UsePAM yes")], .letsIn("whoever has a password or a key over ssh"))
+      "ssh-use-pam", .error, "UsePAM is not on: sshd never asks for a code", at: "UsePAM",
+      fixes: [.line("UsePAM yes")], effect: .letsIn("whoever has a password or a key over ssh"))
   }
 
   /// Without keyboard-interactive, a code cannot be asked for.
@@ -68,7 +68,8 @@ struct SSHWays {
     let who = ways(.open).isEmpty ? "everybody over ssh" : "anyone without a key over ssh"
     return finding(
       "ssh-prompts", .error, "prompts cannot reach the user: KbdInteractiveAuthentication is no",
-      "KbdInteractiveAuthentication", [.line("KbdInteractiveAuthentication yes")], .locksOut(who))
+      at: "KbdInteractiveAuthentication", fixes: [.line("KbdInteractiveAuthentication yes")],
+      effect: .locksOut(who))
   }
 
   private var open: Finding? {
@@ -86,8 +87,9 @@ struct SSHWays {
     let demand = Fix.advice(
       "or refuse them: account required pam_sallyport.so demand, first in /etc/pam.d/sshd")
     return finding(
-      "ssh-no-code", .error, what, "AuthenticationMethods",
-      [.line("AuthenticationMethods \(factor)"), demand], .letsIn("\(holder(of: first)) over ssh"))
+      "ssh-no-code", .error, what, at: "AuthenticationMethods",
+      fixes: [.line("AuthenticationMethods \(factor)"), demand],
+      effect: .letsIn("\(holder(of: first)) over ssh"))
   }
 
   private func holder(of way: [String]) -> String {
@@ -110,8 +112,8 @@ struct SSHWays {
     let factor = lines.isAfterKey ? "publickey,keyboard-interactive" : "keyboard-interactive"
     return finding(
       "ssh-methods", .error, "nobody can complete AuthenticationMethods \(written): \(reason)",
-      "AuthenticationMethods", [.line("AuthenticationMethods \(factor)")],
-      .locksOut("everybody over ssh"))
+      at: "AuthenticationMethods", fixes: [.line("AuthenticationMethods \(factor)")],
+      effect: .locksOut("everybody over ssh"))
   }
 
   private var password: Finding? {
@@ -126,7 +128,7 @@ struct SSHWays {
     return finding(
       "ssh-password", .warning,
       "method password never succeeds: sshd answers the code's prompt with the password",
-      keyword, [.line(fix)], nil)
+      at: keyword, fixes: [.line(fix)])
   }
 
   /// Enrolling happens within keyboard-interactive, before the methods that come later: a stranger
@@ -140,8 +142,8 @@ struct SSHWays {
     let methods = ordered.map { $0.joined(separator: ",") }.joined(separator: " ")
     return finding(
       "ssh-enroll-early", .error, "keyboard-interactive enrolls before the other methods are asked",
-      "AuthenticationMethods", [.line("AuthenticationMethods \(methods)")],
-      .letsIn("anyone with the password alone, to an enrollment of their own"))
+      at: "AuthenticationMethods", fixes: [.line("AuthenticationMethods \(methods)")],
+      effect: .letsIn("anyone with the password alone, to an enrollment of their own"))
   }
 
   private let prompting = "keyboard-interactive"
@@ -151,8 +153,8 @@ struct SSHWays {
   }
 
   private func finding(
-    _ id: String, _ severity: Severity, _ text: String, _ keyword: String, _ fixes: [Fix],
-    _ effect: Effect?
+    _ id: String, _ severity: Severity, _ text: String, at keyword: String, fixes: [Fix],
+    effect: Effect? = nil
   ) -> Finding {
     let location = configuration.location(of: keyword, in: block)
     return Finding(

@@ -68,8 +68,8 @@ struct PolicyFindings {
   }
 
   private func made(
-    _ id: String, _ severity: Severity, _ text: String, _ names: [String],
-    _ effect: (String) -> Effect
+    _ id: String, _ severity: Severity, _ text: String, of names: [String],
+    effect: (String) -> Effect
   ) -> Finding? {
     guard let first = names.first else { return nil }
     let list = listed(names)
@@ -80,7 +80,7 @@ struct PolicyFindings {
 
   private var refused: Finding? {
     let names = names { !$0.isDisabled && $0.action == .refuse }
-    return made("people-refused", .error, "not enrolled and therefore refused", names) { list in
+    return made("people-refused", .error, "not enrolled and therefore refused", of: names) { list in
       .locksOut("\(list) from \(service.name)")
     }
   }
@@ -92,13 +92,13 @@ struct PolicyFindings {
     }
     return made(
       "people-enrolling", .warning,
-      "not enrolled yet, so whoever has the password may set up a phone", names
+      "not enrolled yet, so whoever has the password may set up a phone", of: names
     ) { list in .letsIn("\(list) in \(service.name) until enrolled") }
   }
 
   private var passing: Finding? {
     let names = names { $0.isDisabled || $0.action == .pass }
-    return made("people-passing", .warning, "not enrolled, and passes without a code", names) {
+    return made("people-passing", .warning, "not enrolled, and passes without a code", of: names) {
       list in
       .letsIn("\(list) in \(service.name)")
     }

@@ -30,7 +30,8 @@ struct StoreFindings {
   }
 
   private func finding(
-    _ id: String, _ severity: Severity, _ error: StoreTrouble, _ user: String?, _ effect: Effect?
+    _ id: String, _ severity: Severity, _ error: StoreTrouble, of user: String? = nil,
+    effect: Effect? = nil
   ) -> Finding {
     let invocation = Invocation(verb: "doctor", user: user, store: option)
     let message = Message(error, at: invocation)
@@ -56,7 +57,7 @@ struct StoreFindings {
         effect: .locksOut("everybody who is asked for a code"))
     case .some(let found):
       return finding(
-        "store-parent", .error, found, nil, .locksOut("everybody who is asked for a code"))
+        "store-parent", .error, found, effect: .locksOut("everybody who is asked for a code"))
     }
   }
 
@@ -103,7 +104,7 @@ struct StoreFindings {
           fixes: [sallyport("prepare")])
       ]
     case .some(let found):
-      return store.error == nil ? [finding("store-decoy", .warning, found, nil, nil)] : []
+      return store.error == nil ? [finding("store-decoy", .warning, found)] : []
     }
   }
 
@@ -210,7 +211,7 @@ struct StoreFindings {
         fixes: [sallyport("unenroll", name, "--force --allow-missing --uid \(recorded)")],
         ofUser: Finding.OfUser(name: name, before: "", after: "are enrolled but have no account"))
     }
-    var finding = finding("user-unusable", .error, error, user.name, .locksOut(name))
+    var finding = finding("user-unusable", .error, error, of: user.name, effect: .locksOut(name))
     let reason = finding.text.replacing(user.directory, with: "\(store.path)/users/*")
     finding.ofUser = Finding.OfUser(
       name: name, before: "the enrollments of ", after: "cannot be used (\(reason))")

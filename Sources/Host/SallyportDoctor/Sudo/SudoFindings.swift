@@ -35,26 +35,26 @@ struct SudoFindings {
         all
           ? "\(who) can become root without a code: NOPASSWD"
           : "\(who) can run some commands without a code: NOPASSWD",
-        entry, .letsIn("\(who) through sudo\(all ? "" : " for some commands")"))
+        at: entry, effect: .letsIn("\(who) through sudo\(all ? "" : " for some commands")"))
     case .noAuthentication(let who, let all):
       if lines.demands { return nil }
       return made(
         "sudo-authenticate", all ? .error : .warning,
-        "sudo asks nothing of \(who): !authenticate", entry,
-        .letsIn("\(who) through sudo\(all ? "" : " for some commands")"))
+        "sudo asks nothing of \(who): !authenticate", at: entry,
+        effect: .letsIn("\(who) through sudo\(all ? "" : " for some commands")"))
     case .exemptGroup(let group):
       if lines.demands { return nil }
       return made(
-        "sudo-exempt-group", .error, "sudo asks nothing of the group \(group)", entry,
-        .letsIn("the group \(group) through sudo"))
+        "sudo-exempt-group", .error, "sudo asks nothing of the group \(group)", at: entry,
+        effect: .letsIn("the group \(group) through sudo"))
     case .noSession:
       guard lines.enrolls else { return nil }
       return made(
         "sudo-session", .warning,
         "without sudo's session phase no line guards against a "
-          + "missing account line", entry, nil)
+          + "missing account line", at: entry)
     case .endlessTicket:
-      return made("sudo-ticket", .warning, "sudo asks once and then never again", entry, nil)
+      return made("sudo-ticket", .warning, "sudo asks once and then never again", at: entry)
     case .otherAccount(let word): return otherAccount(word, entry)
     case .otherService(let option, let name): return otherService(option, name, entry)
     }
@@ -66,7 +66,7 @@ struct SudoFindings {
     let path = Sudoers.way(option)
     var found = made(
       "sudo-service", .error, "\(path) runs the service \(name), which asks for no code: \(option)",
-      entry, .letsIn("anyone with the password through \(path)"))
+      at: entry, effect: .letsIn("anyone with the password through \(path)"))
     found.fixes.append(.command(sallyportCommand("pam enable", on: [name])))
     return found
   }
@@ -79,8 +79,8 @@ struct SudoFindings {
     var found = made(
       "sudo-other-account", isLockout ? .error : .warning,
       "\(word): sudo asks for the code of the target account"
-        + (root ? "" : ", and root is not enrolled"), entry,
-      isLockout ? .locksOut("everybody from root through sudo") : nil)
+        + (root ? "" : ", and root is not enrolled"), at: entry,
+      effect: isLockout ? .locksOut("everybody from root through sudo") : nil)
     if sudoers.hasRuleForAll {
       found.fixes = [.advice("remove \(word) and the rule for ALL together, never \(word) alone")]
     }
@@ -90,7 +90,8 @@ struct SudoFindings {
 
   /// Lines for other hosts do not affect logins here, as far as host names tell.
   private func made(
-    _ id: String, _ severity: Severity, _ text: String, _ entry: Sudoers.Entry, _ effect: Effect?
+    _ id: String, _ severity: Severity, _ text: String, at entry: Sudoers.Entry,
+    effect: Effect? = nil
   ) -> Finding {
     let hosts = listed(entry.elsewhere)
     return Finding(

@@ -82,7 +82,7 @@ package struct Diagnosis {
   private static let nobody = Finding.warning(
     "no-service", .machine, "no service asks for a code: no stack names \(ModuleFacts.name)",
     fixes: [.command("sallyport pam enable sshd")],
-    effect: .letsIn("whoever has a password or a key"))
+    effect: .letsIn("anybody with a password or a key"))
 
   var worst: Severity { findings.map(\.severity).max() ?? .ok }
 

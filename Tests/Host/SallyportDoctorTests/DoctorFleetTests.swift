@@ -38,7 +38,7 @@ import Testing
     for finding in found where finding.severity == .error {
       #expect(!finding.fixes.isEmpty)
       #expect(
-        finding.effect == .locksOut("everybody whom the fleet judges (verification = fleet)"))
+        finding.effect == .locksOut("all users of the fleet (verification = fleet)"))
     }
   }
 
@@ -53,15 +53,15 @@ import Testing
   }
 
   private static let answers: [(FleetFacts, [String])] = [
-    (fleet(.judges, .judges), []), (fleet(.judges, ahead: nil), []),
-    (fleet(.judges, ahead: -5), []),
-    (fleet(.judges, .away), ["fleet-verifier warning"]),
+    (fleet(.verifies, .verifies), []), (fleet(.verifies, ahead: nil), []),
+    (fleet(.verifies, ahead: -5), []),
+    (fleet(.verifies, .away), ["fleet-verifier warning"]),
     (fleet(.away, .away), ["fleet-verifier error", "fleet-verifier error"]),
-    (fleet(.judges, .foreign), ["fleet-foreign warning"]),
+    (fleet(.verifies, .foreign), ["fleet-foreign warning"]),
     (fleet(.foreign), ["fleet-foreign error"]),
     (fleet(.revoked), ["fleet-revoked error"]),
-    (fleet(.judges, ahead: -6), ["fleet-clock warning"]),
-    (fleet(.judges, breakGlass: []), ["fleet-no-break-glass warning"]),
+    (fleet(.verifies, ahead: -6), ["fleet-clock warning"]),
+    (fleet(.verifies, breakGlass: []), ["fleet-no-break-glass warning"]),
   ]
 
   @Test(arguments: answers.indices) func `names what verifiers answer`(index: Int) {
@@ -77,14 +77,14 @@ import Testing
       (Int64(60), "60 s behind the verifiers'"), (-7, "7 s ahead of the"),
       (Int64.min, "9223372036854775808 s ahead"),
     ] {
-      let found = Self.findings { $0.fleet = Self.fleet(.judges, ahead: offset) }
+      let found = Self.findings { $0.fleet = Self.fleet(.verifies, ahead: offset) }
       #expect(found.contains { $0.id == "fleet-clock" && $0.text.contains(text) })
     }
   }
 
   @Test(arguments: [["alice"], ["alice", "bob", "carol"]])
   func `names who is enrolled here and not asked here`(_ names: [String]) throws {
-    var fleet = Self.fleet(.judges)
+    var fleet = Self.fleet(.verifies)
     fleet.unasked = names
     let found = Self.findings { $0.fleet = fleet }
     #expect(found.wrong == ["fleet-unasked warning"])

@@ -321,7 +321,7 @@ struct KeyCase: CustomTestStringConvertible {
       $0.services = [ServiceFacts(name: "sshd")]
     }
     #expect(bare.wrong == ["ssh-use-pam error"])
-    #expect(bare.letIn == ["whoever has a password or a key over ssh"])
+    #expect(bare.letIn == ["anybody with a password or a key over ssh"])
     let other = Healthy.diagnosis {
       $0.ssh = Healthy.ssh("usepam no")
       $0.services.append(ServiceFacts(name: "su", stack: [.notAsked]))

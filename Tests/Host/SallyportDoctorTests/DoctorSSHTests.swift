@@ -19,7 +19,7 @@ struct SSHCase: CustomTestStringConvertible {
     SSHCase(name: "prompts alone", settings: ["authenticationmethods keyboard-interactive"]),
     SSHCase(
       name: "UsePAM no", settings: ["usepam no"], wrong: ["ssh-use-pam error"],
-      fix: "UsePAM yes", letsIn: "whoever has a password or a key over ssh"),
+      fix: "UsePAM yes", letsIn: "anybody with a password or a key over ssh"),
     SSHCase(
       name: "a key alone is enough", settings: ["authenticationmethods any"],
       wrong: ["ssh-no-code error"], fix: "AuthenticationMethods publickey,keyboard-interactive",

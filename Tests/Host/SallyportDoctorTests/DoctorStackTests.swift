@@ -32,12 +32,12 @@ struct StackCase: CustomTestStringConvertible {
     StackCase(
       name: "no line", stack: withCommon(""), wrong: ["service-unasked error"],
       fix: .command("sallyport pam enable sshd"),
-      effect: .letsIn("whoever has the password in sshd")),
+      effect: .letsIn("anybody with the password in sshd")),
     StackCase(
       name: "optional", stack: withCommon("auth optional pam_sallyport.so oops debug"),
       wrong: ["stack-uncounted error", "line-word warning"],
       fix: .line("auth required pam_sallyport.so debug"),
-      effect: .letsIn("whoever has the password in sshd")),
+      effect: .letsIn("anybody with the password in sshd")),
     StackCase(
       name: "after a sufficient password",
       stack:
@@ -45,7 +45,7 @@ struct StackCase: CustomTestStringConvertible {
         + ends,
       wrong: ["stack-skipped error", "stack-wrong-password warning"],
       fix: .command("sallyport pam enable sshd --no-enroll --sshd none"),
-      effect: .letsIn("whoever has the password in sshd")),
+      effect: .letsIn("anybody with the password in sshd")),
     StackCase(
       name: "denied to all",
       stack: "auth required pam_deny.so\nauth required pam_sallyport.so" + ends,

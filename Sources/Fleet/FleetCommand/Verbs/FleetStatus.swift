@@ -107,7 +107,7 @@ struct VerifierState {
   /// As doctor has it.
   var outcome: FleetFacts.Answer {
     switch answer {
-    case .success: verifies ? .judges : .away
+    case .success: verifies ? .verifies : .away
     case .failure(.line(.unpinned)): .foreign
     case .failure(.line(.revoked)): .revoked
     case .failure: .away

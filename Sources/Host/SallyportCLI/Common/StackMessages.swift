@@ -95,7 +95,7 @@ extension Message {
         .configuration, hints: ["sallyport pam enable \(name) --sshd key+password+code"])
     case .keyNotBelieved(let name):
       self.init(
-        "sshd_services of the policy does not name \(name): whoever has a key would be refused",
+        "sshd_services of the policy does not name \(name): users with a key would be refused",
         .configuration, hints: ["sallyport config check --service \(name)"])
     case .jumpCountsUs(let location):
       self.init(

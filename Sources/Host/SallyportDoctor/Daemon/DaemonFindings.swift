@@ -63,7 +63,7 @@ struct DaemonFindings {
     guard !callers.isEmpty, isAbsent(daemon.root) else { return nil }
     return .ok(
       "daemon-callers", area,
-      "in \(listed(callers)) whoever starts the program can stop or limit what checks the code; "
+      "in \(listed(callers)) the user who starts the program can stop or limit the check; "
         + "where sallyportd runs, it checks the code instead", fixes: [start])
   }
 
@@ -127,7 +127,7 @@ struct DaemonFindings {
     case .seen(let file) where !file.isSocket:
       return [
         problem(
-          "daemon-kind", "\(path) is not a socket: whoever would ask there is refused",
+          "daemon-kind", "\(path) is not a socket: all who would ask there are refused",
           [.command("rm -r \(path)")], for: users)
       ]
     case .seen(let file):

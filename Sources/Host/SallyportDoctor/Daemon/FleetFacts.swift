@@ -17,7 +17,7 @@ package struct FleetFacts: Equatable {
 
   /// What comes of asking a verifier.
   package enum Answer: Equatable {
-    case judges
+    case verifies
     /// Another key than the fleet's is there.
     case foreign
     /// It does not know this host.

@@ -1,7 +1,7 @@
 import SallyportCore
 import SallyportSupport
 
-/// Problems of a machine whose logins a fleet judges. Pure.
+/// Problems of a machine whose logins a fleet verifies. Pure.
 struct FleetFindings {
   static let file = "/etc/security/sallyport-fleet.conf"
   static let key = "/etc/security/sallyport-fleet.key"
@@ -27,37 +27,37 @@ struct FleetFindings {
   private static let clockLimit: UInt64 = 5
 
   private func findings(_ fleet: FleetFacts) -> [Finding] {
-    let isJudged = fleet.verifiers.contains { $0.answer == .judges }
-    return fleet.verifiers.compactMap { finding($0, isJudged: isJudged) }
+    let canVerify = fleet.verifiers.contains { $0.answer == .verifies }
+    return fleet.verifiers.compactMap { finding($0, canVerify: canVerify) }
       + [clock(fleet), fleet.breakGlass.isEmpty ? noBreakGlass : nil, unasked(fleet.unasked)]
       .compactMap { $0 }
   }
 
-  private func finding(_ verifier: FleetFacts.Verifier, isJudged: Bool) -> Finding? {
+  private func finding(_ verifier: FleetFacts.Verifier, canVerify: Bool) -> Finding? {
     switch verifier.answer {
-    case .judges: nil
+    case .verifies: nil
     case .foreign:
       unverified(
-        "fleet-foreign", verifier, isJudged,
+        "fleet-foreign", verifier, canVerify,
         fix: "sallyport fleet leave and join, where the verifiers have new keys")
     case .revoked:
       unverified(
-        "fleet-revoked", verifier, isJudged, fix: "sallyport fleet leave, then join")
+        "fleet-revoked", verifier, canVerify, fix: "sallyport fleet leave, then join")
     case .away:
       unverified(
-        "fleet-verifier", verifier, isJudged, fix: "there: sallyport-verifier status")
+        "fleet-verifier", verifier, canVerify, fix: "there: sallyport-verifier status")
     }
   }
 
   private func unverified(
-    _ id: String, _ verifier: FleetFacts.Verifier, _ isJudged: Bool, fix: String
+    _ id: String, _ verifier: FleetFacts.Verifier, _ canVerify: Bool, fix: String
   ) -> Finding {
     Finding(
       id, area,
       "the verifier at \(verifier.address): \(verifier.text)"
-        + (isJudged ? "" : "; none verifies: backup codes alone are good"),
-      severity: isJudged ? .warning : .error, fixes: [.advice(fix)],
-      effect: isJudged ? nil : .locksOut(whom))
+        + (canVerify ? "" : "; no verifier answers: only backup codes work"),
+      severity: canVerify ? .warning : .error, fixes: [.advice(fix)],
+      effect: canVerify ? nil : .locksOut(whom))
   }
 
   private func clock(_ fleet: FleetFacts) -> Finding? {
@@ -68,7 +68,7 @@ struct FleetFindings {
     return .warning(
       "fleet-clock", area,
       "this machine's clock is \(least.magnitude) s \(least > 0 ? "behind" : "ahead of") the "
-        + "verifiers', by which codes are judged",
+        + "verifiers', which verify the codes",
       fixes: [.advice("timedatectl status, here and on the verifiers")])
   }
 
@@ -97,7 +97,7 @@ struct FleetFindings {
       ])
   }
 
-  private let whom = "everybody whom the fleet judges (verification = fleet)"
+  private let whom = "all users of the fleet (verification = fleet)"
 
   /// This sallyport refuses users whose codes a fleet verifies, joined or not.
   private var notBuilt: Finding? {
@@ -122,13 +122,13 @@ struct FleetFindings {
     return .warning(
       "fleet-not-asked", area,
       "this machine is in a fleet, but the policy nowhere says verification = fleet: "
-        + "all logins are judged by the enrollments of this machine",
+        + "this machine verifies all logins by its own enrollments",
       fixes: daemon.isBuiltWithFleet
         ? [.command("sallyport config edit"), .advice("sallyport fleet leave")]
         : [.advice("a sallyport that is built with the fleet can leave it")])
   }
 
-  /// Who is asked by a login that the fleet judges, root's own too.
+  /// Who is asked by a login that the fleet verifies, root's own too.
   private var unserved: Finding? {
     guard daemon.isFleet, daemon.root.isAbsent else { return nil }
     return .error(
@@ -142,7 +142,8 @@ struct FleetFindings {
       return nil
     }
     return .error(
-      "fleet-file", area, "users other than root can change \(Self.file), and so who judges",
+      "fleet-file", area,
+      "users other than root can change \(Self.file), and so what verifies codes",
       fixes: [.command("chown root:root \(Self.file) && chmod 0644 \(Self.file)")],
       effect: daemon.isFleet ? .locksOut(whom) : nil)
   }

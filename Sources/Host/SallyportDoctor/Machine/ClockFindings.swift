@@ -167,7 +167,7 @@ struct ClockFindings {
     guard let source = clock.source, source.isAuthenticated == false else { return nil }
     return .ok(
       "clock-source", area,
-      "\(source.name) takes the time from a server that does not sign it: whoever is on the path "
+      "\(source.name) takes the time from a server that does not sign it: anybody on the path "
         + "can set this clock",
       fixes: [.advice("chrony.conf(5), nts; ntp.conf(5), nts; or a receiver of its own")])
   }

@@ -28,7 +28,7 @@ struct ModuleFindings {
     case .unseen(let reason): return .unseen("module-missing", area, reason)
     case .seen, .absent:
       return error(
-        "module-missing", "\(module.path) does not exist: whoever is asked for a code is refused",
+        "module-missing", "\(module.path) does not exist: all who are asked for a code are refused",
         module, fixes: [install], effect: .locksOut("everybody who is asked for a code"))
     }
   }

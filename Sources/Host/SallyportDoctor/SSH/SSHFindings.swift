@@ -98,7 +98,7 @@ struct SSHFindings {
   {
     let isNamed = !users.isEmpty && users.allSatisfy { !$0.contains("*") && !$0.contains("?") }
     let isOnPurpose = isNamed && !users.contains(where: enrolled.contains)
-    let who = isNamed ? users.joined(separator: ", ") : "whoever matches \(block.text)"
+    let who = isNamed ? users.joined(separator: ", ") : "users who match \(block.text)"
     var effect = found.effect
     switch found.effect {
     case .locksOut: effect = .locksOut("\(who) over ssh")

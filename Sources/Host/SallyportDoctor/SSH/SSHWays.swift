@@ -59,7 +59,7 @@ struct SSHWays {
   private var noPAM: Finding {
     finding(
       "ssh-use-pam", .error, "UsePAM is not on: sshd never asks for a code", at: "UsePAM",
-      fixes: [.line("UsePAM yes")], effect: .letsIn("whoever has a password or a key over ssh"))
+      fixes: [.line("UsePAM yes")], effect: .letsIn("anybody with a password or a key over ssh"))
   }
 
   /// Without keyboard-interactive, a code cannot be asked for.

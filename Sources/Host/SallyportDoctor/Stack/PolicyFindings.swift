@@ -55,7 +55,7 @@ struct PolicyFindings {
           "policy-disabled", area, "the policy asks nobody for a code here (state = disabled)",
           location: FileLocation(file: policy.path),
           fixes: [.advice("sallyport config show --service \(service.name)")],
-          effect: .letsIn("whoever has the password in \(service.name)"))
+          effect: .letsIn("anybody with the password in \(service.name)"))
       ]
     }
     return [refused, enrolling, passing, stranded, overruled].compactMap { $0 }
@@ -92,7 +92,7 @@ struct PolicyFindings {
     }
     return made(
       "people-enrolling", .warning,
-      "not enrolled yet, so whoever has the password may set up a phone", of: names
+      "not enrolled yet, so anybody with the password may set up a phone", of: names
     ) { list in .letsIn("\(list) in \(service.name) until enrolled") }
   }
 

@@ -128,9 +128,9 @@ struct StackFindings {
   }
 
   private var nobody: Effect { .locksOut("everybody from \(name)") }
-  private var passwords: Effect { .letsIn("whoever has the password in \(name)") }
+  private var passwords: Effect { .letsIn("anybody with the password in \(name)") }
   private var strangers: Effect {
-    .letsIn("whoever knows the name of an unenrolled user in \(name)")
+    .letsIn("anybody who knows the name of an unenrolled user in \(name)")
   }
 
   private func line(of found: StackFinding, without word: String? = nil) -> Fix {

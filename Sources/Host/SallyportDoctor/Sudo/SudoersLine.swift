@@ -178,9 +178,9 @@ struct SudoersLine: Equatable {
     case ":": return .noAuthentication(who: names, all: true)
     case ">":
       let all = SudoersPrivilege.mayBeRoot(items)
-      return .noAuthentication(who: "whoever runs a command as \(names)", all: all)
+      return .noAuthentication(who: "anybody who runs a command as \(names)", all: all)
     case "!":
-      return .noAuthentication(who: "whoever runs \(names)", all: items.contains("ALL"))
+      return .noAuthentication(who: "anybody who runs \(names)", all: items.contains("ALL"))
     case _: return .noAuthentication(who: "everybody", all: true)
     }
   }

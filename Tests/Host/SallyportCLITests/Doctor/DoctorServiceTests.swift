@@ -46,8 +46,8 @@ import Testing
             + "      # sallyport pam enable \(name)\n") || text.hasPrefix("\(name)\n  error "),
         "\(text)")
     }
-    #expect(text.contains("in without a code   whoever has the password in sudo\n"))
-    #expect(text.contains("whoever has the password in su\n"), "\(text)")
+    #expect(text.contains("in without a code   anybody with the password in sudo\n"))
+    #expect(text.contains("anybody with the password in su\n"), "\(text)")
     let found = try machine.doctor("sudo", "su", "--json").json(Answer.self).findings
       .filter { $0.id == "service-unasked" }
     #expect(found.map(\.services) == [["sudo"], ["su"]])

@@ -278,7 +278,7 @@ def test_a_verifier_says_at_its_start_that_its_key_or_the_row_of_the_fleet_is_wr
     key = fleet.directory / "key"
     right = key.read_bytes()
     key.write_bytes(right[:4] + bytes(32))
-    assert "not the key of this fleet" in start().stderr
+    assert "not this fleet's key" in start().stderr
     key.write_bytes(right)
     for change in "needs = 1", "writes = 1", "distrust = 1", "distrusted = 1":
         fleet.sql(f"BEGIN; CREATE TABLE before AS SELECT * FROM fleet; UPDATE fleet SET {change}; COMMIT")

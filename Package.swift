@@ -276,15 +276,15 @@ let fleet = part(
       name: "SallyportVerifier",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
-        "SallyportLogin", "SallyportSupport", "FleetProtocol", "FleetTransport", "SallyportService",
-        "CSealing", "CPostgres", "CService",
+        "SallyportLogin", "SallyportSupport", "FleetProtocol", "FleetTransport", "CSealing",
+        "CPostgres", "CService",
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "sallyport-verifier",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "SallyportSupport",
-        "FleetProtocol", "FleetTransport", "SallyportService", "SallyportVerifier", "CService",
+        "FleetProtocol", "FleetTransport", "SallyportVerifier", "CService",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
     .testTarget(

@@ -1,15 +1,15 @@
 package import FleetTransport
 package import OneTimePassword
 package import SallyportCore
-package import SallyportLogin
-package import SallyportService
+import SallyportLogin
+import SallyportService
 package import SallyportSupport
 package import SallyportSystem
 
 /// The reserve of this host with all that it needs: who judges by it, and who keeps it as the fleet
 /// has it. The thread of the latter is started where this machine is in a fleet, at once or when a
 /// verifier is asked for the first time: on every other machine there is none, and no file.
-package struct HostReserve: Sendable {
+package struct HostReserve: OfflineAuthority {
   private let examiner: ReserveAuthority
   private let keeper: ReserveSync
 
@@ -28,13 +28,9 @@ package struct HostReserve: Sendable {
   package func stop() { keeper.stop() }
 
   /// As `ReserveAuthority` has it.
-  package func answer(
-    _ verb: ServiceRequest.Verb, of name: [UInt8], _ account: Account?, in context: LoginContext,
-    until deadline: UInt64, keptFor seconds: UInt64
-  ) throws(StoreTrouble) -> ServiceAnswer? {
+  package func answer(_ question: LoginQuestion) throws(StoreTrouble) -> ServiceAnswer? {
     keeper.start()
-    return try examiner.answer(
-      verb, of: name, account, in: context, until: deadline, keptFor: seconds)
+    return try examiner.answer(question)
   }
 
   /// As `ReserveSync` has it; so for those below.

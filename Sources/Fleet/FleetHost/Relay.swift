@@ -3,24 +3,17 @@ package import FleetTransport
 package import OneTimePassword
 package import SallyportCore
 package import SallyportLogin
-package import SallyportService
+import SallyportService
 package import SallyportSupport
 package import SallyportSystem
 
-/// Judges while no verifier can be asked, by the backup codes that this machine keeps.
+/// What this machine keeps for when no verifier can be asked: answers by the backup codes that it
+/// has, keeps these as the fleet has them, and is told what the relay sees of it.
 package protocol OfflineAuthority: Sendable {
-  /// `deadline`: when whoever asks has given up, in nanoseconds of CLOCK_MONOTONIC. `seconds`: for
-  /// how long after the fleet has confirmed them the codes are good. nil: not served.
-  func answer(
-    _ verb: ServiceRequest.Verb, of name: [UInt8], _ account: Account?, in context: LoginContext,
-    until deadline: UInt64, keptFor seconds: UInt64
-  ) throws(StoreTrouble) -> ServiceAnswer?
-}
-
-/// Keeps these codes as the fleet has them, and is told what the relay sees of it.
-package protocol ReserveWatch: Sendable {
   func start()
   func stop()
+  /// nil: not served.
+  func answer(_ question: LoginQuestion) throws(StoreTrouble) -> ServiceAnswer?
   /// Whether a verifier may be asked about this person now: not before it is known to have what was
   /// used of his while it was away.
   func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool
@@ -47,8 +40,7 @@ package struct Relay: FleetSide {
   private static let memory: UInt64 = 600_000_000_000
 
   private let line: @Sendable () throws(MembershipFault) -> any FleetVerifiers
-  private let examiner: (any OfflineAuthority)?
-  private let watch: (any ReserveWatch)?
+  private let reserve: (any OfflineAuthority)?
   private let news: LogWriter
   private let state = Locked(State())
 
@@ -62,38 +54,39 @@ package struct Relay: FleetSide {
   /// fleet is away, or there again, and what may have cost somebody a code.
   package init(
     _ line: @escaping @Sendable () throws(MembershipFault) -> any FleetVerifiers,
-    away examiner: (any OfflineAuthority)? = nil, watch: (any ReserveWatch)? = nil,
-    news: @escaping LogWriter
+    away reserve: (any OfflineAuthority)? = nil, news: @escaping LogWriter
   ) {
-    (self.line, self.examiner, self.watch, self.news) = (line, examiner, watch, news)
+    (self.line, self.reserve, self.news) = (line, reserve, news)
   }
 
-  package func start() { watch?.start() }
-  package func stop() { watch?.stop() }
+  package func start() { reserve?.start() }
+  package func stop() { reserve?.stop() }
 
   package var wasAway: Bool {
     let seen = state.withLock { $0.seen }
     return seen.map { sys_monotonic() - $0 < Self.memory } ?? false
   }
 
-  package func answer(_ errand: Errand, log: LogWriter) throws(StoreTrouble) -> ServiceAnswer? {
-    if case .attempt = errand.verb, errand.isAway, watch?.isConfirmed != true {
-      return try judgeAway(errand, log)
+  package func answer(
+    _ question: LoginQuestion, log: @Sendable (LogLevel, LogLine) -> Void
+  ) throws(StoreTrouble) -> ServiceAnswer? {
+    if case .attempt = question.verb, question.isAway, reserve?.isConfirmed != true {
+      return try judgeAway(question, log)
     }
     let fleet: any FleetVerifiers
     do throws(MembershipFault) {
       fleet = try line()
     } catch {
       var text = LogLine("error:")
-      text.add(user: errand.name)
+      text.add(user: question.name)
       text.add(": the policy has verification = fleet: ")
       text.add(error.line.bytes)
       log(.error, text)
       return .trouble(mayBeTheCallers: false)
     }
-    switch result(fleet, errand, log) {
+    switch result(fleet, question, log) {
     case .answer(let answer): return answer
-    case .away: return try judgeAway(errand, log)
+    case .away: return try judgeAway(question, log)
     }
   }
 
@@ -105,82 +98,86 @@ package struct Relay: FleetSide {
     case away
   }
 
-  private func result(_ line: any FleetVerifiers, _ errand: Errand, _ log: LogWriter) -> Result {
+  private func result(_ line: any FleetVerifiers, _ question: LoginQuestion, _ log: LogWriter)
+    -> Result
+  {
     // In less time nobody can tell a fleet that is away from a caller who let his time pass.
-    guard errand.hasTimeToAsk else { return tooLate(errand, log) }
-    if let watch, let account = errand.account,
-      !watch.mayAsk(account.name, within: errand.millisecondsLeft)
+    guard question.hasTimeToAsk else { return tooLate(question, log) }
+    if let reserve, let account = question.account,
+      !reserve.mayAsk(account.name, within: question.millisecondsToAsk)
     {
       return .away
     }
-    guard errand.hasTimeToAsk else { return tooLate(errand, log) }
-    let left = errand.millisecondsLeft
-    guard errand.frame(left)?.encoded() != nil else {
+    guard question.hasTimeToAsk else { return tooLate(question, log) }
+    let left = question.millisecondsToAsk
+    guard question.frame(left) != nil else {
       return .answer(.trouble(mayBeTheCallers: true))
     }
     do throws(TransportFault) {
       // A verifier judges nothing for whoever waits no more.
       let answer = try line.ask(.question, within: left) {
-        $0 > 0 ? errand.frame($0)?.encoded() : nil
+        $0 > 0 ? question.frame($0) : nil
       }
       if answer == .databaseAway { return .away }
       note(isAway: false)
-      if answer == .notServed { return .answer(notServed(errand, log)) }
+      if answer == .notServed { return .answer(notServed(question, log)) }
       guard answer.answers(.question),
-        let told = ServiceAnswer.decode(answer.body, to: errand.verb)
+        let told = ServiceAnswer.decode(answer.body, to: question.verb)
       else {
-        log(.error, errand.refused("unrecognized answer from the verifier"))
+        log(.error, question.refused("unrecognized answer from the verifier"))
         return .answer(.trouble(mayBeTheCallers: false))
       }
-      return .answer(told == .notServed ? notServed(errand, log) : taken(told, errand))
+      return .answer(told == .notServed ? notServed(question, log) : taken(told, question))
     } catch {
-      return result(of: error, errand, log)
+      return result(of: error, question, log)
     }
   }
 
-  private func tooLate(_ errand: Errand, _ log: LogWriter) -> Result {
-    log(.warning, errand.refused("too little of its time was left to ask a verifier"))
+  private func tooLate(_ question: LoginQuestion, _ log: LogWriter) -> Result {
+    log(.warning, question.refused("too little of its time was left to ask a verifier"))
     return .answer(.trouble(mayBeTheCallers: true))
   }
 
-  private func notServed(_ errand: Errand, _ log: LogWriter) -> ServiceAnswer? {
-    log(.notice, errand.refused("the verifiers refuse this for this host (enrolls = no)"))
+  private func notServed(_ question: LoginQuestion, _ log: LogWriter) -> ServiceAnswer? {
+    log(.notice, question.refused("the verifiers refuse this for this host (enrolls = no)"))
     return nil
   }
 
-  private func result(of fault: TransportFault, _ errand: Errand, _ log: LogWriter) -> Result {
+  private func result(of fault: TransportFault, _ question: LoginQuestion, _ log: LogWriter)
+    -> Result
+  {
     switch fault {
     case .away: return .away
     case .unpinned:
       log(
         .alert,
-        errand.refused("another machine answers in a verifier's place, with a key of its own"))
+        question.refused("another machine answers in a verifier's place, with a key of its own"))
       return .away
     case .unknown:
-      news(.warning, errand.refused("no answer came, and what became of it is not known"))
+      news(.warning, question.refused("no answer came, and what became of it is not known"))
       return .answer(.trouble(mayBeTheCallers: true))
     case .revoked:
-      log(.error, errand.refused("the fleet does not know this host: sallyport fleet join"))
+      log(.error, question.refused("the fleet does not know this host: sallyport fleet join"))
       return .answer(.trouble(mayBeTheCallers: false))
     }
   }
 
   /// Who is nobody here is nobody, whatever the fleet has under that name.
-  private func taken(_ answer: ServiceAnswer, _ errand: Errand) -> ServiceAnswer? {
-    if let account = errand.account, account.uid != nil {
+  private func taken(_ answer: ServiceAnswer, _ question: LoginQuestion) -> ServiceAnswer? {
+    if let account = question.account, account.uid != nil {
       if case .outcome(.accepted(let proof)) = answer {
         // Before anybody is told, who could cut the cable and type it once more.
-        if proof.isBackupCode, case .attempt(let typed, _, _) = errand.verb {
-          watch?.use(typed, of: account.name)
+        if proof.isBackupCode, case .attempt(let typed, _, _) = question.verb {
+          reserve?.use(typed, of: account.name)
         }
-        watch?.fetch(account.name, after: proof.isBackupCode)
+        reserve?.fetch(account.name, after: proof.isBackupCode)
       }
       return answer
     }
     switch answer {
     case .outcome(.accepted): return .outcome(.refused(.unknownUser))
     case .prompt(.enrolled, let shape):
-      guard case .prepare = errand.verb, !shape.isRemembered else { return nil }
+      guard case .prepare = question.verb, !shape.isRemembered else { return nil }
       return .prompt(.unknown, shape)
     case .prompt, .skip, .enroll, .outcome, .notEnrolled, .level, .count, .done, .changed, .flaw,
       .trouble, .notServed:
@@ -190,50 +187,47 @@ package struct Relay: FleetSide {
 
   // MARK: away
 
-  private func judgeAway(_ errand: Errand, _ log: LogWriter) throws(StoreTrouble) -> ServiceAnswer?
+  private func judgeAway(_ question: LoginQuestion, _ log: LogWriter) throws(StoreTrouble)
+    -> ServiceAnswer?
   {
     note(isAway: true)
-    watch?.isAway()
-    let policy = errand.context.policy
-    guard let examiner, !policy.isRefusedAway else {
+    reserve?.isAway()
+    let policy = question.policy
+    guard let reserve, !policy.isRefusedAway else {
       log(
         .warning,
-        errand.refused(
+        question.refused(
           policy.isRefusedAway
             ? "no verifier can be asked, and the policy has away = refuse"
             : "no verifier can be asked"))
       return .trouble(mayBeTheCallers: true)
     }
-    switch errand.verb {
+    switch question.verb {
     case .prepare, .enrolled:
-      let answer = try judge(examiner, .prepare(mayEnroll: false, after: .none), errand)
+      let answer = try offline(reserve, .prepare(mayEnroll: false, after: .none), question)
       guard case .prompt(_, let shape) = answer else { break }
       // For everybody alike.
       return .prompt(.enrolled, .away(as: shape.enrollmentID))
     case .attempt:
-      let answer = try judge(examiner, errand.verb, errand)
+      let answer = try offline(reserve, question.verb, question)
       if case .outcome(.accepted(.authenticator)) = answer { break }
       if case .outcome = answer { return answer }
     case .level, .remember, .count, .rehearse, .amend:
-      log(.warning, errand.refused("no verifier can be asked"))
+      log(.warning, question.refused("no verifier can be asked"))
     }
     return .trouble(mayBeTheCallers: true)
   }
 
-  private func judge(
-    _ examiner: any OfflineAuthority, _ verb: ServiceRequest.Verb, _ errand: Errand
+  private func offline(
+    _ reserve: any OfflineAuthority, _ verb: LoginQuestion.Verb, _ asked: LoginQuestion
   ) throws(StoreTrouble) -> ServiceAnswer? {
-    let context = errand.context
-    var policy = context.policy
+    var question = asked
+    question.verb = verb
     // Who has no account here any more may still be in the reserve.
-    let account = errand.account.flatMap { $0.uid == nil ? nil : $0 }
-    (policy.enrollment, policy.isRefusedByRule, policy.remember) = (.refuse, true, 0)
-    return try examiner.answer(
-      verb, of: errand.name, account,
-      in: LoginContext(
-        policy: policy, origin: context.origin, address: context.address,
-        service: context.service),
-      until: errand.deadline, keptFor: UInt64(policy.reserveFor))
+    if question.account?.uid == nil { question.account = nil }
+    (question.policy.enrollment, question.policy.isRefusedByRule) = (.refuse, true)
+    question.policy.remember = 0
+    return try reserve.answer(question)
   }
 
   private func note(isAway: Bool) {
@@ -255,7 +249,7 @@ extension Proof {
   fileprivate var isBackupCode: Bool { if case .backupCode = self { true } else { false } }
 }
 
-extension Errand {
+extension LoginQuestion {
   /// For the answer to be back in time.
   private static let margin: UInt64 = 100
 
@@ -263,40 +257,36 @@ extension Errand {
   /// login. A verifier has answered, or said that it cannot, in little more than 2 s.
   private var most: UInt64 { if case .remember = verb { 800 } else { 2400 } }
 
-  fileprivate var millisecondsLeft: UInt64 {
+  fileprivate var millisecondsToAsk: UInt64 {
     let now = sys_monotonic()
     let left = deadline > now ? (deadline - now) / 1_000_000 : 0
     return min(left > Self.margin ? left - Self.margin : 0, most)
   }
 
   /// After one second without a verifier the fleet is away.
-  fileprivate var hasTimeToAsk: Bool { millisecondsLeft >= min(most, 1000) }
+  fileprivate var hasTimeToAsk: Bool { millisecondsToAsk >= min(most, 1000) }
 
-  fileprivate func frame(_ milliseconds: UInt64) -> HostFrame? {
-    let isOwn = context.origin == .local(own: true)
-    let request = ServiceRequest(
-      name: account?.name.bytes ?? name, service: context.service?.bytes ?? [], origin: origin,
-      policy: context.policy, millisecondsLeft: UInt32(clamping: milliseconds), verb: sent)
-    return HostFrame(isOwn: isOwn, uid: account?.uid, caller: caller, request: request)
-  }
-
-  /// An enrollment in the fleet has no uid: it is the same person's on all hosts, whatever his
-  /// number is there.
-  private var sent: ServiceRequest.Verb {
-    guard case .amend(.create(let made), let id) = verb, made.uid == account?.uid else {
-      return verb
+  /// For a verifier: about the account's own name.
+  fileprivate func frame(_ milliseconds: UInt64) -> Secret? {
+    var sent = self
+    sent.name = account?.name.bytes ?? name
+    sent.millisecondsLeft = UInt32(clamping: milliseconds)
+    (sent.isAway, sent.waits) = (false, false)
+    // An enrollment in the fleet has no uid: it is the same person's on all hosts, whatever his
+    // number is there.
+    if case .amend(.create(let made), let id) = verb, made.uid == account?.uid {
+      let enrollment = Enrollment(
+        id: made.id, user: made.user, uid: nil, created: made.created,
+        authenticators: made.authenticators, backupCodes: made.backupCodes)
+      sent.verb = .amend(.create(enrollment), to: id)
     }
-    let enrollment = Enrollment(
-      id: made.id, user: made.user, uid: nil, created: made.created,
-      authenticators: made.authenticators, backupCodes: made.backupCodes)
-    return .amend(.create(enrollment), to: id)
+    return sent.hostFrame()
   }
 
   fileprivate func refused(_ reason: StaticString) -> LogLine {
     var line = LogLine("refused: reason=fleet")
     line.add(user: name)
-    line.add(" service=")
-    line.add(field: context.service?.bytes ?? [])
+    line.add(service: service)
     line.add(": ")
     line.add(reason)
     return line

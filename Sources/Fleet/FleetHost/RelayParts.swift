@@ -2,13 +2,11 @@ package import FleetTransport
 package import OneTimePassword
 import SallyportCore
 import SallyportLogin
-package import SallyportService
+import SallyportService
 package import SallyportSupport
 import SallyportSystem
 
 // What the relay needs of others, as they have it.
-
-extension HostReserve: OfflineAuthority, ReserveWatch {}
 
 extension Membership: FleetVerifiers {
   /// Of the fleet of this machine as it is now; `.away` where it is in none.
@@ -48,7 +46,6 @@ extension Relay {
       Reserve(), membership, isMember: { membership.isThere }, log: log)
     membership.onReconnection { reserve.isBack() }
     self.init(
-      { () throws(MembershipFault) in try membership.line() }, away: reserve, watch: reserve,
-      news: log)
+      { () throws(MembershipFault) in try membership.line() }, away: reserve, news: log)
   }
 }

@@ -2,7 +2,7 @@ import CService
 package import OneTimePassword
 import SallyportAdministration
 package import SallyportCore
-package import SallyportLogin
+import SallyportLogin
 import SallyportService
 package import SallyportSupport
 package import SallyportSystem
@@ -22,20 +22,14 @@ package struct ReserveAuthority: Sendable {
     (self.reserve, self.log) = (reserve, log)
   }
 
-  /// nil: not served while the fleet is away. `deadline`: when whoever asks has given up, in
-  /// nanoseconds of CLOCK_MONOTONIC. `seconds`: for how long the reserve is good after the fleet
-  /// has confirmed it.
-  package func answer(
-    _ verb: ServiceRequest.Verb, of name: [UInt8], _ account: Account?, in context: LoginContext,
-    until deadline: UInt64, keptFor seconds: UInt64
-  ) throws(StoreTrouble) -> ServiceAnswer? {
-    switch verb {
-    case .prepare, .enrolled: return .prompt(.enrolled, .away(as: 1))
-    case .level: return .level(.refuse)
+  /// nil: not served while the fleet is away.
+  package func answer(_ question: LoginQuestion) throws(StoreTrouble) -> ServiceAnswer? {
+    switch question.verb {
+    case .prepare, .enrolled: .prompt(.enrolled, .away(as: 1))
+    case .level: .level(.refuse)
     case .attempt(let typed, let known, let turn):
-      return .outcome(
-        try judge(typed, known, turn, PersonAway(name, account, context, deadline), seconds))
-    case .remember, .count, .rehearse, .amend: return nil
+      .outcome(try attempt(typed, known, turn, of: question))
+    case .remember, .count, .rehearse, .amend: nil
     }
   }
 
@@ -49,21 +43,16 @@ package struct ReserveAuthority: Sendable {
     }
   }
 
-  private func judge(
-    _ typed: Secret, _ known: Malformation?, _ turn: Turn, _ person: PersonAway,
-    _ seconds: UInt64
+  private func attempt(
+    _ typed: Secret, _ known: Malformation?, _ turn: Turn, of question: LoginQuestion
   ) throws(StoreTrouble) -> Outcome {
-    let store = ReserveStore(reserve, for: seconds)
-    let examiner = LocalAuthority(store: store) { () throws(StoreTrouble) in
-      // Whoever waits no more must not find his code used.
-      if sys_monotonic() > person.deadline { throw .busy(path: "") }
-      return try store.now()
-    }
-    let pending = try examiner.claimant(person.name, person.account, in: person.context)
-    let found = try examiner.attempt(typed, knownAs: known, by: pending, as: turn)
+    let store = ReserveStore(reserve, for: UInt64(question.policy.reserveFor))
+    let authority = question.authority(over: store)
+    let pending = try authority.claimant(question.name, question.account, in: question.context)
+    let found = try authority.attempt(typed, knownAs: known, by: pending, as: turn)
     if case .accepted = found { reserve.hasUsed() }
     let outcome = Self.told(found, try Self.malformation(of: typed, known))
-    note(outcome, person, isInReserve: pending.claimant.isEnrolled)
+    note(outcome, question, isInReserve: pending.claimant.isEnrolled)
     return outcome
   }
 
@@ -89,29 +78,15 @@ package struct ReserveAuthority: Sendable {
     }
   }
 
-  private func note(_ outcome: Outcome, _ person: PersonAway, isInReserve: Bool) {
+  private func note(_ outcome: Outcome, _ question: LoginQuestion, isInReserve: Bool) {
     var line = LogLine("no verifier can be asked: ")
-    line.add(LogLine.outcome(outcome, user: person.name, from: nil, person.context.origin).bytes)
-    line.add(" service=")
-    line.add(field: person.context.service?.bytes ?? [])
+    line.add(LogLine.outcome(outcome, of: question).bytes)
     line.add(isInReserve ? " reserve=yes" : " reserve=no")
     // Who has no account shares the lines of all such.
-    let user = person.account?.uid ?? UInt32.max
+    let user = question.account?.uid ?? UInt32.max
     if let line = allowance.line(line, of: user, isCostless: outcome.isCostless) {
       log(.warning, line)
     }
-  }
-}
-
-/// Who logs in while no verifier can be asked.
-private struct PersonAway: Sendable {
-  let name: [UInt8]
-  let account: Account?
-  let context: LoginContext
-  let deadline: UInt64
-
-  init(_ name: [UInt8], _ account: Account?, _ context: LoginContext, _ deadline: UInt64) {
-    (self.name, self.account, self.context, self.deadline) = (name, account, context, deadline)
   }
 }
 

@@ -6,7 +6,7 @@ import OneTimePassword
 import SallyportAdministration
 package import SallyportCore
 import SallyportLogin
-package import SallyportService
+import SallyportService
 package import SallyportSupport
 import SallyportSystem
 

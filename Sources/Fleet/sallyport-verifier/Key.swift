@@ -2,7 +2,6 @@ import ArgumentParser
 import Glibc
 import OneTimePassword
 import SallyportCore
-import SallyportService
 import SallyportSupport
 import SallyportVerifier
 

@@ -1,5 +1,4 @@
 import ArgumentParser
-import SallyportService
 import SallyportSupport
 import SallyportVerifier
 

@@ -1,5 +1,4 @@
 import Glibc
-import SallyportService
 import SallyportSupport
 
 /// What `init` has settled for the other verbs of this verifier: whose the directory is, and how

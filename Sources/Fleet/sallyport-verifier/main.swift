@@ -5,7 +5,6 @@ import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
-import SallyportService
 import SallyportSupport
 import SallyportSystem
 import SallyportVerifier
@@ -77,7 +76,7 @@ struct Init: ParsableCommand {
     }
     try self.database { () throws(DatabaseFault) in try database.beginCommand() }
     do throws(StoreTrouble) {
-      try FleetStore(database, Event(of: "init"), uid: nil).makeDecoys()
+      try FleetStore(database, Event(on: bytes(of: "init")), uid: nil).makeDecoys()
     } catch {
       throw Failure("the decoys were not made")
     }
@@ -179,8 +178,7 @@ struct Run: ParsableCommand {
     do throws(FleetServerFault) {
       return try FleetServer.start(
         on: address, identity: identity, isKnown: { reception.isKnown($0) },
-        subject: { reception.subject($0, $1) },
-        handler: { reception.answer($0, $1, $2, arrived: $3) })
+        handler: { reception.read($0, $1, $2, arrived: $3) })
     } catch {
       throw Failure(error.text)
     }

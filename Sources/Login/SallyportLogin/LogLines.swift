@@ -61,6 +61,19 @@ extension LogLine {
     return line
   }
 
+  /// For what checks the codes of other programs.
+  package static func outcome(_ outcome: Outcome, of question: LoginQuestion) -> LogLine {
+    let address = question.address.map { [UInt8](Addresses.text($0).utf8) }
+    var line = LogLine.outcome(outcome, user: question.name, from: address, question.place)
+    line.add(service: question.service)
+    return line
+  }
+
+  package mutating func add(service: [UInt8]) {
+    add(" service=")
+    add(field: Label(service)?.bytes ?? [])
+  }
+
   /// Users choose it.
   package mutating func add(authenticator name: Label) {
     add(" authenticator=\"")

@@ -9,8 +9,6 @@ package final class ServiceAuthority: CodeAuthority {
   package static let rootSocket = "/run/sallyport/root"
   /// Where it answers everybody, for the caller's own account.
   package static let publicSocket = "/run/sallyport/socket"
-  /// Milliseconds for all that one login asks, without the time that a person types.
-  package static let patience: UInt64 = 5000
   /// How often a question is sent that the service closes without reading it, which it does to who
   /// waits longest where too many connect at once.
   private static let sendings = 3
@@ -23,7 +21,7 @@ package final class ServiceAuthority: CodeAuthority {
 
   package let isForRoot: Bool
   private let path: String
-  private var millisecondsLeft = ServiceAuthority.patience
+  private var millisecondsLeft = LoginQuestion.patience
   /// For the next question.
   private var socket: ServiceSocket?
 
@@ -32,7 +30,7 @@ package final class ServiceAuthority: CodeAuthority {
   }
 
   package func isThere() -> Bool {
-    millisecondsLeft = Self.patience
+    millisecondsLeft = LoginQuestion.patience
     do throws(StoreTrouble) {
       try connect()
     } catch {
@@ -46,7 +44,7 @@ package final class ServiceAuthority: CodeAuthority {
     _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,
     after first: FirstFactor
   ) throws(StoreTrouble) -> AuthStep {
-    let verb = ServiceRequest.Verb.prepare(mayEnroll: mayEnroll, after: first)
+    let verb = LoginQuestion.Verb.prepare(mayEnroll: mayEnroll, after: first)
     let answer = try ask(verb, of: typed, in: context)
     if case .prompt(let status, let shape) = answer {
       return .prompt(PendingLogin(claimant(status, typed, account), shape, context))
@@ -61,7 +59,7 @@ package final class ServiceAuthority: CodeAuthority {
   package func attempt(
     _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin, as turn: Turn
   ) throws(StoreTrouble) -> Outcome {
-    let verb = ServiceRequest.Verb.attempt(typed, knownAs: malformation, as: turn)
+    let verb = LoginQuestion.Verb.attempt(typed, knownAs: malformation, as: turn)
     let answer = try ask(verb, of: pending.name, in: pending.context, isAway: pending.isAway)
     guard case .outcome(let outcome) = answer else { throw trouble(in: answer) }
     if case .accepted = outcome, !pending.claimant.isEnrolled { throw fault(.garbage) }
@@ -99,7 +97,7 @@ package final class ServiceAuthority: CodeAuthority {
     _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
     in context: LoginContext
   ) throws(StoreTrouble) -> Amendment {
-    let verb = ServiceRequest.Verb.amend(change, to: pending?.enrollmentID ?? 0)
+    let verb = LoginQuestion.Verb.amend(change, to: pending?.enrollmentID ?? 0)
     let answer = try ask(verb, of: user.bytes, in: context)
     if case .changed = answer { return .changed }
     if case .flaw(let flaw) = answer { return .flawed(flaw) }
@@ -118,14 +116,14 @@ package final class ServiceAuthority: CodeAuthority {
   // MARK: asking
 
   private func ask(
-    _ verb: ServiceRequest.Verb, of name: [UInt8], in context: LoginContext, isAway: Bool = false
+    _ verb: LoginQuestion.Verb, of name: [UInt8], in context: LoginContext, isAway: Bool = false
   ) throws(StoreTrouble) -> ServiceAnswer {
     // Nobody has a name that no frame takes, nor this one; the service has the same work with it.
     let name = (1...255).contains(name.count) ? name : [UInt8(ascii: "/")]
     var sendings = Self.sendings
     while sendings > 0 {
       try connect()
-      let request = ServiceRequest(
+      let request = LoginQuestion(
         name: name, service: context.service?.bytes ?? [], origin: context.stated,
         policy: context.policy, millisecondsLeft: UInt32(clamping: millisecondsLeft), verb: verb,
         isAway: isAway, waits: waits)
@@ -190,7 +188,7 @@ private func claimant(_ status: EnrollmentStatus, _ typed: [UInt8], _ account: A
 }
 
 extension LoginContext {
-  fileprivate var stated: ServiceRequest.StatedOrigin {
+  fileprivate var stated: LoginQuestion.StatedOrigin {
     switch origin {
     case .local: .local
     case .unknown: .unknown

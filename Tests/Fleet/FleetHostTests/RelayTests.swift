@@ -37,7 +37,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
       { () throws(MembershipFault) in
         guard let line else { throw .notAMember(path: "/etc/security/sallyport-fleet.conf") }
         return line
-      }, away: reserve, watch: reserve, news: log)
+      }, away: reserve, news: log)
     return RequestHandler(store: machine, fleet: relay, log: log)
   }
 
@@ -48,12 +48,12 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   }
 
   private func ask(
-    _ handler: RequestHandler<Machine>, _ verb: ServiceRequest.Verb, of name: String = "alice",
+    _ handler: RequestHandler<Machine>, _ verb: LoginQuestion.Verb, of name: String = "alice",
     under policy: Policy? = nil, on socket: Peer.Socket = .root, isAway: Bool = false,
-    by caller: UInt32 = 3001, from origin: ServiceRequest.StatedOrigin = .local,
+    by caller: UInt32 = 3001, from origin: LoginQuestion.StatedOrigin = .local,
     after milliseconds: UInt64 = 0
   ) throws -> ServiceAnswer? {
-    let request = ServiceRequest(
+    let request = LoginQuestion(
       name: Array(name.utf8), service: Array("sshd".utf8), origin: origin,
       policy: policy ?? fleet, millisecondsLeft: 5000, verb: verb, isAway: isAway)
     let peer = Peer(
@@ -63,16 +63,16 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     return ServiceAnswer.decode(handler.answer(peer, frame, to: Waiting()), to: verb)
   }
 
-  private func attempt() throws -> ServiceRequest.Verb {
+  private func attempt() throws -> LoginQuestion.Verb {
     .attempt(
       try #require(Secret(Array("123456".utf8))), knownAs: nil, as: .last(givingBack: nil))
   }
 
-  private let prepare = ServiceRequest.Verb.prepare(mayEnroll: true, after: .password)
-  private var elsewhere: ServiceRequest.StatedOrigin {
+  private let prepare = LoginQuestion.Verb.prepare(mayEnroll: true, after: .password)
+  private var elsewhere: LoginQuestion.StatedOrigin {
     .address(NumericAddress(high: 0, low: 0xffff_c633_6401))
   }
-  private var otherVerbs: [ServiceRequest.Verb] {
+  private var otherVerbs: [LoginQuestion.Verb] {
     [
       .level, .remember, .count, .rehearse,
       .amend(.rename(Label("a"), to: Label("b")), to: 5),
@@ -87,10 +87,10 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     let reserve = ScriptedReserve()
     #expect(try ask(handler(line, reserve), try attempt()) == accepted)
     let (frame, within) = try #require(line.asked.withLock { $0.first })
-    #expect(frame.uid == 3001 && frame.isOwn && frame.request.origin == .local)
-    #expect(frame.request.name == Array("alice".utf8))
-    #expect(frame.request.service == Array("sshd".utf8) && frame.request.policy == fleet)
-    #expect(within <= 2400 && within > 0 && UInt64(frame.request.millisecondsLeft) == within)
+    #expect(frame.account?.uid == 3001 && frame.isOwn && frame.origin == .local)
+    #expect(frame.name == Array("alice".utf8))
+    #expect(frame.service == Array("sshd".utf8) && frame.policy == fleet)
+    #expect(within <= 2400 && within > 0 && UInt64(frame.millisecondsLeft) == within)
     #expect(reserve.fetched.withLock { $0.count } == 1 && reserve.verbs.withLock { $0 }.isEmpty)
   }
 
@@ -145,7 +145,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     let line = ScriptedVerifiers(accepted)
     let answer = try ask(handler(line), try attempt(), of: "carol")
     #expect(answer == .outcome(.refused(.unknownUser)))
-    #expect(try #require(line.asked.withLock { $0.first }).frame.uid == nil)
+    #expect(try #require(line.asked.withLock { $0.first }).frame.account?.uid == nil)
     let prompt = try ask(
       handler(ScriptedVerifiers(.prompt(.enrolled, shape))), prepare, of: "carol")
     #expect(prompt == .prompt(.unknown, shape))
@@ -167,7 +167,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
       id: 5, user: try #require(UserName("alice".utf8)), uid: 3001, created: UnixTime(0),
       authenticators: [authenticator], backupCodes: nil)
     #expect(try ask(handler(line), .amend(.create(enrollment), to: 0)) == .done)
-    let sent = try #require(line.asked.withLock { $0.first }).frame.request.verb
+    let sent = try #require(line.asked.withLock { $0.first }).frame.verb
     guard case .amend(.create(let made), _) = sent else {
       Issue.record("\(sent)")
       return
@@ -326,7 +326,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     let line = ScriptedVerifiers(accepted)
     #expect(try ask(handler(line), try attempt(), on: .everybody) == accepted)
     let frame = try #require(line.asked.withLock { $0.first }).frame
-    #expect(frame.uid == 3001 && frame.isOwn)
+    #expect(frame.account?.uid == 3001 && frame.isOwn)
     #expect(try ask(handler(line), try attempt(), of: "bob", on: .everybody) == .notServed)
     for verb in otherVerbs where verb.isForRootAlone {
       #expect(try ask(handler(line), verb, on: .everybody, from: elsewhere) == .notServed)
@@ -351,6 +351,6 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   }
 }
 
-extension ServiceRequest.Verb {
+extension LoginQuestion.Verb {
   fileprivate var isForRootAlone: Bool { if case .level = self { false } else { true } }
 }

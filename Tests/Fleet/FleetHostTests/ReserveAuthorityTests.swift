@@ -74,14 +74,14 @@ import Testing
     #expect(shape.isAway && !shape.isRemembered && shape.authenticators.isEmpty && shape.wait == 0)
     for person in ["bob", "carol", "dave"] {
       for first in [FirstFactor.password, .key] {
-        let verb = ServiceRequest.Verb.prepare(mayEnroll: true, after: first)
+        let verb = LoginQuestion.Verb.prepare(mayEnroll: true, after: first)
         #expect(try host.ask(verb, person, policy: policy) == asked)
       }
       #expect(try host.ask(.enrolled, person, policy: policy) == asked)
       #expect(try host.ask(.level, person, policy: policy) == .level(.refuse))
       #expect(try host.type(first, as: person, policy: policy) == wrong)
     }
-    for verb in [ServiceRequest.Verb.remember, .count, .rehearse] {
+    for verb in [LoginQuestion.Verb.remember, .count, .rehearse] {
       #expect(try host.ask(verb, "carol", policy: policy) == nil)
     }
     let codes = try codes(1)
@@ -129,13 +129,10 @@ import Testing
   @Test func `is refused after the caller has given up, and its code is good`() throws {
     let host = try CutHost()
     try host.logIn("alice")
-    let context = LoginContext(policy: Policy(), origin: .unknown, service: nil)
-    let account = Account(name: try name("alice"), uid: 1000)
-    let verb = ServiceRequest.Verb.attempt(
+    let verb = LoginQuestion.Verb.attempt(
       try secret(first), knownAs: nil, as: .last(givingBack: nil))
     #expect(throws: StoreTrouble.self) {
-      _ = try host.examiner().answer(
-        verb, of: account.name.bytes, account, in: context, until: 1, keptFor: 86_400)
+      _ = try host.examiner().answer(question(verb, until: 1))
     }
     #expect(try host.type(first, as: "alice") == .accepted(.backupCode(left: 1)))
   }

@@ -173,15 +173,10 @@ final class CutHost: Sendable {
   }
 
   func ask(
-    _ verb: ServiceRequest.Verb, _ person: String, policy: Policy = Policy(), uid: UInt32? = 1000,
+    _ verb: LoginQuestion.Verb, _ person: String, policy: Policy = Policy(), uid: UInt32? = 1000,
     in reserve: Reserve? = nil
   ) throws -> ServiceAnswer? {
-    let context = LoginContext(
-      policy: policy, origin: .local(own: true), service: Label(Array("sshd".utf8)))
-    let account = UserName(Array(person.utf8)).map { Account(name: $0, uid: uid) }
-    return try examiner(reserve).answer(
-      verb, of: Array(person.utf8), account, in: context, until: UInt64.max,
-      keptFor: 7 * 86_400)
+    try examiner(reserve).answer(question(verb, of: person, policy: policy, uid: uid))
   }
 
   /// What a response comes to here, while no verifier can be asked.
@@ -189,7 +184,7 @@ final class CutHost: Sendable {
     _ text: String, as person: String, policy: Policy = Policy(), uid: UInt32? = 1000,
     in reserve: Reserve? = nil
   ) throws -> Outcome {
-    let verb = ServiceRequest.Verb.attempt(
+    let verb = LoginQuestion.Verb.attempt(
       try secret(text), knownAs: nil, as: .last(givingBack: nil))
     let answer = try ask(verb, person, policy: policy, uid: uid, in: reserve)
     var found: Outcome?
@@ -205,3 +200,16 @@ final class CutHost: Sendable {
 let wrong = Outcome.refused(
   .response(.wrongCode(nil), left: BudgetLeft(known: 0, other: 0)))
 let (first, second) = ("7KMF-2X9Q-D4TW-0HZA", "m3pc8rv1kx5n6gdj")
+
+/// As the service of a host has settled it.
+func question(
+  _ verb: LoginQuestion.Verb, of person: String = "alice", policy: Policy = Policy(),
+  uid: UInt32? = 1000, until deadline: UInt64 = .max
+) throws -> LoginQuestion {
+  var question = LoginQuestion(
+    name: Array(person.utf8), service: Array("sshd".utf8), origin: .local, policy: policy,
+    millisecondsLeft: 5000, verb: verb)
+  question.account = UserName(question.name).map { Account(name: $0, uid: uid) }
+  (question.isOwn, question.deadline) = (true, deadline)
+  return question
+}

@@ -19,10 +19,10 @@ let shape = Shape(
 
 /// Verifiers that answer what the test says.
 final class ScriptedVerifiers: FleetVerifiers {
-  typealias Reply = @Sendable (HostFrame) throws(TransportFault) -> VerifierAnswer
+  typealias Reply = @Sendable (LoginQuestion) throws(TransportFault) -> VerifierAnswer
 
   private let reply: Reply
-  let asked = Locked<[(frame: HostFrame, within: UInt64)]>([])
+  let asked = Locked<[(frame: LoginQuestion, within: UInt64)]>([])
 
   init(_ reply: @escaping Reply) { self.reply = reply }
 
@@ -39,14 +39,14 @@ final class ScriptedVerifiers: FleetVerifiers {
     -> VerifierAnswer
   {
     #expect(kind == .question)
-    guard let frame = HostFrame.decode(body) else { return .notServed }
+    guard let frame = LoginQuestion.decode(hostFrame: body) else { return .notServed }
     asked.withLock { $0.append((frame, milliseconds)) }
     return try reply(frame)
   }
 }
 
 /// An authority that answers while they are away, and a keeper that looks on.
-final class ScriptedReserve: OfflineAuthority, ReserveWatch {
+final class ScriptedReserve: OfflineAuthority {
   let outcome: Outcome
   let verbs = Locked<[String]>([])
   let fetched = Locked<[UserName]>([])
@@ -59,18 +59,15 @@ final class ScriptedReserve: OfflineAuthority, ReserveWatch {
     (self.outcome, self.mayAsk) = (outcome, mayAsk)
   }
 
-  func answer(
-    _ verb: ServiceRequest.Verb, of name: [UInt8], _ account: Account?, in context: LoginContext,
-    until deadline: UInt64, keptFor seconds: UInt64
-  ) throws(StoreTrouble) -> ServiceAnswer? {
-    accounts.withLock { $0.append(account) }
-    contexts.withLock { $0.append(context) }
-    #expect(seconds == 86_400)
-    switch verb {
+  func answer(_ question: LoginQuestion) throws(StoreTrouble) -> ServiceAnswer? {
+    accounts.withLock { $0.append(question.account) }
+    contexts.withLock { $0.append(question.context) }
+    #expect(question.policy.reserveFor == 86_400)
+    switch question.verb {
     case .prepare:
       verbs.withLock { $0.append("prepare") }
       // One of those who are in it, and one of those who are not.
-      return .prompt(same("alice", name) ? .enrolled : .notEnrolled, shape)
+      return .prompt(same("alice", question.name) ? .enrolled : .notEnrolled, shape)
     case .attempt:
       verbs.withLock { $0.append("attempt") }
       return .outcome(outcome)

@@ -33,15 +33,11 @@ import Testing
     defer { reserve.stop() }
     let relay = Relay(
       { () throws(MembershipFault) in ScriptedVerifiers(.outcome(.accepted(proof))) },
-      away: reserve,
-      watch: reserve, news: { _, _ in })
-    let account = Account(name: try name("alice"), uid: 1000)
-    let errand = Errand(
-      verb: .attempt(try secret(text), knownAs: nil, as: .last(givingBack: nil)),
-      name: account.name.bytes, account: account,
-      context: LoginContext(policy: Policy(), origin: .local(own: true), service: nil),
-      origin: .local, caller: nil, deadline: sys_monotonic() + 5_000_000_000, isAway: false)
-    return try relay.answer(errand) { _, _ in }
+      away: reserve, news: { _, _ in })
+    let verb = LoginQuestion.Verb.attempt(
+      try secret(text), knownAs: nil, as: .last(givingBack: nil))
+    let question = try question(verb, until: sys_monotonic() + 5_000_000_000)
+    return try relay.answer(question) { _, _ in }
   }
 
   @Test(arguments: [first, "7kmf2x9qd4tw0hza"])

@@ -97,7 +97,7 @@ import Testing
           return looks
         }
         return look != 2 || soon { isThere.withLock { $0 } }
-      }, handler: { _, kind, _, _ in VerifierAnswer(to: kind, []) })
+      }, handler: { _, kind, _, _ in FleetServer.Request { VerifierAnswer(to: kind, []) } })
     defer { server.stop(within: 0) }
     let file = FleetFile(
       host: "web1", enrolls: false, verifiers: [server.address], pins: [verifier.pin])
@@ -237,7 +237,7 @@ import Testing
     #expect(soon { client.misses > 0 })
     let server = try FleetServer.start(
       on: again, identity: identity, isKnown: { _ in true },
-      handler: { _, kind, _, _ in VerifierAnswer(to: kind, []) })
+      handler: { _, kind, _, _ in FleetServer.Request { VerifierAnswer(to: kind, []) } })
     #expect(soon { back.withLock { $0 } == 1 })
     #expect(fault(client) == nil)
     client.close()
@@ -305,7 +305,7 @@ final class Liar {
       read = connection.read()
     }
     if let content = Secret(bytes), !bytes.isEmpty { _ = tls.write(content, from: 0) }
-    guard answers, case .whole(let frame) = read else { return }
-    _ = connection.send(frame.nonce, VerifierAnswer(to: .question, []), until: end)
+    guard answers, case .whole(let nonce, _, _) = read else { return }
+    _ = connection.send(nonce, VerifierAnswer(to: .question, []), until: end)
   }
 }

@@ -38,13 +38,13 @@ import Testing
   /// Answers questions whose first byte is not 0 when it is let go; that byte says about whom.
   private func verifier(_ limits: ConnectionLimits) throws -> TestVerifier {
     let (go, asked) = (go, asked)
-    let handler: FleetServer.Handler = { _, kind, body, _ in
+    let handler: TestVerifier.Answer = { _, kind, body, _ in
       asked.withLock { $0.append(body[0]) }
       if body[0] > 0 { _ = soon { go.withLock { $0 } } }
       return VerifierAnswer(to: kind, [body[0]])
     }
     return try TestVerifier(
-      limits: limits, handler: handler, subject: { _, body in body[0] > 0 ? UInt64(body[0]) : nil })
+      limits: limits, handler: handler, about: { body in body[0] > 0 ? [body[0]] : nil })
   }
 
   private func connection(to verifier: TestVerifier, _ kind: FrameKind, _ about: UInt8) throws

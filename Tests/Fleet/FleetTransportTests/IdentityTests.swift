@@ -57,33 +57,34 @@ import Testing
 }
 
 @Suite struct `The frame of a host` {
-  private func request(_ verb: ServiceRequest.Verb) -> ServiceRequest {
-    ServiceRequest(
+  private func question(_ uid: UInt32?, isOwn: Bool) throws -> LoginQuestion {
+    var question = LoginQuestion(
       name: Array("alice".utf8), service: Array("sshd".utf8), origin: .local, policy: Policy(),
-      millisecondsLeft: 5000, verb: verb)
+      millisecondsLeft: 5000, verb: .level)
+    question.account = Account(name: try #require(UserName(question.name)), uid: uid)
+    (question.caller, question.isOwn) = (uid.map { $0 / 2 }, isOwn)
+    return question
   }
 
   @Test(arguments: [nil, 0, 1000, UInt32.max - 1])
   func `is read as it was written`(_ uid: UInt32?) throws {
-    let caller = uid.map { $0 / 2 }
-    let frame = HostFrame(
-      isOwn: uid != nil, uid: uid, caller: caller, request: request(.level))
-    let body = try #require(frame.encoded())
-    let read = try #require(HostFrame.decode(body))
-    #expect((read.isOwn, read.uid, read.caller) == (uid != nil, uid, caller))
-    #expect(read.request.name == frame.request.name)
+    let question = try question(uid, isOwn: uid != nil)
+    let body = try #require(question.hostFrame())
+    let read = try #require(LoginQuestion.decode(hostFrame: body))
+    #expect((read.isOwn, read.account?.uid, read.caller) == (uid != nil, uid, question.caller))
+    #expect(read.name == question.name)
   }
 
   @Test func `is nothing else`() throws {
-    let whole = try #require(HostFrame(isOwn: true, uid: 7, request: request(.level)).encoded())
+    let whole = try #require(question(7, isOwn: true).hostFrame())
     for length in 0..<whole.count {
       let cut = try #require(whole.slice(0..<length))
-      #expect(HostFrame.decode(cut) == nil)
+      #expect(LoginQuestion.decode(hostFrame: cut) == nil)
     }
     for (index, byte) in [(0, 1), (0, 3), (1, 2)] as [(Int, UInt8)] {
       let other = try #require(whole.slice(0..<whole.count))
       other.set(index, to: byte)
-      #expect(HostFrame.decode(other) == nil)
+      #expect(LoginQuestion.decode(hostFrame: other) == nil)
     }
   }
 }

@@ -75,7 +75,7 @@ import Testing
   // decisive
   @Test func `never asks the other one after an unknown outcome`() throws {
     let asked = Locked(0)
-    let silent: FleetServer.Handler = { _, kind, _, _ in
+    let silent: TestVerifier.Answer = { _, kind, _, _ in
       asked.withLock { $0 += 1 }
       _ = soon { asked.withLock { $0 } > 9 }
       return VerifierAnswer(to: kind, [])
@@ -144,7 +144,8 @@ import Testing
       limits.onTheWay = 300_000_000
       return try FleetServer.start(
         on: VerifierAddress(bytes: [127, 0, 0, 1], port: port), identity: identity, limits: limits,
-        isKnown: { _ in true }, handler: { _, kind, _, _ in VerifierAnswer(to: kind, []) })
+        isKnown: { _ in true },
+        handler: { _, kind, _, _ in FleetServer.Request { VerifierAnswer(to: kind, []) } })
     }
     var verifiers = [try start(0), try start(0)]
     defer { for verifier in verifiers { verifier.stop(within: 0) } }

@@ -28,6 +28,8 @@ func soon(_ holds: () -> Bool) -> Bool {
 /// A verifier on a free port of this machine that gives back what it is asked; ended with the
 /// value.
 final class TestVerifier: Sendable {
+  typealias Answer = @Sendable (Pin, FrameKind, Secret, UInt64) -> VerifierAnswer
+
   let identity: Identity
   let server: FleetServer
   /// The keys that it knows; nil: all.
@@ -36,20 +38,24 @@ final class TestVerifier: Sendable {
 
   init(
     _ identity: Identity? = nil, limits: ConnectionLimits = ConnectionLimits(),
-    handler: FleetServer.Handler? = nil, subject: @escaping FleetServer.Subject = { _, _ in nil }
+    handler: Answer? = nil, about name: @escaping @Sendable (Secret) -> [UInt8]? = { _ in nil }
   ) throws {
     let identity = try identity ?? newIdentity()
     self.identity = identity
     let (known, asked) = (known, asked)
     let address = VerifierAddress(bytes: [127, 0, 0, 1], port: 0)
+    let answer: Answer =
+      handler
+      ?? { _, kind, body, _ in
+        asked.withLock { $0.append(kind) }
+        return VerifierAnswer(to: kind, body.bytes(in: 0..<body.count))
+      }
     server = try FleetServer.start(
       on: address, identity: identity, limits: limits,
-      isKnown: { pin in known.withLock { $0?.contains(pin) ?? true } }, subject: subject,
-      handler: handler
-        ?? { _, kind, body, _ in
-          asked.withLock { $0.append(kind) }
-          return VerifierAnswer(to: kind, body.bytes(in: 0..<body.count))
-        })
+      isKnown: { pin in known.withLock { $0?.contains(pin) ?? true } },
+      handler: { pin, kind, body, arrived in
+        FleetServer.Request(about: name(body)) { answer(pin, kind, body, arrived) }
+      })
   }
 
   /// Without waiting for hosts that are gone with it.
@@ -122,12 +128,12 @@ final class Raw {
   }
 
   /// The next frame, nil where the connection ends.
-  func frame() -> FrameReader.Whole? {
+  func frame() -> (nonce: UInt64, kind: UInt8, body: Secret)? {
     guard let connection else { return nil }
     let reader = FrameReader()
     while true {
       switch reader.advance(connection) {
-      case .whole(let frame): return frame
+      case .whole(let nonce, let kind, let body): return (nonce, kind, body)
       case .more(let toWrite, _): if !wait(toWrite: toWrite) { return nil }
       case .over, .unpinned: return nil
       }

@@ -31,13 +31,12 @@ struct `A login that a host has the fleet count` {
     let handler = LoginHandler(verifier.database, FleetPolicy(in: directory.path))
     var stated = Policy()
     stated.enrollment = policy
-    let request = ServiceRequest(
+    let request = LoginQuestion(
       name: Array(name.utf8), service: Array("sshd".utf8), origin: .local, policy: stated,
       millisecondsLeft: 5000, verb: .count)
-    let frame = HostFrame(isOwn: false, uid: uid, request: request)
     let pin = try #require(Pin([UInt8](repeating: 4, count: 32)))
     let answer = handler.answer(
-      try #require(frame.encoded()),
+      try hostFrame(request, isOwn: false, uid: uid),
       from: HostIdentity(pin, host: Array("web1".utf8), enrolls: enrolls), arrived: sys_monotonic())
     return ServiceAnswer.decode(answer.body, to: .count)
   }
@@ -63,7 +62,7 @@ struct `A login that a host has the fleet count` {
       stated.adjacentIntervals = adjacent
       let units = (Double(budget.dropLast(2)) ?? 0) * 1e10
       stated.guessBudget = GuessProbability(units: UInt64(units))
-      let request = ServiceRequest(
+      let request = LoginQuestion(
         name: Array(name.utf8), service: Array(service.utf8), origin: .local, policy: stated,
         millisecondsLeft: 5000, verb: .enrolled)
       let throttle = Throttle(for: all, under: handler.policy(for: request))

@@ -1,3 +1,4 @@
+import FleetTransport
 import Foundation
 import OneTimePassword
 import SallyportCore
@@ -68,9 +69,7 @@ final class Verifier: Sendable {
   var complaints: [String] { log.lines.withLock { $0 } }
 
   func store(for name: String = "", uid: UInt32? = 1000) -> FleetStore {
-    let event = Event(
-      host: Array("web1".utf8), name: Array(name.utf8), service: Array("sshd".utf8),
-      origin: .unknown, address: nil)
+    let event = Event(of: "sshd", on: Array("web1".utf8), name: Array(name.utf8))
     return FleetStore(database, event, uid: uid)
   }
 
@@ -130,4 +129,18 @@ extension Outcome {
     case .refused(.notEnrolled), .refused(.unknownUser): nil
     }
   }
+}
+
+extension FrameHandler {
+  func answer(_ body: Secret, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer {
+    answer(read(body), from: asker, arrived: arrived)
+  }
+}
+
+/// As a host asks it.
+func hostFrame(_ asked: LoginQuestion, isOwn: Bool, uid: UInt32?) throws -> Secret {
+  var question = asked
+  question.account = Account(name: try #require(UserName(asked.name)), uid: uid)
+  question.isOwn = isOwn
+  return try #require(question.hostFrame())
 }

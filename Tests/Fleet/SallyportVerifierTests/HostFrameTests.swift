@@ -9,16 +9,16 @@ import Testing
 
 @Suite struct `Where a host says that a login comes from` {
   private func context(
-    _ host: String, _ origin: ServiceRequest.StatedOrigin, isOwn: Bool = true
+    _ host: String, _ origin: LoginQuestion.StatedOrigin, isOwn: Bool = true
   ) -> LoginContext {
-    let request = ServiceRequest(
+    var question = LoginQuestion(
       name: Array("alice".utf8), service: Array("sshd".utf8), origin: origin, policy: Policy(),
       millisecondsLeft: 5000, verb: .enrolled)
-    let frame = HostFrame(isOwn: isOwn, uid: 0, request: request)
-    return HostQuestion(host: Array(host.utf8), frame: frame).context(under: Policy())
+    question.isOwn = isOwn
+    return OriginPseudonyms(on: Array(host.utf8)).context(of: question)
   }
 
-  private func address(_ last: UInt8) throws -> ServiceRequest.StatedOrigin {
+  private func address(_ last: UInt8) throws -> LoginQuestion.StatedOrigin {
     .address(try #require(NumericAddress([192, 0, 2, last])))
   }
 

@@ -42,7 +42,7 @@ struct `Joining by a token` {
     _ purpose: JoinRequest.Purpose, _ secret: Secret, _ number: UInt8, names: [UserName] = []
   ) throws -> JoinAnswer? {
     let frame = try #require(JoinRequest(purpose, secret, names: names).encoded())
-    return JoinAnswer.decode(handler.answer(key: key(number), frame))
+    return JoinAnswer.decode(handler.answer(key: key(number), try #require(handler.read(frame))))
   }
 
   private func isWelcome(_ answer: JoinAnswer?, enrolls: Bool = false) -> Bool {
@@ -148,7 +148,7 @@ struct `Joining by a token` {
   }
 
   @Test func `gives no answer to what is no request`() throws {
-    #expect(handler.answer(key: key(1), try TestSupport.secret("hello")) == [])
+    #expect(handler.read(try TestSupport.secret("hello")) == nil)
   }
 
   @Test func `takes no invitation, and no use of one, that was changed without the key`() throws {
@@ -166,12 +166,12 @@ struct `Joining by a token` {
     let reception = FrameRouter(Hosts(verifier.database), [.join: handler])
     let pin = try #require(Pin(key(1)))
     let nothing = try #require(Secret(count: 0))
-    #expect(reception.answer(pin, .ping, nothing, arrived: 0) == .unknownHost)
+    #expect(reception.read(pin, .ping, nothing, arrived: 0).answer() == .unknownHost)
     let frame = try #require(JoinRequest(.join, try invite(), names: []).encoded())
-    #expect(reception.answer(pin, .join, frame, arrived: 0).answers(.join))
-    #expect(reception.answer(pin, .ping, nothing, arrived: 0).answers(.ping))
+    #expect(reception.read(pin, .join, frame, arrived: 0).answer().answers(.join))
+    #expect(reception.read(pin, .ping, nothing, arrived: 0).answer().answers(.ping))
     #expect(reception.isKnown(pin))
-    #expect(reception.answer(pin, .question, nothing, arrived: 0) == .notServed)
+    #expect(reception.read(pin, .question, nothing, arrived: 0).answer() == .notServed)
   }
 
   @Test func `ends nobody's membership while the table of hosts cannot be read`() throws {
@@ -182,7 +182,7 @@ struct `Joining by a token` {
     // A machine that is told that it is no host wipes its reserve.
     #expect(reception.isKnown(pin))
     let nothing = try #require(Secret(count: 0))
-    #expect(reception.answer(pin, .question, nothing, arrived: 0) == .databaseAway)
+    #expect(reception.read(pin, .question, nothing, arrived: 0).answer() == .databaseAway)
   }
 
   // decisive

@@ -43,8 +43,8 @@ private final class Wire: Sendable {
     let reception = FrameRouter(Hosts(verifier.database), [.question: handler])
     server = try FleetServer.start(
       on: VerifierAddress(bytes: [127, 0, 0, 1], port: 0), identity: pinned,
-      isKnown: { reception.isKnown($0) }, subject: { reception.subject($0, $1) },
-      handler: { reception.answer($0, $1, $2, arrived: $3) })
+      isKnown: { reception.isKnown($0) },
+      handler: { reception.read($0, $1, $2, arrived: $3) })
     let file = FleetFile(
       host: "web1", enrolls: false, verifiers: [server.address], pins: [pinned.pin])
     line = VerifierPool(file, key)
@@ -63,12 +63,12 @@ private final class Wire: Sendable {
     }
     let typed = try secret(typed.unescaped())
     let turn = each.isFirstPass ? Turn.firstPass : .last(givingBack: charge)
-    let request = ServiceRequest(
+    let request = LoginQuestion(
       name: Array(name.utf8), service: Array("sshd".utf8), origin: try each.origin.stated,
       policy: each.policy, millisecondsLeft: 5000,
       verb: .attempt(typed, knownAs: nil, as: turn))
-    let frame = HostFrame(isOwn: each.origin == .local(own: true), uid: 1000, request: request)
-    let answer = try line.ask(.question, try #require(frame.encoded()), within: 20_000)
+    let frame = try hostFrame(request, isOwn: each.origin == .local(own: true), uid: 1000)
+    let answer = try line.ask(.question, frame, within: 20_000)
     #expect(answer.answers(.question))
     if answer.body.isEmpty { return nil }
     guard case .outcome(let outcome) = ServiceAnswer.decode(answer.body, to: request.verb) else {
@@ -80,7 +80,7 @@ private final class Wire: Sendable {
 }
 
 extension Origin {
-  fileprivate var stated: ServiceRequest.StatedOrigin {
+  fileprivate var stated: LoginQuestion.StatedOrigin {
     get throws {
       switch self {
       case .unknown: .unknown

@@ -5,7 +5,7 @@ extension Fuzzer {
   /// What reads as a request has values that a policy file, an enrollment and a login can have, and
   /// is written the same.
   static let serviceRequest = Fuzzer(name: "service-request") { input in
-    guard let request = ServiceRequest.decode(secret(input)) else { return }
+    guard let request = LoginQuestion.decode(secret(input)) else { return }
     must((1...255).contains(request.name.count) && request.service.count <= 255, "the names")
     isWithinBounds(request.policy)
     isWithinBounds(request.verb, of: request)
@@ -26,7 +26,7 @@ extension Fuzzer {
 }
 
 /// Made each time: in a global the leak sanitizer does not see what an enum refers to.
-private var verbs: [ServiceRequest.Verb] {
+private var verbs: [LoginQuestion.Verb] {
   [
     .prepare(mayEnroll: true, after: .password),
     .attempt(secret([]), knownAs: nil, as: .firstPass), .enrolled, .level, .remember, .count,
@@ -44,7 +44,7 @@ private func isWithinBounds(_ policy: Policy) {
   must((1...3).contains(policy.minimumFactors), "minimum_factors")
 }
 
-private func isWithinBounds(_ verb: ServiceRequest.Verb, of request: ServiceRequest) {
+private func isWithinBounds(_ verb: LoginQuestion.Verb, of request: LoginQuestion) {
   switch verb {
   case .prepare, .enrolled, .level, .count, .rehearse: break
   case .remember:
@@ -79,7 +79,7 @@ private func isWithinBounds(_ shape: Shape) {
   must(!shape.hasScratchCodes || shape.backupCodesLeft != nil, "scratch codes")
 }
 
-private func isAnswer(_ answer: ServiceAnswer, to verb: ServiceRequest.Verb) -> Bool {
+private func isAnswer(_ answer: ServiceAnswer, to verb: LoginQuestion.Verb) -> Bool {
   switch (verb, answer) {
   case (_, .trouble), (_, .notServed), (.prepare, .skip), (.attempt, .outcome),
     (.enrolled, .notEnrolled), (.enrolled, .prompt(.enrolled, _)), (.level, .level),

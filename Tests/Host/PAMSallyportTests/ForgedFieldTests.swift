@@ -22,15 +22,15 @@ private struct Waiting: Caller {
   struct Fields {
     var name = Array("alice".utf8)
     var service = Array("swaylock".utf8)
-    var place = ServiceRequest.StatedOrigin.local
+    var place = LoginQuestion.StatedOrigin.local
     var policy = Policy()
     var millisecondsLeft: UInt32 = 5000
     var mayEnroll = false
     var after = FirstFactor.none
     var turn = Turn.last(givingBack: nil)
 
-    func packet(_ verb: ServiceRequest.Verb) throws -> Secret {
-      let request = ServiceRequest(
+    func packet(_ verb: LoginQuestion.Verb) throws -> Secret {
+      let request = LoginQuestion(
         name: name, service: service, origin: place, policy: policy,
         millisecondsLeft: millisecondsLeft, verb: verb)
       return try #require(request.encoded())
@@ -49,7 +49,7 @@ private struct Waiting: Caller {
     try store.enrollAlice()
     let log = Log()
     let handler = RequestHandler(store: store) { _, line in log.add(line) }
-    let verbs: [ServiceRequest.Verb] = [
+    let verbs: [LoginQuestion.Verb] = [
       .prepare(mayEnroll: fields.mayEnroll, after: fields.after), .enrolled, .level,
       .attempt(try secret("123456"), knownAs: nil, as: fields.turn),
       .attempt(try secret("050471"), knownAs: nil, as: fields.turn),
@@ -145,7 +145,7 @@ private struct Waiting: Caller {
     fields.place = .address(try #require(NumericAddress([192, 0, 2, 7])))
     fields.policy.remember = 3600
     let phone = try #require(Label("phone".utf8))
-    let verbs: [ServiceRequest.Verb] = [.remember, .count, .amend(.remove(phone), to: 5)]
+    let verbs: [LoginQuestion.Verb] = [.remember, .count, .amend(.remove(phone), to: 5)]
     for verb in verbs {
       #expect(handler.answer(Self.peer(1000), try fields.packet(verb), to: Waiting()) == refused)
     }

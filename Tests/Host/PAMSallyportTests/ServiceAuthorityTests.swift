@@ -14,8 +14,8 @@ private final class OddService: Sendable {
   let path: String
   private let own: TemporaryDirectory
   private let service: Service
-  private let seen = Locked<[ServiceRequest]>([])
-  var requests: [ServiceRequest] { seen.withLock { $0 } }
+  private let seen = Locked<[LoginQuestion]>([])
+  var requests: [LoginQuestion] { seen.withLock { $0 } }
 
   /// `takes`: milliseconds until it answers.
   ///
@@ -33,7 +33,7 @@ private final class OddService: Sendable {
       Listeners(root: listeners.root, everybody: nil), root: Limits(workers: 1)
     ) { _, packet, _ in
       var count = 0
-      if let request = ServiceRequest.decode(packet) {
+      if let request = LoginQuestion.decode(packet) {
         count = seen.withLock {
           $0.append(request)
           return $0.count

@@ -14,7 +14,7 @@ import Testing
 private struct Frame: Sendable {
   var name = Array("alice".utf8)
   var service = Array("locker".utf8)
-  var origin = ServiceRequest.StatedOrigin.local
+  var origin = LoginQuestion.StatedOrigin.local
   var policy = Policy()
   var millisecondsLeft: UInt32 = 5000
   var isAway = false
@@ -23,15 +23,15 @@ private struct Frame: Sendable {
   var known: Malformation?
   var turn = Turn.last(givingBack: nil)
 
-  var prepare: ServiceRequest.Verb { .prepare(mayEnroll: mayEnroll, after: first) }
+  var prepare: LoginQuestion.Verb { .prepare(mayEnroll: mayEnroll, after: first) }
 
   /// `code`: six digits.
-  func attempt(_ code: String) throws -> ServiceRequest.Verb {
+  func attempt(_ code: String) throws -> LoginQuestion.Verb {
     .attempt(try #require(Secret(Array(code.utf8))), knownAs: known, as: turn)
   }
 
-  func encoded(_ verb: ServiceRequest.Verb) throws -> Secret {
-    let request = ServiceRequest(
+  func encoded(_ verb: LoginQuestion.Verb) throws -> Secret {
+    let request = LoginQuestion(
       name: name, service: service, origin: origin, policy: policy,
       millisecondsLeft: millisecondsLeft, verb: verb, isAway: isAway)
     return try #require(request.encoded())

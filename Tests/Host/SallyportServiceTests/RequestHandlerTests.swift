@@ -51,11 +51,11 @@ import Testing
   }
 
   private func ask(
-    _ verb: ServiceRequest.Verb, of name: String = "alice", by peer: Peer? = nil,
-    _ origin: ServiceRequest.StatedOrigin = .local, _ policy: Policy = Policy(),
+    _ verb: LoginQuestion.Verb, of name: String = "alice", by peer: Peer? = nil,
+    _ origin: LoginQuestion.StatedOrigin = .local, _ policy: Policy = Policy(),
     waits caller: Waiting? = nil
   ) throws -> ServiceAnswer {
-    let request = ServiceRequest(
+    let request = LoginQuestion(
       name: Array(name.utf8), service: Array("locker".utf8), origin: origin, policy: policy,
       millisecondsLeft: 5000, verb: verb, waits: caller != nil)
     let frame = try #require(request.encoded())
@@ -64,7 +64,7 @@ import Testing
   }
 
   private func attempt(_ typed: Secret, _ turn: Turn = .last(givingBack: nil))
-    -> ServiceRequest.Verb
+    -> LoginQuestion.Verb
   {
     .attempt(typed, knownAs: nil, as: turn)
   }
@@ -129,7 +129,7 @@ import Testing
     (machine.own.enrollment, machine.own.requiredFrom) = (.required, UnixTime(own))
     var policy = Policy()
     (policy.enrollment, policy.requiredFrom) = (.required, UnixTime(stated))
-    let request = ServiceRequest(
+    let request = LoginQuestion(
       name: bob.bytes, service: Array("locker".utf8), origin: .local, policy: policy,
       millisecondsLeft: 5000, verb: .level)
     let answer = RequestHandler(store: machine) { _, _ in }.answer(
@@ -150,7 +150,7 @@ import Testing
     let elsewhere = NumericAddress(high: 0, low: 0xffff_c633_6401)
     let before = try state()
     let phone = try #require(Label("phone".utf8))
-    let verbs: [(ServiceRequest.Verb, ServiceRequest.StatedOrigin)] = [
+    let verbs: [(LoginQuestion.Verb, LoginQuestion.StatedOrigin)] = [
       (.remember, .address(elsewhere)), (.count, .local),
       (.amend(.rename(phone, to: try #require(Label("x".utf8))), to: 3001), .local),
     ]
@@ -193,7 +193,7 @@ import Testing
 
   @Test func `a former caller is not told that it begins`() throws {
     let waiting = Waiting()
-    let request = ServiceRequest(
+    let request = LoginQuestion(
       name: Array("alice".utf8), service: [], origin: .local, policy: Policy(),
       millisecondsLeft: 5000, verb: attempt(try code()))
     _ = handler.answer(peer(), try #require(request.encoded()), to: waiting)
@@ -217,7 +217,7 @@ import Testing
     let handler = RequestHandler(store: machine) { _, line in
       lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }
     }
-    let request = ServiceRequest(
+    let request = LoginQuestion(
       name: Array("alice".utf8), service: Array("su".utf8), origin: .local, policy: Policy(),
       millisecondsLeft: 5000, verb: attempt(try code()), waits: true)
     let frame = try #require(request.encoded())
@@ -271,7 +271,7 @@ import Testing
   @Test func `one user fills no log`() throws {
     let lines = Locked(0)
     let handler = RequestHandler(store: machine) { _, _ in lines.withLock { $0 += 1 } }
-    let request = ServiceRequest(
+    let request = LoginQuestion(
       name: Array("alice".utf8), service: [], origin: .local, policy: Policy(),
       millisecondsLeft: 5000, verb: attempt(try #require(Secret(Array("letters".utf8)))))
     let frame = try #require(request.encoded())
@@ -285,7 +285,7 @@ import Testing
       lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }
     }
     func type(_ typed: Secret, _ times: Int = 1) throws {
-      let request = ServiceRequest(
+      let request = LoginQuestion(
         name: Array("alice".utf8), service: [], origin: .local, policy: Policy(),
         millisecondsLeft: 5000, verb: attempt(typed))
       let frame = try #require(request.encoded())
@@ -335,7 +335,7 @@ import Testing
     var policy = Policy()
     policy.isFleet = true
     for verb in [.prepare(mayEnroll: true, after: .none), .enrolled, .level, attempt(try code())] {
-      let request = ServiceRequest(
+      let request = LoginQuestion(
         name: Array("alice".utf8), service: [], origin: .local, policy: policy,
         millisecondsLeft: 5000, verb: verb, isAway: true)
       let frame = try #require(request.encoded())

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct `An answer of the service` {
-  private static func verbs() throws -> [ServiceRequest.Verb] {
+  private static func verbs() throws -> [LoginQuestion.Verb] {
     [
       .prepare(mayEnroll: true, after: .password),
       .attempt(try secret("123456"), knownAs: nil, as: .firstPass), .enrolled, .level, .remember,

@@ -321,10 +321,10 @@ private func shared(_ text: String, service: String = "elsewhere", user: String?
       "[default]\n[rule a]\nmatch_service = sudo\nfactor_totp = off\nguess_budget = 0.1 %\n"
     let policy = try shared(text).policy
     #expect(policy.guessBudget == Policy().guessBudget)
-    let request = ServiceRequest(
+    let request = LoginQuestion(
       name: [97], service: [98], origin: .local, policy: policy, millisecondsLeft: 1, verb: .level)
     let frame = try #require(request.encoded())
-    let stated = try #require(ServiceRequest.decode(frame)).policy
+    let stated = try #require(LoginQuestion.decode(frame)).policy
     #expect(stated.guessBudget.units == 1_000_000_000)
     var found = policy.sharedBudget
     found.include(stated: stated)

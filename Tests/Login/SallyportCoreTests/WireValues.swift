@@ -49,12 +49,12 @@ extension Seeded {
   }
 
   /// One request for each verb and each change.
-  mutating func requests() throws -> [ServiceRequest] {
+  mutating func requests() throws -> [LoginQuestion] {
     let enrollment = try enrollment()
     let name = enrollment.user.bytes
     let (digests, typed) = ((0..<number(0...32)).map { _ in bytes(32) }, bytes(0...512))
     let codes = BackupCodeSet(id: id(), salt: bytes(16), digests: digests)
-    var verbs: [ServiceRequest.Verb] = [
+    var verbs: [LoginQuestion.Verb] = [
       .prepare(mayEnroll: flip(), after: pick(FirstFactor.allCases)),
       .attempt(
         try secret(typed), knownAs: flip() ? nil : pick(Malformation.allCases),
@@ -74,10 +74,10 @@ extension Seeded {
       }
     }
     return verbs.map { verb in
-      let address = ServiceRequest.StatedOrigin.address(NumericAddress(high: next(), low: next()))
+      let address = LoginQuestion.StatedOrigin.address(NumericAddress(high: next(), low: next()))
       var place = pick([.unknown, .local, address])
       if case .remember = verb { place = address }
-      return ServiceRequest(
+      return LoginQuestion(
         name: name, service: bytes(0...255), origin: place, policy: policy(),
         millisecondsLeft: UInt32(truncatingIfNeeded: next()), verb: verb, isAway: flip())
     }

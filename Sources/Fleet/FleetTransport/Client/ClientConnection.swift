@@ -58,15 +58,14 @@ final class ClientConnection: @unchecked Sendable {
     var isLast = false
     while true {
       switch reader.advance(connection) {
-      case .whole(let frame):
-        if frame.nonce == 0, frame.kind == VerifierAnswer.leaving.kind, !isLast {
+      case .whole(let found, let kind, let body):
+        if found == 0, kind == VerifierAnswer.leaving.kind, !isLast {
           isLast = true
           continue
         }
-        guard frame.nonce == nonce else { return .over }
-        let body = frame.body.bytes(in: 0..<frame.body.count)
-        return .answer(
-          VerifierAnswer(kind: frame.kind, body: body), isLast: isLast || !connection.isQuiet)
+        guard found == nonce else { return .over }
+        let answer = VerifierAnswer(kind: kind, body: body.bytes(in: 0..<body.count))
+        return .answer(answer, isLast: isLast || !connection.isQuiet)
       case .more(let toWrite, _):
         if !connection.wait(toWrite: toWrite, until: deadline) { return .silent }
       case .over, .unpinned: return .over

@@ -103,10 +103,10 @@ struct ConnectRace {
     case .over, .unpinned:
       wasDropped = true
       drop(runner)
-    case .whole(let hello):
-      let isKnown = hello.kind == 0x80 | FrameKind.ping.rawValue
-      let isStranger = hello.kind == VerifierAnswer.unknownHost.kind
-      guard hello.nonce == 0, isKnown || isStranger, hello.body[0] == Frame.form else {
+    case .whole(let nonce, let kind, let body):
+      let isKnown = kind == 0x80 | FrameKind.ping.rawValue
+      let isStranger = kind == VerifierAnswer.unknownHost.kind
+      guard nonce == 0, isKnown || isStranger, body[0] == Frame.form else {
         drop(runner)
         return nil
       }

@@ -17,7 +17,7 @@ package enum TransportFault: Error, Equatable {
 
 /// What a frame is about.
 package enum FrameKind: UInt8, Sendable, CaseIterable {
-  /// A question of a login, or a change of one's own: a `HostFrame`.
+  /// A question of a login, or a change of one's own: `LoginQuestion.hostFrame`.
   case question = 0x01
   case join = 0x02
   case reserve = 0x03

@@ -54,15 +54,8 @@ enum Frame {
 
 /// Reads frames of a line, as much at a time as is there.
 final class FrameReader {
-  /// What was read.
-  struct Whole: Sendable {
-    let nonce: UInt64
-    let kind: UInt8
-    let body: Secret
-  }
-
   enum Progress {
-    case whole(Whole)
+    case whole(nonce: UInt64, kind: UInt8, body: Secret)
     /// `isBegun`: a part of it is here.
     case more(toWrite: Bool, isBegun: Bool)
     /// The line is over, or what came is no frame.
@@ -105,6 +98,6 @@ final class FrameReader {
     rest = nil
     guard let head, let body = content.slice(1..<content.count) else { return .over }
     let nonce = (0..<8).reduce(UInt64(0)) { $0 | UInt64(head[4 + $1]) << UInt64(8 * $1) }
-    return .whole(Whole(nonce: nonce, kind: content[0], body: body))
+    return .whole(nonce: nonce, kind: content[0], body: body)
   }
 }

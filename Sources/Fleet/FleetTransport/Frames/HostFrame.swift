@@ -5,57 +5,40 @@ package import SallyportCore
 /// what the verifier has to know besides. In front are the form (1 byte, 2), whether a local login
 /// is the user's own (1 or 0), the uid of the account on the host, and the real uid of who called
 /// (4 bytes each, little-endian; 0xffffffff where there is none). Which host it is, its key says.
-package struct HostFrame: Sendable {
-  package let isOwn: Bool
-  /// Of the account on the host.
-  package let uid: UInt32?
-  /// The real uid of the program that asked the host's service, where it is not root's: whose
-  /// wrong codes these are.
-  package let caller: UInt32?
-  package let request: ServiceRequest
-
-  private static let form: UInt8 = 2
+extension LoginQuestion {
+  private static let form = 2
   private static let headLength = 10
 
-  package init(isOwn: Bool, uid: UInt32?, caller: UInt32? = nil, request: ServiceRequest) {
-    (self.isOwn, self.uid, self.caller, self.request) = (isOwn, uid, caller, request)
+  /// nil where the question does not fit, or memory is short.
+  package func hostFrame() -> Secret? {
+    guard let frame = encoded() else { return nil }
+    var head = ByteWriter(count: Self.headLength)
+    head.put(count: Self.form)
+    head.put(isThere: isOwn)
+    for uid in [account?.uid, caller] { head.put(UInt64(uid ?? UInt32.max), bytes: 4) }
+    var body = SecretText(capacity: Self.headLength + frame.count)
+    for byte in head.bytes { body.put(byte) }
+    body.add(frame)
+    return body.finish()
   }
 
-  /// Any bytes give a frame, or nil.
-  package static func decode(_ body: Secret) -> HostFrame? {
-    guard body.count > headLength, body[0] == form, body[1] <= 1,
-      let frame = body.slice(headLength..<body.count), let request = ServiceRequest.decode(frame)
+  /// Any bytes give a question, or nil.
+  package static func decode(hostFrame body: Secret) -> LoginQuestion? {
+    var head = ByteReader(body.bytes(in: 0..<headLength), 0..<headLength)
+    guard head.number(bytes: 1) == form else { return nil }
+    let (isOwn, uid, caller) = (head.isThere(), head.uid(), head.uid())
+    guard head.isWhole, body.count > headLength,
+      let frame = body.slice(headLength..<body.count), var question = decode(frame)
     else { return nil }
-    return HostFrame(
-      isOwn: body[1] == 1, uid: number(at: 2, of: body), caller: number(at: 6, of: body),
-      request: request)
+    question.account = UserName(question.name).map { Account(name: $0, uid: uid) }
+    (question.isOwn, question.caller) = (isOwn, caller)
+    return question
   }
+}
 
-  private static func number(at start: Int, of body: Secret) -> UInt32? {
-    let found = (start..<start + 4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32(body[$1]) }
-    return found == UInt32.max ? nil : found
-  }
-
-  /// nil where the request does not fit, or memory is short.
-  package func encoded() -> Secret? {
-    guard let frame = request.encoded(),
-      let body = Secret(count: HostFrame.headLength + frame.count)
-    else { return nil }
-    body.set(0, to: HostFrame.form)
-    body.set(1, to: isOwn ? 1 : 0)
-    for (start, number) in [(2, uid), (6, caller)] {
-      for byte in 0..<4 {
-        let shifted = (number ?? UInt32.max) >> UInt32(8 * byte)
-        body.set(start + byte, to: UInt8(truncatingIfNeeded: shifted))
-      }
-    }
-    // SAFETY: both buffers live for the call, and the body is so much longer.
-    unsafe frame.withBytes { from in
-      unsafe body.withMutableBytes { to in
-        unsafe UnsafeMutableRawBufferPointer(rebasing: to[HostFrame.headLength...])
-          .copyMemory(from: from)
-      }
-    }
-    return body
+extension ByteReader {
+  fileprivate mutating func uid() -> UInt32? {
+    let uid = UInt32(truncatingIfNeeded: number(bytes: 4))
+    return uid == UInt32.max ? nil : uid
   }
 }

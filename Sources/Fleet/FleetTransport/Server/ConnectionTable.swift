@@ -29,16 +29,9 @@ struct ConnectionTable: Sendable {
     var begun: UInt64?
     var used: UInt64
     /// It waits for others about the same user.
-    var question: Question?
+    var request: FleetServer.Request?
     /// When the peer was told that this is the end.
     var told: UInt64?
-  }
-
-  /// What was read.
-  struct Question: Sendable {
-    let frame: FrameReader.Whole
-    /// In nanoseconds of CLOCK_MONOTONIC.
-    let arrived: UInt64
   }
 
   private let limits: ConnectionLimits
@@ -146,19 +139,19 @@ struct ConnectionTable: Sendable {
     return nil
   }
 
-  /// Whether the question of this claimed connection may be answered now. If not, somebody who is
-  /// done with another one about the same user will be given both.
-  mutating func begin(_ question: Question, about user: UInt64, on id: UInt64) -> Bool {
+  /// Whether the question of this claimed connection may be answered now. If not, somebody who is done
+  /// with another one about the same user will be given both.
+  mutating func begin(_ request: FleetServer.Request, about user: UInt64, on id: UInt64) -> Bool {
     if turns.begin(id, of: .user(user)) { return true }
-    entries[id]?.question = question
+    entries[id]?.request = request
     return false
   }
 
-  mutating func next(about user: UInt64) -> (ServerConnection, Question)? {
+  mutating func next(about user: UInt64) -> (ServerConnection, FleetServer.Request)? {
     while let id = turns.next(of: .user(user)) {
-      guard let entry = entries[id], let question = entry.question else { continue }
-      entries[id]?.question = nil
-      return (entry.connection, question)
+      guard let entry = entries[id], let request = entry.request else { continue }
+      entries[id]?.request = nil
+      return (entry.connection, request)
     }
     return nil
   }

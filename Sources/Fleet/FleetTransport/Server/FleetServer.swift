@@ -26,21 +26,34 @@ package struct FleetServerFault: Error, Equatable {
 /// sends more than one question before its answer, or is gone by then, is not answered, and nothing
 /// is judged for it.
 package final class FleetServer: Sendable {
-  /// Answers a question of whoever has this key, which came at `arrived` by `CLOCK_MONOTONIC`, in
-  /// nanoseconds. Called by several threads at once.
+  /// What a frame asks.
+  package struct Request: Sendable {
+    /// Those about one user wait for each other; nil: about nobody.
+    fileprivate let user: UInt64?
+    package let answer: @Sendable () -> VerifierAnswer
+
+    /// `name`: of the user. `answer` is called when it is the request's turn.
+    package init(about name: [UInt8]? = nil, _ answer: @escaping @Sendable () -> VerifierAnswer) {
+      user = name.map { name in
+        var hasher = Hasher()
+        hasher.combine(name)
+        return UInt64(bitPattern: Int64(hasher.finalize()))
+      }
+      self.answer = answer
+    }
+  }
+
+  /// Reads a frame of whoever has this key, which came at `arrived` by `CLOCK_MONOTONIC`, in
+  /// nanoseconds. Called by several threads at once, as are the answers.
   package typealias Handler =
-    @Sendable (Pin, FrameKind, Secret, _ arrived: UInt64) -> VerifierAnswer
+    @Sendable (Pin, FrameKind, Secret, _ arrived: UInt64) -> Request
   /// Whether this key is a host's of the fleet. Others may only join.
   package typealias Recognizer = @Sendable (Pin) -> Bool
-  /// About whom a question is, by any number that is the user's alone; nil: about nobody. Those
-  /// about one user wait for each other.
-  package typealias Subject = @Sendable (FrameKind, Secret) -> UInt64?
 
   private let listener: Int32
   private let side: TLSSide
   private let limits: ConnectionLimits
   private let isKnown: Recognizer
-  private let subject: Subject
   private let handler: Handler
   private let greeting: Int32
   private let frames: Int32
@@ -53,17 +66,16 @@ package final class FleetServer: Sendable {
 
   package static func start(
     on address: VerifierAddress, identity: Identity, limits: ConnectionLimits = ConnectionLimits(),
-    isKnown: @escaping Recognizer, subject: @escaping Subject = { _, _ in nil },
-    handler: @escaping Handler
+    isKnown: @escaping Recognizer, handler: @escaping Handler
   ) throws(FleetServerFault) -> FleetServer {
-    let server = try FleetServer(address, identity, limits, (isKnown, subject, handler))
+    let server = try FleetServer(address, identity, limits, (isKnown, handler))
     try server.open()
     return server
   }
 
   private init(
     _ address: VerifierAddress, _ identity: Identity, _ limits: ConnectionLimits,
-    _ others: (Recognizer, Subject, Handler)
+    _ others: (Recognizer, Handler)
   ) throws(FleetServerFault) {
     guard let side = TLSSide(identity, pins: nil) else {
       throw FleetServerFault(text: "libssl: out of memory, or no TLS 1.3 with Ed25519")
@@ -78,7 +90,7 @@ package final class FleetServer: Sendable {
     }
     (greeting, frames, ending) = (made[0], made[1], made[2])
     (self.side, self.listener, self.limits) = (side, listener, limits)
-    (isKnown, subject, handler) = others
+    (isKnown, handler) = others
     let port = UInt16(clamping: tls_port(listener))
     self.address = VerifierAddress(bytes: address.bytes, port: port)
     book = Locked(ConnectionTable(limits, greeting: greeting, frames: frames))
@@ -261,38 +273,33 @@ package final class FleetServer: Sendable {
         $0.release(connection.id, toWrite: toWrite, begun: isBegun, now: now)
       }
     case .over, .unpinned: _ = book.withLock { $0.forget(connection.id) }
-    case .whole(let frame):
-      serve(ConnectionTable.Question(frame: frame, arrived: now), of: connection)
+    case .whole(let nonce, let kind, let body):
+      connection.nonce = nonce
+      let request = FrameKind(rawValue: kind).map { handler(pin, $0, body, now) }
+      serve(request ?? Request { .notServed }, of: connection)
     }
   }
 
   /// And others about the same user that waited.
-  private func serve(_ question: ConnectionTable.Question, of connection: ServerConnection) {
-    let kind = FrameKind(rawValue: question.frame.kind)
-    guard let user = kind.flatMap({ subject($0, question.frame.body) }) else {
-      return finish(question, of: connection)
-    }
-    guard book.withLock({ $0.begin(question, about: user, on: connection.id) }) else { return }
-    finish(question, of: connection)
+  private func serve(_ request: Request, of connection: ServerConnection) {
+    guard let user = request.user else { return finish(request, of: connection) }
+    guard book.withLock({ $0.begin(request, about: user, on: connection.id) }) else { return }
+    finish(request, of: connection)
     while let (next, other) = book.withLock({ $0.next(about: user) }) { finish(other, of: next) }
   }
 
-  private func finish(_ question: ConnectionTable.Question, of connection: ServerConnection) {
-    let isAnswered = answer(question, of: connection)
+  private func finish(_ request: Request, of connection: ServerConnection) {
+    let isAnswered = answer(request, of: connection)
     _ = book.withLock { book in
-      isAnswered ? book.release(connection.id, now: sys_monotonic()) : book.forget(connection.id)
+      isAnswered
+        ? book.release(connection.id, now: sys_monotonic()) : book.forget(connection.id)
     }
   }
 
-  private func answer(_ question: ConnectionTable.Question, of connection: ServerConnection) -> Bool
-  {
-    guard let pin = connection.pin, connection.awaitsAnswer else { return false }
-    let frame = question.frame
-    var answer = VerifierAnswer.notServed
-    if let kind = FrameKind(rawValue: frame.kind) {
-      answer = handler(pin, kind, frame.body, question.arrived)
-    }
+  private func answer(_ request: Request, of connection: ServerConnection) -> Bool {
+    guard connection.awaitsAnswer else { return false }
+    let answer = request.answer()
     let end = sys_monotonic() + limits.untilAnswered
-    return connection.send(frame.nonce, answer, until: end)
+    return connection.send(connection.nonce, answer, until: end)
   }
 }

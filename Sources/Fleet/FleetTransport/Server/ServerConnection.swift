@@ -7,6 +7,8 @@ final class ServerConnection: @unchecked Sendable {
   /// In the book; set before anybody else has it.
   var id: UInt64 = 0
   private(set) var pin: Pin?
+  /// Of the frame that is to be answered.
+  var nonce: UInt64 = 0
   private let reader = FrameReader()
 
   init(_ connection: TLSConnection) { self.connection = connection }

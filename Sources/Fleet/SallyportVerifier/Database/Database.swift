@@ -4,8 +4,7 @@ import Glibc
 import OneTimePassword
 package import SallyportCore
 package import SallyportLogin
-package import SallyportService
-import SallyportSupport
+package import SallyportSupport
 import SallyportSystem
 
 /// One verifier's access to the database of a fleet: connections, the rollback guard, and whether

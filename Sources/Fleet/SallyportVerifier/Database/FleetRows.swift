@@ -2,7 +2,6 @@ import CService
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
-import SallyportService
 import SallyportSupport
 import SallyportSystem
 

@@ -1,8 +1,7 @@
 import Glibc
 import SallyportCore
 import SallyportLogin
-package import SallyportService
-import SallyportSupport
+package import SallyportSupport
 
 /// What a verifier counts of itself since it was started.
 final class VerifierMetrics: Sendable {

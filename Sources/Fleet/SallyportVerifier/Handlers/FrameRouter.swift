@@ -1,14 +1,23 @@
 import FleetProtocol
 package import FleetTransport
 package import OneTimePassword
-import SallyportCore
 
-/// Answers the frames of one kind.
+/// Answers the frames of one kind. Each is read once.
 package protocol FrameHandler: Sendable {
-  /// `body`: of the frame, any bytes. `arrived`: in nanoseconds of `CLOCK_MONOTONIC`. Called by
-  /// several threads at once. The kind of the answer is `VerifierAnswer(to:_:)`'s, or that the
-  /// database is away, or that this is not served.
-  func answer(_ body: Secret, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer
+  associatedtype Question: Sendable
+
+  /// The body of a frame, any bytes; nil: no question of this kind.
+  func read(_ body: Secret) -> Question?
+  /// About whom it is; nil: about nobody. Those about one user wait for each other.
+  func name(in question: Question) -> [UInt8]?
+  /// `arrived`: in nanoseconds of `CLOCK_MONOTONIC`. Called by several threads at once. The kind of
+  /// the answer is `VerifierAnswer(to:_:)`'s, or that the database is away, or that this is not
+  /// served.
+  func answer(_ question: Question?, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer
+}
+
+extension FrameHandler {
+  package func name(in question: Question) -> [UInt8]? { nil }
 }
 
 /// Where the frames of hosts arrive: each kind has a handler of its own. Whoever is no host of the
@@ -30,24 +39,27 @@ package struct FrameRouter: Sendable {
     }
   }
 
-  /// About whom a question is, by a number that is his as long as this program runs.
-  package func subject(_ kind: FrameKind, _ body: Secret) -> UInt64? {
-    let name: [UInt8]? =
-      switch kind {
-      case .question: HostFrame.decode(body)?.request.name
-      case .management:
-        (MoveRequest.decode(body)?.name ?? PersonRequest.decode(body)?.name)?.bytes
-      case .join, .reserve, .ping, .status: nil
-      }
-    guard let name else { return nil }
-    var hasher = Hasher()
-    hasher.combine(name)
-    return UInt64(bitPattern: Int64(hasher.finalize()))
+  package func read(_ pin: Pin, _ kind: FrameKind, _ body: Secret, arrived: UInt64)
+    -> FleetServer.Request
+  {
+    if let handler = handlers[kind] { return read(pin, kind, body, arrived: arrived, by: handler) }
+    return FleetServer.Request {
+      answer(pin, kind) { _ in kind == .ping ? VerifierAnswer(to: .ping, []) : .notServed }
+    }
   }
 
-  package func answer(_ pin: Pin, _ kind: FrameKind, _ body: Secret, arrived: UInt64)
-    -> VerifierAnswer
-  {
+  private func read<Handler: FrameHandler>(
+    _ pin: Pin, _ kind: FrameKind, _ body: Secret, arrived: UInt64, by handler: Handler
+  ) -> FleetServer.Request {
+    let question = handler.read(body)
+    return FleetServer.Request(about: question.flatMap { handler.name(in: $0) }) {
+      answer(pin, kind) { handler.answer(question, from: $0, arrived: arrived) }
+    }
+  }
+
+  private func answer(
+    _ pin: Pin, _ kind: FrameKind, _ body: (HostIdentity) -> VerifierAnswer
+  ) -> VerifierAnswer {
     var asker = HostIdentity(pin, host: nil)
     switch hosts.standing(of: pin) {
     case .host(let found): asker = found
@@ -55,9 +67,7 @@ package struct FrameRouter: Sendable {
     // Who was revoked since then would be answered.
     case .unclear: if kind != .join { return .databaseAway }
     }
-    if kind == .ping { return VerifierAnswer(to: .ping, []) }
-    guard let handler = handlers[kind] else { return .notServed }
-    let answer = handler.answer(body, from: asker, arrived: arrived)
+    let answer = body(asker)
     if kind == .join, answer.isWelcome { hosts.expectMore() }
     return answer
   }

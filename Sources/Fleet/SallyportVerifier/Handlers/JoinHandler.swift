@@ -1,4 +1,4 @@
-import FleetProtocol
+package import FleetProtocol
 package import FleetTransport
 package import OneTimePassword
 import SallyportCore
@@ -32,7 +32,7 @@ extension Statement {
 }
 
 /// Takes machines into the fleet by the tokens of `sallyport-verifier invite`.
-package struct JoinHandler: FrameHandler, Sendable {
+package struct JoinHandler: FrameHandler {
   private static let attempts = 8
   private let database: Database
   /// Of the verifiers' identity.
@@ -42,13 +42,16 @@ package struct JoinHandler: FrameHandler, Sendable {
     (self.database, self.pins) = (database, pins.map(\.bytes))
   }
 
-  package func answer(_ body: Secret, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer {
-    VerifierAnswer(to: .join, answer(key: asker.pin.bytes, body))
+  package func read(_ body: Secret) -> JoinRequest? { JoinRequest.decode(body) }
+
+  package func answer(_ request: JoinRequest?, from asker: HostIdentity, arrived: UInt64)
+    -> VerifierAnswer
+  {
+    VerifierAnswer(to: .join, request.map { answer(key: asker.pin.bytes, $0) } ?? [])
   }
 
-  /// The frame of the answer to a machine with this key; empty for what is no request.
-  func answer(key: [UInt8], _ body: Secret) -> [UInt8] {
-    guard let request = JoinRequest.decode(body) else { return [] }
+  /// The frame of the answer to a machine with this key.
+  func answer(key: [UInt8], _ request: JoinRequest) -> [UInt8] {
     do throws(DatabaseFault) {
       return try answer(request, key).encoded() ?? []
     } catch {

@@ -1,14 +1,13 @@
 import CService
 package import FleetTransport
 package import OneTimePassword
-import SallyportCore
+package import SallyportCore
 import SallyportLogin
-import SallyportService
 import SallyportSystem
 
 /// Answers the frames of hosts. What a host says counts for the account, the service, the address
 /// and whose local login it is; its policy only where it is the stricter one.
-package struct LoginHandler: FrameHandler, Sendable {
+package struct LoginHandler: FrameHandler {
   private let database: Database
   private let policies: FleetPolicy
   /// Who was let in, for the reserves of their hosts.
@@ -26,21 +25,26 @@ package struct LoginHandler: FrameHandler, Sendable {
     (self.database, self.policies) = (database, policies)
   }
 
-  /// An empty answer to what is no `HostFrame`.
-  package func answer(_ body: Secret, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer {
-    guard let host = asker.host, let frame = HostFrame.decode(body) else {
-      return VerifierAnswer(to: .question, [])
-    }
+  package func read(_ body: Secret) -> LoginQuestion? { LoginQuestion.decode(hostFrame: body) }
+
+  package func name(in question: LoginQuestion) -> [UInt8]? { question.name }
+
+  /// An empty answer to what is no question of a host.
+  package func answer(_ asked: LoginQuestion?, from asker: HostIdentity, arrived: UInt64)
+    -> VerifierAnswer
+  {
+    guard let host = asker.host, let asked else { return VerifierAnswer(to: .question, []) }
     if database.isAway { return .databaseAway }
-    let question = HostQuestion(host: host, frame: frame)
     let right = asker.enrolls ? Right.enrolls : .asks
     var wasAway = false
-    let found: ServiceAnswer =
-      judge(question, right, arrived: arrived, &wasAway) ?? .notServed
-    if frame.request.verb.isAttempt { count(found, wasAway: wasAway, since: arrived) }
+    var found = ServiceAnswer.notServed
+    if let question = settled(asked, of: host, right, arrived: arrived) {
+      found = answer(question, of: host, right, &wasAway) ?? .notServed
+    }
+    if asked.verb.isAttempt { count(found, wasAway: wasAway, since: arrived) }
     // It went away before anything was saved.
     if wasAway { return .databaseAway }
-    if case .outcome(.accepted) = found { logins.note(frame.request.name, on: asker.pin) }
+    if case .outcome(.accepted) = found { logins.note(asked.name, on: asker.pin) }
     return VerifierAnswer(to: .question, found.encoded() ?? [])
   }
 
@@ -50,31 +54,50 @@ package struct LoginHandler: FrameHandler, Sendable {
     database.meters.note(word, after: sys_monotonic() &- arrived)
   }
 
+  /// The question as the fleet has it; nil: not for this host.
+  private func settled(
+    _ asked: LoginQuestion, of host: [UInt8], _ right: Right, arrived: UInt64
+  ) -> LoginQuestion? {
+    guard let verb = right.allowed(asked.verb) else { return nil }
+    var question = asked
+    question.expire(since: arrived)
+    question.verb = verb
+    // Without what a host must not give back.
+    if case .attempt(let typed, let known, let turn) = verb {
+      let believed = limits.believed(turn, host, asked.name)
+      question.verb = .attempt(typed, knownAs: known, as: believed)
+    }
+    question.policy = policy(for: asked)
+    return question
+  }
+
   /// nil: not for this host.
-  private func judge(
-    _ frame: HostQuestion, _ right: Right, arrived: UInt64, _ wasAway: inout Bool
+  private func answer(
+    _ question: LoginQuestion, of host: [UInt8], _ right: Right, _ wasAway: inout Bool
   ) -> ServiceAnswer? {
-    let request = frame.request
-    guard let verb = right.allowed(request.verb).map({ believed($0, frame) }) else { return nil }
-    let context = frame.context(under: policy(for: request))
-    let name = UserName(request.name)
-    let account = name.map { Account(name: $0, uid: frame.frame.uid) }
-    let deadline = arrived &+ UInt64(min(request.millisecondsLeft, 5000)) &* 1_000_000
-    let question = Question(request, account, context, deadline, uidToEnroll: nil)
+    let context = OriginPseudonyms(on: host).context(of: question)
     let store = FleetStore(
-      database, frame.event, uid: frame.frame.uid, until: deadline,
-      isClosed: verb.isAttempt && limits.isClosed(frame.host, frame.frame.caller))
+      database, Event(host, question), uid: question.account?.uid, until: question.deadline,
+      isClosed: question.verb.isAttempt && limits.isClosed(host, question.caller))
     defer { wasAway = store.wasAway }
     do throws(StoreTrouble) {
-      if case .count = verb, try !counts(question, right, store) { return nil }
-      let answer = try question.answer(verb, from: store)
-      if case .outcome(let outcome) = answer, case .attempt(_, _, let turn) = verb {
-        limits.note(outcome, turn, (frame.host, frame.frame.caller), request.name)
-        note(outcome, frame, context)
+      if case .count = question.verb, try !counts(question, right, in: context, by: store) {
+        return nil
+      }
+      let answer = try question.answer(from: store, in: context, enrolling: nil)
+      if case .outcome(let outcome) = answer, case .attempt(_, _, let turn) = question.verb {
+        limits.note(outcome, turn, (host, question.caller), question.name)
+        note(outcome.logLevel, .outcome(outcome, of: question), host)
       }
       return answer
     } catch {
-      note(error, frame)
+      // What the store throws, it has logged.
+      if case .service = error {
+      } else {
+        note(
+          error.mayBeTheCallers ? .warning : .alert,
+          .trouble(error, user: question.name, from: nil, .unknown), host)
+      }
       return .trouble(mayBeTheCallers: error.mayBeTheCallers)
     }
   }
@@ -82,47 +105,26 @@ package struct LoginHandler: FrameHandler, Sendable {
   /// Whether a login is counted: only of whom the host has an account for, and who may be reminded,
   /// as what is counted leaves rows that nothing removes. Where nobody may enroll nobody is
   /// reminded; of whoever is enrolled nothing is kept.
-  private func counts(_ question: Question, _ right: Right, _ store: FleetStore)
-    throws(StoreTrouble) -> Bool
-  {
-    if right != .enrolls, try question.answer(.enrolled, from: store) == .notEnrolled {
-      return false
-    }
-    guard question.account?.uid != nil,
-      case .level(let level)? = try question.answer(.level, from: store)
-    else { return false }
-    switch level {
+  private func counts(
+    _ question: LoginQuestion, _ right: Right, in context: LoginContext, by store: FleetStore
+  ) throws(StoreTrouble) -> Bool {
+    guard let account = question.account, account.uid != nil else { return false }
+    let authority = question.authority(over: store)
+    if right != .enrolls, try authority.enrolled(account, in: context) == nil { return false }
+    switch try authority.level(of: account, in: context) {
     // Of the lines of a login the stricter one counts, which may be another one than this.
     case .remind, .voluntary: return true
     case .refuse, .required, .offer: return false
     }
   }
 
-  /// Without what a host must not give back.
-  private func believed(_ verb: ServiceRequest.Verb, _ frame: HostQuestion) -> ServiceRequest.Verb {
-    guard case .attempt(let typed, let known, let turn) = verb else { return verb }
-    let believed = limits.believed(turn, frame.host, frame.request.name)
-    return .attempt(typed, knownAs: known, as: believed)
-  }
-
-  private func note(_ trouble: StoreTrouble, _ frame: HostQuestion) {
-    // The store has done so.
-    if case .service = trouble { return }
-    var line = LogLine.trouble(trouble, user: frame.request.name, from: nil, .unknown)
-    line.add(" host=")
-    line.add(field: frame.host)
-    database.note(trouble.mayBeTheCallers ? .warning : .alert, line)
-  }
-
   /// The stricter of the host's and the fleet's.
-  func policy(for request: ServiceRequest) -> Policy {
-    var address: NumericAddress?
-    if case .address(let found) = request.origin { address = found }
+  func policy(for question: LoginQuestion) -> Policy {
     let reading = policies.reading(
-      service: request.service, user: request.name, isRemote: request.origin != .local,
-      address: address)
+      service: question.service, user: question.name, isRemote: question.origin != .local,
+      address: question.address)
     if let flaw = reading.flaw { database.note(.error, flaw) }
-    var policy = request.policy
+    var policy = question.policy
     policy.tighten(by: reading.policy)
     // Of all hosts alike, whatever each of them says.
     policy.shared = SharedBudgetBox(reading.policy.sharedBudget)
@@ -130,14 +132,11 @@ package struct LoginHandler: FrameHandler, Sendable {
     return policy
   }
 
-  private func note(_ outcome: Outcome, _ frame: HostQuestion, _ context: LoginContext) {
-    var line = LogLine.outcome(
-      outcome, user: frame.request.name, from: frame.event.address, frame.origin)
-    line.add(" service=")
-    line.add(field: context.service?.bytes ?? [])
+  private func note(_ level: LogLevel, _ line: LogLine, _ host: [UInt8]) {
+    var line = line
     line.add(" host=")
-    line.add(field: frame.host)
-    database.note(outcome.logLevel, line)
+    line.add(field: host)
+    database.note(level, line)
   }
 }
 
@@ -148,7 +147,7 @@ private enum Right: Equatable {
   case enrolls
 
   /// nil: not for this host.
-  func allowed(_ verb: ServiceRequest.Verb) -> ServiceRequest.Verb? {
+  func allowed(_ verb: LoginQuestion.Verb) -> LoginQuestion.Verb? {
     if self == .enrolls { return verb }
     switch verb {
     case .prepare(_, let first): return .prepare(mayEnroll: false, after: first)
@@ -158,6 +157,6 @@ private enum Right: Equatable {
   }
 }
 
-extension ServiceRequest.Verb {
+extension LoginQuestion.Verb {
   fileprivate var isAttempt: Bool { if case .attempt = self { true } else { false } }
 }

@@ -1,32 +1,50 @@
-import FleetProtocol
+package import FleetProtocol
 package import FleetTransport
 package import OneTimePassword
 import SallyportCore
 import SallyportLogin
-import SallyportService
 import SallyportSystem
+
+/// What root's commands on a host ask about one person.
+package enum ManagementRequest: Sendable {
+  case move(MoveRequest)
+  case person(PersonRequest)
+}
 
 /// Takes enrollments from the files of hosts that may enroll people of the fleet, and gives them
 /// back.
-package struct MoveHandler: FrameHandler, Sendable {
+package struct MoveHandler: FrameHandler {
   private let database: Database
 
   package init(_ database: Database) { self.database = database }
 
-  /// An empty answer to what is no request.
-  package func answer(_ body: Secret, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer {
-    guard let host = asker.host else { return VerifierAnswer(to: .management, []) }
-    guard let request = MoveRequest.decode(body) else {
-      guard let request = PersonRequest.decode(body) else {
-        return VerifierAnswer(to: .management, [])
-      }
-      return PersonHandler(database: database).answer(request, on: host, enrolls: asker.enrolls)
+  package func read(_ body: Secret) -> ManagementRequest? {
+    MoveRequest.decode(body).map { .move($0) } ?? PersonRequest.decode(body).map { .person($0) }
+  }
+
+  package func name(in request: ManagementRequest) -> [UInt8]? {
+    switch request {
+    case .move(let request): request.name.bytes
+    case .person(let request): request.name.bytes
     }
-    guard asker.enrolls else { return answer(.notAllowed) }
+  }
+
+  /// An empty answer to what is no request.
+  package func answer(_ request: ManagementRequest?, from asker: HostIdentity, arrived: UInt64)
+    -> VerifierAnswer
+  {
+    switch (request, asker.host) {
+    case (.move(let request), let host?): answer(request, on: host, enrolls: asker.enrolls)
+    case (.person(let request), let host?):
+      PersonHandler(database: database).answer(request, on: host, enrolls: asker.enrolls)
+    case (_, nil), (nil, _): VerifierAnswer(to: .management, [])
+    }
+  }
+
+  private func answer(_ request: MoveRequest, on host: [UInt8], enrolls: Bool) -> VerifierAnswer {
+    guard enrolls else { return answer(.notAllowed) }
     if database.isAway { return .databaseAway }
-    let event = Event(
-      host: host, name: request.name.bytes, service: bytes(of: "sallyport-fleet"),
-      origin: .unknown, address: nil)
+    let event = Event(of: "sallyport-fleet", on: host, name: request.name.bytes)
     let store = FleetStore(database, event, uid: nil)
     do throws(StoreTrouble) {
       if request.isTaking {

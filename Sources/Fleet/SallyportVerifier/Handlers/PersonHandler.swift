@@ -13,9 +13,7 @@ struct PersonHandler: Sendable {
   func answer(_ request: PersonRequest, on host: [UInt8], enrolls: Bool) -> VerifierAnswer {
     guard enrolls else { return answer(.other(.notAllowed)) }
     if database.isAway { return .databaseAway }
-    let event = Event(
-      host: host, name: request.name.bytes, service: bytes(of: "sallyport"), origin: .unknown,
-      address: nil)
+    let event = Event(of: "sallyport", on: host, name: request.name.bytes)
     let store = FleetStore(database, event, uid: nil)
     do throws(StoreTrouble) {
       return answer(try judged(request, on: host, by: store))

@@ -1,5 +1,5 @@
 import CService
-import FleetProtocol
+package import FleetProtocol
 package import FleetTransport
 package import OneTimePassword
 import SallyportCore
@@ -40,8 +40,12 @@ package final class ReserveHandler: FrameHandler {
   }
 
   /// An empty answer to what is no question about a reserve.
-  package func answer(_ body: Secret, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer {
-    guard let host = asker.host, let question = ReserveQuestion.decode(body) else {
+  package func read(_ body: Secret) -> ReserveQuestion? { ReserveQuestion.decode(body) }
+
+  package func answer(_ question: ReserveQuestion?, from asker: HostIdentity, arrived: UInt64)
+    -> VerifierAnswer
+  {
+    guard let host = asker.host, let question else {
       return VerifierAnswer(to: .reserve, [])
     }
     guard takeTurn(asker.pin) else {
@@ -164,9 +168,7 @@ package final class ReserveHandler: FrameHandler {
   }
 
   private func store(for name: UserName, _ holder: Holder) -> FleetStore {
-    let event = Event(
-      host: holder.host, name: name.bytes, service: bytes(of: "sallyport-reserve"),
-      origin: .unknown, address: nil)
+    let event = Event(of: "sallyport-reserve", on: holder.host, name: name.bytes)
     return FleetStore(database, event, uid: nil)
   }
 

@@ -5,7 +5,7 @@ package import SallyportCore
 import SallyportSystem
 
 /// Tells hosts how the fleet is (`sallyport fleet status`).
-package struct StatusHandler: FrameHandler, Sendable {
+package struct StatusHandler: FrameHandler {
   private let database: Database
   private let verifier: Label
   private let started: UnixTime
@@ -14,7 +14,12 @@ package struct StatusHandler: FrameHandler, Sendable {
     (self.database, self.verifier, self.started) = (database, verifier, started)
   }
 
-  package func answer(_ body: Secret, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer {
+  /// Whatever the body says.
+  package func read(_ body: Secret) -> Bool? { true }
+
+  package func answer(_ question: Bool?, from asker: HostIdentity, arrived: UInt64)
+    -> VerifierAnswer
+  {
     guard let host = asker.host.flatMap({ FleetHost($0) }), let now = try? Clock.now() else {
       return .notServed
     }

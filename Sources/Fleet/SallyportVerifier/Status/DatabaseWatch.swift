@@ -3,8 +3,7 @@ import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
-package import SallyportService
-import SallyportSupport
+package import SallyportSupport
 import SallyportSystem
 
 extension Database {

@@ -1,5 +1,5 @@
 import OneTimePassword
-package import SallyportCore
+import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
@@ -15,25 +15,25 @@ package struct Event: Sendable {
   /// The real uid of the caller, in a local login.
   let caller: UInt32?
 
-  package init(
-    host: [UInt8], name: [UInt8], service: [UInt8], origin: Origin, address: NumericAddress?,
-    caller: UInt32? = nil
-  ) {
-    (self.host, self.name, self.caller) = (host, name, caller)
-    self.service = escaped(service, limit: 255)
-    if let address {
-      self.address = Array(Addresses.text(address).utf8)
-    } else {
-      let isLocal = origin == .local(own: true)
-      self.address = bytes(
-        of: origin == .unknown ? "unknown" : isLocal ? "local" : "local(another user)")
+  /// Of a login on a host.
+  init(_ host: [UInt8], _ question: LoginQuestion) {
+    let address: [UInt8]
+    switch question.place {
+    case .address: address = question.address.map { Array(Addresses.text($0).utf8) } ?? []
+    case .local(let own): address = bytes(of: own ? "local" : "local(another user)")
+    case .unknown: address = Event.nowhere
     }
+    (self.host, name, self.address, caller) = (host, question.name, address, question.caller)
+    service = escaped(question.service, limit: 255)
   }
 
-  /// Of a command on the verifier.
-  package init(of command: StaticString) {
-    self.init(host: bytes(of: command), name: [], service: [], origin: .unknown, address: nil)
+  /// Of something else that a host asks, or of a command on the verifier.
+  package init(of service: StaticString = "", on host: [UInt8], name: [UInt8] = []) {
+    (self.host, self.name, self.service) = (host, name, bytes(of: service))
+    (address, caller) = (Event.nowhere, nil)
   }
+
+  private static let nowhere = bytes(of: "unknown")
 
   /// $5 to $13 of a save. `verdict`: what the login came to; nil for other changes of the state,
   /// which are no event. A name that nobody has may be anything that was typed, a password too.

@@ -3,7 +3,6 @@ import OneTimePassword
 import SallyportAdministration
 package import SallyportCore
 import SallyportLogin
-import SallyportService
 import SallyportSupport
 package import SallyportSystem
 

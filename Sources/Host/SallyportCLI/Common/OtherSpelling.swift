@@ -1,7 +1,7 @@
 import OneTimePassword
-import SallyportCore
+package import SallyportCore
 import SallyportSupport
-package import SallyportSystem
+import SallyportSystem
 
 // The one rule for a name that is typed and is not the account's own, which the account database
 // finds all the same: `Lena` or `lena@example.org` for lena.

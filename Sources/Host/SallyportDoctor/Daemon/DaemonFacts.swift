@@ -112,8 +112,8 @@ extension SocketFacts {
 
   /// Asks for root's level, which changes nothing; for at most a second.
   private static func answer(at path: String) -> Answer {
-    let verb = ServiceRequest.Verb.level
-    let request = ServiceRequest(
+    let verb = LoginQuestion.Verb.level
+    let request = LoginQuestion(
       name: Array("root".utf8), service: Array("doctor".utf8), origin: .unknown, policy: Policy(),
       millisecondsLeft: UInt32(timeout), verb: verb)
     guard let frame = request.encoded() else { return .unasked("out of memory") }

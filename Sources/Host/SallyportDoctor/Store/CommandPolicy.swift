@@ -1,6 +1,6 @@
 import OneTimePassword
 package import SallyportCore
-package import SallyportSystem
+import SallyportSystem
 
 extension PolicyRequest {
   /// A login in the service `sallyport`, by which the command counts and checks a user's codes.

@@ -1,5 +1,4 @@
 package import SallyportCore
-package import SallyportLogin
 package import SallyportSupport
 package import SallyportSystem
 
@@ -12,30 +11,6 @@ package protocol FleetSide: Sendable {
   /// Whether the fleet was away not long ago: what a program that is not root says of it counts
   /// only then.
   var wasAway: Bool { get }
-  /// nil: not served.
-  func answer(_ errand: Errand, log: LogWriter) throws(StoreTrouble) -> ServiceAnswer?
-}
-
-/// A question for the fleet. The handler has settled the account, its policy and its origin.
-package struct Errand: Sendable {
-  package let verb: ServiceRequest.Verb
-  /// As it was typed.
-  package let name: [UInt8]
-  package let account: Account?
-  package let context: LoginContext
-  package let origin: ServiceRequest.StatedOrigin
-  /// The real uid of the program that asks, where it is not root's.
-  package let caller: UInt32?
-  /// When the caller gives up, in nanoseconds of CLOCK_MONOTONIC.
-  package let deadline: UInt64
-  /// Whether a backup code was asked for, as the fleet was away.
-  package let isAway: Bool
-
-  package init(
-    verb: ServiceRequest.Verb, name: [UInt8], account: Account?, context: LoginContext,
-    origin: ServiceRequest.StatedOrigin, caller: UInt32?, deadline: UInt64, isAway: Bool
-  ) {
-    (self.verb, self.name, self.account, self.context) = (verb, name, account, context)
-    (self.origin, self.caller, self.deadline, self.isAway) = (origin, caller, deadline, isAway)
-  }
+  /// To a question whose account, policy and origin are settled. nil: not served.
+  func answer(_ question: LoginQuestion, log: LogWriter) throws(StoreTrouble) -> ServiceAnswer?
 }

@@ -50,75 +50,51 @@ package struct RequestHandler<Store: LoginStore>: Sendable where Store: Sendable
 
   /// The frame of the answer; empty for a packet that is no request.
   package func answer(_ peer: Peer, _ packet: Secret, to caller: any Caller) -> [UInt8] {
-    guard let request = ServiceRequest.decode(packet) else { return [] }
-    return (answer(peer, request, caller) ?? .notServed).encoded() ?? []
+    guard let asked = LoginQuestion.decode(packet) else { return [] }
+    return (answer(asked, peer, caller) ?? .notServed).encoded() ?? []
   }
 
   /// nil: not for this peer.
-  private func answer(_ peer: Peer, _ request: ServiceRequest, _ caller: any Caller)
-    -> ServiceAnswer?
+  private func answer(_ asked: LoginQuestion, _ peer: Peer, _ caller: any Caller) -> ServiceAnswer?
   {
     do throws(StoreTrouble) {
-      let deadline = peer.arrived &+ UInt64(min(request.millisecondsLeft, 5000)) &* 1_000_000
-      let account = try store.account(typed: request.name)
-      switch peer.socket {
-      case .root:
-        let question = Question(request, account, root(request, account, peer), deadline)
-        try begin(question, request, caller)
-        let answer = try judge(question, request.verb, request.origin, request.isAway, peer)
-        // Else the module logs it, which knows whom it has let in.
-        if !caller.isThere { note(answer, question, peer) }
-        return answer
-      case .everybody:
-        // The name must lead to the number: several names may have one.
-        guard let account, account.uid == peer.effectiveUser, let verb = open(request.verb) else {
-          return nil
-        }
-        let question = Question(request, account, own(request, account, peer), deadline)
-        let isAway = request.isAway && fleet?.wasAway == true
-        try begin(question, request, caller)
-        let answer = try judge(question, verb, .local, isAway, peer)
-        note(answer, question, peer)
-        return answer
-      }
+      guard let question = try settled(asked, peer) else { return nil }
+      try begin(question, caller)
+      let answer = try answer(question, peer)
+      // Else the module of root's program logs it, which knows whom it has let in.
+      if peer.socket == .everybody || !caller.isThere { note(answer, question, peer) }
+      return answer
     } catch {
       // Of a name that a program of a user made up, nobody has to be woken up.
       write(
         error.mayBeTheCallers || peer.socket == .everybody ? .warning : .alert,
-        .trouble(error, user: request.name, from: nil, .unknown), of: peer)
+        .trouble(error, user: asked.name, from: nil, .unknown), of: peer)
       return .trouble(mayBeTheCallers: error.mayBeTheCallers)
     }
   }
 
   /// Nothing that may be saved is begun for whoever does not wait: he must not find his code used.
   /// It is the same for everybody, before anything is decided. Who waits has heard of it in time.
-  private func begin(_ question: Question, _ request: ServiceRequest, _ caller: any Caller)
-    throws(StoreTrouble)
-  {
-    guard request.waits, request.verb.mayBeSaved else { return }
+  private func begin(_ question: LoginQuestion, _ caller: any Caller) throws(StoreTrouble) {
+    guard question.waits, question.verb.mayBeSaved else { return }
     let isInTime = sys_monotonic() &+ Self.margin < question.deadline
     guard isInTime, caller.begin() else { throw .busy(path: "") }
   }
 
   /// By the files of this machine, or by the fleet: the policy says it, and nothing else.
-  private func judge(
-    _ question: Question, _ verb: ServiceRequest.Verb, _ origin: ServiceRequest.StatedOrigin,
-    _ isAway: Bool, _ peer: Peer
-  ) throws(StoreTrouble) -> ServiceAnswer? {
-    let policy = question.context.policy
-    guard policy.isFleet else { return try question.answer(verb, from: store) }
-    if case .prepare = verb, !policy.isEnabled { return .skip }
-    guard let fleet else { return withoutFleet(question, peer) }
-    let errand = Errand(
-      verb: verb, name: question.name, account: question.account, context: question.context,
-      origin: origin, caller: peer.realUser == 0 ? nil : peer.realUser,
-      deadline: question.deadline, isAway: isAway)
-    return try fleet.answer(errand) { level, line in
-      write(level, line, of: peer)
+  private func answer(_ question: LoginQuestion, _ peer: Peer) throws(StoreTrouble)
+    -> ServiceAnswer?
+  {
+    guard question.policy.isFleet else {
+      return try question.answer(
+        from: store, in: question.context, enrolling: question.account?.uid)
     }
+    if case .prepare = question.verb, !question.policy.isEnabled { return .skip }
+    guard let fleet else { return withoutFleet(question, peer) }
+    return try fleet.answer(question) { level, line in write(level, line, of: peer) }
   }
 
-  private func withoutFleet(_ question: Question, _ peer: Peer) -> ServiceAnswer {
+  private func withoutFleet(_ question: LoginQuestion, _ peer: Peer) -> ServiceAnswer {
     var line = LogLine("error:")
     line.add(user: question.name)
     line.add(": the policy has verification = fleet: this service is built without the fleet")
@@ -128,31 +104,39 @@ package struct RequestHandler<Store: LoginStore>: Sendable where Store: Sendable
 
   // MARK: who, under which policy, from where
 
-  private func root(_ request: ServiceRequest, _ account: Account?, _ peer: Peer) -> LoginContext {
-    let origin: Origin
-    var address: NumericAddress?
-    switch request.origin {
-    case .unknown: origin = .unknown
-    case .local:
-      origin = .local(
-        own: isOwn(account, caller: peer.realUser, through: request.service))
-    case .address(let found) where !found.isElsewhere: origin = .unknown
-    case .address(let found):
-      address = found
-      origin = NetworkAddress(found.bytes).map { .address($0) } ?? .unknown
+  /// The question as this machine has it; nil: not for this peer.
+  private func settled(_ asked: LoginQuestion, _ peer: Peer) throws(StoreTrouble) -> LoginQuestion?
+  {
+    var question = asked
+    question.expire(since: peer.arrived)
+    question.account = try store.account(typed: asked.name)
+    question.caller = peer.realUser == 0 ? nil : peer.realUser
+    switch peer.socket {
+    case .root: question.policy.shared = SharedBudgetBox(sharedBudget(of: question))
+    case .everybody:
+      // The name must lead to the number: several names may have one.
+      guard let account = question.account, account.uid == peer.effectiveUser,
+        let verb = open(asked.verb)
+      else { return nil }
+      (question.verb, question.origin) = (verb, .local)
+      question.policy = policy(of: account, tightenedBy: asked.policy, peer)
+      question.isAway = asked.isAway && fleet?.wasAway == true
     }
-    var policy = request.policy
-    var shared = SharedBudget(of: policy)
-    // Once a login, where it counts: a directory may take a second for each group. The line may
-    // name another file, whose budget holds too where it is the smaller one.
-    if case .attempt = request.verb {
-      let reading = reading(account, request.service, isRemote: request.origin != .local, address)
-      shared = reading.policy.sharedBudget
-      shared.include(stated: policy)
-    }
-    policy.shared = SharedBudgetBox(shared)
-    return LoginContext(
-      policy: policy, origin: origin, address: address, service: Label(request.service))
+    question.isOwn =
+      question.origin == .local
+      && isOwn(question.account, caller: peer.realUser, through: question.service)
+    return question
+  }
+
+  /// Once a login, where it counts: a directory may take a second for each group. The line may name
+  /// another file, whose budget holds too where it is the smaller one.
+  private func sharedBudget(of question: LoginQuestion) -> SharedBudget {
+    guard case .attempt = question.verb else { return SharedBudget(of: question.policy) }
+    let reading = reading(
+      question.account, question.service, isRemote: question.origin != .local, question.address)
+    var shared = reading.policy.sharedBudget
+    shared.include(stated: question.policy)
+    return shared
   }
 
   /// What the file of this machine says of a login.
@@ -166,27 +150,25 @@ package struct RequestHandler<Store: LoginStore>: Sendable where Store: Sendable
     return store.policy(at: policyFile, base: Policy(), login)
   }
 
-  private func own(_ request: ServiceRequest, _ account: Account, _ peer: Peer) -> LoginContext {
+  /// For a program that is not root.
+  private func policy(of account: Account, tightenedBy asked: Policy, _ peer: Peer) -> Policy {
     let reading = reading(account, bytes(of: Self.publicService), isRemote: false, nil)
     if let trouble = reading.trouble {
       write(.error, .brokenPolicy(trouble, hasLastGood: !reading.isStrict), of: peer)
     }
     var policy = store.policy(of: reading, isSuperuser: account.uid == 0)
     let shared = policy.sharedBudget
-    policy.tighten(by: request.policy)
+    policy.tighten(by: asked)
     policy.shared = SharedBudgetBox(shared)
     // It was not asked of somebody who is let through there.
     policy.isEnabled = true
-    policy.isFleet = policy.isFleet || request.policy.isFleet
-    return LoginContext(
-      policy: policy,
-      origin: .local(own: isOwn(account, caller: peer.realUser, through: request.service)),
-      service: Label(request.service))
+    policy.isFleet = policy.isFleet || asked.isFleet
+    return policy
   }
 
   /// What a program that is not root may ask; nil: nothing. It gets nothing back of what a first
   /// pass was charged: it could say so of any amount.
-  private func open(_ verb: ServiceRequest.Verb) -> ServiceRequest.Verb? {
+  private func open(_ verb: LoginQuestion.Verb) -> LoginQuestion.Verb? {
     switch verb {
     case .prepare(_, let first): .prepare(mayEnroll: false, after: first)
     case .attempt(let typed, let known, _):
@@ -199,12 +181,9 @@ package struct RequestHandler<Store: LoginStore>: Sendable where Store: Sendable
   // MARK: the log
 
   /// What the module of a program that is not root logs, its user could have written himself.
-  private func note(_ answer: ServiceAnswer?, _ question: Question, _ peer: Peer) {
+  private func note(_ answer: ServiceAnswer?, _ question: LoginQuestion, _ peer: Peer) {
     guard case .outcome(let outcome) = answer else { return }
-    var line = LogLine.outcome(
-      outcome, user: question.name, from: nil, question.context.origin)
-    line.add(" service=")
-    line.add(field: question.context.service?.bytes ?? [])
+    var line = LogLine.outcome(outcome, of: question)
     line.add(" uid=", Int(peer.realUser))
     if let line = allowance.line(line, of: peer.realUser, isCostless: outcome.isCostless) {
       log(outcome.logLevel, line)
@@ -218,7 +197,7 @@ package struct RequestHandler<Store: LoginStore>: Sendable where Store: Sendable
   }
 }
 
-extension ServiceRequest.Verb {
+extension LoginQuestion.Verb {
   fileprivate var mayBeSaved: Bool {
     switch self {
     case .attempt, .remember, .count, .rehearse, .amend: true

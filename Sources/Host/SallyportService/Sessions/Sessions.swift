@@ -1,6 +1,6 @@
 import CService
 import Glibc
-import SallyportSupport
+package import SallyportSupport
 
 /// Starts `sallyport-session` for each connection to a third socket. It is a program of its own: it
 /// runs modules of PAM, which may do anything with the process that they are in, for as long as a

@@ -1,5 +1,6 @@
 import CService
 import Glibc
+package import SallyportSupport
 
 /// A socket that listens.
 package final class Listener: Sendable {

@@ -14,6 +14,11 @@ package enum Threads {
   }
 }
 
+/// Runs `body` on a thread of its own. Its stack has room for the modules of the name service.
+package func startThread(_ body: @escaping @Sendable () -> Void) throws(ServiceError) {
+  try ServiceError.check(Threads.start(body), "pthread_create")
+}
+
 @unsafe private func runBody(_ box: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
   // SAFETY: the box that `start` gave away.
   if let box = unsafe box { unsafe Unmanaged<Body>.fromOpaque(box).takeRetainedValue().run() }

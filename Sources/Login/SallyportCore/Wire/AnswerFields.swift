@@ -13,7 +13,7 @@ extension ServiceAnswer {
 
   /// Reads the answer to a request. Total: any bytes give an answer that the service gives to this
   /// verb, with all values in their ranges, or nil.
-  package static func decode(_ frame: [UInt8], to verb: ServiceRequest.Verb) -> ServiceAnswer? {
+  package static func decode(_ frame: [UInt8], to verb: LoginQuestion.Verb) -> ServiceAnswer? {
     var fields = ByteReader(frame, 0..<frame.count)
     guard fields.takesVersion(), let answer = fields.answer(), fields.isWhole, fields.isAtEnd,
       answer.answers(verb.number)

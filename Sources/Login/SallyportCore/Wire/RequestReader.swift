@@ -1,8 +1,8 @@
 package import OneTimePassword
 
-extension ServiceRequest {
+extension LoginQuestion {
   /// Reads a frame. Total: any bytes give a request whose values are all in their ranges, or nil.
-  package static func decode(_ frame: Secret) -> ServiceRequest? {
+  package static func decode(_ frame: Secret) -> LoginQuestion? {
     let length = Int(frame[1]) | Int(frame[2]) << 8
     guard length <= frame.count, let secret = frame.slice(length..<frame.count) else { return nil }
     var fields = ByteReader(frame.bytes(in: 0..<length), 0..<length)
@@ -19,18 +19,18 @@ extension ServiceRequest {
 
 extension ByteReader {
   /// Valid only if the reader then reports success at the end of its input.
-  fileprivate mutating func request(_ secret: Secret, waits: Bool) -> ServiceRequest? {
+  fileprivate mutating func request(_ secret: Secret, waits: Bool) -> LoginQuestion? {
     let name = counted()
     let (service, origin, policy) = (counted(), origin(), policy())
     let milliseconds = UInt32(truncatingIfNeeded: number(bytes: 4))
     let isAway = isThere()
     guard let verb = verb(of: name, secret) else { return nil }
-    return ServiceRequest(
+    return LoginQuestion(
       name: name, service: service, origin: origin, policy: policy, millisecondsLeft: milliseconds,
       verb: verb, isAway: isAway, waits: waits)
   }
 
-  private mutating func origin() -> ServiceRequest.StatedOrigin {
+  private mutating func origin() -> LoginQuestion.StatedOrigin {
     switch count(atMost: 2) {
     case 1: .local
     case 2: NumericAddress(take(16)).map { .address($0) } ?? .unknown
@@ -51,8 +51,8 @@ extension ByteReader {
 
   private mutating func byte() -> UInt8 { UInt8(truncatingIfNeeded: number(bytes: 1)) }
 
-  private mutating func verb(of name: [UInt8], _ secret: Secret) -> ServiceRequest.Verb? {
-    switch ServiceRequest.Verb.Number(rawValue: byte()) {
+  private mutating func verb(of name: [UInt8], _ secret: Secret) -> LoginQuestion.Verb? {
+    switch LoginQuestion.Verb.Number(rawValue: byte()) {
     case .prepare:
       let mayEnroll = isThere()
       return FirstFactor(rawValue: byte()).map { .prepare(mayEnroll: mayEnroll, after: $0) }

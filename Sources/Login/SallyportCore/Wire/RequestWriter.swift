@@ -1,6 +1,6 @@
 package import OneTimePassword
 
-extension ServiceRequest {
+extension LoginQuestion {
   /// The frame: version, the lengths of the fields (2 bytes, with these five) and of the secret
   /// (2), the fields, and the secret, which is no field because an array is not wiped.
   ///
@@ -55,7 +55,7 @@ extension ServiceRequest {
 }
 
 extension ByteWriter {
-  fileprivate mutating func put(_ request: ServiceRequest) {
+  fileprivate mutating func put(_ request: LoginQuestion) {
     put(counted: request.name)
     put(counted: request.service)
     put(request.origin)
@@ -79,7 +79,7 @@ extension ByteWriter {
     }
   }
 
-  private mutating func put(_ origin: ServiceRequest.StatedOrigin) {
+  private mutating func put(_ origin: LoginQuestion.StatedOrigin) {
     switch origin {
     case .unknown: put(count: 0)
     case .local: put(count: 1)

@@ -1,4 +1,4 @@
-/// What the service answers to a `ServiceRequest`.
+/// What the service answers to a `LoginQuestion`.
 package enum ServiceAnswer: Equatable, Sendable {
   /// To `prepare`: ask for a code; without an enrollment the shape is the decoy's. To `enrolled`:
   /// what is enrolled.
@@ -83,7 +83,7 @@ extension ServiceAnswer {
   }
 
   /// Whether its values are ones that the service gives to this verb.
-  func answers(_ verb: ServiceRequest.Verb.Number) -> Bool {
+  func answers(_ verb: LoginQuestion.Verb.Number) -> Bool {
     switch self {
     case .prompt(let status, let shape):
       status == .enrolled

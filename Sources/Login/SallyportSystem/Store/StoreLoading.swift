@@ -1,6 +1,6 @@
 internal import CSystem
 internal import OneTimePassword
-internal import SallyportCore
+package import SallyportCore
 
 extension Store {
   /// What is enrolled for the account; nil only where an existing, checked store has no directory

@@ -1,7 +1,11 @@
 package import OneTimePassword
 
-/// A question to the service of this machine: for whom, from where, and what.
-package struct ServiceRequest: Sendable {
+/// One question of a login, from the program that asks it to `decide`: for whom, from where, under
+/// which policy, until when, and what.
+///
+/// A program states what its frame has. The service of its machine, and a verifier after it, check
+/// that, bring in what they alone know, and pass on the same question.
+package struct LoginQuestion: Sendable {
   /// Where the login comes from. Whether a local one is the user's own, the service finds out.
   package enum StatedOrigin: Equatable, Sendable {
     case unknown
@@ -32,22 +36,37 @@ package struct ServiceRequest: Sendable {
     case amend(EnrollmentChange, to: UInt64)
   }
 
+  /// Milliseconds for all that one login asks, without the time that a person types; no question
+  /// has more.
+  package static let patience: UInt64 = 5000
+
   /// The name as it was typed, 1 to 255 bytes; for `amend` the account's own.
-  package let name: [UInt8]
+  package var name: [UInt8]
   /// The name of the PAM service, up to 255 bytes.
   package let service: [UInt8]
-  package let origin: StatedOrigin
+  package var origin: StatedOrigin
   /// Its scalar values and `isRefusedByRule`; no lists of services are sent.
-  package let policy: Policy
+  package var policy: Policy
   /// For how long the caller waits for the answer.
-  package let millisecondsLeft: UInt32
-  package let verb: Verb
+  package var millisecondsLeft: UInt32
+  package var verb: Verb
   /// For `attempt`: whether the fleet was away when the code was asked for, so that a backup code
   /// was (`Shape.isAway`).
-  package let isAway: Bool
+  package var isAway: Bool
   /// Whether the caller understands `ServiceAnswer.begun`, and waits after it. The version of the
   /// frame says it.
-  package let waits: Bool
+  package var waits: Bool
+
+  // MARK: what the program's frame does not say
+
+  /// On the machine of the program; nil for a name that nobody can have.
+  package var account: Account?
+  /// Whether a local login is the user's own.
+  package var isOwn = false
+  /// The real uid of the program, where it is not root's: whose wrong codes these are.
+  package var caller: UInt32?
+  /// When the program gives up, in nanoseconds of CLOCK_MONOTONIC.
+  package var deadline = UInt64.max
 
   package init(
     name: [UInt8], service: [UInt8], origin: StatedOrigin, policy: Policy, millisecondsLeft: UInt32,
@@ -64,7 +83,26 @@ package struct ServiceRequest: Sendable {
   }
 }
 
-extension ServiceRequest.Verb {
+extension LoginQuestion {
+  /// `time`: when its frame was here, in nanoseconds of CLOCK_MONOTONIC.
+  package mutating func expire(since time: UInt64) {
+    deadline = time &+ min(UInt64(millisecondsLeft), Self.patience) &* 1_000_000
+  }
+
+  /// In full; nil for a login that does not come from another machine.
+  package var address: NumericAddress? {
+    guard case .address(let address) = origin, address.isElsewhere else { return nil }
+    return address
+  }
+
+  /// Where it comes from, as a decision sees it.
+  package var place: Origin {
+    if case .local = origin { return .local(own: isOwn) }
+    return address.flatMap { NetworkAddress($0.bytes) }.map { .address($0) } ?? .unknown
+  }
+}
+
+extension LoginQuestion.Verb {
   /// The verb as its byte in a frame.
   enum Number: UInt8 {
     case prepare = 1

@@ -7,23 +7,23 @@ import Testing
   /// A request of alice's, one value of it another.
   private func request(
     name: String = "alice", service: [UInt8] = Array("sshd".utf8),
-    origin: ServiceRequest.StatedOrigin = .local, _ verb: ServiceRequest.Verb = .level,
+    origin: LoginQuestion.StatedOrigin = .local, _ verb: LoginQuestion.Verb = .level,
     _ change: (inout Policy) -> Void = { _ in }
-  ) -> ServiceRequest {
+  ) -> LoginQuestion {
     var policy = Policy()
     change(&policy)
-    return ServiceRequest(
+    return LoginQuestion(
       name: Array(name.utf8), service: service, origin: origin, policy: policy,
       millisecondsLeft: 5000, verb: verb)
   }
 
   /// What is read of the frame of a request.
-  private func read(_ request: ServiceRequest) -> ServiceRequest? {
-    request.encoded().flatMap { ServiceRequest.decode($0) }
+  private func read(_ request: LoginQuestion) -> LoginQuestion? {
+    request.encoded().flatMap { LoginQuestion.decode($0) }
   }
 
-  private func decode(_ frame: [UInt8]) throws -> ServiceRequest? {
-    ServiceRequest.decode(try secret(frame))
+  private func decode(_ frame: [UInt8]) throws -> LoginQuestion? {
+    LoginQuestion.decode(try secret(frame))
   }
 
   // MARK: there and back
@@ -41,7 +41,7 @@ import Testing
   }
 
   /// All that a verb says, in words.
-  private func facts(_ verb: ServiceRequest.Verb) throws -> String {
+  private func facts(_ verb: LoginQuestion.Verb) throws -> String {
     switch verb {
     case .prepare, .enrolled, .level, .remember, .count, .rehearse: "\(verb)"
     case .attempt(let typed, let known, let turn): "\(bytes(typed)) \(known as Any) \(turn)"
@@ -190,7 +190,7 @@ import Testing
     for (units, isTaken) in [(100_000_000_000, true), (100_000_000_001, false)] as [(UInt64, Bool)]
     {
       let charge = Charge(enrollmentID: 1, isKnown: true, amount: GuessProbability(units: units))
-      let verb = ServiceRequest.Verb.attempt(
+      let verb = LoginQuestion.Verb.attempt(
         try secret("1"), knownAs: nil, as: .last(givingBack: charge))
       #expect((read(request(verb)) != nil) == isTaken)
     }
@@ -199,7 +199,7 @@ import Testing
   @Test func `has a response of up to 512 bytes, and of a longer one that it is too long`() throws {
     func attempt(_ count: Int, _ known: Malformation? = nil) throws -> String? {
       let typed = try secret([UInt8](repeating: 0x31, count: count))
-      let verb = ServiceRequest.Verb.attempt(typed, knownAs: known, as: .firstPass)
+      let verb = LoginQuestion.Verb.attempt(typed, knownAs: known, as: .firstPass)
       return try read(request(verb)).map { try facts($0.verb) }
     }
     let ones = [UInt8](repeating: 0x31, count: 512)
@@ -217,7 +217,7 @@ import Testing
     let codes = BackupCodeSet(
       id: 1, salt: [UInt8](repeating: 7, count: 16), digests: digests, scratchDigests: digests)
     let name = String(repeating: "a", count: 255)
-    let verb = ServiceRequest.Verb.amend(.renew(codes), to: 1)
+    let verb = LoginQuestion.Verb.amend(.renew(codes), to: 1)
     let again = try #require(read(request(name: name, verb)))
     #expect(try facts(again.verb) == facts(verb))
   }

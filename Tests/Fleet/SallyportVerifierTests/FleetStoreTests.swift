@@ -243,7 +243,7 @@ struct `The database of a fleet` {
       "UPDATE state SET body = $2, version = 1 WHERE name = $1",
       [.bytes(name.bytes), .bytes(try #require(old.bytes(0, 1)))])
     #expect(throws: StoreTrouble.self) { try verifier.type(first, as: text) }
-    #expect(verifier.complaints.contains { $0.contains("of before the enrollment") })
+    #expect(verifier.complaints.contains { $0.contains("rolled back to before a change") })
   }
 
   // MARK: two verifiers

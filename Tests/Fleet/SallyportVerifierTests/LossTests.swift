@@ -170,7 +170,7 @@ struct `What a database has lost` {
     try one.putBack(old, of: name)
     #expect(try two.type("000000", as: name).isIn == false)
     #expect(throws: StoreTrouble.self) { try one.type(counters[0], as: name) }
-    #expect(one.complaints.contains { $0.contains("another state was put in the place") })
+    #expect(one.complaints.contains { $0.contains("was replaced by another one") })
   }
 
   @Test func `is seen in the row of the fleet, where that is an older one`() throws {

@@ -6,9 +6,10 @@ import SallyportService
 package import SallyportSupport
 package import SallyportSystem
 
-/// The reserve of this host with all that it needs: who judges by it, and who keeps it as the fleet
-/// has it. The thread of the latter is started where this machine is in a fleet, at once or when a
-/// verifier is asked for the first time: on every other machine there is none, and no file.
+/// The reserve of this host with all that it needs: what verifies codes by it, and what keeps it as
+/// the fleet has it. The thread of the latter is started where this machine is in a fleet, at once
+/// or when a verifier is asked for the first time: on every other machine there is none, and no
+/// file.
 package struct HostReserve: OfflineAuthority {
   private let examiner: ReserveAuthority
   private let keeper: ReserveSync

@@ -29,12 +29,12 @@ package protocol OfflineAuthority: Sendable {
 
 /// Asks the verifiers of the fleet for programs of this machine.
 ///
-/// What was sent is never asked again, nor judged by anything else: what becomes of it is not
+/// What was sent is never asked again, nor verified by anything else: what becomes of it is not
 /// known, and that is a refusal. Only where nothing was sent, or the verifier says that it has
-/// judged nothing, the fleet is away; then a backup code may be judged here, and nothing else is
-/// done: nobody passes without a code, enrolls, is remembered or counted. What was asked for while
-/// it was away is judged here too, unless it was back since then and has confirmed what is kept
-/// here: the code may have been used elsewhere by now.
+/// verified nothing, the fleet is away; then a backup code may be verified here, and nothing else
+/// is done: nobody passes without a code, enrolls, is remembered or counted. What was asked for
+/// while it was away is verified here too, unless it was back since then and has confirmed what is
+/// kept here: the code may have been used elsewhere by now.
 package struct Relay: FleetSide {
   /// How long after it was away a program that is not root is believed that it was.
   private static let memory: UInt64 = 600_000_000_000
@@ -101,7 +101,7 @@ package struct Relay: FleetSide {
   private func result(_ line: any FleetVerifiers, _ question: LoginQuestion, _ log: LogWriter)
     -> Result
   {
-    // In less time nobody can tell a fleet that is away from a caller who let his time pass.
+    // With less time left, a timeout may be the caller's fault, not the fleet's.
     guard question.hasTimeToAsk else { return tooLate(question, log) }
     if let reserve, let account = question.account,
       !reserve.mayAsk(account.name, within: question.millisecondsToAsk)
@@ -114,7 +114,7 @@ package struct Relay: FleetSide {
       return .answer(.trouble(mayBeTheCallers: true))
     }
     do throws(TransportFault) {
-      // A verifier judges nothing for whoever waits no more.
+      // A verifier verifies nothing for a caller that waits no more.
       let answer = try line.ask(.question, within: left) {
         $0 > 0 ? question.frame($0) : nil
       }

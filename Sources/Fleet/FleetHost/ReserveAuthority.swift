@@ -7,12 +7,12 @@ import SallyportService
 package import SallyportSupport
 package import SallyportSystem
 
-/// Judges logins of a host of a fleet while no verifier can be asked: backup codes alone, by the
+/// Answers logins of a host of a fleet while no verifier can be asked: backup codes alone, by the
 /// reserve.
 ///
-/// Nobody is known to be "not enrolled" then. Everybody is asked, and whoever is not in the reserve
-/// is judged by its decoy, whatever the level: nobody passes without a code, enrolls, is remembered
-/// or counted, and no answer says who is in it.
+/// Nobody is known to be "not enrolled" then. Everybody is asked, and a user who is not in the
+/// reserve gets its decoy, at every level: nobody passes without a code, enrolls, is remembered or
+/// counted, and no answer says who is in it.
 package struct ReserveAuthority: Sendable {
   private let reserve: Reserve
   private let log: LogWriter
@@ -82,7 +82,7 @@ package struct ReserveAuthority: Sendable {
     var line = LogLine("no verifier can be asked: ")
     line.add(LogLine.outcome(outcome, of: question).bytes)
     line.add(isInReserve ? " reserve=yes" : " reserve=no")
-    // Who has no account shares the lines of all such.
+    // Users without an account share one log allowance.
     let user = question.account?.uid ?? UInt32.max
     if let line = allowance.line(line, of: user, isCostless: outcome.isCostless) {
       log(.warning, line)
@@ -90,7 +90,7 @@ package struct ReserveAuthority: Sendable {
   }
 }
 
-/// The reserve, as a login is judged by it: a code that was used is known to have to go up before
+/// The reserve, as a login uses it: a code that was used is known to have to go up before
 /// it is known to be used.
 struct ReserveStore: RecordStore, Sendable {
   private let reserve: Reserve

@@ -56,7 +56,7 @@ package final class ReserveSync: Sendable {
 
   /// Makes the reserve and starts the thread, once, where this host is in a fleet; it ends after
   /// `stop`, or when the host has left. On every other machine nothing is done. When it returns the
-  /// reserve is there, also to whoever was not the first.
+  /// reserve is there, also to one who was not the first.
   package func start() {
     if state.withLock({ $0.isRunning || $0.isOver }) { return }
     starting.withLock { _ in

@@ -5,7 +5,7 @@ import SallyportLogin
 import SallyportSystem
 import SessionProtocol
 
-// The changes themselves: each is one `amend`, of the enrollment that the code was judged for.
+// The changes themselves: each is one `amend`, of the enrollment for which the code was verified.
 
 extension Session {
   /// After the password.

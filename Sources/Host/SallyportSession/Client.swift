@@ -6,7 +6,7 @@ import SallyportLogin
 import SallyportSystem
 import SessionProtocol
 
-/// Whoever is at the other end, by the kernel's word.
+/// The user at the other end, by the kernel's word.
 package struct Client {
   let process: Int32
   let user: UInt32

@@ -5,12 +5,13 @@ import SallyportLogin
 import SallyportSystem
 import SessionProtocol
 
-/// One session of one user: one wish, named first, one password, one code, one change, and the end.
+/// One session of one user: one change request first, one password, one code, one change, and the
+/// end.
 package final class Session {
   /// For a whole session.
   static let seconds: UInt64 = 300
   private static let mostPrompts = 40
-  /// Milliseconds from the connection to the wish.
+  /// Milliseconds from the connection to the change request.
   private static let untilWish: UInt64 = 5000
   private static let service: StaticString = "sallyport"
 

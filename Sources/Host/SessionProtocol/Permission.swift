@@ -55,7 +55,7 @@ package enum OwnEnrollment: Equatable, Sendable {
   case notEnrolled(EnrollmentLevel)
 }
 
-/// Decides whether a user may have his wish, and by what. Pure, and the only place where that is
+/// Decides whether a user may make his change, and by what. Pure, and the only place where that is
 /// decided; that the password and the code are right is asked for afterwards.
 package func permission(for wish: ChangeRequest, _ enrollment: OwnEnrollment, under policy: Policy)
   -> Permission

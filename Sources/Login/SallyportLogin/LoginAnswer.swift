@@ -76,8 +76,8 @@ extension LoginQuestion {
     return try authority.enrolled(account, in: context)
   }
 
-  /// The time is asked for under the lock, and before anything is saved: whoever waits no more must
-  /// not find his code used.
+  /// The time is read under the lock, and before anything is saved: a caller that waits no more
+  /// must not find his code used.
   package func authority<Store: RecordStore>(over store: Store) -> LocalAuthority<Store> {
     LocalAuthority(store: store) { () throws(StoreTrouble) in
       if sys_monotonic() > deadline { throw .busy(path: "") }

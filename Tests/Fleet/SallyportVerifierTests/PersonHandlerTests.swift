@@ -36,7 +36,7 @@ struct `What root's verbs change of somebody of the fleet` {
   }
 
   private func version() throws -> UInt64 {
-    try verifier.store(for: name).row(of: Array(name.utf8), anew: true).standing.version
+    try verifier.store(for: name).row(of: Array(name.utf8), reload: true).standing.version
   }
 
   private struct Other: Error {}
@@ -116,7 +116,7 @@ struct `What root's verbs change of somebody of the fleet` {
     #expect(try version() == before + 1, "saved again: the primary alone may have it")
     #expect(try !isIn("287082") && !isIn("7KMF2X9QD4TW0HZA"))
     guard case .notEnrolled = try facts().standing else { throw Other() }
-    let found = try verifier.store(for: name).row(of: Array(name.utf8), anew: true).standing
+    let found = try verifier.store(for: name).row(of: Array(name.utf8), reload: true).standing
     #expect(found.person == .removed(id))
     let copy = MoveRequest.Moving(enrollment, LoginState(initialFor: enrollment))
     let store = verifier.store(for: name)
@@ -131,7 +131,7 @@ struct `What root's verbs change of somebody of the fleet` {
     let (one, two) = (try Verifier("one", in: own), try Verifier("two", in: own))
     let name = try one.enroll()
     let user = try #require(UserName(Array(name.utf8)))
-    let row = try #require(try one.store(for: name).row(of: user.bytes, anew: true))
+    let row = try #require(try one.store(for: name).row(of: user.bytes, reload: true))
     let burial = MoveRequest.Tombstone(id: id, version: row.seen.digest, token: 9)
     _ = try one.ask("BEGIN")
     _ = try one.ask("SELECT FROM state WHERE name = $1 FOR UPDATE", [.bytes(user.bytes)])
@@ -233,7 +233,7 @@ struct `What root's verbs change of somebody of the fleet` {
       guard case .other(.notAllowed) = try ask(verb, enrolls: false) else { throw Other() }
     }
     #expect(try facts().note.level == nil && isIn("287082"))
-    let row = try #require(try verifier.store(for: name).row(of: Array(name.utf8), anew: true))
+    let row = try #require(try verifier.store(for: name).row(of: Array(name.utf8), reload: true))
     let burial = MoveRequest.Tombstone(id: id, version: row.seen.digest, token: 9)
     #expect(try verifier.store(for: name).bury(try user, burial, by: Array("web2".utf8)) == nil)
     guard case .taken(let host) = try facts().standing else { throw Other() }

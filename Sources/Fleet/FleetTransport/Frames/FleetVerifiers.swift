@@ -4,14 +4,14 @@ package import OneTimePassword
 package enum TransportFault: Error, Equatable {
   /// No verifier could be asked: nothing was sent.
   case away
-  /// It was sent, or may have been, and no answer came: whether it was judged is not known, and it
-  /// must not be asked again.
+  /// It was sent, or may have been, and no answer came: whether it was verified is not known, and
+  /// it must not be asked again.
   case unknown
-  /// Whoever is at these addresses has another key than the verifiers' of this fleet. Nothing was
+  /// The server at these addresses has another key than the verifiers of this fleet. Nothing was
   /// sent.
   case unpinned
   /// The verifiers do not know this host's key: it never joined, or was revoked. Nothing was
-  /// judged.
+  /// verified.
   case revoked
 }
 
@@ -31,7 +31,7 @@ package struct VerifierAnswer: Sendable, Equatable {
   package let kind: UInt8
   package let body: [UInt8]
 
-  /// The database is away: nothing was judged, and nothing saved.
+  /// The database is away: nothing was verified, and nothing saved.
   package static let databaseAway = VerifierAnswer(kind: 0xee, body: [])
   /// This verifier does not answer such a question.
   package static let notServed = VerifierAnswer(kind: 0xef, body: [])
@@ -54,8 +54,9 @@ package struct VerifierAnswer: Sendable, Equatable {
 
 /// The verifiers of a fleet, as a host asks them.
 package protocol FleetVerifiers: Sendable {
-  /// Asks one of them, once, and waits at most so many milliseconds, `.away` included. `body` has
-  /// at most `VerifierPool.longestBody` bytes. What is thrown says whether it may have been judged.
+  /// Asks one of them, once, and waits at most this many milliseconds, `.away` included. `body` has
+  /// at most `VerifierPool.longestBody` bytes. What is thrown says whether it may have been
+  /// verified.
   func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64) throws(TransportFault)
     -> VerifierAnswer
   /// The same of a body that says how many milliseconds are left: it is made when it can be sent,

@@ -5,9 +5,9 @@ import OneTimePassword
 /// the answer repeats it), the kind (1 byte), and the body.
 ///
 /// When the handshake is done the verifier sends one without being asked, with the nonce 0: 0x84
-/// to a host of the fleet, 0xed to whoever may only join; the body is the form of the frames, 1.
-/// One more with the nonce 0, 0xec and no body, says that it is about to end: nothing more is to be
-/// asked by this line.
+/// to a host of the fleet, 0xed to a peer that may only join; the body is the form of the frames,
+/// 1. One more with the nonce 0, 0xec and no body, says that it is about to end: nothing more is to
+/// be asked on this connection.
 enum Frame {
   static let headLength = 12
   static let longest = 65_600
@@ -52,13 +52,13 @@ enum Frame {
   }
 }
 
-/// Reads frames of a line, as much at a time as is there.
+/// Reads frames of a connection, as much at a time as is there.
 final class FrameReader {
   enum Progress {
     case whole(nonce: UInt64, kind: UInt8, body: Secret)
     /// `isBegun`: a part of it is here.
     case more(toWrite: Bool, isBegun: Bool)
-    /// The line is over, or what came is no frame.
+    /// The connection has ended, or what came is no frame.
     case over
     case unpinned
   }

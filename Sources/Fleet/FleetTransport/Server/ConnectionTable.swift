@@ -1,10 +1,10 @@
 import CService
 import CTLS
 
-/// The connections of a verifier: who has them, and which wait for what.
+/// Table of a verifier's connections: owner, state, queue.
 ///
 /// A connection is watched by one of two epolls, that of handshakes or that of frames, and each
-/// report of one is single: whoever takes it up has the connection for himself (`claim`) until
+/// report of one is single: a thread that takes it up owns the connection (`claim`) until
 /// `release` watches it again. Both happen under the table's lock; so does forgetting a connection,
 /// which is closed with its last reference.
 struct ConnectionTable: Sendable {
@@ -23,7 +23,7 @@ struct ConnectionTable: Sendable {
     var isKnown = false
     /// Somebody has it.
     var isBusy = false
-    /// To be closed by whoever has it.
+    /// Its owner has to close it.
     var isDoomed = false
     /// Since when part of a frame is here.
     var begun: UInt64?
@@ -75,7 +75,7 @@ struct ConnectionTable: Sendable {
 
   // MARK: one at a time
 
-  /// The connection for whoever asks, if it is there and nobody has it.
+  /// The connection for the caller, if it is there and has no owner.
   mutating func claim(_ id: UInt64) -> ServerConnection? {
     guard let entry = entries[id], !entry.isBusy, !entry.isDoomed else { return nil }
     entries[id]?.isBusy = true
@@ -133,14 +133,14 @@ struct ConnectionTable: Sendable {
     return turns.begin(id, of: crowd) ? crowd : nil
   }
 
-  /// Another connection of the crowd that was waiting, for whoever is done with one.
+  /// Another connection of the crowd that was waiting, for a thread that is done with one.
   mutating func next(of crowd: FairQueue.QueueKey) -> ServerConnection? {
     while let id = turns.next(of: crowd) { if let entry = entries[id] { return entry.connection } }
     return nil
   }
 
-  /// Whether the question of this claimed connection may be answered now. If not, somebody who is done
-  /// with another one about the same user will be given both.
+  /// Whether the question of this claimed connection may be answered now. If not, a thread that is
+  /// done with another one about the same user will be given both.
   mutating func begin(_ request: FleetServer.Request, about user: UInt64, on id: UInt64) -> Bool {
     if turns.begin(id, of: .user(user)) { return true }
     entries[id]?.request = request
@@ -158,7 +158,7 @@ struct ConnectionTable: Sendable {
 
   // MARK: the end of a connection
 
-  /// At once where nobody has it, else by whoever has it.
+  /// At once where it has no owner, else by its owner.
   mutating func close(_ id: UInt64) -> [ServerConnection] {
     guard let entry = entries[id] else { return [] }
     guard entry.isBusy else { return forget(id) }
@@ -167,7 +167,7 @@ struct ConnectionTable: Sendable {
     return []
   }
 
-  /// By whoever has it.
+  /// By its owner.
   mutating func forget(_ id: UInt64) -> [ServerConnection] {
     guard let entry = entries.removeValue(forKey: id) else { return [] }
     strangers.removeAll { $0 == id }

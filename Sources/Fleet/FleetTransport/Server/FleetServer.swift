@@ -19,12 +19,11 @@ package struct FleetServerFault: Error, Equatable {
 
 /// Answers the frames of hosts, over TLS 1.3.
 ///
-/// A connection without anything to read has no thread. One thread accepts, one looks after time, a
-/// few do handshakes, a few answer frames, and nothing of either ever waits for a peer, but for the
-/// moment in which an answer is taken. So strangers who connect and say nothing hold up nobody. Any
-/// Ed25519 key may connect; whether it is a host's, `isKnown` says after the handshake. Whoever
-/// sends more than one question before its answer, or is gone by then, is not answered, and nothing
-/// is judged for it.
+/// An idle connection has no thread. One thread accepts, one watches the time limits, a few do
+/// handshakes, a few answer frames, and none of them waits for a peer, except while it takes an
+/// answer. So silent strangers delay nobody. Any Ed25519 key may connect; `isKnown` says after the
+/// handshake whether it is a host's. A peer that sends more than one question before its answer, or
+/// is gone by then, is not answered, and nothing is verified for it.
 package final class FleetServer: Sendable {
   /// What a frame asks.
   package struct Request: Sendable {
@@ -43,7 +42,7 @@ package final class FleetServer: Sendable {
     }
   }
 
-  /// Reads a frame of whoever has this key, which came at `arrived` by `CLOCK_MONOTONIC`, in
+  /// Reads a frame of the peer with this key, which came at `arrived` by `CLOCK_MONOTONIC`, in
   /// nanoseconds. Called by several threads at once, as are the answers.
   package typealias Handler =
     @Sendable (Pin, FrameKind, Secret, _ arrived: UInt64) -> Request
@@ -126,12 +125,12 @@ package final class FleetServer: Sendable {
   }
 
   /// Accepts nothing more, tells hosts to ask another verifier, and answers what they had sent
-  /// until then, for at most so many nanoseconds; then all connections are closed. false where it
+  /// until then, for at most this many nanoseconds; then all connections are closed. false where it
   /// is not done by then.
   @discardableResult
   package func stop(within time: UInt64 = 5_000_000_000) -> Bool {
     let start = sys_monotonic()
-    // Whoever connects from now on is refused at once, and asks another verifier.
+    // A host that connects from now on is refused at once, and asks another verifier.
     _ = shutdown(listener, Int32(SHUT_RDWR))
     repeat {
       let leave = book.withLock { $0.leave(now: sys_monotonic()) }
@@ -225,7 +224,7 @@ package final class FleetServer: Sendable {
       }
     case .over: _ = book.withLock { $0.forget(connection.id) }
     case .done(let pin):
-      // Whoever is not greeted asks nothing here, and asks another verifier.
+      // A host that is not greeted asks nothing here, and asks another verifier.
       if book.withLock({ $0.isLeaving }) {
         _ = book.withLock { $0.forget(connection.id) }
         return

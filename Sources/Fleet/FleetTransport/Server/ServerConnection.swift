@@ -1,7 +1,7 @@
 import CService
 import OneTimePassword
 
-/// A host's connection, as a verifier has it. For whoever has claimed it.
+/// A host's connection, as a verifier has it. For the thread that has claimed it.
 final class ServerConnection: @unchecked Sendable {
   let connection: TLSConnection
   /// In the book; set before anybody else has it.

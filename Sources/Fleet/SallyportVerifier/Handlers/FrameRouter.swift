@@ -20,8 +20,8 @@ extension FrameHandler {
   package func name(in question: Question) -> [UInt8]? { nil }
 }
 
-/// Where the frames of hosts arrive: each kind has a handler of its own. Whoever is no host of the
-/// fleet may only join.
+/// Where the frames of hosts arrive: each kind has a handler of its own. A peer that is no host of
+/// the fleet may only join.
 package struct FrameRouter: Sendable {
   private let hosts: Hosts
   private let handlers: [FrameKind: any FrameHandler]

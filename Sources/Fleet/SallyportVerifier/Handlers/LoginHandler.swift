@@ -102,9 +102,9 @@ package struct LoginHandler: FrameHandler {
     }
   }
 
-  /// Whether a login is counted: only of whom the host has an account for, and who may be reminded,
-  /// as what is counted leaves rows that nothing removes. Where nobody may enroll nobody is
-  /// reminded; of whoever is enrolled nothing is kept.
+  /// Whether a login is counted: only of users who have an account on the host, and who may be
+  /// reminded, as what is counted leaves rows that nothing removes. Where nobody may enroll nobody
+  /// is reminded; of enrolled users nothing is kept.
   private func counts(
     _ question: LoginQuestion, _ right: Right, in context: LoginContext, by store: FleetStore
   ) throws(StoreTrouble) -> Bool {

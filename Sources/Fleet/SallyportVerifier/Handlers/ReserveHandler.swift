@@ -8,7 +8,7 @@ import SallyportSupport
 import SallyportSystem
 
 extension Statement {
-  /// $1 host, $2 name. Few are asked: the verifier that judged is nearly always the one that is
+  /// $1 host, $2 name. Few are asked: the verifier that answered is nearly always the one that is
   /// asked next.
   static let hasLoggedIn = """
     SELECT count(*) FROM event WHERE at > now() - interval '20 seconds' AND host = $1
@@ -189,7 +189,7 @@ package final class ReserveHandler: FrameHandler {
   {
     let right = try receipt(entry.enrollmentID, entry.name, holder)
     guard constantTimeEquals(entry.receipt, right) else { return .delete }
-    // One code after the other: each is an event. Anew where somebody else was faster.
+    // One code after the other: each is an event. Again where somebody else was faster.
     for _ in 0..<4 * BackupCodeSet.maximumCodes {
       let found = try load(entry.name, holder)
       if case .disbelieved = found { return .keep(used: 0) }

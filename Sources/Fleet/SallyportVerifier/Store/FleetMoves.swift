@@ -8,7 +8,7 @@ import SallyportSystem
 // changes nothing more: the host's files are marked, and no login uses them.
 extension FleetStore {
   func standing(of name: UserName) throws(StoreTrouble) -> FleetStanding {
-    try row(of: name.bytes, anew: true).standing
+    try row(of: name.bytes, reload: true).standing
   }
 
   /// nil: it is saved. Otherwise what is there, unchanged: another version than `version`, or
@@ -21,7 +21,7 @@ extension FleetStore {
     let found = try database.alone(for: try hash(of: key), until: deadline) {
       () throws(StoreTrouble) -> FleetStanding? in
       for _ in 0..<Self.attempts {
-        let row = try row(of: key, anew: true)
+        let row = try row(of: key, reload: true)
         let standing = row.standing
         if case .enrolled = standing.person { return standing }
         guard standing.version == version else { return standing }
@@ -59,7 +59,7 @@ extension FleetStore {
         return (true, state)
       }
       if case .committed(let isDone) = done { return isDone ? nil : try standing(of: name) }
-      _ = try row(of: name.bytes, anew: true)
+      _ = try row(of: name.bytes, reload: true)
     }
     throw .busy(path: "fleet")
   }

@@ -9,7 +9,7 @@ import SallyportSystem
 extension FleetStore {
   /// Without secrets: they leave the fleet with a `fetch` alone.
   func told(of name: UserName) throws(StoreTrouble) -> PersonFacts {
-    let row = try row(of: name.bytes, anew: true)
+    let row = try row(of: name.bytes, reload: true)
     let document = row?.document ?? FleetDocument(.notEnrolled)
     let standing: PersonFacts.EnrollmentPlace
     switch document.standing {

@@ -88,10 +88,10 @@ package struct FleetStore: RecordStore, Sendable {
       enrollment: enrollment, state: state, path: "fleet", kept: row.mark.bytes, decoyOf: name)
   }
 
-  /// nil: nothing is kept of this user, and nothing was. Asks the database once for each question,
-  /// unless it is to be `anew`.
-  func row(of key: [UInt8], anew: Bool = false) throws(StoreTrouble) -> Row? {
-    if anew || loaded.rows.withLock({ $0[key] == nil }) { try fetch([key]) }
+  /// nil: this user has no rows, and had none. Asks the database once for each question, or again
+  /// with `reload`.
+  func row(of key: [UInt8], reload: Bool = false) throws(StoreTrouble) -> Row? {
+    if reload || loaded.rows.withLock({ $0[key] == nil }) { try fetch([key]) }
     guard let found = loaded.rows.withLock({ $0[key] }) else { return nil }
     let isDecoy = Self.isDecoy(key)
     do throws(RowFault) {
@@ -241,7 +241,7 @@ package struct FleetStore: RecordStore, Sendable {
       let digest = mark.digest
       for _ in 0..<Self.attempts {
         if let verdict = try turn((mark, state)) { return .committed(verdict) }
-        guard let row = try row(of: key, anew: true), row.mark.digest == digest,
+        guard let row = try row(of: key, reload: true), row.mark.digest == digest,
           let other = row.state
         else { return .changed }
         (mark, state) = (row.mark, other)
@@ -259,7 +259,7 @@ package struct FleetStore: RecordStore, Sendable {
     let key = name.bytes
     try database.alone(for: try hash(of: key), until: deadline) { () throws(StoreTrouble) in
       for _ in 0..<Self.attempts {
-        let row = try row(of: key, anew: true)
+        let row = try row(of: key, reload: true)
         guard
           let (new, state) = try body(
             row?.document ?? FleetDocument(.notEnrolled), row?.state)

@@ -18,7 +18,7 @@ extension Statement {
 extension FleetStore {
   /// What the host may copy. Nothing is changed.
   func fetch(_ name: UserName) throws(StoreTrouble) -> FetchAnswer {
-    let row = try row(of: name.bytes, anew: true)
+    let row = try row(of: name.bytes, reload: true)
     guard let row, let enrollment = row.document.enrollment, let state = row.state else {
       return .other(.standing(row.standing))
     }
@@ -45,7 +45,7 @@ extension FleetStore {
     return try database.alone(for: try hash(of: key), until: deadline) {
       () throws(StoreTrouble) -> FleetStanding? in
       for _ in 0..<Self.attempts {
-        let found = try row(of: key, anew: true)
+        let found = try row(of: key, reload: true)
         let standing = found.standing
         guard let row = found else { return standing }
         var document = row.document

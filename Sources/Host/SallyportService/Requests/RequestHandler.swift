@@ -73,8 +73,9 @@ package struct RequestHandler<Store: LoginStore>: Sendable where Store: Sendable
     }
   }
 
-  /// Nothing that may be saved is begun for whoever does not wait: he must not find his code used.
-  /// It is the same for everybody, before anything is decided. Who waits has heard of it in time.
+  /// Nothing that may be saved is begun for a caller that does not wait: he must not find his code
+  /// used. It is the same for everybody, before anything is decided. Who waits has heard of it in
+  /// time.
   private func begin(_ question: LoginQuestion, _ caller: any Caller) throws(StoreTrouble) {
     guard question.waits, question.verb.mayBeSaved else { return }
     let isInTime = sys_monotonic() &+ Self.margin < question.deadline

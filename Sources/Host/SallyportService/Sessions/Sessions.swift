@@ -45,7 +45,7 @@ package final class Sessions: Sendable {
       return nil
     }
 
-    /// Whether as many are looked up as may be, of whom one was begun just now: there is room in a
+    /// Whether as many are looked up as may be, and one was begun just now: there is room in a
     /// moment, unless the name service hangs.
     func isCrowded(at now: UInt64) -> Bool {
       guard lookups.count >= Sessions.mostLookups else { return false }
@@ -101,7 +101,7 @@ package final class Sessions: Sendable {
         state.children.removeAll { $0.hasEnded && now - $0.started >= Sessions.shortest }
         return state.isCrowded(at: now)
       }
-      // Whoever connects meanwhile waits.
+      // A user who connects meanwhile waits.
       if isCrowded { _ = poll(nil, 0, 5) } else if ready > 0 { accept() }
     }
   }
@@ -118,7 +118,7 @@ package final class Sessions: Sendable {
     // SAFETY: filled within the call.
     let made = unsafe service_accept(listener.descriptor, &peer)
     guard made >= 0 else {
-      // Not in a circle, where descriptors are short.
+      // Back off: accept() fails when descriptors run out.
       _ = poll(nil, 0, 50)
       return
     }
@@ -161,7 +161,7 @@ package final class Sessions: Sendable {
     }
   }
 
-  /// At any moment whoever is looked up, or has a session, is in one of the lists: else nobody
+  /// At any moment a user who is looked up, or has a session, is in one of the lists: else nobody
   /// would look for its end.
   private func start(_ made: Int32, _ user: UInt32, _ share: Share, wasLookedUp: Bool = false) {
     defer { close(made) }

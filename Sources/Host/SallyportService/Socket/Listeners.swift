@@ -6,7 +6,7 @@ package import SallyportSupport
 package final class Listener: Sendable {
   let descriptor: Int32
   let path: String
-  /// Made here, and so removed here; not by whoever started us, who keeps it for the next start.
+  /// Made here, and so removed here; not by our parent, which keeps it for the next start.
   let isOurs: Bool
   /// Held as long as this lives.
   private let lock: Int32

@@ -30,7 +30,7 @@ package final class Service: Sendable {
     return Service(servers)
   }
 
-  /// Accepts nothing more, and waits for what is under way, at most so many nanoseconds; for what
+  /// Accepts nothing more, and waits for what is under way, at most this many nanoseconds; for what
   /// has begun as long as its callers do. false where it is not done by then.
   @discardableResult
   package func stop(within time: UInt64 = 5_000_000_000, begun: UInt64 = 30_000_000_000) -> Bool {

@@ -8,7 +8,7 @@ package enum ServiceError: Error, Equatable {
   case notOurs(path: String)
   /// libcrypto has no HMAC or SHA-256 for it.
   case noCrypto
-  /// Whoever started the service passed a descriptor that is no socket of it.
+  /// The parent of the service passed a descriptor that is not one of its sockets.
   case unknownDescriptor(Int32)
   /// What it is to start is not there, or cannot be started.
   case noProgram(path: String)

@@ -154,7 +154,7 @@ package struct Relay: FleetSide {
         question.refused("another machine answers in a verifier's place, with a key of its own"))
       return .away
     case .unknown:
-      news(.warning, question.refused("no answer came, and what became of it is not known"))
+      news(.warning, question.refused("no answer came; the result is unknown"))
       return .answer(.trouble(mayBeTheCallers: true))
     case .revoked:
       log(.error, question.refused("the fleet does not know this host: sallyport fleet join"))

@@ -84,7 +84,7 @@ extension LogLine {
       add(", must be uid 0")
     case .busy: add("the service is busy")
     case .silent: add("no answer from the service")
-    case .unknown: add("no answer came, and what became of it is not known")
+    case .unknown: add("no answer came; the result is unknown")
     case .garbage: add("the service's answer cannot be read")
     case .trouble: add("the service failed, see its log")
     }
@@ -97,7 +97,7 @@ extension LogLine {
     case .notASetting: add("not a setting, section or comment")
     case .unknownSection: add("unknown section")
     case .unknownKey: add("unknown key")
-    case .moving: add("on its way to the fleet or back (sallyport fleet push, take)")
+    case .moving: add("migration not finished (sallyport fleet push, take)")
     case .duplicateKey: add("duplicate key")
     case .missing(let key):
       add(key)

@@ -2,6 +2,7 @@ import CService
 import Glibc
 import OneTimePassword
 package import SallyportCore
+import SallyportSystem
 
 /// How long ago the fleet confirmed the reserve, without trust in the clock of this machine.
 ///
@@ -112,12 +113,9 @@ extension ReserveAge {
 
 extension ReserveAge.Moment {
   package static func now() -> ReserveAge.Moment {
-    var (clock, boot) = (timespec(), timespec())
-    // SAFETY: both are filled within the calls, which fail for no clock of Linux.
-    _ = unsafe clock_gettime(CLOCK_REALTIME, &clock)
-    _ = unsafe clock_gettime(CLOCK_BOOTTIME, &boot)
-    return ReserveAge.Moment(
-      clock: UnixTime(Int64(clock.tv_sec)), boot: bootID(), uptime: UInt64(max(boot.tv_sec, 0)))
+    // Fails for no clock of Linux.
+    let clock = (try? Clock.now()) ?? UnixTime(0)
+    return ReserveAge.Moment(clock: clock, boot: bootID(), uptime: UInt64(Clock.uptime()))
   }
 
   /// 36 characters; empty where there is no /proc.

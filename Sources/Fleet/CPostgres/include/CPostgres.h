@@ -181,10 +181,6 @@ int pg_lock(pthread_mutex_t *mutex, uint64_t until);
 int pg_take(sem_t *semaphore, int milliseconds);
 
 /* The time of day in milliseconds. */
-static inline int64_t pg_time(void) {
-  struct timespec now = { 0, 0 };
-  (void)clock_gettime(CLOCK_REALTIME, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+static inline int64_t pg_time(void) { return (int64_t)(sys_clock(CLOCK_REALTIME) / 1000000); }
 
 #pragma clang assume_nonnull end

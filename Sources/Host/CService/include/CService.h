@@ -316,6 +316,8 @@ static inline void service_log(int level, const char *text) {
 }
 
 /* The name is kept as it is. */
-static inline void service_open_log(const char *name) { openlog(name, LOG_PID, LOG_AUTHPRIV); }
+static inline void service_open_log(const char *name, int options) {
+  openlog(name, options, LOG_AUTHPRIV);
+}
 
 #pragma clang assume_nonnull end

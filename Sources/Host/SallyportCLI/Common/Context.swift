@@ -30,7 +30,10 @@ package struct Context {
   /// Starts a program that outlives this process and its terminal.
   var detach: (_ words: [String]) throws(SystemError) -> Void = ProgramRun.detach
   /// Writes a line to the log of logins, with a priority of syslog(3).
-  var tellLog: (_ priority: Int32, _ text: String) -> Void = tellSystemLog
+  var tellLog: (_ priority: Int32, _ text: String) -> Void = { priority, text in
+    ServiceLog.open(as: "sallyport", options: 0)
+    ServiceLog.write(priority, text, limit: 4000)
+  }
   /// The terminal supports plain text only, or NO_COLOR is set.
   var isPlain = false
   /// The machine that doctor examines.

@@ -4,6 +4,7 @@ import PAMStack
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
+import SallyportSystem
 
 /// How long a change may wait to be confirmed: `90s`, `10m`, `2h`.
 struct RevertDelay {
@@ -38,7 +39,7 @@ extension Context {
     }
     let now = try time()
     let side = plans.compactMap(\.side).first
-    let id = String(UInt64.random(in: 1...UInt64.max), radix: 16)
+    let id = String(try freshIdentifier(), radix: 16)
     let pending = PendingRevert(
       id: id, due: UnixTime(now.seconds + Int64(delay.seconds)),
       services: plans.map(\.change).filter { !$0.changesNothing }.map(\.service),
@@ -132,14 +133,6 @@ func waitForRevert(_ id: String, seconds: UInt32, of machine: Machine) {
   // Keeps no file system busy.
   // SAFETY: the C string lives for the call.
   _ = unsafe chdir("/")
-  let end = bootTime() + Double(seconds)
-  while bootTime() < end, machine.pendingRevert().value?.id == id { usleep(200_000) }
-}
-
-/// Seconds.
-private func bootTime() -> Double {
-  var time = timespec()
-  // SAFETY: the pointer lives for the call.
-  _ = unsafe clock_gettime(CLOCK_BOOTTIME, &time)
-  return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  let end = Clock.uptime() + Double(seconds)
+  while Clock.uptime() < end, machine.pendingRevert().value?.id == id { usleep(200_000) }
 }

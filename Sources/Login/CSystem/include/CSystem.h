@@ -199,12 +199,14 @@ static inline int sys_now(int64_t *seconds) {
   return 0;
 }
 
-/* CLOCK_MONOTONIC, in nanoseconds. */
-static inline uint64_t sys_monotonic(void) {
+/* In nanoseconds. */
+static inline uint64_t sys_clock(clockid_t clock) {
   struct timespec now = { 0, 0 };
-  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  (void)clock_gettime(clock, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+
+static inline uint64_t sys_monotonic(void) { return sys_clock(CLOCK_MONOTONIC); }
 
 /* Sleeps for less than a second; a signal ends it early. */
 static inline void sys_sleep(uint32_t nanoseconds) {

@@ -14,6 +14,9 @@ package enum Clock {
   /// Milliseconds since some moment; never goes back (CLOCK_MONOTONIC).
   package static func monotonicMilliseconds() -> UInt64 { sys_monotonic() / 1_000_000 }
 
+  /// Seconds since the machine started, also those in which it was suspended (CLOCK_BOOTTIME).
+  package static func uptime() -> Double { Double(sys_clock(CLOCK_BOOTTIME)) / 1e9 }
+
   /// Returns at `end` of that clock, in milliseconds, or later.
   package static func wait(until end: UInt64) {
     // A signal ends one sleep early. Without a clock it ends as well.

@@ -18,75 +18,41 @@ package enum FetchAnswer: Sendable {
   package static let mostHosts = 32
 }
 
-extension FetchAnswer {
-  /// nil where a value has no place in a frame.
-  package func encoded() -> [UInt8]? {
-    var fields = ByteWriter(count: 65_536)
-    fields.putVersion()
+extension FetchAnswer: FrameAnswer {
+  package static let longest = 65_536
+
+  private var kind: Int {
     switch self {
-    case .copy(let moving, let version):
-      fields.put(robust: 5)
-      fields.put(version)
-      fields.put(moving)
-    case .used(let hosts):
-      fields.put(robust: 6)
-      if hosts.isEmpty { fields.fail() }
-      fields.put(count: hosts.count, atMost: FetchAnswer.mostHosts)
-      for host in hosts { fields.put(counted: host.bytes) }
-    case .held: fields.put(robust: 7)
-    case .other(let answer): return answer.encoded()
+    case .copy: 5
+    case .used: 6
+    case .held: 7
+    case .other(let answer): answer.kind
     }
-    return fields.isWhole ? [UInt8](fields.bytes.prefix(fields.position)) : nil
   }
 
-  /// Total: any bytes give an answer that `encoded` gives, or nil.
-  package static func decode(_ frame: [UInt8]) -> FetchAnswer? {
-    var fields = ByteReader(frame, 0..<frame.count)
-    guard fields.takesVersion() else { return nil }
-    let answer: FetchAnswer?
-    switch fields.robust(atMost: 7) {
-    case 5: answer = fields.copy()
-    case 6: answer = fields.hosts().map { .used(on: $0) }
-    case 7: answer = .held
-    case _: return MoveAnswer.decode(frame).map { .other($0) }
+  package static func pass(_ answer: Self?, _ fields: inout Fields) -> Self? {
+    switch fields.kind(answer?.kind, of: 7) {
+    case 5:
+      var (own, version): (MoveRequest.Moving?, UInt64?)
+      if case .copy(let moving, let of)? = answer { (own, version) = (moving, of) }
+      let read = fields.number(version)
+      return MoveRequest.Moving.pass(own, &fields).map { .copy($0, version: read) }
+    case 6:
+      let hosts: [FleetHost]? = if case .used(let hosts)? = answer { hosts } else { nil }
+      return .used(on: fields.list(hosts, 1...mostHosts) { $0.host($1) })
+    case 7: return .held
+    case let kind:
+      let other: MoveAnswer? = if case .other(let other)? = answer { other } else { nil }
+      return MoveAnswer.pass(kind, other, &fields).map { .other($0) }
     }
-    guard let answer, fields.isWhole, fields.isAtEnd,
-      // What would be written otherwise is no answer of ours.
-      let again = answer.encoded(), again.dropFirst() == frame.dropFirst()
-    else { return nil }
-    return answer
   }
 }
 
-extension ByteReader {
-  fileprivate mutating func copy() -> FetchAnswer? {
-    let version = number64()
-    return moving().map { .copy($0, version: version) }
-  }
-
-  fileprivate mutating func hosts() -> [FleetHost]? {
-    var hosts: [FleetHost] = []
-    for _ in 0..<count(atMost: FetchAnswer.mostHosts) {
-      guard let host = FleetHost(counted()) else { return nil }
-      hosts.append(host)
-    }
-    return hosts
-  }
-}
-
-extension ByteWriter {
-  /// The state, and the enrollment after its length.
-  mutating func put(_ moving: MoveRequest.Moving) {
-    guard let text = moving.put(to: &self), text.count <= 0xffff else { return fail() }
-    put(UInt64(text.count), bytes: 2)
-    put(text.bytes(in: 0..<text.count))
-  }
-}
-
-extension ByteReader {
-  mutating func moving() -> MoveRequest.Moving? {
-    let state = movingState()
-    guard isWhole, let text = Secret(take(Int(number(bytes: 2)))) else { return nil }
-    return MoveRequest.Moving(text, state, of: nil)
+extension MoveRequest.Moving {
+  /// The state, and the enrollment, each after its length.
+  static func pass(_ moving: Self?, _ fields: inout Fields) -> Self? {
+    let state = fields.text(moving?.stateBytes)
+    let text = fields.text(moving?.enrollment.written().map { $0.bytes(in: 0..<$0.count) })
+    return moving ?? Secret(text).flatMap { Self($0, state, of: nil) }
   }
 }

@@ -42,57 +42,32 @@ package struct FleetStatusAnswer: Equatable, Sendable {
     (self.verifier, self.host, self.enrolls, self.now) = (verifier, host, enrolls, now)
     (self.started, self.awaySince, self.peers) = (started, awaySince, peers)
   }
+}
 
-  /// nil where a value has no place in a frame.
-  package func encoded() -> [UInt8]? {
-    var fields = ByteWriter(count: 8192)
-    fields.putVersion()
-    fields.put(verifier)
-    fields.put(counted: host.bytes)
-    fields.put(robust: enrolls ? 2 : 1)
-    fields.put(now)
-    fields.put(started)
-    fields.put(awaySince)
-    fields.put(count: peers.count, atMost: FleetStatusAnswer.mostPeers)
-    for peer in peers {
-      fields.put(peer.name)
-      if let address = peer.address, !isAddressText(address) { fields.fail() }
-      fields.put(counted: peer.address ?? [])
-      fields.put(peer.seen)
-    }
-    return fields.isWhole ? [UInt8](fields.bytes.prefix(fields.position)) : nil
-  }
+extension FleetStatusAnswer: FrameAnswer {
+  package static let longest = 8192
 
-  /// Total: any bytes give an answer that `encoded` gives, or nil.
-  package static func decode(_ frame: [UInt8]) -> FleetStatusAnswer? {
-    var fields = ByteReader(frame, 0..<frame.count)
-    guard fields.takesVersion(), let verifier = fields.label(),
-      let host = FleetHost(fields.counted())
-    else { return nil }
-    let enrolls = fields.robust(atMost: 2) == 2
-    let (now, started, away) = (fields.time(), fields.time(), fields.optionalTime())
-    var peers: [Peer] = []
-    for _ in 0..<fields.count(atMost: mostPeers) {
-      guard let name = fields.label() else { return nil }
-      let address = fields.counted()
-      if !address.isEmpty, !isAddressText(address) { return nil }
-      peers.append(
-        Peer(name: name, address: address.isEmpty ? nil : address, seen: fields.optionalTime()))
-    }
-    guard fields.isWhole, fields.isAtEnd else { return nil }
+  package static func pass(_ answer: Self?, _ fields: inout Fields) -> Self? {
+    let verifier = fields.label(answer?.verifier)
+    let host = fields.host(answer?.host)
+    let enrolls = fields.flag(answer?.enrolls)
+    let (now, started) = (fields.time(answer?.now), fields.time(answer?.started))
+    let away = fields.optional(answer?.awaySince) { $0.time($1) }
+    let peers = fields.list(answer?.peers, 0...mostPeers) { Peer.pass($1, &$0) }
+    guard let verifier, let host else { return nil }
     return FleetStatusAnswer(
       verifier: verifier, host: host, enrolls: enrolls, now: now, started: started,
       awaySince: away, peers: peers)
   }
 }
 
-extension ByteWriter {
-  fileprivate mutating func put(_ time: UnixTime?) {
-    put(isThere: time != nil)
-    if let time { put(time) }
+extension FleetStatusAnswer.Peer {
+  /// Without an address its length is 0.
+  fileprivate static func pass(_ peer: Self?, _ fields: inout Fields) -> Self? {
+    let name = fields.label(peer?.name)
+    let address = fields.counted(peer.map { $0.address ?? [] })
+    let seen = fields.optional(peer?.seen) { $0.time($1) }
+    guard let name, address.isEmpty || isAddressText(address) else { return nil }
+    return Self(name: name, address: address.isEmpty ? nil : address, seen: seen)
   }
-}
-
-extension ByteReader {
-  fileprivate mutating func optionalTime() -> UnixTime? { isThere() ? time() : nil }
 }

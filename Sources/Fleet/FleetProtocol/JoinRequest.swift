@@ -29,32 +29,36 @@ package struct JoinRequest: Sendable {
 
   /// nil where a value has no place in it, or out of memory.
   package func encoded() -> Secret? {
-    guard secret.count == JoinToken.secretLength, names.count <= JoinRequest.mostNames else {
-      return nil
-    }
-    var fields = ByteWriter(count: 2 + 256 * names.count)
-    fields.put(UInt64(names.count), bytes: 2)
-    for name in names { fields.put(counted: name.bytes) }
+    guard secret.count == JoinToken.secretLength else { return nil }
+    var fields = Fields(writing: 2 + 256 * names.count)
+    _ = fields.names(names)
     guard fields.isWhole else { return nil }
-    var frame = SecretText(capacity: 2 + secret.count + fields.position)
+    var frame = SecretText(capacity: 2 + secret.count + fields.bytes.count)
     frame.put(Wire.written)
     frame.put(Wire.robust(Int(purpose.rawValue)))
     frame.add(secret)
-    for byte in fields.bytes.prefix(fields.position) { frame.put(byte) }
+    for byte in fields.bytes { frame.put(byte) }
     return frame.finish()
   }
 
   /// Total: any bytes give a request that `encoded` gives, or nil.
   package static func decode(_ frame: Secret) -> JoinRequest? {
     let head = 2 + JoinToken.secretLength
-    var front = ByteReader(frame.bytes(in: 0..<2), 0..<2)
-    guard front.takesVersion(),
-      let purpose = Purpose(rawValue: UInt8(truncatingIfNeeded: front.robust(atMost: 2))),
-      front.isWhole, let secret = frame.slice(2..<head)
+    guard frame.count > head, Wire.versions.contains(frame[0]),
+      let secret = frame.slice(2..<head)
     else { return nil }
-    var fields = ByteReader(frame.bytes(in: head..<frame.count), 0..<frame.count)
-    guard let names = fields.userNames(), fields.isWhole, fields.isAtEnd else { return nil }
-    return JoinRequest(purpose, secret, names: names)
+    var front = Fields(reading: [frame[1]])
+    guard let purpose = Purpose(rawValue: UInt8(front.kind(nil, of: 2))) else { return nil }
+    var fields = Fields(reading: frame.bytes(in: head..<frame.count))
+    let names = fields.names(nil)
+    return fields.isWhole ? JoinRequest(purpose, secret, names: names) : nil
+  }
+}
+
+extension Fields {
+  /// Names that accounts can have.
+  fileprivate mutating func names(_ names: [UserName]?) -> [UserName] {
+    list(names, 0...JoinRequest.mostNames, bytes: 2) { $0.name($1) }
   }
 }
 
@@ -99,95 +103,37 @@ package enum JoinAnswer: Equatable, Sendable {
     /// This key is that of another host of the fleet.
     case otherHost
   }
+}
 
-  private enum Number: UInt8 {
-    case welcome = 0xa5
-    case refused = 0x5a
-    case trouble = 0xf0
-  }
+extension JoinAnswer: FrameAnswer {
+  package static let longest = 65_536
 
-  /// nil where a value has no place in a frame.
-  package func encoded() -> [UInt8]? {
-    var fields = ByteWriter(count: 65_536)
-    fields.putVersion()
-    switch self {
-    case .welcome(let welcome):
-      fields.put(count: Int(Number.welcome.rawValue))
-      fields.put(welcome)
-    case .refused(let refusal):
-      fields.put(count: Int(Number.refused.rawValue))
-      fields.put(robust: Int(refusal.rawValue))
-    case .trouble: fields.put(count: Int(Number.trouble.rawValue))
-    }
-    return fields.isWhole ? [UInt8](fields.bytes.prefix(fields.position)) : nil
-  }
-
-  /// Total: any bytes give an answer that `encoded` gives, or nil.
-  package static func decode(_ frame: [UInt8]) -> JoinAnswer? {
-    var fields = ByteReader(frame, 0..<frame.count)
-    guard fields.takesVersion() else { return nil }
-    let answer: JoinAnswer?
-    switch Number(rawValue: UInt8(truncatingIfNeeded: fields.number(bytes: 1))) {
-    case .welcome: answer = fields.welcome().map { .welcome($0) }
-    case .refused:
-      answer = Refusal(rawValue: UInt8(truncatingIfNeeded: fields.robust(atMost: 4)))
+  package static func pass(_ answer: Self?, _ fields: inout Fields) -> Self? {
+    let (kind, welcome, refusal): (UInt8?, Welcome?, Refusal?) =
+      switch answer {
+      case nil: (nil, nil, nil)
+      case .welcome(let welcome)?: (0xa5, welcome, nil)
+      case .refused(let refusal)?: (0x5a, nil, refusal)
+      case .trouble?: (0xf0, nil, nil)
+      }
+    switch fields.byte(kind) {
+    case 0xa5: return Welcome.pass(welcome, &fields).map { .welcome($0) }
+    case 0x5a:
+      return Refusal(rawValue: UInt8(fields.kind(refusal.map { Int($0.rawValue) }, of: 4)))
         .map { .refused($0) }
-    case .trouble: answer = .trouble
-    case nil: answer = nil
+    case 0xf0: return .trouble
+    case _: return nil
     }
-    return fields.isWhole && fields.isAtEnd ? answer : nil
   }
 }
 
-extension ByteWriter {
-  fileprivate mutating func put(_ welcome: JoinAnswer.Welcome) {
-    put(counted: welcome.host.bytes)
-    put(robust: welcome.enrolls ? 2 : 1)
-    put(count: welcome.verifiers.count, atMost: JoinToken.mostVerifiers)
-    for address in welcome.verifiers {
-      if !isAddressText(address) { fail() }
-      put(counted: address)
-    }
-    if !(1...2).contains(welcome.pins.count) { fail() }
-    put(count: welcome.pins.count)
-    for pin in welcome.pins {
-      if pin.count != JoinToken.pinLength { fail() }
-      put(pin)
-    }
-    if welcome.known.count > JoinRequest.mostNames { fail() }
-    put(UInt64(welcome.known.count), bytes: 2)
-    for name in welcome.known { put(counted: name.bytes) }
-  }
-}
-
-extension ByteReader {
-  /// Counts only where the reader is whole afterwards.
-  fileprivate mutating func welcome() -> JoinAnswer.Welcome? {
-    guard let host = FleetHost(counted()) else { return nil }
-    let enrolls = robust(atMost: 2) == 2
-    var verifiers: [[UInt8]] = []
-    for _ in 0..<count(atMost: JoinToken.mostVerifiers) {
-      let address = counted()
-      if !isAddressText(address) { fail() }
-      verifiers.append(address)
-    }
-    var pins: [[UInt8]] = []
-    for _ in 0..<count(atMost: 2) { pins.append(take(JoinToken.pinLength)) }
-    if pins.isEmpty { fail() }
-    guard let known = userNames() else { return nil }
-    return JoinAnswer.Welcome(
-      host: host, enrolls: enrolls, verifiers: verifiers, pins: pins, known: known)
-  }
-
-  /// Names that accounts can have, after their number.
-  fileprivate mutating func userNames() -> [UserName]? {
-    let count = number(bytes: 2)
-    guard count <= UInt64(JoinRequest.mostNames) else { return nil }
-    var names: [UserName] = []
-    for _ in 0..<count {
-      guard let name = UserName(counted()) else { return nil }
-      names.append(name)
-    }
-    return names
+extension JoinAnswer.Welcome {
+  fileprivate static func pass(_ welcome: Self?, _ fields: inout Fields) -> Self? {
+    guard let host = fields.host(welcome?.host) else { return nil }
+    return Self(
+      host: host, enrolls: fields.flag(welcome?.enrolls),
+      verifiers: fields.list(welcome?.verifiers, 0...JoinToken.mostVerifiers) { $0.address($1) },
+      pins: fields.list(welcome?.pins, 1...2) { $0.bytes($1, JoinToken.pinLength) },
+      known: fields.names(welcome?.known))
   }
 }

@@ -91,33 +91,41 @@ extension MoveRequest {
 
   /// nil where a value has no place in it, or out of memory.
   package func encoded() -> Secret? {
-    var fields = ByteWriter(count: 8192)
-    var text = Secret(count: 0)
-    fields.put(counted: name.bytes)
-    switch self {
-    case .look: break
-    case .put(let moving, let version):
-      fields.put(version)
-      text = moving.put(to: &fields)
-    case .merge(let moving): text = moving.put(to: &fields)
-    case .fetch(_, let isForced): fields.put(robust: isForced ? 2 : 1)
-    case .bury(_, let burial): fields.put(burial)
-    }
-    guard fields.isWhole, let text else { return nil }
-    var head = ByteWriter(count: MoveRequest.headSize)
-    head.putVersion()
-    head.put(robust: number)
-    head.put(UInt64(fields.position), bytes: 2)
-    if text.count > 0xffff { head.fail() }
-    head.put(UInt64(text.count), bytes: 2)
-    guard head.isWhole else { return nil }
-    var frame = SecretText(capacity: MoveRequest.headSize + fields.position + text.count)
-    for byte in head.bytes + fields.bytes.prefix(fields.position) { frame.put(byte) }
+    var fields = Fields(writing: 8192)
+    _ = MoveRequest.pass(kind, self, Secret(count: 0), &fields)
+    guard fields.isWhole, let text = moving.map({ $0.enrollment.written() }) ?? Secret(count: 0),
+      text.count <= 0xffff
+    else { return nil }
+    var head = Fields(writing: MoveRequest.headSize)
+    _ = head.byte(Wire.written)
+    _ = head.kind(kind, of: 5)
+    _ = head.number(UInt64(fields.bytes.count), bytes: 2)
+    _ = head.number(UInt64(text.count), bytes: 2)
+    var frame = SecretText(capacity: head.bytes.count + fields.bytes.count + text.count)
+    for byte in head.bytes + fields.bytes { frame.put(byte) }
     frame.add(text)
     return frame.finish()
   }
 
-  private var number: Int {
+  /// Total: any bytes give a request that `encoded` gives, or nil.
+  package static func decode(_ frame: Secret) -> MoveRequest? {
+    guard frame.count >= headSize, Wire.versions.contains(frame[0]) else { return nil }
+    var head = Fields(reading: frame.bytes(in: 1..<headSize))
+    let kind = head.kind(nil, of: 5)
+    let (count, length) = (Int(head.number(nil, bytes: 2)), Int(head.number(nil, bytes: 2)))
+    guard head.isWhole, frame.count == headSize + count + length,
+      let text = frame.slice(headSize + count..<frame.count)
+    else { return nil }
+    var fields = Fields(reading: frame.bytes(in: headSize..<headSize + count))
+    guard let request = pass(kind, nil, text, &fields), fields.isWhole,
+      // Other encodings are not valid requests.
+      let again = request.encoded()
+    else { return nil }
+    again.set(0, to: frame[0])
+    return constantTimeEquals(again, frame) ? request : nil
+  }
+
+  private var kind: Int {
     switch self {
     case .look: 1
     case .put: 2
@@ -127,33 +135,52 @@ extension MoveRequest {
     }
   }
 
-  /// Total: any bytes give a request that `encoded` gives, or nil.
-  package static func decode(_ frame: Secret) -> MoveRequest? {
-    var head = ByteReader(frame.bytes(in: 0..<headSize), 0..<headSize)
-    guard head.takesVersion() else { return nil }
-    let kind = head.robust(atMost: 5)
-    let (count, length) = (Int(head.number(bytes: 2)), Int(head.number(bytes: 2)))
-    guard head.isWhole, frame.count == headSize + count + length,
-      let text = frame.slice(headSize + count..<frame.count)
-    else { return nil }
-    var fields = ByteReader(frame.bytes(in: headSize..<headSize + count), 0..<count)
-    guard let request = fields.moveRequest(kind, text), fields.isWhole, fields.isAtEnd,
-      // Other encodings are not valid requests.
-      let again = request.encoded()
-    else { return nil }
-    again.set(0, to: frame[0])
-    return constantTimeEquals(again, frame) ? request : nil
+  private var moving: Moving? {
+    switch self {
+    case .look, .fetch, .bury: nil
+    case .put(let moving, _), .merge(let moving): moving
+    }
+  }
+
+  /// The fields of a request of this kind; `text`: the enrollment to read behind them.
+  private static func pass(
+    _ kind: Int, _ request: Self?, _ text: Secret?, _ fields: inout Fields
+  ) -> Self? {
+    guard let name = fields.name(request?.name) else { return nil }
+    switch kind {
+    case 1: return .look(name)
+    case 2:
+      let own: UInt64? = if case .put(_, let version)? = request { version } else { nil }
+      let version = fields.number(own)
+      return moving(request, text, name, &fields).map { .put($0, version: version) }
+    case 3: return moving(request, text, name, &fields).map { .merge($0) }
+    case 4:
+      let own: Bool? = if case .fetch(_, let isForced)? = request { isForced } else { nil }
+      return .fetch(name, isForced: fields.flag(own))
+    case 5:
+      let own: Tombstone? = if case .bury(_, let tombstone)? = request { tombstone } else { nil }
+      return .bury(
+        name,
+        Tombstone(
+          id: fields.id(own?.id), version: fields.number(own?.version), token: fields.id(own?.token)
+        ))
+    case _: return nil
+    }
+  }
+
+  /// The state; the enrollment is `text`.
+  private static func moving(
+    _ request: Self?, _ text: Secret?, _ name: UserName, _ fields: inout Fields
+  ) -> Moving? {
+    let state = fields.text(request?.moving?.stateBytes)
+    return request?.moving ?? text.flatMap { Moving($0, state, of: name) }
   }
 }
 
 extension MoveRequest.Moving {
-  /// The state; gives the secret. nil where the two do not belong together, or out of memory.
-  func put(to fields: inout ByteWriter) -> Secret? {
-    guard enrollment.uid == nil, state.enrollmentID == enrollment.id, let state = state.written()
-    else { return nil }
-    fields.put(UInt64(state.count), bytes: 2)
-    fields.put(state)
-    return enrollment.written()
+  /// nil where the two do not belong together, or the state has no place in a frame.
+  var stateBytes: [UInt8]? {
+    enrollment.uid == nil && state.enrollmentID == enrollment.id ? state.written() : nil
   }
 
   /// `name`: nil for whosever it is.
@@ -167,90 +194,50 @@ extension MoveRequest.Moving {
   }
 }
 
-extension ByteReader {
-  /// Valid only if the reader then reports success at the end of its input.
-  fileprivate mutating func moveRequest(_ kind: Int, _ text: Secret) -> MoveRequest? {
-    guard let name = UserName(counted()) else { return nil }
+extension MoveAnswer: FrameAnswer {
+  package static let longest = 32
+
+  var kind: Int {
+    switch self {
+    case .standing: 1
+    case .done: 2
+    case .notAllowed: 3
+    case .trouble: 4
+    }
+  }
+
+  package static func pass(_ answer: Self?, _ fields: inout Fields) -> Self? {
+    pass(fields.kind(answer?.kind, of: 4), answer, &fields)
+  }
+
+  static func pass(_ kind: Int, _ answer: Self?, _ fields: inout Fields) -> Self? {
     switch kind {
-    case 1: return .look(name)
-    case 2:
-      let version = number64()
-      return MoveRequest.Moving(text, movingState(), of: name).map { .put($0, version: version) }
-    case 3: return MoveRequest.Moving(text, movingState(), of: name).map { .merge($0) }
-    case 4: return .fetch(name, isForced: robust(atMost: 2) == 2)
-    case 5: return .bury(name, burial())
+    case 1:
+      let standing: FleetStanding? =
+        if case .standing(let standing)? = answer { standing } else { nil }
+      return .standing(FleetStanding.pass(standing, &fields))
+    case 2: return .done
+    case 3: return .notAllowed
+    case 4: return .trouble
     case _: return nil
     }
   }
-
-  private mutating func burial() -> MoveRequest.Tombstone {
-    let burial = MoveRequest.Tombstone(id: number64(), version: number64(), token: number64())
-    if burial.id == 0 || burial.token == 0 { fail() }
-    return burial
-  }
-
-  mutating func movingState() -> [UInt8] { take(Int(number(bytes: 2))) }
 }
 
-extension MoveAnswer {
-  /// nil where a value has no place in a frame.
-  package func encoded() -> [UInt8]? {
-    var frame = ByteWriter(count: 32)
-    frame.putVersion()
-    switch self {
-    case .standing(let standing):
-      frame.put(robust: 1)
-      frame.put(standing.version)
-      switch standing.person {
-      case .nobody: frame.put(robust: 1)
-      case .enrolled(let id): frame.put(person: 2, id)
-      case .removed(let id): frame.put(person: 3, id)
+extension FleetStanding {
+  fileprivate static func pass(_ standing: Self?, _ fields: inout Fields) -> Self {
+    let version = fields.number(standing?.version)
+    let (own, id): (Int?, UInt64?) =
+      switch standing?.person {
+      case nil: (nil, nil)
+      case .nobody?: (1, nil)
+      case .enrolled(let id)?: (2, id)
+      case .removed(let id)?: (3, id)
       }
-    case .done: frame.put(robust: 2)
-    case .notAllowed: frame.put(robust: 3)
-    case .trouble: frame.put(robust: 4)
+    switch fields.kind(own, of: 3) {
+    case 2: return FleetStanding(.enrolled(fields.id(id)), version: version)
+    case 3: return FleetStanding(.removed(fields.id(id)), version: version)
+    case _: return FleetStanding(.nobody, version: version)
     }
-    return frame.isWhole ? [UInt8](frame.bytes.prefix(frame.position)) : nil
-  }
-
-  /// Total: any bytes give an answer that `encoded` gives, or nil.
-  package static func decode(_ frame: [UInt8]) -> MoveAnswer? {
-    var fields = ByteReader(frame, 0..<frame.count)
-    guard fields.takesVersion() else { return nil }
-    let answer: MoveAnswer
-    switch fields.robust(atMost: 4) {
-    case 1: answer = .standing(fields.standing())
-    case 2: answer = .done
-    case 3: answer = .notAllowed
-    case _: answer = .trouble
-    }
-    return fields.isWhole && fields.isAtEnd ? answer : nil
-  }
-}
-
-extension ByteWriter {
-  fileprivate mutating func put(_ burial: MoveRequest.Tombstone) {
-    if burial.id == 0 || burial.token == 0 { fail() }
-    put(burial.id)
-    put(burial.version)
-    put(burial.token)
-  }
-
-  fileprivate mutating func put(person kind: Int, _ id: UInt64) {
-    if id == 0 { fail() }
-    put(robust: kind)
-    put(id)
-  }
-}
-
-extension ByteReader {
-  /// Counts only where the reader is whole afterwards.
-  fileprivate mutating func standing() -> FleetStanding {
-    let version = number64()
-    let kind = robust(atMost: 3)
-    if kind <= 1 { return FleetStanding(.nobody, version: version) }
-    let id = number64()
-    if id == 0 { fail() }
-    return FleetStanding(kind == 2 ? .enrolled(id) : .removed(id), version: version)
   }
 }

@@ -1,4 +1,4 @@
-package import OneTimePassword
+import OneTimePassword
 package import SallyportAdministration
 package import SallyportCore
 
@@ -59,198 +59,177 @@ package enum PersonAnswer: Sendable {
   case other(MoveAnswer)
 }
 
-extension PersonRequest {
-  /// nil where a value has no place in it, or out of memory.
-  package func encoded() -> Secret? {
-    var frame = ByteWriter(count: 1024)
-    frame.putVersion()
-    frame.put(robust: 6)
+extension PersonRequest: FrameQuestion {
+  package static let longest = 1024
+
+  private var kind: Int {
     switch verb {
-    case .tell: frame.put(robust: 1)
-    case .unlock: frame.put(robust: 2)
-    case .end: frame.put(robust: 3)
-    case .level: frame.put(robust: 4)
-    case .resynchronize: frame.put(robust: 5)
+    case .tell: 1
+    case .unlock: 2
+    case .end: 3
+    case .level: 4
+    case .resynchronize: 5
     }
-    frame.put(counted: name.bytes)
-    switch verb {
-    case .tell: break
-    case .unlock(let id), .end(let id): frame.put(id)
-    case .level(let level): frame.put(level)
-    case .resynchronize(let codes, let name, let policy, let id):
-      frame.put(id)
-      frame.put(count: Int(codes.digits.rawValue))
-      frame.put(UInt64(codes.first), bytes: 4)
-      frame.put(UInt64(codes.second), bytes: 4)
-      frame.put(name)
-      frame.put(policy)
-    }
-    return frame.isWhole ? Secret([UInt8](frame.bytes.prefix(frame.position))) : nil
   }
 
-  /// Total: any bytes give a request that `encoded` gives, or nil.
-  package static func decode(_ frame: Secret) -> PersonRequest? {
-    var fields = ByteReader(frame.bytes(in: 0..<frame.count), 0..<frame.count)
-    guard fields.takesVersion(), fields.robust(atMost: 6) == 6 else { return nil }
-    let kind = fields.robust(atMost: 5)
-    guard let name = UserName(fields.counted()), let verb = fields.personVerb(kind),
-      fields.isWhole, fields.isAtEnd
+  package static func pass(_ request: Self?, _ fields: inout Fields) -> Self? {
+    if fields.kind(request.map { _ in 6 }, of: 6) != 6 { return nil }
+    let kind = fields.kind(request?.kind, of: 5)
+    guard let name = fields.name(request?.name),
+      let verb = pass(kind, request?.verb, &fields)
     else { return nil }
-    let request = PersonRequest(verb, of: name)
-    // Other encodings are not valid requests.
-    guard let again = request.encoded() else { return nil }
-    again.set(0, to: frame[0])
-    return constantTimeEquals(again, frame) ? request : nil
-  }
-}
-
-extension PersonAnswer {
-  /// nil where a value has no place in a frame.
-  package func encoded() -> [UInt8]? {
-    var fields = ByteWriter(count: 65_536)
-    fields.putVersion()
-    switch self {
-    case .told(let facts):
-      fields.put(robust: 5)
-      fields.put(facts)
-    case .changed: fields.put(robust: 6)
-    case .resynchronized(let result):
-      fields.put(robust: 7)
-      fields.put(result)
-    case .other(let answer): return answer.encoded()
-    }
-    return fields.isWhole ? [UInt8](fields.bytes.prefix(fields.position)) : nil
+    return PersonRequest(verb, of: name)
   }
 
-  /// Total: any bytes give an answer that `encoded` gives, or nil.
-  package static func decode(_ frame: [UInt8]) -> PersonAnswer? {
-    var fields = ByteReader(frame, 0..<frame.count)
-    guard fields.takesVersion() else { return nil }
-    let answer: PersonAnswer?
-    switch fields.robust(atMost: 7) {
-    case 5: answer = fields.personFacts().map { .told($0) }
-    case 6: answer = .changed
-    case 7: answer = fields.resync().map { .resynchronized($0) }
-    case _: return MoveAnswer.decode(frame).map { .other($0) }
-    }
-    guard let answer, fields.isWhole, fields.isAtEnd,
-      // Other encodings are not valid answers.
-      let again = answer.encoded(), again.dropFirst() == frame.dropFirst()
-    else { return nil }
-    return answer
-  }
-}
-
-// MARK: fields
-
-extension ByteWriter {
-  fileprivate mutating func put(_ level: UserNote.Level?) {
-    switch level {
-    case nil: put(count: 0)
-    case .required(nil): put(count: 1)
-    case .required(let from?):
-      put(count: 2)
-      if from.seconds < 0 { fail() }
-      put(from)
-    case .exempt: put(count: 3)
-    }
-  }
-
-  fileprivate mutating func put(_ facts: PersonFacts) {
-    put(facts.note.level)
-    put(UInt64(facts.logins), bytes: 4)
-    switch facts.standing {
-    case .enrolled(let moving):
-      put(robust: 1)
-      put(moving)
-    case .notEnrolled: put(robust: 2)
-    case .taken(let host):
-      put(robust: 3)
-      put(counted: host.bytes)
-    }
-  }
-
-  private mutating func put(drift: Int32) { put(UInt64(UInt32(bitPattern: drift)), bytes: 4) }
-
-  fileprivate mutating func put(_ result: Resync) {
-    switch result {
-    case .done(let name, let drift, let reopened):
-      put(robust: 1)
-      put(name)
-      put(drift: drift)
-      put(isThere: reopened != nil)
-      if let reopened { put(reopened) }
-    case .refused(.clockOff(let name, let drift, let period, let accepted)):
-      put(robust: 2)
-      put(name)
-      put(drift: drift)
-      put(UInt64(period), bytes: 4)
-      put(count: Int(accepted))
-    case .refused(.replayed(let name)):
-      put(robust: 3)
-      put(name)
-    case .refused(.notFound): put(robust: 4)
-    }
-  }
-}
-
-// Each counts only where the reader is whole afterwards.
-extension ByteReader {
-  fileprivate mutating func personVerb(_ kind: Int) -> PersonRequest.Verb? {
+  private static func pass(_ kind: Int, _ verb: Verb?, _ fields: inout Fields) -> Verb? {
     switch kind {
     case 1: return .tell
-    case 2: return .unlock(id: number64())
-    case 3: return .end(id: number64())
-    case 4: return .level(level())
+    case 2: return .unlock(id: fields.number(verb?.id))
+    case 3: return .end(id: fields.number(verb?.id))
+    case 4:
+      let own: UserNote.Level?? = if case .level(let level)? = verb { .some(level) } else { nil }
+      return .level(fields.level(own))
     case 5:
-      let id = number64()
-      let digits = Digits(rawValue: UInt8(count(atMost: 255)))
-      let (first, second) = (code(), code())
+      var own: (codes: CodePair, name: Label?, policy: Policy)?
+      if case .resynchronize(let codes, let name, let policy, _)? = verb {
+        own = (codes, name, policy)
+      }
+      let id = fields.number(verb?.id)
+      let digits = Digits(rawValue: fields.byte(own?.codes.digits.rawValue))
+      let (first, second) = (fields.number(own?.codes.first), fields.number(own?.codes.second))
+      let (name, policy) = (fields.noneOrLabel(own?.name), fields.policy(own?.policy))
       guard let digits, max(first, second) < digits.modulus,
         let codes = CodePair(.code(first, digits), .code(second, digits))
       else { return nil }
-      return .resynchronize(codes, named: label(), under: policy(), id: id)
+      return .resynchronize(codes, named: name, under: policy, id: id)
     case _: return nil
     }
   }
+}
 
-  private mutating func code() -> UInt32 { UInt32(truncatingIfNeeded: number(bytes: 4)) }
+extension PersonRequest.Verb {
+  fileprivate var id: UInt64? {
+    switch self {
+    case .tell, .level: nil
+    case .unlock(let id), .end(let id), .resynchronize(_, _, _, let id): id
+    }
+  }
+}
 
-  private mutating func level() -> UserNote.Level? {
-    switch count(atMost: 3) {
+extension PersonAnswer: FrameAnswer {
+  package static let longest = 65_536
+
+  private var kind: Int {
+    switch self {
+    case .told: 5
+    case .changed: 6
+    case .resynchronized: 7
+    case .other(let answer): answer.kind
+    }
+  }
+
+  package static func pass(_ answer: Self?, _ fields: inout Fields) -> Self? {
+    switch fields.kind(answer?.kind, of: 7) {
+    case 5:
+      let facts: PersonFacts? = if case .told(let facts)? = answer { facts } else { nil }
+      return PersonFacts.pass(facts, &fields).map { .told($0) }
+    case 6: return .changed
+    case 7:
+      let result: Resync? = if case .resynchronized(let result)? = answer { result } else { nil }
+      return Resync.pass(result, &fields).map { .resynchronized($0) }
+    case let kind:
+      let other: MoveAnswer? = if case .other(let other)? = answer { other } else { nil }
+      return MoveAnswer.pass(kind, other, &fields).map { .other($0) }
+    }
+  }
+}
+
+extension PersonFacts {
+  fileprivate static func pass(_ facts: Self?, _ fields: inout Fields) -> Self? {
+    let note = UserNote(level: fields.level((facts?.note).map { $0.level }))
+    let logins = fields.number(facts?.logins)
+    let (kind, moving, host): (Int?, MoveRequest.Moving?, FleetHost?) =
+      switch facts?.standing {
+      case nil: (nil, nil, nil)
+      case .enrolled(let moving)?: (1, moving, nil)
+      case .notEnrolled?: (2, nil, nil)
+      case .taken(let host)?: (3, nil, host)
+      }
+    let place: EnrollmentPlace? =
+      switch fields.kind(kind, of: 3) {
+      case 1: MoveRequest.Moving.pass(moving, &fields).map { .enrolled($0) }
+      case 2: .notEnrolled
+      case _: fields.host(host).map { .taken(by: $0) }
+      }
+    return place.map { PersonFacts($0, note, logins: logins) }
+  }
+}
+
+extension Fields {
+  /// Outside nil: to be read. 0: as the policy says; 1 and 2: required, without and with the time
+  /// from which on; 3: exempt.
+  fileprivate mutating func level(_ level: UserNote.Level??) -> UserNote.Level? {
+    let (number, from): (UInt8?, UnixTime?) =
+      switch level {
+      case nil: (nil, nil)
+      case .some(nil): (0, nil)
+      case .some(.required(let from)): (from == nil ? 1 : 2, from)
+      case .some(.exempt): (3, nil)
+      }
+    switch byte(number) {
+    case 0: return nil
     case 1: return .required(from: nil)
-    case 2: return .required(from: time())
-    case 3: return .exempt
-    case _: return nil
-    }
-  }
-
-  fileprivate mutating func personFacts() -> PersonFacts? {
-    let note = UserNote(level: level())
-    let logins = UInt32(truncatingIfNeeded: number(bytes: 4))
-    let standing: PersonFacts.EnrollmentPlace?
-    switch robust(atMost: 3) {
-    case 1: standing = moving().map { .enrolled($0) }
-    case 2: standing = .notEnrolled
-    case _: standing = FleetHost(counted()).map { .taken(by: $0) }
-    }
-    return standing.map { PersonFacts($0, note, logins: logins) }
-  }
-
-  private mutating func drift() -> Int32 { Int32(truncatingIfNeeded: number(bytes: 4)) }
-
-  fileprivate mutating func resync() -> Resync? {
-    let kind = robust(atMost: 4)
-    if kind == 4 { return .refused(.notFound) }
-    guard let name = label() else { return nil }
-    switch kind {
-    case 1: return .done(name: name, drift: drift(), reopened: isThere() ? time() : nil)
     case 2:
-      return .refused(
-        .clockOff(
-          name: name, drift: drift(), period: UInt32(truncatingIfNeeded: number(bytes: 4)),
-          accepted: UInt8(count(atMost: 255))))
-    case _: return .refused(.replayed(name: name))
+      let time = time(from)
+      if time.seconds < 0 { fail() }
+      return .required(from: time)
+    case 3: return .exempt
+    case _:
+      fail()
+      return nil
+    }
+  }
+}
+
+extension Resync {
+  fileprivate static func pass(_ result: Self?, _ fields: inout Fields) -> Self? {
+    let (kind, own): (Int?, Parts?) =
+      switch result {
+      case nil: (nil, nil)
+      case .done(let name, let drift, let reopened)?: (1, Parts(name, drift, reopened: reopened))
+      case .refused(.clockOff(let name, let drift, let period, let accepted))?:
+        (2, Parts(name, drift, period: period, accepted: accepted))
+      case .refused(.replayed(let name))?: (3, Parts(name))
+      case .refused(.notFound)?: (4, nil)
+      }
+    let read = fields.kind(kind, of: 4)
+    if read == 4 { return .refused(.notFound) }
+    guard let name = fields.label(own?.name) else { return nil }
+    if read == 3 { return .refused(.replayed(name: name)) }
+    let drift = fields.number(own?.drift)
+    if read == 1 {
+      return .done(
+        name: name, drift: drift, reopened: fields.optional(own?.reopened) { $0.time($1) })
+    }
+    return .refused(
+      .clockOff(
+        name: name, drift: drift, period: fields.number(own?.period),
+        accepted: fields.byte(own?.accepted)))
+  }
+
+  private struct Parts {
+    let name: Label
+    let drift: Int32
+    let reopened: UnixTime?
+    let period: UInt32
+    let accepted: UInt8
+
+    init(
+      _ name: Label, _ drift: Int32 = 0, reopened: UnixTime? = nil, period: UInt32 = 0,
+      accepted: UInt8 = 0
+    ) {
+      (self.name, self.drift, self.reopened) = (name, drift, reopened)
+      (self.period, self.accepted) = (period, accepted)
     }
   }
 }

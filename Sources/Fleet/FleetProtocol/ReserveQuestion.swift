@@ -1,4 +1,4 @@
-package import OneTimePassword
+import OneTimePassword
 import SallyportAdministration
 package import SallyportCore
 
@@ -70,64 +70,66 @@ package enum ReserveAnswer: Equatable, Sendable {
   }
 }
 
-// Version (1 byte, 1), kind (1), fields. Numbers are little-endian.
+// MARK: frames
 
-extension ReserveQuestion {
-  /// nil where a value has no place in a frame, or out of memory.
-  package func encoded() -> Secret? {
-    var frame = ByteWriter(count: SettingsScanner.longestText)
-    frame.put(count: 1)
-    switch self {
-    case .fetch(let name, let receipt):
-      frame.put(count: 1)
-      frame.put(counted: name.bytes)
-      frame.put(isThere: receipt != nil)
-      if let receipt { frame.put(receipt: receipt) }
-    case .confirm(let entries):
-      frame.put(count: 2)
-      frame.put(count: entries.count, atMost: ReserveQuestion.most)
-      for entry in entries { frame.put(entry) }
+extension ReserveQuestion: FrameQuestion {
+  package static let longest = SettingsScanner.longestText
+
+  package static func pass(_ question: Self?, _ fields: inout Fields) -> Self? {
+    let (kind, name, receipt, entries): (UInt8?, UserName?, [UInt8]?, [Entry]?) =
+      switch question {
+      case nil: (nil, nil, nil, nil)
+      case .fetch(let name, let receipt)?: (1, name, receipt, nil)
+      case .confirm(let entries)?: (2, nil, nil, entries)
+      }
+    switch fields.byte(kind) {
+    case 1:
+      return fields.name(name).map { name in
+        .fetch(
+          name, receipt: fields.optional(receipt) { $0.bytes($1, ReserveEntry.receiptLength) })
+      }
+    case 2: return .confirm(fields.list(entries, 0...most) { Entry.pass($1, &$0) })
+    case _: return nil
     }
-    return frame.isWhole ? Secret(frame.bytes.prefix(frame.position)) : nil
-  }
-
-  /// Total: any bytes give a question that is written to the same bytes, or nil.
-  package static func decode(_ frame: Secret) -> ReserveQuestion? {
-    guard frame.count <= SettingsScanner.longestText else { return nil }
-    var fields = ByteReader(frame.bytes(in: 0..<frame.count), 0..<frame.count)
-    guard fields.count(atMost: 1) == 1, let question = fields.reserveQuestion(), fields.isWhole,
-      fields.isAtEnd
-    else { return nil }
-    return question
   }
 }
 
-extension ReserveAnswer {
-  /// nil where a value has no place in a frame.
-  package func encoded() -> [UInt8]? {
-    var frame = ByteWriter(count: 4096)
-    frame.put(count: 1)
-    switch self {
-    case .section(let section):
-      frame.put(robust: 1)
-      frame.put(section)
-    case .none: frame.put(robust: 2)
-    case .confirmed(let verdicts):
-      frame.put(robust: 3)
-      frame.put(count: verdicts.count, atMost: ReserveQuestion.most)
-      for verdict in verdicts { frame.put(verdict) }
-    case .busy: frame.put(robust: 4)
+extension ReserveQuestion.Entry {
+  fileprivate static func pass(_ entry: Self?, _ fields: inout Fields) -> Self? {
+    guard let name = fields.name(entry?.name) else { return nil }
+    return Self(
+      name: name, enrollmentID: fields.id(entry?.enrollmentID),
+      receipt: fields.bytes(entry?.receipt, ReserveEntry.receiptLength),
+      setID: fields.id(entry?.setID), used: fields.number(entry?.used))
+  }
+}
+
+extension ReserveAnswer: FrameAnswer {
+  package static let longest = 4096
+
+  package static func pass(_ answer: Self?, _ fields: inout Fields) -> Self? {
+    let (kind, section, verdicts): (Int?, Section?, [Verdict]?) =
+      switch answer {
+      case nil: (nil, nil, nil)
+      case .section(let section)?: (1, section, nil)
+      case .some(.none): (2, nil, nil)
+      case .confirmed(let verdicts)?: (3, nil, verdicts)
+      case .busy?: (4, nil, nil)
+      }
+    switch fields.kind(kind, of: 4) {
+    case 1: return .section(Section.pass(section, &fields))
+    case 2: return .some(.none)
+    case 3:
+      return .confirmed(
+        fields.list(verdicts, 0...ReserveQuestion.most) { Verdict.pass($1, &$0) })
+    case 4: return .busy
+    case _: return nil
     }
-    return frame.isWhole ? [UInt8](frame.bytes.prefix(frame.position)) : nil
   }
 
   /// Total: any bytes give an answer to this question that is written to the same bytes, or nil.
   package static func decode(_ frame: [UInt8], to question: ReserveQuestion) -> ReserveAnswer? {
-    var fields = ByteReader(frame, 0..<frame.count)
-    guard fields.count(atMost: 1) == 1, let answer = fields.reserveAnswer(), fields.isWhole,
-      fields.isAtEnd, answer.answers(question)
-    else { return nil }
-    return answer
+    decode(frame).flatMap { $0.answers(question) ? $0 : nil }
   }
 
   private func answers(_ question: ReserveQuestion) -> Bool {
@@ -140,110 +142,36 @@ extension ReserveAnswer {
   }
 }
 
-extension ByteWriter {
-  fileprivate mutating func put(receipt: [UInt8]) {
-    if receipt.count != ReserveEntry.receiptLength { fail() }
-    put(receipt)
-  }
-
-  fileprivate mutating func put(id: UInt64) {
-    if id == 0 { fail() }
-    put(id)
-  }
-
-  fileprivate mutating func put(_ entry: ReserveQuestion.Entry) {
-    put(counted: entry.name.bytes)
-    put(id: entry.enrollmentID)
-    put(receipt: entry.receipt)
-    put(id: entry.setID)
-    put(entry.used)
-  }
-
-  fileprivate mutating func put(_ section: ReserveAnswer.Section) {
-    let set = section.set
-    put(id: section.enrollmentID)
-    put(receipt: section.receipt)
-    put(id: set.id)
-    if set.salt.count != BackupCodeSet.saltLength || !set.scratchDigests.isEmpty { fail() }
-    put(set.salt)
-    put(count: set.digests.count, atMost: BackupCodeSet.maximumCodes)
-    for digest in set.digests {
-      if digest.count != 32 { fail() }
-      put(digest)
-    }
-    put(section.used)
-  }
-
-  fileprivate mutating func put(_ verdict: ReserveAnswer.Verdict) {
-    switch verdict {
-    case .keep(let used):
-      put(robust: 1)
-      put(used)
-    case .replace: put(robust: 2)
-    case .delete: put(robust: 3)
-    }
+extension ReserveAnswer.Section {
+  fileprivate static func pass(_ section: Self?, _ fields: inout Fields) -> Self {
+    let (id, receipt) = (
+      fields.id(section?.enrollmentID), fields.bytes(section?.receipt, ReserveEntry.receiptLength)
+    )
+    let own = section?.set
+    // Scratch codes have no place here.
+    if own?.scratchDigests.isEmpty == false { fields.fail() }
+    let set = BackupCodeSet(
+      id: fields.id(own?.id), salt: fields.bytes(own?.salt, BackupCodeSet.saltLength),
+      digests: fields.list(own?.digests, 0...BackupCodeSet.maximumCodes) { $0.bytes($1, 32) })
+    return Self(
+      enrollmentID: id, receipt: receipt, set: set, used: fields.number(section?.used))
   }
 }
 
-extension ByteReader {
-  /// Valid only if the reader then reports success at the end of its input; so below.
-  fileprivate mutating func reserveQuestion() -> ReserveQuestion? {
-    switch count(atMost: 2) {
-    case 1:
-      guard let name = UserName(counted()) else { return nil }
-      return .fetch(name, receipt: isThere() ? take(ReserveEntry.receiptLength) : nil)
-    case 2:
-      var entries: [ReserveQuestion.Entry] = []
-      for _ in 0..<count(atMost: ReserveQuestion.most) {
-        guard let entry = reserveEntry() else { return nil }
-        entries.append(entry)
+extension ReserveAnswer.Verdict {
+  fileprivate static func pass(_ verdict: Self?, _ fields: inout Fields) -> Self? {
+    let (kind, used): (Int?, UInt64?) =
+      switch verdict {
+      case nil: (nil, nil)
+      case .keep(let used)?: (1, used)
+      case .replace?: (2, nil)
+      case .delete?: (3, nil)
       }
-      return .confirm(entries)
+    switch fields.kind(kind, of: 3) {
+    case 1: return .keep(used: fields.number(used))
+    case 2: return .replace
+    case 3: return .delete
     case _: return nil
     }
-  }
-
-  private mutating func reserveEntry() -> ReserveQuestion.Entry? {
-    guard let name = UserName(counted()) else { return nil }
-    return ReserveQuestion.Entry(
-      name: name, enrollmentID: id(), receipt: take(ReserveEntry.receiptLength), setID: id(),
-      used: number64())
-  }
-
-  private mutating func id() -> UInt64 {
-    let id = number64()
-    if id == 0 { fail() }
-    return id
-  }
-
-  fileprivate mutating func reserveAnswer() -> ReserveAnswer? {
-    switch robust(atMost: 4) {
-    case 1: return .section(reserveSection())
-    case 2: return ReserveAnswer.none
-    case 3:
-      var verdicts: [ReserveAnswer.Verdict] = []
-      for _ in 0..<count(atMost: ReserveQuestion.most) {
-        switch robust(atMost: 3) {
-        case 1: verdicts.append(.keep(used: number64()))
-        case 2: verdicts.append(.replace)
-        case 3: verdicts.append(.delete)
-        case _: return nil
-        }
-      }
-      return .confirmed(verdicts)
-    case 4: return .busy
-    case _: return nil
-    }
-  }
-
-  private mutating func reserveSection() -> ReserveAnswer.Section {
-    let enrollment = id()
-    let receipt = take(ReserveEntry.receiptLength)
-    let (set, salt) = (id(), take(BackupCodeSet.saltLength))
-    var digests: [[UInt8]] = []
-    for _ in 0..<count(atMost: BackupCodeSet.maximumCodes) { digests.append(take(32)) }
-    return ReserveAnswer.Section(
-      enrollmentID: enrollment, receipt: receipt,
-      set: BackupCodeSet(id: set, salt: salt, digests: digests), used: number64())
   }
 }

@@ -4,7 +4,7 @@
 /// What all frames have in common.
 package enum Wire {
   /// The versions that are understood.
-  static let versions: ClosedRange<UInt8> = 1...1
+  package static let versions: ClosedRange<UInt8> = 1...1
   /// The one that is written, which the release before this one must understand: while a machine is
   /// upgraded, a module of this release asks the service of that one, or the other way round, and
   /// so do hosts and verifiers. A new form is understood for a release before one writes it.

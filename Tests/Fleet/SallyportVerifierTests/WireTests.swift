@@ -59,7 +59,7 @@ private final class Wire: Sendable {
       // What the host wants back, this verifier has charged it.
       let refusal = Outcome.refused(
         .response(.wrongCode(charge), left: BudgetLeft(known: 0, other: 0)))
-      handler.limits.note(refusal, .firstPass, (host, nil), Array(name.utf8))
+      handler.limits.note(refusal, as: .firstPass, of: Array(name.utf8), on: host, by: nil)
     }
     let typed = try secret(typed.unescaped())
     let turn = each.isFirstPass ? Turn.firstPass : .last(givingBack: charge)

@@ -67,14 +67,15 @@ package final class FleetServer: Sendable {
     on address: VerifierAddress, identity: Identity, limits: ConnectionLimits = ConnectionLimits(),
     isKnown: @escaping Recognizer, handler: @escaping Handler
   ) throws(FleetServerFault) -> FleetServer {
-    let server = try FleetServer(address, identity, limits, (isKnown, handler))
+    let server = try FleetServer(
+      on: address, identity, limits, isKnown: isKnown, handler: handler)
     try server.open()
     return server
   }
 
   private init(
-    _ address: VerifierAddress, _ identity: Identity, _ limits: ConnectionLimits,
-    _ others: (Recognizer, Handler)
+    on address: VerifierAddress, _ identity: Identity, _ limits: ConnectionLimits,
+    isKnown: @escaping Recognizer, handler: @escaping Handler
   ) throws(FleetServerFault) {
     guard let side = TLSSide(identity, pins: nil) else {
       throw FleetServerFault(text: "libssl: out of memory, or no TLS 1.3 with Ed25519")
@@ -89,7 +90,7 @@ package final class FleetServer: Sendable {
     }
     (greeting, frames, ending) = (made[0], made[1], made[2])
     (self.side, self.listener, self.limits) = (side, listener, limits)
-    (isKnown, handler) = others
+    (self.isKnown, self.handler) = (isKnown, handler)
     let port = UInt16(clamping: tls_port(listener))
     self.address = VerifierAddress(bytes: address.bytes, port: port)
     book = Locked(ConnectionTable(limits, greeting: greeting, frames: frames))

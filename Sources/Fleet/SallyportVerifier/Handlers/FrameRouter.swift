@@ -1,6 +1,9 @@
 import FleetProtocol
 package import FleetTransport
 package import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
 
 /// Answers the frames of one kind. Each is read once.
 package protocol FrameHandler: Sendable {
@@ -76,5 +79,20 @@ package struct FrameRouter: Sendable {
 extension VerifierAnswer {
   fileprivate var isWelcome: Bool {
     if case .welcome = JoinAnswer.decode(body) { true } else { false }
+  }
+}
+
+extension Database {
+  /// Logs what was done for a user because a host asked for it.
+  func note(
+    _ level: LogLevel, _ action: StaticString, of user: UserName, on host: [UInt8],
+    remark: StaticString = ""
+  ) {
+    var line = LogLine(remark)
+    line.add(action)
+    line.add(user: user.bytes)
+    line.add(" host=")
+    line.add(field: host)
+    note(level, line)
   }
 }

@@ -71,11 +71,11 @@ package struct JoinHandler: FrameHandler {
     for _ in 0..<Self.attempts {
       let (rows, _) = try database.ask(Statement.invited, [.bytes(digest), .bytes(key)])
       guard let found = invitation(rows, digest) else { return .refused(.unknownToken) }
-      if let refusal = refusal(found, rows, key, now) { return .refused(refusal) }
+      if let refusal = refusal(found, rows, key, at: now) { return .refused(refusal) }
       if request.purpose == .look || isHost(found.row, rows, key) {
         return try welcome(found.row, request.names)
       }
-      if try join(found, key, now) {
+      if try join(found, key, at: now) {
         note(found.row, key)
         return try welcome(found.row, request.names)
       }
@@ -107,7 +107,7 @@ package struct JoinHandler: FrameHandler {
     return nil
   }
 
-  private func refusal(_ found: Found, _ rows: Rows, _ key: [UInt8], _ now: UnixTime)
+  private func refusal(_ found: Found, _ rows: Rows, _ key: [UInt8], at now: UnixTime)
     -> JoinAnswer.Refusal?
   {
     if let used = found.row.key, used != key { return .usedToken }
@@ -128,7 +128,8 @@ package struct JoinHandler: FrameHandler {
   }
 
   /// false where another one was faster.
-  private func join(_ found: Found, _ key: [UInt8], _ now: UnixTime) throws(DatabaseFault) -> Bool {
+  private func join(_ found: Found, _ key: [UInt8], at now: UnixTime) throws(DatabaseFault) -> Bool
+  {
     var used = found.row
     used.key = key
     let host = HostRow(

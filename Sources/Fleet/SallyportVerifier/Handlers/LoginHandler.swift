@@ -86,7 +86,7 @@ package struct LoginHandler: FrameHandler {
       }
       let answer = try question.answer(from: store, in: context, enrolling: nil)
       if case .outcome(let outcome) = answer, case .attempt(_, _, let turn) = question.verb {
-        limits.note(outcome, turn, (host, question.caller), question.name)
+        limits.note(outcome, as: turn, of: question.name, on: host, by: question.caller)
         note(outcome.logLevel, .outcome(outcome, of: question), host)
       }
       return answer

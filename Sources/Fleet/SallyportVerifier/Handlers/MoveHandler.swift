@@ -53,21 +53,25 @@ package struct MoveHandler: FrameHandler {
         if !database.writesNew { return .notServed }
       }
       if case .fetch(let name, let isForced) = request {
-        let told = try fetched(name, isForced, for: request, host, store)
+        let told = try fetched(name, isForced: isForced, on: host, from: store)
+        // A secret leaves the fleet: a warning for each.
+        if case .copy = told {
+          database.note(.warning, request.action, of: name, on: host)
+        }
         return VerifierAnswer(to: .management, told.encoded() ?? [])
       }
       return answer(try moved(request, on: host, to: store))
     } catch {
       if store.wasAway { return .databaseAway }
-      note(.error, "unknown whether it was done: ", request, host)
+      database.note(
+        .error, request.action, of: request.name, on: host, remark: "unknown whether it was done: ")
       return answer(.trouble)
     }
   }
 
-  /// What a host gets that takes somebody. Its secret leaves the fleet: a warning for each.
+  /// What a host gets that takes somebody.
   private func fetched(
-    _ name: UserName, _ isForced: Bool, for request: MoveRequest, _ host: [UInt8],
-    _ store: FleetStore
+    _ name: UserName, isForced: Bool, on host: [UInt8], from store: FleetStore
   ) throws(StoreTrouble) -> FetchAnswer {
     let found = try store.fetch(name)
     guard case .copy = found else { return found }
@@ -77,7 +81,6 @@ package struct MoveHandler: FrameHandler {
       let others = try store.hosts(of: name, but: host)
       if !others.isEmpty { return .used(on: others) }
     }
-    note(.warning, "", request, host)
     return found
   }
 
@@ -93,33 +96,27 @@ package struct MoveHandler: FrameHandler {
     case .bury(let name, let burial): other = try store.bury(name, burial, by: host)
     }
     if let other { return .standing(other) }
-    note(.notice, "", request, host)
+    database.note(.notice, request.action, of: request.name, on: host)
     return .done
   }
 
   private func answer(_ answer: MoveAnswer) -> VerifierAnswer {
     VerifierAnswer(to: .management, answer.encoded() ?? [])
   }
-
-  private func note(
-    _ level: LogLevel, _ remark: StaticString, _ request: MoveRequest, _ host: [UInt8]
-  ) {
-    var line = LogLine(remark)
-    switch request {
-    case .look: line.add("looked for an enrollment:")
-    case .put: line.add("moved from a host's files to the fleet:")
-    case .merge: line.add("merged the used codes of a host's files:")
-    case .fetch: line.add("gave a host the secrets of an enrollment:")
-    case .bury: line.add("moved from the fleet to a host's files:")
-    }
-    line.add(user: request.name.bytes)
-    line.add(" host=")
-    line.add(field: host)
-    database.note(level, line)
-  }
 }
 
 extension MoveRequest {
+  /// As the log tells of it.
+  fileprivate var action: StaticString {
+    switch self {
+    case .look: "looked for an enrollment:"
+    case .put: "moved from a host's files to the fleet:"
+    case .merge: "merged the used codes of a host's files:"
+    case .fetch: "gave a host the secrets of an enrollment:"
+    case .bury: "moved from the fleet to a host's files:"
+    }
+  }
+
   /// What writes documents that an older verifier does not read.
   fileprivate var isTaking: Bool {
     switch self {

@@ -16,15 +16,17 @@ struct PersonHandler: Sendable {
     let event = Event(of: "sallyport", on: host, name: request.name.bytes)
     let store = FleetStore(database, event, uid: nil)
     do throws(StoreTrouble) {
-      return answer(try judged(request, on: host, by: store))
+      return answer(try perform(request, on: host, by: store))
     } catch {
       if store.wasAway { return .databaseAway }
-      note(.error, "unknown whether it was done: ", request, host)
+      database.note(
+        .error, request.verb.action, of: request.name, on: host,
+        remark: "unknown whether it was done: ")
       return answer(.other(.trouble))
     }
   }
 
-  private func judged(_ request: PersonRequest, on host: [UInt8], by store: FleetStore)
+  private func perform(_ request: PersonRequest, on host: [UInt8], by store: FleetStore)
     throws(StoreTrouble) -> PersonAnswer
   {
     let name = request.name
@@ -41,34 +43,30 @@ struct PersonHandler: Sendable {
         let result = try store.resynchronize(
           name, id: id, by: codes, named: label, under: policy)
       else { return .changed }
-      if case .done = result { note(.notice, "", request, host) }
+      if case .done = result { database.note(.notice, request.verb.action, of: name, on: host) }
       return .resynchronized(result)
     }
     guard isDone else { return .changed }
-    note(.notice, "", request, host)
+    database.note(.notice, request.verb.action, of: name, on: host)
     return .other(.done)
   }
 
   private func answer(_ answer: PersonAnswer) -> VerifierAnswer {
     VerifierAnswer(to: .management, answer.encoded() ?? [])
   }
+}
 
-  private func note(
-    _ level: LogLevel, _ remark: StaticString, _ request: PersonRequest, _ host: [UInt8]
-  ) {
-    var line = LogLine(remark)
-    switch request.verb {
-    case .tell: line.add("looked for an enrollment:")
-    case .unlock: line.add("wrong codes forgotten:")
-    case .end: line.add("not enrolled any more:")
-    case .level(.required): line.add("must enroll:")
-    case .level(.exempt): line.add("exempt from enrollment:")
-    case .level(nil): line.add("level reset to the policy's:")
-    case .resynchronize: line.add("an authenticator was resynchronized:")
+extension PersonRequest.Verb {
+  /// As the log tells of it.
+  fileprivate var action: StaticString {
+    switch self {
+    case .tell: "looked for an enrollment:"
+    case .unlock: "wrong codes forgotten:"
+    case .end: "not enrolled any more:"
+    case .level(.required): "must enroll:"
+    case .level(.exempt): "exempt from enrollment:"
+    case .level(nil): "level reset to the policy's:"
+    case .resynchronize: "an authenticator was resynchronized:"
     }
-    line.add(user: request.name.bytes)
-    line.add(" host=")
-    line.add(field: host)
-    database.note(level, line)
   }
 }

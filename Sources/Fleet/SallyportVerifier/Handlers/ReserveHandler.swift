@@ -200,12 +200,12 @@ package final class ReserveHandler: FrameHandler {
       let used = record.usedCodes(of: set)
       let new = entry.used & set.bitsOfCodes & ~used
       if new == 0 { return policies.isFor(entry.name) ? .keep(used: used) : .delete }
-      try raise(new & (~new + 1), record, entry.name, holder)
+      try use(new & (~new + 1), of: entry.name, in: record, by: holder)
     }
     throw .busy(path: "fleet")
   }
 
-  private func raise(_ code: UInt64, _ record: Record, _ name: UserName, _ holder: Holder)
+  private func use(_ code: UInt64, of name: UserName, in record: Record, by holder: Holder)
     throws(StoreTrouble)
   {
     let done = try store(for: name, holder).transact(record, asKnown: true) {
@@ -217,11 +217,8 @@ package final class ReserveHandler: FrameHandler {
       return (isNew ? .used : .was, state)
     }
     guard case .committed(.used) = done else { return }
-    var line = LogLine("backup code used on a host that was cut off:")
-    line.add(user: name.bytes)
-    line.add(" host=")
-    line.add(field: holder.host)
-    database.note(.warning, line)
+    database.note(
+      .warning, "backup code used on a host that was cut off:", of: name, on: holder.host)
   }
 }
 

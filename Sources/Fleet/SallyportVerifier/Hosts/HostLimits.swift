@@ -112,17 +112,17 @@ final class HostLimits: Sendable {
 
   /// Records what a host was charged.
   func note(
-    _ outcome: Outcome, _ turn: Turn, _ who: (host: [UInt8], caller: UInt32?), _ name: [UInt8]
+    _ outcome: Outcome, as turn: Turn, of name: [UInt8], on host: [UInt8], by caller: UInt32?
   ) {
     guard case .refused(.response(.wrongCode(let charge), _)) = outcome else { return }
     let now = sys_monotonic()
     books.withLock { books in
-      let counted = Who(host: who.host, caller: who.caller)
+      let counted = Who(host: host, caller: caller)
       books.counts[counted]?.ofHost += 1
       books.counts[counted]?.ofCaller += 1
       guard turn == .firstPass, let charge else { return }
       if books.charges.count >= Self.most { books.charges = [:] }
-      books.charges[Who(host: who.host, caller: nil, name: name)] = (charge, now)
+      books.charges[Who(host: host, caller: nil, name: name)] = (charge, now)
     }
   }
 }

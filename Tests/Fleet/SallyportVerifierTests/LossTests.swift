@@ -259,7 +259,7 @@ struct `Two verifiers of one name` {
       (60_000, [0, 59_000], .databaseIsOff), (Int64.min, [Int64.max], .aside),
     ] as [(Int64, [Int64], ClockWatch.Verdict)])
   func `is what they agree on`(mine: Int64, others: [Int64], verdict: ClockWatch.Verdict) {
-    #expect(ClockWatch.judge(mine, others) == verdict)
+    #expect(ClockWatch.verdict(mine, others) == verdict)
   }
 }
 

@@ -139,7 +139,7 @@ import Testing
     meters.note("wrong-code", after: 6_000_000_000)
     meters.noteUnknown()
     meters.note(offset: -1500)
-    let lines = meters.text(isJudging: true).split(separator: "\n")
+    let lines = meters.text(isVerifying: true).split(separator: "\n")
     let name = "sallyport_verifier_"
     for line in [
       "verifying 1", "outcomes_total{outcome=\"accepted\"} 2",

@@ -32,7 +32,7 @@ struct ClockWatch {
     return before / 2 + after / 2 - time
   }
 
-  static func judge(_ mine: Int64, _ others: [Int64]) -> Verdict {
+  static func verdict(_ mine: Int64, _ others: [Int64]) -> Verdict {
     if mine.magnitude <= UInt64(usual) { return .fine }
     if mine.magnitude <= UInt64(most) { return .off }
     let isAgreed = others.contains { abs(Double($0) - Double(mine)) <= Double(most) }
@@ -42,7 +42,7 @@ struct ClockWatch {
   mutating func look(_ database: Database, _ mine: Int64?, _ others: [Int64]) {
     guard let mine else { return }
     database.meters.note(offset: mine)
-    let verdict = Self.judge(mine, others)
+    let verdict = Self.verdict(mine, others)
     let wasAside = database.books.withLock { books in
       defer { books.isAside = verdict == .aside }
       return books.isAside

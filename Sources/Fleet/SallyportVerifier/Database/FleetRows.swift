@@ -77,11 +77,11 @@ extension Database {
       Int64(min(rows.number(row, column) ?? 0, 1 << 50))
     }
     let offsets = (0..<rows.count).map { time($0, 0) - time($0, 1) }
-    let judging = offsets.indices.filter { index in
+    let reliable = offsets.indices.filter { index in
       let others = offsets.indices.filter { $0 != index }.map { offsets[$0] }
-      return ClockWatch.judge(offsets[index], others) != .aside
+      return ClockWatch.verdict(offsets[index], others) != .aside
     }
-    return time(0, 2) + (judging.map { offsets[$0] }.max() ?? 0)
+    return time(0, 2) + (reliable.map { offsets[$0] }.max() ?? 0)
   }
 
   private func distrust(by line: DatabaseConnection, upTo time: Int64) throws(DatabaseFault) {

@@ -44,13 +44,13 @@ final class VerifierMetrics: Sendable {
   /// Of this clock from the database's, in milliseconds.
   func note(offset: Int64) { counts.withLock { $0.offset = offset } }
 
-  /// In Prometheus' text format. `isJudging`: whether logins can be verified now.
-  func text(isJudging: Bool) -> String {
+  /// In Prometheus' text format. `isVerifying`: whether logins can be verified now.
+  func text(isVerifying: Bool) -> String {
     let counts = counts.withLock { $0 }
     var metrics = Metrics("sallyport_verifier")
     metrics.add(
       "verifying", .gauge, help: "1 if logins can be verified (database reachable, clock in sync).",
-      [("", isJudging ? "1" : "0")])
+      [("", isVerifying ? "1" : "0")])
     metrics.add(
       "outcomes_total", .counter, help: "Codes by outcome.",
       counts.outcomes.sorted { $0.key < $1.key }.map {
@@ -88,7 +88,7 @@ extension Database {
   @inline(never) private func keepMetrics(_ path: String) {
     var last: Int32 = 0
     while losses >= 0 {
-      let number = Metrics.write(meters.text(isJudging: !isAway), to: path)
+      let number = Metrics.write(meters.text(isVerifying: !isAway), to: path)
       if number != last, number != 0 {
         var line = LogLine("error: metrics: ")
         line.add(escaped(Array("\(path): \(errnoDescription(number))".utf8), limit: 400))

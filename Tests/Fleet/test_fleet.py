@@ -282,7 +282,7 @@ def test_a_verifier_says_at_its_start_that_its_key_or_the_row_of_the_fleet_is_wr
     key.write_bytes(right)
     for change in "needs = 1", "writes = 1", "distrust = 1", "distrusted = 1":
         fleet.sql(f"BEGIN; CREATE TABLE before AS SELECT * FROM fleet; UPDATE fleet SET {change}; COMMIT")
-        assert "changed by somebody without the key" in start().stderr, change
+        assert "modified by somebody without the key" in start().stderr, change
         fleet.sql("BEGIN; DELETE FROM fleet; INSERT INTO fleet SELECT * FROM before; DROP TABLE before; COMMIT")
     assert fleet.verifier("one").type("nobody", "000000") == REFUSED
 

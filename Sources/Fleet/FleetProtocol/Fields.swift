@@ -9,7 +9,7 @@ package struct Fields {
   private var reader: ByteReader
   private let isWriting: Bool
 
-  /// At most so many bytes.
+  /// At most this many bytes.
   init(writing longest: Int) {
     (writer, reader, isWriting) = (ByteWriter(count: longest), ByteReader([], 0..<0), true)
   }
@@ -133,7 +133,7 @@ package struct Fields {
     return isThere ? valid(each(&self, value)) : nil
   }
 
-  /// So many, after their number.
+  /// A number, then this many values.
   mutating func list<Value>(
     _ values: [Value]?, _ counts: ClosedRange<Int>, bytes: Int = 1,
     _ each: (inout Fields, Value?) -> Value?

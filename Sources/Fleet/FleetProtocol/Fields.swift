@@ -129,7 +129,8 @@ package struct Fields {
   mutating func optional<Value>(
     _ value: Value?, _ each: (inout Fields, Value?) -> Value?
   ) -> Value? {
-    let isThere = pass(value != nil, else: false, put: { $1.put(isThere: $0) }) { $0.isThere() }
+    let isThere = pass(
+      value != nil, else: false, put: { $1.put(isThere: $0) }, take: { $0.isThere() })
     return isThere ? valid(each(&self, value)) : nil
   }
 

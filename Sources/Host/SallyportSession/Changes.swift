@@ -102,17 +102,13 @@ extension Session {
     }
     try send(.secret(of: draft.user, name: name, draft.authenticator.secret))
     let first = try draft.firstCode(
+      under: context.policy, now: Clock.now,
       ask: { question throws(Ending) in try ask(bytes(of: question), echo: true) },
       show: { text throws(Ending) in try send(.text(text.bytes)) },
       // The command has the QR code, and draws it again itself.
-      invert: { () throws(Ending) in },
-      verify: { typed throws(Ending) in
-        try found { () throws(StoreTrouble) in
-          try draft.verify(firstCode: typed, at: try Clock.now(), under: context.policy)
-        }
-      })
-    guard let first else { throw .denied(.firstCode) }
-    return draft.authenticator.confirmed(by: first)
+      invert: { () throws(Ending) in })
+    guard let state = try found(first.get) else { throw .denied(.firstCode) }
+    return draft.authenticator.confirmed(by: state)
   }
 
   // MARK: the change

@@ -124,45 +124,18 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
   /// A missing answer or a failed conversation ends it, like a no. Nothing is stored before the
   /// first codes were correct; what is stored stays.
   func run() -> End {
-    do throws(Interruption) {
-      guard wanted.hasAuthenticator || enrolled != nil,
-        try told({ () throws(HostFailure) in try isWelcome() })
-      else { return .putOff }
+    do throws(HostFailure) {
+      guard wanted.hasAuthenticator || enrolled != nil, try isWelcome() else { return .putOff }
       var made: [Authenticator] = []
       for kind in policy.factorOrder.kinds {
         guard kind != .backupCode, wanted.contains(kind) else { continue }
         guard let authenticator = try setUp(kind, beside: made) else { return .putOff }
         made.append(authenticator)
       }
-      return try stored { () throws(StoreTrouble) in try finish(made) }
+      return try finish(made)
     } catch {
-      switch error {
-      case .host(let failure): host.log(.info, .hostFailed(failure))
-      case .store(let trouble): tell(trouble)
-      }
+      host.log(.info, .hostFailed(error))
       return .putOff
-    }
-  }
-
-  /// What ends it before its end.
-  enum Interruption: Error {
-    case host(HostFailure)
-    case store(StoreTrouble)
-  }
-
-  func told<Value>(_ step: () throws(HostFailure) -> Value) throws(Interruption) -> Value {
-    do throws(HostFailure) {
-      return try step()
-    } catch {
-      throw .host(error)
-    }
-  }
-
-  func stored<Value>(_ step: () throws(StoreTrouble) -> Value) throws(Interruption) -> Value {
-    do throws(StoreTrouble) {
-      return try step()
-    } catch {
-      throw .store(error)
     }
   }
 
@@ -199,18 +172,22 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
 
   // MARK: the end
 
-  private func finish(_ made: [Authenticator]) throws(StoreTrouble) -> End {
+  private func finish(_ made: [Authenticator]) throws(HostFailure) -> End {
     let isNew = enrolled == nil
     let hasCodes = policy.backupCode != .off && (isNew || wanted.contains(.backupCode))
-    let codes = try BackupCodeSet.fresh(count: hasCodes ? BackupCodeSet.usualCodes : 0)
-    guard try save(made, codes.set) else { return .meanwhile }
-    host.log(
-      .notice,
-      .changed(
-        account.name.bytes, isNew: isNew, made, codes.set, from: host.remoteHost(),
-        context.origin))
-    showEnd(codes.codes)
-    return .done
+    do throws(StoreTrouble) {
+      let codes = try BackupCodeSet.fresh(count: hasCodes ? BackupCodeSet.usualCodes : 0)
+      guard try save(made, codes.set) else { return .meanwhile }
+      host.log(
+        .notice,
+        .changed(
+          account.name.bytes, isNew: isNew, made, codes.set, from: host.remoteHost(),
+          context.origin))
+      showEnd(codes.codes)
+      return .done
+    } catch {
+      return try unavailable(error)
+    }
   }
 
   /// False if somebody else changed the enrollment meanwhile.
@@ -249,16 +226,14 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
     }
   }
 
-  private func tell(_ trouble: StoreTrouble) {
+  @inline(never)
+  func unavailable(_ trouble: StoreTrouble) throws(HostFailure) -> End {
     _ = login.report(trouble)
     var text: StaticString = "Not set up: internal error; see the system log."
     if case .service(_, .notServed) = trouble {
       text = "Not set up: this machine may not enroll users of its fleet."
     }
-    do throws(HostFailure) {
-      try login.show(LogLine(text))
-    } catch {
-      host.log(.info, .hostFailed(error))
-    }
+    try login.show(LogLine(text))
+    return .putOff
   }
 }

@@ -9,26 +9,27 @@ import SallyportSystem
 extension EnrollmentConversation {
   /// nil if no code was correct.
   func setUp(_ kind: FactorKind, beside made: [Authenticator])
-    throws(Interruption) -> Authenticator?
+    throws(HostFailure) -> Authenticator?
   {
-    let draft = try stored { () throws(StoreTrouble) in try self.draft(kind, beside: made) }
-    try told { () throws(HostFailure) in try showSecret(of: draft) }
+    let draft: Draft
+    do throws(StoreTrouble) {
+      draft = try self.draft(kind, beside: made)
+    } catch {
+      _ = try unavailable(error)
+      return nil
+    }
+    try showSecret(of: draft)
     let first = try draft.firstCode(
-      ask: { question throws(Interruption) in
-        try told { () throws(HostFailure) in try host.ask(bytes(of: question), echo: true) }
-      },
-      show: { text throws(Interruption) in
-        try told { () throws(HostFailure) in try login.show(text) }
-      },
-      invert: { () throws(Interruption) in
-        try told { () throws(HostFailure) in try showDrawing(of: draft, darkInk: true) }
-      },
-      verify: { typed throws(Interruption) in
-        try stored { () throws(StoreTrouble) in
-          try draft.verify(firstCode: typed, at: try login.store.now(), under: policy)
-        }
-      })
-    return first.map { draft.authenticator.confirmed(by: $0) }
+      under: policy, now: { () throws(StoreTrouble) in try login.store.now() },
+      ask: { question throws(HostFailure) in try host.ask(bytes(of: question), echo: true) },
+      show: { text throws(HostFailure) in try login.show(text) },
+      invert: { () throws(HostFailure) in try showDrawing(of: draft, darkInk: true) })
+    switch first {
+    case .success(let state): return state.map { draft.authenticator.confirmed(by: $0) }
+    case .failure(let trouble):
+      _ = try unavailable(trouble)
+      return nil
+    }
   }
 
   private func draft(_ kind: FactorKind, beside made: [Authenticator])

@@ -1,23 +1,22 @@
 package import OneTimePassword
 package import SallyportCore
-
-/// What is tried and asked at most, to see that an app has a new authenticator.
-private enum Limit {
-  static let tries = 5
-  /// Answers that are no try are bounded too: a program may give them for ever.
-  static let questions = 20
-}
+package import SallyportSystem
 
 extension Draft {
+  private static let tries = 5
+  /// Answers that are no try are bounded too: a program may give them for ever.
+  private static let questions = 20
+
   /// Asks for the first code, which shows that the app has the secret and the time. Returns what
   /// the code used up and the drift that it showed; nil if no code was correct. An empty line costs
   /// no try, nor does `i`, for which `invert` draws the QR code again. An error of `ask` ends it.
   package func firstCode<Failure: Error>(
+    under policy: Policy, now: () throws(StoreTrouble) -> UnixTime,
     ask: (StaticString) throws(Failure) -> Secret, show: (LogLine) throws(Failure) -> Void,
-    invert: () throws(Failure) -> Void, verify: (Secret) throws(Failure) -> FirstCode
-  ) throws(Failure) -> AuthenticatorState? {
-    var left = Limit.tries
-    for _ in 0..<Limit.questions where left > 0 {
+    invert: () throws(Failure) -> Void
+  ) throws(Failure) -> Result<AuthenticatorState?, StoreTrouble> {
+    var left = Draft.tries
+    for _ in 0..<Draft.questions where left > 0 {
       let typed = try ask("Code shown by the app: ")
       if typed.count == 0 { continue }
       if typed.isInversion {
@@ -25,13 +24,19 @@ extension Draft {
         continue
       }
       left -= 1
-      let first = try verify(typed)
-      if case .right(let state) = first { return state }
+      let first: FirstCode
+      do throws(StoreTrouble) {
+        first = try verify(firstCode: typed, at: try now(), under: policy)
+      } catch {
+        return .failure(error)
+      }
+      if case .right(let state) = first { return .success(state) }
       try show(text(of: first, triesLeft: left))
     }
-    return nil
+    return .success(nil)
   }
 
+  @inline(never)
   private func text(of first: FirstCode, triesLeft left: Int) -> LogLine {
     let parameters = authenticator.parameters
     var text = LogLine("")

@@ -10,21 +10,16 @@ extension Draft {
     under policy: Policy, _ output: Output, _ context: Context, or consequence: Consequence
   ) throws(CommandError) -> AuthenticatorState {
     let first = try firstCode(
+      under: policy, now: context.now,
       ask: { question throws(CommandError) in
         try output.ask("\(question)", echo: true, or: consequence)
       },
       show: { text throws(CommandError) in
         output.say(String(decoding: text.bytes, as: UTF8.self))
       },
-      invert: { () throws(CommandError) in showInverted(output) },
-      verify: { typed throws(CommandError) in
-        let time = try context.time()
-        return try storing { () throws(StoreTrouble) in
-          try verify(firstCode: typed, at: time, under: policy)
-        }
-      })
-    guard let first else { throw .noRightCode(consequence) }
-    return first
+      invert: { () throws(CommandError) in showInverted(output) })
+    guard let state = try storing(first.get) else { throw .noRightCode(consequence) }
+    return state
   }
 }
 

@@ -3,10 +3,10 @@ import SallyportCore
 package import SallyportLogin
 import SallyportSystem
 
-/// pam_sm_authenticate: policy, who -> load -> ask -> lock, decide, SAVE -> answer.
+/// pam_sm_authenticate: who, policy -> load -> ask -> lock, decide, SAVE -> answer.
 ///
-/// `isServed`: the service verifies; otherwise the files of the store, unless the policy says that
-/// the fleet does.
+/// `isServed`: the service verifies codes; otherwise the files of the store, unless the policy says
+/// that the fleet does.
 ///
 /// Nothing that depends on the code being correct is shown to the user here, but at this machine
 /// that a code was used (`tellOfReplay`): on many stacks this runs after a wrong password too.
@@ -30,7 +30,7 @@ package func authenticate(
     if let earlier, case .wrongPassword = earlier.result, earlier.user == user { return .refused }
     return try Login(
       host, arguments, store: store, service: service, isServed: isServed, after: earlier
-    ).run(user)
+    ).authenticate(user)
   } catch {
     host.log(.error, .hostFailed(error))
     return ReturnCode(error)
@@ -38,40 +38,33 @@ package func authenticate(
 }
 
 extension Login {
-  fileprivate func run(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
-    let account: Account?
+  fileprivate func authenticate(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
+    let (account, context): (Account?, LoginContext)
     do throws(StoreTrouble) {
-      account = try store.account(typed: user)
-    } catch {
-      return report(error)
-    }
-    let context = context(of: account)
-    return try judged(under: context.policy).run(user, account, context)
-  }
-
-  private func run(_ user: [UInt8], _ account: Account?, _ context: LoginContext)
-    throws(HostFailure) -> ReturnCode
-  {
-    let step: AuthStep
-    do throws(StoreTrouble) {
-      // Nothing else may stand before this line: a code alone opens nothing.
-      if arguments.afterKey, !isAfterKey(context.policy) {
-        host.log(.notice, .denied(user, .noKey))
-        return .refused
-      }
-      step =
-        context.policy.isEnabled
-        ? try examiner.prepare(
-          user, account, in: context, mayEnroll: mayEnroll,
-          after: firstFactor(context.policy))
-        : .skip
+      (account, context) = try begin(user)
     } catch {
       return report(error)
     }
     let policy = context.policy
+    // Nothing else may stand before this line: a code alone opens nothing.
+    if arguments.afterKey, !isAfterKey(policy) {
+      host.log(.notice, .denied(user, .noKey))
+      return .refused
+    }
+    let step: AuthStep
+    do throws(StoreTrouble) {
+      step =
+        policy.isEnabled
+        ? try authority.prepare(
+          user, account, in: context, mayEnroll: mayEnroll, after: firstFactor(policy))
+        : .skip
+    } catch {
+      return report(error)
+    }
     switch step {
     case .prompt(let pending):
-      return try isRemembered(pending) ? passRemembered(pending) : askAndVerify(pending)
+      if isRemembered(pending) { return try passRemembered(pending) }
+      return try returnCode(for: try verifyCode(of: pending), of: pending)
     case .skip:
       if arguments.debug { host.log(.debug, policy.isEnabled ? .notAsked(user) : .disabled) }
       return try passOn(policy)
@@ -79,6 +72,93 @@ extension Login {
       return try mark(account.name.bytes, as: level, policy)
     }
   }
+
+  // MARK: the code
+
+  /// Of the password that an earlier module asked for, or typed at our prompt.
+  private func verifyCode(of pending: PendingLogin) throws(HostFailure) -> Reply {
+    switch arguments.firstPass {
+    case .ask:
+      return try askForCode(pending, after: arguments.forwardPass ? nil : host.password())
+    case .use:
+      guard let field = host.password() ?? Secret(count: 0) else { throw .memory }
+      return try verify(parts(of: field, pending), by: pending, as: .last(givingBack: nil))
+    case .tryThenAsk:
+      // Nothing would be given back of what a password of digits costs.
+      guard authority.isForRoot, let field = host.password() else {
+        return try askForCode(pending, after: nil)
+      }
+      let parts = try parts(of: field, pending)
+      guard hasCode(parts, pending) else { return try askForCode(pending, after: field) }
+      let reply = try verify(parts, by: pending, as: .firstPass)
+      guard case .refused(let charge) = reply else { return reply }
+      let asked = charge == nil ? pending : charged(pending)
+      return try askForCode(asked, after: field, givingBack: charge)
+    }
+  }
+
+  private func hasCode(_ parts: Parts, _ pending: PendingLogin) -> Bool {
+    do throws(CryptoError) {
+      return try pending.hasFormOfCode(parts.code)
+    } catch {
+      return true  // checked next, where the error is reported
+    }
+  }
+
+  /// With what the first pass was charged, where the prompt tells it.
+  private func charged(_ pending: PendingLogin) -> PendingLogin {
+    guard isForTheUser(pending), case .enrolled(let account) = pending.claimant else {
+      return pending
+    }
+    do throws(StoreTrouble) {
+      return try authority.enrolled(account, in: pending.context) ?? pending
+    } catch {
+      return pending
+    }
+  }
+
+  private func returnCode(for reply: Reply, of pending: PendingLogin) throws(HostFailure)
+    -> ReturnCode
+  {
+    switch reply {
+    case .accepted(let proof):
+      try host.setMark(Mark(user: pending.name, .accepted(proof, mayEnroll: mayEnroll)))
+      return .success
+    case .refused: return .refused
+    case .unavailable: return .unavailable
+    }
+  }
+
+  // MARK: remembered origins
+
+  private func isRemembered(_ pending: PendingLogin) -> Bool {
+    let policy = pending.policy
+    guard policy.remember > 0, case .enrolled(let account) = pending.claimant,
+      let address = pending.context.address
+    else { return false }
+    // A code alone opens nothing, so its absence may not either: only after a first factor. One
+    // field holds the code as well.
+    if firstFactor(policy) == .none || arguments.forwardPass || arguments.firstPass == .use {
+      return false
+    }
+    do throws(StoreTrouble) {
+      guard pending.isRemembered(address, at: try store.now()) else { return false }
+      // What is missing is only asked for after a code.
+      guard mayEnroll, !lacking(pending).isEmpty else { return true }
+      return try authority.level(of: account, in: pending.context) != .required
+    } catch {
+      return false
+    }
+  }
+
+  private func passRemembered(_ pending: PendingLogin) throws(HostFailure) -> ReturnCode {
+    try host.setMark(Mark(user: pending.name, .remembered))
+    host.log(
+      .info, .remembered(pending.name, from: host.remoteHost(), pending.context.origin))
+    return answerWithoutCode(pending.policy)
+  }
+
+  // MARK: without a code
 
   /// For a user who needs no code. With `forward_pass` the password is still typed at our
   /// prompt, and passed on whole: checking its end here would be an oracle for codes. After a key
@@ -117,6 +197,8 @@ extension Login {
     }
   }
 
+  // MARK: the first factor
+
   /// What the application or an earlier module has asked for.
   private func firstFactor(_ policy: Policy) -> FirstFactor {
     if host.password() != nil { return .password }
@@ -131,92 +213,5 @@ extension Login {
     return rest(of: methods, after: "publickey") != nil
       || rest(of: methods, after: "hostbased") != nil
       || rest(of: methods, after: "gssapi-with-mic") != nil
-  }
-
-  // MARK: remembered origins
-
-  private func isRemembered(_ pending: PendingLogin) -> Bool {
-    let policy = pending.policy
-    guard policy.remember > 0, case .enrolled(let account) = pending.claimant,
-      let address = pending.context.address
-    else { return false }
-    // A code alone opens nothing, so its absence may not either: only after a first factor. One
-    // field holds the code as well.
-    if firstFactor(policy) == .none || arguments.forwardPass || arguments.firstPass == .use {
-      return false
-    }
-    do throws(StoreTrouble) {
-      guard pending.isRemembered(address, at: try store.now()) else { return false }
-      // What is missing is only asked for after a code.
-      guard mayEnroll, !lacking(pending).isEmpty else { return true }
-      return try examiner.level(of: account, in: pending.context) != .required
-    } catch {
-      return false
-    }
-  }
-
-  private func passRemembered(_ pending: PendingLogin) throws(HostFailure) -> ReturnCode {
-    try host.setMark(Mark(user: pending.name, .remembered))
-    host.log(
-      .info, .remembered(pending.name, from: host.remoteHost(), pending.context.origin))
-    return answerWithoutCode(pending.policy)
-  }
-
-  // MARK: asking
-
-  private func askAndVerify(_ pending: PendingLogin) throws(HostFailure) -> ReturnCode {
-    var given = arguments.forwardPass ? nil : host.password()
-    switch arguments.firstPass {
-    case .ask: break
-    case .use:
-      guard let empty = Secret(count: 0) else { throw .memory }
-      let parts = try parts(of: host.password() ?? empty, pending)
-      let reply = try verify(parts, knownAs: nil, by: pending, as: .last(givingBack: nil))
-      return try answer(reply, pending)
-    case .tryThenAsk:
-      given = nil
-      // Nothing would be given back of what a password of digits costs.
-      guard examiner.isForRoot, let field = host.password() else { break }
-      given = field
-      let parts = try parts(of: field, pending)
-      guard hasCode(parts, pending) else { break }
-      let verdict = try verify(parts, knownAs: nil, by: pending, as: .firstPass)
-      guard case .refused(let charge) = verdict else { return try answer(verdict, pending) }
-      let asked = charge == nil ? pending : charged(pending)
-      return try answer(ask(asked, after: given, givingBack: charge), pending)
-    }
-    return try answer(ask(pending, after: given), pending)
-  }
-
-  /// With what the first pass was charged, where the prompt tells it.
-  private func charged(_ pending: PendingLogin) -> PendingLogin {
-    guard isForTheUser(pending), case .enrolled(let account) = pending.claimant else {
-      return pending
-    }
-    do throws(StoreTrouble) {
-      return try examiner.enrolled(account, in: pending.context) ?? pending
-    } catch {
-      return pending
-    }
-  }
-
-  private func answer(_ verdict: Reply, _ pending: PendingLogin) throws(HostFailure)
-    -> ReturnCode
-  {
-    switch verdict {
-    case .accepted(let proof):
-      try host.setMark(Mark(user: pending.name, .accepted(proof, mayEnroll: mayEnroll)))
-      return .success
-    case .refused: return .refused
-    case .unavailable: return .unavailable
-    }
-  }
-
-  private func hasCode(_ parts: Parts, _ pending: PendingLogin) -> Bool {
-    do throws(CryptoError) {
-      return try pending.hasFormOfCode(parts.code)
-    } catch {
-      return true  // checked next, where the error is reported
-    }
   }
 }

@@ -13,9 +13,9 @@ extension Login {
   func enroll(_ account: Account, _ context: LoginContext, atLeast marked: EnrollmentLevel)
     throws(StoreTrouble) -> ReturnCode
   {
-    if try examiner.enrolled(account, in: context) != nil { return denyMeanwhile(account) }
+    if try authority.enrolled(account, in: context) != nil { return denyMeanwhile(account) }
     let policy = context.policy
-    let now = try examiner.level(of: account, in: context)
+    let now = try authority.level(of: account, in: context)
     let level = marked.rawValue < now.rawValue ? marked : now
     switch level {
     case .refuse:
@@ -27,7 +27,10 @@ extension Login {
     case .required, .offer: break
     }
     let wanted = policy.missing(from: Factors())
-    return hold(EnrollmentConversation(self, account, context, level, wanted, of: nil))
+    return hold(
+      EnrollmentConversation(
+        login: self, account: account, context: context, level: level, wanted: wanted,
+        enrolled: nil))
   }
 
   /// What an enrollment lacks and has room for: only root can make room, and a user with a correct
@@ -47,7 +50,7 @@ extension Login {
   func complete(_ account: Account, _ pending: PendingLogin, _ missing: Factors)
     throws(StoreTrouble) -> ReturnCode
   {
-    let level = try examiner.level(of: account, in: pending.context)
+    let level = try authority.level(of: account, in: pending.context)
     switch level {
     case .refuse, .voluntary: return .ignore
     case .remind:
@@ -55,13 +58,15 @@ extension Login {
     case .required, .offer: break
     }
     return hold(
-      EnrollmentConversation(self, account, pending.context, level, missing, of: pending))
+      EnrollmentConversation(
+        login: self, account: account, context: pending.context, level: level, wanted: missing,
+        enrolled: pending))
   }
 
   /// Every n-th login; a login that cannot be counted is not reminded.
   private func isReminded(_ account: Account, _ context: LoginContext) -> Bool {
     do throws(StoreTrouble) {
-      let logins = try examiner.countLogin(of: account, in: context)
+      let logins = try authority.countLogin(of: account, in: context)
       return logins % UInt32(max(context.policy.remindEvery, 1)) == 0
     } catch {
       _ = report(error)
@@ -112,14 +117,6 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
 
   var host: Application { login.host }
   var policy: Policy { context.policy }
-
-  init(
-    _ login: Login<Application, Store>, _ account: Account, _ context: LoginContext,
-    _ level: EnrollmentLevel, _ wanted: Factors, of enrolled: PendingLogin?
-  ) {
-    (self.login, self.account, self.context) = (login, account, context)
-    (self.level, self.wanted, self.enrolled) = (level, wanted, enrolled)
-  }
 
   /// A missing answer or a failed conversation ends it, like a no. Nothing is stored before the
   /// first codes were correct; what is stored stays.
@@ -181,7 +178,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
       host.log(
         .notice,
         .changed(
-          account.name.bytes, isNew: isNew, made, codes.set, from: host.remoteHost(),
+          of: account.name.bytes, isNew: isNew, made, codes.set, from: host.remoteHost(),
           context.origin))
       showEnd(codes.codes)
       return .done
@@ -201,7 +198,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
         created: try login.store.now(), authenticators: made, backupCodes: codes)
       change = .create(enrollment)
     }
-    return try login.examiner.amend(change, of: account.name, enrolled, in: context) == .done
+    return try login.authority.amend(change, of: account.name, enrolled, in: context) == .done
   }
 
   /// Waits at the end: without a prompt the texts would never be seen under `ssh -T` and scp.

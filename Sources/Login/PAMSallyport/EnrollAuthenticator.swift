@@ -36,7 +36,7 @@ extension EnrollmentConversation {
     throws(StoreTrouble) -> Draft
   {
     // What cannot be stored is not shown.
-    try login.examiner.rehearse(for: account, in: context)
+    try login.authority.rehearse(for: account, in: context)
     let usual = CodeParameters.standard
     let counted = CodeParameters(type: .hotp, algorithm: usual.algorithm, digits: usual.digits)
     let parameters = kind == .hotp ? counted ?? usual : usual

@@ -140,7 +140,7 @@ extension LogLine {
 
   /// Every change of an enrollment by a login begins with the same words: alerts look for them.
   static func changed(
-    _ user: [UInt8], isNew: Bool, _ authenticators: [Authenticator], _ codes: BackupCodeSet?,
+    of user: [UInt8], isNew: Bool, _ authenticators: [Authenticator], _ codes: BackupCodeSet?,
     from host: [UInt8]?, _ origin: Origin
   ) -> LogLine {
     var line = LogLine("enrollment changed in the login: ")

@@ -84,9 +84,8 @@ private func denySession(_ host: some Host, _ user: [UInt8]?) -> ReturnCode {
 extension Login {
   fileprivate func manageAccount(_ user: [UInt8], _ mark: Mark?) throws(HostFailure) -> ReturnCode {
     do throws(StoreTrouble) {
-      let account = try store.account(typed: user)
-      let context = context(of: account)
-      return try judged(under: context.policy).manageAccount(account, context, mark)
+      let (account, context) = try begin(user)
+      return try manageAccount(account, context, mark)
     } catch {
       // Failed conversations, under `demand` for example, are reported there.
       return report(error)
@@ -126,7 +125,7 @@ extension Login {
   private func mayPassUnasked(_ account: Account, _ context: LoginContext) throws(StoreTrouble)
     -> Bool
   {
-    guard try examiner.enrolled(account, in: context) == nil else { return false }
+    guard try authority.enrolled(account, in: context) == nil else { return false }
     guard context.policy.isEnabled else { return true }
     return try passesUnenrolled(account, context)
   }
@@ -134,7 +133,7 @@ extension Login {
   private func passesUnenrolled(_ account: Account, _ context: LoginContext) throws(StoreTrouble)
     -> Bool
   {
-    switch try examiner.level(of: account, in: context) {
+    switch try authority.level(of: account, in: context) {
     case .refuse, .required: false
     case .offer, .remind, .voluntary: true
     }
@@ -146,19 +145,19 @@ extension Login {
     -> ReturnCode
   {
     guard let account else { return .denied }
-    guard let pending = try examiner.enrolled(account, in: context) else {
+    guard let pending = try authority.enrolled(account, in: context) else {
       if try passesUnenrolled(account, context) { return .ignore }
       host.log(.notice, .denied(account.name.bytes, .notEnrolled))
       return .denied
     }
-    let verdict: Reply
+    let reply: Reply
     do throws(HostFailure) {
-      verdict = try ask(pending, after: nil)
+      reply = try askForCode(pending, after: nil)
     } catch {
       host.log(.notice, .denied(account.name.bytes, .noPrompt))
       return .denied
     }
-    switch verdict {
+    switch reply {
     case .accepted(let proof):
       _ = try finish(account, context, proof, mayEnroll: false)
       return .success
@@ -173,7 +172,7 @@ extension Login {
   private func finish(
     _ account: Account, _ context: LoginContext, _ proof: Proof, mayEnroll: Bool
   ) throws(StoreTrouble) -> ReturnCode {
-    guard let pending = try examiner.enrolled(account, in: context) else { return .ignore }
+    guard let pending = try authority.enrolled(account, in: context) else { return .ignore }
     tell(of: proof, pending, account)
     let missing = mayEnroll ? lacking(pending) : Factors()
     let answer = missing.isEmpty ? .ignore : try complete(account, pending, missing)
@@ -223,7 +222,7 @@ extension Login {
   private func grant(_ pending: PendingLogin) {
     guard let address = pending.context.address else { return }
     do throws(StoreTrouble) {
-      try examiner.remember(address, for: pending)
+      try authority.remember(address, for: pending)
     } catch {
       _ = report(error)
     }

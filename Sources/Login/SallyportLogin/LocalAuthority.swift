@@ -63,7 +63,7 @@ package final class LocalAuthority<Store: RecordStore>: CodeAuthority {
         // The time of the lock, not of before it: a login that was stopped in between would bring
         // back an old time, and have all the time since then credited to the budget once more.
         let now = try now()
-        return try pending.judge(response, enrollment, state, at: now, turn)
+        return try pending.decided(on: response, of: enrollment, state, at: now, as: turn)
       }
       switch transaction {
       case .committed(let outcome): return outcome
@@ -169,9 +169,9 @@ private func classify(_ typed: Secret, _ known: Malformation?, _ enrollment: Enr
 
 extension PendingLogin {
   /// Decides, and turns any decision on a decoy into a refusal.
-  fileprivate func judge(
-    _ response: Response, _ enrollment: Enrollment, _ state: LoginState, at now: UnixTime,
-    _ turn: Turn
+  fileprivate func decided(
+    on response: Response, of enrollment: Enrollment, _ state: LoginState, at now: UnixTime,
+    as turn: Turn
   ) throws(StoreTrouble) -> (Outcome, LoginState) {
     let decision: Decision
     do throws(CryptoError) {
@@ -189,14 +189,14 @@ extension PendingLogin {
     switch decision.verdict {
     case .accept(let proof): return (.accepted(proof), decision.state)
     case .refuse(let refusal):
-      let left = budgetLeft(enrollment, decision.state, policy, now)
+      let left = budgetLeft(of: enrollment, decision.state, under: policy, at: now)
       return (.refused(.response(refusal, left: left)), decision.state)
     }
   }
 }
 
 private func budgetLeft(
-  _ enrollment: Enrollment, _ state: LoginState, _ policy: Policy, _ now: UnixTime
+  of enrollment: Enrollment, _ state: LoginState, under policy: Policy, at now: UnixTime
 ) -> BudgetLeft {
   let throttle = Throttle(for: enrollment, state, under: policy)
   return BudgetLeft(

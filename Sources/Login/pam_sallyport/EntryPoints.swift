@@ -10,11 +10,10 @@ public func authenticate(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
-  unsafe answer(.auth, of: handle, flags: flags, count, words)
+  unsafe perform(.auth, of: handle, flags: flags, count, words)
 }
 
-/// Always a success: there are no credentials, and libpam takes the stack's result from the first
-/// phase.
+/// Always a success: there are no credentials, and libpam judges the stack by the first phase.
 @_cdecl("pam_sm_setcred") @unsafe
 public func setCredentials(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
@@ -28,7 +27,7 @@ public func manageAccount(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
-  unsafe answer(.account, of: handle, flags: flags, count, words)
+  unsafe perform(.account, of: handle, flags: flags, count, words)
 }
 
 @_cdecl("pam_sm_open_session") @unsafe
@@ -36,7 +35,7 @@ public func openSession(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {
-  unsafe answer(.session, of: handle, flags: flags, count, words)
+  unsafe perform(.session, of: handle, flags: flags, count, words)
 }
 
 @_cdecl("pam_sm_close_session") @unsafe

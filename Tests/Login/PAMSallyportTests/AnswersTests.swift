@@ -14,7 +14,7 @@ import Testing
   // decisive
   @Test(arguments: [Phase.auth, .account, .session])
   func `is an error where there is no handle, never a yes nor nothing`(_ phase: Phase) {
-    let (systemError, answered) = (Int32(4), unsafe answer(phase, of: nil, flags: 0, 0, nil))
+    let (systemError, answered) = (Int32(4), unsafe perform(phase, of: nil, flags: 0, 0, nil))
     #expect(answered == systemError)
   }
 }

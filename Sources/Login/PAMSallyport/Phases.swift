@@ -9,7 +9,7 @@ import SallyportSystem
 package enum Phase: Int32, Sendable { case auth, account, session }
 
 /// What libpam calls for; PAM_SYSTEM_ERR where it passes no handle.
-@unsafe package func answer(
+@unsafe package func perform(
   _ phase: Phase, of handle: OpaquePointer?, flags: Int32, _ count: Int32,
   _ words: UnsafeMutablePointer<UnsafePointer<CChar>?>?
 ) -> Int32 {

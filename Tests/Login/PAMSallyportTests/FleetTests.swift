@@ -14,7 +14,8 @@ private let backup = "7KMF-2X9Q-D4TW-0HZA"
 private final class ScriptedFleet: CodeAuthority {
   let store: TestStore
   let isForRoot = true
-  func isThere() -> Bool { true }
+  var isThereNow = true
+  func isThere() -> Bool { isThereNow }
   var trouble: StoreTrouble?
   /// The only question that comes to `trouble`; nil: all do.
   var failing: String?
@@ -229,5 +230,20 @@ private final class ScriptedFleet: CodeAuthority {
     #expect(host.isUsedUp && !fleet.verbs.contains("amend"))
     let last = host.shown.last { $0.hasPrefix("Not set up") }
     #expect(last == "Not set up: this machine may not enroll users of its fleet.")
+  }
+}
+
+@Suite struct `A login of a program of root that another user has started` {
+  @Test(arguments: [true, false])
+  func `goes by the service, and by the files where that is not there`(isThere: Bool) throws {
+    let (host, store, service) = (ScriptedHost(), try TestStore(), try ScriptedFleet())
+    service.isThereNow = isThere
+    try (isThere ? service.store : store).enrollAlice()
+    host.expect(answer: right)
+    let answer = authenticate(
+      host, ModuleArguments([]), store: store, service: service, isServed: true)
+    #expect(answer == .success)
+    #expect(host.isUsedUp)
+    #expect(service.verbs == (isThere ? ["prepare", "attempt"] : []))
   }
 }

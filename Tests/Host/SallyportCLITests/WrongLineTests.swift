@@ -5,6 +5,7 @@ import SallyportCore
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportSupport
 
 /// Command lines that cannot be taken, and what each is answered with.
 @Suite struct `Wrong command lines` {

@@ -28,28 +28,28 @@ extension StackFinding {
   package var fact: String {
     switch self {
     case .fault(let fault): return fault.problem.text
-    case .moduleMissing(_, let module): return "\(printable(module)) does not exist: the line fails"
+    case .moduleMissing(_, let module): return "\(shown(module)) does not exist: the line fails"
     case .nobodyPasses(let phase): return "nobody can pass the \(phase) stack"
     case .tooComplex(let phase): return "the \(phase) stack has too many branches to check"
     case .notAsked: return "no auth line names pam_sallyport.so: nobody is asked for a code"
     case .authNeverRuns: return "the program runs no auth phase: nobody is asked for a code"
     case .secondPrompt(_, let other, let module):
-      return "the program has one answer for every prompt, and \(printable(module)) "
+      return "the program has one answer for every prompt, and \(shown(module)) "
         + "(\(other.text)) asks too"
     case .neverReached: return "no successful login reaches this line"
     case .skipped(_, let by, let module, let answer):
-      return "a login succeeds without this line where \(printable(module)) (\(by.text)) "
+      return "a login succeeds without this line where \(shown(module)) (\(by.text)) "
         + "returns \(answer.name)"
     case .notCounted:
       return "a login succeeds with a wrong code: the control of this line must be required"
     case .codeAlone: return "a code alone is enough, whatever the password"
     case .unknownAlone(_, let by, let module):
-      return "a code alone is enough, unless \(printable(module)) (\(by.text)) checks a password"
+      return "a code alone is enough, unless \(shown(module)) (\(by.text)) checks a password"
     case .nothingToTake:
       return "use_first_pass, but nothing before this line asks for a password: it always fails"
     case .jumpPastEnd: return "its jump goes past the end of the stack, which fails there"
     case .jumpedOver(_, let by, let module):
-      return "the jump of \(printable(module)) (\(by.text)) counts this line, "
+      return "the jump of \(shown(module)) (\(by.text)) counts this line, "
         + "and leads to a refusal"
     case .askedTwice(let first, _):
       return "asks for a second code, after \(first.text), and each code works once"
@@ -74,7 +74,7 @@ extension StackFinding {
       let reason = by.map { ", since \($0.text) succeeds" } ?? ""
       return "a stranger with a wrong password can enroll\(reason)"
     case .enrollWithFirstPass(_, let word):
-      return "enroll and \(printable(word)) cannot be used together"
+      return "enroll and \(shown(word)) cannot be used together"
     case .demandForbidden: return "demand where nobody can answer a prompt"
     }
   }
@@ -85,15 +85,15 @@ extension StackProblem {
   package var text: String {
     switch self {
     case .unknownType(let word):
-      "unknown type \"\(printable(word))\": the line always fails"
+      "unknown type \"\(shown(word))\": the line always fails"
     case .noType: "the line has no type: it always fails"
     case .noControl: "the line has no control: it always fails"
     case .noModule: "the line names no module: it always fails"
     case .badControl(let word):
-      "invalid control \"\(printable(word))\": every answer counts as a failure"
-    case .cannotInclude(let name): "\(printable(name)) cannot be included: the line always fails"
+      "invalid control \"\(shown(word))\": every answer counts as a failure"
+    case .cannotInclude(let name): "\(shown(name)) cannot be included: the line always fails"
     case .noFileNamed: "the line includes no file"
-    case .endless(let name): "\(printable(name)) includes itself: nobody gets in"
+    case .endless(let name): "\(shown(name)) includes itself: nobody gets in"
     case .unreadable: "libpam gives up reading here: nobody gets in"
     case .overlong: "a line is longer than 1,022 bytes: versions of libpam read it differently"
     case .noFile: "neither the service nor other has a file: nobody gets in"
@@ -102,4 +102,4 @@ extension StackProblem {
 }
 
 /// Makes a word from a configuration file safe to show.
-private func printable(_ word: String) -> String { SallyportCore.printable(word.utf8, limit: 64) }
+func shown(_ word: String) -> String { printable(word.utf8, limit: 64) }

@@ -18,61 +18,6 @@ package struct StackOptions: Equatable {
   }
 }
 
-/// Why our lines were not added to a service's file, or not removed.
-package enum StackRefusal: Error, Equatable {
-  /// The caller is not root. `verb` is the command to repeat as root.
-  case notRoot(verb: String)
-  /// Not a valid file name in /etc/pam.d.
-  case notAService(String)
-  /// No file in /etc/pam.d or in the vendor's directories. `known` are the services that have one.
-  case noSuchService(String, known: [String])
-  /// The service has no auth lines of its own; those of `other` apply.
-  case noAuthLines(String)
-  /// The program never runs the auth phase.
-  case neverAuthenticates(String)
-  /// The program logs somebody in without anybody there, who could type a code.
-  case nobodyThere(String)
-  /// The program has one field, and the module that asks for the password, if there is one, is not
-  /// known to accept it from our line.
-  case oneField(service: String, StackFinding?)
-  /// The code would be the only factor.
-  case onlyFactor(String)
-  /// The service's own file has our line already.
-  case enabledAlready(service: String, StackLocation)
-  /// A file that the service includes has our line already.
-  case enabledElsewhere(service: String, StackLocation)
-  case notEnabled(service: String)
-  /// The module is not in libpam's directory.
-  case noModule(String)
-  /// The findings in the stack as it is, or as it would be.
-  case unsafe(service: String, [StackFinding])
-  /// The findings in another service, which includes the file.
-  case harms(service: String, other: String, [StackFinding])
-  /// `--enroll` is not possible, because of these findings.
-  case cannotEnroll(service: String, [StackFinding])
-  case cannotDemand(service: String)
-  /// No line of the service's own file is for the password alone, so none can be disabled.
-  case noPasswordLine(String)
-  /// The line for the password also brings in these modules, which would be disabled with it.
-  case moreThanPassword(String, modules: [String])
-  /// With `after-key`, these services, which include the file, would refuse everybody.
-  case passwordElsewhere(String, services: [String])
-  /// sshd_services in the policy does not name the service, so a key does not count in it.
-  case keyNotBelieved(String)
-  /// A jump counts our line: without the line, it would skip a different one.
-  case jumpCountsUs(StackLocation)
-  /// Nobody known could log in afterwards. `people`: those who would be refused, with the reason.
-  /// `idle`: the enrolled for whom sudoers has no rule.
-  case locksOutEverybody(service: String, people: [String], idle: [String])
-  /// sudo would ask for root's code, as this sudoers option says (`targetpw`), but root is not
-  /// enrolled.
-  case rootNotEnrolled(service: String, word: String)
-  /// Another program changed the file meanwhile.
-  case changedMeanwhile(path: String)
-  case busy(path: String)
-  case system(path: String, errno: Int32)
-}
-
 /// A service's file before and after.
 package struct StackChange {
   package let service: String

@@ -1,3 +1,5 @@
+import SallyportSupport
+
 /// Works out where our lines go. Reads through `StackDirectory` and writes nothing.
 package struct StackPlanner {
   let directory: StackDirectory
@@ -13,7 +15,8 @@ package struct StackPlanner {
         && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
     }
     guard usual, let first = service.first, first != ".", first != "-" else {
-      throw .notAService(service)
+      throw StackRefusal(
+        .usage, "\"\(shown(service))\" is not a valid service name", hints: ["ls /etc/pam.d"])
     }
     (self.directory, self.service) = (directory, service)
     stack = StackParser.parse(service: service, directory.files)
@@ -68,7 +71,16 @@ package struct StackPlanner {
       let found = after.findings.filter(\.harmsOthers)
       let new = (found + after.differences.filter { !found.contains($0) })
         .filter { !known.contains($0) }
-      if !new.isEmpty { throw .harms(service: service, other: name, new) }
+      if !new.isEmpty {
+        let other = shown(name)
+        throw StackRefusal(
+          .configuration,
+          StackRefusal.list(
+            "\(service) was not changed: \(other) includes its file, and would be broken", new),
+          hints: [
+            "in /etc/pam.d/\(other) include what \(service) includes, and not \(service) itself"
+          ])
+      }
     }
   }
 }
@@ -85,7 +97,11 @@ extension StackPlanner {
     if bare != current, file != current {
       let now = self.analysis(with: current)
       if !mends(now, analysis), let line = now.lines.first {
-        throw .enabledAlready(service: service, line.location)
+        let disable = sallyportCommand("pam disable", on: [service])
+        throw StackRefusal(
+          .exists,
+          "\(line.location.text) already has our line, with other arguments or in another place",
+          cause: .enabledAlready, hints: ["\(disable)      first, then enable it again"])
       }
       try checkJumps(now)
     }
@@ -107,29 +123,46 @@ extension StackPlanner {
   /// Throws if a jump would lead elsewhere once our lines are not where they are `now`.
   private func checkJumps(_ now: StackAnalysis) throws(StackRefusal) {
     for phase in PAMPhase.allCases {
-      if let jump = now.stack[phase].jumpOverOurs { throw .jumpCountsUs(jump.location) }
+      if let jump = now.stack[phase].jumpOverOurs {
+        throw StackRefusal(
+          .configuration,
+          "\(jump.location.text): its jump counts our line, and would skip another line without it",
+          hints: ["remove the lines by hand, and make the jump one shorter"])
+      }
     }
   }
 
   private func check(_ before: StackAnalysis, _ options: StackOptions) throws(StackRefusal) {
-    if KnownServices.withoutAuth.contains(service) { throw .neverAuthenticates(service) }
-    if ServiceFamily.unattended.contains(service) { throw .nobodyThere(service) }
+    if KnownServices.withoutAuth.contains(service) {
+      throw refusal("\(service) runs no auth phase: nobody is asked for a code")
+    }
+    if ServiceFamily.unattended.contains(service) {
+      throw refusal(
+        "\(service) logs in without anybody there to type a code, and is left as it is")
+    }
     let fails = before.findings.filter(\.keepsEverybodyOut)
-    guard fails.isEmpty else { throw .unsafe(service: service, fails) }
+    guard fails.isEmpty else { throw .unsafe(service, fails) }
     guard !before.stack.isOther(.auth), !before.stack[.auth].isEmpty else {
-      throw .noAuthLines(service)
+      throw refusal("\(service) has no auth lines of its own to add ours to")
     }
     if let line = before.line(.auth) {
-      throw .enabledElsewhere(service: service, line.location)
+      throw .enabledElsewhere(service, line.location)
     }
     if options.demand,
       KnownServices.forbidsDemand(service) || before.stack.isOther(.account)
     {
-      throw .cannotDemand(service: service)
+      throw refusal(
+        "demand cannot be used in \(service): nobody can be asked in its account phase",
+        hints: ["sallyport pam enable \(service)"])
     }
     if let modules = directory.modules, !directory.exists("\(modules)/pam_sallyport.so") {
-      throw .noModule("\(modules)/pam_sallyport.so")
+      throw refusal(
+        "the module is not installed: \(modules)/pam_sallyport.so is missing")
     }
+  }
+
+  private func refusal(_ text: String, hints: [String] = []) -> StackRefusal {
+    StackRefusal(.configuration, text, hints: hints)
   }
 
   /// Comments out the lines that ask for the password. Throws if one of them does anything else.
@@ -139,7 +172,10 @@ extension StackPlanner {
     let phases = PAMPhase.allCases.filter { $0 != .auth }.flatMap { stack[$0] }
     let roots = Set(stack[.auth].filter { ModuleKind($0) == .password }.map(\.root))
     guard service == "sshd", !roots.isEmpty, !phases.contains(where: { roots.contains($0.root) })
-    else { throw .noPasswordLine(service) }
+    else {
+      throw .withPassword(
+        "/etc/pam.d/\(service) has no line for the password alone that could be left out", service)
+    }
     let others = stack[.auth].filter { roots.contains($0.root) && $0.kind == .module }
       .filter { !$0.goesWithPassword }.map(\.moduleName)
     if !others.isEmpty { throw .moreThanPassword(service, modules: others) }
@@ -157,7 +193,7 @@ extension StackPlanner {
   {
     let missing = missing(stack)
     if options.enroll == true, !missing.isEmpty {
-      throw .cannotEnroll(service: service, missing)
+      throw .cannotEnroll(service, missing)
     }
     let mayEnroll = missing.isEmpty && !hasOneField
     let ways = options.enroll.map { [$0] } ?? (mayEnroll ? [true, false] : [false])
@@ -187,13 +223,21 @@ extension StackPlanner {
   private func refusal(_ findings: [StackFinding], _ options: StackOptions) -> StackRefusal {
     if hasOneField, options.enroll != true {
       let other = findings.first { if case .secondPrompt = $0 { true } else { false } }
-      if findings.isEmpty || other != nil { return .oneField(service: service, other) }
+      if findings.isEmpty || other != nil {
+        return refusal(
+          other.map { "\(service) was not changed: \($0.text)" }
+            ?? "\(service) asks in a single field, but no module splits password and code",
+          hints: [
+            "less +/one.field /usr/share/doc/libpam-sallyport/recipes.md      Clients with one field"
+          ])
+      }
     }
     if findings.isEmpty || findings.contains(where: \.isCodeAlone) && options.enroll != true {
-      return .onlyFactor(service)
+      return refusal(
+        "\(service) has no required first factor: a code alone would be enough")
     }
-    if options.enroll == true { return .cannotEnroll(service: service, findings) }
-    return .unsafe(service: service, findings)
+    if options.enroll == true { return .cannotEnroll(service, findings) }
+    return .unsafe(service, findings)
   }
 
   /// Why `enroll` is not possible: our account and session lines have no stack of the service's own
@@ -294,9 +338,11 @@ extension StackPlanner {
     let bare = current.withoutOurs
     guard bare != current, !isVendors else {
       if let line = analysis(with: current).line(.auth) {
-        throw .enabledElsewhere(service: service, line.location)
+        throw .enabledElsewhere(service, line.location)
       }
-      throw .notEnabled(service: service)
+      throw StackRefusal(
+        .noInput, "/etc/pam.d/\(service) has no pam_sallyport.so line", cause: .notEnabled,
+        hints: ["sallyport pam status"])
     }
     let (now, after) = (analysis(with: current), analysis(with: bare))
     // What `enable` wrote is removed, whatever the file was before.
@@ -305,7 +351,7 @@ extension StackPlanner {
       let fails = after.findings.filter { $0.keepsEverybodyOut }
       // If nobody could log in before, removing our lines makes nothing worse.
       if !fails.isEmpty, !now.findings.contains(where: \.keepsEverybodyOut) {
-        throw .unsafe(service: service, fails)
+        throw .unsafe(service, fails)
       }
       try checkDependents(bare)
     }

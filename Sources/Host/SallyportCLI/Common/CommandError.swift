@@ -11,7 +11,7 @@ package struct CommandError: Error {
   /// What some callers handle.
   package enum Cause {
     case store(StoreTrouble)
-    case stack(StackRefusal)
+    case stack(StackRefusal.Cause)
     /// The code was checked and refused.
     case code(CodeRefused)
     case notRoot, noSuchUser, notEnrolled
@@ -67,6 +67,11 @@ extension CommandError {
       let fix = "rm \(shellQuoted(trouble.path))      then run sallyport require or exempt again"
       return Message(Message(trouble, at: $0).text, .badData, hints: [fix])
     }
+  }
+
+  /// A service's PAM stacks were not changed.
+  static func stack(_ refusal: StackRefusal) -> CommandError {
+    CommandError(.stack(refusal.cause)) { _ in refusal.message }
   }
 
   package static let noSuchUser = CommandError(.noSuchUser) {

@@ -100,20 +100,46 @@ struct LoginImpact {
   }
 
   /// Why nobody could log in; nil if somebody could.
-  var obstacle: StackRefusal? {
+  var obstacle: CommandError? {
     let service = analysis.stack.service
     let words = analysis.line(.auth)?.arguments ?? []
     if words.contains("after-key"), !policy.isSSHD(service: Array(service.utf8)) {
-      return .keyNotBelieved(service)
+      return CommandError(
+        .configuration,
+        "sshd_services of the policy does not name \(service): users with a key would be refused",
+        hints: ["sallyport config check --service \(service)"])
     }
     // Otherwise users who are not enrolled are let in, or can enroll here.
     let refuses = level == .refuse || level == .required && !words.contains("enroll")
     if refuses, let otherAccount, !enrolled.contains("root") {
-      return .rootNotEnrolled(service: otherAccount.sudo, word: otherAccount.word)
+      return CommandError(
+        .configuration,
+        "root is not enrolled, and \(otherAccount.sudo) would ask for root's code "
+          + "(\(otherAccount.word) in sudoers)", hints: ["sallyport enroll root"])
     }
     guard forecast.locksOutEverybody else { return nil }
-    return .locksOutEverybody(service: service, people: lockedOut, idle: forecast.idle)
+    return locksOutEverybody(service)
   }
+
+  private func locksOutEverybody(_ service: String) -> CommandError {
+    let (people, idle) = (lockedOut.map { shown($0) }, forecast.idle.map { shown($0) })
+    let isIdle = people.isEmpty && !idle.isEmpty
+    let are = idle.count == 1 ? "is" : "are"
+    let nobody =
+      isIdle
+      ? "sudoers has no rule for \(listed(idle)), who \(are) enrolled" : "nobody is enrolled"
+    let who = people.isEmpty ? nobody : listed(people)
+    return CommandError {
+      Message(
+        "nobody could log in to \(service) after this: \(who)", .configuration,
+        hints: [
+          isIdle ? "visudo" : "sallyport enroll NAME",
+          $0.typed.isEmpty ? "sallyport pam enable \(service) --force" : $0.again("--force"),
+        ])
+    }
+  }
+
+  private func shown(_ name: String) -> String { printable(name.utf8, limit: 64) }
 
   /// In lines of at most `width` columns, but for long names.
   func text(width: Int) -> String {

@@ -78,7 +78,12 @@ func stacking<Value>(_ step: () throws(StackRefusal) -> Value) throws(CommandErr
 extension Context {
   /// Throws `notRoot` if the caller may not change the PAM configuration.
   func needRoot(_ verb: String) throws(CommandError) {
-    guard effectiveUser == 0 || !stacks.root.isEmpty else { throw .stack(.notRoot(verb: verb)) }
+    guard effectiveUser != 0, stacks.root.isEmpty else { return }
+    throw CommandError {
+      Message(
+        "only root can change the files of PAM", .notPermitted,
+        hints: ["sudo \($0.typed.isEmpty ? "sallyport \(verb)" : $0.again())"])
+    }
   }
 
   /// Replaces the file and records it; returns where the old one is kept.

@@ -96,10 +96,7 @@ struct PamRemoval {
     do throws(StackRefusal) {
       change = try StackPlanner(service, in: directory).disable()
     } catch {
-      let isGone =
-        if case .notEnabled = error { true } else if case .noSuchService = error { true } else {
-          false
-        }
+      let isGone = [.notEnabled, .noSuchService].contains(error.cause)
       guard isGone, ssh?.stage != nil || context.isStillRecorded(service) else {
         throw .stack(error)
       }

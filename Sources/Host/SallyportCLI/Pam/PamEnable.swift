@@ -74,7 +74,7 @@ struct PamEnable: Verb {
     }
     for line in asking + chosen.flatMap({ $0.notes(in: context.stacks) }) { output.say(line) }
     if !force {
-      for plan in changing { if let obstacle = plan.impact?.obstacle { throw .stack(obstacle) } }
+      for plan in changing { if let obstacle = plan.impact?.obstacle { throw obstacle } }
     }
     for plan in changing { output.say(plan.text(width: output.width)) }
     if options.dryRun {
@@ -117,7 +117,7 @@ struct PamEnable: Verb {
         directory = directory.assuming(plan.change)
         plans.append(plan)
       } catch {
-        if case .stack(.enabledElsewhere(_, let location)) = error.cause,
+        if case .stack(.enabledElsewhere(let location)) = error.cause,
           plans.contains(where: { $0.change.path == location.file })
         {
           continue  // It includes the file of another one, and is turned on with it.

@@ -1,8 +1,8 @@
 /// Finds the known word that an unknown one was probably meant to be.
-enum Likeness {
+package enum Likeness {
   /// The word nearest to `word`, if it is at most two edits away (one for words of three to five
   /// letters). Of equally near words, the first.
-  static func nearest(to word: String, among words: [String]) -> String? {
+  package static func nearest(to word: String, among words: [String]) -> String? {
     let typed = word.lowercased()
     let most = min(2, typed.count / 3)
     let near = words.map { (word: $0, slips: slips(between: typed, and: $0.lowercased())) }
@@ -11,7 +11,7 @@ enum Likeness {
 
   /// The smallest number of letters to insert, delete, replace or swap with their neighbour: the
   /// Damerau–Levenshtein distance, in which no letter is edited twice.
-  static func slips(between first: String, and second: String) -> Int {
+  package static func slips(between first: String, and second: String) -> Int {
     let (a, b) = (Array(first.unicodeScalars), Array(second.unicodeScalars))
     guard max(a.count, b.count) <= 64 else { return Int.max }
     var rows = [Array(0...b.count)]
@@ -30,7 +30,7 @@ enum Likeness {
   }
 
   /// As `nearest`, for PAM services, which are often not named after their programs.
-  static func service(_ name: String, among known: [String]) -> String? {
+  package static func service(_ name: String, among known: [String]) -> String? {
     let usual = ["ssh": "sshd", "openssh": "sshd", "console": "login", "gdm": "gdm-password"]
     if let meant = usual[name.lowercased()], known.contains(meant) { return meant }
     return nearest(to: name, among: known)

@@ -92,7 +92,7 @@ extension MoveRequest {
   /// nil where a value has no place in it, or out of memory.
   package func encoded() -> Secret? {
     var fields = Fields(writing: 8192)
-    _ = MoveRequest.pass(kind, self, Secret(count: 0), &fields)
+    _ = MoveRequest.pass(kind, self, before: Secret(count: 0), &fields)
     guard fields.isWhole, let text = moving.map({ $0.enrollment.written() }) ?? Secret(count: 0),
       text.count <= 0xffff
     else { return nil }
@@ -117,7 +117,7 @@ extension MoveRequest {
       let text = frame.slice(headSize + count..<frame.count)
     else { return nil }
     var fields = Fields(reading: frame.bytes(in: headSize..<headSize + count))
-    guard let request = pass(kind, nil, text, &fields), fields.isWhole,
+    guard let request = pass(kind, nil, before: text, &fields), fields.isWhole,
       // Other encodings are not valid requests.
       let again = request.encoded()
     else { return nil }
@@ -144,7 +144,7 @@ extension MoveRequest {
 
   /// The fields of a request of this kind; `text`: the enrollment to read behind them.
   private static func pass(
-    _ kind: Int, _ request: Self?, _ text: Secret?, _ fields: inout Fields
+    _ kind: Int, _ request: Self?, before text: Secret?, _ fields: inout Fields
   ) -> Self? {
     guard let name = fields.name(request?.name) else { return nil }
     switch kind {
@@ -152,8 +152,8 @@ extension MoveRequest {
     case 2:
       let own: UInt64? = if case .put(_, let version)? = request { version } else { nil }
       let version = fields.number(own)
-      return moving(request, text, name, &fields).map { .put($0, version: version) }
-    case 3: return moving(request, text, name, &fields).map { .merge($0) }
+      return moving(request, of: name, before: text, &fields).map { .put($0, version: version) }
+    case 3: return moving(request, of: name, before: text, &fields).map { .merge($0) }
     case 4:
       let own: Bool? = if case .fetch(_, let isForced)? = request { isForced } else { nil }
       return .fetch(name, isForced: fields.flag(own))
@@ -170,7 +170,7 @@ extension MoveRequest {
 
   /// The state; the enrollment is `text`.
   private static func moving(
-    _ request: Self?, _ text: Secret?, _ name: UserName, _ fields: inout Fields
+    _ request: Self?, of name: UserName, before text: Secret?, _ fields: inout Fields
   ) -> Moving? {
     let state = fields.text(request?.moving?.stateBytes)
     return request?.moving ?? text.flatMap { Moving($0, state, of: name) }

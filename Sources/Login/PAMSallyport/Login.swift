@@ -13,8 +13,8 @@ final class Login<Application: Host, Store: LoginStore> {
   let host: Application
   let arguments: ModuleArguments
   let store: Store
-  /// Verifies the codes. Where the policy says that the fleet does, nothing else does once the login
-  /// has begun.
+  /// Verifies the codes. Where the policy says that the fleet does, nothing else does once the
+  /// login has begun.
   private(set) var authority: any CodeAuthority
   /// The service of this machine, which asks the fleet.
   private let service: any CodeAuthority

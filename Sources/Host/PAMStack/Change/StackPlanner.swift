@@ -228,7 +228,8 @@ extension StackPlanner {
           other.map { "\(service) was not changed: \($0.text)" }
             ?? "\(service) asks in a single field, but no module splits password and code",
           hints: [
-            "less +/one.field /usr/share/doc/libpam-sallyport/recipes.md      Clients with one field"
+            "less +/one.field /usr/share/doc/libpam-sallyport/recipes.md"
+              + "      Clients with one field"
           ])
       }
     }

@@ -65,8 +65,8 @@ extension StackRefusal {
   /// The line for the password also brings in these modules, which would be disabled with it.
   static func moreThanPassword(_ name: String, modules: [String]) -> StackRefusal {
     withPassword(
-      "the line for the password in /etc/pam.d/\(name) brings other modules too, which would be left "
-        + "out with it: \(modules.map { shown($0) }.joined(separator: ", "))", name)
+      "the line for the password in /etc/pam.d/\(name) brings other modules too, which would be "
+        + "left out with it: \(modules.map { shown($0) }.joined(separator: ", "))", name)
   }
 
   /// With `after-key`, these services, which include the file, would refuse everybody.

@@ -13,7 +13,8 @@ public func authenticate(
   unsafe perform(.auth, of: handle, flags: flags, count, words)
 }
 
-/// Always a success: there are no credentials, and libpam takes the stack's result from the first phase.
+/// Always a success: there are no credentials, and libpam takes the stack's result from the first
+/// phase.
 @_cdecl("pam_sm_setcred") @unsafe
 public func setCredentials(
   _ handle: OpaquePointer?, _ flags: Int32, _ count: Int32,

@@ -186,6 +186,7 @@ extension CommandSuggestion {
     if ["test", "check", "validate"].contains(typed) {
       return (plain.isEmpty ? ["doctor"] : ["verify"]) + about
     }
+    let synonyms = synonyms()
     if let meant = synonyms[typed] { return line(meant, about) }
     for (verb, inner) in verbs.inner.sorted(by: { $0.key < $1.key }) where inner.contains(typed) {
       return [verb, typed] + rest
@@ -197,8 +198,9 @@ extension CommandSuggestion {
   }
 
   /// Puts the options of `meant` after the user and the other words.
-  private static func line(_ meant: [String], _ about: [String]) -> [String] {
-    meant.filter { !$0.hasPrefix("-") } + about + meant.filter { $0.hasPrefix("-") }
+  private static func line(_ meant: String, _ about: [String]) -> [String] {
+    let meant = meant.split(separator: " ").map(String.init)
+    return meant.filter { !$0.hasPrefix("-") } + about + meant.filter { $0.hasPrefix("-") }
   }
 
   /// The value of `--user`, and the other words.
@@ -217,59 +219,45 @@ extension CommandSuggestion {
     return (user, others)
   }
 
-  /// Verbs of other programs, and other likely words.
-  private static let synonyms: [String: [String]] = [
-    "new": ["enroll"], "create": ["enroll"], "register": ["enroll"], "setup": ["enroll"],
-    "init": ["enroll"], "generate": ["enroll"], "enrollment": ["enroll"],
-    "lost": ["enroll", "--force"], "reset": ["enroll", "--force"],
-    "replace": ["enroll", "--force"],
-    "renew": ["enroll", "--force"],
-    "show": ["status"], "info": ["status"], "get": ["status"],
-    // A secret is shown only once, so another device gets its own.
-    "export": ["add"], "qr": ["add"], "qrcode": ["add"], "uri": ["add"],
-    "verifiers": ["fleet", "status"], "cluster": ["fleet", "status"],
-    "ls": ["list"], "users": ["list"], "who": ["list"],
-    "codes": ["backup-codes"], "backup": ["backup-codes"], "recovery": ["backup-codes"],
-    "recovery-codes": ["backup-codes"], "scratch": ["backup-codes"],
-    "regenerate": ["backup-codes", "--regenerate"],
-    "sync": ["resync"], "resynchronize": ["resync"], "resynchronise": ["resync"],
-    "unblock": ["unlock"], "unban": ["unlock"], "clear": ["unlock"],
-    "mandatory": ["require"], "enforce": ["require"],
-    "skip": ["exempt"], "optional": ["exempt"], "bypass": ["exempt"],
-    "on": ["pam", "enable"], "activate": ["pam", "enable"],
-    "off": ["pam", "disable"], "deactivate": ["pam", "disable"],
-    "policy": ["config", "show"], "conf": ["config", "show"], "settings": ["config", "show"],
-    "migrate": ["import"], "diagnose": ["doctor"], "health": ["doctor"],
-    "ga": ["import", "google-authenticator"], "oath": ["import", "pam-oath"],
-  ]
-
-  /// The same for subcommands.
-  private static func synonyms(under verb: String) -> [String: String] {
-    switch verb {
-    case "import":
-      [
-        "ga": "google-authenticator", "google": "google-authenticator",
-        "google_authenticator": "google-authenticator",
-        "pam_google_authenticator": "google-authenticator",
-        "oath": "pam-oath", "pam_oath": "pam-oath", "users.oath": "pam-oath",
-        "otpauth": "uri", "url": "uri", "uris": "uri",
-      ]
-    case "pam":
-      [
-        "on": "enable", "add": "enable", "install": "enable", "off": "disable",
-        "remove": "disable", "list": "status", "show": "status",
-      ]
-    case "fleet":
-      [
-        "enter": "join", "add": "join", "enroll": "join", "register": "join", "remove": "leave",
-        "part": "leave", "exit": "leave", "list": "status", "show": "status", "ping": "status",
-      ]
-    case "config":
-      [
-        "view": "show", "get": "show", "print": "show", "test": "check", "validate": "check",
-        "verify": "check", "set": "edit", "change": "edit", "open": "edit",
-      ]
-    case _: [:]
+  /// What other words mean, by the verb that they follow; "" for none.
+  private static func synonyms(under verb: String = "") -> [String: String] {
+    var meanings: [String: String] = [:]
+    for (meant, words) in words[verb] ?? [:] {
+      for word in words.split(separator: " ") { meanings[String(word)] = meant }
     }
+    return meanings
   }
+
+  /// Verbs of other programs, and other likely words.
+  private static let words: [String: KeyValuePairs<String, String>] = [
+    "": [
+      "enroll": "new create register setup init generate enrollment",
+      "enroll --force": "lost reset replace renew",
+      "status": "show info get",
+      // A secret is shown only once, so another device gets its own.
+      "add": "export qr qrcode uri",
+      "fleet status": "verifiers cluster",
+      "list": "ls users who",
+      "backup-codes": "codes backup recovery recovery-codes scratch",
+      "backup-codes --regenerate": "regenerate",
+      "resync": "sync resynchronize resynchronise",
+      "unlock": "unblock unban clear",
+      "require": "mandatory enforce", "exempt": "skip optional bypass",
+      "pam enable": "on activate", "pam disable": "off deactivate",
+      "config show": "policy conf settings",
+      "import": "migrate", "doctor": "diagnose health",
+      "import google-authenticator": "ga", "import pam-oath": "oath",
+    ],
+    "import": [
+      "google-authenticator": "ga google google_authenticator pam_google_authenticator",
+      "pam-oath": "oath pam_oath users.oath", "uri": "otpauth url uris",
+    ],
+    "pam": ["enable": "on add install", "disable": "off remove", "status": "list show"],
+    "fleet": [
+      "join": "enter add enroll register", "leave": "remove part exit", "status": "list show ping",
+    ],
+    "config": [
+      "show": "view get print", "check": "test validate verify", "edit": "set change open",
+    ],
+  ]
 }

@@ -130,6 +130,13 @@ import Testing
     #expect(text.hasSuffix("\nsallyport_fleet_up 0\n") && !text.contains("users"))
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["fleet.prom"])
     #expect(FleetMetrics(nil).write(to: directory.path + "/none/fleet.prom") == ENOENT)
+    // What a crash left goes, and what cannot be put in its place leaves nothing.
+    try Data("half".utf8).write(to: URL(fileURLWithPath: path + ".new"))
+    #expect(FleetMetrics(nil).write(to: path) == 0)
+    let folder = directory.path + "/folder"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    #expect(FleetMetrics(nil).write(to: folder) == EISDIR)
+    #expect(!FileManager.default.fileExists(atPath: folder + ".new"))
   }
 
   @Test func `counts what one verifier has answered`() throws {

@@ -1,4 +1,5 @@
 import Glibc
+import SallyportSupport
 
 /// The text form of Prometheus.
 struct Metrics {
@@ -27,15 +28,14 @@ struct Metrics {
   /// Puts a text in a file's place, whole or not at all, for everybody to read. 0 or an errno.
   static func write(_ text: String, to path: String) -> Int32 {
     let new = path + ".new"
-    // SAFETY: the C strings and the bytes live for the calls; so for those below.
-    let file = unsafe open(new, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0o644)
-    guard file >= 0 else { return errno }
-    let bytes = Array(text.utf8)
-    let done = unsafe Glibc.write(file, bytes, bytes.count)
-    let fault = done == bytes.count ? 0 : done < 0 ? errno : ENOSPC
-    _ = fchmod(file, 0o644)
-    guard close(file) == 0, fault == 0 else { return fault == 0 ? errno : fault }
-    return unsafe rename(new, path) == 0 ? 0 : errno
+    removeFile(new)
+    do throws(SystemError) {
+      try putFile(
+        path, through: new, isNew: false, Ownership(mode: 0o644), Array(text.utf8))
+      return 0
+    } catch {
+      return error.number
+    }
   }
 }
 

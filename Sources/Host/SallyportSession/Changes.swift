@@ -23,13 +23,13 @@ extension Session {
       let name = given ?? freeName(for: parameters.type, beside: taken)
       try prove(wish.purpose(name), pending)
       let draft = try confirmed(name, parameters, context)
-      return try carry(out: .add([draft], backupCodes: nil), "added", [name], pending, context)
+      return try carry(out: .add([draft], backupCodes: nil), "added", of: [name], pending, context)
     case .remove(let name):
       try prove(wish.purpose(name), pending)
-      return try carry(out: .remove(name), "removed", [name], pending, context)
+      return try carry(out: .remove(name), "removed", of: [name], pending, context)
     case .rename(let name, let new):
       try prove(wish.purpose(name), pending)
-      return try carry(out: .rename(name, to: new), "renamed", [name, new], pending, context)
+      return try carry(out: .rename(name, to: new), "renamed", of: [name, new], pending, context)
     case .renew:
       try prove(wish.purpose(nil), pending)
       return try renew(pending, context)
@@ -42,11 +42,12 @@ extension Session {
       try BackupCodeSet.fresh(count: BackupCodeSet.usualCodes)
     }
     guard let set = fresh.set else { throw .denied(.failed) }
-    return try carry(out: .renew(set), "backup-codes", [], pending, context, showing: fresh.codes)
+    return try carry(
+      out: .renew(set), "backup-codes", of: [], pending, context, showing: fresh.codes)
   }
 
   func enroll(
-    _ name: Label?, _ parameters: CodeParameters, _ count: UInt8, _ context: LoginContext
+    _ name: Label?, _ parameters: CodeParameters, backupCodes count: UInt8, _ context: LoginContext
   ) throws(Ending) -> FromSession {
     let name = name ?? freeName(for: parameters.type, beside: [])
     let authenticator = try confirmed(name, parameters, context)
@@ -58,7 +59,7 @@ extension Session {
       user: client.account.name, uid: client.account.uid, created: authenticator.created,
       authenticators: [authenticator], backupCodes: fresh.set)
     return try carry(
-      out: .create(enrollment), "enrolled", [name], nil, context, showing: fresh.codes)
+      out: .create(enrollment), "enrolled", of: [name], nil, context, showing: fresh.codes)
   }
 
   // MARK: the code
@@ -114,7 +115,7 @@ extension Session {
   // MARK: the change
 
   private func carry(
-    out change: EnrollmentChange, _ action: StaticString, _ names: [Label],
+    out change: EnrollmentChange, _ action: StaticString, of names: [Label],
     _ pending: PendingLogin?, _ context: LoginContext, showing codes: [Secret] = []
   ) throws(Ending) -> FromSession {
     try insistOnPresence()

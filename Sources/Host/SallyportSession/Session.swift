@@ -89,7 +89,7 @@ package final class Session {
     allowed = (wish, before)
     if case .afterCode(let id) = before { return try change(wish, id, context) }
     guard case .enroll(let name, let parameters, let codes) = wish else { throw .denied(.changed) }
-    return try enroll(name, parameters, codes, context)
+    return try enroll(name, parameters, backupCodes: codes, context)
   }
 
   private var systemStack: SystemStack {

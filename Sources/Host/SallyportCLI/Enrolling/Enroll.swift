@@ -105,7 +105,7 @@ struct Enroll: Verb {
       if !error.isUnsettled { handout?.remove() }
       throw error
     }
-    try tell(sheet, confirmation, handout, output, context)
+    try tell(sheet, by: confirmation, in: handout, output, context)
   }
 
   private struct More: Encodable {
@@ -156,20 +156,20 @@ struct Enroll: Verb {
 
   /// Throws `backupCodesUnseen` if standard output failed and the backup codes are nowhere else.
   private func tell(
-    _ sheet: Sheet, _ confirmation: AuthenticatorState?, _ handout: Handout?, _ output: Output,
+    _ sheet: Sheet, by confirmation: AuthenticatorState?, in handout: Handout?, _ output: Output,
     _ context: Context
   ) throws(CommandError) {
     let facts = sheet.draft.facts(confirmation)
     output.answer(
       Joined(facts, More(backupCodes: sheet.codes.shown, handout: handout?.path)),
-      text(sheet, confirmation, handout, context.stacks))
+      text(sheet, by: confirmation, in: handout, context.stacks))
     if handout == nil, let number = context.terminal.failure {
       throw .backupCodesUnseen(errno: number)
     }
   }
 
   private func text(
-    _ sheet: Sheet, _ confirmation: AuthenticatorState?, _ handout: Handout?,
+    _ sheet: Sheet, by confirmation: AuthenticatorState?, in handout: Handout?,
     _ stacks: StackDirectory
   ) -> String {
     let codes = sheet.codes

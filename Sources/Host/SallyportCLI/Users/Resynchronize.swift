@@ -46,7 +46,8 @@ struct Resynchronize: Verb {
     switch result {
     case .done(let name, let drift, let reopened):
       output.answer(
-        Answer(name, drift, reopened), text(name, drift, reopened, enrollment, context))
+        Answer(name, drift, reopened),
+        text(name, drift: drift, reopened: reopened, of: enrollment, context))
     case .refused(let refusal):
       if output.isJSON { output.answer(Answer(refusal), "") }
       throw .resync(refusal)
@@ -109,7 +110,7 @@ struct Resynchronize: Verb {
 
 extension Resynchronize {
   private func text(
-    _ name: Label, _ drift: Int32, _ reopened: UnixTime?, _ enrollment: Enrollment,
+    _ name: Label, drift: Int32, reopened: UnixTime?, of enrollment: Enrollment,
     _ context: Context
   ) -> String {
     let type = enrollment.index(of: name).map { enrollment.authenticators[$0].parameters.type }

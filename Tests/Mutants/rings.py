@@ -31,7 +31,7 @@ OWN = {
     "PendingLogin": "(Authenticate|ServiceAuthority)Tests", "Draft": "(Account|Draft)Tests",
     "ManageAccount": "AccountTests", "Login": "AuthenticateTests", "LogMessages": "AuthenticateTests",
     "StoreTransaction": "TransactionTests", "StoredFile": "TransactionTests",
-    "RequestReader": "LoginQuestionTests", "RequestWriter": "LoginQuestionTests",
+    "QuestionFields": "LoginQuestionTests",
     "AnswerFields": "ServiceAnswerTests", "Shape": "ServiceAnswerTests",
     "WireFields": "(LoginQuestion|ServiceAnswer)Tests",
     "Permission": "PermissionTests", "Redaction": "PersonRequestTests", "ChangeRequest": "FrameTests",

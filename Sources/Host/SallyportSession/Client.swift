@@ -27,7 +27,7 @@ package struct Client {
     guard unsafe service_peer(connection, &peer) == 0 else { throw .nobody }
     let (process, user) = (peer.process, peer.user)
     if user == 0 { throw .denied(.root, user: user, why: "root uses the command itself") }
-    guard user != Client.unmapped, user != UInt32.max else {
+    guard service_is_user(user) else {
       throw .denied(.noAccount, user: user, why: "no user of this machine")
     }
     let account: Account?
@@ -41,9 +41,6 @@ package struct Client {
     }
     (self.process, self.user, self.account) = (process, user, account)
   }
-
-  /// What the kernel says for every user that has no number in our user namespace.
-  private static let unmapped: UInt32 = 65_534
 
   private static func account(of user: UInt32) throws(StoreTrouble) -> Account? {
     var name = [UInt8](repeating: 0, count: 256)

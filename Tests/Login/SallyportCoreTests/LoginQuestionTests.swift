@@ -63,7 +63,7 @@ import Testing
       + " \(one.initialLastAccepted as Any)"
   }
 
-  /// Written by hand, in the order that RequestWriter.swift and PolicyKey have.
+  /// Written by hand, in the order that QuestionFields.swift and PolicyKey have.
   private let frame: [UInt8] = {
     let numbers: [UInt64] = [
       1, 10, 100, 100_000_000, 4, 31_622_400, 1, 0, 0, 86_400, 100, 7, 0, 1, 2, 21, 3, 1,

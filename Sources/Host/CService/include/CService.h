@@ -99,6 +99,10 @@ static inline int service_lock(const char *path) {
 
 typedef struct { int32_t process; uint32_t user; } service_sender;
 
+/* False for what the kernel says of every user that has no number in our user namespace, and for no
+   uid at all. */
+static inline bool service_is_user(uint32_t user) { return user != 65534 && user != UINT32_MAX; }
+
 /* Who connected: pid and effective uid at connect(). 0 or a negative errno. */
 int service_peer(int connection, service_sender *peer);
 

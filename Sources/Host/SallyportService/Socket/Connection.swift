@@ -57,7 +57,7 @@ final class Connection: Caller {
   private static func mayAsk(_ user: UInt32, _ socket: Peer.Socket) -> Bool {
     switch socket {
     case .root: user == 0
-    case .everybody: user != Peer.unmapped && user != UInt32.max
+    case .everybody: service_is_user(user)
     }
   }
 
@@ -84,9 +84,9 @@ final class Connection: Caller {
       guard let base = bytes.baseAddress else { return 0 }
       return unsafe service_receive(descriptor, base, bytes.count, &sender)
     }
-    guard done == size, sender.process == process, sender.user != Peer.unmapped,
-      sender.user != UInt32.max
-    else { return .refused }
+    guard done == size, sender.process == process, service_is_user(sender.user) else {
+      return .refused
+    }
     // In a user namespace a process may have the right to say that it is somebody else's. Then who
     // connected counts; on root's socket that is root itself.
     let isOfUser = socket == .everybody && effectiveUser != 0

@@ -24,7 +24,4 @@ package struct Peer: Equatable, Sendable {
     (self.socket, self.process, self.arrived) = (socket, process, arrived)
     (self.effectiveUser, self.realUser) = (effectiveUser, realUser)
   }
-
-  /// The uid that the kernel reports for users without one in our user namespace.
-  static let unmapped: UInt32 = 65_534
 }

@@ -129,7 +129,10 @@ let host = part(
       linkerSettings: [.linkedLibrary("pam")]),
     .target(
       name: "SallyportAdministration",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportSystem", "CService", "CSystem"],
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "CService",
+        "CSystem",
+      ],
       swiftSettings: strict),
     .target(
       name: "SallyportSupport",
@@ -184,6 +187,12 @@ let host = part(
         "TestSupport",
       ],
       swiftSettings: strict),
+    .testTarget(
+      name: "SallyportSessionTests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SessionProtocol", "SallyportSession", "TestSupport",
+      ], swiftSettings: strict, linkerSettings: [.linkedLibrary("pam")]),
     .testTarget(
       name: "SessionProtocolTests",
       dependencies: ["OneTimePassword", "SallyportCore", "SessionProtocol", "TestSupport"],
@@ -332,6 +341,13 @@ let fleetCommand = part(
         "SallyportLogin", "SallyportSupport", "SallyportDoctor", "SallyportCLI", "FleetProtocol",
         "FleetTransport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: strict),
+    .testTarget(
+      name: "FleetVerbTableTests",
+      dependencies: [
+        "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
+        "SallyportLogin", "SallyportSupport", "PAMStack", "SallyportDoctor", "SallyportCLI",
+        "FleetProtocol", "FleetTransport", "SallyportVerifier", "FleetCommand", "TestSupport",
+      ], swiftSettings: strict, linkerSettings: withLibcrypto),
     .testTarget(
       name: "FleetCommandTests",
       dependencies: [

@@ -25,9 +25,7 @@ extension FleetEnvironment: FleetAccess {
 
   package func mustBeHost() throws(CommandError) { _ = try host() }
 
-  package func account(_ account: Account, under policy: Policy, in context: Context)
-    -> any FleetAccount
-  {
+  package func person(_ account: Account, under policy: Policy, in context: Context) -> any Person {
     FleetPerson(account, under: policy, in: context, of: self)
   }
 

@@ -128,18 +128,4 @@ struct ReserveStore: RecordStore, Sendable {
       return (verdict, next)
     }
   }
-
-  // MARK: what is never done while the fleet is away
-
-  func level(of account: Account) throws(StoreTrouble) -> UserNote.Level? { throw never }
-  func countLogin(of account: Account) throws(StoreTrouble) -> UInt32 { throw never }
-  func rehearse() throws(StoreTrouble) { throw never }
-
-  func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) { throw never }
-
-  func rewrite(
-    _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
-  ) throws(StoreTrouble) -> Transaction<Void> { throw never }
-
-  private var never: StoreTrouble { .noStore(path: Store.usualReserve) }
 }

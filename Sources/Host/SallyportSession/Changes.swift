@@ -38,9 +38,10 @@ extension Session {
 
   private func renew(_ pending: PendingLogin, _ context: LoginContext) throws(Ending) -> FromSession
   {
-    let fresh = try found { () throws(StoreTrouble) in
-      try BackupCodeSet.fresh(count: BackupCodeSet.usualCodes)
-    }
+    // A shape does not tell how many there were: in a fleet there are as many as usual.
+    let record = try found { () throws(StoreTrouble) in try store.load(client.account) }
+    let before = record?.enrollment.backupCodes
+    let fresh = try found { () throws(StoreTrouble) in try before.renewed() }
     guard let set = fresh.set else { throw .denied(.failed) }
     return try carry(
       out: .renew(set), "backup-codes", of: [], pending, context, showing: fresh.codes)
@@ -66,7 +67,7 @@ extension Session {
 
   private func enrolled(_ context: LoginContext) throws(Ending) -> PendingLogin? {
     try found { () throws(StoreTrouble) in
-      try examiner.enrolled(client.account, in: context)
+      try authority.enrolled(client.account, in: context)
     }
   }
 
@@ -75,7 +76,7 @@ extension Session {
     let prompt = bytes(of: "Verification code to ") + purpose + bytes(of: ": ")
     let typed = try ask(prompt, echo: false)
     let outcome = try found { () throws(StoreTrouble) in
-      try examiner.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
+      try authority.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
     }
     SessionLog.write(
       outcome.logLevel,
@@ -99,7 +100,7 @@ extension Session {
     }
     // No secret is shown that cannot be stored.
     try found { () throws(StoreTrouble) in
-      try examiner.rehearse(for: client.account, in: context)
+      try authority.rehearse(for: client.account, in: context)
     }
     try send(.secret(of: draft.user, name: name, draft.authenticator.secret))
     let first = try draft.firstCode(
@@ -126,7 +127,7 @@ extension Session {
     SessionLog.write(.notice, .begun(user.bytes, action: action, names, by: client.process))
     let amendment: Amendment
     do throws(StoreTrouble) {
-      amendment = try examiner.amend(change, of: user, pending, in: context)
+      amendment = try authority.amend(change, of: user, pending, in: context)
     } catch {
       SessionLog.write(.error, .trouble(error, user: user.bytes, from: nil, .local(own: true)))
       throw .denied(.unknown)
@@ -157,7 +158,7 @@ extension Session {
   private func isStill(_ pending: PendingLogin?, _ context: LoginContext) throws(Ending) -> Bool {
     guard context.policy.isFleet, let pending else { return true }
     let now = try found { () throws(StoreTrouble) in
-      try examiner.enrolled(client.account, in: context)
+      try authority.enrolled(client.account, in: context)
     }
     return now?.shape.follows(pending.shape) == true
   }
@@ -192,18 +193,6 @@ extension EnrollmentChange {
     case .remove(let name): before.filter { $0 != name }
     case .rename(let name, let new): before.map { $0 == name ? new : $0 }
     case .renew: before
-    }
-  }
-}
-
-extension ChangeRefusal {
-  fileprivate init(_ flaw: EnrollmentChange.Flaw) {
-    switch flaw {
-    case .enrolled: self = .enrolled
-    case .noSuchAuthenticator: self = .noSuchAuthenticator
-    case .lastAuthenticator: self = .last
-    case .nameTaken: self = .nameTaken
-    case .tooManyAuthenticators: self = .tooMany
     }
   }
 }

@@ -20,6 +20,10 @@ package struct Client {
     case nobody
   }
 
+  init(process: Int32, user: UInt32, account: Account) {
+    (self.process, self.user, self.account) = (process, user, account)
+  }
+
   /// The one name of the peer's uid, which must lead back to it: several names may have one.
   init(at connection: Int32) throws(Refusal) {
     var peer = service_sender()
@@ -39,7 +43,7 @@ package struct Client {
     guard let account, account.uid == user else {
       throw .denied(.noAccount, user: user, why: "no account, or its name is another one's")
     }
-    (self.process, self.user, self.account) = (process, user, account)
+    self.init(process: process, user: user, account: account)
   }
 
   private static func account(of user: UInt32) throws(StoreTrouble) -> Account? {

@@ -5,6 +5,20 @@ import SallyportLogin
 import SallyportSystem
 import SessionProtocol
 
+/// What a session has of its machine: all that tests replace.
+struct SessionEnvironment {
+  var store = Store()
+  /// The policy file; nil for the usual one.
+  var policyFile: [UInt8]?
+  /// A new one for each step: the time that each may take begins with it.
+  var authority: () -> any CodeAuthority = { ServiceAuthority(at: ServiceAuthority.rootSocket) }
+  var takeTurn: (Client) throws(StoreTrouble) -> Bool = { client throws(StoreTrouble) in
+    try client.takeTurn()
+  }
+  /// Whether the user's password is right; nil for the machine's own stack.
+  var accepts: (([UInt8]) -> Bool)?
+}
+
 /// One session of one user: one change request first, one password, one code, one change, and the
 /// end.
 package final class Session {
@@ -17,16 +31,19 @@ package final class Session {
 
   let client: Client
   private let line: SessionConnection
-  let store = Store()
+  private let environment: SessionEnvironment
   private var prompts = 0
   /// What is wished, and what was found of it after the password.
   private var allowed: (ChangeRequest, Permission)?
   /// What was enrolled when the code was asked for; nil: nothing.
   var judged: [UInt64]?
 
-  private init(_ client: Client, _ line: SessionConnection) {
-    (self.client, self.line) = (client, line)
+  init(_ client: Client, _ line: SessionConnection, _ environment: SessionEnvironment) {
+    (self.client, self.line, self.environment) = (client, line, environment)
   }
+
+  var store: Store { environment.store }
+  var authority: any CodeAuthority { environment.authority() }
 
   /// Serves the peer of this connection, and returns when it is done.
   package static func serve(_ connection: Int32) {
@@ -35,7 +52,7 @@ package final class Session {
     let line = SessionConnection(connection, seconds: seconds)
     let last: FromSession
     do throws(Client.Refusal) {
-      last = try Session(Client(at: connection), line).last()
+      last = try Session(Client(at: connection), line, SessionEnvironment()).last()
     } catch {
       _ = try? line.receive(within: 100)
       switch error {
@@ -53,9 +70,9 @@ package final class Session {
   }
 
   /// What ends the session; nothing is taken from the connection afterwards.
-  private func last() -> FromSession {
+  func last() -> FromSession {
     do throws(Ending) {
-      guard try found({ () throws(StoreTrouble) in try client.takeTurn() }) else {
+      guard try found({ () throws(StoreTrouble) in try environment.takeTurn(client) }) else {
         _ = try? line.receive(within: 100)
         throw .denied(.busy)
       }
@@ -81,8 +98,10 @@ package final class Session {
     case .show: return try status()
     case .afterCode, .afterFirstCode: break
     }
-    guard SystemStack.isSetUp else { throw .denied(.failed) }
-    guard systemStack.accepts(client.account.name.bytes) else { throw .denied(.password) }
+    guard environment.accepts != nil || SystemStack.isSetUp else { throw .denied(.failed) }
+    guard (environment.accepts ?? systemStack.accepts)(client.account.name.bytes) else {
+      throw .denied(.password)
+    }
     // What may have become another while the password was typed.
     let (now, context) = try permitted(wish)
     guard now == before else { throw .denied(.changed) }
@@ -109,8 +128,8 @@ package final class Session {
       return (permission(for: wish, .notEnrolled(.refuse), under: policy), context)
     }
     let enrollment = try found { () throws(StoreTrouble) -> OwnEnrollment in
-      guard let pending = try examiner.enrolled(client.account, in: context) else {
-        return .notEnrolled(try examiner.level(of: client.account, in: context))
+      guard let pending = try authority.enrolled(client.account, in: context) else {
+        return .notEnrolled(try authority.level(of: client.account, in: context))
       }
       // Nothing can be changed, and no backup code need be spent to find out.
       if pending.isAway {
@@ -139,15 +158,12 @@ package final class Session {
       service: bytes(of: Session.service), user: account.name.bytes,
       isSuperuser: account.uid == 0, isRemote: false, address: nil, parse: Addresses.numeric,
       membership: { Accounts.isMember(account, of: $0) })
-    let reading = store.policy(at: nil, base: Policy(), login)
+    let reading = store.policy(at: environment.policyFile, base: Policy(), login)
     if let trouble = reading.trouble {
       SessionLog.write(.error, .brokenPolicy(trouble, hasLastGood: !reading.isStrict))
     }
     return store.policy(of: reading, isSuperuser: login.isSuperuser)
   }
-
-  /// A new one for each step: the time that each may take begins with it.
-  var examiner: ServiceAuthority { ServiceAuthority(at: ServiceAuthority.rootSocket) }
 
   // MARK: talking
 

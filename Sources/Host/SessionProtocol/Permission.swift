@@ -75,21 +75,33 @@ package func permission(for wish: ChangeRequest, _ enrollment: OwnEnrollment, un
   }
 }
 
-/// What the change would be refused for; found before a code is spent on it.
+/// What the change would be refused for; found before a code is spent on it. Nobody takes away what
+/// the policy leaves him to log in with: root may.
 private func flaw(of wish: ChangeRequest, _ names: [Label], _ off: [Label]) -> ChangeRefusal? {
-  switch wish {
-  case .status, .renew: nil
-  case .enroll: .enrolled
-  case .add(let name, _):
-    names.count >= Enrollment.maximumAuthenticators
-      ? .tooMany : name.flatMap { names.first(like: $0) } == nil ? nil : .nameTaken
-  case .remove(let name):
-    !names.contains(name)
-      ? .noSuchAuthenticator
-      : names.contains { $0 != name && !off.contains($0) } ? nil : .last
-  case .rename(let name, let new):
-    !names.contains(name)
-      ? .noSuchAuthenticator
-      : names.filter { $0 != name }.first(like: new) == nil ? nil : .nameTaken
+  do throws(EnrollmentChange.Flaw) {
+    switch wish {
+    case .status, .renew: return nil
+    case .enroll: return .enrolled
+    case .add(let name, _): try names.check(adding: name)
+    case .remove(let name):
+      try names.check(removing: name)
+      if !names.contains(where: { $0 != name && !off.contains($0) }) { return .last }
+    case .rename(let name, let new): try names.check(renaming: name, to: new)
+    }
+    return nil
+  } catch {
+    return ChangeRefusal(error)
+  }
+}
+
+extension ChangeRefusal {
+  package init(_ flaw: EnrollmentChange.Flaw) {
+    switch flaw {
+    case .enrolled: self = .enrolled
+    case .noSuchAuthenticator: self = .noSuchAuthenticator
+    case .lastAuthenticator: self = .last
+    case .nameTaken: self = .nameTaken
+    case .tooManyAuthenticators: self = .tooMany
+    }
   }
 }

@@ -3,10 +3,7 @@ package import SallyportCore
 package import SallyportSystem
 
 /// Answers from a store: the files of this machine, or the database of a fleet.
-package final class LocalAuthority<Store: RecordStore>: CodeAuthority {
-  package var isForRoot: Bool { true }
-  package func isThere() -> Bool { true }
-
+package final class LocalAuthority<Store: RecordStore> {
   private let store: Store
   private let clock: (() throws(StoreTrouble) -> UnixTime)?
 
@@ -18,28 +15,6 @@ package final class LocalAuthority<Store: RecordStore>: CodeAuthority {
   private func now() throws(StoreTrouble) -> UnixTime {
     guard let clock else { return try store.now() }
     return try clock()
-  }
-
-  package func prepare(
-    _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,
-    after first: FirstFactor
-  ) throws(StoreTrouble) -> AuthStep {
-    guard let account else { return .prompt(try decoy(.invalid(typed), context)) }
-    if let pending = try enrolled(account, in: context) { return .prompt(pending) }
-    let action = try level(of: account, in: context)
-      .action(hasAccount: account.uid != nil, mayEnroll: mayEnroll, after: first)
-    switch action {
-    case .refuse: return .prompt(try decoy(for: account, context))
-    case .pass: return .skip
-    case .enroll(let level): return .enroll(level, account)
-    }
-  }
-
-  package func level(of account: Account, in context: LoginContext) throws(StoreTrouble)
-    -> EnrollmentLevel
-  {
-    if try store.isElsewhere(account.name) { return .refuse }
-    return context.policy.level(of: try store.level(of: account), at: try now())
   }
 
   package func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble)
@@ -100,6 +75,45 @@ package final class LocalAuthority<Store: RecordStore>: CodeAuthority {
     }
   }
 
+  private func decoy(for account: Account, _ context: LoginContext) throws(StoreTrouble)
+    -> PendingLogin
+  {
+    try decoy(account.uid == nil ? .unknown(account.name) : .notEnrolled(account), context)
+  }
+
+  private func decoy(_ claimant: Claimant, _ context: LoginContext) throws(StoreTrouble)
+    -> PendingLogin
+  {
+    PendingLogin(claimant, try store.loadDecoy(for: claimant.name), context)
+  }
+}
+
+extension LocalAuthority: CodeAuthority where Store: EnrollmentStore {
+  package var isForRoot: Bool { true }
+  package func isThere() -> Bool { true }
+
+  package func prepare(
+    _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,
+    after first: FirstFactor
+  ) throws(StoreTrouble) -> AuthStep {
+    guard let account else { return .prompt(try decoy(.invalid(typed), context)) }
+    if let pending = try enrolled(account, in: context) { return .prompt(pending) }
+    let action = try level(of: account, in: context)
+      .action(hasAccount: account.uid != nil, mayEnroll: mayEnroll, after: first)
+    switch action {
+    case .refuse: return .prompt(try decoy(for: account, context))
+    case .pass: return .skip
+    case .enroll(let level): return .enroll(level, account)
+    }
+  }
+
+  package func level(of account: Account, in context: LoginContext) throws(StoreTrouble)
+    -> EnrollmentLevel
+  {
+    if try store.isElsewhere(account.name) { return .refuse }
+    return context.policy.level(of: try store.level(of: account), at: try now())
+  }
+
   package func rehearse(for account: Account, in context: LoginContext) throws(StoreTrouble) {
     try store.rehearse()
     // Until it has ended, `status` can tell of it, whatever becomes of this process. That alone
@@ -139,18 +153,6 @@ package final class LocalAuthority<Store: RecordStore>: CodeAuthority {
     -> UInt32
   {
     try store.countLogin(of: account)
-  }
-
-  private func decoy(for account: Account, _ context: LoginContext) throws(StoreTrouble)
-    -> PendingLogin
-  {
-    try decoy(account.uid == nil ? .unknown(account.name) : .notEnrolled(account), context)
-  }
-
-  private func decoy(_ claimant: Claimant, _ context: LoginContext) throws(StoreTrouble)
-    -> PendingLogin
-  {
-    PendingLogin(claimant, try store.loadDecoy(for: claimant.name), context)
   }
 }
 

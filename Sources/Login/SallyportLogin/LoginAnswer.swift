@@ -13,7 +13,7 @@ extension LoginQuestion {
 
   /// nil: not served. `uid`: that of an enrollment which is made for this account; nil: `none`.
   package func answer(
-    from store: some RecordStore, in context: LoginContext, enrolling uid: UInt32?
+    from store: some EnrollmentStore, in context: LoginContext, enrolling uid: UInt32?
   )
     throws(StoreTrouble) -> ServiceAnswer?
   {

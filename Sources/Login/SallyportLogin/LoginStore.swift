@@ -1,13 +1,25 @@
 package import SallyportCore
 package import SallyportSystem
 
-/// Where enrollments and login states are kept, and what a login needs of them.
+/// Where enrollments and login states are kept, and what it takes to verify codes by them.
 package protocol RecordStore {
   func account(named name: UserName) throws(StoreTrouble) -> Account
   func now() throws(StoreTrouble) -> UnixTime
   /// nil: not enrolled, for certain.
   func load(_ account: Account) throws(StoreTrouble) -> Record?
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record
+  /// Locks, reads again, and writes what `body` returns before `committed` is; `changed`: the
+  /// enrollment is another than the record's, and nothing was written. `asKnown`: from a known
+  /// place, which strangers let go ahead.
+  func transact<Verdict>(
+    _ record: Record, asKnown isKnown: Bool,
+    _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
+  ) throws(StoreTrouble) -> Transaction<Verdict>
+}
+
+/// A store in which a login also enrolls a user, and changes what is enrolled. The reserve of a host
+/// is none.
+package protocol EnrollmentStore: RecordStore {
   /// The level that root has set for this account.
   func level(of account: Account) throws(StoreTrouble) -> UserNote.Level?
   /// Whether his enrollment is in the files of one machine of the fleet: all others refuse him.
@@ -24,17 +36,10 @@ package protocol RecordStore {
   func rewrite(
     _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
   ) throws(StoreTrouble) -> Transaction<Void>
-  /// Locks, reads again, and writes what `body` returns before `committed` is; `changed`: the
-  /// enrollment is another than the record's, and nothing was written. `asKnown`: from a known
-  /// place, which strangers let go ahead.
-  func transact<Verdict>(
-    _ record: Record, asKnown isKnown: Bool,
-    _ body: (Enrollment, LoginState) throws(StoreTrouble) -> (Verdict, LoginState)
-  ) throws(StoreTrouble) -> Transaction<Verdict>
 }
 
 /// What a login on this machine needs besides: its policy, groups and addresses.
-package protocol LoginStore: RecordStore {
+package protocol LoginStore: EnrollmentStore {
   /// The policy file that applies; nil: the default one, which need not exist.
   func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate
@@ -57,12 +62,14 @@ extension LoginStore {
   }
 }
 
-extension RecordStore {
+extension EnrollmentStore {
   /// A fleet keeps none: its hosts hold back no enrollment that was begun.
   package func noteEnrolling(of account: Account, begun time: UnixTime?) throws(StoreTrouble) {}
 
   package func isElsewhere(_ name: UserName) throws(StoreTrouble) -> Bool { false }
+}
 
+extension RecordStore {
   /// nil for a name that nobody can have. The key of everything is the account's own name: where
   /// the account database folds spellings, a name as typed would walk around the second factor.
   @inline(never)

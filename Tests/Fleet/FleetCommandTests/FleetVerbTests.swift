@@ -315,10 +315,10 @@ private struct PersonLine: FleetVerifiers {
 
   private func answer(_ request: PersonRequest) throws -> PersonAnswer {
     let account = try Accounts.find(request.name)
-    let record = try store.load(account)
+    let isDone: Bool
     switch request.verb {
     case .tell:
-      let moving = record.flatMap { record in
+      let moving = try store.load(account).flatMap { record in
         record.enrollment.withoutSecrets.map {
           MoveRequest.Moving($0.with(uid: nil), record.state)
         }
@@ -329,34 +329,15 @@ private struct PersonLine: FleetVerifiers {
           UserNote(level: try store.level(of: account)), logins: 0))
     case .level(let level):
       try store.setLevel(level, of: account)
-      return .other(.done)
-    case .unlock(let id), .end(let id), .resynchronize(_, _, _, let id):
-      guard let record, record.enrollment.id == id else { return .changed }
-      return try answer(request.verb, record)
+      isDone = true
+    case .unlock(let id): isDone = try store.unlock(account, id: id)
+    case .end(let id): isDone = try store.end(account, id: id)
+    case .resynchronize(let codes, let name, let policy, let id):
+      return try store.resynchronize(
+        account, id: id, by: codes, named: name, under: policy, at: { now }
+      ).map { .resynchronized($0) } ?? .changed
     }
-  }
-
-  private func answer(_ verb: PersonRequest.Verb, _ record: Record) throws -> PersonAnswer {
-    switch verb {
-    case .resynchronize(let codes, let name, let policy, _):
-      let done = try store.transact(record, asKnown: true) {
-        (enrollment, state) throws(StoreTrouble) in
-        do throws(CryptoError) {
-          return try resync(
-            by: codes, named: name, enrollment: enrollment, state: state, at: now,
-            under: policy)
-        } catch { throw .crypto(error) }
-      }
-      guard case .committed(let result) = done else { return .changed }
-      return .resynchronized(result)
-    case .unlock:
-      _ = try store.transact(record, asKnown: true) { (_, state) throws(StoreTrouble) in
-        (true, state.unlocked)
-      }
-    case .end: _ = try store.remove(record)
-    case .tell, .level: break
-    }
-    return .other(.done)
+    return isDone ? .other(.done) : .changed
   }
 }
 

@@ -205,7 +205,7 @@ struct `Taking enrollments from hosts` {
     let copies = (0..<18).map { UInt64(0xe0e0 + $0) }
     for id in copies {
       #expect(try ask(.put(try moving(id: id), version: try standing().version)) == .done)
-      #expect(try verifier.store(for: name).end(try user, id: id))
+      #expect(try verifier.store(for: name).end(Account(name: try user, uid: nil), id: id))
     }
     for id in copies.dropFirst() {
       let there = try standing()
@@ -225,7 +225,7 @@ struct `Taking enrollments from hosts` {
     #expect(try ask(.put(try moving(), version: try standing().version)) == .done)
     #expect(try ask(.bury(try user, try burial())) == .done)
     #expect(try ask(.put(try moving(id: 0xabab), version: try standing().version)) == .done)
-    #expect(try verifier.store(for: name).end(try user, id: 0xabab))
+    #expect(try verifier.store(for: name).end(Account(name: try user, uid: nil), id: 0xabab))
     let there = try standing()
     #expect(
       try ask(.put(try moving(), version: there.version), on: "web2")

@@ -137,7 +137,8 @@ struct `What root's verbs change of somebody of the fleet` {
     _ = try one.ask("SELECT FROM state WHERE name = $1 FOR UPDATE", [.bytes(user.bytes)])
     let taken = onThread { try one.store(for: name).bury(user, burial, by: Array("web2".utf8)) }
     try wait(for: 1, in: two)
-    let ended = onThread { [id] in try two.store(for: name).end(user, id: id) }
+    let account = Account(name: user, uid: nil)
+    let ended = onThread { [id] in try two.store(for: name).end(account, id: id) }
     try wait(for: 2, in: two)
     _ = try one.ask("COMMIT")
     try wait { taken.withLock { $0 != nil } && ended.withLock { $0 != nil } }

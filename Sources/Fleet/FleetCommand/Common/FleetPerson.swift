@@ -8,31 +8,31 @@ import SallyportSystem
 /// A user whose codes the fleet verifies, as root's verbs see and change the enrollment. The
 /// service of this machine asks a verifier, which makes the change where this host `enrolls`. No
 /// secret of the enrollment comes to this machine but a new one.
-struct FleetPerson: FleetAccount {
+struct FleetPerson: Person {
   package let account: Account
-  private let login: LoginContext
-  let context: Context
+  package let login: LoginContext
+  package let context: Context
   let place: FleetEnvironment
 
   init(_ account: Account, under policy: Policy, in context: Context, of place: FleetEnvironment) {
     (self.account, self.context, self.place) = (account, context, place)
-    login = LoginContext(policy: policy, origin: .local(own: true), service: .sallyport)
+    login = .command(under: policy)
   }
 
-  package var policy: Policy { login.policy }
+  package var isInFleet: Bool { true }
+  package var absence: CommandError { .notEnrolled }
+  package var changedMeanwhile: CommandError { .fleet(.changed) }
 
-  /// What is enrolled. Throws `notEnrolled`.
-  package func enrolled() throws(CommandError) -> PendingLogin {
-    guard let found = try found() else { throw .notEnrolled }
-    return found
+  /// It was tried before whether it can be done: what fails now may have been done.
+  package func failed(_ error: CommandError) -> CommandError {
+    guard case .store(.service) = error.cause else { return error }
+    return .fleet(.unsettled(account.name.typedOrShown))
   }
 
-  /// Throws where somebody is enrolled.
-  package func mustBeNew() throws(CommandError) {
-    if try found() != nil { throw .fleet(.enrolled(account.name.typedOrShown)) }
-  }
+  /// Its secrets do not come here.
+  package func clockOffset(of typed: Secret) -> Int64? { nil }
 
-  private func found() throws(CommandError) -> PendingLogin? {
+  package func found() throws(CommandError) -> PendingLogin? {
     let found = try ask { (examiner) throws(StoreTrouble) in
       try examiner.enrolled(account, in: login)
     }
@@ -47,52 +47,30 @@ struct FleetPerson: FleetAccount {
     }
   }
 
-  /// What the code proves, which is used up. Throws `code` if it is refused.
-  package func proof(_ typed: Secret, _ pending: PendingLogin) throws(CommandError) -> Proof {
-    let outcome = try ask { (examiner) throws(StoreTrouble) in
-      try examiner.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
-    }
-    switch outcome {
-    case .accepted(let proof): return proof
-    case .refused(.response(let refusal, _)):
-      throw .code(CodeRefused(refusal: refusal, wait: pending.shape.wait))
-    case .refused(.notEnrolled), .refused(.unknownUser): throw .notEnrolled
-    }
+  /// Nobody is replaced in the fleet.
+  package func existing(force: Bool) throws(CommandError) -> ExistingEnrollment {
+    try rehearse()
+    if try found() != nil { throw .fleet(.enrolled(account.name.typedOrShown)) }
+    return .none
   }
 
-  /// `pending`: what is changed; nil to enroll him.
-  package func amend(_ change: EnrollmentChange, of pending: PendingLogin?) throws(CommandError) {
-    let done: Amendment
-    do throws(CommandError) {
-      done = try ask { (examiner) throws(StoreTrouble) in
-        try examiner.amend(change, of: account.name, pending, in: login)
-      }
-    } catch {
-      // It was tried before whether it can be done: what fails now may have been done.
-      guard case .store(.service) = error.cause else { throw error }
-      throw .fleet(.unsettled(account.name.typedOrShown))
-    }
-    switch done {
-    case .done: break
-    case .changed: throw pending == nil ? .enrolledMeanwhile(isCodeShown: true) : .fleet(.changed)
-    case .flawed(let flaw):
-      throw CommandError(flaw, authenticators: pending?.shape.authenticators.count ?? 0)
-    }
-  }
-
-  private func ask<Value>(_ question: (any CodeAuthority) throws(StoreTrouble) -> Value)
-    throws(CommandError) -> Value
+  package func enroll(_ enrollment: Enrollment, replacing: Bool, isCodeShown: Bool)
+    throws(CommandError)
   {
+    guard try amendOnce(.create(enrollment), of: nil) == .done else {
+      throw .enrolledMeanwhile(isCodeShown: isCodeShown)
+    }
+  }
+
+  /// Each has the time of a whole login.
+  package func authority() throws(CommandError) -> any CodeAuthority {
     // The service looks up the account, too.
     guard account.uid != nil else { throw .noSuchUser }
-    do throws(StoreTrouble) {
-      // Each has the time of a whole login.
-      return try question(place.examiner())
-    } catch {
-      if case .service(_, .notServed) = error {
-        throw .fleet(.mayNotChange(account.name.typedOrShown))
-      }
-      throw .store(error)
-    }
+    return place.examiner()
+  }
+
+  package func error(for trouble: StoreTrouble) -> CommandError {
+    guard case .service(_, .notServed) = trouble else { return .store(trouble) }
+    return .fleet(.mayNotChange(account.name.typedOrShown))
   }
 }

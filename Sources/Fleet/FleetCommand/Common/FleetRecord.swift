@@ -4,13 +4,14 @@ import OneTimePassword
 import SallyportAdministration
 import SallyportCLI
 import SallyportCore
+import SallyportLogin
 import SallyportSupport
 import SallyportSystem
 
 // What root's verbs learn and change of somebody of the fleet beside his factors. A verifier does
 // it for a host that may enroll people of the fleet.
 extension FleetPerson {
-  package func record() throws(CommandError) -> FleetRecord {
+  package func record() throws(CommandError) -> PersonRecord {
     guard case .told(let facts) = try ask(.tell, or: .fleet(.away(account.name.typedOrShown)))
     else {
       throw .fleet(.move(.notServed, nil))
@@ -18,7 +19,7 @@ extension FleetPerson {
     if case .enrolled(let moving) = facts.standing, moving.enrollment.user != account.name {
       throw .fleet(.move(.notServed, nil))
     }
-    return FleetRecord(enrolled(by: facts), facts.note, logins: facts.logins)
+    return PersonRecord(enrolled(by: facts), facts.note, logins: facts.logins)
   }
 
   private func enrolled(by facts: PersonFacts)
@@ -36,7 +37,11 @@ extension FleetPerson {
 
   package func end(_ id: UInt64) throws(CommandError) { try change(.end(id: id)) }
 
-  package func set(_ level: UserNote.Level?) throws(CommandError) { try change(.level(level)) }
+  package func level() throws(CommandError) -> UserNote.Level? { try record().note.level }
+
+  package func set(_ level: UserNote.Level?, of owner: Account) throws(CommandError) {
+    try change(.level(level))
+  }
 
   private func change(_ verb: PersonRequest.Verb) throws(CommandError) {
     switch try ask(verb, or: .fleet(.unsettled(account.name.typedOrShown))) {
@@ -46,11 +51,11 @@ extension FleetPerson {
     }
   }
 
-  package func resynchronize(by codes: CodePair, named name: Label?, of enrollment: Enrollment)
+  package func resynchronize(by codes: CodePair, named name: Label?, _ id: UInt64)
     throws(CommandError) -> Resync
   {
     let verb = PersonRequest.Verb.resynchronize(
-      codes, named: name, under: policy, id: enrollment.id)
+      codes, named: name, under: login.policy, id: id)
     switch try ask(verb, or: .fleet(.unsettled(account.name.typedOrShown))) {
     case .resynchronized(let result): return result
     case .changed: throw .fleet(.changed)

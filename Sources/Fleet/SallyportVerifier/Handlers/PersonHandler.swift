@@ -29,25 +29,27 @@ struct PersonHandler: Sendable {
   private func perform(_ request: PersonRequest, on host: [UInt8], by store: FleetStore)
     throws(StoreTrouble) -> PersonAnswer
   {
-    let name = request.name
+    let account = store.account(named: request.name)
     let isDone: Bool
     switch request.verb {
-    case .tell: return .told(try store.told(of: name))
-    case .unlock(let id): isDone = try store.unlock(name, id: id)
-    case .end(let id): isDone = try store.end(name, id: id)
+    case .tell: return .told(try store.told(of: request.name))
+    case .unlock(let id): isDone = try store.unlock(account, id: id)
+    case .end(let id): isDone = try store.end(account, id: id)
     case .level(let level):
-      try store.setLevel(level, of: name)
+      try store.setLevel(level, of: account)
       isDone = true
     case .resynchronize(let codes, let label, let policy, let id):
       guard
         let result = try store.resynchronize(
-          name, id: id, by: codes, named: label, under: policy)
+          account, id: id, by: codes, named: label, under: policy, at: store.now)
       else { return .changed }
-      if case .done = result { database.note(.notice, request.verb.action, of: name, on: host) }
+      if case .done = result {
+        database.note(.notice, request.verb.action, of: account.name, on: host)
+      }
       return .resynchronized(result)
     }
     guard isDone else { return .changed }
-    database.note(.notice, request.verb.action, of: name, on: host)
+    database.note(.notice, request.verb.action, of: account.name, on: host)
     return .other(.done)
   }
 

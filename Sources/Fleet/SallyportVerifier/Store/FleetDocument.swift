@@ -1,5 +1,6 @@
 package import FleetProtocol
 package import OneTimePassword
+import SallyportAdministration
 package import SallyportCore
 
 /// A user's record in a fleet, without what logins change: the column `enrollment.body`
@@ -48,7 +49,8 @@ package struct FleetDocument: Sendable {
     }
     // A host may bring back what it has taken.
     ended = ended.filter { $0 != enrollment.id }.suffix(Self.mostEnded)
-    standing = .enrolled(enrollment)
+    // Hosts differ in uids: a row with one is not read.
+    standing = .enrolled(enrollment.with(uid: nil))
   }
 
   /// Whether the enrollment of this id has ended, and this host's copy of it cannot undo that.

@@ -10,7 +10,7 @@ package import SallyportSystem
 ///
 /// Nothing is locked in the database: a save expects the version that was loaded. Where another
 /// verifier was faster, the question is decided again. A save of unknown outcome is a refusal.
-package struct FleetStore: RecordStore, Sendable {
+package struct FleetStore: ManagedStore, Sendable {
   /// How often a login is verified again.
   static let attempts = 32
   private static let decoys = 64

@@ -10,7 +10,7 @@ extension Store {
   /// another name, unless `find` says that an account of that name has the uid too.
   package func setLevel(
     _ level: UserNote.Level?, of account: Account,
-    _ find: (UserName) throws(StoreTrouble) -> Account = Accounts.find
+    _ find: (UserName) throws(StoreTrouble) -> Account
   ) throws(StoreTrouble) {
     let others = level.isRequired ? [] : try namesRequired(beside: account, find)
     try changing { users throws(StoreTrouble) in

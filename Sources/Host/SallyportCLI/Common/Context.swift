@@ -2,7 +2,7 @@ import OneTimePassword
 import PAMStack
 package import SallyportCore
 package import SallyportDoctor
-import SallyportLogin
+package import SallyportLogin
 import SallyportSupport
 package import SallyportSystem
 import SessionProtocol
@@ -75,40 +75,9 @@ package struct Context {
     return record
   }
 
-  /// How many logins without an enrollment were counted.
-  func loginsCounted(of account: Account, in store: Store) throws(CommandError) -> UInt32 {
-    do throws(StoreTrouble) {
-      return try store.loginsCounted(of: account)
-    } catch {
-      throw CommandError(note: error)
-    }
-  }
-
-  /// When an enrolling at a login was begun that has not ended; nil if there was none.
-  func enrollingBegun(by account: Account, in store: Store) throws(CommandError) -> UnixTime? {
-    do throws(StoreTrouble) {
-      return try store.enrollingBegun(by: account)
-    } catch {
-      throw CommandError(note: error)
-    }
-  }
-
-  /// What is kept under this name, whatever account has it now.
-  func note(of name: UserName, in store: Store) throws(CommandError) -> UserNote {
-    do throws(StoreTrouble) {
-      return try store.note(of: name)
-    } catch {
-      throw CommandError(note: error)
-    }
-  }
-
   /// The level that root has set for this account.
   func level(of account: Account, in store: Store) throws(CommandError) -> UserNote.Level? {
-    do throws(StoreTrouble) {
-      return try store.level(of: account)
-    } catch {
-      throw CommandError(note: error)
-    }
+    try noting { () throws(StoreTrouble) in try store.level(of: account) }
   }
 
   /// The policy for a local login of this user in the service `sallyport`. If the file cannot be
@@ -131,36 +100,6 @@ package struct Context {
     return store.policy(of: reading, isSuperuser: account.uid == 0)
   }
 
-  /// Repeats `body`, up to three times, while another process changes the enrollment in between.
-  func settled<Value>(
-    at path: String, _ body: () throws(CommandError) -> Transaction<Value>
-  ) throws(CommandError) -> Value {
-    for _ in 0..<3 {
-      switch try body() {
-      case .committed(let value): return value
-      case .changed: continue
-      }
-    }
-    throw .store(.unsettled(path: path))
-  }
-
-  /// Asks for a code or a backup code before a change that needs the user's consent. Throws what
-  /// `check` throws if it is refused.
-  func prove(
-    _ prompt: String, _ output: Output, by check: (Secret) throws(CommandError) -> Proof
-  ) throws(CommandError) -> Consequence {
-    terminal.watchForInterruption()
-    let typed = try output.ask(prompt, echo: false, or: .nothingChanged)
-    let consequence: Consequence =
-      switch try check(typed) {
-      // The next one comes soon.
-      case .authenticator: .nothingChanged
-      case .backupCode: .backupCodeUsed
-      }
-    try stopIfInterrupted(consequence)
-    return consequence
-  }
-
   package func time() throws(CommandError) -> UnixTime {
     try storing { () throws(StoreTrouble) in try now() }
   }
@@ -169,6 +108,13 @@ package struct Context {
   package func stopIfInterrupted(_ consequence: Consequence) throws(CommandError) {
     if let interruption = terminal.interruption() { throw .stopped(interruption, consequence) }
     if let number = terminal.failure { throw .output(errno: number) }
+  }
+}
+
+extension LoginContext {
+  /// A local login of the user, through the command.
+  package static func command(under policy: Policy) -> LoginContext {
+    LoginContext(policy: policy, origin: .local(own: true), service: .sallyport)
   }
 }
 

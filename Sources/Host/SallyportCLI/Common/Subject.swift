@@ -1,5 +1,7 @@
 import SallyportAdministration
-package import SallyportCore
+import SallyportCore
+import SallyportLogin
+import SallyportSupport
 import SallyportSystem
 
 /// The user that a verb is about, and the store.
@@ -9,8 +11,6 @@ struct Subject {
   var user: String
   let users: UserOptions
   let store: Store
-  /// The path of the store, for messages.
-  let path: String
   /// By `--store`.
   let isStoreNamed: Bool
   let output: Output
@@ -42,78 +42,47 @@ struct Subject {
     }
   }
 
-  /// The policy for a local login of this user.
-  func policy(_ options: PolicyOptions) throws(CommandError) -> Policy {
-    context.policy(options, for: try account(), in: store)
-  }
-
-  /// Asks for one of the user's codes, and uses it up. Throws `code` if it is refused. Returns what
-  /// is left of that where nothing else is changed.
-  @discardableResult
-  func prove(_ prompt: String, under policy: Policy) throws(CommandError) -> Consequence {
-    try check(under: policy).ask(prompt, for: account(), users, output)
-  }
-
-  func check(under policy: Policy) -> CodeCheck {
-    CodeCheck(store: store, context: context, policy: policy)
-  }
-
-  /// Changes the current enrollment and then the current state, on which `adjust` is called last; a
-  /// login sees both changes or neither. Returns the new enrollment. With `id`, throws if another
-  /// enrollment has replaced the one with that id.
-  func amend(
-    _ change: EnrollmentChange, of id: UInt64? = nil,
-    then adjust: (inout LoginState) -> Void = { _ in }
-  ) throws(CommandError) -> Enrollment {
-    try context.settled(at: path) { () throws(CommandError) in
-      let record = try record()
-      if let id, record.enrollment.id != id { throw .store(.unsettled(path: record.path)) }
-      let changed = try self.changed(record.enrollment, by: change)
-      let result = try storing { () throws(StoreTrouble) in
-        try store.rewrite(record, changed) { state in
-          var state = change.applied(to: state, of: changed)
-          adjust(&state)
-          return state
-        }
-      }
-      switch result {
-      case .committed: return .committed(changed)
-      case .changed: return .changed
-      }
-    }
-  }
-
-  /// What `change` makes of the enrollment, or why it cannot be.
-  func changed(_ enrollment: Enrollment, by change: EnrollmentChange) throws(CommandError)
-    -> Enrollment
+  /// The person, whose record the fleet has where this machine is a host of one, the policy
+  /// has `verification = fleet` for the user, no store is named, and there are no files here; else
+  /// the files, as where what is stored under another spelling is meant. Where the fleet verifies
+  /// the codes all the same, says so. `usesPolicy`: whether the verb goes by more of the policy.
+  func person(_ options: PolicyOptions? = nil, usesPolicy: Bool = true) throws(CommandError)
+    -> any Person
   {
-    do throws(EnrollmentChange.Flaw) {
-      return try change.applied(to: enrollment)
+    let (account, fleet) = (try account(), context.fleet)
+    let mayBeInFleet = !isStoreNamed && entry == nil && fleet?.isThere ?? true
+    guard mayBeInFleet || usesPolicy else { return files(of: account, under: Policy()) }
+    let policy = context.policy(
+      at: options?.conf, for: account, in: store, warns: usesPolicy || mayBeInFleet && fleet != nil)
+    guard mayBeInFleet, policy.isFleet else { return files(of: account, under: policy) }
+    guard let fleet else { throw .noFleet }
+    if hasFiles {
+      let shown = printable(user.utf8, limit: 64)
+      let text = "the files of \(shown) verify no codes: the policy has verification = fleet"
+      let hint = "\(fleet.push(of: account, from: store))      moves them"
+      let message = Message(text, .configuration, hints: [hint])
+      context.terminal.write(Array(message.written.utf8), to: .aside)
+      return files(of: account, under: policy)
+    }
+    guard account.uid != nil || users.allowMissing else { throw .noSuchUser }
+    return fleet.person(account, under: policy, in: context)
+  }
+
+  /// The person in the files, also where the fleet verifies the codes.
+  func files(of account: Account, under policy: Policy) -> LocalPerson {
+    LocalPerson(
+      account: account, login: .command(under: policy), context: context, store: store,
+      allowMissing: users.allowMissing)
+  }
+
+  /// Also where they are marked, or cannot be read.
+  private var hasFiles: Bool {
+    do throws(CommandError) {
+      _ = try record()
+      return true
     } catch {
-      throw CommandError(error, authenticators: enrollment.authenticators.count)
-    }
-  }
-
-  /// Changes the login state in a transaction, as a login does.
-  func transact<Value>(
-    _ change: (Enrollment, LoginState) throws(StoreTrouble) -> (Value, LoginState)
-  ) throws(CommandError) -> Value {
-    try context.settled(at: path) { () throws(CommandError) in
-      let record = try record()
-      return try storing { () throws(StoreTrouble) in try store.transact(record, change) }
-    }
-  }
-}
-
-extension CommandError {
-  /// Why a change is refused, for a user with this number of authenticators.
-  package init(_ flaw: EnrollmentChange.Flaw, authenticators count: Int) {
-    switch flaw {
-    case .enrolled: self = .enrolledAlready(authenticators: count)
-    case .noSuchAuthenticator(let name): self = .noSuchAuthenticator(name.text)
-    case .lastAuthenticator: self = .lastAuthenticator
-    case .nameTaken(let name): self = .nameTaken(name.text)
-    case .tooManyAuthenticators: self = .tooManyAuthenticators
+      if case .store(.noStore) = error.cause { return false }
+      return !error.isAbsence
     }
   }
 }

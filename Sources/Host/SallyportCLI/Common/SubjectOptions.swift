@@ -137,8 +137,8 @@ struct SubjectOptions<Unnamed: UnnamedUser>: SharedOptions {
   func subject(_ user: String, in context: Context) throws(CommandError) -> Subject {
     Subject(
       user: user, users: users, store: try context.store(storeOptions),
-      path: storeOptions.path, isStoreNamed: storeOptions.store != nil,
-      output: context.output(storeOptions), context: context)
+      isStoreNamed: storeOptions.store != nil, output: context.output(storeOptions),
+      context: context)
   }
 
   /// As `open(in:naming:for:)`, for a verb about one authenticator.

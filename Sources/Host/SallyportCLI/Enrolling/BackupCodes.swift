@@ -1,5 +1,6 @@
 import ArgumentParser
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSupport
@@ -26,13 +27,13 @@ struct BackupCodes: Verb {
     // Not those of the user who typed sudo, unless he says so.
     if regenerate, shared.argument.name == nil { throw .nobodyNamed }
     let subject = try shared.open(in: context, for: regenerate ? .onStored : .none)
-    if let person = try subject.inFleet() {
-      regenerate ? try renew(person, subject) : tell(try person.enrolled(), person, subject.output)
-    } else if regenerate {
-      try renew(subject)
-    } else {
-      tell(try subject.record(), subject.output)
-    }
+    let person = try subject.person(usesPolicy: false)
+    if regenerate { return try renew(person, subject) }
+    if person.isInFleet { return try tellLeft(person, subject.output) }
+    let found = try person.record().enrolled.get()
+    let count = backupCodeCount(found.enrollment, found.state)
+    subject.output.answer(
+      Left(user: person.account.name.text, left: count.left, total: count.all), left(count))
   }
 
   private struct Left: Encodable {
@@ -51,37 +52,25 @@ struct BackupCodes: Verb {
     let backupCodes: [String]
   }
 
-  private func tell(_ record: Record, _ output: Output) {
-    let count = backupCodeCount(record.enrollment, record.state)
-    output.answer(
-      Left(user: record.enrollment.user.text, left: count.left, total: count.all), left(count))
-  }
-
   private func left(_ count: (left: Int, all: Int)) -> String {
     "\(count.left) of \(counted(count.all, "backup code")) left"
   }
 
-  private func tell(_ pending: PendingLogin, _ person: any FleetAccount, _ output: Output) {
-    let left = pending.shape.backupCodesLeft ?? 0
+  /// Any host may ask the fleet for that.
+  private func tellLeft(_ person: any Person, _ output: Output) throws(CommandError) {
+    let left = try person.enrolled().shape.backupCodesLeft ?? 0
     output.answer(
       LeftInFleet(user: person.account.name.text, left: left),
       "\(counted(left, "backup code")) left")
   }
 
-  private func renew(_ person: any FleetAccount, _ subject: Subject) throws(CommandError) {
+  private func renew(_ person: any Person, _ subject: Subject) throws(CommandError) {
     try person.rehearse()
     let pending = try person.enrolled()
-    let fresh = try FreshBackupCodes(count: BackupCodeSet.usualCodes)
+    let before = try person.record().enrolled.get().enrollment.backupCodes
+    let fresh = FreshBackupCodes(try storing { () throws(StoreTrouble) in try before.renewed() })
     if let set = fresh.set { try person.amend(.renew(set), of: pending) }
     try show(fresh, of: person.account.name, subject)
-  }
-
-  private func renew(_ subject: Subject) throws(CommandError) {
-    let first = try subject.record()
-    let count = first.enrollment.backupCodes?.digests.count ?? 0
-    let fresh = try FreshBackupCodes(count: count > 0 ? count : BackupCodeSet.usualCodes)
-    if let set = fresh.set { _ = try subject.amend(.renew(set)) }
-    try show(fresh, of: first.enrollment.user, subject)
   }
 
   private func show(_ fresh: FreshBackupCodes, of user: UserName, _ subject: Subject)
@@ -110,9 +99,13 @@ struct FreshBackupCodes {
 
   /// `scratchCodes`: those of another module, stored beside the new codes.
   init(count: Int, scratchCodes: [Secret] = []) throws(CommandError) {
-    let fresh = try storing { () throws(StoreTrouble) in
-      try BackupCodeSet.fresh(count: count, scratchCodes: scratchCodes)
-    }
+    self.init(
+      try storing { () throws(StoreTrouble) in
+        try BackupCodeSet.fresh(count: count, scratchCodes: scratchCodes)
+      })
+  }
+
+  init(_ fresh: (codes: [Secret], set: BackupCodeSet?)) {
     (shown, set) = (fresh.codes.map(BackupCode.grouped), fresh.set)
   }
 

@@ -67,17 +67,13 @@ struct Enroll: Verb {
     let output = subject.output
     if let name { try argument.insist(on: name, of: subject, asks: !noConfirm, or: .notEnrolled) }
     let handout = try self.handout.map { path throws(CommandError) in try Handout(path) }
-    let person = try subject.inFleet(policy)
-    try person?.rehearse()
-    try person?.mustBeNew()
-    let existing =
-      person == nil
-      ? try ExistingEnrollment(of: account, in: subject.store, force: force) : .none
+    let person = try subject.person(policy)
+    let existing = try person.existing(force: force)
     context.terminal.watchForInterruption()
     if let question = existing.question(subject.user), !noConfirm {
       try output.insist(question, or: .notEnrolled)
     }
-    if person == nil { try rehearse(in: subject.store) }
+    try person.rehearse()
     let draft = try authenticator.draft(
       named: name?.clear() ?? freeName(for: authenticator.parameters.type, beside: []),
       for: account, after: existing.newest, confirming: !noConfirm, output, context,
@@ -91,16 +87,15 @@ struct Enroll: Verb {
       noConfirm
       ? nil
       : try draft.confirmation(
-        under: try subject.policy(policy), output, context, or: .notEnrolled)
+        under: person.policy, output, context, or: .notEnrolled)
     try context.stopIfInterrupted(.notEnrolled)
     try handout?.write(sheet)
     do throws(CommandError) {
       let made = try enrollment(draft, codes, confirmation, of: account)
-      if let person {
-        try person.amend(.create(made), of: nil)
-      } else {
-        try save(made, draft, confirmation, over: existing, in: subject.store)
-      }
+      // The user may have enrolled at a login meanwhile; --force --no-confirm replaces that as
+      // well.
+      try person.enroll(
+        made, replacing: existing.isThere || force && noConfirm, isCodeShown: !noConfirm)
     } catch {
       if !error.isUnsettled { handout?.remove() }
       throw error
@@ -113,15 +108,6 @@ struct Enroll: Verb {
     let handout: String?
   }
 
-  /// Where there is no store yet, it is made with the enrollment.
-  private func rehearse(in store: Store) throws(CommandError) {
-    do throws(StoreTrouble) {
-      try store.rehearse()
-    } catch {
-      guard case .noStore = error else { throw .store(error) }
-    }
-  }
-
   private func enrollment(
     _ draft: Draft, _ codes: FreshBackupCodes, _ confirmation: AuthenticatorState?,
     of account: Account
@@ -131,27 +117,6 @@ struct Enroll: Verb {
       created: draft.authenticator.created,
       authenticators: [draft.authenticator.confirmed(by: confirmation)],
       backupCodes: codes.set)
-  }
-
-  private func save(
-    _ enrollment: Enrollment, _ draft: Draft, _ confirmation: AuthenticatorState?,
-    over existing: ExistingEnrollment, in store: Store
-  ) throws(CommandError) {
-    var state = LoginState(initialFor: enrollment)
-    state.note(confirmation, of: draft.authenticator.id)
-    do throws(StoreTrouble) {
-      try store.prepare()
-      switch existing {
-      // The user may have enrolled at a login meanwhile; --force --no-confirm replaces that as
-      // well.
-      case .none where force && noConfirm: try store.replace(enrollment, state)
-      case .none: try store.create(enrollment, state)
-      case .enrolled, .broken: try store.replace(enrollment, state)
-      }
-    } catch {
-      guard case .exists = error else { throw .store(error) }
-      throw .enrolledMeanwhile(isCodeShown: !noConfirm)
-    }
   }
 
   /// Throws `backupCodesUnseen` if standard output failed and the backup codes are nowhere else.

@@ -1,9 +1,9 @@
-import SallyportCore
+package import SallyportCore
 import SallyportSupport
 import SallyportSystem
 
 /// What a new enrollment would replace.
-enum ExistingEnrollment {
+package enum ExistingEnrollment {
   case none
   case enrolled(authenticators: Int, newest: UnixTime)
   /// An enrollment that cannot be read; only with `--force`.
@@ -33,6 +33,8 @@ enum ExistingEnrollment {
     guard force, trouble.isBrokenEnrollment else { throw .store(trouble) }
     self = .broken
   }
+
+  var isThere: Bool { if case .none = self { false } else { true } }
 
   /// The question to ask before it is replaced; nil if there is nothing to replace.
   func question(_ user: String) -> String? {

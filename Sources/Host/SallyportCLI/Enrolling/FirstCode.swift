@@ -22,13 +22,3 @@ extension Draft {
     return state
   }
 }
-
-extension LoginState {
-  /// Stores the drift that the first code of a new authenticator showed.
-  mutating func note(_ first: AuthenticatorState?, of id: UInt64) {
-    guard let first, let index = authenticators.firstIndex(where: { $0.id == id }) else {
-      return
-    }
-    authenticators[index].drift = first.drift
-  }
-}

@@ -37,7 +37,7 @@ struct Imported {
     case not([Obstacle])
   }
 
-  let person: Person
+  let person: ImportedPerson
   let result: Result
   /// New backup codes, to be shown once.
   var backupCodes: [String] = []
@@ -51,15 +51,15 @@ struct Importer {
 
   /// Joins the candidates of each account, in the order of its first one. A candidate whose user
   /// name is not valid stands alone.
-  func persons(_ candidates: [Candidate]) throws(CommandError) -> [Person] {
+  func persons(_ candidates: [Candidate]) throws(CommandError) -> [ImportedPerson] {
     var accounts = try storing { () throws(StoreTrouble) in
       try AccountBook(forNames: candidates.count)
     }
-    var persons: [Person] = []
+    var persons: [ImportedPerson] = []
     var places: [[UInt8]: Int] = [:]
     for candidate in candidates {
       guard let name = UserName(candidate.user) else {
-        var stranger = Person(candidate, nil)
+        var stranger = ImportedPerson(candidate, nil)
         stranger.add(candidate)
         stranger.stop(.userName)
         persons.append(stranger)
@@ -67,7 +67,7 @@ struct Importer {
       }
       let account = try storing { () throws(StoreTrouble) in try accounts.find(name) }
       let place = places[account.name.bytes] ?? persons.count
-      if place == persons.count { persons.append(Person(candidate, account)) }
+      if place == persons.count { persons.append(ImportedPerson(candidate, account)) }
       places[account.name.bytes] = place
       persons[place].add(candidate)
     }
@@ -79,7 +79,7 @@ struct Importer {
 
   /// Enrolls users in batches. Throws `importStopped` if interrupted: what is done is kept, and the
   /// same command continues from there.
-  func run(_ persons: [Person]) throws(CommandError) -> [Imported] {
+  func run(_ persons: [ImportedPerson]) throws(CommandError) -> [Imported] {
     let now = try context.time()
     context.terminal.watchForInterruption()
     if !options.dryRun { try storing { () throws(StoreTrouble) in try store.prepare() } }
@@ -103,7 +103,7 @@ struct Importer {
     return done
   }
 
-  private func enroll(_ persons: ArraySlice<Person>, at now: UnixTime) throws(CommandError)
+  private func enroll(_ persons: ArraySlice<ImportedPerson>, at now: UnixTime) throws(CommandError)
     -> [Imported]
   {
     var results: [Imported] = []
@@ -132,7 +132,7 @@ struct Importer {
 
   /// Marks codes as used that were used with the other module since the earlier import. Returns
   /// whether there were any.
-  private func catchUp(_ person: Person, _ record: Record) throws(StoreTrouble) -> Bool {
+  private func catchUp(_ person: ImportedPerson, _ record: Record) throws(StoreTrouble) -> Bool {
     let scratchCodes = try person.scratchCodesUsedUp(in: record.enrollment)
     let change = { (enrollment: Enrollment, state: LoginState) in
       person.caughtUp(state, with: enrollment, scratchCodes)
@@ -150,7 +150,7 @@ struct Importer {
     }
   }
 
-  private func outcome(of person: Person) throws(CommandError) -> Imported.Result {
+  private func outcome(of person: ImportedPerson) throws(CommandError) -> Imported.Result {
     guard person.obstacles.isEmpty, let account = person.account else {
       return .not(person.obstacles)
     }

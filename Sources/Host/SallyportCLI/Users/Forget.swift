@@ -1,4 +1,5 @@
 import ArgumentParser
+import SallyportAdministration
 import SallyportCore
 import SallyportSupport
 import SallyportSystem
@@ -21,11 +22,12 @@ struct Forget: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
-    let (name, forgotten) = try subject.transact { enrollment, state in
-      var next = state
-      next.forgetRemembered()
-      return ((enrollment.user.text, state.remembered), next)
+    let person = subject.files(of: try subject.account(), under: Policy())
+    let enrollment = try person.record().enrolled.get().enrollment
+    let forgotten = try person.change { () throws(StoreTrouble) in
+      try subject.store.forget(person.account, id: enrollment.id)
     }
+    let name = enrollment.user.text
     subject.output.answer(
       Answer(user: name, forgotten: forgotten.map(RememberedFacts.init)),
       "Forgot \(counted(forgotten.count, "remembered address", "es")) of \(name).")

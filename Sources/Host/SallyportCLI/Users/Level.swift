@@ -139,18 +139,14 @@ struct Day {
 /// A change of one user's own level, which root sets.
 struct LevelChange {
   private let subject: Subject
-  /// nil: this machine's files verify his codes.
-  private let person: (any FleetAccount)?
+  private let person: any Person
 
   init(_ subject: Subject) throws(CommandError) {
-    (self.subject, person) = (subject, try subject.inFleet())
+    (self.subject, person) = (subject, try subject.person(usesPolicy: false))
   }
 
   /// As root has set it.
-  func level() throws(CommandError) -> UserNote.Level? {
-    if let person { return try person.record().note.level }
-    return try subject.context.level(of: try subject.account(), in: subject.store)
-  }
+  func level() throws(CommandError) -> UserNote.Level? { try person.level() }
 
   /// Sets the level. nil removes the one for which `isMeant` is true, and throws if the user
   /// has no such level.
@@ -170,10 +166,7 @@ struct LevelChange {
     subject.output.answer(answer, LevelChange.text(answer.user, level) + more)
   }
 
-  private var isEnrolled: Bool {
-    if let person { return (try? person.record().enrolled.get()) != nil }
-    return (try? subject.record()) != nil
-  }
+  private var isEnrolled: Bool { (try? person.record().enrolled.get()) != nil }
 
   /// As `run`, but prints nothing, and returns nil if the user has no such level.
   func change(_ level: UserNote.Level?, undoing isMeant: (UserNote.Level?) -> Bool)
@@ -183,22 +176,12 @@ struct LevelChange {
     let owner = level == nil ? try undone(of: account, isMeant) : account
     // Exempt is the account with this name and uid; in a fleet the name. What is taken back is
     // found by the name, also where the account is gone.
-    let needsAccount = level == .exempt && person == nil || !subject.users.allowMissing
-    let isFound = account.uid != nil || level == nil && person == nil && owner != nil
+    let needsAccount = level == .exempt && !person.isInFleet || !subject.users.allowMissing
+    let isFound = account.uid != nil || level == nil && !person.isInFleet && owner != nil
     guard isFound || !needsAccount else { throw .noSuchUser }
     guard let owner else { return nil }
-    let answer = Answer(user: account.name.text, level: LevelFacts(level))
-    if let person {
-      try person.set(level)
-      return answer
-    }
-    do throws(StoreTrouble) {
-      try subject.store.prepare()
-      try subject.store.setLevel(level, of: owner)
-    } catch {
-      throw CommandError(note: error)
-    }
-    return answer
+    try person.set(level, of: owner)
+    return Answer(user: account.name.text, level: LevelFacts(level))
   }
 
   /// Whose level is taken back; nil if there is no such level. A note that does not hold for the
@@ -207,7 +190,7 @@ struct LevelChange {
     throws(CommandError) -> Account?
   {
     if subject.entry == nil, isMeant(try level()) { return account }
-    if person != nil { return nil }
+    if person.isInFleet { return nil }
     do throws(StoreTrouble) {
       let note = try subject.store.note(of: account.name)
       return isMeant(note.level) ? Account(name: account.name, uid: nil) : nil

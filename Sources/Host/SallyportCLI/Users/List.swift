@@ -64,7 +64,7 @@ struct List: Verb {
       let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
       let policy = context.policy(at: nil, for: account, in: store)
       if policy.isFleet {
-        let record = try fleet.account(account, under: policy, in: context).record()
+        let record = try fleet.person(account, under: policy, in: context).record()
         if let found = try? record.enrolled.get() {
           rows.append(ListRow(found.enrollment, found.state))
         }

@@ -45,33 +45,16 @@ struct Remove: Verb {
     }
     let (subject, given) = try shared.open(in: context, naming: authenticator)
     guard let name = given else { throw .noAuthenticatorNamed }
-    if let person = try subject.inFleet(policy) {
-      return try remove(name, of: person, subject)
-    }
-    let record = try subject.record()
-    _ = try subject.changed(record.enrollment, by: .remove(name))
-    if !force { try subject.prove("Verification code: ", under: try subject.policy(policy)) }
-    let enrollment = try subject.amend(.remove(name), of: record.enrollment.id)
-    tell(enrollment.user, name, enrollment.authenticators.map(\.name), subject.output)
-  }
-
-  private func remove(_ name: Label, of person: any FleetAccount, _ subject: Subject)
-    throws(CommandError)
-  {
+    let person = try subject.person(policy, usesPolicy: !force)
     try person.rehearse()
     let pending = try person.enrolled()
     let names = person.names(of: pending)
-    guard names.contains(name) else { throw .noSuchAuthenticator(name.text) }
-    if names.count == 1 { throw .lastAuthenticator }
+    try checking(names) { (names) throws(EnrollmentChange.Flaw) in try names.check(removing: name) }
     if !force { try person.prove("Verification code: ", pending, subject) }
     try person.amend(.remove(name), of: pending)
-    tell(person.account.name, name, names.filter { $0 != name }, subject.output)
-  }
-
-  private func tell(_ user: UserName, _ name: Label, _ left: [Label], _ output: Output) {
-    let left = left.map(\.text)
-    output.answer(
-      Answer(user: user.text, removed: name.text, authenticators: left),
-      "Removed \"\(name.text)\". \(user.text) has \(left.joined(separator: ", ")).")
+    let (user, left) = (person.account.name.text, names.filter { $0 != name }.map(\.text))
+    subject.output.answer(
+      Answer(user: user, removed: name.text, authenticators: left),
+      "Removed \"\(name.text)\". \(user) has \(left.joined(separator: ", ")).")
   }
 }

@@ -41,14 +41,10 @@ struct Rename: Verb {
       naming: pairs)
     guard let name = names[0] else { throw .noAuthenticatorNamed }
     guard let to = try names[1]?.clear() else { throw .noNewName }
-    let who: String
-    if let person = try subject.inFleet() {
-      try person.rehearse()
-      try person.amend(.rename(name, to: to), of: try person.enrolled())
-      who = person.account.name.text
-    } else {
-      who = try subject.amend(.rename(name, to: to)).user.text
-    }
+    let person = try subject.person(usesPolicy: false)
+    try person.rehearse()
+    try person.amend(.rename(name, to: to), of: try person.enrolled())
+    let who = person.account.name.text
     subject.output.answer(
       Answer(user: who, renamed: name.text, name: to.text),
       "\"\(name.text)\" of \(who) is \"\(to.text)\" now.")

@@ -23,26 +23,16 @@ struct Resynchronize: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let (subject, name) = try shared.open(in: context, naming: authenticator)
-    let person = try subject.inFleet(policy)
-    let enrollment =
-      if let person {
-        try person.record().enrolled.get().enrollment
-      } else {
-        try subject.record().enrollment
-      }
+    let person = try subject.person(policy)
+    let enrollment = try person.record().enrolled.get().enrollment
     if let name, enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
     let output = subject.output
     context.terminal.watchForInterruption()
     let first = try output.ask("Code shown by the app: ", echo: false, or: .nothingChanged)
     let second = try output.ask("The next code: ", echo: false, or: .nothingChanged)
     try context.stopIfInterrupted(.nothingChanged)
-    let result: Resync
-    if let person {
-      let codes = try pair(first, second, enrollment)
-      result = try person.resynchronize(by: codes, named: name, of: enrollment)
-    } else {
-      result = try synchronized(by: (first, second), named: name, subject, context)
-    }
+    let codes = try pair(first, second, enrollment)
+    let result = try person.resynchronize(by: codes, named: name, enrollment.id)
     switch result {
     case .done(let name, let drift, let reopened):
       output.answer(
@@ -51,18 +41,6 @@ struct Resynchronize: Verb {
     case .refused(let refusal):
       if output.isJSON { output.answer(Answer(refusal), "") }
       throw .resync(refusal)
-    }
-  }
-
-  /// By what is in the files then.
-  private func synchronized(
-    by typed: (Secret, Secret), named name: Label?, _ subject: Subject, _ context: Context
-  ) throws(CommandError) -> Resync {
-    let policy = try subject.policy(policy)
-    return try context.settled(at: subject.path) { () throws(CommandError) in
-      let record = try subject.record()
-      let codes = try pair(typed.0, typed.1, record.enrollment)
-      return try judge(codes, named: name, record, in: subject.store, under: policy, context)
     }
   }
 
@@ -83,26 +61,6 @@ struct Resynchronize: Verb {
     }
     guard let codes = CodePair(responses[0], responses[1]) else { throw .resync(.notFound) }
     return codes
-  }
-
-  private func judge(
-    _ codes: CodePair, named name: Label?, _ record: Record, in store: Store,
-    under policy: Policy, _ context: Context
-  ) throws(CommandError) -> Transaction<Resync> {
-    let now = context.now
-    return try storing { () throws(StoreTrouble) in
-      try store.transact(record) { (enrollment, state) throws(StoreTrouble) in
-        let time = try now()
-        do throws(CryptoError) {
-          var (result, next) = try resync(
-            by: codes, named: name, enrollment: enrollment, state: state, at: time, under: policy)
-          if case .done = result { next.forgetRemembered() }
-          return (result, next)
-        } catch {
-          throw .crypto(error)
-        }
-      }
-    }
   }
 }
 

@@ -22,40 +22,19 @@ struct Status: Verb {
       return try ownStatus(context)
     }
     let subject = try shared.open(in: context, for: .none)
-    if let person = try subject.inFleet(policy) { return try status(of: person, subject) }
-    let account = try subject.account()
-    let note = UserNote(level: try context.level(of: account, in: subject.store))
-    do throws(CommandError) {
-      let record = try subject.record()
-      let policy = try subject.policy(policy)
-      let report = StatusReport(
-        record.enrollment, record.state, note, under: policy, at: try context.time())
-      return tell(report, subject.output)
-    } catch {
-      guard case .notEnrolled = error.cause else { throw error }
-      let logins = try context.loginsCounted(of: account, in: subject.store)
-      let begun = try context.enrollingBegun(by: account, in: subject.store)
-      let kept = try context.note(of: account.name, in: subject.store)
-      let report = AbsenceReport(
-        account, note, kept: kept, logins: logins, begun: begun, at: try context.time())
-      return tell(report, subject.output, context)
-    }
-  }
-
-  private func status(of person: any FleetAccount, _ subject: Subject) throws(CommandError) -> Int32
-  {
-    let now = try subject.context.time()
+    let person = try subject.person(policy)
     let record = try person.record()
+    let now = try context.time()
     do throws(CommandError) {
       let found = try record.enrolled.get()
       let report = StatusReport(
-        found.enrollment, found.state, record.note, under: person.policy, at: now, isInFleet: true)
+        found.enrollment, found.state, record.note, under: person.policy, at: now,
+        isInFleet: person.isInFleet)
       return tell(report, subject.output)
     } catch {
       guard case .notEnrolled = error.cause else { throw error }
-      let report = AbsenceReport(
-        person.account, record.note, logins: record.logins, begun: nil, at: now, isInFleet: true)
-      return tell(report, subject.output, subject.context)
+      let report = AbsenceReport(person.account, record, at: now, isInFleet: person.isInFleet)
+      return tell(report, subject.output, context)
     }
   }
 
@@ -230,32 +209,22 @@ func whenText(_ time: UnixTime, seenFrom now: UnixTime) -> String {
 /// The status of a user who is not enrolled.
 struct AbsenceReport {
   private let account: Account
-  private let note: UserNote
-  /// What is kept under the name, also for another uid.
-  private let kept: UserNote
-  /// Logins counted without an enrollment.
-  private let logins: UInt32
-  /// When the user last began to enroll, which has not ended; nil if he has not.
-  private let begun: UnixTime?
+  private let record: PersonRecord
   private let now: UnixTime
   private let isInFleet: Bool
 
-  init(
-    _ account: Account, _ note: UserNote, kept: UserNote? = nil, logins: UInt32,
-    begun: UnixTime?, at now: UnixTime, isInFleet: Bool = false
-  ) {
-    self.kept = kept ?? note
-    self.isInFleet = isInFleet
-    (self.account, self.note, self.logins) = (account, note, logins)
-    (self.begun, self.now) = (begun, now)
+  init(_ account: Account, _ record: PersonRecord, at now: UnixTime, isInFleet: Bool) {
+    (self.account, self.record, self.now, self.isInFleet) = (account, record, now, isInFleet)
   }
 
   var text: String {
     var rows: [[String]] = []
-    if let level = note.level { rows.append(["level", levelText(level)]) }
+    if let level = record.note.level { rows.append(["level", levelText(level)]) }
     if let idleText { rows.append(["level", idleText]) }
-    if logins > 0 { rows.append(["logins", "\(logins) without an enrollment"]) }
-    if let begun {
+    if record.logins > 0 {
+      rows.append(["logins", "\(record.logins) without an enrollment"])
+    }
+    if let begun = record.begun {
       rows.append(["enrolling", "begun \(whenText(begun, seenFrom: now)) and not ended"])
     }
     let heading = "\(account.name.text), not enrolled\(isInFleet ? " in the fleet" : "")"
@@ -265,8 +234,8 @@ struct AbsenceReport {
 
   /// Of a note that lets nobody in: the account is gone, or has another uid.
   private var idleText: String? {
-    guard kept.level == .exempt, note.level != .exempt else { return nil }
-    let uid = kept.uid.flatMap { $0 == UserNote.noUID ? nil : " of uid \($0)" } ?? ""
+    guard record.kept.level == .exempt, record.note.level != .exempt else { return nil }
+    let uid = record.kept.uid.flatMap { $0 == UserNote.noUID ? nil : " of uid \($0)" } ?? ""
     return account.uid == nil
       ? "exempt, for an account\(uid) that is not found"
       : "exempt is of no effect: set for an account\(uid) before this one"
@@ -275,9 +244,10 @@ struct AbsenceReport {
   /// Those members of `StatusReport`'s object that have a value, and `enrolled`, which is null.
   var facts: some Encodable {
     Facts(
-      user: account.name.text, uid: account.uid, inFleet: isInFleet, level: LevelFacts(note.level),
-      logins: logins,
-      enrollingBegun: begun.flatMap(fact))
+      user: account.name.text, uid: account.uid, inFleet: isInFleet,
+      level: LevelFacts(record.note.level),
+      logins: record.logins,
+      enrollingBegun: record.begun.flatMap(fact))
   }
 
   private struct Facts: Encodable {

@@ -30,14 +30,30 @@ struct Unenroll: Verb {
     let subject = try shared.open(
       in: context, for: uid == nil ? .onStored : .onStoredOfUID)
     try mustBeMeant(subject)
-    if let person = try subject.inFleet(policy) { return try end(person, subject) }
-    if !force {
-      _ = try subject.record()
-      try subject.prove("Verification code: ", under: try subject.policy(policy))
+    let person = try subject.person(policy, usesPolicy: !force)
+    // The fleet keeps no uid: the account's own counts.
+    guard !person.isInFleet || uid == nil || uid == person.account.uid else {
+      throw .unseenUser(isBroken: false)
     }
+    let id = try id(of: person)
+    if !force { try person.prove("Verification code: ", try person.enrolled(), subject) }
     try forgetEnrolling(subject)
-    try context.settled(at: subject.path) { () throws(CommandError) in try remove(subject) }
-    tell("is no longer enrolled.", subject)
+    if let id { try person.end(id) } else { try removeUnread(subject) }
+    let name = printable(subject.user.utf8, limit: 255)
+    let place = person.isInFleet ? " in the fleet, on none of its hosts" : ""
+    subject.output.answer(Answer(user: name), "\(name) is no longer enrolled\(place).")
+  }
+
+  /// nil: by `--force`, files that cannot be read.
+  private func id(of person: any Person) throws(CommandError) -> UInt64? {
+    do throws(CommandError) {
+      return try person.record().enrolled.get().enrollment.id
+    } catch {
+      guard force, case .store(let trouble) = error.cause, trouble.isBrokenEnrollment else {
+        throw error
+      }
+      return nil
+    }
   }
 
   /// A name that is not found may be that of somebody whose directory is away: then the uid that
@@ -62,23 +78,6 @@ struct Unenroll: Verb {
     guard uid == recorded else { throw .unseenUser(isBroken: false) }
   }
 
-  private func end(_ person: any FleetAccount, _ subject: Subject) throws(CommandError) {
-    // The fleet keeps no uid: the account's own counts.
-    guard uid == nil || uid == person.account.uid else { throw .unseenUser(isBroken: false) }
-    let found = try person.record().enrolled.get()
-    if !force {
-      try person.prove("Verification code: ", try person.enrolled(), subject)
-    }
-    try forgetEnrolling(subject)
-    try person.end(found.enrollment.id)
-    tell("is no longer enrolled in the fleet, on none of its hosts.", subject)
-  }
-
-  private func tell(_ what: String, _ subject: Subject) {
-    let name = printable(subject.user.utf8, limit: 255)
-    subject.output.answer(Answer(user: name), "\(name) \(what)")
-  }
-
   /// An enrolling that was begun at a login ended with the enrollment that goes now. A file that is
   /// not as it should be keeps nobody enrolled: `status` tells what is wrong with it.
   private func forgetEnrolling(_ subject: Subject) throws(CommandError) {
@@ -87,20 +86,6 @@ struct Unenroll: Verb {
       guard try store.enrollingBegun(by: account) != nil else { return }
       try store.noteEnrolling(of: account, begun: nil)
     } catch {}
-  }
-
-  private func remove(_ subject: Subject) throws(CommandError) -> Transaction<Void> {
-    let record: Record
-    do throws(CommandError) {
-      record = try subject.record()
-    } catch {
-      guard force, case .store(let trouble) = error.cause, trouble.isBrokenEnrollment else {
-        throw error
-      }
-      try removeUnread(subject)
-      return .committed(())
-    }
-    return try storing { () throws(StoreTrouble) in try subject.store.remove(record) }
   }
 
   /// Removes what is stored under the user's name, without reading it.

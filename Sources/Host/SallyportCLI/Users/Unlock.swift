@@ -19,30 +19,15 @@ struct Unlock: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
-    let now = try context.time()
-    let (name, before) = try unlock(subject, at: now)
+    let person = try subject.person(policy)
+    let (enrollment, state) = try person.record().enrolled.get()
+    let before = Allowances(
+      enrollment, state, under: person.policy, at: try context.time())
+    try person.unlock(enrollment.id)
+    let name = enrollment.user.text
     subject.output.answer(
       Answer(user: name, wrongCodesBefore: before),
       Unlock.text(name, before))
-  }
-
-  /// Gives the name, and what was left before.
-  private func unlock(_ subject: Subject, at now: UnixTime) throws(CommandError)
-    -> (String, Allowances)
-  {
-    if let person = try subject.inFleet(policy) {
-      let found = try person.record().enrolled.get()
-      try person.unlock(found.enrollment.id)
-      return (
-        found.enrollment.user.text,
-        Allowances(found.enrollment, found.state, under: person.policy, at: now)
-      )
-    }
-    let policy = try subject.policy(policy)
-    return try subject.transact { enrollment, state in
-      let before = Allowances(enrollment, state, under: policy, at: now)
-      return ((enrollment.user.text, before), state.unlocked)
-    }
   }
 
   private static func text(_ name: String, _ before: Allowances) -> String {

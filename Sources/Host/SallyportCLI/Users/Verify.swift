@@ -18,13 +18,14 @@ struct Verify: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
-    let judge = try judge(of: subject)
+    let person = try subject.person(policy)
+    let pending = try person.enrolled()
     let output = subject.output
     context.terminal.watchForInterruption()
     let typed = try output.ask("Verification code: ", echo: false, or: .nothingChanged)
     let proof: Proof
     do throws(CommandError) {
-      proof = try judge(typed)
+      proof = try person.proof(typed, pending)
     } catch {
       if case .code(let rejection) = error.cause, output.isJSON {
         output.answer(Answer(rejection), "")
@@ -32,21 +33,6 @@ struct Verify: Verb {
       throw error
     }
     output.answer(Answer(proof), Verify.text(proof))
-  }
-
-  /// Throws where he is not enrolled.
-  private func judge(of subject: Subject) throws(CommandError)
-    -> (Secret) throws(CommandError) -> Proof
-  {
-    if let person = try subject.inFleet(policy) {
-      let pending = try person.enrolled()
-      return { (typed) throws(CommandError) in try person.proof(typed, pending) }
-    }
-    _ = try subject.record()
-    let check = subject.check(under: try subject.policy(policy))
-    return { (typed) throws(CommandError) in
-      try check.run(typed, for: subject.account(), subject.users)
-    }
   }
 
   private static func text(_ proof: Proof) -> String {

@@ -84,3 +84,23 @@ extension Enrollment {
     authenticators.append(authenticator)
   }
 }
+
+// What an enrollment with authenticators of these names may become: asked before a code is spent on
+// the change, by the rules and in the order of `applied`.
+extension [Label] {
+  /// nil: a name that none of them has.
+  package func check(adding name: Label?) throws(EnrollmentChange.Flaw) {
+    if let name, let other = first(like: name) { throw .nameTaken(other) }
+    guard count < Enrollment.maximumAuthenticators else { throw .tooManyAuthenticators }
+  }
+
+  package func check(removing name: Label) throws(EnrollmentChange.Flaw) {
+    guard contains(name) else { throw .noSuchAuthenticator(name) }
+    guard count > 1 else { throw .lastAuthenticator }
+  }
+
+  package func check(renaming name: Label, to new: Label) throws(EnrollmentChange.Flaw) {
+    guard contains(name) else { throw .noSuchAuthenticator(name) }
+    if let other = filter({ $0 != name }).first(like: new) { throw .nameTaken(other) }
+  }
+}

@@ -5,7 +5,7 @@ import SallyportLogin
 import SallyportSystem
 
 /// One account with everything that a source has about it. It is imported whole or not at all.
-struct Person {
+struct ImportedPerson {
   /// As in the account database; without an account, as in the source.
   let name: [UInt8]
   let account: Account?

@@ -1,0 +1,1 @@
+../FleetCommandTests/Places.swift

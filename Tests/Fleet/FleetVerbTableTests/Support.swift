@@ -1,0 +1,1 @@
+../SallyportVerifierTests/Support.swift

@@ -1,0 +1,55 @@
+import OneTimePassword
+import SallyportAdministration
+import SallyportCore
+import TestSupport
+import Testing
+
+@testable import SallyportCLI
+
+/// A case of Tests/Vectors/verbs.txt as root's command does it.
+struct VerbRun {
+  let one: VerbCase
+  let way: VerbWay
+  let user: String
+  let now: UnixTime
+
+  /// Runs the command as root, and checks what it says.
+  func check(_ run: ([String], FakeTerminal) -> Bench.Outcome) throws {
+    let (one, now) = (one, now)
+    let script = one.typed(on: way).map { word in
+      Act.answers { terminal in
+        let shown = word == "first" ? try OtpauthURI(Array(terminal.uri().utf8)).secret : nil
+        return try one.answer(word, at: now, new: shown)
+      }
+    }
+    let terminal = FakeTerminal(script)
+    let done = run(try words(), terminal)
+    let word = word(done)
+    #expect(word == one.outcome(on: way), "\(one): \(done.aside)")
+    #expect(terminal.isUsedUp || word != one.outcome(on: way), "\(one)")
+  }
+
+  private func words() throws -> [String] {
+    let names = Array(one.verb.dropFirst())
+    switch one.verb[0] {
+    case "renew": return ["backup-codes", user, "--regenerate"]
+    case "enroll", "add": return [one.verb[0], user] + names + ["--qr", "none"]
+    case _: return [one.verb[0], user] + names
+    }
+  }
+
+  private static let sentences = [
+    ("not enrolled", "not-enrolled"), ("already enrolled", "enrolled"),
+    ("is enrolled in the fleet already", "enrolled"), ("has no authenticator", "no-such"),
+    ("already has an authenticator", "name-taken"), ("authenticators, the maximum", "too-many"),
+    ("the last authenticator", "last"), ("too many wrong codes", "throttled"),
+    ("wrong code", "wrong-code"), ("wrong number of digits", "malformed"),
+    ("not two consecutive codes", "not-found"), ("used", "replayed"),
+  ]
+
+  private func word(_ done: Bench.Outcome) -> String {
+    if done.status == 0 { return "done" }
+    let said = done.answer + done.aside
+    return Self.sentences.first { said.contains($0.0) }?.1 ?? "status \(done.status)"
+  }
+}

@@ -1,0 +1,168 @@
+import Foundation
+import Glibc
+import OneTimePassword
+import SallyportAdministration
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import SessionProtocol
+import TestSupport
+import Testing
+
+@testable import SallyportSession
+
+/// A session over a store of its own, whose user has the right password, and the user's end of it.
+private final class Visitor {
+  let directory: TemporaryDirectory
+  let store: Store
+  let account: Account
+  private let connection: SessionConnection
+  private let session: Session
+  private let policyFile: String
+
+  init(policy: String = "[default]\nself_service = yes\nenrollment = offer\n") throws {
+    let directory = try TemporaryDirectory()
+    self.directory = directory
+    let store = Store(root: directory.path + "/store", owner: .effectiveUser)
+    self.store = store
+    try store.prepare()
+    policyFile = directory.path + "/sallyport.conf"
+    try Data(policy.utf8).write(to: URL(fileURLWithPath: policyFile))
+    account = Account(name: try #require(UserName(Array("alice".utf8))), uid: 3001)
+    var ends: [Int32] = [-1, -1]
+    // SAFETY: filled within the call.
+    try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &ends) == 0)
+    connection = SessionConnection(ends[0], seconds: 60)
+    let environment = SessionEnvironment(
+      store: store, policyFile: Array(policyFile.utf8),
+      authority: { LocalAuthority(store: store) }, takeTurn: { _ in true }, accepts: { _ in true })
+    session = Session(
+      Client(process: getpid(), user: 3001, account: account),
+      SessionConnection(ends[1], seconds: 60), environment)
+  }
+
+  /// How the session ended.
+  enum End {
+    case done(backupCodes: Int)
+    case status(Enrollment)
+    case refused(ChangeRefusal)
+    case nothing
+  }
+
+  /// Types that, each when it is asked for; `first` is the code of the secret that was shown.
+  func ask(_ wish: ChangeRequest, typing answers: [(Secret?) throws -> String]) throws -> End {
+    let session = session
+    let ended = Ended()
+    Thread.detachNewThread { ended.put(session.last()) }
+    try #require(connection.send(FromUser.wish(wish).encoded()))
+    var (left, secret) = (answers[...], Secret?.none)
+    while true {
+      if let last = ended.last { return try end(last) }
+      guard let packet = try? connection.receive(within: 20),
+        let said = FromSession.decode(packet)
+      else { continue }
+      switch said {
+      case .prompt:
+        guard let answer = left.popFirst() else {
+          Issue.record("asked once more than the case says")
+          return .nothing
+        }
+        try #require(connection.send(FromUser.answer(try typed(answer, secret)).encoded()))
+      case .secret(_, _, let shown): secret = shown
+      case .text: break
+      case .done, .status, .refused: return try end(said)
+      }
+    }
+  }
+
+  private func typed(_ answer: (Secret?) throws -> String, _ secret: Secret?) throws -> Secret {
+    try TestSupport.secret(try answer(secret))
+  }
+
+  private func end(_ last: FromSession) throws -> End {
+    switch last {
+    case .done(_, let codes, _): return .done(backupCodes: codes.count)
+    case .status(let enrollment, _): return .status(try Enrollment.read(enrollment))
+    case .refused(let refusal, _): return .refused(refusal)
+    case .prompt, .text, .secret: return .nothing
+    }
+  }
+}
+
+/// What the thread of the session gives.
+private final class Ended: @unchecked Sendable {
+  private let lock = NSLock()
+  private var value: FromSession?
+
+  var last: FromSession? { lock.withLock { value } }
+  func put(_ last: FromSession) { lock.withLock { value = last } }
+}
+
+extension Session: @unchecked Sendable {}
+
+@Suite struct `The verbs of a session` {
+  private static let cases = Result { try VerbCase.all(on: .session) }
+
+  @Test func `do to one person what the table of all ways says`() throws {
+    for one in try Self.cases.get() { try run(one) }
+  }
+
+  private func run(_ one: VerbCase) throws {
+    let visitor = try Visitor()
+    let account = visitor.account
+    let now = try Clock.now()
+    if let (enrollment, state) = try one.stored(for: account.name, uid: account.uid, at: now) {
+      try visitor.store.create(enrollment, state)
+    }
+    let end = try visitor.ask(
+      try wish(one),
+      typing: one.typed(on: .session).map { word in
+        { secret in try one.answer(word, at: now, new: secret) }
+      })
+    #expect(word(end) == one.outcome(on: .session), "\(one)")
+    let found = try visitor.store.load(account).map { ($0.enrollment, $0.state) }
+    let facts = try one.facts(
+      on: .session, found, for: account.name, uid: account.uid, at: now)
+    #expect(facts.found == facts.expected, "\(one)")
+    if case .done(let count) = end, facts.expected["set"] == "new" {
+      #expect("\(count)" == facts.expected["codes"], "\(one)")
+    }
+  }
+
+  private func wish(_ one: VerbCase) throws -> ChangeRequest {
+    let names = try one.verb.dropFirst().map { try #require(Label(Array($0.utf8))) }
+    switch one.verb[0] {
+    case "enroll":
+      return .enroll(name: names[0], .standard, backupCodes: UInt8(BackupCodeSet.usualCodes))
+    case "add": return .add(name: names[0], .standard)
+    case "remove": return .remove(names[0])
+    case "rename": return .rename(names[0], to: names[1])
+    case "renew": return .renew
+    case "status": return .status
+    case _:
+      Issue.record("no verb of a session: \(one.verb[0])")
+      return .status
+    }
+  }
+
+  private func word(_ end: Visitor.End) -> String {
+    switch end {
+    case .done, .status: "done"
+    case .nothing: "nothing"
+    case .refused(let refusal):
+      switch refusal {
+      case .notEnrolled: "not-enrolled"
+      case .enrolled: "enrolled"
+      case .noSuchAuthenticator: "no-such"
+      case .nameTaken: "name-taken"
+      case .tooMany: "too-many"
+      case .last: "last"
+      case .code: "code"
+      case .throttled: "throttled"
+      case .off, .disabled, .level, .password, .firstCode, .busy, .root, .noAccount, .changed,
+        .failed, .unknown:
+        "\(refusal)"
+      }
+    }
+  }
+}

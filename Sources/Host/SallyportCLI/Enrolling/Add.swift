@@ -57,7 +57,7 @@ struct Add: Verb {
     if !(output.isJSON && noConfirm) {
       draft.show(
         "Another authenticator for \(person.account.name.text) on \(draft.issuer.text)",
-        authenticator.qr, output, context)
+        qr: authenticator.qr, output, context)
     }
     let confirmation =
       noConfirm

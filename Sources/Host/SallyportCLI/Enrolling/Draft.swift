@@ -49,7 +49,7 @@ extension Draft {
   }
 
   /// Prints `heading`, the URI, the key and the QR code.
-  func show(_ heading: String, _ qr: QRChoice, _ output: Output, _ context: Context) {
+  func show(_ heading: String, qr: QRChoice, _ output: Output, _ context: Context) {
     output.say("\(heading)\n")
     output.say(plainText(inMemory(uri.text())))
     let key = inMemory(Base32.encode(authenticator.secret))

@@ -81,7 +81,7 @@ struct Enroll: Verb {
     let codes = try FreshBackupCodes(count: backupCodes)
     let sheet = Sheet(draft: draft, codes: codes, qr: authenticator.qr)
     if !(noConfirm && (output.isJSON || handout != nil)) {
-      draft.show(sheet.heading, authenticator.qr, output, context)
+      draft.show(sheet.heading, qr: authenticator.qr, output, context)
     }
     let confirmation =
       noConfirm

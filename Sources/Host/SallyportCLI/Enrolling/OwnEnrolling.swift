@@ -34,7 +34,8 @@ extension OwnSession {
       show: { (user: UserName, name: Label, secret: Secret) throws(CommandError) in
         let draft = try draft(
           for: user, named: name, secret: secret, options, context, isFirst: isFirst)
-        draft.show("\(heading) \(user.text) on \(draft.issuer.text)", options.qr, output, context)
+        draft.show(
+          "\(heading) \(user.text) on \(draft.issuer.text)", qr: options.qr, output, context)
         made = draft
       }, redraw: { made?.showInverted(output) })
     guard case .done(_, let codes, _) = answer, let draft = made else {

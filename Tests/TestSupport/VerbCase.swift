@@ -6,8 +6,8 @@ package enum VerbWay: String, CaseIterable, Sendable {
   case files, service, session, fleet
 }
 
-/// A case of Tests/Vectors/verbs.txt: what is stored, the verb, what comes of it on each way, and what
-/// is stored then.
+/// A case of Tests/Vectors/verbs.txt: what is stored, the verb, what comes of it on each way, and
+/// what is stored then.
 package struct VerbCase: Sendable, CustomStringConvertible {
   package let description: String
   package private(set) var verb: [String] = []

@@ -17,8 +17,8 @@ package protocol RecordStore {
   ) throws(StoreTrouble) -> Transaction<Verdict>
 }
 
-/// A store in which a login also enrolls a user, and changes what is enrolled. The reserve of a host
-/// is none.
+/// A store in which a login also enrolls a user, and changes what is enrolled. The reserve of a
+/// host is none.
 package protocol EnrollmentStore: RecordStore {
   /// The level that root has set for this account.
   func level(of account: Account) throws(StoreTrouble) -> UserNote.Level?

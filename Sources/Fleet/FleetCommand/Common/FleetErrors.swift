@@ -94,8 +94,6 @@ extension CommandError {
         ])
     }
   }
-
-  static func fleet(_ error: CommandError) -> CommandError { error }
 }
 
 /// A name for a message.

@@ -21,12 +21,12 @@ struct FleetPerson: Person {
 
   package var isInFleet: Bool { true }
   package var absence: CommandError { .notEnrolled }
-  package var changedMeanwhile: CommandError { .fleet(.changed) }
+  package var changedMeanwhile: CommandError { .changed }
 
   /// It was tried before whether it can be done: what fails now may have been done.
   package func failed(_ error: CommandError) -> CommandError {
     guard case .store(.service) = error.cause else { return error }
-    return .fleet(.unsettled(account.name.typedOrShown))
+    return .unsettled(account.name.typedOrShown)
   }
 
   /// Its secrets do not come here.
@@ -36,7 +36,7 @@ struct FleetPerson: Person {
     let found = try ask { (examiner) throws(StoreTrouble) in
       try examiner.enrolled(account, in: login)
     }
-    if found?.isAway == true { throw .fleet(.away(account.name.typedOrShown)) }
+    if found?.isAway == true { throw .away(account.name.typedOrShown) }
     return found
   }
 
@@ -50,7 +50,7 @@ struct FleetPerson: Person {
   /// Nobody is replaced in the fleet.
   package func existing(force: Bool) throws(CommandError) -> ExistingEnrollment {
     try rehearse()
-    if try found() != nil { throw .fleet(.enrolled(account.name.typedOrShown)) }
+    if try found() != nil { throw .enrolled(account.name.typedOrShown) }
     return .none
   }
 
@@ -71,6 +71,6 @@ struct FleetPerson: Person {
 
   package func error(for trouble: StoreTrouble) -> CommandError {
     guard case .service(_, .notServed) = trouble else { return .store(trouble) }
-    return .fleet(.mayNotChange(account.name.typedOrShown))
+    return .mayNotChange(account.name.typedOrShown)
   }
 }

@@ -12,12 +12,12 @@ import SallyportSystem
 // it for a host that may enroll people of the fleet.
 extension FleetPerson {
   package func record() throws(CommandError) -> PersonRecord {
-    guard case .told(let facts) = try ask(.tell, or: .fleet(.away(account.name.typedOrShown)))
+    guard case .told(let facts) = try ask(.tell, or: .away(account.name.typedOrShown))
     else {
-      throw .fleet(.move(.notServed, nil))
+      throw .move(.notServed, nil)
     }
     if case .enrolled(let moving) = facts.standing, moving.enrollment.user != account.name {
-      throw .fleet(.move(.notServed, nil))
+      throw .move(.notServed, nil)
     }
     return PersonRecord(enrolled(by: facts), facts.note, logins: facts.logins)
   }
@@ -29,7 +29,7 @@ extension FleetPerson {
     case .enrolled(let moving):
       .success((moving.enrollment.with(uid: account.uid), moving.state))
     case .notEnrolled: .failure(.notEnrolled)
-    case .taken(let host): .failure(.fleet(.taken(account.name.typedOrShown, by: host.text)))
+    case .taken(let host): .failure(.taken(account.name.typedOrShown, by: host.text))
     }
   }
 
@@ -44,10 +44,10 @@ extension FleetPerson {
   }
 
   private func change(_ verb: PersonRequest.Verb) throws(CommandError) {
-    switch try ask(verb, or: .fleet(.unsettled(account.name.typedOrShown))) {
+    switch try ask(verb, or: .unsettled(account.name.typedOrShown)) {
     case .other(.done): return
-    case .changed: throw .fleet(.changed)
-    case .told, .resynchronized, .other: throw .fleet(.unsettled(account.name.typedOrShown))
+    case .changed: throw .changed
+    case .told, .resynchronized, .other: throw .unsettled(account.name.typedOrShown)
     }
   }
 
@@ -56,10 +56,10 @@ extension FleetPerson {
   {
     let verb = PersonRequest.Verb.resynchronize(
       codes, named: name, under: login.policy, id: id)
-    switch try ask(verb, or: .fleet(.unsettled(account.name.typedOrShown))) {
+    switch try ask(verb, or: .unsettled(account.name.typedOrShown)) {
     case .resynchronized(let result): return result
-    case .changed: throw .fleet(.changed)
-    case .told, .other: throw .fleet(.unsettled(account.name.typedOrShown))
+    case .changed: throw .changed
+    case .told, .other: throw .unsettled(account.name.typedOrShown)
     }
   }
 
@@ -69,7 +69,7 @@ extension FleetPerson {
   {
     let (file, identity) = try place.host()
     let name = account.name.typedOrShown
-    guard file.enrolls else { throw .fleet(.mayNotChange(name)) }
+    guard file.enrolls else { throw .mayNotChange(name) }
     let line = place.line(file, identity)
     let answer: PersonAnswer?
     do throws(MoveFault) {
@@ -77,12 +77,12 @@ extension FleetPerson {
       answer = PersonAnswer.decode(try line.manage(body))
     } catch {
       if error == .unknown { throw unknown }
-      if error == .databaseAway || error == .line(.away) { throw .fleet(.away(name)) }
-      throw .fleet(.move(error, nil))
+      if error == .databaseAway || error == .line(.away) { throw .away(name) }
+      throw .move(error, nil)
     }
     switch answer {
-    case .other(.notAllowed): throw .fleet(.mayNotChange(name))
-    case .other(.trouble) where verb == .tell: throw .fleet(.unreadable(name))
+    case .other(.notAllowed): throw .mayNotChange(name)
+    case .other(.trouble) where verb == .tell: throw .unreadable(name)
     case .other(.trouble), nil: throw unknown
     case .some(let answer): return answer
     }

@@ -156,3 +156,35 @@ struct HostAccounts {
     return reading.trouble == nil ? reading.policy : nil
   }
 }
+
+/// Somebody whose files are marked, and verify no code.
+struct FleetMove: Equatable {
+  let name: String
+  /// nil where it cannot be read.
+  let mark: MoveMark?
+
+  /// What to type.
+  var hint: String {
+    let user = shellQuoted(name)
+    return switch mark {
+    case .push, .merge: "sallyport fleet push --user \(user)"
+    case .take: "sallyport fleet take --user \(user)"
+    case nil: "sallyport unenroll \(user) --force      removes the files here"
+    }
+  }
+}
+
+/// A name that may mean one person here and another one in the fleet.
+struct FleetName: Equatable {
+  let name: String
+  let isInFleet: Bool
+  let isEnrolledHere: Bool
+
+  var text: String {
+    switch (isInFleet, isEnrolledHere) {
+    case (true, true): "\(shown(name))      enrolled here, and in the fleet"
+    case (true, false): "\(shown(name))      an account here, and in the fleet"
+    case (false, _): "\(shown(name))      enrolled here"
+    }
+  }
+}

@@ -140,20 +140,3 @@ struct FleetLeave: Verb {
     }
   }
 }
-
-/// Somebody whose files are marked, and verify no code.
-struct FleetMove: Equatable {
-  let name: String
-  /// nil where it cannot be read.
-  let mark: MoveMark?
-
-  /// What to type.
-  var hint: String {
-    let user = shellQuoted(name)
-    return switch mark {
-    case .push, .merge: "sallyport fleet push --user \(user)"
-    case .take: "sallyport fleet take --user \(user)"
-    case nil: "sallyport unenroll \(user) --force      removes the files here"
-    }
-  }
-}

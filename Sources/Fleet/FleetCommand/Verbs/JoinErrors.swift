@@ -136,18 +136,3 @@ extension CommandError {
       ])
   }
 }
-
-/// A name that may mean one person here and another one in the fleet.
-struct FleetName: Equatable {
-  let name: String
-  let isInFleet: Bool
-  let isEnrolledHere: Bool
-
-  var text: String {
-    switch (isInFleet, isEnrolledHere) {
-    case (true, true): "\(shown(name))      enrolled here, and in the fleet"
-    case (true, false): "\(shown(name))      an account here, and in the fleet"
-    case (false, _): "\(shown(name))      enrolled here"
-    }
-  }
-}

@@ -1,7 +1,7 @@
 /* How an enrollment moves from the files of a machine to the fleet, while people log in at the
-   machine and elsewhere in the fleet. It is a model of MoveToFleet, MoveHandler and of what reads the
-   mark.
-
+   machine and elsewhere in the fleet. It is a model of MoveToFleet, ManagementHandler and of what reads the
+   machine and elsewhere in the fleet. It is a model of MoveToFleet, ManagementHandler and of what
+   reads the mark.
    `push` takes the lock of the user's state, marks the user's file "fleet" and makes that durable,
    sends the enrollment with its state to the fleet (put), and when that is acknowledged deletes the
    files and lets the lock go. It may crash between any two of these steps, which opens the lock,

@@ -27,7 +27,7 @@ OWN = {
     "OtpauthURIWriter": "OtpauthURITests",
     "StateFields": "StateRecordTests", "Match": "DecisionTests", "Origin": "LoginStateTests",
     "UnenrolledAction": "(Account|PolicyFlow)Tests", "Factors": "AccountTests", "Policy": "PolicyFlowTests",
-    "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "LocalAuthority": "AuthenticateTests",
+    "Enroll": "AccountTests", "EnrollAuthenticator": "AccountTests", "RecordAuthority": "AuthenticateTests",
     "PendingLogin": "(Authenticate|ServiceAuthority)Tests", "Draft": "(Account|Draft)Tests",
     "ManageAccount": "AccountTests", "Login": "AuthenticateTests", "LogMessages": "AuthenticateTests",
     "StoreTransaction": "TransactionTests", "StoredFile": "TransactionTests",

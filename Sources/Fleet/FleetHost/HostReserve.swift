@@ -11,17 +11,17 @@ package import SallyportSystem
 /// or when a verifier is asked for the first time: on every other machine there is none, and no
 /// file.
 package struct HostReserve: OfflineAuthority {
-  private let examiner: ReserveAuthority
+  private let authority: ReserveAuthority
   private let keeper: ReserveSync
 
   /// `isMember`: whether this machine is in a fleet now.
   package init(
-    _ reserve: Reserve = Reserve(), _ line: any FleetVerifiers,
+    _ reserve: Reserve = Reserve(), _ verifiers: any FleetVerifiers,
     isMember: @escaping @Sendable () -> Bool,
     log: @escaping LogWriter
   ) throws(ServiceError) {
-    examiner = ReserveAuthority(reserve, log: log)
-    keeper = try ReserveSync(reserve, line, isMember: isMember, log: log)
+    authority = ReserveAuthority(reserve, log: log)
+    keeper = try ReserveSync(reserve, verifiers, isMember: isMember, log: log)
   }
 
   package func start() { keeper.start() }
@@ -31,7 +31,7 @@ package struct HostReserve: OfflineAuthority {
   /// As `ReserveAuthority` has it.
   package func answer(_ question: LoginQuestion) throws(StoreTrouble) -> ServiceAnswer? {
     keeper.start()
-    return try examiner.answer(question)
+    return try authority.answer(question)
   }
 
   /// As `ReserveSync` has it; so for those below.
@@ -52,7 +52,7 @@ package struct HostReserve: OfflineAuthority {
   /// As `ReserveAuthority` has it.
   package func use(_ typed: Secret, of name: UserName) {
     keeper.start()
-    examiner.use(typed, of: name)
+    authority.use(typed, of: name)
   }
 
   /// As `ReserveSync` has it.

@@ -37,7 +37,7 @@ package final class Membership: Sendable {
 
   private struct Kept {
     let stamps: [Stamp]
-    let line: VerifierPool
+    let pool: VerifierPool
   }
 
   /// Identifies the file that was read.
@@ -54,23 +54,23 @@ package final class Membership: Sendable {
   }
 
   /// The connection to the verifiers that the files name now.
-  package func line() throws(MembershipFault) -> any FleetVerifiers {
+  package func verifiers() throws(MembershipFault) -> any FleetVerifiers {
     let stamps = files.map { stamp(of: $0) }
     if let kept = kept.withLock({ $0 }), kept.stamps == stamps.compactMap({ $0 }) {
-      return kept.line
+      return kept.pool
     }
-    let line: VerifierPool
+    let pool: VerifierPool
     do throws(MembershipFault) {
-      line = VerifierPool(try file(), try key())
+      pool = VerifierPool(try file(), try key())
     } catch {
       keep(nil)
       throw error
     }
     let now = stamps.compactMap { $0 }
-    guard now.count == 2 else { return line }
-    keep(Kept(stamps: now, line: line))
-    line.startKeeper { [reconnected] in reconnected.withLock { $0 }?() }
-    return line
+    guard now.count == 2 else { return pool }
+    keep(Kept(stamps: now, pool: pool))
+    pool.startKeeper { [reconnected] in reconnected.withLock { $0 }?() }
+    return pool
   }
 
   /// Called when a verifier answers again after none could be asked.
@@ -83,7 +83,7 @@ package final class Membership: Sendable {
       defer { kept = new }
       return kept
     }
-    old?.line.close()
+    old?.pool.close()
   }
 
   private func file() throws(MembershipFault) -> FleetFile {

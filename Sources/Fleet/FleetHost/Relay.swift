@@ -39,7 +39,7 @@ package struct Relay: FleetSide {
   /// How long after it was away a program that is not root is believed that it was.
   private static let memory: UInt64 = 600_000_000_000
 
-  private let line: @Sendable () throws(MembershipFault) -> any FleetVerifiers
+  private let verifiers: @Sendable () throws(MembershipFault) -> any FleetVerifiers
   private let reserve: (any OfflineAuthority)?
   private let news: LogWriter
   private let state = Locked(State())
@@ -50,13 +50,13 @@ package struct Relay: FleetSide {
     var seen: UInt64?
   }
 
-  /// `line`: that of this machine's fleet, as it is now. `news`: what is always logged: that the
-  /// fleet is away, or there again, and what may have cost somebody a code.
+  /// `verifiers`: those of this machine's fleet, as it is now. `news`: what is always logged: that
+  /// the fleet is away, or there again, and what may have cost somebody a code.
   package init(
-    _ line: @escaping @Sendable () throws(MembershipFault) -> any FleetVerifiers,
+    _ verifiers: @escaping @Sendable () throws(MembershipFault) -> any FleetVerifiers,
     away reserve: (any OfflineAuthority)? = nil, news: @escaping LogWriter
   ) {
-    (self.line, self.reserve, self.news) = (line, reserve, news)
+    (self.verifiers, self.reserve, self.news) = (verifiers, reserve, news)
   }
 
   package func start() { reserve?.start() }
@@ -71,11 +71,11 @@ package struct Relay: FleetSide {
     _ question: LoginQuestion, log: @Sendable (LogLevel, LogLine) -> Void
   ) throws(StoreTrouble) -> ServiceAnswer? {
     if case .attempt = question.verb, question.isAway, reserve?.isConfirmed != true {
-      return try judgeAway(question, log)
+      return try answerWhileAway(question, log)
     }
     let fleet: any FleetVerifiers
     do throws(MembershipFault) {
-      fleet = try line()
+      fleet = try verifiers()
     } catch {
       var text = LogLine("error:")
       text.add(user: question.name)
@@ -86,7 +86,7 @@ package struct Relay: FleetSide {
     }
     switch result(fleet, question, log) {
     case .answer(let answer): return answer
-    case .away: return try judgeAway(question, log)
+    case .away: return try answerWhileAway(question, log)
     }
   }
 
@@ -98,7 +98,7 @@ package struct Relay: FleetSide {
     case away
   }
 
-  private func result(_ line: any FleetVerifiers, _ question: LoginQuestion, _ log: LogWriter)
+  private func result(_ verifiers: any FleetVerifiers, _ question: LoginQuestion, _ log: LogWriter)
     -> Result
   {
     // With less time left, a timeout may be the caller's fault, not the fleet's.
@@ -115,7 +115,7 @@ package struct Relay: FleetSide {
     }
     do throws(TransportFault) {
       // A verifier verifies nothing for a caller that waits no more.
-      let answer = try line.ask(.question, within: left) {
+      let answer = try verifiers.ask(.question, within: left) {
         $0 > 0 ? question.frame($0) : nil
       }
       if answer == .databaseAway { return .away }
@@ -187,7 +187,7 @@ package struct Relay: FleetSide {
 
   // MARK: away
 
-  private func judgeAway(_ question: LoginQuestion, _ log: LogWriter) throws(StoreTrouble)
+  private func answerWhileAway(_ question: LoginQuestion, _ log: LogWriter) throws(StoreTrouble)
     -> ServiceAnswer?
   {
     note(isAway: true)

@@ -14,7 +14,7 @@ extension Membership: FleetVerifiers {
     throws(TransportFault) -> VerifierAnswer
   {
     let fleet: any FleetVerifiers
-    do throws(MembershipFault) { fleet = try line() } catch { throw .away }
+    do throws(MembershipFault) { fleet = try verifiers() } catch { throw .away }
     return try fleet.ask(kind, body, within: milliseconds)
   }
 
@@ -22,14 +22,14 @@ extension Membership: FleetVerifiers {
     throws(TransportFault) -> VerifierAnswer
   {
     let fleet: any FleetVerifiers
-    do throws(MembershipFault) { fleet = try line() } catch { throw .away }
+    do throws(MembershipFault) { fleet = try verifiers() } catch { throw .away }
     return try fleet.ask(kind, within: milliseconds, body)
   }
 
   /// Whether this machine is in a fleet; true if that cannot be determined.
   package var isThere: Bool {
     do throws(MembershipFault) {
-      _ = try line()
+      _ = try verifiers()
       return true
     } catch {
       if case .notAMember = error { return false }
@@ -46,6 +46,6 @@ extension Relay {
       Reserve(), membership, isMember: { membership.isThere }, log: log)
     membership.onReconnection { reserve.isBack() }
     self.init(
-      { () throws(MembershipFault) in try membership.line() }, away: reserve, news: log)
+      { () throws(MembershipFault) in try membership.verifiers() }, away: reserve, news: log)
   }
 }

@@ -31,7 +31,7 @@ package final class ReserveSync: Sendable {
   }
 
   private let reserve: Reserve
-  private let line: any FleetVerifiers
+  private let verifiers: any FleetVerifiers
   private let pace: Pace
   private let log: LogWriter
   /// Whether this host is still in the fleet.
@@ -42,11 +42,11 @@ package final class ReserveSync: Sendable {
   private let bell: Int32
 
   package init(
-    _ reserve: Reserve, _ line: any FleetVerifiers, pace: Pace = Pace(),
+    _ reserve: Reserve, _ verifiers: any FleetVerifiers, pace: Pace = Pace(),
     isMember: @escaping @Sendable () -> Bool = { true },
     log: @escaping LogWriter
   ) throws(ServiceError) {
-    (self.reserve, self.line, self.pace, self.log) = (reserve, line, pace, log)
+    (self.reserve, self.verifiers, self.pace, self.log) = (reserve, verifiers, pace, log)
     self.isMember = isMember
     bell = try ServiceError.check(service_counter(), "eventfd")
     reserve.onUse { [weak self] in self?.ring() }
@@ -86,12 +86,12 @@ package final class ReserveSync: Sendable {
   /// Without that once a minute is enough, however often he logs in: verifiers have other things
   /// to do.
   package func fetch(_ name: UserName, after backupCode: Bool = true) {
-    let isNew = state.withLock { wishes -> Bool in
-      guard backupCode || !wishes.hasFetched(name, at: sys_monotonic()) else { return false }
-      guard wishes.fetches.count < SyncQueue.mostFetches, !wishes.fetches.contains(name) else {
+    let isNew = state.withLock { queue -> Bool in
+      guard backupCode || !queue.hasFetched(name, at: sys_monotonic()) else { return false }
+      guard queue.fetches.count < SyncQueue.mostFetches, !queue.fetches.contains(name) else {
         return false
       }
-      wishes.fetches.append(name)
+      queue.fetches.append(name)
       return true
     }
     if isNew { ring() }
@@ -99,9 +99,9 @@ package final class ReserveSync: Sendable {
 
   /// No verifier could be asked, or the database is away: look for them until they answer.
   package func isAway() {
-    let isNews = state.withLock { wishes -> Bool in
-      defer { wishes.wasAway = true }
-      return !wishes.wasAway
+    let isNews = state.withLock { queue -> Bool in
+      defer { queue.wasAway = true }
+      return !queue.wasAway
     }
     if isNews { ring() }
   }
@@ -130,9 +130,9 @@ package final class ReserveSync: Sendable {
   }
 
   private func ring() {
-    let isFirst = state.withLock { wishes -> Bool in
-      defer { wishes.isRung = true }
-      return !wishes.isRung
+    let isFirst = state.withLock { queue -> Bool in
+      defer { queue.isRung = true }
+      return !queue.isRung
     }
     if isFirst { service_count_up(bell, 1) }
   }
@@ -224,8 +224,8 @@ package final class ReserveSync: Sendable {
 
   private var isDue: Bool {
     let now = sys_monotonic()
-    return state.withLock { wishes in
-      guard !wishes.wasAway, let last = wishes.confirmed else { return true }
+    return state.withLock { queue in
+      guard !queue.wasAway, let last = queue.confirmed else { return true }
       return now - last >= pace.confirming * 1_000_000_000
     }
   }
@@ -236,7 +236,7 @@ package final class ReserveSync: Sendable {
   private func ping() throws(StoreTrouble) -> Progress {
     guard let nothing = Secret(count: 0) else { throw .outOfMemory }
     do throws(TransportFault) {
-      let answer = try line.ask(.ping, nothing, within: min(pace.patience, 1000))
+      let answer = try verifiers.ask(.ping, nothing, within: min(pace.patience, 1000))
       return answer == .databaseAway ? .away : .done
     } catch {
       return error == .revoked ? .revoked : .away
@@ -253,7 +253,7 @@ package final class ReserveSync: Sendable {
       let passed = (sys_monotonic() - start) / 1_000_000
       guard passed < milliseconds else { return (.away, nil) }
       do throws(TransportFault) {
-        let answer = try line.ask(.reserve, body, within: milliseconds - passed)
+        let answer = try verifiers.ask(.reserve, body, within: milliseconds - passed)
         if answer == .databaseAway || answer == .notServed { return (.away, nil) }
         guard answer.answers(.reserve),
           let read = ReserveAnswer.decode(answer.body, to: question)
@@ -280,9 +280,9 @@ package final class ReserveSync: Sendable {
   /// The whole reserve, in parts. What could not be looked at keeps it from being confirmed.
   private func confirmAll() throws(StoreTrouble) -> Progress {
     let (moment, start) = (reserve.now, sys_monotonic())
-    let wasAway = state.withLock { wishes in
-      defer { wishes.wasAway = false }
-      return wishes.wasAway
+    let wasAway = state.withLock { queue in
+      defer { queue.wasAway = false }
+      return queue.wasAway
     }
     // Before all names are read, for perhaps nobody.
     if wasAway {
@@ -363,9 +363,9 @@ package final class ReserveSync: Sendable {
       let progress = try fetch(name, entry?.receipt, within: pace.patience)
       // One that is not understood is left for the next login.
       guard progress == .done || progress == .garbled else { return progress }
-      state.withLock { wishes in
-        if wishes.fetches.first == name { wishes.fetches.removeFirst() }
-        if progress == .done { wishes.note(name, at: sys_monotonic()) }
+      state.withLock { queue in
+        if queue.fetches.first == name { queue.fetches.removeFirst() }
+        if progress == .done { queue.note(name, at: sys_monotonic()) }
       }
     }
     return .done
@@ -390,9 +390,9 @@ package final class ReserveSync: Sendable {
   /// The same words once in ten minutes.
   private func complain(_ line: LogLine) {
     let now = sys_monotonic()
-    let isNew = state.withLock { wishes -> Bool in
-      let isOld = wishes.complaint.map { $0.0 == line.bytes && now - $0.1 < 600_000_000_000 }
-      if isOld != true { wishes.complaint = (line.bytes, now) }
+    let isNew = state.withLock { queue -> Bool in
+      let isOld = queue.complaint.map { $0.0 == line.bytes && now - $0.1 < 600_000_000_000 }
+      if isOld != true { queue.complaint = (line.bytes, now) }
       return isOld != true
     }
     if isNew { log(.error, line) }

@@ -173,18 +173,18 @@ struct Run: ParsableCommand {
       throw Failure("--listen \(listen): not a numeric address with a port, such as [::]:7353")
     }
     let identity = try common.readIdentity()
-    let reception = try reception(database, identity)
+    let router = try router(database, identity)
     if !address.isAny { say(address, to: database) }
     do throws(FleetServerFault) {
       return try FleetServer.start(
-        on: address, identity: identity, isKnown: { reception.isKnown($0) },
-        handler: { reception.read($0, $1, $2, arrived: $3) })
+        on: address, identity: identity, isKnown: { router.isKnown($0) },
+        handler: { router.read($0, $1, $2, arrived: $3) })
     } catch {
       throw Failure(error.text)
     }
   }
 
-  private func reception(_ database: Database, _ identity: Identity) throws -> FrameRouter {
+  private func router(_ database: Database, _ identity: Identity) throws -> FrameRouter {
     guard let name = Label(Array(name.utf8)), let now = try? Clock.now() else {
       throw Failure("--name \(name): not a name of 1 to 64 printable characters")
     }
@@ -196,7 +196,7 @@ struct Run: ParsableCommand {
         .question: questions, .join: JoinHandler(database, pins: [identity.pin]),
         .reserve: ReserveHandler(database, questions.logins, common.policy),
         .status: StatusHandler(database, verifier: name, started: now),
-        .management: MoveHandler(database),
+        .management: ManagementHandler(database),
       ])
   }
 

@@ -9,29 +9,29 @@ import SessionProtocol
 
 extension Session {
   /// After the password.
-  func change(_ wish: ChangeRequest, _ id: UInt64, _ context: LoginContext) throws(Ending)
+  func change(_ change: ChangeRequest, _ id: UInt64, _ context: LoginContext) throws(Ending)
     -> FromSession
   {
     guard let pending = try enrolled(context), pending.enrollmentID == id else {
       throw .denied(.changed)
     }
-    judged = try seen()
+    seenBefore = try seen()
     let taken = pending.shape.authenticators.map(\.name)
-    switch wish {
+    switch change {
     case .status, .enroll: throw .denied(.changed)
     case .add(let given, let parameters):
       let name = given ?? freeName(for: parameters.type, beside: taken)
-      try prove(wish.purpose(name), pending)
+      try prove(change.purpose(name), pending)
       let draft = try confirmed(name, parameters, context)
       return try carry(out: .add([draft], backupCodes: nil), "added", of: [name], pending, context)
     case .remove(let name):
-      try prove(wish.purpose(name), pending)
+      try prove(change.purpose(name), pending)
       return try carry(out: .remove(name), "removed", of: [name], pending, context)
     case .rename(let name, let new):
-      try prove(wish.purpose(name), pending)
+      try prove(change.purpose(name), pending)
       return try carry(out: .rename(name, to: new), "renamed", of: [name, new], pending, context)
     case .renew:
-      try prove(wish.purpose(nil), pending)
+      try prove(change.purpose(nil), pending)
       return try renew(pending, context)
     }
   }
@@ -121,7 +121,7 @@ extension Session {
   ) throws(Ending) -> FromSession {
     try insistOnPresence()
     try insistOnPermission()
-    guard try seen() == judged, try isStill(pending, context) else { throw .denied(.changed) }
+    guard try seen() == seenBefore, try isStill(pending, context) else { throw .denied(.changed) }
     let user = client.account.name
     // First: where the answer is lost, this line is all that tells of the change.
     SessionLog.write(.notice, .begun(user.bytes, action: action, names, by: client.process))

@@ -26,7 +26,7 @@ package final class Session {
   static let seconds: UInt64 = 300
   private static let mostPrompts = 40
   /// Milliseconds from the connection to the change request.
-  private static let untilWish: UInt64 = 5000
+  private static let untilRequest: UInt64 = 5000
   private static let service: StaticString = "sallyport"
 
   let client: Client
@@ -36,7 +36,7 @@ package final class Session {
   /// What is wished, and what was found of it after the password.
   private var allowed: (ChangeRequest, Permission)?
   /// What was enrolled when the code was asked for; nil: nothing.
-  var judged: [UInt64]?
+  var seenBefore: [UInt64]?
 
   init(_ client: Client, _ line: SessionConnection, _ environment: SessionEnvironment) {
     (self.client, self.line, self.environment) = (client, line, environment)
@@ -76,8 +76,10 @@ package final class Session {
         _ = try? line.receive(within: 100)
         throw .denied(.busy)
       }
-      guard case .wish(let wish) = try received(within: Session.untilWish) else { throw .gone }
-      return try serve(wish)
+      guard case .change(let change) = try received(within: Session.untilRequest) else {
+        throw .gone
+      }
+      return try serve(change)
     } catch {
       switch error {
       case .denied(let denial, let about):
@@ -91,10 +93,10 @@ package final class Session {
     }
   }
 
-  private func serve(_ wish: ChangeRequest) throws(Ending) -> FromSession {
-    let before = try permitted(wish).0
+  private func serve(_ change: ChangeRequest) throws(Ending) -> FromSession {
+    let before = try permitted(change).0
     switch before {
-    case .refused(let denial): throw .denied(denial, about: wish.about)
+    case .refused(let denial): throw .denied(denial, about: change.about)
     case .show: return try status()
     case .afterCode, .afterFirstCode: break
     }
@@ -103,11 +105,13 @@ package final class Session {
       throw .denied(.password)
     }
     // What may have become another while the password was typed.
-    let (now, context) = try permitted(wish)
+    let (now, context) = try permitted(change)
     guard now == before else { throw .denied(.changed) }
-    allowed = (wish, before)
-    if case .afterCode(let id) = before { return try change(wish, id, context) }
-    guard case .enroll(let name, let parameters, let codes) = wish else { throw .denied(.changed) }
+    allowed = (change, before)
+    if case .afterCode(let id) = before { return try self.change(change, id, context) }
+    guard case .enroll(let name, let parameters, let codes) = change else {
+      throw .denied(.changed)
+    }
     return try enroll(name, parameters, backupCodes: codes, context)
   }
 
@@ -120,12 +124,12 @@ package final class Session {
   // MARK: what may be changed
 
   /// With what is enrolled and the policy as they are now.
-  private func permitted(_ wish: ChangeRequest) throws(Ending) -> (Permission, LoginContext) {
+  private func permitted(_ change: ChangeRequest) throws(Ending) -> (Permission, LoginContext) {
     let policy = policy()
     let context = LoginContext(
       policy: policy, origin: .local(own: true), service: Label(Session.service))
     guard policy.isSelfService, policy.isEnabled else {
-      return (permission(for: wish, .notEnrolled(.refuse), under: policy), context)
+      return (permission(for: change, .notEnrolled(.refuse), under: policy), context)
     }
     let enrollment = try found { () throws(StoreTrouble) -> OwnEnrollment in
       guard let pending = try authority.enrolled(client.account, in: context) else {
@@ -140,13 +144,13 @@ package final class Session {
         id: pending.enrollmentID, names: all.map(\.name),
         off: all.filter { policy.use(of: $0.kind) == .off }.map(\.name))
     }
-    return (permission(for: wish, enrollment, under: policy), context)
+    return (permission(for: change, enrollment, under: policy), context)
   }
 
   /// Policy and enrollment are still what they were after the password: root may have taken away
   /// meanwhile what the user has, or what he may.
   func insistOnPermission() throws(Ending) {
-    guard let (wish, before) = allowed, try permitted(wish).0 == before else {
+    guard let (change, before) = allowed, try permitted(change).0 == before else {
       throw .denied(.changed)
     }
   }

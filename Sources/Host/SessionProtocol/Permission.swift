@@ -57,29 +57,31 @@ package enum OwnEnrollment: Equatable, Sendable {
 
 /// Decides whether a user may make his change, and by what. Pure, and the only place where that is
 /// decided; that the password and the code are right is asked for afterwards.
-package func permission(for wish: ChangeRequest, _ enrollment: OwnEnrollment, under policy: Policy)
+package func permission(
+  for change: ChangeRequest, _ enrollment: OwnEnrollment, under policy: Policy
+)
   -> Permission
 {
   guard policy.isSelfService else { return .refused(.off) }
   guard policy.isEnabled else { return .refused(.disabled) }
   switch enrollment {
   case .notEnrolled(let level):
-    guard case .enroll = wish else { return .refused(.notEnrolled) }
+    guard case .enroll = change else { return .refused(.notEnrolled) }
     switch level {
     case .required, .offer, .remind: return .afterFirstCode
     case .refuse, .voluntary: return .refused(.level)
     }
   case .enrolled(let id, let names, let off):
-    if let flaw = flaw(of: wish, names, off) { return .refused(flaw) }
-    return wish == .status ? .show : .afterCode(id: id)
+    if let flaw = flaw(of: change, names, off) { return .refused(flaw) }
+    return change == .status ? .show : .afterCode(id: id)
   }
 }
 
 /// What the change would be refused for; found before a code is spent on it. Nobody takes away what
 /// the policy leaves him to log in with: root may.
-private func flaw(of wish: ChangeRequest, _ names: [Label], _ off: [Label]) -> ChangeRefusal? {
+private func flaw(of change: ChangeRequest, _ names: [Label], _ off: [Label]) -> ChangeRefusal? {
   do throws(EnrollmentChange.Flaw) {
-    switch wish {
+    switch change {
     case .status, .renew: return nil
     case .enroll: return .enrolled
     case .add(let name, _): try names.check(adding: name)

@@ -4,7 +4,7 @@ package import SallyportCore
 /// What the user's command says to a session: first the change request, then an answer to each
 /// prompt.
 package enum FromUser: Sendable {
-  case wish(ChangeRequest)
+  case change(ChangeRequest)
   case answer(Secret)
 
   private static let answerKind: UInt8 = 0x21
@@ -12,7 +12,7 @@ package enum FromUser: Sendable {
   /// nil when out of memory, or where it is too long.
   package func encoded() -> Secret? {
     switch self {
-    case .wish(let wish): wish.frame?.encoded()
+    case .change(let change): change.frame?.encoded()
     case .answer(let typed): Frame(FromUser.answerKind, [typed]).encoded()
     }
   }
@@ -20,7 +20,7 @@ package enum FromUser: Sendable {
   /// Total: nil for anything else.
   package static func decode(_ packet: Secret) -> FromUser? {
     guard let frame = Frame.decode(packet) else { return nil }
-    guard frame.kind == answerKind else { return ChangeRequest(frame).map { .wish($0) } }
+    guard frame.kind == answerKind else { return ChangeRequest(frame).map { .change($0) } }
     return frame.fields.count == 1 ? .answer(frame.fields[0]) : nil
   }
 }

@@ -39,7 +39,7 @@ final class Login<Application: Host, Store: LoginStore> {
   private static func authority(isServed: Bool, _ service: any CodeAuthority, _ store: Store)
     -> any CodeAuthority
   {
-    isServed ? service : LocalAuthority(store: store)
+    isServed ? service : RecordAuthority(store: store)
   }
 
   /// Whose login it is, under which policy and from where; and who verifies its codes: the fleet if

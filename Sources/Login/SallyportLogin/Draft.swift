@@ -44,7 +44,7 @@ package struct Draft: Sendable {
     throws(StoreTrouble) -> FirstCode
   {
     do throws(CryptoError) {
-      return try SallyportCore.judge(
+      return try SallyportCore.verify(
         firstCode: typed, of: authenticator, for: user, at: now, under: policy)
     } catch {
       throw .crypto(error)

@@ -78,8 +78,8 @@ extension LoginQuestion {
 
   /// The time is read under the lock, and before anything is saved: a caller that waits no more
   /// must not find his code used.
-  package func authority<Store: RecordStore>(over store: Store) -> LocalAuthority<Store> {
-    LocalAuthority(store: store) { () throws(StoreTrouble) in
+  package func authority<Store: RecordStore>(over store: Store) -> RecordAuthority<Store> {
+    RecordAuthority(store: store) { () throws(StoreTrouble) in
       if sys_monotonic() > deadline { throw .busy(path: "") }
       return try store.now()
     }

@@ -74,7 +74,7 @@ private final class Host {
 
   var place: FleetEnvironment {
     var place = FleetEnvironment(directory: etc, reserve: bench.directory + ".reserve")
-    place.line = { [line] file, identity in
+    place.verifiers = { [line] file, identity in
       line.script.withLock { $0.pins.append(identity.pin) }
       return line
     }

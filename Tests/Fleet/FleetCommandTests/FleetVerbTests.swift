@@ -27,10 +27,10 @@ import Testing
     let (fleet, bench) = (fleet, bench)
     try fleet.prepare()
     bench.place.directory = own.path
-    bench.place.examiner = {
-      LocalAuthority(store: fleet) { () throws(StoreTrouble) in bench.now }
+    bench.place.authority = {
+      RecordAuthority(store: fleet) { () throws(StoreTrouble) in bench.now }
     }
-    bench.place.line = { _, _ in PersonLine(store: fleet, now: bench.now) }
+    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now) }
   }
 
   private func run(_ words: String..., typing script: [Act] = []) -> Bench.Outcome {
@@ -112,7 +112,7 @@ import Testing
 
   @Test func `An answer that does not come leaves the handout`() throws {
     let sheet = own.path + "/sheet.txt"
-    bench.place.examiner = { Refusing(isSilent: true) }
+    bench.place.authority = { Refusing(isSilent: true) }
     let done = run("enroll", user, "--no-confirm", "--handout", sheet)
     #expect(done.status == 75 && done.aside.contains("it is not known whether"), "\(done.aside)")
     #expect(FileManager.default.fileExists(atPath: sheet))
@@ -247,7 +247,7 @@ import Testing
   func `Says what is known where no answer comes`(words: [String], fault: TransportFault) throws {
     _ = try enroll()
     let (fleet, bench) = (fleet, bench)
-    bench.place.line = { _, _ in PersonLine(store: fleet, now: bench.now, fault: fault) }
+    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, fault: fault) }
     let done = bench.runAsRoot(
       [words[0], user] + words.dropFirst(), on: FakeTerminal([]), store: own.path + "/files")
     #expect(done.status == (fault == .revoked ? 1 : 75), "\(done.aside)")
@@ -264,19 +264,19 @@ import Testing
 
   @Test func `An older verifier, and one who was taken, are named`() throws {
     let (fleet, bench) = (fleet, bench)
-    bench.place.line = { _, _ in PersonLine(store: fleet, now: bench.now, body: []) }
+    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, body: []) }
     let old = run("status", user)
     #expect(old.aside.contains("the verifier is of an older version"), "\(old.aside)")
     let host = try #require(FleetHost(Array("web2".utf8)))
     let told = PersonAnswer.told(PersonFacts(.taken(by: host), UserNote(), logins: 0)).encoded()
-    bench.place.line = { _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
+    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
     let trouble = PersonAnswer.other(.trouble).encoded()
-    bench.place.line = { _, _ in PersonLine(store: fleet, now: bench.now, body: trouble) }
+    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, body: trouble) }
     for verb in ["status", "unlock", "resync"] {
       let done = run(verb, user)
       #expect(done.status == 74 && done.aside.contains("cannot tell what the fleet has of nobody"))
     }
-    bench.place.line = { _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
+    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
     for verb in ["status", "unlock", "resync"] {
       #expect(run(verb, user).aside.contains("nobody is enrolled by the files of web2"))
     }
@@ -287,7 +287,7 @@ import Testing
     ["backup-codes", "--regenerate"],
   ])
   func `A host that may not enroll is told so before anything is asked`(words: [String]) throws {
-    bench.place.examiner = { Refusing() }
+    bench.place.authority = { Refusing() }
     let done = bench.runAsRoot(
       [words[0], user] + words.dropFirst(), on: FakeTerminal([]), store: own.path + "/files")
     #expect(done.status == 77)

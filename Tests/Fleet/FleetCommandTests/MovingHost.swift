@@ -168,7 +168,7 @@ final class MovingHost {
 
   func run(_ verb: String, _ arguments: [String] = [], typing script: [Act] = []) -> Bench.Outcome {
     var place = FleetEnvironment(directory: etc, tellService: { _ in nil })
-    place.line = { [fleet] _, _ in fleet }
+    place.verifiers = { [fleet] _, _ in fleet }
     place.reserve = bench.directory + ".reserve"
     bench.place = place
     bench.machine = Machine(root: bench.root) { _ in .absent }

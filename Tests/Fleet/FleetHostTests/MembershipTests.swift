@@ -25,7 +25,7 @@ import Testing
 
   private func fault() -> String? {
     do throws(MembershipFault) {
-      _ = try membership.line()
+      _ = try membership.verifiers()
       return nil
     } catch {
       return error.text
@@ -38,10 +38,10 @@ import Testing
     #expect(fault()?.contains(FleetFile.keyName) == true)
     try Identity.make(at: own.path + "/" + FleetFile.keyName)
     #expect(fault() == nil)
-    let first = try membership.line() as? VerifierPool
-    #expect(try membership.line() as? VerifierPool === first)
+    let first = try membership.verifiers() as? VerifierPool
+    #expect(try membership.verifiers() as? VerifierPool === first)
     try write("two")
-    #expect(try membership.line() as? VerifierPool !== first)
+    #expect(try membership.verifiers() as? VerifierPool !== first)
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o644], ofItemAtPath: own.path + "/" + FleetFile.keyName)
     #expect(fault()?.contains("chmod 600") == true)

@@ -200,7 +200,7 @@ import Testing
   @Test func `has workers left while one host has all of its own`() throws {
     let (go, asked) = (Locked(false), Locked(0))
     var limits = ConnectionLimits()
-    (limits.workers, limits.workersOfOne, limits.linesOfOne) = (3, 2, 6)
+    (limits.workers, limits.workersOfOne, limits.connectionsOfOne) = (3, 2, 6)
     let greedy = try newIdentity()
     let verifier = try TestVerifier(limits: limits) { pin, kind, _, _ in
       if pin == greedy.pin {

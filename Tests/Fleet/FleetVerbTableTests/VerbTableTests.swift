@@ -24,7 +24,7 @@ private struct NearVerifier: FleetVerifiers {
       return .notServed
     }
     let host = HostIdentity(pin, host: Array("web1".utf8), enrolls: true)
-    return MoveHandler(database).answer(frame, from: host, arrived: 0)
+    return ManagementHandler(database).answer(frame, from: host, arrived: 0)
   }
 }
 
@@ -45,10 +45,10 @@ struct `Root's verbs on a host, over the fleet's database` {
     try Store(root: own.path + "/files", owner: .effectiveUser).prepare()
     let verifier = verifier
     bench.place.directory = own.path
-    bench.place.examiner = {
-      LocalAuthority(store: verifier.store(for: "nobody", uid: 65534)) { now }
+    bench.place.authority = {
+      RecordAuthority(store: verifier.store(for: "nobody", uid: 65534)) { now }
     }
-    bench.place.line = { _, _ in NearVerifier(database: verifier.database) }
+    bench.place.verifiers = { _, _ in NearVerifier(database: verifier.database) }
   }
 
   private func becomeHost() throws {

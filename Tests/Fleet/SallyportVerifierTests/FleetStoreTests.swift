@@ -41,14 +41,14 @@ struct `The database of a fleet` {
   }
 
   private func type(_ typed: String, _ each: DecisionCase, _ name: String) throws -> Outcome {
-    let examiner = LocalAuthority(store: verifier.store(for: name)) { each.now }
+    let authority = RecordAuthority(store: verifier.store(for: name)) { each.now }
     let context = LoginContext(
       policy: each.policy, origin: each.origin, service: try label("sshd"))
-    let pending = try #require(try examiner.enrolled(try account(name), in: context))
+    let pending = try #require(try authority.enrolled(try account(name), in: context))
     let charge = each.charged.map {
       Charge(enrollmentID: 0xe0e0, isKnown: $0.isKnown, amount: $0.amount)
     }
-    return try examiner.attempt(
+    return try authority.attempt(
       try secret(typed.unescaped()), knownAs: nil, by: pending,
       as: each.isFirstPass ? .firstPass : .last(givingBack: charge))
   }
@@ -171,12 +171,12 @@ struct `The database of a fleet` {
     _ = try verifier.ask(
       "CREATE TRIGGER fails BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION fail()")
     let store = verifier.store(for: name)
-    let examiner = LocalAuthority(store: store) { UnixTime(59) }
+    let authority = RecordAuthority(store: store) { UnixTime(59) }
     let context = LoginContext(policy: Policy(), origin: .unknown, service: try label("sshd"))
-    let pending = try examiner.claimant(Array(name.utf8), try account(name), in: context)
+    let pending = try authority.claimant(Array(name.utf8), try account(name), in: context)
     #expect(!store.wasAway)
     #expect(throws: StoreTrouble.self) {
-      try examiner.attempt(
+      try authority.attempt(
         try secret(first), knownAs: nil, by: pending, as: .last(givingBack: nil))
     }
     #expect(store.wasAway)
@@ -259,10 +259,10 @@ struct `The database of a fleet` {
     let record = try #require(try one.store(for: name).load(try account(name)))
     #expect(try two.type(first, as: name).isAccepted)
     // By the record of before it.
-    let examiner = LocalAuthority(store: one.store(for: name)) { UnixTime(59) }
+    let authority = RecordAuthority(store: one.store(for: name)) { UnixTime(59) }
     let context = LoginContext(policy: Policy(), origin: .unknown, service: try label("sshd"))
     let pending = PendingLogin(.enrolled(try account(name)), record, context)
-    let outcome = try examiner.attempt(
+    let outcome = try authority.attempt(
       try secret(first), knownAs: nil, by: pending, as: .last(givingBack: nil))
     #expect(outcome.isAccepted == false)
     #expect(try one.events(of: name) == ["accepted 1", "replayed"])

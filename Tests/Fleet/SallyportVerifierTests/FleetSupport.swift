@@ -77,11 +77,11 @@ final class Verifier: Sendable {
   func type(_ code: String, as name: String, at time: Int64 = 59, uid: UInt32? = 1000) throws
     -> Outcome
   {
-    let examiner = LocalAuthority(store: store(for: name, uid: uid)) { UnixTime(time) }
+    let authority = RecordAuthority(store: store(for: name, uid: uid)) { UnixTime(time) }
     let account = try #require(UserName(Array(name.utf8)).map { Account(name: $0, uid: uid) })
     let context = LoginContext(policy: Policy(), origin: .unknown, service: try label("sshd"))
-    let pending = try examiner.claimant(Array(name.utf8), account, in: context)
-    return try examiner.attempt(
+    let pending = try authority.claimant(Array(name.utf8), account, in: context)
+    return try authority.attempt(
       try secret(code), knownAs: nil, by: pending, as: .last(givingBack: nil))
   }
 

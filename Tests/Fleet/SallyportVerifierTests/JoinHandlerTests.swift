@@ -163,26 +163,26 @@ struct `Joining by a token` {
   }
 
   @Test func `is of a host that the verifiers know at once`() throws {
-    let reception = FrameRouter(Hosts(verifier.database), [.join: handler])
+    let router = FrameRouter(Hosts(verifier.database), [.join: handler])
     let pin = try #require(Pin(key(1)))
     let nothing = try #require(Secret(count: 0))
-    #expect(reception.read(pin, .ping, nothing, arrived: 0).answer() == .unknownHost)
+    #expect(router.read(pin, .ping, nothing, arrived: 0).answer() == .unknownHost)
     let frame = try #require(JoinRequest(.join, try invite(), names: []).encoded())
-    #expect(reception.read(pin, .join, frame, arrived: 0).answer().answers(.join))
-    #expect(reception.read(pin, .ping, nothing, arrived: 0).answer().answers(.ping))
-    #expect(reception.isKnown(pin))
-    #expect(reception.read(pin, .question, nothing, arrived: 0).answer() == .notServed)
+    #expect(router.read(pin, .join, frame, arrived: 0).answer().answers(.join))
+    #expect(router.read(pin, .ping, nothing, arrived: 0).answer().answers(.ping))
+    #expect(router.isKnown(pin))
+    #expect(router.read(pin, .question, nothing, arrived: 0).answer() == .notServed)
   }
 
   @Test func `ends nobody's membership while the table of hosts cannot be read`() throws {
     let other = try Verifier("join-away")
-    let reception = FrameRouter(Hosts(other.database), [:])
+    let router = FrameRouter(Hosts(other.database), [:])
     other.database.lose("it is taken away")
     let pin = try #require(Pin(key(1)))
     // A machine that is told that it is no host wipes its reserve.
-    #expect(reception.isKnown(pin))
+    #expect(router.isKnown(pin))
     let nothing = try #require(Secret(count: 0))
-    #expect(reception.read(pin, .question, nothing, arrived: 0).answer() == .databaseAway)
+    #expect(router.read(pin, .question, nothing, arrived: 0).answer() == .databaseAway)
   }
 
   // decisive

@@ -25,7 +25,7 @@ struct `What root's verbs change of somebody of the fleet` {
     let pin = try #require(Pin([UInt8](repeating: 3, count: 32)))
     let asker = HostIdentity(pin, host: Array("web1".utf8), enrolls: enrolls)
     let frame = try #require(PersonRequest(verb, of: try user).encoded())
-    let answer = MoveHandler(verifier.database).answer(frame, from: asker, arrived: 0)
+    let answer = ManagementHandler(verifier.database).answer(frame, from: asker, arrived: 0)
     #expect(answer.answers(.management))
     return try #require(PersonAnswer.decode(answer.body))
   }

@@ -40,11 +40,11 @@ private final class Wire: Sendable {
     _ = try verifier.ask(
       "INSERT INTO host (name, key, enrolls, joined, seal) VALUES ('web1', $1, false, 1, $2)",
       [.bytes(key.pin.bytes), .bytes(try row.seal(under: verifier.database.key))])
-    let reception = FrameRouter(Hosts(verifier.database), [.question: handler])
+    let router = FrameRouter(Hosts(verifier.database), [.question: handler])
     server = try FleetServer.start(
       on: VerifierAddress(bytes: [127, 0, 0, 1], port: 0), identity: pinned,
-      isKnown: { reception.isKnown($0) },
-      handler: { reception.read($0, $1, $2, arrived: $3) })
+      isKnown: { router.isKnown($0) },
+      handler: { router.read($0, $1, $2, arrived: $3) })
     let file = FleetFile(
       host: "web1", enrolls: false, verifiers: [server.address], pins: [pinned.pin])
     line = VerifierPool(file, key)

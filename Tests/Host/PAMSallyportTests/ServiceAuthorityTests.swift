@@ -72,9 +72,9 @@ struct `A service that answers what cannot be` {
 
   @Test func `lets nobody in who is not enrolled`() throws {
     let service = try OddService(.outcome(.accepted(.backupCode(left: 1))))
-    let examiner = ServiceAuthority(at: service.path)
+    let authority = ServiceAuthority(at: service.path)
     func attempt(_ claimant: Claimant) throws -> Outcome {
-      try examiner.attempt(
+      try authority.attempt(
         try secret("482913"), knownAs: nil, by: PendingLogin(claimant, shape, context),
         as: .last(givingBack: nil))
     }
@@ -117,8 +117,8 @@ struct `A service that answers what cannot be` {
 
   @Test func `has one time for all that a call asks`() throws {
     let service = try OddService(.level(.required), takes: 300)
-    let examiner = ServiceAuthority(at: service.path)
-    for _ in 0..<2 { #expect(try examiner.level(of: alice, in: context) == .required) }
+    let authority = ServiceAuthority(at: service.path)
+    for _ in 0..<2 { #expect(try authority.level(of: alice, in: context) == .required) }
     let left = service.requests.map(\.millisecondsLeft)
     try #require(left.count == 2)
     #expect(left[0] <= 5000 && left[1] + 300 <= left[0], "\(left)")
@@ -126,8 +126,8 @@ struct `A service that answers what cannot be` {
 
   @Test func `is asked in its own version where it is the former one`() throws {
     let service = try OddService(.level(.required), isFormer: true)
-    let examiner = ServiceAuthority(at: service.path)
-    for _ in 0..<2 { #expect(try examiner.level(of: alice, in: context) == .required) }
+    let authority = ServiceAuthority(at: service.path)
+    for _ in 0..<2 { #expect(try authority.level(of: alice, in: context) == .required) }
     #expect(service.requests.map(\.waits) == [true, false, false])
     let silent = try OddService(.prompt(.enrolled, Shape.away(as: 0)))
     #expect(throws: StoreTrouble.service(path: silent.path, .silent)) {
@@ -139,8 +139,8 @@ struct `A service that answers what cannot be` {
   /// In the former version it could use a code unheard.
   @Test func `is asked again in its own version where it ends after an answer`() throws {
     let service = try OddService(.level(.required), closing: 2..<4)
-    let examiner = ServiceAuthority(at: service.path)
-    for _ in 0..<2 { #expect(try examiner.level(of: alice, in: context) == .required) }
+    let authority = ServiceAuthority(at: service.path)
+    for _ in 0..<2 { #expect(try authority.level(of: alice, in: context) == .required) }
     #expect(service.requests.map(\.waits) == [true, true, true, true])
     let gone = try OddService(.level(.required), closing: 2..<9)
     let other = ServiceAuthority(at: gone.path)

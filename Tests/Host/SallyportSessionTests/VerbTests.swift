@@ -35,7 +35,7 @@ private final class Visitor {
     connection = SessionConnection(ends[0], seconds: 60)
     let environment = SessionEnvironment(
       store: store, policyFile: Array(policyFile.utf8),
-      authority: { LocalAuthority(store: store) }, takeTurn: { _ in true }, accepts: { _ in true })
+      authority: { RecordAuthority(store: store) }, takeTurn: { _ in true }, accepts: { _ in true })
     session = Session(
       Client(process: getpid(), user: 3001, account: account),
       SessionConnection(ends[1], seconds: 60), environment)
@@ -50,11 +50,11 @@ private final class Visitor {
   }
 
   /// Types that, each when it is asked for; `first` is the code of the secret that was shown.
-  func ask(_ wish: ChangeRequest, typing answers: [(Secret?) throws -> String]) throws -> End {
+  func ask(_ change: ChangeRequest, typing answers: [(Secret?) throws -> String]) throws -> End {
     let session = session
     let ended = Ended()
     Thread.detachNewThread { ended.put(session.last()) }
-    try #require(connection.send(FromUser.wish(wish).encoded()))
+    try #require(connection.send(FromUser.change(change).encoded()))
     var (left, secret) = (answers[...], Secret?.none)
     while true {
       if let last = ended.last { return try end(last) }
@@ -115,7 +115,7 @@ extension Session: @unchecked Sendable {}
       try visitor.store.create(enrollment, state)
     }
     let end = try visitor.ask(
-      try wish(one),
+      try change(one),
       typing: one.typed(on: .session).map { word in
         { secret in try one.answer(word, at: now, new: secret) }
       })
@@ -129,7 +129,7 @@ extension Session: @unchecked Sendable {}
     }
   }
 
-  private func wish(_ one: VerbCase) throws -> ChangeRequest {
+  private func change(_ one: VerbCase) throws -> ChangeRequest {
     let names = try one.verb.dropFirst().map { try #require(Label(Array($0.utf8))) }
     switch one.verb[0] {
     case "enroll":

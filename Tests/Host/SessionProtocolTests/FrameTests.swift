@@ -23,14 +23,14 @@ import Testing
       .rename(Label("phone"), to: Label("x")),
     ]
     for request in requests {
-      let packet = try #require(FromUser.wish(request).encoded())
-      guard case .wish(let read)? = FromUser.decode(packet) else {
+      let packet = try #require(FromUser.change(request).encoded())
+      guard case .change(let read)? = FromUser.decode(packet) else {
         Issue.record("\(request)")
         continue
       }
       #expect(read == request)
     }
-    return try requests.map { try bytes(FromUser.wish($0).encoded()) }
+    return try requests.map { try bytes(FromUser.change($0).encoded()) }
       + [try bytes(FromUser.answer(secret([1, 2, 3])).encoded())]
   }
 
@@ -65,9 +65,9 @@ import Testing
 
   @Test func `have the form of version 1`() throws {
     #expect(
-      try bytes(FromUser.wish(.remove(Label("ab"))).encoded()) == [1, 0x14, 1, 2, 0, 97, 98])
+      try bytes(FromUser.change(.remove(Label("ab"))).encoded()) == [1, 0x14, 1, 2, 0, 97, 98])
     #expect(
-      try bytes(FromUser.wish(.add(name: nil, .standard)).encoded())
+      try bytes(FromUser.change(.add(name: nil, .standard)).encoded())
         == [1, 0x13, 2, 0, 0, 4, 0, 30, 0, 1, 6])
     #expect(
       try bytes(FromSession.prompt([65], echo: false).encoded())

@@ -21,11 +21,11 @@ private final class ScriptedFleet: CodeAuthority {
   var failing: String?
   var isAway = false
   private(set) var verbs: [String] = []
-  private let authority: LocalAuthority<TestStore>
+  private let authority: RecordAuthority<TestStore>
 
   init() throws {
     store = try TestStore()
-    authority = LocalAuthority(store: store)
+    authority = RecordAuthority(store: store)
   }
 
   private func meet(_ verb: String) throws(StoreTrouble) {

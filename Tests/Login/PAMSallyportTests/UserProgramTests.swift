@@ -8,11 +8,11 @@ import Testing
 
 /// As in a program that is not root: the answers are the same, but nothing else is done for it.
 private final class UserExaminer: CodeAuthority {
-  private let files: LocalAuthority<TestStore>
+  private let files: RecordAuthority<TestStore>
   let isForRoot = false
   func isThere() -> Bool { true }
 
-  init(_ store: TestStore) { files = LocalAuthority(store: store) }
+  init(_ store: TestStore) { files = RecordAuthority(store: store) }
 
   func prepare(
     _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,

@@ -14,9 +14,9 @@ package struct FleetEnvironment {
   var directory = FleetFile.directory
   /// The backup codes that are good while no verifier can be asked.
   var reserve = "/var/lib/sallyport/reserve"
-  var line: (FleetFile, Identity) -> any FleetVerifiers = { VerifierPool($0, $1) }
+  var verifiers: (FleetFile, Identity) -> any FleetVerifiers = { VerifierPool($0, $1) }
   /// What verifies and changes users of the fleet.
-  var examiner: () -> any CodeAuthority = { ServiceAuthority(at: ServiceAuthority.rootSocket) }
+  var authority: () -> any CodeAuthority = { ServiceAuthority(at: ServiceAuthority.rootSocket) }
   /// Has sallyportd take what is in the directory by now. Gives what is left to do by hand.
   var tellService: (Machine) -> String? = FleetEnvironment.tellService
 
@@ -82,7 +82,7 @@ extension FleetVerifiers {
     do throws(TransportFault) {
       answer = try ask(.management, body, within: patience)
     } catch {
-      throw error == .unknown ? .unknown : .line(error)
+      throw error == .unknown ? .unknown : .transport(error)
     }
     if answer == .databaseAway { throw .databaseAway }
     if answer == .notServed { throw .notServed }

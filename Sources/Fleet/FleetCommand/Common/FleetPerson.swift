@@ -33,8 +33,8 @@ struct FleetPerson: Person {
   package func clockOffset(of typed: Secret) -> Int64? { nil }
 
   package func found() throws(CommandError) -> PendingLogin? {
-    let found = try ask { (examiner) throws(StoreTrouble) in
-      try examiner.enrolled(account, in: login)
+    let found = try ask { (authority) throws(StoreTrouble) in
+      try authority.enrolled(account, in: login)
     }
     if found?.isAway == true { throw .away(account.name.typedOrShown) }
     return found
@@ -42,8 +42,8 @@ struct FleetPerson: Person {
 
   /// Tries whether this host may change him, before anything is asked or shown.
   package func rehearse() throws(CommandError) {
-    try ask { (examiner) throws(StoreTrouble) in
-      try examiner.rehearse(for: account, in: login)
+    try ask { (authority) throws(StoreTrouble) in
+      try authority.rehearse(for: account, in: login)
     }
   }
 
@@ -66,7 +66,7 @@ struct FleetPerson: Person {
   package func authority() throws(CommandError) -> any CodeAuthority {
     // The service looks up the account, too.
     guard account.uid != nil else { throw .noSuchUser }
-    return place.examiner()
+    return place.authority()
   }
 
   package func error(for trouble: StoreTrouble) -> CommandError {

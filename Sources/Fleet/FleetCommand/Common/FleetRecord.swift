@@ -70,14 +70,14 @@ extension FleetPerson {
     let (file, identity) = try place.host()
     let name = account.name.typedOrShown
     guard file.enrolls else { throw .mayNotChange(name) }
-    let line = place.line(file, identity)
+    let verifiers = place.verifiers(file, identity)
     let answer: PersonAnswer?
     do throws(MoveFault) {
       let body = PersonRequest(verb, of: account.name).encoded()
-      answer = PersonAnswer.decode(try line.manage(body))
+      answer = PersonAnswer.decode(try verifiers.manage(body))
     } catch {
       if error == .unknown { throw unknown }
-      if error == .databaseAway || error == .line(.away) { throw .away(name) }
+      if error == .databaseAway || error == .transport(.away) { throw .away(name) }
       throw .move(error, nil)
     }
     switch answer {

@@ -92,7 +92,7 @@ struct HostAccounts {
     var found: [String] = []
     for name in try enrolled() {
       let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
-      if isJudged(account, byFleet: true), isEnrolled(account) { found.append(name.typedOrShown) }
+      if isVerified(account, byFleet: true), isEnrolled(account) { found.append(name.typedOrShown) }
     }
     return found.sorted()
   }
@@ -122,11 +122,11 @@ struct HostAccounts {
     if let text, PolicyText(path, text).mayKeepHere(account.name, isMember: isMember) {
       return false
     }
-    return isJudged(account, byFleet: true)
+    return isVerified(account, byFleet: true)
   }
 
   /// Whether the policy has one `verification` for all his usual logins, and which.
-  func isJudged(_ account: Account, byFleet isFleet: Bool) -> Bool {
+  func isVerified(_ account: Account, byFleet isFleet: Bool) -> Bool {
     let services: [(service: StaticString, isRemote: Bool)] = [
       ("login", false), ("sshd", true), ("sudo", false), ("su", false), ("polkit-1", false),
     ]

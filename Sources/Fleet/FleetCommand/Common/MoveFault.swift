@@ -140,7 +140,7 @@ extension MoveFault {
     ["sallyport-verifier invite NAME --enrolls      on a verifier, then join again"]
   }.ofAll
 
-  static func line(_ fault: TransportFault) -> MoveFault {
+  static func transport(_ fault: TransportFault) -> MoveFault {
     switch fault {
     case .away: again("no verifier can be reached").ofAll
     case .unknown: again("the verifier did not answer").ofAll

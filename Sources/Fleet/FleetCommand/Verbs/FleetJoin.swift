@@ -63,10 +63,10 @@ struct FleetJoin: Verb {
     let output = context.output(shared)
     let token = try token(output, context.terminal)
     let (identity, pem) = try self.identity(place)
-    let line = place.line(try file(of: token), identity)
-    try settle(people, by: line, token)
+    let verifiers = place.verifiers(try file(of: token), identity)
+    try settle(people, by: verifiers, token)
     if let pem { try place.writeKey(pem) }
-    let welcome = try ask(JoinRequest(.join, token.secret), line)
+    let welcome = try ask(JoinRequest(.join, token.secret), verifiers)
     let file = try membership(welcome, token)
     try place.write(file)
     let left = place.tellService(context.machine)
@@ -161,13 +161,13 @@ struct FleetJoin: Verb {
 
   // MARK: asking
 
-  private func ask(_ request: JoinRequest, _ line: any FleetVerifiers) throws(CommandError)
+  private func ask(_ request: JoinRequest, _ verifiers: any FleetVerifiers) throws(CommandError)
     -> JoinAnswer.Welcome
   {
     guard let body = request.encoded() else { throw .store(.outOfMemory) }
     let answer: VerifierAnswer
     do throws(TransportFault) {
-      answer = try line.ask(.join, body, within: FleetJoin.patience)
+      answer = try verifiers.ask(.join, body, within: FleetJoin.patience)
     } catch {
       throw .verifiers(error, request.purpose)
     }
@@ -182,7 +182,7 @@ struct FleetJoin: Verb {
   }
 
   /// Throws where a name may mean two people, and nobody said that they are one.
-  private func settle(_ people: HostAccounts, by line: any FleetVerifiers, _ token: JoinToken)
+  private func settle(_ people: HostAccounts, by verifiers: any FleetVerifiers, _ token: JoinToken)
     throws(CommandError)
   {
     let (names, mayLackPeople) = try accountNames(on: people.context.machine)
@@ -195,7 +195,7 @@ struct FleetJoin: Verb {
     repeat {
       let some = Array(rest.prefix(JoinRequest.mostNames))
       rest = rest.dropFirst(some.count)
-      known += try ask(JoinRequest(.look, token.secret, names: some), line).known
+      known += try ask(JoinRequest(.look, token.secret, names: some), verifiers).known
     } while !rest.isEmpty
     let unclear = try people.unclear(known)
     let typed = same?.split(whereSeparator: { $0 == "," || $0 == " " }).map(String.init) ?? []

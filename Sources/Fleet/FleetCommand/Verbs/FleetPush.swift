@@ -66,7 +66,8 @@ struct FleetPush: Verb {
     guard file.enrolls else { throw .move(.notAllowed, nil) }
     let store = try context.store(shared)
     let people = HostAccounts(store: store, conf: policy.conf, context: context)
-    let mover = MoveToFleet(store: store, line: place.line(file, identity), keepsFleet: keepFleet)
+    let mover = MoveToFleet(
+      store: store, verifiers: place.verifiers(file, identity), keepsFleet: keepFleet)
     let ways = try WaysIn(people, context.machine)
     if let user {
       let account = try context.meantAccount(user, context.output(shared))

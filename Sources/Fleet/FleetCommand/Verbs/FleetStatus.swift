@@ -41,39 +41,41 @@ struct FleetStatus: Verb {
     let answers = file.verifiers.map { address in
       var one = file
       one.verifiers = [address]
-      return VerifierState(address, ask(place.line(one, identity)))
+      return VerifierState(address, ask(place.verifiers(one, identity)))
     }
     let known = answers.compactMap(\.status)
     return FleetReport(file: file, states: answers, peers: known.first?.peers ?? [], now: now)
   }
 
-  private static func ask(_ line: any FleetVerifiers) -> Result<FleetStatusAnswer, VerifierFault> {
+  private static func ask(_ verifiers: any FleetVerifiers) -> Result<
+    FleetStatusAnswer, VerifierFault
+  > {
     guard let body = Secret(count: 0) else { return .failure(.strange) }
     do throws(TransportFault) {
-      let answer = try line.ask(.status, body, within: patience)
+      let answer = try verifiers.ask(.status, body, within: patience)
       if answer == .databaseAway { return .failure(.database) }
       guard answer.answers(.status), let status = FleetStatusAnswer.decode(answer.body) else {
         return .failure(.strange)
       }
       return .success(status)
     } catch {
-      return .failure(.line(error))
+      return .failure(.transport(error))
     }
   }
 }
 
 /// Why a verifier does not say how it is.
 enum VerifierFault: Error, Equatable {
-  case line(TransportFault)
+  case transport(TransportFault)
   case database
   case strange
 
   var word: String {
     switch self {
-    case .line(.away): "away"
-    case .line(.unknown): "silent"
-    case .line(.unpinned): "wrong-key"
-    case .line(.revoked): "revoked"
+    case .transport(.away): "away"
+    case .transport(.unknown): "silent"
+    case .transport(.unpinned): "wrong-key"
+    case .transport(.revoked): "revoked"
     case .database: "database-away"
     case .strange: "other-version"
     }
@@ -82,10 +84,11 @@ enum VerifierFault: Error, Equatable {
   /// What it means.
   var text: String {
     switch self {
-    case .line(.away): "cannot be reached"
-    case .line(.unknown): "accepts questions and does not answer: see its log"
-    case .line(.unpinned): "has an unexpected key: nothing is sent to it"
-    case .line(.revoked): "does not know this host's key: it was revoked; leave, then join again"
+    case .transport(.away): "cannot be reached"
+    case .transport(.unknown): "accepts questions and does not answer: see its log"
+    case .transport(.unpinned): "has an unexpected key: nothing is sent to it"
+    case .transport(.revoked):
+      "does not know this host's key: it was revoked; leave, then join again"
     case .database: "answers, but its database does not: it refuses all logins"
     case .strange: "unrecognized answer: upgrade the older side"
     }
@@ -108,8 +111,8 @@ struct VerifierState {
   var outcome: FleetFacts.Answer {
     switch answer {
     case .success: verifies ? .verifies : .away
-    case .failure(.line(.unpinned)): .foreign
-    case .failure(.line(.revoked)): .revoked
+    case .failure(.transport(.unpinned)): .foreign
+    case .failure(.transport(.revoked)): .revoked
     case .failure: .away
     }
   }

@@ -42,13 +42,13 @@ struct FleetTake: Verb {
     let store = try context.store(shared)
     let people = HostAccounts(store: store, conf: policy.conf, context: context)
     let taker = MoveFromFleet(
-      store: store, reserve: place.reserveStore, line: place.line(file, identity),
+      store: store, reserve: place.reserveStore, verifiers: place.verifiers(file, identity),
       isForced: force)
     let account = try context.meantAccount(user, context.output(shared))
     let user = account.name.text
     do throws(MoveFault) {
       guard account.uid != nil else { throw .noAccount }
-      guard people.isJudged(account, byFleet: false) else { throw .isTheFleets }
+      guard people.isVerified(account, byFleet: false) else { throw .isTheFleets }
       try taker.take(account)
     } catch {
       throw .move(error, user)

@@ -19,7 +19,7 @@ struct MoveFromFleet {
   let store: Store
   /// What this host knows of backup codes that were used while it was cut off.
   let reserve: Store
-  let line: any FleetVerifiers
+  let verifiers: any FleetVerifiers
   /// Although he was used on other hosts.
   let isForced: Bool
 
@@ -58,17 +58,18 @@ struct MoveFromFleet {
   private func fetched(_ name: UserName) throws(MoveFault) -> (MoveRequest.Moving, UInt64) {
     let told: FetchAnswer
     do throws(MoveFault) {
-      guard let answer = FetchAnswer.decode(try line.move(.fetch(name, isForced: isForced))) else {
+      guard let answer = FetchAnswer.decode(try verifiers.move(.fetch(name, isForced: isForced)))
+      else {
         throw .unknown
       }
       told = answer
     } catch {
       // A question that changes nothing.
-      throw error == .unknown ? .line(.unknown) : error
+      throw error == .unknown ? .transport(.unknown) : error
     }
     switch told {
     case .copy(let moving, let version):
-      guard moving.enrollment.user == name else { throw .line(.unknown) }
+      guard moving.enrollment.user == name else { throw .transport(.unknown) }
       return (moving, version)
     case .used(let hosts): throw .usedElsewhere(hosts.map(\.text))
     case .held: throw .held
@@ -130,7 +131,8 @@ struct MoveFromFleet {
   private func settle(_ user: MovingUser, by burial: MoveRequest.Tombstone) throws(MoveFault)
     -> Step
   {
-    guard let answer = MoveAnswer.decode(try line.move(.bury(user.enrollment.user, burial))) else {
+    guard let answer = MoveAnswer.decode(try verifiers.move(.bury(user.enrollment.user, burial)))
+    else {
       throw .unknown
     }
     switch answer {

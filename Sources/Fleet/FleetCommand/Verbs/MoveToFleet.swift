@@ -15,7 +15,7 @@ import SallyportSystem
 /// only where it is this push's own, and nothing was sent or done.
 struct MoveToFleet {
   let store: Store
-  let line: any FleetVerifiers
+  let verifiers: any FleetVerifiers
   /// Where the fleet has the name under another enrollment: the fleet's stays.
   let keepsFleet: Bool
 
@@ -87,7 +87,7 @@ struct MoveToFleet {
       answer = try ask(.look(name))
     } catch {
       // A question that changes nothing.
-      throw error == .unknown ? .line(.unknown) : error
+      throw error == .unknown ? .transport(.unknown) : error
     }
     switch answer {
     case .standing(let found): return found
@@ -114,7 +114,7 @@ struct MoveToFleet {
   }
 
   private func ask(_ request: MoveRequest) throws(MoveFault) -> MoveAnswer {
-    guard let answer = MoveAnswer.decode(try line.move(request)) else { throw .unknown }
+    guard let answer = MoveAnswer.decode(try verifiers.move(request)) else { throw .unknown }
     return answer
   }
 }

@@ -71,10 +71,10 @@ final class FrameReader {
   init(longest: Int = Frame.longest) { self.longest = longest }
 
   /// Reads on. Not to be called again after anything but `whole` and `more`.
-  func advance(_ line: TLSConnection) -> Progress {
+  func advance(_ connection: TLSConnection) -> Progress {
     while true {
       guard let room = rest ?? head else { return .over }
-      switch line.read(into: room, from: have, upTo: room.count) {
+      switch connection.read(into: room, from: have, upTo: room.count) {
       case .done(let count): have += count
       case .moreIn: return .more(toWrite: false, isBegun: have > 0 || rest != nil)
       case .moreOut: return .more(toWrite: true, isBegun: have > 0 || rest != nil)

@@ -13,7 +13,7 @@ package struct ConnectionLimits: Sendable {
   /// goes.
   package var strangers = 128
   /// Connections of one key. Where there are more, the one goes that was idle longest.
-  package var linesOfOne = 32
+  package var connectionsOfOne = 32
   /// All connections. Where there are more, a new one is closed at once.
   package var connections = 3500
   /// How long a handshake may take, and all that a stranger may do.

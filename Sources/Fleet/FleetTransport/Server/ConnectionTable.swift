@@ -109,11 +109,11 @@ struct ConnectionTable: Sendable {
     if tls_watch(frames, entry.connection.descriptor, id, Int32(tls_in), 1) < 0 {
       return forget(id)
     }
-    return crowd(pin)
+    return crowdOut(pin)
   }
 
-  private mutating func crowd(_ pin: Pin) -> [ServerConnection] {
-    guard let connections = connections[pin], connections.count > limits.linesOfOne else {
+  private mutating func crowdOut(_ pin: Pin) -> [ServerConnection] {
+    guard let connections = connections[pin], connections.count > limits.connectionsOfOne else {
       return []
     }
     let idle = connections.filter { entries[$0].map { !$0.isBusy && $0.begun == nil } ?? false }
@@ -125,17 +125,19 @@ struct ConnectionTable: Sendable {
 
   // MARK: whose turn it is
 
-  /// The crowd of which this claimed connection may be worked for now. nil: somebody who is done
-  /// with another one of the crowd will be given it.
+  /// The key of the queue in which this claimed connection may be served now. nil: a worker who is
+  /// done with another connection of that key is given it.
   mutating func begin(_ id: UInt64) -> FairQueue.QueueKey? {
     guard let entry = entries[id], let pin = entry.pin else { return nil }
-    let crowd = entry.isKnown ? FairQueue.QueueKey.host(pin) : .strangers
-    return turns.begin(id, of: crowd) ? crowd : nil
+    let queueKey = entry.isKnown ? FairQueue.QueueKey.host(pin) : .strangers
+    return turns.begin(id, of: queueKey) ? queueKey : nil
   }
 
-  /// Another connection of the crowd that was waiting, for a thread that is done with one.
-  mutating func next(of crowd: FairQueue.QueueKey) -> ServerConnection? {
-    while let id = turns.next(of: crowd) { if let entry = entries[id] { return entry.connection } }
+  /// Another connection of that key that was waiting, for a thread that is done with one.
+  mutating func next(of queueKey: FairQueue.QueueKey) -> ServerConnection? {
+    while let id = turns.next(of: queueKey) {
+      if let entry = entries[id] { return entry.connection }
+    }
     return nil
   }
 

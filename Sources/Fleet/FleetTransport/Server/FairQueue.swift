@@ -25,32 +25,32 @@ struct FairQueue: Sendable {
 
   /// Whether a worker may begin with this connection. If not, it waits until `next` gives it to a
   /// free worker.
-  mutating func begin(_ connection: UInt64, of crowd: QueueKey) -> Bool {
-    guard shares[crowd]?.busy ?? 0 < most(of: crowd) else {
-      shares[crowd]?.waiting.append(connection)
+  mutating func begin(_ connection: UInt64, of queueKey: QueueKey) -> Bool {
+    guard shares[queueKey]?.busy ?? 0 < most(of: queueKey) else {
+      shares[queueKey]?.waiting.append(connection)
       return false
     }
-    shares[crowd, default: Share()].busy += 1
+    shares[queueKey, default: Share()].busy += 1
     return true
   }
 
-  /// The connection that waits longest, for a worker who is done with one of the crowd; nil: there
-  /// is none, and he is free for others.
-  mutating func next(of crowd: QueueKey) -> UInt64? {
-    guard var share = shares[crowd] else { return nil }
+  /// The connection that waits longest, for a worker who is done with another of the same key. nil:
+  /// there is none, and the worker is free for others.
+  mutating func next(of queueKey: QueueKey) -> UInt64? {
+    guard var share = shares[queueKey] else { return nil }
     if !share.waiting.isEmpty {
       let connection = share.waiting.removeFirst()
-      shares[crowd] = share
+      shares[queueKey] = share
       return connection
     }
     share.busy -= 1
-    shares[crowd] = share.busy > 0 ? share : nil
+    shares[queueKey] = share.busy > 0 ? share : nil
     return nil
   }
 
-  private func most(of crowd: QueueKey) -> Int {
+  private func most(of queueKey: QueueKey) -> Int {
     let most =
-      switch crowd {
+      switch queueKey {
       case .host: limits.workersOfOne
       case .strangers: limits.workersOfStrangers
       case .user: limits.workersOfUser

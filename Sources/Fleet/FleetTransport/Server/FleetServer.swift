@@ -58,7 +58,7 @@ package final class FleetServer: Sendable {
   private let frames: Int32
   /// Readable when the end has been asked for.
   private let ending: Int32
-  private let book: Locked<ConnectionTable>
+  private let table: Locked<ConnectionTable>
   private let threads = Atomic<Int>(0)
   /// Where it listens.
   package let address: VerifierAddress
@@ -93,7 +93,7 @@ package final class FleetServer: Sendable {
     (self.isKnown, self.handler) = (isKnown, handler)
     let port = UInt16(clamping: tls_port(listener))
     self.address = VerifierAddress(bytes: address.bytes, port: port)
-    book = Locked(ConnectionTable(limits, greeting: greeting, frames: frames))
+    table = Locked(ConnectionTable(limits, greeting: greeting, frames: frames))
   }
 
   deinit { for one in [listener, greeting, frames, ending] { close(one) } }
@@ -134,7 +134,7 @@ package final class FleetServer: Sendable {
     // A host that connects from now on is refused at once, and asks another verifier.
     _ = shutdown(listener, Int32(SHUT_RDWR))
     repeat {
-      let leave = book.withLock { $0.leave(now: sys_monotonic()) }
+      let leave = table.withLock { $0.leave(now: sys_monotonic()) }
       for connection in leave.toTell { tell(connection) }
       _ = poll(nil, 0, 2)
     } while connections > 0 && sys_monotonic() - start < min(time, Self.untilLeft)
@@ -143,14 +143,14 @@ package final class FleetServer: Sendable {
       if sys_monotonic() - start > time { return false }
       _ = poll(nil, 0, 2)
     }
-    _ = book.withLock { $0.forgetAll() }
+    _ = table.withLock { $0.forgetAll() }
     return true
   }
 
   private func tell(_ connection: ServerConnection) {
     let isSent = connection.send(0, .leaving, until: sys_monotonic())
-    _ = book.withLock { book in
-      isSent ? book.release(connection.id, now: sys_monotonic()) : book.forget(connection.id)
+    _ = table.withLock { table in
+      isSent ? table.release(connection.id, now: sys_monotonic()) : table.forget(connection.id)
     }
   }
 
@@ -158,7 +158,7 @@ package final class FleetServer: Sendable {
   private static let untilLeft: UInt64 = 4_000_000_000
 
   /// How many connections there are.
-  package var connections: Int { book.withLock { $0.count } }
+  package var connections: Int { table.withLock { $0.count } }
 
   // MARK: accepting
 
@@ -185,7 +185,7 @@ package final class FleetServer: Sendable {
         return
       }
       guard made >= 0, let connection = TLSConnection(side, made) else { continue }
-      _ = book.withLock { $0.add(ServerConnection(connection), now: sys_monotonic()) }
+      _ = table.withLock { $0.add(ServerConnection(connection), now: sys_monotonic()) }
     }
   }
 
@@ -199,9 +199,9 @@ package final class FleetServer: Sendable {
 
   /// On a thread of its own, since who is known may have to be looked up.
   private func sweep() {
-    let pins = book.withLock { $0.pins }
+    let pins = table.withLock { $0.pins }
     let revoked = Set(pins.filter { !isKnown($0) })
-    _ = book.withLock { $0.sweep(revoked: revoked, now: sys_monotonic()) }
+    _ = table.withLock { $0.sweep(revoked: revoked, now: sys_monotonic()) }
   }
 
   // MARK: handshakes
@@ -213,21 +213,21 @@ package final class FleetServer: Sendable {
       let count = unsafe tls_wait(greeting, -1, &tag)
       if count < 1 { continue }
       if tag == ConnectionTable.endTag { return }
-      if let connection = book.withLock({ $0.claim(tag) }) { greet(connection) }
+      if let connection = table.withLock({ $0.claim(tag) }) { greet(connection) }
     }
   }
 
   private func greet(_ connection: ServerConnection) {
     switch connection.handshake() {
     case .more(let toWrite):
-      _ = book.withLock {
+      _ = table.withLock {
         $0.release(connection.id, toWrite: toWrite, now: sys_monotonic())
       }
-    case .over: _ = book.withLock { $0.forget(connection.id) }
+    case .over: _ = table.withLock { $0.forget(connection.id) }
     case .done(let pin):
       // A host that is not greeted asks nothing here, and asks another verifier.
-      if book.withLock({ $0.isLeaving }) {
-        _ = book.withLock { $0.forget(connection.id) }
+      if table.withLock({ $0.isLeaving }) {
+        _ = table.withLock { $0.forget(connection.id) }
         return
       }
       let known = isKnown(pin)
@@ -235,10 +235,10 @@ package final class FleetServer: Sendable {
       let hello = VerifierAnswer(kind: kind, body: [Frame.form])
       // It fits into what the kernel holds, or the peer is none of ours.
       let isSent = connection.send(0, hello, until: sys_monotonic())
-      _ = book.withLock { book in
+      _ = table.withLock { table in
         isSent
-          ? book.greet(connection.id, pin, isKnown: known, now: sys_monotonic())
-          : book.forget(connection.id)
+          ? table.greet(connection.id, pin, isKnown: known, now: sys_monotonic())
+          : table.forget(connection.id)
       }
     }
   }
@@ -252,15 +252,15 @@ package final class FleetServer: Sendable {
       let count = unsafe tls_wait(frames, -1, &tag)
       if count < 1 { continue }
       if tag == ConnectionTable.endTag { return }
-      if let connection = book.withLock({ $0.claim(tag) }) { workFor(connection) }
+      if let connection = table.withLock({ $0.claim(tag) }) { workFor(connection) }
     }
   }
 
-  /// And for others of its crowd that waited.
+  /// And for others of its key that waited.
   private func workFor(_ first: ServerConnection) {
-    guard let pin = first.pin, let crowd = book.withLock({ $0.begin(first.id) }) else { return }
+    guard let pin = first.pin, let queueKey = table.withLock({ $0.begin(first.id) }) else { return }
     serve(first, pin)
-    while let next = book.withLock({ $0.next(of: crowd) }) {
+    while let next = table.withLock({ $0.next(of: queueKey) }) {
       if let pin = next.pin { serve(next, pin) }
     }
   }
@@ -269,10 +269,10 @@ package final class FleetServer: Sendable {
     let now = sys_monotonic()
     switch connection.read() {
     case .more(let toWrite, let isBegun):
-      _ = book.withLock {
+      _ = table.withLock {
         $0.release(connection.id, toWrite: toWrite, begun: isBegun, now: now)
       }
-    case .over, .unpinned: _ = book.withLock { $0.forget(connection.id) }
+    case .over, .unpinned: _ = table.withLock { $0.forget(connection.id) }
     case .whole(let nonce, let kind, let body):
       connection.nonce = nonce
       let request = FrameKind(rawValue: kind).map { handler(pin, $0, body, now) }
@@ -283,16 +283,16 @@ package final class FleetServer: Sendable {
   /// And others about the same user that waited.
   private func serve(_ request: Request, of connection: ServerConnection) {
     guard let user = request.user else { return finish(request, of: connection) }
-    guard book.withLock({ $0.begin(request, about: user, on: connection.id) }) else { return }
+    guard table.withLock({ $0.begin(request, about: user, on: connection.id) }) else { return }
     finish(request, of: connection)
-    while let (next, other) = book.withLock({ $0.next(about: user) }) { finish(other, of: next) }
+    while let (next, other) = table.withLock({ $0.next(about: user) }) { finish(other, of: next) }
   }
 
   private func finish(_ request: Request, of connection: ServerConnection) {
     let isAnswered = answer(request, of: connection)
-    _ = book.withLock { book in
+    _ = table.withLock { table in
       isAnswered
-        ? book.release(connection.id, now: sys_monotonic()) : book.forget(connection.id)
+        ? table.release(connection.id, now: sys_monotonic()) : table.forget(connection.id)
     }
   }
 

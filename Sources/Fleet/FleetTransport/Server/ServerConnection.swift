@@ -4,7 +4,7 @@ import OneTimePassword
 /// A host's connection, as a verifier has it. For the thread that has claimed it.
 final class ServerConnection: @unchecked Sendable {
   let connection: TLSConnection
-  /// In the book; set before anybody else has it.
+  /// In the table; set before anybody else has it.
   var id: UInt64 = 0
   private(set) var pin: Pin?
   /// Of the frame that is to be answered.

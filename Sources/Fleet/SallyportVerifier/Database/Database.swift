@@ -15,7 +15,7 @@ package final class Database: Sendable {
   private static let stripes = 1024
 
   let key: FleetKey
-  let floor = RollbackGuard()
+  let rollbackGuard = RollbackGuard()
   let meters = VerifierMetrics()
   /// In the rows of table `worker`.
   let verifier: [UInt8]

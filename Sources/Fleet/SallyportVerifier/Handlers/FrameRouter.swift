@@ -11,7 +11,8 @@ package protocol FrameHandler: Sendable {
 
   /// The body of a frame, any bytes; nil: no question of this kind.
   func read(_ body: Secret) -> Question?
-  /// About whom it is; nil: about nobody. Those about one user wait for each other.
+  /// Of a handler whose questions about one user wait for each other: about whom this is; nil:
+  /// about nobody.
   func name(in question: Question) -> [UInt8]?
   /// `arrived`: in nanoseconds of `CLOCK_MONOTONIC`. Called by several threads at once. The kind of
   /// the answer is `VerifierAnswer(to:_:)`'s, or that the database is away, or that this is not

@@ -102,7 +102,7 @@ package struct FleetStore: ManagedStore, Sendable {
       var row = try database.key.row(found, of: key)
       if isDecoy { return row }
       try check(&row, found, key)
-      database.floor.raise(found.user, to: row.seen)
+      database.rollbackGuard.raise(found.user, to: row.seen)
       return row
     } catch {
       throw fault(error.text)
@@ -116,7 +116,8 @@ package struct FleetStore: ManagedStore, Sendable {
     var found: [[UInt8]: Columns] = [:]
     for key in keys {
       let user = try hash(of: key)
-      found[key] = Columns(user: user, floor: Self.isDecoy(key) ? nil : database.floor[user])
+      found[key] = Columns(
+        user: user, floor: Self.isDecoy(key) ? nil : database.rollbackGuard[user])
     }
     let names = (0..<2).map { Value.bytes(keys[min($0, keys.count - 1)]) }
     let (rows, generation) = try ask { () throws(DatabaseFault) in
@@ -320,7 +321,7 @@ package struct FleetStore: ManagedStore, Sendable {
       throw fault(error)
     }
     guard rows.number(0, 0) == 1 else { return false }
-    if !Self.isDecoy(key) { database.floor.raise(try hash(of: key), to: seen) }
+    if !Self.isDecoy(key) { database.rollbackGuard.raise(try hash(of: key), to: seen) }
     return true
   }
 

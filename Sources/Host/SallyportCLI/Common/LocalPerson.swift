@@ -22,7 +22,7 @@ struct LocalPerson: Person {
 
   func failed(_ error: CommandError) -> CommandError { error }
 
-  func authority() -> any CodeAuthority { LocalAuthority(store: store, now: context.now) }
+  func authority() -> any CodeAuthority { RecordAuthority(store: store, now: context.now) }
   func error(for trouble: StoreTrouble) -> CommandError { .store(trouble) }
 
   func found() throws(CommandError) -> PendingLogin? {

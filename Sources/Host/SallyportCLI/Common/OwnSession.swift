@@ -58,7 +58,7 @@ struct OwnSession {
   /// authenticator, before its first code is asked for. `redraw`: what is done where `i` is typed
   /// for that.
   func ask(
-    for wish: ChangeRequest,
+    for change: ChangeRequest,
     show: (UserName, Label, Secret) throws(CommandError) -> Void = { _, _, _ in },
     redraw: () -> Void = {}
   ) throws(CommandError) -> Answer {
@@ -67,7 +67,7 @@ struct OwnSession {
     context.terminal.watchForInterruption()
     let line = try connect()
     // A user who is refused at once is told so, whether or not this arrives.
-    _ = line.send(FromUser.wish(wish).encoded())
+    _ = line.send(FromUser.change(change).encoded())
     while true {
       switch try next(line) {
       case .prompt(let text, let echo):
@@ -82,7 +82,7 @@ struct OwnSession {
         for row in text.split(separator: 0x0a) { output.say(printable(row, limit: 500)) }
       case .secret(let user, let name, let secret):
         isShown = true
-        if case .add = wish { consequence = .codeUsed }
+        if case .add = change { consequence = .codeUsed }
         try show(user, name, secret)
       case .done(let user, let codes, let names):
         return .done(of: user, backupCodes: codes, names: names)

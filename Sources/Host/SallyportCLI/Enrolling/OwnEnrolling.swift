@@ -11,9 +11,9 @@ extension OwnSession {
   func enroll(_ name: Label?, _ options: AuthenticatorOptions, codes: Int, _ context: Context)
     throws(CommandError)
   {
-    let wish = ChangeRequest.enroll(
+    let change = ChangeRequest.enroll(
       name: name, options.parameters, backupCodes: UInt8(clamping: codes))
-    try make(wish, options, context, heading: "Second factor for", isFirst: true)
+    try make(change, options, context, heading: "Second factor for", isFirst: true)
   }
 
   func add(_ name: Label?, _ options: AuthenticatorOptions, _ context: Context)
@@ -25,12 +25,12 @@ extension OwnSession {
   }
 
   private func make(
-    _ wish: ChangeRequest, _ options: AuthenticatorOptions, _ context: Context, heading: String,
+    _ change: ChangeRequest, _ options: AuthenticatorOptions, _ context: Context, heading: String,
     isFirst: Bool
   ) throws(CommandError) {
     var made: Draft?
     let answer = try ask(
-      for: wish,
+      for: change,
       show: { (user: UserName, name: Label, secret: Secret) throws(CommandError) in
         let draft = try draft(
           for: user, named: name, secret: secret, options, context, isFirst: isFirst)

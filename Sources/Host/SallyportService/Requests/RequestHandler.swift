@@ -6,7 +6,7 @@ package import SallyportSupport
 import SallyportSystem
 
 /// Answers the packets that peers send. It does what the module does in root's own programs, with
-/// the same `LocalAuthority`; here it is settled whose account, whose policy and which origin
+/// the same `RecordAuthority`; here it is settled whose account, whose policy and which origin
 /// counts.
 ///
 /// On the root socket the peer is root: its word on the account, the policy and a remote address

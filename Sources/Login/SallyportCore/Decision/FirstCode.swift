@@ -15,7 +15,7 @@ package enum FirstCode: Equatable, Sendable {
 
 /// Verifies a first code as a login would for a user who has only this authenticator and a new
 /// state: nothing is throttled, and nothing is stored.
-package func judge(
+package func verify(
   firstCode typed: Secret, of authenticator: Authenticator, for user: UserName, at now: UnixTime,
   under policy: Policy
 ) throws(CryptoError) -> FirstCode {

@@ -13,7 +13,7 @@ package enum ManagementRequest: Sendable {
 
 /// Takes enrollments from the files of hosts that may enroll people of the fleet, and gives them
 /// back.
-package struct MoveHandler: FrameHandler {
+package struct ManagementHandler: FrameHandler {
   private let database: Database
 
   package init(_ database: Database) { self.database = database }

@@ -13,13 +13,13 @@ import Testing
 @Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
 struct `Taking enrollments from hosts` {
   private let verifier: Verifier
-  private let handler: MoveHandler
+  private let handler: ManagementHandler
   private let name = "user-\(UUID().uuidString)"
   private let host = Array("web1".utf8)
 
   init() throws {
     verifier = try Verifier("move")
-    handler = MoveHandler(verifier.database)
+    handler = ManagementHandler(verifier.database)
   }
 
   private func ask(_ request: MoveRequest, enrolls: Bool = true, on host: String = "web1") throws
@@ -244,7 +244,7 @@ struct `Taking enrollments from hosts` {
 
   /// Two verifiers, and hosts that push copies of one enrollment at the same time.
   @Test func `loses nothing that any of many at once has used`() throws {
-    let second = MoveHandler(try Verifier("move-2").database)
+    let second = ManagementHandler(try Verifier("move-2").database)
     let requests = try (0..<16).map { number -> Secret in
       let moving = try moving(last: UInt64(100 + number), used: number == 3 ? 1 : 0)
       return try #require(MoveRequest.put(moving, version: 0).encoded())
@@ -329,7 +329,7 @@ struct `Taking enrollments from hosts` {
       var policy = codes
       policy.enrollment = level
       let context = LoginContext(policy: policy, origin: .unknown, service: try label("sshd"))
-      return try LocalAuthority(store: verifier.store(for: name)).level(of: account, in: context)
+      return try RecordAuthority(store: verifier.store(for: name)).level(of: account, in: context)
     }
     for each in levels { #expect(try level(each) == each) }
     #expect(try ask(.put(try moving(), version: 0)) == .done)

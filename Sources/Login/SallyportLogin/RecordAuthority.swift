@@ -3,7 +3,7 @@ package import SallyportCore
 package import SallyportSystem
 
 /// Answers from a store: the files of this machine, or the database of a fleet.
-package final class LocalAuthority<Store: RecordStore> {
+package final class RecordAuthority<Store: RecordStore> {
   private let store: Store
   private let clock: (() throws(StoreTrouble) -> UnixTime)?
 
@@ -88,7 +88,7 @@ package final class LocalAuthority<Store: RecordStore> {
   }
 }
 
-extension LocalAuthority: CodeAuthority where Store: EnrollmentStore {
+extension RecordAuthority: CodeAuthority where Store: EnrollmentStore {
   package var isForRoot: Bool { true }
   package func isThere() -> Bool { true }
 

@@ -121,6 +121,26 @@ struct Level: Decodable, Equatable {
     #expect(!bench.run("list").answer.contains("exempt"))
   }
 
+  /// A login of an enrolled user reads no note; neither do the verbs that help one.
+  // decisive
+  @Test(arguments: [0o600, 0o644])
+  func `In a damaged note keeps no verb from an enrolled user`(mode: Int) throws {
+    let daemon = ["--user", "daemon", "--allow-missing"]
+    func status(_ words: String...) -> Int32 { bench.run(arguments: words + daemon).status }
+    #expect(status("enroll", "--no-confirm") == 0)
+    let notes = "\(bench.directory)/unenrolled"
+    try FileManager.default.createDirectory(atPath: notes, withIntermediateDirectories: true)
+    try Data((mode == 0o600 ? "level = none\n" : "").utf8)
+      .write(to: URL(fileURLWithPath: "\(notes)/daemon"))
+    try FileManager.default.setAttributes(
+      [.posixPermissions: mode], ofItemAtPath: "\(notes)/daemon")
+    #expect(status("unlock") == 0)
+    #expect(status("forget") == 0)
+    #expect(status("backup-codes", "--regenerate") == 0)
+    #expect(status("add", "--no-confirm", "--force") == 0)
+    #expect(status("unenroll", "--force") == 0)
+  }
+
   @Test func `Of an account before does not take what is required of this one with it`() throws {
     let daemon = try Accounts.find(#require(UserName("daemon".utf8)))
     try keepExempt("daemon", uid: 54_321)

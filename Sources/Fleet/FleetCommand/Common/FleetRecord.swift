@@ -39,6 +39,10 @@ extension FleetPerson {
 
   package func level() throws(CommandError) -> UserNote.Level? { try record().note.level }
 
+  package func enrolledRecord() throws(CommandError) -> (
+    enrollment: Enrollment, state: LoginState
+  ) { try record().enrolled.get() }
+
   package func set(_ level: UserNote.Level?, of owner: Account) throws(CommandError) {
     try change(.level(level))
   }
@@ -76,7 +80,7 @@ extension FleetPerson {
       let body = PersonRequest(verb, of: account.name).encoded()
       answer = PersonAnswer.decode(try verifiers.manage(body))
     } catch {
-      if error == .unknown { throw unknown }
+      if error.isUnknown { throw unknown }
       if error == .databaseAway || error == .transport(.away) { throw .away(name) }
       throw .move(error, nil)
     }

@@ -82,11 +82,15 @@ struct LocalPerson: Person {
     }
   }
 
+  func enrolledRecord() throws(CommandError) -> (enrollment: Enrollment, state: LoginState) {
+    guard let record = try load() else { throw absence }
+    return (record.enrollment, record.state)
+  }
+
   func record() throws(CommandError) -> PersonRecord {
     let note = UserNote(level: try level())
     do throws(CommandError) {
-      guard let record = try load() else { throw absence }
-      return PersonRecord(.success((record.enrollment, record.state)), note, logins: 0)
+      return PersonRecord(.success(try enrolledRecord()), note, logins: 0)
     } catch {
       guard case .notEnrolled = error.cause else {
         return PersonRecord(.failure(error), note, logins: 0)

@@ -35,6 +35,9 @@ package protocol Person {
   func enroll(_ enrollment: Enrollment, replacing: Bool, isCodeShown: Bool) throws(CommandError)
   /// What is kept of the person.
   func record() throws(CommandError) -> PersonRecord
+  /// What is enrolled, and what was used of it; of a person in the fleet without secrets. Throws
+  /// `absence` where nothing is. Files that only say what holds without an enrollment are not read.
+  func enrolledRecord() throws(CommandError) -> (enrollment: Enrollment, state: LoginState)
   /// The level that root has set.
   func level() throws(CommandError) -> UserNote.Level?
 
@@ -94,18 +97,22 @@ extension Person {
     }
     switch outcome {
     case .accepted(let proof): return proof
-    case .refused(.response(let refusal, _)): throw .code(try rejection(refusal, of: typed))
+    case .refused(.response(let refusal, _)):
+      throw .code(try rejection(refusal, of: typed, pending))
     // The user was unenrolled meanwhile.
     case .refused(.notEnrolled), .refused(.unknownUser): throw absence
     }
   }
 
   /// For root, who can read the secrets of files: a login never computes it.
-  private func rejection(_ refusal: Refusal, of typed: Secret) throws(CommandError) -> CodeRefused {
+  private func rejection(_ refusal: Refusal, of typed: Secret, _ pending: PendingLogin)
+    throws(CommandError) -> CodeRefused
+  {
     switch refusal {
     case .throttled:
-      let wait = try found()?.wait(at: try context.time())
-      return CodeRefused(refusal: refusal, wait: wait)
+      let now = try context.time()
+      let current = (try? found()) ?? pending
+      return CodeRefused(refusal: refusal, wait: current.wait(at: now))
     case .wrongCode:
       return CodeRefused(refusal: refusal, wait: 0, clockOffset: try clockOffset(of: typed))
     case .malformed, .replayed, .clock: return CodeRefused(refusal: refusal, wait: 0)

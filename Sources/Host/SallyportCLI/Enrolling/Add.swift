@@ -44,7 +44,7 @@ struct Add: Verb {
     try person.rehearse()
     let pending = try person.enrolled()
     let name = try newName(given, beside: person.names(of: pending))
-    let before = try person.record().enrolled.get().enrollment
+    let before = try person.enrolledRecord().enrollment
     context.terminal.watchForInterruption()
     try authenticator.argument.insist(on: name, of: subject, asks: !noConfirm, or: .nothingChanged)
     let consequence =

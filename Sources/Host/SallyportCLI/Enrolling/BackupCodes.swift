@@ -30,7 +30,7 @@ struct BackupCodes: Verb {
     let person = try subject.person(usesPolicy: false)
     if regenerate { return try renew(person, subject) }
     if person.isInFleet { return try tellLeft(person, subject.output) }
-    let found = try person.record().enrolled.get()
+    let found = try person.enrolledRecord()
     let count = backupCodeCount(found.enrollment, found.state)
     subject.output.answer(
       Left(user: person.account.name.text, left: count.left, total: count.all), left(count))
@@ -67,7 +67,7 @@ struct BackupCodes: Verb {
   private func renew(_ person: any Person, _ subject: Subject) throws(CommandError) {
     try person.rehearse()
     let pending = try person.enrolled()
-    let before = try person.record().enrolled.get().enrollment.backupCodes
+    let before = try person.enrolledRecord().enrollment.backupCodes
     let fresh = FreshBackupCodes(try storing { () throws(StoreTrouble) in try before.renewed() })
     if let set = fresh.set { try person.amend(.renew(set), of: pending) }
     try show(fresh, of: person.account.name, subject)

@@ -23,7 +23,7 @@ struct Forget: Verb {
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
     let person = subject.files(of: try subject.account(), under: Policy())
-    let enrollment = try person.record().enrolled.get().enrollment
+    let enrollment = try person.enrolledRecord().enrollment
     let forgotten = try person.change { () throws(StoreTrouble) in
       try subject.store.forget(person.account, id: enrollment.id)
     }

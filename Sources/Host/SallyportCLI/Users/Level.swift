@@ -166,7 +166,7 @@ struct LevelChange {
     subject.output.answer(answer, LevelChange.text(answer.user, level) + more)
   }
 
-  private var isEnrolled: Bool { (try? person.record().enrolled.get()) != nil }
+  private var isEnrolled: Bool { (try? person.enrolledRecord()) != nil }
 
   /// As `run`, but prints nothing, and returns nil if the user has no such level.
   func change(_ level: UserNote.Level?, undoing isMeant: (UserNote.Level?) -> Bool)

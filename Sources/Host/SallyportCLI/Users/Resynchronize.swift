@@ -24,7 +24,7 @@ struct Resynchronize: Verb {
   func run(in context: Context) throws(CommandError) {
     let (subject, name) = try shared.open(in: context, naming: authenticator)
     let person = try subject.person(policy)
-    let enrollment = try person.record().enrolled.get().enrollment
+    let enrollment = try person.enrolledRecord().enrollment
     if let name, enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
     let output = subject.output
     context.terminal.watchForInterruption()

@@ -47,7 +47,7 @@ struct Unenroll: Verb {
   /// nil: by `--force`, files that cannot be read.
   private func id(of person: any Person) throws(CommandError) -> UInt64? {
     do throws(CommandError) {
-      return try person.record().enrolled.get().enrollment.id
+      return try person.enrolledRecord().enrollment.id
     } catch {
       guard force, case .store(let trouble) = error.cause, trouble.isBrokenEnrollment else {
         throw error

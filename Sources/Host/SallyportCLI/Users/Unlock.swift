@@ -20,7 +20,7 @@ struct Unlock: Verb {
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
     let person = try subject.person(policy)
-    let (enrollment, state) = try person.record().enrolled.get()
+    let (enrollment, state) = try person.enrolledRecord()
     let before = Allowances(
       enrollment, state, under: person.policy, at: try context.time())
     try person.unlock(enrollment.id)

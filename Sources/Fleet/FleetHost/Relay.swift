@@ -270,6 +270,7 @@ extension LoginQuestion {
   fileprivate func frame(_ milliseconds: UInt64) -> Secret? {
     var sent = self
     sent.name = account?.name.bytes ?? name
+    sent.service = Label(service)?.bytes ?? []
     sent.millisecondsLeft = UInt32(clamping: milliseconds)
     (sent.isAway, sent.waits) = (false, false)
     // An enrollment in the fleet has no uid: it is the same person's on all hosts, whatever his

@@ -51,10 +51,10 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     _ handler: RequestHandler<Machine>, _ verb: LoginQuestion.Verb, of name: String = "alice",
     under policy: Policy? = nil, on socket: Peer.Socket = .root, isAway: Bool = false,
     by caller: UInt32 = 3001, from origin: LoginQuestion.StatedOrigin = .local,
-    after milliseconds: UInt64 = 0
+    after milliseconds: UInt64 = 0, through service: String = "sshd"
   ) throws -> ServiceAnswer? {
     let request = LoginQuestion(
-      name: Array(name.utf8), service: Array("sshd".utf8), origin: origin,
+      name: Array(name.utf8), service: Array(service.utf8), origin: origin,
       policy: policy ?? fleet, millisecondsLeft: 5000, verb: verb, isAway: isAway)
     let peer = Peer(
       socket: socket, process: 1, effectiveUser: socket == .root ? 0 : 3001, realUser: caller,
@@ -92,6 +92,15 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     #expect(frame.service == Array("sshd".utf8) && frame.policy == fleet)
     #expect(within <= 2400 && within > 0 && UInt64(frame.millisecondsLeft) == within)
     #expect(reserve.fetched.withLock { $0.count } == 1 && reserve.verbs.withLock { $0 }.isEmpty)
+  }
+
+  /// A program without root names any bytes.
+  @Test func `is told of no service whose name no label can have`() throws {
+    let line = ScriptedVerifiers(accepted)
+    for service in ["sshd", "ss\u{1b}hd", String(repeating: "s", count: 200)] {
+      _ = try ask(handler(line), try attempt(), on: .everybody, through: service)
+    }
+    #expect(line.asked.withLock { $0.map(\.frame.service) } == [Array("sshd".utf8), [], []])
   }
 
   @Test func `is told who called, where that is not root`() throws {

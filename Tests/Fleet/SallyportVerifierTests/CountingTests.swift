@@ -71,6 +71,28 @@ struct `A login that a host has the fleet count` {
     }
   }
 
+  /// A host may be reached through a tunnel that ends on itself: no place, but an address.
+  @Test func `goes by the rule of the fleet's file for an address of the host itself`() throws {
+    let usual = Policy().adjacentIntervals
+    try """
+    [default]
+    adjacent_intervals = 0
+    [rule tunnel]
+    match_origin = 127.0.0.0/8
+    adjacent_intervals = \(usual)
+    """.write(toFile: directory.path + "/sallyport.conf", atomically: false, encoding: .utf8)
+    let handler = LoginHandler(verifier.database, FleetPolicy(in: directory.path))
+    for (address, intervals) in [([127, 0, 0, 1], usual), ([192, 0, 2, 1], 0)]
+      as [([UInt8], UInt8)]
+    {
+      let request = LoginQuestion(
+        name: Array(name.utf8), service: Array("sshd".utf8),
+        origin: .address(try #require(NumericAddress(address))), policy: Policy(),
+        millisecondsLeft: 5000, verb: .enrolled)
+      #expect(handler.policy(for: request).adjacentIntervals == intervals)
+    }
+  }
+
   private func rows() throws -> UInt64? {
     try verifier.ask(
       """

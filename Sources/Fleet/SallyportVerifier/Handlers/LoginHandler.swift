@@ -122,7 +122,7 @@ package struct LoginHandler: FrameHandler {
   func policy(for question: LoginQuestion) -> Policy {
     let reading = policies.reading(
       service: question.service, user: question.name, isRemote: question.origin != .local,
-      address: question.address)
+      address: question.statedAddress)
     if let flaw = reading.flaw { database.note(.error, flaw) }
     var policy = question.policy
     policy.tighten(by: reading.policy)

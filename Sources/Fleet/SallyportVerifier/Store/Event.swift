@@ -18,9 +18,9 @@ package struct Event: Sendable {
   /// Of a login on a host.
   init(_ host: [UInt8], _ question: LoginQuestion) {
     let address: [UInt8]
-    switch question.place {
-    case .address: address = question.address.map { Array(Addresses.text($0).utf8) } ?? []
-    case .local(let own): address = bytes(of: own ? "local" : "local(another user)")
+    switch question.origin {
+    case .address(let stated): address = Array(Addresses.text(stated).utf8)
+    case .local: address = bytes(of: question.isOwn ? "local" : "local(another user)")
     case .unknown: address = Event.nowhere
     }
     (self.host, name, self.address, caller) = (host, question.name, address, question.caller)

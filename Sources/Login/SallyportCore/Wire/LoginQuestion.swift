@@ -43,7 +43,7 @@ package struct LoginQuestion: Sendable {
   /// The name as it was typed, 1 to 255 bytes; for `amend` the account's own.
   package var name: [UInt8]
   /// The name of the PAM service, up to 255 bytes.
-  package let service: [UInt8]
+  package var service: [UInt8]
   package var origin: StatedOrigin
   /// Its scalar values and `isRefusedByRule`; no lists of services are sent.
   package var policy: Policy
@@ -66,7 +66,8 @@ package struct LoginQuestion: Sendable {
   /// The real uid of the program, where it is not root's: whose wrong codes these are.
   package var caller: UInt32?
   /// When the program gives up, in nanoseconds of CLOCK_MONOTONIC.
-  package var deadline = UInt64.max
+  /// Long ago where nobody has said when.
+  package var deadline: UInt64 = 0
 
   package init(
     name: [UInt8], service: [UInt8], origin: StatedOrigin, policy: Policy, millisecondsLeft: UInt32,
@@ -89,10 +90,14 @@ extension LoginQuestion {
     deadline = time &+ min(UInt64(millisecondsLeft), Self.patience) &* 1_000_000
   }
 
+  /// As it was stated, also of this machine itself: for rules of the policy, and for records.
+  package var statedAddress: NumericAddress? {
+    if case .address(let address) = origin { address } else { nil }
+  }
+
   /// In full; nil for a login that does not come from another machine.
   package var address: NumericAddress? {
-    guard case .address(let address) = origin, address.isElsewhere else { return nil }
-    return address
+    statedAddress.flatMap { $0.isElsewhere ? $0 : nil }
   }
 
   /// Where it comes from, as a decision sees it.

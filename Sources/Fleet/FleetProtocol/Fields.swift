@@ -14,8 +14,10 @@ package struct Fields {
     (writer, reader, isWriting) = (ByteWriter(count: longest), ByteReader([], 0..<0), true)
   }
 
-  init(reading bytes: [UInt8]) {
-    (writer, reader, isWriting) = (ByteWriter(count: 0), ByteReader(bytes, 0..<bytes.count), false)
+  /// From the byte at `start` on.
+  init(reading bytes: [UInt8], from start: Int = 0) {
+    reader = ByteReader(bytes, min(start, bytes.count)..<bytes.count)
+    (writer, isWriting) = (ByteWriter(count: 0), false)
   }
 
   var isWhole: Bool { isWriting ? writer.isWhole : reader.isWhole && reader.isAtEnd }
@@ -166,14 +168,14 @@ extension FrameBody {
   fileprivate var bytes: [UInt8]? {
     var fields = Fields(writing: Self.longest)
     _ = fields.byte(Wire.written)
-    _ = Self.pass(self, &fields)
+    guard Self.pass(self, &fields) != nil else { return nil }
     return fields.isWhole ? fields.bytes : nil
   }
 
   /// Total: any bytes give a value that is written to the same bytes, or nil.
   fileprivate static func read(_ frame: [UInt8]) -> Self? {
     guard let version = frame.first, Wire.versions.contains(version) else { return nil }
-    var fields = Fields(reading: [UInt8](frame.dropFirst()))
+    var fields = Fields(reading: frame, from: 1)
     guard let body = pass(nil, &fields), fields.isWhole, let again = body.bytes,
       again.dropFirst() == frame.dropFirst()
     else { return nil }

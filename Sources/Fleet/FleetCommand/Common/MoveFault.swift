@@ -13,9 +13,13 @@ struct MoveFault: Error, Equatable {
   private var ending = ""
   /// Whether the next one would not be moved either.
   private(set) var isOfAll = false
+  /// Whether it is not known what the verifier did: it may have done it.
+  private(set) var isUnknown = false
   private var hints: @Sendable (Invocation) -> [String] = { _ in [] }
 
-  static func == (a: MoveFault, b: MoveFault) -> Bool { a.text == b.text && a.status == b.status }
+  static func == (a: MoveFault, b: MoveFault) -> Bool {
+    a.text == b.text && a.status == b.status && a.isUnknown == b.isUnknown
+  }
 
   /// Where it ends the command. `user`: nil where it is about all.
   func message(of user: String?, at invocation: Invocation) -> Message {
@@ -162,7 +166,10 @@ extension MoveFault {
   ).ofAll
 
   /// He is asked and refused until it is known.
-  static let unknown = again(
-    "whether it is in the fleet is not known: asked and refused until it is"
-  ).ofAll
+  static let unknown: MoveFault = {
+    var fault = again("whether it is in the fleet is not known: asked and refused until it is")
+      .ofAll
+    fault.isUnknown = true
+    return fault
+  }()
 }

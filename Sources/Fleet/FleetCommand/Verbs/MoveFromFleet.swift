@@ -65,7 +65,7 @@ struct MoveFromFleet {
       told = answer
     } catch {
       // A question that changes nothing.
-      throw error == .unknown ? .transport(.unknown) : error
+      throw error.isUnknown ? .transport(.unknown) : error
     }
     switch told {
     case .copy(let moving, let version):

@@ -48,7 +48,11 @@ def taken_back():
 
 def overdue():
     """Whether nothing is taken back any more: there is no timer, and there was none in time."""
-    due = re.search("(?m)^due ([0-9]+)$", RECORD.read_text() if RECORD.exists() else "")
+    try:
+        text = RECORD.read_text()
+    except FileNotFoundError: # before the change, or the timer has just taken it back
+        text = ""
+    due = re.search("(?m)^due ([0-9]+)$", text)
     return due and not timers() and time.time() > int(due[1]) + 5
 
 

@@ -30,7 +30,7 @@ extension Message {
       self.init("the policy has state = disabled: nothing was changed", .notPermitted)
     case .level:
       self.init(
-        "the policy lets you not enroll yourself: root does", .notPermitted,
+        "the policy does not allow self-enrollment; ask root", .notPermitted,
         hints: ["sudo \(invocation.again())"])
     case .notEnrolled:
       self.init("you are not enrolled", .noInput, hints: ["sallyport enroll"])

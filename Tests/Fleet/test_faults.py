@@ -117,6 +117,6 @@ def test_doctor_names_each_fault_of_a_host(cast, preload):
     planted.shows("fleet-unserved", "does not listen", host.kill, host.start)
     right = machine.read(CONF).decode()
     pin = next(line for line in right.splitlines() if line.startswith("pin = "))
-    planted.shows("fleet-foreign", "another key than the fleet's",
+    planted.shows("fleet-foreign", "has an unexpected key",
                   lambda: machine.write(CONF, right.replace(pin, "pin = " + "ab" * 32)), lambda: machine.write(CONF, right))
     planted.shows("fleet-verifier", "cannot be reached", cast.verifiers[0].kill)

@@ -197,7 +197,7 @@ def test_verifiers_get_another_key_and_nobody_is_refused(cast):
         host.stop()
         host.start()
         assert soon(lambda host=host: host.enters(names[0], code_of(names.pop(0))), 10)
-    assert "another key" in three.sallyport("fleet", "status").stdout
+    assert "has an unexpected key" in three.sallyport("fleet", "status").stdout
     assert cast.twice() == []
 
 

@@ -303,9 +303,7 @@ package struct FleetStore: ManagedStore, Sendable {
     _ body: [UInt8], beside open: (Enrollment?, LoginState?), of key: [UInt8],
     over mark: RowVersion, by statement: String, _ event: [Value], _ more: [Value] = []
   ) throws(StoreTrouble) -> Bool {
-    let values: [Value] = [
-      .bytes(key), .number(mark.version), .bytes(body), .number(mark.next),
-    ]
+    let values: [Value] = [.bytes(key), .number(mark.version), .bytes(body), .number(mark.next)]
     let seen = LastSeen(
       version: mark.next, serial: mark.serial,
       digest: try sealing { () throws(RowFault) in number(try database.key.digest(of: body)) },

@@ -63,7 +63,7 @@ extension LogLine {
 
   /// For what checks the codes of other programs.
   package static func outcome(_ outcome: Outcome, of question: LoginQuestion) -> LogLine {
-    let address = question.address.map { [UInt8](Addresses.text($0).utf8) }
+    let address = question.statedAddress.map { [UInt8](Addresses.text($0).utf8) }
     var line = LogLine.outcome(outcome, user: question.name, from: address, question.place)
     line.add(service: question.service)
     return line

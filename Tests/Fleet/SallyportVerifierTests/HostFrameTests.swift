@@ -46,4 +46,16 @@ import Testing
     #expect(context("web1", .address(loopback)).address == nil)
     #expect(context("web1", .local).address == nil)
   }
+
+  @Test func `is told in the log as it was stated, also where it is no place`() throws {
+    for (origin, text) in [
+      (.address(try #require(NumericAddress([127, 0, 0, 1]))), "127.0.0.1"), (.unknown, "unknown"),
+    ] as [(LoginQuestion.StatedOrigin, String)] {
+      let question = LoginQuestion(
+        name: Array("alice".utf8), service: Array("sshd".utf8), origin: origin, policy: Policy(),
+        millisecondsLeft: 1, verb: .enrolled)
+      let line = LogLine.outcome(.refused(.notEnrolled), of: question)
+      #expect(String(decoding: line.bytes, as: UTF8.self).contains("origin=\(text) "))
+    }
+  }
 }

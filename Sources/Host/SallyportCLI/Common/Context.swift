@@ -64,17 +64,6 @@ package struct Context {
     return try storing { () throws(StoreTrouble) in try Accounts.find(name) }
   }
 
-  /// The user's enrollment. Throws `notEnrolled`, or `noSuchUser`, if there is none.
-  func record(_ account: Account, _ options: UserOptions, in store: Store) throws(CommandError)
-    -> Record
-  {
-    let record = try storing { () throws(StoreTrouble) in try store.load(account) }
-    guard let record else {
-      throw account.uid == nil && !options.allowMissing ? .noSuchUser : .notEnrolled
-    }
-    return record
-  }
-
   /// The level that root has set for this account.
   func level(of account: Account, in store: Store) throws(CommandError) -> UserNote.Level? {
     try noting { () throws(StoreTrouble) in try store.level(of: account) }

@@ -106,7 +106,7 @@ struct LocalPerson: Person {
   }
 
   func level() throws(CommandError) -> UserNote.Level? {
-    try noting { () throws(StoreTrouble) in try store.level(of: account) }
+    try context.level(of: account, in: store)
   }
 
   func unlock(_ id: UInt64) throws(CommandError) {

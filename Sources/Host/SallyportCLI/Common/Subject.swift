@@ -27,9 +27,6 @@ struct Subject {
     return Account(name: entry, uid: account.uid, group: account.group)
   }
 
-  /// The user's enrollment. Throws `notEnrolled`, or `noSuchUser`, if there is none.
-  func record() throws(CommandError) -> Record { try context.record(account(), users, in: store) }
-
   /// Whether there is an enrollment or a note under exactly this name, whatever is in it.
   func hasEntry(of name: UserName) throws(CommandError) -> Bool {
     do throws(StoreTrouble) {
@@ -78,7 +75,7 @@ struct Subject {
   /// Also where they are marked, or cannot be read.
   private var hasFiles: Bool {
     do throws(CommandError) {
-      _ = try record()
+      _ = try files(of: account(), under: Policy()).enrolledRecord()
       return true
     } catch {
       if case .store(.noStore) = error.cause { return false }

@@ -150,7 +150,7 @@ extension MoveFault {
     case .unknown: again("the verifier did not answer").ofAll
     case .unpinned:
       MoveFault(
-        .refused, "another key than the fleet's is at the verifiers' addresses", unchanged
+        .refused, "the server at the verifiers' addresses has an unexpected key", unchanged
       ).ofAll
     case .revoked:
       MoveFault(

@@ -1,6 +1,6 @@
 package import OneTimePassword
 package import SallyportCore
-package import SallyportSystem
+import SallyportSupport
 
 /// An authenticator of another module, and the state in which it continues here.
 package struct ImportedAuthenticator {
@@ -41,62 +41,61 @@ package struct Candidate {
 }
 
 /// What to tell about an import.
-package enum Remark: Hashable {
+package struct Remark: Hashable, Sendable {
+  /// The word for JSON.
+  package let code: String
+  package let text: String
+
+  private init(_ code: String, _ text: String) { (self.code, self.text) = (code, text) }
+
   /// Codes up to the last one used there count as used.
-  case lastStepCarried
-  case counterCarried
-  /// The other module allowed codes to be reused; those up to now count as used.
-  case reuseAllowed
-  /// The last code in pam_oath's file is not the code of any time near its last use.
-  case lastCodeNotFound
-  /// The last code belongs to a time in the future; codes are refused until then.
-  case aheadOfClock
-  /// This many scratch codes, of 26 bits each, were imported.
-  case scratchCodes(Int)
-  /// This many come after a line at which the other module stops looking, and so never worked.
-  case deadScratchCodes(Int)
-  /// This many exceed the size of a set.
-  case scratchCodesDropped(Int)
-  /// The secret has this many bits; new ones have 160.
-  case shortSecret(bits: Int)
-  /// The number of steps or counters accepted by the other module, and the smaller one accepted
-  /// here.
-  case windowNarrowed(theirs: Int, ours: Int)
-  /// The app's clock is off by this many steps, more than is accepted here.
-  case clockOff(steps: Int64)
-  /// The file also has a clear-text password, which is not imported.
-  case clearTextPassword
-  /// The digits that the line specifies, and those of the last code used there.
-  case digitsOfLastCode(line: Int, code: Int)
-  /// The same authenticator is listed twice.
-  case doubled
-}
+  package static let lastStepCarried = Remark("last-step-carried", "last used step carried over")
+  package static let counterCarried = Remark("counter-carried", "counter carried over")
+  /// The other module allowed codes to be reused.
+  package static let reuseAllowed = Remark(
+    "reuse-was-allowed", "codes shown up to now count as used (no readable DISALLOW_REUSE)")
+  package static let lastCodeNotFound = Remark(
+    "last-code-not-found", "the last code matches no time near its use: not carried over")
+  package static let aheadOfClock = Remark(
+    "ahead-of-clock", "the last code is of a future time: codes are refused until then")
+  package static let clearTextPassword = Remark(
+    "clear-text-password", "the file holds a clear-text password: not imported, remove it")
+  package static let doubled = Remark("doubled", "listed twice")
 
-/// Why a user was not imported.
-package enum Obstacle: Equatable {
-  /// A fault in a line of the list, or of the user's file.
-  case line(LineProblem)
-  case userName
-  case noAccount
-  /// The user is enrolled already, with another secret or with more authenticators than these.
-  case enrolled(authenticators: Int)
-  case tooManyAuthenticators(Int)
-  /// Shorter than 80 bits.
-  case weakSecret(bits: Int)
-  /// All bytes are the same.
-  case constantSecret
-  case secretTooLong(bytes: Int)
-  case file(path: String, FileProblem)
-  case store(StoreTrouble)
-}
+  package static func scratchCodes(_ count: Int) -> Remark {
+    Remark("scratch-codes-weak", "\(counted(count, "scratch code")) (weak: 26 bits each)")
+  }
 
-/// Why a file was not read.
-package enum FileProblem: Error, Equatable {
-  case symbolicLink
-  case notRegular
-  case owner(UInt32, wanted: UInt32)
-  /// Other users may read or write it; with the permission bits.
-  case openToOthers(mode: UInt32)
-  case tooLong(most: Int)
-  case cannotRead(errno: Int32)
+  /// They come after a line at which the other module stops looking.
+  package static func deadScratchCodes(_ count: Int) -> Remark {
+    Remark(
+      "scratch-codes-dead",
+      "\(counted(count, "scratch code")) after another line not imported: they did not work there")
+  }
+
+  /// They exceed the size of a set.
+  package static func scratchCodesDropped(_ count: Int) -> Remark {
+    Remark(
+      "scratch-codes-too-many", "\(counted(count, "scratch code")) too many, not imported")
+  }
+
+  /// New ones have 160 bits.
+  package static func shortSecret(bits: Int) -> Remark {
+    Remark("secret-short", "secret of \(bits) bits")
+  }
+
+  /// In steps or counters.
+  package static func windowNarrowed(theirs: Int, ours: Int) -> Remark {
+    Remark("window-narrowed", "codes up to \(theirs) off were accepted, here up to \(ours)")
+  }
+
+  /// By more than is accepted here.
+  package static func clockOff(steps: Int64) -> Remark {
+    let off = driftText(Int32(clamping: steps)) ?? "right"
+    return Remark("clock-off", "its clock is \(off): set it, codes are refused")
+  }
+
+  package static func digitsOfLastCode(line: Int, code: Int) -> Remark {
+    Remark("digits-of-last-code", "\(code) digits as in its last code, but the line says \(line)")
+  }
 }

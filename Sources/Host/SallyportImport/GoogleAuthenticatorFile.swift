@@ -122,7 +122,7 @@ private struct GoogleAuthenticatorOptions {
   func number(_ name: StaticString, in range: ClosedRange<UInt64>) throws(LineProblem) -> UInt32? {
     guard let (place, line) = value(name) else { return nil }
     guard let number = text.number(in: place), range.contains(number) else {
-      throw LineProblem(line, .option(StaticText(name)))
+      throw LineProblem(line, .option("\(name)"))
     }
     return UInt32(truncatingIfNeeded: number)
   }

@@ -16,11 +16,11 @@ package struct SourceFile {
 
   /// Reads a file named on the command line; `-` is standard input. Any other file must be a
   /// regular one, and symbolic links are not followed.
-  package init(_ path: String, longest: Int) throws(FileProblem) {
+  package init(_ path: String, longest: Int) throws(Obstacle) {
     try self.init(path, as: nil, longest: longest)
   }
 
-  private init(_ path: String, as reader: FileReader?, longest: Int) throws(FileProblem) {
+  private init(_ path: String, as reader: FileReader?, longest: Int) throws(Obstacle) {
     do throws(SystemError) {
       let isInput = path == "-"
       let file =
@@ -31,22 +31,17 @@ package struct SourceFile {
       bytes = try SourceFile.read(file, expecting: facts.size, longest)
       (owner, mode) = (facts.st_uid, facts.permissions)
     } catch {
-      switch error {
-      case SystemError(ELOOP): throw .symbolicLink
-      case .notRegular: throw .notRegular
-      case .tooLong: throw .tooLong(most: longest)
-      case _: throw .cannotRead(errno: error.number)
-      }
+      throw Obstacle(path, error, longest: longest)
     }
   }
 
   /// Reads a file that a user can change, with that user's rights alone, so that no link in the
   /// path leads to a file that only root can read. The file must belong to the user or root, and
   /// nobody else may read it.
-  package init(_ path: String, of user: UInt32, _ group: UInt32, longest: Int) throws(FileProblem) {
+  package init(_ path: String, of user: UInt32, _ group: UInt32, longest: Int) throws(Obstacle) {
     try self.init(path, as: FileReader(user: user, group: group), longest: longest)
-    guard owner == user || owner == 0 else { throw .owner(owner, wanted: user) }
-    guard mode & 0o077 == 0 else { throw .openToOthers(mode: mode) }
+    guard owner == user || owner == 0 else { throw .owner(owner, wanted: user, path) }
+    guard mode & 0o077 == 0 else { throw .openToOthers(mode: mode, path) }
   }
 
   private static func read(_ file: borrowing OpenFile, expecting size: Int, _ longest: Int)

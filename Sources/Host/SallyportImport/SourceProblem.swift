@@ -1,46 +1,68 @@
 package import OneTimePassword
 package import SallyportAdministration
 import SallyportCore
+import SallyportSupport
 
 /// Why a line of another module's file cannot be imported. Never contains a byte of a secret.
-package enum SourceProblem: Error, Equatable, Sendable {
-  /// There is nothing but comments.
-  case empty
-  /// A NUL, which no text contains.
-  case notText
-  /// Longer than the 64 KiB that the other module itself reads.
-  case tooLong
-  /// The secret is empty or has a character that is not in base32.
-  case base32
-  /// The key is not an even number of hexadecimal digits.
-  case hexadecimal
-  /// The key exceeds 32 bytes, which the other module rejects.
-  case keyTooLong
-  /// Neither TOTP nor HOTP.
-  case noType
-  /// A token type that the other module does not know.
-  case unknownType
-  /// An option with a value that the other module rejects.
-  case option(StaticText)
-  /// This time step, in seconds, is not within the supported 15 to 300.
-  case period(UInt64)
-  /// The counter is not a number, or has reached its end.
-  case counter
-  /// Not a valid date.
-  case date
-  /// The line has too few fields.
-  case tooFewWords
-  /// Not a valid user name.
-  case userName
-  case uri(OtpauthURI.Error)
-  case outOfMemory
+package struct SourceProblem: Error, Equatable, Sendable {
+  package let text: String
+  /// Whether the line is well formed, but asks for something that is not supported.
+  let needsNewSecret: Bool
+
+  private init(_ text: String, needsNewSecret: Bool = false) {
+    (self.text, self.needsNewSecret) = (text, needsNewSecret)
+  }
+
+  package static let empty = SourceProblem("the file is empty")
+  package static let notText = SourceProblem("not a text file: it has a NUL byte")
+  /// More than the other module itself reads.
+  package static let tooLong = SourceProblem("longer than 64 KiB")
+  package static let base32 = SourceProblem("the secret is not base32")
+  package static let hexadecimal = SourceProblem(
+    "the key is not an even number of hexadecimal digits")
+  /// The other module rejects it too.
+  package static let keyTooLong = SourceProblem(
+    "the key has more than \(UsersOathToken.longestKey) bytes", needsNewSecret: true)
+  package static let noType = SourceProblem(
+    "neither TOTP_AUTH nor HOTP_COUNTER is set", needsNewSecret: true)
+  package static let unknownType = SourceProblem("not a type that pam_oath knows")
+  package static let counter = SourceProblem(
+    "the counter is not a number, or is exhausted", needsNewSecret: true)
+  package static let date = SourceProblem(
+    "the time of the last use does not have the form 2026-03-03T09:12:00L")
+  package static let tooFewWords = SourceProblem("fields are missing")
+  package static let outOfMemory = SourceProblem("out of memory")
+
+  /// The other module rejects the value too.
+  package static func option(_ name: String) -> SourceProblem {
+    SourceProblem("the value of \(name) is out of range")
+  }
+
+  package static func period(_ seconds: UInt64) -> SourceProblem {
+    SourceProblem("the time step is \(seconds) s, expected 15 to 300", needsNewSecret: true)
+  }
+
+  package static func uri(_ error: OtpauthURI.Error) -> SourceProblem { SourceProblem(error.text) }
 }
 
-/// A name to show, as it is in the source.
-package struct StaticText: Equatable, Sendable {
-  package let text: String
-
-  init(_ text: StaticString) { self.text = "\(text)" }
+extension OtpauthURI.Error {
+  fileprivate var text: String {
+    switch self {
+    case .scheme: "not an otpauth:// URI"
+    case .type: "unknown type in the otpauth URI: expected totp or hotp"
+    case .percentEncoding: "a % in the URI is not followed by two hexadecimal digits"
+    case .duplicate(let parameter): "\(parameter.name) is given twice in the URI"
+    case .missing(let parameter): "\(parameter.name) is missing from the URI"
+    case .number(let parameter): "\(parameter.name) in the URI is not a number"
+    case .range(let parameter, let found):
+      "\(parameter.name)=\(found) is not supported"
+        + (parameter == .period ? ", expected 15 to 300" : ", expected 6 to 8")
+    case .algorithm: "unknown algorithm in the URI: expected SHA1, SHA256 or SHA512"
+    case .secret: "the secret in the URI is not base32"
+    case .secretLength(let count): "the secret has \(counted(count, "byte"))"
+    case .outOfMemory: "out of memory"
+    }
+  }
 }
 
 /// A problem and its line, counted from 1.

@@ -80,15 +80,15 @@ import Testing
     ("GEZDGNBVGY3TQOJQ\0\n\" TOTP_AUTH\n", LineProblem(1, .notText)),
     (
       "GEZDGNBVGY3TQOJQ\n\" TOTP_AUTH\n\" STEP_SIZE 61\n",
-      LineProblem(3, .option(StaticText("STEP_SIZE")))
+      LineProblem(3, .option("STEP_SIZE"))
     ),
     (
       "GEZDGNBVGY3TQOJQ\n\" TOTP_AUTH\n\" WINDOW_SIZE 0\n",
-      LineProblem(3, .option(StaticText("WINDOW_SIZE")))
+      LineProblem(3, .option("WINDOW_SIZE"))
     ),
     (
       "GEZDGNBVGY3TQOJQ\n\" TOTP_AUTH\n\" WINDOW_SIZE 3x\n",
-      LineProblem(3, .option(StaticText("WINDOW_SIZE")))
+      LineProblem(3, .option("WINDOW_SIZE"))
     ),
   ]) func `is refused with its line`(text: String, wanted: LineProblem) {
     #expect(problem(text) == wanted)

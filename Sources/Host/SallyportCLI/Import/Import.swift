@@ -98,7 +98,7 @@ struct ImportGoogleAuthenticator: ImportVerb {
     for one in accounts where seen.insert(one.account.name.bytes).inserted {
       let path = template.path(for: one.account.name, home: one.home)
       let found = candidate(one.account.name.bytes, from: path, of: one.user, one.group, at: now)
-      if found.obstacle.map({ !$0.isAbsence }) ?? true { candidates.append(found) }
+      if found.obstacle?.isAbsence != true { candidates.append(found) }
     }
     return candidates
   }
@@ -121,28 +121,27 @@ struct ImportGoogleAuthenticator: ImportVerb {
     let found = candidate(
       account.name.bytes, from: path, of: home?.user ?? context.effectiveUser, home?.group ?? 0,
       at: now)
-    guard case .file(_, .cannotRead(let number)) = found.obstacle, found.obstacle?.isAbsence == true
-    else { return found }
+    guard let obstacle = found.obstacle, obstacle.isAbsence, let number = obstacle.errno else {
+      return found
+    }
     throw .secretFile(path, errno: number)
   }
 
   private func candidate(
     _ user: [UInt8], from path: String, of uid: UInt32, _ gid: UInt32, at now: UnixTime
   ) -> Candidate {
-    var result = Candidate(user: user)
-    do throws(FileProblem) {
+    var result: Candidate
+    do throws(Obstacle) {
       let file = try SourceFile(path, of: uid, gid, longest: GoogleAuthenticatorFile.longest)
-      result = try read(file.bytes, user, at: now)
+      result = read(file.bytes, user, at: now)
     } catch {
-      result.obstacle = .file(path: path, error)
+      result = Candidate(user: user, obstacle: error)
     }
     result.path = path
     return result
   }
 
-  private func read(_ bytes: Secret, _ user: [UInt8], at now: UnixTime) throws(FileProblem)
-    -> Candidate
-  {
+  private func read(_ bytes: Secret, _ user: [UInt8], at now: UnixTime) -> Candidate {
     do throws(LineProblem) {
       return try GoogleAuthenticatorFile.parse(bytes).candidate(for: user, at: now)
     } catch {
@@ -248,9 +247,9 @@ extension ImportVerb {
       } catch {
         throw .stopped(error, .nothingChanged)
       }
-      throw .importFile(path: path, .tooLong(most: Limits.list))
+      throw .importFile(path, Obstacle(path, .tooLong, longest: Limits.list))
     }
-    do throws(FileProblem) {
+    do throws(Obstacle) {
       let file = try SourceFile(path, longest: SourceFile.longestList)
       if file.mode & 0o077 != 0 {
         let what = file.mode & 0o022 != 0 ? "write" : "read"
@@ -260,7 +259,27 @@ extension ImportVerb {
       }
       return file.bytes
     } catch {
-      throw .importFile(path: path, error)
+      throw .importFile(path, error)
     }
   }
+}
+
+extension CommandError {
+  /// A list to import cannot be read.
+  fileprivate static func importFile(_ path: String, _ obstacle: Obstacle) -> CommandError {
+    if path.lowercased().hasPrefix("otpauth:") {
+      return CommandError(
+        .usage,
+        "a URI is not taken from the command line, which others can read: it is read from standard "
+          + "input or a file", hints: ["sallyport import uri --user NAME < FILE"])
+    }
+    return CommandError(
+      obstacle.errno.map { Sysexit(errno: $0) } ?? .badData,
+      "\(shownSource(path)): \(obstacle.text)", hints: path == "-" ? [] : lookingAt(path))
+  }
+}
+
+/// A list to import, for a message.
+private func shownSource(_ path: String) -> String {
+  path == "-" ? "standard input" : shownPath(path)
 }

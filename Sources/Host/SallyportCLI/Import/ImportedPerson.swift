@@ -2,6 +2,7 @@ import OneTimePassword
 import SallyportCore
 import SallyportImport
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
 
 /// One account with everything that a source has about it. It is imported whole or not at all.
@@ -41,9 +42,16 @@ struct ImportedPerson {
 
   /// Checks the rules that do not need the store. `force` accepts weak secrets.
   mutating func check(allowMissing: Bool, force: Bool) {
-    if let account, account.uid == nil, !allowMissing { obstacles.insert(.noAccount, at: 0) }
+    if let account, account.uid == nil, !allowMissing {
+      let missing = Obstacle("no-account", "there is no such user") { [$0.lookup] }
+      obstacles.insert(missing, at: 0)
+    }
     if authenticators.count > Enrollment.maximumAuthenticators {
-      obstacles.append(.tooManyAuthenticators(authenticators.count))
+      let most = Enrollment.maximumAuthenticators
+      obstacles.append(
+        Obstacle(
+          "too-many-authenticators",
+          "\(authenticators.count) authenticators, the maximum is \(most)"))
     }
     for one in authenticators { check(one.secret, force: force) }
   }
@@ -52,11 +60,21 @@ struct ImportedPerson {
     let bits = secret.count * 8
     let isConstant = (0..<secret.count).allSatisfy { secret[$0] == secret[0] }
     if secret.count > Secret.longestKey {
-      obstacles.append(.secretTooLong(bytes: secret.count))
+      obstacles.append(
+        Obstacle(
+          "secret-too-long",
+          "the secret has \(secret.count) bytes, the maximum is \(Secret.longestKey)",
+          enroll: "makes a new secret"))
     } else if secret.count < Secret.shortestKey, !force {
-      obstacles.append(.weakSecret(bits: bits))
+      obstacles.append(
+        Obstacle(
+          "weak-secret", "the secret has only \(bits) bits (--force imports it)",
+          enroll: "makes a better one"))
     } else if isConstant, !force {
-      obstacles.append(.constantSecret)
+      obstacles.append(
+        Obstacle(
+          "constant-secret", "all bytes of the secret are the same (--force imports it)",
+          enroll: "makes a better one"))
     } else if bits < 128 {
       remarks.append(.shortSecret(bits: bits))
     }

@@ -61,7 +61,7 @@ struct Importer {
       guard let name = UserName(candidate.user) else {
         var stranger = ImportedPerson(candidate, nil)
         stranger.add(candidate)
-        stranger.stop(.userName)
+        stranger.stop(Obstacle("user-name", "not a valid user name"))
         persons.append(stranger)
         continue
       }
@@ -157,7 +157,12 @@ struct Importer {
     do throws(StoreTrouble) {
       guard let record = try store.load(account) else { return .imported }
       guard person.isEnrolled(in: record.enrollment) else {
-        return .not([.enrolled(authenticators: record.enrollment.authenticators.count)])
+        let count = counted(record.enrollment.authenticators.count, "authenticator")
+        return .not([
+          Obstacle("enrolled", "already enrolled, with another secret (\(count))") {
+            [$0.command("status", remark: "shows what is enrolled")]
+          }
+        ])
       }
       return .already(caughtUp: try catchUp(person, record))
     } catch {

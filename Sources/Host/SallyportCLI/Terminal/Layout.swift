@@ -81,13 +81,6 @@ func description(of parameters: CodeParameters, every: String = "") -> String {
   }
 }
 
-/// `one step behind`, `3 steps ahead`; nil if the clock is right. `drift` is in time steps.
-func driftText(_ drift: Int32) -> String? {
-  guard drift != 0 else { return nil }
-  let steps = drift.magnitude == 1 ? "one step" : "\(drift.magnitude) steps"
-  return "\(steps) \(drift < 0 ? "behind" : "ahead")"
-}
-
 /// `20 min behind`; nil if the clock is right, and for HOTP, which has none.
 func driftText(_ drift: Int32, _ type: AuthenticatorType) -> String? {
   guard case .totp(let period) = type, drift != 0 else { return nil }

@@ -103,6 +103,13 @@ package func offsetText(_ seconds: UInt64) -> String {
   }
 }
 
+/// `one step behind`, `3 steps ahead`; nil if the clock is right. `drift` is in time steps.
+package func driftText(_ drift: Int32) -> String? {
+  guard drift != 0 else { return nil }
+  let steps = drift.magnitude == 1 ? "one step" : "\(drift.magnitude) steps"
+  return "\(steps) \(drift < 0 ? "behind" : "ahead")"
+}
+
 /// `1 backup code`, `7 backup codes`: a number with its noun.
 package func counted(_ number: Int, _ noun: String, _ plural: String = "s") -> String {
   "\(number) \(noun)\(number == 1 ? "" : plural)"

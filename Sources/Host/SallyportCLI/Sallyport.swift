@@ -47,17 +47,6 @@ package struct Sallyport: ParsableCommand {
   }
 }
 
-extension VerbTree {
-  /// The names of all its verbs.
-  init(of root: any ParsableCommand.Type) {
-    self.init(
-      inner: Dictionary(
-        root.configuration.subcommands.map {
-          ($0._commandName, $0.configuration.subcommands.map { $0._commandName })
-        }, uniquingKeysWith: { first, _ in first }))
-  }
-}
-
 /// Runs the command: from the arguments to the exit status.
 package enum Command {
   /// Runs the command with the arguments and the environment of this process. Returns the exit
@@ -128,8 +117,8 @@ package enum Command {
       return terminal.failure == nil ? 0 : Sysexit.inputOutput.rawValue
     }
     let problem = root.message(for: error)
-    let verbs = VerbTree(of: root)
-    let meant = CommandSuggestion.parsing(arguments, problem: problem, among: verbs) {
+    let verbs = verbs(of: root)
+    let meant = CommandSuggestion(for: arguments, problem: problem, among: verbs) {
       Command.problem($0, of: root)
     }
     let fault = meant.fault.map { printable($0.utf8, limit: 300) } ?? sentence(problem)
@@ -144,9 +133,17 @@ package enum Command {
     return message.status.rawValue
   }
 
+  /// The names of all verbs, each with those of its subcommands.
+  static func verbs(of root: any ParsableCommand.Type) -> [String: [String]] {
+    Dictionary(
+      root.configuration.subcommands.map {
+        ($0._commandName, $0.configuration.subcommands.map { $0._commandName })
+      }, uniquingKeysWith: { first, _ in first })
+  }
+
   /// `pam enable `; empty if there is no such verb.
-  private static func verb(of arguments: [String], among verbs: VerbTree) -> String {
-    guard let first = arguments.first, let inner = verbs.inner[first] else { return "" }
+  private static func verb(of arguments: [String], among verbs: [String: [String]]) -> String {
+    guard let first = arguments.first, let inner = verbs[first] else { return "" }
     let second = arguments.dropFirst().first.flatMap { inner.contains($0) ? $0 : nil }
     return ([first] + [second].compactMap { $0 }).joined(separator: " ") + " "
   }

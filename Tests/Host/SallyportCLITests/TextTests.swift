@@ -294,7 +294,7 @@ import Testing
     #expect(Bench.isCommand(hint), "\(hint)")
     let words = hint.split(separator: " ").map(String.init)
     guard let name = words.firstIndex(of: "sallyport") else { return }
-    #expect(VerbTree(of: Sallyport.self).inner[words[name + 1]] != nil, "\(hint)")
+    #expect(Command.verbs(of: Sallyport.self)[words[name + 1]] != nil, "\(hint)")
     #expect(hint.contains("--store '/tmp/a store'"), "\(hint)")
   }
 

@@ -9,7 +9,7 @@ package enum FetchAnswer: Sendable {
   /// A row of this version, in effect.
   case copy(MoveRequest.Moving, version: UInt64)
   /// He has logged in on these hosts, too, in the last 30 days.
-  case used(on: [FleetHost])
+  case used(on: [FleetHostName])
   /// For a while backup codes are refused, of which some may be used: nothing can be copied.
   case held
   case other(MoveAnswer)
@@ -38,7 +38,7 @@ extension FetchAnswer: FrameAnswer {
       let read = fields.number(version)
       return MoveRequest.Moving.pass(own, &fields).map { .copy($0, version: read) }
     case 6:
-      let hosts: [FleetHost]? = if case .used(let hosts)? = answer { hosts } else { nil }
+      let hosts: [FleetHostName]? = if case .used(let hosts)? = answer { hosts } else { nil }
       return .used(on: fields.list(hosts, 1...mostHosts) { $0.host($1) })
     case 7: return .held
     case let kind:

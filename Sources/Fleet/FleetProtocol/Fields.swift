@@ -113,7 +113,9 @@ package struct Fields {
   }
 
   mutating func name(_ value: UserName?) -> UserName? { valid(UserName(counted(value?.bytes))) }
-  mutating func host(_ value: FleetHost?) -> FleetHost? { valid(FleetHost(counted(value?.bytes))) }
+  mutating func host(_ value: FleetHostName?) -> FleetHostName? {
+    valid(FleetHostName(counted(value?.bytes)))
+  }
 
   mutating func label(_ value: Label?) -> Label? { valid(noneOrLabel(value)) }
 

@@ -22,7 +22,7 @@ package struct FleetStatusAnswer: Equatable, Sendable {
   /// The verifier's name.
   package let verifier: Label
   /// The host's name in the fleet, and its right.
-  package let host: FleetHost
+  package let host: FleetHostName
   package let enrolls: Bool
   /// The verifier's clock.
   package let now: UnixTime
@@ -36,7 +36,7 @@ package struct FleetStatusAnswer: Equatable, Sendable {
   package static let mostPeers = 16
 
   package init(
-    verifier: Label, host: FleetHost, enrolls: Bool, now: UnixTime, started: UnixTime,
+    verifier: Label, host: FleetHostName, enrolls: Bool, now: UnixTime, started: UnixTime,
     awaySince: UnixTime?, peers: [Peer]
   ) {
     (self.verifier, self.host, self.enrolls, self.now) = (verifier, host, enrolls, now)

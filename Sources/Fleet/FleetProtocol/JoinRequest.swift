@@ -75,7 +75,7 @@ package enum JoinAnswer: Equatable, Sendable {
   /// What a host has to know of its fleet.
   package struct Welcome: Equatable, Sendable {
     /// The machine's name in the fleet.
-    package let host: FleetHost
+    package let host: FleetHostName
     /// Whether it may change enrollments.
     package let enrolls: Bool
     /// The addresses of the fleet's verifiers; empty: those of the token.
@@ -86,7 +86,7 @@ package enum JoinAnswer: Equatable, Sendable {
     package let known: [UserName]
 
     package init(
-      host: FleetHost, enrolls: Bool, verifiers: [[UInt8]], pins: [[UInt8]], known: [UserName]
+      host: FleetHostName, enrolls: Bool, verifiers: [[UInt8]], pins: [[UInt8]], known: [UserName]
     ) {
       (self.host, self.enrolls, self.verifiers) = (host, enrolls, verifiers)
       (self.pins, self.known) = (pins, known)

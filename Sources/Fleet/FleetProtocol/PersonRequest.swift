@@ -35,7 +35,7 @@ package struct PersonFacts: Sendable {
     case enrolled(MoveRequest.Moving)
     case notEnrolled
     /// By the files of this host, which has taken him, and nowhere else.
-    case taken(by: FleetHost)
+    case taken(by: FleetHostName)
   }
 
   package let standing: EnrollmentPlace
@@ -148,7 +148,7 @@ extension PersonFacts {
   fileprivate static func pass(_ facts: Self?, _ fields: inout Fields) -> Self? {
     let note = UserNote(level: fields.level((facts?.note).map { $0.level }))
     let logins = fields.number(facts?.logins)
-    let (kind, moving, host): (Int?, MoveRequest.Moving?, FleetHost?) =
+    let (kind, moving, host): (Int?, MoveRequest.Moving?, FleetHostName?) =
       switch facts?.standing {
       case nil: (nil, nil, nil)
       case .enrolled(let moving)?: (1, moving, nil)

@@ -122,8 +122,8 @@ struct Revoke: ParsableCommand {
   }
 }
 
-private func hostName(_ text: String) throws -> FleetHost {
-  guard let name = FleetHost(Array(text.utf8)) else {
+private func hostName(_ text: String) throws -> FleetHostName {
+  guard let name = FleetHostName(Array(text.utf8)) else {
     throw Failure(
       "\(printable(text.utf8)): a host's name has letters, digits, \".\", \"-\" and \"_\"")
   }

@@ -215,7 +215,7 @@ extension MovingFleet {
   @Test func `names the other hosts where he was let in, and takes him where it is told to`() throws
   {
     let host = try host()
-    let others = try ["web2", "db.example"].map { try #require(FleetHost(Array($0.utf8))) }
+    let others = try ["web2", "db.example"].map { try #require(FleetHostName(Array($0.utf8))) }
     host.fleet.book.withLock { $0.used["daemon"] = others }
     let done = host.take("--user", "daemon")
     #expect(done.status == 1 && done.aside.contains("let in within 30 days on web2, db.example"))

@@ -54,7 +54,7 @@ private final class Host {
   init(known: [String] = [], enrolls: Bool = false) throws {
     let names = known.compactMap { UserName(Array($0.utf8)) }
     let welcome = JoinAnswer.Welcome(
-      host: try #require(FleetHost(Array("web1".utf8))), enrolls: enrolls, verifiers: [],
+      host: try #require(FleetHostName(Array("web1".utf8))), enrolls: enrolls, verifiers: [],
       pins: [[UInt8](repeating: 7, count: 32)], known: names)
     line = FakeVerifiers(.success(.welcome(welcome)))
     root = bench.root
@@ -317,7 +317,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
 
   private func status(_ now: UnixTime, awaySince: UnixTime? = nil) throws -> VerifierAnswer {
     let answer = FleetStatusAnswer(
-      verifier: Label("one"), host: try #require(FleetHost(Array("web1".utf8))), enrolls: false,
+      verifier: Label("one"), host: try #require(FleetHostName(Array("web1".utf8))), enrolls: false,
       now: now, started: UnixTime(now.seconds - 3600), awaySince: awaySince, peers: [])
     return VerifierAnswer(to: .status, try #require(answer.encoded()))
   }

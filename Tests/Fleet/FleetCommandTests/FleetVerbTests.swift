@@ -267,7 +267,7 @@ import Testing
     bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, body: []) }
     let old = run("status", user)
     #expect(old.aside.contains("the verifier is of an older version"), "\(old.aside)")
-    let host = try #require(FleetHost(Array("web2".utf8)))
+    let host = try #require(FleetHostName(Array("web2".utf8)))
     let told = PersonAnswer.told(PersonFacts(.taken(by: host), UserNote(), logins: 0)).encoded()
     bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
     let trouble = PersonAnswer.other(.trouble).encoded()

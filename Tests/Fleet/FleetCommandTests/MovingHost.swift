@@ -23,7 +23,7 @@ final class MovingFleet: FleetVerifiers {
     /// By whose taking.
     var tokens: [String: UInt64] = [:]
     /// Other hosts where somebody was let in.
-    var used: [String: [FleetHost]] = [:]
+    var used: [String: [FleetHostName]] = [:]
     /// Whether nobody is given away for a while.
     var isHeld = false
     /// For the next question of this kind, once: what comes instead of it, or of its answer.

@@ -145,7 +145,7 @@ import Testing
   }
 
   private func welcome(_ random: inout Seeded) throws -> JoinAnswer.Welcome {
-    let host = try #require(FleetHost(Array("web-1.example.org".utf8)))
+    let host = try #require(FleetHostName(Array("web-1.example.org".utf8)))
     return JoinAnswer.Welcome(
       host: host, enrolls: random.flip(),
       verifiers: (0..<random.number(0...8)).map { Array("192.0.2.\($0):7353".utf8) },
@@ -155,11 +155,11 @@ import Testing
 
   @Test func `a name of a host is one that DNS could have`() {
     for name in ["web1", "WEB-1.example.org", "1", "a_b", String(repeating: "a", count: 253)] {
-      #expect(FleetHost(Array(name.utf8))?.text == name)
+      #expect(FleetHostName(Array(name.utf8))?.text == name)
     }
     for name in ["", "-a", ".a", "a b", "a/b", "\u{e4}", "a\n", String(repeating: "a", count: 254)]
     {
-      #expect(FleetHost(Array(name.utf8)) == nil, "\(name)")
+      #expect(FleetHostName(Array(name.utf8)) == nil, "\(name)")
     }
   }
 
@@ -175,7 +175,7 @@ import Testing
         seen: random.flip() ? nil : UnixTime(Int64(random.number(0...2_000_000_000))))
     }
     let status = FleetStatusAnswer(
-      verifier: Label("one"), host: try #require(FleetHost(Array("web1".utf8))),
+      verifier: Label("one"), host: try #require(FleetHostName(Array("web1".utf8))),
       enrolls: random.flip(), now: UnixTime(1_772_530_000), started: UnixTime(1_772_520_000),
       awaySince: random.flip() ? nil : UnixTime(1_772_529_000), peers: peers)
     let frame = try #require(status.encoded())

@@ -29,7 +29,7 @@ extension Seeded {
   }
 
   fileprivate mutating func fetchAnswers() throws -> [FetchAnswer] {
-    let hosts = try (1...32).map { try #require(FleetHost(Array("web\($0)".utf8))) }
+    let hosts = try (1...32).map { try #require(FleetHostName(Array("web\($0)".utf8))) }
     return [
       .copy(try moving(), version: number64()), .used(on: hosts), .held, .other(.notAllowed),
     ]

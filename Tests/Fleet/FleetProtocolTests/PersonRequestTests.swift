@@ -28,7 +28,7 @@ extension Seeded {
 
   fileprivate mutating func personAnswers() throws -> [PersonAnswer] {
     let (drift, name) = (Int32(number(-9...9)), label())
-    let host = try #require(FleetHost(Array("web1".utf8)))
+    let host = try #require(FleetHostName(Array("web1".utf8)))
     let standings: [PersonFacts.EnrollmentPlace] = [
       .enrolled(try moving()), .notEnrolled, .taken(by: host), .notEnrolled,
     ]

@@ -14,7 +14,7 @@ struct `Joining by a token` {
   private let handler: JoinHandler
   private let table: HostTable
   private let pin = [UInt8](repeating: 9, count: 32)
-  private let host: FleetHost
+  private let host: FleetHostName
   /// A key for each number, that no other test has.
   private let salt: [UInt8]
 
@@ -25,7 +25,7 @@ struct `Joining by a token` {
       (testDatabase ?? "") + " user=sallyport_verifier", key: try fleetKey())
     var random = SystemRandomNumberGenerator()
     salt = (0..<16).map { _ in UInt8.random(in: 0...255, using: &random) }
-    host = try #require(FleetHost(Array("web-".utf8) + hexadecimal(salt)))
+    host = try #require(FleetHostName(Array("web-".utf8) + hexadecimal(salt)))
   }
 
   private func key(_ number: UInt8) -> [UInt8] {
@@ -116,7 +116,7 @@ struct `Joining by a token` {
 
   @Test func `is refused with a key that another host has`() throws {
     #expect(isWelcome(try ask(.join, try invite(), 1)))
-    let other = try #require(FleetHost(host.bytes + Array("-2".utf8)))
+    let other = try #require(FleetHostName(host.bytes + Array("-2".utf8)))
     let invitation = try table.invite(
       other, enrolls: false, pin: pin, verifiers: [Array("1".utf8)])
     let secret = try JoinToken.read(invitation.token).secret

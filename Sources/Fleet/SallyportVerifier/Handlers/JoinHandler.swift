@@ -158,7 +158,7 @@ package struct JoinHandler: FrameHandler {
   // MARK: the answer
 
   private func welcome(_ row: InviteRow, _ names: [UserName]) throws(DatabaseFault) -> JoinAnswer {
-    guard let host = FleetHost(row.host) else { return .trouble }
+    guard let host = FleetHostName(row.host) else { return .trouble }
     return .welcome(
       JoinAnswer.Welcome(
         host: host, enrolls: row.enrolls,

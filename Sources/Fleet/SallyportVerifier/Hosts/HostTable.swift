@@ -99,7 +99,7 @@ package struct HostTable {
   }
 
   /// `verifiers`: where they are; empty: as they have said themselves. `pin`: of their identity.
-  package func invite(_ host: FleetHost, enrolls: Bool, pin: [UInt8], verifiers: [[UInt8]])
+  package func invite(_ host: FleetHostName, enrolls: Bool, pin: [UInt8], verifiers: [[UInt8]])
     throws(Fault) -> Invitation
   {
     let verifiers = verifiers.isEmpty ? try addresses() : verifiers
@@ -120,7 +120,7 @@ package struct HostTable {
       verifiers: verifiers)
   }
 
-  private func make(_ host: FleetHost, enrolls: Bool, pin: [UInt8], verifiers: [[UInt8]])
+  private func make(_ host: FleetHostName, enrolls: Bool, pin: [UInt8], verifiers: [[UInt8]])
     throws(Fault) -> (JoinToken?, InviteRow)
   {
     do {
@@ -157,7 +157,7 @@ package struct HostTable {
   }
 
   /// nil: there is no such host. `reserveFor`: how long a reserve is good, in seconds.
-  package func revoke(_ host: FleetHost, reserveFor: UInt64) throws(DatabaseFault) -> Revoked? {
+  package func revoke(_ host: FleetHostName, reserveFor: UInt64) throws(DatabaseFault) -> Revoked? {
     let rows = try line.ask(
       Statement.revoke, [.text(host.bytes), .number(reserveFor)], Database.patience)
     guard rows.count > 0 else { return nil }

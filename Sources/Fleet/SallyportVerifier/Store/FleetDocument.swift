@@ -14,7 +14,7 @@ package struct FleetDocument: Sendable {
     case removed(UInt64)
     /// He was, by that one, and this host has it in its files now. The token proves to the host
     /// that it took the enrollment itself.
-    case taken(UInt64, token: UInt64, host: FleetHost)
+    case taken(UInt64, token: UInt64, host: FleetHostName)
   }
 
   package var standing: EnrollmentPlace
@@ -156,7 +156,7 @@ extension FleetDocument {
     case 4:
       let bytes = text.bytes(in: rest)
       let (id, token) = (number(bytes.prefix(8)), number(bytes.dropFirst(8).prefix(8)))
-      guard id != 0, token != 0, let host = FleetHost(Array(bytes.dropFirst(16))) else {
+      guard id != 0, token != 0, let host = FleetHostName(Array(bytes.dropFirst(16))) else {
         return nil
       }
       return .taken(id, token: token, host: host)

@@ -28,11 +28,11 @@ extension FleetStore {
   }
 
   /// The hosts but this one where he was let in within 30 days.
-  func hosts(of name: UserName, but host: [UInt8]) throws(StoreTrouble) -> [FleetHost] {
+  func hosts(of name: UserName, but host: [UInt8]) throws(StoreTrouble) -> [FleetHostName] {
     let (rows, _) = try ask { () throws(DatabaseFault) in
       try database.ask(Statement.elsewhere, [.bytes(name.bytes), .text(host)])
     }
-    return (0..<rows.count).compactMap { rows.bytes($0, 0).flatMap { FleetHost($0) } }
+    return (0..<rows.count).compactMap { rows.bytes($0, 0).flatMap { FleetHostName($0) } }
   }
 
   /// nil: this taking has ended the enrollment here. Otherwise what is there, unchanged.
@@ -40,7 +40,7 @@ extension FleetStore {
     throws(StoreTrouble)
     -> FleetStanding?
   {
-    guard let host = FleetHost(host) else { return try standing(of: name) }
+    guard let host = FleetHostName(host) else { return try standing(of: name) }
     let key = name.bytes
     return try database.alone(for: try hash(of: key), until: deadline) {
       () throws(StoreTrouble) -> FleetStanding? in

@@ -1,14 +1,14 @@
 /// The name of a host of a fleet, as the administrators gave it: 1 to 253 bytes of A–Z a–z 0–9 `.`
 /// `-` `_`, the first of them a letter or a digit.
-package struct FleetHost: Equatable, Sendable {
+package struct FleetHostName: Equatable, Sendable {
   package let bytes: [UInt8]
 
   /// nil for what is no such name.
   package init?(_ bytes: [UInt8]) {
-    guard let first = bytes.first, bytes.count <= 253, FleetHost.isAlphanumeric(first) else {
+    guard let first = bytes.first, bytes.count <= 253, FleetHostName.isAlphanumeric(first) else {
       return nil
     }
-    for byte in bytes where !FleetHost.isAlphanumeric(byte) {
+    for byte in bytes where !FleetHostName.isAlphanumeric(byte) {
       if byte != 0x2d && byte != 0x2e && byte != 0x5f { return nil }
     }
     self.bytes = bytes

@@ -27,8 +27,8 @@ package struct ReserveAuthority: Sendable {
     switch question.verb {
     case .prepare, .enrolled: .prompt(.enrolled, .away(as: 1))
     case .level: .level(.refuse)
-    case .attempt(let typed, let known, let turn):
-      .outcome(try attempt(typed, known, turn, of: question))
+    case .attempt(let typed, let known, let role):
+      .outcome(try attempt(typed, known, role, of: question))
     case .remember, .count, .rehearse, .amend: nil
     }
   }
@@ -44,12 +44,12 @@ package struct ReserveAuthority: Sendable {
   }
 
   private func attempt(
-    _ typed: Secret, _ known: Malformation?, _ turn: Turn, of question: LoginQuestion
+    _ typed: Secret, _ known: Malformation?, _ role: ResponseRole, of question: LoginQuestion
   ) throws(StoreTrouble) -> Outcome {
     let store = ReserveStore(reserve, for: UInt64(question.policy.reserveFor))
     let authority = question.authority(over: store)
     let pending = try authority.claimant(question.name, question.account, in: question.context)
-    let found = try authority.attempt(typed, knownAs: known, by: pending, as: turn)
+    let found = try authority.attempt(typed, knownAs: known, by: pending, as: role)
     if case .accepted = found { reserve.hasUsed() }
     let outcome = Self.told(found, try Self.malformation(of: typed, known))
     note(outcome, question, isInReserve: pending.claimant.isEnrolled)

@@ -140,13 +140,14 @@ extension Login {
 
   /// Has the response verified, and logs what came of it.
   func verify(
-    _ parts: Parts, knownAs known: Malformation? = nil, by pending: PendingLogin, as turn: Turn
+    _ parts: Parts, knownAs known: Malformation? = nil, by pending: PendingLogin,
+    as role: ResponseRole
   ) throws(HostFailure) -> Reply {
     // Before the outcome, whatever it is: the password module after us then fails the same way.
     if let password = parts.password { try host.setPassword(password) }
     let origin = pending.context.origin
     do throws(StoreTrouble) {
-      let outcome = try authority.attempt(parts.code, knownAs: known, by: pending, as: turn)
+      let outcome = try authority.attempt(parts.code, knownAs: known, by: pending, as: role)
       if outcome.logLevel == .notice { refusals += 1 }
       let line = LogLine.outcome(
         outcome, number: outcome.logLevel == .notice ? refusals : 1, user: pending.name,
@@ -156,7 +157,7 @@ extension Login {
       case .accepted(let proof): return .accepted(proof)
       case .refused(.response(.wrongCode(let charge), _)): return .refused(charge)
       case .refused(.response(.replayed(let until), _)):
-        if case .last = turn { tellOfReplay(pending, until) }
+        if case .last = role { tellOfReplay(pending, until) }
         return .refused(nil)
       case .refused: return .refused(nil)
       }

@@ -23,7 +23,8 @@ package protocol CodeAuthority: AnyObject {
   ///
   /// `malformation`: what the response is already known to be, whatever it looks like.
   func attempt(
-    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin, as turn: Turn
+    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin,
+    as role: ResponseRole
   ) throws(StoreTrouble) -> Outcome
   /// nil: not enrolled, for certain.
   func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble) -> PendingLogin?

@@ -23,9 +23,9 @@ extension LoginQuestion {
       guard context.policy.isEnabled else { return .skip }
       return try prepare(
         authority, in: context, mayEnroll: mayEnroll, after: first, at: try store.now())
-    case .attempt(let typed, let known, let turn):
+    case .attempt(let typed, let known, let role):
       let pending = try authority.claimant(name, account, in: context)
-      return .outcome(try authority.attempt(typed, knownAs: known, by: pending, as: turn))
+      return .outcome(try authority.attempt(typed, knownAs: known, by: pending, as: role))
     case .enrolled:
       guard let pending = try enrolled(authority, in: context) else { return .notEnrolled }
       return .prompt(.enrolled, pending.shape(at: try store.now()))

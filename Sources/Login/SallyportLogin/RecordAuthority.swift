@@ -26,7 +26,7 @@ package final class RecordAuthority<Store: RecordStore> {
 
   package func attempt(
     _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin,
-    as turn: Turn
+    as role: ResponseRole
   ) throws(StoreTrouble) -> Outcome {
     var pending = pending
     var record = try record(of: pending)
@@ -38,7 +38,7 @@ package final class RecordAuthority<Store: RecordStore> {
         // The time of the lock, not of before it: a login that was stopped in between would bring
         // back an old time, and have all the time since then credited to the budget once more.
         let now = try now()
-        return try pending.decided(on: response, of: enrollment, state, at: now, as: turn)
+        return try pending.decided(on: response, of: enrollment, state, at: now, as: role)
       }
       switch transaction {
       case .committed(let outcome): return outcome
@@ -173,13 +173,13 @@ extension PendingLogin {
   /// Decides, and turns any decision on a decoy into a refusal.
   fileprivate func decided(
     on response: Response, of enrollment: Enrollment, _ state: LoginState, at now: UnixTime,
-    as turn: Turn
+    as role: ResponseRole
   ) throws(StoreTrouble) -> (Outcome, LoginState) {
     let decision: Decision
     do throws(CryptoError) {
       decision = try decide(
         on: response, enrollment: enrollment, state: state, from: context.origin,
-        through: context.service, at: now, under: policy, as: turn)
+        through: context.service, at: now, under: policy, as: role)
     } catch {
       throw .crypto(error)
     }

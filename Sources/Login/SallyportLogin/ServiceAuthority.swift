@@ -57,9 +57,10 @@ package final class ServiceAuthority: CodeAuthority {
   }
 
   package func attempt(
-    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin, as turn: Turn
+    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin,
+    as role: ResponseRole
   ) throws(StoreTrouble) -> Outcome {
-    let verb = LoginQuestion.Verb.attempt(typed, knownAs: malformation, as: turn)
+    let verb = LoginQuestion.Verb.attempt(typed, knownAs: malformation, as: role)
     let answer = try ask(verb, of: pending.name, in: pending.context, isAway: pending.isAway)
     guard case .outcome(let outcome) = answer else { throw trouble(in: answer) }
     if case .accepted = outcome, !pending.claimant.isEnrolled { throw fault(.garbage) }

@@ -356,7 +356,8 @@ private final class Refusing: CodeAuthority {
     after first: FirstFactor
   ) throws(StoreTrouble) -> AuthStep { throw refusal }
   func attempt(
-    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin, as turn: Turn
+    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin,
+    as role: ResponseRole
   ) throws(StoreTrouble) -> Outcome { throw refusal }
   func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble) -> PendingLogin?
   {

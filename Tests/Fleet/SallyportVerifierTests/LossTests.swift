@@ -273,7 +273,7 @@ struct `What a host is charged` {
     let more = Charge(enrollmentID: 1, isKnown: true, amount: GuessProbability(units: 6))
     let wrong = Outcome.refused(
       .response(.wrongCode(charge), left: BudgetLeft(known: 1, other: 1)))
-    let (asked, none) = (Turn.last(givingBack: charge), Turn.last(givingBack: nil))
+    let (asked, none) = (ResponseRole.last(givingBack: charge), ResponseRole.last(givingBack: nil))
     #expect(limits.believed(asked, web1, alice) == none)
     limits.note(wrong, as: .last(givingBack: nil), of: alice, on: web1, by: nil)
     #expect(limits.believed(asked, web1, alice) == none)

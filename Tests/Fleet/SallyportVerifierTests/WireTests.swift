@@ -62,11 +62,11 @@ private final class Wire: Sendable {
       handler.limits.note(refusal, as: .firstPass, of: Array(name.utf8), on: host, by: nil)
     }
     let typed = try secret(typed.unescaped())
-    let turn = each.isFirstPass ? Turn.firstPass : .last(givingBack: charge)
+    let role = each.isFirstPass ? ResponseRole.firstPass : .last(givingBack: charge)
     let request = LoginQuestion(
       name: Array(name.utf8), service: Array("sshd".utf8), origin: try each.origin.stated,
       policy: each.policy, millisecondsLeft: 5000,
-      verb: .attempt(typed, knownAs: nil, as: turn))
+      verb: .attempt(typed, knownAs: nil, as: role))
     let frame = try hostFrame(request, isOwn: each.origin == .local(own: true), uid: 1000)
     let answer = try line.ask(.question, frame, within: 20_000)
     #expect(answer.answers(.question))

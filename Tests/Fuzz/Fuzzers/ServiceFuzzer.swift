@@ -50,9 +50,9 @@ private func isWithinBounds(_ verb: LoginQuestion.Verb, of request: LoginQuestio
   case .remember:
     if case .address = request.origin { return }
     must(false, "remembers no address")
-  case .attempt(let typed, _, let turn):
+  case .attempt(let typed, _, let role):
     must(typed.count <= Response.maximumLength, "a response that is too long")
-    guard case .last(let charge?) = turn else { return }
+    guard case .last(let charge?) = role else { return }
     must(charge.amount <= GuessProbability.budgets.upperBound, "gives back too much")
   case .amend(let change, let id): isWithinBounds(change, to: id, of: request.name)
   }

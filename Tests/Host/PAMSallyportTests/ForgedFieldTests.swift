@@ -27,7 +27,7 @@ private struct Waiting: Caller {
     var millisecondsLeft: UInt32 = 5000
     var mayEnroll = false
     var after = FirstFactor.none
-    var turn = Turn.last(givingBack: nil)
+    var role = ResponseRole.last(givingBack: nil)
 
     func packet(_ verb: LoginQuestion.Verb) throws -> Secret {
       let request = LoginQuestion(
@@ -51,9 +51,9 @@ private struct Waiting: Caller {
     let handler = RequestHandler(store: store) { _, line in log.add(line) }
     let verbs: [LoginQuestion.Verb] = [
       .prepare(mayEnroll: fields.mayEnroll, after: fields.after), .enrolled, .level,
-      .attempt(try secret("123456"), knownAs: nil, as: fields.turn),
-      .attempt(try secret("050471"), knownAs: nil, as: fields.turn),
-      .attempt(try secret("050471"), knownAs: nil, as: fields.turn),
+      .attempt(try secret("123456"), knownAs: nil, as: fields.role),
+      .attempt(try secret("050471"), knownAs: nil, as: fields.role),
+      .attempt(try secret("050471"), knownAs: nil, as: fields.role),
     ]
     let answers = try verbs.map { handler.answer(peer(user), try fields.packet($0), to: Waiting()) }
     // The name of the service is for the log.
@@ -98,8 +98,8 @@ private struct Waiting: Caller {
     ("prepare: may enroll", { $0.mayEnroll = true }),
     ("prepare: after a key", { $0.after = .key }),
     ("prepare: after a password", { $0.after = .password }),
-    ("attempt: a first pass", { $0.turn = .firstPass }),
-    ("attempt: gives back", { $0.turn = .last(givingBack: charge) }),
+    ("attempt: a first pass", { $0.role = .firstPass }),
+    ("attempt: gives back", { $0.role = .last(givingBack: charge) }),
   ]
 
   @Test(arguments: forgeries.indices)

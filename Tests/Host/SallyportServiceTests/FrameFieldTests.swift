@@ -21,13 +21,13 @@ private struct Frame: Sendable {
   var mayEnroll = false
   var first = FirstFactor.password
   var known: Malformation?
-  var turn = Turn.last(givingBack: nil)
+  var role = ResponseRole.last(givingBack: nil)
 
   var prepare: LoginQuestion.Verb { .prepare(mayEnroll: mayEnroll, after: first) }
 
   /// `code`: six digits.
   func attempt(_ code: String) throws -> LoginQuestion.Verb {
-    .attempt(try #require(Secret(Array(code.utf8))), knownAs: known, as: turn)
+    .attempt(try #require(Secret(Array(code.utf8))), knownAs: known, as: role)
   }
 
   func encoded(_ verb: LoginQuestion.Verb) throws -> Secret {
@@ -75,9 +75,9 @@ private struct Change: Sendable, CustomTestStringConvertible {
       Change("away") { $0.isAway = true },
       Change("may enroll") { $0.mayEnroll = true },
       Change("a key before") { $0.first = .key },
-      Change("the first of two tries") { $0.turn = .firstPass },
+      Change("the first of two tries") { $0.role = .firstPass },
       Change("a charge to give back") {
-        $0.turn = .last(
+        $0.role = .last(
           givingBack: Charge(enrollmentID: 3001, isKnown: true, amount: GuessProbability.percent))
       },
     ]

@@ -63,10 +63,10 @@ import Testing
     return try #require(ServiceAnswer.decode(answer, to: verb))
   }
 
-  private func attempt(_ typed: Secret, _ turn: Turn = .last(givingBack: nil))
+  private func attempt(_ typed: Secret, _ role: ResponseRole = .last(givingBack: nil))
     -> LoginQuestion.Verb
   {
-    .attempt(typed, knownAs: nil, as: turn)
+    .attempt(typed, knownAs: nil, as: role)
   }
 
   private func isAccepted(_ answer: ServiceAnswer) -> Bool {

@@ -49,12 +49,13 @@ private final class ScriptedFleet: CodeAuthority {
     return .prompt(shown(pending))
   }
   func attempt(
-    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin, as turn: Turn
+    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin,
+    as role: ResponseRole
   ) throws(StoreTrouble) -> Outcome {
     try meet(pending.isAway ? "attempt-away" : "attempt")
     let account = try store.account(typed: pending.name)
     let mine = try authority.claimant(pending.name, account, in: pending.context)
-    return try authority.attempt(typed, knownAs: malformation, by: mine, as: turn)
+    return try authority.attempt(typed, knownAs: malformation, by: mine, as: role)
   }
   func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble)
     -> PendingLogin?

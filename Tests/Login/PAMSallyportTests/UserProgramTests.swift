@@ -22,10 +22,11 @@ private final class UserExaminer: CodeAuthority {
     return try files.prepare(typed, account, in: context, mayEnroll: mayEnroll, after: first)
   }
   func attempt(
-    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin, as turn: Turn
+    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin,
+    as role: ResponseRole
   ) throws(StoreTrouble) -> Outcome {
-    #expect(turn == .last(givingBack: nil))
-    return try files.attempt(typed, knownAs: malformation, by: pending, as: turn)
+    #expect(role == .last(givingBack: nil))
+    return try files.attempt(typed, knownAs: malformation, by: pending, as: role)
   }
   func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble)
     -> PendingLogin?

@@ -44,7 +44,7 @@ import Testing
   private func facts(_ verb: LoginQuestion.Verb) throws -> String {
     switch verb {
     case .prepare, .enrolled, .level, .remember, .count, .rehearse: "\(verb)"
-    case .attempt(let typed, let known, let turn): "\(bytes(typed)) \(known as Any) \(turn)"
+    case .attempt(let typed, let known, let role): "\(bytes(typed)) \(known as Any) \(role)"
     case .amend(let change, let id): try "\(id) \(facts(change))"
     }
   }

@@ -76,12 +76,12 @@ import Testing
 
   private func decide(
     _ typed: String, _ state: LoginState, _ enrollment: Enrollment,
-    as turn: Turn = .last(givingBack: nil)
+    as role: ResponseRole = .last(givingBack: nil)
   ) throws -> Decision {
     try SallyportCore.decide(
       on: Response.classify(secret(typed), for: enrollment), enrollment: enrollment, state: state,
       from: .local(own: true), through: label("su"), at: now, under: Policy(),
-      as: turn)
+      as: role)
   }
 
   // decisive

@@ -63,8 +63,8 @@ package struct LoginHandler: FrameHandler {
     question.expire(since: arrived)
     question.verb = verb
     // Without what a host must not give back.
-    if case .attempt(let typed, let known, let turn) = verb {
-      let believed = limits.believed(turn, host, asked.name)
+    if case .attempt(let typed, let known, let role) = verb {
+      let believed = limits.believed(role, host, asked.name)
       question.verb = .attempt(typed, knownAs: known, as: believed)
     }
     question.policy = policy(for: asked)
@@ -85,8 +85,8 @@ package struct LoginHandler: FrameHandler {
         return nil
       }
       let answer = try question.answer(from: store, in: context, enrolling: nil)
-      if case .outcome(let outcome) = answer, case .attempt(_, _, let turn) = question.verb {
-        limits.note(outcome, as: turn, of: question.name, on: host, by: question.caller)
+      if case .outcome(let outcome) = answer, case .attempt(_, _, let role) = question.verb {
+        limits.note(outcome, as: role, of: question.name, on: host, by: question.caller)
         note(outcome.logLevel, .outcome(outcome, of: question), host)
       }
       return answer

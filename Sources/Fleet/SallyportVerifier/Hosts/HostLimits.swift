@@ -100,19 +100,20 @@ final class HostLimits: Sendable {
   }
 
   /// Of the amount that a host asks back: what it was charged in this login, once.
-  func believed(_ turn: Turn, _ host: [UInt8], _ name: [UInt8]) -> Turn {
-    guard case .last(let charge?) = turn else { return turn }
+  func believed(_ role: ResponseRole, _ host: [UInt8], _ name: [UInt8]) -> ResponseRole {
+    guard case .last(let charge?) = role else { return role }
     let who = Who(host: host, caller: nil, name: name)
     let found = books.withLock { $0.charges.removeValue(forKey: who) }
     guard let found, found.charge == charge, sys_monotonic() &- found.since < Self.memory else {
       return .last(givingBack: nil)
     }
-    return turn
+    return role
   }
 
   /// Records what a host was charged.
   func note(
-    _ outcome: Outcome, as turn: Turn, of name: [UInt8], on host: [UInt8], by caller: UInt32?
+    _ outcome: Outcome, as role: ResponseRole, of name: [UInt8], on host: [UInt8],
+    by caller: UInt32?
   ) {
     guard case .refused(.response(.wrongCode(let charge), _)) = outcome else { return }
     let now = sys_monotonic()
@@ -120,7 +121,7 @@ final class HostLimits: Sendable {
       let counted = Who(host: host, caller: caller)
       books.counts[counted]?.ofHost += 1
       books.counts[counted]?.ofCaller += 1
-      guard turn == .firstPass, let charge else { return }
+      guard role == .firstPass, let charge else { return }
       if books.charges.count >= Self.most { books.charges = [:] }
       books.charges[Who(host: host, caller: nil, name: name)] = (charge, now)
     }

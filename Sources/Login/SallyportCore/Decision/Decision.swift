@@ -37,7 +37,7 @@ package enum Refusal: Equatable, Sendable {
 }
 
 /// Which response of its login it is.
-package enum Turn: Equatable, Sendable {
+package enum ResponseRole: Equatable, Sendable {
   /// A field that an earlier module asked for, before a prompt of ours. It is no slip: the prompt
   /// gives back what it is charged.
   case firstPass
@@ -56,7 +56,7 @@ package enum Turn: Equatable, Sendable {
 package func decide(
   on response: Response, enrollment: Enrollment, state: LoginState, from origin: Origin,
   through service: Label?, at now: UnixTime, under policy: Policy,
-  as turn: Turn = .last(givingBack: nil)
+  as role: ResponseRole = .last(givingBack: nil)
 ) throws(CryptoError) -> Decision {
   var state = state
   state.reconcile(with: enrollment)
@@ -67,25 +67,25 @@ package func decide(
   case .malformed(let malformation): verdict = .refuse(.malformed(malformation))
   case .backupCode(let digest):
     verdict = verify(
-      backupCode: digest, of: enrollment.backupCodes, in: &state, use, under: policy, as: turn)
+      backupCode: digest, of: enrollment.backupCodes, in: &state, use, under: policy, as: role)
   case .code(let code, let digits):
     let throttle = Throttle(for: enrollment, state, under: policy)
     verdict = try verify(
-      code, digits, of: enrollment, in: &state, within: throttle, use, under: policy, as: turn)
+      code, digits, of: enrollment, in: &state, within: throttle, use, under: policy, as: role)
   }
   return Decision(verdict: verdict, state: state)
 }
 
 @inline(never) private func verify(
   backupCode digest: [UInt8], of set: BackupCodeSet?, in state: inout LoginState, _ use: Use,
-  under policy: Policy, as turn: Turn
+  under policy: Policy, as role: ResponseRole
 ) -> Decision.Verdict {
   guard let set, var codes = state.backupCodes else { return .refuse(.wrongCode(nil)) }
   let found = set.backupCodes(digest)
   if found == 0 || policy.backupCode == .off { return .refuse(.wrongCode(nil)) }
   guard codes.use(found, use) else { return .refuse(.replayed(until: UnixTime(0))) }
   state.backupCodes = codes
-  state.settle(turn, nil, at: use.time)
+  state.settle(role, nil, at: use.time)
   state.remember(use)
   return .accept(.backupCode(left: set.left(codes)))
 }
@@ -94,7 +94,7 @@ package func decide(
 /// scratch codes have eight, and are verified like the codes of one more authenticator.
 @inline(never) private func verify(
   _ code: UInt32, _ digits: Digits, of enrollment: Enrollment, in state: inout LoginState,
-  within throttle: Throttle, _ use: Use, under policy: Policy, as turn: Turn
+  within throttle: Throttle, _ use: Use, under policy: Policy, as role: ResponseRole
 ) throws(CryptoError) -> Decision.Verdict {
   let isKnown = state.isKnown(use.origin)
   let isThrottled = throttle.isThrottled(state[known: isKnown], digits: digits, at: use.time)
@@ -112,7 +112,7 @@ package func decide(
       code, after: state.authenticators[index], throttle, at: use.time)
     // One that is switched off has had its work, and says nothing.
     guard policy.accepts(authenticator.parameters.type) else { continue }
-    if let position = match.nearlyAccepted, isKnown, case .last = turn {
+    if let position = match.nearlyAccepted, isKnown, case .last = role {
       found.slip = Slip(
         authenticator: authenticator.id, position: position, time: use.time,
         amount: charge.amount)
@@ -125,7 +125,7 @@ package func decide(
   if isThrottled { return .refuse(.throttled) }
   if let proof = found.proof {
     state = found.next
-    state.settle(turn, found.corrected, at: use.time)
+    state.settle(role, found.corrected, at: use.time)
     state.remember(use)
     return .accept(proof)
   }
@@ -182,9 +182,9 @@ private struct Comparison {
 extension LoginState {
   /// What an accepted response gives back: the first pass of the same login where that was charged,
   /// or else a slip that it puts right. No slip counts after it.
-  mutating func settle(_ turn: Turn, _ corrected: Slip?, at now: UnixTime) {
+  mutating func settle(_ role: ResponseRole, _ corrected: Slip?, at now: UnixTime) {
     slip = nil
-    if case .last(let firstPass?) = turn {
+    if case .last(let firstPass?) = role {
       guard firstPass.enrollmentID == enrollmentID else { return }
       self[known: firstPass.isKnown].giveBack(firstPass.amount)
     } else if let corrected, refunds.add(at: now) {

@@ -20,7 +20,7 @@ package struct LoginQuestion: Sendable {
     case prepare(mayEnroll: Bool, after: FirstFactor)
     /// Is this response correct? One of more than `Response.maximumLength` bytes is not sent, only
     /// that it is too long.
-    case attempt(Secret, knownAs: Malformation?, as: Turn)
+    case attempt(Secret, knownAs: Malformation?, as: ResponseRole)
     /// What is enrolled?
     case enrolled
     /// Which level applies now to this user, if he is not enrolled?

@@ -84,10 +84,10 @@ extension ByteWriter {
     case .prepare(let mayEnroll, let first):
       put(isThere: mayEnroll)
       put(count: Int(first.rawValue))
-    case .attempt(let typed, let known, let turn):
+    case .attempt(let typed, let known, let role):
       let known = known ?? (typed.count > Response.maximumLength ? .tooLong : nil)
       put(count: known.map { Int($0.rawValue) + 1 } ?? 0)
-      put(turn)
+      put(role)
     case .enrolled, .level, .count, .rehearse: break
     case .remember: if case .address = request.origin {} else { fail() }
     case .amend(let change, let id):
@@ -113,8 +113,8 @@ extension ByteWriter {
     put(isThere: policy.isRefusedByRule)
   }
 
-  private mutating func put(_ turn: Turn) {
-    switch turn {
+  private mutating func put(_ role: ResponseRole) {
+    switch role {
     case .firstPass: put(count: 0)
     case .last(let charge):
       put(count: charge == nil ? 1 : 2)
@@ -176,7 +176,7 @@ extension ByteReader {
     case .attempt:
       let known = count(atMost: Malformation.allCases.count)
       let malformation = Malformation(rawValue: UInt8(truncatingIfNeeded: known - 1))
-      return .attempt(secret, knownAs: malformation, as: turn())
+      return .attempt(secret, knownAs: malformation, as: role())
     case .enrolled: return .enrolled
     case .level: return .level
     case .remember: return .remember
@@ -189,7 +189,7 @@ extension ByteReader {
     }
   }
 
-  private mutating func turn() -> Turn {
+  private mutating func role() -> ResponseRole {
     switch count(atMost: 2) {
     case 1: .last(givingBack: nil)
     case 2: .last(givingBack: charge())

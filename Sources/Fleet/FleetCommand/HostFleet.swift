@@ -17,7 +17,7 @@ struct SallyportWithFleet: ParsableCommand {
 extension FleetEnvironment: FleetAccess {
   package var command: any ParsableCommand.Type { SallyportWithFleet.self }
 
-  package var isThere: Bool {
+  package var isHost: Bool {
     var facts = stat()
     // SAFETY: a C string that lives for the call, which fills the buffer.
     return unsafe lstat(file, &facts) == 0 || errno != ENOENT

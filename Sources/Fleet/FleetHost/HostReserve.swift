@@ -40,14 +40,14 @@ package struct HostReserve: OfflineAuthority {
     return keeper.mayAsk(name, within: milliseconds)
   }
 
-  package func isAway() {
+  package func noteAway() {
     keeper.start()
-    keeper.isAway()
+    keeper.noteAway()
   }
 
   package var isConfirmed: Bool { keeper.isConfirmed }
 
-  package func isBack() { keeper.isBack() }
+  package func noteBack() { keeper.noteBack() }
 
   /// As `ReserveAuthority` has it.
   package func use(_ typed: Secret, of name: UserName) {

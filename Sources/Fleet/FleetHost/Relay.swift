@@ -18,7 +18,7 @@ package protocol OfflineAuthority: Sendable {
   /// used of his while it was away.
   func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool
   /// No verifier could be asked.
-  func isAway()
+  func noteAway()
   /// Whether verifiers have confirmed all of them since then.
   var isConfirmed: Bool { get }
   /// A verifier has accepted this backup code of his: from now on it is used here as well.
@@ -191,7 +191,7 @@ package struct Relay: FleetSide {
     -> ServiceAnswer?
   {
     note(isAway: true)
-    reserve?.isAway()
+    reserve?.noteAway()
     let policy = question.policy
     guard let reserve, !policy.isRefusedAway else {
       log(

@@ -27,7 +27,7 @@ extension Membership: FleetVerifiers {
   }
 
   /// Whether this machine is in a fleet; true if that cannot be determined.
-  package var isThere: Bool {
+  package var isMember: Bool {
     do throws(MembershipFault) {
       _ = try verifiers()
       return true
@@ -43,8 +43,8 @@ extension Relay {
   /// started but what says so.
   package init(of membership: Membership, log: @escaping LogWriter) throws(ServiceError) {
     let reserve = try HostReserve(
-      Reserve(), membership, isMember: { membership.isThere }, log: log)
-    membership.onReconnection { reserve.isBack() }
+      Reserve(), membership, isMember: { membership.isMember }, log: log)
+    membership.onReconnection { reserve.noteBack() }
     self.init(
       { () throws(MembershipFault) in try membership.verifiers() }, away: reserve, news: log)
   }

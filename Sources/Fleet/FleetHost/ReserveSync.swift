@@ -98,7 +98,7 @@ package final class ReserveSync: Sendable {
   }
 
   /// No verifier could be asked, or the database is away: look for them until they answer.
-  package func isAway() {
+  package func noteAway() {
     let isNews = state.withLock { queue -> Bool in
       defer { queue.wasAway = true }
       return !queue.wasAway
@@ -110,7 +110,7 @@ package final class ReserveSync: Sendable {
   package var isConfirmed: Bool { state.withLock { !$0.wasAway && $0.confirmed != nil } }
 
   /// A verifier answers again after none could be asked.
-  package func isBack() {
+  package func noteBack() {
     state.withLock { $0.wasAway = true }
     ring()
   }

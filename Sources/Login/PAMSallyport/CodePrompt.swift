@@ -185,7 +185,7 @@ extension Login {
   /// not pass unasked, whatever has changed meanwhile.
   private func again(_ pending: PendingLogin) -> PendingLogin? {
     do throws(StoreTrouble) {
-      _ = authority.isThere()
+      _ = authority.canBeAsked()
       let step = try authority.prepare(
         pending.name, pending.claimant.account, in: pending.context, mayEnroll: false, after: .none)
       if case .prompt(let next) = step { return next }

@@ -48,7 +48,7 @@ final class Login<Application: Host, Store: LoginStore> {
   func begin(_ user: [UInt8]) throws(StoreTrouble) -> (Account?, LoginContext) {
     let account = try store.account(typed: user)
     let context = context(of: account)
-    let isServed = context.policy.isFleet || isServed && service.isThere()
+    let isServed = context.policy.isFleet || isServed && service.canBeAsked()
     if isServed != self.isServed {
       authority = Login.authority(isServed: isServed, service, store)
     }

@@ -12,7 +12,7 @@ package protocol CodeAuthority: AnyObject {
   var isForRoot: Bool { get }
   /// Before the first question of each login, and right before it: false where there is nobody to
   /// ask, and the files may answer.
-  func isThere() -> Bool
+  func canBeAsked() -> Bool
   /// Says how the login of `account`, that of the name `typed`, goes on; nil for a name that nobody
   /// can have. `mayEnroll`: the account phase can ask to enroll.
   func prepare(

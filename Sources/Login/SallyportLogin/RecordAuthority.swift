@@ -90,7 +90,7 @@ package final class RecordAuthority<Store: RecordStore> {
 
 extension RecordAuthority: CodeAuthority where Store: EnrollmentStore {
   package var isForRoot: Bool { true }
-  package func isThere() -> Bool { true }
+  package func canBeAsked() -> Bool { true }
 
   package func prepare(
     _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,

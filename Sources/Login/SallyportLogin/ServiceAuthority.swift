@@ -29,7 +29,7 @@ package final class ServiceAuthority: CodeAuthority {
     (self.path, self.isForRoot) = (path, isForRoot)
   }
 
-  package func isThere() -> Bool {
+  package func canBeAsked() -> Bool {
     millisecondsLeft = LoginQuestion.patience
     do throws(StoreTrouble) {
       try connect()

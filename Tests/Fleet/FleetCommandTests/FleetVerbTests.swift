@@ -344,7 +344,7 @@ private struct PersonLine: FleetVerifiers {
 /// A service whose verifiers do not let this host change anything.
 private final class Refusing: CodeAuthority {
   let isForRoot = true
-  func isThere() -> Bool { true }
+  func canBeAsked() -> Bool { true }
   /// Only where something is to be changed, and without an answer.
   private let isSilent: Bool
   private var refusal: StoreTrouble { .service(path: "fleet", isSilent ? .silent : .notServed) }

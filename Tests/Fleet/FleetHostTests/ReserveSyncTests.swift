@@ -206,7 +206,7 @@ import Testing
     try host.logIn("alice")
     var random = Seeded(5)
     for person in ["alice", "bob"] { host.keeper.fetch(try name(person)) }
-    host.keeper.isAway()
+    host.keeper.noteAway()
     for count in 0..<50 {
       host.fleet.change { $0.garbage = random.bytes(count) }
       host.keeper.work()
@@ -233,7 +233,7 @@ import Testing
     for person in ["alice", "bob"] { try host.logIn(person) }
     try Data("garbage".utf8).write(
       to: URL(fileURLWithPath: host.path + "/users/alice/enrollment"), options: [])
-    host.keeper.isAway()
+    host.keeper.noteAway()
     host.keeper.work()
     #expect(try host.reserve.names().count == 1)
     #expect(host.reserve.isGood(for: 1))
@@ -243,7 +243,7 @@ import Testing
     let host = try CutHost()
     try host.logIn("alice")
     try FileManager.default.removeItem(atPath: host.path)
-    host.keeper.isAway()
+    host.keeper.noteAway()
     host.keeper.work()
     host.keeper.work()
     try host.logIn("bob")

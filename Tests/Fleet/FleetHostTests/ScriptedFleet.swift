@@ -79,7 +79,7 @@ final class ScriptedReserve: OfflineAuthority {
   func start() {}
   func stop() {}
   func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool { mayAsk }
-  func isAway() { timesAway.withLock { $0 += 1 } }
+  func noteAway() { timesAway.withLock { $0 += 1 } }
   let confirmed = Locked(false)
   var isConfirmed: Bool { confirmed.withLock { $0 } }
   func use(_ typed: Secret, of name: UserName) {}

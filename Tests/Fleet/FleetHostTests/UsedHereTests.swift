@@ -58,7 +58,7 @@ import Testing
     #expect(try !host.reserve.isPending(name("alice")))
     // And yet it goes up with all the others: the fleet may have lost it.
     host.fleet.change { $0.isCut = false }
-    host.keeper.isAway()
+    host.keeper.noteAway()
     host.keeper.work()
     #expect(host.fleet.used("alice") == 1)
   }

@@ -152,7 +152,7 @@ struct `A service that answers what cannot be` {
   }
 
   @Test func `is there for a user's program also where it is not`() {
-    #expect(ServiceAuthority(at: "/nowhere/socket", isForRoot: false).isThere())
-    #expect(!ServiceAuthority(at: "/nowhere/socket").isThere())
+    #expect(ServiceAuthority(at: "/nowhere/socket", isForRoot: false).canBeAsked())
+    #expect(!ServiceAuthority(at: "/nowhere/socket").canBeAsked())
   }
 }

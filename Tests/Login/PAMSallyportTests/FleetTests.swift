@@ -15,7 +15,7 @@ private final class ScriptedFleet: CodeAuthority {
   let store: TestStore
   let isForRoot = true
   var isThereNow = true
-  func isThere() -> Bool { isThereNow }
+  func canBeAsked() -> Bool { isThereNow }
   var trouble: StoreTrouble?
   /// The only question that comes to `trouble`; nil: all do.
   var failing: String?

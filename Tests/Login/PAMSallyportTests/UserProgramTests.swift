@@ -10,7 +10,7 @@ import Testing
 private final class UserExaminer: CodeAuthority {
   private let files: RecordAuthority<TestStore>
   let isForRoot = false
-  func isThere() -> Bool { true }
+  func canBeAsked() -> Bool { true }
 
   init(_ store: TestStore) { files = RecordAuthority(store: store) }
 

@@ -9,7 +9,7 @@ package protocol FleetAccess {
   /// The command with the fleet's verb.
   var command: any ParsableCommand.Type { get }
   /// Whether this machine is a host of a fleet, or it cannot be known.
-  var isThere: Bool { get }
+  var isHost: Bool { get }
   /// Throws where this machine is no host, or what it has of its fleet cannot be read.
   func mustBeHost() throws(CommandError)
   /// A person whose codes the fleet verifies.

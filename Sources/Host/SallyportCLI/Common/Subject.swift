@@ -47,7 +47,7 @@ struct Subject {
     -> any Person
   {
     let (account, fleet) = (try account(), context.fleet)
-    let mayBeInFleet = !isStoreNamed && entry == nil && fleet?.isThere ?? true
+    let mayBeInFleet = !isStoreNamed && entry == nil && fleet?.isHost ?? true
     guard mayBeInFleet || usesPolicy else { return files(of: account, under: Policy()) }
     let policy = context.policy(
       at: options?.conf, for: account, in: store, warns: usesPolicy || mayBeInFleet && fleet != nil)

@@ -45,7 +45,7 @@ struct List: Verb {
     tell(
       rows, broken: names.count - rows.count, at: try context.time(), context.output(shared),
       exempt: context.machine.exemptWithoutAccount(by: store, in: shared.path))
-    if shared.store == nil, context.fleet?.isThere == true, !context.output(shared).isJSON {
+    if shared.store == nil, context.fleet?.isHost == true, !context.output(shared).isJSON {
       let hint = invocation(in: context).again("--fleet", remark: "who is enrolled in the fleet")
       context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
     }

@@ -10,8 +10,8 @@ package import SallyportSystem
 /// the fleet has it. The thread of the latter is started where this machine is in a fleet, at once
 /// or when a verifier is asked for the first time: on every other machine there is none, and no
 /// file.
-package struct HostReserve: OfflineAuthority {
-  private let authority: ReserveAuthority
+package struct HostReserve: OfflineReserve {
+  private let logins: ReserveLogins
   private let keeper: ReserveSync
 
   /// `isMember`: whether this machine is in a fleet now.
@@ -20,7 +20,7 @@ package struct HostReserve: OfflineAuthority {
     isMember: @escaping @Sendable () -> Bool,
     log: @escaping LogWriter
   ) throws(ServiceError) {
-    authority = ReserveAuthority(reserve, log: log)
+    logins = ReserveLogins(reserve, log: log)
     keeper = try ReserveSync(reserve, verifiers, isMember: isMember, log: log)
   }
 
@@ -28,10 +28,10 @@ package struct HostReserve: OfflineAuthority {
 
   package func stop() { keeper.stop() }
 
-  /// As `ReserveAuthority` has it.
+  /// As `ReserveLogins` has it.
   package func answer(_ question: LoginQuestion) throws(StoreTrouble) -> ServiceAnswer? {
     keeper.start()
-    return try authority.answer(question)
+    return try logins.answer(question)
   }
 
   /// As `ReserveSync` has it; so for those below.
@@ -49,10 +49,10 @@ package struct HostReserve: OfflineAuthority {
 
   package func noteBack() { keeper.noteBack() }
 
-  /// As `ReserveAuthority` has it.
+  /// As `ReserveLogins` has it.
   package func use(_ typed: Secret, of name: UserName) {
     keeper.start()
-    authority.use(typed, of: name)
+    logins.use(typed, of: name)
   }
 
   /// As `ReserveSync` has it.

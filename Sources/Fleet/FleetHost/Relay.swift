@@ -9,7 +9,7 @@ package import SallyportSystem
 
 /// What this machine keeps for when no verifier can be asked: answers by the backup codes that it
 /// has, keeps these as the fleet has them, and is told what the relay sees of it.
-package protocol OfflineAuthority: Sendable {
+package protocol OfflineReserve: Sendable {
   func start()
   func stop()
   /// nil: not served.
@@ -40,7 +40,7 @@ package struct Relay: FleetSide {
   private static let memory: UInt64 = 600_000_000_000
 
   private let verifiers: @Sendable () throws(MembershipFault) -> any FleetVerifiers
-  private let reserve: (any OfflineAuthority)?
+  private let reserve: (any OfflineReserve)?
   private let news: LogWriter
   private let state = Locked(State())
 
@@ -54,7 +54,7 @@ package struct Relay: FleetSide {
   /// the fleet is away, or there again, and what may have cost somebody a code.
   package init(
     _ verifiers: @escaping @Sendable () throws(MembershipFault) -> any FleetVerifiers,
-    away reserve: (any OfflineAuthority)? = nil, news: @escaping LogWriter
+    away reserve: (any OfflineReserve)? = nil, news: @escaping LogWriter
   ) {
     (self.verifiers, self.reserve, self.news) = (verifiers, reserve, news)
   }
@@ -219,7 +219,7 @@ package struct Relay: FleetSide {
   }
 
   private func offline(
-    _ reserve: any OfflineAuthority, _ verb: LoginQuestion.Verb, _ asked: LoginQuestion
+    _ reserve: any OfflineReserve, _ verb: LoginQuestion.Verb, _ asked: LoginQuestion
   ) throws(StoreTrouble) -> ServiceAnswer? {
     var question = asked
     question.verb = verb

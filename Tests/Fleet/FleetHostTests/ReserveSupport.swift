@@ -165,9 +165,9 @@ final class CutHost: Sendable {
 
   var log: [String] { lines.withLock { $0.map(\.1) } }
 
-  func authority(_ reserve: Reserve? = nil) -> ReserveAuthority {
+  func logins(_ reserve: Reserve? = nil) -> ReserveLogins {
     let lines = lines
-    return ReserveAuthority(reserve ?? self.reserve) { level, line in
+    return ReserveLogins(reserve ?? self.reserve) { level, line in
       lines.withLock { $0.append((level, String(decoding: line.bytes, as: UTF8.self))) }
     }
   }
@@ -176,7 +176,7 @@ final class CutHost: Sendable {
     _ verb: LoginQuestion.Verb, _ person: String, policy: Policy = Policy(), uid: UInt32? = 1000,
     in reserve: Reserve? = nil
   ) throws -> ServiceAnswer? {
-    try authority(reserve).answer(question(verb, of: person, policy: policy, uid: uid))
+    try logins(reserve).answer(question(verb, of: person, policy: policy, uid: uid))
   }
 
   /// What a response comes to here, while no verifier can be asked.

@@ -45,8 +45,8 @@ final class ScriptedVerifiers: FleetVerifiers {
   }
 }
 
-/// An authority that answers while they are away, and a keeper that looks on.
-final class ScriptedReserve: OfflineAuthority {
+/// A reserve that answers while they are away, and notes what it is told.
+final class ScriptedReserve: OfflineReserve {
   let outcome: Outcome
   let verbs = Locked<[String]>([])
   let fetched = Locked<[UserName]>([])

@@ -132,7 +132,7 @@ import Testing
     let verb = LoginQuestion.Verb.attempt(
       try secret(first), knownAs: nil, as: .last(givingBack: nil))
     #expect(throws: StoreTrouble.self) {
-      _ = try host.authority().answer(question(verb, until: 1))
+      _ = try host.logins().answer(question(verb, until: 1))
     }
     #expect(try host.type(first, as: "alice") == .accepted(.backupCode(left: 1)))
   }

@@ -13,7 +13,7 @@ package import SallyportSystem
 /// Nobody is known to be "not enrolled" then. Everybody is asked, and a user who is not in the
 /// reserve gets its decoy, at every level: nobody passes without a code, enrolls, is remembered or
 /// counted, and no answer says who is in it.
-package struct ReserveAuthority: Sendable {
+package struct ReserveLogins: Sendable {
   private let reserve: Reserve
   private let log: LogWriter
   private let allowance = LineAllowance()

@@ -38,13 +38,13 @@ package struct PersonFacts: Sendable {
     case taken(by: FleetHostName)
   }
 
-  package let standing: EnrollmentPlace
+  package let place: EnrollmentPlace
   package let note: UserNote
   /// Logins counted without an enrollment.
   package let logins: UInt32
 
-  package init(_ standing: EnrollmentPlace, _ note: UserNote, logins: UInt32) {
-    (self.standing, self.note, self.logins) = (standing, note, logins)
+  package init(_ place: EnrollmentPlace, _ note: UserNote, logins: UInt32) {
+    (self.place, self.note, self.logins) = (place, note, logins)
   }
 }
 
@@ -149,7 +149,7 @@ extension PersonFacts {
     let note = UserNote(level: fields.level((facts?.note).map { $0.level }))
     let logins = fields.number(facts?.logins)
     let (kind, moving, host): (Int?, MoveRequest.Moving?, FleetHostName?) =
-      switch facts?.standing {
+      switch facts?.place {
       case nil: (nil, nil, nil)
       case .enrolled(let moving)?: (1, moving, nil)
       case .notEnrolled?: (2, nil, nil)

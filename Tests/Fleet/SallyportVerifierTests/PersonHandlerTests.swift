@@ -81,7 +81,7 @@ struct `What root's verbs change of somebody of the fleet` {
       state.origins = [KnownOrigin(origin: place, lastSeen: UnixTime(50))]
       state.backupCodes?.used = 1
     }
-    guard case .enrolled(let found) = try facts().standing else { throw Other() }
+    guard case .enrolled(let found) = try facts().place else { throw Other() }
     let one = found.enrollment.authenticators[0]
     #expect(one.name.text == "phone" && found.enrollment.id == id)
     #expect(Set(bytes(one.secret)) == [0] && enrollment.authenticators[0].secret[0] != 0)
@@ -115,7 +115,7 @@ struct `What root's verbs change of somebody of the fleet` {
     #expect(try isDone(.end(id: id)), "asked again")
     #expect(try version() == before + 1, "saved again: the primary alone may have it")
     #expect(try !isIn("287082") && !isIn("7KMF2X9QD4TW0HZA"))
-    guard case .notEnrolled = try facts().standing else { throw Other() }
+    guard case .notEnrolled = try facts().place else { throw Other() }
     let found = try verifier.store(for: name).row(of: Array(name.utf8), reload: true).standing
     #expect(found.person == .removed(id))
     let copy = MoveRequest.Moving(enrollment, LoginState(initialFor: enrollment))
@@ -144,7 +144,7 @@ struct `What root's verbs change of somebody of the fleet` {
     try wait { taken.withLock { $0 != nil } && ended.withLock { $0 != nil } }
     #expect(try taken.withLock { $0 }?.get() == .some(nil))
     #expect(try ended.withLock { $0 }?.get() == false)
-    guard case .taken = try one.store(for: name).told(of: user).standing else { throw Other() }
+    guard case .taken = try one.store(for: name).told(of: user).place else { throw Other() }
   }
 
   private func onThread<R: Sendable>(
@@ -237,7 +237,7 @@ struct `What root's verbs change of somebody of the fleet` {
     let row = try #require(try verifier.store(for: name).row(of: Array(name.utf8), reload: true))
     let burial = MoveRequest.Tombstone(id: id, version: row.seen.digest, token: 9)
     #expect(try verifier.store(for: name).bury(try user, burial, by: Array("web2".utf8)) == nil)
-    guard case .taken(let host) = try facts().standing else { throw Other() }
+    guard case .taken(let host) = try facts().place else { throw Other() }
     #expect(host.text == "web2")
     #expect(try !isDone(.unlock(id: id)) && !isDone(.end(id: id)))
   }

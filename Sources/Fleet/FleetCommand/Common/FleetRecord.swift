@@ -16,7 +16,7 @@ extension FleetPerson {
     else {
       throw .move(.notServed, nil)
     }
-    if case .enrolled(let moving) = facts.standing, moving.enrollment.user != account.name {
+    if case .enrolled(let moving) = facts.place, moving.enrollment.user != account.name {
       throw .move(.notServed, nil)
     }
     return PersonRecord(enrolled(by: facts), facts.note, logins: facts.logins)
@@ -25,7 +25,7 @@ extension FleetPerson {
   private func enrolled(by facts: PersonFacts)
     -> Result<(enrollment: Enrollment, state: LoginState), CommandError>
   {
-    switch facts.standing {
+    switch facts.place {
     case .enrolled(let moving):
       .success((moving.enrollment.with(uid: account.uid), moving.state))
     case .notEnrolled: .failure(.notEnrolled)

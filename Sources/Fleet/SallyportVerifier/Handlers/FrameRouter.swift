@@ -36,7 +36,7 @@ package struct FrameRouter: Sendable {
 
   /// Whether this key is, or was when the database answered last, a host's of the fleet.
   package func isKnown(_ pin: Pin) -> Bool {
-    switch hosts.standing(of: pin) {
+    switch hosts.lookup(pin) {
     case .host: true
     case .stranger: false
     case .unclear: hosts.wasKnown(pin)
@@ -65,7 +65,7 @@ package struct FrameRouter: Sendable {
     _ pin: Pin, _ kind: FrameKind, _ body: (HostIdentity) -> VerifierAnswer
   ) -> VerifierAnswer {
     var asker = HostIdentity(pin, host: nil)
-    switch hosts.standing(of: pin) {
+    switch hosts.lookup(pin) {
     case .host(let found): asker = found
     case .stranger: if kind != .join { return .unknownHost }
     // Who was revoked since then would be answered.

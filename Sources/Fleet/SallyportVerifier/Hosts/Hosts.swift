@@ -62,7 +62,7 @@ package final class Hosts: Sendable {
   package init(_ database: Database) { self.database = database }
 
   /// The host with this key.
-  package func standing(of pin: Pin) -> HostLookup {
+  package func lookup(_ pin: Pin) -> HostLookup {
     let now = sys_monotonic()
     let (found, since, mayBeMore) = known.withLock { known in
       let found = known.list.hosts[pin]

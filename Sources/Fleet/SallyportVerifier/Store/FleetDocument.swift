@@ -17,7 +17,7 @@ package struct FleetDocument: Sendable {
     case taken(UInt64, token: UInt64, host: FleetHostName)
   }
 
-  package var standing: EnrollmentPlace
+  package var place: EnrollmentPlace
   /// Not read while he is enrolled.
   package var note: UserNote
   /// Logins of a user who is not enrolled, counted for `enrollment = remind`.
@@ -25,7 +25,7 @@ package struct FleetDocument: Sendable {
   /// The version of the state beside which it was written: an older document that is put back has
   /// a lower one.
   package var serial: UInt64
-  /// The last enrollments that ended before this standing, oldest first: no copy of them can come
+  /// The last enrollments that ended before, oldest first: no copy of them can come
   /// back.
   package var ended: [UInt64]
 
@@ -33,29 +33,29 @@ package struct FleetDocument: Sendable {
   static let mostEnded = 16
 
   package init(
-    _ standing: EnrollmentPlace, note: UserNote = UserNote(), logins: UInt32 = 0,
+    _ place: EnrollmentPlace, note: UserNote = UserNote(), logins: UInt32 = 0,
     serial: UInt64 = 0,
     ended: [UInt64] = []
   ) {
-    (self.standing, self.note, self.logins, self.serial) = (standing, note, logins, serial)
+    (self.place, self.note, self.logins, self.serial) = (place, note, logins, serial)
     self.ended = ended
   }
 
   /// Enrolls him by this enrollment.
   mutating func begin(_ enrollment: Enrollment) {
-    switch standing {
+    switch place {
     case .removed(let id), .taken(let id, _, _): ended.append(id)
     case .enrolled, .notEnrolled: break
     }
     // A host may bring back what it has taken.
     ended = ended.filter { $0 != enrollment.id }.suffix(Self.mostEnded)
     // Hosts differ in uids: a row with one is not read.
-    standing = .enrolled(enrollment.with(uid: nil))
+    place = .enrolled(enrollment.with(uid: nil))
   }
 
   /// Whether the enrollment of this id has ended, and this host's copy of it cannot undo that.
   func hasEnded(_ id: UInt64, for host: [UInt8]) -> Bool {
-    switch standing {
+    switch place {
     case .removed(id): true
     case .taken(id, _, let holder): holder.bytes != host
     case .removed, .taken, .enrolled, .notEnrolled: ended.contains(id)
@@ -64,11 +64,11 @@ package struct FleetDocument: Sendable {
 
   /// nil where he is not.
   package var enrollment: Enrollment? {
-    if case .enrolled(let enrollment) = standing { enrollment } else { nil }
+    if case .enrolled(let enrollment) = place { enrollment } else { nil }
   }
 }
 
-// The document: form (1 byte), standing (1), level (1), the time from which the level holds (8,
+// The document: form (1 byte), place (1), level (1), the time from which the level holds (8,
 // -1 for at once), logins (4), serial (8); in form 2 how many ended before (1, 1 to 16) and their
 // ids (8 each); and behind that the enrollment as its file, or the id of the removed one (8) and,
 // if a host took it, the token (8) and the name of the host, or nothing. Form 1 is for none that
@@ -85,7 +85,7 @@ extension FleetDocument {
         text.put(byte)
       }
     }
-    switch standing {
+    switch place {
     case .enrolled(let enrollment):
       guard let enrollment = enrollment.written() else { return nil }
       text.add(enrollment)
@@ -98,8 +98,8 @@ extension FleetDocument {
   }
 
   private var head: [UInt8] {
-    let standing: UInt8 =
-      switch self.standing {
+    let place: UInt8 =
+      switch self.place {
       case .enrolled: 1
       case .notEnrolled: 2
       case .removed: 3
@@ -111,7 +111,7 @@ extension FleetDocument {
       case .required(let from): (1, from?.seconds ?? -1)
       case .exempt: (2, -1)
       }
-    return [ended.isEmpty ? 1 : 2, standing, level] + number(UInt64(bitPattern: from))
+    return [ended.isEmpty ? 1 : 2, place, level] + number(UInt64(bitPattern: from))
       + Array(number(UInt64(logins)).prefix(4)) + number(serial)
   }
 
@@ -121,11 +121,11 @@ extension FleetDocument {
     guard head.count == headLength, let (ended, start) = ended(text, head[0]) else { return nil }
     let rest = start..<text.count
     let from = Int64(bitPattern: number(head[3..<11]))
-    guard let standing = standing(head[1], text, rest), let note = note(head[2], from) else {
+    guard let place = place(head[1], text, rest), let note = note(head[2], from) else {
       return nil
     }
     return FleetDocument(
-      standing, note: note, logins: UInt32(truncatingIfNeeded: number(head[11..<15])),
+      place, note: note, logins: UInt32(truncatingIfNeeded: number(head[11..<15])),
       serial: number(head[15..<23]), ended: ended)
   }
 
@@ -140,7 +140,7 @@ extension FleetDocument {
     return ((0..<count).map { number(bytes[8 * $0..<8 * $0 + 8]) }, ids.upperBound)
   }
 
-  private static func standing(_ kind: UInt8, _ text: Secret, _ rest: Range<Int>)
+  private static func place(_ kind: UInt8, _ text: Secret, _ rest: Range<Int>)
     -> EnrollmentPlace?
   {
     switch kind {

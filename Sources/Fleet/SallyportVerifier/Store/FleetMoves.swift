@@ -69,7 +69,7 @@ extension Row? {
   var standing: FleetStanding {
     guard let self else { return FleetStanding(.nobody, version: 0) }
     let person: FleetStanding.Person =
-      switch self.document.standing {
+      switch self.document.place {
       case .enrolled(let enrollment): .enrolled(enrollment.id)
       case .notEnrolled: .nobody
       case .removed(let id), .taken(let id, _, _): .removed(id)

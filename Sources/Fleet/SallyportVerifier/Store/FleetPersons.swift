@@ -11,18 +11,18 @@ extension FleetStore {
   func told(of name: UserName) throws(StoreTrouble) -> PersonFacts {
     let row = try row(of: name.bytes, reload: true)
     let document = row?.document ?? FleetDocument(.notEnrolled)
-    let standing: PersonFacts.EnrollmentPlace
-    switch document.standing {
-    case .notEnrolled, .removed: standing = .notEnrolled
-    case .taken(_, _, let host): standing = .taken(by: host)
+    let place: PersonFacts.EnrollmentPlace
+    switch document.place {
+    case .notEnrolled, .removed: place = .notEnrolled
+    case .taken(_, _, let host): place = .taken(by: host)
     case .enrolled(let enrollment):
       guard let shown = enrollment.withoutSecrets, var state = row?.state else {
         throw .outOfMemory
       }
       state.reconcile(with: enrollment)
-      standing = .enrolled(MoveRequest.Moving(shown, state.withoutPlaces))
+      place = .enrolled(MoveRequest.Moving(shown, state.withoutPlaces))
     }
-    return PersonFacts(standing, document.note, logins: document.logins)
+    return PersonFacts(place, document.note, logins: document.logins)
   }
 
   /// In one document with the state: every verifier takes a position that was lowered for a loss.
@@ -43,14 +43,14 @@ extension FleetStore {
       // What a turn before this one would have saved, it has not.
       isDone = false
       // Asked again, as where the answer was lost: then the primary alone may have it.
-      if case .removed(id) = old.standing {
+      if case .removed(id) = old.place {
         isDone = true
         return (old, nil)
       }
       guard old.enrollment?.id == id else { return nil }
       isDone = true
       var new = old
-      new.standing = .removed(id)
+      new.place = .removed(id)
       return (new, nil)
     }
     return isDone

@@ -79,7 +79,7 @@ package struct FleetStore: ManagedStore, Sendable {
   }
 
   package func isElsewhere(_ name: UserName) throws(StoreTrouble) -> Bool {
-    if case .taken = try row(of: name.bytes)?.document.standing { true } else { false }
+    if case .taken = try row(of: name.bytes)?.document.place { true } else { false }
   }
 
   private func record(_ key: [UInt8], _ row: Row, decoyOf name: [UInt8]?) -> Record? {
@@ -199,7 +199,7 @@ package struct FleetStore: ManagedStore, Sendable {
     return try eachTurn(key, record) { (row) throws(StoreTrouble) -> (Verdict?) in
       // As it was loaded with this state: what root has said of him stays.
       var document = try self.row(of: key)?.document ?? FleetDocument(.notEnrolled)
-      document.standing = .enrolled(enrollment)
+      document.place = .enrolled(enrollment)
       let (verdict, state) = try body(row.state)
       return try saveBoth(document, state, of: key, over: row.mark) ? verdict : nil
     }

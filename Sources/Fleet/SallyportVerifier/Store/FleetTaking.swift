@@ -62,7 +62,7 @@ extension FleetStore {
           continue
         }
         guard row.seen.digest == burial.version else { return standing }
-        document.standing = .taken(burial.id, token: burial.token, host: host)
+        document.place = .taken(burial.id, token: burial.token, host: host)
         if try saveBoth(document, nil, of: key, over: row.mark) { return nil }
       }
       throw .busy(path: "fleet")
@@ -72,7 +72,7 @@ extension FleetStore {
 
 extension FleetDocument {
   fileprivate func isBuried(by burial: MoveRequest.Tombstone) -> Bool {
-    guard case .taken(burial.id, burial.token, _) = standing else { return false }
+    guard case .taken(burial.id, burial.token, _) = place else { return false }
     return true
   }
 }

@@ -15,7 +15,7 @@ final class VerifierMetrics: Sendable {
     var answers: UInt64 = 0
     var nanoseconds: UInt64 = 0
     var unknown: UInt64 = 0
-    var floors: UInt64 = 0
+    var rollbacks: UInt64 = 0
     /// In milliseconds; nil: not known yet.
     var offset: Int64?
   }
@@ -39,7 +39,7 @@ final class VerifierMetrics: Sendable {
   func noteUnknown() { counts.withLock { $0.unknown += 1 } }
 
   /// A row that lacked what this verifier had seen of it.
-  func noteFloor() { counts.withLock { $0.floors += 1 } }
+  func noteRollback() { counts.withLock { $0.rollbacks += 1 } }
 
   /// Of this clock from the database's, in milliseconds.
   func note(offset: Int64) { counts.withLock { $0.offset = offset } }
@@ -70,7 +70,7 @@ final class VerifierMetrics: Sendable {
       [("", "\(counts.unknown)")])
     metrics.add(
       "floors_broken_total", .counter, help: "Rows older than the last version seen (rollback).",
-      [("", "\(counts.floors)")])
+      [("", "\(counts.rollbacks)")])
     metrics.add(
       "clock_offset_seconds", .gauge, help: "Difference of this clock and the database's.",
       counts.offset.map { [("", "\(Double($0) / 1000)")] } ?? [])

@@ -96,7 +96,7 @@ package struct FleetStore: ManagedStore, Sendable {
     let isDecoy = Self.isDecoy(key)
     do throws(RowFault) {
       guard found.enrollment != nil else {
-        if found.floor != nil { throw .gone }
+        if found.seenBefore != nil { throw .gone }
         return nil
       }
       var row = try database.key.row(found, of: key)
@@ -117,7 +117,7 @@ package struct FleetStore: ManagedStore, Sendable {
     for key in keys {
       let user = try hash(of: key)
       found[key] = Columns(
-        user: user, floor: Self.isDecoy(key) ? nil : database.rollbackGuard[user])
+        user: user, seenBefore: Self.isDecoy(key) ? nil : database.rollbackGuard[user])
     }
     let names = (0..<2).map { Value.bytes(keys[min($0, keys.count - 1)]) }
     let (rows, generation) = try ask { () throws(DatabaseFault) in
@@ -146,16 +146,16 @@ package struct FleetStore: ManagedStore, Sendable {
     guard let enrollment = row.document.enrollment else { return }
     guard same(enrollment.user.bytes, key) else { throw .otherUser }
     if row.isDistrusted { row.state?.distrust(of: enrollment, before: columns.distrust.time) }
-    guard row.isBehind, let floor = columns.floor else { return }
-    database.meters.noteFloor()
+    guard row.isBehind, let before = columns.seenBefore else { return }
+    database.meters.noteRollback()
     alert("the state is older than one that was saved; all codes up to now count as used")
     do throws(StoreTrouble) {
       row.state?.distrust(of: enrollment, before: try now())
     } catch {
       throw .unreadable
     }
-    if var state = row.state, floor.serial == row.seen.serial {
-      floor.use(in: &state, of: enrollment)
+    if var state = row.state, before.serial == row.seen.serial {
+      before.use(in: &state, of: enrollment)
       row.state = state
     }
   }
@@ -297,7 +297,7 @@ package struct FleetStore: ManagedStore, Sendable {
     return RowVersion(ofNothing: columns)
   }
 
-  /// false where the version is another by now. The floor is raised before the answer. `open`: what
+  /// false where the version is another by now. The guard is raised before the answer. `open`: what
   /// the row says then.
   private func save(
     _ body: [UInt8], beside open: (Enrollment?, LoginState?), of key: [UInt8],

@@ -7,8 +7,8 @@ import SallyportSystem
 struct Columns {
   /// The beginning of a digest of his name.
   let user: UInt64
-  /// What this verifier had seen before.
-  let floor: LastSeen?
+  /// What this verifier had seen of him before the question; nil: nothing, or a decoy.
+  let seenBefore: LastSeen?
   /// nil: there is no row.
   var enrollment: [UInt8]?
   var state: [UInt8]?
@@ -133,13 +133,13 @@ extension FleetKey {
     let seen = LastSeen(
       version: version, serial: opened.document.serial,
       digest: number(try self.digest(of: state)), opened.document.enrollment, kept)
-    let isBehind = try isBehind(seen, columns.floor)
+    let isBehind = try isBehind(seen, columns.seenBefore)
     // It could be from before he enrolled.
     if isBehind, kept == nil { throw .behind }
     guard trusted <= columns.distrust.number else { throw .future }
     let mark = RowVersion(
       digest: digest, serial: seen.serial, version: version,
-      next: try successor(of: max(version, columns.floor?.version ?? 0)),
+      next: try successor(of: max(version, columns.seenBefore?.version ?? 0)),
       distrust: columns.distrust.number, generation: columns.generation)
     return Row(
       document: opened.document, state: kept, mark: mark, isBehind: isBehind,
@@ -173,11 +173,11 @@ extension FleetKey {
   }
 
   /// Whether what was seen before is more.
-  private func isBehind(_ seen: LastSeen, _ floor: LastSeen?) throws(RowFault) -> Bool {
-    guard let floor else { return false }
-    if seen.version == floor.version, seen.digest != floor.digest { throw .twin }
-    if seen.serial < floor.serial { throw .behind }
-    return seen.version < floor.version || floor.hasMore(than: seen)
+  private func isBehind(_ seen: LastSeen, _ before: LastSeen?) throws(RowFault) -> Bool {
+    guard let before else { return false }
+    if seen.version == before.version, seen.digest != before.digest { throw .twin }
+    if seen.serial < before.serial { throw .behind }
+    return seen.version < before.version || before.hasMore(than: seen)
   }
 
   /// The two bodies, and the digest of the first.

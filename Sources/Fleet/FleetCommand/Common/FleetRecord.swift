@@ -80,9 +80,11 @@ extension FleetPerson {
       let body = PersonRequest(verb, of: account.name).encoded()
       answer = PersonAnswer.decode(try verifiers.manage(body))
     } catch {
-      if error.isUnknown { throw unknown }
-      if error == .databaseAway || error == .transport(.away) { throw .away(name) }
-      throw .move(error, nil)
+      switch error.cause {
+      case .unknown: throw unknown
+      case .away: throw .away(name)
+      case .wanted, .other: throw .move(error, nil)
+      }
     }
     switch answer {
     case .other(.notAllowed): throw .mayNotChange(name)

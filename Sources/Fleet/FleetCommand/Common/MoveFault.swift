@@ -5,7 +5,19 @@ import SallyportSupport
 import SallyportSystem
 
 /// Why somebody was not moved to the fleet, or back.
-struct MoveFault: Error, Equatable {
+struct MoveFault: Error {
+  /// What some callers handle.
+  enum Cause {
+    /// No verifier can be asked, or its database cannot: nothing was done.
+    case away
+    /// The verifier may have done it.
+    case unknown
+    /// It is as root has said: no failure.
+    case wanted
+    case other
+  }
+
+  let cause: Cause
   /// What became of one, in a list.
   let text: String
   private let status: Sysexit
@@ -13,13 +25,7 @@ struct MoveFault: Error, Equatable {
   private var ending = ""
   /// Whether the next one would not be moved either.
   private(set) var isOfAll = false
-  /// Whether it is not known what the verifier did: it may have done it.
-  private(set) var isUnknown = false
   private var hints: @Sendable (Invocation) -> [String] = { _ in [] }
-
-  static func == (a: MoveFault, b: MoveFault) -> Bool {
-    a.text == b.text && a.status == b.status && a.isUnknown == b.isUnknown
-  }
 
   /// Where it ends the command. `user`: nil where it is about all.
   func message(of user: String?, at invocation: Invocation) -> Message {
@@ -30,10 +36,11 @@ struct MoveFault: Error, Equatable {
 
 extension MoveFault {
   private init(
-    _ status: Sysexit, _ text: String, _ ending: String = "",
+    _ status: Sysexit, _ text: String, _ ending: String = "", cause: Cause = .other,
     hints: @escaping @Sendable (Invocation) -> [String] = { _ in [] }
   ) {
-    (self.status, self.text, self.ending, self.hints) = (status, text, ending, hints)
+    (self.status, self.text, self.ending) = (status, text, ending)
+    (self.cause, self.hints) = (cause, hints)
   }
 
   private var ofAll: MoveFault {
@@ -42,8 +49,8 @@ extension MoveFault {
     return fault
   }
 
-  private static func again(_ text: String) -> MoveFault {
-    MoveFault(.busy, text) { [$0.again(remark: "goes on")] }
+  private static func again(_ text: String, _ cause: Cause = .other) -> MoveFault {
+    MoveFault(.busy, text, cause: cause) { [$0.again(remark: "goes on")] }
   }
 
   private static let unchanged = "; nothing was changed"
@@ -70,11 +77,12 @@ extension MoveFault {
   /// In some login or in all.
   static let keptByPolicy = MoveFault(
     .configuration, "the policy has this machine's files verify his codes (verification = local)",
-    unchanged
+    unchanged, cause: .wanted
   ) { _ in ["sallyport config edit      verification = fleet, in [default] or in a rule"] }
 
   static let lastBreakGlass = MoveFault(
-    .refused, "nobody else could become root here while the fleet is away", unchanged
+    .refused, "nobody else could become root here while the fleet is away", unchanged,
+    cause: .wanted
   ) { _ in
     [
       "sallyport enroll NAME      another account that can become root",
@@ -146,7 +154,7 @@ extension MoveFault {
 
   static func transport(_ fault: TransportFault) -> MoveFault {
     switch fault {
-    case .away: again("no verifier can be reached").ofAll
+    case .away: again("no verifier can be reached", .away).ofAll
     case .unknown: again("the verifier did not answer").ofAll
     case .unpinned:
       MoveFault(
@@ -159,17 +167,14 @@ extension MoveFault {
     }
   }
 
-  static let databaseAway = again("the verifier's database does not answer").ofAll
+  static let databaseAway = again("the verifier's database does not answer", .away).ofAll
 
   static let notServed = MoveFault(
     .refused, "the verifier is of an older version, which does not know this: upgrade it", unchanged
   ).ofAll
 
   /// He is asked and refused until it is known.
-  static let unknown: MoveFault = {
-    var fault = again("whether it is in the fleet is not known: asked and refused until it is")
-      .ofAll
-    fault.isUnknown = true
-    return fault
-  }()
+  static let unknown = again(
+    "whether it is in the fleet is not known: asked and refused until it is", .unknown
+  ).ofAll
 }

@@ -124,7 +124,7 @@ struct FleetPush: Verb {
     progress.end()
     tell(done, context)
     if let end { throw end }
-    let left = done.filter { $0.fault.map { !$0.isWanted } ?? false }
+    let left = done.filter { $0.fault.map { $0.cause != .wanted } ?? false }
     if !left.isEmpty {
       throw .pushed("\(left.count) of \(counted(names.count, "user")) were not moved")
     }
@@ -132,8 +132,8 @@ struct FleetPush: Verb {
 
   private func tell(_ all: [Pushed], _ context: Context) {
     let moved = all.filter { $0.fault == nil }
-    let kept = all.filter { $0.fault?.isWanted == true }
-    let failed = all.filter { $0.fault.map { !$0.isWanted } ?? false }
+    let kept = all.filter { $0.fault?.cause == .wanted }
+    let failed = all.filter { $0.fault.map { $0.cause != .wanted } ?? false }
     func reasons(_ some: [Pushed]) -> [Answer.NotMoved] {
       some.map { Answer.NotMoved(user: $0.name, reason: $0.fault?.text ?? "") }
     }
@@ -174,9 +174,4 @@ extension CommandError {
   fileprivate static func pushed(_ text: String) -> CommandError {
     CommandError { Message(text, .refused, hints: [$0.again(remark: "goes on")]) }
   }
-}
-
-extension MoveFault {
-  /// Whether it is as root has said: no failure.
-  fileprivate var isWanted: Bool { self == .keptByPolicy || self == .lastBreakGlass }
 }

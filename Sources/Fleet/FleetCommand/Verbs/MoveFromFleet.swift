@@ -65,7 +65,7 @@ struct MoveFromFleet {
       told = answer
     } catch {
       // A question that changes nothing.
-      throw error.isUnknown ? .transport(.unknown) : error
+      throw error.cause == .unknown ? .transport(.unknown) : error
     }
     switch told {
     case .copy(let moving, let version):

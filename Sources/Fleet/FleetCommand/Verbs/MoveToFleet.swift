@@ -44,7 +44,7 @@ struct MoveToFleet {
       try settle(request)
     } catch {
       // Only what was never sent, or is known not to be done.
-      if isNew, !error.isUnknown { try write(nil, user) }
+      if isNew, error.cause != .unknown { try write(nil, user) }
       throw error
     }
     do throws(StoreTrouble) { try user.remove() } catch { throw .store(error) }
@@ -87,7 +87,7 @@ struct MoveToFleet {
       answer = try ask(.look(name))
     } catch {
       // A question that changes nothing.
-      throw error.isUnknown ? .transport(.unknown) : error
+      throw error.cause == .unknown ? .transport(.unknown) : error
     }
     switch answer {
     case .standing(let found): return found

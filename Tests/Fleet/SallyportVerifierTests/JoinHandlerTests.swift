@@ -3,6 +3,7 @@ import FleetTransport
 import Foundation
 import OneTimePassword
 import SallyportCore
+import SallyportSupport
 import TestSupport
 import Testing
 
@@ -174,6 +175,19 @@ struct `Joining by a token` {
     #expect(router.read(pin, .question, nothing, arrived: 0).answer() == .notServed)
   }
 
+  @Test func `leaves a frame of a stranger unread`() throws {
+    let reading = CountingHandler()
+    let router = FrameRouter(Hosts(verifier.database), [.join: handler, .reserve: reading])
+    let pin = try #require(Pin(key(1)))
+    let body = try #require(Secret([1, 2, 3]))
+    #expect(router.read(pin, .reserve, body, arrived: 0).answer() == .unknownHost)
+    #expect(reading.count.withLock { $0 } == 0)
+    let frame = try #require(JoinRequest(.join, try invite(), names: []).encoded())
+    #expect(router.read(pin, .join, frame, arrived: 0).answer().answers(.join))
+    #expect(router.read(pin, .reserve, body, arrived: 0).answer().answers(.reserve))
+    #expect(reading.count.withLock { $0 } == 1)
+  }
+
   @Test func `ends nobody's membership while the table of hosts cannot be read`() throws {
     let other = try Verifier("join-away")
     let router = FrameRouter(Hosts(other.database), [:])
@@ -192,5 +206,19 @@ struct `Joining by a token` {
       "SELECT count(*) FROM invite WHERE position($1::bytea IN digest) > 0 OR digest = $1",
       [.bytes(bytes(secret))])
     #expect(rows.number(0, 0) == 0)
+  }
+}
+
+/// Counts what it reads.
+private final class CountingHandler: FrameHandler {
+  let count = Locked(0)
+
+  func read(_ body: Secret) -> Bool? {
+    count.withLock { $0 += 1 }
+    return true
+  }
+
+  func answer(_ question: Bool?, from asker: HostIdentity, arrived: UInt64) -> VerifierAnswer {
+    VerifierAnswer(to: .reserve, [])
   }
 }

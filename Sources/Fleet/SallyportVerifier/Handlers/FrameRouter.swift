@@ -46,6 +46,8 @@ package struct FrameRouter: Sendable {
   package func read(_ pin: Pin, _ kind: FrameKind, _ body: Secret, arrived: UInt64)
     -> FleetServer.Request
   {
+    // What a stranger sends is not even read.
+    if let refusal = refusal(of: hosts.lookup(pin), kind) { return FleetServer.Request { refusal } }
     if let handler = handlers[kind] { return read(pin, kind, body, arrived: arrived, by: handler) }
     return FleetServer.Request {
       answer(pin, kind) { _ in kind == .ping ? VerifierAnswer(to: .ping, []) : .notServed }
@@ -64,16 +66,24 @@ package struct FrameRouter: Sendable {
   private func answer(
     _ pin: Pin, _ kind: FrameKind, _ body: (HostIdentity) -> VerifierAnswer
   ) -> VerifierAnswer {
-    var asker = HostIdentity(pin, host: nil)
-    switch hosts.lookup(pin) {
-    case .host(let found): asker = found
-    case .stranger: if kind != .join { return .unknownHost }
-    // Who was revoked since then would be answered.
-    case .unclear: if kind != .join { return .databaseAway }
-    }
+    // Again: it may have waited for others about the same user, and the host may be revoked by now.
+    let found = hosts.lookup(pin)
+    if let refusal = refusal(of: found, kind) { return refusal }
+    let asker = if case .host(let known) = found { known } else { HostIdentity(pin, host: nil) }
     let answer = body(asker)
     if kind == .join, answer.isWelcome { hosts.expectMore() }
     return answer
+  }
+
+  /// nil: it may ask.
+  private func refusal(of peer: Hosts.HostLookup, _ kind: FrameKind) -> VerifierAnswer? {
+    if kind == .join { return nil }
+    switch peer {
+    case .host: return nil
+    case .stranger: return .unknownHost
+    // Who was revoked since then would be answered.
+    case .unclear: return .databaseAway
+    }
   }
 }
 

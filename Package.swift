@@ -266,8 +266,7 @@ let fleet = part(
         .linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto"),
       ]),
     .target(
-      name: "FleetProtocol",
-      dependencies: ["OneTimePassword", "SallyportCore", "SallyportAdministration"],
+      name: "FleetProtocol", dependencies: ["OneTimePassword", "SallyportCore"],
       swiftSettings: strict),
     .target(
       name: "FleetTransport",

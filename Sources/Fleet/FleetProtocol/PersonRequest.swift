@@ -1,5 +1,4 @@
 import OneTimePassword
-package import SallyportAdministration
 package import SallyportCore
 
 /// What root's verbs ask about one person of a fleet, on a host that may enroll people of it

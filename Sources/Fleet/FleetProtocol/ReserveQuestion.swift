@@ -1,5 +1,4 @@
 import OneTimePassword
-import SallyportAdministration
 package import SallyportCore
 
 /// What a host of a fleet asks about its reserve (docs/fleet-format.md).
@@ -32,6 +31,8 @@ package enum ReserveQuestion: Equatable, Sendable {
   }
 
   package static let most = 200
+  /// Of the HMAC-SHA-256 that a receipt is.
+  static let receiptLength = 32
 }
 
 /// What a verifier answers to it.
@@ -86,7 +87,7 @@ extension ReserveQuestion: FrameQuestion {
     case 1:
       return fields.name(name).map { name in
         .fetch(
-          name, receipt: fields.optional(receipt) { $0.bytes($1, ReserveEntry.receiptLength) })
+          name, receipt: fields.optional(receipt) { $0.bytes($1, ReserveQuestion.receiptLength) })
       }
     case 2: return .confirm(fields.list(entries, 0...most) { Entry.pass($1, &$0) })
     case _: return nil
@@ -99,7 +100,7 @@ extension ReserveQuestion.Entry {
     guard let name = fields.name(entry?.name) else { return nil }
     return Self(
       name: name, enrollmentID: fields.id(entry?.enrollmentID),
-      receipt: fields.bytes(entry?.receipt, ReserveEntry.receiptLength),
+      receipt: fields.bytes(entry?.receipt, ReserveQuestion.receiptLength),
       setID: fields.id(entry?.setID), used: fields.number(entry?.used))
   }
 }
@@ -144,9 +145,8 @@ extension ReserveAnswer: FrameAnswer {
 
 extension ReserveAnswer.Section {
   fileprivate static func pass(_ section: Self?, _ fields: inout Fields) -> Self {
-    let (id, receipt) = (
-      fields.id(section?.enrollmentID), fields.bytes(section?.receipt, ReserveEntry.receiptLength)
-    )
+    let id = fields.id(section?.enrollmentID)
+    let receipt = fields.bytes(section?.receipt, ReserveQuestion.receiptLength)
     let own = section?.set
     // Scratch codes have no place here.
     if own?.scratchDigests.isEmpty == false { fields.fail() }

@@ -1,5 +1,5 @@
 package import OneTimePassword
-package import SallyportAdministration
+import SallyportAdministration
 package import SallyportCore
 package import SallyportLogin
 import SallyportSupport

@@ -3,13 +3,13 @@ package import FleetTransport
 import Glibc
 import SallyportCore
 import SallyportLogin
-import SallyportSupport
+package import SallyportSupport
 
 /// Why this machine cannot ask its fleet.
 package enum MembershipFault: Error {
   case notAMember(path: String)
   case file(FleetFileFault)
-  case key(IdentityFault, path: String)
+  case key(PrivateFile.Fault, path: String)
 
   /// One sentence, with what to do.
   package var text: String {
@@ -17,7 +17,7 @@ package enum MembershipFault: Error {
     case .notAMember(let path):
       "\(path): does not exist: this machine is in no fleet (sallyport fleet join)"
     case .file(let fault): fault.text
-    case .key(let fault, let path): fault.text(path)
+    case .key(let fault, let path): "\(path): \(fault.text)"
     }
   }
 
@@ -96,7 +96,7 @@ package final class Membership: Sendable {
 
   private func key() throws(MembershipFault) -> Identity {
     let path = directory + "/" + FleetFile.keyName
-    do throws(IdentityFault) {
+    do throws(PrivateFile.Fault) {
       return try Identity.read(at: path)
     } catch {
       throw .key(error, path: path)

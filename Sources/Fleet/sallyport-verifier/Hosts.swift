@@ -65,12 +65,7 @@ struct ListHosts: ParsableCommand {
   func run() throws {
     try common.actAsOwner()
     let table = try common.hostTable()
-    let rows: [HostTable.Row]
-    do throws(DatabaseFault) {
-      rows = try table.hosts()
-    } catch {
-      throw Failure(error.sentence)
-    }
+    let rows = try asking { () throws(DatabaseFault) in try table.hosts() }
     let lines =
       [["HOST", "RIGHT", "JOINED", "LAST SEEN"]]
       + rows.map { [$0.name, $0.enrolls ? "enrolls" : "asks", $0.joined, $0.seen ?? "never"] }
@@ -100,11 +95,8 @@ struct Revoke: ParsableCommand {
     try common.actAsOwner()
     let name = try hostName(host)
     let table = try common.hostTable()
-    let revoked: HostTable.Revoked?
-    do throws(DatabaseFault) {
-      revoked = try table.revoke(name, reserveFor: 7 * 86_400)
-    } catch {
-      throw Failure(error.sentence)
+    let revoked = try asking { () throws(DatabaseFault) in
+      try table.revoke(name, reserveFor: 7 * 86_400)
     }
     guard let revoked else {
       throw Failure("there is no host \(host)\nhint: sallyport-verifier hosts")
@@ -144,34 +136,8 @@ extension HostTable.Fault {
 }
 
 extension Common {
-  var pathOfIdentity: String { directory + "/identity.key" }
-
-  /// The verifiers' TLS key.
-  func readIdentity() throws -> Identity {
-    do throws(IdentityFault) {
-      return try Identity.read(at: pathOfIdentity)
-    } catch {
-      let hint =
-        error == .notAKey
-        ? "\nhint: remove it; then restore it from a copy with key take. Without a copy, init "
-          + "makes another, which no host knows"
-        : "\nhint: make it with sallyport-verifier init, or restore it with key take"
-      throw Failure(error.text(pathOfIdentity) + hint)
-    }
-  }
-
   fileprivate func hostTable() throws -> HostTable {
-    let words = try words()
-    let key: FleetKey
-    do throws(FleetKey.FileFault) {
-      key = try FleetKey.read(at: keyFile)
-    } catch {
-      throw Failure("\(keyFile): \(error.text)")
-    }
-    do throws(DatabaseFault) {
-      return try HostTable(words, key: key)
-    } catch {
-      throw Failure(error.sentence)
-    }
+    let (key, words) = (try readKey(), try words())
+    return try asking { () throws(DatabaseFault) in try HostTable(words, key: key) }
   }
 }

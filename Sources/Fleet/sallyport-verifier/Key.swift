@@ -74,11 +74,7 @@ struct Key: ParsableCommand {
       try common.actAsOwner()
       let copy = try openCopy(text, of: file)
       for (path, bytes) in [(common.pathOfIdentity, copy.identity), (common.keyFile, copy.key)] {
-        do throws(FleetKey.FileFault) {
-          try PrivateFile.make(path, bytes)
-        } catch {
-          throw Failure("\(path): \(error.text)")
-        }
+        try using(path) { (path) throws(PrivateFile.Fault) in try PrivateFile.make(path, bytes) }
       }
       try common.confirm(copy)
       print("made \(common.keyFile) and \(common.pathOfIdentity)")
@@ -96,15 +92,11 @@ private func openCopy(_ text: [UInt8], of file: String) throws -> KeyBackup {
 
 /// At most 64 KiB of a file.
 private func contents(_ file: String) throws -> [UInt8] {
-  // SAFETY: the C string lives for the call.
-  let descriptor = unsafe Glibc.open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-  guard descriptor >= 0 else { throw Failure("\(file): \(errnoDescription(errno))") }
-  defer { close(descriptor) }
-  var bytes = [UInt8](repeating: 0, count: 65_536)
-  // SAFETY: as many bytes as the array has.
-  let count = unsafe read(descriptor, &bytes, bytes.count)
-  guard count >= 0 else { throw Failure("\(file): \(errnoDescription(errno))") }
-  return [UInt8](bytes.prefix(count))
+  do throws(SystemError) {
+    return try OpenFile(file, O_RDONLY | O_NONBLOCK).bytes(65_536)
+  } catch {
+    throw Failure("\(file): \(errnoDescription(error.number))")
+  }
 }
 
 extension Common {
@@ -112,26 +104,19 @@ extension Common {
 
   /// Both files as they are.
   fileprivate func copy() throws -> KeyBackup {
-    KeyBackup(key: try file(keyFile), identity: try file(pathOfIdentity))
-  }
-
-  private func file(_ path: String) throws -> Secret {
-    do throws(FleetKey.FileFault) {
-      return try PrivateFile.read(path)
-    } catch {
-      throw Failure("\(path): \(error.text)")
+    func file(_ path: String) throws -> Secret {
+      try using(path) { (path) throws(PrivateFile.Fault) in try PrivateFile.read(path) }
     }
+    return KeyBackup(key: try file(keyFile), identity: try file(pathOfIdentity))
   }
 
   /// Notes that there is a copy of these keys that can be opened.
   fileprivate func confirm(_ copy: KeyBackup) throws {
-    do throws(FleetKey.FileFault) {
+    try using(copiedFile) { (path) throws(PrivateFile.Fault) in
       guard let digest = copy.digest else { throw .outOfMemory }
-      // SAFETY: the C string lives for the call. One of other keys is void.
-      _ = unsafe unlink(copiedFile)
-      try PrivateFile.make(copiedFile, digest)
-    } catch {
-      throw Failure("\(copiedFile): \(error.text)")
+      // One of other keys is void.
+      removeFile(path)
+      try PrivateFile.make(path, digest)
     }
   }
 
@@ -161,24 +146,6 @@ extension KeyBackup.Fault {
     case .otherForm: "\(file): made by a later version of this command"
     case .wrongPassphrase: "\(file): wrong passphrase, or the copy was modified"
     case .failed: "libcrypto failed, or memory is short (128 MiB are needed)"
-    }
-  }
-}
-
-extension FleetKey.FileFault {
-  var text: String {
-    switch self {
-    case .system(let call, let number): "\(call): \(errnoDescription(number))"
-    case .unsafe: "not a key that only its owner can read (chmod 600)"
-    case .damaged:
-      "damaged: too short or too long for a key\n"
-        + "hint: remove it; then sallyport-verifier key take COPY, or if no fleet has used it, "
-        + "init"
-    case .exists:
-      "exists, with another key or damaged: it belongs to another fleet, or init made it "
-        + "before key take\n"
-        + "hint: if no verifier uses that key, remove the file, and run the command again"
-    case .outOfMemory: "out of memory"
     }
   }
 }

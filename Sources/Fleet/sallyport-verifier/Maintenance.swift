@@ -9,8 +9,8 @@ struct Distrust: ParsableCommand {
 
   func run() throws {
     try common.actAsOwner()
-    let database = try open(common, name: "distrust") { _, _ in }
-    try self.database { () throws(DatabaseFault) in
+    let database = try common.open(name: "distrust") { _, _ in }
+    try asking { () throws(DatabaseFault) in
       try database.beginCommand()
       try database.distrust()
     }
@@ -45,7 +45,7 @@ struct Migrate: ParsableCommand {
     try common.actAsOwner()
     if let days {
       let words = try common.words()
-      let gone = try database { () throws(DatabaseFault) in
+      let gone = try asking { () throws(DatabaseFault) in
         try Database.prune(words, days: days)
       }
       print("\(gone) events deleted")
@@ -65,7 +65,7 @@ struct Migrate: ParsableCommand {
 
   private func begin() throws {
     let words = try common.words()
-    let done = try database { () throws(DatabaseFault) in try Database.migrate(words) }
+    let done = try asking { () throws(DatabaseFault) in try Database.migrate(words) }
     switch done {
     case .done: print("the tables have this version; verifiers of the former one still work")
     case .wasDone: print("the tables have this version already")
@@ -77,8 +77,8 @@ struct Migrate: ParsableCommand {
   }
 
   private func end() throws {
-    let database = try open(common, name: "migrate") { _, _ in }
-    let done = try self.database { () throws(DatabaseFault) in try database.finishMigration() }
+    let database = try common.open(name: "migrate") { _, _ in }
+    let done = try asking { () throws(DatabaseFault) in try database.finishMigration() }
     switch done {
     case .done: print("verifiers of the former version do not start any more")
     case .wasDone: print("finished before")

@@ -18,7 +18,7 @@ struct Status: ParsableCommand {
     try common.actAsOwner()
     let words = try common.words()
     if let metrics { return try write(metrics, words) }
-    let status = try database { () throws(DatabaseFault) in try look(words) }
+    let status = try asking { () throws(DatabaseFault) in try look(words) }
     if json { return print(status.json) }
     for line in status.lines { print(line) }
   }

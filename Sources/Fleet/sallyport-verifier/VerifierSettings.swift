@@ -38,19 +38,14 @@ extension Common {
   }
 
   private func written() throws -> String {
-    // SAFETY: the C strings live for the call.
-    guard let file = unsafe fopen(databaseFile, "re") else {
-      let reason = errnoDescription(errno)
+    let words: ArraySlice<UInt8>
+    do throws(SystemError) {
+      words = try OpenFile(databaseFile, O_RDONLY).bytes(4095).prefix { $0 != 0 && $0 != 10 }
+    } catch {
+      let reason = errnoDescription(error.number)
       throw Failure("\(databaseFile): \(reason)\nhint: sallyport-verifier init --database WORDS")
     }
-    defer { unsafe fclose(file) }
-    var buffer = [CChar](repeating: 0, count: 4096)
-    // SAFETY: the buffer lives for the call and has the room that is named.
-    let isRead = unsafe buffer.withUnsafeMutableBufferPointer { buffer in
-      unsafe fgets(buffer.baseAddress, Int32(buffer.count), file) != nil
-    }
-    let words = buffer.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }
-    guard isRead, !words.isEmpty else {
+    guard !words.isEmpty else {
       throw Failure(
         "\(databaseFile): empty\nhint: remove it; then sallyport-verifier init --database WORDS")
     }

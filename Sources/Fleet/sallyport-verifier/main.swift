@@ -43,17 +43,12 @@ struct Init: ParsableCommand {
     try common.actAsOwner()
     let words = try common.words()
     try common.makeDirectory()
-    let isNew: Bool
-    do throws(FleetKey.FileFault) {
-      try FleetKey.make(at: common.keyFile)
-      isNew = true
-    } catch {
-      guard error == .exists else { throw failure(common.keyFile, error) }
-      isNew = false
+    let isNew = try makeFile(common.keyFile) { (path) throws(PrivateFile.Fault) in
+      try FleetKey.make(at: path)
     }
     try makePolicy()
-    let key = try key(of: common)
-    let made = try database { () throws(DatabaseFault) in
+    let key = try common.readKey()
+    let made = try asking { () throws(DatabaseFault) in
       try Database.makeSchema(words, key: key)
     }
     switch made {
@@ -71,30 +66,37 @@ struct Init: ParsableCommand {
     case .new: print("made the tables")
     case .wasThere: print("the tables exist")
     }
-    let database = try open(common, name: "init") { _, line in
+    let database = try common.open(name: "init") { _, line in
       ServiceLog.fatal(String(decoding: line.bytes, as: UTF8.self), of: "sallyport-verifier")
     }
-    try self.database { () throws(DatabaseFault) in try database.beginCommand() }
+    try asking { () throws(DatabaseFault) in try database.beginCommand() }
     do throws(StoreTrouble) {
       try FleetStore(database, Event(on: bytes(of: "init")), uid: nil).makeDecoys()
     } catch {
       throw Failure("the decoys were not made")
     }
     try common.settle(words)
-    try makeIdentity()
+    let hasNewIdentity = try makeFile(common.pathOfIdentity) { (path) throws(PrivateFile.Fault) in
+      try Identity.make(at: path)
+    }
+    if hasNewIdentity { print("made \(common.pathOfIdentity)") }
+    print("pin of the verifiers: \(try common.readIdentity().pin.hex)")
     print(isNew ? "made \(common.keyFile)" : "ready")
     if let flaw = common.policy.flaw { tell(String(decoding: flaw.bytes, as: UTF8.self)) }
     if !common.hasCopy { tell(Self.noCopy) }
   }
 
-  private func makeIdentity() throws {
-    do throws(IdentityFault) {
-      try Identity.make(at: common.pathOfIdentity)
-      print("made \(common.pathOfIdentity)")
+  /// Whether it is a new one.
+  private func makeFile(_ path: String, _ make: (String) throws(PrivateFile.Fault) -> Void) throws
+    -> Bool
+  {
+    do throws(PrivateFile.Fault) {
+      try make(path)
+      return true
     } catch {
-      guard error == .exists else { throw Failure(error.text(common.pathOfIdentity)) }
+      guard error == .exists else { throw Failure(error.sentence(path)) }
+      return false
     }
-    print("pin of the verifiers: \(try common.readIdentity().pin.hex)")
   }
 
   private static let noCopy = """
@@ -109,16 +111,12 @@ struct Init: ParsableCommand {
 
   private func makePolicy() throws {
     let path = common.directory + "/sallyport.conf"
-    // SAFETY: the C strings live for the calls.
-    let file = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-    guard file >= 0 else {
-      if errno == EEXIST { return }
-      throw Failure("\(path): \(errnoDescription(errno))")
-    }
-    defer { close(file) }
     let text = "# The policy of the fleet (sallyport.conf(5)). A host's can only be stricter.\n"
-    // SAFETY: the C string lives for the call.
-    _ = unsafe write(file, text, text.utf8.count)
+    do throws(SystemError) {
+      try SallyportSupport.makeFile(path, mode: 0o644, Array(text.utf8))
+    } catch {
+      if error.number != EEXIST { throw Failure("\(path): \(errnoDescription(error.number))") }
+    }
   }
 }
 
@@ -151,8 +149,8 @@ struct Run: ParsableCommand {
       throw Failure(error.text)
     }
     if let flaw = common.policy.flaw { ServiceLog.write(.error, flaw) }
-    let database = try open(common, name: name) { ServiceLog.write($0, $1) }
-    try self.database { () throws(DatabaseFault) in try database.begin() }
+    let database = try common.open(name: name) { ServiceLog.write($0, $1) }
+    try asking { () throws(DatabaseFault) in try database.begin() }
     do {
       try database.watch()
       if let metrics { try database.writeMetrics(to: metrics) }
@@ -254,37 +252,60 @@ extension DatabaseFault {
   }
 }
 
-extension ParsableCommand {
-  func database<R>(_ body: () throws(DatabaseFault) -> R) throws -> R {
-    do throws(DatabaseFault) {
-      return try body()
-    } catch {
-      throw Failure(error.sentence)
+/// Asks the database; what it says of a fault is for people.
+func asking<R>(_ body: () throws(DatabaseFault) -> R) throws -> R {
+  do throws(DatabaseFault) {
+    return try body()
+  } catch {
+    throw Failure(error.sentence)
+  }
+}
+
+/// The same of a file of keys.
+func using<R>(_ path: String, _ body: (String) throws(PrivateFile.Fault) -> R) throws -> R {
+  do throws(PrivateFile.Fault) {
+    return try body(path)
+  } catch {
+    throw Failure(error.sentence(path))
+  }
+}
+
+extension PrivateFile.Fault {
+  /// What is wrong with a file of keys, and what to do.
+  func sentence(_ path: String) -> String {
+    let told = "\(path): \(text)"
+    return switch self {
+    case .exists:
+      "\(path): exists, with another key or damaged: it belongs to another fleet, or init made it "
+        + "before key take\n"
+        + "hint: if no verifier uses that key, remove the file, and run the command again"
+    case .damaged:
+      "\(told)\nhint: remove it; then sallyport-verifier key take COPY; or init if no host knows it"
+    case .absent: "\(told)\nhint: sallyport-verifier init makes it, and key take restores it"
+    case .system, .unsafe, .outOfMemory: told
     }
   }
+}
 
-  func open(
-    _ common: Common, name: String, log: @escaping @Sendable (LogLevel, LogLine) -> Void
-  ) throws -> Database {
-    let key = try key(of: common)
-    let words = try common.words()
+extension Common {
+  func readKey() throws -> FleetKey {
+    try using(keyFile) { (path) throws(PrivateFile.Fault) in try FleetKey.read(at: path) }
+  }
+
+  var pathOfIdentity: String { directory + "/identity.key" }
+
+  /// The verifiers' TLS key.
+  func readIdentity() throws -> Identity {
+    try using(pathOfIdentity) { (path) throws(PrivateFile.Fault) in try Identity.read(at: path) }
+  }
+
+  func open(name: String, log: @escaping @Sendable (LogLevel, LogLine) -> Void) throws -> Database {
+    let (key, words) = (try readKey(), try words())
     do throws(ServiceError) {
       return try Database(words, key: key, verifier: Array(name.utf8), log: log)
     } catch {
       throw Failure(error.text)
     }
-  }
-
-  fileprivate func key(of common: Common) throws -> FleetKey {
-    do throws(FleetKey.FileFault) {
-      return try FleetKey.read(at: common.keyFile)
-    } catch {
-      throw failure(common.keyFile, error)
-    }
-  }
-
-  fileprivate func failure(_ path: String, _ fault: FleetKey.FileFault) -> Failure {
-    Failure("\(path): \(fault.text)")
   }
 }
 

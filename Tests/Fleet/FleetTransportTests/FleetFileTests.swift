@@ -1,4 +1,5 @@
 import Foundation
+import SallyportSupport
 import TestSupport
 import Testing
 
@@ -87,23 +88,23 @@ import Testing
       } catch { return error.reason }
     }
     let path = directory.path + "/" + FleetFile.name
-    #expect(reason() == .system("open", errno: ENOENT))
+    #expect(reason() == .file(.absent))
     try whole().written().write(toFile: path, atomically: false, encoding: .utf8)
     // SAFETY: the C strings live for the calls.
     unsafe chmod(path, 0o644)
     #expect(try read() == whole())
     unsafe chmod(path, 0o664)
-    #expect(reason() == .unsafe)
+    #expect(reason() == .file(.unsafe))
     unsafe chmod(path, 0o644)
     let long = String(repeating: "#", count: 16_385)
     try long.write(toFile: path, atomically: false, encoding: .utf8)
-    #expect(reason() == .tooLong)
+    #expect(reason() == .file(.damaged))
     unsafe unlink(path)
     unsafe symlink("/etc/passwd", path)
-    #expect(reason() == .system("open", errno: ELOOP))
+    #expect(reason() == .file(.system("open", errno: ELOOP)))
     unsafe unlink(path)
     unsafe mkdir(path, 0o755)
-    #expect(reason() == .unsafe)
+    #expect(reason() == .file(.unsafe))
   }
 }
 

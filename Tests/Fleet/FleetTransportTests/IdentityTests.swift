@@ -1,14 +1,15 @@
 import Foundation
 import OneTimePassword
 import SallyportCore
+import SallyportSupport
 import TestSupport
 import Testing
 
 @testable import FleetTransport
 
 @Suite struct `The identity of a host or a fleet` {
-  private func fault(_ path: String) -> IdentityFault? {
-    do throws(IdentityFault) {
+  private func fault(_ path: String) -> PrivateFile.Fault? {
+    do throws(PrivateFile.Fault) {
       _ = try Identity.read(at: path)
       return nil
     } catch { return error }
@@ -22,7 +23,7 @@ import Testing
     let pin = try Identity.read(at: path).pin
     #expect(try Identity.read(at: path).pin == pin)
     #expect(Pin(hex: pin.hex) == pin)
-    #expect(throws: IdentityFault.exists) { try Identity.make(at: path) }
+    #expect(throws: PrivateFile.Fault.exists) { try Identity.make(at: path) }
     #expect(try Identity.read(at: path).pin == pin)
     let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
     #expect(mode as? Int == 0o600)
@@ -33,7 +34,7 @@ import Testing
   @Test func `is one's own, and an Ed25519 key`() throws {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/identity.key"
-    #expect(fault(path) == .system("open", errno: ENOENT))
+    #expect(fault(path) == .absent)
     try Identity.make(at: path)
     // SAFETY: the C strings live for the calls.
     unsafe chmod(path, 0o640)
@@ -43,7 +44,7 @@ import Testing
     let garbage = ["", "x", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", p256]
     for text in garbage {
       try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-      #expect(fault(path) == .notAKey, "\(text)")
+      #expect(fault(path) == .damaged, "\(text)")
     }
   }
 

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import OneTimePassword
+import SallyportSupport
 import TestSupport
 import Testing
 
@@ -88,7 +89,7 @@ import Testing
     try PrivateFile.make(path, content)
     try PrivateFile.make(path, content)
     #expect(bytes(try PrivateFile.read(path)) == Array("one".utf8))
-    #expect(throws: FleetKey.FileFault.exists) { try PrivateFile.make(path, secret("two")) }
+    #expect(throws: PrivateFile.Fault.exists) { try PrivateFile.make(path, secret("two")) }
     #expect(bytes(try PrivateFile.read(path)) == Array("one".utf8))
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["key"])
     let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
@@ -108,20 +109,20 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["key"])
     try Data(repeating: 7, count: count).write(to: URL(fileURLWithPath: path))
     try allow(0o600)
-    #expect(throws: FleetKey.FileFault.damaged) { try FleetKey.read(at: path) }
-    #expect(throws: FleetKey.FileFault.exists) { try FleetKey.make(at: path) }
+    #expect(throws: PrivateFile.Fault.damaged) { try FleetKey.read(at: path) }
+    #expect(throws: PrivateFile.Fault.exists) { try FleetKey.make(at: path) }
     try allow(0o640)
-    #expect(throws: FleetKey.FileFault.unsafe) { try FleetKey.read(at: path) }
+    #expect(throws: PrivateFile.Fault.unsafe) { try FleetKey.read(at: path) }
   }
 
   @Test func `is not read where others may, nor through a link`() throws {
     try PrivateFile.make(path, secret("one"))
     try allow(0o640)
-    #expect(throws: FleetKey.FileFault.unsafe) { try PrivateFile.read(path) }
+    #expect(throws: PrivateFile.Fault.unsafe) { try PrivateFile.read(path) }
     try allow(0o600)
     try FileManager.default.createSymbolicLink(
       atPath: path + ".link", withDestinationPath: path)
-    #expect(throws: FleetKey.FileFault.system("open", errno: ELOOP)) {
+    #expect(throws: PrivateFile.Fault.system("open", errno: ELOOP)) {
       try PrivateFile.read(path + ".link")
     }
   }

@@ -59,10 +59,10 @@ extension FleetEnvironment {
 
   /// The host's key; nil where there is none.
   func identity() throws(CommandError) -> Identity? {
-    do throws(IdentityFault) {
+    do throws(PrivateFile.Fault) {
       return try Identity.read(at: key)
     } catch {
-      if error == .system("open", errno: 2) { return nil }
+      if error == .absent { return nil }
       throw .key(error, path: key)
     }
   }

@@ -13,9 +13,9 @@ extension CommandError {
     .noInput, "this machine is no host of a fleet",
     hints: ["sallyport-verifier invite NAME      on a verifier", "sallyport fleet join"])
 
-  static func key(_ fault: IdentityFault, path: String) -> CommandError {
+  static func key(_ fault: PrivateFile.Fault, path: String) -> CommandError {
     CommandError(
-      .configuration, printable(fault.text(path).utf8, limit: 400),
+      .configuration, printable("\(path): \(fault.text)".utf8, limit: 400),
       hints: ["sallyport fleet leave      then join again, with a new invitation"])
   }
 

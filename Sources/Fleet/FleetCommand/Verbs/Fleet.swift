@@ -34,9 +34,7 @@ extension FleetEnvironment {
   /// Both; throws where this machine is no host.
   func member() throws(CommandError) -> (FleetFile, Identity) {
     guard let file = try membership() else { throw .isNoHost }
-    guard let identity = try identity() else {
-      throw .key(.system("open", errno: 2), path: key)
-    }
+    guard let identity = try identity() else { throw .key(.absent, path: key) }
     return (file, identity)
   }
 

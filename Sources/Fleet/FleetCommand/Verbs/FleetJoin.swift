@@ -125,7 +125,7 @@ struct FleetJoin: Verb {
   /// interrupted, by which the token may have been used.
   private func identity(_ place: FleetEnvironment) throws(CommandError) -> (Identity, Secret?) {
     if let identity = try place.identity() { return (identity, nil) }
-    do throws(IdentityFault) {
+    do throws(PrivateFile.Fault) {
       let pem = try Identity.newKey()
       return (try Identity(pem: pem), pem)
     } catch {

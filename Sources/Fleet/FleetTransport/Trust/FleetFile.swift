@@ -1,3 +1,5 @@
+package import SallyportSupport
+
 /// What a host knows of its fleet, from `/etc/security/sallyport-fleet.conf`.
 package struct FleetFile: Equatable, Sendable {
   package static let directory = "/etc/security"
@@ -52,10 +54,9 @@ package struct FleetFile: Equatable, Sendable {
 package struct FleetFileFault: Error, Equatable {
   /// What is wrong with it.
   package enum Reason: Equatable, Sendable {
-    case system(String, errno: Int32)
-    /// Not a regular file of root's or the effective user's, or one that others may change.
-    case unsafe
-    case tooLong
+    /// `unsafe`: not a regular file of root's or the effective user's, or one that others may
+    /// change; `damaged`: too long.
+    case file(PrivateFile.Fault)
     /// Not a key, `=` and a value; or bytes that are not printable ASCII.
     case notASetting
     case unknownKey(String)
@@ -77,7 +78,7 @@ package struct FleetFileFault: Error, Equatable {
   package let reason: Reason
 
   /// Whether there is no such file: this host is in no fleet.
-  package var isAbsent: Bool { reason == .system("open", errno: 2) }
+  package var isAbsent: Bool { reason == .file(.absent) }
 }
 
 // MARK: reading

@@ -1,5 +1,6 @@
-import Glibc
+import OneTimePassword
 import SallyportCore
+import SallyportSupport
 
 extension FleetFile {
   private static let longest = 16_384
@@ -10,49 +11,29 @@ extension FleetFile {
     -> FleetFile
   {
     let path = directory + "/" + name
-    return try parse(try bytes(at: path), path: path)
-  }
-
-  private static func bytes(at path: String) throws(FleetFileFault) -> [UInt8] {
-    func fault(_ reason: FleetFileFault.Reason) -> FleetFileFault {
-      FleetFileFault(path: path, line: nil, reason: reason)
+    let whole: Secret
+    do throws(PrivateFile.Fault) {
+      whole = try PrivateFile.read(path, upTo: longest, isPublic: true)
+    } catch {
+      throw FleetFileFault(path: path, line: nil, reason: .file(error))
     }
-    // SAFETY: the C string lives for the call.
-    let file = unsafe Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard file >= 0 else { throw fault(.system("open", errno: errno)) }
-    defer { close(file) }
-    var facts = stat()
-    // SAFETY: filled within the call.
-    guard unsafe fstat(file, &facts) == 0 else { throw fault(.system("fstat", errno: errno)) }
-    guard facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == 0 || facts.st_uid == geteuid(),
-      facts.st_mode & 0o022 == 0
-    else { throw fault(.unsafe) }
-    guard facts.st_size <= longest else { throw fault(.tooLong) }
-    var bytes = [UInt8](repeating: 0, count: longest + 1)
-    // SAFETY: as many bytes as the array has.
-    let count = unsafe Glibc.read(file, &bytes, bytes.count)
-    guard count >= 0 else { throw fault(.system("read", errno: errno)) }
-    guard count <= longest else { throw fault(.tooLong) }
-    return Array(bytes.prefix(count))
+    return try parse(whole.bytes(in: 0..<whole.count), path: path)
   }
 }
 
 extension FleetFileFault {
   /// One sentence for people, with what to do.
   package var text: String {
-    let place = line.map { "\(path):\($0): " } ?? "\(path): "
-    return place + problem
+    (line.map { "\(path):\($0): " } ?? "\(path): ") + problem
   }
 
   private static let again = "run sallyport fleet join again"
 
   private var problem: String {
     switch reason {
-    case .system(let call, let number):
-      // SAFETY: a C string for any number, copied at once.
-      unsafe "\(call): \(String(cString: strerror(number)))"
-    case .unsafe: "not a file that only root can change (chown root, chmod 644)"
-    case .tooLong: "too long: \(Self.again)"
+    case .file(.unsafe): "not a file that only root can change (chown root, chmod 644)"
+    case .file(.damaged): "too long: \(Self.again)"
+    case .file(let fault): fault.text
     case .notASetting: "not of the form key = value: correct or delete the line"
     case .unknownKey(let key):
       "\(shown(key)): unknown; host, enrolls, verifier and pin are known: delete the line"

@@ -1,32 +1,6 @@
 import CTLS
-import Glibc
 package import OneTimePassword
-import SallyportSupport
-
-/// Why an identity cannot be used.
-package enum IdentityFault: Error, Equatable {
-  case system(String, errno: Int32)
-  /// Not a file of the effective user's alone.
-  case unsafe
-  /// There is a file already.
-  case exists
-  /// No Ed25519 key in PEM, as PKCS #8 and without a passphrase.
-  case notAKey
-  case outOfMemory
-
-  /// For people; `path` is the file.
-  package func text(_ path: String) -> String {
-    switch self {
-    case .system(let call, let number):
-      // SAFETY: a C string for any number, copied at once.
-      unsafe "\(path): \(call): \(String(cString: strerror(number)))"
-    case .unsafe: "\(path): not a file that only its owner can read (chmod 600)"
-    case .exists: "\(path): exists"
-    case .notAKey: "\(path): damaged, or not an Ed25519 key (PEM, PKCS #8)"
-    case .outOfMemory: "out of memory"
-    }
-  }
-}
+package import SallyportSupport
 
 /// The Ed25519 key of a host, or of the verifiers of a fleet, which authenticates it.
 @safe package final class Identity: @unchecked Sendable {
@@ -37,12 +11,12 @@ package enum IdentityFault: Error, Equatable {
   static let longest = 4096
 
   /// From the text of its file.
-  package init(pem: Secret) throws(IdentityFault) {
+  package init(pem: Secret) throws(PrivateFile.Fault) {
     // SAFETY: the buffer lives for the call.
     let found = unsafe pem.withBytes { bytes in
       unsafe bytes.baseAddress.flatMap { unsafe tls_key_read($0, bytes.count) }
     }
-    guard let key = unsafe found else { throw .notAKey }
+    guard let key = unsafe found else { throw .damaged }
     var pin = [UInt8](repeating: 0, count: Pin.length)
     // SAFETY: a key, and room for its pin.
     guard unsafe tls_key_pin(key, &pin) == 1, let pin = Pin(pin) else {
@@ -59,7 +33,7 @@ package enum IdentityFault: Error, Equatable {
   }
 
   /// A new key's text.
-  package static func newKey() throws(IdentityFault) -> Secret {
+  package static func newKey() throws(PrivateFile.Fault) -> Secret {
     // SAFETY: it is freed here.
     guard let key = unsafe tls_key_new(), let text = Secret(count: longest) else {
       throw .outOfMemory
@@ -74,32 +48,13 @@ package enum IdentityFault: Error, Equatable {
   }
 
   /// A new key, in a new file of mode 0600 at `path`, on disk before this returns.
-  package static func make(at path: String) throws(IdentityFault) {
-    let pem = try newKey()
-    do throws(SystemError) {
-      try makeFile(path, pem)
-    } catch {
-      if error.number == EEXIST { throw .exists }
-      throw .system("write", errno: error.number)
-    }
+  package static func make(at path: String) throws(PrivateFile.Fault) {
+    try PrivateFile.make(path, try newKey())
   }
 
-  /// From the file at `path`, which must be the effective user's, and nobody else's to read.
-  package static func read(at path: String) throws(IdentityFault) -> Identity {
-    // SAFETY: the C string lives for the call.
-    let file = unsafe Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard file >= 0 else { throw .system("open", errno: errno) }
-    defer { close(file) }
-    var facts = stat()
-    // SAFETY: filled within the call.
-    guard unsafe fstat(file, &facts) == 0 else { throw .system("fstat", errno: errno) }
-    guard facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == geteuid(), facts.st_mode & 0o077 == 0
-    else { throw .unsafe }
-    guard (1...longest).contains(Int(facts.st_size)) else { throw .notAKey }
-    guard let pem = Secret(count: Int(facts.st_size)) else { throw .outOfMemory }
-    // SAFETY: the buffer lives for the call.
-    let done = unsafe pem.withMutableBytes { unsafe Glibc.read(file, $0.baseAddress, $0.count) }
-    guard done == pem.count else { throw .system("read", errno: done < 0 ? errno : EIO) }
-    return try Identity(pem: pem)
+  /// From the file at `path`, which must be the effective user's, and nobody else's to read:
+  /// Ed25519 in PEM, as PKCS #8 and without a passphrase.
+  package static func read(at path: String) throws(PrivateFile.Fault) -> Identity {
+    try Identity(pem: try PrivateFile.read(path, upTo: longest))
   }
 }

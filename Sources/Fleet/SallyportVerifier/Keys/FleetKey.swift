@@ -1,7 +1,6 @@
 import CSealing
-import Glibc
 package import OneTimePassword
-import SallyportSupport
+package import SallyportSupport
 import SallyportSystem
 
 /// The key of a fleet, from which the key of each user's columns is derived (docs/fleet-format.md).
@@ -39,20 +38,9 @@ package final class FleetKey: Sendable {
 // MARK: the file
 
 extension FleetKey {
-  /// Why a key file cannot be used.
-  package enum FileFault: Error, Equatable {
-    case system(String, errno: Int32)
-    /// Not a file of the effective user's alone.
-    case unsafe
-    /// Too short or too long.
-    case damaged
-    case exists
-    case outOfMemory
-  }
-
   /// From the file at `path`: the id, little-endian, and the key. The file must be the effective
   /// user's, and nobody else's to read.
-  package static func read(at path: String) throws(FileFault) -> FleetKey {
+  package static func read(at path: String) throws(PrivateFile.Fault) -> FleetKey {
     let whole = try PrivateFile.read(path)
     guard whole.count == fileLength else { throw .damaged }
     guard let key = whole.slice(4..<fileLength) else { throw .outOfMemory }
@@ -61,18 +49,8 @@ extension FleetKey {
   }
 
   /// A new key, in a new file of mode 0600 at `path`, on disk before this returns.
-  package static func make(at path: String) throws(FileFault) {
-    let whole: Secret
-    do throws(StoreTrouble) {
-      whole = try Random.secret(count: fileLength)
-    } catch {
-      throw .outOfMemory
-    }
-    do throws(SystemError) {
-      try makeFile(path, whole)
-    } catch {
-      if error.number == EEXIST { throw .exists }
-      throw .system("write", errno: error.number)
-    }
+  package static func make(at path: String) throws(PrivateFile.Fault) {
+    guard let whole = try? Random.secret(count: fileLength) else { throw .outOfMemory }
+    try PrivateFile.make(path, whole)
   }
 }
